@@ -1,0 +1,268 @@
+"""Load the cost models of `models/`: machines, kernels, filesystems and workloads.
+
+A model is a YAML file of sourced numbers (`Quantity`). `spec()` of each gives the plain numbers, times in
+nanoseconds, that the engine takes in the section of the same name of a RunSpec (docs/seams.md). docs/models.md
+tells where the numbers come from.
+"""
+
+from __future__ import annotations
+
+import difflib
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import Field, ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from simfs.scenario.quantity import Model, Quantity
+
+Preemption = Literal["none", "voluntary", "full"]
+
+
+class Topology(Model):
+    """How many logical CPUs there are, and how many share a core, a last-level cache and a socket."""
+
+    cpus: Quantity
+    cpus_per_core: Quantity
+    cpus_per_llc: Quantity
+    cpus_per_socket: Quantity
+
+
+class MachineCosts(Model):
+    """What the hardware charges: line transfers by distance, switches, wake-ups and interrupts.
+
+    `speed` multiplies the processor time of programs: 1.0 is the machine on which the steps were traced.
+    """
+
+    line_hit: Quantity
+    line_smt: Quantity
+    line_llc: Quantity
+    line_socket: Quantity
+    line_remote: Quantity
+    pause: Quantity
+    context_switch: Quantity
+    wakeup: Quantity
+    ipi_send: Quantity
+    ipi_deliver: Quantity
+    speed: Quantity
+
+
+class IdleState(Model):
+    """An idle state: the time to leave it, the stay from which it is chosen, and the power of a CPU in it."""
+
+    name: str
+    exit: Quantity
+    residency: Quantity
+    watts: Quantity
+
+
+class EndToEnd(Model):
+    """A figure measured as a whole, and the costs that must add up to it.
+
+    `terms` are names of `costs`, of `micro`, or ``idle.<state>``. The sum is exact: nothing is counted twice or lost.
+    """
+
+    what: str
+    measured: Quantity
+    terms: tuple[str, ...]
+
+
+class Machine(Model):
+    """A machine: what it is made of and what each act on it costs."""
+
+    name: str
+    title: str
+    topology: Topology
+    costs: MachineCosts
+    micro: dict[str, Quantity] = Field(default_factory=dict)
+    idle_states: Annotated[tuple[IdleState, ...], Field(min_length=1)]
+    watts_active: Quantity
+    watts_spin: Quantity
+    end_to_end: tuple[EndToEnd, ...] = ()
+
+    def spec(self, cpus: int | None = None) -> dict[str, Any]:
+        """Return the `machine` section of a RunSpec, cut down or grown to `cpus` CPUs if given."""
+        total = round(self.topology.cpus.plain) if cpus is None else cpus
+        shares = {name: min(total, round(q.plain)) for name, q in _quantities(self.topology).items()}
+        return {
+            **shares,
+            "cpus": total,
+            "costs": {name: quantity.plain for name, quantity in _quantities(self.costs).items()},
+            "idle_states": [
+                {"name": s.name, "exit_ns": s.exit.ns, "residency_ns": s.residency.ns, "watts": s.watts.plain}
+                for s in self.idle_states
+            ],
+            "watts_active": self.watts_active.plain,
+            "watts_spin": self.watts_spin.plain,
+        }
+
+    def sum_of(self, terms: tuple[str, ...]) -> float:
+        """Return the sum of the named costs in ns; `KeyError` for a name that this machine has not."""
+        idle = {f"idle.{state.name}": state.exit for state in self.idle_states}
+        known = _quantities(self.costs) | self.micro | idle
+        return sum(known[term].ns for term in terms)
+
+
+class Slice(Model):
+    """A scheduler period, scaled as the kernel does: times 1 + floor(log2(min(cpus, 8)))."""
+
+    base: Quantity
+
+    def ns(self, cpus: int) -> float:
+        """Return the period in ns on a machine with `cpus` CPUs."""
+        return self.base.ns * min(cpus, 8).bit_length()
+
+
+class LockEra(Model):
+    """Which algorithm a lock role uses in this kernel."""
+
+    type: str
+    source: Annotated[str, Field(min_length=8)]
+
+
+class Kernel(Model):
+    """A kernel: its scheduler's times, its preemption model and the era of every lock."""
+
+    name: str
+    title: str
+    tick: Quantity
+    slice: Slice
+    latency: Slice | None = None
+    run_to_parity: bool
+    preemption: Preemption
+    scheduler_source: Annotated[str, Field(min_length=8)]
+    locks: dict[str, LockEra]
+    constants: dict[str, Quantity]
+
+    def spec(self, cpus: int) -> dict[str, Any]:
+        """Return the `kernel` section of a RunSpec for a machine with `cpus` CPUs; times in ns."""
+        constants = {name: quantity.plain for name, quantity in self.constants.items()}
+        if self.latency is not None:
+            constants["sched_latency"] = self.latency.ns(cpus)
+        return {
+            "name": self.name,
+            "tick_ns": self.tick.ns,
+            "base_slice_ns": self.slice.ns(cpus),
+            "run_to_parity": self.run_to_parity,
+            "preemption": self.preemption,
+            "locks": {role: era.type for role, era in self.locks.items()},
+            "constants": constants,
+        }
+
+
+class Group(Model):
+    """One traced sequence of steps: what was done, how common it was, and what the tracer cost an event."""
+
+    what: str
+    context: Literal["task", "kworker"]
+    share: Quantity
+    tracer_per_event: Quantity
+
+
+class Filesystem(Model):
+    """A filesystem's costs, named ``<group>.<step>``; the file's order is the order of the steps.
+
+    The value is the processor time since the previous step of the group: the work that ends at this step.
+    """
+
+    name: str
+    title: str
+    groups: dict[str, Group] = Field(default_factory=dict)
+    constants: dict[str, Quantity] = Field(default_factory=dict)
+    costs: dict[str, Quantity]
+
+    def spec(self) -> dict[str, float]:
+        """Return `filesystem.costs` of a RunSpec: ns, or the plain count of a constant."""
+        return {name: quantity.plain for name, quantity in (self.constants | self.costs).items()}
+
+    def group(self, name: str) -> dict[str, float]:
+        """Return the steps of one group in order, in ns; `KeyError` when there is no such group."""
+        prefix = f"{name}."
+        steps = {key.removeprefix(prefix): q.ns for key, q in self.costs.items() if key.startswith(prefix)}
+        if not steps:
+            raise KeyError(name)
+        return steps
+
+
+class Workload(Model):
+    """A workload's parameters."""
+
+    name: str
+    title: str
+    params: dict[str, Quantity]
+
+    def spec(self) -> dict[str, float]:
+        """Return `workload.params` of a RunSpec: times in ns, all else in its own unit."""
+        return {name: quantity.plain for name, quantity in self.params.items()}
+
+
+def load_machine(name: str | Path) -> Machine:
+    """Load a machine by name (``server-24``) or by path; `ValueError` if missing or invalid."""
+    return _load("machines", str(name), Machine)
+
+
+def load_kernel(name: str | Path) -> Kernel:
+    """Load a kernel by name (``linux-6.11``) or by path; `ValueError` if missing or invalid."""
+    return _load("kernels", str(name), Kernel)
+
+
+def load_filesystem(kind: str | Path) -> Filesystem:
+    """Load a filesystem by kind (``xfs``) or by path; `ValueError` if missing or invalid."""
+    return _load("filesystems", str(kind), Filesystem)
+
+
+def load_vfs(kind: str | Path) -> Filesystem:
+    """Load the share of the VFS in the operations of one filesystem kind: `vfs.costs` of a RunSpec."""
+    common = _load("filesystems", "vfs", Filesystem)
+    own = {name: quantity for name, quantity in common.costs.items() if name.startswith(f"{kind}.")}
+    if not own:
+        known = sorted({name.split(".")[0] for name in common.costs} - {"user"})
+        raise ValueError(_unknown("VFS costs for filesystem", str(kind), known))
+    shared = {name: quantity for name, quantity in common.costs.items() if name.startswith("user.")}
+    renamed = {name.removeprefix(f"{kind}."): quantity for name, quantity in own.items()}
+    return common.model_copy(update={"costs": shared | renamed})
+
+
+def load_footprints() -> Filesystem:
+    """Load the cache lines that each object's writer leaves dirty: `<object>.<part>`, in lines."""
+    return _load("filesystems", "footprints", Filesystem)
+
+
+def load_workload(kind: str | Path) -> Workload:
+    """Load a workload by kind (``compile``) or by path; `ValueError` if missing or invalid."""
+    return _load("workloads", str(kind), Workload)
+
+
+def available(what: Literal["machines", "kernels", "filesystems", "workloads"]) -> list[str]:
+    """Return the names of all models of one kind, sorted."""
+    return sorted(path.stem for path in (_models_dir() / what).glob("*.yaml"))
+
+
+M = TypeVar("M", bound=Model)
+
+
+@cache
+def _load(what: Literal["machines", "kernels", "filesystems", "workloads"], name: str, model: type[M]) -> M:
+    path = Path(name) if name.endswith((".yaml", ".yml")) else _models_dir() / what / f"{name}.yaml"
+    if not path.is_file():
+        raise ValueError(_unknown(what.removesuffix("s"), name, available(what)))
+    try:
+        return model.model_validate(YAML(typ="safe").load(path))
+    except (YAMLError, ValidationError) as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _unknown(what: str, name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+    hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(known)}"
+    return f"unknown {what} '{name}'; {hint}"
+
+
+def _models_dir() -> Path:
+    return Path(__file__).parents[2] / "models"
+
+
+def _quantities(model: Model) -> dict[str, Quantity]:
+    return {name: value for name, value in model if isinstance(value, Quantity)}
