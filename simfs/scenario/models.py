@@ -1,8 +1,8 @@
 """Load the cost models of `models/`: machines, kernels, filesystems and workloads.
 
 A model is a YAML file of sourced numbers (`Quantity`). `spec()` of each gives the plain numbers, times in
-nanoseconds, that the engine takes in the section of the same name of a RunSpec (docs/seams.md). docs/models.md
-tells where the numbers come from.
+nanoseconds, that the engine takes in the section of the same name of a RunSpec (docs/seams.md).
+docs/models.md tells where the numbers come from.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ class IdleState(Model):
 class EndToEnd(Model):
     """A figure measured as a whole, and the costs that must add up to it.
 
-    `terms` are names of `costs`, of `micro`, or ``idle.<state>``. The sum is exact: nothing is counted twice or lost.
+    `terms` are names of `costs`, of `micro`, or ``idle.<state>``. The sum is exact, so nothing
+    is counted twice or lost.
     """
 
     what: str
@@ -198,21 +199,25 @@ class Workload(Model):
         return {name: quantity.plain for name, quantity in self.params.items()}
 
 
+@cache
 def load_machine(name: str | Path) -> Machine:
     """Load a machine by name (``server-24``) or by path; `ValueError` if missing or invalid."""
     return _load("machines", str(name), Machine)
 
 
+@cache
 def load_kernel(name: str | Path) -> Kernel:
     """Load a kernel by name (``linux-6.11``) or by path; `ValueError` if missing or invalid."""
     return _load("kernels", str(name), Kernel)
 
 
+@cache
 def load_filesystem(kind: str | Path) -> Filesystem:
     """Load a filesystem by kind (``xfs``) or by path; `ValueError` if missing or invalid."""
     return _load("filesystems", str(kind), Filesystem)
 
 
+@cache
 def load_vfs(kind: str | Path) -> Filesystem:
     """Load the share of the VFS in the operations of one filesystem kind: `vfs.costs` of a RunSpec."""
     common = _load("filesystems", "vfs", Filesystem)
@@ -225,11 +230,13 @@ def load_vfs(kind: str | Path) -> Filesystem:
     return common.model_copy(update={"costs": shared | renamed})
 
 
+@cache
 def load_footprints() -> Filesystem:
     """Load the cache lines that each object's writer leaves dirty: `<object>.<part>`, in lines."""
     return _load("filesystems", "footprints", Filesystem)
 
 
+@cache
 def load_workload(kind: str | Path) -> Workload:
     """Load a workload by kind (``compile``) or by path; `ValueError` if missing or invalid."""
     return _load("workloads", str(kind), Workload)
@@ -243,7 +250,6 @@ def available(what: Literal["machines", "kernels", "filesystems", "workloads"]) 
 M = TypeVar("M", bound=Model)
 
 
-@cache
 def _load(what: Literal["machines", "kernels", "filesystems", "workloads"], name: str, model: type[M]) -> M:
     path = Path(name) if name.endswith((".yaml", ".yml")) else _models_dir() / what / f"{name}.yaml"
     if not path.is_file():

@@ -22,9 +22,9 @@ class Model(BaseModel):
 class Quantity(Model):
     """One number and why we believe it.
 
-    `evidence` says how far to trust it: *read* in the named source, *measured* on the named machine, *derived* by
-    the formula in the source text, or *recalled* (a published figure not read again: verify before citing).
-    `range` is what the sources span and always holds the value.
+    `evidence` says how far to trust it: *read* in the named source, *measured* on the named machine,
+    *derived* by the formula in the source text, or *recalled* (a published figure that could not be read
+    again: verify before citing). `range` is what the sources span and always holds the value.
     """
 
     value: float
