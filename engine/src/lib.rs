@@ -1,0 +1,10 @@
+//! The engine of simfs: the native machine and all built-in programs.
+
+pub mod machine;
+#[cfg(feature = "python")]
+mod python;
+pub mod report;
+pub mod run;
+pub mod spec;
+pub mod waist;
+pub mod workloads;

@@ -1,0 +1,342 @@
+//! One task's handle to the native machine: the machine side of the waist, and the few primitives (pay, park, spin)
+//! that lock algorithms are written in.
+
+use super::cpu::Account;
+use super::line::Access;
+use super::lock::{ClassId, LockId, LockKind, Side};
+use super::queue::Happening;
+use super::state::{LineId, State};
+use super::task::{Status, Task, TaskId};
+use super::time::{to_ns, Time};
+use super::topology::CpuId;
+use crate::waist::{Life, Machine, Placement};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::cell::{RefCell, RefMut};
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context as PollContext, Poll};
+
+/// A task's program.
+pub type Program = Pin<Box<dyn Future<Output = ()>>>;
+
+/// The state of the machine, and programs that were spawned but not yet given to the executor.
+pub struct Shared {
+    pub(super) state: RefCell<State>,
+    pub(super) spawned: RefCell<Vec<(TaskId, Program)>>,
+    pub(super) replication: u64,
+}
+
+/// The handle of one task on the native machine.
+#[derive(Clone)]
+pub struct Context {
+    pub(super) shared: Rc<Shared>,
+    pub(super) id: TaskId,
+}
+
+/// What ends a spin besides a check asked for by the lock itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SpinUntil {
+    /// This task leaves its CPU.
+    pub owner_off_cpu: Option<TaskId>,
+    /// The scheduler wants the CPU.
+    pub need_resched: bool,
+    /// This moment.
+    pub deadline: Option<Time>,
+}
+
+/// A future that arranges something on its first poll and is done on its second: the executor polls a task again only
+/// when what it asked for has come.
+struct Suspend<F>(Option<F>);
+
+impl<F: FnOnce() + Unpin> Future for Suspend<F> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut PollContext<'_>) -> Poll<()> {
+        match self.0.take() {
+            Some(arrange) => {
+                arrange();
+                Poll::Pending
+            }
+            None => Poll::Ready(()),
+        }
+    }
+}
+
+impl Context {
+    pub(super) fn state(&self) -> RefMut<'_, State> {
+        self.shared.state.borrow_mut()
+    }
+
+    /// Spends the CPU time that the task owes.
+    pub(super) async fn pay(&self) {
+        let owes = self.state().tasks[self.id as usize].segment.total() > 0;
+        if owes {
+            self.run(Account::System, 0).await;
+        }
+    }
+
+    /// Stays on the CPU until a lock asks for a look ([`State::spin_check`]) or `until` comes. Pay first.
+    pub(super) async fn spin(&self, until: SpinUntil) {
+        Suspend(Some(|| {
+            let mut s = self.state();
+            let (now, id) = (s.now, self.id);
+            let task = &mut s.tasks[id as usize];
+            task.generation = task.generation.wrapping_add(1);
+            task.resume = super::task::Resume::Program;
+            task.spinning = true;
+            task.spins_until_resched = until.need_resched;
+            if let Some(owner) = until.owner_off_cpu {
+                s.tasks[owner as usize].watchers.push(id);
+            }
+            if let Some(deadline) = until.deadline {
+                s.spin_check(id, deadline.max(now));
+            }
+        }))
+        .await;
+        let mut s = self.state();
+        s.tasks[self.id as usize].spinning = false;
+        s.tasks[self.id as usize].spins_until_resched = false;
+        if let Some(owner) = until.owner_off_cpu {
+            s.tasks[owner as usize].watchers.retain(|&w| w != self.id);
+        }
+    }
+
+    /// Sleeps until woken. A wake-up that came since the last [`Context::forget_wakeups`] ends it at once.
+    pub(super) async fn park_here(&self) {
+        self.pay().await;
+        if std::mem::take(&mut self.state().tasks[self.id as usize].woken) {
+            return;
+        }
+        Suspend(Some(|| self.state().sleep(self.id))).await;
+        self.state().tasks[self.id as usize].woken = false;
+    }
+
+    /// Wake-ups so far were for something else.
+    pub(super) fn forget_wakeups(&self) {
+        self.state().tasks[self.id as usize].woken = false;
+    }
+
+    /// Wakes `task`, which waits for `lock`; this task pays.
+    pub(super) fn wake_waiter(&self, lock: LockId, task: TaskId) {
+        let mut s = self.state();
+        let class = s.locks[lock as usize].class;
+        s.classes[class as usize].wakeups += 1;
+        s.wake(task, Some(self.id));
+    }
+
+    /// Gives way if the scheduler wants the CPU.
+    pub(super) async fn reschedule(&self) {
+        self.pay().await;
+        let wanted = self.state().need_resched(self.id);
+        if wanted {
+            Suspend(Some(|| self.state().yield_cpu(self.id))).await;
+        }
+    }
+
+    pub(super) fn preempt_disable(&self) {
+        self.state().tasks[self.id as usize].preempt_off += 1;
+    }
+
+    pub(super) fn preempt_enable(&self) {
+        self.state().preempt_enable(self.id);
+    }
+}
+
+impl Machine for Context {
+    fn task(&self) -> TaskId {
+        self.id
+    }
+
+    fn cpu(&self) -> CpuId {
+        self.state().tasks[self.id as usize].cpu
+    }
+
+    fn cpus(&self) -> CpuId {
+        self.state().topology.cpus
+    }
+
+    fn now(&self) -> Time {
+        self.state().now
+    }
+
+    fn run(&self, account: Account, time: Time) -> impl Future<Output = ()> {
+        Suspend(Some(move || self.state().start_segment(self.id, account, time)))
+    }
+
+    fn touch(&self, line: LineId, access: Access) {
+        self.state().touch_line(self.id, line, access);
+    }
+
+    fn class(&self, name: &str, role: &str) -> ClassId {
+        let mut s = self.state();
+        let kind = s.kernel.locks.get(role).map_or(Ok(LockKind::Mutex), |k| LockKind::parse(k));
+        // Specs are checked before the machine is built, so an unknown type cannot come here.
+        s.class(name, role, kind.unwrap_or(LockKind::Mutex))
+    }
+
+    fn new_lock(&self, class: ClassId) -> LockId {
+        let mut s = self.state();
+        match s.free_locks.get_mut(&class).and_then(Vec::pop) {
+            Some(lock) => lock,
+            None => s.new_lock(class),
+        }
+    }
+
+    fn drop_lock(&self, lock: LockId) {
+        let mut s = self.state();
+        let class = s.locks[lock as usize].class;
+        s.free_locks.entry(class).or_default().push(lock);
+    }
+
+    fn new_line(&self, span: u32) -> LineId {
+        let mut s = self.state();
+        s.lines.push(super::line::Line::new(span));
+        (s.lines.len() - 1) as LineId
+    }
+
+    fn new_completion(&self) -> LockId {
+        super::locks::completion::create(&mut self.state())
+    }
+
+    async fn lock(&self, lock: LockId, side: Side) {
+        super::locks::acquire(self, lock, side).await;
+    }
+
+    fn try_lock(&self, lock: LockId, side: Side) -> bool {
+        super::locks::try_acquire(self, lock, side)
+    }
+
+    async fn unlock(&self, lock: LockId, side: Side) {
+        super::locks::release(self, lock, side).await;
+    }
+
+    async fn wait_for(&self, completion: LockId) {
+        super::locks::completion::wait(self, completion).await;
+    }
+
+    async fn complete(&self, completion: LockId) {
+        super::locks::completion::complete(self, completion).await;
+    }
+
+    async fn sleep(&self, time: Time) {
+        self.pay().await;
+        Suspend(Some(|| {
+            let mut s = self.state();
+            s.sleep(self.id);
+            let (at, generation) = (s.now + time, s.tasks[self.id as usize].generation);
+            s.push(at, Happening::Timer, self.id, generation);
+        }))
+        .await;
+    }
+
+    async fn park(&self) {
+        self.pay().await;
+        if !std::mem::take(&mut self.state().tasks[self.id as usize].kicked) {
+            Suspend(Some(|| {
+                let mut s = self.state();
+                s.tasks[self.id as usize].parked = true;
+                s.sleep(self.id);
+            }))
+            .await;
+        }
+    }
+
+    fn wake(&self, task: TaskId) {
+        self.state().kick(task, Some(self.id));
+    }
+
+    fn wake_at_tick(&self, task: TaskId, ticks: u64) {
+        let mut s = self.state();
+        let tick = s.kernel.tick;
+        let at = (s.now / tick + 1 + ticks) * tick;
+        s.push(at, Happening::Timer, task, u32::MAX);
+    }
+
+    fn spawn<P, F>(&self, placement: Placement, life: Life, program: P) -> TaskId
+    where
+        P: FnOnce(Self) -> F,
+        F: Future<Output = ()> + 'static,
+    {
+        let parent = self.cpu();
+        spawn(&self.shared, Some((self.id, parent)), placement, life, program)
+    }
+
+    fn at(&self, site: &'static str) {
+        let mut s = self.state();
+        let index = match s.sites.iter().position(|&known| std::ptr::eq(known, site) || known == site) {
+            Some(index) => index,
+            None => {
+                s.sites.push(site);
+                s.sites.len() - 1
+            }
+        };
+        s.tasks[self.id as usize].site = index as u16;
+    }
+
+    fn begin(&self) {
+        let mut s = self.state();
+        s.tasks[self.id as usize].operation_began = s.now;
+    }
+
+    fn end(&self, name: &'static str, counted: bool) {
+        let mut s = self.state();
+        let began = s.tasks[self.id as usize].operation_began;
+        let took = to_ns(s.now - began) as u64;
+        if counted {
+            s.counters.operations += 1;
+            s.tasks[self.id as usize].operations += 1;
+        }
+        if let Some((_, histogram)) = s.latencies.iter_mut().find(|(known, _)| *known == name) {
+            histogram.saturating_record(took);
+        } else {
+            let mut histogram = hdrhistogram::Histogram::new(3).expect("three significant digits are valid");
+            histogram.saturating_record(took);
+            s.latencies.push((name, histogram));
+        }
+    }
+
+    fn stream(&self, name: &str) -> Xoshiro256PlusPlus {
+        self.state().stream(self.shared.replication, name)
+    }
+}
+
+/// Makes a task and wakes it. `parent` is the running task that spawns it and its CPU.
+pub(super) fn spawn<P, F>(
+    shared: &Rc<Shared>,
+    parent: Option<(TaskId, CpuId)>,
+    placement: Placement,
+    life: Life,
+    program: P,
+) -> TaskId
+where
+    P: FnOnce(Context) -> F,
+    F: Future<Output = ()> + 'static,
+{
+    let id = {
+        let mut s = shared.state.borrow_mut();
+        let (cpu, pinned) = match placement {
+            Placement::Pinned(cpu) => (cpu, Some(cpu)),
+            Placement::Anywhere => (s.choose_cpu_for_new(parent.map_or(0, |p| p.1)), None),
+        };
+        let mut task = Task::new(cpu, pinned, s.now);
+        task.background = life == Life::Background;
+        match s.free_tasks.pop_front() {
+            Some(id) => {
+                task.generation = s.tasks[id as usize].generation.wrapping_add(1);
+                s.tasks[id as usize] = task;
+                id
+            }
+            None => {
+                s.tasks.push(task);
+                (s.tasks.len() - 1) as TaskId
+            }
+        }
+    };
+    let context = Context { shared: shared.clone(), id };
+    shared.spawned.borrow_mut().push((id, Box::pin(program(context))));
+    let mut s = shared.state.borrow_mut();
+    debug_assert_eq!(s.tasks[id as usize].status, Status::Sleeping);
+    s.start_task(id, parent.map(|p| p.0));
+    id
+}

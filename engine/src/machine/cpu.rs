@@ -1,0 +1,131 @@
+//! One CPU: what it does now, what it has done (exact time accounts), and how deeply it idles.
+
+use super::task::TaskId;
+use super::time::{from_ns, Time};
+use crate::spec::IdleState;
+
+/// The accounts into which every picosecond of a CPU goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Account {
+    /// Program code in user mode.
+    User,
+    /// Kernel code, line transfers included.
+    System,
+    /// Waiting for a lock on the CPU.
+    Spin,
+    /// Context switches.
+    Switch,
+    /// Interrupts.
+    Irq,
+    /// Nothing to run, idle exit included.
+    Idle,
+}
+
+/// Number of [`Account`]s.
+pub const ACCOUNTS: usize = 6;
+
+/// What a CPU is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Nothing to run since the given time.
+    Idle(Time),
+    /// Leaving its idle state; the woken task is in its run queue.
+    IdleExit,
+    /// Switching to a task, or to idle.
+    Switching(Option<TaskId>),
+    /// Running its current task.
+    Running,
+}
+
+/// One CPU.
+#[derive(Debug)]
+pub struct Cpu {
+    /// The task that runs here.
+    pub current: Option<TaskId>,
+    /// What the CPU is doing.
+    pub phase: Phase,
+    /// Runnable tasks other than the current one, in order of arrival.
+    pub queue: Vec<TaskId>,
+    /// The scheduler wants the current task to yield.
+    pub need_resched: bool,
+    /// Outdates events made for an earlier switch or idle exit.
+    pub generation: u32,
+    /// Whether a tick event is pending.
+    pub tick_armed: bool,
+    /// When the current task's virtual run time was last brought up to date.
+    pub exec_start: Time,
+    /// The queue's zero of virtual run time when it is empty (ps).
+    pub base_vruntime: i64,
+    /// Accounted time by [`Account`].
+    pub accounts: [Time; ACCOUNTS],
+    /// Until when the accounts are complete.
+    pub accounted: Time,
+}
+
+impl Cpu {
+    /// An idle CPU at time 0.
+    pub fn new() -> Self {
+        Self {
+            current: None,
+            phase: Phase::Idle(0),
+            queue: Vec::new(),
+            need_resched: false,
+            generation: 0,
+            tick_armed: false,
+            exec_start: 0,
+            base_vruntime: 0,
+            accounts: [0; ACCOUNTS],
+            accounted: 0,
+        }
+    }
+
+    /// Number of tasks that want this CPU.
+    pub fn load(&self) -> usize {
+        let switching_in = matches!(self.phase, Phase::Switching(Some(_)));
+        self.queue.len() + usize::from(self.current.is_some() || switching_in)
+    }
+
+    /// Books the time since the last booking.
+    pub fn account(&mut self, now: Time, account: Account) {
+        self.accounts[account as usize] += now - self.accounted;
+        self.accounted = now;
+    }
+}
+
+/// The idle states of a machine and what they cost.
+#[derive(Clone, Debug)]
+pub struct IdleLadder {
+    steps: Vec<(Time, Time, f64)>,
+}
+
+impl IdleLadder {
+    /// From a machine profile's states, shallowest first. A machine without any wakes at once and saves nothing.
+    pub fn new(states: &[IdleState], watts_active: f64) -> Self {
+        let mut steps: Vec<_> =
+            states.iter().map(|s| (from_ns(s.residency_ns), from_ns(s.exit_ns), s.watts)).collect();
+        if steps.is_empty() {
+            steps.push((0, 0, watts_active));
+        }
+        steps[0].0 = 0; // an idle CPU is at least in the shallowest state
+        Self { steps }
+    }
+
+    /// Time to leave the state that a CPU idle for `idle` is in: the deepest one whose residency has passed.
+    pub fn exit(&self, idle: Time) -> Time {
+        self.steps.iter().take_while(|s| s.0 <= idle).last().map_or(0, |s| s.1)
+    }
+
+    /// Energy (joules) of an idle period that lasts from `from` to `to` after its beginning.
+    pub fn joules(&self, from: Time, to: Time) -> f64 {
+        let ends = self.steps.iter().skip(1).map(|s| s.0).chain([Time::MAX]);
+        self.steps
+            .iter()
+            .zip(ends)
+            .map(|(&(start, _, watts), end)| {
+                let span = to.min(end).saturating_sub(from.max(start));
+                watts * span as f64 * 1e-12
+            })
+            .sum()
+    }
+}

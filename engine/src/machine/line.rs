@@ -1,0 +1,67 @@
+//! Cache lines: who has a copy, and until when the line is being transferred.
+//!
+//! The one mechanism behind every contended word (`reference`: MESI-like ownership; transfers of one line are served
+//! one after the other, each priced by the distance between the CPUs). An access is a hit, or waits for the transfers
+//! before it and then for its own.
+
+use super::time::Time;
+use super::topology::{CpuId, CpuSet, Topology};
+
+/// What an access does to a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// A load: any number of CPUs may share the line.
+    Read,
+    /// A store or an atomic read-modify-write: the CPU takes the line for itself.
+    Write,
+}
+
+/// One cache line, or `span` neighbouring ones that are always used together.
+#[derive(Clone, Debug)]
+pub struct Line {
+    owner: Option<CpuId>,
+    sharers: CpuSet,
+    busy_until: Time,
+    span: u32,
+    /// Transfers so far.
+    pub transfers: u64,
+}
+
+impl Line {
+    /// A line that nobody has yet: the first access is a hit (it comes with the structure's own cost).
+    pub fn new(span: u32) -> Self {
+        Self { owner: None, sharers: CpuSet::default(), busy_until: 0, span, transfers: 0 }
+    }
+
+    /// The time that `cpu` spends on an access made at `at`.
+    pub fn access(&mut self, topology: &Topology, cpu: CpuId, at: Time, access: Access) -> Time {
+        if self.hits(cpu, access) {
+            return topology.hit;
+        }
+        let supplier = self.owner.or_else(|| self.sharers.nearest(cpu));
+        match access {
+            Access::Write => {
+                self.owner = Some(cpu);
+                self.sharers.clear();
+            }
+            Access::Read => {
+                if let Some(owner) = self.owner.take() {
+                    self.sharers.insert(owner);
+                }
+            }
+        }
+        self.sharers.insert(cpu);
+        let Some(supplier) = supplier.filter(|&s| s != cpu) else { return topology.hit };
+        self.transfers += u64::from(self.span);
+        let start = at.max(self.busy_until);
+        self.busy_until = start + topology.transfer(supplier, cpu) * Time::from(self.span);
+        self.busy_until - at
+    }
+
+    fn hits(&self, cpu: CpuId, access: Access) -> bool {
+        match access {
+            Access::Write => self.owner == Some(cpu),
+            Access::Read => self.sharers.contains(cpu),
+        }
+    }
+}

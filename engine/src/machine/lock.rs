@@ -1,0 +1,308 @@
+//! What all locks have in common: their kinds, their state, and the statistics of their class.
+//!
+//! The algorithms are in `locks/`, one file a family; each works on its own variant of [`Body`].
+
+use super::line::Line;
+use super::locks::{completion, mutex, percpu_rwsem, rwsem, semaphore, spinlock};
+use super::task::{StateTimes, TaskId};
+use super::time::{to_ns, Time};
+use hdrhistogram::Histogram;
+
+/// A lock's number.
+pub type LockId = u32;
+/// A lock class's number.
+pub type ClassId = u16;
+
+/// Which side of a lock is taken; exclusive locks know only [`Side::Write`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Shared.
+    Read,
+    /// Exclusive.
+    Write,
+}
+
+/// The lock types, named as in kernel profiles and scenarios.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockKind {
+    /// Spinning locks.
+    Spin(spinlock::Policy),
+    /// Counting semaphore: grant, strict FIFO, never spins.
+    Semaphore,
+    /// Mutex of Linux 4.10 and later.
+    Mutex,
+    /// rw_semaphore of Linux 5.11 and later.
+    Rwsem,
+    /// percpu_rw_semaphore (freeze protection).
+    PercpuRwsem,
+}
+
+impl LockKind {
+    /// All names that [`LockKind::parse`] accepts; the second of a pair is `perf lock`'s name of the type.
+    pub const NAMES: [(&'static str, &'static str); 9] = [
+        ("tas", "spinlock"),
+        ("ticket", "spinlock"),
+        ("qspinlock", "spinlock"),
+        ("semaphore", "semaphore"),
+        ("mutex-4.10", "mutex"),
+        ("mutex", "mutex"),
+        ("rwsem-5.11", "rwsem"),
+        ("rwsem", "rwsem"),
+        ("percpu-rwsem", "percpu-rwsem"),
+    ];
+
+    /// The lock type of a name.
+    pub fn parse(name: &str) -> Result<Self, String> {
+        use spinlock::Policy;
+        Ok(match name {
+            "tas" => Self::Spin(Policy::TestAndSet),
+            "ticket" => Self::Spin(Policy::Ticket),
+            "qspinlock" => Self::Spin(Policy::Queued),
+            "semaphore" => Self::Semaphore,
+            "mutex" | "mutex-4.10" => Self::Mutex,
+            "rwsem" | "rwsem-5.11" => Self::Rwsem,
+            "percpu-rwsem" => Self::PercpuRwsem,
+            _ => {
+                let known: Vec<_> = Self::NAMES.iter().map(|n| n.0).collect();
+                return Err(format!("unknown lock type '{name}'; known: {}", known.join(", ")));
+            }
+        })
+    }
+
+    /// The type as `perf lock contention` prints it.
+    pub fn perf_name(self) -> &'static str {
+        match self {
+            Self::Spin(_) => "spinlock",
+            Self::Semaphore => "semaphore",
+            Self::Mutex => "mutex",
+            Self::Rwsem => "rwsem",
+            Self::PercpuRwsem => "percpu-rwsem",
+        }
+    }
+
+    fn body(self) -> Body {
+        match self {
+            Self::Spin(policy) => Body::Spin(spinlock::Spinlock::new(policy)),
+            Self::Semaphore => Body::Semaphore(semaphore::Semaphore::new(1)),
+            Self::Mutex => Body::Mutex(mutex::Mutex::default()),
+            Self::Rwsem => Body::Rwsem(rwsem::Rwsem::default()),
+            Self::PercpuRwsem => Body::PercpuRwsem(percpu_rwsem::PercpuRwsem::default()),
+        }
+    }
+}
+
+/// The state of one lock, by family.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub enum Body {
+    Spin(spinlock::Spinlock),
+    Semaphore(semaphore::Semaphore),
+    Mutex(mutex::Mutex),
+    Rwsem(rwsem::Rwsem),
+    PercpuRwsem(percpu_rwsem::PercpuRwsem),
+    Completion(completion::Completion),
+}
+
+/// One lock.
+#[derive(Debug)]
+pub struct Lock {
+    /// Its class, for statistics.
+    pub class: ClassId,
+    /// Its type.
+    pub kind: LockKind,
+    /// The cache line of its word.
+    pub line: Line,
+    /// The raw spinlock inside a sleeping lock.
+    pub wait_lock: Option<LockId>,
+    /// Its state.
+    pub body: Body,
+    /// Who holds it exclusively (a granted waiter that still sleeps included).
+    pub holder: Option<TaskId>,
+    /// When the present hold began, and the holder's times at that moment.
+    pub held_since: Time,
+    holder_times: StateTimes,
+    /// How many hold it shared.
+    pub readers: u32,
+    /// Somebody waited during the present hold.
+    contended: bool,
+}
+
+impl Lock {
+    /// A free lock.
+    pub fn new(kind: LockKind, class: ClassId, wait_lock: Option<LockId>) -> Self {
+        Self {
+            class,
+            kind,
+            line: Line::new(1),
+            wait_lock,
+            body: kind.body(),
+            holder: None,
+            held_since: 0,
+            holder_times: StateTimes::default(),
+            readers: 0,
+            contended: false,
+        }
+    }
+
+    /// Notes that `task` becomes the exclusive holder.
+    pub fn begin_hold(&mut self, task: TaskId, now: Time, times: StateTimes) {
+        self.holder = Some(task);
+        self.held_since = now;
+        self.holder_times = times;
+        self.contended = false;
+    }
+
+    /// Notes that somebody has to wait for the present holder.
+    pub fn mark_contended(&mut self) {
+        self.contended = true;
+    }
+
+    /// Ends the exclusive hold and books it.
+    pub fn end_hold(&mut self, now: Time, window: Time, times: StateTimes, stats: &mut ClassStats) {
+        self.holder = None;
+        let held = now - self.held_since.max(window).min(now);
+        stats.hold_total += held;
+        stats.hold_max = stats.hold_max.max(held);
+        if self.contended && self.held_since >= window {
+            stats.holder_running += times.running - self.holder_times.running;
+            stats.holder_runnable += times.runnable - self.holder_times.runnable;
+            stats.holder_sleeping += times.sleeping - self.holder_times.sleeping;
+        }
+    }
+}
+
+/// Waits at one place in the programs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SiteStats {
+    /// Waits.
+    pub contended: u64,
+    /// Time waited.
+    pub wait_total: Time,
+}
+
+/// Statistics of all locks of one class within the measured window.
+#[derive(Debug)]
+pub struct ClassStats {
+    /// Name, for example `xfs.AGI`.
+    pub name: String,
+    /// Role in the kernel profile, for example `xfs.buffer`.
+    pub role: String,
+    /// Type.
+    pub kind: LockKind,
+    /// Locks of this class.
+    pub instances: u64,
+    /// Acquisitions.
+    pub acquired: u64,
+    /// Acquisitions that had to wait.
+    pub contended: u64,
+    /// Time waited.
+    pub wait_total: Time,
+    /// Longest wait.
+    pub wait_max: Time,
+    /// Waits in nanoseconds.
+    pub waits: Histogram<u64>,
+    /// Time held exclusively.
+    pub hold_total: Time,
+    /// Longest exclusive hold.
+    pub hold_max: Time,
+    /// Waits that ended without sleeping.
+    pub resolved_spinning: u64,
+    /// Waits that slept.
+    pub slept: u64,
+    /// Times the releaser handed ownership over.
+    pub handoffs: u64,
+    /// Times a newcomer took the lock while others were queued.
+    pub steals: u64,
+    /// Wake-ups by releasers.
+    pub wakeups: u64,
+    /// From grant to the new owner running.
+    pub grant_to_run: Time,
+    /// The holder's time in contended holds: on a CPU.
+    pub holder_running: Time,
+    /// The holder's time in contended holds: waiting for a CPU.
+    pub holder_runnable: Time,
+    /// The holder's time in contended holds: asleep.
+    pub holder_sleeping: Time,
+    /// Waits by place.
+    pub sites: Vec<SiteStats>,
+    waiting: u64,
+    waiting_since: Time,
+    waiting_integral: u128,
+}
+
+impl ClassStats {
+    /// A class without any event yet.
+    pub fn new(name: &str, role: &str, kind: LockKind) -> Self {
+        Self {
+            name: name.into(),
+            role: role.into(),
+            kind,
+            instances: 0,
+            acquired: 0,
+            contended: 0,
+            wait_total: 0,
+            wait_max: 0,
+            waits: Histogram::new(2).expect("two significant digits are valid"),
+            hold_total: 0,
+            hold_max: 0,
+            resolved_spinning: 0,
+            slept: 0,
+            handoffs: 0,
+            steals: 0,
+            wakeups: 0,
+            grant_to_run: 0,
+            holder_running: 0,
+            holder_runnable: 0,
+            holder_sleeping: 0,
+            sites: Vec::new(),
+            waiting: 0,
+            waiting_since: 0,
+            waiting_integral: 0,
+        }
+    }
+
+    /// Starts the measured window: forgets all events, keeps who waits now.
+    pub fn reset(&mut self, now: Time) {
+        let fresh = Self::new("", "", self.kind);
+        let (name, role) = (std::mem::take(&mut self.name), std::mem::take(&mut self.role));
+        let (instances, waiting) = (self.instances, self.waiting);
+        *self = Self { name, role, instances, waiting, waiting_since: now, ..fresh };
+    }
+
+    fn integrate(&mut self, now: Time) {
+        self.waiting_integral += u128::from(self.waiting) * u128::from(now - self.waiting_since);
+        self.waiting_since = now;
+    }
+
+    /// A task begins to wait.
+    pub fn begin_wait(&mut self, now: Time) {
+        self.integrate(now);
+        self.waiting += 1;
+    }
+
+    /// A task that waited since `since` has the lock; `slept` says how, `site` where in the program.
+    pub fn end_wait(&mut self, now: Time, window: Time, since: Time, slept: bool, site: u16) {
+        self.integrate(now);
+        self.waiting -= 1;
+        let wait = now - since.max(window);
+        self.contended += 1;
+        self.wait_total += wait;
+        self.wait_max = self.wait_max.max(wait);
+        self.waits.saturating_record((to_ns(wait)) as u64);
+        *(if slept { &mut self.slept } else { &mut self.resolved_spinning }) += 1;
+        let site = usize::from(site);
+        if self.sites.len() <= site {
+            self.sites.resize(site + 1, SiteStats::default());
+        }
+        self.sites[site].contended += 1;
+        self.sites[site].wait_total += wait;
+    }
+
+    /// Little's law in its exact form: the time integral of the number waiting equals the sum of the waits, those in
+    /// progress (`open`: when each began) included. Returns both in ps.
+    pub fn little(&mut self, now: Time, window: Time, open: &[Time]) -> (u128, u128) {
+        self.integrate(now);
+        let open: u128 = open.iter().map(|&since| u128::from(now - since.max(window))).sum();
+        (self.waiting_integral, u128::from(self.wait_total) + open)
+    }
+}

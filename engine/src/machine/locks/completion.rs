@@ -1,0 +1,60 @@
+//! `struct completion` (`kernel/sched/completion.c`): a count of things done and a FIFO of those who wait for one.
+//!
+//! A wake-up is a hint: a task that comes in between may take the count, and the woken one sleeps again.
+
+use super::spinlock;
+use crate::machine::context::Context;
+use crate::machine::lock::{Body, LockId, LockKind};
+use crate::machine::state::State;
+use crate::machine::task::TaskId;
+use std::collections::VecDeque;
+
+/// State of a completion.
+#[derive(Debug, Default)]
+pub struct Completion {
+    done: u32,
+    waiters: VecDeque<TaskId>,
+}
+
+fn body(s: &mut State, lock: LockId) -> &mut Completion {
+    match &mut s.locks[lock as usize].body {
+        Body::Completion(body) => body,
+        _ => unreachable!("kind and body agree"),
+    }
+}
+
+/// A completion with nothing done yet.
+pub(in crate::machine) fn create(s: &mut State) -> LockId {
+    let class = s.class("completion", "completion", LockKind::Semaphore);
+    let lock = s.new_lock(class);
+    s.locks[lock as usize].body = Body::Completion(Completion::default());
+    lock
+}
+
+/// `wait_for_completion`.
+pub(in crate::machine) async fn wait(cx: &Context, lock: LockId) {
+    let inner = cx.state().inner(lock);
+    super::spin_lock(cx, inner).await;
+    cx.forget_wakeups();
+    while body(&mut cx.state(), lock).done == 0 {
+        body(&mut cx.state(), lock).waiters.push_back(cx.id);
+        spinlock::unlock(cx, inner);
+        cx.park_here().await;
+        super::spin_lock(cx, inner).await;
+        body(&mut cx.state(), lock).waiters.retain(|&waiter| waiter != cx.id);
+    }
+    body(&mut cx.state(), lock).done -= 1;
+    spinlock::unlock(cx, inner);
+}
+
+/// `complete`.
+pub(in crate::machine) async fn complete(cx: &Context, lock: LockId) {
+    let inner = cx.state().inner(lock);
+    super::spin_lock(cx, inner).await;
+    body(&mut cx.state(), lock).done += 1;
+    let first = body(&mut cx.state(), lock).waiters.pop_front();
+    if let Some(first) = first {
+        cx.wake_waiter(lock, first);
+    }
+    spinlock::unlock(cx, inner);
+}

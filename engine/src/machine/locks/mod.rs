@@ -1,0 +1,124 @@
+//! The locks, one file a family: executable algorithms over cache lines, wait queues and the scheduler.
+//!
+//! How to add a lock: write its state and its `acquire`/`try_acquire`/`release` in a file of its own, in terms of
+//! [`Context`](super::context::Context)'s primitives (touch the line, pay, park, spin, wake); give it a variant of
+//! [`Body`](super::lock::Body) and a name in [`LockKind::parse`](super::lock::LockKind::parse); add its three arms here.
+
+pub mod completion;
+pub mod mutex;
+pub mod osq;
+pub mod percpu_rwsem;
+pub mod rwsem;
+pub mod semaphore;
+pub mod spinlock;
+
+use super::context::Context;
+use super::lock::{LockId, LockKind, Side};
+use super::time::Time;
+
+/// Acquires `lock`, waiting by its rules. An uncontended acquisition changes state at once and costs no event.
+pub(super) async fn acquire(cx: &Context, lock: LockId, side: Side) {
+    let kind = kind(cx, lock);
+    let sleeping = !matches!(kind, LockKind::Spin(_));
+    if sleeping && might_reschedule(cx) {
+        cx.reschedule().await;
+    }
+    if try_fast(cx, kind, lock, side) {
+        return;
+    }
+    let wait = Wait::begin(cx, lock);
+    let slept = match kind {
+        LockKind::Spin(_) => spinlock::wait(cx, lock).await,
+        LockKind::Semaphore => semaphore::down_slow(cx, lock).await,
+        LockKind::Mutex => mutex::lock_slow(cx, lock).await,
+        LockKind::Rwsem => match side {
+            Side::Read => rwsem::down_read_slow(cx, lock).await,
+            Side::Write => rwsem::down_write_slow(cx, lock).await,
+        },
+        LockKind::PercpuRwsem => percpu_rwsem::wait(cx, lock, side).await,
+    };
+    wait.end(cx, slept);
+}
+
+/// Acquires `lock` if that needs no waiting.
+pub(super) fn try_acquire(cx: &Context, lock: LockId, side: Side) -> bool {
+    match kind(cx, lock) {
+        LockKind::Mutex => mutex::try_lock(cx, lock),
+        LockKind::Rwsem => rwsem::try_lock(cx, lock, side),
+        kind => try_fast(cx, kind, lock, side),
+    }
+}
+
+/// Releases `lock`.
+pub(super) async fn release(cx: &Context, lock: LockId, side: Side) {
+    match kind(cx, lock) {
+        LockKind::Spin(_) => spinlock::unlock(cx, lock),
+        LockKind::Semaphore => semaphore::up(cx, lock).await,
+        LockKind::Mutex => mutex::unlock(cx, lock).await,
+        LockKind::Rwsem => match side {
+            Side::Read => rwsem::up_read(cx, lock).await,
+            Side::Write => rwsem::up_write(cx, lock).await,
+        },
+        LockKind::PercpuRwsem => percpu_rwsem::unlock(cx, lock, side).await,
+    }
+}
+
+fn try_fast(cx: &Context, kind: LockKind, lock: LockId, side: Side) -> bool {
+    match kind {
+        LockKind::Spin(_) => spinlock::try_lock(cx, lock),
+        LockKind::Semaphore => semaphore::try_down(cx, lock),
+        LockKind::Mutex => mutex::lock_fast(cx, lock),
+        LockKind::Rwsem => rwsem::lock_fast(cx, lock, side),
+        LockKind::PercpuRwsem => percpu_rwsem::try_lock(cx, lock, side),
+    }
+}
+
+/// Takes a raw spinlock inside another lock.
+async fn spin_lock(cx: &Context, inner: LockId) {
+    if !spinlock::try_lock(cx, inner) {
+        let outer = cx.state().tasks[cx.id as usize].waits_for;
+        let wait = Wait::begin(cx, inner);
+        spinlock::wait(cx, inner).await;
+        wait.end(cx, false);
+        cx.state().tasks[cx.id as usize].waits_for = outer;
+    }
+}
+
+fn kind(cx: &Context, lock: LockId) -> LockKind {
+    cx.state().locks[lock as usize].kind
+}
+
+/// `might_sleep()`: with voluntary preemption a task gives way where it asks for a lock that may sleep.
+fn might_reschedule(cx: &Context) -> bool {
+    let s = cx.state();
+    s.kernel.preemption == crate::spec::Preemption::Voluntary && s.need_resched(cx.id)
+}
+
+/// One wait for a lock, from asking to having.
+struct Wait {
+    lock: LockId,
+    since: Time,
+}
+
+impl Wait {
+    fn begin(cx: &Context, lock: LockId) -> Self {
+        let mut s = cx.state();
+        let now = s.now;
+        let l = &mut s.locks[lock as usize];
+        l.mark_contended();
+        let class = l.class;
+        s.classes[class as usize].begin_wait(now);
+        s.tasks[cx.id as usize].waits_for = Some(lock);
+        s.tasks[cx.id as usize].waits_since = now;
+        Self { lock, since: now }
+    }
+
+    fn end(self, cx: &Context, slept: bool) {
+        let mut s = cx.state();
+        let (now, window) = (s.now, s.window_start);
+        let class = s.locks[self.lock as usize].class;
+        let site = s.tasks[cx.id as usize].site;
+        s.tasks[cx.id as usize].waits_for = None;
+        s.classes[class as usize].end_wait(now, window, self.since, slept, site);
+    }
+}

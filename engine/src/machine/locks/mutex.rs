@@ -1,0 +1,220 @@
+//! `struct mutex` of Linux 4.10 and later (`kernel/locking/mutex.c`): owner word with flags, OSQ spinning, stealing, and
+//! hand-off to the first sleeper after its first failed attempt following a wake-up.
+//!
+//! A wake-up is a **hint**: the lock is free meanwhile and a spinner or newcomer may take it, until a hand-off is asked for.
+
+use super::osq::{self, Osq};
+use super::spinlock;
+use crate::machine::context::{Context, SpinUntil};
+use crate::machine::line::Access;
+use crate::machine::lock::{Body, LockId};
+use crate::machine::state::State;
+use crate::machine::task::TaskId;
+use std::collections::VecDeque;
+
+/// State of a mutex; the owner is the common part's holder.
+#[derive(Debug, Default)]
+pub struct Mutex {
+    waiters: VecDeque<TaskId>,
+    /// The first waiter asks for the lock itself.
+    handoff: bool,
+    /// Ownership waits for this task to pick it up.
+    pickup: Option<TaskId>,
+    osq: Osq,
+    /// Spinners that look at the owner word.
+    pollers: Vec<TaskId>,
+}
+
+fn body(s: &mut State, lock: LockId) -> &mut Mutex {
+    match &mut s.locks[lock as usize].body {
+        Body::Mutex(body) => body,
+        _ => unreachable!("kind and body agree"),
+    }
+}
+
+fn osq_of(s: &mut State, lock: LockId) -> &mut Osq {
+    &mut body(s, lock).osq
+}
+
+/// `__mutex_trylock_fast`: only when no flag is set.
+pub(in crate::machine) fn lock_fast(cx: &Context, lock: LockId) -> bool {
+    let mut s = cx.state();
+    s.touch_lock(cx.id, lock, Access::Write);
+    let free = s.locks[lock as usize].holder.is_none();
+    let b = body(&mut s, lock);
+    let plain = b.waiters.is_empty() && !b.handoff && b.pickup.is_none();
+    if free && plain {
+        s.begin_hold(lock, cx.id);
+    }
+    free && plain
+}
+
+/// `__mutex_trylock`: takes a free lock whoever waits (stealing), unless it is kept for somebody else.
+pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId) -> bool {
+    let mut s = cx.state();
+    s.touch_lock(cx.id, lock, Access::Write);
+    try_lock_in(&mut s, cx.id, lock)
+}
+
+fn try_lock_in(s: &mut State, me: TaskId, lock: LockId) -> bool {
+    let holder = s.locks[lock as usize].holder;
+    let b = body(s, lock);
+    if b.pickup == Some(me) {
+        b.pickup = None;
+        return true; // ownership was handed over already
+    }
+    if holder.is_some() || b.pickup.is_some() {
+        return false;
+    }
+    let steals = b.waiters.front().is_some_and(|&first| first != me);
+    s.begin_hold(lock, me);
+    let class = s.locks[lock as usize].class;
+    s.classes[class as usize].steals += u64::from(steals);
+    true
+}
+
+/// `mutex_lock` when the fast path failed. Returns whether it slept.
+pub(in crate::machine) async fn lock_slow(cx: &Context, lock: LockId) -> bool {
+    cx.preempt_disable();
+    if try_lock(cx, lock) || spin_as_newcomer(cx, lock).await {
+        cx.preempt_enable();
+        return false;
+    }
+    cx.preempt_enable();
+    cx.reschedule().await; // the spinner gave up because its CPU is wanted
+    wait_in_queue(cx, lock).await
+}
+
+async fn spin_as_newcomer(cx: &Context, lock: LockId) -> bool {
+    if !may_spin(&cx.state(), cx.id, lock) || !osq::lock(cx, lock, osq_of).await {
+        return false;
+    }
+    let taken = spin_on_owner(cx, lock).await;
+    osq::unlock(cx, lock, osq_of);
+    taken
+}
+
+/// `mutex_can_spin_on_owner`: the owner runs and nobody wants my CPU.
+fn may_spin(s: &State, me: TaskId, lock: LockId) -> bool {
+    !s.need_resched(me) && s.locks[lock as usize].holder.is_none_or(|owner| s.on_cpu(owner))
+}
+
+/// Tries for the lock as long as its owner runs and nobody wants the CPU.
+async fn spin_on_owner(cx: &Context, lock: LockId) -> bool {
+    loop {
+        cx.state().touch_lock(cx.id, lock, Access::Read);
+        cx.pay().await;
+        if cx.state().locks[lock as usize].holder.is_none() || body(&mut cx.state(), lock).pickup == Some(cx.id) {
+            if try_lock(cx, lock) {
+                return true;
+            }
+        }
+        let owner = {
+            let mut s = cx.state();
+            if !may_spin(&s, cx.id, lock) {
+                return false;
+            }
+            body(&mut s, lock).pollers.push(cx.id);
+            s.locks[lock as usize].holder
+        };
+        cx.spin(SpinUntil { owner_off_cpu: owner, need_resched: true, deadline: None }).await;
+        body(&mut cx.state(), lock).pollers.retain(|&poller| poller != cx.id);
+    }
+}
+
+async fn wait_in_queue(cx: &Context, lock: LockId) -> bool {
+    let inner = cx.state().inner(lock);
+    super::spin_lock(cx, inner).await;
+    if try_lock(cx, lock) {
+        spinlock::unlock(cx, inner);
+        return false;
+    }
+    cx.forget_wakeups();
+    body(&mut cx.state(), lock).waiters.push_back(cx.id);
+    loop {
+        if try_lock(cx, lock) {
+            break;
+        }
+        spinlock::unlock(cx, inner);
+        cx.park_here().await;
+        let taken = try_or_ask_for_handoff(cx, lock);
+        let first = body(&mut cx.state(), lock).waiters.front() == Some(&cx.id);
+        if taken || (first && spin_as_first_waiter(cx, lock).await) {
+            super::spin_lock(cx, inner).await;
+            break;
+        }
+        super::spin_lock(cx, inner).await;
+    }
+    leave_queue(cx, lock);
+    spinlock::unlock(cx, inner);
+    true
+}
+
+fn try_or_ask_for_handoff(cx: &Context, lock: LockId) -> bool {
+    let taken = try_lock(cx, lock);
+    let mut s = cx.state();
+    let b = body(&mut s, lock);
+    if !taken && b.waiters.front() == Some(&cx.id) {
+        b.handoff = true;
+    }
+    taken
+}
+
+/// The first waiter spins beside the OSQ head.
+async fn spin_as_first_waiter(cx: &Context, lock: LockId) -> bool {
+    if !may_spin(&cx.state(), cx.id, lock) {
+        return false;
+    }
+    cx.preempt_disable();
+    let taken = spin_on_owner(cx, lock).await;
+    cx.preempt_enable();
+    taken
+}
+
+fn leave_queue(cx: &Context, lock: LockId) {
+    let mut s = cx.state();
+    let b = body(&mut s, lock);
+    b.waiters.retain(|&waiter| waiter != cx.id);
+    if b.waiters.is_empty() {
+        b.handoff = false;
+    }
+}
+
+/// `mutex_unlock`: frees the lock and wakes the first waiter, or hands it over if that was asked for.
+pub(in crate::machine) async fn unlock(cx: &Context, lock: LockId) {
+    {
+        let mut s = cx.state();
+        s.touch_lock(cx.id, lock, Access::Write);
+        s.end_hold(lock);
+        if body(&mut s, lock).waiters.is_empty() {
+            show_pollers(&mut s, cx.id, lock);
+            return;
+        }
+        if !body(&mut s, lock).handoff {
+            show_pollers(&mut s, cx.id, lock); // free from here on
+        } else {
+            let first = body(&mut s, lock).waiters[0];
+            let b = body(&mut s, lock);
+            b.pickup = Some(first);
+            b.handoff = false;
+            s.grant(lock, first);
+        }
+    }
+    let inner = cx.state().inner(lock);
+    super::spin_lock(cx, inner).await;
+    let first = body(&mut cx.state(), lock).waiters.front().copied();
+    spinlock::unlock(cx, inner);
+    show_pollers(&mut cx.state(), cx.id, lock);
+    if let Some(first) = first {
+        cx.wake_waiter(lock, first);
+    }
+}
+
+/// The owner word changed: those who poll it see it when their refetch is served.
+fn show_pollers(s: &mut State, writer: TaskId, lock: LockId) {
+    let pollers = std::mem::take(&mut body(s, lock).pollers);
+    for &poller in &pollers {
+        s.show(writer, lock, poller);
+    }
+    body(s, lock).pollers = pollers; // each leaves the list when it looks
+}

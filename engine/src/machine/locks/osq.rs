@@ -1,0 +1,55 @@
+//! OSQ, the cancellable MCS queue of optimistic spinners inside mutexes and rwsems (`kernel/locking/osq_lock.c`).
+//!
+//! Only the head of the queue looks at the lock; the others poll their own node until they become head or the scheduler
+//! wants their CPU. Spinners run with preemption off.
+
+use crate::machine::context::{Context, SpinUntil};
+use crate::machine::line::Access;
+use crate::machine::lock::LockId;
+use crate::machine::state::State;
+use crate::machine::task::TaskId;
+use std::collections::VecDeque;
+
+/// The queue of one lock.
+#[derive(Debug, Default)]
+pub struct Osq(VecDeque<TaskId>);
+
+/// Finds the OSQ of a lock.
+pub type Find = fn(&mut State, LockId) -> &mut Osq;
+
+/// Joins the queue of `lock` and waits to be its head. False if the CPU was wanted first.
+pub(in crate::machine) async fn lock(cx: &Context, lock: LockId, osq: Find) -> bool {
+    {
+        let mut s = cx.state();
+        s.touch_lock(cx.id, lock, Access::Write); // exchange of the tail, in the lock's line
+        osq(&mut s, lock).0.push_back(cx.id);
+    }
+    loop {
+        cx.pay().await;
+        let (head, wanted) = {
+            let mut s = cx.state();
+            (osq(&mut s, lock).0.front() == Some(&cx.id), s.need_resched(cx.id))
+        };
+        if head {
+            return true;
+        }
+        if wanted {
+            osq(&mut cx.state(), lock).0.retain(|&other| other != cx.id);
+            return false;
+        }
+        cx.spin(SpinUntil { need_resched: true, ..SpinUntil::default() }).await;
+    }
+}
+
+/// Leaves the queue as its head: one store to the next node.
+pub(in crate::machine) fn unlock(cx: &Context, lock: LockId, osq: Find) {
+    let mut s = cx.state();
+    let queue = &mut osq(&mut s, lock).0;
+    queue.pop_front();
+    if let Some(&next) = queue.front() {
+        let from = s.tasks[cx.id as usize].cpu;
+        let to = s.tasks[next as usize].cpu;
+        let seen = s.now + s.tasks[cx.id as usize].segment.debt + s.topology.transfer(from, to);
+        s.spin_check(next, seen);
+    }
+}

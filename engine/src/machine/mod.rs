@@ -1,0 +1,27 @@
+//! The native machine: time, CPUs, the scheduler, cache lines, locks, devices.
+//!
+//! `queue` orders events; `state` is everything that changes; `scheduler` gives CPUs to tasks; `lock` and `locks` are
+//! what tasks wait for; `context` is a task's handle, and `native` the executor that drives programs over it.
+
+mod context;
+mod cpu;
+mod line;
+pub mod lock;
+mod locks;
+mod native;
+mod queue;
+mod scheduler;
+mod state;
+mod task;
+pub mod time;
+mod topology;
+
+pub use context::Context;
+pub use cpu::{Account, ACCOUNTS};
+pub use line::Access;
+pub use lock::{ClassId, LockId, LockKind, Side};
+pub use native::{Native, Outcome, Stall};
+pub use state::{Broken, Counters, LineId, State};
+pub use task::TaskId;
+pub use time::Time;
+pub use topology::{CpuId, MAX_CPUS};

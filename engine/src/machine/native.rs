@@ -1,0 +1,278 @@
+//! The executor: takes events in order and lets the program of the task they concern take its next step.
+
+use super::context::{spawn, Context, Program, Shared};
+use super::cpu::Account;
+use super::lock::LockId;
+use super::queue::{Event, Happening};
+use super::state::{Broken, State};
+use super::task::{Resume, Status, TaskId};
+use super::time::{from_ns, to_ns, Time};
+use crate::spec::RunSpec;
+use crate::waist::{Life, Placement};
+use std::cell::RefCell;
+use std::future::Future;
+use std::rc::Rc;
+use std::task::{Context as PollContext, Poll, Waker};
+
+/// A run that cannot go on.
+#[derive(Clone, Debug)]
+pub struct Stall {
+    /// `deadlock` (a cycle of waits) or `stall` (nobody can go on, or time stands still).
+    pub kind: &'static str,
+    /// When.
+    pub at: Time,
+    /// Who waits for what.
+    pub cycle: Vec<String>,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Operations in each equal part of the measured window.
+    pub batch_operations: Vec<u64>,
+    /// Laws that did not hold.
+    pub broken: Vec<Broken>,
+    /// Why the run could not go on.
+    pub stall: Option<Stall>,
+}
+
+/// Events at one instant after which time is said to stand still.
+const STANDSTILL: u64 = 5_000_000;
+
+/// A native machine and the programs that run on it.
+pub struct Native {
+    shared: Rc<Shared>,
+    programs: Vec<Option<Program>>,
+}
+
+impl Native {
+    /// A machine at time 0.
+    pub fn new(spec: &RunSpec) -> Self {
+        let state = RefCell::new(State::new(spec));
+        let shared = Shared { state, spawned: RefCell::default(), replication: spec.replication };
+        Self { shared: Rc::new(shared), programs: Vec::new() }
+    }
+
+    /// Starts a task.
+    pub fn spawn<P, F>(&mut self, placement: Placement, life: Life, program: P) -> TaskId
+    where
+        P: FnOnce(Context) -> F,
+        F: Future<Output = ()> + 'static,
+    {
+        let id = spawn(&self.shared, None, placement, life, program);
+        self.adopt();
+        id
+    }
+
+    /// Makes locks, lines and the like before any task runs.
+    pub fn setup<T>(&self, build: impl FnOnce(&Context) -> T) -> T {
+        build(&Context { shared: self.shared.clone(), id: TaskId::MAX })
+    }
+
+    /// Reads the state.
+    pub fn state(&self) -> std::cell::RefMut<'_, State> {
+        self.shared.state.borrow_mut()
+    }
+
+    /// Runs through warm-up and measured window.
+    pub fn run(&mut self, spec: &RunSpec) -> Outcome {
+        let (warmup, duration) = (from_ns(spec.warmup_ns), from_ns(spec.duration_ns).max(1));
+        let mut outcome = Outcome::default();
+        outcome.stall = self.run_until(warmup);
+        self.state().start_window();
+        let mut before = 0;
+        for batch in 1..=Time::from(spec.batches) {
+            if outcome.stall.is_none() {
+                outcome.stall = self.run_until(warmup + (duration as u128 * batch as u128 / spec.batches as u128) as Time);
+            }
+            let operations = self.state().counters.operations;
+            outcome.batch_operations.push(operations - before);
+            before = operations;
+        }
+        if outcome.stall.is_none() {
+            outcome.stall = self.waits_in_a_circle();
+        }
+        self.state().book_everything();
+        outcome.broken = self.check_laws(warmup);
+        self.drop_programs();
+        outcome
+    }
+
+    fn run_until(&mut self, end: Time) -> Option<Stall> {
+        let mut instant = (0, 0u64);
+        loop {
+            let next = self.state().pop();
+            let Some(event) = next else {
+                let stall = self.nobody_can_go_on();
+                self.state().now = end;
+                return stall;
+            };
+            if event.time >= end {
+                let mut s = self.state();
+                s.events.push(event);
+                s.now = end;
+                return None;
+            }
+            instant = if event.time == instant.0 { (event.time, instant.1 + 1) } else { (event.time, 0) };
+            if instant.1 > STANDSTILL {
+                let cycle = vec![format!("{STANDSTILL} events at one instant, the last one {event:?}")];
+                return Some(Stall { kind: "stall", at: event.time, cycle });
+            }
+            if let Some(task) = self.happen(event) {
+                self.step(task);
+            }
+        }
+    }
+
+    /// Processes an event. Returns the task whose program is to take its next step.
+    fn happen(&mut self, event: Event) -> Option<TaskId> {
+        let mut s = self.shared.state.borrow_mut();
+        s.now = event.time;
+        s.processed += 1;
+        let (id, subject) = (event.subject, event.subject as usize);
+        match event.what {
+            Happening::SegmentEnd => {
+                if s.tasks[subject].generation != event.generation {
+                    return None;
+                }
+                s.book_segment(id);
+                s.tasks[subject].resume = Resume::Program;
+                Some(id)
+            }
+            Happening::SwitchDone if s.cpus[subject].generation == event.generation => s.switch_done(id),
+            Happening::IdleExit if s.cpus[subject].generation == event.generation => {
+                s.idle_exit_done(id);
+                None
+            }
+            Happening::SwitchDone | Happening::IdleExit => None,
+            Happening::SpinCheck => {
+                let task = &mut s.tasks[subject];
+                if task.generation != event.generation || !task.spinning {
+                    return None;
+                }
+                task.generation = task.generation.wrapping_add(1);
+                let (cpu, now) = (task.cpu as usize, s.now);
+                s.cpus[cpu].account(now, Account::Spin);
+                Some(id)
+            }
+            Happening::Timer => {
+                if event.generation == u32::MAX {
+                    s.kick(id, None);
+                } else if s.tasks[subject].generation == event.generation {
+                    s.wake(id, None);
+                }
+                None
+            }
+            Happening::Tick => {
+                s.tick(id);
+                None
+            }
+            Happening::DeviceDone => None,
+        }
+    }
+
+    /// Lets a task's program go on until it waits for something.
+    fn step(&mut self, id: TaskId) {
+        let Some(program) = self.programs[id as usize].as_mut() else { return };
+        let done = program.as_mut().poll(&mut PollContext::from_waker(Waker::noop()));
+        if matches!(done, Poll::Ready(())) {
+            self.programs[id as usize] = None;
+            let mut s = self.shared.state.borrow_mut();
+            s.exit(id);
+            s.free_tasks.push_back(id);
+        }
+        self.adopt();
+    }
+
+    /// Takes over the programs of newly spawned tasks.
+    fn adopt(&mut self) {
+        for (id, program) in self.shared.spawned.borrow_mut().drain(..) {
+            if self.programs.len() <= id as usize {
+                self.programs.resize_with(id as usize + 1, || None);
+            }
+            self.programs[id as usize] = Some(program);
+        }
+    }
+
+    /// Programs hold the machine and the machine holds programs: break the circle.
+    fn drop_programs(&mut self) {
+        self.programs.clear();
+        self.shared.spawned.borrow_mut().clear();
+    }
+
+    // ---- laws and stalls ------------------------------------------------------------------------------------
+
+    fn nobody_can_go_on(&self) -> Option<Stall> {
+        let stuck = {
+            let s = self.shared.state.borrow();
+            s.tasks.iter().any(|t| !t.background && t.status != Status::Dead)
+        };
+        if !stuck {
+            return None;
+        }
+        self.waits_in_a_circle().or_else(|| {
+            let s = self.shared.state.borrow();
+            let waits = (0..s.tasks.len() as TaskId).filter(|&id| s.tasks[id as usize].status == Status::Sleeping);
+            let cycle = waits.filter_map(|id| s.tasks[id as usize].waits_for.map(|lock| describe(&s, id, lock))).collect();
+            Some(Stall { kind: "stall", at: s.now, cycle })
+        })
+    }
+
+    /// A cycle in the graph "task waits for the lock held by task".
+    fn waits_in_a_circle(&self) -> Option<Stall> {
+        let s = self.shared.state.borrow();
+        let next = |id: TaskId| {
+            let lock = s.tasks[id as usize].waits_for?;
+            let holder = s.locks[lock as usize].holder?;
+            (holder != id && s.tasks[id as usize].status == Status::Sleeping).then_some((lock, holder))
+        };
+        for start in 0..s.tasks.len() as TaskId {
+            let (mut at, mut cycle) = (start, Vec::new());
+            while let Some((lock, holder)) = next(at) {
+                cycle.push(describe(&s, at, lock));
+                at = holder;
+                if at == start {
+                    return Some(Stall { kind: "deadlock", at: s.now, cycle });
+                }
+                if cycle.len() > s.tasks.len() {
+                    break; // a cycle that does not contain the start
+                }
+            }
+        }
+        None
+    }
+
+    fn check_laws(&self, window: Time) -> Vec<Broken> {
+        let mut s = self.shared.state.borrow_mut();
+        let mut broken = std::mem::take(&mut s.broken);
+        let now = s.now;
+        for (number, cpu) in s.cpus.iter().enumerate() {
+            let sum: Time = cpu.accounts.iter().sum();
+            if sum != now - window {
+                let detail = format!("CPU {number}: {} ns accounted of {} ns", to_ns(sum), to_ns(now - window));
+                broken.push(Broken { law: "time conservation", detail });
+            }
+        }
+        let mut open: Vec<Vec<Time>> = vec![Vec::new(); s.classes.len()];
+        for task in s.tasks.iter().filter(|t| t.status != Status::Dead) {
+            if let Some(lock) = task.waits_for {
+                open[s.locks[lock as usize].class as usize].push(task.waits_since);
+            }
+        }
+        for (class, open) in s.classes.iter_mut().zip(&open) {
+            let (integral, sum) = class.little(now, window, open);
+            if integral != sum && !class.name.ends_with("wait_lock") {
+                let detail = format!("{}: integral of waiters {integral} ps, sum of waits {sum} ps", class.name);
+                broken.push(Broken { law: "Little's law", detail });
+            }
+        }
+        broken
+    }
+}
+
+fn describe(s: &State, id: TaskId, lock: LockId) -> String {
+    let l = &s.locks[lock as usize];
+    let name = &s.classes[l.class as usize].name;
+    let holder = l.holder.map_or("readers or nobody".into(), |h| format!("task {h}"));
+    format!("task {id} waits for {name}#{lock} held by {holder}")
+}

@@ -1,0 +1,493 @@
+//! The scheduler: run queues by EEVDF, wake-up placement, preemption, switches, idle CPUs and balancing.
+//!
+//! Rules from `kernel/sched/{core,fair}.c` of Linux 6.6 to 6.12, all tasks at equal weight. What is left out: cgroups,
+//! nice levels, real-time classes, periodic balancing other than pulls by idle CPUs.
+
+use super::cpu::{Account, Phase};
+use super::queue::Happening;
+use super::state::State;
+use super::task::{Resume, Status, TaskId};
+use super::time::Time;
+use super::topology::CpuId;
+use crate::spec::Preemption;
+
+impl State {
+    // ---- segments -------------------------------------------------------------------------------------------
+
+    /// Starts a stretch of `own` CPU time for the running task `id`, after what it owes.
+    pub(super) fn start_segment(&mut self, id: TaskId, account: Account, own: Time) {
+        let task = &mut self.tasks[id as usize];
+        task.account = account;
+        task.segment.own = own;
+        self.continue_segment(id);
+    }
+
+    fn continue_segment(&mut self, id: TaskId) {
+        let cpu = self.tasks[id as usize].cpu;
+        if self.cpus[cpu as usize].need_resched && self.preemptible(id) {
+            self.preempt(cpu);
+            return;
+        }
+        let now = self.now;
+        let task = &mut self.tasks[id as usize];
+        task.started = now;
+        task.resume = Resume::Segment;
+        task.generation = task.generation.wrapping_add(1);
+        let (end, generation) = (now + task.segment.total(), task.generation);
+        self.push(end, Happening::SegmentEnd, id, generation);
+    }
+
+    /// Books the running segment of `id` up to now; its remainder stays.
+    pub(super) fn book_segment(&mut self, id: TaskId) {
+        let now = self.now;
+        let task = &mut self.tasks[id as usize];
+        let elapsed = now - task.started;
+        task.started = now;
+        let (irq, debt, own) = task.segment.consume(elapsed);
+        let (cpu, account) = (&mut self.cpus[task.cpu as usize], task.account);
+        cpu.accounts[Account::Irq as usize] += irq;
+        cpu.accounts[Account::System as usize] += debt;
+        cpu.accounts[account as usize] += own;
+        cpu.accounted = now;
+    }
+
+    /// An interrupt takes `time` from whatever runs on `cpu`.
+    pub(super) fn steal(&mut self, cpu: CpuId, time: Time) {
+        let Some(id) = self.cpus[cpu as usize].current else { return };
+        if self.tasks[id as usize].resume == Resume::Segment {
+            self.book_segment(id);
+            self.tasks[id as usize].segment.irq += time;
+            let task = &mut self.tasks[id as usize];
+            task.generation = task.generation.wrapping_add(1);
+            let (end, generation) = (self.now + task.segment.total(), task.generation);
+            self.push(end, Happening::SegmentEnd, id, generation);
+        } else {
+            self.tasks[id as usize].segment.irq += time;
+        }
+    }
+
+    /// Whether `id` may be preempted in its current segment.
+    fn preemptible(&self, id: TaskId) -> bool {
+        let task = &self.tasks[id as usize];
+        task.preempt_off == 0
+            && (task.account == Account::User || self.kernel.preemption == Preemption::Full)
+    }
+
+    /// A preempt-disabled section of `id` ends.
+    pub(super) fn preempt_enable(&mut self, id: TaskId) {
+        self.tasks[id as usize].preempt_off -= 1;
+    }
+
+    /// Whether the CPU that `id` runs on is wanted by another task.
+    pub(super) fn need_resched(&self, id: TaskId) -> bool {
+        self.cpus[self.tasks[id as usize].cpu as usize].need_resched
+    }
+
+    // ---- switching ------------------------------------------------------------------------------------------
+
+    /// The current task of `cpu` is taken off involuntarily; it goes on later where it was.
+    fn preempt(&mut self, cpu: CpuId) {
+        let id = self.cpus[cpu as usize].current.expect("only a running task is preempted");
+        self.counters.involuntary += 1;
+        self.leave_cpu(id, Status::Runnable);
+        self.cpus[cpu as usize].queue.push(id);
+        self.schedule(cpu);
+    }
+
+    /// The running task `id` yields and stays runnable; its program goes on when it is picked again.
+    pub(super) fn yield_cpu(&mut self, id: TaskId) {
+        let cpu = self.tasks[id as usize].cpu;
+        self.tasks[id as usize].resume = Resume::Program;
+        self.leave_cpu(id, Status::Runnable);
+        self.cpus[cpu as usize].queue.push(id);
+        self.schedule(cpu);
+    }
+
+    /// The running task `id` goes to sleep; its program goes on after a wake-up.
+    pub(super) fn sleep(&mut self, id: TaskId) {
+        let cpu = self.tasks[id as usize].cpu;
+        self.tasks[id as usize].resume = Resume::Program;
+        self.leave_cpu(id, Status::Sleeping);
+        self.store_lag(id, cpu);
+        self.schedule(cpu);
+    }
+
+    /// The running task `id` has ended.
+    pub(super) fn exit(&mut self, id: TaskId) {
+        let cpu = self.tasks[id as usize].cpu;
+        self.leave_cpu(id, Status::Dead);
+        self.schedule(cpu);
+    }
+
+    fn leave_cpu(&mut self, id: TaskId, status: Status) {
+        let now = self.now;
+        let cpu = self.tasks[id as usize].cpu;
+        self.update_current(cpu);
+        let task = &mut self.tasks[id as usize];
+        task.become_status(now, status);
+        task.generation = task.generation.wrapping_add(1);
+        task.last_ran = now;
+        task.entity.protected = false;
+        let watchers = std::mem::take(&mut task.watchers);
+        for &watcher in &watchers {
+            self.spin_check(watcher, now);
+        }
+        self.tasks[id as usize].watchers = watchers;
+        self.tasks[id as usize].watchers.clear();
+        let cpu = &mut self.cpus[cpu as usize];
+        debug_assert_eq!(cpu.accounted, now, "time before a switch is accounted");
+        cpu.current = None;
+    }
+
+    /// Gives `cpu`, which has no current task, the next one; pulls one from elsewhere or idles when it has none.
+    fn schedule(&mut self, cpu: CpuId) {
+        self.cpus[cpu as usize].need_resched = false;
+        let next = self.pick(cpu).or_else(|| self.pull(cpu));
+        if let Some(id) = next {
+            self.remove_from_queue(cpu, id);
+            self.tasks[id as usize].entity.protected = true;
+        } else {
+            self.idle.insert(cpu);
+        }
+        self.begin_switch(cpu, next);
+    }
+
+    fn begin_switch(&mut self, cpu: CpuId, next: Option<TaskId>) {
+        let end = self.now + self.costs.context_switch;
+        let c = &mut self.cpus[cpu as usize];
+        c.phase = Phase::Switching(next);
+        c.generation = c.generation.wrapping_add(1);
+        let generation = c.generation;
+        self.push(end, Happening::SwitchDone, cpu, generation);
+    }
+
+    /// A switch is complete. Returns the task whose program is to take its next step.
+    pub(super) fn switch_done(&mut self, cpu: CpuId) -> Option<TaskId> {
+        let now = self.now;
+        let c = &mut self.cpus[cpu as usize];
+        c.account(now, Account::Switch);
+        let Phase::Switching(next) = c.phase else { unreachable!("a switch was under way") };
+        let Some(id) = next else {
+            if c.queue.is_empty() {
+                c.phase = Phase::Idle(now);
+            } else {
+                self.idle.remove(cpu);
+                self.schedule(cpu); // woken before the switch to idle was complete
+            }
+            return None;
+        };
+        c.phase = Phase::Running;
+        c.current = Some(id);
+        c.exec_start = now;
+        let queued = !c.queue.is_empty();
+        self.counters.switches += 1;
+        let task = &mut self.tasks[id as usize];
+        task.become_status(now, Status::Running);
+        if queued {
+            self.arm_tick(cpu);
+        }
+        match self.tasks[id as usize].resume {
+            Resume::Program => Some(id),
+            Resume::Segment => {
+                self.continue_segment(id);
+                None
+            }
+        }
+    }
+
+    // ---- waking ---------------------------------------------------------------------------------------------
+
+    /// Wakes `id`. `waker` is the running task that does it and pays for it; without one it is an interrupt on the
+    /// sleeper's CPU. A task that is awake remembers the wake-up (it came before the sleep).
+    pub(super) fn wake(&mut self, id: TaskId, waker: Option<TaskId>) {
+        match self.tasks[id as usize].status {
+            Status::Sleeping => {}
+            Status::Dead => return,
+            Status::Running | Status::Runnable => {
+                self.tasks[id as usize].woken = true;
+                return;
+            }
+        }
+        self.counters.wakeups += 1;
+        let from = waker.map(|w| self.tasks[w as usize].cpu);
+        let cpu = self.choose_cpu(id, from);
+        let delay = waker.map_or(0, |w| self.charge_waker(w, cpu));
+        self.enqueue(id, cpu, from, delay);
+    }
+
+    /// Wakes `id` if it is parked; else its next park ends at once.
+    pub(super) fn kick(&mut self, id: TaskId, waker: Option<TaskId>) {
+        let task = &mut self.tasks[id as usize];
+        if std::mem::take(&mut task.parked) {
+            self.wake(id, waker);
+        } else {
+            task.kicked = true;
+        }
+    }
+
+    /// Makes the new task `id` runnable on the CPU chosen for it (`wake_up_new_task`): half a slice to begin with.
+    pub(super) fn start_task(&mut self, id: TaskId, parent: Option<TaskId>) {
+        let cpu = self.tasks[id as usize].cpu;
+        let from = parent.map(|p| self.tasks[p as usize].cpu);
+        let delay = parent.map_or(0, |p| self.charge_waker(p, cpu));
+        self.enqueue(id, cpu, from, delay);
+        let half = self.kernel.base_slice as i64 / 2;
+        self.tasks[id as usize].entity.deadline -= half;
+    }
+
+    /// The waker pays for the wake-up; the time until it is done is returned.
+    fn charge_waker(&mut self, waker: TaskId, target: CpuId) -> Time {
+        let own = self.tasks[waker as usize].cpu;
+        let interrupt = target != own && self.is_idle(target);
+        let cost = self.costs.wakeup + if interrupt { self.costs.ipi_send } else { 0 };
+        let segment = &mut self.tasks[waker as usize].segment;
+        segment.debt += cost;
+        segment.debt
+    }
+
+    /// Makes `id` runnable on `cpu`.
+    fn enqueue(&mut self, id: TaskId, cpu: CpuId, from: Option<CpuId>, delay: Time) {
+        let now = self.now;
+        if self.tasks[id as usize].cpu != cpu {
+            self.counters.migrations += 1;
+        }
+        let task = &mut self.tasks[id as usize];
+        task.become_status(now, Status::Runnable);
+        task.cpu = cpu;
+        self.update_current(cpu);
+        self.place(id, cpu);
+        self.cpus[cpu as usize].queue.push(id);
+        match self.cpus[cpu as usize].phase {
+            Phase::Idle(since) => self.leave_idle(cpu, since, from, delay),
+            Phase::Running => {
+                if self.pick(cpu) == Some(id) {
+                    self.set_need_resched(cpu);
+                }
+                self.arm_tick(cpu);
+            }
+            Phase::Switching(None) => self.idle.remove(cpu),
+            Phase::Switching(Some(_)) | Phase::IdleExit => {}
+        }
+    }
+
+    fn leave_idle(&mut self, cpu: CpuId, since: Time, from: Option<CpuId>, delay: Time) {
+        let now = self.now;
+        self.idle.remove(cpu);
+        let deliver = if from.is_some_and(|f| f != cpu) { self.costs.ipi_deliver } else { 0 };
+        let exit = self.idle_ladder.exit(now - since);
+        self.idle_joules += self.idle_ladder.joules(self.window_start.saturating_sub(since), now - since);
+        let c = &mut self.cpus[cpu as usize];
+        c.phase = Phase::IdleExit;
+        c.generation = c.generation.wrapping_add(1);
+        let generation = c.generation;
+        self.push(now + delay + deliver + exit, Happening::IdleExit, cpu, generation);
+    }
+
+    /// `cpu` has left its idle state.
+    pub(super) fn idle_exit_done(&mut self, cpu: CpuId) {
+        let now = self.now;
+        self.cpus[cpu as usize].account(now, Account::Idle);
+        self.schedule(cpu);
+    }
+
+    fn is_idle(&self, cpu: CpuId) -> bool {
+        self.idle.contains(cpu)
+    }
+
+    /// Where a woken task goes (`select_task_rq_fair`): its bound CPU; its previous CPU if idle; an idle CPU under the
+    /// same last-level cache as its target; else the less loaded of its previous and its waker's CPU.
+    fn choose_cpu(&self, id: TaskId, waker: Option<CpuId>) -> CpuId {
+        let task = &self.tasks[id as usize];
+        if let Some(cpu) = task.pinned {
+            return cpu;
+        }
+        let previous = task.cpu;
+        if self.is_idle(previous) {
+            return previous;
+        }
+        let load = |cpu: CpuId| self.cpus[cpu as usize].load();
+        let target = match waker {
+            Some(w) if load(w) < load(previous) => w,
+            _ => previous,
+        };
+        self.idle.next_in(self.topology.llc(target), target).unwrap_or(target)
+    }
+
+    /// Where a new task starts (`find_idlest_cpu`): the CPU that became idle last (it wakes fastest), else the least
+    /// loaded one.
+    pub(super) fn choose_cpu_for_new(&self, parent: CpuId) -> CpuId {
+        let idle_since = |cpu: CpuId| match self.cpus[cpu as usize].phase {
+            Phase::Idle(since) => since,
+            _ => self.now,
+        };
+        self.idle.iter().max_by_key(|&cpu| (idle_since(cpu), std::cmp::Reverse(cpu))).unwrap_or_else(|| {
+            let loads = (0..self.topology.cpus).map(|cpu| (self.cpus[cpu as usize].load(), cpu));
+            loads.min().map_or(parent, |(_, cpu)| cpu)
+        })
+    }
+
+    // ---- EEVDF ----------------------------------------------------------------------------------------------
+
+    /// Brings the current task's virtual run time up to date; a used-up slice starts a new request.
+    fn update_current(&mut self, cpu: CpuId) {
+        let c = &mut self.cpus[cpu as usize];
+        let Some(id) = c.current else { return };
+        let ran = (self.now - c.exec_start) as i64;
+        c.exec_start = self.now;
+        let entity = &mut self.tasks[id as usize].entity;
+        entity.vruntime += ran;
+        if entity.vruntime >= entity.deadline {
+            entity.deadline = entity.vruntime + self.kernel.base_slice as i64;
+            entity.protected = false;
+        }
+        c.base_vruntime = entity.vruntime;
+    }
+
+    /// The queue's average virtual run time (`avg_vruntime`), and over how many tasks.
+    fn average_vruntime(&self, cpu: CpuId) -> (i64, i64) {
+        let c = &self.cpus[cpu as usize];
+        let members = c.queue.iter().chain(c.current.as_ref());
+        let base = c.base_vruntime;
+        let (sum, count) = members.fold((0i64, 0i64), |(sum, count), &id| {
+            (sum + (self.tasks[id as usize].entity.vruntime - base), count + 1)
+        });
+        (base + if count == 0 { 0 } else { sum.div_euclid(count) }, count)
+    }
+
+    /// Where a task enters a queue (`place_entity`): its lag is kept, scaled so that entering does not shrink it.
+    fn place(&mut self, id: TaskId, cpu: CpuId) {
+        let (average, count) = self.average_vruntime(cpu);
+        let entity = &mut self.tasks[id as usize].entity;
+        let lag = if count == 0 { 0 } else { entity.lag * (count + 1) / count };
+        entity.vruntime = average - lag;
+        entity.deadline = entity.vruntime + self.kernel.base_slice as i64;
+    }
+
+    /// Remembers the service that `id`, which has just left `cpu`'s queue, is still owed (`update_entity_lag`).
+    fn store_lag(&mut self, id: TaskId, cpu: CpuId) {
+        let (average, count) = self.average_vruntime(cpu);
+        let limit = (2 * self.kernel.base_slice).max(self.kernel.tick) as i64;
+        let entity = &mut self.tasks[id as usize].entity;
+        let with_itself = (average * count + entity.vruntime).div_euclid(count + 1);
+        entity.lag = (with_itself - entity.vruntime).clamp(-limit, limit);
+        if count == 0 {
+            self.cpus[cpu as usize].base_vruntime = entity.vruntime;
+        }
+    }
+
+    /// The task that should run (`pick_eevdf`): of those not ahead of the average, the one with the earliest deadline;
+    /// the current one stays while its slice is protected.
+    fn pick(&self, cpu: CpuId) -> Option<TaskId> {
+        let c = &self.cpus[cpu as usize];
+        if c.queue.is_empty() {
+            return c.current;
+        }
+        if let Some(current) = c.current {
+            if self.kernel.run_to_parity && self.tasks[current as usize].entity.protected {
+                return Some(current);
+            }
+        }
+        if c.queue.len() == 1 && c.current.is_none() {
+            return Some(c.queue[0]);
+        }
+        let (average, _) = self.average_vruntime(cpu);
+        let entity = |id: &&TaskId| self.tasks[**id as usize].entity;
+        let everybody = || c.current.iter().chain(c.queue.iter());
+        everybody()
+            .filter(|id| entity(id).vruntime <= average)
+            .min_by_key(|id| entity(id).deadline)
+            .or_else(|| everybody().min_by_key(|id| entity(id).vruntime))
+            .copied()
+    }
+
+    fn remove_from_queue(&mut self, cpu: CpuId, id: TaskId) {
+        let queue = &mut self.cpus[cpu as usize].queue;
+        if let Some(at) = queue.iter().position(|&other| other == id) {
+            queue.remove(at);
+        }
+    }
+
+    /// The scheduler wants `cpu` for another task: preempts its current one at once if it may.
+    fn set_need_resched(&mut self, cpu: CpuId) {
+        self.cpus[cpu as usize].need_resched = true;
+        let Some(id) = self.cpus[cpu as usize].current else { return };
+        let task = &self.tasks[id as usize];
+        if task.resume == Resume::Segment && self.preemptible(id) {
+            self.book_segment(id);
+            self.preempt(cpu);
+        } else if task.spins_until_resched {
+            self.spin_check(id, self.now);
+        }
+    }
+
+    fn arm_tick(&mut self, cpu: CpuId) {
+        let c = &mut self.cpus[cpu as usize];
+        if !c.tick_armed {
+            c.tick_armed = true;
+            let next = (self.now / self.kernel.tick + 1) * self.kernel.tick;
+            self.push(next, Happening::Tick, cpu, 0);
+        }
+    }
+
+    /// The scheduler tick: ends a used-up slice, and lets an idle CPU pull a waiting task.
+    pub(super) fn tick(&mut self, cpu: CpuId) {
+        self.cpus[cpu as usize].tick_armed = false;
+        if self.cpus[cpu as usize].queue.is_empty() {
+            return;
+        }
+        self.kick_idle_cpu(cpu);
+        if self.cpus[cpu as usize].phase == Phase::Running {
+            self.update_current(cpu);
+            if self.pick(cpu) != self.cpus[cpu as usize].current {
+                self.set_need_resched(cpu);
+            }
+        }
+        if !self.cpus[cpu as usize].queue.is_empty() {
+            self.arm_tick(cpu);
+        }
+    }
+
+    // ---- balancing ------------------------------------------------------------------------------------------
+
+    /// A CPU about to idle takes a waiting task from the most loaded CPU under its last-level cache
+    /// (`newidle_balance`), unless the task ran a moment ago (`task_hot`).
+    fn pull(&mut self, cpu: CpuId) -> Option<TaskId> {
+        let busiest = self
+            .topology
+            .llc(cpu)
+            .filter(|&other| other != cpu && !self.cpus[other as usize].queue.is_empty())
+            .filter(|&other| matches!(self.cpus[other as usize].phase, Phase::Running | Phase::Switching(Some(_))))
+            .max_by_key(|&other| (self.cpus[other as usize].queue.len(), std::cmp::Reverse(other)))?;
+        let id = self.movable(busiest)?;
+        self.migrate(id, busiest, cpu);
+        Some(id)
+    }
+
+    fn movable(&self, cpu: CpuId) -> Option<TaskId> {
+        let hot_since = self.now.saturating_sub(self.kernel.migration_cost);
+        let cold = |id: &&TaskId| {
+            let task = &self.tasks[**id as usize];
+            task.pinned.is_none() && (task.last_ran <= hot_since)
+        };
+        self.cpus[cpu as usize].queue.iter().find(cold).copied()
+    }
+
+    fn migrate(&mut self, id: TaskId, from: CpuId, to: CpuId) {
+        self.counters.migrations += 1;
+        self.update_current(from);
+        self.remove_from_queue(from, id);
+        self.store_lag(id, from);
+        self.place(id, to);
+        self.tasks[id as usize].cpu = to;
+        self.cpus[to as usize].queue.push(id);
+    }
+
+    /// An overloaded CPU's tick wakes an idle CPU to take a waiting task (`nohz_balancer_kick`).
+    fn kick_idle_cpu(&mut self, cpu: CpuId) {
+        let Some(target) = self.idle.next_in(self.topology.llc(cpu), cpu) else { return };
+        let Phase::Idle(since) = self.cpus[target as usize].phase else { return };
+        let Some(id) = self.movable(cpu) else { return };
+        self.migrate(id, cpu, target);
+        self.leave_idle(target, since, Some(cpu), 0);
+    }
+}

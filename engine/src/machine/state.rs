@@ -1,0 +1,414 @@
+//! The whole state of a native machine, and the little things every part needs: the clock, the queue, the random
+//! streams, the counters.
+
+use super::cpu::{Account, Cpu, IdleLadder, Phase};
+use super::line::{Access, Line};
+use super::lock::{ClassId, ClassStats, Lock, LockId, LockKind};
+use super::queue::{Event, EventQueue, Happening};
+use super::task::{Resume, Status, Task, TaskId};
+use super::time::{from_ns, Time, US};
+use super::topology::{CpuId, CpuSet, Topology};
+use crate::spec::{Preemption, RunSpec};
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::{Hash, Hasher};
+
+/// A data line's number.
+pub type LineId = u32;
+
+/// Costs of the machine in [`Time`].
+#[derive(Clone, Debug)]
+pub struct Costs {
+    /// One context switch.
+    pub context_switch: Time,
+    /// What a wake-up costs the waker.
+    pub wakeup: Time,
+    /// What sending an interrupt to another CPU costs the waker besides.
+    pub ipi_send: Time,
+    /// From sending to the other CPU noticing.
+    pub ipi_deliver: Time,
+}
+
+/// The kernel's rules in [`Time`].
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// Scheduler tick.
+    pub tick: Time,
+    /// EEVDF base slice.
+    pub base_slice: Time,
+    /// Running tasks are protected for their slice.
+    pub run_to_parity: bool,
+    /// When kernel code gives way.
+    pub preemption: Preemption,
+    /// A task that ran less than this ago is not pulled to another CPU.
+    pub migration_cost: Time,
+    /// rwsem: how long the first waiter waits before it asks for a hand-off.
+    pub rwsem_handoff_wait: Time,
+    /// rwsem: most readers woken by one call.
+    pub rwsem_reader_batch: usize,
+    /// rwsem: how long a writer spins on readers: base, a reader, at most.
+    pub rwsem_reader_spin: (Time, Time, Time),
+    /// RCU grace period (percpu-rwsem writers).
+    pub grace_period: Time,
+    /// Lock type by role.
+    pub locks: BTreeMap<String, String>,
+}
+
+/// Events counted over the measured window.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)]
+pub struct Counters {
+    pub switches: u64,
+    pub involuntary: u64,
+    pub wakeups: u64,
+    pub migrations: u64,
+    pub operations: u64,
+}
+
+/// A law that did not hold.
+#[derive(Clone, Debug)]
+pub struct Broken {
+    /// Which.
+    pub law: &'static str,
+    /// How.
+    pub detail: String,
+}
+
+/// The state of a machine.
+pub struct State {
+    /// The clock.
+    pub now: Time,
+    pub(super) events: EventQueue,
+    /// Events processed since the start.
+    pub processed: u64,
+    pub(super) topology: Topology,
+    pub(super) costs: Costs,
+    pub(super) kernel: Kernel,
+    pub(super) idle_ladder: IdleLadder,
+    pub(super) cpus: Vec<Cpu>,
+    pub(super) idle: CpuSet,
+    pub(super) tasks: Vec<Task>,
+    pub(super) free_tasks: VecDeque<TaskId>,
+    pub(super) locks: Vec<Lock>,
+    pub(super) free_locks: BTreeMap<ClassId, Vec<LockId>>,
+    pub(super) lines: Vec<Line>,
+    /// Lock classes and their statistics.
+    pub classes: Vec<ClassStats>,
+    pub(super) sites: Vec<&'static str>,
+    pub(super) latencies: Vec<(&'static str, hdrhistogram::Histogram<u64>)>,
+    /// Counters of the measured window.
+    pub counters: Counters,
+    /// Energy of idle periods that have ended (J).
+    pub idle_joules: f64,
+    pub(super) window_start: Time,
+    pub(super) broken: Vec<Broken>,
+    pub(super) random: Xoshiro256PlusPlus,
+    seed: u64,
+    shuffle: Option<Xoshiro256PlusPlus>,
+}
+
+impl State {
+    /// A machine at time 0 with all CPUs idle.
+    pub fn new(spec: &RunSpec) -> Self {
+        let constant = |name: &str, default: f64| from_ns(*spec.kernel.constants.get(name).unwrap_or(&default));
+        let seed = stream_seed(spec.seed, spec.replication, "machine");
+        let cpus = spec.machine.cpus;
+        let mut idle = CpuSet::default();
+        (0..cpus).for_each(|cpu| idle.insert(cpu));
+        Self {
+            now: 0,
+            events: EventQueue::new(),
+            processed: 0,
+            topology: Topology::new(&spec.machine),
+            costs: Costs {
+                context_switch: from_ns(spec.machine.costs.context_switch),
+                wakeup: from_ns(spec.machine.costs.wakeup),
+                ipi_send: from_ns(spec.machine.costs.ipi_send),
+                ipi_deliver: from_ns(spec.machine.costs.ipi_deliver),
+            },
+            kernel: Kernel {
+                tick: from_ns(spec.kernel.tick_ns),
+                base_slice: from_ns(spec.kernel.base_slice_ns),
+                run_to_parity: spec.kernel.run_to_parity,
+                preemption: spec.kernel.preemption,
+                migration_cost: constant("migration_cost", 5e5),
+                rwsem_handoff_wait: constant("rwsem_handoff_wait", 4e6),
+                rwsem_reader_batch: (constant("rwsem_reader_batch_max", 256.0) / super::time::NS) as usize,
+                rwsem_reader_spin: (
+                    constant("rwsem_reader_spin_base", 1e4),
+                    constant("rwsem_reader_spin_per_reader", 500.0),
+                    constant("rwsem_reader_spin_cap", 2.5e4),
+                ),
+                grace_period: constant("rcu_grace_period", 1e7).max(US),
+                locks: spec.kernel.locks.clone(),
+            },
+            idle_ladder: IdleLadder::new(&spec.machine.idle_states, spec.machine.watts_active),
+            cpus: (0..cpus).map(|_| Cpu::new()).collect(),
+            idle,
+            tasks: Vec::new(),
+            free_tasks: VecDeque::new(),
+            locks: Vec::new(),
+            free_locks: BTreeMap::new(),
+            lines: Vec::new(),
+            classes: Vec::new(),
+            sites: vec![""],
+            latencies: Vec::new(),
+            counters: Counters::default(),
+            idle_joules: 0.0,
+            window_start: 0,
+            broken: Vec::new(),
+            random: Xoshiro256PlusPlus::seed_from_u64(seed),
+            seed: spec.seed,
+            shuffle: spec.shuffle_ties.then(|| Xoshiro256PlusPlus::seed_from_u64(seed ^ 1)),
+        }
+    }
+
+    pub(super) fn push(&mut self, time: Time, what: Happening, subject: u32, generation: u32) {
+        self.events.push(Event { time, what, subject, generation });
+    }
+
+    /// The next event. With the tie shuffle on, events of one instant come in random order.
+    pub(super) fn pop(&mut self) -> Option<Event> {
+        let event = self.events.pop()?;
+        let Some(random) = &mut self.shuffle else { return Some(event) };
+        let mut ties = vec![event];
+        while let Some(next) = self.events.pop() {
+            if next.time == event.time {
+                ties.push(next);
+            } else {
+                self.events.push(next);
+                break;
+            }
+        }
+        let chosen = ties.swap_remove((random.next_u64() % ties.len() as u64) as usize);
+        for other in ties {
+            self.events.push(other);
+        }
+        Some(chosen)
+    }
+
+    /// Makes `task`, if it spins, look again at time `at`.
+    pub(super) fn spin_check(&mut self, task: TaskId, at: Time) {
+        let generation = self.tasks[task as usize].generation;
+        self.push(at.max(self.now), Happening::SpinCheck, task, generation);
+    }
+
+    /// `poller` sees what `writer` has just written to `lock`'s line when its refetch is served.
+    pub(super) fn show(&mut self, writer: TaskId, lock: LockId, poller: TaskId) {
+        let at = self.now + self.tasks[writer as usize].segment.debt;
+        let cpu = self.tasks[poller as usize].cpu;
+        let seen = at + self.locks[lock as usize].line.access(&self.topology, cpu, at, Access::Read);
+        self.spin_check(poller, seen);
+    }
+
+    /// The raw spinlock inside a sleeping lock.
+    pub(super) fn inner(&self, lock: LockId) -> LockId {
+        self.locks[lock as usize].wait_lock.expect("sleeping locks have an inner spinlock")
+    }
+
+    pub(super) fn inner_is_held(&self, lock: LockId) -> bool {
+        self.locks[self.inner(lock) as usize].holder.is_some()
+    }
+
+    /// `lock`, just released, becomes the property of `next`, which still sleeps or spins.
+    pub(super) fn grant(&mut self, lock: LockId, next: TaskId) {
+        self.begin_hold(lock, next);
+        let class = self.locks[lock as usize].class;
+        self.classes[class as usize].handoffs += 1;
+    }
+
+    /// The task that `lock` was granted to has come to run.
+    pub(super) fn granted_task_runs(&mut self, lock: LockId) {
+        let l = &self.locks[lock as usize];
+        let waited = self.now - l.held_since.max(self.window_start);
+        self.classes[l.class as usize].grant_to_run += waited;
+    }
+
+    /// The running `task` accesses the line of `lock`; the cost is added to what it owes.
+    pub(super) fn touch_lock(&mut self, task: TaskId, lock: LockId, access: Access) {
+        let task = &mut self.tasks[task as usize];
+        let at = self.now + task.segment.debt;
+        task.segment.debt += self.locks[lock as usize].line.access(&self.topology, task.cpu, at, access);
+    }
+
+    /// The running `task` accesses a data line.
+    pub(super) fn touch_line(&mut self, task: TaskId, line: LineId, access: Access) {
+        let task = &mut self.tasks[task as usize];
+        let at = self.now + task.segment.debt;
+        task.segment.debt += self.lines[line as usize].access(&self.topology, task.cpu, at, access);
+    }
+
+    /// Makes a lock class, or finds it by name.
+    pub(super) fn class(&mut self, name: &str, role: &str, kind: LockKind) -> ClassId {
+        if let Some(at) = self.classes.iter().position(|c| c.name == name) {
+            return at as ClassId;
+        }
+        self.classes.push(ClassStats::new(name, role, kind));
+        (self.classes.len() - 1) as ClassId
+    }
+
+    /// Makes a lock of a class; sleeping locks get their inner raw spinlock.
+    pub(super) fn new_lock(&mut self, class: ClassId) -> LockId {
+        self.classes[class as usize].instances += 1;
+        let kind = self.classes[class as usize].kind;
+        let wait_lock = match kind {
+            LockKind::Spin(_) | LockKind::PercpuRwsem => None,
+            _ => {
+                let name = format!("{}.wait_lock", self.classes[class as usize].name);
+                let queued = LockKind::Spin(super::locks::spinlock::Policy::Queued);
+                let inner = self.class(&name, "wait_lock", queued);
+                Some(self.new_lock(inner))
+            }
+        };
+        self.locks.push(Lock::new(kind, class, wait_lock));
+        (self.locks.len() - 1) as LockId
+    }
+
+    /// `task` becomes the exclusive holder of `lock`.
+    pub(super) fn begin_hold(&mut self, lock: LockId, task: TaskId) {
+        let times = self.tasks[task as usize].times_at(self.now);
+        let l = &mut self.locks[lock as usize];
+        if let Some(other) = l.holder {
+            let name = &self.classes[l.class as usize].name;
+            let detail = format!("task {task} takes {name}#{lock} at {} ps while task {other} holds it", self.now);
+            self.broken.push(Broken { law: "mutual exclusion", detail });
+        }
+        l.begin_hold(task, self.now, times);
+        self.classes[l.class as usize].acquired += 1;
+    }
+
+    /// The exclusive hold of `lock` ends, whoever ends it.
+    pub(super) fn end_hold(&mut self, lock: LockId) {
+        let l = &mut self.locks[lock as usize];
+        let Some(holder) = l.holder else {
+            let name = &self.classes[l.class as usize].name;
+            let detail = format!("{name}#{lock} is released at {} ps and nobody holds it", self.now);
+            self.broken.push(Broken { law: "mutual exclusion", detail });
+            return;
+        };
+        let times = self.tasks[holder as usize].times_at(self.now);
+        l.end_hold(self.now, self.window_start, times, &mut self.classes[l.class as usize]);
+    }
+
+    /// Whether `task` is executing now.
+    pub(super) fn on_cpu(&self, task: TaskId) -> bool {
+        self.tasks[task as usize].status == Status::Running
+    }
+
+    /// The seed of the stream called `name`.
+    pub fn stream(&self, replication: u64, name: &str) -> Xoshiro256PlusPlus {
+        Xoshiro256PlusPlus::seed_from_u64(stream_seed(self.seed, replication, name))
+    }
+
+    /// Brings all time accounts up to now.
+    pub(super) fn book_everything(&mut self) {
+        for cpu in 0..self.cpus.len() as CpuId {
+            let c = &self.cpus[cpu as usize];
+            let current = c.current;
+            match (c.phase, current) {
+                (Phase::Running, Some(id)) if self.tasks[id as usize].resume == Resume::Segment => {
+                    self.book_segment(id);
+                }
+                (phase, _) => {
+                    let account = match phase {
+                        Phase::Idle(_) | Phase::IdleExit => Account::Idle,
+                        Phase::Switching(_) => Account::Switch,
+                        Phase::Running => Account::Spin,
+                    };
+                    let now = self.now;
+                    self.cpus[cpu as usize].account(now, account);
+                }
+            }
+        }
+    }
+
+    /// Starts the measured window: all statistics begin anew.
+    pub(super) fn start_window(&mut self) {
+        self.book_everything();
+        let now = self.now;
+        self.window_start = now;
+        self.counters = Counters::default();
+        self.idle_joules = 0.0;
+        self.cpus.iter_mut().for_each(|c| c.accounts = Default::default());
+        self.classes.iter_mut().for_each(|c| c.reset(now));
+        self.latencies.iter_mut().for_each(|(_, h)| h.reset());
+        self.tasks.iter_mut().for_each(|t| t.operations = 0);
+        self.locks.iter_mut().for_each(|l| l.line.transfers = 0);
+    }
+}
+
+/// The seed of a named stream: independent of the order in which streams are made.
+fn stream_seed(seed: u64, replication: u64, name: &str) -> u64 {
+    let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
+    (seed, replication, name).hash(&mut hash);
+    hash.finish()
+}
+
+/// FNV-1a: the same on every platform and in every release, which the standard library's hasher does not promise.
+struct Fnv(u64);
+
+impl Hasher for Fnv {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
+
+/// What reports read.
+impl State {
+    /// Time by account over all CPUs in the measured window.
+    pub fn account_totals(&self) -> [Time; super::cpu::ACCOUNTS] {
+        let mut totals = [0; super::cpu::ACCOUNTS];
+        for cpu in &self.cpus {
+            totals.iter_mut().zip(cpu.accounts).for_each(|(total, time)| *total += time);
+        }
+        totals
+    }
+
+    /// Length of the measured window so far.
+    pub fn window(&self) -> Time {
+        self.now - self.window_start
+    }
+
+    /// Energy (J) of all idle time in the window, periods in progress included.
+    pub fn idle_energy(&self) -> f64 {
+        let open = self.cpus.iter().filter_map(|cpu| match cpu.phase {
+            Phase::Idle(since) => {
+                let from = self.window_start.saturating_sub(since);
+                Some(self.idle_ladder.joules(from, self.now - since))
+            }
+            _ => None,
+        });
+        self.idle_joules + open.sum::<f64>()
+    }
+
+    /// Operations of each foreground task.
+    pub fn per_task_operations(&self) -> Vec<u64> {
+        self.tasks.iter().filter(|t| !t.background).map(|t| t.operations).collect()
+    }
+
+    /// Latency histograms (ns) by operation.
+    pub fn latencies(&self) -> &[(&'static str, hdrhistogram::Histogram<u64>)] {
+        &self.latencies
+    }
+
+    /// The name of a site by its number.
+    pub fn site_name(&self, number: usize) -> &'static str {
+        self.sites.get(number).copied().unwrap_or("")
+    }
+
+    /// Transfers of lock lines by class.
+    pub fn line_transfers_by_class(&self) -> Vec<u64> {
+        let mut transfers = vec![0; self.classes.len()];
+        for lock in &self.locks {
+            transfers[lock.class as usize] += lock.line.transfers;
+        }
+        transfers
+    }
+}

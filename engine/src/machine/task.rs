@@ -1,0 +1,192 @@
+//! One task, as the machine sees it: its place in the scheduler and what it is doing. What it *means* to do is its
+//! program, a future that the executor holds.
+
+use super::cpu::Account;
+use super::lock::LockId;
+use super::time::Time;
+use super::topology::CpuId;
+
+/// A task's number.
+pub type TaskId = u32;
+
+/// Where a task is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// On a CPU.
+    Running,
+    /// Wants a CPU: in a run queue, or on its way out of an idle CPU.
+    Runnable,
+    /// Waits for a wake-up.
+    Sleeping,
+    /// Its program has ended.
+    Dead,
+}
+
+/// How a task goes on when it gets a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resume {
+    /// Its program takes the next step.
+    Program,
+    /// It has part of a segment left to run.
+    Segment,
+}
+
+/// A stretch of CPU time in the order in which it is used up: stolen by interrupts, owed for line transfers and
+/// wake-ups (`debt`), and the program's own.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Segment {
+    /// Time stolen by interrupts.
+    pub irq: Time,
+    /// Time owed for accesses that changed state at once.
+    pub debt: Time,
+    /// The program's own time.
+    pub own: Time,
+}
+
+impl Segment {
+    /// What is left altogether.
+    pub fn total(&self) -> Time {
+        self.irq + self.debt + self.own
+    }
+
+    /// Uses up `elapsed`; returns how much of it was (irq, debt, own).
+    pub fn consume(&mut self, elapsed: Time) -> (Time, Time, Time) {
+        let irq = elapsed.min(self.irq);
+        let debt = (elapsed - irq).min(self.debt);
+        let own = elapsed - irq - debt;
+        self.irq -= irq;
+        self.debt -= debt;
+        self.own = self.own.saturating_sub(own);
+        (irq, debt, own)
+    }
+}
+
+/// A task's state in the EEVDF scheduler (virtual times in ps; all tasks have equal weight).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Entity {
+    /// CPU time received, on the queue's virtual clock.
+    pub vruntime: i64,
+    /// When its current request is to be fulfilled, on the same clock.
+    pub deadline: i64,
+    /// How much service it was owed when it left the queue.
+    pub lag: i64,
+    /// Whether it has been picked and has not used up its slice since (run to parity).
+    pub protected: bool,
+}
+
+/// Time spent running, wanting to run, and sleeping, up to `since`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StateTimes {
+    /// On a CPU.
+    pub running: Time,
+    /// In a run queue or waiting for its CPU to leave idle.
+    pub runnable: Time,
+    /// Waiting.
+    pub sleeping: Time,
+    /// Up to when the times are complete.
+    pub since: Time,
+}
+
+/// One task.
+#[derive(Debug)]
+pub struct Task {
+    /// Where it is in its life.
+    pub status: Status,
+    /// Where it runs, is queued, or ran last.
+    pub cpu: CpuId,
+    /// The only CPU it may use, if it is bound.
+    pub pinned: Option<CpuId>,
+    /// How it goes on.
+    pub resume: Resume,
+    /// Its current or next stretch of CPU time.
+    pub segment: Segment,
+    /// Where the segment's own time is booked.
+    pub account: Account,
+    /// When the running segment started.
+    pub started: Time,
+    /// Outdates events made for an earlier segment, spin or sleep.
+    pub generation: u32,
+    /// A wake-up came before the sleep.
+    pub woken: bool,
+    /// It was kicked by another program while it was not parked.
+    pub kicked: bool,
+    /// It sleeps in [`crate::waist::Machine::park`].
+    pub parked: bool,
+    /// It stays on its CPU and waits for a look at a lock.
+    pub spinning: bool,
+    /// Depth of preempt-disabled sections.
+    pub preempt_off: u32,
+    /// It polls a lock that it may give up when the CPU is wanted.
+    pub spins_until_resched: bool,
+    /// Tasks that spin as long as this one stays on its CPU.
+    pub watchers: Vec<TaskId>,
+    /// The lock it waits for.
+    pub waits_for: Option<LockId>,
+    /// Since when.
+    pub waits_since: Time,
+    /// Scheduler state.
+    pub entity: Entity,
+    /// Time by state.
+    pub times: StateTimes,
+    /// When it last left a CPU (for cache-hot migration limits).
+    pub last_ran: Time,
+    /// What it is doing, for the statistics of lock waits by site.
+    pub site: u16,
+    /// Whether the run may end while it sleeps (background workers).
+    pub background: bool,
+    /// When its current operation began.
+    pub operation_began: Time,
+    /// Operations completed in the measured window.
+    pub operations: u64,
+}
+
+impl Task {
+    /// A task that has not run yet.
+    pub fn new(cpu: CpuId, pinned: Option<CpuId>, now: Time) -> Self {
+        Self {
+            status: Status::Sleeping,
+            cpu,
+            pinned,
+            resume: Resume::Program,
+            segment: Segment::default(),
+            account: Account::System,
+            started: 0,
+            generation: 0,
+            woken: false,
+            kicked: false,
+            parked: false,
+            spinning: false,
+            preempt_off: 0,
+            spins_until_resched: false,
+            watchers: Vec::new(),
+            waits_for: None,
+            waits_since: 0,
+            entity: Entity::default(),
+            times: StateTimes { since: now, ..StateTimes::default() },
+            last_ran: 0,
+            site: 0,
+            background: false,
+            operation_began: 0,
+            operations: 0,
+        }
+    }
+
+    /// Books the time since the last change of state, then changes it.
+    pub fn become_status(&mut self, now: Time, status: Status) {
+        self.times = self.times_at(now);
+        self.status = status;
+    }
+
+    /// The time by state as it stands at `now`.
+    pub fn times_at(&self, now: Time) -> StateTimes {
+        let mut times = self.times;
+        let span = now - times.since;
+        match self.status {
+            Status::Running => times.running += span,
+            Status::Runnable => times.runnable += span,
+            Status::Sleeping | Status::Dead => times.sleeping += span,
+        }
+        times.since = now;
+        times
+    }
+}

@@ -1,0 +1,250 @@
+//! What the engine is given for one run (`docs/seams.md`, seam 1). Times are nanoseconds.
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// One run: a machine, a kernel, a filesystem, a workload, and for how long.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunSpec {
+    /// The scenario's seed; every random stream is derived from it and from the stream's name.
+    pub seed: u64,
+    /// Which replication this is; part of the seed of every stream.
+    #[serde(default)]
+    pub replication: u64,
+    /// Simulated time before measuring starts.
+    pub warmup_ns: f64,
+    /// Simulated time measured.
+    pub duration_ns: f64,
+    /// Into how many equal parts the measured window is cut for `batch_operations`.
+    #[serde(default = "twenty")]
+    pub batches: u32,
+    /// Whether events of the same instant are taken in a seeded random order instead of the specified one.
+    #[serde(default)]
+    pub shuffle_ties: bool,
+    /// The hardware.
+    pub machine: MachineSpec,
+    /// The kernel's scheduler and locks.
+    pub kernel: KernelSpec,
+    /// The filesystem.
+    pub filesystem: FilesystemSpec,
+    /// Costs of the layer above the filesystem.
+    #[serde(default)]
+    pub vfs: CostTable,
+    /// What the tasks do.
+    pub workload: WorkloadSpec,
+}
+
+fn twenty() -> u32 {
+    20
+}
+
+/// CPUs, distances, costs.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MachineSpec {
+    /// Number of CPUs (hardware threads).
+    pub cpus: u32,
+    /// Hardware threads a core.
+    pub cpus_per_core: u32,
+    /// CPUs that share a last-level cache.
+    pub cpus_per_llc: u32,
+    /// CPUs a socket.
+    pub cpus_per_socket: u32,
+    /// Hardware and scheduler costs.
+    pub costs: MachineCosts,
+    /// Idle states, shallowest first.
+    pub idle_states: Vec<IdleState>,
+    /// Power of a CPU that runs (W).
+    pub watts_active: f64,
+    /// Power of a CPU that spins (W).
+    pub watts_spin: f64,
+}
+
+/// Costs of a machine, in nanoseconds; `speed` multiplies all program times.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // each field is described in docs/models.md
+pub struct MachineCosts {
+    pub line_hit: f64,
+    pub line_smt: f64,
+    pub line_llc: f64,
+    pub line_socket: f64,
+    pub line_remote: f64,
+    pub pause: f64,
+    pub context_switch: f64,
+    pub wakeup: f64,
+    pub ipi_send: f64,
+    pub ipi_deliver: f64,
+    pub speed: f64,
+}
+
+/// One idle state.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IdleState {
+    /// Its name, for example `C1`.
+    pub name: String,
+    /// Time to leave it.
+    pub exit_ns: f64,
+    /// How long a CPU must have been idle to be in it.
+    pub residency_ns: f64,
+    /// Power of a CPU in it (W).
+    pub watts: f64,
+}
+
+/// When kernel code gives up its CPU to another task.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Preemption {
+    /// Only on return to user mode or when it sleeps.
+    None,
+    /// Also where it asks for a lock that may sleep.
+    Voluntary,
+    /// Anywhere outside spinlocks.
+    Full,
+}
+
+/// Scheduler and locks of a kernel.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KernelSpec {
+    /// The profile's name, for messages.
+    pub name: String,
+    /// Length of a scheduler tick.
+    pub tick_ns: f64,
+    /// EEVDF base slice.
+    pub base_slice_ns: f64,
+    /// Whether a running task is protected from wake-up preemption for its slice.
+    pub run_to_parity: bool,
+    /// When kernel code can be preempted.
+    pub preemption: Preemption,
+    /// Role -> lock type.
+    pub locks: BTreeMap<String, String>,
+    /// Constants of the lock code and the scheduler (nanoseconds or counts).
+    #[serde(default)]
+    pub constants: BTreeMap<String, f64>,
+}
+
+/// The filesystem under test.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FilesystemSpec {
+    /// Which one.
+    pub kind: FilesystemKind,
+    /// Size of the device.
+    #[serde(default)]
+    pub size_bytes: Option<u64>,
+    /// XFS: number of allocation groups; the default of `mkfs.xfs` when absent.
+    #[serde(default)]
+    pub agcount: Option<u32>,
+    /// Step costs by name, nanoseconds.
+    #[serde(default)]
+    pub costs: BTreeMap<String, f64>,
+}
+
+/// The filesystems there are.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum FilesystemKind {
+    Xfs,
+    Ext4,
+    Tmpfs,
+    None,
+}
+
+/// A table of named costs.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CostTable {
+    /// Name -> nanoseconds (or counts).
+    #[serde(default)]
+    pub costs: BTreeMap<String, f64>,
+}
+
+/// The workloads there are.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum WorkloadKind {
+    Compile,
+    Create,
+    CreateUnlink,
+    Tmpfile,
+    LockCycle,
+}
+
+/// Which directories the tasks work in.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Directories {
+    /// All in one.
+    #[default]
+    Shared,
+    /// One each.
+    PerTask,
+}
+
+/// What the tasks do.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkloadSpec {
+    /// Which program they run.
+    pub kind: WorkloadKind,
+    /// How many tasks.
+    pub tasks: u32,
+    /// Shared directory or one each.
+    #[serde(default)]
+    pub directories: Directories,
+    /// All tasks on this one CPU.
+    #[serde(default)]
+    pub pin_to_cpu: Option<u32>,
+    /// Numbers of the workload (nanoseconds, counts, fractions).
+    #[serde(default)]
+    pub params: BTreeMap<String, serde_json::Value>,
+}
+
+impl WorkloadSpec {
+    /// A number among the parameters, or `default`.
+    pub fn number(&self, name: &str, default: f64) -> f64 {
+        self.params.get(name).and_then(serde_json::Value::as_f64).unwrap_or(default)
+    }
+
+    /// A word among the parameters, or `default`.
+    pub fn word<'a>(&'a self, name: &str, default: &'a str) -> &'a str {
+        self.params.get(name).and_then(serde_json::Value::as_str).unwrap_or(default)
+    }
+}
+
+impl RunSpec {
+    /// Parses and checks a spec. The error names the JSON path and what is wrong.
+    pub fn from_json(text: &str) -> Result<Self, String> {
+        let spec: Self = serde_json::from_str(text).map_err(|e| e.to_string())?;
+        spec.check()?;
+        Ok(spec)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let m = &self.machine;
+        require((1..=crate::machine::MAX_CPUS).contains(&m.cpus), "machine.cpus", "must be 1..=256")?;
+        require(self.workload.tasks >= 1, "workload.tasks", "must be at least 1")?;
+        require(self.batches >= 1, "batches", "must be at least 1")?;
+        require(self.duration_ns > 0.0 && self.duration_ns < 1e15, "duration_ns", "must be positive and below 1e15")?;
+        require((0.0..1e15).contains(&self.warmup_ns), "warmup_ns", "must be between 0 and 1e15")?;
+        require(self.kernel.tick_ns >= 1e3, "kernel.tick_ns", "must be at least 1 us")?;
+        require(self.kernel.base_slice_ns >= 1e3, "kernel.base_slice_ns", "must be at least 1 us")?;
+        if let Some(cpu) = self.workload.pin_to_cpu {
+            require(cpu < m.cpus, "workload.pin_to_cpu", "names a CPU that the machine does not have")?;
+        }
+        Ok(())
+    }
+}
+
+fn require(holds: bool, path: &str, what: &str) -> Result<(), String> {
+    if holds {
+        Ok(())
+    } else {
+        Err(format!("{path}: {what}"))
+    }
+}

@@ -1,0 +1,87 @@
+//! The narrow waist between programs and machines.
+//!
+//! A program says only this much: run for a time, touch a line, lock, unlock, wait, wake, sleep, spawn, submit I/O, mark an
+//! operation. It neither knows nor cares which machine runs it, so any machine that implements [`Machine`] can run the
+//! very same programs.
+
+use crate::machine::{Access, Account, ClassId, CpuId, LineId, LockId, Side, TaskId, Time};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::future::Future;
+
+/// Where a new task may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// Wherever the scheduler puts it.
+    Anywhere,
+    /// On this CPU only.
+    Pinned(CpuId),
+}
+
+/// What kind of task is spawned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// Part of the workload: the run is stuck when none of these can go on.
+    Foreground,
+    /// A kernel worker that waits for work.
+    Background,
+}
+
+/// What a program can ask of a machine. A value of an implementing type is the handle of one task.
+pub trait Machine: Clone + 'static {
+    /// This task's number.
+    fn task(&self) -> TaskId;
+    /// The CPU it runs on now.
+    fn cpu(&self) -> CpuId;
+    /// Number of CPUs.
+    fn cpus(&self) -> CpuId;
+    /// The clock.
+    fn now(&self) -> Time;
+    /// Uses CPU time.
+    fn run(&self, account: Account, time: Time) -> impl Future<Output = ()>;
+    /// Accesses a line (or a group of lines) at once; what it costs is owed and paid with the next run.
+    fn touch(&self, line: LineId, access: Access);
+
+    /// A lock class: `name` for the statistics, `role` finds the lock type in the kernel profile.
+    fn class(&self, name: &str, role: &str) -> ClassId;
+    /// A new free lock.
+    fn new_lock(&self, class: ClassId) -> LockId;
+    /// Gives back a free lock for reuse.
+    fn drop_lock(&self, lock: LockId);
+    /// `span` neighbouring cache lines that are used together.
+    fn new_line(&self, span: u32) -> LineId;
+    /// A new completion (wait until somebody says so).
+    fn new_completion(&self) -> LockId;
+    /// Acquires a lock; waits by the lock's own rules.
+    fn lock(&self, lock: LockId, side: Side) -> impl Future<Output = ()>;
+    /// Acquires a lock if that needs no waiting.
+    fn try_lock(&self, lock: LockId, side: Side) -> bool;
+    /// Releases a lock; semaphores may be released by another task than took them.
+    fn unlock(&self, lock: LockId, side: Side) -> impl Future<Output = ()>;
+    /// Waits for a completion.
+    fn wait_for(&self, completion: LockId) -> impl Future<Output = ()>;
+    /// Completes a completion: one waiter may go on.
+    fn complete(&self, completion: LockId) -> impl Future<Output = ()>;
+
+    /// Sleeps without using a CPU.
+    fn sleep(&self, time: Time) -> impl Future<Output = ()>;
+    /// Sleeps until woken by [`Machine::wake`] or [`Machine::wake_at_tick`]; an earlier wake-up is not lost.
+    fn park(&self) -> impl Future<Output = ()>;
+    /// Wakes a task at once.
+    fn wake(&self, task: TaskId);
+    /// Wakes a task by a timer at the end of the scheduler tick after `ticks` more ticks.
+    fn wake_at_tick(&self, task: TaskId, ticks: u64);
+    /// Starts a new task.
+    fn spawn<P, F>(&self, placement: Placement, life: Life, program: P) -> TaskId
+    where
+        P: FnOnce(Self) -> F,
+        F: Future<Output = ()> + 'static;
+
+    /// Names what the task is doing, for lock waits by site.
+    fn at(&self, site: &'static str);
+    /// An operation begins now.
+    fn begin(&self);
+    /// The operation called `name` ends; `counted` ones make up the throughput.
+    fn end(&self, name: &'static str, counted: bool);
+    /// The random stream of this run called `name`.
+    fn stream(&self, name: &str) -> Xoshiro256PlusPlus;
+}

@@ -1,0 +1,57 @@
+//! Random times for programs.
+
+use crate::machine::time::from_ns;
+use crate::machine::Time;
+use rand_core::RngCore;
+use rand_distr::{Distribution, Exp1, StandardNormal};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// A distribution of times.
+#[derive(Clone, Copy, Debug)]
+pub enum Draw {
+    /// Always the same.
+    Constant(Time),
+    /// Exponential with this mean.
+    Exponential(Time),
+    /// Log-normal with this mean and coefficient of variation.
+    LogNormal {
+        /// Mean.
+        mean: Time,
+        /// Standard deviation over mean.
+        cv: f64,
+    },
+}
+
+impl Draw {
+    /// From its name and mean in nanoseconds.
+    pub fn parse(name: &str, mean_ns: f64, cv: f64) -> Result<Self, String> {
+        let mean = from_ns(mean_ns);
+        match name {
+            "constant" => Ok(Self::Constant(mean)),
+            "exponential" => Ok(Self::Exponential(mean)),
+            "lognormal" => Ok(Self::LogNormal { mean, cv }),
+            other => Err(format!("unknown distribution '{other}'; known: constant, exponential, lognormal")),
+        }
+    }
+
+    /// One value.
+    pub fn draw(&self, random: &mut Xoshiro256PlusPlus) -> Time {
+        match *self {
+            Self::Constant(time) => time,
+            Self::Exponential(mean) => {
+                let unit: f64 = Exp1.sample(random);
+                (unit * mean as f64) as Time
+            }
+            Self::LogNormal { mean, cv } => {
+                let sigma2 = (1.0 + cv * cv).ln();
+                let z: f64 = StandardNormal.sample(random);
+                ((sigma2.sqrt() * z - sigma2 / 2.0).exp() * mean as f64) as Time
+            }
+        }
+    }
+}
+
+/// True with probability `p`; draws nothing when that is certain.
+pub fn chance(random: &mut Xoshiro256PlusPlus, p: f64) -> bool {
+    p > 0.0 && ((random.next_u64() >> 11) as f64 / (1u64 << 53) as f64) < p
+}

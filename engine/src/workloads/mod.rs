@@ -1,0 +1,4 @@
+//! The workloads: what the tasks do, as programs over the waist.
+
+pub mod draw;
+pub mod lock_cycle;
