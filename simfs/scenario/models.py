@@ -219,15 +219,18 @@ def load_filesystem(kind: str | Path) -> Filesystem:
 
 @cache
 def load_vfs(kind: str | Path) -> Filesystem:
-    """Load the share of the VFS in the operations of one filesystem kind: `vfs.costs` of a RunSpec."""
+    """Load the VFS around the steps of one filesystem kind: `vfs.costs` of a RunSpec.
+
+    tmpfs has only ``user.loop`` here, because its own groups hold the whole operation.
+    """
+    load_filesystem(kind)
     common = _load("filesystems", "vfs", Filesystem)
-    own = {name: quantity for name, quantity in common.costs.items() if name.startswith(f"{kind}.")}
-    if not own:
-        known = sorted({name.split(".")[0] for name in common.costs} - {"user"})
-        raise ValueError(_unknown("VFS costs for filesystem", str(kind), known))
-    shared = {name: quantity for name, quantity in common.costs.items() if name.startswith("user.")}
-    renamed = {name.removeprefix(f"{kind}."): quantity for name, quantity in own.items()}
-    return common.model_copy(update={"costs": shared | renamed})
+    own = {
+        name.removeprefix(f"{kind}."): quantity
+        for name, quantity in common.costs.items()
+        if name.startswith((f"{kind}.", "user."))
+    }
+    return common.model_copy(update={"costs": own})
 
 
 @cache
