@@ -1,0 +1,171 @@
+"""What the models of the schema cannot see: names in profiles, measured data and calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from pydantic import ValidationError
+
+from simfs.scenario.document import Document, Path_, Place
+from simfs.scenario.expand import value_of
+from simfs.scenario.measured import Dataset, load_dataset
+from simfs.scenario.models import load_filesystem, load_kernel, load_machine
+from simfs.scenario.overlay import assign, split_key
+from simfs.scenario.problems import Problem, ScenarioError
+from simfs.scenario.refusals import problems_of
+from simfs.scenario.run_spec import machine_spec
+from simfs.scenario.schema import Fit, LockCycle, NoFilesystem, RowChoice, Scenario
+from simfs.scenario.suggest import nearest
+
+LOCK_CYCLE_ROLE = "lock"
+
+
+def check_profiles(scenario: Scenario, document: Document) -> Iterator[Problem]:
+    """Yield what does not fit the machine, the kernel or the filesystem the scenario names."""
+    yield from _profile(lambda: _machine_problems(scenario, document), document, "machine")
+    yield from _profile(lambda: _kernel_problems(scenario, document), document, "kernel")
+    yield from _profile(lambda: _filesystem_problems(scenario, document), document, "filesystem")
+
+
+def check_measured(scenario: Scenario, document: Document) -> Iterator[Problem]:
+    """Yield what does not fit the measured data the scenario names."""
+    if scenario.measured is None:
+        return
+    try:
+        dataset = load_dataset(scenario.measured.dataset)
+    except ScenarioError as error:
+        at = document.place_of(document.locate(("measured", "dataset"))).value
+        yield from (Problem(at, f"{p.where}: {p.message}", p.suggestion) for p in error.problems)
+        return
+    labels = [series.variant or name for name, series in dataset.series.items()]
+    variants = [variant.name for variant in scenario.variants]
+    for label, variant in scenario.measured.variants.items():
+        place = document.place_of(("measured", "variants", label))
+        if label not in labels:
+            yield Problem(place.key, f"'{label}' is not in dataset {dataset.name}", nearest(label, labels))
+        if variants and variant not in variants:
+            yield Problem(place.value, f"there is no variant '{variant}'", nearest(variant, variants))
+
+
+def check_calibration(scenario: Scenario, document: Document) -> Iterator[Problem]:
+    """Yield what is wrong with the parameters to fit, their bounds and their rows."""
+    for index, fit in enumerate(scenario.calibrate):
+        path: Path_ = ("calibrate", index)
+        yield from _bound_problems(fit, path, document)
+        for number, choice in enumerate(fit.rows):
+            yield from _row_problems(scenario, choice, document.place_of((*path, "rows", number)))
+
+
+def _profile(
+    problems: Callable[[], Iterable[Problem]], document: Document, section: str
+) -> Iterator[Problem]:
+    try:
+        yield from problems()
+    except (ValueError, OSError) as error:
+        at = document.place_of(document.locate((section, "profile"))).value
+        message, _, hint = str(error).partition("; did you mean '")
+        yield Problem(at, message, hint.removesuffix("'?") or None)
+
+
+def _machine_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
+    use = scenario.machine
+    known = load_machine(use.profile).spec()["costs"]
+    yield from _unknown(use.costs, known, ("machine", "costs"), "cost", document)
+    spec = machine_spec(use)
+    if not spec["cpus_per_core"] <= spec["cpus_per_llc"] <= spec["cpus_per_socket"] <= spec["cpus"]:
+        order = "cpus_per_core <= cpus_per_llc <= cpus_per_socket <= cpus"
+        figures = " <= ".join(str(spec[key.strip()]) for key in order.split("<="))
+        yield Problem(document.place_of(("machine",)).key, f"{order} must hold, but is {figures}")
+    pinned = scenario.workload.pin_to_cpu
+    if pinned is not None and pinned >= spec["cpus"]:
+        at = document.place_of(("workload", "pin_to_cpu")).value
+        yield Problem(at, f"there is no CPU {pinned}: the machine has CPUs 0 to {spec['cpus'] - 1}")
+
+
+def _kernel_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
+    spec = load_kernel(scenario.kernel.profile).spec(1)
+    yield from _unknown(
+        scenario.kernel.constants, spec["constants"], ("kernel", "constants"), "constant", document
+    )
+    own = [LOCK_CYCLE_ROLE] if isinstance(scenario.workload, LockCycle) else []
+    yield from _unknown(scenario.locks, [*spec["locks"], *own], ("locks",), "lock role", document)
+
+
+def _filesystem_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
+    use = scenario.filesystem
+    if isinstance(use, NoFilesystem):
+        if not isinstance(scenario.workload, LockCycle):
+            at = document.place_of(("filesystem",)).value
+            yield Problem(at, f"workload {scenario.workload.kind} needs a filesystem")
+    elif use.costs or use.profile:
+        known = load_filesystem(use.profile or use.kind).spec()
+        yield from _unknown(use.costs, known, ("filesystem", "costs"), "cost", document)
+
+
+def _unknown(
+    given: Iterable[str], known: Iterable[str], path: Path_, what: str, document: Document
+) -> Iterator[Problem]:
+    known = list(known)
+    for name in given:
+        if name not in known:
+            yield Problem(
+                document.place_of((*path, name)).key, f"unknown {what} '{name}'", nearest(name, known)
+            )
+
+
+def _bound_problems(fit: Fit, path: Path_, document: Document) -> Iterator[Problem]:
+    numbers = []
+    for number, bound in enumerate(fit.bounds):
+        trial = document.copy()
+        at = document.place_of((*path, "parameter")).value
+        place = Place(at, document.place_of((*path, "bounds", number)).value)
+        try:
+            assign(trial, split_key(fit.parameter), bound, place)
+            numbers.append(float(value_of(Scenario.model_validate(trial.data), fit.parameter)))
+        except ValidationError as error:
+            yield from problems_of(error, trial)
+            return
+        except ScenarioError as error:
+            yield from error.problems
+            return
+        except (KeyError, TypeError, ValueError):
+            yield Problem(at, f"'{fit.parameter}' is not a number that can be fitted")
+            return
+    if not 0 < numbers[0] < numbers[1]:
+        yield Problem(
+            document.place_of((*path, "bounds")).value, "bounds must be above 0, the lower one first"
+        )
+
+
+def _row_problems(scenario: Scenario, choice: RowChoice, place: Place) -> Iterator[Problem]:
+    if scenario.measured is None:
+        yield Problem(place.value, "rows to calibrate on need 'measured:' data")
+        return
+    try:
+        dataset = load_dataset(scenario.measured.dataset)
+    except ScenarioError:
+        return
+    if choice.series not in dataset.series:
+        near = nearest(choice.series, dataset.series)
+        yield Problem(place.value, f"no series '{choice.series}' in dataset {dataset.name}", near)
+        return
+    chosen = [row for row in dataset.rows if _is_chosen(row.series, row.x, row.metric, choice)]
+    if not chosen:
+        yield Problem(place.value, f"no row of dataset {dataset.name} fits this choice")
+    if any(row.role != "calibrate" for row in chosen):
+        yield Problem(
+            place.value, f"'{choice.series}' has rows with role predict here; they may never be fitted on"
+        )
+
+
+def chosen_rows(dataset: Dataset, fit: Fit) -> list[int]:
+    """Return the indices of the dataset's rows that a fit names."""
+    return [
+        index
+        for index, row in enumerate(dataset.rows)
+        if any(_is_chosen(row.series, row.x, row.metric, choice) for choice in fit.rows)
+    ]
+
+
+def _is_chosen(series: str, x: float, metric: str, choice: RowChoice) -> bool:
+    return series == choice.series and choice.x in (None, x) and choice.metric in (None, metric)

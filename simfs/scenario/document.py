@@ -1,0 +1,218 @@
+"""YAML as plain data that remembers where each key and value was written.
+
+The data is built from the composed YAML nodes, not by a YAML constructor: that gives the place of everything, finds
+all duplicate keys, and leaves nothing in the file that could run code or grow without bound.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.reader import ReaderError
+
+from simfs.scenario.problems import Problem, ScenarioError
+from simfs.scenario.section import shorten
+
+MAX_BYTES = 1 << 20
+MAX_DEPTH = 20
+MAX_NODES = 20_000
+
+Path_ = tuple[str | int, ...]
+"""Where something is in the data: keys and list indices from the top."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a key and its value were written, each as `file:line:column` or as a `--set` option."""
+
+    key: str
+    value: str
+
+
+@dataclass
+class Document:
+    """Nested dicts, lists and scalars, and the place of each."""
+
+    name: str
+    data: dict[str, Any]
+    places: dict[Path_, Place] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read a YAML file; raise `ScenarioError` for whatever is wrong with it."""
+        return cls.parse(_read_text(path), str(path))
+
+    @classmethod
+    def parse(cls, text: str, name: str) -> Self:
+        """Parse YAML `text`; `name` stands for the file in messages."""
+        data, places = parse_value(text, name)
+        if not isinstance(data, dict):
+            raise ScenarioError(
+                [Problem(f"{name}:1:1", f"expected a mapping (key: value), got {shorten(data)}")]
+            )
+        return cls(name, data, places)
+
+    def copy(self) -> Document:
+        """Return a copy that can be changed without changing this one."""
+        return Document(self.name, deepcopy(self.data), dict(self.places))
+
+    def place_of(self, path: Path_) -> Place:
+        """Return the place of `path`, or of the nearest thing around it."""
+        while path and path not in self.places:
+            path = path[:-1]
+        return self.places.get(path) or Place(f"{self.name}:1:1", f"{self.name}:1:1")
+
+    def locate(self, location: Path_) -> Path_:
+        """Return the longest path that exists and follows `location`, skipping steps that are not in the data."""
+        path: Path_ = ()
+        for step in location:
+            if (*path, step) in self.places:
+                path = (*path, step)
+        return path
+
+
+def parse_value(text: str, name: str) -> tuple[Any, dict[Path_, Place]]:
+    """Parse any YAML value; return it with the place of each part. Raise `ScenarioError`."""
+    builder = _Builder(name)
+    root = _compose(text, name)
+    if root is None:
+        raise ScenarioError([Problem(f"{name}:1:1", "is empty")])
+    builder.places[()] = Place(builder.at(root), builder.at(root))
+    data = builder.build(root, ())
+    if builder.problems:
+        raise ScenarioError(builder.problems)
+    return data, builder.places
+
+
+def _compose(text: str, name: str) -> Node | None:
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            node: Node | None = YAML(typ="safe", pure=True).compose(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        at = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else f"{name}:1:1"
+        reason = error.problem or error.context or "cannot be read"
+        raise ScenarioError([Problem(at, f"not valid YAML: {shorten(reason)}")]) from None
+    except ReaderError as error:
+        at = _position(text, error.position, name)
+        raise ScenarioError([Problem(at, "has a control character, which YAML does not allow")]) from None
+    except RecursionError:
+        raise ScenarioError([Problem(f"{name}:1:1", f"is nested more than {MAX_DEPTH} deep")]) from None
+    # The parser fails in its own ways on some malformed input (a bad %YAML directive, a bad escape).
+    except (YAMLError, ValueError, TypeError, AttributeError, IndexError, KeyError, AssertionError) as error:
+        raise ScenarioError([Problem(f"{name}:1:1", f"not valid YAML: {shorten(error)}")]) from None
+    return node
+
+
+class _Builder:
+    """Turns YAML nodes into data, and notes places and problems on the way."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.places: dict[Path_, Place] = {}
+        self.problems: list[Problem] = []
+        self._nodes = 0
+
+    def at(self, node: Node) -> str:
+        return f"{self.name}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"
+
+    def build(self, node: Node, path: Path_) -> Any:
+        self._nodes += 1
+        # Aliases make a small file a huge or an endless tree; both ends are cut here.
+        if self._nodes > MAX_NODES:
+            raise ScenarioError([Problem(self.at(node), f"has more than {MAX_NODES} values")])
+        if len(path) > MAX_DEPTH:
+            raise ScenarioError([Problem(self.at(node), f"is nested more than {MAX_DEPTH} deep")])
+        if isinstance(node, MappingNode):
+            return dict(self._items(node, path))
+        if isinstance(node, SequenceNode):
+            return [self._child(item, (*path, i), self.at(item)) for i, item in enumerate(node.value)]
+        return self._scalar(node)
+
+    def _items(self, node: MappingNode, path: Path_) -> Iterator[tuple[str, Any]]:
+        seen: set[str] = set()
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, ScalarNode):
+                self._refuse(key_node, "a key must be a plain word")
+            elif key_node.value == "<<":
+                self._refuse(key_node, "merge keys (<<) are not supported: use variants")
+            elif key_node.value in seen:
+                self._refuse(key_node, f"duplicate key '{shorten(key_node.value)}'")
+            else:
+                seen.add(key_node.value)
+                yield key_node.value, self._child(value_node, (*path, key_node.value), self.at(key_node))
+
+    def _child(self, node: Node, path: Path_, key_at: str) -> Any:
+        self.places[path] = Place(key_at, self.at(node))
+        return self.build(node, path)
+
+    def _scalar(self, node: Node) -> Any:
+        kind, text = str(node.tag).removeprefix("tag:yaml.org,2002:"), node.value
+        if kind in ("str", "timestamp"):
+            return text
+        if kind == "null":
+            return None
+        if kind == "bool":
+            return text.lower() in ("true", "yes", "on", "y")
+        if kind in ("int", "float"):
+            return self._number(node, text)
+        return self._refuse(node, f"the tag {shorten(node.tag)} is not supported")
+
+    def _number(self, node: Node, text: str) -> Any:
+        try:
+            number = _as_number(text.replace("_", ""))
+        except ValueError:
+            return text
+        if isinstance(number, float) and not math.isfinite(number):
+            return self._refuse(node, f"{text} is not a number that can be used here")
+        if abs(number) >= 1e30:
+            return self._refuse(node, "the number is too large")
+        return number
+
+    def _refuse(self, node: Node, message: str) -> None:
+        self.problems.append(Problem(self.at(node), message))
+
+
+def _as_number(text: str) -> int | float:
+    if len(text) > 100:
+        return 10**30
+    for base in (10, 0):
+        with suppress(ValueError):
+            return int(text, base)
+    return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+
+
+def _read_text(path: Path) -> str:
+    try:
+        if path.is_dir():
+            raise ScenarioError([Problem(str(path), "is a directory, not a file")])
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ScenarioError([Problem(str(path), f"cannot be read: {error.strerror or error}")]) from None
+    except ValueError:
+        raise ScenarioError([Problem(shorten(path), "is not a path")]) from None
+    if len(content) > MAX_BYTES:
+        raise ScenarioError([Problem(str(path), f"is larger than {MAX_BYTES >> 20} MiB")])
+    if b"\0" in content:
+        raise ScenarioError([Problem(str(path), "is a binary file, not YAML text")])
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        at = _position(content[: error.start].decode("utf-8", "replace"), error.start, str(path))
+        raise ScenarioError([Problem(at, "is not UTF-8 text")]) from None
+
+
+def _position(text: str, offset: int, name: str) -> str:
+    before = text[:offset]
+    return f"{name}:{before.count(chr(10)) + 1}:{len(before) - before.rfind(chr(10))}"

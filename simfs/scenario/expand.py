@@ -1,0 +1,153 @@
+"""From one scenario to its points: every variant at every combination of swept values, in a fixed order."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from simfs.scenario.document import Document, Path_, Place
+from simfs.scenario.measured import plain_value
+from simfs.scenario.overlay import assign, lay_over, split_key
+from simfs.scenario.problems import Problem, ScenarioError
+from simfs.scenario.schema import SECTIONS, Scenario
+from simfs.scenario.suggest import nearest
+from simfs.scenario.units import duration, format_duration
+
+MAX_POINTS = 5000
+ONLY_VARIANT = "default"
+"""What the one variant of a scenario without `variants:` is called."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One variant at one combination of swept values.
+
+    `scenario` has both laid over it and nothing left to vary; `values` maps each swept key to its value here.
+    """
+
+    id: str
+    variant: str
+    values: Mapping[str, bool | int | float | str]
+    scenario: Scenario
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A point before its settings are checked."""
+
+    id: str
+    variant: str
+    values: Mapping[str, bool | int | float | str]
+    document: Document
+
+
+def expand(scenario: Scenario) -> tuple[Point, ...]:
+    """Return the points of a scenario, variants outermost, the last swept key fastest."""
+    return tuple(
+        Point(draft.id, draft.variant, draft.values, Scenario.model_validate(draft.document.data))
+        for draft in drafts(_document(scenario))
+    )
+
+
+def with_values(scenario: Scenario, values: Mapping[str, float]) -> Scenario:
+    """Return the scenario with keys set to plain numbers; durations are given in nanoseconds."""
+    document = _document(scenario)
+    for key, value in values.items():
+        path = split_key(key)
+        assign(document, path, _as_written(document.data, path, value), Place(key, key))
+    return Scenario.model_validate(document.data)
+
+
+def value_of(scenario: Scenario, key: str) -> Any:
+    """Return the value at a dotted key, durations in nanoseconds; raise `KeyError` where there is none."""
+    value: Any = scenario
+    for step in split_key(key):
+        if isinstance(value, Mapping):
+            value = value[str(step)]
+        elif hasattr(value, str(step)):
+            value = getattr(value, str(step))
+        else:
+            raise KeyError(key)
+    return value
+
+
+def drafts(document: Document) -> Iterator[Draft]:
+    """Yield a draft of every point; raise `ScenarioError` where a variant or a swept key cannot be laid over."""
+    variants = document.data.get("variants") or [{"name": ONLY_VARIANT}]
+    sweep: dict[str, list[Any]] = document.data.get("sweep") or {}
+    _check_sweep(document, sweep, len(variants))
+    for index, variant in enumerate(variants):
+        yield from _drafts_of(document, index, variant, sweep)
+
+
+def _drafts_of(
+    document: Document, index: int, variant: dict[str, Any], sweep: dict[str, list[Any]]
+) -> Iterator[Draft]:
+    base = document.copy()
+    for section in ("variants", "sweep", "measured", "calibrate"):
+        base.data.pop(section, None)
+    _write_out_words(base)
+    changes = {key: variant[key] for key in SECTIONS if key in variant}
+    lay_over(base, changes, ("variants", index))
+    for choice in itertools.product(*(range(len(values)) for values in sweep.values())):
+        point = base.copy()
+        chosen = dict(zip(sweep, choice, strict=True))
+        # The kind goes first: it decides which of the other keys there are.
+        for key in sorted(sweep, key=lambda key: not key.endswith(".kind")):
+            place = Place(
+                document.place_of(("sweep", key)).key, document.place_of(("sweep", key, chosen[key])).value
+            )
+            assign(point, split_key(key), sweep[key][chosen[key]], place)
+        values = {key: plain_value(sweep[key][i]) for key, i in chosen.items()}
+        yield Draft(_id(variant["name"], values), variant["name"], values, point)
+
+
+def _write_out_words(document: Document) -> None:
+    for section in ("machine", "kernel"):
+        word = document.data.get(section)
+        if isinstance(word, str):
+            document.data[section] = {"profile": word}
+            document.places[section, "profile"] = document.place_of((section,))
+
+
+def _id(variant: str, values: Mapping[str, object]) -> str:
+    return variant + "".join(f" {key}={value}" for key, value in values.items())
+
+
+def _check_sweep(document: Document, sweep: Mapping[str, list[Any]], variants: int) -> None:
+    problems = [
+        _not_swept(document, key) for key in sweep if split_key(key)[0] not in SECTIONS or "." not in key
+    ]
+    points = variants * math.prod(map(len, sweep.values()))
+    if points > MAX_POINTS:
+        at = document.place_of(("sweep",)).key
+        problems.append(Problem(at, f"the sweep makes {points} points; at most {MAX_POINTS} are possible"))
+    if problems:
+        raise ScenarioError(problems)
+
+
+def _not_swept(document: Document, key: str) -> Problem:
+    section, dot, rest = key.partition(".")
+    near = nearest(section, SECTIONS)
+    at = document.place_of(("sweep", key)).key
+    return Problem(
+        at,
+        f"'{key}' cannot be swept: it must be a key of {', '.join(SECTIONS)}",
+        f"{near}{dot}{rest}" if near and rest else None,
+    )
+
+
+def _document(scenario: Scenario) -> Document:
+    return Document(scenario.name, scenario.model_dump(mode="json", exclude_unset=True))
+
+
+def _as_written(data: Any, path: Path_, value: float) -> float | str:
+    for step in path:
+        data = data.get(step) if isinstance(data, dict) else None
+    if not isinstance(data, str):
+        return value
+    duration(data)
+    return format_duration(value)

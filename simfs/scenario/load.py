@@ -1,0 +1,134 @@
+"""Loading a scenario: every problem of the file is found and told with its place, or a `Scenario` comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from simfs.scenario import paths
+from simfs.scenario.checks import check_calibration, check_measured, check_profiles
+from simfs.scenario.document import Document
+from simfs.scenario.expand import drafts
+from simfs.scenario.overlay import set_option
+from simfs.scenario.problems import Problem, ScenarioError
+from simfs.scenario.refusals import problems_of
+from simfs.scenario.schema import VERSION, Scenario
+from simfs.scenario.section import shorten
+from simfs.scenario.suggest import nearest
+
+
+def load(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
+    """Load a shipped scenario by name, or any by path, with `KEY=VALUE` overrides laid over it.
+
+    Raises `ScenarioError` with every problem found: `file:line:column: message (did you mean 'x'?)`.
+    """
+    document = Document.read(_find(str(name_or_path)))
+    _check_version(document)
+    _collect(lambda option: set_option(document, option), overrides)
+    _anchor_paths(document)
+    return check(document)
+
+
+def check(document: Document) -> Scenario:
+    """Return the scenario in `document`; raise `ScenarioError` with every problem found."""
+    scenario: Scenario | None = None
+    problems: list[Problem] = []
+    try:
+        scenario = Scenario.model_validate(document.data)
+    except ValidationError as error:
+        problems += problems_of(error, document)
+        if any(detail["loc"][:1] in (("variants",), ("sweep",), ()) for detail in error.errors()):
+            raise ScenarioError(problems) from None
+    problems += _variant_problems(document)
+    if scenario is not None:
+        problems += check_measured(scenario, document)
+        problems += check_calibration(scenario, document)
+    if problems or scenario is None:
+        raise ScenarioError(problems)
+    return scenario
+
+
+def _variant_problems(document: Document) -> Iterator[Problem]:
+    seen: set[Any] = set()
+    for index, variant in enumerate(document.data.get("variants") or []):
+        if variant["name"] in seen:
+            at = document.place_of(("variants", index, "name")).value
+            yield Problem(at, f"there is already a variant '{variant['name']}'")
+        seen.add(variant["name"])
+    try:
+        for draft in drafts(document):
+            try:
+                point = Scenario.model_validate(draft.document.data)
+            except ValidationError as error:
+                yield from problems_of(error, draft.document)
+            else:
+                yield from check_profiles(point, draft.document)
+    except ScenarioError as error:
+        yield from error.problems
+
+
+def _find(name: str) -> Path:
+    try:
+        path = paths.find(name, paths.SCENARIOS)
+    except (OSError, ValueError):
+        path = None
+    if path is not None:
+        return path
+    known = paths.names(paths.SCENARIOS)
+    what = (
+        f"there is no scenario of this name; known: {', '.join(known)}"
+        if paths.is_name(name)
+        else "no such file"
+    )
+    raise ScenarioError([Problem(shorten(name), what, nearest(Path(name).stem, known))])
+
+
+def _check_version(document: Document) -> None:
+    version = document.data.get("simfs")
+    # A mistyped or missing key is told with all other problems; another version makes them meaningless.
+    if isinstance(version, int) and version != VERSION:
+        at = document.place_of(("simfs",)).value
+        raise ScenarioError(
+            [Problem(at, f"version {shorten(version)} is not supported; this simfs reads {VERSION}")]
+        )
+
+
+def _collect(act: Any, items: Sequence[str]) -> None:
+    problems: list[Problem] = []
+    for item in items:
+        try:
+            act(item)
+        except ScenarioError as error:
+            problems += error.problems
+    if problems:
+        raise ScenarioError(problems)
+
+
+def _anchor_paths(document: Document) -> None:
+    """Make paths in the file relative to the file."""
+    folder = Path(document.name).parent
+    holders = [document.data, *(v for v in _list(document.data.get("variants")) if isinstance(v, dict))]
+    for holder in holders:
+        for section, key in (("machine", "profile"), ("kernel", "profile"), ("measured", "dataset")):
+            _anchor(holder, section, key, folder)
+
+
+def _anchor(holder: dict[str, Any], section: str, key: str, folder: Path) -> None:
+    inner = holder.get(section)
+    if isinstance(inner, str):
+        holder[section] = _anchored(inner, folder)
+    elif isinstance(inner, dict) and isinstance(inner.get(key), str):
+        inner[key] = _anchored(inner[key], folder)
+
+
+def _anchored(name: str, folder: Path) -> str:
+    if paths.is_name(name) or "\0" in name or Path(name).is_absolute():
+        return name
+    return str(folder / name)
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []

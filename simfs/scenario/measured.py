@@ -1,0 +1,143 @@
+"""Published measurements as data, and which point of a scenario each row belongs to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, ValidationError, model_validator
+
+from simfs.scenario import paths
+from simfs.scenario.document import Document
+from simfs.scenario.problems import Problem, ScenarioError
+from simfs.scenario.refusals import problems_of
+from simfs.scenario.schema import MeasuredUse
+from simfs.scenario.section import Section, refusal
+from simfs.scenario.suggest import nearest
+
+Value = StrictBool | StrictInt | StrictFloat | StrictStr | None
+
+
+class Source(Section):
+    """Where the figures come from."""
+
+    author: str
+    date: str
+    where: str = Field(description="Mailing list, paper or machine.")
+    url: str | None = None
+    read_from: str | None = Field(None, description="What was read to take the figures over.")
+
+
+class Series(Section):
+    """What a series of rows was measured on, as keys of a scenario."""
+
+    variant: str | None = Field(None, description="Which variant it is; the name of the series when absent.")
+    values: dict[str, Value] = Field({}, description="Dotted key -> value, besides the dataset's x.")
+
+
+class Row(Section):
+    """One published number."""
+
+    series: str
+    x: StrictFloat = Field(description="Value of the dataset's x key.")
+    metric: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+    unit: str
+    value: StrictFloat
+    low: StrictFloat | None = Field(None, description="Lowest of the runs.")
+    high: StrictFloat | None = Field(None, description="Highest of the runs.")
+    approx: StrictBool = False
+    role: Literal["calibrate", "predict"]
+    note: str = ""
+
+    @model_validator(mode="after")
+    def _inside(self) -> Self:
+        low = self.value if self.low is None else self.low
+        high = self.value if self.high is None else self.high
+        if not low <= self.value <= high:
+            raise refusal(f"value {self.value:g} lies outside {low:g} to {high:g}")
+        return self
+
+
+class Dataset(Section):
+    """Measurements to hold predictions against. Only rows with role `calibrate` may ever be fitted on."""
+
+    name: str
+    title: str
+    source: Source
+    machine: str
+    kernel: str
+    x: str = Field("workload.tasks", description="Dotted key that `x` of the rows stands for.")
+    series: dict[str, Series]
+    rows: Annotated[tuple[Row, ...], Field(min_length=1)]
+    fit: tuple[str, ...] = Field((), description="Dotted keys that may be fitted on the calibrate rows.")
+    notes: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _rows_have_series(self) -> Self:
+        for row in self.rows:
+            if row.series not in self.series:
+                raise refusal(f"no series '{row.series}'", nearest(row.series, self.series))
+        return self
+
+
+@dataclass(frozen=True)
+class PlacedRow:
+    """A measured row with the variant and sweep values of the point it belongs to."""
+
+    dataset: str
+    series: str
+    variant: str
+    values: dict[str, bool | int | float | str]
+    metric: str
+    value: float
+    role: Literal["calibrate", "predict"]
+    approx: bool = False
+    note: str = ""
+
+
+@cache
+def load_dataset(name_or_path: str, beside: Path | None = None) -> Dataset:
+    """Load a dataset by name, or by path (relative ones also to `beside`); raise `ScenarioError`."""
+    path = paths.find(name_or_path, paths.MEASURED, beside)
+    if path is None:
+        near = nearest(name_or_path, paths.names(paths.MEASURED))
+        raise ScenarioError([Problem(name_or_path, "there is no such measured dataset", near)])
+    document = Document.read(path)
+    try:
+        return Dataset.model_validate(document.data)
+    except ValidationError as error:
+        raise ScenarioError(problems_of(error, document)) from None
+
+
+def placed_rows(use: MeasuredUse | None) -> tuple[PlacedRow, ...]:
+    """Return the rows of the dataset a scenario names, each with its place in that scenario."""
+    if use is None:
+        return ()
+    dataset = load_dataset(use.dataset)
+    return tuple(_placed(row, dataset, use) for row in dataset.rows)
+
+
+def _placed(row: Row, dataset: Dataset, use: MeasuredUse) -> PlacedRow:
+    series = dataset.series[row.series]
+    label = series.variant or row.series
+    values = {dataset.x: int(row.x) if row.x.is_integer() else row.x, **series.values}
+    return PlacedRow(
+        dataset=dataset.name,
+        series=row.series,
+        variant=use.variants.get(label, label),
+        values={key: plain_value(value) for key, value in values.items()},
+        metric=row.metric,
+        value=row.value,
+        role=row.role,
+        approx=row.approx,
+        note=row.note,
+    )
+
+
+def plain_value(value: object) -> bool | int | float | str:
+    """Return a swept value as results show it: scalars as they are, null as 'null', anything else as text."""
+    if value is None:
+        return "null"
+    return value if isinstance(value, (bool, int, float, str)) else str(value)

@@ -1,0 +1,118 @@
+"""Laying settings over a scenario: variants, sweep values and `--set` options all go through here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simfs.scenario.document import Document, Path_, Place, parse_value
+from simfs.scenario.problems import Problem, ScenarioError
+from simfs.scenario.schema import KINDS
+from simfs.scenario.section import shorten
+from simfs.scenario.suggest import nearest
+
+_NAMES_WITH_DOTS = {("locks",), ("sweep",)} | {
+    (section, table) for section in ("machine", "kernel", "filesystem") for table in ("costs", "constants")
+}
+_WORDS = {"machine": "profile", "kernel": "profile", "measured": "dataset"}
+
+
+def split_key(key: str) -> Path_:
+    """Split a dotted key; names of lock roles, costs and swept keys keep their own dots."""
+    path: tuple[str, ...] = ()
+    rest = key
+    while "." in rest and path not in _NAMES_WITH_DOTS:
+        head, rest = rest.split(".", 1)
+        path = (*path, head)
+    return (*path, rest)
+
+
+def set_option(document: Document, option: str) -> None:
+    """Apply one `--set KEY=VALUE` to the scenario in `document`; raise `ScenarioError`."""
+    where = f"--set {shorten(option)}"
+    key, equals, text = option.partition("=")
+    if not equals or not key or not text.strip():
+        raise ScenarioError([Problem(where, "write it as KEY=VALUE, for example workload.tasks=24")])
+    try:
+        value, _ = parse_value(text, where)
+    except ScenarioError as error:
+        raise ScenarioError(Problem(where, p.message, p.suggestion) for p in error.problems) from None
+    assign(document, split_key(key.strip()), value, Place(where, where))
+    swept = document.data.get("sweep")
+    if isinstance(swept, dict):
+        # One fixed value is what was asked for, so the key is not swept any more.
+        swept.pop(key.strip(), None)
+
+
+def lay_over(document: Document, changes: dict[str, Any], origin: Path_) -> None:
+    """Lay nested `changes`, which stand at `origin` in the same document, over its data."""
+    for path, value in _leaves(changes):
+        assign(document, path, value, document.place_of((*origin, *path)))
+
+
+def assign(document: Document, path: Path_, value: Any, place: Place) -> None:
+    """Set one value; a new `kind` of a section keeps only what both kinds know. Raise `ScenarioError`."""
+    holder: Any = document.data
+    for depth, step in enumerate(path[:-1]):
+        widen_word(document, path[: depth + 1])
+        holder = _enter(holder, step, path[:depth], place, document, path[: depth + 1])
+    last = _index(holder, path[-1], place) if isinstance(holder, list) else path[-1]
+    if isinstance(holder, dict) and last == "kind" and len(path) == 2:
+        _keep_common(holder, str(path[0]), value)
+    holder[last] = value
+    resolved = (*path[:-1], last)
+    for stale in [known for known in document.places if known[: len(resolved)] == resolved]:
+        del document.places[stale]
+    document.places[resolved] = place
+
+
+def widen_word(document: Document, path: Path_) -> None:
+    """Write out `machine: NAME` as `machine: {profile: NAME}`, so that keys can be laid over it."""
+    key = _WORDS.get(str(path[0])) if len(path) == 1 else None
+    if key and isinstance(word := document.data.get(str(path[0])), str):
+        document.data[str(path[0])] = {key: word}
+        document.places[*path, key] = document.place_of(path)
+
+
+def _leaves(changes: dict[str, Any], path: tuple[str, ...] = ()) -> list[tuple[Path_, Any]]:
+    found: list[tuple[Path_, Any]] = []
+    # The kind goes first: it decides which of the older keys stay.
+    for key in sorted(changes, key=lambda key: key != "kind"):
+        value = changes[key]
+        found += (
+            _leaves(value, (*path, key)) if isinstance(value, dict) and value else [((*path, key), value)]
+        )
+    return found
+
+
+def _keep_common(section: dict[str, Any], name: str, kind: Any) -> None:
+    new = KINDS.get(name, {}).get(kind) if isinstance(kind, str) else None
+    if new is None or section.get("kind") == kind:
+        return
+    # Costs belong to the profile of the old kind.
+    kept = set(new.model_fields) - {"costs", "profile"}
+    for key in set(section) - kept:
+        if any(key in known.model_fields for known in KINDS[name].values()):
+            del section[key]
+
+
+def _enter(holder: Any, step: Any, inside: Path_, place: Place, document: Document, path: Path_) -> Any:
+    if isinstance(holder, list):
+        return holder[_index(holder, step, place)]
+    inner = holder.setdefault(step, {})
+    if not isinstance(inner, (dict, list)):
+        if inner is None:
+            holder[step] = inner = {}
+        else:
+            dotted = ".".join(map(str, path))
+            raise ScenarioError([Problem(place.key, f"{dotted} is a single value and has no keys")])
+    return inner
+
+
+def _index(items: list[Any], step: Any, place: Place) -> int:
+    names = [item.get("name") if isinstance(item, dict) else None for item in items]
+    if step in names:
+        return names.index(step)
+    if str(step).isdecimal() and int(step) < len(items):
+        return int(step)
+    known = [name for name in names if isinstance(name, str)]
+    raise ScenarioError([Problem(place.key, f"there is no entry '{shorten(step)}'", nearest(step, known))])

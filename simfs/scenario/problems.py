@@ -1,0 +1,32 @@
+"""What is wrong with a scenario, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong.
+
+    `where` is `file:line:column`, the text of a `--set` option, or the name of a file.
+    """
+
+    where: str
+    message: str
+    suggestion: str | None = None
+
+    def __str__(self) -> str:
+        """Return `where: message (did you mean 'x'?)`."""
+        hint = f" (did you mean '{self.suggestion}'?)" if self.suggestion else ""
+        return f"{self.where}: {self.message}{hint}"
+
+
+class ScenarioError(Exception):
+    """A scenario, profile or dataset that cannot be used; `problems` lists every reason."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        """Keep the problems, each once, in the order given."""
+        self.problems: tuple[Problem, ...] = tuple(dict.fromkeys(problems))
+        super().__init__("\n".join(map(str, self.problems)))

@@ -1,0 +1,28 @@
+"""From the refusals of the models to problems with a place in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from simfs.scenario.document import Document
+from simfs.scenario.problems import Problem
+
+
+def problems_of(error: ValidationError, document: Document) -> Iterator[Problem]:
+    """Yield a problem for each refusal, at the place where the refused key or value was written."""
+    for detail in error.errors(include_url=False):
+        yield _problem(detail, document)
+
+
+def _problem(detail: ErrorDetails, document: Document) -> Problem:
+    path = document.locate(detail["loc"])
+    context = detail.get("ctx", {})
+    message = str(context.get("message", detail["msg"]))
+    about_key = message.startswith(("unknown key", "key '"))
+    place = document.place_of(path)
+    if path and not about_key:
+        message = f"{'.'.join(map(str, path))}: {message}"
+    return Problem(place.key if about_key else place.value, message, context.get("suggestion"))

@@ -1,0 +1,114 @@
+"""From a point to the RunSpec of docs/seams.md: profiles with the scenario's settings laid over them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simfs.scenario.expand import Point
+from simfs.scenario.models import load_filesystem, load_kernel, load_machine, load_vfs, load_workload
+from simfs.scenario.schema import (
+    Compile,
+    KernelUse,
+    LockCycle,
+    MachineUse,
+    NoFilesystem,
+    Scenario,
+    Tasks,
+    TmpFile,
+    Xfs,
+)
+
+AUTO_WARMUP = 0.25
+"""Warm-up before `warmup: auto` has been resolved, relative to the duration."""
+
+_TOPOLOGY = ("cpus", "cpus_per_core", "cpus_per_llc", "cpus_per_socket")
+
+
+def to_run_spec(point: Point, replication: int) -> dict[str, Any]:
+    """Return the RunSpec of one replication; raise `ValueError` for a profile that is missing or invalid."""
+    scenario = point.scenario
+    measure = scenario.measure
+    machine = machine_spec(scenario.machine)
+    warmup = AUTO_WARMUP * measure.duration if isinstance(measure.warmup, str) else measure.warmup
+    return {
+        "seed": measure.seed,
+        "replication": replication,
+        "warmup_ns": warmup,
+        "duration_ns": measure.duration,
+        "batches": measure.batches,
+        "machine": machine,
+        "kernel": kernel_spec(scenario, machine["cpus"]),
+        **_filesystem_spec(scenario),
+        "workload": _workload_spec(scenario.workload),
+    }
+
+
+def machine_spec(use: MachineUse) -> dict[str, Any]:
+    """Return the `machine` section: the profile, its CPUs and costs replaced where the scenario says so."""
+    spec = load_machine(use.profile).spec(use.cpus)
+    spec |= {key: value for key in _TOPOLOGY if (value := getattr(use, key)) is not None}
+    spec["costs"] |= use.costs
+    if use.speed is not None:
+        spec["costs"]["speed"] = use.speed
+    return spec
+
+
+def kernel_spec(scenario: Scenario, cpus: int) -> dict[str, Any]:
+    """Return the `kernel` section for a machine with `cpus` CPUs."""
+    use: KernelUse = scenario.kernel
+    spec = load_kernel(use.profile).spec(cpus)
+    given = {
+        "tick_ns": use.tick,
+        "base_slice_ns": use.base_slice,
+        "run_to_parity": use.run_to_parity,
+        "preemption": use.preemption,
+    }
+    spec |= {key: value for key, value in given.items() if value is not None}
+    spec["constants"] |= use.constants
+    spec["locks"] |= scenario.locks
+    if isinstance(scenario.workload, LockCycle):
+        spec["locks"] = {"lock": scenario.workload.lock} | scenario.locks
+    return spec
+
+
+def _filesystem_spec(scenario: Scenario) -> dict[str, Any]:
+    use = scenario.filesystem
+    if isinstance(use, NoFilesystem):
+        return {"filesystem": {"kind": "none"}}
+    costs = load_filesystem(use.profile or use.kind).spec() | use.costs
+    spec: dict[str, Any] = {"kind": use.kind, "size_bytes": use.size, "costs": costs}
+    if isinstance(use, Xfs):
+        spec["agcount"] = use.agcount
+    return {"filesystem": spec, "vfs": {"costs": load_vfs(use.kind).spec()}}
+
+
+def _workload_spec(use: Tasks) -> dict[str, Any]:
+    spec: dict[str, Any] = {
+        "kind": use.kind,
+        "tasks": use.tasks,
+        "pin_to_cpu": use.pin_to_cpu,
+        "params": _params(use),
+    }
+    if not isinstance(use, LockCycle):
+        spec["directories"] = use.directories
+    return spec
+
+
+def _params(use: Tasks) -> dict[str, Any]:
+    if isinstance(use, LockCycle):
+        return {
+            "think": use.thinks,
+            "readers": use.readers,
+            **_drawn("think", use.think.kind, use.think.mean, use.think.cv),
+            **_drawn("hold", use.hold.kind, use.hold.mean, use.hold.cv),
+        }
+    params: dict[str, Any] = dict(load_workload("compile").spec()) if isinstance(use, Compile) else {}
+    params["user_cpu_ns"] = use.user_cpu
+    if isinstance(use, TmpFile):
+        params["write_bytes"] = use.write
+    return params
+
+
+def _drawn(what: str, kind: str, mean: float, cv: float | None) -> dict[str, Any]:
+    shape = {} if cv is None else {f"{what}_cv": cv}
+    return {f"{what}_ns": mean, f"{what}_distribution": kind, **shape}

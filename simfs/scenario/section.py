@@ -1,0 +1,78 @@
+"""The base of every section of a scenario: unknown keys are refused with the nearest valid one."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+
+from simfs.scenario.suggest import nearest
+
+
+class Section(BaseModel):
+    """A frozen mapping with known keys; its errors are worded for the author of a scenario."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _reworded(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        # Here and not where errors are printed, because only here the valid keys of this section are at hand.
+        try:
+            return handler(data)
+        except ValidationError as error:
+            details = error.errors(include_url=False)
+            raise ValidationError.from_exception_data(
+                cls.__name__, [_reword(d, cls) for d in details]
+            ) from None
+
+
+def refusal(message: str, suggestion: str | None = None) -> PydanticCustomError:
+    """Return the error a validator raises: what is wrong, and what was probably meant."""
+    # A context keeps braces in the user's text from being read as placeholders.
+    return PydanticCustomError("refused", "{message}", {"message": message, "suggestion": suggestion})
+
+
+def _reword(detail: ErrorDetails, section: type[Section]) -> InitErrorDetails:
+    return InitErrorDetails(type=_refusal(detail, section), loc=detail["loc"], input=detail["input"])
+
+
+def _refusal(detail: ErrorDetails, section: type[Section]) -> PydanticCustomError:
+    kind, loc, context = detail["type"], detail["loc"], detail.get("ctx", {})
+    if "message" in context:
+        return refusal(context["message"], context["suggestion"])
+    if kind == "extra_forbidden":
+        return refusal(f"unknown key '{shorten(loc[-1])}'", nearest(loc[-1], section.model_fields))
+    if kind == "missing":
+        return refusal(f"key '{loc[-1]}' is missing")
+    if kind in ("model_type", "dict_type", "model_attributes_type"):
+        return refusal(f"expected a mapping (key: value), got {shorten(detail['input'])}")
+    if kind in ("literal_error", "union_tag_invalid"):
+        return _not_a_choice(context, detail["input"])
+    if kind == "union_tag_not_found":
+        return refusal(f"key {context['discriminator']} is missing")
+    message = detail["msg"].removeprefix("Value error, ").replace("Input should", "should")
+    return refusal(f"{message}, got {shorten(detail['input'])}")
+
+
+def _not_a_choice(context: dict[str, Any], given: object) -> PydanticCustomError:
+    listed = context.get("expected") or context["expected_tags"]
+    choices = re.findall(r"'([^']*)'", listed)
+    got = context.get("tag", given)
+    return refusal(f"{shorten(got)} is not one of {', '.join(choices) or listed}", nearest(got, choices))
+
+
+def shorten(value: object) -> str:
+    """Return `value` as it may appear in a message: on one line and not long."""
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, (list, tuple)):
+        return "a list"
+    if value is None:
+        return "nothing"
+    if isinstance(value, int) and abs(value) >= 10**30:
+        return "a huge number"
+    text = str(value).replace("\n", " ")
+    return text if len(text) <= 60 else text[:57] + "..."
