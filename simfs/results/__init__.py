@@ -1,0 +1,1 @@
+"""Runs turned into answers: replications, statistics, calibration, tables and manifests."""

@@ -1,0 +1,195 @@
+"""From the runs of one point to its `PointResult`, and from measured rows to comparisons."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from simfs.results.model import (
+    Comparison,
+    CpuShares,
+    Finding,
+    LockSummary,
+    MeasuredRow,
+    PointResult,
+    Value,
+    short,
+)
+from simfs.results.run_result import CpuTime, Latency, LockSite, LockStats, RunResult
+from simfs.results.statistics import LEVEL, Estimate, batch_means, interval, jain, mser
+
+_LOCK_MAXIMA = {"instances", "wait_max_ns", "hold_max_ns"}
+_LOCK_MEANS = {"wait_p50_ns", "wait_p99_ns"}
+_LOCK_NAMES = {"name", "role", "type", "sites"}
+
+
+class PointLike(Protocol):
+    """What results need to know of a point of a scenario."""
+
+    @property
+    def id(self) -> str:
+        """Stable name of the point."""
+
+    @property
+    def variant(self) -> str:
+        """Name of the variant."""
+
+    @property
+    def values(self) -> Mapping[str, Value]:
+        """Sweep values by dotted key."""
+
+
+def summarise(point: PointLike, runs: Sequence[RunResult], level: float = LEVEL) -> PointResult:
+    """Return the statistics of one point over its replications, in the order of the replications.
+
+    One replication alone takes the interval of its throughput from its batches; nothing else has one then.
+    Raises ValueError where `runs` is empty.
+    """
+    first = runs[0]
+    locks = [_lock(parts) for parts in _by_name(runs)]
+    batches = np.mean([r.batch_operations for r in runs], axis=0)
+    return PointResult(
+        id=point.id,
+        variant=point.variant,
+        values=dict(point.values),
+        tasks=first.tasks,
+        cpus=round(first.cpu_ns.total / first.window_ns),
+        origin="predicted",
+        replications=len(runs),
+        window_ns=first.window_ns,
+        operations=sum(r.operations for r in runs),
+        events=sum(r.events for r in runs),
+        throughput=throughput(runs, level),
+        replication_throughputs=tuple(r.throughput_per_s for r in runs),
+        shares=_shares([r.cpu_ns for r in runs], level),
+        context_switches=interval([r.context_switches / r.window_ns * 1e9 for r in runs], level),
+        joules_per_operation=_joules(runs, level),
+        fairness=interval([jain(r.per_task_operations) for r in runs], level),
+        transient_batches=mser(batches, group=1) if batches.size else 0,
+        batches=batches.size,
+        latency=_latencies(runs),
+        locks=tuple(sorted(locks, key=lambda lock: (-lock.wait_total_ns, lock.name))),
+    )
+
+
+def throughput(runs: Sequence[RunResult], level: float = LEVEL) -> Estimate:
+    """Operations per second over replications; over the batches of the run where there is only one."""
+    if len(runs) > 1:
+        return interval([r.throughput_per_s for r in runs], level)
+    run = runs[0]
+    if len(run.batch_operations) < 4:
+        return interval([run.throughput_per_s], level)
+    per_s = len(run.batch_operations) / run.window_ns * 1e9
+    return batch_means([n * per_s for n in run.batch_operations], len(run.batch_operations) // 2, level)
+
+
+def findings(point: PointLike, runs: Sequence[RunResult]) -> list[Finding]:
+    """Broken laws and stalls of all replications."""
+    found = []
+    for i, run in enumerate(runs):
+        if run.stall:
+            message = f"{run.stall.kind} at {run.stall.at_ns / 1e6:.3f} ms"
+            stalled = Finding(kind="stall", point=point.id, replication=i, message=message, stall=run.stall)
+            found.append(stalled)
+        for law in (law for law in run.laws if not law.ok):
+            message = f"{law.law} is broken: {law.detail}"
+            found.append(Finding(kind="law", point=point.id, replication=i, message=message))
+    return found
+
+
+def compare(
+    points: Sequence[PointResult], rows: Iterable[MeasuredRow]
+) -> tuple[tuple[PointResult, ...], tuple[MeasuredRow, ...]]:
+    """Return the points with the measured rows that belong to them, and the rows that belong to none."""
+    beside: list[list[Comparison]] = [[] for _ in points]
+    unmatched = []
+    for row in rows:
+        answers = [(i, p.estimate(row.metric)) for i, p in enumerate(points) if matches(p, row)]
+        known = [(i, estimate) for i, estimate in answers if estimate is not None]
+        for i, estimate in known:
+            beside[i].append(comparison(row, estimate))
+        if not known:
+            unmatched.append(row)
+    compared = (p.model_copy(update={"measured": tuple(c)}) for p, c in zip(points, beside, strict=True))
+    return tuple(compared), tuple(unmatched)
+
+
+def comparison(row: MeasuredRow, simulated: Estimate) -> Comparison:
+    """A measured row beside the simulated estimate of the same metric."""
+    error = simulated.mean - row.value
+    percent = 100 * error / row.value if row.value else None
+    return Comparison(row=row, simulated=simulated, error=error, error_percent=percent)
+
+
+def matches(point: PointResult, row: MeasuredRow) -> bool:
+    """Whether `row` was measured at this variant and these sweep values.
+
+    A row may name keys in full or by their last part, and may name `tasks` and `cpus` also where they are
+    not swept.
+    """
+    known: dict[str, Value] = {"tasks": point.tasks, "cpus": point.cpus}
+    known |= {short(k): v for k, v in point.values.items()} | point.values
+    return row.variant == point.variant and all(known.get(k) == v for k, v in row.values.items())
+
+
+def _shares(times: Sequence[CpuTime], level: float) -> CpuShares:
+    def share(state: str) -> Estimate:
+        return interval([100 * float(getattr(t, state)) / t.total for t in times], level)
+
+    return CpuShares(**{state: share(state) for state in CpuShares.model_fields})
+
+
+def _joules(runs: Sequence[RunResult], level: float) -> Estimate | None:
+    if any(r.operations == 0 for r in runs):
+        return None
+    return interval([r.energy_joules / r.operations for r in runs], level)
+
+
+def _latencies(runs: Sequence[RunResult]) -> dict[str, Latency]:
+    names = dict.fromkeys(name for run in runs for name in run.latency)
+    return {name: _latency([r.latency[name] for r in runs if name in r.latency]) for name in names}
+
+
+def _latency(parts: Sequence[Latency]) -> Latency:
+    mean = _weighted([p.count for p in parts])
+    means = {f: mean([getattr(p, f) for p in parts]) for f in ("mean_ns", "p50_ns", "p90_ns", "p99_ns")}
+    return Latency(count=sum(p.count for p in parts), max_ns=max(p.max_ns for p in parts), **means)
+
+
+def _lock(parts: Sequence[LockStats]) -> LockSummary:
+    mean = _weighted([p.contended for p in parts])
+    first, fields = parts[0], set(LockStats.model_fields) - _LOCK_NAMES
+    how: dict[str, Callable[[list[float]], float]] = {f: sum for f in fields}
+    how |= dict.fromkeys(_LOCK_MAXIMA, max) | dict.fromkeys(_LOCK_MEANS, mean)
+    numbers = {f: combine([getattr(p, f) for p in parts]) for f, combine in how.items()}
+    names = {"name": first.name, "role": first.role, "type": first.type}
+    return LockSummary.model_validate({**names, **numbers, "sites": _sites(parts)})
+
+
+def _sites(parts: Sequence[LockStats]) -> tuple[LockSite, ...]:
+    every = [s for p in parts for s in p.sites]
+
+    def total(name: str) -> LockSite:
+        same = [s for s in every if s.site == name]
+        wait = sum(s.wait_total_ns for s in same)
+        return LockSite(site=name, contended=sum(s.contended for s in same), wait_total_ns=wait)
+
+    return tuple(total(name) for name in dict.fromkeys(s.site for s in every))
+
+
+def _by_name(runs: Sequence[RunResult]) -> Iterable[list[LockStats]]:
+    """The statistics of each lock class over the runs that know it."""
+    every = [lock for run in runs for lock in run.locks]
+    return ([lock for lock in every if lock.name == name] for name in dict.fromkeys(x.name for x in every))
+
+
+def _weighted(weights: Sequence[int]) -> Callable[[Sequence[float]], float]:
+    total = sum(weights)
+
+    def mean(values: Sequence[float]) -> float:
+        return math.fsum(w * v for w, v in zip(weights, values, strict=True)) / total if total else 0.0
+
+    return mean

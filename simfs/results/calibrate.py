@@ -1,0 +1,233 @@
+"""Fitting the parameters a scenario declares, to the measured rows it declares, and to nothing else.
+
+Residuals are `measured / simulated - 1` for rates and `(simulated - measured) / 100` for percentages. The
+time of an operation is nearly a linear function of the CPU time in it, so the first kind is nearly linear
+in the parameter, and a secant needs some three evaluations. Every evaluation runs with the same seeds
+(common random numbers), so the residual is a function and not a random variable.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize
+
+from simfs.results.aggregate import PointLike, compare
+from simfs.results.model import Comparison, Fit, MeasuredRow, PointResult
+from simfs.results.run import Engine, MeasureLike, Progress, Runs, ToSpec, run_scenario
+
+TOLERANCE = 1e-3
+"""Relative change of a parameter at which a fit stops: well below the intervals of the measured rows."""
+
+DRAFT = 0.2
+"""Part of a replication's duration that the first, rough search simulates."""
+
+Vector = NDArray[np.float64]
+
+Build = Callable[[Mapping[str, float]], Sequence[PointLike]]
+"""The points of the scenario with these parameter values."""
+
+
+class CalibrationError(ValueError):
+    """A fit that may not or cannot be done; the message says why and what would help."""
+
+
+class _OutOfBoundsError(Exception):
+    """The secant wants a value that may not be tried."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter that may be fitted; positive, in `unit` throughout."""
+
+    name: str
+    low: float
+    high: float
+    start: float | None = None
+    unit: str = "ns"
+
+    def __post_init__(self) -> None:
+        """Refuse bounds that a search on the logarithm cannot use."""
+        if not 0 < self.low < self.high:
+            raise CalibrationError(
+                f"{self.name}: bounds must be positive and rising, not {self.low}, {self.high}"
+            )
+
+
+def calibrate(
+    parameters: Sequence[Parameter],
+    rows: Iterable[MeasuredRow],
+    build: Build,
+    *,
+    to_spec: ToSpec,
+    engine: Engine | None = None,
+    threads: int | None = None,
+    measure: MeasureLike | None = None,
+    progress: Progress | None = None,
+) -> Fit:
+    """Fit `parameters` to the rows with role `calibrate` and return the values with what they rest on.
+
+    `measure` gives replications and warm-up of an evaluation (default: two replications, the spec's own
+    warm-up). A draft with a fifth of the duration comes first, the full duration refines it. Raises
+    CalibrationError for more parameters than rows, rows that no point answers, and a fit that ends at a
+    bound.
+    """
+    used = tuple(r for r in rows if r.role == "calibrate")
+    if len(parameters) > len(used):
+        raise CalibrationError(
+            f"{len(parameters)} parameters cannot be fitted on {len(used)} rows with role 'calibrate'"
+            f" ({', '.join(p.name for p in parameters)}): fit fewer parameters or name more rows"
+        )
+    runner = _Runner(engine, threads, measure or Runs(replications=2), progress)
+    draft = _Objective(parameters, used, build, _shortened(to_spec, DRAFT), runner)
+    full = _Objective(parameters, used, build, to_spec, runner)
+    start = np.array([p.start or math.sqrt(p.low * p.high) for p in parameters])
+    values = _search(full, _search(draft, start))
+    _refuse_bounds(parameters, values)
+    return Fit(
+        values=dict(zip((p.name for p in parameters), values.tolist(), strict=True)),
+        units={p.name: p.unit for p in parameters},
+        bounds={p.name: (p.low, p.high) for p in parameters},
+        rows=used,
+        objective=float(np.sqrt(np.mean(full(values) ** 2))),
+        evaluations=len(draft.known) + len(full.known),
+    )
+
+
+@dataclass(frozen=True)
+class _Runner:
+    engine: Engine | None
+    threads: int | None
+    measure: MeasureLike
+    progress: Progress | None
+
+    def __call__(self, points: Sequence[PointLike], to_spec: ToSpec) -> tuple[PointResult, ...]:
+        return run_scenario(
+            points,
+            self.measure,
+            threads=self.threads,
+            engine=self.engine,
+            to_spec=to_spec,
+            progress=self.progress,
+        ).points
+
+
+@dataclass
+class _Objective:
+    """Residuals of the rows as a function of the parameter values; each value is simulated once."""
+
+    parameters: Sequence[Parameter]
+    rows: Sequence[MeasuredRow]
+    build: Build
+    to_spec: ToSpec
+    run: _Runner
+    known: dict[tuple[float, ...], Vector] = field(default_factory=dict)
+
+    def __call__(self, values: Vector) -> Vector:
+        key = tuple(float(f"{v:.9g}") for v in values)
+        if key not in self.known:
+            self.known[key] = np.array([_residual(c) for c in self._compared(key)])
+        return self.known[key]
+
+    def _compared(self, values: tuple[float, ...]) -> list[Comparison]:
+        points = self.build(dict(zip((p.name for p in self.parameters), values, strict=True)))
+        results = self.run(_needed(points, self.rows), self.to_spec)
+        answered, unmatched = compare(results, self.rows)
+        if unmatched:
+            raise CalibrationError(f"no point of the scenario answers row '{unmatched[0].label}'")
+        return [c for row in self.rows for p in answered for c in p.measured if c.row == row]
+
+
+def _needed(points: Sequence[PointLike], rows: Sequence[MeasuredRow]) -> list[PointLike]:
+    """The points of variants with rows, narrowed by sweep value where rows and points share keys."""
+
+    def wanted(point: PointLike, row: MeasuredRow) -> bool:
+        known = dict(point.values) | {k.rsplit(".", 1)[-1]: v for k, v in point.values.items()}
+        return point.variant == row.variant and all(known.get(k, v) == v for k, v in row.values.items())
+
+    return [p for p in points if any(wanted(p, row) for row in rows)]
+
+
+def _residual(comparison: Comparison) -> float:
+    if comparison.row.metric.endswith("_percent"):
+        return comparison.error / 100
+    if comparison.simulated.mean == 0:
+        raise CalibrationError(f"the simulation of row '{comparison.row.label}' finishes no operation")
+    return comparison.row.value / comparison.simulated.mean - 1
+
+
+def _search(objective: _Objective, start: Vector) -> Vector:
+    return _root(objective, start) if len(objective.rows) == 1 else _least_squares(objective, start)
+
+
+def _root(objective: _Objective, start: Vector) -> Vector:
+    """One parameter, one row: a secant; if it leaves the bounds, Brent's method on the logarithm."""
+    p = objective.parameters[0]
+
+    def residual(x: float) -> float:
+        return float(objective(np.array([x]))[0])
+
+    def inside(x: float) -> float:
+        if not p.low <= x <= p.high:
+            raise _OutOfBoundsError
+        return residual(x)
+
+    first = min(max(float(start[0]), p.low), p.high)
+    # For an operation that is nothing but this parameter, the next guess is exact.
+    second = min(max(first / (1 + residual(first)), p.low), p.high)
+    if abs(residual(first)) < TOLERANCE or second == first:
+        return np.array([first])
+    try:
+        found = optimize.root_scalar(inside, method="secant", x0=first, x1=second, rtol=TOLERANCE, maxiter=12)
+    except _OutOfBoundsError:
+        return np.array([_bracketed(residual, p)])
+    return np.array([found.root if found.converged else _bracketed(residual, p)])
+
+
+def _bracketed(residual: Callable[[float], float], p: Parameter) -> float:
+    low, high = math.log(p.low), math.log(p.high)
+    at_low, at_high = residual(p.low), residual(p.high)
+    if at_low * at_high > 0:
+        return p.low if abs(at_low) < abs(at_high) else p.high
+    return math.exp(optimize.brentq(lambda u: residual(math.exp(u)), low, high, xtol=TOLERANCE))
+
+
+def _least_squares(objective: _Objective, start: Vector) -> Vector:
+    def residuals(x: Vector) -> Vector:
+        return objective(x * start)
+
+    low = np.array([p.low for p in objective.parameters]) / start
+    high = np.array([p.high for p in objective.parameters]) / start
+    found = optimize.least_squares(
+        residuals,
+        np.clip(np.ones_like(start), low * (1 + 1e-6), high * (1 - 1e-6)),
+        bounds=(low, high),
+        # Wide enough that the difference is the parameter's and not the noise of a different interleaving.
+        diff_step=[0.03] * start.size,
+        xtol=TOLERANCE,
+        ftol=TOLERANCE,
+        max_nfev=15,
+    )
+    return np.asarray(found.x * start)
+
+
+def _refuse_bounds(parameters: Sequence[Parameter], values: Vector) -> None:
+    for p, value in zip(parameters, values, strict=True):
+        if not p.low * 1.001 < value < p.high / 1.001:
+            raise CalibrationError(
+                f"{p.name} ends at its bound {value:g} {p.unit}: the rows cannot be met within"
+                f" {p.low:g} to {p.high:g} {p.unit}; widen the bounds if their source allows it"
+            )
+
+
+def _shortened(to_spec: ToSpec, part: float) -> ToSpec:
+    def shorter(point: object, replication: int) -> dict[str, Any]:
+        spec = dict(to_spec(point, replication))
+        return {**spec, "duration_ns": spec["duration_ns"] * part}
+
+    return shorter

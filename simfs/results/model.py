@@ -1,0 +1,228 @@
+"""What a scenario's runs add up to: one `PointResult` per variant and sweep point, one `ScenarioResult` in
+all.
+
+Every quantity that can have one carries a confidence interval over replications. Nothing in here depends on
+wall time, thread count or the order in which runs ended, except `ScenarioResult.wall`, which is not
+serialised.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field
+
+from simfs.results.run_result import Latency, LockStats, Stall, Strict
+from simfs.results.statistics import Estimate
+
+Value = bool | int | float | str
+"""What a sweep or an override can set a key to."""
+
+Role = Literal["calibrate", "predict"]
+
+FINDING_EXIT_CODES = {"law": 1, "stall": 3}
+
+
+class CpuShares(Strict):
+    """CPU time by state, in percent of all CPU time in the window; adds up to 100."""
+
+    user: Estimate
+    system: Estimate
+    spin: Estimate
+    switch: Estimate
+    irq: Estimate
+    idle: Estimate
+
+
+class LockSummary(LockStats):
+    """One lock class over all replications of a point.
+
+    Counts and totals are sums, maxima are maxima, and the wait percentiles are means over replications
+    weighted by contended acquisitions (an approximation: percentiles of a union cannot be had from
+    percentiles).
+    """
+
+    @property
+    def wait_mean_ns(self) -> float:
+        """Mean wait of a contended acquisition, in nanoseconds."""
+        return self.wait_total_ns / self.contended if self.contended else 0.0
+
+    @property
+    def caller(self) -> str:
+        """The site that waited longest in total, or the empty string where none was recorded."""
+        return max(self.sites, key=lambda s: (s.wait_total_ns, s.site)).site if self.sites else ""
+
+
+class Finding(Strict):
+    """Something wrong in a run: a broken law, or a stall."""
+
+    kind: Literal["law", "stall"]
+    point: str
+    replication: int
+    message: str
+    stall: Stall | None = None
+
+
+class MeasuredRow(Strict):
+    """One published number and the variant and sweep values it belongs to.
+
+    `value` is in the unit that `metric` ends with (`compiles_per_s`, `idle_percent`).
+    """
+
+    dataset: str
+    series: str
+    variant: str
+    values: dict[str, Value] = Field(default_factory=dict)
+    metric: str
+    value: float
+    role: Role
+    approx: bool = False
+    note: str = ""
+
+    @property
+    def label(self) -> str:
+        """The row as a person would name it: series and sweep values."""
+        return ", ".join([self.series, *(f"{short(k)} {v}" for k, v in self.values.items())])
+
+
+class Comparison(Strict):
+    """A measured row beside what the simulation says."""
+
+    row: MeasuredRow
+    simulated: Estimate
+    error: float = Field(description="simulated minus measured, in the row's unit")
+    error_percent: float | None = Field(
+        description="error relative to the measured value; None where that is 0"
+    )
+
+
+class Fit(Strict):
+    """Parameters fitted to measured rows, and how well that went."""
+
+    values: dict[str, float]
+    units: dict[str, str]
+    bounds: dict[str, tuple[float, float]]
+    rows: tuple[MeasuredRow, ...]
+    objective: float = Field(description="root mean square of the relative errors on the rows, at the fit")
+    evaluations: int = Field(description="how many times the points of the rows were simulated")
+
+    @property
+    def sentence(self) -> str:
+        """What was fitted on what, in one line for the reader of any output."""
+        values = ", ".join(f"{k} = {quantity(v, self.units.get(k, ''))}" for k, v in self.values.items())
+        rows = ", ".join(f"'{r.label}'" for r in self.rows)
+        return f"fitted: {values} on row{'s' if len(self.rows) > 1 else ''} {rows}; all else predicted"
+
+
+class PointResult(Strict):
+    """All replications of one variant at one sweep point."""
+
+    id: str
+    variant: str
+    values: dict[str, Value]
+    tasks: int
+    cpus: int
+    origin: Literal["fitted", "predicted"]
+    replications: int
+    window_ns: float = Field(description="measured time of one replication")
+    operations: int = Field(description="sum over replications")
+    events: int = Field(description="engine events, sum over replications")
+    throughput: Estimate = Field(description="operations per second")
+    replication_throughputs: tuple[float, ...] = Field(
+        description="operations per second, for paired intervals"
+    )
+    shares: CpuShares
+    context_switches: Estimate = Field(description="per second")
+    joules_per_operation: Estimate | None = Field(description="None where no operation finished")
+    fairness: Estimate = Field(description="Jain index over tasks")
+    transient_batches: int = Field(description="leading batches that MSER would still discard as warm-up")
+    batches: int
+    latency: dict[str, Latency]
+    locks: tuple[LockSummary, ...] = Field(description="by total wait, longest first")
+    measured: tuple[Comparison, ...] = ()
+
+    def estimate(self, metric: str) -> Estimate | None:
+        """The estimate that a measured `metric` is compared with, or None for an unknown metric.
+
+        Known are `<share>_percent` for a CPU share, `context_switches_per_s`, `joules_per_operation`, and
+        any other rate `<operations>_per_s`, which is the throughput.
+        """
+        share = metric.removesuffix("_percent")
+        if share != metric and share in CpuShares.model_fields:
+            found: Estimate = getattr(self.shares, share)
+            return found
+        if metric == "joules_per_operation":
+            return self.joules_per_operation
+        if metric == "context_switches_per_s":
+            return self.context_switches
+        return self.throughput if metric.endswith("_per_s") else None
+
+
+class Wall(Strict):
+    """How long the runs took on this computer, in seconds; never part of the deterministic results."""
+
+    total_s: float = 0.0
+    points_s: dict[str, float] = Field(default_factory=dict)
+    threads: int = 0
+
+
+class ScenarioResult(Strict):
+    """The answer to a scenario."""
+
+    name: str
+    titles: dict[str, str] = Field(
+        default_factory=dict, description="what to call a variant; its name if absent"
+    )
+    operation: str = Field("operation", description="what one operation is, singular: 'compile', 'create'")
+    sweep: tuple[str, ...] = Field((), description="keys that vary over the points, x axis first")
+    points: tuple[PointResult, ...]
+    fits: tuple[Fit, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    unmatched: tuple[MeasuredRow, ...] = Field((), description="measured rows that no point answers")
+    wall: Wall = Field(default_factory=Wall, exclude=True)
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """Names of the variants, in the order of the scenario."""
+        return tuple(dict.fromkeys(p.variant for p in self.points))
+
+    @property
+    def exit_code(self) -> int:
+        """0 for a clean result, 3 where a run stalled, else 1 where a law is broken."""
+        return max((FINDING_EXIT_CODES[f.kind] for f in self.findings), default=0)
+
+    def title(self, variant: str) -> str:
+        """What to call a variant in text and figures."""
+        return self.titles.get(variant, variant)
+
+    def of(self, variant: str) -> tuple[PointResult, ...]:
+        """The points of one variant, in sweep order."""
+        return tuple(p for p in self.points if p.variant == variant)
+
+    def with_fits(self, fits: tuple[Fit, ...]) -> Self:
+        """The same result with `fits` recorded, and the points that were fitted on marked so."""
+        rows = [row for fit in fits for row in fit.rows]
+
+        def marked(point: PointResult) -> PointResult:
+            fitted = any(c.row in rows for c in point.measured)
+            return point.model_copy(update={"origin": "fitted" if fitted else "predicted"})
+
+        return self.model_copy(update={"fits": fits, "points": tuple(map(marked, self.points))})
+
+
+def short(key: str) -> str:
+    """The last part of a dotted key: `workload.tasks` -> `tasks`."""
+    return key.rsplit(".", 1)[-1]
+
+
+def quantity(value: float, unit: str) -> str:
+    """A number with its unit for reading; nanoseconds become the largest unit that keeps it above one.
+
+    >>> quantity(9.8e6, "ns")
+    '9.8 ms'
+    """
+    if unit == "ns":
+        for scale, name in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
+            if abs(value) >= scale:
+                return f"{value / scale:.4g} {name}"
+    return f"{value:.4g} {unit}".rstrip()

@@ -1,0 +1,221 @@
+"""Running the points of a scenario: replications on a thread pool, stopped by precision, in any order.
+
+What comes out depends on points, seeds and engine alone: a point's replications are always the first n, and n
+is decided from those n, never from which run happened to end first.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Protocol
+
+from simfs.results.aggregate import PointLike, compare, findings, summarise, throughput
+from simfs.results.model import MeasuredRow, PointResult, ScenarioResult, Wall
+from simfs.results.run_result import RunResult
+from simfs.results.statistics import LEVEL
+from simfs.results.warmup import settled
+
+Engine = Callable[[str], str]
+"""One run: a RunSpec as JSON in, a RunResult as JSON out."""
+
+ToSpec = Callable[[Any, int], Mapping[str, Any]]
+"""The RunSpec of a point and a replication."""
+
+Progress = Callable[[int, int, str], None]
+"""Called with runs done, runs known to be needed, and the label of the run that ended."""
+
+
+class MeasureLike(Protocol):
+    """The parts of a scenario's `measure:` that decide how many runs there are."""
+
+    @property
+    def replications(self) -> int:
+        """Runs of each point, at least."""
+
+    @property
+    def precision(self) -> float | None:
+        """Wanted relative half-width of the throughput's interval."""
+
+    @property
+    def max_replications(self) -> int:
+        """Runs of each point, at most."""
+
+    @property
+    def confidence(self) -> float:
+        """Confidence level of the intervals."""
+
+    @property
+    def warmup(self) -> float | str:
+        """Nanoseconds before measuring, or 'auto'."""
+
+
+@dataclass(frozen=True)
+class Runs:
+    """A plain `MeasureLike`."""
+
+    replications: int = 5
+    precision: float | None = None
+    max_replications: int = 50
+    confidence: float = LEVEL
+    warmup: float | str = 0.0
+
+
+def run_scenario(
+    points: Sequence[PointLike],
+    measure: MeasureLike,
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+    to_spec: ToSpec | None = None,
+    measured: Iterable[MeasuredRow] = (),
+    name: str = "scenario",
+    operation: str = "operation",
+    sweep: Sequence[str] = (),
+    titles: Mapping[str, str] | None = None,
+) -> ScenarioResult:
+    """Run every point until it is known well enough and return what came out.
+
+    `threads` defaults to the CPUs of this computer. Broken laws and stalls are collected in
+    `ScenarioResult.findings`. Raises ValueError where the engine refuses a spec; a KeyboardInterrupt drops
+    the runs that have not started and is raised again as soon as those under way have ended.
+    """
+    begin = time.perf_counter()
+    threads = threads or os.cpu_count() or 1
+    states = [_State(point) for point in points]
+    _run_all(states, measure, threads, progress, engine or _native("run"), to_spec or _native_spec())
+    results: list[PointResult] = [summarise(s.point, s.in_order(), measure.confidence) for s in states]
+    compared, unmatched = compare(results, measured)
+    return ScenarioResult(
+        name=name,
+        operation=operation,
+        sweep=tuple(sweep),
+        titles=dict(titles or {}),
+        points=compared,
+        findings=tuple(f for s in states for f in findings(s.point, s.in_order())),
+        unmatched=unmatched,
+        wall=Wall(
+            total_s=time.perf_counter() - begin,
+            points_s={s.point.id: s.seconds for s in states},
+            threads=threads,
+        ),
+    )
+
+
+@dataclass
+class _State:
+    """What is known of one point so far."""
+
+    point: PointLike
+    warmup_ns: float | None = None
+    runs: dict[int, RunResult] = field(default_factory=dict)
+    submitted: int = 0
+    seconds: float = 0.0
+
+    def in_order(self) -> list[RunResult]:
+        return [self.runs[i] for i in sorted(self.runs)]
+
+    def wanted(self, measure: MeasureLike) -> int:
+        """How many replications are known to be needed now."""
+        if len(self.runs) < self.submitted or self.submitted < measure.replications:
+            return max(self.submitted, measure.replications)
+        if measure.precision is None or self.submitted >= measure.max_replications:
+            return self.submitted
+        estimate = throughput(self.in_order(), measure.confidence)
+        return self.submitted + (estimate.relative_half_width > measure.precision)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One call of the engine: a replication, or the pilot run that finds the end of the warm-up."""
+
+    state: _State
+    replication: int | None
+
+    @property
+    def label(self) -> str:
+        point = self.state.point
+        where = " ".join(f"{k.rsplit('.', 1)[-1]}={v}" for k, v in point.values.items())
+        what = "warm-up" if self.replication is None else f"#{self.replication}"
+        return " ".join(part for part in (point.variant, where, what) if part)
+
+
+def _run_all(
+    states: Sequence[_State],
+    measure: MeasureLike,
+    threads: int,
+    progress: Progress | None,
+    engine: Engine,
+    to_spec: ToSpec,
+) -> None:
+    auto = measure.warmup == "auto"
+    pending: dict[Future[tuple[Any, float]], _Job] = {}
+    pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="simfs")
+
+    def submit(job: _Job) -> None:
+        pending[pool.submit(_work, job, engine, to_spec)] = job
+
+    def replicate(state: _State) -> None:
+        for replication in range(state.submitted, wanted := state.wanted(measure)):
+            submit(_Job(state, replication))
+        state.submitted = wanted
+
+    done = 0
+    try:
+        for state in states:
+            submit(_Job(state, None)) if auto else replicate(state)
+        while pending:
+            ended, _ = wait(pending, return_when=FIRST_COMPLETED)
+            for future in ended:
+                job = pending.pop(future)
+                _record(job, *future.result())
+                replicate(job.state)
+                done += 1
+                if progress:
+                    unstarted = sum(measure.replications for s in states if not s.submitted)
+                    progress(done, done + len(pending) + unstarted, job.label)
+    finally:
+        # Also on an interrupt or an error: what has not started never will.
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _work(job: _Job, engine: Engine, to_spec: ToSpec) -> tuple[Any, float]:
+    begin = time.perf_counter()
+    try:
+        return _outcome(job, engine, to_spec), time.perf_counter() - begin
+    except ValueError as error:
+        raise ValueError(f"{job.label}: {error}") from error
+
+
+def _outcome(job: _Job, engine: Engine, to_spec: ToSpec) -> RunResult | float:
+    spec = dict(to_spec(job.state.point, job.replication or 0))
+    if job.replication is None:
+        return settled(spec, engine)
+    if job.state.warmup_ns is not None:
+        spec["warmup_ns"] = job.state.warmup_ns
+    return RunResult.model_validate_json(engine(json.dumps(spec)))
+
+
+def _record(job: _Job, outcome: RunResult | float, seconds: float) -> None:
+    job.state.seconds += seconds
+    if isinstance(outcome, RunResult):
+        assert job.replication is not None
+        job.state.runs[job.replication] = outcome
+    else:
+        job.state.warmup_ns = outcome
+
+
+def _native(name: str) -> Engine:
+    engine: Engine = getattr(import_module("simfs._engine"), name)
+    return engine
+
+
+def _native_spec() -> ToSpec:
+    to_spec: ToSpec = import_module("simfs.scenario").to_run_spec
+    return to_spec

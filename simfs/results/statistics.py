@@ -1,0 +1,130 @@
+"""Output analysis: intervals, warm-up truncation, fairness, paired comparison.
+
+Sources of the formulas: A. M. Law, *Simulation Modeling and Analysis*, 5th ed., McGraw-Hill 2015 ("Law");
+K. P. White, M. J. Cobb, S. C. Spratt, *A comparison of five steady-state truncation heuristics for
+simulation*, Winter Simulation Conference 2000 ("MSER-5"); R. Jain, D. Chiu, W. Hawe, *A quantitative measure
+of fairness*, DEC-TR-301, 1984 ("Jain").
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import BaseModel, ConfigDict
+from scipy import stats
+
+LEVEL = 0.95
+"""Confidence level of every interval unless told otherwise."""
+
+
+class Estimate(BaseModel):
+    """A mean with its confidence interval, in the unit of the observations.
+
+    `low` and `high` are None where one observation does not allow an interval.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    mean: float
+    low: float | None
+    high: float | None
+    n: int
+
+    @property
+    def half_width(self) -> float:
+        """Half the interval's width; infinite where there is no interval."""
+        return math.inf if self.low is None or self.high is None else (self.high - self.low) / 2
+
+    @property
+    def relative_half_width(self) -> float:
+        """Half-width over the size of the mean; 0 for an exact zero, infinite where undefined."""
+        if self.half_width == 0:
+            return 0.0
+        return self.half_width / abs(self.mean) if self.mean else math.inf
+
+    def contains(self, value: float) -> bool:
+        """Whether the interval holds `value`; an estimate without an interval holds only its mean."""
+        if self.low is None or self.high is None:
+            return value == self.mean
+        return self.low <= value <= self.high
+
+
+def interval(observations: ArrayLike, level: float = LEVEL) -> Estimate:
+    """Student-t interval of the mean of independent observations (Law, eq. 4.12).
+
+    `observations`: one-dimensional, for example one throughput per replication.
+    Raises ValueError where there are none.
+    """
+    x = _vector(observations)
+    mean = math.fsum(x) / x.size
+    if x.size < 2:
+        return Estimate(mean=mean, low=None, high=None, n=x.size)
+    error = float(np.std(x, ddof=1)) / math.sqrt(x.size)
+    half = error * float(stats.t.ppf((1 + level) / 2, x.size - 1))
+    return Estimate(mean=mean, low=mean - half, high=mean + half, n=x.size)
+
+
+def batch_means(observations: ArrayLike, batches: int = 10, level: float = LEVEL) -> Estimate:
+    """Interval of the mean of one correlated stream from the means of consecutive batches (Law, 9.5.3).
+
+    Observations that do not fill a batch are left off at the beginning, where a transient would be.
+    Raises ValueError for fewer than two batches or fewer observations than batches.
+    """
+    x = _vector(observations)
+    if batches < 2:
+        raise ValueError(f"batch means need at least 2 batches, not {batches}")
+    return interval(_grouped(x, x.size // batches)[-batches:], level)
+
+
+def mser(observations: ArrayLike, group: int = 5) -> int:
+    """Number of leading observations to discard as warm-up, by the MSER rule (MSER-5 with `group=5`).
+
+    The truncation point minimises the squared standard error of what is left,
+    sum((x - mean)^2) / n^2, over means of `group` consecutive observations. A minimum in the second half
+    means that the stream is too short to tell; the answer is then half the stream, in whole groups.
+    """
+    means = _grouped(_vector(observations), group, at_end=False)
+    errors = [float(np.var(means[d:])) / (means.size - d) for d in range(max(1, means.size // 2 + 1))]
+    return int(np.argmin(errors)) * group
+
+
+def jain(shares: ArrayLike) -> float:
+    """Jain's fairness index, (sum x)^2 / (n sum x^2): 1 when all are equal, 1/n when one has all.
+
+    Nobody having anything counts as fair (1).
+    """
+    x = _vector(shares)
+    squares = math.fsum(x * x)
+    return 1.0 if squares == 0 else math.fsum(x) ** 2 / (x.size * squares)
+
+
+def paired_difference(after: Sequence[float], before: Sequence[float], level: float = LEVEL) -> Estimate:
+    """Interval of the mean of `after - before`, replication by replication (Law, 10.2.1).
+
+    With common random numbers the pairs are correlated, so this interval is narrower than that of two
+    independent means. Raises ValueError unless both have the same length.
+    """
+    a, b = _vector(after), _vector(before)
+    if a.size != b.size:
+        raise ValueError(f"paired differences need equally many replications, not {a.size} and {b.size}")
+    return interval(a - b, level)
+
+
+def _vector(values: ArrayLike) -> NDArray[np.float64]:
+    x = np.asarray(values, dtype=np.float64)
+    if x.ndim != 1 or x.size == 0:
+        raise ValueError(f"expected a non-empty list of numbers, not shape {x.shape}")
+    return x
+
+
+def _grouped(x: NDArray[np.float64], size: int, *, at_end: bool = True) -> NDArray[np.float64]:
+    """Means of consecutive groups; what does not fill a group is cut off in front, or else at the end."""
+    whole = x.size - x.size % size if size else 0
+    if whole == 0:
+        raise ValueError(f"{x.size} observations do not fill one group of {max(size, 1)}")
+    kept = x[x.size - whole :] if at_end else x[:whole]
+    means: NDArray[np.float64] = kept.reshape(-1, size).mean(axis=1)
+    return means

@@ -1,0 +1,124 @@
+"""Tidy tables of a result: a row a thing, a column a quantity, units in column names and metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from simfs.results.model import CpuShares, PointResult, ScenarioResult
+from simfs.results.run_result import Latency, LockStats
+from simfs.results.scaling import ideal_per_s
+from simfs.results.statistics import Estimate
+
+UNITS = {
+    "_per_s": "1/s",
+    "_percent": "%",
+    "_ns": "ns",
+    "joules_per_operation": "J",
+}
+"""Unit of a column by how its name ends; what ends otherwise is a count, a ratio or a name."""
+
+_ROW = ("dataset", "series", "metric", "role", "approx")
+
+Row = dict[str, Any]
+
+
+def tables(result: ScenarioResult) -> dict[str, pa.Table]:
+    """Return the tables `points`, `locks`, `latency`, `measured` by name; column order is fixed."""
+    makers: Mapping[str, Callable[[ScenarioResult], Iterable[Row]]] = {
+        "points": _points,
+        "locks": _locks,
+        "latency": _latency,
+        "measured": _measured,
+    }
+    return {name: _table(list(make(result)), _empty(name, result)) for name, make in makers.items()}
+
+
+def unit(column: str) -> str:
+    """Unit of a column, or the empty string for a count, a ratio or a name."""
+    return next((u for ending, u in UNITS.items() if column.endswith(ending)), "")
+
+
+def _points(result: ScenarioResult) -> Iterable[Row]:
+    for p in result.points:
+        row = _key(p, result) | {"cpus": p.cpus, "origin": p.origin, "replications": p.replications}
+        row |= {"window_ns": p.window_ns, "operations": p.operations, "events": p.events}
+        row |= {"throughput_per_s": p.throughput.mean, "ci_low_per_s": p.throughput.low}
+        row |= {"ci_high_per_s": p.throughput.high, "ideal_per_s": ideal_per_s(result, p.tasks, p.cpus)}
+        for state in CpuShares.model_fields:
+            row |= _interval(f"{state}_percent", getattr(p.shares, state))
+        row |= _interval("context_switches_per_s", p.context_switches)
+        row |= _interval("joules_per_operation", p.joules_per_operation)
+        row |= _interval("fairness", p.fairness)
+        yield row | {"transient_batches": p.transient_batches, "batches": p.batches}
+
+
+def _locks(result: ScenarioResult) -> Iterable[Row]:
+    fields = [f for f in LockStats.model_fields if f not in ("name", "sites")]
+    for p in result.points:
+        for lock in p.locks:
+            row = _key(p, result) | {"lock": lock.name} | {f: getattr(lock, f) for f in fields}
+            yield row | {"wait_mean_ns": lock.wait_mean_ns, "caller": lock.caller}
+
+
+def _latency(result: ScenarioResult) -> Iterable[Row]:
+    for p in result.points:
+        for operation, latency in p.latency.items():
+            yield _key(p, result) | {"operation": operation} | latency.model_dump()
+
+
+def _measured(result: ScenarioResult) -> Iterable[Row]:
+    for p in result.points:
+        for c in p.measured:
+            row = _key(p, result) | {name: getattr(c.row, name) for name in _ROW}
+            row |= {"measured": c.row.value, "simulated": c.simulated.mean, "ci_low": c.simulated.low}
+            yield row | {"ci_high": c.simulated.high, "error": c.error, "error_percent": c.error_percent}
+
+
+def _key(point: PointResult, result: ScenarioResult) -> Row:
+    """The columns every table begins with: which point a row belongs to."""
+    swept = {key: point.values.get(key) for key in result.sweep if not key.endswith(".tasks")}
+    return {"point": point.id, "variant": point.variant, **swept, "tasks": point.tasks}
+
+
+def _interval(name: str, estimate: Estimate | None) -> Row:
+    if estimate is None:
+        return {name: None, f"ci_low_{name}": None, f"ci_high_{name}": None}
+    return {name: estimate.mean, f"ci_low_{name}": estimate.low, f"ci_high_{name}": estimate.high}
+
+
+def _empty(name: str, result: ScenarioResult) -> Sequence[str]:
+    """Columns of a table without rows, so that readers need no special case."""
+    key = ["point", "variant", *(k for k in result.sweep if not k.endswith(".tasks")), "tasks"]
+    stats = [f for f in LockStats.model_fields if f not in ("name", "sites")]
+    return (
+        key
+        + {
+            "points": ["throughput_per_s"],
+            "locks": ["lock", *stats, "wait_mean_ns", "caller"],
+            "latency": ["operation", *Latency.model_fields],
+            "measured": [*_ROW, "measured", "simulated", "ci_low", "ci_high", "error", "error_percent"],
+        }[name]
+    )
+
+
+def _table(rows: Sequence[Row], columns_if_empty: Sequence[str]) -> pa.Table:
+    names = list(rows[0]) if rows else list(columns_if_empty)
+    arrays = [_array([row[name] for row in rows]) for name in names]
+    fields = [
+        pa.field(name, a.type, metadata={"unit": unit(name)} if unit(name) else None)
+        for name, a in zip(names, arrays, strict=True)
+    ]
+    return pa.table(arrays, schema=pa.schema(fields))
+
+
+def _array(values: Sequence[Any]) -> pa.Array:
+    """A typed column; integers and floats mixed become floats, anything else mixed becomes text."""
+    kinds = {type(v) for v in values if v is not None}
+    if kinds == {int, float}:
+        return pa.array([None if v is None else float(v) for v in values], pa.float64())
+    if len(kinds) > 1:
+        return pa.array([None if v is None else str(v) for v in values], pa.string())
+    return pa.array(values)
