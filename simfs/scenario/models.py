@@ -7,7 +7,6 @@ docs/models.md tells where the numbers come from.
 
 from __future__ import annotations
 
-import difflib
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -16,9 +15,14 @@ from pydantic import Field, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from simfs.scenario.paths import MODELS, Kind, find, names
 from simfs.scenario.quantity import Model, Quantity
+from simfs.scenario.suggest import nearest
 
 Preemption = Literal["none", "voluntary", "full"]
+
+_FOOTPRINTS = {"ext4": ("ext4_", "jbd2_")}
+"""Objects whose footprints belong to a filesystem, where they are not just named after it."""
 
 
 class Topology(Model):
@@ -213,29 +217,31 @@ def load_kernel(name: str | Path) -> Kernel:
 
 @cache
 def load_filesystem(kind: str | Path) -> Filesystem:
-    """Load a filesystem by kind (``xfs``) or by path; `ValueError` if missing or invalid."""
-    return _load("filesystems", str(kind), Filesystem)
+    """Load a filesystem by kind (``xfs``) or by path, its footprints included; `ValueError` if missing or invalid."""
+    own = _load("filesystems", str(kind), Filesystem)
+    prefixes = _FOOTPRINTS.get(own.name, (f"{own.name}_",))
+    return own.model_copy(update={"constants": own.constants | _footprints(prefixes)})
 
 
 @cache
 def load_vfs(kind: str | Path) -> Filesystem:
     """Load the VFS around the steps of one filesystem kind: `vfs.costs` of a RunSpec.
 
-    tmpfs has only ``user.loop`` here, because its own groups hold the whole operation.
+    tmpfs has only ``user.loop`` and footprints here, because its own groups hold the whole operation.
     """
-    load_filesystem(kind)
+    around = load_filesystem(kind).name
     common = _load("filesystems", "vfs", Filesystem)
     own = {
-        name.removeprefix(f"{kind}."): quantity
+        name.removeprefix(f"{around}."): quantity
         for name, quantity in common.costs.items()
-        if name.startswith((f"{kind}.", "user."))
+        if name.startswith((f"{around}.", "user."))
     }
-    return common.model_copy(update={"costs": own})
+    return common.model_copy(update={"costs": own, "constants": _footprints(("vfs_",))})
 
 
 @cache
 def load_footprints() -> Filesystem:
-    """Load the cache lines that each object's writer leaves dirty: `<object>.<part>`, in lines."""
+    """Load the cache lines that each object's writer leaves dirty: ``<object>.<part>``, in lines."""
     return _load("filesystems", "footprints", Filesystem)
 
 
@@ -245,32 +251,28 @@ def load_workload(kind: str | Path) -> Workload:
     return _load("workloads", str(kind), Workload)
 
 
-def available(what: Literal["machines", "kernels", "filesystems", "workloads"]) -> list[str]:
+def available(what: Kind) -> list[str]:
     """Return the names of all models of one kind, sorted."""
-    return sorted(path.stem for path in (_models_dir() / what).glob("*.yaml"))
+    return [name for name in names(MODELS / what) if name not in ("vfs", "footprints")]
 
 
 M = TypeVar("M", bound=Model)
 
 
-def _load(what: Literal["machines", "kernels", "filesystems", "workloads"], name: str, model: type[M]) -> M:
-    path = Path(name) if name.endswith((".yaml", ".yml")) else _models_dir() / what / f"{name}.yaml"
-    if not path.is_file():
-        raise ValueError(_unknown(what.removesuffix("s"), name, available(what)))
+def _load(what: Kind, name: str, model: type[M]) -> M:
+    path = find(name, MODELS / what)
+    if path is None:
+        near = nearest(name, available(what))
+        hint = f"did you mean '{near}'?" if near else f"there are {', '.join(available(what))}"
+        raise ValueError(f"unknown {what.removesuffix('s')} '{name}'; {hint}")
     try:
         return model.model_validate(YAML(typ="safe").load(path))
     except (YAMLError, ValidationError) as error:
         raise ValueError(f"{path}: {error}") from error
 
 
-def _unknown(what: str, name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
-    hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(known)}"
-    return f"unknown {what} '{name}'; {hint}"
-
-
-def _models_dir() -> Path:
-    return Path(__file__).parents[2] / "models"
+def _footprints(prefixes: tuple[str, ...]) -> dict[str, Quantity]:
+    return {name: q for name, q in load_footprints().costs.items() if name.startswith(prefixes)}
 
 
 def _quantities(model: Model) -> dict[str, Quantity]:
