@@ -217,7 +217,7 @@ def load_kernel(name: str | Path) -> Kernel:
 
 @cache
 def load_filesystem(kind: str | Path) -> Filesystem:
-    """Load a filesystem by kind (``xfs``) or by path, its footprints included; `ValueError` if missing or invalid."""
+    """Load a filesystem and its footprints by kind (``xfs``) or path; `ValueError` if missing or invalid."""
     own = _load("filesystems", str(kind), Filesystem)
     prefixes = _FOOTPRINTS.get(own.name, (f"{own.name}_",))
     return own.model_copy(update={"constants": own.constants | _footprints(prefixes)})
@@ -267,7 +267,12 @@ def _load(what: Kind, name: str, model: type[M]) -> M:
         raise ValueError(f"unknown {what.removesuffix('s')} '{name}'; {hint}")
     try:
         return model.model_validate(YAML(typ="safe").load(path))
-    except (YAMLError, ValidationError) as error:
+    except ValidationError as error:
+        first, *more = error.errors(include_url=False)
+        place = ".".join(str(key) for key in first["loc"])
+        rest = f" (and {len(more)} more)" if more else ""
+        raise ValueError(f"{path}: {place}: {first['msg']}{rest}") from error
+    except YAMLError as error:
         raise ValueError(f"{path}: {error}") from error
 
 

@@ -1,0 +1,266 @@
+"""The cost models: every number has a unit, a range that holds it and a source, and derived parts add up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import pytest
+from pydantic import ValidationError
+from ruamel.yaml import YAML
+
+from simfs.scenario.models import (
+    available,
+    load_filesystem,
+    load_footprints,
+    load_kernel,
+    load_machine,
+    load_vfs,
+    load_workload,
+)
+from simfs.scenario.paths import MODELS
+from simfs.scenario.quantity import Quantity
+
+FILES = sorted(MODELS.rglob("*.yaml"))
+GOOD: dict[str, Any] = {
+    "value": 531,
+    "unit": "ns",
+    "range": [300, 600],
+    "evidence": "measured",
+    "source": "tracepoints, Linux 6.18",
+}
+
+# A choice, not a number that needs a source; YAML booleans are integers to Python.
+WORDS = {"run_to_parity"}
+
+
+def load(path: Path) -> object:
+    loaded: object = YAML(typ="safe").load(path)
+    return loaded
+
+
+def bare_numbers(node: object, at: str = "") -> Iterator[str]:
+    """Yield the place of every number that is not inside a quantity."""
+    if isinstance(node, dict):
+        if "value" in node:
+            Quantity.model_validate(node)
+            return
+        for key, value in node.items():
+            yield from bare_numbers(value, f"{at}.{key}")
+    elif isinstance(node, list):
+        for index, value in enumerate(node):
+            yield from bare_numbers(value, f"{at}[{index}]")
+    elif isinstance(node, int | float) and at.rsplit(".", 1)[-1] not in WORDS:
+        yield at
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(MODELS)))
+def test_every_number_is_a_quantity(path: Path) -> None:
+    assert list(bare_numbers(load(path))) == []
+
+
+@pytest.mark.parametrize("key", GOOD)
+def test_a_quantity_without_one_of_its_keys_is_refused(key: str) -> None:
+    with pytest.raises(ValidationError, match=key):
+        Quantity.model_validate({k: v for k, v in GOOD.items() if k != key})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"value": 601},
+        {"value": 299},
+        {"value": float("nan")},
+        {"range": [600, 300]},
+        {"unit": "furlongs"},
+        {"evidence": "guessed"},
+        {"source": ""},
+        {"note": "an unknown key"},
+    ],
+    ids=str,
+)
+def test_a_wrong_quantity_is_refused(change: dict[str, Any]) -> None:
+    Quantity.model_validate(GOOD)
+    with pytest.raises(ValidationError):
+        Quantity.model_validate(GOOD | change)
+
+
+def test_times_are_resolved_to_nanoseconds_and_other_units_stay() -> None:
+    assert Quantity.model_validate(GOOD | {"unit": "us"}).ns == 531_000
+    assert Quantity.model_validate(GOOD | {"unit": "lines"}).plain == 531
+    with pytest.raises(ValueError, match="not a time"):
+        _ = Quantity.model_validate(GOOD | {"unit": "lines"}).ns
+
+
+@pytest.mark.parametrize("name", available("machines"))
+def test_machine_parts_add_up_to_what_was_measured_end_to_end(name: str) -> None:
+    machine = load_machine(name)
+    assert machine.end_to_end or name == "dual-socket-48"
+    for figure in machine.end_to_end:
+        assert machine.sum_of(figure.terms) == pytest.approx(figure.measured.ns, abs=0.05), figure.what
+
+
+@pytest.mark.parametrize("name", available("machines"))
+def test_machine_spec_has_the_fields_of_the_seam(name: str) -> None:
+    spec = load_machine(name).spec()
+    assert set(spec) == {
+        "cpus",
+        "cpus_per_core",
+        "cpus_per_llc",
+        "cpus_per_socket",
+        "costs",
+        "idle_states",
+        "watts_active",
+        "watts_spin",
+    }
+    assert set(spec["costs"]) == {
+        *("line_hit", "line_smt", "line_llc", "line_socket", "line_remote", "pause"),
+        *("context_switch", "wakeup", "ipi_send", "ipi_deliver", "speed"),
+    }
+    exits = [state["exit_ns"] for state in spec["idle_states"]]
+    assert exits == sorted(exits)
+
+
+def test_the_number_of_cpus_can_be_replaced() -> None:
+    assert load_machine("server-24").spec(8)["cpus"] == 8
+    assert load_machine("server-24").spec(8)["cpus_per_llc"] == 8
+
+
+@pytest.mark.parametrize("name", available("kernels"))
+def test_slices_grow_with_the_cpus_as_the_kernel_scales_them(name: str) -> None:
+    kernel = load_kernel(name)
+    base = kernel.slice.base.ns
+    assert [kernel.spec(n)["base_slice_ns"] / base for n in (1, 2, 3, 4, 7, 8, 24)] == [1, 2, 2, 3, 3, 4, 4]
+
+
+def test_all_kernels_have_the_same_lock_roles() -> None:
+    roles = {frozenset(load_kernel(name).spec(24)["locks"]) for name in available("kernels")}
+    assert len(roles) == 1
+
+
+@pytest.mark.parametrize("role", ["xfs.buffer", "xfs.ilock", "vfs.i_rwsem", "ext4.group_spin", "vfs.freeze"])
+def test_current_kernels_use_lock_types_that_the_engine_has(role: str) -> None:
+    known = {"qspinlock", "ticket", "tas", "semaphore", "mutex-4.10", "rwsem-5.11", "percpu-rwsem"}
+    for name in ("linux-6.11", "linux-6.12", "linux-6.18"):
+        assert load_kernel(name).spec(24)["locks"][role] in known
+
+
+@pytest.mark.parametrize("kind", ["xfs", "ext4"])
+def test_groups_and_steps_name_each_other(kind: str) -> None:
+    filesystem = load_filesystem(kind)
+    assert {name.split(".")[0] for name in filesystem.costs} == set(filesystem.groups)
+    for group in filesystem.groups:
+        steps = filesystem.group(group)
+        assert next(iter(steps.values())) == 0
+        assert all(ns >= 0 for ns in steps.values())
+
+
+def test_step_names_follow_the_naming_rule() -> None:
+    steps = list(load_filesystem("xfs").group("cu_short"))
+    assert steps[:8] == [
+        "enter_openat",
+        "lock_dir_ilock_shared",
+        "unlock_dir_ilock_shared",
+        "log_reserve",
+        "trans_alloc",
+        "lock_dir_ilock_excl",
+        "read_agi",
+        "lock_agi",
+    ]
+    assert {"lock_agi_2", "unlock_agi_2", "unlock_file_ilock_excl_3", "exit_unlinkat"} <= set(steps)
+
+
+# Measured without the tracer, in ns, and the time outside the steps (user loop, and the worker's own loop).
+UNTRACED = [
+    ("xfs", ("cu_short", "cu_short_gc"), 20_305, 600),
+    ("xfs", ("tmp_short", "tmp_short_gc"), 31_670, 600),
+    ("ext4", ("cu_short",), 19_108, 300),
+    ("ext4", ("tmp_short",), 25_999, 300),
+]
+
+
+@pytest.mark.parametrize(("kind", "groups", "untraced", "outside"), UNTRACED, ids=str)
+def test_steps_add_up_to_the_untraced_operation(
+    kind: str, groups: tuple[str, ...], untraced: float, outside: float
+) -> None:
+    filesystem = load_filesystem(kind)
+    steps = sum(sum(filesystem.group(group).values()) for group in groups)
+    # 3 %: the tracer's cost was solved for all traced sequences, of which these are the most frequent.
+    assert steps + outside == pytest.approx(untraced, rel=0.03)
+
+
+SPLITS = [
+    ("xfs", "lock_dir_ilock_shared", ("openat.before_i_rwsem", "openat.under_i_rwsem")),
+    ("xfs", "exit_openat", ("openat.i_rwsem_tail", "openat.after_i_rwsem")),
+    ("xfs", "remove", ("unlinkat.before_i_rwsem", "unlinkat.under_i_rwsem")),
+    ("xfs", "inode_set_need_inactive", ("unlinkat.i_rwsem_tail", "unlinkat.after_i_rwsem")),
+    ("ext4", "ext4_request_inode", ("openat.before_i_rwsem", "openat.under_i_rwsem")),
+    ("ext4", "exit_openat", ("openat.i_rwsem_tail", "openat.after_i_rwsem")),
+    ("ext4", "ext4_unlink_enter", ("unlinkat.before_i_rwsem", "unlinkat.under_i_rwsem")),
+    ("ext4", "ext4_drop_inode", ("unlinkat.i_rwsem_tail", "unlinkat.after_i_rwsem")),
+]
+
+
+@pytest.mark.parametrize(("kind", "step", "parts"), SPLITS, ids=str)
+def test_vfs_parts_add_up_to_the_step_they_split(kind: str, step: str, parts: tuple[str, str]) -> None:
+    vfs = load_vfs(kind).spec()
+    assert sum(vfs[part] for part in parts) == load_filesystem(kind).group("cu_short")[step]
+
+
+@pytest.mark.parametrize(("group", "rate"), [("create", 155_388), ("cu", 114_334), ("tmp", 77_816)])
+def test_tmpfs_costs_and_user_loop_make_the_measured_rate(group: str, rate: float) -> None:
+    total = sum(load_filesystem("tmpfs").group(group).values()) + load_vfs("tmpfs").spec()["user.loop"]
+    assert 1e9 / total == pytest.approx(rate, rel=0.02)
+
+
+def test_footprints_come_with_the_filesystem_they_belong_to() -> None:
+    assert load_filesystem("xfs").spec()["xfs_buffer.struct"] == 3
+    assert "jbd2_handle.journal" in load_filesystem("ext4").spec()
+    assert "vfs_dir.i_rwsem" in load_vfs("tmpfs").spec()
+    assert {q.unit for q in load_footprints().costs.values()} == {"lines"}
+
+
+@pytest.mark.parametrize("name", ["compile", "compile-link"])
+def test_a_compilation_shares_its_cpu_time_out_completely_and_in_order(name: str) -> None:
+    params = load_workload(name).spec()
+    shares = {key.split(".")[0]: value for key, value in params.items() if key.endswith(".cpu_share")}
+    assert len(shares) == params["processes"]
+    assert sum(shares.values()) == pytest.approx(1, abs=0.002)
+    for process in shares:
+        positions = [v for k, v in params.items() if k.startswith(f"{process}.") and k.endswith("_at")]
+        assert positions == sorted(positions)
+
+
+What = Literal["machine", "kernel", "filesystem", "workload"]
+
+
+@pytest.mark.parametrize("what", get_args(What))
+def test_an_unknown_name_is_answered_with_the_nearest(what: What) -> None:
+    loader, wrong, near = {
+        "machine": (load_machine, "server-42", "server-24"),
+        "kernel": (load_kernel, "linux-6.1l", "linux-6.1"),
+        "filesystem": (load_filesystem, "ext5", "ext4"),
+        "workload": (load_workload, "compiler", "compile"),
+    }[what]
+    with pytest.raises(ValueError, match=f"unknown {what} '{wrong}'; did you mean '{near}"):
+        loader(wrong)
+
+
+def test_a_model_is_found_by_path(tmp_path: Path) -> None:
+    copy = tmp_path / "mine.yaml"
+    copy.write_text((MODELS / "machines" / "server-24.yaml").read_text())
+    assert load_machine(copy) == load_machine("server-24")
+
+
+def test_an_invalid_model_is_named_with_its_file(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("name: broken\ntitle: [")
+    with pytest.raises(ValueError, match=r"broken\.yaml"):
+        load_workload(broken)
+    other = tmp_path / "other.yaml"
+    other.write_text("name: other\ntitle: no source\nparams: {x_ns: {value: 1, unit: ns, range: [0, 2]}}\n")
+    with pytest.raises(
+        ValueError, match=r"other\.yaml: params\.x_ns\.evidence: Field required \(and 1 more\)"
+    ):
+        load_workload(other)
