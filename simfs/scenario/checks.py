@@ -9,12 +9,12 @@ from pydantic import ValidationError
 from simfs.scenario.document import Document, Path_, Place
 from simfs.scenario.expand import value_of
 from simfs.scenario.measured import Dataset, load_dataset
-from simfs.scenario.models import load_filesystem, load_kernel, load_machine
+from simfs.scenario.models import load_filesystem, load_kernel, load_machine, load_workload
 from simfs.scenario.overlay import assign, split_key
 from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.refusals import problems_of
 from simfs.scenario.run_spec import machine_spec
-from simfs.scenario.schema import Fit, LockCycle, NoFilesystem, RowChoice, Scenario
+from simfs.scenario.schema import Compile, Fit, LockCycle, NoFilesystem, RowChoice, Scenario
 from simfs.scenario.suggest import nearest
 
 LOCK_CYCLE_ROLE = "lock"
@@ -25,6 +25,9 @@ def check_profiles(scenario: Scenario, document: Document) -> Iterator[Problem]:
     yield from _profile(lambda: _machine_problems(scenario, document), document, "machine")
     yield from _profile(lambda: _kernel_problems(scenario, document), document, "kernel")
     yield from _profile(lambda: _filesystem_problems(scenario, document), document, "filesystem")
+    if isinstance(scenario.workload, Compile):
+        known = load_workload("compile").spec()
+        yield from _unknown(scenario.workload.params, known, ("workload", "params"), "parameter", document)
 
 
 def check_measured(scenario: Scenario, document: Document) -> Iterator[Problem]:
@@ -121,7 +124,7 @@ def _bound_problems(fit: Fit, path: Path_, document: Document) -> Iterator[Probl
         place = Place(at, document.place_of((*path, "bounds", number)).value)
         try:
             assign(trial, split_key(fit.parameter), bound, place)
-            numbers.append(float(value_of(Scenario.model_validate(trial.data), fit.parameter)))
+            numbers.append(_number(value_of(Scenario.model_validate(trial.data), fit.parameter)))
         except ValidationError as error:
             yield from problems_of(error, trial)
             return
@@ -135,6 +138,12 @@ def _bound_problems(fit: Fit, path: Path_, document: Document) -> Iterator[Probl
         yield Problem(
             document.place_of((*path, "bounds")).value, "bounds must be above 0, the lower one first"
         )
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError
+    return float(value)
 
 
 def _row_problems(scenario: Scenario, choice: RowChoice, place: Place) -> Iterator[Problem]:

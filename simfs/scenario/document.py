@@ -1,7 +1,7 @@
 """YAML as plain data that remembers where each key and value was written.
 
-The data is built from the composed YAML nodes, not by a YAML constructor: that gives the place of everything, finds
-all duplicate keys, and leaves nothing in the file that could run code or grow without bound.
+The data is built from the composed YAML nodes, not by a YAML constructor: that gives the place of everything,
+finds all duplicate keys, and leaves nothing in the file that could run code or grow without bound.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Document:
         return self.places.get(path) or Place(f"{self.name}:1:1", f"{self.name}:1:1")
 
     def locate(self, location: Path_) -> Path_:
-        """Return the longest path that exists and follows `location`, skipping steps that are not in the data."""
+        """Return the longest existing path that follows `location`, skipping steps the data does not have."""
         path: Path_ = ()
         for step in location:
             if (*path, step) in self.places:
@@ -81,7 +81,7 @@ class Document:
         return path
 
 
-def parse_value(text: str, name: str) -> tuple[Any, dict[Path_, Place]]:
+def parse_value(text: str, name: str) -> tuple[object, dict[Path_, Place]]:
     """Parse any YAML value; return it with the place of each part. Raise `ScenarioError`."""
     builder = _Builder(name)
     root = _compose(text, name)
@@ -126,7 +126,7 @@ class _Builder:
     def at(self, node: Node) -> str:
         return f"{self.name}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"
 
-    def build(self, node: Node, path: Path_) -> Any:
+    def build(self, node: Node, path: Path_) -> object:
         self._nodes += 1
         # Aliases make a small file a huge or an endless tree; both ends are cut here.
         if self._nodes > MAX_NODES:
@@ -139,7 +139,7 @@ class _Builder:
             return [self._child(item, (*path, i), self.at(item)) for i, item in enumerate(node.value)]
         return self._scalar(node)
 
-    def _items(self, node: MappingNode, path: Path_) -> Iterator[tuple[str, Any]]:
+    def _items(self, node: MappingNode, path: Path_) -> Iterator[tuple[str, object]]:
         seen: set[str] = set()
         for key_node, value_node in node.value:
             if not isinstance(key_node, ScalarNode):
@@ -152,11 +152,11 @@ class _Builder:
                 seen.add(key_node.value)
                 yield key_node.value, self._child(value_node, (*path, key_node.value), self.at(key_node))
 
-    def _child(self, node: Node, path: Path_, key_at: str) -> Any:
+    def _child(self, node: Node, path: Path_, key_at: str) -> object:
         self.places[path] = Place(key_at, self.at(node))
         return self.build(node, path)
 
-    def _scalar(self, node: Node) -> Any:
+    def _scalar(self, node: Node) -> object:
         kind, text = str(node.tag).removeprefix("tag:yaml.org,2002:"), node.value
         if kind in ("str", "timestamp"):
             return text
@@ -168,7 +168,7 @@ class _Builder:
             return self._number(node, text)
         return self._refuse(node, f"the tag {shorten(node.tag)} is not supported")
 
-    def _number(self, node: Node, text: str) -> Any:
+    def _number(self, node: Node, text: str) -> object:
         try:
             number = _as_number(text.replace("_", ""))
         except ValueError:
@@ -179,8 +179,9 @@ class _Builder:
             return self._refuse(node, "the number is too large")
         return number
 
-    def _refuse(self, node: Node, message: str) -> None:
+    def _refuse(self, node: Node, message: str) -> object:
         self.problems.append(Problem(self.at(node), message))
+        return None
 
 
 def _as_number(text: str) -> int | float:

@@ -61,9 +61,9 @@ def with_values(scenario: Scenario, values: Mapping[str, float]) -> Scenario:
     return Scenario.model_validate(document.data)
 
 
-def value_of(scenario: Scenario, key: str) -> Any:
+def value_of(scenario: Scenario, key: str) -> object:
     """Return the value at a dotted key, durations in nanoseconds; raise `KeyError` where there is none."""
-    value: Any = scenario
+    value: object = scenario
     for step in split_key(key):
         if isinstance(value, Mapping):
             value = value[str(step)]
@@ -75,7 +75,7 @@ def value_of(scenario: Scenario, key: str) -> Any:
 
 
 def drafts(document: Document) -> Iterator[Draft]:
-    """Yield a draft of every point; raise `ScenarioError` where a variant or a swept key cannot be laid over."""
+    """Yield a draft of every point; raise `ScenarioError` where one cannot be made."""
     variants = document.data.get("variants") or [{"name": ONLY_VARIANT}]
     sweep: dict[str, list[Any]] = document.data.get("sweep") or {}
     _check_sweep(document, sweep, len(variants))
@@ -144,7 +144,7 @@ def _document(scenario: Scenario) -> Document:
     return Document(scenario.name, scenario.model_dump(mode="json", exclude_unset=True))
 
 
-def _as_written(data: Any, path: Path_, value: float) -> float | str:
+def _as_written(data: object, path: Path_, value: float) -> float | str:
     for step in path:
         data = data.get(step) if isinstance(data, dict) else None
     if not isinstance(data, str):

@@ -1,4 +1,4 @@
-"""Loading a scenario: every problem of the file is found and told with its place, or a `Scenario` comes back."""
+"""Loading a scenario: a `Scenario` comes back, or every problem of the file is told with its place."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def load(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
     """
     document = Document.read(_find(str(name_or_path)))
     _check_version(document)
-    _collect(lambda option: set_option(document, option), overrides)
+    _set_all(document, overrides)
     _anchor_paths(document)
     return check(document)
 
@@ -96,11 +96,11 @@ def _check_version(document: Document) -> None:
         )
 
 
-def _collect(act: Any, items: Sequence[str]) -> None:
+def _set_all(document: Document, options: Sequence[str]) -> None:
     problems: list[Problem] = []
-    for item in items:
+    for option in options:
         try:
-            act(item)
+            set_option(document, option)
         except ScenarioError as error:
             problems += error.problems
     if problems:

@@ -27,14 +27,16 @@ class Source(Section):
     date: str
     where: str = Field(description="Mailing list, paper or machine.")
     url: str | None = None
-    read_from: str | None = Field(None, description="What was read to take the figures over.")
+    read_from: str | None = Field(default=None, description="What was read to take the figures over.")
 
 
 class Series(Section):
     """What a series of rows was measured on, as keys of a scenario."""
 
-    variant: str | None = Field(None, description="Which variant it is; the name of the series when absent.")
-    values: dict[str, Value] = Field({}, description="Dotted key -> value, besides the dataset's x.")
+    variant: str | None = Field(
+        default=None, description="Which variant it is; the name of the series when absent."
+    )
+    values: dict[str, Value] = Field(default={}, description="Dotted key -> value, besides the dataset's x.")
 
 
 class Row(Section):
@@ -45,8 +47,8 @@ class Row(Section):
     metric: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
     unit: str
     value: StrictFloat
-    low: StrictFloat | None = Field(None, description="Lowest of the runs.")
-    high: StrictFloat | None = Field(None, description="Highest of the runs.")
+    low: StrictFloat | None = Field(default=None, description="Lowest of the runs.")
+    high: StrictFloat | None = Field(default=None, description="Highest of the runs.")
     approx: StrictBool = False
     role: Literal["calibrate", "predict"]
     note: str = ""
@@ -68,10 +70,12 @@ class Dataset(Section):
     source: Source
     machine: str
     kernel: str
-    x: str = Field("workload.tasks", description="Dotted key that `x` of the rows stands for.")
+    x: str = Field(default="workload.tasks", description="Dotted key that `x` of the rows stands for.")
     series: dict[str, Series]
     rows: Annotated[tuple[Row, ...], Field(min_length=1)]
-    fit: tuple[str, ...] = Field((), description="Dotted keys that may be fitted on the calibrate rows.")
+    fit: tuple[str, ...] = Field(
+        default=(), description="Dotted keys that may be fitted on the calibrate rows."
+    )
     notes: tuple[str, ...] = ()
 
     @model_validator(mode="after")

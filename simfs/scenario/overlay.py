@@ -10,7 +10,7 @@ from simfs.scenario.schema import KINDS
 from simfs.scenario.section import shorten
 from simfs.scenario.suggest import nearest
 
-_NAMES_WITH_DOTS = {("locks",), ("sweep",)} | {
+_NAMES_WITH_DOTS = {("locks",), ("sweep",), ("workload", "params")} | {
     (section, table) for section in ("machine", "kernel", "filesystem") for table in ("costs", "constants")
 }
 _WORDS = {"machine": "profile", "kernel": "profile", "measured": "dataset"}
@@ -49,12 +49,12 @@ def lay_over(document: Document, changes: dict[str, Any], origin: Path_) -> None
         assign(document, path, value, document.place_of((*origin, *path)))
 
 
-def assign(document: Document, path: Path_, value: Any, place: Place) -> None:
+def assign(document: Document, path: Path_, value: object, place: Place) -> None:
     """Set one value; a new `kind` of a section keeps only what both kinds know. Raise `ScenarioError`."""
     holder: Any = document.data
-    for depth, step in enumerate(path[:-1]):
+    for depth in range(len(path) - 1):
         widen_word(document, path[: depth + 1])
-        holder = _enter(holder, step, path[:depth], place, document, path[: depth + 1])
+        holder = _enter(holder, path[: depth + 1], place)
     last = _index(holder, path[-1], place) if isinstance(holder, list) else path[-1]
     if isinstance(holder, dict) and last == "kind" and len(path) == 2:
         _keep_common(holder, str(path[0]), value)
@@ -84,7 +84,7 @@ def _leaves(changes: dict[str, Any], path: tuple[str, ...] = ()) -> list[tuple[P
     return found
 
 
-def _keep_common(section: dict[str, Any], name: str, kind: Any) -> None:
+def _keep_common(section: dict[str, Any], name: str, kind: object) -> None:
     new = KINDS.get(name, {}).get(kind) if isinstance(kind, str) else None
     if new is None or section.get("kind") == kind:
         return
@@ -95,7 +95,8 @@ def _keep_common(section: dict[str, Any], name: str, kind: Any) -> None:
             del section[key]
 
 
-def _enter(holder: Any, step: Any, inside: Path_, place: Place, document: Document, path: Path_) -> Any:
+def _enter(holder: Any, path: Path_, place: Place) -> object:  # noqa: ANN401 - any level of YAML data
+    step = path[-1]
     if isinstance(holder, list):
         return holder[_index(holder, step, place)]
     inner = holder.setdefault(step, {})
@@ -108,7 +109,7 @@ def _enter(holder: Any, step: Any, inside: Path_, place: Place, document: Docume
     return inner
 
 
-def _index(items: list[Any], step: Any, place: Place) -> int:
+def _index(items: list[Any], step: str | int, place: Place) -> int:
     names = [item.get("name") if isinstance(item, dict) else None for item in items]
     if step in names:
         return names.index(step)

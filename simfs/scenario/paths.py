@@ -1,6 +1,6 @@
 """Where the data that comes with simfs lies: cost models and scenarios.
 
-In the package both are under `_data`; in a checkout that is a link to the folders at the top of the repository.
+In the package both are under `_data`; in a checkout these are links to the top of the repository.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def names(folder: Path) -> list[str]:
 
 
 def find(name_or_path: str, folder: Path, beside: Path | None = None) -> Path | None:
-    """Return the file meant by a shipped name, or by a path (relative ones also to `beside`); None for neither."""
+    """Return the file meant by a shipped name or a path (relative also to `beside`); None for neither."""
     shipped = folder / f"{name_or_path}.yaml"
     if is_name(name_or_path):
         return shipped if shipped.is_file() else None

@@ -13,8 +13,8 @@ from simfs.scenario.schema import (
     MachineUse,
     NoFilesystem,
     Scenario,
-    Tasks,
     TmpFile,
+    Workload,
     Xfs,
 )
 
@@ -82,7 +82,7 @@ def _filesystem_spec(scenario: Scenario) -> dict[str, Any]:
     return {"filesystem": spec, "vfs": {"costs": load_vfs(use.kind).spec()}}
 
 
-def _workload_spec(use: Tasks) -> dict[str, Any]:
+def _workload_spec(use: Workload) -> dict[str, Any]:
     spec: dict[str, Any] = {
         "kind": use.kind,
         "tasks": use.tasks,
@@ -94,7 +94,7 @@ def _workload_spec(use: Tasks) -> dict[str, Any]:
     return spec
 
 
-def _params(use: Tasks) -> dict[str, Any]:
+def _params(use: Workload) -> dict[str, Any]:
     if isinstance(use, LockCycle):
         return {
             "think": use.thinks,
@@ -102,11 +102,10 @@ def _params(use: Tasks) -> dict[str, Any]:
             **_drawn("think", use.think.kind, use.think.mean, use.think.cv),
             **_drawn("hold", use.hold.kind, use.hold.mean, use.hold.cv),
         }
-    params: dict[str, Any] = dict(load_workload("compile").spec()) if isinstance(use, Compile) else {}
-    params["user_cpu_ns"] = use.user_cpu
-    if isinstance(use, TmpFile):
-        params["write_bytes"] = use.write
-    return params
+    if isinstance(use, Compile):
+        user = {} if use.user_cpu is None else {"user_cpu_ns": use.user_cpu}
+        return load_workload(use.kind).spec() | use.params | user
+    return {"write_bytes": use.write} if isinstance(use, TmpFile) else {}
 
 
 def _drawn(what: str, kind: str, mean: float, cv: float | None) -> dict[str, Any]:

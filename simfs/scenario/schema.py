@@ -1,7 +1,7 @@
 """The scenario language: these models are the single source of its keys, types, limits and descriptions.
 
-`simfs schema` prints them as JSON Schema; `simfs.scenario.load` turns their refusals into `file:line:column` messages.
-Durations are held in nanoseconds and sizes in bytes; percentages are held as fractions.
+`simfs schema` prints them as JSON Schema; `simfs.scenario.load` turns their refusals into messages with
+`file:line:column`. Durations are held in nanoseconds and sizes in bytes; percentages are held as fractions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ MAX_TASKS = 10_000
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$", max_length=80)]
 Text = Annotated[str, Field(min_length=1, max_length=2000)]
 LockKind = Literal[
-    "tas", "ticket", "qspinlock", "qrwlock", "semaphore", "mutex", "mutex-4.10", "rwsem", "rwsem-5.11", "percpu-rwsem"
+    "tas", "ticket", "qspinlock", "qrwlock",
+    "semaphore", "mutex", "mutex-4.10", "rwsem", "rwsem-5.11", "percpu-rwsem",
 ]  # fmt: skip
 Cpus = Annotated[StrictInt, Field(ge=1, le=MAX_CPUS)]
 Seed = Annotated[StrictInt, Field(ge=0, lt=2**64)]
@@ -46,13 +47,13 @@ Seed = Annotated[StrictInt, Field(ge=0, lt=2**64)]
 def _word_as(key: str, section: type[Section]) -> BeforeValidator:
     """Let a plain word stand for a mapping with this one key."""
 
-    def widen(value: Any) -> Any:
+    def widen(value: object) -> object:
         return {key: value} if isinstance(value, (str, int, float)) else value
 
     return BeforeValidator(widen, json_schema_input_type=str | section)
 
 
-def _warmup(value: Any) -> float | str:
+def _warmup(value: object) -> float | str:
     return "auto" if value == "auto" else checked_duration(value)
 
 
@@ -63,7 +64,7 @@ Warmup = Annotated[
 ]
 
 
-def _count_or_duration(value: Any) -> Any:
+def _count_or_duration(value: object) -> object:
     return checked_duration(value) if isinstance(value, str) else value
 
 
@@ -78,30 +79,31 @@ class MachineUse(Section):
     """A machine profile and what differs from it here. The profile's name alone will do."""
 
     profile: Text = Field(description="Name of a profile in models/machines, or path of a file like one.")
-    cpus: Cpus | None = Field(None, description="Number of CPUs (hardware threads).")
-    cpus_per_core: Cpus | None = Field(None, description="Hardware threads a core.")
-    cpus_per_llc: Cpus | None = Field(None, description="CPUs that share a last-level cache.")
-    cpus_per_socket: Cpus | None = Field(None, description="CPUs a socket.")
+    cpus: Cpus | None = Field(default=None, description="Number of CPUs (hardware threads).")
+    cpus_per_core: Cpus | None = Field(default=None, description="Hardware threads a core.")
+    cpus_per_llc: Cpus | None = Field(default=None, description="CPUs that share a last-level cache.")
+    cpus_per_socket: Cpus | None = Field(default=None, description="CPUs a socket.")
     speed: Annotated[StrictFloat, Field(gt=0, le=1000)] | None = Field(
-        None, description="Factor on all program times."
+        default=None, description="Factor on all program times."
     )
-    costs: dict[str, Duration] = Field({}, description="Costs that replace the profile's, by name.")
+    costs: dict[str, Duration] = Field(default={}, description="Costs that replace the profile's, by name.")
 
 
 class KernelUse(Section):
     """A kernel profile and what differs from it here. The profile's name alone will do."""
 
     profile: Text = Field(description="Name of a profile in models/kernels, or path of a file like one.")
-    tick: PositiveDuration | None = Field(None, description="Length of a scheduler tick.")
-    base_slice: PositiveDuration | None = Field(None, description="Time slice of a task.")
+    tick: PositiveDuration | None = Field(default=None, description="Length of a scheduler tick.")
+    base_slice: PositiveDuration | None = Field(default=None, description="Time slice of a task.")
     run_to_parity: StrictBool | None = Field(
-        None, description="Whether a running task is protected from wake-up preemption for its slice."
+        default=None, description="Whether a running task is protected from wake-up preemption for its slice."
     )
     preemption: Literal["none", "voluntary", "full"] | None = Field(
-        None, description="When kernel code gives up its CPU to another task."
+        default=None, description="When kernel code gives up its CPU to another task."
     )
     constants: dict[str, CountOrDuration] = Field(
-        {}, description="Constants of lock code that replace the profile's: durations with a unit, or counts."
+        default={},
+        description="Constants of lock code that replace the profile's: durations with a unit, or counts.",
     )
 
 
@@ -112,12 +114,16 @@ class Xfs(Section):
     MAX_AG_BYTES: ClassVar[int] = 1 << 40
 
     kind: Literal["xfs"]
-    profile: Text | None = Field(None, description="Cost profile in models/filesystems; 'xfs' when absent.")
-    size: Size = Field(8 << 30, description="Size of the device.")
-    agcount: Annotated[StrictInt, Field(ge=1, le=1_000_000)] = Field(
-        4, description="Number of allocation groups."
+    profile: Text | None = Field(
+        default=None, description="Cost profile in models/filesystems; 'xfs' when absent."
     )
-    costs: dict[str, Duration] = Field({}, description="Step costs that replace the profile's, by name.")
+    size: Size = Field(default=8 << 30, description="Size of the device.")
+    agcount: Annotated[StrictInt, Field(ge=1, le=1_000_000)] = Field(
+        default=4, description="Allocation groups."
+    )
+    costs: dict[str, Duration] = Field(
+        default={}, description="Step costs that replace the profile's, by name."
+    )
 
     @model_validator(mode="after")
     def _groups_fit(self) -> Self:
@@ -134,18 +140,26 @@ class Ext4(Section):
     """ext4 with its journal."""
 
     kind: Literal["ext4"]
-    profile: Text | None = Field(None, description="Cost profile in models/filesystems; 'ext4' when absent.")
-    size: Size = Field(8 << 30, description="Size of the device.")
-    costs: dict[str, Duration] = Field({}, description="Step costs that replace the profile's, by name.")
+    profile: Text | None = Field(
+        default=None, description="Cost profile in models/filesystems; 'ext4' when absent."
+    )
+    size: Size = Field(default=8 << 30, description="Size of the device.")
+    costs: dict[str, Duration] = Field(
+        default={}, description="Step costs that replace the profile's, by name."
+    )
 
 
 class Tmpfs(Section):
     """tmpfs: the VFS alone, the floor under every filesystem."""
 
     kind: Literal["tmpfs"]
-    profile: Text | None = Field(None, description="Cost profile in models/filesystems; 'tmpfs' when absent.")
-    size: Size = Field(8 << 30, description="Size limit of the mount.")
-    costs: dict[str, Duration] = Field({}, description="Step costs that replace the profile's, by name.")
+    profile: Text | None = Field(
+        default=None, description="Cost profile in models/filesystems; 'tmpfs' when absent."
+    )
+    size: Size = Field(default=8 << 30, description="Size limit of the mount.")
+    costs: dict[str, Duration] = Field(
+        default={}, description="Step costs that replace the profile's, by name."
+    )
 
 
 class NoFilesystem(Section):
@@ -161,10 +175,11 @@ class Tasks(Section):
     """What all workloads share."""
 
     tasks: Annotated[StrictInt, Field(ge=1, le=MAX_TASKS)] = Field(
-        1, description="Number of tasks (processes)."
+        default=1, description="Number of processes."
     )
     pin_to_cpu: Annotated[StrictInt, Field(ge=0, lt=MAX_CPUS)] | None = Field(
-        None, description="Number of the one CPU all tasks are bound to; null leaves them to the scheduler."
+        default=None,
+        description="Number of the one CPU all tasks are bound to; null leaves them to the scheduler.",
     )
 
 
@@ -172,7 +187,7 @@ class FileTasks(Tasks):
     """What all workloads on files share."""
 
     directories: Literal["shared", "per-task"] = Field(
-        "shared", description="All tasks in one directory, or a new directory for each."
+        default="shared", description="All tasks in one directory, or a new directory for each."
     )
 
 
@@ -180,39 +195,43 @@ class Compile(FileTasks):
     """Each task compiles small sources one after the other: the temporary-file pattern of gcc."""
 
     kind: Literal["compile"]
-    user_cpu: PositiveDuration = Field(description="CPU time of one compile outside the filesystem.")
+    user_cpu: PositiveDuration | None = Field(
+        default=None, description="User CPU time of one compile; the workload profile's when absent."
+    )
+    params: dict[str, CountOrDuration] = Field(
+        default={}, description="Replace the workload profile's: durations with a unit, or counts."
+    )
 
 
 class Create(FileTasks):
     """Each task creates empty files that stay."""
 
     kind: Literal["create"]
-    user_cpu: Duration = Field(0.0, description="CPU time of one operation outside the kernel.")
 
 
 class CreateUnlink(FileTasks):
     """Each task creates an empty file and unlinks it."""
 
     kind: Literal["create_unlink"]
-    user_cpu: Duration = Field(0.0, description="CPU time of one operation outside the kernel.")
 
 
 class TmpFile(FileTasks):
     """Each task creates a file, writes to it, closes and unlinks it."""
 
     kind: Literal["tmpfile"]
-    user_cpu: Duration = Field(0.0, description="CPU time of one operation outside the kernel.")
-    write: Size = Field(4096, description="Bytes written to each file.")
+    write: Size = Field(default=4096, description="Bytes written to each file.")
 
 
 class Distribution(Section):
-    """A duration that is drawn: '15 us', or {exponential: 15 us}, or {lognormal: 15 us, cv: 0.5}; each is the mean."""
+    """A drawn duration, given by its mean: '15 us', {exponential: 15 us} or {lognormal: 15 us, cv: 0.5}."""
 
-    constant: Duration | None = Field(None, description="This duration every time.")
-    exponential: Duration | None = Field(None, description="Exponentially distributed with this mean.")
-    lognormal: Duration | None = Field(None, description="Log-normally distributed with this mean.")
+    constant: Duration | None = Field(default=None, description="This duration every time.")
+    exponential: Duration | None = Field(
+        default=None, description="Exponentially distributed with this mean."
+    )
+    lognormal: Duration | None = Field(default=None, description="Log-normally distributed with this mean.")
     cv: Annotated[StrictFloat, Field(gt=0, le=10)] | None = Field(
-        None, description="Standard deviation of lognormal, relative to its mean."
+        default=None, description="Standard deviation of lognormal, relative to its mean."
     )
 
     @model_validator(mode="after")
@@ -243,12 +262,14 @@ class LockCycle(Tasks):
     """Each task thinks, takes the one lock, holds it, and releases it."""
 
     kind: Literal["lock_cycle"]
-    lock: LockKind = Field("semaphore", description="Kind of the lock.")
+    lock: LockKind = Field(default="semaphore", description="Kind of the lock.")
     think: Draws = Field(description="Time between two lock cycles.")
-    thinks: Literal["cpu", "sleep"] = Field("cpu", description="Whether thinking uses the CPU or sleeps.")
+    thinks: Literal["cpu", "sleep"] = Field(
+        default="cpu", description="Whether thinking uses the CPU or sleeps."
+    )
     hold: Draws = Field(description="CPU time the lock is held.")
     readers: Annotated[StrictFloat, Field(ge=0, le=1)] = Field(
-        0.0, description="Share of acquisitions to read, 0-1."
+        default=0.0, description="Share of read acquisitions."
     )
 
 
@@ -261,17 +282,17 @@ class Variant(Section):
     name: Name
     title: Text | None = None
     machine: Annotated[dict[str, Any], _word_as("profile", MachineUse)] = Field(
-        {}, description="A profile's name, or keys that differ."
+        default={}, description="A profile's name, or keys that differ."
     )
     kernel: Annotated[dict[str, Any], _word_as("profile", KernelUse)] = Field(
-        {}, description="A profile's name, or keys that differ."
+        default={}, description="A profile's name, or keys that differ."
     )
     filesystem: dict[str, Any] = Field(
-        {}, description="Keys that differ; another kind keeps what both kinds know."
+        default={}, description="Keys that differ; a new kind keeps what both know."
     )
-    locks: dict[str, Any] = Field({}, description="Lock kinds by role.")
+    locks: dict[str, Any] = Field(default={}, description="Lock kinds by role.")
     workload: dict[str, Any] = Field(
-        {}, description="Keys that differ; another kind keeps what both kinds know."
+        default={}, description="Keys that differ; a new kind keeps what both know."
     )
 
     def overrides(self) -> dict[str, Any]:
@@ -282,31 +303,33 @@ class Variant(Section):
 class Measure(Section):
     """How long to look, how often, and how sure to be."""
 
-    duration: PositiveDuration = Field(1e9, description="Simulated time measured in each replication.")
+    duration: PositiveDuration = Field(
+        default=1e9, description="Simulated time measured in each replication."
+    )
     warmup: Warmup = Field(
-        "auto", description="Simulated time before measuring; 'auto' finds its end from the data."
+        default="auto", description="Simulated time before measuring; 'auto' finds its end from the data."
     )
     batches: Annotated[StrictInt, Field(ge=1, le=10_000)] = Field(
-        20, description="Equal parts of the duration."
+        default=20, description="Equal parts of it."
     )
     replications: Annotated[StrictInt, Field(ge=1, le=1000)] = Field(
-        5, description="Runs with different streams."
+        default=5, description="Runs of each point."
     )
     precision: Percentage | None = Field(
-        None,
-        description="Wanted half-width of the interval, relative to the mean: adds replications until met.",
+        default=None,
+        description="Wanted half-width of the interval, relative to the mean; adds runs until met.",
     )
     max_replications: Annotated[StrictInt, Field(ge=1, le=10_000)] = Field(
-        50, description="Where to stop adding."
+        default=50, description="Most runs of a point."
     )
-    confidence: Annotated[Percentage, Field(lt=1)] = Field(0.95, description="Confidence of all intervals.")
-    seed: Seed = Field(1, description="The seed every random stream is derived from.")
+    confidence: Annotated[Percentage, Field(lt=1)] = Field(default=0.95, description="Of all intervals.")
+    seed: Seed = Field(default=1, description="The seed every random stream is derived from.")
 
     @model_validator(mode="after")
     def _bounded(self) -> Self:
         if self.precision is not None and self.max_replications < self.replications:
             raise refusal(
-                f"max_replications {self.max_replications} is below replications {self.replications}"
+                f"max_replications {self.max_replications} is below {self.replications} replications"
             )
         return self
 
@@ -323,12 +346,13 @@ class MeasuredUse(Section):
 
     dataset: Text = Field(description="Name of a dataset in scenarios/measured, or path of a file like one.")
     variants: dict[str, Name] = Field(
-        {}, description="What the dataset calls a variant -> the variant here; same names need no entry."
+        default={},
+        description="What the dataset calls a variant -> the variant here; same names need no entry.",
     )
 
 
 class RowChoice(Section):
-    """Which rows of the measured data a fit may use: all rows of a series, or those with this x and metric."""
+    """Which rows a fit may use: all rows of a series, or those with this x and metric."""
 
     series: Text
     x: StrictFloat | None = None
@@ -339,10 +363,10 @@ class Fit(Section):
     """One parameter that may be fitted, and the rows it may be fitted on."""
 
     parameter: Text = Field(description="Dotted key of the parameter, for example workload.user_cpu.")
-    bounds: tuple[Any, Any] = Field(
-        description="Lowest and highest value, written as the parameter itself is."
+    bounds: tuple[Any, Any] = Field(description="Lowest and highest value, written as the parameter is.")
+    prior: Any = Field(
+        default=None, description="Where the search starts; the scenario's own value when absent."
     )
-    prior: Any = Field(None, description="Where the search starts; the scenario's own value when absent.")
     rows: Annotated[tuple[RowChoice, ...], Field(min_length=1)] = Field(
         description="Rows of the measured data with role calibrate."
     )
@@ -355,22 +379,20 @@ class Scenario(Section):
     name: Name = Field(description="Short name, as in `simfs run NAME`.")
     title: Text = Field(description="One line for lists and figures.")
     question: Annotated[str, Field(max_length=10_000)] = Field(
-        "", description="What the scenario is to answer."
+        default="", description="What is to be answered."
     )
     machine: Annotated[MachineUse, _word_as("profile", MachineUse)]
     kernel: Annotated[KernelUse, _word_as("profile", KernelUse)]
     filesystem: Filesystem = NoFilesystem(kind="none")
-    locks: dict[str, LockKind] = Field(
-        {}, description="Lock role -> lock kind, where it differs from the kernel's."
-    )
+    locks: dict[str, LockKind] = Field(default={}, description="Lock role -> kind, where not the kernel's.")
     workload: Workload
-    variants: tuple[Variant, ...] = Field((), description="The designs compared.")
+    variants: tuple[Variant, ...] = Field(default=(), description="The designs compared.")
     sweep: dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]] = Field(
-        {}, description="Dotted key -> the values it takes, for example workload.tasks: [1, 2, 4]."
+        default={}, description="Dotted key -> the values it takes, for example workload.tasks: [1, 2, 4]."
     )
     measure: Measure = Measure()
     measured: Annotated[MeasuredUse, _word_as("dataset", MeasuredUse)] | None = None
-    calibrate: tuple[Fit, ...] = Field((), description="What may be fitted, and on what.")
+    calibrate: tuple[Fit, ...] = Field(default=(), description="What may be fitted, and on what.")
 
 
 SECTIONS = ("machine", "kernel", "filesystem", "locks", "workload")

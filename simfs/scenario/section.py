@@ -18,8 +18,8 @@ class Section(BaseModel):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _reworded(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        # Here and not where errors are printed, because only here the valid keys of this section are at hand.
+    def _reworded(cls, data: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        # Here and not where errors are printed: only here the valid keys of this section are at hand.
         try:
             return handler(data)
         except ValidationError as error:

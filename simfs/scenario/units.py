@@ -1,6 +1,6 @@
 """Quantities with units: durations, sizes and percentages, as people write them in scenarios.
 
-A number where a quantity is meant is refused, because "15" says nothing and 15 ns and 15 us are both plausible.
+A number where a quantity is meant is refused, because 15 ns and 15 us are both plausible.
 The one exception is 0, which is the same in every unit.
 """
 
@@ -112,7 +112,7 @@ def _parse(
 
 
 def _between(low: float, high: float, what: str, *, above: bool = False) -> AfterValidator:
-    def check(value: Any) -> Any:
+    def check(value: float) -> float:
         if value < low or value > high or (above and value == low):
             raise refusal(f"{what} must be {'above' if above else 'at least'} {low:g} and at most {high:g}")
         return value
