@@ -50,7 +50,9 @@ def summarise(point: PointLike, runs: Sequence[RunResult], level: float = LEVEL)
     """
     first = runs[0]
     locks = [_lock(parts) for parts in _by_name(runs)]
-    batches = np.mean([r.batch_operations for r in runs], axis=0)
+    per_s = [len(r.batch_operations) / r.window_ns * 1e9 * np.array(r.batch_operations) for r in runs]
+    batches = np.mean(per_s, axis=0) if first.batch_operations else np.array([throughput(runs).mean])
+    transient = mser(batches, group=1)
     return PointResult(
         id=point.id,
         variant=point.variant,
@@ -68,8 +70,8 @@ def summarise(point: PointLike, runs: Sequence[RunResult], level: float = LEVEL)
         context_switches=interval([r.context_switches / r.window_ns * 1e9 for r in runs], level),
         joules_per_operation=_joules(runs, level),
         fairness=interval([jain(r.per_task_operations) for r in runs], level),
-        transient_batches=mser(batches, group=1) if batches.size else 0,
-        batches=batches.size,
+        transient_batches=transient,
+        settled_per_s=float(batches[transient:].mean()),
         latency=_latencies(runs),
         locks=tuple(sorted(locks, key=lambda lock: (-lock.wait_total_ns, lock.name))),
     )

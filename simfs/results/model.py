@@ -136,10 +136,16 @@ class PointResult(Strict):
     joules_per_operation: Estimate | None = Field(description="None where no operation finished")
     fairness: Estimate = Field(description="Jain index over tasks")
     transient_batches: int = Field(description="leading batches that MSER would still discard as warm-up")
-    batches: int
+    settled_per_s: float = Field(description="throughput without those batches")
     latency: dict[str, Latency]
     locks: tuple[LockSummary, ...] = Field(description="by total wait, longest first")
     measured: tuple[Comparison, ...] = ()
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether leaving the transient out would change the throughput: the warm-up was too short."""
+        change = abs(self.settled_per_s - self.throughput.mean)
+        return change > max(0.05 * self.throughput.mean, self.throughput.half_width)
 
     def estimate(self, metric: str) -> Estimate | None:
         """The estimate that a measured `metric` is compared with, or None for an unknown metric.

@@ -52,7 +52,7 @@ def _points(result: ScenarioResult) -> Iterable[Row]:
         row |= _interval("context_switches_per_s", p.context_switches)
         row |= _interval("joules_per_operation", p.joules_per_operation)
         row |= _interval("fairness", p.fairness)
-        yield row | {"transient_batches": p.transient_batches, "batches": p.batches}
+        yield row | {"transient_batches": p.transient_batches, "settled_per_s": p.settled_per_s}
 
 
 def _locks(result: ScenarioResult) -> Iterable[Row]:

@@ -1,0 +1,1 @@
+"""Results for reading: terminal tables, figures, and files."""

@@ -1,0 +1,370 @@
+"""Figures for papers and screens: PNG and SVG, colour-blind safe, the same bytes every time.
+
+Each function takes a `ScenarioResult` and returns a `matplotlib.figure.Figure`; none touches pyplot's global state.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from simfs.reports.numbers import plain, plural
+from simfs.reports.text import holder_parts
+from simfs.results.focus import focus, focus_tasks
+from simfs.results.model import Comparison, LockSummary, PointResult, ScenarioResult, short
+from simfs.results.scaling import base_tasks, ideal_per_s
+
+DPI = 200
+"""Resolution of PNG files."""
+
+OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+"""Colours that people with any form of colour blindness can tell apart (Okabe and Ito, 2008)."""
+
+MARKERS = "osD^vP*X"
+DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (7, 3)))
+
+STATES = {
+    "user": ("user", "#0072B2", ""),
+    "system": ("system", "#56B4E9", ""),
+    "spin": ("spinning", "#D55E00", "//"),
+    "switch": ("switching, interrupts", "#E69F00", "\\\\"),
+    "idle": ("idle", "#EEEEEE", ""),
+}
+"""CPU states in stacking order: name, colour, hatch. Interrupt time is drawn with switching."""
+
+HOLDER = (
+    ("running", "#0072B2", ""),
+    ("runnable, not running", "#E69F00", "//"),
+    ("sleeping", "#CC79A7", "\\\\"),
+    ("waiting for a device", "#000000", ""),
+)
+"""What a lock's holders did while others waited."""
+
+STYLE = {
+    "font.size": 9.0,
+    "axes.titlesize": 9.0,
+    "axes.labelsize": 9.0,
+    "legend.fontsize": 8.0,
+    "xtick.labelsize": 8.0,
+    "ytick.labelsize": 8.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#E3E3E3",
+    "grid.linewidth": 0.6,
+    "hatch.linewidth": 0.5,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 4.5,
+    "legend.frameon": False,
+    "svg.hashsalt": "simfs",
+    "svg.fonttype": "path",
+}
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """The look of all figures, also needed while saving; restores what was set before."""
+    with mpl.rc_context(STYLE):
+        yield
+
+
+def figures(result: ScenarioResult) -> dict[str, Figure]:
+    """Return every figure that makes sense for this result, by file name without ending."""
+    makers: dict[str, tuple[bool, Callable[[ScenarioResult], Figure]]] = {
+        "throughput": (_has_curve(result), throughput),
+        "cpu-time": (_has_curve(result), cpu_time),
+        "locks": (any(lock.contended for p in focus(result) for lock in p.locks), locks),
+        "measured": (any(_rates(p) for p in result.points), measured),
+    }
+    return {name: make(result) for name, (sensible, make) in makers.items() if sensible}
+
+
+def throughput(result: ScenarioResult) -> Figure:
+    """Throughput over tasks: a line with its interval for each variant, perfect scaling, and measured points."""
+    with style():
+        figure = _figure(6.4, 4.2)
+        axes = figure.add_subplot()
+        for index, (name, points) in enumerate(_lines(result)):
+            _line(axes, name, points, index)
+            _measured_points(axes, points, OKABE_ITO[index % len(OKABE_ITO)])
+        _linear(axes, result)
+        _cpus(axes, result)
+        axes.set_xlabel("tasks")
+        axes.set_ylabel(f"{plural(result.operation)} per second")
+        axes.set_ylim(bottom=0)
+        axes.set_xlim(0, max(p.tasks for p in result.points) * 1.03)
+        _thousands(axes)
+        _legend_of_markers(axes, result)
+        figure.legend(*_unique(axes), loc="outside lower center", ncols=2, handlelength=3.2)
+        return figure
+
+
+def cpu_time(result: ScenarioResult) -> Figure:
+    """Shares of CPU time by state, stacked over tasks, one small panel for each variant."""
+    with style():
+        lines = _lines(result)
+        columns = min(len(lines), 4)
+        rows = -(-len(lines) // columns)
+        figure = _figure(max(3.4, 1.9 * columns), 0.7 + 1.75 * rows)
+        grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+        panels = list(grid.flat)
+        for axes, (name, points) in zip(panels, lines, strict=False):
+            _stack(axes, name, points)
+        for axes in panels[len(lines) :]:
+            axes.set_visible(False)
+        for column, above in enumerate(panels[len(lines) - columns : len(lines)]):
+            # The last panel of each column carries the numbers, also where the row below is not full.
+            above.tick_params(labelbottom=True)
+            del column
+        figure.supxlabel("tasks", fontsize=9)
+        figure.supylabel("CPU time (%)", fontsize=9)
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper center", ncols=min(len(STATES), columns + 1))
+        return figure
+
+
+def locks(result: ScenarioResult, top: int = 3) -> Figure:
+    """Time tasks waited for locks, the `top` locks of each variant, split by what the holders did meanwhile."""
+    with style():
+        points = focus(result)
+        bars = [(p, lock) for p in points for lock in [x for x in p.locks if x.contended][:top]]
+        figure = _figure(6.4, 1.5 + 0.2 * len(bars) + 0.14 * len(points))
+        axes = figure.add_subplot()
+        places = _places([p.variant for p, _ in bars])
+        for place, (point, lock) in zip(places, bars, strict=True):
+            _bar(axes, place, point, lock)
+        axes.set_yticks(places, [f"{result.title(p.variant)}:  {lock.name}" for p, lock in bars])
+        axes.invert_yaxis()
+        axes.grid(axis="y", visible=False)
+        axes.set_xlabel("tasks waiting on average (total wait / measured time)")
+        axes.set_title(f"{focus_tasks(result)} tasks on {points[0].cpus} CPUs", loc="left")
+        handles, labels = _unique(axes)
+        figure.legend(handles, labels, loc="outside lower center", ncols=2, title="while the lock's holder was")
+        return figure
+
+
+def measured(result: ScenarioResult) -> Figure:
+    """Measured rates beside simulated ones, row by row: for scenarios that are a table more than a curve."""
+    with style():
+        rows = [(p, c) for p in result.points for c in _rates(p)]
+        figure = _figure(6.4, 1.3 + 0.3 * len(rows))
+        axes = figure.add_subplot()
+        for place, (_, c) in enumerate(rows):
+            _compare(axes, place, c, fitted=c.row.role == "calibrate")
+        axes.set_yticks(range(len(rows)), [_row_label(p, c, result) for p, c in rows])
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_xlim(left=0)
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: plain(x)))
+        axes.xaxis.set_major_locator(MaxNLocator(6))
+        axes.set_xlabel(f"{plural(result.operation)} per second")
+        figure.legend(*_unique(axes), loc="outside lower center", ncols=3)
+        return figure
+
+
+def png(figure: Figure) -> bytes:
+    """The figure as PNG."""
+    return _saved(figure, "png")
+
+
+def svg(figure: Figure) -> bytes:
+    """The figure as SVG, without date and with reproducible ids."""
+    return _saved(figure, "svg")
+
+
+def _saved(figure: Figure, form: str) -> bytes:
+    out = io.BytesIO()
+    metadata = {"Date": None, "Creator": "simfs"} if form == "svg" else {"Software": "simfs"}
+    with style():
+        figure.savefig(out, format=form, dpi=DPI, metadata=metadata)
+    return out.getvalue()
+
+
+def _figure(width: float, height: float) -> Figure:
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _has_curve(result: ScenarioResult) -> bool:
+    return len({p.tasks for p in result.points}) > 2
+
+
+def _lines(result: ScenarioResult) -> list[tuple[str, list[PointResult]]]:
+    """Points over tasks; swept keys other than the tasks make lines of their own."""
+    lines: dict[tuple[object, ...], list[PointResult]] = {}
+    for p in result.points:
+        rest = [f"{short(k)} {v}" for k, v in p.values.items() if short(k) != "tasks"]
+        lines.setdefault((", ".join([result.title(p.variant), *rest]),), []).append(p)
+    return [(str(key[0]), sorted(points, key=lambda p: p.tasks)) for key, points in lines.items()]
+
+
+def _line(axes: Axes, name: str, points: Sequence[PointResult], index: int) -> None:
+    colour = OKABE_ITO[index % len(OKABE_ITO)]
+    x = [p.tasks for p in points]
+    low = [p.throughput.mean if p.throughput.low is None else p.throughput.low for p in points]
+    high = [p.throughput.mean if p.throughput.high is None else p.throughput.high for p in points]
+    axes.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
+    axes.plot(
+        x,
+        [p.throughput.mean for p in points],
+        color=colour,
+        marker=MARKERS[index % len(MARKERS)],
+        linestyle=DASHES[index % len(DASHES)],
+        label=name,
+    )
+
+
+def _measured_points(axes: Axes, points: Sequence[PointResult], colour: str) -> None:
+    for p in points:
+        for c in _rates(p):
+            face = colour if c.row.role == "calibrate" else "white"
+            axes.plot(
+                p.tasks, c.row.value, marker="h", markersize=10, markerfacecolor=face,
+                markeredgecolor=colour, markeredgewidth=1.6, linestyle="none", zorder=4,
+            )  # fmt: skip
+
+
+def _legend_of_markers(axes: Axes, result: ScenarioResult) -> None:
+    roles = {c.row.role for p in result.points for c in _rates(p)}
+    names = {"calibrate": ("measured, fitted on", "#555555"), "predict": ("measured, not fitted on", "white")}
+    for role in sorted(roles):
+        name, face = names[role]
+        axes.plot(
+            [], [], marker="h", markersize=9, markerfacecolor=face, markeredgecolor="#555555",
+            markeredgewidth=1.6, linestyle="none", label=name,
+        )  # fmt: skip
+
+
+def _linear(axes: Axes, result: ScenarioResult) -> None:
+    base = base_tasks(result)
+    if base is None:
+        return
+    cpus = result.points[0].cpus
+    ends = [base, min(cpus, max(p.tasks for p in result.points))]
+    ideal = [ideal_per_s(result, n, cpus) or 0.0 for n in ends]
+    axes.plot(ends, ideal, color="#777777", linestyle=":", linewidth=1.1, label="linear scaling", zorder=1)
+
+
+def _cpus(axes: Axes, result: ScenarioResult) -> None:
+    counts = {p.cpus for p in result.points}
+    if len(counts) != 1 or (cpus := counts.pop()) > max(p.tasks for p in result.points):
+        return
+    axes.axvline(cpus, color="#777777", linewidth=0.8, zorder=1)
+    axes.annotate(
+        f"{cpus} CPUs",
+        (cpus, 0),
+        xycoords=("data", "axes fraction"),
+        xytext=(4, 4),
+        textcoords="offset points",
+        color="#555555",
+        fontsize=8,
+    )
+
+
+def _stack(axes: Axes, name: str, points: Sequence[PointResult]) -> None:
+    x = [p.tasks for p in points]
+    shares = {state: [getattr(p.shares, state).mean for p in points] for state in STATES}
+    shares["switch"] = [p.shares.switch.mean + p.shares.irq.mean for p in points]
+    labels, colours, hatches = zip(*STATES.values(), strict=True)
+    axes.stackplot(
+        x, *shares.values(), labels=labels, colors=colours, hatch=hatches, edgecolor="white", linewidth=0.3
+    )
+    axes.set_title(_folded(name, 24), loc="left", fontsize=8)
+    axes.set_xlim(min(x), max(x))
+    axes.set_ylim(0, 100)
+    axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+
+
+def _bar(axes: Axes, place: float, point: PointResult, lock: LockSummary) -> None:
+    """One bar as long as the wait, split as the holders' time is; all grey where that was not recorded."""
+    waiting = lock.wait_total_ns / (point.window_ns * point.replications)
+    parts, left = holder_parts(lock), 0.0
+    if not sum(parts):
+        axes.barh(place, waiting, height=0.8, color="#999999", label="not recorded")
+        return
+    for part, (name, colour, hatch) in zip(parts, HOLDER, strict=True):
+        width = waiting * part / sum(parts)
+        axes.barh(
+            place, width, left=left, height=0.8, color=colour, hatch=hatch, edgecolor="white", linewidth=0,
+            label=name,
+        )  # fmt: skip
+        left += width
+    axes.annotate(
+        plain(waiting),
+        (waiting, place),
+        xytext=(3, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=7,
+        color="#555555",
+    )
+
+
+def _places(groups: Sequence[str]) -> list[float]:
+    """Positions of bars, with a gap where a new group begins."""
+    places: list[float] = []
+    for i, group in enumerate(groups):
+        step = 0.0 if i == 0 else 1.0 if group == groups[i - 1] else 1.7
+        places.append((places[-1] if places else 0.0) + step)
+    return places
+
+
+def _compare(axes: Axes, place: int, c: Comparison, *, fitted: bool) -> None:
+    colour = OKABE_ITO[4] if fitted else OKABE_ITO[0]
+    half = 0.0 if c.simulated.low is None else c.simulated.half_width
+    axes.barh(
+        place, c.simulated.mean, xerr=half, height=0.6, color=colour, hatch="//" if fitted else "",
+        edgecolor="white", linewidth=0, error_kw={"elinewidth": 1.2, "capsize": 2.5},
+        label="simulated, fitted on this row" if fitted else "predicted",
+    )  # fmt: skip
+    axes.plot(
+        c.row.value, place, marker="D", markersize=6.5, markerfacecolor="white", markeredgecolor="#000000",
+        markeredgewidth=1.3, linestyle="none", label="measured", zorder=4,
+    )  # fmt: skip
+    axes.annotate(
+        f"{c.error_percent:+.0f} %" if c.error_percent is not None else "",
+        (max(c.row.value, c.simulated.mean + half), place),
+        xytext=(7, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=8,
+    )
+
+
+def _row_label(point: PointResult, c: Comparison, result: ScenarioResult) -> str:
+    rest = [f"{short(k)} {v}" for k, v in point.values.items()]
+    return _folded(", ".join([result.title(point.variant), *rest]), 40)
+
+
+def _rates(point: PointResult) -> list[Comparison]:
+    return [c for c in point.measured if point.estimate(c.row.metric) == point.throughput]
+
+
+def _thousands(axes: Axes) -> None:
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: plain(y)))
+
+
+def _unique(axes: Axes) -> tuple[list[object], list[str]]:
+    """Handles and labels of a legend, each label once, in order of appearance."""
+    handles, labels = axes.get_legend_handles_labels()
+    seen = dict(zip(reversed(labels), reversed(handles), strict=True))
+    names = list(dict.fromkeys(labels))
+    return [seen[name] for name in names], names
+
+
+def _folded(text: str, width: int) -> str:
+    """Text in lines of at most `width` characters, broken at spaces."""
+    lines = [""]
+    for word in text.split():
+        if lines[-1] and len(lines[-1]) + 1 + len(word) > width:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}".strip()
+    return "\n".join(lines)

@@ -1,0 +1,53 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import math
+
+from simfs.results.statistics import Estimate
+
+NOTHING = "-"
+"""What stands where there is no number."""
+
+
+def plain(value: float | None) -> str:
+    """Three significant digits, more where they are whole: `1,499`, `27.3`, `0.00412`."""
+    if value is None:
+        return NOTHING
+    if value == 0 or abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if abs(value) >= 0.001 else f"{value:.2e}"
+
+
+def plus_minus(estimate: Estimate | None) -> str:
+    """The half-width of an interval, `± 12`; a mere dash where there is none."""
+    if estimate is None or math.isinf(estimate.half_width):
+        return NOTHING
+    return f"± {half_width(estimate)}"
+
+
+def half_width(estimate: Estimate) -> str:
+    """A half-width with as many decimals as the mean beside it."""
+    return f"{estimate.half_width:,.0f}" if abs(estimate.mean) >= 100 else f"{estimate.half_width:.2g}"
+
+
+def percent(value: float | None, signed: bool = False) -> str:
+    """A percentage with one decimal, without its sign `%`."""
+    if value is None:
+        return NOTHING
+    if round(value, 1) == 0:
+        return "0.0"
+    return f"{value:+.1f}" if signed else f"{value:.1f}"
+
+
+def duration(ns: float) -> str:
+    """Nanoseconds in the unit that suits their size: `1.23 ms`."""
+    for scale, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
+        if ns >= scale * 0.9995:
+            return f"{plain(ns / scale)} {unit}"
+    return f"{ns:.0f} ns"
+
+
+def plural(noun: str) -> str:
+    """Plural of what one operation is called."""
+    return noun if noun.endswith("s") else noun + "s"

@@ -1,0 +1,207 @@
+"""The report on the terminal: curves, locks in the columns of `perf lock contention`, and honest notes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from simfs.reports.numbers import NOTHING, duration, percent, plain, plural, plus_minus
+from simfs.results.focus import focus
+from simfs.results.model import Comparison, LockSummary, PointResult, ScenarioResult, short
+from simfs.results.scaling import ideal_per_s
+
+TOP_LOCKS = 5
+"""Locks shown of each variant."""
+
+WIDTH = 118
+"""Columns the report is laid out for where the output is no terminal."""
+
+Cell = Callable[[PointResult], str]
+
+
+def print_report(result: ScenarioResult, console: Console | None = None) -> None:
+    """Print the whole report; on standard output unless another console is given."""
+    console = console or Console(width=None if Console().is_terminal else WIDTH, highlight=False)
+    console.print(report(result))
+
+
+def report(result: ScenarioResult) -> RenderableType:
+    """The whole report: a curve and the top locks of each variant, then what was fitted and how far off it is."""
+    parts: list[RenderableType] = [*curves(result), *locks(result)]
+    if any(p.measured for p in result.points):
+        parts.append(measured(result))
+    return Group(*parts, notes(result))
+
+
+def curves(result: ScenarioResult) -> list[Table]:
+    """One table of throughput and CPU shares a variant; a single one where variants have no curve."""
+    if all(len(result.of(variant)) < 3 for variant in result.variants):
+        return [_curve(result, result.points, result.name, with_variant=True)]
+    return [_curve(result, result.of(v), result.title(v), with_variant=False) for v in result.variants]
+
+
+def locks(result: ScenarioResult) -> list[Table]:
+    """Of each variant the locks waited for longest, at the task count of most interest."""
+    return [_locks(point, result) for point in focus(result)]
+
+
+def measured(result: ScenarioResult) -> Table:
+    """Every measured row beside what was simulated for it."""
+    table = _table("Measured against simulated")
+    for name in ("series", "metric"):
+        table.add_column(name, overflow="fold")
+    for name in ("measured", "simulated", "±", "error"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("role")
+    for p in result.points:
+        for c in p.measured:
+            about = "~" if c.row.approx else ""
+            role = "fitted on" if p.origin == "fitted" and _fitted_on(c, result) else "predicted"
+            table.add_row(
+                c.row.label, c.row.metric, about + plain(c.row.value), plain(c.simulated.mean),
+                plus_minus(c.simulated).removeprefix("± "), error(c), role,
+            )  # fmt: skip
+    return table
+
+
+def notes(result: ScenarioResult) -> RenderableType:
+    """What was fitted and what predicted, how far off, and what went wrong, as sentences."""
+    lines = [Text(line) for line in sentences(result)]
+    lines += [Text(f"error: {f.message} ({f.point}, replication {f.replication})", "red") for f in result.findings]
+    lines += [Text("  " + step, "red") for f in result.findings if f.stall for step in f.stall.cycle]
+    return Padding(Group(*lines), (1, 1, 0, 1))
+
+
+def sentences(result: ScenarioResult) -> Iterable[str]:
+    """The notes that every form of output carries."""
+    yield from (fit.sentence for fit in result.fits)
+    if not result.fits:
+        yield "nothing was fitted: all is predicted"
+    predicted = [c for p in result.points for c in p.measured if not _fitted_on(c, result)]
+    errors = [abs(c.error_percent) for c in predicted if c.error_percent is not None]
+    if errors:
+        mean = sum(errors) / len(errors)
+        yield f"{len(errors)} predicted rows: mean error {mean:.1f} %, worst {max(errors):.1f} %"
+    if result.unmatched:
+        rows = "; ".join(f"'{r.label}' {r.metric}" for r in result.unmatched)
+        yield f"measured rows without a simulated point: {rows}"
+    unsettled = [p.id for p in result.points if p.unsettled]
+    if unsettled:
+        yield f"perhaps not settled when measuring began (longer warm-up?): {', '.join(unsettled)}"
+
+
+def error(c: Comparison) -> str:
+    """The error of a comparison: relative where that makes sense, else in points."""
+    if c.row.metric.endswith("_percent"):
+        return f"{c.error:+.1f} points"
+    return f"{c.error_percent:+.1f} %" if c.error_percent is not None else f"{c.error:+.3g}"
+
+
+def _curve(
+    result: ScenarioResult, points: Sequence[PointResult], title: str, *, with_variant: bool
+) -> Table:
+    table = _table(title)
+    if with_variant:
+        table.add_column("variant", overflow="fold")
+    swept = [key for key in result.sweep if short(key) != "tasks"]
+    for key in swept:
+        table.add_column(short(key))
+    cells = _cells(result)
+    for name in cells:
+        table.add_column(name, justify="right", no_wrap=True)
+    for p in points:
+        names = [result.title(p.variant)] if with_variant else []
+        names += [str(p.values.get(key, NOTHING)) for key in swept]
+        table.add_row(*names, *(cell(p) for cell in cells.values()))
+    return table
+
+
+def _cells(result: ScenarioResult) -> dict[str, Cell]:
+    """Columns of the curve by name; those that would be empty all the way down are left out."""
+    cells: dict[str, Cell] = {
+        "tasks": lambda p: str(p.tasks),
+        f"{plural(result.operation)}/s": lambda p: plain(p.throughput.mean),
+        "±": lambda p: plus_minus(p.throughput).removeprefix("± "),
+        "ideal": lambda p: plain(ideal_per_s(result, p.tasks, p.cpus)),
+        "idle %": lambda p: percent(p.shares.idle.mean),
+        "user %": lambda p: percent(p.shares.user.mean),
+        "sys %": lambda p: percent(p.shares.system.mean),
+        "spin %": lambda p: percent(p.shares.spin.mean),
+        "switches/s": lambda p: plain(p.context_switches.mean),
+        "J/op": lambda p: plain(p.joules_per_operation.mean if p.joules_per_operation else None),
+        "measured": lambda p: _rate_row(p, lambda c: ("~" if c.row.approx else "") + plain(c.row.value)),
+        "error %": lambda p: _rate_row(p, lambda c: percent(c.error_percent, signed=True)),
+    }
+    optional = {"ideal", "J/op", "measured", "error %"}
+    empty = {n for n in optional if all(cells[n](p) in (NOTHING, "", "0") for p in result.points)}
+    return {name: cell for name, cell in cells.items() if name not in empty}
+
+
+def _rate_row(point: PointResult, show: Callable[[Comparison], str]) -> str:
+    rates = [c for c in point.measured if point.estimate(c.row.metric) == point.throughput]
+    return " ".join(show(c) for c in rates)
+
+
+def _locks(point: PointResult, result: ScenarioResult) -> Table:
+    table = _table(f"{result.title(point.variant)}: locks by total wait, {_where(point)}")
+    for name in ("contended", "total wait", "max wait", "avg wait"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("type", no_wrap=True)
+    table.add_column("lock (caller)", overflow="fold", ratio=1)
+    for name in ("spun", "slept", "hand-\noffs", "holder %:\nrun/queue\n/sleep/dev"):
+        table.add_column(name, justify="right", no_wrap=True)
+    waited = [lock for lock in point.locks if lock.contended]
+    for lock in waited[:TOP_LOCKS]:
+        table.add_row(*_lock_row(lock))
+    return table
+
+
+def _lock_row(lock: LockSummary) -> list[str]:
+    caller = f" ({lock.caller})" if lock.caller else ""
+    return [
+        f"{lock.contended:,}",
+        duration(lock.wait_total_ns),
+        duration(lock.wait_max_ns),
+        duration(lock.wait_mean_ns),
+        lock.type,
+        lock.name + caller,
+        f"{lock.resolved_spinning:,}",
+        f"{lock.slept:,}",
+        f"{lock.handoffs:,}",
+        holder_split(lock),
+    ]
+
+
+def holder_split(lock: LockSummary) -> str:
+    """Percent of the holders' time spent running / runnable / sleeping / waiting for a device."""
+    parts = holder_parts(lock)
+    whole = sum(parts)
+    return "/".join(f"{100 * part / whole:.0f}" for part in parts) if whole else NOTHING
+
+
+def holder_parts(lock: LockSummary) -> tuple[float, float, float, float]:
+    """Nanoseconds the holders were running, runnable, sleeping, and waiting for a device."""
+    return (
+        lock.holder_running_ns,
+        lock.holder_runnable_ns,
+        lock.holder_sleeping_ns,
+        lock.holder_device_ns,
+    )
+
+
+def _fitted_on(c: Comparison, result: ScenarioResult) -> bool:
+    return any(c.row in fit.rows for fit in result.fits)
+
+
+def _where(point: PointResult) -> str:
+    replications = f"{point.replications} x {duration(point.window_ns)}"
+    return f"{point.tasks} tasks on {point.cpus} CPUs, sum of {replications}"
+
+
+def _table(title: str) -> Table:
+    return Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
