@@ -1,0 +1,231 @@
+//! The extent map of a directory (`xfs_bmap.c`): a list in the inode up to 21 extents, a B+tree above.
+
+use super::groups::{Groups, NoSpace};
+use super::touch::{BlockKind, Touches};
+use crate::structures::btree::{BTree, BlockId, BlockSource, Limits, Record, Touch};
+
+/// Capacities of bmbt blocks: 72-byte header, 16-byte records, 8-byte keys and pointers.
+const BMBT: Limits = Limits::from_sizes(4096, 72, 16, 8, 8);
+/// Bytes of the data fork of an inode without attributes (`xfs_inode_data_fork_size`).
+pub const DATA_FORK_SIZE: usize = 512 - 176;
+/// Most extents in the inode.
+const INLINE_EXTENTS: usize = DATA_FORK_SIZE / 16;
+/// Most children of the tree root in the inode (`xfs_bmdr_maxrecs`).
+const INLINE_CHILDREN: usize = (DATA_FORK_SIZE - 4) / 16;
+/// Gap up to which a new block keeps its place in line (`XFS_ALLOC_GAP_UNITS`).
+const GAP_UNITS: u64 = 4;
+
+/// What a directory operation may still allocate, and what it did.
+pub struct Change<'a> {
+    /// The groups to allocate from.
+    pub groups: &'a mut Groups,
+    /// Buffers touched so far.
+    pub touches: &'a mut Touches,
+    /// Blocks that the transaction may still need (`args->total`).
+    pub total: u32,
+    /// Directory and map blocks allocated.
+    pub new_blocks: u8,
+    /// Directory and map blocks freed.
+    pub freed_blocks: u8,
+}
+
+/// Consecutive blocks of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Mapping {
+    offset: u32,
+    start: u64,
+    len: u32,
+}
+
+impl Mapping {
+    fn end(&self) -> u32 {
+        self.offset + self.len
+    }
+
+    fn joins(&self, next: &Self) -> bool {
+        self.end() == next.offset && self.start + u64::from(self.len) == next.start
+    }
+}
+
+impl Record for Mapping {
+    type Key = u32;
+    fn key(&self) -> u32 {
+        self.offset
+    }
+}
+
+impl BlockSource for Change<'_> {
+    fn alloc(&mut self, near: BlockId) -> BlockId {
+        self.take_block(near, 0).expect("xfs_bmapi_minleft was kept free")
+    }
+
+    fn free(&mut self, block: BlockId) {
+        self.groups.free_block(block, self.touches);
+        self.freed_blocks += 1;
+    }
+}
+
+impl Change<'_> {
+    fn take_block(&mut self, near: u64, minleft: u32) -> Result<u64, NoSpace> {
+        let block = self
+            .groups
+            .alloc_block(near, minleft, self.total, self.touches)
+            .or_else(|| self.groups.alloc_block(near, 0, 0, self.touches))
+            .ok_or(NoSpace)?;
+        self.total = self.total.saturating_sub(1);
+        self.new_blocks += 1;
+        Ok(block)
+    }
+}
+
+/// Where the blocks of a directory are.
+#[derive(Clone, Debug, Default)]
+pub struct BlockMap {
+    extents: Vec<Mapping>,
+    tree: Option<BTree<Mapping>>,
+}
+
+impl BlockMap {
+    /// Number of extents.
+    pub fn extents(&self) -> usize {
+        self.extents.len()
+    }
+
+    /// Blocks of the tree.
+    pub fn tree_blocks(&self) -> usize {
+        self.tree.as_ref().map_or(0, BTree::blocks)
+    }
+
+    /// Whether the map is a tree.
+    pub fn is_tree(&self) -> bool {
+        self.tree.is_some()
+    }
+
+    /// Checks the map.
+    pub fn check(&self) -> Result<(), String> {
+        if let Some(pair) = self.extents.windows(2).find(|p| p[0].end() > p[1].offset || p[0].joins(&p[1])) {
+            return Err(format!("extents {pair:?} overlap or should be one"));
+        }
+        let Some(tree) = &self.tree else { return Ok(()) };
+        tree.check().map_err(|e| format!("bmbt: {e}"))?;
+        if tree.iter().eq(&self.extents) { Ok(()) } else { Err("bmbt differs from the extent list".into()) }
+    }
+
+    /// Allocates a block for the hole at `offset` of the inode in block `inode` (`xfs_bmapi_write`).
+    pub fn grow(&mut self, inode: u64, offset: u32, change: &mut Change<'_>) -> Result<u64, NoSpace> {
+        let at = self.extents.partition_point(|extent| extent.offset <= offset);
+        let minleft = self.tree.as_ref().map_or(1, |tree| tree.levels() as u32);
+        let near = self.adjacent(at, offset, change.groups).unwrap_or(inode);
+        let start = change.take_block(near, minleft)?;
+        self.add(at, Mapping { offset, start, len: 1 }, change);
+        if self.tree.is_none() && self.extents.len() > INLINE_EXTENTS {
+            let leaf = change.take_block(inode, 0)?;
+            change.touches.add(BlockKind::Bmbt, leaf);
+            self.tree = Some(BTree::in_inode(BMBT, INLINE_CHILDREN, leaf, &self.extents));
+        }
+        Ok(start)
+    }
+
+    /// Frees the block at `offset` (`xfs_bunmapi`).
+    pub fn shrink(&mut self, offset: u32, change: &mut Change<'_>) {
+        let at = self.extents.partition_point(|extent| extent.offset <= offset) - 1;
+        let old = self.extents[at];
+        let before = Mapping { len: offset - old.offset, ..old };
+        let skip = before.len + 1;
+        let after =
+            Mapping { offset: offset + 1, start: old.start + u64::from(skip), len: old.len - skip };
+        change.groups.free_block(old.start + u64::from(before.len), change.touches);
+        change.freed_blocks += 1;
+        match (before.len, after.len) {
+            (0, 0) => self.remove(at, change),
+            (0, _) => self.replace(at, after, change),
+            (_, 0) => self.replace(at, before, change),
+            _ => {
+                self.replace(at, before, change);
+                self.insert(at + 1, after, change);
+            }
+        }
+        if self.extents.len() <= INLINE_EXTENTS {
+            if let Some(tree) = self.tree.take() {
+                change.free(tree.visit(&0).blocks()[0]);
+            }
+        }
+    }
+
+    /// `xfs_bmap_adjacent`: the block that continues the extent before or leads to the one behind, whichever is
+    /// nearer in the file.
+    fn adjacent(&self, at: usize, offset: u32, groups: &Groups) -> Option<u64> {
+        let same_group = |a: u64, b: u64| groups.geometry.split_fsblock(a).0 == groups.geometry.split_fsblock(b).0;
+        let valid = |block: u64, of: u64| {
+            same_group(block, of) && groups.geometry.split_fsblock(block).1 < groups.geometry.agblocks
+        };
+        let next = self.extents.get(at);
+        let prev = at.checked_sub(1).map(|before| self.extents[before]).and_then(|prev| {
+            let end = prev.start + u64::from(prev.len);
+            let gap = u64::from(offset - prev.end());
+            if !valid(end, prev.start) {
+                return None;
+            }
+            let close = next.is_none() || gap <= GAP_UNITS;
+            Some(if close && valid(end + gap, prev.start) { (end + gap, gap) } else { (end, 2 * gap) })
+        });
+        let next = next.map(|next| {
+            let gap = u64::from(next.offset - offset);
+            if gap <= GAP_UNITS && next.start >= gap && valid(next.start - gap, next.start) {
+                (next.start - gap, gap)
+            } else if valid(next.start - 1, next.start) {
+                (next.start - 1, 2 * gap - 1)
+            } else {
+                (next.start, 2 * gap)
+            }
+        });
+        match (prev, next) {
+            (Some((prev, before)), Some((_, behind))) if before <= behind => Some(prev),
+            (_, Some((next, _))) => Some(next),
+            (prev, None) => prev.map(|(prev, _)| prev),
+        }
+    }
+
+    /// `xfs_bmap_add_extent_hole_real`.
+    fn add(&mut self, at: usize, new: Mapping, change: &mut Change<'_>) {
+        let left = at.checked_sub(1).map(|before| self.extents[before]).filter(|left| left.joins(&new));
+        let right = self.extents.get(at).copied().filter(|right| new.joins(right));
+        match (left, right) {
+            (Some(left), Some(right)) => {
+                self.remove(at, change);
+                self.replace(at - 1, Mapping { len: left.len + 1 + right.len, ..left }, change);
+            }
+            (Some(left), None) => self.replace(at - 1, Mapping { len: left.len + 1, ..left }, change),
+            (None, Some(right)) => self.replace(at, Mapping { len: right.len + 1, ..new }, change),
+            (None, None) => self.insert(at, new, change),
+        }
+    }
+
+    fn insert(&mut self, at: usize, new: Mapping, change: &mut Change<'_>) {
+        self.extents.insert(at, new);
+        if let Some(tree) = &mut self.tree {
+            let touch = tree.insert(new, change);
+            report(change, &touch);
+        }
+    }
+
+    fn remove(&mut self, at: usize, change: &mut Change<'_>) {
+        let old = self.extents.remove(at);
+        if let Some(tree) = &mut self.tree {
+            let touch = tree.delete(&old.offset, change);
+            report(change, &touch);
+        }
+    }
+
+    fn replace(&mut self, at: usize, new: Mapping, change: &mut Change<'_>) {
+        let old = std::mem::replace(&mut self.extents[at], new);
+        if let Some(tree) = &mut self.tree {
+            let touch = tree.update(&old.offset, new);
+            report(change, &touch);
+        }
+    }
+}
+
+fn report(change: &mut Change<'_>, touch: &Touch) {
+    touch.blocks().iter().for_each(|&block| change.touches.add(BlockKind::Bmbt, block));
+}

@@ -1,0 +1,30 @@
+//! XFS buffers as transactions see them: a lock that is held from `xfs_trans_get_buf` to commit, and the lines that a
+//! transaction writes.
+
+use crate::machine::{Access, ClassId, LineId, LockId, Side};
+use crate::waist::Machine;
+
+/// A metadata buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct Buffer {
+    lock: LockId,
+    lines: LineId,
+}
+
+impl Buffer {
+    /// A buffer of which a transaction writes `lines` cache lines.
+    pub fn new<M: Machine>(m: &M, class: ClassId, lines: u32) -> Self {
+        Self { lock: m.new_lock(class), lines: m.new_line(lines) }
+    }
+
+    /// `xfs_buf_lock`: waits on `b_sema`, then works on lines that its last user may have left in another CPU's cache.
+    pub async fn lock<M: Machine>(&self, m: &M) {
+        m.lock(self.lock, Side::Write).await;
+        m.touch(self.lines, Access::Write);
+    }
+
+    /// `xfs_buf_unlock`, from `iop_committing` for a buffer that was joined to a transaction.
+    pub async fn unlock<M: Machine>(&self, m: &M) {
+        m.unlock(self.lock, Side::Write).await;
+    }
+}

@@ -1,0 +1,108 @@
+//! What an inodegc worker does for every inode on its list: `xfs_inactive` (truncation of a written file, the attribute
+//! fork, then `xfs_inactive_ifree`). The third AGI hold of every file.
+
+use crate::cost_table;
+use super::inode::Inode;
+use super::inodegc::InodeGc;
+use super::mount::Xfs;
+use crate::machine::Account;
+use crate::waist::Machine;
+use std::rc::Rc;
+
+cost_table!(InactiveCosts {
+    truncate: ["tmp_short_gc.log_reserve", "tmp_short_gc.trans_alloc", "tmp_short_gc.lock_file_ilock_excl", "tmp_short_gc.defer_finish", "tmp_short_gc.trans_roll", "tmp_short_gc.trans_dup", "tmp_short_gc.trans_commit"],
+    truncate_commit: ["tmp_short_gc.trans_free", "tmp_short_gc.defer_finish_2", "tmp_short_gc.trans_commit_2", "tmp_short_gc.trans_free_2", "tmp_short_gc.unlock_file_ilock_excl"],
+    attr: ["cu_short_gc.inode_inactivating", "cu_short_gc.lock_file_ilock_shared", "cu_short_gc.unlock_file_ilock_shared", "cu_short_gc.log_reserve", "cu_short_gc.trans_alloc", "cu_short_gc.lock_file_ilock_excl", "cu_short_gc.defer_finish", "cu_short_gc.trans_commit"],
+    attr_commit: ["cu_short_gc.trans_free", "cu_short_gc.unlock_file_ilock_excl"],
+    agi: ["cu_short_gc.log_reserve_2", "cu_short_gc.trans_alloc_2", "cu_short_gc.lock_file_ilock_excl_2", "cu_short_gc.read_agi", "cu_short_gc.lock_agi"],
+    ifree: ["cu_short_gc.lock_inobt", "cu_short_gc.lock_finobt", "cu_short_gc.iunlink_remove", "cu_short_gc.read_agi_2", "cu_short_gc.iunlink_remove_2", "cu_short_gc.defer_finish_2", "cu_short_gc.trans_commit_2"],
+    commit: ["cu_short_gc.unlock_file_ilock_excl_2"],
+    release: ["cu_short_gc.unlock_agi", "cu_short_gc.unlock_inobt", "cu_short_gc.unlock_finobt", "cu_short_gc.trans_free_2", "cu_short_gc.inode_set_reclaimable"],
+});
+
+/// The inodegc worker of one CPU.
+pub struct Worker {
+    pub(super) fs: Rc<Xfs>,
+    pub(super) cpu: usize,
+}
+
+impl Worker {
+    /// Its program: frees what is on its list, then sleeps until it is woken, for ever.
+    pub async fn run<M: Machine>(self, m: M) {
+        let mut batch = Vec::new();
+        let gc = &self.fs.inodegc[self.cpu];
+        m.at("inodegc");
+        loop {
+            gc.take(&mut batch);
+            if batch.is_empty() {
+                m.park().await;
+                continue;
+            }
+            for (slot, written) in batch.drain(..) {
+                self.fs.inactive(&m, slot, written).await;
+            }
+            gc.flushed(&m).await;
+        }
+    }
+}
+
+/// The times of inactivation.
+pub(super) struct Inactive(InactiveCosts);
+
+impl Inactive {
+    pub(super) fn new(costs: &crate::filesystems::costs::Costs<'_>) -> Result<Self, String> {
+        InactiveCosts::new(costs).map(Self)
+    }
+}
+
+impl Xfs {
+    async fn inactive<M: Machine>(&self, m: &M, slot: u32, written: bool) {
+        let inode = self.inodes.inode(slot);
+        let c = &self.inactive.0;
+        if written {
+            self.empty_transaction(m, &inode, c.truncate, c.truncate_commit).await;
+        }
+        inode.peek(m).await;
+        self.empty_transaction(m, &inode, c.attr, c.attr_commit).await;
+        self.ifree(m, &inode).await;
+        self.inodes.set_reclaimable(m, slot);
+    }
+
+    /// A transaction that logs only the inode.
+    async fn empty_transaction<M: Machine>(&self, m: &M, inode: &Inode, work: u64, commit: u64) {
+        self.log.reserve(m);
+        inode.ilock(m).await;
+        m.run(Account::System, work).await;
+        self.log.commit(m).await;
+        m.run(Account::System, commit).await;
+        self.log.committed(m).await;
+        inode.iunlock(m).await;
+    }
+
+    /// `xfs_inactive_ifree`: off the unlinked list, back into inobt and finobt, all under the AGI.
+    async fn ifree<M: Machine>(&self, m: &M, inode: &Inode) {
+        let c = &self.inactive.0;
+        self.log.reserve(m);
+        inode.ilock(m).await;
+        m.run(Account::System, c.agi).await;
+        let group = self.group_of(inode.ino);
+        group.agi.lock(m).await;
+        group.inobt.lock(m).await;
+        group.finobt.lock(m).await;
+        self.layout.borrow_mut().ifree(inode.ino);
+        m.run(Account::System, c.ifree).await;
+        self.log.commit(m).await;
+        m.run(Account::System, c.commit).await;
+        inode.iunlock(m).await; // the inode is the transaction's own: released first
+        group.agi.unlock(m).await;
+        group.inobt.unlock(m).await;
+        group.finobt.unlock(m).await;
+        self.log.committed(m).await;
+        m.run(Account::System, c.release).await;
+    }
+}
+
+/// One list a CPU.
+pub(super) fn lists(cpus: u32) -> Vec<InodeGc> {
+    (0..cpus).map(|_| InodeGc::new()).collect()
+}

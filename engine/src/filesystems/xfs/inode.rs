@@ -1,0 +1,123 @@
+//! In-core inodes: a slot a file, found by inode number, kept after the file is freed until the number is used again
+//! (`xfs_iget` then recycles it instead of building a new one).
+
+use crate::machine::{Access, ClassId, LineId, LockId, Side};
+use crate::waist::Machine;
+use std::cell::RefCell;
+
+/// The locks and lines of a file that is in use.
+#[derive(Clone, Copy, Debug)]
+pub struct Inode {
+    /// Its number.
+    pub ino: u64,
+    /// `i_rwsem`, XFS's IOLOCK.
+    pub iolock: LockId,
+    /// `i_lock`, XFS's ILOCK.
+    pub ilock: LockId,
+}
+
+impl Inode {
+    /// Takes the ILOCK exclusively.
+    pub async fn ilock<M: Machine>(&self, m: &M) {
+        m.lock(self.ilock, Side::Write).await;
+    }
+
+    /// Drops the exclusive ILOCK.
+    pub async fn iunlock<M: Machine>(&self, m: &M) {
+        m.unlock(self.ilock, Side::Write).await;
+    }
+
+    /// Takes and drops the ILOCK shared, as lookups of the inode's forks do.
+    pub async fn peek<M: Machine>(&self, m: &M) {
+        m.lock(self.ilock, Side::Read).await;
+        m.unlock(self.ilock, Side::Read).await;
+    }
+}
+
+/// An inode number, whole and in parts.
+#[derive(Clone, Copy, Debug)]
+pub struct Number {
+    /// Allocation group.
+    pub agno: u32,
+    /// Within the group.
+    pub agino: u32,
+    /// The whole.
+    pub ino: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    inode: Inode,
+    line: LineId,
+    /// Unlinked and not yet freed in core (`XFS_NEED_INACTIVE`, `XFS_INACTIVATING`).
+    inactivating: bool,
+}
+
+/// All in-core inodes of a mount.
+#[derive(Debug, Default)]
+pub struct InodeTable {
+    slots: RefCell<Vec<Slot>>,
+    /// Cached in-core inodes by AG and inode number within it: slot + 1, or 0.
+    cached: RefCell<Vec<Vec<u32>>>,
+}
+
+impl InodeTable {
+    /// The in-core inode of number `ino` (`xfs_iget`), and whether it was still in core (`iget_recycle`).
+    ///
+    /// The inodegc worker marks an inode free on disk before it has finished with the inode in core. Who is given that
+    /// number meanwhile has to wait: it sleeps until the next tick and looks again, with the AGI held.
+    pub async fn iget<M: Machine>(&self, m: &M, classes: (ClassId, ClassId), number: Number, lines: u32) -> (u32, bool) {
+        let (slot, recycled) = self.find_or_make(m, number, lines);
+        while self.slots.borrow()[slot as usize].inactivating {
+            m.wake_at_tick(m.task(), 0);
+            m.park().await;
+        }
+        let s = &mut self.slots.borrow_mut()[slot as usize];
+        s.inode = Inode { ino: number.ino, iolock: m.new_lock(classes.0), ilock: m.new_lock(classes.1) };
+        m.touch(s.line, Access::Write);
+        (slot, recycled)
+    }
+
+    fn find_or_make<M: Machine>(&self, m: &M, number: Number, lines: u32) -> (u32, bool) {
+        let mut cached = self.cached.borrow_mut();
+        let (agno, agino) = (number.agno as usize, number.agino as usize);
+        if cached.len() <= agno {
+            cached.resize_with(agno + 1, Vec::new);
+        }
+        let numbers = &mut cached[agno];
+        if numbers.len() <= agino {
+            numbers.resize(agino + 1, 0);
+        }
+        if numbers[agino] > 0 {
+            return (numbers[agino] - 1, true);
+        }
+        let slot = self.new_slot(m, lines);
+        numbers[agino] = slot + 1;
+        (slot, false)
+    }
+
+    fn new_slot<M: Machine>(&self, m: &M, lines: u32) -> u32 {
+        let mut slots = self.slots.borrow_mut();
+        let inode = Inode { ino: 0, iolock: 0, ilock: 0 };
+        slots.push(Slot { inode, line: m.new_line(lines), inactivating: false });
+        (slots.len() - 1) as u32
+    }
+
+    /// The inode in a slot.
+    pub fn inode(&self, slot: u32) -> Inode {
+        self.slots.borrow()[slot as usize].inode
+    }
+
+    /// The last reference to an unlinked inode is gone (`xfs_inode_mark_reclaimable` finds that it needs inactivation).
+    pub fn set_need_inactive(&self, slot: u32) {
+        self.slots.borrow_mut()[slot as usize].inactivating = true;
+    }
+
+    /// The worker is done with the inode (`xfs_inodegc_set_reclaimable`): its locks are unused, its number can be recycled.
+    pub fn set_reclaimable<M: Machine>(&self, m: &M, slot: u32) {
+        let inode = self.inode(slot);
+        self.slots.borrow_mut()[slot as usize].inactivating = false;
+        m.drop_lock(inode.iolock);
+        m.drop_lock(inode.ilock);
+    }
+}

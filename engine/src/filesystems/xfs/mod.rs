@@ -1,0 +1,20 @@
+//! XFS: what it does to its structures (`geometry` to `layout`) and, in `operations`, under which locks.
+//!
+//! The structures are those of a filesystem made with the defaults of `mkfs.xfs` 6.1 (4 KiB blocks, 512-byte inodes,
+//! finobt, sparse inodes, reflink, ftype). Each report lists the buffers of an operation in the kernel's lock order.
+//!
+//! Not modelled: file data, extended attributes, busy extents, stripe alignment, quota, realtime.
+
+pub mod ag;
+pub mod bmap;
+pub mod dir_data;
+pub mod dir_hash;
+mod dir_node;
+mod dir_short;
+pub mod directory;
+pub mod free_space;
+pub mod geometry;
+pub mod groups;
+pub mod inode_alloc;
+pub mod layout;
+pub mod touch;

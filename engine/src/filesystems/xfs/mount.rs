@@ -1,0 +1,166 @@
+//! A mounted XFS: its structures, and the locks and lines of its parts.
+
+use super::buffer::Buffer;
+use super::directory::Form;
+use super::geometry::Geometry;
+use super::inactive::{self, Inactive, Worker};
+use super::inode::InodeTable;
+use super::inodegc::InodeGc;
+use super::layout::Layout;
+use super::log::Log;
+use super::operations::OperationCosts;
+use crate::filesystems::costs::Costs;
+use crate::filesystems::vfs::SuperBlock;
+use crate::filesystems::DirId;
+use crate::machine::{ClassId, CpuId, LineId, LockId, TaskId};
+use crate::waist::Machine;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// The buffers of one allocation group that transactions lock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AllocationGroup {
+    pub agi: Buffer,
+    pub agf: Buffer,
+    pub inobt: Buffer,
+    pub finobt: Buffer,
+}
+
+/// A directory: its inode's locks, and one buffer of each kind of block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct XfsDirectory {
+    pub ino: u64,
+    pub i_rwsem: LockId,
+    pub ilock: LockId,
+    pub line: LineId,
+    da_node: Buffer,
+    leafn: Buffer,
+    freeindex: Buffer,
+    data: Buffer,
+}
+
+impl XfsDirectory {
+    /// The buffers that adding or removing a name locks, in the kernel's order, by the directory's form.
+    pub fn buffers(&self, form: Form) -> arrayvec::ArrayVec<Buffer, 4> {
+        match form {
+            Form::Shortform => arrayvec::ArrayVec::new(),
+            Form::Block => [self.data].into_iter().collect(),
+            Form::Leaf => [self.leafn, self.data].into_iter().collect(),
+            Form::Node => [self.da_node, self.leafn, self.freeindex, self.data].into_iter().collect(),
+        }
+    }
+}
+
+/// A mounted XFS.
+pub struct Xfs {
+    pub(super) layout: RefCell<Layout>,
+    pub(super) costs: OperationCosts,
+    pub(super) inactive: Inactive,
+    pub(super) sb: SuperBlock,
+    pub(super) log: Log,
+    pub(super) inodes: InodeTable,
+    pub(super) inode_classes: (ClassId, ClassId),
+    pub(super) inode_lines: u32,
+    pub(super) inodegc: Vec<InodeGc>,
+    groups: Vec<AllocationGroup>,
+    directories: RefCell<Vec<XfsDirectory>>,
+    footprints: Footprints,
+}
+
+/// Cache lines that a transaction writes, by object.
+struct Footprints {
+    dir_leaf: u32,
+    dir_data: u32,
+    dir_free: u32,
+    dir_inode: u32,
+    buffer: u32,
+}
+
+impl Footprints {
+    fn new(costs: &Costs<'_>) -> Result<Self, String> {
+        let lines = |name: &str| costs.number(name).map(|n| n as u32);
+        let buffer =
+            lines("xfs_buffer.struct")? + lines("xfs_buffer.log_item")? + lines("xfs_buffer.log_vector")?;
+        Ok(Self {
+            buffer,
+            dir_leaf: buffer + lines("xfs_dir_leaf.data")?,
+            dir_data: buffer + lines("xfs_dir_data.data")?,
+            dir_free: buffer + lines("xfs_dir_free.data")?,
+            dir_inode: lines("xfs_dir_inode.struct")? + lines("xfs_dir_inode.log_item")?,
+        })
+    }
+}
+
+impl Xfs {
+    /// A fresh filesystem of the given geometry, mounted; its workers are started by [`Xfs::start_workers`].
+    pub fn new<M: Machine>(m: &M, geometry: &Geometry, costs: &Costs<'_>) -> Result<Self, String> {
+        let footprints = Footprints::new(costs)?;
+        let lines = |name: &str| costs.number(name).map(|n| n as u32);
+        let agi = footprints.buffer + lines("xfs_agi.data_create")?;
+        let btree = footprints.buffer + lines("xfs_inobt.data")?;
+        let class = |name: &str| m.class(name, "xfs.buffer");
+        let classes = (class("xfs.AGI"), class("xfs.AGF"), class("xfs.inobt"), class("xfs.finobt"));
+        let groups = (0..geometry.agcount).map(|_| AllocationGroup {
+            agi: Buffer::new(m, classes.0, agi),
+            agf: Buffer::new(m, classes.1, agi),
+            inobt: Buffer::new(m, classes.2, btree),
+            finobt: Buffer::new(m, classes.3, btree),
+        });
+        let fs = Self {
+            layout: RefCell::new(Layout::new(geometry)),
+            costs: OperationCosts::new(costs)?,
+            inactive: Inactive::new(costs)?,
+            sb: SuperBlock::new(m, lines("vfs_sb.inode_list")?),
+            log: Log::new(m, costs)?,
+            inodes: InodeTable::default(),
+            inode_classes: (m.class("vfs.i_rwsem (file)", "vfs.i_rwsem"), m.class("xfs.ILOCK (file)", "xfs.ilock")),
+            inode_lines: footprints.dir_inode,
+            inodegc: inactive::lists(m.cpus()),
+            groups: groups.collect(),
+            directories: RefCell::default(),
+            footprints,
+        };
+        let root = fs.layout_root();
+        fs.new_directory(m, root);
+        Ok(fs)
+    }
+
+    /// Starts the inodegc worker of every CPU: `spawn` starts a program bound to a CPU and returns its task.
+    pub fn start_workers(self: &Rc<Self>, mut spawn: impl FnMut(CpuId, Worker) -> TaskId) {
+        for (cpu, gc) in self.inodegc.iter().enumerate() {
+            let worker = Worker { fs: self.clone(), cpu };
+            gc.set_worker(spawn(cpu as CpuId, worker));
+        }
+    }
+
+    pub(super) fn layout_root(&self) -> u64 {
+        self.layout.borrow().geometry().root_ino()
+    }
+
+    pub(super) fn directory(&self, dir: DirId) -> XfsDirectory {
+        self.directories.borrow()[dir as usize]
+    }
+
+    pub(super) fn group_of(&self, ino: u64) -> AllocationGroup {
+        let (agno, _) = self.layout.borrow().geometry().split_ino(ino);
+        self.groups[agno as usize]
+    }
+
+    pub(super) fn new_directory<M: Machine>(&self, m: &M, ino: u64) -> DirId {
+        let f = &self.footprints;
+        let block = m.class("xfs.directory block", "xfs.buffer");
+        let directory = XfsDirectory {
+            ino,
+            i_rwsem: self.sb.new_directory(m),
+            ilock: m.new_lock(m.class("xfs.ILOCK (directory)", "xfs.ilock")),
+            line: m.new_line(f.dir_inode),
+            da_node: Buffer::new(m, block, f.buffer),
+            leafn: Buffer::new(m, block, f.dir_leaf),
+            freeindex: Buffer::new(m, block, f.dir_free),
+            data: Buffer::new(m, block, f.dir_data),
+        };
+        let mut directories = self.directories.borrow_mut();
+        directories.push(directory);
+        (directories.len() - 1) as DirId
+    }
+}

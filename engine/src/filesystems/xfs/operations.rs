@@ -1,0 +1,374 @@
+//! XFS operations as the kernel does them: `xfs_create`, `xfs_remove`, the inodegc worker's `xfs_inactive`, buffered writes
+//! and `xfs_file_release`, with their lock order, their transactions, and what is released at commit.
+//!
+//! Order and times are those of function traces of a 6.18 kernel. The AGI of a directory's allocation group is held
+//! from the inode allocation to commit in `create`, from the unlinked-list insertion to commit in `unlink`, and once more in
+//! the worker that frees the inode later: three times a file.
+
+use crate::cost_table;
+use super::directory::Form;
+use super::inode::{Inode, Number};
+use super::mount::{Xfs, XfsDirectory};
+use crate::filesystems::{DirId, File, Filesystem};
+use crate::machine::{Access, Account, Side, Time};
+use crate::waist::Machine;
+
+cost_table!(CreateCosts {
+    walk: ["openat.before_i_rwsem"],
+    lookup: ["openat.under_i_rwsem"],
+    lookup_end: ["cu_short.unlock_dir_ilock_shared"],
+    lookup_node: ["cu_node.lock_dir_da_node", "cu_node.lock_dir_leafn", "cu_node.unlock_dir_da_node", "cu_node.unlock_dir_leafn"],
+    reserve: ["cu_short.log_reserve", "cu_short.trans_alloc", "cu_short.lock_dir_ilock_excl"],
+    agi: ["cu_short.read_agi", "cu_short.lock_agi"],
+    inode_btrees: ["cu_short.lock_finobt", "cu_short.lock_inobt"],
+    iget_recycle: ["cu_short.iget_recycle", "cu_short.try_file_ilock_excl", "cu_short.unlock_file_ilock_excl", "cu_short.lock_file_ilock_excl"],
+    iget_miss: ["create_node.iget_miss", "create_node.try_file_ilock_excl", "create_node.lock_inode_cluster", "create_node.unlock_inode_cluster"],
+    finish: ["cu_short.defer_finish", "cu_short.trans_commit"],
+    commit: ["cu_short.unlock_agi"],
+    commit_node: ["cu_node.unlock_agi"],
+    release: ["cu_short.unlock_finobt", "cu_short.unlock_inobt", "cu_short.trans_free", "cu_short.unlock_file_ilock_excl_2", "cu_short.unlock_dir_ilock_excl"],
+    tail: ["openat.i_rwsem_tail"],
+    open: ["openat.after_i_rwsem"],
+    close: ["cu_short.enter_close", "cu_short.try_file_iolock_excl", "cu_short.unlock_file_iolock_excl", "cu_short.exit_close"],
+});
+
+cost_table!(NameCosts {
+    add_da_node: ["cu_node.lock_dir_da_node_2"],
+    add_leafn: ["cu_node.lock_dir_leafn_2"],
+    add_freeindex: ["cu_node.lock_dir_freeindex"],
+    add_data: ["cu_node.lock_dir_data"],
+    remove_da_node: ["cu_node.lock_dir_da_node_3"],
+    remove_leafn: ["cu_node.lock_dir_leafn_3"],
+    remove_freeindex: ["cu_node.lock_dir_freeindex_2"],
+    remove_data: ["cu_node.lock_dir_data_2"],
+});
+
+cost_table!(SpaceCosts {
+    agf: ["create_node_agf.read_agf", "create_node_agf.trylock_agf"],
+    allocate: ["create_node_agf.lock_agfl", "create_node_agf.unlock_agfl", "create_node_agf.lock_cntbt", "create_node_agf.lock_bnobt"],
+});
+
+cost_table!(WriteCosts {
+    start: ["tmp_short.enter_write", "tmp_short.lock_file_iolock_excl"],
+    attr: ["tmp_short.lock_file_ilock_shared", "tmp_short.unlock_file_ilock_shared", "tmp_short.file_buffered_write"],
+    delalloc: ["tmp_short.lock_file_ilock_excl_2", "tmp_short.unlock_file_ilock_excl_3"],
+    copy: ["tmp_short.unlock_file_iolock_excl"],
+    end: ["tmp_short.exit_write"],
+    close: ["tmp_short.enter_close", "tmp_short.try_file_iolock_excl", "tmp_short.lock_file_ilock_shared_2", "tmp_short.unlock_file_ilock_shared_2"],
+    eofblocks: ["tmp_short.log_reserve_2", "tmp_short.trans_alloc_2", "tmp_short.lock_file_ilock_excl_3", "tmp_short.defer_finish_2", "tmp_short.defer_finish_3", "tmp_short.trans_commit_2"],
+    eofblocks_commit: ["tmp_short.trans_free_2"],
+    closed: ["tmp_short.unlock_file_ilock_excl_4", "tmp_short.unlock_file_iolock_excl_2", "tmp_short.exit_close"],
+});
+
+cost_table!(UnlinkCosts {
+    walk: ["cu_short.enter_unlinkat", "unlinkat.before_i_rwsem"],
+    lookup: ["unlinkat.under_i_rwsem"],
+    reserve: ["cu_short.log_reserve_2", "cu_short.trans_alloc_2", "cu_short.lock_dir_ilock_excl_2", "cu_short.try_file_ilock_excl_2"],
+    agi: ["cu_short.iunlink", "cu_short.read_agi_2", "cu_short.lock_agi_2"],
+    finish: ["cu_short.defer_finish_2", "cu_short.trans_commit_2"],
+    commit: ["cu_short.unlock_agi_2"],
+    commit_node: ["cu_node.unlock_agi_2"],
+    release: ["cu_short.trans_free_2", "cu_short.unlock_file_ilock_excl_3", "cu_short.unlock_dir_ilock_excl_2"],
+    tail: ["unlinkat.i_rwsem_tail"],
+    evict: ["unlinkat.after_i_rwsem"],
+    queue: ["cu_short.inodegc_queue"],
+    exit: ["cu_short.exit_unlinkat"],
+    evict_pages_and_all: ["tmp_short.inode_set_need_inactive"],
+    evict_all: ["cu_short.inode_set_need_inactive"],
+});
+
+cost_table!(FsyncCosts {
+    start: ["wfsync.enter_fsync", "wfsync.file_fsync", "wfsync.lock_file_ilock_shared_2", "wfsync.unlock_file_ilock_shared_2"],
+    reserve: ["wfsync.log_reserve_2", "wfsync.trans_alloc_2", "wfsync.lock_file_ilock_excl_3"],
+    agf: ["wfsync.read_agf", "wfsync.trylock_agf"],
+    allocate: ["wfsync.lock_agfl", "wfsync.unlock_agfl", "wfsync.lock_cntbt", "wfsync.lock_bnobt", "wfsync.defer_finish", "wfsync.trans_commit_2"],
+    commit: ["wfsync.unlock_agf"],
+    submit: ["wfsync.unlock_cntbt", "wfsync.unlock_bnobt", "wfsync.trans_free_2", "wfsync.unlock_file_ilock_excl_3", "wfsync.switch_out"],
+    data_io: ["wfsync.switch_out_wait"],
+    force: ["wfsync.log_force", "wfsync.log_force_2", "wfsync.switch_out_2"],
+    force_wait: ["wfsync.switch_out_2_wait"],
+    log_io_submit: ["wfsync.switch_out_3"],
+    log_io: ["wfsync.switch_out_3_wait"],
+    exit: ["wfsync.exit_fsync"],
+});
+
+cost_table!(OpenCosts {
+    open: ["wfsync.enter_openat", "wfsync.exit_openat"],
+});
+
+/// All times of the operations.
+pub(super) struct OperationCosts {
+    create: CreateCosts,
+    name: NameCosts,
+    space: SpaceCosts,
+    write: WriteCosts,
+    unlink: UnlinkCosts,
+    fsync: FsyncCosts,
+    open: OpenCosts,
+}
+
+impl OperationCosts {
+    pub(super) fn new(costs: &crate::filesystems::costs::Costs<'_>) -> Result<Self, String> {
+        Ok(Self {
+            create: CreateCosts::new(costs)?,
+            name: NameCosts::new(costs)?,
+            space: SpaceCosts::new(costs)?,
+            write: WriteCosts::new(costs)?,
+            unlink: UnlinkCosts::new(costs)?,
+            fsync: FsyncCosts::new(costs)?,
+            open: OpenCosts::new(costs)?,
+        })
+    }
+}
+
+impl<M: Machine> Filesystem<M> for Xfs {
+    async fn mkdir(&self, m: &M, name: &[u8]) -> DirId {
+        let root = self.layout_root();
+        let made = self.layout.borrow_mut().mkdir(root, name);
+        self.new_directory(m, made)
+    }
+
+    async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> File {
+        let c = &self.costs.create;
+        m.at("create");
+        m.run(Account::System, c.walk).await;
+        self.sb.start_write(m).await;
+        let d = self.directory(dir);
+        m.lock(d.i_rwsem, Side::Write).await;
+        m.run(Account::System, c.lookup).await;
+        self.lookup(m, &d).await;
+        let slot = self.xfs_create(m, &d, name).await;
+        m.run(Account::System, c.tail).await;
+        m.unlock(d.i_rwsem, Side::Write).await;
+        self.sb.end_write(m).await;
+        m.run(Account::System, c.open).await;
+        File { inode: slot, written: false }
+    }
+
+    async fn open(&self, m: &M, _: DirId, _: &File) {
+        m.run(Account::System, self.costs.open.open).await;
+    }
+
+    async fn write(&self, m: &M, file: &mut File, bytes: u32) {
+        let c = &self.costs.write;
+        let inode = self.inodes.inode(file.inode);
+        m.run(Account::System, c.start).await;
+        m.lock(inode.iolock, Side::Write).await;
+        inode.peek(m).await;
+        inode.ilock(m).await;
+        inode.iunlock(m).await;
+        let pages = Time::from(bytes.div_ceil(4096).max(1));
+        m.run(Account::System, c.attr + c.delalloc + c.copy * pages).await;
+        m.unlock(inode.iolock, Side::Write).await;
+        m.run(Account::System, c.end).await;
+        file.written = true;
+    }
+
+    async fn read(&self, m: &M, file: &File, bytes: u32) {
+        let c = &self.costs.write;
+        let inode = self.inodes.inode(file.inode);
+        let pages = Time::from(bytes.div_ceil(4096).max(1));
+        m.lock(inode.iolock, Side::Read).await;
+        m.run(Account::System, c.start + c.copy * pages).await;
+        m.unlock(inode.iolock, Side::Read).await;
+    }
+
+    async fn close(&self, m: &M, file: &File) {
+        if !file.written {
+            m.run(Account::System, self.costs.create.close).await;
+            return;
+        }
+        let c = &self.costs.write;
+        let inode = self.inodes.inode(file.inode);
+        m.run(Account::System, c.close).await;
+        if m.try_lock(inode.iolock, Side::Write) {
+            inode.peek(m).await;
+            self.log.reserve(m);
+            inode.ilock(m).await; // xfs_free_eofblocks
+            m.run(Account::System, c.eofblocks).await;
+            self.log.commit(m).await;
+            m.run(Account::System, c.eofblocks_commit).await;
+            self.log.committed(m).await;
+            inode.iunlock(m).await;
+            m.unlock(inode.iolock, Side::Write).await;
+        }
+        m.run(Account::System, c.closed).await;
+    }
+
+    async fn fsync(&self, m: &M, file: &File) {
+        m.at("fsync");
+        let c = &self.costs.fsync;
+        let inode = self.inodes.inode(file.inode);
+        m.run(Account::System, c.start).await;
+        inode.peek(m).await;
+        m.run(Account::System, c.reserve).await;
+        self.log.reserve(m);
+        inode.ilock(m).await; // xfs_bmapi_convert_one_delalloc
+        let group = self.group_of(inode.ino);
+        m.run(Account::System, c.agf).await;
+        group.agf.lock(m).await;
+        m.run(Account::System, c.allocate).await;
+        self.log.commit(m).await;
+        m.run(Account::System, c.commit).await;
+        group.agf.unlock(m).await;
+        self.log.committed(m).await;
+        inode.iunlock(m).await;
+        m.run(Account::System, c.submit).await;
+        m.sleep(c.data_io).await;
+        m.run(Account::System, c.force).await;
+        m.sleep(c.force_wait).await;
+        m.run(Account::System, c.log_io_submit).await;
+        m.sleep(c.log_io).await;
+        m.run(Account::System, c.exit).await;
+    }
+
+    async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) {
+        let c = &self.costs.unlink;
+        m.at("unlink");
+        m.run(Account::System, c.walk).await;
+        self.sb.start_write(m).await;
+        let d = self.directory(dir);
+        m.lock(d.i_rwsem, Side::Write).await;
+        m.run(Account::System, c.lookup).await;
+        let inode = self.inodes.inode(file.inode);
+        m.lock(inode.iolock, Side::Write).await; // the victim
+        self.xfs_remove(m, &d, name, inode).await;
+        m.unlock(inode.iolock, Side::Write).await;
+        m.run(Account::System, c.tail).await;
+        m.unlock(d.i_rwsem, Side::Write).await;
+        self.evict(m, file).await;
+        self.sb.end_write(m).await;
+        m.run(Account::System, c.exit).await;
+    }
+}
+
+impl Xfs {
+    /// `xfs_lookup`: the directory's ILOCK shared, and its blocks down to the leaf.
+    async fn lookup<M: Machine>(&self, m: &M, d: &XfsDirectory) {
+        let c = &self.costs.create;
+        m.lock(d.ilock, Side::Read).await;
+        let node = self.layout.borrow().form(d.ino) == Form::Node;
+        m.run(Account::System, c.lookup_end + if node { c.lookup_node } else { 0 }).await;
+        m.unlock(d.ilock, Side::Read).await;
+    }
+
+    /// `xfs_create`: allocates an inode under the AGI, adds the name, commits. Returns the new file's slot.
+    async fn xfs_create<M: Machine>(&self, m: &M, d: &XfsDirectory, name: &[u8]) -> u32 {
+        let c = &self.costs.create;
+        self.log.reserve(m);
+        m.run(Account::System, c.reserve).await;
+        m.lock(d.ilock, Side::Write).await;
+        m.touch(d.line, Access::Write);
+        m.run(Account::System, c.agi).await;
+        let group = self.group_of(d.ino);
+        group.agi.lock(m).await;
+        group.finobt.lock(m).await;
+        group.inobt.lock(m).await;
+        let new = self.layout.borrow_mut().dialloc(d.ino);
+        let (agno, agino) = self.layout.borrow().geometry().split_ino(new.ino);
+        let number = Number { agno, agino, ino: new.ino };
+        let (slot, recycled) = self.inodes.iget(m, self.inode_classes, number, self.inode_lines).await;
+        self.sb.list_inode(m);
+        let inode = self.inodes.inode(slot);
+        inode.ilock(m).await;
+        let iget = if recycled { c.iget_recycle } else { c.iget_miss };
+        let mut work = c.inode_btrees + iget;
+        let touch = self.layout.borrow_mut().add_name(d.ino, name, new.ino);
+        let buffers = d.buffers(touch.form);
+        for buffer in &buffers {
+            buffer.lock(m).await;
+        }
+        work += self.add_name_time(touch.form);
+        let allocates = new.new_chunk || touch.new_blocks > 0;
+        if allocates {
+            work += self.costs.space.agf;
+            m.run(Account::System, work).await;
+            group.agf.lock(m).await;
+            work = self.costs.space.allocate;
+        }
+        let node = touch.form == Form::Node;
+        m.run(Account::System, work + c.finish).await;
+        self.log.commit(m).await;
+        m.run(Account::System, if node { c.commit_node } else { c.commit }).await;
+        group.agi.unlock(m).await;
+        group.finobt.unlock(m).await;
+        group.inobt.unlock(m).await;
+        for buffer in &buffers {
+            buffer.unlock(m).await;
+        }
+        if allocates {
+            group.agf.unlock(m).await;
+        }
+        self.log.committed(m).await;
+        m.run(Account::System, c.release).await;
+        inode.iunlock(m).await;
+        m.unlock(d.ilock, Side::Write).await;
+        slot
+    }
+
+    /// `xfs_remove`: puts the inode on the AGI's unlinked list, removes the name, commits.
+    async fn xfs_remove<M: Machine>(&self, m: &M, d: &XfsDirectory, name: &[u8], inode: Inode) {
+        let c = &self.costs.unlink;
+        self.log.reserve(m);
+        m.run(Account::System, c.reserve).await;
+        m.lock(d.ilock, Side::Write).await;
+        m.touch(d.line, Access::Write);
+        inode.ilock(m).await;
+        m.run(Account::System, c.agi).await;
+        let group = self.group_of(inode.ino);
+        group.agi.lock(m).await;
+        let touch = {
+            let mut layout = self.layout.borrow_mut();
+            layout.iunlink(inode.ino);
+            layout.remove_name(d.ino, name)
+        };
+        let buffers = d.buffers(touch.form);
+        for buffer in &buffers {
+            buffer.lock(m).await;
+        }
+        m.run(Account::System, self.remove_name_time(touch.form) + c.finish).await;
+        self.log.commit(m).await;
+        m.run(Account::System, if touch.form == Form::Node { c.commit_node } else { c.commit }).await;
+        group.agi.unlock(m).await;
+        for buffer in &buffers {
+            buffer.unlock(m).await;
+        }
+        self.log.committed(m).await;
+        m.run(Account::System, c.release).await;
+        inode.iunlock(m).await;
+        m.unlock(d.ilock, Side::Write).await;
+    }
+
+    /// The last reference goes: pages are dropped, the inode is queued for this CPU's worker.
+    async fn evict<M: Machine>(&self, m: &M, file: File) {
+        let c = &self.costs.unlink;
+        let pages = if file.written { c.evict_pages_and_all.saturating_sub(c.evict_all) } else { 0 };
+        self.sb.list_inode(m);
+        m.run(Account::System, c.evict + pages + c.queue).await;
+        self.inodes.set_need_inactive(file.inode);
+        let gc = &self.inodegc[m.cpu() as usize];
+        if let Some(flushed) = gc.queue(m, file.inode, file.written) {
+            m.wait_for(flushed).await;
+        }
+    }
+
+    fn add_name_time(&self, form: Form) -> Time {
+        let c = &self.costs.name;
+        match form {
+            Form::Shortform => 0,
+            Form::Block => c.add_data,
+            Form::Leaf => c.add_leafn + c.add_data,
+            Form::Node => c.add_da_node + c.add_leafn + c.add_freeindex + c.add_data,
+        }
+    }
+
+    fn remove_name_time(&self, form: Form) -> Time {
+        let c = &self.costs.name;
+        match form {
+            Form::Shortform => 0,
+            Form::Block => c.remove_data,
+            Form::Leaf => c.remove_leafn + c.remove_data,
+            Form::Node => c.remove_da_node + c.remove_leafn + c.remove_data + c.remove_freeindex,
+        }
+    }
+}
