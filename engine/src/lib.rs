@@ -1,10 +1,12 @@
 //! The engine of simfs: the native machine and all built-in programs.
 
+pub mod filesystems;
 pub mod machine;
 #[cfg(feature = "python")]
 mod python;
 pub mod report;
 pub mod run;
 pub mod spec;
+pub mod structures;
 pub mod waist;
 pub mod workloads;

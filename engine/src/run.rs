@@ -1,11 +1,21 @@
 //! One run from spec to result: builds the machine, the filesystem and the tasks, runs, reports.
 
-use crate::machine::{LockKind, Native};
+use crate::filesystems::costs::Costs;
+use crate::filesystems::ext4::Ext4;
+use crate::filesystems::tmpfs::Tmpfs;
+use crate::filesystems::xfs::geometry::Geometry;
+use crate::filesystems::xfs::mount::Xfs;
+use crate::filesystems::{DirId, Filesystem};
+use crate::machine::time::US;
+use crate::machine::{Context, LockKind, Native, Time};
 use crate::report::RunResult;
-use crate::spec::{RunSpec, WorkloadKind};
+use crate::spec::{Directories, FilesystemKind, RunSpec, WorkloadKind};
 use crate::waist::{Life, Machine, Placement};
 use crate::workloads::draw::Draw;
 use crate::workloads::lock_cycle::{self, Cycle};
+use crate::workloads::metadata::{self, Turn};
+use crate::workloads::compile;
+use std::rc::Rc;
 
 /// Runs a spec (JSON) and returns the result (JSON). The error names what is wrong with the spec.
 pub fn run_json(spec: &str) -> Result<String, String> {
@@ -27,10 +37,98 @@ pub fn run(spec: &RunSpec) -> Result<RunResult, String> {
 }
 
 fn populate(native: &mut Native, spec: &RunSpec) -> Result<(), String> {
-    let placement = spec.workload.pin_to_cpu.map_or(Placement::Anywhere, Placement::Pinned);
-    match spec.workload.kind {
-        WorkloadKind::LockCycle => lock_cycle_tasks(native, spec, placement),
-        _ => Err("workload.kind: not built yet".into()),
+    let w = &spec.workload;
+    let placement = w.pin_to_cpu.map_or(Placement::Anywhere, Placement::Pinned);
+    if w.kind == WorkloadKind::LockCycle {
+        return lock_cycle_tasks(native, spec, placement);
+    }
+    let speed = spec.machine.costs.speed;
+    let costs = Costs::new(vec![&spec.filesystem.costs, &spec.vfs.costs], speed);
+    let size = spec.filesystem.size_bytes.unwrap_or(8 << 30);
+    match spec.filesystem.kind {
+        FilesystemKind::Xfs => {
+            let agcount = spec.filesystem.agcount.map(u64::from);
+            let geometry = Geometry::new(size, agcount).map_err(|e| format!("filesystem: {e}"))?;
+            let fs = Rc::new(native.setup(|m| Xfs::new(m, &geometry, &costs))?);
+            fs.start_workers(|cpu, worker| native.spawn(Placement::Pinned(cpu), Life::Background, |m| worker.run(m)));
+            file_tasks(native, spec, fs, placement, &costs)
+        }
+        FilesystemKind::Ext4 => {
+            let fs = Rc::new(native.setup(|m| Ext4::new(m, size, &costs))?);
+            let journal = fs.clone();
+            native.spawn(Placement::Anywhere, Life::Background, |m| Ext4::journal_thread(m, journal, COMMIT_INTERVAL));
+            file_tasks(native, spec, fs, placement, &costs)
+        }
+        FilesystemKind::Tmpfs => {
+            let fs = Rc::new(native.setup(|m| Tmpfs::new(m, &costs))?);
+            file_tasks(native, spec, fs, placement, &costs)
+        }
+        FilesystemKind::None => Err("filesystem.kind: this workload needs a filesystem".into()),
+    }
+}
+
+/// jbd2 commits every 5 s (the mount option `commit`'s default).
+const COMMIT_INTERVAL: Time = 5_000_000 * US;
+
+/// One setup task makes the directories, then starts the tasks of the workload.
+fn file_tasks<F: Filesystem<Context>>(
+    native: &mut Native,
+    spec: &RunSpec,
+    fs: Rc<F>,
+    placement: Placement,
+    costs: &Costs<'_>,
+) -> Result<(), String> {
+    let w = &spec.workload;
+    let work = Work::new(spec, costs)?;
+    let (tasks, own) = (w.tasks, w.directories == Directories::PerTask);
+    native.spawn(Placement::Anywhere, Life::Background, move |m: Context| async move {
+        let mut directories = Vec::new();
+        for number in 0..if own { tasks } else { 1 } {
+            match fs.mkdir(&m, format!("d{number:03}").as_bytes()).await {
+                Ok(directory) => directories.push(directory),
+                Err(_) => return m.give_up("no space left for the directories"),
+            }
+        }
+        for task in 0..tasks {
+            let dir = directories[task as usize % directories.len()];
+            work.start(&m, fs.clone(), dir, task, placement);
+        }
+    });
+    Ok(())
+}
+
+/// What each task of a file workload does.
+enum Work {
+    Loop(Turn, Time),
+    Compile(Rc<compile::Params>),
+}
+
+impl Work {
+    fn new(spec: &RunSpec, costs: &Costs<'_>) -> Result<Self, String> {
+        let w = &spec.workload;
+        let turn = match w.kind {
+            WorkloadKind::Create => Turn::Create,
+            WorkloadKind::CreateUnlink => Turn::CreateUnlink,
+            WorkloadKind::Tmpfile => Turn::Tmpfile { bytes: w.number("write_bytes", 4096.0) as u32 },
+            WorkloadKind::Compile => {
+                return Ok(Self::Compile(Rc::new(compile::Params::new(w, spec.machine.costs.speed)?)))
+            }
+            WorkloadKind::LockCycle => return Err("workload.kind: needs no filesystem".into()),
+        };
+        Ok(Self::Loop(turn, costs.sum(&["user.loop"])?))
+    }
+
+    fn start<F: Filesystem<Context>>(&self, m: &Context, fs: Rc<F>, dir: DirId, task: u32, placement: Placement) {
+        match self {
+            Self::Loop(turn, user) => {
+                let (turn, user) = (*turn, *user);
+                m.spawn(placement, Life::Foreground, move |m| metadata::run(m, fs, dir, task, turn, user));
+            }
+            Self::Compile(params) => {
+                let params = params.clone();
+                m.spawn(placement, Life::Foreground, move |m| compile::run(m, fs, dir, task, params, placement));
+            }
+        }
     }
 }
 

@@ -71,7 +71,8 @@ pub struct MachineCosts {
     pub line_llc: f64,
     pub line_socket: f64,
     pub line_remote: f64,
-    pub pause: f64,
+    /// How many neighbouring lines a CPU fetches at once.
+    pub line_overlap: f64,
     pub context_switch: f64,
     pub wakeup: f64,
     pub ipi_send: f64,
@@ -232,6 +233,7 @@ impl RunSpec {
         require(self.batches >= 1, "batches", "must be at least 1")?;
         require(self.duration_ns > 0.0 && self.duration_ns < 1e15, "duration_ns", "must be positive and below 1e15")?;
         require((0.0..1e15).contains(&self.warmup_ns), "warmup_ns", "must be between 0 and 1e15")?;
+        require(m.costs.line_overlap >= 1.0, "machine.costs.line_overlap", "must be at least 1")?;
         require(self.kernel.tick_ns >= 1e3, "kernel.tick_ns", "must be at least 1 us")?;
         require(self.kernel.base_slice_ns >= 1e3, "kernel.base_slice_ns", "must be at least 1 us")?;
         if let Some(cpu) = self.workload.pin_to_cpu {

@@ -51,6 +51,8 @@ pub trait Machine: Clone + 'static {
     fn new_line(&self, span: u32) -> LineId;
     /// A new completion (wait until somebody says so).
     fn new_completion(&self) -> LockId;
+    /// Gives back a completion for reuse; nobody may wait for it.
+    fn drop_completion(&self, completion: LockId);
     /// Acquires a lock; waits by the lock's own rules.
     fn lock(&self, lock: LockId, side: Side) -> impl Future<Output = ()>;
     /// Acquires a lock if that needs no waiting.
@@ -82,6 +84,8 @@ pub trait Machine: Clone + 'static {
     fn begin(&self);
     /// The operation called `name` ends; `counted` ones make up the throughput.
     fn end(&self, name: &'static str, counted: bool);
+    /// The program cannot go on: the run ends and says why.
+    fn give_up(&self, reason: &str);
     /// The random stream of this run called `name`.
     fn stream(&self, name: &str) -> Xoshiro256PlusPlus;
 }

@@ -45,7 +45,7 @@ class MachineCosts(Model):
     line_llc: Quantity
     line_socket: Quantity
     line_remote: Quantity
-    pause: Quantity
+    line_overlap: Quantity
     context_switch: Quantity
     wakeup: Quantity
     ipi_send: Quantity

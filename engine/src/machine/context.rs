@@ -196,7 +196,14 @@ impl Machine for Context {
     }
 
     fn new_completion(&self) -> LockId {
-        super::locks::completion::create(&mut self.state())
+        let mut s = self.state();
+        let class = super::locks::completion::class(&mut s);
+        let unused = s.free_locks.get_mut(&class).and_then(Vec::pop);
+        unused.unwrap_or_else(|| super::locks::completion::create(&mut s, class))
+    }
+
+    fn drop_completion(&self, completion: LockId) {
+        self.drop_lock(completion);
     }
 
     async fn lock(&self, lock: LockId, side: Side) {
@@ -290,10 +297,16 @@ impl Machine for Context {
         if let Some((_, histogram)) = s.latencies.iter_mut().find(|(known, _)| *known == name) {
             histogram.saturating_record(took);
         } else {
-            let mut histogram = hdrhistogram::Histogram::new(3).expect("three significant digits are valid");
+            let mut histogram = super::lock::histogram(3);
             histogram.saturating_record(took);
             s.latencies.push((name, histogram));
         }
+    }
+
+    fn give_up(&self, reason: &str) {
+        let mut s = self.state();
+        let reason = format!("task {}: {reason}", self.id);
+        s.given_up.get_or_insert(reason);
     }
 
     fn stream(&self, name: &str) -> Xoshiro256PlusPlus {

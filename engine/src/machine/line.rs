@@ -54,7 +54,7 @@ impl Line {
         let Some(supplier) = supplier.filter(|&s| s != cpu) else { return topology.hit };
         self.transfers += u64::from(self.span);
         let start = at.max(self.busy_until);
-        self.busy_until = start + topology.transfer(supplier, cpu) * Time::from(self.span);
+        self.busy_until = start + topology.transfer_span(supplier, cpu, self.span);
         self.busy_until - at
     }
 

@@ -120,6 +120,9 @@ impl Native {
             }
             if let Some(task) = self.happen(event) {
                 self.step(task);
+                if let Some(reason) = self.state().given_up.take() {
+                    return Some(Stall { kind: "stall", at: event.time, cycle: vec![reason] });
+                }
             }
         }
     }

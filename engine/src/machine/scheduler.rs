@@ -314,15 +314,15 @@ impl State {
     }
 
     /// Where a new task starts (`find_idlest_cpu`): the CPU that became idle last (it wakes fastest), else the least
-    /// loaded one.
+    /// loaded one, its parent's if it is among them.
     pub(super) fn choose_cpu_for_new(&self, parent: CpuId) -> CpuId {
         let idle_since = |cpu: CpuId| match self.cpus[cpu as usize].phase {
             Phase::Idle(since) => since,
             _ => self.now,
         };
         self.idle.iter().max_by_key(|&cpu| (idle_since(cpu), std::cmp::Reverse(cpu))).unwrap_or_else(|| {
-            let loads = (0..self.topology.cpus).map(|cpu| (self.cpus[cpu as usize].load(), cpu));
-            loads.min().map_or(parent, |(_, cpu)| cpu)
+            let load = |cpu: CpuId| (self.cpus[cpu as usize].load(), cpu != parent, cpu);
+            (0..self.topology.cpus).min_by_key(|&cpu| load(cpu)).unwrap_or(parent)
         })
     }
 

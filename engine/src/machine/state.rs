@@ -103,6 +103,8 @@ pub struct State {
     pub idle_joules: f64,
     pub(super) window_start: Time,
     pub(super) broken: Vec<Broken>,
+    /// Why a program could not go on.
+    pub(super) given_up: Option<String>,
     pub(super) random: Xoshiro256PlusPlus,
     seed: u64,
     shuffle: Option<Xoshiro256PlusPlus>,
@@ -158,6 +160,7 @@ impl State {
             idle_joules: 0.0,
             window_start: 0,
             broken: Vec::new(),
+            given_up: None,
             random: Xoshiro256PlusPlus::seed_from_u64(seed),
             seed: spec.seed,
             shuffle: spec.shuffle_ties.then(|| Xoshiro256PlusPlus::seed_from_u64(seed ^ 1)),

@@ -24,6 +24,7 @@ pub struct Topology {
     llc: Time,
     socket: Time,
     remote: Time,
+    overlap: f64,
 }
 
 impl Topology {
@@ -40,6 +41,7 @@ impl Topology {
             llc: from_ns(costs.line_llc),
             socket: from_ns(costs.line_socket),
             remote: from_ns(costs.line_remote),
+            overlap: costs.line_overlap,
         }
     }
 
@@ -51,6 +53,12 @@ impl Topology {
             (a, b) if a / self.per_socket == b / self.per_socket => self.socket,
             _ => self.remote,
         }
+    }
+
+    /// Time to move `span` lines that are used together: the first at its full latency, the others overlapping with it.
+    pub fn transfer_span(&self, from: CpuId, to: CpuId, span: u32) -> Time {
+        let one = self.transfer(from, to);
+        one + (one as f64 * f64::from(span.saturating_sub(1)) / self.overlap) as Time
     }
 
     /// The CPUs that share `cpu`'s last-level cache.

@@ -1,4 +1,6 @@
 //! The workloads: what the tasks do, as programs over the waist.
 
+pub mod compile;
 pub mod draw;
 pub mod lock_cycle;
+pub mod metadata;

@@ -1,4 +1,5 @@
-//! XFS: what it does to its structures (`geometry` to `layout`) and, in `operations`, under which locks.
+//! XFS: what it does to its structures (`geometry` to `layout`) and under which locks (`mount`, `operations`,
+//! `inactive`).
 //!
 //! The structures are those of a filesystem made with the defaults of `mkfs.xfs` 6.1 (4 KiB blocks, 512-byte inodes,
 //! finobt, sparse inodes, reflink, ftype). Each report lists the buffers of an operation in the kernel's lock order.
@@ -18,3 +19,11 @@ pub mod groups;
 pub mod inode_alloc;
 pub mod layout;
 pub mod touch;
+
+mod buffer;
+mod inactive;
+mod inode;
+mod inodegc;
+mod log;
+pub mod mount;
+mod operations;

@@ -1,12 +1,12 @@
 //! A mounted XFS: its structures, and the locks and lines of its parts.
 
 use super::buffer::Buffer;
-use super::directory::Form;
+use super::directory::DirForm;
 use super::geometry::Geometry;
 use super::inactive::{self, Inactive, Worker};
 use super::inode::InodeTable;
 use super::inodegc::InodeGc;
-use super::layout::Layout;
+use super::layout::{self, Layout, ROOT};
 use super::log::Log;
 use super::operations::OperationCosts;
 use crate::filesystems::costs::Costs;
@@ -29,6 +29,7 @@ pub(super) struct AllocationGroup {
 /// A directory: its inode's locks, and one buffer of each kind of block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct XfsDirectory {
+    pub id: layout::DirId,
     pub ino: u64,
     pub i_rwsem: LockId,
     pub ilock: LockId,
@@ -41,12 +42,12 @@ pub(super) struct XfsDirectory {
 
 impl XfsDirectory {
     /// The buffers that adding or removing a name locks, in the kernel's order, by the directory's form.
-    pub fn buffers(&self, form: Form) -> arrayvec::ArrayVec<Buffer, 4> {
+    pub fn buffers(&self, form: DirForm) -> arrayvec::ArrayVec<Buffer, 4> {
         match form {
-            Form::Shortform => arrayvec::ArrayVec::new(),
-            Form::Block => [self.data].into_iter().collect(),
-            Form::Leaf => [self.leafn, self.data].into_iter().collect(),
-            Form::Node => [self.da_node, self.leafn, self.freeindex, self.data].into_iter().collect(),
+            DirForm::Short => arrayvec::ArrayVec::new(),
+            DirForm::Block => [self.data].into_iter().collect(),
+            DirForm::Leaf => [self.leafn, self.data].into_iter().collect(),
+            DirForm::Node => [self.da_node, self.leafn, self.freeindex, self.data].into_iter().collect(),
         }
     }
 }
@@ -120,8 +121,7 @@ impl Xfs {
             directories: RefCell::default(),
             footprints,
         };
-        let root = fs.layout_root();
-        fs.new_directory(m, root);
+        fs.new_directory(m, ROOT, geometry.root_ino());
         Ok(fs)
     }
 
@@ -133,10 +133,6 @@ impl Xfs {
         }
     }
 
-    pub(super) fn layout_root(&self) -> u64 {
-        self.layout.borrow().geometry().root_ino()
-    }
-
     pub(super) fn directory(&self, dir: DirId) -> XfsDirectory {
         self.directories.borrow()[dir as usize]
     }
@@ -146,10 +142,11 @@ impl Xfs {
         self.groups[agno as usize]
     }
 
-    pub(super) fn new_directory<M: Machine>(&self, m: &M, ino: u64) -> DirId {
+    pub(super) fn new_directory<M: Machine>(&self, m: &M, id: layout::DirId, ino: u64) -> DirId {
         let f = &self.footprints;
         let block = m.class("xfs.directory block", "xfs.buffer");
         let directory = XfsDirectory {
+            id,
             ino,
             i_rwsem: self.sb.new_directory(m),
             ilock: m.new_lock(m.class("xfs.ILOCK (directory)", "xfs.ilock")),

@@ -6,9 +6,11 @@
 //! the worker that frees the inode later: three times a file.
 
 use crate::cost_table;
-use super::directory::Form;
+use super::directory::DirForm;
 use super::inode::{Inode, Number};
 use super::mount::{Xfs, XfsDirectory};
+use super::groups::NoSpace;
+use super::layout::ROOT;
 use crate::filesystems::{DirId, File, Filesystem};
 use crate::machine::{Access, Account, Side, Time};
 use crate::waist::Machine;
@@ -45,7 +47,11 @@ cost_table!(NameCosts {
 
 cost_table!(SpaceCosts {
     agf: ["create_node_agf.read_agf", "create_node_agf.trylock_agf"],
-    allocate: ["create_node_agf.lock_agfl", "create_node_agf.unlock_agfl", "create_node_agf.lock_cntbt", "create_node_agf.lock_bnobt"],
+    allocate: ["create_node_agf.lock_agfl", "create_node_agf.unlock_agfl", "create_node_agf.lock_cntbt", "create_node_agf.lock_bnobt", "create_node_agf.lock_bmbt"],
+    roll: ["cu_node_agf.lock_bmbt_2", "cu_node_agf.defer_finish_2", "cu_node_agf.trans_roll", "cu_node_agf.trans_dup"],
+    free_agf: ["cu_node_agf.read_agf_2", "cu_node_agf.lock_agf"],
+    free: ["cu_node_agf.lock_agfl_2", "cu_node_agf.unlock_agfl_2", "cu_node_agf.lock_bnobt_2", "cu_node_agf.lock_cntbt_2", "cu_node_agf.trans_commit_3"],
+    free_commit: ["cu_node_agf.unlock_agf_2", "cu_node_agf.unlock_bnobt_2", "cu_node_agf.unlock_cntbt_2", "cu_node_agf.trans_free_3"],
 });
 
 cost_table!(WriteCosts {
@@ -122,13 +128,12 @@ impl OperationCosts {
 }
 
 impl<M: Machine> Filesystem<M> for Xfs {
-    async fn mkdir(&self, m: &M, name: &[u8]) -> DirId {
-        let root = self.layout_root();
-        let made = self.layout.borrow_mut().mkdir(root, name);
-        self.new_directory(m, made)
+    async fn mkdir(&self, m: &M, name: &[u8]) -> Result<DirId, NoSpace> {
+        let (dir, made) = self.layout.borrow_mut().mkdir(ROOT, name)?;
+        Ok(self.new_directory(m, dir, made.inode.ino))
     }
 
-    async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> File {
+    async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<File, NoSpace> {
         let c = &self.costs.create;
         m.at("create");
         m.run(Account::System, c.walk).await;
@@ -137,12 +142,12 @@ impl<M: Machine> Filesystem<M> for Xfs {
         m.lock(d.i_rwsem, Side::Write).await;
         m.run(Account::System, c.lookup).await;
         self.lookup(m, &d).await;
-        let slot = self.xfs_create(m, &d, name).await;
+        let slot = self.xfs_create(m, &d, name).await?;
         m.run(Account::System, c.tail).await;
         m.unlock(d.i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
         m.run(Account::System, c.open).await;
-        File { inode: slot, written: false }
+        Ok(File { inode: slot, written: false })
     }
 
     async fn open(&self, m: &M, _: DirId, _: &File) {
@@ -247,13 +252,13 @@ impl Xfs {
     async fn lookup<M: Machine>(&self, m: &M, d: &XfsDirectory) {
         let c = &self.costs.create;
         m.lock(d.ilock, Side::Read).await;
-        let node = self.layout.borrow().form(d.ino) == Form::Node;
+        let node = self.layout.borrow().dir(d.id).form() == DirForm::Node;
         m.run(Account::System, c.lookup_end + if node { c.lookup_node } else { 0 }).await;
         m.unlock(d.ilock, Side::Read).await;
     }
 
     /// `xfs_create`: allocates an inode under the AGI, adds the name, commits. Returns the new file's slot.
-    async fn xfs_create<M: Machine>(&self, m: &M, d: &XfsDirectory, name: &[u8]) -> u32 {
+    async fn xfs_create<M: Machine>(&self, m: &M, d: &XfsDirectory, name: &[u8]) -> Result<u32, NoSpace> {
         let c = &self.costs.create;
         self.log.reserve(m);
         m.run(Account::System, c.reserve).await;
@@ -264,29 +269,30 @@ impl Xfs {
         group.agi.lock(m).await;
         group.finobt.lock(m).await;
         group.inobt.lock(m).await;
-        let new = self.layout.borrow_mut().dialloc(d.ino);
-        let (agno, agino) = self.layout.borrow().geometry().split_ino(new.ino);
-        let number = Number { agno, agino, ino: new.ino };
+        let (number, new_chunk) = self.dialloc(d)?;
         let (slot, recycled) = self.inodes.iget(m, self.inode_classes, number, self.inode_lines).await;
         self.sb.list_inode(m);
         let inode = self.inodes.inode(slot);
         inode.ilock(m).await;
         let iget = if recycled { c.iget_recycle } else { c.iget_miss };
         let mut work = c.inode_btrees + iget;
-        let touch = self.layout.borrow_mut().add_name(d.ino, name, new.ino);
-        let buffers = d.buffers(touch.form);
+        let (form, new_blocks) = {
+            let touch = self.layout.borrow_mut().add_name(d.id, name, number.ino)?;
+            (touch.after, touch.new_blocks)
+        };
+        let buffers = d.buffers(form);
         for buffer in &buffers {
             buffer.lock(m).await;
         }
-        work += self.add_name_time(touch.form);
-        let allocates = new.new_chunk || touch.new_blocks > 0;
+        work += self.add_name_time(form);
+        let allocates = new_chunk || new_blocks > 0;
         if allocates {
             work += self.costs.space.agf;
             m.run(Account::System, work).await;
             group.agf.lock(m).await;
             work = self.costs.space.allocate;
         }
-        let node = touch.form == Form::Node;
+        let node = form == DirForm::Node;
         m.run(Account::System, work + c.finish).await;
         self.log.commit(m).await;
         m.run(Account::System, if node { c.commit_node } else { c.commit }).await;
@@ -303,7 +309,15 @@ impl Xfs {
         m.run(Account::System, c.release).await;
         inode.iunlock(m).await;
         m.unlock(d.ilock, Side::Write).await;
-        slot
+        Ok(slot)
+    }
+
+    /// `xfs_dialloc` on the structures: the new inode's number, and whether a chunk was allocated for it.
+    fn dialloc(&self, d: &XfsDirectory) -> Result<(Number, bool), NoSpace> {
+        let mut layout = self.layout.borrow_mut();
+        let new = layout.dialloc(d.id)?;
+        let (agno, agino) = layout.geometry().split_ino(new.ino);
+        Ok((Number { agno, agino, ino: new.ino }, new.new_chunk))
     }
 
     /// `xfs_remove`: puts the inode on the AGI's unlinked list, removes the name, commits.
@@ -317,23 +331,27 @@ impl Xfs {
         m.run(Account::System, c.agi).await;
         let group = self.group_of(inode.ino);
         group.agi.lock(m).await;
-        let touch = {
+        let (form, frees_blocks) = {
             let mut layout = self.layout.borrow_mut();
             layout.iunlink(inode.ino);
-            layout.remove_name(d.ino, name)
+            let removed = layout.remove_name(d.id, name);
+            removed.map_or((DirForm::Short, false), |(_, touch)| (touch.before, touch.freed_blocks > 0))
         };
-        let buffers = d.buffers(touch.form);
+        let buffers = d.buffers(form);
         for buffer in &buffers {
             buffer.lock(m).await;
         }
-        m.run(Account::System, self.remove_name_time(touch.form) + c.finish).await;
+        m.run(Account::System, self.remove_name_time(form) + c.finish).await;
         self.log.commit(m).await;
-        m.run(Account::System, if touch.form == Form::Node { c.commit_node } else { c.commit }).await;
+        m.run(Account::System, if form == DirForm::Node { c.commit_node } else { c.commit }).await;
         group.agi.unlock(m).await;
         for buffer in &buffers {
             buffer.unlock(m).await;
         }
         self.log.committed(m).await;
+        if frees_blocks {
+            self.free_extent(m, d).await;
+        }
         m.run(Account::System, c.release).await;
         inode.iunlock(m).await;
         m.unlock(d.ilock, Side::Write).await;
@@ -352,23 +370,37 @@ impl Xfs {
         }
     }
 
-    fn add_name_time(&self, form: Form) -> Time {
+    /// The rolled transaction that gives a directory's emptied block back (`xfs_extent_free_finish_item`), still under the
+    /// directory's ILOCK.
+    async fn free_extent<M: Machine>(&self, m: &M, d: &XfsDirectory) {
+        let c = &self.costs.space;
+        m.run(Account::System, c.roll + c.free_agf).await;
+        let group = self.group_of(d.ino);
+        group.agf.lock(m).await;
+        m.run(Account::System, c.free).await;
+        self.log.commit(m).await;
+        m.run(Account::System, c.free_commit).await;
+        group.agf.unlock(m).await;
+        self.log.committed(m).await;
+    }
+
+    fn add_name_time(&self, form: DirForm) -> Time {
         let c = &self.costs.name;
         match form {
-            Form::Shortform => 0,
-            Form::Block => c.add_data,
-            Form::Leaf => c.add_leafn + c.add_data,
-            Form::Node => c.add_da_node + c.add_leafn + c.add_freeindex + c.add_data,
+            DirForm::Short => 0,
+            DirForm::Block => c.add_data,
+            DirForm::Leaf => c.add_leafn + c.add_data,
+            DirForm::Node => c.add_da_node + c.add_leafn + c.add_freeindex + c.add_data,
         }
     }
 
-    fn remove_name_time(&self, form: Form) -> Time {
+    fn remove_name_time(&self, form: DirForm) -> Time {
         let c = &self.costs.name;
         match form {
-            Form::Shortform => 0,
-            Form::Block => c.remove_data,
-            Form::Leaf => c.remove_leafn + c.remove_data,
-            Form::Node => c.remove_da_node + c.remove_leafn + c.remove_data + c.remove_freeindex,
+            DirForm::Short => 0,
+            DirForm::Block => c.remove_data,
+            DirForm::Leaf => c.remove_leafn + c.remove_data,
+            DirForm::Node => c.remove_da_node + c.remove_leafn + c.remove_data + c.remove_freeindex,
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use super::spinlock;
 use crate::machine::context::Context;
-use crate::machine::lock::{Body, LockId, LockKind};
+use crate::machine::lock::{Body, ClassId, LockId, LockKind};
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
 use std::collections::VecDeque;
@@ -23,9 +23,13 @@ fn body(s: &mut State, lock: LockId) -> &mut Completion {
     }
 }
 
+/// The class of all completions.
+pub(in crate::machine) fn class(s: &mut State) -> ClassId {
+    s.class("completion", "completion", LockKind::Semaphore)
+}
+
 /// A completion with nothing done yet.
-pub(in crate::machine) fn create(s: &mut State) -> LockId {
-    let class = s.class("completion", "completion", LockKind::Semaphore);
+pub(in crate::machine) fn create(s: &mut State, class: ClassId) -> LockId {
     let lock = s.new_lock(class);
     s.locks[lock as usize].body = Body::Completion(Completion::default());
     lock

@@ -102,6 +102,7 @@ fn set_writer(s: &mut State, task: TaskId, lock: LockId) {
     let steals = body(s, lock).waiters.front().is_some_and(|first| first.task != task);
     s.classes[class as usize].steals += u64::from(steals);
     s.begin_hold(lock, task);
+    show_pollers(s, task, lock); // who polled a free but handed-off lock now has an owner to watch
 }
 
 fn set_reader_owned(s: &mut State, lock: LockId) {

@@ -1,0 +1,46 @@
+//! Named costs, looked up once when a filesystem is built.
+
+use crate::machine::time::from_ns;
+use crate::machine::Time;
+use std::collections::BTreeMap;
+
+/// The cost tables of a run, and how fast the machine is compared with the one they were measured on.
+pub struct Costs<'a> {
+    tables: Vec<&'a BTreeMap<String, f64>>,
+    speed: f64,
+}
+
+impl<'a> Costs<'a> {
+    /// `speed` multiplies every time: 2 is a machine half as fast.
+    pub fn new(tables: Vec<&'a BTreeMap<String, f64>>, speed: f64) -> Self {
+        Self { tables, speed }
+    }
+
+    /// The plain number of a name: a count, say.
+    pub fn number(&self, name: &str) -> Result<f64, String> {
+        let found = self.tables.iter().find_map(|table| table.get(name));
+        found.copied().ok_or_else(|| format!("costs: '{name}' is missing"))
+    }
+
+    /// The sum of the named times.
+    pub fn sum(&self, names: &[&str]) -> Result<Time, String> {
+        let total: Result<f64, String> = names.iter().map(|name| self.number(name)).sum();
+        Ok(from_ns(total? * self.speed))
+    }
+}
+
+/// Declares a struct of times, each the sum of named costs: `cost_table!(Create { walk: ["vfs.walk"], ... })`.
+#[macro_export]
+macro_rules! cost_table {
+    ($(#[$doc:meta])* $name:ident { $($field:ident: [$($cost:literal),+ $(,)?]),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        struct $name { $($field: $crate::machine::Time),+ }
+
+        impl $name {
+            fn new(costs: &$crate::filesystems::costs::Costs<'_>) -> Result<Self, String> {
+                Ok(Self { $($field: costs.sum(&[$($cost),+])?),+ })
+            }
+        }
+    };
+}

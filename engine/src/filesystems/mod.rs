@@ -1,0 +1,46 @@
+//! The filesystems: operations as programs over the waist, on real structures.
+//!
+//! How to add an operation: write it top to bottom as the kernel does, in its order of locks; take each stretch of work
+//! from a named cost; touch the lines of every object it writes.
+
+pub mod costs;
+pub mod ext4;
+pub mod tmpfs;
+pub mod vfs;
+pub mod xfs;
+
+use crate::waist::Machine;
+pub use xfs::groups::NoSpace;
+use std::future::Future;
+
+/// A directory's number within its filesystem.
+pub type DirId = u32;
+
+/// An open or just closed file.
+#[derive(Clone, Copy, Debug)]
+pub struct File {
+    /// Its slot in the filesystem's inode table.
+    pub inode: u32,
+    /// It has been written to since it was created.
+    pub written: bool,
+}
+
+/// What workloads ask of a filesystem. All names are plain bytes without a slash.
+pub trait Filesystem<M: Machine>: 'static {
+    /// `mkdir` in the root.
+    fn mkdir(&self, m: &M, name: &[u8]) -> impl Future<Output = Result<DirId, NoSpace>>;
+    /// `open(O_CREAT|O_EXCL)` of a new name.
+    fn create(&self, m: &M, dir: DirId, name: &[u8]) -> impl Future<Output = Result<File, NoSpace>>;
+    /// `open` of a name that exists and is cached.
+    fn open(&self, m: &M, dir: DirId, file: &File) -> impl Future<Output = ()>;
+    /// A buffered `write` of `bytes` at the end of the file.
+    fn write(&self, m: &M, file: &mut File, bytes: u32) -> impl Future<Output = ()>;
+    /// A buffered `read` of `bytes`, cached.
+    fn read(&self, m: &M, file: &File, bytes: u32) -> impl Future<Output = ()>;
+    /// `close`.
+    fn close(&self, m: &M, file: &File) -> impl Future<Output = ()>;
+    /// `fsync`.
+    fn fsync(&self, m: &M, file: &File) -> impl Future<Output = ()>;
+    /// `unlink` of a file that nobody has open.
+    fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) -> impl Future<Output = ()>;
+}

@@ -1,0 +1,262 @@
+//! One task after another `gcc -c hello.c`: the driver, cc1 and as, what each does in the directory, and the CPU time
+//! between (`docs/gcc-compile.md` says how that was observed).
+
+use super::draw::Draw;
+use crate::filesystems::{DirId, File, Filesystem};
+use crate::machine::time::from_ns;
+use crate::machine::{Account, Time};
+use crate::spec::WorkloadSpec;
+use crate::waist::{Life, Machine, Placement};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// CPU time is used in pieces of this length, user time first, then the page faults and system calls that go with it.
+const PIECE: Time = 200 * crate::machine::time::US;
+
+/// The numbers of one compilation.
+#[derive(Clone, Debug)]
+pub struct Params {
+    user: Time,
+    kernel: Time,
+    spread: Draw,
+    asm_bytes: u32,
+    object_bytes: u32,
+    gcc: Gcc,
+    cc1: Cc1,
+    r#as: As,
+}
+
+/// Shares of the whole CPU time, and how far into a process's own time each of its operations comes.
+#[derive(Clone, Debug)]
+struct Gcc {
+    share: f64,
+    create_asm: f64,
+    spawn_cc1: f64,
+    spawn_as: f64,
+    unlink_asm: f64,
+}
+
+#[derive(Clone, Debug)]
+struct Cc1 {
+    share: f64,
+    open_asm: f64,
+    write_asm: f64,
+}
+
+#[derive(Clone, Debug)]
+struct As {
+    share: f64,
+    unlink_object: f64,
+    create_object: f64,
+    open_asm: f64,
+    write_object: f64,
+}
+
+impl Params {
+    /// From the workload's parameters; the error names the one that is missing. Times are multiplied by `speed`.
+    pub fn new(w: &WorkloadSpec, speed: f64) -> Result<Self, String> {
+        let number = |name: &str| match w.params.get(name).and_then(serde_json::Value::as_f64) {
+            Some(number) if number >= 0.0 => Ok(number),
+            Some(number) => Err(format!("workload.params.{name}: {number} is negative")),
+            None => Err(format!("workload.params: '{name}' is missing")),
+        };
+        Ok(Self {
+            user: from_ns(number("user_cpu_ns")? * speed),
+            kernel: from_ns(number("kernel_cpu_ns")? * speed),
+            spread: Draw::parse("lognormal", 1e6, number("cpu_cv")?)?,
+            asm_bytes: number("asm_bytes")? as u32,
+            object_bytes: number("object_bytes")? as u32,
+            gcc: Gcc {
+                share: number("gcc.cpu_share")?,
+                create_asm: number("gcc.create_asm_at")?,
+                spawn_cc1: number("gcc.spawn_cc1_at")?,
+                spawn_as: number("gcc.spawn_as_at")?,
+                unlink_asm: number("gcc.unlink_asm_at")?,
+            },
+            cc1: Cc1 {
+                share: number("cc1.cpu_share")?,
+                open_asm: number("cc1.open_asm_at")?,
+                write_asm: number("cc1.write_asm_at")?,
+            },
+            r#as: As {
+                share: number("as.cpu_share")?,
+                unlink_object: number("as.unlink_object_at")?,
+                create_object: number("as.create_object_at")?,
+                open_asm: number("as.open_asm_at")?,
+                write_object: number("as.write_object_at")?,
+            },
+        })
+    }
+}
+
+/// What the processes of one task share.
+struct Compiler<F> {
+    fs: Rc<F>,
+    dir: DirId,
+    params: Rc<Params>,
+    placement: Placement,
+    random: RefCell<Xoshiro256PlusPlus>,
+    task: u32,
+    serial: Cell<u32>,
+    asm: Cell<Option<File>>,
+    object: Cell<Option<File>>,
+}
+
+/// Compiles for ever.
+pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, dir: DirId, task: u32, params: Rc<Params>, placement: Placement) {
+    let random = RefCell::new(m.stream(&format!("compiler {task}")));
+    let (serial, asm, object) = (Cell::new(0), Cell::new(None), Cell::new(None));
+    let compiler = Rc::new(Compiler { fs, dir, params, placement, random, task, serial, asm, object });
+    stagger(&m, &compiler).await;
+    loop {
+        m.begin();
+        let driver = Child::spawn(&m, &compiler, gcc);
+        driver.wait(&m).await;
+        m.end("compile", true);
+    }
+}
+
+/// Tasks do not start in step: each begins at a random point of one compilation's time.
+async fn stagger<M: Machine, F>(m: &M, c: &Compiler<F>) {
+    let whole = c.params.user + c.params.kernel;
+    let fraction = (rand_core::RngCore::next_u32(&mut *c.random.borrow_mut()) % 1000) as Time;
+    m.sleep(whole * fraction / 1000).await;
+}
+
+/// A child process made with vfork: the parent sleeps until it has called exec, and again until it exits.
+struct Child {
+    exec: u32,
+    exit: u32,
+}
+
+impl Child {
+    fn spawn<M: Machine, F: Filesystem<M>, P, Fut>(m: &M, c: &Rc<Compiler<F>>, body: P) -> Self
+    where
+        P: FnOnce(M, Rc<Compiler<F>>) -> Fut + 'static,
+        Fut: std::future::Future<Output = ()> + 'static,
+    {
+        let child = Self { exec: m.new_completion(), exit: m.new_completion() };
+        let (exec, exit) = (child.exec, child.exit);
+        let c = c.clone();
+        m.spawn(c.placement, Life::Background, move |m| async move {
+            m.complete(exec).await;
+            body(m.clone(), c).await;
+            m.complete(exit).await;
+        });
+        child
+    }
+
+    async fn wait<M: Machine>(self, m: &M) {
+        m.wait_for(self.exec).await;
+        m.wait_for(self.exit).await;
+        m.drop_completion(self.exec);
+        m.drop_completion(self.exit);
+    }
+}
+
+/// One process's CPU time, used up to given fractions of it.
+struct Progress {
+    user: Time,
+    kernel: Time,
+    done: f64,
+}
+
+impl Progress {
+    fn new<F>(c: &Compiler<F>, share: f64) -> Self {
+        let spread = c.params.spread.draw(&mut c.random.borrow_mut()) as f64 / from_ns(1e6) as f64;
+        let scaled = |time: Time| (time as f64 * share * spread) as Time;
+        Self { user: scaled(c.params.user), kernel: scaled(c.params.kernel), done: 0.0 }
+    }
+
+    /// Runs until `fraction` of the whole is done.
+    async fn to<M: Machine>(&mut self, m: &M, fraction: f64) {
+        let part = (fraction - self.done).max(0.0);
+        self.done = self.done.max(fraction);
+        let (mut user, mut kernel) = ((self.user as f64 * part) as Time, (self.kernel as f64 * part) as Time);
+        let mut pieces = (user + kernel).div_ceil(PIECE).max(1);
+        while pieces > 0 {
+            let (u, k) = (user / pieces, kernel / pieces);
+            m.run(Account::User, u).await;
+            m.run(Account::System, k).await;
+            user -= u;
+            kernel -= k;
+            pieces -= 1;
+        }
+    }
+}
+
+async fn gcc<M: Machine, F: Filesystem<M>>(m: M, c: Rc<Compiler<F>>) {
+    let p = c.params.gcc.clone();
+    let mut cpu = Progress::new(&c, p.share);
+    let name = asm_name(&c);
+    cpu.to(&m, p.create_asm).await;
+    let Ok(asm) = c.fs.create(&m, c.dir, &name).await else { return m.give_up("no space left") };
+    c.fs.close(&m, &asm).await;
+    c.asm.set(Some(asm));
+    cpu.to(&m, p.spawn_cc1).await;
+    Child::spawn(&m, &c, cc1).wait(&m).await;
+    cpu.to(&m, p.spawn_as).await;
+    Child::spawn(&m, &c, assemble).wait(&m).await;
+    cpu.to(&m, p.unlink_asm).await;
+    if let Some(asm) = c.asm.take() {
+        c.fs.unlink(&m, c.dir, &name, asm).await;
+    }
+    cpu.to(&m, 1.0).await;
+}
+
+async fn cc1<M: Machine, F: Filesystem<M>>(m: M, c: Rc<Compiler<F>>) {
+    let p = c.params.cc1.clone();
+    let mut cpu = Progress::new(&c, p.share);
+    let mut asm = c.asm.get().expect("the driver has created it");
+    cpu.to(&m, p.open_asm).await;
+    c.fs.open(&m, c.dir, &asm).await;
+    cpu.to(&m, p.write_asm).await;
+    c.fs.write(&m, &mut asm, c.params.asm_bytes).await;
+    c.fs.close(&m, &asm).await;
+    c.asm.set(Some(asm));
+    cpu.to(&m, 1.0).await;
+}
+
+async fn assemble<M: Machine, F: Filesystem<M>>(m: M, c: Rc<Compiler<F>>) {
+    let p = c.params.r#as.clone();
+    let mut cpu = Progress::new(&c, p.share);
+    let name = object_name(&c);
+    cpu.to(&m, p.unlink_object).await;
+    if let Some(old) = c.object.take() {
+        c.fs.unlink(&m, c.dir, &name, old).await;
+    }
+    cpu.to(&m, p.create_object).await;
+    let Ok(mut object) = c.fs.create(&m, c.dir, &name).await else { return m.give_up("no space left") };
+    cpu.to(&m, p.open_asm).await;
+    if let Some(asm) = c.asm.get() {
+        c.fs.open(&m, c.dir, &asm).await;
+        c.fs.read(&m, &asm, c.params.asm_bytes).await;
+    }
+    cpu.to(&m, p.write_object).await;
+    c.fs.write(&m, &mut object, c.params.object_bytes).await;
+    c.fs.close(&m, &object).await;
+    c.object.set(Some(object));
+    cpu.to(&m, 1.0).await;
+}
+
+/// `ccXXXXXX.s`, never the same twice in a run.
+fn asm_name<F>(c: &Compiler<F>) -> [u8; 10] {
+    let serial = c.serial.get();
+    c.serial.set(serial.wrapping_add(1));
+    let mut name = *b"cc000000.s";
+    let mut number = u64::from(serial) * 1000 + u64::from(c.task);
+    // Spread like the random letters of mkstemp, without repeats: a multiplication by a unit modulo 36^6.
+    number = number.wrapping_mul(1_664_525) % 36u64.pow(6);
+    for letter in name[2..8].iter_mut().rev() {
+        *letter = b"0123456789abcdefghijklmnopqrstuvwxyz"[(number % 36) as usize];
+        number /= 36;
+    }
+    name
+}
+
+/// `hNNN.o`, the task's own output.
+fn object_name<F>(c: &Compiler<F>) -> [u8; 6] {
+    let digit = |place: u32| b'0' + (c.task / place % 10) as u8;
+    [b'h', digit(100), digit(10), digit(1), b'.', b'o']
+}
