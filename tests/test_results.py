@@ -22,6 +22,7 @@ from simfs.results.scaling import ideal_per_s
 from simfs.results.tables import tables
 
 TWO = ("ext4", "xfs, one directory")
+THREE = Runs(3)
 
 
 def answer(point: fakes.FakePoint, replication: int = 0) -> dict[str, Any]:
@@ -33,9 +34,13 @@ def run(point: fakes.FakePoint, replication: int = 0, **changes: Any) -> RunResu
     return RunResult.model_validate(answer(point, replication) | changes)
 
 
-def scenario(threads: int = 2, runs: Runs = Runs(3), **options: Any) -> ScenarioResult:  # noqa: B008, ANN401
-    options = {"engine": fakes.engine, "to_spec": fakes.to_spec, "sweep": ("workload.tasks",)} | options
-    return run_scenario(fakes.points(TWO), runs, threads=threads, **options)
+def scenario(threads: int = 2, runs: Runs = THREE, **options: Any) -> ScenarioResult:  # noqa: ANN401
+    given: dict[str, Any] = {
+        "engine": fakes.engine,
+        "to_spec": fakes.to_spec,
+        "sweep": ("workload.tasks",),
+    } | options
+    return run_scenario(fakes.points(TWO), runs, threads=threads, **given)
 
 
 # --- the seam
@@ -46,7 +51,7 @@ def scenario(threads: int = 2, runs: Runs = Runs(3), **options: Any) -> Scenario
     [{"extra": 1}, {"operations": -1}, {"window_ns": 0}, {"operations": None}, {"cpu_ns": {"user": 1}}],
     ids=str,
 )
-def test_a_result_that_is_not_as_documented_is_refused(change: dict[str, object]) -> None:
+def test_a_result_that_is_not_as_documented_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         run(fakes.FakePoint(), **change)
 

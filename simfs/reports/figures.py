@@ -1,6 +1,7 @@
 """Figures for papers and screens: PNG and SVG, colour-blind safe, the same bytes every time.
 
-Each function takes a `ScenarioResult` and returns a `matplotlib.figure.Figure`; none touches pyplot's global state.
+Each function takes a `ScenarioResult` and returns a `matplotlib.figure.Figure`; none touches pyplot's
+global state.
 """
 
 from __future__ import annotations
@@ -8,15 +9,19 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import isclose
+from typing import Any
 
 import matplotlib as mpl
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.transforms import offset_copy
 
 from simfs.reports.numbers import plain, plural
-from simfs.reports.text import holder_parts
+from simfs.reports.text import error, holder_parts
 from simfs.results.focus import focus, focus_tasks
 from simfs.results.model import Comparison, LockSummary, PointResult, ScenarioResult, short
 from simfs.results.scaling import base_tasks, ideal_per_s
@@ -47,7 +52,7 @@ HOLDER = (
 )
 """What a lock's holders did while others waited."""
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.size": 9.0,
     "axes.titlesize": 9.0,
     "axes.labelsize": 9.0,
@@ -88,19 +93,21 @@ def figures(result: ScenarioResult) -> dict[str, Figure]:
 
 
 def throughput(result: ScenarioResult) -> Figure:
-    """Throughput over tasks: a line with its interval for each variant, perfect scaling, and measured points."""
+    """Throughput over tasks: a line and interval a variant, perfect scaling, measured points."""
     with style():
         figure = _figure(6.4, 4.2)
         axes = figure.add_subplot()
-        for index, (name, points) in enumerate(_lines(result)):
+        lines = _lines(result)
+        for index, (name, points) in enumerate(lines):
             _line(axes, name, points, index)
-            _measured_points(axes, points, OKABE_ITO[index % len(OKABE_ITO)])
+        _measured_points(axes, lines)
         _linear(axes, result)
         _cpus(axes, result)
         axes.set_xlabel("tasks")
         axes.set_ylabel(f"{plural(result.operation)} per second")
         axes.set_ylim(bottom=0)
         axes.set_xlim(0, max(p.tasks for p in result.points) * 1.03)
+        axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 4, 8], integer=True))
         _thousands(axes)
         _legend_of_markers(axes, result)
         figure.legend(*_unique(axes), loc="outside lower center", ncols=2, handlelength=3.2)
@@ -120,10 +127,9 @@ def cpu_time(result: ScenarioResult) -> Figure:
             _stack(axes, name, points)
         for axes in panels[len(lines) :]:
             axes.set_visible(False)
-        for column, above in enumerate(panels[len(lines) - columns : len(lines)]):
-            # The last panel of each column carries the numbers, also where the row below is not full.
-            above.tick_params(labelbottom=True)
-            del column
+        for lowest in panels[len(lines) - columns : len(lines)]:
+            # Also where the row below is not full.
+            lowest.tick_params(labelbottom=True)
         figure.supxlabel("tasks", fontsize=9)
         figure.supylabel("CPU time (%)", fontsize=9)
         handles, labels = panels[0].get_legend_handles_labels()
@@ -132,22 +138,24 @@ def cpu_time(result: ScenarioResult) -> Figure:
 
 
 def locks(result: ScenarioResult, top: int = 3) -> Figure:
-    """Time tasks waited for locks, the `top` locks of each variant, split by what the holders did meanwhile."""
+    """The `top` locks of each variant by wait, split by what their holders did meanwhile."""
     with style():
         points = focus(result)
-        bars = [(p, lock) for p in points for lock in [x for x in p.locks if x.contended][:top]]
-        figure = _figure(6.4, 1.5 + 0.2 * len(bars) + 0.14 * len(points))
+        bars = [(p, lock) for p in points for lock in _long_waits(p, points, top)]
+        figure = _figure(6.4, 1.5 + 0.2 * len(bars) + 0.1 * len(points))
         axes = figure.add_subplot()
         places = _places([p.variant for p, _ in bars])
         for place, (point, lock) in zip(places, bars, strict=True):
             _bar(axes, place, point, lock)
         axes.set_yticks(places, [f"{result.title(p.variant)}:  {lock.name}" for p, lock in bars])
-        axes.invert_yaxis()
+        axes.set_ylim(max(places) + 0.7, -0.7)
+        axes.set_xlim(0, 1.12 * max(axes.get_xlim()))
         axes.grid(axis="y", visible=False)
         axes.set_xlabel("tasks waiting on average (total wait / measured time)")
         axes.set_title(f"{focus_tasks(result)} tasks on {points[0].cpus} CPUs", loc="left")
         handles, labels = _unique(axes)
-        figure.legend(handles, labels, loc="outside lower center", ncols=2, title="while the lock's holder was")
+        title = "while the lock's holder was"
+        figure.legend(handles, labels, loc="outside lower center", ncols=2, title=title)
         return figure
 
 
@@ -161,7 +169,8 @@ def measured(result: ScenarioResult) -> Figure:
             _compare(axes, place, c, fitted=c.row.role == "calibrate")
         axes.set_yticks(range(len(rows)), [_row_label(p, c, result) for p, c in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.set_xlim(left=0)
+        axes.set_xlim(0, 1.1 * max(axes.get_xlim()))
+        axes.grid(axis="y", visible=False)
         axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: plain(x)))
         axes.xaxis.set_major_locator(MaxNLocator(6))
         axes.set_xlabel(f"{plural(result.operation)} per second")
@@ -222,14 +231,24 @@ def _line(axes: Axes, name: str, points: Sequence[PointResult], index: int) -> N
     )
 
 
-def _measured_points(axes: Axes, points: Sequence[PointResult], colour: str) -> None:
-    for p in points:
-        for c in _rates(p):
-            face = colour if c.row.role == "calibrate" else "white"
-            axes.plot(
-                p.tasks, c.row.value, marker="h", markersize=10, markerfacecolor=face,
-                markeredgecolor=colour, markeredgewidth=1.6, linestyle="none", zorder=4,
-            )  # fmt: skip
+def _measured_points(axes: Axes, lines: Sequence[tuple[str, Sequence[PointResult]]]) -> None:
+    """Hexagons in the colours of their lines; side by side where they would hide each other."""
+    found = [
+        (p.tasks, c.row, OKABE_ITO[index % len(OKABE_ITO)])
+        for index, (_, points) in enumerate(lines)
+        for p in points
+        for c in _rates(p)
+    ]
+    for i, (tasks, row, colour) in enumerate(found):
+        at_once = [(j, r) for j, (n, r, _) in enumerate(found) if n == tasks]
+        same = [j for j, r in at_once if isclose(r.value, row.value, rel_tol=0.04)]
+        aside = 9 * (same.index(i) - (len(same) - 1) / 2)
+        axes.plot(
+            tasks, row.value, marker="h", markersize=8, linestyle="none", zorder=4,
+            markerfacecolor=colour if row.role == "calibrate" else "white",
+            markeredgecolor=colour, markeredgewidth=1.6,
+            transform=offset_copy(axes.transData, axes.get_figure(root=True), x=aside, units="points"),
+        )  # fmt: skip
 
 
 def _legend_of_markers(axes: Axes, result: ScenarioResult) -> None:
@@ -248,9 +267,9 @@ def _linear(axes: Axes, result: ScenarioResult) -> None:
     if base is None:
         return
     cpus = result.points[0].cpus
-    ends = [base, min(cpus, max(p.tasks for p in result.points))]
-    ideal = [ideal_per_s(result, n, cpus) or 0.0 for n in ends]
-    axes.plot(ends, ideal, color="#777777", linestyle=":", linewidth=1.1, label="linear scaling", zorder=1)
+    tasks = sorted({base, *(p.tasks for p in result.points), cpus})
+    ideal = [ideal_per_s(result, n, cpus) or 0.0 for n in tasks]
+    axes.plot(tasks, ideal, color="#777777", linestyle="-", linewidth=0.9, label="linear scaling", zorder=1)
 
 
 def _cpus(axes: Axes, result: ScenarioResult) -> None:
@@ -280,7 +299,7 @@ def _stack(axes: Axes, name: str, points: Sequence[PointResult]) -> None:
     axes.set_title(_folded(name, 24), loc="left", fontsize=8)
     axes.set_xlim(min(x), max(x))
     axes.set_ylim(0, 100)
-    axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 4, 8], integer=True))
 
 
 def _bar(axes: Axes, place: float, point: PointResult, lock: LockSummary) -> None:
@@ -298,7 +317,7 @@ def _bar(axes: Axes, place: float, point: PointResult, lock: LockSummary) -> Non
         )  # fmt: skip
         left += width
     axes.annotate(
-        plain(waiting),
+        plain(waiting) if waiting >= 0.01 else "< 0.01",
         (waiting, place),
         xytext=(3, 0),
         textcoords="offset points",
@@ -306,6 +325,13 @@ def _bar(axes: Axes, place: float, point: PointResult, lock: LockSummary) -> Non
         fontsize=7,
         color="#555555",
     )
+
+
+def _long_waits(point: PointResult, points: Sequence[PointResult], top: int) -> list[LockSummary]:
+    """The `top` locks of a point that are long enough to be seen in the figure, and the first in any case."""
+    visible = 0.01 * max(lock.wait_total_ns for p in points for lock in p.locks)
+    contended = [lock for lock in point.locks if lock.contended]
+    return contended[:1] + [lock for lock in contended[1:top] if lock.wait_total_ns > visible]
 
 
 def _places(groups: Sequence[str]) -> list[float]:
@@ -330,7 +356,7 @@ def _compare(axes: Axes, place: int, c: Comparison, *, fitted: bool) -> None:
         markeredgewidth=1.3, linestyle="none", label="measured", zorder=4,
     )  # fmt: skip
     axes.annotate(
-        f"{c.error_percent:+.0f} %" if c.error_percent is not None else "",
+        error(c),
         (max(c.row.value, c.simulated.mean + half), place),
         xytext=(7, 0),
         textcoords="offset points",
@@ -352,7 +378,7 @@ def _thousands(axes: Axes) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: plain(y)))
 
 
-def _unique(axes: Axes) -> tuple[list[object], list[str]]:
+def _unique(axes: Axes) -> tuple[list[Artist], list[str]]:
     """Handles and labels of a legend, each label once, in order of appearance."""
     handles, labels = axes.get_legend_handles_labels()
     seen = dict(zip(reversed(labels), reversed(handles), strict=True))

@@ -31,7 +31,7 @@ def print_report(result: ScenarioResult, console: Console | None = None) -> None
 
 
 def report(result: ScenarioResult) -> RenderableType:
-    """The whole report: a curve and the top locks of each variant, then what was fitted and how far off it is."""
+    """Curve and top locks of each variant, then what was fitted and how far off the rest is."""
     parts: list[RenderableType] = [*curves(result), *locks(result)]
     if any(p.measured for p in result.points):
         parts.append(measured(result))
@@ -72,8 +72,9 @@ def measured(result: ScenarioResult) -> Table:
 def notes(result: ScenarioResult) -> RenderableType:
     """What was fitted and what predicted, how far off, and what went wrong, as sentences."""
     lines = [Text(line) for line in sentences(result)]
-    lines += [Text(f"error: {f.message} ({f.point}, replication {f.replication})", "red") for f in result.findings]
-    lines += [Text("  " + step, "red") for f in result.findings if f.stall for step in f.stall.cycle]
+    for f in result.findings:
+        lines.append(Text(f"error: {f.message} ({f.point}, replication {f.replication})", "red"))
+        lines += [Text(f"  {step}", "red") for step in (f.stall.cycle if f.stall else ())]
     return Padding(Group(*lines), (1, 1, 0, 1))
 
 
@@ -102,9 +103,7 @@ def error(c: Comparison) -> str:
     return f"{c.error_percent:+.1f} %" if c.error_percent is not None else f"{c.error:+.3g}"
 
 
-def _curve(
-    result: ScenarioResult, points: Sequence[PointResult], title: str, *, with_variant: bool
-) -> Table:
+def _curve(result: ScenarioResult, points: Sequence[PointResult], title: str, *, with_variant: bool) -> Table:
     table = _table(title)
     if with_variant:
         table.add_column("variant", overflow="fold")
@@ -132,12 +131,12 @@ def _cells(result: ScenarioResult) -> dict[str, Cell]:
         "user %": lambda p: percent(p.shares.user.mean),
         "sys %": lambda p: percent(p.shares.system.mean),
         "spin %": lambda p: percent(p.shares.spin.mean),
-        "switches/s": lambda p: plain(p.context_switches.mean),
+        "switch/s": lambda p: plain(p.context_switches.mean),
         "J/op": lambda p: plain(p.joules_per_operation.mean if p.joules_per_operation else None),
         "measured": lambda p: _rate_row(p, lambda c: ("~" if c.row.approx else "") + plain(c.row.value)),
-        "error %": lambda p: _rate_row(p, lambda c: percent(c.error_percent, signed=True)),
+        "error": lambda p: _rate_row(p, lambda c: percent(c.error_percent, signed=True) + "%"),
     }
-    optional = {"ideal", "J/op", "measured", "error %"}
+    optional = {"ideal", "J/op", "measured", "error"}
     empty = {n for n in optional if all(cells[n](p) in (NOTHING, "", "0") for p in result.points)}
     return {name: cell for name, cell in cells.items() if name not in empty}
 
@@ -204,4 +203,6 @@ def _where(point: PointResult) -> str:
 
 
 def _table(title: str) -> Table:
-    return Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    table.padding = (0, 1, 0, 0)
+    return table

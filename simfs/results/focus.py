@@ -8,14 +8,14 @@ from simfs.results.model import PointResult, ScenarioResult
 
 
 def focus_tasks(result: ScenarioResult) -> int:
-    """The task count to look at closely: the largest measured one, else as many tasks as CPUs, else the largest."""
+    """The task count of most interest: the largest measured one, else as many as CPUs, else the largest."""
     measured = [p.tasks for p in result.points if p.measured]
     full = [p.tasks for p in result.points if p.tasks == p.cpus]
     return max(measured or full or [p.tasks for p in result.points])
 
 
 def focus(result: ScenarioResult) -> Sequence[PointResult]:
-    """One point of each variant: at `focus_tasks`, or its nearest; of several there, the last in sweep order."""
+    """One point of each variant: at or nearest to `focus_tasks`; of several, the last in sweep order."""
     tasks = focus_tasks(result)
 
     def nearest(points: Sequence[PointResult]) -> PointResult:

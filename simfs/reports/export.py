@@ -1,0 +1,119 @@
+"""A result as files: manifest, JSON, tables and figures in one directory."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import csv, parquet
+
+from simfs.reports.figures import figures, png, svg
+from simfs.results.manifest import manifest
+from simfs.results.model import ScenarioResult
+from simfs.results.tables import tables
+
+MANIFEST = "manifest.json"
+"""The file that marks a directory as a simfs result, with the SHA-256 of all others.
+
+It is written first, so that a result whose writing was cut short is known as one and can be replaced.
+"""
+
+
+class ExportError(OSError):
+    """A directory that must not be written to; `strerror` says why."""
+
+    def __init__(self, directory: Path, why: str) -> None:
+        """Refuse `directory`."""
+        super().__init__(None, why, str(directory))
+        self.strerror = why
+
+
+def write(
+    result: ScenarioResult,
+    directory: Path,
+    *,
+    scenario: str,
+    seed: int,
+    command: Sequence[str] = (),
+    resolved: Mapping[str, Any] | None = None,
+) -> list[Path]:
+    """Write everything about `result` into `directory` and return the files; arguments as for `manifest`.
+
+    Each file is replaced as a whole, so a kill leaves old or new files but no half ones. An earlier result
+    there is replaced. Raises ExportError for a file, and for a directory with something other than a simfs
+    result in it.
+    """
+    _refuse_foreign(directory)
+    about = manifest(result, scenario=scenario, seed=seed, command=command, resolved=resolved)
+    files = dict(_files(result))
+    about["files"] = {name: sha256(data).hexdigest() for name, data in files.items()}
+    return [_write(directory / name, data) for name, data in {MANIFEST: _json(about), **files}.items()]
+
+
+def to_json(result: ScenarioResult) -> str:
+    """The result as JSON; the same bytes for the same inputs."""
+    return result.model_dump_json(indent=2) + "\n"
+
+
+def to_csv(result: ScenarioResult, table: str = "points") -> str:
+    """One of the result's tables as CSV; the curve unless told otherwise."""
+    return _csv(tables(result)[table]).decode()
+
+
+def _files(result: ScenarioResult) -> Iterator[tuple[str, bytes]]:
+    yield "result.json", to_json(result).encode()
+    for name, table in tables(result).items():
+        yield f"tables/{name}.csv", _csv(table)
+        yield f"tables/{name}.parquet", _parquet(table)
+    for name, figure in figures(result).items():
+        yield f"figures/{name}.png", png(figure)
+        yield f"figures/{name}.svg", svg(figure)
+
+
+def _refuse_foreign(directory: Path) -> None:
+    if directory.exists() and not directory.is_dir():
+        raise ExportError(directory, "is a file, not a directory")
+    if directory.is_dir() and any(directory.iterdir()) and not _is_result(directory):
+        raise ExportError(directory, "is not empty and not a simfs result; choose another directory")
+
+
+def _is_result(directory: Path) -> bool:
+    try:
+        document = json.loads((directory / MANIFEST).read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(document, dict) and "simfs" in document
+
+
+def _write(path: Path, data: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # In the same directory, because a rename is atomic only within one filesystem.
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_bytes(data)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    return path
+
+
+def _json(document: object) -> bytes:
+    return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def _csv(table: pa.Table) -> bytes:
+    out = io.BytesIO()
+    csv.write_csv(table, out, csv.WriteOptions(quoting_style="needed"))
+    return out.getvalue()
+
+
+def _parquet(table: pa.Table) -> bytes:
+    out = io.BytesIO()
+    parquet.write_table(table, out, compression="zstd")
+    return out.getvalue()

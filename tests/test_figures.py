@@ -1,0 +1,201 @@
+"""Figures are made, readable and reproducible; text fits the terminal; files are whole and nobody else's."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from itertools import combinations
+from pathlib import Path
+
+import fakes
+import matplotlib as mpl
+import pytest
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+from pyarrow import parquet
+from rich.console import Console
+
+from simfs.reports import export, text
+from simfs.reports.figures import figures, png, style, svg
+from simfs.results.model import Finding, Fit, ScenarioResult
+from simfs.results.run import Runs, run_scenario
+from simfs.results.run_result import Stall
+
+
+def scenario(tasks: tuple[int, ...] = fakes.TASKS) -> ScenarioResult:
+    fit = Fit(
+        values={"workload.user_cpu": 1.4e7},
+        units={"workload.user_cpu": "ns"},
+        bounds={"workload.user_cpu": (1e6, 1e8)},
+        rows=fakes.ROWS[:1],
+        objective=0.001,
+        evaluations=5,
+    )
+    return run_scenario(
+        fakes.points(tasks=tasks),
+        Runs(3),
+        engine=fakes.engine,
+        to_spec=fakes.to_spec,
+        measured=fakes.ROWS,
+        name="compile-24",
+        operation="compile",
+        sweep=("workload.tasks",),
+    ).with_fits((fit,))
+
+
+CURVE, TABLE = scenario(), scenario((24,))
+FIGURES = figures(CURVE)
+
+
+def beyond_view(axis: Axis) -> list[Text]:
+    """Tick labels that exist but are not drawn, because their ticks lie outside the axes."""
+    low, high = sorted(axis.get_view_interval())
+    ticks = zip(axis.get_majorticklocs(), axis.get_ticklabels(), strict=False)
+    return [label for place, label in ticks if not low <= place <= high]
+
+
+def boxes(figure: Figure) -> list[tuple[str, Bbox]]:
+    """Where each visible text of a figure lies, in pixels."""
+    with style():
+        figure.draw_without_rendering()
+    beyond = {id(t) for axes in figure.axes for axis in (axes.xaxis, axes.yaxis) for t in beyond_view(axis)}
+    every = [t for t in figure.findobj(Text) if isinstance(t, Text) and id(t) not in beyond]
+    texts = [t for t in every if t.get_visible() and t.get_text()]
+    return [(t.get_text(), t.get_window_extent()) for t in texts if t.get_window_extent().width > 0]
+
+
+@pytest.mark.parametrize("name", ["throughput", "cpu-time", "locks", "measured"])
+def test_no_text_lies_over_another_or_outside(name: str) -> None:
+    figure = FIGURES[name]
+    found = boxes(figure)
+    page = figure.bbox.padded(1)
+    for label, box in found:
+        assert page.contains(box.x0, box.y0), label
+        assert page.contains(box.x1, box.y1), label
+    for (one, a), (other, b) in combinations(found, 2):
+        overlap = Bbox.intersection(a, b)
+        assert overlap is None or min(overlap.width, overlap.height) < 1, (one, other)
+
+
+@pytest.mark.parametrize("name", ["throughput", "cpu-time", "locks", "measured"])
+def test_the_legend_lies_outside_the_axes(name: str) -> None:
+    figure = FIGURES[name]
+    boxes(figure)
+    (legend,) = figure.legends
+    for axes in figure.axes:
+        overlap = Bbox.intersection(legend.get_window_extent(), axes.get_window_extent())
+        assert not axes.get_visible() or overlap is None
+
+
+@pytest.mark.parametrize("name", list(FIGURES))
+def test_the_same_bytes_twice(name: str) -> None:
+    one, other = (figures(CURVE)[name] for _ in range(2))
+    assert svg(one) == svg(other)
+    assert png(one) == png(other)
+
+
+def test_an_svg_has_neither_date_nor_random_ids() -> None:
+    assert b"<dc:date>" not in svg(FIGURES["throughput"])
+
+
+def test_figures_leave_global_settings_alone() -> None:
+    before = dict(mpl.rcParams)
+    svg(FIGURES["measured"])
+    assert dict(mpl.rcParams) == before
+
+
+def test_only_figures_that_make_sense_are_made() -> None:
+    assert list(figures(TABLE)) == ["locks", "measured"]
+    bare = [p.model_copy(update={"locks": (), "measured": ()}) for p in TABLE.points]
+    assert figures(TABLE.model_copy(update={"points": tuple(bare)})) == {}
+
+
+def test_every_variant_is_in_the_legend_with_its_own_marker_and_line() -> None:
+    axes = FIGURES["throughput"].axes[0]
+    lines = {str(line.get_label()): line for line in axes.get_lines()}
+    looks = {(str(lines[v].get_marker()), str(lines[v].get_color())) for v in CURVE.variants}
+    assert len(looks) == len(CURVE.variants)
+    assert {"linear scaling", "measured, fitted on", "measured, not fitted on"} <= set(lines)
+
+
+# --- text
+
+
+def printed(result: ScenarioResult, width: int = 118) -> str:
+    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    text.print_report(result, console)
+    return console.export_text()
+
+
+@pytest.mark.parametrize("width", [100, 118])
+def test_the_report_fits_and_cuts_no_number_off(width: int) -> None:
+    for result in (CURVE, TABLE):
+        report = printed(result, width)
+        assert max(map(len, report.splitlines())) <= width
+        assert "…" not in report
+
+
+def test_the_report_has_the_columns_of_perf_and_says_what_was_fitted() -> None:
+    report = printed(CURVE)
+    columns = ("contended", "total wait", "max wait", "avg wait", "type", "caller", "compiles/s", "idle %")
+    for column in columns:
+        assert column in report
+    assert "xfs.AGI (unlink)" in report
+    assert "fitted: workload.user_cpu = 14 ms on row 'ext4, tasks 24'; all else predicted" in " ".join(
+        report.split()
+    )
+    assert "4 predicted rows: mean error" in report
+
+
+def test_a_stall_tells_who_waits_for_whom() -> None:
+    stall = Stall(kind="deadlock", at_ns=5e6, cycle=("task 1 waits for a[#0] held by task 2",))
+    finding = Finding(kind="stall", point="ext4", replication=0, message="deadlock at 5 ms", stall=stall)
+    assert "task 1 waits for a[#0] held by task 2" in printed(
+        TABLE.model_copy(update={"findings": (finding,)})
+    )
+
+
+# --- files
+
+
+def write(directory: Path) -> list[Path]:
+    return export.write(TABLE, directory, scenario="simfs: 1\n", seed=1, command=["simfs", "run"])
+
+
+def test_a_result_directory_is_complete_and_reads_back(tmp_path: Path) -> None:
+    out = tmp_path / "a" / "b"
+    written = write(out)
+    assert sorted(p for p in out.rglob("*") if p.is_file()) == sorted(written)
+    assert {p.suffix for p in written} == {".json", ".csv", ".parquet", ".png", ".svg"}
+    assert ScenarioResult.model_validate_json((out / "result.json").read_text()).points == TABLE.points
+    assert parquet.read_table(out / "tables" / "points.parquet").num_rows == 7
+    files = json.loads((out / "manifest.json").read_text())["files"]
+    assert all(sha256((out / name).read_bytes()).hexdigest() == digest for name, digest in files.items())
+
+
+def test_an_earlier_result_is_replaced_with_the_same_bytes(tmp_path: Path) -> None:
+    first = {p: p.read_bytes() for p in write(tmp_path) if p.name != "manifest.json"}
+    assert {p: p.read_bytes() for p in write(tmp_path) if p.name != "manifest.json"} == first
+
+
+def test_a_result_whose_writing_was_cut_short_can_be_replaced(tmp_path: Path) -> None:
+    for path in write(tmp_path)[3:]:
+        path.unlink()
+    assert all(path.exists() for path in write(tmp_path))
+
+
+def test_someone_elses_directory_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("mine")
+    with pytest.raises(OSError, match="not a simfs result"):
+        write(tmp_path)
+    with pytest.raises(OSError, match="is a file"):
+        write(tmp_path / "thesis.tex")
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_csv_has_a_header_and_a_row_a_point() -> None:
+    lines = export.to_csv(CURVE).splitlines()
+    assert len(lines) == 71
+    assert "throughput_per_s" in lines[0]
