@@ -252,6 +252,8 @@ fn script(g: &Geometry, steps: &[Step]) -> Result<Value, String> {
     s.layout.check()?;
     let mut state = state(&s.layout, &dirs);
     state["inos"] = json!(inos);
+    let maps = dirs.iter().map(|&dir| s.layout.dir(dir).map().mappings().collect::<Vec<_>>());
+    state["dir_maps"] = json!(maps.collect::<Vec<_>>());
     state["dir_blocks"] = dirs.iter().map(|&dir| dir_blocks(s.layout.dir(dir))).collect();
     let names = |free: bool| {
         let groups = s.layout.groups().groups.iter();

@@ -1,4 +1,4 @@
-//! The extent map of a directory (`xfs_bmap.c`): a list in the inode up to 21 extents, a B+tree above.
+//! The extent map of a directory (`xfs_bmap.c`): a list in the inode as long as it fits, then a B+tree.
 
 use super::groups::{Groups, NoSpace};
 use super::touch::{BlockKind, Touches};
@@ -6,12 +6,11 @@ use crate::structures::btree::{BTree, BlockId, BlockSource, Limits, Record, Touc
 
 /// Capacities of bmbt blocks: 72-byte header, 16-byte records, 8-byte keys and pointers.
 const BMBT: Limits = Limits::from_sizes(4096, 72, 16, 8, 8);
-/// Bytes of the data fork of an inode without attributes (`xfs_inode_data_fork_size`).
-pub const DATA_FORK_SIZE: usize = 512 - 176;
-/// Most extents in the inode.
-const INLINE_EXTENTS: usize = DATA_FORK_SIZE / 16;
-/// Most children of the tree root in the inode (`xfs_bmdr_maxrecs`).
-const INLINE_CHILDREN: usize = (DATA_FORK_SIZE - 4) / 16;
+/// Bytes of the data fork of the root directory, which mkfs makes without attributes.
+pub const ROOT_FORK_SIZE: usize = 512 - 176;
+/// Bytes of the data fork of all other inodes: a kernel with a security module makes room for attributes at once
+/// (`xfs_create_need_xattr`, `xfs_default_attroffset`).
+pub const DATA_FORK_SIZE: usize = (4 + 12 * 16) / 8 * 8;
 /// Gap up to which a new block keeps its place in line (`XFS_ALLOC_GAP_UNITS`).
 const GAP_UNITS: u64 = 4;
 
@@ -79,16 +78,32 @@ impl Change<'_> {
 }
 
 /// Where the blocks of a directory are.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct BlockMap {
+    fork_size: usize,
     extents: Vec<Mapping>,
     tree: Option<BTree<Mapping>>,
 }
 
 impl BlockMap {
+    /// An empty map in an inode with a data fork of `fork_size` bytes.
+    pub fn new(fork_size: usize) -> Self {
+        Self { fork_size, extents: Vec::new(), tree: None }
+    }
+
+    /// Bytes of the data fork (`xfs_inode_data_fork_size`).
+    pub fn fork_size(&self) -> usize {
+        self.fork_size
+    }
+
     /// Number of extents.
     pub fn extents(&self) -> usize {
         self.extents.len()
+    }
+
+    /// File offset, filesystem block and length of each extent.
+    pub fn mappings(&self) -> impl Iterator<Item = (u32, u64, u32)> + '_ {
+        self.extents.iter().map(|extent| (extent.offset, extent.start, extent.len))
     }
 
     /// Blocks of the tree.
@@ -118,10 +133,10 @@ impl BlockMap {
         let near = self.adjacent(at, offset, change.groups).unwrap_or(inode);
         let start = change.take_block(near, minleft)?;
         self.add(at, Mapping { offset, start, len: 1 }, change);
-        if self.tree.is_none() && self.extents.len() > INLINE_EXTENTS {
+        if self.tree.is_none() && self.extents.len() > self.inline_extents() {
             let leaf = change.take_block(inode, 0)?;
             change.touches.add(BlockKind::Bmbt, leaf);
-            self.tree = Some(BTree::in_inode(BMBT, INLINE_CHILDREN, leaf, &self.extents));
+            self.tree = Some(BTree::in_inode(BMBT, self.inline_children(), leaf, &self.extents));
         }
         Ok(start)
     }
@@ -145,11 +160,21 @@ impl BlockMap {
                 self.insert(at + 1, after, change);
             }
         }
-        if self.extents.len() <= INLINE_EXTENTS {
+        if self.extents.len() <= self.inline_extents() {
             if let Some(tree) = self.tree.take() {
                 change.free(tree.visit(&0).blocks()[0]);
             }
         }
+    }
+
+    /// Most extents in the inode (`XFS_IFORK_MAXEXT`).
+    fn inline_extents(&self) -> usize {
+        self.fork_size / 16
+    }
+
+    /// Most children of a tree root in the inode (`xfs_bmdr_maxrecs`).
+    fn inline_children(&self) -> usize {
+        (self.fork_size - 4) / 16
     }
 
     /// `xfs_bmap_adjacent`: the block that continues the extent before or leads to the one behind, whichever is

@@ -1,6 +1,5 @@
 //! A directory that fits into its inode (`xfs_dir2_sf.c`).
 
-use super::bmap::DATA_FORK_SIZE;
 use super::dir_data::{entry_size, DATA_HEADER, DIR_BLOCK};
 
 /// First offset after `.` and `..` in the block that the directory would become.
@@ -67,10 +66,11 @@ impl ShortForm {
         self.entries().find(|entry| entry.1 == name).map(|entry| entry.2)
     }
 
-    /// Adds a name; false when the directory must become a block (`xfs_dir2_sf_addname`).
-    pub fn add(&mut self, name: &[u8], ino: u64) -> bool {
+    /// Adds a name; false when more than `fork_size` bytes are needed, so that the directory must become a block
+    /// (`xfs_dir2_sf_addname`).
+    pub fn add(&mut self, name: &[u8], ino: u64, fork_size: usize) -> bool {
         let large = self.large + usize::from(is_large(ino));
-        if on_disk(self.count + 1, self.name_bytes + name.len(), large) > DATA_FORK_SIZE {
+        if on_disk(self.count + 1, self.name_bytes + name.len(), large) > fork_size {
             return false;
         }
         let size = entry_size(name.len());

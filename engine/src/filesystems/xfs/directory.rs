@@ -1,7 +1,7 @@
 //! A directory (`xfs_dir2*.c`): shortform in the inode, then one block, then blocks with one hash index block
 //! ("leaf"), then blocks with a hash tree and a free space index ("node"); and back when it empties.
 
-use super::bmap::{BlockMap, Change, DATA_FORK_SIZE};
+use super::bmap::{BlockMap, Change};
 use super::dir_data::{entry_size, DataBlock, FreeRun, DATA_HEADER, DIR_BLOCK};
 use super::dir_hash::{name_hash, HashEntries, HashEntry};
 use super::dir_node::NodeIndex;
@@ -85,7 +85,7 @@ pub(super) enum Body {
 }
 
 /// The directory's data blocks and where they are.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Storage {
     pub(super) inode_block: u64,
     pub(super) map: BlockMap,
@@ -156,9 +156,10 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// An empty directory in inode `ino`, whose inode is in filesystem block `inode_block`.
-    pub fn new(ino: u64, parent: u64, inode_block: u64) -> Self {
-        let storage = Storage { inode_block, ..Storage::default() };
+    /// An empty directory in inode `ino`, which is in filesystem block `inode_block` and has a data fork of
+    /// `fork_size` bytes.
+    pub fn new(ino: u64, parent: u64, inode_block: u64, fork_size: usize) -> Self {
+        let storage = Storage { inode_block, map: BlockMap::new(fork_size), data: Vec::new() };
         Self { ino, storage, body: Body::Short(ShortForm::new(parent)) }
     }
 
@@ -175,6 +176,11 @@ impl Directory {
     /// Filesystem block of the directory's inode.
     pub fn inode_block(&self) -> u64 {
         self.storage.inode_block
+    }
+
+    /// Where its blocks are.
+    pub fn map(&self) -> &BlockMap {
+        &self.storage.map
     }
 
     /// Block counts.
@@ -285,7 +291,7 @@ impl Directory {
 
     fn add_name(&mut self, name: &[u8], hash: u32, ino: u64, change: &mut Change<'_>) -> Result<(), NoSpace> {
         if let Body::Short(short) = &mut self.body {
-            if short.add(name, ino) {
+            if short.add(name, ino, self.storage.map.fork_size()) {
                 return Ok(());
             }
             self.short_to_block(change)?;
@@ -352,11 +358,12 @@ impl Directory {
 
     /// `xfs_dir2_block_to_sf`, if the entries fit into the inode.
     fn block_to_short(&mut self, change: &mut Change<'_>) {
+        let fork_size = self.storage.map.fork_size();
         let block = self.storage.block(0);
         let named = || block.entries().map(|offset| (offset, block.entry(offset))).filter(|(_, e)| !is_dot(e.0));
         let parent = block.entry(DATA_HEADER + 16).1;
         let mut short = ShortForm::new(parent);
-        if ShortForm::size_of(parent, named().map(|(_, (name, ino))| (name.len(), ino))) > DATA_FORK_SIZE {
+        if ShortForm::size_of(parent, named().map(|(_, (name, ino))| (name.len(), ino))) > fork_size {
             return;
         }
         for (offset, (name, ino)) in named() {

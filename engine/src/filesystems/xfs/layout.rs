@@ -4,6 +4,7 @@
 //! the AGI, then [`Layout::add_name`] under the directory's ILOCK. `xfs_remove` is [`Layout::iunlink`] and
 //! [`Layout::remove_name`]; the inodegc worker does [`Layout::ifree`] later.
 
+use super::bmap::{DATA_FORK_SIZE, ROOT_FORK_SIZE};
 use super::directory::{DirTouch, Directory};
 use super::geometry::{Geometry, BLOCKS_PER_CLUSTER, INODES_PER_CHUNK, INOPBLOG};
 use super::groups::{Groups, NoSpace};
@@ -86,7 +87,7 @@ impl Layout {
     /// A fresh filesystem, mounted.
     pub fn new(geometry: &Geometry) -> Self {
         let root = geometry.root_ino();
-        let dirs = vec![Directory::new(root, root, inode_block(geometry, root))];
+        let dirs = vec![Directory::new(root, root, inode_block(geometry, root), ROOT_FORK_SIZE)];
         Self { groups: Groups::new(geometry), dirs, rotor: 0 }
     }
 
@@ -124,7 +125,7 @@ impl Layout {
         let inode = self.dialloc_from(start, parent)?;
         let parent_ino = self.dir(parent).ino;
         let block = inode_block(self.geometry(), inode.ino);
-        self.dirs.push(Directory::new(inode.ino, parent_ino, block));
+        self.dirs.push(Directory::new(inode.ino, parent_ino, block, DATA_FORK_SIZE));
         let dir = self.add_name(parent, name, inode.ino)?;
         Ok((DirId(self.dirs.len() as u32 - 1), Created { inode, dir }))
     }
