@@ -290,8 +290,8 @@ impl NodeIndex {
         }
     }
 
-    /// `xfs_dir2_node_find_freeblk`: the last data block with room of the first free index block that has one. The
-    /// block that the lookup already looked at is left out, which is why equal hashes make a directory grow.
+    /// `xfs_dir2_node_find_freeblk`: the last data block with room. The free index block that the lookup already
+    /// looked at is left out, which is why equal hashes make a directory grow.
     fn find_data_block(
         &self,
         looked: Option<(usize, Option<usize>)>,
@@ -302,7 +302,7 @@ impl NodeIndex {
             return Some(db);
         }
         let skip = looked.map(|(fdb, _)| fdb);
-        let blocks = self.free.iter().enumerate().filter(|(fdb, _)| Some(*fdb) != skip);
+        let blocks = self.free.iter().enumerate().rev().filter(|(fdb, _)| Some(*fdb) != skip);
         for (fdb, block) in blocks.filter_map(|(fdb, block)| Some((fdb, block.as_ref()?))) {
             touches.add(BlockKind::DirFree, block.fsblock);
             if let Some(i) = block.bests.iter().rposition(|&best| best != NO_BLOCK && best >= size) {
