@@ -14,7 +14,7 @@ from simfs.scenario.overlay import assign, split_key
 from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.refusals import problems_of
 from simfs.scenario.run_spec import machine_spec
-from simfs.scenario.schema import Compile, Fit, LockCycle, NoFilesystem, RowChoice, Scenario
+from simfs.scenario.schema import Fit, LockCycle, NoFilesystem, RowChoice, Scenario
 from simfs.scenario.suggest import nearest
 
 LOCK_CYCLE_ROLE = "lock"
@@ -25,8 +25,8 @@ def check_profiles(scenario: Scenario, document: Document) -> Iterator[Problem]:
     yield from _profile(lambda: _machine_problems(scenario, document), document, "machine")
     yield from _profile(lambda: _kernel_problems(scenario, document), document, "kernel")
     yield from _profile(lambda: _filesystem_problems(scenario, document), document, "filesystem")
-    if isinstance(scenario.workload, Compile):
-        known = load_workload("compile").spec()
+    if not isinstance(scenario.workload, LockCycle):
+        known = load_workload(scenario.workload.kind).spec()
         yield from _unknown(scenario.workload.params, known, ("workload", "params"), "parameter", document)
 
 

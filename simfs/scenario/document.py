@@ -136,13 +136,14 @@ class _Builder:
         if isinstance(node, MappingNode):
             return dict(self._items(node, path))
         if isinstance(node, SequenceNode):
-            return [self._child(item, (*path, i), self.at(item)) for i, item in enumerate(node.value)]
+            places = [Place(self.at(item), self.at(item)) for item in node.value]
+            return [self._child(item, (*path, i), places[i]) for i, item in enumerate(node.value)]
         return self._scalar(node)
 
     def _items(self, node: MappingNode, path: Path_) -> Iterator[tuple[str, object]]:
         seen: set[str] = set()
         for key_node, value_node in node.value:
-            if not isinstance(key_node, ScalarNode):
+            if not isinstance(key_node, ScalarNode) or _is_broken(key_node.value):
                 self._refuse(key_node, "a key must be a plain word")
             elif key_node.value == "<<":
                 self._refuse(key_node, "merge keys (<<) are not supported: use variants")
@@ -150,14 +151,20 @@ class _Builder:
                 self._refuse(key_node, f"duplicate key '{shorten(key_node.value)}'")
             else:
                 seen.add(key_node.value)
-                yield key_node.value, self._child(value_node, (*path, key_node.value), self.at(key_node))
+                key_at = self.at(key_node)
+                # The parser puts a value that is not there where the next thing begins.
+                empty = isinstance(value_node, ScalarNode) and not value_node.value and not value_node.style
+                place = Place(key_at, key_at if empty else self.at(value_node))
+                yield key_node.value, self._child(value_node, (*path, key_node.value), place)
 
-    def _child(self, node: Node, path: Path_, key_at: str) -> object:
-        self.places[path] = Place(key_at, self.at(node))
+    def _child(self, node: Node, path: Path_, place: Place) -> object:
+        self.places[path] = place
         return self.build(node, path)
 
     def _scalar(self, node: Node) -> object:
         kind, text = str(node.tag).removeprefix("tag:yaml.org,2002:"), node.value
+        if _is_broken(text):
+            return self._refuse(node, "has an escape that stands for no character")
         if kind in ("str", "timestamp"):
             return text
         if kind == "null":
@@ -182,6 +189,11 @@ class _Builder:
     def _refuse(self, node: Node, message: str) -> object:
         self.problems.append(Problem(self.at(node), message))
         return None
+
+
+def _is_broken(text: str) -> bool:
+    """Tell text with half a surrogate pair, which cannot be written anywhere."""
+    return any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _as_number(text: str) -> int | float:

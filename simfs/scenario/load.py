@@ -26,8 +26,8 @@ def load(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
     Raises `ScenarioError` with every problem found: `file:line:column: message (did you mean 'x'?)`.
     """
     document = Document.read(_find(str(name_or_path)))
-    _check_version(document)
     _set_all(document, overrides)
+    _check_version(document)
     _anchor_paths(document)
     return check(document)
 
@@ -83,7 +83,7 @@ def _find(name: str) -> Path:
         if paths.is_name(name)
         else "no such file"
     )
-    raise ScenarioError([Problem(shorten(name), what, nearest(Path(name).stem, known))])
+    raise ScenarioError([Problem(shorten(name) or "''", what, nearest(Path(name).stem, known))])
 
 
 def _check_version(document: Document) -> None:

@@ -102,10 +102,12 @@ def _params(use: Workload) -> dict[str, Any]:
             **_drawn("think", use.think.kind, use.think.mean, use.think.cv),
             **_drawn("hold", use.hold.kind, use.hold.mean, use.hold.cv),
         }
-    if isinstance(use, Compile):
-        user = {} if use.user_cpu is None else {"user_cpu_ns": use.user_cpu}
-        return load_workload(use.kind).spec() | use.params | user
-    return {"write_bytes": use.write} if isinstance(use, TmpFile) else {}
+    params: dict[str, Any] = load_workload(use.kind).spec() | use.params
+    if isinstance(use, Compile) and use.user_cpu is not None:
+        params["user_cpu_ns"] = use.user_cpu
+    if isinstance(use, TmpFile):
+        params["write_bytes"] = use.write
+    return params
 
 
 def _drawn(what: str, kind: str, mean: float, cv: float | None) -> dict[str, Any]:

@@ -189,6 +189,9 @@ class FileTasks(Tasks):
     directories: Literal["shared", "per-task"] = Field(
         default="shared", description="All tasks in one directory, or a new directory for each."
     )
+    params: dict[str, CountOrDuration] = Field(
+        default={}, description="Replace the workload profile's: durations with a unit, or counts."
+    )
 
 
 class Compile(FileTasks):
@@ -197,9 +200,6 @@ class Compile(FileTasks):
     kind: Literal["compile"]
     user_cpu: PositiveDuration | None = Field(
         default=None, description="User CPU time of one compile; the workload profile's when absent."
-    )
-    params: dict[str, CountOrDuration] = Field(
-        default={}, description="Replace the workload profile's: durations with a unit, or counts."
     )
 
 

@@ -36,7 +36,11 @@ def refusal(message: str, suggestion: str | None = None) -> PydanticCustomError:
 
 
 def _reword(detail: ErrorDetails, section: type[Section]) -> InitErrorDetails:
-    return InitErrorDetails(type=_refusal(detail, section), loc=detail["loc"], input=detail["input"])
+    # A wrong kind is told where the kind is written, not where its section begins.
+    of_kind = ("kind",) if detail["type"] == "union_tag_invalid" else ()
+    return InitErrorDetails(
+        type=_refusal(detail, section), loc=(*detail["loc"], *of_kind), input=detail["input"]
+    )
 
 
 def _refusal(detail: ErrorDetails, section: type[Section]) -> PydanticCustomError:
@@ -46,7 +50,7 @@ def _refusal(detail: ErrorDetails, section: type[Section]) -> PydanticCustomErro
     if kind == "extra_forbidden":
         return refusal(f"unknown key '{shorten(loc[-1])}'", nearest(loc[-1], section.model_fields))
     if kind == "missing":
-        return refusal(f"key '{loc[-1]}' is missing")
+        return refusal(f"key '{loc[-1]}' is missing" if isinstance(loc[-1], str) else "a value is missing")
     if kind in ("model_type", "dict_type", "model_attributes_type"):
         return refusal(f"expected a mapping (key: value), got {shorten(detail['input'])}")
     if kind in ("literal_error", "union_tag_invalid"):

@@ -40,7 +40,9 @@ _QUANTITY = re.compile(r"\s*([+-]?\d*\.?\d+(?:[eE][+-]?\d+)?)\s*([^\d\s]*)\s*", 
 
 def duration(value: object) -> float:
     """Return a duration such as ``"15 us"`` in nanoseconds; raise `ValueError`."""
-    return _parse(value, NS_PER_UNIT, what="a duration", example="15 us", aliases={"µs": "us", "μs": "us"})
+    ns = _parse(value, NS_PER_UNIT, what="a duration", example="15 us", aliases={"µs": "us", "μs": "us"})
+    # 15.3 us is 15300.000000000002 in floats; twelve digits are more than any source gives.
+    return float(f"{ns:.12g}")
 
 
 def checked_duration(value: object) -> float:
@@ -58,7 +60,7 @@ def size(value: object) -> int:
 
 def percentage(value: object) -> float:
     """Return a share such as ``"5 %"`` as a fraction, 0.05; raise `ValueError`."""
-    return _parse(value, {"%": 0.01}, what="a percentage", example="5 %", aliases={})
+    return float(f"{_parse(value, {'%': 0.01}, what='a percentage', example='5 %', aliases={}):.12g}")
 
 
 def format_duration(ns: float) -> str:
@@ -107,8 +109,7 @@ def _parse(
     result = float(number) * units[unit]
     if not math.isfinite(result):
         raise refusal(f"'{shorten(value)}' is too large")
-    # 15.3 us is 15300.000000000002 in floats; twelve digits are more than any source gives.
-    return float(f"{result:.12g}")
+    return result
 
 
 def _between(low: float, high: float, what: str, *, above: bool = False) -> AfterValidator:

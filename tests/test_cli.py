@@ -1,0 +1,140 @@
+"""The command line: help, exit codes, clean streams."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import simfs.results.run
+from simfs.cli import app
+from simfs.scenario import paths
+
+RUNNER = CliRunner()
+
+
+@pytest.mark.parametrize("command", ["run", "list", "schema", "doctor"])
+def test_help_has_an_example(command: str) -> None:
+    answer = RUNNER.invoke(app, [command, "--help"])
+    assert answer.exit_code == 0
+    assert f"Example: simfs {command}" in answer.stdout
+
+
+def test_help_without_a_command() -> None:
+    assert "compile" not in RUNNER.invoke(app, ["--help"]).stderr
+    assert RUNNER.invoke(app, ["--version"]).stdout.startswith("simfs ")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["run"],
+        ["run", "no-such-scenario"],
+        ["run", "lock-cycle", "--threads", "0"],
+        ["run", "lock-cycle", "--threads", "many"],
+        ["run", "lock-cycle", "--seed", "-1"],
+        ["run", "lock-cycle", "--seed", "99999999999999999999999"],
+        ["run", "lock-cycle", "--format", "xml"],
+        ["run", "lock-cycle", "--engine", "steam"],
+        ["run", "lock-cycle", "--set", "workload.tasks"],
+        ["run", "lock-cycle", "--out", "/dev/null"],
+        ["run", "lock-cycle", "--unknown"],
+        ["fly"],
+    ],
+)
+def test_bad_input_is_two_and_no_traceback(options: list[str]) -> None:
+    answer = RUNNER.invoke(app, options)
+    assert answer.exit_code == 2
+    assert answer.stdout == ""
+    assert answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_list_names_everything_shipped() -> None:
+    shown = RUNNER.invoke(app, ["list"]).stdout
+    for name in [*paths.names(paths.SCENARIOS), *paths.names(paths.MODELS / "machines")]:
+        assert name in shown
+
+
+def test_schema_is_one_json_document() -> None:
+    assert json.loads(RUNNER.invoke(app, ["schema"]).stdout)["type"] == "object"
+
+
+def test_doctor_tells_what_to_do() -> None:
+    answer = RUNNER.invoke(app, ["doctor"])
+    assert answer.exit_code in (0, 1)
+    assert "scenario compile-24" in answer.stdout
+
+
+def fake(monkeypatch: pytest.MonkeyPatch, outcome: Any) -> dict[str, Any]:  # noqa: ANN401
+    seen: dict[str, Any] = {}
+
+    def run_scenario(points: Any, measure: Any, **options: Any) -> Any:  # noqa: ANN401
+        seen.update(options, points=points, measure=measure)
+        options["progress"](1, 2, "half")
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    monkeypatch.setattr(simfs.results.run, "run_scenario", run_scenario)
+    return seen
+
+
+def result(exit_code: int = 0) -> SimpleNamespace:
+    finding = SimpleNamespace(point="p", replication=0, message="time is not conserved")
+    return SimpleNamespace(
+        exit_code=exit_code,
+        findings=(finding,) if exit_code else (),
+        model_dump_json=lambda indent: '{"answer": 42}',
+    )
+
+
+@pytest.mark.parametrize("code", [0, 1, 3])
+def test_json_is_one_document_and_findings_set_the_exit_code(
+    monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    fake(monkeypatch, result(code))
+    answer = RUNNER.invoke(app, ["run", "lock-cycle", "--format", "json"])
+    assert json.loads(answer.stdout) == {"answer": 42}
+    assert answer.exit_code == code
+    assert ("time is not conserved" in answer.stderr) == bool(code)
+
+
+def test_options_reach_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = fake(monkeypatch, result())
+    options = ["--seed", "7", "--threads", "3", "--quick", "--set", "workload.tasks=5", "--format", "json"]
+    assert RUNNER.invoke(app, ["run", "lock-cycle", *options]).exit_code == 0
+    assert seen["threads"] == 3
+    assert seen["measure"].seed == 7
+    assert seen["measure"].replications == 2
+    assert [point.variant for point in seen["points"]] == ["semaphore", "mutex", "ticket"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code", "says"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (ValueError("workload.kind: not built yet"), 2, "not built yet"),
+        (ImportError("no engine"), 2, "simfs doctor"),
+    ],
+)
+def test_what_can_happen_on_the_way(
+    monkeypatch: pytest.MonkeyPatch, outcome: BaseException, code: int, says: str
+) -> None:
+    fake(monkeypatch, outcome)
+    answer = RUNNER.invoke(app, ["run", "lock-cycle"])
+    assert answer.exit_code == code
+    assert says in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_measured_rows_reach_the_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seen = fake(monkeypatch, result())
+    RUNNER.invoke(app, ["run", "compile-24", "--format", "json"])
+    assert {row.role for row in seen["measured"]} == {"calibrate", "predict"}
+    assert seen["operation"] == "compile"
+    assert seen["titles"]["xfs"] == "xfs, one directory"

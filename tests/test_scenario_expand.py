@@ -1,0 +1,133 @@
+"""From a scenario to its points and their RunSpecs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from simfs.scenario import expand, load, paths, placed_rows, to_run_spec, value_of, with_values
+from simfs.scenario.schema import Ext4, Scenario, Xfs
+
+SHIPPED = paths.names(paths.SCENARIOS)
+
+SCENARIO = """\
+simfs: 1
+name: small
+title: Small
+machine: server-24
+kernel: linux-6.11
+filesystem: {kind: xfs, size: 8 GiB, agcount: 49, costs: {cu_short.lock_agi: 1 us}}
+workload: {kind: tmpfile, write: 8 KiB, directories: per-task}
+variants:
+  - {name: xfs}
+  - {name: ext4, filesystem: {kind: ext4}, machine: {cpus: 8}, locks: {vfs.i_rwsem: mutex}}
+sweep:
+  workload.tasks: [1, 2]
+  workload.kind: [tmpfile, create]
+"""
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Scenario:
+    path = tmp_path / "small.yaml"
+    path.write_text(SCENARIO)
+    return load(path)
+
+
+def test_points_come_in_order_and_have_stable_names(small: Scenario) -> None:
+    assert [point.id for point in expand(small)] == [
+        f"{variant} workload.tasks={tasks} workload.kind={kind}"
+        for variant in ("xfs", "ext4")
+        for tasks in (1, 2)
+        for kind in ("tmpfile", "create")
+    ]
+
+
+def test_a_variant_keeps_what_it_does_not_change(small: Scenario) -> None:
+    points = expand(small)
+    xfs, ext4 = points[0].scenario, points[-1].scenario
+    assert isinstance(xfs.filesystem, Xfs)
+    assert xfs.filesystem.agcount == 49
+    assert isinstance(ext4.filesystem, Ext4)
+    assert ext4.filesystem.size == 8 << 30
+    assert ext4.filesystem.costs == {}
+    assert ext4.machine.profile == "server-24"
+    assert ext4.machine.cpus == 8
+    assert xfs.machine.cpus is None
+    assert ext4.workload.kind == "create"
+    assert ext4.workload.directories == "per-task"
+
+
+def test_points_have_nothing_left_to_vary(small: Scenario) -> None:
+    for point in expand(small):
+        assert not point.scenario.variants
+        assert not point.scenario.sweep
+
+
+def test_overrides_reach_every_point_and_end_a_sweep(tmp_path: Path) -> None:
+    path = tmp_path / "small.yaml"
+    path.write_text(SCENARIO)
+    options = ["workload.tasks=7", "variants.ext4.machine.cpus=4", "measure.seed=9", "machine.cpus=2"]
+    points = expand(load(path, options))
+    assert {point.scenario.workload.tasks for point in points} == {7}
+    assert {(point.variant, point.scenario.machine.cpus) for point in points} == {("xfs", 2), ("ext4", 4)}
+    assert {point.scenario.measure.seed for point in points} == {9}
+    assert set(points[0].values) == {"workload.kind"}
+
+
+def test_a_run_spec_has_profile_numbers_with_overrides_on_them(small: Scenario) -> None:
+    points = expand(small)
+    first, last = to_run_spec(points[0], 3), to_run_spec(points[-1], 0)
+    assert first["replication"] == 3
+    assert first["filesystem"]["costs"]["cu_short.lock_agi"] == 1000
+    assert first["filesystem"]["agcount"] == 49
+    assert first["workload"]["params"]["write_bytes"] == 8192
+    assert last["machine"]["cpus"] == 8
+    assert last["kernel"]["locks"]["vfs.i_rwsem"] == "mutex"
+    assert "agcount" not in last["filesystem"]
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_shipped_point_has_a_run_spec(name: str) -> None:
+    points = expand(load(name))
+    assert len({point.id for point in points}) == len(points)
+    for point in points:
+        spec = json.dumps(to_run_spec(point, 0), allow_nan=False)
+        assert json.loads(spec)["workload"]["tasks"] >= 1
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_scenario_dumped_is_the_same_scenario(name: str) -> None:
+    scenario = load(name)
+    assert Scenario.model_validate(scenario.model_dump(mode="json", exclude_unset=True)) == scenario
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_measured_rows_of_modelled_variants_have_a_point(name: str) -> None:
+    scenario = load(name)
+    points = expand(scenario)
+    variants = {point.variant for point in points}
+    for row in placed_rows(scenario.measured):
+        if row.variant in variants:
+            assert any(p.variant == row.variant and row.values.items() <= p.values.items() for p in points)
+
+
+def test_only_calibrate_rows_are_named_by_the_compile_question() -> None:
+    scenario = load("compile-24")
+    assert [fit.parameter for fit in scenario.calibrate] == ["workload.user_cpu"]
+    assert {choice.series for fit in scenario.calibrate for choice in fit.rows} == {"ext4 one directory"}
+
+
+def test_values_are_set_in_nanoseconds() -> None:
+    changed = with_values(load("compile-24"), {"workload.user_cpu": 12_345_678.9})
+    assert value_of(changed, "workload.user_cpu") == 12_345_678.9
+    assert value_of(expand(changed)[0].scenario, "workload.user_cpu") == 12_345_678.9
+
+
+def test_quick_is_shorter_and_keeps_the_points() -> None:
+    scenario = load("lock-cycle")
+    quick = scenario.model_copy(update={"measure": scenario.measure.quick()})
+    assert to_run_spec(expand(quick)[0], 0)["duration_ns"] == scenario.measure.duration / 5
+    assert expand(quick)[0].scenario.measure.replications == 2
