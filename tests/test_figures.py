@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from hashlib import sha256
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import fakes
 import matplotlib as mpl
@@ -68,7 +70,10 @@ def boxes(figure: Figure) -> list[tuple[str, Bbox]]:
 
 @pytest.mark.parametrize("name", ["throughput", "cpu-time", "locks", "measured"])
 def test_no_text_lies_over_another_or_outside(name: str) -> None:
-    figure = FIGURES[name]
+    assert_no_overlap(FIGURES[name])
+
+
+def assert_no_overlap(figure: Figure) -> None:
     found = boxes(figure)
     page = figure.bbox.padded(1)
     for label, box in found:
@@ -117,7 +122,40 @@ def test_every_variant_is_in_the_legend_with_its_own_marker_and_line() -> None:
     lines = {str(line.get_label()): line for line in axes.get_lines()}
     looks = {(str(lines[v].get_marker()), str(lines[v].get_color())) for v in CURVE.variants}
     assert len(looks) == len(CURVE.variants)
-    assert {"linear scaling", "measured, fitted on", "measured, not fitted on"} <= set(lines)
+    assert {"linear scaling", "measured, calibration row", "measured, to be predicted"} <= set(lines)
+
+
+def settings() -> ScenarioResult:
+    """A scenario that is a table: two swept keys besides the tasks, rows for each."""
+    variants = list(fakes.VARIANTS)[:4]
+    points = [
+        replace(p, values={**p.values, "workload.kind": kind, "workload.pin_to_cpu": pin}, cpus=2)
+        for p in fakes.points(variants, (1, 2, 24))
+        for kind in ("create", "create_unlink", "tmpfile")
+        for pin in ("null", 0)
+    ]
+    measure: dict[str, Any] = {"engine": fakes.engine, "to_spec": fakes.to_spec}
+    sweep = ("workload.tasks", "workload.kind", "workload.pin_to_cpu")
+    bare = run_scenario(points, Runs(2), sweep=sweep, **measure)
+    rows = [
+        fakes.row(p.variant, p.tasks, "ops_per_s", p.throughput.mean * 1.1).model_copy(
+            update={"values": dict(p.values), "role": "calibrate" if p.tasks == 1 else "predict"}
+        )
+        for p in bare.points
+    ]
+    return run_scenario(points, Runs(2), sweep=sweep, measured=rows, **measure)
+
+
+def test_a_table_of_many_settings_is_drawn_in_panels_and_fits_the_terminal() -> None:
+    table = settings()
+    assert list(figures(table)) == ["locks", "measured"]
+    drawn = figures(table)["measured"]
+    assert [axes.get_title("left") for axes in drawn.axes][:2] == [
+        "kind create, pin_to_cpu null",
+        "kind create, pin_to_cpu 0",
+    ]
+    assert_no_overlap(drawn)
+    assert max(map(len, printed(table, 100).splitlines())) <= 100
 
 
 # --- text

@@ -23,7 +23,7 @@ from matplotlib.transforms import offset_copy
 from simfs.reports.numbers import plain, plural
 from simfs.reports.text import error, holder_parts
 from simfs.results.focus import focus, focus_tasks
-from simfs.results.model import Comparison, LockSummary, PointResult, ScenarioResult, short
+from simfs.results.model import Comparison, LockSummary, PointResult, ScenarioResult
 from simfs.results.scaling import base_tasks, ideal_per_s
 
 DPI = 200
@@ -34,6 +34,9 @@ OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "
 
 MARKERS = "osD^vP*X"
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (7, 3)))
+
+MAX_LINES = 9
+"""Lines a reader can tell apart; a scenario with more is a table and has its figure in `measured`."""
 
 STATES = {
     "user": ("user", "#0072B2", ""),
@@ -147,7 +150,7 @@ def locks(result: ScenarioResult, top: int = 3) -> Figure:
         places = _places([p.variant for p, _ in bars])
         for place, (point, lock) in zip(places, bars, strict=True):
             _bar(axes, place, point, lock)
-        axes.set_yticks(places, [f"{result.title(p.variant)}:  {lock.name}" for p, lock in bars])
+        axes.set_yticks(places, [_folded(f"{_name(p, result)}:  {lock.name}", 40) for p, lock in bars])
         axes.set_ylim(max(places) + 0.7, -0.7)
         axes.set_xlim(0, 1.12 * max(axes.get_xlim()))
         axes.grid(axis="y", visible=False)
@@ -160,21 +163,24 @@ def locks(result: ScenarioResult, top: int = 3) -> Figure:
 
 
 def measured(result: ScenarioResult) -> Figure:
-    """Measured rates beside simulated ones, row by row: for scenarios that are a table more than a curve."""
+    """Measured rates beside simulated ones, row by row: for scenarios that are a table more than a curve.
+
+    Swept keys besides the tasks make a panel for each of their settings.
+    """
     with style():
-        rows = [(p, c) for p in result.points for c in _rates(p)]
-        figure = _figure(6.4, 1.3 + 0.3 * len(rows))
-        axes = figure.add_subplot()
-        for place, (_, c) in enumerate(rows):
-            _compare(axes, place, c, fitted=c.row.role == "calibrate")
-        axes.set_yticks(range(len(rows)), [_row_label(p, c, result) for p, c in rows])
-        axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.set_xlim(0, 1.1 * max(axes.get_xlim()))
-        axes.grid(axis="y", visible=False)
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: plain(x)))
-        axes.xaxis.set_major_locator(MaxNLocator(6))
-        axes.set_xlabel(f"{plural(result.operation)} per second")
-        figure.legend(*_unique(axes), loc="outside lower center", ncols=3)
+        panels = _by_setting(result)
+        columns = min(len(panels), 2)
+        grid_rows = -(-len(panels) // columns)
+        longest = max(map(len, panels.values()))
+        figure = _figure(6.4 * columns, 0.9 + grid_rows * (0.5 + 0.3 * longest))
+        grid = list(figure.subplots(grid_rows, columns, squeeze=False).flat)
+        for axes, (setting, rows) in zip(grid, panels.items(), strict=False):
+            _comparisons(axes, setting, rows, result)
+        for axes in grid[len(panels) :]:
+            axes.set_visible(False)
+        figure.supxlabel(f"{plural(result.operation)} per second", fontsize=9)
+        shown = dict(pair for axes in grid for pair in zip(*reversed(_unique(axes)), strict=True))
+        figure.legend(list(shown.values()), list(shown), loc="outside upper center", ncols=3)
         return figure
 
 
@@ -203,16 +209,21 @@ def _figure(width: float, height: float) -> Figure:
 
 
 def _has_curve(result: ScenarioResult) -> bool:
-    return len({p.tasks for p in result.points}) > 2
+    """Whether there are lines worth drawing, and few enough to be told apart."""
+    lines = _lines(result)
+    return max(len(points) for _, points in lines) > 2 and len(lines) <= MAX_LINES
 
 
 def _lines(result: ScenarioResult) -> list[tuple[str, list[PointResult]]]:
     """Points over tasks; swept keys other than the tasks make lines of their own."""
-    lines: dict[tuple[object, ...], list[PointResult]] = {}
+    lines: dict[str, list[PointResult]] = {}
     for p in result.points:
-        rest = [f"{short(k)} {v}" for k, v in p.values.items() if short(k) != "tasks"]
-        lines.setdefault((", ".join([result.title(p.variant), *rest]),), []).append(p)
-    return [(str(key[0]), sorted(points, key=lambda p: p.tasks)) for key, points in lines.items()]
+        lines.setdefault(_name(p, result), []).append(p)
+    return [(name, sorted(points, key=lambda p: p.tasks)) for name, points in lines.items()]
+
+
+def _name(point: PointResult, result: ScenarioResult) -> str:
+    return ", ".join(part for part in (result.title(point.variant), point.setting) if part)
 
 
 def _line(axes: Axes, name: str, points: Sequence[PointResult], index: int) -> None:
@@ -253,7 +264,10 @@ def _measured_points(axes: Axes, lines: Sequence[tuple[str, Sequence[PointResult
 
 def _legend_of_markers(axes: Axes, result: ScenarioResult) -> None:
     roles = {c.row.role for p in result.points for c in _rates(p)}
-    names = {"calibrate": ("measured, fitted on", "#555555"), "predict": ("measured, not fitted on", "white")}
+    names = {
+        "calibrate": ("measured, calibration row", "#555555"),
+        "predict": ("measured, to be predicted", "white"),
+    }
     for role in sorted(roles):
         name, face = names[role]
         axes.plot(
@@ -349,7 +363,7 @@ def _compare(axes: Axes, place: int, c: Comparison, *, fitted: bool) -> None:
     axes.barh(
         place, c.simulated.mean, xerr=half, height=0.6, color=colour, hatch="//" if fitted else "",
         edgecolor="white", linewidth=0, error_kw={"elinewidth": 1.2, "capsize": 2.5},
-        label="simulated, fitted on this row" if fitted else "predicted",
+        label="simulated, calibration row" if fitted else "predicted",
     )  # fmt: skip
     axes.plot(
         c.row.value, place, marker="D", markersize=6.5, markerfacecolor="white", markeredgecolor="#000000",
@@ -365,9 +379,27 @@ def _compare(axes: Axes, place: int, c: Comparison, *, fitted: bool) -> None:
     )
 
 
-def _row_label(point: PointResult, c: Comparison, result: ScenarioResult) -> str:
-    rest = [f"{short(k)} {v}" for k, v in point.values.items()]
-    return _folded(", ".join([result.title(point.variant), *rest]), 40)
+def _by_setting(result: ScenarioResult) -> dict[str, list[tuple[PointResult, Comparison]]]:
+    panels: dict[str, list[tuple[PointResult, Comparison]]] = {}
+    for p in result.points:
+        for c in _rates(p):
+            panels.setdefault(p.setting, []).append((p, c))
+    return panels
+
+
+def _comparisons(
+    axes: Axes, setting: str, rows: Sequence[tuple[PointResult, Comparison]], result: ScenarioResult
+) -> None:
+    for place, (_, c) in enumerate(rows):
+        _compare(axes, place, c, fitted=c.row.role == "calibrate")
+    names = [_folded(f"{result.title(p.variant)}, {p.tasks} tasks", 40) for p, _ in rows]
+    axes.set_yticks(range(len(rows)), names)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xlim(0, 1.12 * max(axes.get_xlim()))
+    axes.grid(axis="y", visible=False)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: plain(x)))
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.set_title(setting, loc="left")
 
 
 def _rates(point: PointResult) -> list[Comparison]:

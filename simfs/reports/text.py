@@ -61,7 +61,7 @@ def measured(result: ScenarioResult) -> Table:
     for p in result.points:
         for c in p.measured:
             about = "~" if c.row.approx else ""
-            role = "fitted on" if p.origin == "fitted" and _fitted_on(c, result) else "predicted"
+            role = "fitted on" if _fitted_on(c, result) else c.row.role
             table.add_row(
                 c.row.label, c.row.metric, about + plain(c.row.value), plain(c.simulated.mean),
                 plus_minus(c.simulated).removeprefix("± "), error(c), role,
@@ -83,7 +83,7 @@ def sentences(result: ScenarioResult) -> Iterable[str]:
     yield from (fit.sentence for fit in result.fits)
     if not result.fits:
         yield "nothing was fitted: all is predicted"
-    predicted = [c for p in result.points for c in p.measured if not _fitted_on(c, result)]
+    predicted = [c for p in result.points for c in p.measured if c.row.role == "predict"]
     errors = [abs(c.error_percent) for c in predicted if c.error_percent is not None]
     if errors:
         mean = sum(errors) / len(errors)
@@ -199,7 +199,8 @@ def _fitted_on(c: Comparison, result: ScenarioResult) -> bool:
 
 def _where(point: PointResult) -> str:
     replications = f"{point.replications} x {duration(point.window_ns)}"
-    return f"{point.tasks} tasks on {point.cpus} CPUs, sum of {replications}"
+    setting = f", {point.setting}" if point.setting else ""
+    return f"{point.tasks} tasks on {point.cpus} CPUs, sum of {replications}{setting}"
 
 
 def _table(title: str) -> Table:

@@ -15,10 +15,10 @@ def focus_tasks(result: ScenarioResult) -> int:
 
 
 def focus(result: ScenarioResult) -> Sequence[PointResult]:
-    """One point of each variant: at or nearest to `focus_tasks`; of several, the last in sweep order."""
+    """One point of each variant: nearest to `focus_tasks`; of several, the one with the longest waits."""
     tasks = focus_tasks(result)
 
-    def nearest(points: Sequence[PointResult]) -> PointResult:
-        return min(reversed(points), key=lambda p: abs(p.tasks - tasks))
+    def interest(point: PointResult) -> tuple[int, float]:
+        return -abs(point.tasks - tasks), sum(lock.wait_total_ns for lock in point.locks)
 
-    return [nearest(result.of(variant)) for variant in result.variants]
+    return [max(result.of(variant), key=interest) for variant in result.variants]

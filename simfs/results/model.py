@@ -142,6 +142,11 @@ class PointResult(Strict):
     measured: tuple[Comparison, ...] = ()
 
     @property
+    def setting(self) -> str:
+        """The sweep values besides the tasks, as a person would name them; empty where there are none."""
+        return ", ".join(f"{short(k)} {v}" for k, v in self.values.items() if short(k) != "tasks")
+
+    @property
     def unsettled(self) -> bool:
         """Whether leaving the transient out would change the throughput: the warm-up was too short."""
         change = abs(self.settled_per_s - self.throughput.mean)
