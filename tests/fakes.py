@@ -73,6 +73,7 @@ def to_spec(point: FakePoint, replication: int) -> dict[str, Any]:
 def engine(text: str) -> str:
     """Answer one RunSpec."""
     spec = json.loads(text)
+    spec.setdefault("fake", {"lock_ns": 2e5, "spins": False})
     tasks, cpus = spec["workload"]["tasks"], spec["machine"]["cpus"]
     user, hold = spec["workload"]["params"]["user_cpu_ns"], spec["fake"]["lock_ns"]
     rng = np.random.default_rng([spec["seed"], spec["replication"], tasks, int(hold)])

@@ -14,12 +14,14 @@ from pydantic import ValidationError
 
 from simfs.results.aggregate import compare, findings, summarise
 from simfs.results.calibrate import CalibrationError, Parameter, calibrate
+from simfs.results.fitted import fitted as fitted_scenario
 from simfs.results.manifest import manifest, sha256
-from simfs.results.model import ScenarioResult
+from simfs.results.model import MeasuredRow, ScenarioResult
 from simfs.results.run import Runs, run_scenario
 from simfs.results.run_result import RunResult
 from simfs.results.scaling import ideal_per_s
 from simfs.results.tables import tables
+from simfs.scenario import load, placed_rows, value_of
 
 TWO = ("ext4", "xfs, one directory")
 THREE = Runs(3)
@@ -304,6 +306,24 @@ def test_points_that_were_fitted_on_are_marked() -> None:
     result = scenario(measured=fakes.ROWS).with_fits((fitted(),))
     marked = [(p.variant, p.tasks) for p in result.points if p.origin == "fitted"]
     assert marked == [("ext4", 24)]
+
+
+def test_a_scenario_that_declares_a_fit_comes_back_with_it() -> None:
+    asked = load("compile-24")
+    rows = [MeasuredRow(**vars(row)) for row in placed_rows(asked.measured)]
+    scenario, fits = fitted_scenario(asked, rows, engine=fakes.engine)
+    (fit,) = fits
+    assert value_of(scenario, "workload.user_cpu") == pytest.approx(fit.values["workload.user_cpu"], rel=1e-6)
+    assert [(r.series, r.metric, r.role) for r in fit.rows] == [
+        ("ext4 one directory", "compiles_per_s", "calibrate")
+    ]
+    assert fit.objective < 0.005
+    assert fit.evaluations <= 8
+
+
+def test_a_scenario_that_declares_no_fit_comes_back_as_it_is() -> None:
+    asked = load("lock-cycle")
+    assert fitted_scenario(asked, []) == (asked, ())
 
 
 # --- tables and manifest

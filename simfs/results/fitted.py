@@ -1,0 +1,61 @@
+"""From a scenario with `calibrate:` to the same scenario with the fitted values in place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from simfs.results.calibrate import Parameter, calibrate
+from simfs.results.model import Fit, MeasuredRow
+from simfs.results.run import Engine, Progress
+from simfs.scenario import Point, Scenario, expand, load_dataset, to_run_spec, value_of, with_values
+from simfs.scenario.checks import chosen_rows
+from simfs.scenario.units import duration
+
+
+def fitted(
+    scenario: Scenario,
+    rows: Sequence[MeasuredRow],
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+) -> tuple[Scenario, tuple[Fit, ...]]:
+    """Fit what `scenario` declares and return it with the values set, and the fit.
+
+    `rows` are all rows of the scenario's dataset in their order; used are those that its `calibrate:` names.
+    All declared parameters are fitted together. A scenario that declares none comes back as it is. Raises
+    CalibrationError as `calibrate` does.
+    """
+    if not scenario.calibrate or scenario.measured is None:
+        return scenario, ()
+    dataset = load_dataset(scenario.measured.dataset)
+    chosen = sorted({i for wanted in scenario.calibrate for i in chosen_rows(dataset, wanted)})
+
+    def build(values: Mapping[str, float]) -> Sequence[Point]:
+        return expand(with_values(scenario, values))
+
+    fit = calibrate(
+        _parameters(scenario),
+        [rows[i] for i in chosen],
+        build,
+        to_spec=to_run_spec,
+        engine=engine,
+        threads=threads,
+        progress=progress,
+    )
+    return with_values(scenario, fit.values), (fit,)
+
+
+def _parameters(scenario: Scenario) -> list[Parameter]:
+    return [_parameter(scenario, w.parameter, w.bounds, w.prior) for w in scenario.calibrate]
+
+
+def _parameter(scenario: Scenario, key: str, bounds: tuple[object, object], prior: object) -> Parameter:
+    low, high = map(_number, bounds)
+    start = _number(value_of(scenario, key) if prior is None else prior)
+    # What is written with a unit of time is a duration; everything else that can be fitted is a bare number.
+    return Parameter(key, low, high, start, unit="ns" if isinstance(bounds[0], str) else "")
+
+
+def _number(value: object) -> float:
+    return duration(value) if isinstance(value, str) else float(str(value))
