@@ -211,30 +211,18 @@ def _progress() -> Iterator[Callable[[int, int, str], None]]:
 
 
 def _print(result: ScenarioResult, output: Format) -> None:
-    if output is Format.JSON:
-        typer.echo(result.model_dump_json(indent=2))
-    elif output is Format.CSV:
-        _print_csv(result)
-    else:
+    if output is Format.TEXT:
         from simfs.reports.text import print_report
 
         print_report(result)
+        return
+    from simfs.reports.export import to_csv, to_json
 
-
-def _print_csv(result: ScenarioResult) -> None:
-    import io
-
-    from pyarrow import csv
-
-    from simfs.results.tables import tables
-
-    text = io.BytesIO()
-    csv.write_csv(tables(result)["points"], text)
-    typer.echo(text.getvalue().decode(), nl=False)
+    typer.echo(to_json(result) if output is Format.JSON else to_csv(result), nl=False)
 
 
 def _write(result: ScenarioResult, out: Path, asked: Scenario, name: str) -> None:
-    from simfs.reports.out import write
+    from simfs.reports.export import write
 
     source = paths.find(name, paths.SCENARIOS)
     text = source.read_text("utf-8") if source else ""

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+import simfs.reports.export
 import simfs.results.run
 from simfs.cli import app
 from simfs.scenario import paths
@@ -86,11 +87,12 @@ def fake(monkeypatch: pytest.MonkeyPatch, outcome: Any) -> dict[str, Any]:  # no
 
 def result(exit_code: int = 0) -> SimpleNamespace:
     finding = SimpleNamespace(point="p", replication=0, message="time is not conserved")
-    return SimpleNamespace(
-        exit_code=exit_code,
-        findings=(finding,) if exit_code else (),
-        model_dump_json=lambda indent: '{"answer": 42}',
-    )
+    return SimpleNamespace(exit_code=exit_code, findings=(finding,) if exit_code else ())
+
+
+@pytest.fixture(autouse=True)
+def plain_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simfs.reports.export, "to_json", lambda result: '{"answer": 42}\n')
 
 
 @pytest.mark.parametrize("code", [0, 1, 3])

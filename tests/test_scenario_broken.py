@@ -41,7 +41,7 @@ calibrate:
 
 
 class Case(NamedTuple):
-    """`old` in the base becomes `new`; the message must name `place` (line or line:column) and hold `says`."""
+    """`old` in the base becomes `new`; the message must begin with `place` and hold `says`."""
 
     old: str
     new: str

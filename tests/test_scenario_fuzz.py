@@ -28,9 +28,9 @@ ODD_VALUES = st.one_of(
     st.dictionaries(st.text(max_size=5), st.integers(), max_size=3),
 )  # fmt: skip
 KNOWN_KEYS = [
-    "calibrate", "filesystem.kind", "kernel.tick", "locks", "machine", "machine.cpus", "measure.warmup", "measured",
-    "name", "simfs", "sweep", "sweep.workload.tasks", "variants", "variants.0", "variants.ticket.workload",
-    "workload.hold", "workload.kind", "workload.tasks",
+    "calibrate", "filesystem.kind", "kernel.tick", "locks", "machine", "machine.cpus", "measure.warmup",
+    "measured", "name", "simfs", "sweep", "sweep.workload.tasks", "variants", "variants.0",
+    "variants.ticket.workload", "workload.hold", "workload.kind", "workload.tasks",
 ]  # fmt: skip
 relaxed = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 
