@@ -22,6 +22,8 @@ pub struct Change<'a> {
     pub touches: &'a mut Touches,
     /// Blocks that the transaction may still need (`args->total`).
     pub total: u32,
+    /// Highest group that the transaction allocated from, 0 at first.
+    pub highest_agno: u32,
     /// Directory and map blocks allocated.
     pub new_blocks: u8,
     /// Directory and map blocks freed.
@@ -66,10 +68,11 @@ impl BlockSource for Change<'_> {
 
 impl Change<'_> {
     fn take_block(&mut self, near: u64, minleft: u32) -> Result<u64, NoSpace> {
+        let (highest, touches) = (&mut self.highest_agno, &mut *self.touches);
         let block = self
             .groups
-            .alloc_block(near, minleft, self.total, self.touches)
-            .or_else(|| self.groups.alloc_block(near, 0, 0, self.touches))
+            .alloc_block(near, minleft, self.total, highest, touches)
+            .or_else(|| self.groups.alloc_block(near, 0, 0, highest, touches))
             .ok_or(NoSpace)?;
         self.total = self.total.saturating_sub(1);
         self.new_blocks += 1;

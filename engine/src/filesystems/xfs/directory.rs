@@ -262,8 +262,14 @@ impl Directory {
     ) -> Result<(T, DirTouch), NoSpace> {
         let before = self.form();
         let mut touches = Touches::default();
-        let mut change =
-            Change { groups, touches: &mut touches, total: ENTER_BLOCKS, new_blocks: 0, freed_blocks: 0 };
+        let mut change = Change {
+            groups,
+            touches: &mut touches,
+            total: ENTER_BLOCKS,
+            highest_agno: 0,
+            new_blocks: 0,
+            freed_blocks: 0,
+        };
         let result = operation(self, &mut change)?;
         let (new_blocks, freed_blocks) = (change.new_blocks, change.freed_blocks);
         Ok((result, DirTouch { before, after: self.form(), touches, new_blocks, freed_blocks }))

@@ -34,20 +34,31 @@ impl Groups {
     }
 
     /// One block near filesystem block `near` (`xfs_alloc_vextent_start_ag`): in its group the nearest, in the
-    /// following groups the best fit.
-    pub fn alloc_block(&mut self, near: u64, minleft: u32, total: u32, touches: &mut Touches) -> Option<u64> {
-        let (start, target) = self.geometry.split_fsblock(near);
+    /// following groups the best fit. A transaction never goes back below `highest`, the group that it took its last
+    /// block from (`t_highest_agno`), so that two of them cannot wait for each other's AGF.
+    pub fn alloc_block(
+        &mut self,
+        near: u64,
+        minleft: u32,
+        total: u32,
+        highest: &mut u32,
+        touches: &mut Touches,
+    ) -> Option<u64> {
+        let (agno, target) = self.geometry.split_fsblock(near);
+        let start = agno.max(*highest);
         let request = Request { minleft, total, ..Request::of(1) };
-        let agcount = self.geometry.agcount;
-        (0..agcount).map(|i| (start + i) % agcount).find_map(|agno| {
+        let mut agnos = (start..self.geometry.agcount).chain(*highest..start);
+        let (agno, agbno) = agnos.find_map(|agno| {
             let space = &mut self.groups[agno as usize].space;
             let agbno = if agno == start && target > 0 {
                 space.alloc_near(target, &request, touches)
             } else {
                 space.alloc_by_size(&request, touches)
             }?;
-            Some(self.geometry.fsblock(agno, agbno))
-        })
+            Some((agno, agbno))
+        })?;
+        *highest = agno.max(*highest);
+        Some(self.geometry.fsblock(agno, agbno))
     }
 
     /// Gives a block back.
