@@ -1,5 +1,6 @@
 """The scenario language: loading, expanding into points, and the RunSpec of each."""
 
+from simfs.scenario.checks import chosen_rows
 from simfs.scenario.expand import Point, expand, value_of, with_values
 from simfs.scenario.load import load
 from simfs.scenario.measured import Dataset, PlacedRow, load_dataset, placed_rows
@@ -15,6 +16,7 @@ __all__ = [
     "Problem",
     "Scenario",
     "ScenarioError",
+    "chosen_rows",
     "expand",
     "load",
     "load_dataset",

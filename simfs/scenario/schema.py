@@ -295,10 +295,6 @@ class Variant(Section):
         default={}, description="Keys that differ; a new kind keeps what both know."
     )
 
-    def overrides(self) -> dict[str, Any]:
-        """Return the sections this variant lays over the scenario."""
-        return self.model_dump(include=set(SECTIONS), exclude_unset=True)
-
 
 class Measure(Section):
     """How long to look, how often, and how sure to be."""
