@@ -22,7 +22,10 @@ from simfs.results.model import Comparison, Fit, MeasuredRow, PointResult
 from simfs.results.run import Engine, MeasureLike, Progress, Runs, ToSpec, run_scenario
 
 TOLERANCE = 1e-3
-"""Relative change of a parameter at which a fit stops: well below the intervals of the measured rows."""
+"""Residual, and relative change of a parameter, at which a fit stops: well below what rows are known to."""
+
+DRAFT_TOLERANCE = 5e-3
+"""The same for the rough search that only finds where to begin."""
 
 DRAFT = 0.2
 """Part of a replication's duration that the first, rough search simulates."""
@@ -84,8 +87,8 @@ def calibrate(
             f" ({', '.join(p.name for p in parameters)}): fit fewer parameters or name more rows"
         )
     runner = _Runner(engine, threads, measure or Runs(replications=2), progress)
-    draft = _Objective(parameters, used, build, _shortened(to_spec, DRAFT), runner)
-    full = _Objective(parameters, used, build, to_spec, runner)
+    draft = _Objective(parameters, used, build, _shortened(to_spec, DRAFT), runner, DRAFT_TOLERANCE)
+    full = _Objective(parameters, used, build, to_spec, runner, TOLERANCE)
     start = np.array([p.start or math.sqrt(p.low * p.high) for p in parameters])
     values = _search(full, _search(draft, start))
     _refuse_bounds(parameters, values)
@@ -126,6 +129,7 @@ class _Objective:
     build: Build
     to_spec: ToSpec
     run: _Runner
+    tolerance: float
     known: dict[tuple[float, ...], Vector] = field(default_factory=dict)
 
     def __call__(self, values: Vector) -> Vector:
@@ -175,15 +179,18 @@ def _root(objective: _Objective, start: Vector) -> Vector:
     def inside(x: float) -> float:
         if not p.low <= x <= p.high:
             raise _OutOfBoundsError
-        return residual(x)
+        # Below the tolerance a difference is noise; an exact zero is where a secant stops.
+        return residual(x) if abs(residual(x)) > objective.tolerance else 0.0
 
     first = min(max(float(start[0]), p.low), p.high)
     # For an operation that is nothing but this parameter, the next guess is exact.
     second = min(max(first / (1 + residual(first)), p.low), p.high)
-    if abs(residual(first)) < TOLERANCE or second == first:
+    if abs(residual(first)) < objective.tolerance or second == first:
         return np.array([first])
     try:
-        found = optimize.root_scalar(inside, method="secant", x0=first, x1=second, rtol=TOLERANCE, maxiter=12)
+        found = optimize.root_scalar(
+            inside, method="secant", x0=first, x1=second, rtol=objective.tolerance, maxiter=12
+        )
     except _OutOfBoundsError:
         return np.array([_bracketed(residual, p)])
     return np.array([found.root if found.converged else _bracketed(residual, p)])
@@ -209,8 +216,8 @@ def _least_squares(objective: _Objective, start: Vector) -> Vector:
         bounds=(low, high),
         # Wide enough that the difference is the parameter's and not the noise of a different interleaving.
         diff_step=[0.03] * start.size,
-        xtol=TOLERANCE,
-        ftol=TOLERANCE,
+        xtol=objective.tolerance,
+        ftol=objective.tolerance,
         max_nfev=15,
     )
     return np.asarray(found.x * start)
