@@ -1,0 +1,154 @@
+"""The XFS geometry against the real ``mkfs.xfs`` and ``xfs_db``, for sizes and counts from Hypothesis."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from simfs import _engine
+
+MIB = 1 << 20
+GIB = 1 << 30
+TIB = 1 << 40
+
+
+def xfsprogs_version() -> str:
+    if not shutil.which("mkfs.xfs") or not shutil.which("xfs_db"):
+        return ""
+    run = subprocess.run(["mkfs.xfs", "-V"], capture_output=True, text=True, check=True)
+    return run.stdout.split()[-1]
+
+
+VERSION = xfsprogs_version()
+pytestmark = [
+    pytest.mark.skipif(not VERSION, reason="needs mkfs.xfs and xfs_db (Debian: apt-get install xfsprogs)"),
+    pytest.mark.skipif(
+        bool(VERSION) and not VERSION.startswith("6.1."),
+        reason=f"the geometry is that of xfsprogs 6.1, not {VERSION}",
+    ),
+]
+
+# Sparse files: most filesystems allow 16 TiB, some less; a size that is refused is not tried.
+SIZES = st.one_of(
+    st.integers(300 * MIB, 2 * GIB),
+    st.integers(300 * MIB, 64 * GIB).map(lambda size: size // 4096 * 4096),
+    st.integers(64, 8192).map(lambda size: size * GIB),
+    st.integers(290 * MIB, 310 * MIB),
+)
+AGCOUNTS = st.one_of(st.none(), st.integers(1, 64), st.integers(1, 2000))
+FIXTURES = settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    derandomize=True,
+)
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Iterator[Path]:
+    path = tmp_path / "xfs.img"
+    yield path
+    path.unlink(missing_ok=True)
+
+
+def make(image: Path, size: int, agcount: int | None, *options: str) -> subprocess.CompletedProcess[str]:
+    with image.open("wb") as file:
+        file.truncate(size)
+    groups = [] if agcount is None else ["-d", f"agcount={agcount}"]
+    command = ["mkfs.xfs", "-f", *options, *groups, str(image)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def ours(report: str, size: int, agcount: int | None) -> dict[str, Any]:
+    request = {"report": report, "size_bytes": size, "agcount": agcount}
+    answer: dict[str, Any] = json.loads(_engine.structure_report(json.dumps(request)))
+    return answer
+
+
+def number(text: str, pattern: str) -> int:
+    match = re.search(pattern, text)
+    assert match, f"no {pattern!r} in {text}"
+    return int(match[1])
+
+
+def db(image: Path, *commands: str) -> str:
+    arguments = [argument for command in commands for argument in ("-c", command)]
+    run = subprocess.run(["xfs_db", "-r", *arguments, str(image)], capture_output=True, text=True, check=True)
+    return run.stdout
+
+
+@FIXTURES
+@given(size=SIZES, agcount=AGCOUNTS)
+@example(size=8 * GIB, agcount=49)
+@example(size=4 * TIB, agcount=None)
+@example(size=4 * TIB - 4096, agcount=None)
+@example(size=15 * TIB, agcount=None)
+@example(size=GIB, agcount=15)
+@example(size=GIB, agcount=16)
+def test_geometry_is_that_of_mkfs(image: Path, size: int, agcount: int | None) -> None:
+    try:
+        run = make(image, size, agcount, "-N")
+    except OSError:
+        return  # the filesystem under the test cannot hold a sparse file of this size
+    if run.returncode != 0:
+        with pytest.raises(ValueError, match=r"\w"):
+            ours("xfs_geometry", size, agcount)
+        return
+    found = ours("xfs_geometry", size, agcount)
+    assert found["agcount"] == number(run.stdout, r"agcount=(\d+)")
+    assert found["agsize_blocks"] == number(run.stdout, r"agsize=(\d+) blks")
+    assert found["blocks"] == number(run.stdout, r"data .* blocks=(\d+)")
+    assert found["log_blocks"] == number(run.stdout, r"internal log .* blocks=(\d+)")
+
+
+@settings(FIXTURES, max_examples=12)
+@given(size=st.integers(300 * MIB, 4 * GIB), agcount=st.one_of(st.none(), st.integers(2, 20)))
+def test_fresh_filesystem_is_that_of_mkfs(image: Path, size: int, agcount: int | None) -> None:
+    run = make(image, size, agcount, "-q")
+    if run.returncode != 0:
+        return
+    geometry, fresh = ours("xfs_geometry", size, agcount), ours("xfs_fresh", size, agcount)
+    superblock = db(image, "sb 0", "print rootino agblklog inoalignmt logstart agcount")
+    assert geometry["root_ino"] == number(superblock, r"rootino = (\d+)")
+    assert geometry["agblklog"] == number(superblock, r"agblklog = (\d+)")
+    assert geometry["inoalignmt_blocks"] == number(superblock, r"inoalignmt = (\d+)")
+    log = geometry["log_start_agno"] << geometry["agblklog"] | geometry["log_start_agbno"]
+    assert log == number(superblock, r"logstart = (\d+)")
+    for agno, group in enumerate(fresh["groups"]):
+        records = db(image, f"agf {agno}", "addr bnoroot", "print recs")
+        extents = [[int(a), int(b)] for a, b in re.findall(r"\d+:\[(\d+),(\d+)\]", records)]
+        assert group["free_extents"] == extents
+        assert len(group["agfl_agbnos"]) == number(db(image, f"agf {agno}", "print flcount"), r"= (\d+)")
+        free_list = db(image, f"agfl {agno}", "print").split("bno[")[1]
+        assert group["agfl_agbnos"] == [int(block) for block in re.findall(r"\d+:(\d+)\b", free_list)]
+    chunks = db(image, "agi 0", "addr root", "print recs")
+    (chunk,) = fresh["groups"][0]["chunks"]
+    assert chunk["holemask"] == 0
+    expected = f"1:[{chunk['startino']},0,{chunk['count']},{chunk['freecount']},{chunk['free']}]"
+    assert expected in chunks
+
+
+@pytest.mark.parametrize(
+    ("size", "agcount", "reason"),
+    [
+        (299 * MIB, None, "300 MiB"),
+        (8 * GIB, 0, "agcount 0"),
+        (8 * GIB, 1, "at least two"),
+        (8 * GIB, 600, "smaller than 16 MiB"),
+        (8 * GIB, 200, "smallest log"),
+        (8 * TIB, 4, "below 1 TiB"),
+    ],
+)
+def test_what_mkfs_refuses_is_refused(image: Path, size: int, agcount: int | None, reason: str) -> None:
+    assert make(image, size, agcount, "-N").returncode != 0
+    with pytest.raises(ValueError, match=reason):
+        ours("xfs_geometry", size, agcount)
