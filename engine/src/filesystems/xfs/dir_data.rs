@@ -100,8 +100,11 @@ impl DataBlock {
     pub fn add(&mut self, offset: usize, name: &[u8], ino: u64) {
         let size = entry_size(name.len());
         let run = self.free_at(offset).expect("a free run");
-        self.use_free(run, offset, size);
+        let rescan = self.use_free(run, offset, size);
         self.write_entry(offset, name, ino);
+        if rescan {
+            self.scan_free(); // only now: the old free run's tag is still there until the entry is written
+        }
     }
 
     /// Puts an entry where it belongs in a block that is being built; `finish_building` follows.
@@ -134,8 +137,10 @@ impl DataBlock {
             self.make_free(old, end - old);
         } else if end < old {
             let run = self.tail().expect("free space before the end");
-            self.use_free(run, end, old - end);
-            self.end = end;
+            self.end = end; // first: a rescan must not read what lies beyond
+            if self.use_free(run, end, old - end) {
+                self.scan_free();
+            }
         }
     }
 
@@ -194,15 +199,16 @@ impl DataBlock {
         self.put_u16(offset + entry_size(name.len()) - 2, offset as u16);
     }
 
-    /// `xfs_dir2_data_use_free`.
-    fn use_free(&mut self, run: FreeRun, offset: usize, len: usize) {
+    /// `xfs_dir2_data_use_free`. True if the table of the largest runs has to be made anew once the bytes are in use.
+    #[must_use]
+    fn use_free(&mut self, run: FreeRun, offset: usize, len: usize) -> bool {
         let before = offset - usize::from(run.offset);
         let after = run.end() - (offset + len);
         let left = (before > 0).then(|| self.write_free(run.offset.into(), before));
         let right = (after > 0).then(|| self.write_free(offset + len, after));
-        let Some(slot) = self.find_best(run.offset) else { return };
+        let Some(slot) = self.find_best(run.offset) else { return false };
         let more_than_table = self.best[2].len != 0;
-        let rescan = match (left, right) {
+        match (left, right) {
             (None, None) | (Some(_), Some(_)) if more_than_table => true,
             _ => {
                 self.drop_best(slot);
@@ -210,9 +216,6 @@ impl DataBlock {
                 places.fold(false, |last, place| last || place.is_none_or(|place| place == 2))
                     && more_than_table
             }
-        };
-        if rescan {
-            self.scan_free();
         }
     }
 

@@ -1,0 +1,55 @@
+//! A directory under long churn keeps all its invariants, whatever its form: the blocks, the hash index and the free space.
+
+use simfs_engine::filesystems::xfs::geometry::Geometry;
+use simfs_engine::filesystems::xfs::layout::{Layout, ROOT};
+
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % n
+    }
+}
+
+/// Adds and removes names of two lengths at random; `most` names at once decide the largest form.
+fn churn(seed: u64, most: u64, steps: u64) {
+    let geometry = Geometry::new(8 << 30, Some(4)).expect("a plain geometry");
+    let mut layout = Layout::new(&geometry);
+    let (dir, _) = layout.mkdir(ROOT, b"d").expect("room");
+    let mut draw = Draw(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    let mut names: Vec<Vec<u8>> = Vec::new();
+    for step in 0..steps {
+        if names.is_empty() || (draw.below(100) < 55 && (names.len() as u64) < most) {
+            let name = if draw.below(2) == 0 { format!("cc{step:06}.s") } else { format!("h{step:03}.o") }.into_bytes();
+            layout.create(dir, &name).expect("room");
+            names.push(name);
+        } else {
+            let name = names.swap_remove(draw.below(names.len() as u64) as usize);
+            let ino = layout.unlink(dir, &name).expect("the name is there").ino;
+            layout.iunlink_remove(ino).expect("it is on the list");
+            layout.ifree(ino);
+        }
+        layout.check().unwrap_or_else(|broken| panic!("seed {seed}, step {step}, {} names: {broken}", names.len()));
+    }
+    for name in names {
+        assert!(layout.lookup(dir, &name).0.is_some(), "seed {seed}: a name is lost");
+    }
+}
+
+#[test]
+fn a_small_directory_survives_churn() {
+    (0..200).for_each(|seed| churn(seed, 30, 400));
+}
+
+#[test]
+fn a_block_directory_survives_churn() {
+    (0..100).for_each(|seed| churn(seed, 120, 600));
+}
+
+#[test]
+fn a_node_directory_survives_churn() {
+    (0..3).for_each(|seed| churn(seed, 1500, 3000));
+}
