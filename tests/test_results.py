@@ -140,13 +140,24 @@ def test_rows_of_an_unknown_metric_are_not_dropped_silently() -> None:
     assert unmatched == (row,)
 
 
-def test_the_linear_line_starts_at_the_best_single_task_and_ends_with_the_cpus() -> None:
+def test_the_linear_line_follows_the_fastest_task_and_ends_with_the_cpus() -> None:
     result = scenario()
-    best = max(p.throughput.mean for p in result.points if p.tasks == 1)
-    assert ideal_per_s(result, 8, 24) == pytest.approx(8 * best)
-    assert ideal_per_s(result, 48, 24) == pytest.approx(24 * best)
+    point = result.points[0]
+    best = max(p.throughput.mean / min(p.tasks, 24) for p in result.points)
+    assert ideal_per_s(result, point, 8) == pytest.approx(8 * best)
+    assert ideal_per_s(result, point, 48) == pytest.approx(24 * best)
+    assert all(p.throughput.mean <= (ideal_per_s(result, p) or 0) * 1.0001 for p in result.points)
     one = result.model_copy(update={"points": tuple(p for p in result.points if p.tasks == 24)})
-    assert ideal_per_s(one, 24, 24) is None
+    assert ideal_per_s(one, one.points[0]) is None
+
+
+def test_an_ideal_is_not_taken_from_another_setting() -> None:
+    easy, hard = (
+        scenario().points[0].model_copy(update={"values": {"tasks": n, "kind": kind}, "tasks": n})
+        for n, kind in ((1, "easy"), (2, "hard"))
+    )
+    result = scenario().model_copy(update={"points": (easy, hard)})
+    assert ideal_per_s(result, hard) == pytest.approx(hard.throughput.mean)
 
 
 # --- running

@@ -24,7 +24,7 @@ from simfs.reports.numbers import plain, plural
 from simfs.reports.text import error, holder_parts
 from simfs.results.focus import focus, focus_tasks
 from simfs.results.model import Comparison, LockSummary, PointResult, ScenarioResult
-from simfs.results.scaling import base_tasks, ideal_per_s
+from simfs.results.scaling import base_tasks, ideal_per_s, per_task
 
 DPI = 200
 """Resolution of PNG files."""
@@ -280,9 +280,9 @@ def _linear(axes: Axes, result: ScenarioResult) -> None:
     base = base_tasks(result)
     if base is None:
         return
-    cpus = result.points[0].cpus
-    tasks = sorted({base, *(p.tasks for p in result.points), cpus})
-    ideal = [ideal_per_s(result, n, cpus) or 0.0 for n in tasks]
+    fastest = max(result.points, key=per_task)
+    tasks = sorted({base, *(p.tasks for p in result.points), fastest.cpus})
+    ideal = [ideal_per_s(result, fastest, n) or 0.0 for n in tasks]
     axes.plot(tasks, ideal, color="#777777", linestyle="-", linewidth=0.9, label="linear scaling", zorder=1)
 
 

@@ -18,6 +18,9 @@ from simfs.results.scaling import ideal_per_s
 TOP_LOCKS = 5
 """Locks shown of each variant."""
 
+SHOWN = 4
+"""Items of a note that are named before the rest is counted."""
+
 WIDTH = 118
 """Columns the report is laid out for where the output is no terminal."""
 
@@ -82,18 +85,28 @@ def sentences(result: ScenarioResult) -> Iterable[str]:
     """The notes that every form of output carries."""
     yield from (fit.sentence for fit in result.fits)
     if not result.fits:
-        yield "nothing was fitted: all is predicted"
-    predicted = [c for p in result.points for c in p.measured if c.row.role == "predict"]
-    errors = [abs(c.error_percent) for c in predicted if c.error_percent is not None]
-    if errors:
-        mean = sum(errors) / len(errors)
-        yield f"{len(errors)} predicted rows: mean error {mean:.1f} %, worst {max(errors):.1f} %"
+        yield "nothing was fitted here"
+    yield from _distances([c for p in result.points for c in p.measured if c.row.role == "predict"])
     if result.unmatched:
-        rows = "; ".join(f"'{r.label}' {r.metric}" for r in result.unmatched)
-        yield f"measured rows without a simulated point: {rows}"
+        rows = "; ".join(f"'{r.label}' {r.metric}" for r in result.unmatched[:SHOWN])
+        more = f"; and {len(result.unmatched) - SHOWN} more" if len(result.unmatched) > SHOWN else ""
+        yield f"measured rows without a simulated point: {rows}{more}"
     unsettled = [p.id for p in result.points if p.unsettled]
     if unsettled:
-        yield f"perhaps not settled when measuring began (longer warm-up?): {', '.join(unsettled)}"
+        named = "; ".join(unsettled[:SHOWN]) + ("; ..." if len(unsettled) > SHOWN else "")
+        yield f"{len(unsettled)} points perhaps not settled when measuring began (longer warm-up?): {named}"
+
+
+def _distances(predicted: Sequence[Comparison]) -> Iterable[str]:
+    """How far the predictions of each metric are off: percentages in points, all else in percent."""
+    for metric in dict.fromkeys(c.row.metric for c in predicted):
+        points = metric.endswith("_percent")
+        same = [c.error if points else c.error_percent for c in predicted if c.row.metric == metric]
+        errors = [abs(e) for e in same if e is not None]
+        if errors:
+            unit = "points" if points else "%"
+            mean, worst = sum(errors) / len(errors), max(errors)
+            yield f"predicted {metric}, {len(errors)} rows: mean error {mean:.1f} {unit}, worst {worst:.1f}"
 
 
 def error(c: Comparison) -> str:
@@ -109,24 +122,25 @@ def _curve(result: ScenarioResult, points: Sequence[PointResult], title: str, *,
         table.add_column("variant", overflow="fold")
     swept = [key for key in result.sweep if short(key) != "tasks"]
     for key in swept:
-        table.add_column(short(key))
-    cells = _cells(result)
+        table.add_column(short(key), overflow="fold")
+    cells = _cells(result, narrow=bool(swept))
     for name in cells:
         table.add_column(name, justify="right", no_wrap=True)
-    for p in points:
+    settings = list(dict.fromkeys(p.setting for p in points))
+    for p in sorted(points, key=lambda p: settings.index(p.setting)):
         names = [result.title(p.variant)] if with_variant else []
         names += [str(p.values.get(key, NOTHING)) for key in swept]
         table.add_row(*names, *(cell(p) for cell in cells.values()))
     return table
 
 
-def _cells(result: ScenarioResult) -> dict[str, Cell]:
+def _cells(result: ScenarioResult, *, narrow: bool) -> dict[str, Cell]:
     """Columns of the curve by name; those that would be empty all the way down are left out."""
     cells: dict[str, Cell] = {
         "tasks": lambda p: str(p.tasks),
         f"{plural(result.operation)}/s": lambda p: plain(p.throughput.mean),
         "±": lambda p: plus_minus(p.throughput).removeprefix("± "),
-        "ideal": lambda p: plain(ideal_per_s(result, p.tasks, p.cpus)),
+        "ideal": lambda p: plain(ideal_per_s(result, p)),
         "idle %": lambda p: percent(p.shares.idle.mean),
         "user %": lambda p: percent(p.shares.user.mean),
         "sys %": lambda p: percent(p.shares.system.mean),
@@ -138,7 +152,9 @@ def _cells(result: ScenarioResult) -> dict[str, Cell]:
     }
     optional = {"ideal", "J/op", "measured", "error"}
     empty = {n for n in optional if all(cells[n](p) in (NOTHING, "", "0") for p in result.points)}
-    return {name: cell for name, cell in cells.items() if name not in empty}
+    # Columns of swept keys need room on the terminal; the tables in files have everything.
+    spared = {"user %", "J/op"} if narrow else set()
+    return {name: cell for name, cell in cells.items() if name not in empty | spared}
 
 
 def _rate_row(point: PointResult, show: Callable[[Comparison], str]) -> str:

@@ -68,7 +68,8 @@ def summarise(point: PointLike, runs: Sequence[RunResult], level: float = LEVEL)
         replication_throughputs=tuple(r.throughput_per_s for r in runs),
         shares=_shares([r.cpu_ns for r in runs], level),
         context_switches=interval([r.context_switches / r.window_ns * 1e9 for r in runs], level),
-        joules_per_operation=_joules(runs, level),
+        context_switches_per_operation=_per_operation(runs, [r.context_switches for r in runs], level),
+        joules_per_operation=_per_operation(runs, [r.energy_joules for r in runs], level),
         fairness=interval([jain(r.per_task_operations) for r in runs], level),
         transient_batches=transient,
         settled_per_s=float(batches[transient:].mean()),
@@ -144,10 +145,10 @@ def _shares(times: Sequence[CpuTime], level: float) -> CpuShares:
     return CpuShares(**{state: share(state) for state in CpuShares.model_fields})
 
 
-def _joules(runs: Sequence[RunResult], level: float) -> Estimate | None:
+def _per_operation(runs: Sequence[RunResult], totals: Sequence[float], level: float) -> Estimate | None:
     if any(r.operations == 0 for r in runs):
         return None
-    return interval([r.energy_joules / r.operations for r in runs], level)
+    return interval([total / r.operations for total, r in zip(totals, runs, strict=True)], level)
 
 
 def _latencies(runs: Sequence[RunResult]) -> dict[str, Latency]:

@@ -81,8 +81,9 @@ class MeasuredRow(Strict):
 
     @property
     def label(self) -> str:
-        """The row as a person would name it: series and sweep values."""
-        return ", ".join([self.series, *(f"{short(k)} {v}" for k, v in self.values.items())])
+        """The row as a person would name it: its series, and the value that varies within one."""
+        first = list(self.values.items())[:1]
+        return ", ".join([self.series, *(f"{short(k)} {v}" for k, v in first)])
 
 
 class Comparison(Strict):
@@ -133,6 +134,7 @@ class PointResult(Strict):
     )
     shares: CpuShares
     context_switches: Estimate = Field(description="per second")
+    context_switches_per_operation: Estimate | None = Field(description="None where no operation finished")
     joules_per_operation: Estimate | None = Field(description="None where no operation finished")
     fairness: Estimate = Field(description="Jain index over tasks")
     transient_batches: int = Field(description="leading batches that MSER would still discard as warm-up")
@@ -155,8 +157,8 @@ class PointResult(Strict):
     def estimate(self, metric: str) -> Estimate | None:
         """The estimate that a measured `metric` is compared with, or None for an unknown metric.
 
-        Known are `<share>_percent` for a CPU share, `context_switches_per_s`, `joules_per_operation`, and
-        any other rate `<operations>_per_s`, which is the throughput.
+        Known are `<share>_percent` for a CPU share, `context_switches_per_s`, `joules_per_operation`,
+        `context_switches_per_operation`, and any other rate `<operations>_per_s`, which is the throughput.
         """
         share = metric.removesuffix("_percent")
         if share != metric and share in CpuShares.model_fields:
@@ -164,6 +166,8 @@ class PointResult(Strict):
             return found
         if metric == "joules_per_operation":
             return self.joules_per_operation
+        if metric == "context_switches_per_operation":
+            return self.context_switches_per_operation
         if metric == "context_switches_per_s":
             return self.context_switches
         return self.throughput if metric.endswith("_per_s") else None

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from simfs.results.model import ScenarioResult
+from simfs.results.model import PointResult, ScenarioResult
 
 
-def ideal_per_s(result: ScenarioResult, tasks: int, cpus: int) -> float | None:
-    """Operations per second if every task ran like those of the best variant at the fewest tasks.
+def ideal_per_s(result: ScenarioResult, like: PointResult, tasks: int | None = None) -> float | None:
+    """Operations per second if `tasks` tasks (default: those of `like`) all ran as fast as the fastest.
 
-    The line ends where the CPUs do. None where only one task count was simulated: then there is nothing to
-    scale from.
+    The line ends where the CPUs do. The fastest is taken from all variants and task counts in the setting of
+    `like`, and not from a single task alone: its few operations count coarsely, and a curve above its ideal
+    helps nobody. None where there is nothing to scale from.
     """
-    base = base_tasks(result)
-    if base is None:
+    if base_tasks(result) is None:
         return None
-    best = max(p.throughput.mean for p in result.points if p.tasks == base)
-    return best / base * min(tasks, cpus)
+    fastest = max(per_task(p) for p in result.points if p.setting == like.setting)
+    return min(like.tasks if tasks is None else tasks, like.cpus) * fastest
+
+
+def per_task(point: PointResult) -> float:
+    """Operations per second of each task, or of each CPU where tasks have to share them."""
+    return point.throughput.mean / min(point.tasks, point.cpus)
 
 
 def base_tasks(result: ScenarioResult) -> int | None:

@@ -46,10 +46,11 @@ def _points(result: ScenarioResult) -> Iterable[Row]:
         row = _key(p, result) | {"cpus": p.cpus, "origin": p.origin, "replications": p.replications}
         row |= {"window_ns": p.window_ns, "operations": p.operations, "events": p.events}
         row |= {"throughput_per_s": p.throughput.mean, "ci_low_per_s": p.throughput.low}
-        row |= {"ci_high_per_s": p.throughput.high, "ideal_per_s": ideal_per_s(result, p.tasks, p.cpus)}
+        row |= {"ci_high_per_s": p.throughput.high, "ideal_per_s": ideal_per_s(result, p)}
         for state in CpuShares.model_fields:
             row |= _interval(f"{state}_percent", getattr(p.shares, state))
         row |= _interval("context_switches_per_s", p.context_switches)
+        row |= _interval("context_switches_per_operation", p.context_switches_per_operation)
         row |= _interval("joules_per_operation", p.joules_per_operation)
         row |= _interval("fairness", p.fairness)
         yield row | {"transient_batches": p.transient_batches, "settled_per_s": p.settled_per_s}
