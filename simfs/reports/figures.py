@@ -288,15 +288,18 @@ def _linear(axes: Axes, result: ScenarioResult) -> None:
 
 def _cpus(axes: Axes, result: ScenarioResult) -> None:
     counts = {p.cpus for p in result.points}
-    if len(counts) != 1 or (cpus := counts.pop()) > max(p.tasks for p in result.points):
+    most = max(p.tasks for p in result.points)
+    if len(counts) != 1 or (cpus := counts.pop()) > most:
         return
+    left = cpus > 0.8 * most
     axes.axvline(cpus, color="#777777", linewidth=0.8, zorder=1)
     axes.annotate(
         f"{cpus} CPUs",
         (cpus, 0),
         xycoords=("data", "axes fraction"),
-        xytext=(4, 4),
+        xytext=(-4 if left else 4, 4),
         textcoords="offset points",
+        ha="right" if left else "left",
         color="#555555",
         fontsize=8,
     )
