@@ -1,17 +1,36 @@
 //! The only file that knows Python exists.
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 /// Runs one spec (JSON text) and returns its result (JSON text); releases the GIL meanwhile.
 #[pyfunction]
 fn run(py: Python<'_>, spec: &str) -> PyResult<String> {
-    py.allow_threads(|| crate::run::run_json(spec)).map_err(PyValueError::new_err)
+    py.allow_threads(|| guarded(|| crate::run::run_json(spec)))
+}
+
+/// What the filesystem structures look like after an experiment (JSON text in and out).
+#[pyfunction]
+fn structure_report(py: Python<'_>, request: &str) -> PyResult<String> {
+    py.allow_threads(|| guarded(|| crate::structures::report::structure_report(request)))
+}
+
+/// A wrong request is a `ValueError`; a defect of the engine is a `RuntimeError` that says where, never an abort.
+fn guarded(work: impl FnOnce() -> Result<String, String>) -> PyResult<String> {
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
+        Ok(result) => result.map_err(PyValueError::new_err),
+        Err(panic) => {
+            let what = panic.downcast_ref::<String>().map(String::as_str);
+            let what = what.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown");
+            Err(PyRuntimeError::new_err(format!("a defect in the engine: {what}")))
+        }
+    }
 }
 
 #[pymodule]
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
+    module.add_function(wrap_pyfunction!(structure_report, module)?)?;
     Ok(())
 }

@@ -181,7 +181,7 @@ fn lock_report(state: &State, c: &ClassStats, line_transfers: u64) -> LockReport
         holder_running_ns: to_ns(c.holder_running),
         holder_runnable_ns: to_ns(c.holder_runnable),
         holder_sleeping_ns: to_ns(c.holder_sleeping),
-        holder_device_ns: 0.0,
+        holder_device_ns: to_ns(c.holder_device),
         grant_to_run_ns: to_ns(c.grant_to_run),
         sites: c.sites.iter().enumerate().filter(|(_, s)| s.contended > 0).map(site).collect(),
     }

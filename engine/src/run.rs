@@ -139,15 +139,31 @@ fn lock_cycle_tasks(native: &mut Native, spec: &RunSpec, placement: Placement) -
         Draw::parse(w.word(&name, "constant"), w.number(&format!("{what}_ns"), default), w.number(&format!("{what}_cv"), 1.0))
             .map_err(|e| format!("workload.params.{name}: {e}"))
     };
+    let write = match w.number("device_ns", 0.0) {
+        ns if ns > 0.0 => Some(draw("device", ns)?),
+        _ => None,
+    };
+    if write.is_some() && spec.kernel.locks.get("lock").map(String::as_str) != Some("semaphore") {
+        return Err("workload.params.device_ns: only a semaphore can be released by a device".into());
+    }
+    let (nested, opposite) = (w.number("locks", 1.0) > 1.0, w.word("order", "same") == "opposite");
+    let (first, second, device) = native.setup(|m| {
+        let class = m.class("lock", "lock");
+        (m.new_lock(class), m.new_lock(class), m.new_device(w.number("device_parallelism", 1.0) as u32))
+    });
     let cycle = Cycle {
+        outer: first,
+        inner: nested.then_some(second),
         think: draw("think", 1000.0)?,
         hold: draw("hold", 50.0)?,
         thinks_on_cpu: w.word("think", "cpu") == "cpu",
         readers: w.number("readers", 0.0),
+        write: write.map(|service| (device, service)),
     };
-    let lock = native.setup(|m| m.new_lock(m.class("lock", "lock")));
     for task in 0..w.tasks {
-        native.spawn(placement, Life::Foreground, |m| lock_cycle::run(m, lock, cycle, format!("task {task}")));
+        let swapped = opposite && nested && task % 2 == 1;
+        let cycle = if swapped { Cycle { outer: second, inner: Some(first), ..cycle } } else { cycle };
+        native.spawn(placement, Life::Foreground, |m| lock_cycle::run(m, cycle, format!("task {task}")));
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! operation. It neither knows nor cares which machine runs it, so any machine that implements [`Machine`] can run the
 //! very same programs.
 
-use crate::machine::{Access, Account, ClassId, CpuId, LineId, LockId, Side, TaskId, Time};
+use crate::machine::{Access, Account, ClassId, CpuId, DeviceId, LineId, LockId, Side, TaskId, Then, Time};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::future::Future;
 
@@ -63,6 +63,11 @@ pub trait Machine: Clone + 'static {
     fn wait_for(&self, completion: LockId) -> impl Future<Output = ()>;
     /// Completes a completion: one waiter may go on.
     fn complete(&self, completion: LockId) -> impl Future<Output = ()>;
+
+    /// A new device that serves `parallelism` requests at once.
+    fn new_device(&self, parallelism: u32) -> DeviceId;
+    /// Submits a request that takes `service`; its completion interrupt does `then`. The task goes on at once.
+    fn submit(&self, device: DeviceId, service: Time, then: Then);
 
     /// Sleeps without using a CPU.
     fn sleep(&self, time: Time) -> impl Future<Output = ()>;

@@ -2,6 +2,7 @@
 //! that lock algorithms are written in.
 
 use super::cpu::Account;
+use super::device::{DeviceId, Then};
 use super::line::Access;
 use super::lock::{ClassId, LockId, LockKind, Side};
 use super::queue::Happening;
@@ -224,6 +225,15 @@ impl Machine for Context {
 
     async fn complete(&self, completion: LockId) {
         super::locks::completion::complete(self, completion).await;
+    }
+
+    fn new_device(&self, parallelism: u32) -> DeviceId {
+        self.state().new_device(parallelism)
+    }
+
+    fn submit(&self, device: DeviceId, service: Time, then: Then) {
+        let cpu = self.cpu();
+        self.state().submit(device, cpu, service, then);
     }
 
     async fn sleep(&self, time: Time) {

@@ -125,6 +125,8 @@ pub struct Lock {
     pub readers: u32,
     /// Somebody waited during the present hold.
     contended: bool,
+    /// Since when a device holds it, and the task's times up to then.
+    device: Option<(Time, StateTimes)>,
 }
 
 impl Lock {
@@ -141,6 +143,7 @@ impl Lock {
             holder_times: StateTimes::default(),
             readers: 0,
             contended: false,
+            device: None,
         }
     }
 
@@ -150,6 +153,17 @@ impl Lock {
         self.held_since = now;
         self.holder_times = times;
         self.contended = false;
+        self.device = None;
+    }
+
+    /// Notes that a device holds the lock from now on; `times` are those of the task that took it.
+    pub fn hand_to_device(&mut self, now: Time, times: StateTimes) {
+        self.device = Some((now, times));
+    }
+
+    /// Whether a device holds the lock.
+    pub fn held_by_device(&self) -> bool {
+        self.device.is_some()
     }
 
     /// Notes that somebody has to wait for the present holder.
@@ -163,7 +177,10 @@ impl Lock {
         let held = now - self.held_since.max(window).min(now);
         stats.hold_total += held;
         stats.hold_max = stats.hold_max.max(held);
+        let device = self.device.take();
         if self.contended && self.held_since >= window {
+            let times = device.map_or(times, |(_, then)| then);
+            stats.holder_device += device.map_or(0, |(since, _)| now - since);
             stats.holder_running += times.running - self.holder_times.running;
             stats.holder_runnable += times.runnable - self.holder_times.runnable;
             stats.holder_sleeping += times.sleeping - self.holder_times.sleeping;
@@ -229,6 +246,8 @@ pub struct ClassStats {
     pub holder_runnable: Time,
     /// The holder's time in contended holds: asleep.
     pub holder_sleeping: Time,
+    /// Time in contended holds during which a device held the lock.
+    pub holder_device: Time,
     /// Waits by place.
     pub sites: Vec<SiteStats>,
     waiting: u64,
@@ -260,6 +279,7 @@ impl ClassStats {
             holder_running: 0,
             holder_runnable: 0,
             holder_sleeping: 0,
+            holder_device: 0,
             sites: Vec::new(),
             waiting: 0,
             waiting_since: 0,

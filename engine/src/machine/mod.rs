@@ -5,6 +5,7 @@
 
 mod context;
 mod cpu;
+mod device;
 mod line;
 pub mod lock;
 mod locks;
@@ -18,6 +19,7 @@ mod topology;
 
 pub use context::Context;
 pub use cpu::{Account, ACCOUNTS};
+pub use device::{DeviceId, Then};
 pub use line::Access;
 pub use lock::{ClassId, LockId, LockKind, Side};
 pub use native::{Native, Outcome, Stall};

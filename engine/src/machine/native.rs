@@ -77,8 +77,7 @@ impl Native {
     /// Runs through warm-up and measured window.
     pub fn run(&mut self, spec: &RunSpec) -> Outcome {
         let (warmup, duration) = (from_ns(spec.warmup_ns), from_ns(spec.duration_ns).max(1));
-        let mut outcome = Outcome::default();
-        outcome.stall = self.run_until(warmup);
+        let mut outcome = Outcome { stall: self.run_until(warmup), ..Outcome::default() };
         self.state().start_window();
         let mut before = 0;
         for batch in 1..=Time::from(spec.batches) {
@@ -170,7 +169,10 @@ impl Native {
                 s.tick(id);
                 None
             }
-            Happening::DeviceDone => None,
+            Happening::DeviceDone => {
+                s.device_done(id);
+                None
+            }
         }
     }
 
@@ -226,7 +228,7 @@ impl Native {
         let s = self.shared.state.borrow();
         let next = |id: TaskId| {
             let lock = s.tasks[id as usize].waits_for?;
-            let holder = s.locks[lock as usize].holder?;
+            let holder = s.locks[lock as usize].holder.filter(|_| !s.locks[lock as usize].held_by_device())?;
             (holder != id && s.tasks[id as usize].status == Status::Sleeping).then_some((lock, holder))
         };
         for start in 0..s.tasks.len() as TaskId {

@@ -47,7 +47,6 @@ pub struct EventQueue {
     now: BinaryHeap<Reverse<Event>>,
     buckets: Vec<Vec<Event>>,
     occupied: u64,
-    len: usize,
 }
 
 impl EventQueue {
@@ -56,20 +55,9 @@ impl EventQueue {
         Self { buckets: (0..64).map(|_| Vec::new()).collect(), ..Self::default() }
     }
 
-    /// The number of pending events, stale ones included.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether no event is pending.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// Adds an event; its time must not lie before the last popped one.
     pub fn push(&mut self, event: Event) {
         debug_assert!(event.time >= self.last, "an event in the past: {event:?}, last {}", self.last);
-        self.len += 1;
         self.place(event);
     }
 
@@ -78,9 +66,7 @@ impl EventQueue {
         if self.now.is_empty() {
             self.refill();
         }
-        let Reverse(event) = self.now.pop()?;
-        self.len -= 1;
-        Some(event)
+        self.now.pop().map(|Reverse(event)| event)
     }
 
     fn place(&mut self, event: Event) {
@@ -145,7 +131,6 @@ mod tests {
                 assert_eq!(queue.pop(), expected);
                 now = expected.map_or(now, |e| e.time);
             }
-            assert_eq!(queue.len(), list.len());
         }
     }
 }

@@ -2,6 +2,7 @@
 //! streams, the counters.
 
 use super::cpu::{Account, Cpu, IdleLadder, Phase};
+use super::device::Devices;
 use super::line::{Access, Line};
 use super::lock::{ClassId, ClassStats, Lock, LockId, LockKind};
 use super::queue::{Event, EventQueue, Happening};
@@ -93,6 +94,7 @@ pub struct State {
     pub(super) locks: Vec<Lock>,
     pub(super) free_locks: BTreeMap<ClassId, Vec<LockId>>,
     pub(super) lines: Vec<Line>,
+    pub(super) devices: Devices,
     /// Lock classes and their statistics.
     pub classes: Vec<ClassStats>,
     pub(super) sites: Vec<&'static str>,
@@ -153,6 +155,7 @@ impl State {
             locks: Vec::new(),
             free_locks: BTreeMap::new(),
             lines: Vec::new(),
+            devices: Devices::default(),
             classes: Vec::new(),
             sites: vec![""],
             latencies: Vec::new(),
@@ -292,6 +295,13 @@ impl State {
         };
         let times = self.tasks[holder as usize].times_at(self.now);
         l.end_hold(self.now, self.window_start, times, &mut self.classes[l.class as usize]);
+    }
+
+    /// From now on a device holds `lock`, which a task has taken.
+    pub(super) fn hand_to_device(&mut self, lock: LockId) {
+        let Some(holder) = self.locks[lock as usize].holder else { return };
+        let times = self.tasks[holder as usize].times_at(self.now);
+        self.locks[lock as usize].hand_to_device(self.now, times);
     }
 
     /// Whether `task` is executing now.

@@ -1,12 +1,17 @@
-//! The plain lock cycle: think, take one lock, hold it, release it. The machine repairman of the textbooks.
+//! The plain lock cycle: think, take a lock, hold it, release it. The machine repairman of the textbooks; with a second lock
+//! inside the first, and with a device that goes on holding the lock, as buffers under write do.
 
-use super::draw::Draw;
-use crate::machine::{Account, LockId, Side};
+use super::draw::{chance, Draw};
+use crate::machine::{Account, DeviceId, LockId, Side, Then};
 use crate::waist::Machine;
 
-/// How long a task thinks and holds, and whether it thinks on its CPU.
+/// What one cycle is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct Cycle {
+    /// The lock.
+    pub outer: LockId,
+    /// A second lock, taken and released while the first is held.
+    pub inner: Option<LockId>,
     /// Time between a release and the next acquisition.
     pub think: Draw,
     /// Time held.
@@ -15,23 +20,33 @@ pub struct Cycle {
     pub thinks_on_cpu: bool,
     /// Share of acquisitions that are for reading.
     pub readers: f64,
+    /// The lock is handed to this device, which releases it after the time drawn; the task goes on at once.
+    pub write: Option<(DeviceId, Draw)>,
 }
 
 /// Runs cycles for ever.
-pub async fn run<M: Machine>(m: M, lock: LockId, cycle: Cycle, name: String) {
-    let mut random = m.stream(&name);
+pub async fn run<M: Machine>(m: M, cycle: Cycle, stream: String) {
+    let mut random = m.stream(&stream);
     loop {
         let (think, hold) = (cycle.think.draw(&mut random), cycle.hold.draw(&mut random));
-        let side = if super::draw::chance(&mut random, cycle.readers) { Side::Read } else { Side::Write };
+        let side = if chance(&mut random, cycle.readers) { Side::Read } else { Side::Write };
         if cycle.thinks_on_cpu {
             m.run(Account::User, think).await;
         } else {
             m.sleep(think).await;
         }
         m.begin();
-        m.lock(lock, side).await;
+        m.lock(cycle.outer, side).await;
         m.run(Account::System, hold).await;
-        m.unlock(lock, side).await;
+        if let Some(inner) = cycle.inner {
+            m.lock(inner, side).await;
+            m.run(Account::System, hold).await;
+            m.unlock(inner, side).await;
+        }
+        match cycle.write {
+            None => m.unlock(cycle.outer, side).await,
+            Some((device, service)) => m.submit(device, service.draw(&mut random), Then::Release(cycle.outer)),
+        }
         m.end("cycle", true);
     }
 }

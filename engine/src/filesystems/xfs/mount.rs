@@ -12,7 +12,7 @@ use super::operations::OperationCosts;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::DirId;
-use crate::machine::{ClassId, CpuId, LineId, LockId, TaskId};
+use crate::machine::{ClassId, CpuId, DeviceId, LineId, LockId, TaskId};
 use crate::waist::Machine;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -59,6 +59,8 @@ pub struct Xfs {
     pub(super) inactive: Inactive,
     pub(super) sb: SuperBlock,
     pub(super) log: Log,
+    /// One loop worker over memory: one request at a time.
+    pub(super) device: DeviceId,
     pub(super) inodes: InodeTable,
     pub(super) inode_classes: (ClassId, ClassId),
     pub(super) inode_lines: u32,
@@ -113,6 +115,7 @@ impl Xfs {
             inactive: Inactive::new(costs)?,
             sb: SuperBlock::new(m, lines("vfs_sb.inode_list")?),
             log: Log::new(m, costs)?,
+            device: m.new_device(1),
             inodes: InodeTable::default(),
             inode_classes: (m.class("vfs.i_rwsem (file)", "vfs.i_rwsem"), m.class("xfs.ILOCK (file)", "xfs.ilock")),
             inode_lines: footprints.dir_inode,

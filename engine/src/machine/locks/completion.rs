@@ -51,6 +51,15 @@ pub(in crate::machine) async fn wait(cx: &Context, lock: LockId) {
     spinlock::unlock(cx, inner);
 }
 
+/// `complete` from an interrupt.
+pub(in crate::machine) fn complete_from_interrupt(s: &mut State, lock: LockId) {
+    let b = body(s, lock);
+    b.done += 1;
+    if let Some(first) = b.waiters.pop_front() {
+        s.wake(first, None);
+    }
+}
+
 /// `complete`.
 pub(in crate::machine) async fn complete(cx: &Context, lock: LockId) {
     let inner = cx.state().inner(lock);

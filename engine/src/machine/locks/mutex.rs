@@ -104,10 +104,12 @@ async fn spin_on_owner(cx: &Context, lock: LockId) -> bool {
     loop {
         cx.state().touch_lock(cx.id, lock, Access::Read);
         cx.pay().await;
-        if cx.state().locks[lock as usize].holder.is_none() || body(&mut cx.state(), lock).pickup == Some(cx.id) {
-            if try_lock(cx, lock) {
-                return true;
-            }
+        let open = {
+            let mut s = cx.state();
+            s.locks[lock as usize].holder.is_none() || body(&mut s, lock).pickup == Some(cx.id)
+        };
+        if open && try_lock(cx, lock) {
+            return true;
         }
         let owner = {
             let mut s = cx.state();

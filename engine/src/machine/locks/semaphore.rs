@@ -67,18 +67,31 @@ pub(in crate::machine) async fn down_slow(cx: &Context, lock: LockId) -> bool {
     true
 }
 
+/// `up` from an interrupt: nobody pays for the wake-up but the interrupted CPU.
+pub(in crate::machine) fn up_from_interrupt(s: &mut State, lock: LockId) {
+    if let Some(next) = hand_over(s, lock) {
+        s.wake(next, None);
+    }
+}
+
+/// Ends the hold: one more, or the semaphore for the first waiter, who is returned.
+fn hand_over(s: &mut State, lock: LockId) -> Option<TaskId> {
+    s.end_hold(lock);
+    let next = body(s, lock).waiters.pop_front();
+    match next {
+        None => body(s, lock).count += 1,
+        Some(next) => s.grant(lock, next),
+    }
+    next
+}
+
 /// `up`: one more, or the semaphore for the first waiter.
 pub(in crate::machine) async fn up(cx: &Context, lock: LockId) {
     let inner = cx.state().inner(lock);
     super::spin_lock(cx, inner).await;
     let mut s = cx.state();
     s.touch_lock(cx.id, lock, Access::Write);
-    s.end_hold(lock);
-    let next = body(&mut s, lock).waiters.pop_front();
-    match next {
-        None => body(&mut s, lock).count += 1,
-        Some(next) => s.grant(lock, next),
-    }
+    let next = hand_over(&mut s, lock);
     drop(s);
     if let Some(next) = next {
         cx.wake_waiter(lock, next); // inside the raw spinlock, as before the wake queue came (6.12)

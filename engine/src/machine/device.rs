@@ -1,0 +1,98 @@
+//! Devices: requests wait for one of a device's slots, take their service time, and complete by an interrupt on the CPU
+//! that submitted them. The interrupt may release a lock that a task took long ago: a buffer that hardware was writing.
+
+use super::lock::LockId;
+use super::locks::{completion, semaphore};
+use super::queue::Happening;
+use super::state::State;
+use super::time::Time;
+use super::topology::CpuId;
+use std::collections::VecDeque;
+
+/// A device's number.
+pub type DeviceId = u32;
+
+/// What the completion interrupt does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// Completes a completion.
+    Complete(LockId),
+    /// Releases a semaphore that the submitting task has taken; until then the device holds it, not the task.
+    Release(LockId),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    device: DeviceId,
+    cpu: CpuId,
+    service: Time,
+    then: Then,
+}
+
+/// A device: how many requests it serves at once, and those that wait.
+#[derive(Debug)]
+pub(super) struct Device {
+    free_slots: u32,
+    waiting: VecDeque<u32>,
+}
+
+/// All devices and their requests.
+#[derive(Debug, Default)]
+pub(super) struct Devices {
+    devices: Vec<Device>,
+    requests: Vec<Request>,
+    unused: Vec<u32>,
+}
+
+impl State {
+    /// A device that serves `parallelism` requests at once.
+    pub(super) fn new_device(&mut self, parallelism: u32) -> DeviceId {
+        self.devices.devices.push(Device { free_slots: parallelism.max(1), waiting: VecDeque::new() });
+        (self.devices.devices.len() - 1) as DeviceId
+    }
+
+    /// Submits a request from `cpu`.
+    pub(super) fn submit(&mut self, device: DeviceId, cpu: CpuId, service: Time, then: Then) {
+        let request = Request { device, cpu, service, then };
+        let id = match self.devices.unused.pop() {
+            Some(id) => {
+                self.devices.requests[id as usize] = request;
+                id
+            }
+            None => {
+                self.devices.requests.push(request);
+                (self.devices.requests.len() - 1) as u32
+            }
+        };
+        if let Then::Release(lock) = then {
+            self.hand_to_device(lock);
+        }
+        self.devices.devices[device as usize].waiting.push_back(id);
+        self.serve(device);
+    }
+
+    fn serve(&mut self, device: DeviceId) {
+        let d = &mut self.devices.devices[device as usize];
+        if d.free_slots == 0 {
+            return;
+        }
+        let Some(id) = d.waiting.pop_front() else { return };
+        d.free_slots -= 1;
+        let end = self.now + self.devices.requests[id as usize].service;
+        self.push(end, Happening::DeviceDone, id, 0);
+    }
+
+    /// The completion interrupt of a request: steals the time of a wake-up from whatever runs on its CPU.
+    pub(super) fn device_done(&mut self, id: u32) {
+        let request = self.devices.requests[id as usize];
+        self.devices.unused.push(id);
+        self.devices.devices[request.device as usize].free_slots += 1;
+        self.serve(request.device);
+        let cost = self.costs.wakeup;
+        self.steal(request.cpu, cost);
+        match request.then {
+            Then::Complete(lock) => completion::complete_from_interrupt(self, lock),
+            Then::Release(lock) => semaphore::up_from_interrupt(self, lock),
+        }
+    }
+}
