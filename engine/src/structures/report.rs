@@ -12,18 +12,23 @@ use crate::filesystems::xfs::layout::{DirId, Layout, ROOT};
 
 /// One question.
 #[derive(Debug, Deserialize)]
-#[serde(tag = "report", rename_all = "snake_case", deny_unknown_fields)]
-enum Request {
+#[serde(tag = "report", deny_unknown_fields)]
+enum XfsRequest {
     /// The geometry of a filesystem.
-    XfsGeometry { size_bytes: u64, agcount: Option<u64> },
+    #[serde(rename = "xfs_geometry")]
+    Geometry { size_bytes: u64, agcount: Option<u64> },
     /// A fresh filesystem: free space and inode chunks of every group.
-    XfsFresh { size_bytes: u64, agcount: Option<u64> },
+    #[serde(rename = "xfs_fresh")]
+    Fresh { size_bytes: u64, agcount: Option<u64> },
     /// Where the inodes of directories and files go.
-    XfsPlacement { size_bytes: u64, agcount: Option<u64> },
+    #[serde(rename = "xfs_placement")]
+    Placement { size_bytes: u64, agcount: Option<u64> },
     /// Trees and directories after `files` empty files were made round robin in `dirs` directories.
-    XfsGrowth { size_bytes: u64, agcount: Option<u64>, dirs: u32, files: u32 },
+    #[serde(rename = "xfs_growth")]
+    Growth { size_bytes: u64, agcount: Option<u64>, dirs: u32, files: u32 },
     /// What a list of operations on named directories leaves.
-    XfsScript { size_bytes: u64, agcount: Option<u64>, steps: Vec<Step> },
+    #[serde(rename = "xfs_script")]
+    Script { size_bytes: u64, agcount: Option<u64>, steps: Vec<Step> },
 }
 
 /// One operation of a script.
@@ -40,13 +45,13 @@ enum Step {
 
 /// Answers one request; an error is a sentence.
 pub fn structure_report(request_json: &str) -> Result<String, String> {
-    let request: Request = serde_json::from_str(request_json).map_err(|e| e.to_string())?;
+    let request: XfsRequest = serde_json::from_str(request_json).map_err(|e| e.to_string())?;
     let answer = match request {
-        Request::XfsGeometry { size_bytes, agcount } => geometry_report(&make(size_bytes, agcount)?),
-        Request::XfsFresh { size_bytes, agcount } => fresh(&make(size_bytes, agcount)?),
-        Request::XfsPlacement { size_bytes, agcount } => placement(&make(size_bytes, agcount)?)?,
-        Request::XfsGrowth { size_bytes, agcount, dirs, files } => growth(&make(size_bytes, agcount)?, dirs, files)?,
-        Request::XfsScript { size_bytes, agcount, steps } => script(&make(size_bytes, agcount)?, &steps)?,
+        XfsRequest::Geometry { size_bytes, agcount } => geometry_report(&make(size_bytes, agcount)?),
+        XfsRequest::Fresh { size_bytes, agcount } => fresh(&make(size_bytes, agcount)?),
+        XfsRequest::Placement { size_bytes, agcount } => placement(&make(size_bytes, agcount)?)?,
+        XfsRequest::Growth { size_bytes, agcount, dirs, files } => growth(&make(size_bytes, agcount)?, dirs, files)?,
+        XfsRequest::Script { size_bytes, agcount, steps } => script(&make(size_bytes, agcount)?, &steps)?,
     };
     Ok(answer.to_string())
 }

@@ -212,9 +212,11 @@ impl DataBlock {
             (None, None) | (Some(_), Some(_)) if more_than_table => true,
             _ => {
                 self.drop_best(slot);
-                let places = [left, right].into_iter().flatten().map(|run| self.add_best(run));
-                places.fold(false, |last, place| last || place.is_none_or(|place| place == 2))
-                    && more_than_table
+                let mut last = false;
+                for run in [left, right].into_iter().flatten() {
+                    last |= self.add_best(run).is_none_or(|slot| slot == 2);
+                }
+                last && more_than_table
             }
         }
     }

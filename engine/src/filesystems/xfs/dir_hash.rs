@@ -53,6 +53,11 @@ impl HashEntries {
         self.entries.len()
     }
 
+    /// Whether there is no entry, not even a stale one.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// Number of stale entries.
     pub fn stale(&self) -> usize {
         self.stale

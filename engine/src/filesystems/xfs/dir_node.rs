@@ -186,7 +186,7 @@ impl NodeIndex {
 
     /// `xfs_dir2_node_trim_free`: drops empty free index blocks at the end.
     pub(super) fn trim_free(&mut self, storage: &mut Storage, change: &mut Change<'_>) {
-        while self.free.len() > 1 && self.free.last().is_some_and(|block| is_unused(block)) {
+        while self.free.len() > 1 && self.free.last().is_some_and(is_unused) {
             if self.free.pop().flatten().is_some() {
                 storage.map.shrink(FREE_OFFSET + self.free.len() as u32, change);
             }

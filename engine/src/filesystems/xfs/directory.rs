@@ -1,7 +1,7 @@
 //! A directory (`xfs_dir2*.c`): shortform in the inode, then one block, then blocks with one hash index block
 //! ("leaf"), then blocks with a hash tree and a free space index ("node"); and back when it empties.
 
-use super::bmap::{BlockMap, Change};
+use super::bmap::{BlockMap, Change, DATA_FORK_SIZE, ROOT_FORK_SIZE};
 use super::dir_data::{entry_size, DataBlock, FreeRun, DATA_HEADER, DIR_BLOCK};
 use super::dir_hash::{name_hash, HashEntries, HashEntry};
 use super::dir_node::NodeIndex;
@@ -24,6 +24,8 @@ const LEAF_TAIL: usize = 4;
 const BEST: usize = 2;
 /// A data block that does not exist (`NULLDATAOFF`).
 pub(super) const NO_BLOCK: u16 = u16::MAX;
+/// Bytes of a shortform entry with a name of one letter; spares the count of a block that cannot fit the inode.
+const SHORTEST_ENTRY: usize = 9;
 /// `XFS_DIRENTER_SPACE_RES`: 7 blocks and 4 levels of map for each.
 const ENTER_BLOCKS: u32 = 35;
 
@@ -326,7 +328,9 @@ impl Directory {
                 let (at, offset, ino) = find_in(index, &self.storage, name, hash)?;
                 self.storage.block(0).remove(offset.1);
                 index.kill(at);
-                self.block_to_short(change);
+                if SHORTEST_ENTRY * (index.live() - 2) < DATA_FORK_SIZE.max(ROOT_FORK_SIZE) {
+                    self.block_to_short(change);
+                }
                 Some(ino)
             }
             Body::Leaf { .. } => self.leaf_remove(name, hash, change),
