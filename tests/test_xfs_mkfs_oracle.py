@@ -1,8 +1,15 @@
-"""The XFS geometry against the real ``mkfs.xfs`` and ``xfs_db``, for sizes and counts from Hypothesis."""
+"""The XFS structures against the real thing.
+
+Geometry and fresh filesystems against ``mkfs.xfs`` and ``xfs_db``, for sizes and counts from Hypothesis;
+and, if asked, creates and unlinks against the running kernel.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import random
 import re
 import shutil
 import subprocess
@@ -152,3 +159,80 @@ def test_what_mkfs_refuses_is_refused(image: Path, size: int, agcount: int | Non
     assert make(image, size, agcount, "-N").returncode != 0
     with pytest.raises(ValueError, match=reason):
         ours("xfs_geometry", size, agcount)
+
+
+# The same random creates and unlinks on a mounted filesystem. Asks for root and for the word of the user.
+
+FIFREEZE, FITHAW = 0xC0045877, 0xC0045878
+MOUNTABLE = os.environ.get("SIMFS_MOUNT_XFS") == "1"
+
+
+def settle(root: Path) -> None:
+    """Freezing makes the kernel free all unlinked inodes and forget about busy extents."""
+    handle = os.open(root, os.O_RDONLY)
+    try:
+        fcntl.ioctl(handle, FIFREEZE, 0)
+        fcntl.ioctl(handle, FITHAW, 0)
+    finally:
+        os.close(handle)
+
+
+def on_the_kernel(root: Path, steps: list[dict[str, Any]]) -> list[int]:
+    """Does the steps; the inode number of each."""
+    inos = []
+    for step in steps:
+        path = root / step["name"] if step["op"] == "mkdir" else root / f"d{step['dir']}" / step["name"]
+        if step["op"] == "mkdir":
+            path.mkdir()
+        elif step["op"] == "create":
+            path.touch(exist_ok=False)
+        inos.append(path.stat().st_ino)
+        if step["op"] == "unlink":
+            path.unlink()
+            settle(root)
+    return inos
+
+
+def random_steps(seed: int, count: int, names: int) -> list[dict[str, Any]]:
+    draw = random.Random(seed)
+    steps: list[dict[str, Any]] = [{"op": "mkdir", "name": f"d{i}"} for i in range(2)]
+    there: list[set[str]] = [set(), set()]
+    for i in range(count):
+        dir_ = draw.randrange(2)
+        growing = 5 * i // count % 2 == 0
+        if there[dir_] and draw.random() > (0.8 if growing else 0.3):
+            name = draw.choice(sorted(there[dir_]))
+            there[dir_].remove(name)
+            steps.append({"op": "unlink", "dir": dir_, "name": name})
+        elif (name := f"f{draw.randrange(names):0{draw.choice([1, 7, 30])}}") not in there[dir_]:
+            there[dir_].add(name)
+            steps.append({"op": "create", "dir": dir_, "name": name})
+    return steps
+
+
+@pytest.mark.skipif(not MOUNTABLE, reason="mounts a loop device: set SIMFS_MOUNT_XFS=1, as root")
+@pytest.mark.parametrize(("seed", "count", "names"), [(1, 60, 40), (2, 600, 500), (3, 4000, 9000)])
+def test_creates_and_unlinks_are_those_of_the_kernel(image: Path, seed: int, count: int, names: int) -> None:
+    steps = random_steps(seed, count, names)
+    assert make(image, GIB, 4, "-q").returncode == 0
+    root = image.parent / "mounted"
+    root.mkdir()
+    subprocess.run(["mount", "-o", "loop", str(image), str(root)], check=True)
+    try:
+        inos = on_the_kernel(root, steps)
+    finally:
+        subprocess.run(["umount", str(root)], check=True)
+    request = {"report": "xfs_script", "size_bytes": GIB, "agcount": 4, "steps": steps}
+    found = json.loads(_engine.structure_report(json.dumps(request)))
+    assert found["inos"] == inos
+    for ino, blocks, extents in zip(inos[:2], found["dir_blocks"], found["dir_maps"], strict=True):
+        fields = ("core.format", "core.size", "core.nblocks", "core.nextents")
+        inode = db(image, f"inode {ino}", f"print {' '.join(fields)}", "bmap")
+        assert {field: blocks[field] for field in fields} == {
+            field: number(inode, rf"{re.escape(field)} = (\d+)") for field in fields
+        }
+        mapped = re.findall(r"data offset (\d+) startblock (\d+) \(\d+/\d+\) count (\d+)", inode)
+        assert extents == [[int(field) for field in extent] for extent in mapped]
+    for agno, extents in enumerate(found["free_extents"]):
+        records = db(image, f"agf {agno}", "addr bnoroot", "print recs")
+        assert extents == [[int(a), int(b)] for a, b in re.findall(r"\d+:\[(\d+),(\d+)\]", records)]
