@@ -131,7 +131,8 @@ def run(
         asked = load(scenario, overrides)
         if quick:
             asked = asked.model_copy(update={"measure": asked.measure.quick()})
-        result = _answer(asked, threads or os.cpu_count() or 1)
+        given = {setting.split("=", 1)[0].strip() for setting in overrides}
+        asked, result = _answer(asked, given, threads or os.cpu_count() or 1)
         _print(result, output)
         if out is not None:
             _write(result, out, asked, scenario)
@@ -174,16 +175,21 @@ def doctor() -> None:
     raise typer.Exit(0 if healthy else 1)
 
 
-def _answer(asked: Scenario, threads: int) -> ScenarioResult:
+def _answer(asked: Scenario, given: set[str], threads: int) -> tuple[Scenario, ScenarioResult]:
+    """Fit what the scenario declares, except what was `given` on the command line, and run it."""
+    from simfs.results.fitted import fitted
     from simfs.results.model import MeasuredRow
     from simfs.results.run import run_scenario
 
-    points = expand(asked)
-    kinds = {point.scenario.workload.kind for point in points}
     rows = [MeasuredRow(**vars(row)) for row in placed_rows(asked.measured)]
+    open_ = tuple(wanted for wanted in asked.calibrate if wanted.parameter not in given)
+    asked = asked.model_copy(update={"calibrate": open_})
     with _progress() as report:
         try:
-            return run_scenario(
+            asked, fits = fitted(asked, rows, threads=threads, progress=report)
+            points = expand(asked)
+            kinds = {point.scenario.workload.kind for point in points}
+            result = run_scenario(
                 points,
                 asked.measure,
                 threads=threads,
@@ -194,6 +200,7 @@ def _answer(asked: Scenario, threads: int) -> ScenarioResult:
                 sweep=tuple(asked.sweep),
                 titles={variant.name: variant.title for variant in asked.variants if variant.title},
             )
+            return asked, result.with_fits(fits)
         except ImportError as error:
             raise _refused(
                 f"the native engine cannot be loaded ({error}); `simfs doctor` tells what to do"

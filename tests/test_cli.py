@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import simfs.reports.export
+import simfs.results.fitted
 import simfs.results.run
 from simfs.cli import app
 from simfs.scenario import paths
@@ -82,12 +83,15 @@ def fake(monkeypatch: pytest.MonkeyPatch, outcome: Any) -> dict[str, Any]:  # no
         return outcome
 
     monkeypatch.setattr(simfs.results.run, "run_scenario", run_scenario)
+    monkeypatch.setattr(simfs.results.fitted, "fitted", lambda asked, rows, **options: (asked, ()))
     return seen
 
 
 def result(exit_code: int = 0) -> SimpleNamespace:
     finding = SimpleNamespace(point="p", replication=0, message="time is not conserved")
-    return SimpleNamespace(exit_code=exit_code, findings=(finding,) if exit_code else ())
+    answer = SimpleNamespace(exit_code=exit_code, findings=(finding,) if exit_code else ())
+    answer.with_fits = lambda fits: answer
+    return answer
 
 
 @pytest.fixture(autouse=True)

@@ -13,6 +13,7 @@ from rich.text import Text
 from simfs.reports.numbers import NOTHING, duration, percent, plain, plural, plus_minus
 from simfs.results.focus import focus
 from simfs.results.model import Comparison, LockSummary, PointResult, ScenarioResult, short
+from simfs.results.run_result import LockSite
 from simfs.results.scaling import ideal_per_s
 
 TOP_LOCKS = 5
@@ -173,11 +174,14 @@ def _locks(point: PointResult, result: ScenarioResult) -> Table:
     waited = [lock for lock in point.locks if lock.contended]
     for lock in waited[:TOP_LOCKS]:
         table.add_row(*_lock_row(lock))
+        if len(lock.sites) > 1:
+            for site in sorted(lock.sites, key=lambda s: -s.wait_total_ns):
+                table.add_row(*_site_row(site), style="dim")
     return table
 
 
 def _lock_row(lock: LockSummary) -> list[str]:
-    caller = f" ({lock.caller})" if lock.caller else ""
+    caller = f" ({lock.caller})" if len(lock.sites) == 1 and lock.caller else ""
     return [
         f"{lock.contended:,}",
         duration(lock.wait_total_ns),
@@ -190,6 +194,12 @@ def _lock_row(lock: LockSummary) -> list[str]:
         f"{lock.handoffs:,}",
         holder_split(lock),
     ]
+
+
+def _site_row(site: LockSite) -> list[str]:
+    mean = site.wait_total_ns / site.contended if site.contended else 0.0
+    count, total = f"{site.contended:,}", duration(site.wait_total_ns)
+    return [count, total, "", duration(mean), "", f"  by {site.site}", "", "", "", ""]
 
 
 def holder_split(lock: LockSummary) -> str:

@@ -134,6 +134,7 @@ def matches(point: PointResult, row: MeasuredRow) -> bool:
     not swept.
     """
     known: dict[str, Value] = {"tasks": point.tasks, "cpus": point.cpus}
+    known |= {"workload.tasks": point.tasks, "machine.cpus": point.cpus}
     known |= {short(k): v for k, v in point.values.items()} | point.values
     return row.variant == point.variant and all(known.get(k) == v for k, v in row.values.items())
 

@@ -31,8 +31,11 @@ def fitted(
     dataset = load_dataset(scenario.measured.dataset)
     chosen = sorted({i for wanted in scenario.calibrate for i in chosen_rows(dataset, wanted)})
 
+    sweep = _sweep_of([rows[i] for i in chosen])
+
     def build(values: Mapping[str, float]) -> Sequence[Point]:
-        return expand(with_values(scenario, values))
+        # The rows' own settings, whatever is swept or set for the run: the fit does not depend on what is asked.
+        return expand(with_values(scenario, values).model_copy(update={"sweep": sweep}))
 
     fit = calibrate(
         _parameters(scenario),
@@ -44,6 +47,15 @@ def fitted(
         progress=progress,
     )
     return with_values(scenario, fit.values), (fit,)
+
+
+def _sweep_of(rows: Sequence[MeasuredRow]) -> dict[str, tuple[bool | int | float | str, ...]]:
+    sweep: dict[str, tuple[bool | int | float | str, ...]] = {}
+    for row in rows:
+        for key, value in row.values.items():
+            if value not in sweep.setdefault(key, ()):
+                sweep[key] += (value,)
+    return sweep
 
 
 def _parameters(scenario: Scenario) -> list[Parameter]:

@@ -99,6 +99,9 @@ def _params(use: Workload) -> dict[str, Any]:
         return {
             "think": use.thinks,
             "readers": use.readers,
+            "locks": use.locks,
+            "order": use.order,
+            **({} if use.device is None else _drawn("device", use.device.kind, use.device.mean, use.device.cv)),
             **_drawn("think", use.think.kind, use.think.mean, use.think.cv),
             **_drawn("hold", use.hold.kind, use.hold.mean, use.hold.cv),
         }

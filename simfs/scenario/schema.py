@@ -271,6 +271,16 @@ class LockCycle(Tasks):
     readers: Annotated[StrictFloat, Field(ge=0, le=1)] = Field(
         default=0.0, description="Share of read acquisitions."
     )
+    locks: Annotated[StrictInt, Field(ge=1, le=2)] = Field(
+        default=1, description="With 2, a second lock is taken while the first is held."
+    )
+    order: Literal["same", "opposite"] = Field(
+        default="same", description="'opposite': every other task takes the two locks the other way round."
+    )
+    device: Draws | None = Field(
+        default=None,
+        description="The lock is handed to a device, which releases it after this time; only for a semaphore.",
+    )
 
 
 Workload = Annotated[Compile | Create | CreateUnlink | TmpFile | LockCycle, Field(discriminator="kind")]

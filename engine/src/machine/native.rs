@@ -84,6 +84,9 @@ impl Native {
             if outcome.stall.is_none() {
                 outcome.stall = self.run_until(warmup + (duration as u128 * batch as u128 / spec.batches as u128) as Time);
             }
+            if outcome.stall.is_some() {
+                self.state().now = warmup + duration; // time goes by and nobody goes on
+            }
             let operations = self.state().counters.operations;
             outcome.batch_operations.push(operations - before);
             before = operations;
@@ -217,8 +220,8 @@ impl Native {
         }
         self.waits_in_a_circle().or_else(|| {
             let s = self.shared.state.borrow();
-            let waits = (0..s.tasks.len() as TaskId).filter(|&id| s.tasks[id as usize].status == Status::Sleeping);
-            let cycle = waits.filter_map(|id| s.tasks[id as usize].waits_for.map(|lock| describe(&s, id, lock))).collect();
+            let everybody = 0..s.tasks.len() as TaskId;
+            let cycle = everybody.filter_map(|id| s.tasks[id as usize].waits_for.map(|lock| describe(&s, id, lock))).collect();
             Some(Stall { kind: "stall", at: s.now, cycle })
         })
     }
@@ -229,7 +232,8 @@ impl Native {
         let next = |id: TaskId| {
             let lock = s.tasks[id as usize].waits_for?;
             let holder = s.locks[lock as usize].holder.filter(|_| !s.locks[lock as usize].held_by_device())?;
-            (holder != id && s.tasks[id as usize].status == Status::Sleeping).then_some((lock, holder))
+            let stuck = s.tasks[id as usize].status == Status::Sleeping || s.tasks[id as usize].spinning;
+            (holder != id && stuck).then_some((lock, holder))
         };
         for start in 0..s.tasks.len() as TaskId {
             let (mut at, mut cycle) = (start, Vec::new());
