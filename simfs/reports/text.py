@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from statistics import median
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
@@ -106,8 +107,8 @@ def _distances(predicted: Sequence[Comparison]) -> Iterable[str]:
         errors = [abs(e) for e in same if e is not None]
         if errors:
             unit = "points" if points else "%"
-            mean, worst = sum(errors) / len(errors), max(errors)
-            yield f"predicted {metric}, {len(errors)} rows: mean error {mean:.1f} {unit}, worst {worst:.1f}"
+            middle, worst = median(errors), max(errors)
+            yield f"predicted {metric}, {len(errors)} rows: median error {middle:.1f} {unit}, worst {worst:.1f}"
 
 
 def error(c: Comparison) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from simfs.results.calibrate import Parameter, calibrate
+from simfs.results.calibrate import CalibrationError, Parameter, calibrate
 from simfs.results.model import Fit, MeasuredRow
 from simfs.results.run import Engine, Progress
 from simfs.scenario import Point, Scenario, expand, load_dataset, to_run_spec, value_of, with_values
@@ -49,10 +49,11 @@ def fitted(
     return with_values(scenario, fit.values), (fit,)
 
 
-def _sweep_of(rows: Sequence[MeasuredRow]) -> dict[str, tuple[bool | int | float | str, ...]]:
-    sweep: dict[str, tuple[bool | int | float | str, ...]] = {}
+def _sweep_of(rows: Sequence[MeasuredRow]) -> dict[str, tuple[bool | int | float | str | None, ...]]:
+    sweep: dict[str, tuple[bool | int | float | str | None, ...]] = {}
     for row in rows:
-        for key, value in row.values.items():
+        for key, word in row.values.items():
+            value = None if word == "null" else word  # a swept null is written out in a point's values
             if value not in sweep.setdefault(key, ()):
                 sweep[key] += (value,)
     return sweep
@@ -64,9 +65,11 @@ def _parameters(scenario: Scenario) -> list[Parameter]:
 
 def _parameter(scenario: Scenario, key: str, bounds: tuple[object, object], prior: object) -> Parameter:
     low, high = map(_number, bounds)
-    start = _number(value_of(scenario, key) if prior is None else prior)
+    start = value_of(scenario, key) if prior is None else prior
+    if start is None:
+        raise CalibrationError(f"{key} has no value of its own in the scenario to start from: give a prior")
     # What is written with a unit of time is a duration; everything else that can be fitted is a bare number.
-    return Parameter(key, low, high, start, unit="ns" if isinstance(bounds[0], str) else "")
+    return Parameter(key, low, high, _number(start), unit="ns" if isinstance(bounds[0], str) else "")
 
 
 def _number(value: object) -> float:

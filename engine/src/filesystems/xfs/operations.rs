@@ -10,6 +10,7 @@ use super::directory::DirForm;
 use super::inode::{Inode, Number};
 use super::mount::{Xfs, XfsDirectory};
 use super::groups::NoSpace;
+use super::touch::BlockKind;
 use super::layout::ROOT;
 use crate::filesystems::{DirId, File, Filesystem};
 use crate::machine::{Access, Account, Side, Then, Time};
@@ -20,6 +21,7 @@ cost_table!(CreateCosts {
     lookup: ["openat.under_i_rwsem"],
     lookup_end: ["cu_short.unlock_dir_ilock_shared"],
     lookup_node: ["cu_node.lock_dir_da_node", "cu_node.lock_dir_leafn", "cu_node.unlock_dir_da_node", "cu_node.unlock_dir_leafn"],
+    lookup_data: ["create_node_agf.lock_dir_data", "create_node_agf.unlock_dir_data"],
     reserve: ["cu_short.log_reserve", "cu_short.trans_alloc", "cu_short.lock_dir_ilock_excl"],
     agi: ["cu_short.read_agi", "cu_short.lock_agi"],
     inode_btrees: ["cu_short.lock_finobt", "cu_short.lock_inobt"],
@@ -48,6 +50,8 @@ cost_table!(NameCosts {
 cost_table!(SpaceCosts {
     agf: ["create_node_agf.read_agf", "create_node_agf.trylock_agf"],
     allocate: ["create_node_agf.lock_agfl", "create_node_agf.unlock_agfl", "create_node_agf.lock_cntbt", "create_node_agf.lock_bnobt", "create_node_agf.lock_bmbt"],
+    new_dir_block: ["create_node_agf.lock_dir_freeindex_2"],
+    commit: ["create_node_agf.unlock_agi"],
     roll: ["cu_node_agf.lock_bmbt_2", "cu_node_agf.defer_finish_2", "cu_node_agf.trans_roll", "cu_node_agf.trans_dup"],
     free_agf: ["cu_node_agf.read_agf_2", "cu_node_agf.lock_agf"],
     free: ["cu_node_agf.lock_agfl_2", "cu_node_agf.unlock_agfl_2", "cu_node_agf.lock_bnobt_2", "cu_node_agf.lock_cntbt_2", "cu_node_agf.trans_commit_3"],
@@ -141,7 +145,7 @@ impl<M: Machine> Filesystem<M> for Xfs {
         let d = self.directory(dir);
         m.lock(d.i_rwsem, Side::Write).await;
         m.run(Account::System, c.lookup).await;
-        self.lookup(m, &d).await;
+        self.lookup(m, &d, name).await;
         let slot = self.xfs_create(m, &d, name).await?;
         m.run(Account::System, c.tail).await;
         m.unlock(d.i_rwsem, Side::Write).await;
@@ -249,11 +253,17 @@ impl<M: Machine> Filesystem<M> for Xfs {
 
 impl Xfs {
     /// `xfs_lookup`: the directory's ILOCK shared, and its blocks down to the leaf.
-    async fn lookup<M: Machine>(&self, m: &M, d: &XfsDirectory) {
+    async fn lookup<M: Machine>(&self, m: &M, d: &XfsDirectory, name: &[u8]) {
         let c = &self.costs.create;
         m.lock(d.ilock, Side::Read).await;
-        let node = self.layout.borrow().dir(d.id).form() == DirForm::Node;
-        m.run(Account::System, c.lookup_end + if node { c.lookup_node } else { 0 }).await;
+        let time = {
+            let layout = self.layout.borrow();
+            let node = layout.dir(d.id).form() == DirForm::Node;
+            // A data block is read only where another name has the same hash.
+            let collides = node && layout.lookup(d.id, name).1.has(BlockKind::DirData);
+            c.lookup_end + if node { c.lookup_node } else { 0 } + if collides { c.lookup_data } else { 0 }
+        };
+        m.run(Account::System, time).await;
         m.unlock(d.ilock, Side::Read).await;
     }
 
@@ -290,12 +300,16 @@ impl Xfs {
             work += self.costs.space.agf;
             m.run(Account::System, work).await;
             group.agf.lock(m).await;
-            work = self.costs.space.allocate;
+            work = self.costs.space.allocate + if new_blocks > 0 { self.costs.space.new_dir_block } else { 0 };
         }
-        let node = form == DirForm::Node;
         m.run(Account::System, work + c.finish).await;
         self.log.commit(m).await;
-        m.run(Account::System, if node { c.commit_node } else { c.commit }).await;
+        let commit = match form {
+            DirForm::Node if allocates => self.costs.space.commit,
+            DirForm::Node => c.commit_node,
+            _ => c.commit,
+        };
+        m.run(Account::System, commit).await;
         group.agi.unlock(m).await;
         group.finobt.unlock(m).await;
         group.inobt.unlock(m).await;
