@@ -1,0 +1,194 @@
+"""README.md and docs/: examples load, commands parse, links and files exist, lock names are the engine's."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import textwrap
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from ruamel.yaml import YAML
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from simfs.cli import app
+from simfs.scenario import Scenario, expand, load, paths, to_run_spec
+from simfs.scenario.measured import load_dataset
+from simfs.scenario.quantity import Quantity
+from simfs.scenario.schema import LockKind
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+RUNNER = CliRunner()
+
+FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+FILE = re.compile(r"`((?:engine|simfs|models|scenarios|tests|docs|benchmarks)/[\w./-]+\.\w+)`")
+EXAMPLE = re.compile(r"foo|rename_loop|NAME|KIND")
+"""Files that a recipe tells the reader to make."""
+
+NOT_BUILT = {"qrwlock": "the scenario language accepts it, the engine has no such lock"}
+
+
+def text(page: Path) -> str:
+    return page.read_text("utf-8")
+
+
+def blocks(page: Path, language: str) -> list[tuple[str, str]]:
+    """Return the fenced blocks of one language, each with a name for messages."""
+    found = [match for match in FENCE.finditer(text(page)) if match[2] == language]
+    line = [text(page).count("\n", 0, match.start()) + 1 for match in found]
+    return [(f"{page.name}:{at}", textwrap.dedent(match[3])) for at, match in zip(line, found, strict=True)]
+
+
+def parametrized(pairs: list[tuple[str, str]]) -> list[Any]:
+    return [pytest.param(body, id=name) for name, body in pairs]
+
+
+def parsed(snippet: str) -> dict[str, Any]:
+    data: dict[str, Any] = YAML(typ="safe").load(snippet)
+    return data
+
+
+def is_scenario(snippet: str) -> bool:
+    return "simfs" in parsed(snippet)
+
+
+def is_dataset(snippet: str) -> bool:
+    return "rows" in parsed(snippet)
+
+
+YAMLS = [block for page in PAGES for block in blocks(page, "yaml")]
+SCENARIOS = [(name, body) for name, body in YAMLS if is_scenario(body)]
+DATASETS = [(name, body) for name, body in YAMLS if is_dataset(body)]
+FRAGMENTS = [(name, body) for name, body in YAMLS if not is_scenario(body) and not is_dataset(body)]
+COMMANDS = [
+    (f"{name} {line}", line)
+    for page in PAGES
+    for name, body in blocks(page, "sh")
+    for line in body.splitlines()
+    if line.startswith("simfs")
+]
+
+
+def test_there_is_something_to_check() -> None:
+    assert len(SCENARIOS) >= 4
+    assert DATASETS
+    assert len(FRAGMENTS) >= 8
+    assert len(COMMANDS) >= 10
+
+
+@pytest.mark.parametrize("snippet", parametrized(SCENARIOS))
+def test_a_complete_scenario_loads(snippet: str, tmp_path: Path) -> None:
+    path = tmp_path / "scenario.yaml"
+    path.write_text(snippet, "utf-8")
+    for point in expand(load(path)):
+        to_run_spec(point, 0)
+
+
+@pytest.mark.parametrize("snippet", parametrized(DATASETS))
+def test_a_data_set_loads(snippet: str, tmp_path: Path) -> None:
+    path = tmp_path / "dataset.yaml"
+    path.write_text(snippet, "utf-8")
+    assert load_dataset(str(path)).rows
+
+
+@pytest.mark.parametrize("snippet", parametrized(FRAGMENTS))
+def test_a_fragment_fits_into_a_scenario_or_a_model(snippet: str, tmp_path: Path) -> None:
+    fragment = parsed(snippet)
+    if not set(fragment) <= set(Scenario.model_fields):
+        for quantity in fragment.values():
+            Quantity.model_validate(quantity)
+        return
+    shutil.copy(paths.MODELS / "machines" / "server-24.yaml", tmp_path / "my-machine.yaml")
+    shutil.copy(paths.MODELS / "kernels" / "linux-6.11.yaml", tmp_path / "my-kernel.yaml")
+    whole = next(body for name, body in SCENARIOS if name.startswith("scenarios.md"))
+    path = tmp_path / "scenario.yaml"
+    with path.open("w", encoding="utf-8") as out:
+        YAML(typ="safe").dump(parsed(whole) | fragment, out)
+    for point in expand(load(path)):
+        to_run_spec(point, 0)
+
+
+def arguments(line: str) -> list[str]:
+    words = shlex.split(line, comments=True)
+    return words[1 : words.index(">")] if ">" in words else words[1:]
+
+
+@pytest.mark.parametrize("line", parametrized(COMMANDS))
+def test_a_command_parses(line: str) -> None:
+    name, *rest = arguments(line)
+    group = get_command(app)
+    command = group.commands[name]  # type: ignore[attr-defined]
+    options = command.make_context(name, list(rest)).params
+    if name == "run" and options["scenario"] in paths.names(paths.SCENARIOS):
+        load(options["scenario"], options["settings"] or [])
+
+
+@pytest.mark.parametrize(
+    "line", parametrized([(n, c) for n, c in COMMANDS if "--quick" in c or not c.startswith("simfs run")])
+)
+def test_a_cheap_command_runs(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    answer = RUNNER.invoke(app, arguments(line))
+    assert answer.exit_code == 0, answer.stderr
+    assert answer.stdout
+
+
+def test_the_deadlock_of_the_documentation_is_found() -> None:
+    answer = RUNNER.invoke(app, ["run", "lock-order"])
+    assert answer.exit_code == 3
+    assert "deadlock" in answer.stdout
+
+
+def anchor(heading: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_relative_links_lead_somewhere(page: Path) -> None:
+    for link in LINK.findall(FENCE.sub("", text(page))):
+        if re.match(r"[a-z]+:", link):
+            continue
+        name, _, section = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        assert target.exists(), f"{link} does not exist"
+        if section:
+            headings = re.findall(r"^#+ (.*)$", text(target), re.MULTILINE)
+            assert section in map(anchor, headings), f"{link}: no such heading"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_that_are_named_exist(page: Path) -> None:
+    named = [name for name in FILE.findall(text(page)) if not EXAMPLE.search(name)]
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def engine_locks() -> list[str]:
+    source = (ROOT / "engine" / "src" / "machine" / "lock.rs").read_text("utf-8")
+    table = re.search(r"const NAMES:.*?= \[(.*?)\];", source, re.DOTALL)
+    assert table is not None
+    return re.findall(r'\("([^"]+)", "[^"]+"\)', table[1])
+
+
+def test_the_scenario_language_accepts_every_lock_of_the_engine() -> None:
+    assert engine_locks()
+    for name in engine_locks():
+        assert load("lock-cycle", [f"locks.lock={name}"]).locks == {"lock": name}
+
+
+@pytest.mark.parametrize("name", get_args(LockKind))
+def test_the_engine_has_every_lock_of_the_scenario_language(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    if name in NOT_BUILT:
+        request.applymarker(pytest.mark.xfail(reason=NOT_BUILT[name], strict=True))
+    assert name in engine_locks()
+
+
+def test_every_lock_is_documented() -> None:
+    kinds = text(ROOT / "docs" / "scenarios.md").partition("\nKinds: ")[2].partition("\n")[0]
+    assert set(engine_locks()) <= set(re.findall(r"`(?:= )?([\w.-]+)`", kinds))
