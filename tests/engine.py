@@ -1,0 +1,105 @@
+"""Short runs of the native engine for the tests: lock cycles on an ideal machine, points of a scenario."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from typing import Any
+
+from simfs.results.run_result import LockStats, RunResult
+from simfs.scenario import expand, load, to_run_spec
+
+Spec = dict[str, Any]
+
+FREE: Mapping[str, float] = {
+    "line_hit": 0, "line_smt": 0, "line_llc": 0, "line_socket": 0, "line_remote": 0, "line_overlap": 1,
+    "context_switch": 0, "wakeup": 0, "ipi_send": 0, "ipi_deliver": 0, "speed": 1,
+}  # fmt: skip
+"""Costs of an ideal machine: nothing but the program takes time."""
+
+
+def lock_cycle(
+    lock: str = "semaphore",
+    tasks: int = 1,
+    cpus: int | None = None,
+    *,
+    warmup_ns: float = 0.0,
+    duration_ns: float = 1e6,
+    costs: Mapping[str, float] | None = None,
+    idle_states: Sequence[Mapping[str, Any]] = (),
+    kernel: Mapping[str, Any] | None = None,
+    pin_to_cpu: int | None = None,
+    **params: float | str,
+) -> Spec:
+    """A RunSpec of tasks that think, take one lock, hold it, release it; one CPU a task unless told otherwise."""
+    cpus = cpus or tasks
+    return {
+        "seed": 1,
+        "replication": 0,
+        "warmup_ns": warmup_ns,
+        "duration_ns": duration_ns,
+        "machine": {
+            **{"cpus": cpus, "cpus_per_core": 1, "cpus_per_llc": cpus, "cpus_per_socket": cpus},
+            "costs": {**FREE, **(costs or {})},
+            "idle_states": list(idle_states),
+            "watts_active": 4.0,
+            "watts_spin": 4.0,
+        },
+        "kernel": {
+            **{"name": "test", "tick_ns": 4e6, "base_slice_ns": 3e6, "run_to_parity": True},
+            **{"preemption": "voluntary", "locks": {"lock": lock}, "constants": {}},
+            **(kernel or {}),
+        },
+        "filesystem": {"kind": "none"},
+        "workload": {"kind": "lock_cycle", "tasks": tasks, "pin_to_cpu": pin_to_cpu, "params": params},
+    }
+
+
+def scenario_spec(name: str, variant: str, *overrides: str, warmup_ns: float, duration_ns: float) -> Spec:
+    """The RunSpec of the one point that `overrides` leave of a scenario's variant, for a given time."""
+    points = [p for p in expand(load(name, list(overrides))) if p.variant == variant]
+    if len(points) != 1:
+        raise ValueError(f"{name}, {variant}, {overrides}: {len(points)} points instead of one")
+    return to_run_spec(points[0], 0) | {"warmup_ns": warmup_ns, "duration_ns": duration_ns}
+
+
+def answer(spec: Spec) -> str:
+    """What the engine returns, as it returns it."""
+    text: str = import_module("simfs._engine").run(json.dumps(spec))
+    return text
+
+
+def simulate(spec: Spec) -> RunResult:
+    """One run. A broken law fails the test, whatever the test is about."""
+    result = RunResult.model_validate_json(answer(spec))
+    assert [law for law in result.laws if not law.ok] == []
+    return result
+
+
+def simulate_all(specs: Sequence[Spec]) -> list[RunResult]:
+    """Several runs, on as many threads as there are CPUs."""
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(simulate, specs))
+
+
+def replications(spec: Spec, count: int) -> list[RunResult]:
+    """The same point with independent random streams."""
+    return simulate_all([replicate(spec, number) for number in range(count)])
+
+
+def replicate(spec: Spec, number: int) -> Spec:
+    """One replication of a point."""
+    return copy.deepcopy(spec) | {"replication": number}
+
+
+def the_lock(result: RunResult, name: str = "lock") -> LockStats:
+    """The statistics of a lock class."""
+    return next(lock for lock in result.locks if lock.name == name)
+
+
+def rate(result: RunResult) -> float:
+    """Operations per nanosecond."""
+    return result.operations / result.window_ns

@@ -1,0 +1,261 @@
+"""The lock cycle against closed forms of queueing theory and of the lock literature.
+
+Machine repairman by exact mean value analysis; deterministic bounds; the Markov chain of Boyd-Wickizer et al.
+(Linux Symposium 2012) for locks that every waiter polls; the convoy of directly granted locks; readers and
+writers served first come, first served.
+"""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from engine import Spec, lock_cycle, rate, replications, simulate, simulate_all, the_lock
+from simfs.results.run_result import RunResult
+from simfs.results.statistics import interval
+
+EXCLUSIVE = ("tas", "ticket", "qspinlock", "semaphore", "mutex", "rwsem")
+Z, S = 1000.0, 50.0
+CHECK_VALUES = {1: 0.952381, 4: 3.781373, 8: 7.460407, 16: 14.159331, 24: 18.678066, 32: 19.932394, 48: 20.0}
+"""Acquisitions per 1000 ns at `Z` and `S`, from the reference table of the machine repairman."""
+
+COLLAPSE = {4: 3.716827, 8: 7.136633, 16: 7.809168, 24: 4.041381, 32: 2.945010, 48: 1.960853}
+"""Tasks that think, by the ticket lock chain at `Z`, `S` and `TRANSFER`."""
+TRANSFER = 20.0
+
+
+def repairman(tasks: int, think: float, hold: float) -> float:
+    """Throughput of the closed queue of one exponential server, by mean value analysis."""
+    queue, throughput = 0.0, 0.0
+    for n in range(1, tasks + 1):
+        response = hold * (1 + queue)
+        throughput = n / (think + response)
+        queue = throughput * response
+    return throughput
+
+
+def chain(tasks: int, transfer: float) -> float:
+    """Mean number of thinking tasks when a hand-over with k tasks at the lock takes k/2 transfers."""
+    weights = [1.0]
+    for k in range(1, tasks + 1):
+        weights.append(weights[-1] * (tasks - k + 1) / Z * (S + transfer * k / 2))
+    return tasks - sum(k * w for k, w in enumerate(weights)) / sum(weights)
+
+
+def random_cycle(
+    lock: str, tasks: int, think: float, hold: float, transfer: float = 0, duration: float = 2e6
+) -> Spec:
+    return lock_cycle(
+        lock,
+        tasks,
+        warmup_ns=1e5,
+        duration_ns=duration,
+        think_ns=think,
+        hold_ns=hold,
+        think_distribution="exponential",
+        hold_distribution="exponential",
+        costs={f"line_{near}": transfer for near in ("smt", "llc", "socket", "remote")},
+    )
+
+
+def constant_cycle(lock: str, tasks: int, think: float, hold: float, transfer: float = 0) -> Spec:
+    near = {f"line_{near}": transfer for near in ("smt", "llc", "socket", "remote")}
+    return lock_cycle(
+        lock, tasks, warmup_ns=1e5, duration_ns=1.05e6, think_ns=think, hold_ns=hold, costs=near
+    )
+
+
+def thinking(result: RunResult) -> float:
+    """Mean number of tasks that think (on their CPUs)."""
+    return result.cpu_ns.user / result.window_ns
+
+
+# ---- machine repairman -----------------------------------------------------------------------------------
+
+
+def test_the_recursion_gives_the_printed_check_values() -> None:
+    found = {n: round(1000 * repairman(n, Z, S), 6) for n in CHECK_VALUES}
+    assert found == pytest.approx(CHECK_VALUES, abs=2e-6)
+
+
+@pytest.mark.parametrize("lock", EXCLUSIVE)
+@pytest.mark.parametrize("tasks", CHECK_VALUES)
+def test_free_locks_agree_with_mean_value_analysis_at_the_check_values(lock: str, tasks: int) -> None:
+    runs = replications(random_cycle(lock, tasks, Z, S), 6)
+    assert interval([rate(run) for run in runs], level=0.99).contains(repairman(tasks, Z, S))
+
+
+@pytest.mark.parametrize("think", [0.0, 200.0, 20_000.0])
+@pytest.mark.parametrize("hold", [20.0, 500.0])
+@pytest.mark.parametrize("lock", ["qspinlock", "semaphore", "mutex"])
+def test_free_locks_agree_with_mean_value_analysis_on_a_grid(lock: str, think: float, hold: float) -> None:
+    tasks, time = 6, 4000 * max(hold, (think + hold) / 6)
+    runs = replications(random_cycle(lock, tasks, think, hold, duration=time), 6)
+    assert interval([rate(run) for run in runs], level=0.99).contains(repairman(tasks, think, hold))
+
+
+# ---- deterministic times ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lock", EXCLUSIVE)
+@pytest.mark.parametrize("tasks", [1, 5, 20, 21, 24, 32])
+def test_constant_times_give_exactly_the_lesser_of_both_bounds(lock: str, tasks: int) -> None:
+    result = simulate(constant_cycle(lock, tasks, Z, S))
+    assert result.operations == round(min(tasks / (Z + S), 1 / S) * result.window_ns)
+
+
+@pytest.mark.parametrize("lock", EXCLUSIVE)
+def test_no_distribution_beats_the_bounds(lock: str) -> None:
+    spec = random_cycle(lock, 24, Z, S)
+    spec["workload"]["params"] |= {"hold_distribution": "lognormal", "hold_cv": 3.0}
+    result = simulate(spec)
+    held = the_lock(result).hold_total_ns / the_lock(result).acquired
+    assert rate(result) <= min(24 / (Z + held), 1 / held) * 1.02
+
+
+# ---- collapse --------------------------------------------------------------------------------------------
+
+
+def test_the_chain_gives_its_printed_check_values() -> None:
+    assert {n: chain(n, TRANSFER) for n in COLLAPSE} == pytest.approx(COLLAPSE, abs=2e-6)
+    assert chain(24, 0) == pytest.approx(Z * repairman(24, Z, S))
+
+
+def test_ticket_throughput_peaks_and_falls_and_queued_stays_flat() -> None:
+    tasks = (1, 4, 8, 16, 32, 48)
+    rates = {
+        lock: [rate(run) for run in simulate_all([random_cycle(lock, n, Z, S, TRANSFER) for n in tasks])]
+        for lock in ("ticket", "qspinlock")
+    }
+    ticket, queued = rates["ticket"], rates["qspinlock"]
+    assert tasks[ticket.index(max(ticket))] in (8, 16)
+    assert ticket[-1] < ticket[-2] < max(ticket) / 3
+    assert queued[-1] > 0.97 * max(queued)
+
+
+@pytest.mark.parametrize("tasks", [4, 8, 16, 24, 32, 48])
+def test_the_ticket_lock_lies_between_the_chain_and_one_in_which_all_refetches_come_first(tasks: int) -> None:
+    """The chain lets a release pass the refetches still under way; here the line serves all in order."""
+    found = thinking(simulate(random_cycle("ticket", tasks, Z, S, TRANSFER)))
+    assert chain(tasks, 2 * TRANSFER) * 0.93 <= found <= chain(tasks, TRANSFER) * 1.02
+
+
+@pytest.mark.parametrize("tasks", [3, 8, 24])
+def test_a_queued_lock_hands_over_in_two_transfers_however_many_wait(tasks: int) -> None:
+    """The next in line fetches the word and then takes it."""
+    result = simulate(constant_cycle("qspinlock", tasks, 0, S, TRANSFER))
+    assert 1 / rate(result) == pytest.approx(S + 2 * TRANSFER, rel=0.001)
+
+
+@pytest.mark.xfail(
+    strict=True, reason="the next owner of a ticket lock also writes the word, after all refetches"
+)
+@pytest.mark.parametrize("tasks", [4, 8, 16])
+def test_a_ticket_lock_with_long_holds_hands_over_in_half_the_refetches(tasks: int) -> None:
+    """All refetches end within the hold: only the place of the next owner among them counts, and the release."""
+    hold = 100 * TRANSFER * tasks
+    spec = constant_cycle("ticket", tasks, 0, hold, TRANSFER) | {"duration_ns": 2000 * hold}
+    handover = 1 / rate(simulate(spec)) - hold
+    assert handover == pytest.approx(TRANSFER * (tasks / 2 + 1), rel=0.08)
+
+
+# ---- convoy ----------------------------------------------------------------------------------------------
+
+WAKE = {"wakeup": 1000, "ipi_send": 300, "ipi_deliver": 700, "context_switch": 1500}
+IDLE = [{"name": "C1", "exit_ns": 500, "residency_ns": 0, "watts": 1}]
+LATENCY = 4000.0
+"""From a release until the woken task runs: what `WAKE` and `IDLE` make up."""
+
+
+def convoy(lock: str, tasks: int, think: float) -> RunResult:
+    return simulate(
+        lock_cycle(
+            lock,
+            tasks,
+            warmup_ns=1e7,
+            duration_ns=1e7,
+            think_ns=think,
+            hold_ns=1000,
+            costs=WAKE,
+            idle_states=IDLE,
+        )
+    )
+
+
+@pytest.mark.parametrize(("tasks", "think"), [(8, 5000), (16, 5000), (8, 20_000), (7, 25_000)])
+def test_a_saturated_semaphore_pays_the_whole_wakeup_at_each_handover(tasks: int, think: float) -> None:
+    result = convoy("semaphore", tasks, think)
+    assert rate(result) == pytest.approx(1 / (1000 + LATENCY), rel=1e-3)
+    lock = the_lock(result)
+    assert lock.acquired == lock.slept == lock.handoffs
+    assert lock.grant_to_run_ns / lock.handoffs == pytest.approx(LATENCY, rel=1e-3)
+
+
+@pytest.mark.parametrize(("tasks", "think"), [(4, 19_000), (4, 24_000), (2, 9000), (8, 59_000)])
+def test_a_semaphore_that_is_never_queued_for_costs_nothing(tasks: int, think: float) -> None:
+    result = convoy("semaphore", tasks, think)
+    assert result.operations == pytest.approx(tasks / (think + 1000) * result.window_ns, abs=tasks)
+    assert the_lock(result).slept == 0
+
+
+@pytest.mark.parametrize("lock", ["mutex", "rwsem"])
+def test_locks_that_spin_and_steal_have_no_convoy_at_the_same_load(lock: str) -> None:
+    assert rate(convoy(lock, 7, 25_000)) == pytest.approx(7 / 26_000, rel=1e-3)
+    assert rate(convoy(lock, 16, 5000)) == pytest.approx(1 / 1000, rel=1e-3)
+
+
+# ---- readers and writers ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lock", ["rwsem", "percpu-rwsem"])
+def test_readers_alone_do_not_wait_for_each_other(lock: str) -> None:
+    result = simulate(lock_cycle(lock, 8, warmup_ns=1e5, think_ns=1000, hold_ns=1000, readers=1.0))
+    assert result.operations == 8 * 500
+    assert the_lock(result).contended == 0
+
+
+def served_in_order(share: float, hold: float, grace: float, exponential: bool) -> float:
+    """Throughput when the readers between two writers go together and last at least `grace`."""
+    if exponential:
+        phase = grace + hold * math.log1p(share / (1 - share) * math.exp(-grace / hold))
+    else:
+        phase = share * hold + (1 - share) * grace
+    return 1 / ((1 - share) * (hold + phase))
+
+
+@pytest.mark.xfail(
+    strict=True, raises=RuntimeError, reason="a percpu-rwsem writer that leaves stops the engine"
+)
+@pytest.mark.parametrize("distribution", ["constant", "exponential"])
+@pytest.mark.parametrize("share", [0.5, 0.9])
+def test_readers_served_in_order_of_arrival_go_in_the_batches_of_the_formula(
+    share: float, distribution: str
+) -> None:
+    hold, grace = 1e5, 1e3
+    spec = lock_cycle(
+        "percpu-rwsem",
+        128,
+        warmup_ns=1e7,
+        duration_ns=3e8,
+        think_ns=1,
+        hold_ns=hold,
+        hold_distribution=distribution,
+        readers=share,
+        kernel={"constants": {"rcu_grace_period": grace}},
+    )
+    estimate = interval([rate(run) for run in replications(spec, 6)], level=0.99)
+    assert estimate.contains(served_in_order(share, hold, grace, distribution == "exponential"))
+
+
+def test_readers_of_an_rwsem_share_more_the_more_of_them_queue() -> None:
+    """All queued readers go in one phase, so phases grow with the queue; writers bound what that gives."""
+    share, hold = 0.9, 1000.0
+    specs = [
+        lock_cycle("rwsem", n, warmup_ns=1e6, duration_ns=1e7, think_ns=1, hold_ns=hold, readers=share)
+        for n in (4, 8, 16, 32, 64)
+    ]
+    rates = [rate(run) * hold for run in simulate_all(specs)]
+    assert rates == sorted(rates)
+    assert rates[-1] > 2 * rates[0]
+    assert rates[-1] < 1 / (1 - share)
