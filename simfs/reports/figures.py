@@ -145,7 +145,7 @@ def locks(result: ScenarioResult, top: int = 3) -> Figure:
     with style():
         points = focus(result)
         bars = [(p, lock) for p in points for lock in _long_waits(p, points, top)]
-        figure = _figure(6.4, 1.5 + 0.2 * len(bars) + 0.1 * len(points))
+        figure = _figure(6.4, 1.5 + 0.3 * len(bars) + 0.15 * len(points))  # room for two lines a label
         axes = figure.add_subplot()
         places = _places([p.variant for p, _ in bars])
         for place, (point, lock) in zip(places, bars, strict=True):

@@ -77,7 +77,8 @@ impl Context {
         }
     }
 
-    /// Stays on the CPU until a lock asks for a look ([`State::spin_check`]) or `until` comes. Pay first.
+    /// Stays on the CPU until a lock asks for a look ([`State::spin_check`]) or `until` comes, and at least until what
+    /// the task owes is paid.
     pub(super) async fn spin(&self, until: SpinUntil) {
         Suspend(Some(|| {
             let mut s = self.state();
@@ -86,6 +87,7 @@ impl Context {
             task.generation = task.generation.wrapping_add(1);
             task.resume = super::task::Resume::Program;
             task.spinning = true;
+            task.started = now;
             task.spins_until_resched = until.need_resched;
             if let Some(owner) = until.owner_off_cpu {
                 s.tasks[owner as usize].watchers.push(id);
@@ -95,10 +97,8 @@ impl Context {
             }
         }))
         .await;
-        let mut s = self.state();
-        s.tasks[self.id as usize].spinning = false;
-        s.tasks[self.id as usize].spins_until_resched = false;
         if let Some(owner) = until.owner_off_cpu {
+            let mut s = self.state();
             s.tasks[owner as usize].watchers.retain(|&w| w != self.id);
         }
     }
@@ -304,7 +304,7 @@ impl Machine for Context {
             s.counters.operations += 1;
             s.tasks[self.id as usize].operations += 1;
         }
-        if let Some((_, histogram)) = s.latencies.iter_mut().find(|(known, _)| *known == name) {
+        if let Some((_, histogram)) = s.latencies.iter_mut().find(|(known, _)| std::ptr::eq(*known, name) || *known == name) {
             histogram.saturating_record(took);
         } else {
             let mut histogram = super::lock::histogram(3);

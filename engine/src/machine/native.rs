@@ -1,7 +1,6 @@
 //! The executor: takes events in order and lets the program of the task they concern take its next step.
 
 use super::context::{spawn, Context, Program, Shared};
-use super::cpu::Account;
 use super::lock::LockId;
 use super::queue::{Event, Happening};
 use super::state::{Broken, State};
@@ -103,14 +102,17 @@ impl Native {
     fn run_until(&mut self, end: Time) -> Option<Stall> {
         let mut instant = (0, 0u64);
         loop {
-            let next = self.state().pop();
-            let Some(event) = next else {
+            let mut s = self.shared.state.borrow_mut();
+            if let Some(reason) = s.given_up.take() {
+                return Some(Stall { kind: "stall", at: s.now, cycle: vec![reason] });
+            }
+            let Some(event) = s.pop() else {
+                drop(s);
                 let stall = self.nobody_can_go_on();
                 self.state().now = end;
                 return stall;
             };
             if event.time >= end {
-                let mut s = self.state();
                 s.events.push(event);
                 s.now = end;
                 return None;
@@ -120,61 +122,10 @@ impl Native {
                 let cycle = vec![format!("{STANDSTILL} events at one instant, the last one {event:?}")];
                 return Some(Stall { kind: "stall", at: event.time, cycle });
             }
-            if let Some(task) = self.happen(event) {
+            let task = happen(&mut s, event);
+            drop(s);
+            if let Some(task) = task {
                 self.step(task);
-                if let Some(reason) = self.state().given_up.take() {
-                    return Some(Stall { kind: "stall", at: event.time, cycle: vec![reason] });
-                }
-            }
-        }
-    }
-
-    /// Processes an event. Returns the task whose program is to take its next step.
-    fn happen(&mut self, event: Event) -> Option<TaskId> {
-        let mut s = self.shared.state.borrow_mut();
-        s.now = event.time;
-        s.processed += 1;
-        let (id, subject) = (event.subject, event.subject as usize);
-        match event.what {
-            Happening::SegmentEnd => {
-                if s.tasks[subject].generation != event.generation {
-                    return None;
-                }
-                s.book_segment(id);
-                s.tasks[subject].resume = Resume::Program;
-                Some(id)
-            }
-            Happening::SwitchDone if s.cpus[subject].generation == event.generation => s.switch_done(id),
-            Happening::IdleExit if s.cpus[subject].generation == event.generation => {
-                s.idle_exit_done(id);
-                None
-            }
-            Happening::SwitchDone | Happening::IdleExit => None,
-            Happening::SpinCheck => {
-                let task = &mut s.tasks[subject];
-                if task.generation != event.generation || !task.spinning {
-                    return None;
-                }
-                task.generation = task.generation.wrapping_add(1);
-                let (cpu, now) = (task.cpu as usize, s.now);
-                s.cpus[cpu].account(now, Account::Spin);
-                Some(id)
-            }
-            Happening::Timer => {
-                if event.generation == u32::MAX {
-                    s.kick(id, None);
-                } else if s.tasks[subject].generation == event.generation {
-                    s.wake(id, None);
-                }
-                None
-            }
-            Happening::Tick => {
-                s.tick(id);
-                None
-            }
-            Happening::DeviceDone => {
-                s.device_done(id);
-                None
             }
         }
     }
@@ -189,7 +140,9 @@ impl Native {
             s.exit(id);
             s.free_tasks.push_back(id);
         }
-        self.adopt();
+        if !self.shared.spawned.borrow().is_empty() {
+            self.adopt();
+        }
     }
 
     /// Takes over the programs of newly spawned tasks.
@@ -276,6 +229,56 @@ impl Native {
             }
         }
         broken
+    }
+}
+
+/// Processes an event. Returns the task whose program is to take its next step.
+fn happen(s: &mut State, event: Event) -> Option<TaskId> {
+    s.now = event.time;
+    s.processed += 1;
+    let (id, subject) = (event.subject, event.subject as usize);
+    match event.what {
+        Happening::SegmentEnd => {
+            if s.tasks[subject].generation != event.generation {
+                return None;
+            }
+            s.book_segment(id);
+            s.tasks[subject].resume = Resume::Program;
+            Some(id)
+        }
+        Happening::SwitchDone if s.cpus[subject].generation == event.generation => s.switch_done(id),
+        Happening::IdleExit if s.cpus[subject].generation == event.generation => {
+            s.idle_exit_done(id);
+            None
+        }
+        Happening::SwitchDone | Happening::IdleExit => None,
+        Happening::SpinCheck => {
+            let task = &mut s.tasks[subject];
+            if task.generation != event.generation || !task.spinning {
+                return None;
+            }
+            task.generation = task.generation.wrapping_add(1);
+            task.spinning = false;
+            task.spins_until_resched = false;
+            s.book_spin(id);
+            Some(id)
+        }
+        Happening::Timer => {
+            if event.generation == u32::MAX {
+                s.kick(id, None);
+            } else if s.tasks[subject].generation == event.generation {
+                s.wake(id, None);
+            }
+            None
+        }
+        Happening::Tick => {
+            s.tick(id);
+            None
+        }
+        Happening::DeviceDone => {
+            s.device_done(id);
+            None
+        }
     }
 }
 

@@ -1,15 +1,15 @@
-//! The event queue: a radix heap on integer time, with a small ordered heap for the events of the current instant.
+//! The event queue: a radix heap on integer time whose lowest bucket is kept sorted.
 //!
-//! Cost: push is O(1); every event is moved down at most 64 buckets in its life, in practice two or three times, and
-//! the queue holds no comparison tree, so 100,000 pending events cost little more than 24.
+//! The sorted part covers one aligned stretch of time, `base..base + 2^width`; later events lie in the bucket of the
+//! highest bit in which their time differs from `base`. When the sorted part is empty, the lowest bucket is moved
+//! into it; when it grows too long, the stretch is narrowed. Cost: with a few dozen pending events all are sorted and
+//! a push moves a few words; with many, an event is moved down two or three buckets in its life.
 
 use super::time::Time;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
-/// What happens at one instant. The derived order is the specified tie order: by time, then by what happens
-/// (the order of [`Happening`]), then by the number of the CPU, task or device it happens to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// What happens at one instant. The order is the specified tie order: by time, then by what happens (the order of
+/// [`Happening`]), then by the number of the CPU, task or device it happens to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// When.
     pub time: Time,
@@ -19,6 +19,30 @@ pub struct Event {
     pub subject: u32,
     /// The subject's generation when the event was made: an event of an older generation is stale and ignored.
     pub generation: u32,
+}
+
+/// An event as one number in its order: time, kind, subject (28 bits), generation.
+type Key = u128;
+
+const SUBJECT_BITS: u32 = 28;
+
+impl Event {
+    fn key(self) -> Key {
+        debug_assert!(self.subject >> SUBJECT_BITS == 0, "more than 2^28 tasks");
+        let who = (self.what as u64) << (SUBJECT_BITS + 32) | u64::from(self.subject) << 32 | u64::from(self.generation);
+        Key::from(self.time) << 64 | Key::from(who)
+    }
+
+    fn of(key: Key) -> Self {
+        let who = key as u64;
+        let what = Happening::ALL[(who >> (SUBJECT_BITS + 32)) as usize];
+        let subject = (who >> 32) as u32 & ((1 << SUBJECT_BITS) - 1);
+        Self { time: time_of(key), what, subject, generation: who as u32 }
+    }
+}
+
+fn time_of(key: Key) -> Time {
+    (key >> 64) as Time
 }
 
 /// The kinds of events, in the order in which they are processed at one instant: hardware first, then running tasks.
@@ -40,59 +64,131 @@ pub enum Happening {
     Tick,
 }
 
+impl Happening {
+    const ALL: [Self; 7] = [
+        Self::DeviceDone,
+        Self::Timer,
+        Self::IdleExit,
+        Self::SwitchDone,
+        Self::SegmentEnd,
+        Self::SpinCheck,
+        Self::Tick,
+    ];
+}
+
+/// The sorted part is narrowed when it grows beyond this.
+const LONG: usize = 64;
+
 /// Pending events, popped in [`Event`] order.
-#[derive(Default)]
 pub struct EventQueue {
-    last: Time,
-    now: BinaryHeap<Reverse<Event>>,
-    buckets: Vec<Vec<Event>>,
+    base: Time,
+    width: u32,
+    sorted: Vec<Key>, // descending: the first event is the last entry
+    buckets: Vec<Vec<Key>>,
     occupied: u64,
 }
 
 impl EventQueue {
     /// An empty queue at time 0.
     pub fn new() -> Self {
-        Self { buckets: (0..64).map(|_| Vec::new()).collect(), ..Self::default() }
+        let buckets = (0..64).map(|_| Vec::new()).collect();
+        Self { base: 0, width: 0, sorted: Vec::new(), buckets, occupied: 0 }
     }
 
     /// Adds an event; its time must not lie before the last popped one.
+    #[inline]
     pub fn push(&mut self, event: Event) {
-        debug_assert!(event.time >= self.last, "an event in the past: {event:?}, last {}", self.last);
-        self.place(event);
+        debug_assert!(event.time >= self.base, "an event in the past: {event:?}, base {}", self.base);
+        let key = event.key();
+        if (event.time ^ self.base) >> self.width != 0 {
+            self.put_away(key);
+            return;
+        }
+        let mut at = self.sorted.len();
+        while at > 0 && self.sorted[at - 1] < key {
+            at -= 1;
+        }
+        self.sorted.insert(at, key);
+        if self.sorted.len() > LONG && self.width > 0 {
+            self.narrow();
+        }
     }
 
     /// Takes the first event.
+    #[inline]
     pub fn pop(&mut self) -> Option<Event> {
-        if self.now.is_empty() {
+        if self.sorted.is_empty() {
             self.refill();
         }
-        self.now.pop().map(|Reverse(event)| event)
+        let key = self.sorted.pop()?;
+        Some(Event::of(key))
     }
 
-    fn place(&mut self, event: Event) {
-        let differing = event.time ^ self.last;
-        if differing == 0 {
-            self.now.push(Reverse(event));
-        } else {
-            let bucket = 63 - differing.leading_zeros() as usize;
-            self.occupied |= 1 << bucket;
-            self.buckets[bucket].push(event);
-        }
+    /// Takes the first event if it happens at `time`, the time of the last popped one.
+    pub fn pop_tie(&mut self, time: Time) -> Option<Event> {
+        let &key = self.sorted.last()?; // events of one instant are never split between the parts
+        (time_of(key) == time).then(|| {
+            self.sorted.pop();
+            Event::of(key)
+        })
     }
 
-    /// Moves the lowest occupied bucket down: its first instant becomes the current one.
+    /// Puts an event behind the sorted stretch.
+    fn put_away(&mut self, key: Key) {
+        let bucket = 63 - (time_of(key) ^ self.base).leading_zeros() as usize;
+        self.occupied |= 1 << bucket;
+        self.buckets[bucket].push(key);
+    }
+
+    /// Sorts the lowest occupied bucket, or the beginning of it.
     fn refill(&mut self) {
         if self.occupied == 0 {
             return;
         }
-        let bucket = self.occupied.trailing_zeros() as usize;
+        let bucket = self.occupied.trailing_zeros();
         self.occupied &= !(1 << bucket);
-        let mut moving = std::mem::take(&mut self.buckets[bucket]);
-        self.last = moving.iter().map(|e| e.time).min().expect("an occupied bucket holds an event");
-        for event in moving.drain(..) {
-            self.place(event);
+        let mut moving = std::mem::take(&mut self.buckets[bucket as usize]);
+        self.width = bucket;
+        self.base = (self.base >> bucket | 1) << bucket;
+        if moving.len() > LONG {
+            let first = moving.iter().map(|&key| time_of(key)).min().unwrap_or(self.base);
+            self.narrow_to(first, &moving);
+            for &key in &moving {
+                if (time_of(key) ^ self.base) >> self.width == 0 {
+                    self.sorted.push(key);
+                } else {
+                    self.put_away(key);
+                }
+            }
+            moving.clear();
+        } else {
+            self.sorted.append(&mut moving);
         }
-        self.buckets[bucket] = moving; // keeps the capacity: no allocation in the steady state
+        self.sorted.sort_unstable_by(|a, b| b.cmp(a));
+        self.buckets[bucket as usize] = moving; // keeps the capacity: no allocation in the steady state
+    }
+
+    /// Halves the stretch, from its first event on, until it holds few of `keys` or is one instant.
+    fn narrow_to(&mut self, first: Time, keys: &[Key]) {
+        while self.width > 0 {
+            self.width -= 1;
+            self.base = first >> self.width << self.width;
+            let inside = |key: &&Key| (time_of(**key) ^ self.base) >> self.width == 0;
+            if keys.iter().filter(inside).count() <= LONG / 2 {
+                return;
+            }
+        }
+    }
+
+    fn narrow(&mut self) {
+        let keys = std::mem::take(&mut self.sorted);
+        self.narrow_to(time_of(keys[keys.len() - 1]), &keys);
+        let later = keys.partition_point(|&key| (time_of(key) ^ self.base) >> self.width != 0);
+        for &key in &keys[..later] {
+            self.put_away(key);
+        }
+        self.sorted = keys;
+        self.sorted.drain(..later);
     }
 }
 
@@ -126,7 +222,7 @@ mod tests {
                 queue.push(e);
                 list.push(e);
             } else {
-                list.sort();
+                list.sort_by_key(|e| e.key());
                 let expected = if list.is_empty() { None } else { Some(list.remove(0)) };
                 assert_eq!(queue.pop(), expected);
                 now = expected.map_or(now, |e| e.time);

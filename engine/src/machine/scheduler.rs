@@ -51,6 +51,18 @@ impl State {
         cpu.accounted = now;
     }
 
+    /// Books the spin of `id` up to now, what it owed first.
+    pub(super) fn book_spin(&mut self, id: TaskId) {
+        let task = &mut self.tasks[id as usize];
+        let paid = task.segment.debt.min(self.now - task.started);
+        task.segment.debt -= paid;
+        task.started = self.now;
+        let cpu = &mut self.cpus[task.cpu as usize];
+        cpu.accounts[Account::System as usize] += paid;
+        cpu.accounted += paid;
+        cpu.account(self.now, Account::Spin);
+    }
+
     /// An interrupt takes `time` from whatever runs on `cpu`.
     pub(super) fn steal(&mut self, cpu: CpuId, time: Time) {
         let Some(id) = self.cpus[cpu as usize].current else { return };
@@ -90,7 +102,7 @@ impl State {
         let id = self.cpus[cpu as usize].current.expect("only a running task is preempted");
         self.counters.involuntary += 1;
         self.leave_cpu(id, Status::Runnable);
-        self.cpus[cpu as usize].queue.push(id);
+        self.add_to_queue(cpu, id);
         self.schedule(cpu);
     }
 
@@ -99,7 +111,7 @@ impl State {
         let cpu = self.tasks[id as usize].cpu;
         self.tasks[id as usize].resume = Resume::Program;
         self.leave_cpu(id, Status::Runnable);
-        self.cpus[cpu as usize].queue.push(id);
+        self.add_to_queue(cpu, id);
         self.schedule(cpu);
     }
 
@@ -256,7 +268,7 @@ impl State {
         task.cpu = cpu;
         self.update_current(cpu);
         self.place(id, cpu);
-        self.cpus[cpu as usize].queue.push(id);
+        self.add_to_queue(cpu, id);
         match self.cpus[cpu as usize].phase {
             Phase::Idle(since) => self.leave_idle(cpu, since, from, delay),
             Phase::Running => {
@@ -400,10 +412,18 @@ impl State {
             .copied()
     }
 
+    fn add_to_queue(&mut self, cpu: CpuId, id: TaskId) {
+        self.cpus[cpu as usize].queue.push(id);
+        self.queued.insert(cpu);
+    }
+
     fn remove_from_queue(&mut self, cpu: CpuId, id: TaskId) {
         let queue = &mut self.cpus[cpu as usize].queue;
         if let Some(at) = queue.iter().position(|&other| other == id) {
             queue.remove(at);
+            if queue.is_empty() {
+                self.queued.remove(cpu);
+            }
         }
     }
 
@@ -452,10 +472,11 @@ impl State {
     /// A CPU about to idle takes a waiting task from the most loaded CPU under its last-level cache
     /// (`newidle_balance`), unless the task ran a moment ago (`task_hot`).
     fn pull(&mut self, cpu: CpuId) -> Option<TaskId> {
+        let near = self.topology.llc(cpu);
         let busiest = self
-            .topology
-            .llc(cpu)
-            .filter(|&other| other != cpu && !self.cpus[other as usize].queue.is_empty())
+            .queued
+            .iter()
+            .filter(|&other| other != cpu && near.contains(&other))
             .filter(|&other| matches!(self.cpus[other as usize].phase, Phase::Running | Phase::Switching(Some(_))))
             .max_by_key(|&other| (self.cpus[other as usize].queue.len(), std::cmp::Reverse(other)))?;
         let id = self.movable(busiest)?;
@@ -479,7 +500,7 @@ impl State {
         self.store_lag(id, from);
         self.place(id, to);
         self.tasks[id as usize].cpu = to;
-        self.cpus[to as usize].queue.push(id);
+        self.add_to_queue(to, id);
     }
 
     /// An overloaded CPU's tick wakes an idle CPU to take a waiting task (`nohz_balancer_kick`).

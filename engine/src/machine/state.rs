@@ -89,6 +89,8 @@ pub struct State {
     pub(super) idle_ladder: IdleLadder,
     pub(super) cpus: Vec<Cpu>,
     pub(super) idle: CpuSet,
+    /// CPUs with tasks in their run queues.
+    pub(super) queued: CpuSet,
     pub(super) tasks: Vec<Task>,
     pub(super) free_tasks: VecDeque<TaskId>,
     pub(super) locks: Vec<Lock>,
@@ -150,6 +152,7 @@ impl State {
             idle_ladder: IdleLadder::new(&spec.machine.idle_states, spec.machine.watts_active),
             cpus: (0..cpus).map(|_| Cpu::new()).collect(),
             idle,
+            queued: CpuSet::default(),
             tasks: Vec::new(),
             free_tasks: VecDeque::new(),
             locks: Vec::new(),
@@ -179,13 +182,8 @@ impl State {
         let event = self.events.pop()?;
         let Some(random) = &mut self.shuffle else { return Some(event) };
         let mut ties = vec![event];
-        while let Some(next) = self.events.pop() {
-            if next.time == event.time {
-                ties.push(next);
-            } else {
-                self.events.push(next);
-                break;
-            }
+        while let Some(next) = self.events.pop_tie(event.time) {
+            ties.push(next);
         }
         let chosen = ties.swap_remove((random.next_u64() % ties.len() as u64) as usize);
         for other in ties {
@@ -196,8 +194,11 @@ impl State {
 
     /// Makes `task`, if it spins, look again at time `at`.
     pub(super) fn spin_check(&mut self, task: TaskId, at: Time) {
-        let generation = self.tasks[task as usize].generation;
-        self.push(at.max(self.now), Happening::SpinCheck, task, generation);
+        let t = &self.tasks[task as usize];
+        let (paid, generation) = (t.started + t.segment.debt, t.generation);
+        if t.spinning {
+            self.push(at.max(self.now).max(paid), Happening::SpinCheck, task, generation);
+        }
     }
 
     /// `poller` sees what `writer` has just written to `lock`'s line when its refetch is served.
@@ -323,6 +324,7 @@ impl State {
                 (Phase::Running, Some(id)) if self.tasks[id as usize].resume == Resume::Segment => {
                     self.book_segment(id);
                 }
+                (Phase::Running, Some(id)) => self.book_spin(id),
                 (phase, _) => {
                     let account = match phase {
                         Phase::Idle(_) | Phase::IdleExit => Account::Idle,

@@ -15,15 +15,10 @@ pub const MAX_CPUS: u32 = WORDS as u32 * 64;
 pub struct Topology {
     /// Number of CPUs (hardware threads).
     pub cpus: u32,
-    per_core: u32,
     per_llc: u32,
-    per_socket: u32,
     /// Cost of an access that needs no transfer.
     pub hit: Time,
-    smt: Time,
-    llc: Time,
-    socket: Time,
-    remote: Time,
+    transfers: Vec<Time>, // from * cpus + to
     overlap: f64,
 }
 
@@ -33,31 +28,24 @@ impl Topology {
         let costs = &spec.costs;
         Self {
             cpus: spec.cpus,
-            per_core: spec.cpus_per_core.max(1),
             per_llc: spec.cpus_per_llc.max(1),
-            per_socket: spec.cpus_per_socket.max(1),
             hit: from_ns(costs.line_hit),
-            smt: from_ns(costs.line_smt),
-            llc: from_ns(costs.line_llc),
-            socket: from_ns(costs.line_socket),
-            remote: from_ns(costs.line_remote),
+            transfers: transfers(spec),
             overlap: costs.line_overlap,
         }
     }
 
     /// Time to move a line that `from` has modified to `to`.
     pub fn transfer(&self, from: CpuId, to: CpuId) -> Time {
-        match (from, to) {
-            (a, b) if a / self.per_core == b / self.per_core => self.smt,
-            (a, b) if a / self.per_llc == b / self.per_llc => self.llc,
-            (a, b) if a / self.per_socket == b / self.per_socket => self.socket,
-            _ => self.remote,
-        }
+        self.transfers[(from * self.cpus + to) as usize]
     }
 
     /// Time to move `span` lines that are used together: the first at its full latency, the others overlapping with it.
     pub fn transfer_span(&self, from: CpuId, to: CpuId, span: u32) -> Time {
         let one = self.transfer(from, to);
+        if span == 1 {
+            return one;
+        }
         one + (one as f64 * f64::from(span.saturating_sub(1)) / self.overlap) as Time
     }
 
@@ -71,6 +59,20 @@ impl Topology {
     pub fn share_llc(&self, a: CpuId, b: CpuId) -> bool {
         a / self.per_llc == b / self.per_llc
     }
+}
+
+fn transfers(spec: &MachineSpec) -> Vec<Time> {
+    let costs = &spec.costs;
+    let levels = [
+        (spec.cpus_per_core, costs.line_smt),
+        (spec.cpus_per_llc, costs.line_llc),
+        (spec.cpus_per_socket, costs.line_socket),
+    ];
+    let price = |a: CpuId, b: CpuId| {
+        let shared = levels.iter().find(|(share, _)| a / share.max(&1) == b / share.max(&1));
+        from_ns(shared.map_or(costs.line_remote, |level| level.1))
+    };
+    (0..spec.cpus).flat_map(|a| (0..spec.cpus).map(move |b| price(a, b))).collect()
 }
 
 /// A set of CPUs.
@@ -127,7 +129,34 @@ impl CpuSet {
 
     /// The member with the number nearest to `cpu` (distance grows with the difference of numbers).
     fn nearest_to(&self, cpu: CpuId) -> Option<CpuId> {
-        self.iter().min_by_key(|&other| (other.abs_diff(cpu), other))
+        match (self.last_below(cpu), self.first_from(cpu)) {
+            (Some(below), Some(above)) => Some(if cpu - below <= above - cpu { below } else { above }),
+            (below, above) => below.or(above),
+        }
+    }
+
+    fn last_below(&self, cpu: CpuId) -> Option<CpuId> {
+        let (word, bit) = (cpu as usize / 64, cpu % 64);
+        let mut rest = self.0[word] & ((1 << bit) - 1);
+        for i in (0..=word).rev() {
+            if rest != 0 {
+                return Some(i as u32 * 64 + 63 - rest.leading_zeros());
+            }
+            rest = if i > 0 { self.0[i - 1] } else { 0 };
+        }
+        None
+    }
+
+    fn first_from(&self, cpu: CpuId) -> Option<CpuId> {
+        let (word, bit) = (cpu as usize / 64, cpu % 64);
+        let mut rest = self.0[word] & (u64::MAX << bit);
+        for i in word..WORDS {
+            if rest != 0 {
+                return Some(i as u32 * 64 + rest.trailing_zeros());
+            }
+            rest = if i + 1 < WORDS { self.0[i + 1] } else { 0 };
+        }
+        None
     }
 
     /// `cpu` itself if it is a member, else the nearest member.

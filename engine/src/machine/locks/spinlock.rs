@@ -62,14 +62,16 @@ pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId) -> bool {
 
 /// Waits for the lock on the CPU. Returns whether it slept: never.
 pub(in crate::machine) async fn wait(cx: &Context, lock: LockId) -> bool {
-    cx.preempt_disable();
-    body(&mut cx.state(), lock).waiters.push_back(cx.id);
+    {
+        let mut s = cx.state();
+        s.tasks[cx.id as usize].preempt_off += 1;
+        body(&mut s, lock).waiters.push_back(cx.id);
+    }
     loop {
-        cx.pay().await;
+        cx.spin(SpinUntil::default()).await;
         if take_if_my_turn(cx, lock) {
             return false;
         }
-        cx.spin(SpinUntil::default()).await;
     }
 }
 
@@ -83,7 +85,11 @@ fn take_if_my_turn(cx: &Context, lock: LockId) -> bool {
     if b.policy != Policy::TestAndSet && !next {
         return false;
     }
-    b.waiters.retain(|&w| w != cx.id);
+    if next {
+        b.waiters.pop_front();
+    } else {
+        b.waiters.retain(|&w| w != cx.id);
+    }
     s.touch_lock(cx.id, lock, Access::Write);
     s.begin_hold(lock, cx.id);
     true
