@@ -196,7 +196,7 @@ def _answer(asked: Scenario, given: set[str], threads: int) -> tuple[Scenario, S
                 progress=report,
                 measured=rows,
                 name=asked.name,
-                operation=OPERATIONS[kinds.pop()] if len(kinds) == 1 else "operation",
+                operation=OPERATIONS.get(kinds.pop(), "operation") if len(kinds) == 1 else "operation",
                 sweep=tuple(asked.sweep),
                 titles={variant.name: variant.title for variant in asked.variants if variant.title},
             )

@@ -112,7 +112,12 @@ def _anchor_paths(document: Document) -> None:
     folder = Path(document.name).parent
     holders = [document.data, *(v for v in _list(document.data.get("variants")) if isinstance(v, dict))]
     for holder in holders:
-        for section, key in (("machine", "profile"), ("kernel", "profile"), ("measured", "dataset")):
+        for section, key in (
+            ("machine", "profile"),
+            ("kernel", "profile"),
+            ("filesystem", "profile"),
+            ("measured", "dataset"),
+        ):
             _anchor(holder, section, key, folder)
 
 

@@ -37,7 +37,7 @@ MAX_TASKS = 10_000
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$", max_length=80)]
 Text = Annotated[str, Field(min_length=1, max_length=2000)]
 LockKind = Literal[
-    "tas", "ticket", "qspinlock", "qrwlock",
+    "tas", "ticket", "qspinlock",
     "semaphore", "mutex", "mutex-4.10", "rwsem", "rwsem-5.11", "percpu-rwsem",
 ]  # fmt: skip
 Cpus = Annotated[StrictInt, Field(ge=1, le=MAX_CPUS)]
@@ -281,6 +281,12 @@ class LockCycle(Tasks):
         default=None,
         description="The lock is handed to a device, which releases it after this time; only for a semaphore.",
     )
+
+    @model_validator(mode="after")
+    def _only_semaphores_have_no_owner(self) -> Self:
+        if self.device is not None and self.lock != "semaphore":
+            raise refusal(f"only a semaphore can be released by a device, not a {self.lock}")
+        return self
 
 
 Workload = Annotated[Compile | Create | CreateUnlink | TmpFile | LockCycle, Field(discriminator="kind")]

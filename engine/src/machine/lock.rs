@@ -116,6 +116,8 @@ pub struct Lock {
     pub wait_lock: Option<LockId>,
     /// Its state.
     pub body: Body,
+    /// Who was given it and has not run since.
+    pub granted: Option<TaskId>,
     /// Who holds it exclusively (a granted waiter that still sleeps included).
     pub holder: Option<TaskId>,
     /// When the present hold began, and the holder's times at that moment.
@@ -138,6 +140,7 @@ impl Lock {
             line: Line::new(1),
             wait_lock,
             body: kind.body(),
+            granted: None,
             holder: None,
             held_since: 0,
             holder_times: StateTimes::default(),

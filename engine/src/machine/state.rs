@@ -221,8 +221,18 @@ impl State {
     /// `lock`, just released, becomes the property of `next`, which still sleeps or spins.
     pub(super) fn grant(&mut self, lock: LockId, next: TaskId) {
         self.begin_hold(lock, next);
+        self.locks[lock as usize].granted = Some(next);
         let class = self.locks[lock as usize].class;
         self.classes[class as usize].handoffs += 1;
+    }
+
+    /// Whether `lock` was given to `task`; if so the task takes note, once.
+    pub(super) fn take_grant(&mut self, lock: LockId, task: TaskId) -> bool {
+        let granted = self.locks[lock as usize].granted == Some(task);
+        if granted {
+            self.locks[lock as usize].granted = None;
+        }
+        granted
     }
 
     /// The task that `lock` was granted to has come to run.

@@ -98,7 +98,9 @@ pub(in crate::machine) async fn unlock(cx: &Context, lock: LockId, side: Side) {
         Side::Write => {
             cx.state().end_hold(lock);
             body(&mut cx.state(), lock).blocked = false;
-            while let Some(task) = grant_next(&mut cx.state(), lock) {
+            loop {
+                let next = grant_next(&mut cx.state(), lock);
+                let Some(task) = next else { return };
                 cx.wake_waiter(lock, task);
             }
         }

@@ -60,7 +60,7 @@ pub(in crate::machine) async fn down_slow(cx: &Context, lock: LockId) -> bool {
     cx.forget_wakeups();
     body(&mut cx.state(), lock).waiters.push_back(cx.id);
     spinlock::unlock(cx, inner);
-    while cx.state().locks[lock as usize].holder != Some(cx.id) {
+    while !cx.state().take_grant(lock, cx.id) {
         cx.park_here().await;
     }
     cx.state().granted_task_runs(lock);
