@@ -32,9 +32,9 @@ def lock_cycle(
     idle_states: Sequence[Mapping[str, Any]] = (),
     kernel: Mapping[str, Any] | None = None,
     pin_to_cpu: int | None = None,
-    **params: float | str,
+    **params: Any,  # noqa: ANN401
 ) -> Spec:
-    """A RunSpec of tasks that think, take one lock, hold it, release it; one CPU a task unless told otherwise."""
+    """A RunSpec of tasks that think, take a lock, hold it, release it; one CPU a task unless told otherwise."""
     cpus = cpus or tasks
     return {
         "seed": 1,
