@@ -184,8 +184,8 @@ def test_the_report_has_the_columns_of_perf_and_says_what_was_fitted() -> None:
     assert "fitted: workload.user_cpu = 14 ms on row 'ext4, tasks 24'; all else predicted" in " ".join(
         report.split()
     )
-    assert "predicted compiles_per_s, 3 rows: mean error" in report
-    assert "predicted idle_percent, 2 rows: mean error" in report
+    assert "predicted compiles_per_s, 3 rows: median error" in report
+    assert "predicted idle_percent, 2 rows: median error" in report
 
 
 def test_a_stall_tells_who_waits_for_whom() -> None:

@@ -124,12 +124,7 @@ def test_a_timer_wakes_from_the_idle_state_whose_residency_has_passed(sleep: flo
     assert result.cpu_ns.switch / result.operations == pytest.approx(2 * 1500, rel=1e-3)
 
 
-NO_EXIT_ENERGY = "the time in which a CPU leaves its idle state costs no energy"
-
-
-@pytest.mark.parametrize(
-    "exit_ns", [0, pytest.param(500, marks=pytest.mark.xfail(strict=True, reason=NO_EXIT_ENERGY))]
-)
+@pytest.mark.parametrize("exit_ns", [0, 500])
 def test_a_machine_that_draws_the_same_in_every_state_uses_power_times_time(exit_ns: float) -> None:
     idle = [{"name": "C1", "exit_ns": exit_ns, "residency_ns": 0, "watts": 4.0}]
     result = simulate(

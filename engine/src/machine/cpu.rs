@@ -30,8 +30,8 @@ pub const ACCOUNTS: usize = 6;
 pub enum Phase {
     /// Nothing to run since the given time.
     Idle(Time),
-    /// Leaving its idle state; the woken task is in its run queue.
-    IdleExit,
+    /// Leaving its idle state since the given time; the woken task is in its run queue.
+    IdleExit(Time),
     /// Switching to a task, or to idle.
     Switching(Option<TaskId>),
     /// Running its current task.
@@ -97,6 +97,7 @@ impl Cpu {
 #[derive(Clone, Debug)]
 pub struct IdleLadder {
     steps: Vec<(Time, Time, f64)>,
+    watts_active: f64,
 }
 
 impl IdleLadder {
@@ -108,12 +109,17 @@ impl IdleLadder {
             steps.push((0, 0, watts_active));
         }
         steps[0].0 = 0; // an idle CPU is at least in the shallowest state
-        Self { steps }
+        Self { steps, watts_active }
     }
 
     /// Time to leave the state that a CPU idle for `idle` is in: the deepest one whose residency has passed.
     pub fn exit(&self, idle: Time) -> Time {
         self.steps.iter().take_while(|s| s.0 <= idle).last().map_or(0, |s| s.1)
+    }
+
+    /// Energy (joules) of leaving an idle state for `time`: the CPU is powered and does nothing yet.
+    pub fn exit_joules(&self, time: Time) -> f64 {
+        self.watts_active * time as f64 * 1e-12
     }
 
     /// Energy (joules) of an idle period that lasts from `from` to `to` after its beginning.

@@ -33,7 +33,8 @@ impl Line {
         Self { owner: None, sharers: CpuSet::default(), busy_until: 0, span, transfers: 0 }
     }
 
-    /// The time that `cpu` spends on an access made at `at`.
+    /// The time that `cpu` spends on an access made at `at`. A store to a line of which it has a shared copy is a hit: it
+    /// waits for the other copies' invalidation in the store buffer, not on the CPU.
     pub fn access(&mut self, topology: &Topology, cpu: CpuId, at: Time, access: Access) -> Time {
         if self.hits(cpu, access) {
             return topology.hit;

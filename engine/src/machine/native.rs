@@ -210,7 +210,7 @@ impl Native {
         let now = s.now;
         for (number, cpu) in s.cpus.iter().enumerate() {
             let sum: Time = cpu.accounts.iter().sum();
-            if sum != now - window {
+            if sum != now - window || cpu.accounts.iter().any(|&time| time > now - window) {
                 let detail = format!("CPU {number}: {} ns accounted of {} ns", to_ns(sum), to_ns(now - window));
                 broken.push(Broken { law: "time conservation", detail });
             }

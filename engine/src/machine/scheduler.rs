@@ -278,7 +278,7 @@ impl State {
                 self.arm_tick(cpu);
             }
             Phase::Switching(None) => self.idle.remove(cpu),
-            Phase::Switching(Some(_)) | Phase::IdleExit => {}
+            Phase::Switching(Some(_)) | Phase::IdleExit(_) => {}
         }
     }
 
@@ -289,7 +289,7 @@ impl State {
         let exit = self.idle_ladder.exit(now - since);
         self.idle_joules += self.idle_ladder.joules(self.window_start.saturating_sub(since), now - since);
         let c = &mut self.cpus[cpu as usize];
-        c.phase = Phase::IdleExit;
+        c.phase = Phase::IdleExit(now);
         c.generation = c.generation.wrapping_add(1);
         let generation = c.generation;
         self.push(now + delay + deliver + exit, Happening::IdleExit, cpu, generation);
@@ -298,6 +298,9 @@ impl State {
     /// `cpu` has left its idle state.
     pub(super) fn idle_exit_done(&mut self, cpu: CpuId) {
         let now = self.now;
+        if let Phase::IdleExit(since) = self.cpus[cpu as usize].phase {
+            self.idle_joules += self.idle_ladder.exit_joules(now - since.max(self.window_start));
+        }
         self.cpus[cpu as usize].account(now, Account::Idle);
         self.schedule(cpu);
     }

@@ -337,7 +337,7 @@ impl State {
                 (Phase::Running, Some(id)) => self.book_spin(id),
                 (phase, _) => {
                     let account = match phase {
-                        Phase::Idle(_) | Phase::IdleExit => Account::Idle,
+                        Phase::Idle(_) | Phase::IdleExit(_) => Account::Idle,
                         Phase::Switching(_) => Account::Switch,
                         Phase::Running => Account::Spin,
                     };
@@ -408,6 +408,7 @@ impl State {
                 let from = self.window_start.saturating_sub(since);
                 Some(self.idle_ladder.joules(from, self.now - since))
             }
+            Phase::IdleExit(since) => Some(self.idle_ladder.exit_joules(self.now - since.max(self.window_start))),
             _ => None,
         });
         self.idle_joules + open.sum::<f64>()

@@ -81,8 +81,8 @@ fn take_if_my_turn(cx: &Context, lock: LockId) -> bool {
         return false;
     }
     let b = body(&mut s, lock);
-    let next = b.waiters.front() == Some(&cx.id);
-    if b.policy != Policy::TestAndSet && !next {
+    let (policy, next) = (b.policy, b.waiters.front() == Some(&cx.id));
+    if policy != Policy::TestAndSet && !next {
         return false;
     }
     if next {
@@ -90,7 +90,9 @@ fn take_if_my_turn(cx: &Context, lock: LockId) -> bool {
     } else {
         b.waiters.retain(|&w| w != cx.id);
     }
-    s.touch_lock(cx.id, lock, Access::Write);
+    if policy != Policy::Ticket {
+        s.touch_lock(cx.id, lock, Access::Write); // whose ticket is up has read that already and writes nothing
+    }
     s.begin_hold(lock, cx.id);
     true
 }
