@@ -12,7 +12,7 @@ fn run(py: Python<'_>, spec: &str) -> PyResult<String> {
 /// What the filesystem structures look like after an experiment (JSON text in and out).
 #[pyfunction]
 fn structure_report(py: Python<'_>, request: &str) -> PyResult<String> {
-    py.allow_threads(|| guarded(|| crate::structures::report::structure_report(request)))
+    py.allow_threads(|| guarded(|| crate::filesystems::xfs::report::structure_report(request)))
 }
 
 /// A wrong request is a `ValueError`; a defect of the engine is a `RuntimeError` that says where, never an abort.

@@ -6,7 +6,7 @@ use super::device::Devices;
 use super::line::{Access, Line};
 use super::lock::{ClassId, ClassStats, Lock, LockId, LockKind};
 use super::queue::{Event, EventQueue, Happening};
-use super::task::{Resume, Status, Task, TaskId};
+use super::task::{Resume, StateTimes, Status, Task, TaskId};
 use super::time::{from_ns, Time, US};
 use super::topology::{CpuId, CpuSet, Topology};
 use crate::spec::{Preemption, RunSpec};
@@ -284,7 +284,7 @@ impl State {
 
     /// `task` becomes the exclusive holder of `lock`.
     pub(super) fn begin_hold(&mut self, lock: LockId, task: TaskId) {
-        let times = self.tasks[task as usize].times_at(self.now);
+        let times = self.holder_times(lock, task);
         let l = &mut self.locks[lock as usize];
         if let Some(other) = l.holder {
             let name = &self.classes[l.class as usize].name;
@@ -295,16 +295,25 @@ impl State {
         self.classes[l.class as usize].acquired += 1;
     }
 
+    /// The holder's time by state. Who holds a spinlock never leaves its CPU: its times are the clock.
+    fn holder_times(&self, lock: LockId, holder: TaskId) -> StateTimes {
+        match self.locks[lock as usize].kind {
+            LockKind::Spin(_) => StateTimes { running: self.now, ..StateTimes::default() },
+            _ => self.tasks[holder as usize].times_at(self.now),
+        }
+    }
+
     /// The exclusive hold of `lock` ends, whoever ends it.
     pub(super) fn end_hold(&mut self, lock: LockId) {
-        let l = &mut self.locks[lock as usize];
+        let l = &self.locks[lock as usize];
         let Some(holder) = l.holder else {
             let name = &self.classes[l.class as usize].name;
             let detail = format!("{name}#{lock} is released at {} ps and nobody holds it", self.now);
             self.broken.push(Broken { law: "mutual exclusion", detail });
             return;
         };
-        let times = self.tasks[holder as usize].times_at(self.now);
+        let times = self.holder_times(lock, holder);
+        let l = &mut self.locks[lock as usize];
         l.end_hold(self.now, self.window_start, times, &mut self.classes[l.class as usize]);
     }
 

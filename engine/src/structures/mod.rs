@@ -4,4 +4,3 @@
 //! the programs in `filesystems` charge time and take locks for that.
 
 pub mod btree;
-pub mod report;

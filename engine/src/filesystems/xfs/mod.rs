@@ -18,6 +18,7 @@ pub mod geometry;
 pub mod groups;
 pub mod inode_alloc;
 pub mod layout;
+pub mod report;
 pub mod touch;
 
 mod buffer;
