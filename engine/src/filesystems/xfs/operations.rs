@@ -58,6 +58,16 @@ cost_table!(SpaceCosts {
     free_commit: ["cu_node_agf.unlock_agf_2", "cu_node_agf.unlock_bnobt_2", "cu_node_agf.unlock_cntbt_2", "cu_node_agf.trans_free_3"],
 });
 
+cost_table!(MkdirCosts {
+    walk: ["mkdir_node.enter_mkdirat", "mkdir_node.lock_dir_ilock_shared"],
+    reserve: ["mkdir_node.log_reserve", "mkdir_node.trans_alloc", "mkdir_node.lock_dir_ilock_excl"],
+    agi: ["mkdir_node.read_agi", "mkdir_node.lock_agi"],
+    inode: ["mkdir_node.lock_finobt", "mkdir_node.lock_inobt", "mkdir_node.iget_miss", "mkdir_node.try_file_ilock_excl", "mkdir_node.lock_inode_cluster", "mkdir_node.unlock_inode_cluster"],
+    finish: ["mkdir_node.defer_finish", "mkdir_node.trans_commit"],
+    release: ["mkdir_node.unlock_finobt", "mkdir_node.unlock_inobt", "mkdir_node.trans_free", "mkdir_node.unlock_file_ilock_excl", "mkdir_node.unlock_dir_ilock_excl"],
+    exit: ["mkdir_node.exit_mkdirat"],
+});
+
 cost_table!(WriteCosts {
     start: ["tmp_short.enter_write", "tmp_short.lock_file_iolock_excl"],
     attr: ["tmp_short.lock_file_ilock_shared", "tmp_short.unlock_file_ilock_shared", "tmp_short.file_buffered_write"],
@@ -109,6 +119,7 @@ cost_table!(OpenCosts {
 /// All times of the operations.
 pub(super) struct OperationCosts {
     create: CreateCosts,
+    mkdir: MkdirCosts,
     name: NameCosts,
     space: SpaceCosts,
     write: WriteCosts,
@@ -121,6 +132,7 @@ impl OperationCosts {
     pub(super) fn new(costs: &crate::filesystems::costs::Costs<'_>) -> Result<Self, String> {
         Ok(Self {
             create: CreateCosts::new(costs)?,
+            mkdir: MkdirCosts::new(costs)?,
             name: NameCosts::new(costs)?,
             space: SpaceCosts::new(costs)?,
             write: WriteCosts::new(costs)?,
@@ -133,8 +145,40 @@ impl OperationCosts {
 
 impl<M: Machine> Filesystem<M> for Xfs {
     async fn mkdir(&self, m: &M, name: &[u8]) -> Result<DirId, NoSpace> {
-        let (dir, made) = self.layout.borrow_mut().mkdir(ROOT, name)?;
-        Ok(self.new_directory(m, dir, made.inode.ino))
+        let c = &self.costs.mkdir;
+        m.at("mkdir");
+        self.sb.start_write(m).await;
+        let parent = self.directory(ROOT.0);
+        m.lock(parent.i_rwsem, Side::Write).await;
+        m.run(Account::System, c.walk).await;
+        self.lookup(m, &parent, name).await;
+        self.log.reserve(m);
+        m.run(Account::System, c.reserve).await;
+        m.lock(parent.ilock, Side::Write).await;
+        m.touch(parent.line, Access::Write);
+        m.run(Account::System, c.agi).await;
+        let (id, ino, form) = {
+            let (id, made) = self.layout.borrow_mut().mkdir(ROOT, name)?;
+            (id, made.inode.ino, made.dir.after)
+        };
+        let group = self.group_of(ino); // by the rotor, not the parent's
+        group.agi.lock(m).await;
+        group.finobt.lock(m).await;
+        group.inobt.lock(m).await;
+        let dir = self.new_directory(m, id, ino);
+        m.run(Account::System, c.inode + self.add_name_time(form) + c.finish).await;
+        self.log.commit(m).await;
+        m.run(Account::System, self.commit_time(form, false)).await;
+        group.agi.unlock(m).await;
+        group.finobt.unlock(m).await;
+        group.inobt.unlock(m).await;
+        self.log.committed(m).await;
+        m.run(Account::System, c.release).await;
+        m.unlock(parent.ilock, Side::Write).await;
+        m.unlock(parent.i_rwsem, Side::Write).await;
+        self.sb.end_write(m).await;
+        m.run(Account::System, c.exit).await;
+        Ok(dir)
     }
 
     async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<File, NoSpace> {
@@ -304,12 +348,7 @@ impl Xfs {
         }
         m.run(Account::System, work + c.finish).await;
         self.log.commit(m).await;
-        let commit = match form {
-            DirForm::Node if allocates => self.costs.space.commit,
-            DirForm::Node => c.commit_node,
-            _ => c.commit,
-        };
-        m.run(Account::System, commit).await;
+        m.run(Account::System, self.commit_time(form, allocates)).await;
         group.agi.unlock(m).await;
         group.finobt.unlock(m).await;
         group.inobt.unlock(m).await;
@@ -404,6 +443,15 @@ impl Xfs {
         m.submit(self.device, service, Then::Complete(done));
         m.wait_for(done).await;
         m.drop_completion(done);
+    }
+
+    /// A create's commit up to the first release, by how many buffers it has joined.
+    fn commit_time(&self, form: DirForm, allocates: bool) -> Time {
+        match form {
+            DirForm::Node if allocates => self.costs.space.commit,
+            DirForm::Node => self.costs.create.commit_node,
+            _ => self.costs.create.commit,
+        }
     }
 
     fn add_name_time(&self, form: DirForm) -> Time {
