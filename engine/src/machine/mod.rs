@@ -1,17 +1,19 @@
 //! The native machine: time, CPUs, the scheduler, cache lines, locks, devices.
 //!
-//! `queue` orders events; `state` is everything that changes; `scheduler` gives CPUs to tasks; `lock` and `locks` are
+//! `queue` orders events; `state` is everything that changes; `scheduler` gives CPUs to tasks, `eevdf` chooses which, `segment` books their time; `lock` and `locks` are
 //! what tasks wait for; `context` is a task's handle, and `native` the executor that drives programs over it.
 
 mod context;
 mod cpu;
 mod device;
+mod eevdf;
 mod line;
 pub mod lock;
 mod locks;
 mod native;
 mod queue;
 mod scheduler;
+mod segment;
 mod state;
 mod task;
 pub mod time;

@@ -1,4 +1,4 @@
-//! The scheduler: run queues by EEVDF, wake-up placement, preemption, switches, idle CPUs and balancing.
+//! The scheduler: switches, preemption, wake-up placement, idle CPUs and balancing. Who runs next is decided in `eevdf`.
 //!
 //! Rules from `kernel/sched/{core,fair}.c` of Linux 6.6 to 6.12, all tasks at equal weight. What is left out: cgroups,
 //! nice levels, real-time classes, periodic balancing other than pulls by idle CPUs.
@@ -9,96 +9,12 @@ use super::state::State;
 use super::task::{Resume, Status, TaskId};
 use super::time::Time;
 use super::topology::CpuId;
-use crate::spec::Preemption;
 
 impl State {
-    // ---- segments -------------------------------------------------------------------------------------------
-
-    /// Starts a stretch of `own` CPU time for the running task `id`, after what it owes.
-    pub(super) fn start_segment(&mut self, id: TaskId, account: Account, own: Time) {
-        let task = &mut self.tasks[id as usize];
-        task.account = account;
-        task.segment.own = own;
-        self.continue_segment(id);
-    }
-
-    fn continue_segment(&mut self, id: TaskId) {
-        let cpu = self.tasks[id as usize].cpu;
-        if self.cpus[cpu as usize].need_resched && self.preemptible(id) {
-            self.preempt(cpu);
-            return;
-        }
-        let now = self.now;
-        let task = &mut self.tasks[id as usize];
-        task.started = now;
-        task.resume = Resume::Segment;
-        task.generation = task.generation.wrapping_add(1);
-        let (end, generation) = (now + task.segment.total(), task.generation);
-        self.push(end, Happening::SegmentEnd, id, generation);
-    }
-
-    /// Books the running segment of `id` up to now; its remainder stays.
-    pub(super) fn book_segment(&mut self, id: TaskId) {
-        let now = self.now;
-        let task = &mut self.tasks[id as usize];
-        let elapsed = now - task.started;
-        task.started = now;
-        let (irq, debt, own) = task.segment.consume(elapsed);
-        let (cpu, account) = (&mut self.cpus[task.cpu as usize], task.account);
-        cpu.accounts[Account::Irq as usize] += irq;
-        cpu.accounts[Account::System as usize] += debt;
-        cpu.accounts[account as usize] += own;
-        cpu.accounted = now;
-    }
-
-    /// Books the spin of `id` up to now, what it owed first.
-    pub(super) fn book_spin(&mut self, id: TaskId) {
-        let task = &mut self.tasks[id as usize];
-        let paid = task.segment.debt.min(self.now - task.started);
-        task.segment.debt -= paid;
-        task.started = self.now;
-        let cpu = &mut self.cpus[task.cpu as usize];
-        cpu.accounts[Account::System as usize] += paid;
-        cpu.accounted += paid;
-        cpu.account(self.now, Account::Spin);
-    }
-
-    /// An interrupt takes `time` from whatever runs on `cpu`.
-    pub(super) fn steal(&mut self, cpu: CpuId, time: Time) {
-        let Some(id) = self.cpus[cpu as usize].current else { return };
-        if self.tasks[id as usize].resume == Resume::Segment {
-            self.book_segment(id);
-            self.tasks[id as usize].segment.irq += time;
-            let task = &mut self.tasks[id as usize];
-            task.generation = task.generation.wrapping_add(1);
-            let (end, generation) = (self.now + task.segment.total(), task.generation);
-            self.push(end, Happening::SegmentEnd, id, generation);
-        } else {
-            self.tasks[id as usize].segment.irq += time;
-        }
-    }
-
-    /// Whether `id` may be preempted in its current segment.
-    fn preemptible(&self, id: TaskId) -> bool {
-        let task = &self.tasks[id as usize];
-        task.preempt_off == 0
-            && (task.account == Account::User || self.kernel.preemption == Preemption::Full)
-    }
-
-    /// A preempt-disabled section of `id` ends.
-    pub(super) fn preempt_enable(&mut self, id: TaskId) {
-        self.tasks[id as usize].preempt_off -= 1;
-    }
-
-    /// Whether the CPU that `id` runs on is wanted by another task.
-    pub(super) fn need_resched(&self, id: TaskId) -> bool {
-        self.cpus[self.tasks[id as usize].cpu as usize].need_resched
-    }
-
     // ---- switching ------------------------------------------------------------------------------------------
 
     /// The current task of `cpu` is taken off involuntarily; it goes on later where it was.
-    fn preempt(&mut self, cpu: CpuId) {
+    pub(super) fn preempt(&mut self, cpu: CpuId) {
         let id = self.cpus[cpu as usize].current.expect("only a running task is preempted");
         self.counters.involuntary += 1;
         self.leave_cpu(id, Status::Runnable);
@@ -341,135 +257,6 @@ impl State {
         })
     }
 
-    // ---- EEVDF ----------------------------------------------------------------------------------------------
-
-    /// Brings the current task's virtual run time up to date; a used-up slice starts a new request.
-    fn update_current(&mut self, cpu: CpuId) {
-        let c = &mut self.cpus[cpu as usize];
-        let Some(id) = c.current else { return };
-        let ran = (self.now - c.exec_start) as i64;
-        c.exec_start = self.now;
-        let entity = &mut self.tasks[id as usize].entity;
-        entity.vruntime += ran;
-        if entity.vruntime >= entity.deadline {
-            entity.deadline = entity.vruntime + self.kernel.base_slice as i64;
-            entity.protected = false;
-        }
-        c.base_vruntime = entity.vruntime;
-    }
-
-    /// The queue's average virtual run time (`avg_vruntime`), and over how many tasks.
-    fn average_vruntime(&self, cpu: CpuId) -> (i64, i64) {
-        let c = &self.cpus[cpu as usize];
-        let members = c.queue.iter().chain(c.current.as_ref());
-        let base = c.base_vruntime;
-        let (sum, count) = members.fold((0i64, 0i64), |(sum, count), &id| {
-            (sum + (self.tasks[id as usize].entity.vruntime - base), count + 1)
-        });
-        (base + if count == 0 { 0 } else { sum.div_euclid(count) }, count)
-    }
-
-    /// Where a task enters a queue (`place_entity`): its lag is kept, scaled so that entering does not shrink it.
-    fn place(&mut self, id: TaskId, cpu: CpuId) {
-        let (average, count) = self.average_vruntime(cpu);
-        let entity = &mut self.tasks[id as usize].entity;
-        let lag = if count == 0 { 0 } else { entity.lag * (count + 1) / count };
-        entity.vruntime = average - lag;
-        entity.deadline = entity.vruntime + self.kernel.base_slice as i64;
-    }
-
-    /// Remembers the service that `id`, which has just left `cpu`'s queue, is still owed (`update_entity_lag`).
-    fn store_lag(&mut self, id: TaskId, cpu: CpuId) {
-        let (average, count) = self.average_vruntime(cpu);
-        let limit = (2 * self.kernel.base_slice).max(self.kernel.tick) as i64;
-        let entity = &mut self.tasks[id as usize].entity;
-        let with_itself = (average * count + entity.vruntime).div_euclid(count + 1);
-        entity.lag = (with_itself - entity.vruntime).clamp(-limit, limit);
-        if count == 0 {
-            self.cpus[cpu as usize].base_vruntime = entity.vruntime;
-        }
-    }
-
-    /// The task that should run (`pick_eevdf`): of those not ahead of the average, the one with the earliest deadline;
-    /// the current one stays while its slice is protected.
-    fn pick(&self, cpu: CpuId) -> Option<TaskId> {
-        let c = &self.cpus[cpu as usize];
-        if c.queue.is_empty() {
-            return c.current;
-        }
-        if let Some(current) = c.current {
-            if self.kernel.run_to_parity && self.tasks[current as usize].entity.protected {
-                return Some(current);
-            }
-        }
-        if c.queue.len() == 1 && c.current.is_none() {
-            return Some(c.queue[0]);
-        }
-        let (average, _) = self.average_vruntime(cpu);
-        let entity = |id: &&TaskId| self.tasks[**id as usize].entity;
-        let everybody = || c.current.iter().chain(c.queue.iter());
-        everybody()
-            .filter(|id| entity(id).vruntime <= average)
-            .min_by_key(|id| entity(id).deadline)
-            .or_else(|| everybody().min_by_key(|id| entity(id).vruntime))
-            .copied()
-    }
-
-    fn add_to_queue(&mut self, cpu: CpuId, id: TaskId) {
-        self.cpus[cpu as usize].queue.push(id);
-        self.queued.insert(cpu);
-    }
-
-    fn remove_from_queue(&mut self, cpu: CpuId, id: TaskId) {
-        let queue = &mut self.cpus[cpu as usize].queue;
-        if let Some(at) = queue.iter().position(|&other| other == id) {
-            queue.remove(at);
-            if queue.is_empty() {
-                self.queued.remove(cpu);
-            }
-        }
-    }
-
-    /// The scheduler wants `cpu` for another task: preempts its current one at once if it may.
-    fn set_need_resched(&mut self, cpu: CpuId) {
-        self.cpus[cpu as usize].need_resched = true;
-        let Some(id) = self.cpus[cpu as usize].current else { return };
-        let task = &self.tasks[id as usize];
-        if task.resume == Resume::Segment && self.preemptible(id) {
-            self.book_segment(id);
-            self.preempt(cpu);
-        } else if task.spins_until_resched {
-            self.spin_check(id, self.now);
-        }
-    }
-
-    fn arm_tick(&mut self, cpu: CpuId) {
-        let c = &mut self.cpus[cpu as usize];
-        if !c.tick_armed {
-            c.tick_armed = true;
-            let next = (self.now / self.kernel.tick + 1) * self.kernel.tick;
-            self.push(next, Happening::Tick, cpu, 0);
-        }
-    }
-
-    /// The scheduler tick: ends a used-up slice, and lets an idle CPU pull a waiting task.
-    pub(super) fn tick(&mut self, cpu: CpuId) {
-        self.cpus[cpu as usize].tick_armed = false;
-        if self.cpus[cpu as usize].queue.is_empty() {
-            return;
-        }
-        self.kick_idle_cpu(cpu);
-        if self.cpus[cpu as usize].phase == Phase::Running {
-            self.update_current(cpu);
-            if self.pick(cpu) != self.cpus[cpu as usize].current {
-                self.set_need_resched(cpu);
-            }
-        }
-        if !self.cpus[cpu as usize].queue.is_empty() {
-            self.arm_tick(cpu);
-        }
-    }
-
     // ---- balancing ------------------------------------------------------------------------------------------
 
     /// A CPU about to idle takes a waiting task from the most loaded CPU under its last-level cache
@@ -507,7 +294,7 @@ impl State {
     }
 
     /// An overloaded CPU's tick wakes an idle CPU to take a waiting task (`nohz_balancer_kick`).
-    fn kick_idle_cpu(&mut self, cpu: CpuId) {
+    pub(super) fn kick_idle_cpu(&mut self, cpu: CpuId) {
         let Some(target) = self.idle.next_in(self.topology.llc(cpu), cpu) else { return };
         let Phase::Idle(since) = self.cpus[target as usize].phase else { return };
         let Some(id) = self.movable(cpu) else { return };

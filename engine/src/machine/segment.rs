@@ -1,0 +1,92 @@
+//! Segments: stretches of CPU time of a task, and their exact booking.
+
+use super::cpu::Account;
+use super::queue::Happening;
+use super::state::State;
+use super::task::{Resume, TaskId};
+use super::time::Time;
+use super::topology::CpuId;
+use crate::spec::Preemption;
+
+impl State {
+    /// Starts a stretch of `own` CPU time for the running task `id`, after what it owes.
+    pub(super) fn start_segment(&mut self, id: TaskId, account: Account, own: Time) {
+        let task = &mut self.tasks[id as usize];
+        task.account = account;
+        task.segment.own = own;
+        self.continue_segment(id);
+    }
+
+    pub(super) fn continue_segment(&mut self, id: TaskId) {
+        let cpu = self.tasks[id as usize].cpu;
+        if self.cpus[cpu as usize].need_resched && self.preemptible(id) {
+            self.preempt(cpu);
+            return;
+        }
+        let now = self.now;
+        let task = &mut self.tasks[id as usize];
+        task.started = now;
+        task.resume = Resume::Segment;
+        task.generation = task.generation.wrapping_add(1);
+        let (end, generation) = (now + task.segment.total(), task.generation);
+        self.push(end, Happening::SegmentEnd, id, generation);
+    }
+
+    /// Books the running segment of `id` up to now; its remainder stays.
+    pub(super) fn book_segment(&mut self, id: TaskId) {
+        let now = self.now;
+        let task = &mut self.tasks[id as usize];
+        let elapsed = now - task.started;
+        task.started = now;
+        let (irq, debt, own) = task.segment.consume(elapsed);
+        let (cpu, account) = (&mut self.cpus[task.cpu as usize], task.account);
+        cpu.accounts[Account::Irq as usize] += irq;
+        cpu.accounts[Account::System as usize] += debt;
+        cpu.accounts[account as usize] += own;
+        cpu.accounted = now;
+    }
+
+    /// Books the spin of `id` up to now, what it owed first.
+    pub(super) fn book_spin(&mut self, id: TaskId) {
+        let task = &mut self.tasks[id as usize];
+        let paid = task.segment.debt.min(self.now - task.started);
+        task.segment.debt -= paid;
+        task.started = self.now;
+        let cpu = &mut self.cpus[task.cpu as usize];
+        cpu.accounts[Account::System as usize] += paid;
+        cpu.accounted += paid;
+        cpu.account(self.now, Account::Spin);
+    }
+
+    /// An interrupt takes `time` from whatever runs on `cpu`.
+    pub(super) fn steal(&mut self, cpu: CpuId, time: Time) {
+        let Some(id) = self.cpus[cpu as usize].current else { return };
+        if self.tasks[id as usize].resume == Resume::Segment {
+            self.book_segment(id);
+            self.tasks[id as usize].segment.irq += time;
+            let task = &mut self.tasks[id as usize];
+            task.generation = task.generation.wrapping_add(1);
+            let (end, generation) = (self.now + task.segment.total(), task.generation);
+            self.push(end, Happening::SegmentEnd, id, generation);
+        } else {
+            self.tasks[id as usize].segment.irq += time;
+        }
+    }
+
+    /// Whether `id` may be preempted in its current segment.
+    pub(super) fn preemptible(&self, id: TaskId) -> bool {
+        let task = &self.tasks[id as usize];
+        task.preempt_off == 0
+            && (task.account == Account::User || self.kernel.preemption == Preemption::Full)
+    }
+
+    /// A preempt-disabled section of `id` ends.
+    pub(super) fn preempt_enable(&mut self, id: TaskId) {
+        self.tasks[id as usize].preempt_off -= 1;
+    }
+
+    /// Whether the CPU that `id` runs on is wanted by another task.
+    pub(super) fn need_resched(&self, id: TaskId) -> bool {
+        self.cpus[self.tasks[id as usize].cpu as usize].need_resched
+    }
+}
