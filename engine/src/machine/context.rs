@@ -207,24 +207,24 @@ impl Machine for Context {
         self.drop_lock(completion);
     }
 
-    async fn lock(&self, lock: LockId, side: Side) {
-        super::locks::acquire(self, lock, side).await;
+    fn lock(&self, lock: LockId, side: Side) -> impl Future<Output = ()> {
+        super::locks::acquire(self, lock, side)
     }
 
     fn try_lock(&self, lock: LockId, side: Side) -> bool {
         super::locks::try_acquire(self, lock, side)
     }
 
-    async fn unlock(&self, lock: LockId, side: Side) {
-        super::locks::release(self, lock, side).await;
+    fn unlock(&self, lock: LockId, side: Side) -> impl Future<Output = ()> {
+        super::locks::release(self, lock, side)
     }
 
-    async fn wait_for(&self, completion: LockId) {
-        super::locks::completion::wait(self, completion).await;
+    fn wait_for(&self, completion: LockId) -> impl Future<Output = ()> {
+        super::locks::completion::wait(self, completion)
     }
 
-    async fn complete(&self, completion: LockId) {
-        super::locks::completion::complete(self, completion).await;
+    fn complete(&self, completion: LockId) -> impl Future<Output = ()> {
+        super::locks::completion::complete(self, completion)
     }
 
     fn new_device(&self, parallelism: u32) -> DeviceId {

@@ -19,8 +19,7 @@ use super::time::Time;
 /// Acquires `lock`, waiting by its rules. An uncontended acquisition changes state at once and costs no event.
 pub(super) async fn acquire(cx: &Context, lock: LockId, side: Side) {
     let kind = kind(cx, lock);
-    let sleeping = !matches!(kind, LockKind::Spin(_));
-    if sleeping && might_reschedule(cx) {
+    if !matches!(kind, LockKind::Spin(_)) && might_reschedule(cx) {
         cx.reschedule().await;
     }
     if try_fast(cx, kind, lock, side) {
