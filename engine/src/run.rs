@@ -6,7 +6,7 @@ use crate::filesystems::tmpfs::Tmpfs;
 use crate::filesystems::xfs::geometry::Geometry;
 use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::{DirId, Filesystem};
-use crate::machine::time::US;
+use crate::machine::time::{from_ns, US};
 use crate::machine::{Context, LockKind, Native, Time};
 use crate::report::RunResult;
 use crate::spec::{Directories, FilesystemKind, RunSpec, WorkloadKind};
@@ -56,7 +56,8 @@ fn populate(native: &mut Native, spec: &RunSpec) -> Result<(), String> {
         FilesystemKind::Ext4 => {
             let fs = Rc::new(native.setup(|m| Ext4::new(m, size, &costs))?);
             let journal = fs.clone();
-            native.spawn(Placement::Anywhere, Life::Background, |m| Ext4::journal_thread(m, journal, COMMIT_INTERVAL));
+            let ticks = (COMMIT_INTERVAL / from_ns(spec.kernel.tick_ns)).max(1);
+            native.spawn(Placement::Anywhere, Life::Background, move |m| Ext4::journal_thread(m, journal, ticks));
             file_tasks(native, spec, fs, placement, &costs)
         }
         FilesystemKind::Tmpfs => {
@@ -109,7 +110,9 @@ impl Work {
         let turn = match w.kind {
             WorkloadKind::Create => Turn::Create,
             WorkloadKind::CreateUnlink => Turn::CreateUnlink,
-            WorkloadKind::Tmpfile => Turn::Tmpfile { bytes: w.number("write_bytes", 4096.0) as u32 },
+            WorkloadKind::Tmpfile => {
+                Turn::Tmpfile { bytes: w.number("write_bytes", 4096.0) as u32, fsync: w.number("fsync", 0.0) > 0.0 }
+            },
             WorkloadKind::Compile => {
                 return Ok(Self::Compile(Rc::new(compile::Params::new(w, spec.machine.costs.speed)?)))
             }

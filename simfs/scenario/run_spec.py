@@ -110,6 +110,7 @@ def _params(use: Workload) -> dict[str, Any]:
         params["user_cpu_ns"] = use.user_cpu
     if isinstance(use, TmpFile):
         params["write_bytes"] = use.write
+        params["fsync"] = float(use.fsync)
     return params
 
 

@@ -220,6 +220,7 @@ class TmpFile(FileTasks):
 
     kind: Literal["tmpfile"]
     write: Size = Field(default=4096, description="Bytes written to each file.")
+    fsync: StrictBool = Field(default=False, description="Whether the file is synced before it is closed.")
 
 
 class Distribution(Section):

@@ -4,8 +4,8 @@
 use crate::cost_table;
 use super::costs::Costs;
 use super::vfs::SuperBlock;
-use super::{DirId, File, Filesystem, NoSpace};
-use crate::machine::{Access, Account, LineId, LockId, Side, TaskId, Time};
+use super::{device_io, DirId, File, Filesystem, NoSpace};
+use crate::machine::{Access, Account, DeviceId, LineId, LockId, Side, TaskId, Time};
 use crate::waist::Machine;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -33,6 +33,15 @@ cost_table!(HtreeCosts {
 cost_table!(WriteCosts {
     write: ["tmp_short.enter_write", "tmp_short.ext4_da_write_begin", "tmp_short.ext4_ext_map_blocks_enter", "tmp_short.ext4_ext_map_blocks_exit", "tmp_short.ext4_da_reserve_space", "tmp_short.ext4_da_write_end", "tmp_short.exit_write"],
     close: ["tmp_short.enter_close", "tmp_short.exit_close"],
+});
+
+cost_table!(FsyncCosts {
+    writepages: ["wfsync.writepages"],
+    data_io: ["wfsync.data_io"],
+    commit_lock: ["wfsync.commit_lock"],
+    commit_io: ["wfsync.commit_io"],
+    commit_end: ["wfsync.commit_end"],
+    exit: ["wfsync.exit"],
 });
 
 cost_table!(UnlinkCosts {
@@ -78,6 +87,10 @@ struct Journal {
     locked: Cell<bool>,
     waiting: RefCell<Vec<TaskId>>,
     committer: Cell<Option<TaskId>>,
+    /// Who waits for the next commit to be on disk (`jbd2_log_wait_commit`).
+    syncers: RefCell<Vec<LockId>>,
+    device: DeviceId,
+    timer_armed: Cell<bool>,
 }
 
 impl Journal {
@@ -102,18 +115,42 @@ impl Journal {
         }
     }
 
-    /// `kjournald2`: every `interval` locks the running transaction, waits for its handles, lets new ones go on.
-    async fn commit<M: Machine>(&self, m: &M, interval: Time, switch: Time) {
-        m.sleep(interval).await;
+    /// Waits until all handles stopped so far are on disk (`jbd2_complete_transaction`).
+    async fn sync<M: Machine>(&self, m: &M) {
+        let done = m.new_completion();
+        self.syncers.borrow_mut().push(done);
+        if let Some(committer) = self.committer.get() {
+            m.wake(committer);
+        }
+        m.wait_for(done).await;
+        m.drop_completion(done);
+    }
+
+    /// `kjournald2`: when asked to, or after `interval` ticks, locks the running transaction, waits for its handles, lets new
+    /// ones go on, writes the log, and tells who waits for it.
+    async fn commit<M: Machine>(&self, m: &M, interval: u64, c: &FsyncCosts) {
         self.committer.set(Some(m.task()));
+        if self.syncers.borrow().is_empty() {
+            if !self.timer_armed.replace(true) {
+                m.wake_at_tick(m.task(), interval);
+            }
+            m.park().await;
+            self.timer_armed.set(!self.syncers.borrow().is_empty()); // asked for, or the timer has fired
+        }
         self.locked.set(true);
         while self.updates.get() > 0 {
             m.park().await;
         }
-        m.run(Account::System, switch).await;
+        let synced = std::mem::take(&mut *self.syncers.borrow_mut());
+        m.run(Account::System, c.commit_lock).await;
         self.locked.set(false);
         for task in std::mem::take(&mut *self.waiting.borrow_mut()) {
             m.wake(task);
+        }
+        device_io(m, self.device, c.commit_io).await;
+        m.run(Account::System, c.commit_end).await;
+        for done in synced {
+            m.complete(done).await;
         }
     }
 }
@@ -125,6 +162,7 @@ pub struct Ext4 {
     htree: HtreeCosts,
     write: WriteCosts,
     unlink: UnlinkCosts,
+    fsync: FsyncCosts,
     journal: Journal,
     groups: Vec<Group>,
     /// `s_orphan_lock` and the list head.
@@ -156,12 +194,16 @@ impl Ext4 {
             htree: HtreeCosts::new(costs)?,
             write: WriteCosts::new(costs)?,
             unlink: UnlinkCosts::new(costs)?,
+            fsync: FsyncCosts::new(costs)?,
             journal: Journal {
                 line: m.new_line(lines("jbd2_handle.journal")? + lines("jbd2_handle.transaction")?),
                 updates: Cell::new(0),
                 locked: Cell::new(false),
                 waiting: RefCell::default(),
                 committer: Cell::new(None),
+                syncers: RefCell::default(),
+                device: m.new_device(1),
+                timer_armed: Cell::new(false),
             },
             groups: (0..size.div_ceil(GROUP_BYTES).max(1)).map(group).collect(),
             orphan: (m.new_lock(m.class("ext4.orphan lock", "ext4.orphan")), m.new_line(lines("ext4_orphan.list")?)),
@@ -173,11 +215,11 @@ impl Ext4 {
         Ok(fs)
     }
 
-    /// The program of the journal thread.
-    pub async fn journal_thread<M: Machine>(m: M, fs: Rc<Self>, interval: Time) {
+    /// The program of the journal thread; `interval` in ticks.
+    pub async fn journal_thread<M: Machine>(m: M, fs: Rc<Self>, interval: u64) {
         m.at("jbd2");
         loop {
-            fs.journal.commit(&m, interval, fs.create.stop).await;
+            fs.journal.commit(&m, interval, &fs.fsync).await;
         }
     }
 
@@ -293,9 +335,14 @@ impl<M: Machine> Filesystem<M> for Ext4 {
     }
 
     async fn fsync(&self, m: &M, _: &File) {
+        let c = &self.fsync;
+        m.at("fsync");
         self.journal.start(m).await;
-        m.run(Account::System, self.create.stop).await;
+        m.run(Account::System, c.writepages).await;
         self.journal.stop(m);
+        device_io(m, self.journal.device, c.data_io).await;
+        self.journal.sync(m).await;
+        m.run(Account::System, c.exit).await;
     }
 
     async fn unlink(&self, m: &M, dir: DirId, _: &[u8], file: File) {

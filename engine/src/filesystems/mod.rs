@@ -9,6 +9,7 @@ pub mod tmpfs;
 pub mod vfs;
 pub mod xfs;
 
+use crate::machine::{DeviceId, Then, Time};
 use crate::waist::Machine;
 pub use xfs::groups::NoSpace;
 use std::future::Future;
@@ -23,6 +24,14 @@ pub struct File {
     pub inode: u32,
     /// It has been written to since it was created.
     pub written: bool,
+}
+
+/// Submits a request to a device and waits for it.
+async fn device_io<M: Machine>(m: &M, device: DeviceId, service: Time) {
+    let done = m.new_completion();
+    m.submit(device, service, Then::Complete(done));
+    m.wait_for(done).await;
+    m.drop_completion(done);
 }
 
 /// What workloads ask of a filesystem. All names are plain bytes without a slash.

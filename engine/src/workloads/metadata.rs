@@ -13,10 +13,12 @@ pub enum Turn {
     Create,
     /// create, close, unlink.
     CreateUnlink,
-    /// create, write, close, unlink.
+    /// create, write, perhaps fsync, close, unlink.
     Tmpfile {
         /// Bytes written.
         bytes: u32,
+        /// The file is synced before it is closed.
+        fsync: bool,
     },
 }
 
@@ -28,8 +30,11 @@ pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, dir: DirId, task
         m.run(Account::User, user).await;
         let name = name.next();
         let Ok(mut file) = fs.create(&m, dir, name).await else { return m.give_up("no space left") };
-        if let Turn::Tmpfile { bytes } = turn {
+        if let Turn::Tmpfile { bytes, fsync } = turn {
             fs.write(&m, &mut file, bytes).await;
+            if fsync {
+                fs.fsync(&m, &file).await;
+            }
         }
         fs.close(&m, &file).await;
         if turn != Turn::Create {

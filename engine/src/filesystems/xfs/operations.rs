@@ -12,8 +12,8 @@ use super::mount::{Xfs, XfsDirectory};
 use super::groups::NoSpace;
 use super::touch::BlockKind;
 use super::layout::ROOT;
-use crate::filesystems::{DirId, File, Filesystem};
-use crate::machine::{Access, Account, Side, Then, Time};
+use crate::filesystems::{device_io, DirId, File, Filesystem};
+use crate::machine::{Access, Account, Side, Time};
 use crate::waist::Machine;
 
 cost_table!(CreateCosts {
@@ -267,11 +267,11 @@ impl<M: Machine> Filesystem<M> for Xfs {
         self.log.committed(m).await;
         inode.iunlock(m).await;
         m.run(Account::System, c.submit).await;
-        self.device_io(m, c.data_io).await;
+        device_io(m, self.device, c.data_io).await;
         m.run(Account::System, c.force).await;
         m.sleep(c.force_wait).await;
         m.run(Account::System, c.log_io_submit).await;
-        self.device_io(m, c.log_io).await;
+        device_io(m, self.device, c.log_io).await;
         m.run(Account::System, c.exit).await;
     }
 
@@ -435,14 +435,6 @@ impl Xfs {
         m.run(Account::System, c.free_commit).await;
         group.agf.unlock(m).await;
         self.log.committed(m).await;
-    }
-
-    /// Submits a request and waits for it.
-    async fn device_io<M: Machine>(&self, m: &M, service: Time) {
-        let done = m.new_completion();
-        m.submit(self.device, service, Then::Complete(done));
-        m.wait_for(done).await;
-        m.drop_completion(done);
     }
 
     /// A create's commit up to the first release, by how many buffers it has joined.

@@ -1,0 +1,55 @@
+"""fsync goes through the device: one task pays its latency, many share it, and ext4's share a journal commit."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from simfs import _engine
+from simfs.scenario import expand, load, to_run_spec
+
+XFS_DEVICE_NS = 14542 + 26990
+"""What one fsync asks of the loop device: the data block and the log write (traces of the 2-CPU guest)."""
+
+
+def run(filesystem: str, tasks: int, cpus: int = 16) -> dict[str, Any]:
+    settings = [
+        f"filesystem.kind={filesystem}",
+        "workload.kind=tmpfile",
+        f"workload.tasks={tasks}",
+        "workload.directories=per-task",
+        "workload.fsync=true",
+        f"machine.cpus={cpus}",
+        "measure.duration=100 ms",
+        "measure.warmup=20 ms",
+        "measured=null",
+        "calibrate=[]",
+        "variants=[]",
+    ]
+    point = expand(load("guest-2cpu", settings))[0]
+    result: dict[str, Any] = json.loads(_engine.run(json.dumps(to_run_spec(point, 0))))
+    assert all(law["ok"] for law in result["laws"])
+    assert result["stall"] is None
+    return result
+
+
+def rate(result: dict[str, Any]) -> float:
+    """Operations a second."""
+    return float(result["operations"] / result["window_ns"] * 1e9)
+
+
+@pytest.mark.parametrize("filesystem", ["xfs", "ext4"])
+def test_one_task_waits_for_its_own_io_and_lets_the_cpu_idle(filesystem: str) -> None:
+    result = run(filesystem, 1)
+    assert 80e3 < 1e9 / rate(result) < 200e3  # 94 us (ext4) and 94-100 us (XFS) measured without create and unlink
+
+
+def test_xfs_tasks_share_one_device_and_no_more() -> None:
+    assert 0.9e9 / XFS_DEVICE_NS < rate(run("xfs", 16)) <= 1.001e9 / XFS_DEVICE_NS
+
+
+def test_ext4_tasks_that_sync_together_share_a_commit() -> None:
+    alone, together = rate(run("ext4", 1)), rate(run("ext4", 16))
+    assert together > 3 * alone  # commits would serve one at a time if they were not shared
