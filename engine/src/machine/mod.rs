@@ -1,7 +1,8 @@
 //! The native machine: time, CPUs, the scheduler, cache lines, locks, devices.
 //!
-//! `queue` orders events; `state` is everything that changes; `scheduler` gives CPUs to tasks, `eevdf` chooses which, `segment` books their time; `lock` and `locks` are
-//! what tasks wait for; `context` is a task's handle, and `native` the executor that drives programs over it.
+//! `queue` orders events; `state` is everything that changes; `scheduler` gives CPUs to tasks, `eevdf` chooses which,
+//! `segment` books their time; `lock` and `locks` are what tasks wait for; `device` serves requests; `context` is a task's
+//! handle, and `native` the executor that drives programs over it.
 
 mod context;
 mod cpu;
