@@ -11,6 +11,7 @@ from typing import Any
 
 from simfs.results.run_result import LockStats, RunResult
 from simfs.scenario import expand, load, to_run_spec
+from simfs.scenario.models import load_kernel
 
 Spec = dict[str, Any]
 
@@ -19,6 +20,11 @@ FREE: Mapping[str, float] = {
     "context_switch": 0, "wakeup": 0, "ipi_send": 0, "ipi_deliver": 0, "speed": 1,
 }  # fmt: skip
 """Costs of an ideal machine: nothing but the program takes time."""
+
+CONSTANTS: Mapping[str, float] = {
+    name: quantity.plain for name, quantity in load_kernel("linux-6.12").constants.items()
+}
+"""Constants of a kernel that there is; tests lay their own over them."""
 
 
 def lock_cycle(
@@ -50,7 +56,7 @@ def lock_cycle(
         },
         "kernel": {
             **{"name": "test", "tick_ns": 4e6, "base_slice_ns": 3e6, "run_to_parity": True},
-            **{"preemption": "voluntary", "locks": {"lock": lock}, "constants": {}},
+            **{"preemption": "voluntary", "locks": {"lock": lock}, "constants": CONSTANTS},
             **(kernel or {}),
         },
         "filesystem": {"kind": "none"},

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine import Spec, answer, lock_cycle, rate, simulate, the_lock
+from engine import CONSTANTS, Spec, answer, lock_cycle, rate, simulate, the_lock
 from simfs.results.run_result import RunResult, Stall
 from simfs.results.statistics import jain
 
@@ -121,7 +121,7 @@ def few_readers(handoff_wait: float) -> RunResult:
             hold_ns=6e4,
             readers=0.01,
             costs=REAL,
-            kernel={"constants": {"rwsem_handoff_wait": handoff_wait}},
+            kernel={"constants": {**CONSTANTS, "rwsem_handoff_wait": handoff_wait}},
             **RANDOM,
         )
     )
@@ -176,7 +176,7 @@ def test_readers_of_an_rwsem_do_share_one() -> None:
 
 def test_a_writer_of_a_percpu_rwsem_waits_a_grace_period_and_lets_the_readers_go_on() -> None:
     spec = lock_cycle("percpu-rwsem", 8, duration_ns=1e9, think_ns=1e3, hold_ns=1e3, readers=0.999, **RANDOM)
-    spec["kernel"]["constants"] = {"rcu_grace_period": 1e6}
+    spec["kernel"]["constants"] = {**CONSTANTS, "percpu_rwsem_grace_period": 1e6}
     result = simulate(spec)
     assert min(result.per_task_operations) > 0
     assert the_lock(result).wait_max_ns >= 1e6

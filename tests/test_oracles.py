@@ -11,7 +11,7 @@ import math
 
 import pytest
 
-from engine import Spec, lock_cycle, rate, replications, simulate, simulate_all, the_lock
+from engine import CONSTANTS, Spec, lock_cycle, rate, replications, simulate, simulate_all, the_lock
 from simfs.results.run_result import RunResult
 from simfs.results.statistics import interval
 
@@ -236,7 +236,7 @@ def test_readers_served_in_order_of_arrival_go_in_the_batches_of_the_formula(
         hold_ns=hold,
         hold_distribution=distribution,
         readers=share,
-        kernel={"constants": {"rcu_grace_period": grace}},
+        kernel={"constants": {**CONSTANTS, "percpu_rwsem_grace_period": grace}},
     )
     estimate = interval([rate(run) for run in replications(spec, 6)], level=0.99)
     assert estimate.contains(served_in_order(share, hold, grace, distribution == "exponential"))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from engine import FREE, Spec, lock_cycle, rate, simulate, the_lock
+from engine import CONSTANTS, FREE, Spec, lock_cycle, rate, simulate, the_lock
 from simfs.results.run_result import RunResult
 from simfs.results.statistics import jain
 
@@ -170,7 +170,11 @@ def specs(draw: st.DrawFn, shuffle_ties: bool) -> Spec:
             "run_to_parity": draw(st.booleans()),
             "tick_ns": draw(st.sampled_from([1e4, 1e5, 4e6])),
             "base_slice_ns": draw(st.sampled_from([1e4, 3e6])),
-            "constants": {"rcu_grace_period": 1e4, "rwsem_handoff_wait": draw(st.sampled_from([1e4, 4e6]))},
+            "constants": {
+                **CONSTANTS,
+                "percpu_rwsem_grace_period": 1e4,
+                "rwsem_handoff_wait": draw(st.sampled_from([1e4, 4e6])),
+            },
         },
         pin_to_cpu=draw(st.sampled_from([None, cpus - 1])),
         **params,

@@ -31,6 +31,9 @@ pub fn run(spec: &RunSpec) -> Result<RunResult, String> {
     }
     let mut native = Native::new(spec);
     populate(&mut native, spec)?;
+    if let Some(problem) = native.state().take_problem() {
+        return Err(problem);
+    }
     let outcome = native.run(spec);
     let result = RunResult::new(spec, &native.state(), outcome);
     Ok(result)

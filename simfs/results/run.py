@@ -172,7 +172,7 @@ def _run_all(
             submit(_Job(state, None)) if auto else replicate(state)
         while pending:
             ended, _ = wait(pending, return_when=FIRST_COMPLETED)
-            for future in ended:
+            for future in [f for f in pending if f in ended]:  # in the order of submission: a refusal names the first
                 job = pending.pop(future)
                 _record(job, *future.result())
                 replicate(job.state)

@@ -134,7 +134,6 @@ class Kernel(Model):
     title: str
     tick: Quantity
     slice: Slice
-    latency: Slice | None = None
     run_to_parity: bool
     preemption: Preemption
     scheduler_source: Annotated[str, Field(min_length=8)]
@@ -143,9 +142,6 @@ class Kernel(Model):
 
     def spec(self, cpus: int) -> dict[str, Any]:
         """Return the `kernel` section of a RunSpec for a machine with `cpus` CPUs; times in ns."""
-        constants = {name: quantity.plain for name, quantity in self.constants.items()}
-        if self.latency is not None:
-            constants["sched_latency"] = self.latency.ns(cpus)
         return {
             "name": self.name,
             "tick_ns": self.tick.ns,
@@ -153,7 +149,7 @@ class Kernel(Model):
             "run_to_parity": self.run_to_parity,
             "preemption": self.preemption,
             "locks": {role: era.type for role, era in self.locks.items()},
-            "constants": constants,
+            "constants": {name: quantity.plain for name, quantity in self.constants.items()},
         }
 
 

@@ -63,7 +63,7 @@ cost_table!(UnlinkCosts {
 const LINEAR_NAMES: u32 = 190;
 /// Inodes a block group of the default `mkfs.ext4` layout (one inode for 16 KiB in 128 MiB groups).
 const INODES_PER_GROUP: u64 = 8192;
-/// `i_dtime`-linked orphans and bitmaps live in lines of these counts.
+/// A block group: what one 4 KiB bitmap block can describe.
 const GROUP_BYTES: u64 = 128 << 20;
 
 #[derive(Clone, Copy)]
@@ -230,8 +230,8 @@ impl Ext4 {
         (self.directories.borrow().len() - 1) as DirId
     }
 
-    /// Orlov: directories made in the root spread over the groups; files stay in their directory's group while it has
-    /// free inodes.
+    /// Directories made in the root spread over the groups, as Orlov's allocator does with top-level directories (taken in
+    /// turn here); files stay in their directory's group while it has free inodes.
     fn group_of_new_directory(&self) -> u32 {
         (self.directories.borrow().len() % self.groups.len()) as u32
     }

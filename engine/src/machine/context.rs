@@ -171,9 +171,12 @@ impl Machine for Context {
 
     fn class(&self, name: &str, role: &str) -> ClassId {
         let mut s = self.state();
-        let kind = s.kernel.locks.get(role).map_or(Ok(LockKind::Mutex), |k| LockKind::parse(k));
-        // Specs are checked before the machine is built, so an unknown type cannot come here.
-        s.class(name, role, kind.unwrap_or(LockKind::Mutex))
+        let named = s.kernel.locks.get(role).ok_or_else(|| format!("kernel.locks has no role '{role}'"));
+        let kind = named.and_then(|kind| LockKind::parse(kind)).unwrap_or_else(|problem| {
+            s.given_up.get_or_insert(problem);
+            LockKind::Mutex
+        });
+        s.class(name, role, kind)
     }
 
     fn new_lock(&self, class: ClassId) -> LockId {

@@ -7,7 +7,7 @@ use super::line::{Access, Line};
 use super::lock::{ClassId, ClassStats, Lock, LockId, LockKind};
 use super::queue::{Event, EventQueue, Happening};
 use super::task::{Resume, StateTimes, Status, Task, TaskId};
-use super::time::{from_ns, Time, US};
+use super::time::{from_ns, Time};
 use super::topology::{CpuId, CpuSet, Topology};
 use crate::spec::{Preemption, RunSpec};
 use rand_core::{RngCore, SeedableRng};
@@ -117,7 +117,7 @@ pub struct State {
 impl State {
     /// A machine at time 0 with all CPUs idle.
     pub fn new(spec: &RunSpec) -> Self {
-        let constant = |name: &str, default: f64| from_ns(*spec.kernel.constants.get(name).unwrap_or(&default));
+        let constants = &spec.kernel.constants;
         let seed = stream_seed(spec.seed, spec.replication, "machine");
         let cpus = spec.machine.cpus;
         let mut idle = CpuSet::default();
@@ -138,15 +138,15 @@ impl State {
                 base_slice: from_ns(spec.kernel.base_slice_ns),
                 run_to_parity: spec.kernel.run_to_parity,
                 preemption: spec.kernel.preemption,
-                migration_cost: constant("migration_cost", 5e5),
-                rwsem_handoff_wait: constant("rwsem_handoff_wait", 4e6),
-                rwsem_reader_batch: (constant("rwsem_reader_batch_max", 256.0) / super::time::NS) as usize,
+                migration_cost: from_ns(constants.migration_cost),
+                rwsem_handoff_wait: from_ns(constants.rwsem_handoff_wait),
+                rwsem_reader_batch: constants.rwsem_reader_batch_max as usize,
                 rwsem_reader_spin: (
-                    constant("rwsem_reader_spin_base", 1e4),
-                    constant("rwsem_reader_spin_per_reader", 500.0),
-                    constant("rwsem_reader_spin_cap", 2.5e4),
+                    from_ns(constants.rwsem_reader_spin_base),
+                    from_ns(constants.rwsem_reader_spin_per_reader),
+                    from_ns(constants.rwsem_reader_spin_cap),
                 ),
-                grace_period: constant("rcu_grace_period", 1e7).max(US),
+                grace_period: from_ns(constants.percpu_rwsem_grace_period),
                 locks: spec.kernel.locks.clone(),
             },
             idle_ladder: IdleLadder::new(&spec.machine.idle_states, spec.machine.watts_active),
@@ -396,6 +396,11 @@ impl Hasher for Fnv {
 
 /// What reports read.
 impl State {
+    /// Why something could not be set up.
+    pub fn take_problem(&mut self) -> Option<String> {
+        self.given_up.take()
+    }
+
     /// Time by account over all CPUs in the measured window.
     pub fn account_totals(&self) -> [Time; super::cpu::ACCOUNTS] {
         let mut totals = [0; super::cpu::ACCOUNTS];

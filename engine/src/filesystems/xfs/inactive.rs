@@ -3,7 +3,7 @@
 
 use crate::cost_table;
 use super::inode::Inode;
-use super::inodegc::InodeGc;
+use super::inodegc::{InodeGc, Limits};
 use super::mount::Xfs;
 use crate::machine::Account;
 use crate::waist::Machine;
@@ -103,6 +103,6 @@ impl Xfs {
 }
 
 /// One list a CPU.
-pub(super) fn lists(cpus: u32) -> Vec<InodeGc> {
-    (0..cpus).map(|_| InodeGc::new()).collect()
+pub(super) fn lists(cpus: u32, limits: Limits) -> Vec<InodeGc> {
+    (0..cpus).map(|_| InodeGc::new(limits)).collect()
 }

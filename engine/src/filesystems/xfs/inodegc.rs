@@ -8,13 +8,18 @@ use crate::machine::{LockId, TaskId};
 use crate::waist::Machine;
 use std::cell::{Cell, RefCell};
 
-/// `inodes_per_cluster` of 512-byte inodes in 16 KiB clusters.
-const CLUSTER: usize = 32;
-/// `XFS_INODEGC_MAX_BACKLOG`: four chunks.
-const MAX_BACKLOG: usize = 256;
+/// When a list starts its worker at once, and when it stops who adds to it.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// More inodes than a cluster holds.
+    pub batch: usize,
+    /// `XFS_INODEGC_MAX_BACKLOG`.
+    pub throttle: usize,
+}
 
 /// The list and worker of one CPU.
 pub struct InodeGc {
+    limits: Limits,
     list: RefCell<Vec<(u32, bool)>>,
     worker: Cell<TaskId>,
     timer_armed: Cell<bool>,
@@ -23,8 +28,9 @@ pub struct InodeGc {
 
 impl InodeGc {
     /// An empty list; the worker is set once it is spawned.
-    pub fn new() -> Self {
+    pub fn new(limits: Limits) -> Self {
         Self {
+            limits,
             list: RefCell::default(),
             worker: Cell::new(TaskId::MAX),
             timer_armed: Cell::new(false),
@@ -42,12 +48,12 @@ impl InodeGc {
     pub fn queue<M: Machine>(&self, m: &M, slot: u32, written: bool) -> Option<LockId> {
         let items = self.list.borrow().len();
         self.list.borrow_mut().push((slot, written));
-        if items > CLUSTER {
+        if items > self.limits.batch {
             m.wake(self.worker.get());
         } else if !self.timer_armed.replace(true) {
             m.wake_at_tick(self.worker.get(), 0);
         }
-        (items > MAX_BACKLOG).then(|| {
+        (items > self.limits.throttle).then(|| {
             let done = m.new_completion();
             self.flushers.borrow_mut().push(done);
             done

@@ -5,7 +5,7 @@ use super::directory::DirForm;
 use super::geometry::Geometry;
 use super::inactive::{self, Inactive, Worker};
 use super::inode::InodeTable;
-use super::inodegc::InodeGc;
+use super::inodegc::{InodeGc, Limits};
 use super::layout::{self, Layout, ROOT};
 use super::log::Log;
 use super::operations::OperationCosts;
@@ -98,9 +98,10 @@ impl Xfs {
     /// A fresh filesystem of the given geometry, mounted; its workers are started by [`Xfs::start_workers`].
     pub fn new<M: Machine>(m: &M, geometry: &Geometry, costs: &Costs<'_>) -> Result<Self, String> {
         let footprints = Footprints::new(costs)?;
-        let lines = |name: &str| costs.number(name).map(|n| n as u32);
-        let agi = footprints.buffer + lines("xfs_agi.data_create")?;
-        let btree = footprints.buffer + lines("xfs_inobt.data")?;
+        let count = |name: &str| costs.number(name).map(|n| n as u32);
+        let agi = footprints.buffer + count("xfs_agi.data_create")?;
+        let btree = footprints.buffer + count("xfs_inobt.data")?;
+        let limits = Limits { batch: count("inodegc_batch")? as usize, throttle: count("inodegc_throttle")? as usize };
         let class = |name: &str| m.class(name, "xfs.buffer");
         let classes = (class("xfs.AGI"), class("xfs.AGF"), class("xfs.inobt"), class("xfs.finobt"));
         let groups = (0..geometry.agcount).map(|_| AllocationGroup {
@@ -113,13 +114,13 @@ impl Xfs {
             layout: RefCell::new(Layout::new(geometry)),
             costs: OperationCosts::new(costs)?,
             inactive: Inactive::new(costs)?,
-            sb: SuperBlock::new(m, lines("vfs_sb.inode_list")?),
+            sb: SuperBlock::new(m, count("vfs_sb.inode_list")?),
             log: Log::new(m, costs)?,
             device: m.new_device(1),
             inodes: InodeTable::default(),
             inode_classes: (m.class("vfs.i_rwsem (file)", "vfs.i_rwsem"), m.class("xfs.ILOCK (file)", "xfs.ilock")),
             inode_lines: footprints.dir_inode,
-            inodegc: inactive::lists(m.cpus()),
+            inodegc: inactive::lists(m.cpus(), limits),
             groups: groups.collect(),
             directories: RefCell::default(),
             footprints,

@@ -153,7 +153,7 @@ pub(in crate::machine) async fn down_read_slow(cx: &Context, lock: LockId) -> bo
     true
 }
 
-/// Gives the share back, appends the reader, and wakes who may go now (`rwsem_cond_wake_waiter`).
+/// Gives the share back, appends the reader, and wakes who may go now.
 fn queue_reader(cx: &Context, lock: LockId) -> Vec<TaskId> {
     cx.forget_wakeups();
     let mut s = cx.state();
@@ -161,13 +161,19 @@ fn queue_reader(cx: &Context, lock: LockId) -> Vec<TaskId> {
     let b = body(&mut s, lock);
     b.waiters.push_back(Waiter { task: cx.id, side: Side::Read, since: now, handoff: false });
     b.readers -= 1;
+    wake_who_may_go(&mut s, lock)
+}
+
+/// `rwsem_cond_wake_waiter`: nobody while a writer holds it, queued readers beside readers, anybody if it is free.
+fn wake_who_may_go(s: &mut State, lock: LockId) -> Vec<TaskId> {
+    let b = body(s, lock);
     if b.writer {
         Vec::new()
     } else if b.readers > 0 {
-        wake_readers_at_head(&mut s, lock)
+        wake_readers_at_head(s, lock)
     } else {
         clear_nonspinnable(b);
-        wake_any(&mut s, lock)
+        wake_any(s, lock)
     }
 }
 
@@ -281,13 +287,10 @@ fn queue_writer(cx: &Context, lock: LockId) -> Vec<TaskId> {
     let b = body(&mut s, lock);
     let alone = b.waiters.is_empty();
     b.waiters.push_back(Waiter { task: cx.id, side: Side::Write, since: now, handoff: false });
-    if alone || b.writer {
+    if alone {
         Vec::new()
-    } else if b.readers > 0 {
-        wake_readers_at_head(&mut s, lock)
     } else {
-        clear_nonspinnable(b);
-        wake_any(&mut s, lock)
+        wake_who_may_go(&mut s, lock)
     }
 }
 

@@ -1,0 +1,65 @@
+"""The engine takes every number from its spec: what is missing or unknown is refused, never replaced by a default."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine import CONSTANTS, Spec, answer, lock_cycle
+from simfs.scenario import expand, load, to_run_spec
+from simfs.scenario.models import available, load_kernel
+
+
+def refused(spec: Spec) -> str:
+    with pytest.raises(ValueError, match=r"\w") as error:
+        answer(spec)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("name", sorted(CONSTANTS))
+def test_a_missing_constant_is_refused_by_name(name: str) -> None:
+    constants = {key: value for key, value in CONSTANTS.items() if key != name}
+    assert name in refused(lock_cycle(kernel={"constants": constants}))
+
+
+def test_a_constant_that_the_engine_does_not_know_is_refused() -> None:
+    assert "rcu_grace_period" in refused(lock_cycle(kernel={"constants": {**CONSTANTS, "rcu_grace_period": 1}}))
+
+
+@pytest.mark.parametrize("kernel", available("kernels"))
+def test_every_kernel_profile_gives_exactly_the_constants_of_the_engine(kernel: str) -> None:
+    answer(lock_cycle(think_ns=1, hold_ns=1, kernel={"constants": load_kernel(kernel).spec(4)["constants"]}))
+
+
+def shipped(filesystem: str) -> dict[str, Any]:
+    settings = [f"filesystem.kind={filesystem}", "variants=[]", "calibrate=[]", "measured=null"]
+    point = expand(load("guest-2cpu", [*settings, "measure.duration=1 ms", "measure.warmup=0 ms"]))[0]
+    return to_run_spec(point, 0)
+
+
+@pytest.mark.parametrize("filesystem", ["xfs", "ext4", "tmpfs"])
+def test_a_filesystem_whose_lock_has_no_role_in_the_kernel_is_refused(filesystem: str) -> None:
+    spec = shipped(filesystem)
+    del spec["kernel"]["locks"]["vfs.i_rwsem"]
+    assert "vfs.i_rwsem" in refused(spec)
+
+
+def test_every_role_of_a_kernel_profile_is_taken_by_some_program() -> None:
+    roles = set(load_kernel("linux-6.11").locks)
+    for role in roles:
+        wanted = 0
+        for filesystem in ("xfs", "ext4", "tmpfs"):
+            spec = shipped(filesystem)
+            del spec["kernel"]["locks"][role]
+            try:
+                answer(spec)
+            except ValueError as error:
+                wanted += role in str(error)
+        assert wanted, f"nothing takes {role}"
+
+
+def test_the_inodegc_limits_come_from_the_model() -> None:
+    spec = shipped("xfs")
+    del spec["filesystem"]["costs"]["inodegc_batch"]
+    assert "inodegc_batch" in refused(spec)
