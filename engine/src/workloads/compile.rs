@@ -22,6 +22,7 @@ pub struct Params {
     spread: Draw,
     asm_bytes: u32,
     object_bytes: u32,
+    object_writes: u32,
     gcc: Gcc,
     cc1: Cc1,
     r#as: As,
@@ -67,6 +68,7 @@ impl Params {
             spread: Draw::parse("lognormal", 1e6, number("cpu_cv")?)?,
             asm_bytes: number("asm_bytes")? as u32,
             object_bytes: number("object_bytes")? as u32,
+            object_writes: (number("object_writes")? as u32).max(1),
             gcc: Gcc {
                 share: number("gcc.cpu_share")?,
                 create_asm: number("gcc.create_asm_at")?,
@@ -234,7 +236,9 @@ async fn assemble<M: Machine, F: Filesystem<M>>(m: M, c: Rc<Compiler<F>>) {
         c.fs.read(&m, &asm, c.params.asm_bytes).await;
     }
     cpu.to(&m, p.write_object).await;
-    c.fs.write(&m, &mut object, c.params.object_bytes).await;
+    for _ in 0..c.params.object_writes {
+        c.fs.write(&m, &mut object, c.params.object_bytes / c.params.object_writes).await;
+    }
     c.fs.close(&m, &object).await;
     c.object.set(Some(object));
     cpu.to(&m, 1.0).await;
