@@ -10,16 +10,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+import simfs.experiments.answer
 import simfs.reports.export
-import simfs.results.fitted
-import simfs.results.run
-from simfs.cli import app
+from simfs.cli import COMMANDS, app
 from simfs.scenario import paths
 
 RUNNER = CliRunner()
 
 
-@pytest.mark.parametrize("command", ["run", "list", "schema", "doctor"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_an_example(command: str) -> None:
     answer = RUNNER.invoke(app, [command, "--help"])
     assert answer.exit_code == 0
@@ -82,8 +81,8 @@ def fake(monkeypatch: pytest.MonkeyPatch, outcome: Any) -> dict[str, Any]:  # no
             raise outcome
         return outcome
 
-    monkeypatch.setattr(simfs.results.run, "run_scenario", run_scenario)
-    monkeypatch.setattr(simfs.results.fitted, "fitted", lambda asked, rows, **options: (asked, ()))
+    monkeypatch.setattr(simfs.experiments.answer, "run_scenario", run_scenario)
+    monkeypatch.setattr(simfs.experiments.answer, "fitted", lambda asked, rows, **options: (asked, ()))
     return seen
 
 

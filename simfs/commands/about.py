@@ -1,0 +1,54 @@
+"""`simfs list`, `schema`, `doctor`: what there is, and whether it works."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from simfs.commands.common import plain_errors
+from simfs.scenario import paths
+from simfs.scenario.document import Document
+from simfs.scenario.models import available
+
+
+def list_() -> None:
+    """List the scenarios and models that come with simfs."""
+    with plain_errors():
+        _print_titles("Scenarios", paths.SCENARIOS, paths.names(paths.SCENARIOS))
+        for kind in ("machines", "kernels", "filesystems"):
+            _print_titles(kind.capitalize(), paths.MODELS / kind, available(kind))
+
+
+def schema() -> None:
+    """Print the JSON Schema of the scenario language, for editors and for reference."""
+    from simfs.scenario.json_schema import json_schema
+
+    with plain_errors():
+        typer.echo(json.dumps(json_schema(), indent=2))
+
+
+def doctor() -> None:
+    """Check this installation, and say what to do where something is missing."""
+    from simfs.doctor import examine
+
+    healthy = True
+    with plain_errors():
+        for finding in examine():
+            mark = "ok" if finding.ok else "missing" if finding.required else "absent"
+            typer.echo(f"{mark:8} {finding.name}: {finding.seen}")
+            if not finding.ok and finding.advice:
+                typer.echo(f"{'':8} -> {finding.advice}")
+            healthy &= finding.ok or not finding.required
+    raise typer.Exit(0 if healthy else 1)
+
+
+def _print_titles(heading: str, folder: Path, names: list[str]) -> None:
+    table = Table(heading, "", box=None, pad_edge=False, show_header=True, title=None)
+    for name in names:
+        title = Document.read(folder / f"{name}.yaml").data.get("title", "")
+        table.add_row(f"  {name}", str(title))
+    Console(highlight=False, soft_wrap=False).print(table)

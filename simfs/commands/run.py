@@ -1,0 +1,102 @@
+"""`simfs run`: one scenario, beside measured data where there is any."""
+
+from __future__ import annotations
+
+import os
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from simfs.commands.common import (
+    Format,
+    Quick,
+    ScenarioName,
+    Seed,
+    Settings,
+    Threads,
+    complain,
+    notes,
+    overrides,
+    plain_errors,
+    progress,
+    refusals_of_runs,
+    refuse_file,
+    refused,
+)
+from simfs.scenario import Scenario, load, paths
+
+if TYPE_CHECKING:
+    from simfs.results.model import ScenarioResult
+
+
+class Engine(StrEnum):
+    """Which machine runs the programs."""
+
+    NATIVE = "native"
+
+
+def run(
+    scenario: ScenarioName,
+    out: Annotated[Path | None, typer.Option(help="Write tables, figures and a manifest here.")] = None,
+    settings: Settings = None,
+    engine: Annotated[Engine, typer.Option(help="The machine that runs the programs.")] = Engine.NATIVE,
+    output: Annotated[Format, typer.Option("--format", help="What is printed.")] = Format.TEXT,
+    seed: Seed = None,
+    threads: Threads = None,
+    quick: Quick = False,
+) -> None:
+    """Run a scenario and print its predicted throughput, beside measured data where there is any."""
+    with plain_errors():
+        refuse_file(out)
+        given = overrides(settings, seed)
+        asked = load(scenario, given)
+        if quick:
+            asked = asked.model_copy(update={"measure": asked.measure.quick()})
+        asked, result = _answer(asked, given, threads or os.cpu_count() or 1)
+        _print(result, output)
+        if out is not None:
+            _write(result, out, asked, scenario)
+        for finding in result.findings:
+            complain(f"{finding.point} #{finding.replication}: {finding.message}")
+    raise typer.Exit(result.exit_code)
+
+
+def _answer(asked: Scenario, given: list[str], threads: int) -> tuple[Scenario, ScenarioResult]:
+    from simfs.experiments.answer import answer
+
+    keys = {setting.split("=", 1)[0].strip() for setting in given}
+    with progress() as report, refusals_of_runs():
+        return answer(asked, given=keys, threads=threads, progress=report)
+
+
+def _print(result: ScenarioResult, output: Format) -> None:
+    if output is Format.TEXT:
+        from simfs.reports.text import print_report
+
+        print_report(result)
+        return
+    from simfs.reports.export import to_csv, to_json
+
+    typer.echo(to_json(result) if output is Format.JSON else to_csv(result), nl=False)
+
+
+def _write(result: ScenarioResult, out: Path, asked: Scenario, name: str) -> None:
+    from simfs.reports.export import write
+
+    source = paths.find(name, paths.SCENARIOS)
+    text = source.read_text("utf-8") if source else ""
+    try:
+        write(
+            result,
+            out,
+            scenario=text,
+            seed=asked.measure.seed,
+            command=sys.argv[1:],
+            resolved=asked.model_dump(mode="json", exclude_unset=True),
+        )
+    except OSError as error:
+        raise refused(f"{out}: cannot be written: {error.strerror}") from None
+    notes.print(f"written to {out}")

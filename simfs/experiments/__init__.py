@@ -1,0 +1,1 @@
+"""Experiments on scenarios: many runs that answer one question."""
