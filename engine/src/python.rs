@@ -9,6 +9,12 @@ fn run(py: Python<'_>, spec: &str) -> PyResult<String> {
     py.allow_threads(|| guarded(|| crate::run::run_json(spec)))
 }
 
+/// Runs one spec (JSON text); returns its result (JSON text) and its event trace.
+#[pyfunction]
+fn trace(py: Python<'_>, spec: &str) -> PyResult<(String, Vec<crate::run::NamedEntry>)> {
+    py.allow_threads(|| guarded(|| crate::run::trace_json(spec)))
+}
+
 /// What the filesystem structures look like after an experiment (JSON text in and out).
 #[pyfunction]
 fn structure_report(py: Python<'_>, request: &str) -> PyResult<String> {
@@ -16,7 +22,7 @@ fn structure_report(py: Python<'_>, request: &str) -> PyResult<String> {
 }
 
 /// A wrong request is a `ValueError`; a defect of the engine is a `RuntimeError` that says where, never an abort.
-fn guarded(work: impl FnOnce() -> Result<String, String>) -> PyResult<String> {
+fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> PyResult<T> {
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
         Ok(result) => result.map_err(PyValueError::new_err),
         Err(panic) => {
@@ -31,6 +37,7 @@ fn guarded(work: impl FnOnce() -> Result<String, String>) -> PyResult<String> {
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
+    module.add_function(wrap_pyfunction!(trace, module)?)?;
     module.add_function(wrap_pyfunction!(structure_report, module)?)?;
     Ok(())
 }

@@ -7,10 +7,11 @@ use crate::filesystems::xfs::geometry::Geometry;
 use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::{DirId, Filesystem};
 use crate::machine::time::{from_ns, US};
-use crate::machine::{Context, LockKind, Native, Time};
+use crate::machine::trace::Entry;
+use crate::machine::{CpuId, LockKind, Native, TaskId, Time};
 use crate::report::RunResult;
 use crate::spec::{Directories, FilesystemKind, RunSpec, WorkloadKind};
-use crate::waist::{Life, Machine, Placement};
+use crate::waist::{Host, Life, Machine, Placement};
 use crate::workloads::draw::Draw;
 use crate::workloads::lock_cycle::{self, Cycle};
 use crate::workloads::metadata::{self, Turn};
@@ -26,24 +27,46 @@ pub fn run_json(spec: &str) -> Result<String, String> {
 
 /// Runs a spec.
 pub fn run(spec: &RunSpec) -> Result<RunResult, String> {
-    for (role, kind) in &spec.kernel.locks {
-        LockKind::parse(kind).map_err(|e| format!("kernel.locks.{role}: {e}"))?;
-    }
-    let mut native = Native::new(spec);
-    populate(&mut native, spec)?;
-    if let Some(problem) = native.state().take_problem() {
-        return Err(problem);
-    }
+    let mut native = ready(spec)?;
     let outcome = native.run(spec);
     let result = RunResult::new(spec, &native.state(), outcome);
     Ok(result)
 }
 
-fn populate(native: &mut Native, spec: &RunSpec) -> Result<(), String> {
+/// Runs a spec (JSON) and records everything that happens. Returns the result (JSON) and the trace.
+pub fn trace_json(spec: &str) -> Result<(String, Vec<NamedEntry>), String> {
+    let spec = RunSpec::from_json(spec)?;
+    let mut native = ready(&spec)?;
+    native.state().record_trace();
+    let outcome = native.run(&spec);
+    let mut state = native.state();
+    let entries = state.take_trace();
+    let named = |e: &Entry| (e.time, e.task, e.cpu, e.what, state.name_of(e.object));
+    let entries = entries.iter().map(named).collect();
+    let result = RunResult::new(&spec, &state, outcome);
+    Ok((serde_json::to_string(&result).map_err(|e| e.to_string())?, entries))
+}
+
+/// An event of a trace: time (ps), task, CPU, what, about what.
+pub type NamedEntry = (Time, Option<TaskId>, CpuId, &'static str, String);
+
+/// A native machine with everything on it that a spec asks for.
+fn ready(spec: &RunSpec) -> Result<Native, String> {
+    for (role, kind) in &spec.kernel.locks {
+        LockKind::parse(kind).map_err(|e| format!("kernel.locks.{role}: {e}"))?;
+    }
+    let mut native = Native::new(spec);
+    populate(&mut native, spec)?;
+    let problem = native.state().take_problem();
+    problem.map_or(Ok(native), Err)
+}
+
+/// Puts the filesystem and the tasks of a spec on a machine.
+pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
     let w = &spec.workload;
     let placement = w.pin_to_cpu.map_or(Placement::Anywhere, Placement::Pinned);
     if w.kind == WorkloadKind::LockCycle {
-        return lock_cycle_tasks(native, spec, placement);
+        return lock_cycle_tasks(host, spec, placement);
     }
     let speed = spec.machine.costs.speed;
     let costs = Costs::new(vec![&spec.filesystem.costs, &spec.vfs.costs], speed);
@@ -52,20 +75,20 @@ fn populate(native: &mut Native, spec: &RunSpec) -> Result<(), String> {
         FilesystemKind::Xfs => {
             let agcount = spec.filesystem.agcount.map(u64::from);
             let geometry = Geometry::new(size, agcount).map_err(|e| format!("filesystem: {e}"))?;
-            let fs = Rc::new(native.setup(|m| Xfs::new(m, &geometry, &costs))?);
-            fs.start_workers(|cpu, worker| native.spawn(Placement::Pinned(cpu), Life::Background, |m| worker.run(m)));
-            file_tasks(native, spec, fs, placement, &costs)
+            let fs = Rc::new(host.setup(|m| Xfs::new(m, &geometry, &costs))?);
+            fs.start_workers(|cpu, worker| host.spawn(Placement::Pinned(cpu), Life::Background, |m| worker.run(m)));
+            file_tasks(host, spec, fs, placement, &costs)
         }
         FilesystemKind::Ext4 => {
-            let fs = Rc::new(native.setup(|m| Ext4::new(m, size, &costs))?);
+            let fs = Rc::new(host.setup(|m| Ext4::new(m, size, &costs))?);
             let journal = fs.clone();
             let ticks = (COMMIT_INTERVAL / from_ns(spec.kernel.tick_ns)).max(1);
-            native.spawn(Placement::Anywhere, Life::Background, move |m| Ext4::journal_thread(m, journal, ticks));
-            file_tasks(native, spec, fs, placement, &costs)
+            host.spawn(Placement::Anywhere, Life::Background, move |m| Ext4::journal_thread(m, journal, ticks));
+            file_tasks(host, spec, fs, placement, &costs)
         }
         FilesystemKind::Tmpfs => {
-            let fs = Rc::new(native.setup(|m| Tmpfs::new(m, &costs))?);
-            file_tasks(native, spec, fs, placement, &costs)
+            let fs = Rc::new(host.setup(|m| Tmpfs::new(m, &costs))?);
+            file_tasks(host, spec, fs, placement, &costs)
         }
         FilesystemKind::None => Err("filesystem.kind: this workload needs a filesystem".into()),
     }
@@ -75,8 +98,8 @@ fn populate(native: &mut Native, spec: &RunSpec) -> Result<(), String> {
 const COMMIT_INTERVAL: Time = 5_000_000 * US;
 
 /// One setup task makes the directories, then starts the tasks of the workload.
-fn file_tasks<F: Filesystem<Context>>(
-    native: &mut Native,
+fn file_tasks<H: Host, F: Filesystem<H::Handle>>(
+    host: &mut H,
     spec: &RunSpec,
     fs: Rc<F>,
     placement: Placement,
@@ -85,7 +108,7 @@ fn file_tasks<F: Filesystem<Context>>(
     let w = &spec.workload;
     let work = Work::new(spec, costs)?;
     let (tasks, own) = (w.tasks, w.directories == Directories::PerTask);
-    native.spawn(Placement::Anywhere, Life::Background, move |m: Context| async move {
+    host.spawn(Placement::Anywhere, Life::Background, move |m: H::Handle| async move {
         let mut directories = Vec::new();
         for number in 0..if own { tasks } else { 1 } {
             match fs.mkdir(&m, format!("d{number:03}").as_bytes()).await {
@@ -124,7 +147,7 @@ impl Work {
         Ok(Self::Loop(turn, costs.sum(&["user.loop"])?))
     }
 
-    fn start<F: Filesystem<Context>>(&self, m: &Context, fs: Rc<F>, dir: DirId, task: u32, placement: Placement) {
+    fn start<M: Machine, F: Filesystem<M>>(&self, m: &M, fs: Rc<F>, dir: DirId, task: u32, placement: Placement) {
         match self {
             Self::Loop(turn, user) => {
                 let (turn, user) = (*turn, *user);
@@ -138,7 +161,7 @@ impl Work {
     }
 }
 
-fn lock_cycle_tasks(native: &mut Native, spec: &RunSpec, placement: Placement) -> Result<(), String> {
+fn lock_cycle_tasks<H: Host>(host: &mut H, spec: &RunSpec, placement: Placement) -> Result<(), String> {
     let w = &spec.workload;
     let draw = |what: &str, default: f64| {
         let name = format!("{what}_distribution");
@@ -153,7 +176,7 @@ fn lock_cycle_tasks(native: &mut Native, spec: &RunSpec, placement: Placement) -
         return Err("workload.params.device_ns: only a semaphore can be released by a device".into());
     }
     let (nested, opposite) = (w.number("locks", 1.0) > 1.0, w.word("order", "same") == "opposite");
-    let (first, second, device) = native.setup(|m| {
+    let (first, second, device) = host.setup(|m| {
         let class = m.class("lock", "lock");
         (m.new_lock(class), m.new_lock(class), m.new_device(w.number("device_parallelism", 1.0) as u32))
     });
@@ -169,7 +192,7 @@ fn lock_cycle_tasks(native: &mut Native, spec: &RunSpec, placement: Placement) -
     for task in 0..w.tasks {
         let swapped = opposite && nested && task % 2 == 1;
         let cycle = if swapped { Cycle { outer: second, inner: Some(first), ..cycle } } else { cycle };
-        native.spawn(placement, Life::Foreground, |m| lock_cycle::run(m, cycle, format!("task {task}")));
+        host.spawn(placement, Life::Foreground, |m| lock_cycle::run(m, cycle, format!("task {task}")));
     }
     Ok(())
 }

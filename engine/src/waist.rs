@@ -26,6 +26,19 @@ pub enum Life {
     Background,
 }
 
+/// A machine before it runs: the place to make locks, lines and devices, and to start the first tasks.
+pub trait Host {
+    /// The handle that its programs get.
+    type Handle: Machine;
+    /// Makes locks, lines and the like before any task runs. The handle has no task: it can only make things.
+    fn setup<T>(&self, build: impl FnOnce(&Self::Handle) -> T) -> T;
+    /// Starts a task.
+    fn spawn<P, F>(&mut self, placement: Placement, life: Life, program: P) -> TaskId
+    where
+        P: FnOnce(Self::Handle) -> F,
+        F: Future<Output = ()> + 'static;
+}
+
 /// What a program can ask of a machine. A value of an implementing type is the handle of one task.
 pub trait Machine: Clone + 'static {
     /// This task's number.

@@ -10,6 +10,7 @@ use super::state::{LineId, State};
 use super::task::{Status, Task, TaskId};
 use super::time::{to_ns, Time};
 use super::topology::CpuId;
+use super::trace::Object;
 use crate::waist::{Life, Machine, Placement};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::{RefCell, RefMut};
@@ -297,12 +298,14 @@ impl Machine for Context {
     fn begin(&self) {
         let mut s = self.state();
         s.tasks[self.id as usize].operation_began = s.now;
+        s.note("begin", self.id, Object::Nothing);
     }
 
     fn end(&self, name: &'static str, counted: bool) {
         let mut s = self.state();
         let began = s.tasks[self.id as usize].operation_began;
         let took = to_ns(s.now - began) as u64;
+        s.note("end", self.id, Object::Operation(name));
         if counted {
             s.counters.operations += 1;
             s.tasks[self.id as usize].operations += 1;

@@ -7,6 +7,7 @@ use super::queue::Happening;
 use super::state::State;
 use super::time::Time;
 use super::topology::CpuId;
+use super::trace::Object;
 use std::collections::VecDeque;
 
 /// A device's number.
@@ -53,6 +54,7 @@ impl State {
 
     /// Submits a request from `cpu`.
     pub(super) fn submit(&mut self, device: DeviceId, cpu: CpuId, service: Time, then: Then) {
+        self.note_cpu("submit", cpu, Object::Device(device));
         let request = Request { device, cpu, service, then };
         let id = match self.devices.unused.pop() {
             Some(id) => {
@@ -86,6 +88,7 @@ impl State {
     pub(super) fn device_done(&mut self, id: u32) {
         let request = self.devices.requests[id as usize];
         self.devices.unused.push(id);
+        self.note_cpu("device done", request.cpu, Object::Device(request.device));
         self.devices.devices[request.device as usize].free_slots += 1;
         self.serve(request.device);
         let cost = self.costs.wakeup;

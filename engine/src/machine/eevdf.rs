@@ -6,6 +6,7 @@ use super::queue::Happening;
 use super::state::State;
 use super::task::{Resume, TaskId};
 use super::topology::CpuId;
+use super::trace::Object;
 
 impl State {
     /// Brings the current task's virtual run time up to date; a used-up slice starts a new request.
@@ -120,6 +121,7 @@ impl State {
     /// The scheduler tick: ends a used-up slice, and lets an idle CPU pull a waiting task.
     pub(super) fn tick(&mut self, cpu: CpuId) {
         self.cpus[cpu as usize].tick_armed = false;
+        self.note_cpu("tick", cpu, Object::Nothing);
         if self.cpus[cpu as usize].queue.is_empty() {
             return;
         }

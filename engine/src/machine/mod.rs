@@ -19,6 +19,7 @@ mod state;
 mod task;
 pub mod time;
 mod topology;
+pub mod trace;
 
 pub use context::Context;
 pub use cpu::{Account, ACCOUNTS};

@@ -6,8 +6,9 @@ use super::queue::{Event, Happening};
 use super::state::{Broken, State};
 use super::task::{Resume, Status, TaskId};
 use super::time::{from_ns, to_ns, Time};
+use super::trace::Object;
 use crate::spec::RunSpec;
-use crate::waist::{Life, Placement};
+use crate::waist::{Host, Life, Placement};
 use std::cell::RefCell;
 use std::future::Future;
 use std::rc::Rc;
@@ -35,6 +36,24 @@ pub struct Outcome {
     pub stall: Option<Stall>,
 }
 
+impl Host for Native {
+    type Handle = Context;
+
+    fn setup<T>(&self, build: impl FnOnce(&Context) -> T) -> T {
+        build(&Context { shared: self.shared.clone(), id: TaskId::MAX })
+    }
+
+    fn spawn<P, F>(&mut self, placement: Placement, life: Life, program: P) -> TaskId
+    where
+        P: FnOnce(Context) -> F,
+        F: Future<Output = ()> + 'static,
+    {
+        let id = spawn(&self.shared, None, placement, life, program);
+        self.adopt();
+        id
+    }
+}
+
 /// Events at one instant after which time is said to stand still.
 const STANDSTILL: u64 = 5_000_000;
 
@@ -50,22 +69,6 @@ impl Native {
         let state = RefCell::new(State::new(spec));
         let shared = Shared { state, spawned: RefCell::default(), replication: spec.replication };
         Self { shared: Rc::new(shared), programs: Vec::new() }
-    }
-
-    /// Starts a task.
-    pub fn spawn<P, F>(&mut self, placement: Placement, life: Life, program: P) -> TaskId
-    where
-        P: FnOnce(Context) -> F,
-        F: Future<Output = ()> + 'static,
-    {
-        let id = spawn(&self.shared, None, placement, life, program);
-        self.adopt();
-        id
-    }
-
-    /// Makes locks, lines and the like before any task runs.
-    pub fn setup<T>(&self, build: impl FnOnce(&Context) -> T) -> T {
-        build(&Context { shared: self.shared.clone(), id: TaskId::MAX })
     }
 
     /// Reads the state.
@@ -244,6 +247,7 @@ fn happen(s: &mut State, event: Event) -> Option<TaskId> {
             }
             s.book_segment(id);
             s.tasks[subject].resume = Resume::Program;
+            s.note("segment end", id, Object::Nothing);
             Some(id)
         }
         Happening::SwitchDone if s.cpus[subject].generation == event.generation => s.switch_done(id),
@@ -261,12 +265,15 @@ fn happen(s: &mut State, event: Event) -> Option<TaskId> {
             task.spinning = false;
             task.spins_until_resched = false;
             s.book_spin(id);
+            s.note("look", id, Object::Nothing);
             Some(id)
         }
         Happening::Timer => {
             if event.generation == u32::MAX {
+                s.note("timer", id, Object::Nothing);
                 s.kick(id, None);
             } else if s.tasks[subject].generation == event.generation {
+                s.note("timer", id, Object::Nothing);
                 s.wake(id, None);
             }
             None
@@ -283,8 +290,7 @@ fn happen(s: &mut State, event: Event) -> Option<TaskId> {
 }
 
 fn describe(s: &State, id: TaskId, lock: LockId) -> String {
-    let l = &s.locks[lock as usize];
-    let name = &s.classes[l.class as usize].name;
-    let holder = l.holder.map_or("readers or nobody".into(), |h| format!("task {h}"));
-    format!("task {id} waits for {name}#{lock} held by {holder}")
+    let name = s.name_of(Object::Lock(lock));
+    let holder = s.locks[lock as usize].holder.map_or("readers or nobody".into(), |h| format!("task {h}"));
+    format!("task {id} waits for {name} held by {holder}")
 }

@@ -9,6 +9,7 @@ use super::state::State;
 use super::task::{Resume, Status, TaskId};
 use super::time::Time;
 use super::topology::CpuId;
+use super::trace::Object;
 
 impl State {
     // ---- switching ------------------------------------------------------------------------------------------
@@ -17,6 +18,7 @@ impl State {
     pub(super) fn preempt(&mut self, cpu: CpuId) {
         let id = self.cpus[cpu as usize].current.expect("only a running task is preempted");
         self.counters.involuntary += 1;
+        self.note("preempt", id, Object::Nothing);
         self.leave_cpu(id, Status::Runnable);
         self.add_to_queue(cpu, id);
         self.schedule(cpu);
@@ -26,6 +28,7 @@ impl State {
     pub(super) fn yield_cpu(&mut self, id: TaskId) {
         let cpu = self.tasks[id as usize].cpu;
         self.tasks[id as usize].resume = Resume::Program;
+        self.note("yield", id, Object::Nothing);
         self.leave_cpu(id, Status::Runnable);
         self.add_to_queue(cpu, id);
         self.schedule(cpu);
@@ -35,6 +38,7 @@ impl State {
     pub(super) fn sleep(&mut self, id: TaskId) {
         let cpu = self.tasks[id as usize].cpu;
         self.tasks[id as usize].resume = Resume::Program;
+        self.note("sleep", id, Object::Nothing);
         self.leave_cpu(id, Status::Sleeping);
         self.store_lag(id, cpu);
         self.schedule(cpu);
@@ -43,6 +47,7 @@ impl State {
     /// The running task `id` has ended.
     pub(super) fn exit(&mut self, id: TaskId) {
         let cpu = self.tasks[id as usize].cpu;
+        self.note("exit", id, Object::Nothing);
         self.leave_cpu(id, Status::Dead);
         self.schedule(cpu);
     }
@@ -98,6 +103,7 @@ impl State {
         let Some(id) = next else {
             if c.queue.is_empty() {
                 c.phase = Phase::Idle(now);
+                self.note_cpu("idle", cpu, Object::Nothing);
             } else {
                 self.idle.remove(cpu);
                 self.schedule(cpu); // woken before the switch to idle was complete
@@ -111,6 +117,7 @@ impl State {
         self.counters.switches += 1;
         let task = &mut self.tasks[id as usize];
         task.become_status(now, Status::Running);
+        self.note("run", id, Object::Nothing);
         if queued {
             self.arm_tick(cpu);
         }
@@ -182,6 +189,7 @@ impl State {
         let task = &mut self.tasks[id as usize];
         task.become_status(now, Status::Runnable);
         task.cpu = cpu;
+        self.note("wake", id, Object::Nothing);
         self.update_current(cpu);
         self.place(id, cpu);
         self.add_to_queue(cpu, id);
@@ -218,6 +226,7 @@ impl State {
             self.idle_joules += self.idle_ladder.exit_joules(now - since.max(self.window_start));
         }
         self.cpus[cpu as usize].account(now, Account::Idle);
+        self.note_cpu("idle exit", cpu, Object::Nothing);
         self.schedule(cpu);
     }
 
@@ -290,6 +299,7 @@ impl State {
         self.store_lag(id, from);
         self.place(id, to);
         self.tasks[id as usize].cpu = to;
+        self.note("migrate", id, Object::Nothing);
         self.add_to_queue(to, id);
     }
 

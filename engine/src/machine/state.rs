@@ -9,6 +9,7 @@ use super::queue::{Event, EventQueue, Happening};
 use super::task::{Resume, StateTimes, Status, Task, TaskId};
 use super::time::{from_ns, Time};
 use super::topology::{CpuId, CpuSet, Topology};
+use super::trace::{Entry, Object};
 use crate::spec::{Preemption, RunSpec};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -107,6 +108,7 @@ pub struct State {
     pub idle_joules: f64,
     pub(super) window_start: Time,
     pub(super) broken: Vec<Broken>,
+    pub(super) trace: Option<Vec<Entry>>,
     /// Why a program could not go on.
     pub(super) given_up: Option<String>,
     pub(super) random: Xoshiro256PlusPlus,
@@ -166,6 +168,7 @@ impl State {
             idle_joules: 0.0,
             window_start: 0,
             broken: Vec::new(),
+            trace: None,
             given_up: None,
             random: Xoshiro256PlusPlus::seed_from_u64(seed),
             seed: spec.seed,
@@ -286,13 +289,38 @@ impl State {
     pub(super) fn begin_hold(&mut self, lock: LockId, task: TaskId) {
         let times = self.holder_times(lock, task);
         let l = &mut self.locks[lock as usize];
-        if let Some(other) = l.holder {
-            let name = &self.classes[l.class as usize].name;
-            let detail = format!("task {task} takes {name}#{lock} at {} ps while task {other} holds it", self.now);
-            self.broken.push(Broken { law: "mutual exclusion", detail });
+        if l.holder.is_some() || l.readers > 0 {
+            let present = l.holder.map_or_else(|| format!("{} readers hold it", l.readers), |t| format!("task {t} holds it"));
+            self.intrusion(task, lock, &present);
         }
+        let l = &mut self.locks[lock as usize];
         l.begin_hold(task, self.now, times);
         self.classes[l.class as usize].acquired += 1;
+        self.note("acquire", task, Object::Lock(lock));
+    }
+
+    /// `task` becomes one of the readers that hold `lock`.
+    pub(super) fn begin_shared(&mut self, lock: LockId, task: TaskId) {
+        let l = &mut self.locks[lock as usize];
+        l.readers += 1;
+        self.classes[l.class as usize].acquired += 1;
+        if let Some(writer) = l.holder {
+            self.intrusion(task, lock, &format!("task {writer} holds it"));
+        }
+        self.note("acquire shared", task, Object::Lock(lock));
+    }
+
+    /// `task` is no longer one of the readers that hold `lock`.
+    pub(super) fn end_shared(&mut self, lock: LockId, task: TaskId) {
+        self.locks[lock as usize].readers -= 1;
+        self.note("release shared", task, Object::Lock(lock));
+    }
+
+    #[cold]
+    fn intrusion(&mut self, task: TaskId, lock: LockId, present: &str) {
+        let name = self.name_of(Object::Lock(lock));
+        let detail = format!("task {task} takes {name} at {} ps while {present}", self.now);
+        self.broken.push(Broken { law: "mutual exclusion", detail });
     }
 
     /// The holder's time by state. Who holds a spinlock never leaves its CPU: its times are the clock.
@@ -307,14 +335,15 @@ impl State {
     pub(super) fn end_hold(&mut self, lock: LockId) {
         let l = &self.locks[lock as usize];
         let Some(holder) = l.holder else {
-            let name = &self.classes[l.class as usize].name;
-            let detail = format!("{name}#{lock} is released at {} ps and nobody holds it", self.now);
+            let name = self.name_of(Object::Lock(lock));
+            let detail = format!("{name} is released at {} ps and nobody holds it", self.now);
             self.broken.push(Broken { law: "mutual exclusion", detail });
             return;
         };
         let times = self.holder_times(lock, holder);
         let l = &mut self.locks[lock as usize];
         l.end_hold(self.now, self.window_start, times, &mut self.classes[l.class as usize]);
+        self.note("release", holder, Object::Lock(lock));
     }
 
     /// From now on a device holds `lock`, which a task has taken.

@@ -15,6 +15,7 @@ pub mod spinlock;
 use super::context::Context;
 use super::lock::{LockId, LockKind, Side};
 use super::time::Time;
+use super::trace::Object;
 
 /// Acquires `lock`, waiting by its rules. An uncontended acquisition changes state at once and costs no event.
 pub(super) async fn acquire(cx: &Context, lock: LockId, side: Side) {
@@ -109,6 +110,7 @@ impl Wait {
         s.classes[class as usize].begin_wait(now);
         s.tasks[cx.id as usize].waits_for = Some(lock);
         s.tasks[cx.id as usize].waits_since = now;
+        s.note("wait", cx.id, Object::Lock(lock));
         Self { lock, since: now }
     }
 

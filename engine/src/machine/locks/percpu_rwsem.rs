@@ -39,8 +39,7 @@ pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId, side: Side) -> bo
         return false;
     }
     b.readers += 1;
-    let class = s.locks[lock as usize].class;
-    s.classes[class as usize].acquired += 1;
+    s.begin_shared(lock, cx.id);
     true
 }
 
@@ -89,7 +88,9 @@ pub(in crate::machine) async fn unlock(cx: &Context, lock: LockId, side: Side) {
                 let mut s = cx.state();
                 let b = body(&mut s, lock);
                 b.readers -= 1;
-                b.draining.filter(|_| b.readers == 0)
+                let writer = b.draining.filter(|_| b.readers == 0);
+                s.end_shared(lock, cx.id);
+                writer
             };
             if let Some(writer) = writer {
                 cx.wake_waiter(lock, writer);
@@ -121,7 +122,7 @@ fn grant_next(s: &mut State, lock: LockId) -> Option<TaskId> {
     let class = s.locks[lock as usize].class;
     s.classes[class as usize].handoffs += 1;
     if side == Side::Read {
-        s.classes[class as usize].acquired += 1;
+        s.begin_shared(lock, task);
     }
     Some(task)
 }

@@ -78,7 +78,7 @@ pub(in crate::machine) fn lock_fast(cx: &Context, lock: LockId, side: Side) -> b
     match side {
         Side::Read if open => {
             b.readers += 1;
-            set_reader_owned(&mut s, lock);
+            set_reader_owned(&mut s, cx.id, lock);
             true
         }
         Side::Write if open && b.readers == 0 => {
@@ -105,14 +105,12 @@ fn set_writer(s: &mut State, task: TaskId, lock: LockId) {
     show_pollers(s, task, lock); // who polled a free but handed-off lock now has an owner to watch
 }
 
-fn set_reader_owned(s: &mut State, lock: LockId) {
-    let class = s.locks[lock as usize].class;
+fn set_reader_owned(s: &mut State, task: TaskId, lock: LockId) {
     let b = body(s, lock);
     if !matches!(b.owner, Owner::Readers { .. }) {
         b.owner = Owner::Readers { nonspinnable: false };
     }
-    s.locks[lock as usize].readers += 1;
-    s.classes[class as usize].acquired += 1;
+    s.begin_shared(lock, task);
 }
 
 /// `rwsem_down_read_slowpath`. Returns whether it slept.
@@ -125,7 +123,7 @@ pub(in crate::machine) async fn down_read_slow(cx: &Context, lock: LockId) -> bo
     if !crowded && with(cx, lock, |b| !b.writer && !b.handoff) {
         let first = {
             let mut s = cx.state();
-            set_reader_owned(&mut s, lock);
+            set_reader_owned(&mut s, cx.id, lock);
             let b = body(&mut s, lock);
             b.readers == 1 && !b.waiters.is_empty()
         };
@@ -139,7 +137,7 @@ pub(in crate::machine) async fn down_read_slow(cx: &Context, lock: LockId) -> bo
     }
     super::spin_lock(cx, inner).await;
     if with(cx, lock, |b| b.waiters.is_empty() && !b.writer && !b.handoff) {
-        set_reader_owned(&mut cx.state(), lock);
+        set_reader_owned(&mut cx.state(), cx.id, lock);
         spinlock::unlock(cx, inner);
         return false;
     }
@@ -380,8 +378,8 @@ fn wake_readers_at_head(s: &mut State, lock: LockId) -> Vec<TaskId> {
     b.readers += readers.len() as u32;
     b.granted.extend(&readers);
     b.handoff = false;
-    for _ in &readers {
-        set_reader_owned(s, lock);
+    for &reader in &readers {
+        set_reader_owned(s, reader, lock);
     }
     let class = s.locks[lock as usize].class;
     s.classes[class as usize].handoffs += readers.len() as u64;
@@ -399,7 +397,7 @@ pub(in crate::machine) async fn up_read(cx: &Context, lock: LockId) {
     let wake = {
         let mut s = cx.state();
         s.touch_lock(cx.id, lock, Access::Write);
-        s.locks[lock as usize].readers -= 1;
+        s.end_shared(lock, cx.id);
         let b = body(&mut s, lock);
         b.readers -= 1;
         let last = b.readers == 0;
