@@ -10,7 +10,7 @@ use crate::machine::time::{from_ns, US};
 use crate::machine::trace::Entry;
 use crate::machine::{CpuId, LockKind, Native, TaskId, Time};
 use crate::report::RunResult;
-use crate::spec::{Directories, FilesystemKind, RunSpec, WorkloadKind};
+use crate::spec::{Change, Directories, FilesystemKind, RunSpec, WorkloadKind};
 use crate::waist::{Host, Life, Machine, Placement};
 use crate::workloads::draw::Draw;
 use crate::workloads::lock_cycle::{self, Cycle};
@@ -29,6 +29,9 @@ pub fn run_json(spec: &str) -> Result<String, String> {
 pub fn run(spec: &RunSpec) -> Result<RunResult, String> {
     let mut native = ready(spec)?;
     let outcome = native.run(spec);
+    if let Some(problem) = native.state().vain_what_if() {
+        return Err(problem);
+    }
     let result = RunResult::new(spec, &native.state(), outcome);
     Ok(result)
 }
@@ -172,6 +175,10 @@ fn lock_cycle_tasks<H: Host>(host: &mut H, spec: &RunSpec, placement: Placement)
         ns if ns > 0.0 => Some(draw("device", ns)?),
         _ => None,
     };
+    let spins_or_sleeps = spec.whatif.as_ref().is_some_and(|w| matches!(&w.change, Change::Kind(k) if k != "semaphore"));
+    if write.is_some() && spins_or_sleeps {
+        return Err("whatif.change.kind: only a semaphore can be released by a device".into());
+    }
     if write.is_some() && spec.kernel.locks.get("lock").map(String::as_str) != Some("semaphore") {
         return Err("workload.params.device_ns: only a semaphore can be released by a device".into());
     }

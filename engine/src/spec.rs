@@ -1,5 +1,6 @@
 //! What the engine is given for one run (`docs/seams.md`, seam 1). Times are nanoseconds.
 
+use crate::machine::LockKind;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -33,6 +34,33 @@ pub struct RunSpec {
     pub vfs: CostTable,
     /// What the tasks do.
     pub workload: WorkloadSpec,
+    /// A counterfactual: the same run but for one lock class.
+    #[serde(default)]
+    pub whatif: Option<WhatIf>,
+}
+
+/// One change to all locks of one class; everything else, random streams included, stays as it is.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WhatIf {
+    /// The class as statistics name it, for example `xfs.AGI`.
+    pub lock: String,
+    /// What changes.
+    pub change: Change,
+}
+
+/// What a counterfactual changes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// Factor on the CPU time that a task's program uses while the task holds such a lock exclusively.
+    HoldScale(f64),
+    /// The lock is neither taken nor released, and costs nothing.
+    Remove,
+    /// Each lock becomes so many, of which a task takes the one of its number.
+    Split(u32),
+    /// Another lock type.
+    Kind(String),
 }
 
 fn twenty() -> u32 {
@@ -250,6 +278,14 @@ impl RunSpec {
         require(m.costs.line_overlap >= 1.0, "machine.costs.line_overlap", "must be at least 1")?;
         require(self.kernel.tick_ns >= 1e3, "kernel.tick_ns", "must be at least 1 us")?;
         require(self.kernel.base_slice_ns >= 1e3, "kernel.base_slice_ns", "must be at least 1 us")?;
+        if let Some(WhatIf { change, .. }) = &self.whatif {
+            match change {
+                Change::HoldScale(factor) => require((0.0..=1e3).contains(factor), "whatif.change.hold_scale", "must be between 0 and 1000")?,
+                Change::Split(parts) => require((1..=4096).contains(parts), "whatif.change.split", "must be 1..=4096")?,
+                Change::Kind(kind) => LockKind::parse(kind).map(drop).map_err(|e| format!("whatif.change.kind: {e}"))?,
+                Change::Remove => {}
+            }
+        }
         if let Some(cpu) = self.workload.pin_to_cpu {
             require(cpu < m.cpus, "workload.pin_to_cpu", "names a CPU that the machine does not have")?;
         }

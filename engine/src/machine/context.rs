@@ -177,6 +177,7 @@ impl Machine for Context {
             s.given_up.get_or_insert(problem);
             LockKind::Mutex
         });
+        let kind = s.kind_if(name, kind);
         s.class(name, role, kind)
     }
 
@@ -237,7 +238,9 @@ impl Machine for Context {
 
     fn submit(&self, device: DeviceId, service: Time, then: Then) {
         let cpu = self.cpu();
-        self.state().submit(device, cpu, service, then);
+        let mut s = self.state();
+        let then = s.release_own_part(self.id, then);
+        s.submit(device, cpu, service, then);
     }
 
     async fn sleep(&self, time: Time) {

@@ -1,7 +1,7 @@
 //! Devices: requests wait for one of a device's slots, take their service time, and complete by an interrupt on the CPU
 //! that submitted them. The interrupt may release a lock that a task took long ago: a buffer that hardware was writing.
 
-use super::lock::LockId;
+use super::lock::{LockId, LockKind};
 use super::locks::{completion, semaphore};
 use super::queue::Happening;
 use super::state::State;
@@ -95,6 +95,7 @@ impl State {
         self.steal(request.cpu, cost);
         match request.then {
             Then::Complete(lock) => completion::complete_from_interrupt(self, lock),
+            Then::Release(lock) if self.locks[lock as usize].kind == LockKind::Removed => {}
             Then::Release(lock) => semaphore::up_from_interrupt(self, lock),
         }
     }

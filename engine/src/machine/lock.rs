@@ -35,6 +35,8 @@ pub enum LockKind {
     Rwsem,
     /// percpu_rw_semaphore (freeze protection).
     PercpuRwsem,
+    /// No lock at all: what a counterfactual has taken away.
+    Removed,
 }
 
 impl LockKind {
@@ -77,6 +79,7 @@ impl LockKind {
             Self::Mutex => "mutex",
             Self::Rwsem => "rwsem",
             Self::PercpuRwsem => "percpu-rwsem",
+            Self::Removed => "removed",
         }
     }
 
@@ -87,6 +90,7 @@ impl LockKind {
             Self::Mutex => Body::Mutex(mutex::Mutex::default()),
             Self::Rwsem => Body::Rwsem(rwsem::Rwsem::default()),
             Self::PercpuRwsem => Body::PercpuRwsem(percpu_rwsem::PercpuRwsem::default()),
+            Self::Removed => Body::Removed,
         }
     }
 }
@@ -101,6 +105,7 @@ pub enum Body {
     Rwsem(rwsem::Rwsem),
     PercpuRwsem(percpu_rwsem::PercpuRwsem),
     Completion(completion::Completion),
+    Removed,
 }
 
 /// One lock.
@@ -116,6 +121,10 @@ pub struct Lock {
     pub wait_lock: Option<LockId>,
     /// Its state.
     pub body: Body,
+    /// The locks that it was split into, itself the first; none where it is whole.
+    pub parts: Box<[LockId]>,
+    /// A counterfactual scales the CPU time of its holders.
+    pub scaled: bool,
     /// Who was given it and has not run since.
     pub granted: Option<TaskId>,
     /// Who holds it exclusively (a granted waiter that still sleeps included).
@@ -140,6 +149,8 @@ impl Lock {
             line: Line::new(1),
             wait_lock,
             body: kind.body(),
+            parts: Box::default(),
+            scaled: false,
             granted: None,
             holder: None,
             held_since: 0,
@@ -148,6 +159,11 @@ impl Lock {
             contended: false,
             device: None,
         }
+    }
+
+    /// Which of the parts of a split lock `task` takes.
+    pub fn part_of(&self, task: TaskId) -> LockId {
+        self.parts[task as usize % self.parts.len()]
     }
 
     /// Notes that `task` becomes the exclusive holder.

@@ -13,7 +13,7 @@ impl State {
     pub(super) fn start_segment(&mut self, id: TaskId, account: Account, own: Time) {
         let task = &mut self.tasks[id as usize];
         task.account = account;
-        task.segment.own = own;
+        task.segment.own = if task.scaled_holds == 0 { own } else { (own as f64 * self.hold_scale).round() as Time };
         self.continue_segment(id);
     }
 

@@ -10,7 +10,7 @@ use super::task::{Resume, StateTimes, Status, Task, TaskId};
 use super::time::{from_ns, Time};
 use super::topology::{CpuId, CpuSet, Topology};
 use super::trace::{Entry, Object};
-use crate::spec::{Preemption, RunSpec};
+use crate::spec::{Preemption, RunSpec, WhatIf};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::{BTreeMap, VecDeque};
@@ -112,6 +112,10 @@ pub struct State {
     /// Why a program could not go on.
     pub(super) given_up: Option<String>,
     pub(super) random: Xoshiro256PlusPlus,
+    /// What is different in this run.
+    pub(super) whatif: Option<WhatIf>,
+    /// Factor on the CPU time of tasks with scaled holds.
+    pub(super) hold_scale: f64,
     seed: u64,
     shuffle: Option<Xoshiro256PlusPlus>,
 }
@@ -171,6 +175,8 @@ impl State {
             trace: None,
             given_up: None,
             random: Xoshiro256PlusPlus::seed_from_u64(seed),
+            whatif: spec.whatif.clone(),
+            hold_scale: spec.whatif.as_ref().map_or(1.0, WhatIf::hold_scale),
             seed: spec.seed,
             shuffle: spec.shuffle_ties.then(|| Xoshiro256PlusPlus::seed_from_u64(seed ^ 1)),
         }
@@ -270,10 +276,17 @@ impl State {
 
     /// Makes a lock of a class; sleeping locks get their inner raw spinlock.
     pub(super) fn new_lock(&mut self, class: ClassId) -> LockId {
+        let lock = self.new_whole_lock(class);
+        self.apply_what_if(class, lock);
+        lock
+    }
+
+    /// The same whatever is asked by a counterfactual.
+    pub(super) fn new_whole_lock(&mut self, class: ClassId) -> LockId {
         self.classes[class as usize].instances += 1;
         let kind = self.classes[class as usize].kind;
         let wait_lock = match kind {
-            LockKind::Spin(_) | LockKind::PercpuRwsem => None,
+            LockKind::Spin(_) | LockKind::PercpuRwsem | LockKind::Removed => None,
             _ => {
                 let name = format!("{}.wait_lock", self.classes[class as usize].name);
                 let queued = LockKind::Spin(super::locks::spinlock::Policy::Queued);
@@ -295,6 +308,7 @@ impl State {
         }
         let l = &mut self.locks[lock as usize];
         l.begin_hold(task, self.now, times);
+        self.tasks[task as usize].scaled_holds += u32::from(l.scaled);
         self.classes[l.class as usize].acquired += 1;
         self.note("acquire", task, Object::Lock(lock));
     }
@@ -340,7 +354,9 @@ impl State {
             self.broken.push(Broken { law: "mutual exclusion", detail });
             return;
         };
+        let own = u32::from(l.scaled && !l.held_by_device());
         let times = self.holder_times(lock, holder);
+        self.leave_scaled_hold(holder, own);
         let l = &mut self.locks[lock as usize];
         l.end_hold(self.now, self.window_start, times, &mut self.classes[l.class as usize]);
         self.note("release", holder, Object::Lock(lock));
@@ -350,6 +366,7 @@ impl State {
     pub(super) fn hand_to_device(&mut self, lock: LockId) {
         let Some(holder) = self.locks[lock as usize].holder else { return };
         let times = self.tasks[holder as usize].times_at(self.now);
+        self.leave_scaled_hold(holder, u32::from(self.locks[lock as usize].scaled));
         self.locks[lock as usize].hand_to_device(self.now, times);
     }
 

@@ -124,6 +124,8 @@ pub struct Task {
     pub waits_for: Option<LockId>,
     /// Since when.
     pub waits_since: Time,
+    /// How many locks it holds exclusively whose holders' CPU time is scaled.
+    pub scaled_holds: u32,
     /// Scheduler state.
     pub entity: Entity,
     /// Time by state.
@@ -161,6 +163,7 @@ impl Task {
             watchers: Vec::new(),
             waits_for: None,
             waits_since: 0,
+            scaled_holds: 0,
             entity: Entity::default(),
             times: StateTimes { since: now, ..StateTimes::default() },
             last_ran: 0,

@@ -19,8 +19,8 @@ use super::trace::Object;
 
 /// Acquires `lock`, waiting by its rules. An uncontended acquisition changes state at once and costs no event.
 pub(super) async fn acquire(cx: &Context, lock: LockId, side: Side) {
-    let kind = kind(cx, lock);
-    if !matches!(kind, LockKind::Spin(_)) && might_reschedule(cx) {
+    let (lock, kind) = part(cx, lock);
+    if !matches!(kind, LockKind::Spin(_) | LockKind::Removed) && might_reschedule(cx) {
         cx.reschedule().await;
     }
     if try_fast(cx, kind, lock, side) {
@@ -36,13 +36,15 @@ pub(super) async fn acquire(cx: &Context, lock: LockId, side: Side) {
             Side::Write => rwsem::down_write_slow(cx, lock).await,
         },
         LockKind::PercpuRwsem => percpu_rwsem::wait(cx, lock, side).await,
+        LockKind::Removed => unreachable!("it is always free"),
     };
     wait.end(cx, slept);
 }
 
 /// Acquires `lock` if that needs no waiting.
 pub(super) fn try_acquire(cx: &Context, lock: LockId, side: Side) -> bool {
-    match kind(cx, lock) {
+    let (lock, kind) = part(cx, lock);
+    match kind {
         LockKind::Mutex => mutex::try_lock(cx, lock),
         LockKind::Rwsem => rwsem::try_lock(cx, lock, side),
         kind => try_fast(cx, kind, lock, side),
@@ -51,7 +53,8 @@ pub(super) fn try_acquire(cx: &Context, lock: LockId, side: Side) -> bool {
 
 /// Releases `lock`.
 pub(super) async fn release(cx: &Context, lock: LockId, side: Side) {
-    match kind(cx, lock) {
+    let (lock, kind) = part(cx, lock);
+    match kind {
         LockKind::Spin(_) => spinlock::unlock(cx, lock),
         LockKind::Semaphore => semaphore::up(cx, lock).await,
         LockKind::Mutex => mutex::unlock(cx, lock).await,
@@ -60,6 +63,7 @@ pub(super) async fn release(cx: &Context, lock: LockId, side: Side) {
             Side::Write => rwsem::up_write(cx, lock).await,
         },
         LockKind::PercpuRwsem => percpu_rwsem::unlock(cx, lock, side).await,
+        LockKind::Removed => {}
     }
 }
 
@@ -70,6 +74,7 @@ fn try_fast(cx: &Context, kind: LockKind, lock: LockId, side: Side) -> bool {
         LockKind::Mutex => mutex::lock_fast(cx, lock),
         LockKind::Rwsem => rwsem::lock_fast(cx, lock, side),
         LockKind::PercpuRwsem => percpu_rwsem::try_lock(cx, lock, side),
+        LockKind::Removed => cx.state().pass(lock),
     }
 }
 
@@ -84,8 +89,11 @@ async fn spin_lock(cx: &Context, inner: LockId) {
     }
 }
 
-fn kind(cx: &Context, lock: LockId) -> LockKind {
-    cx.state().locks[lock as usize].kind
+/// The lock that this task takes where `lock` is asked for, and its type: `lock` itself unless it was split.
+fn part(cx: &Context, lock: LockId) -> (LockId, LockKind) {
+    let s = cx.state();
+    let l = &s.locks[lock as usize];
+    (if l.parts.is_empty() { lock } else { l.part_of(cx.id) }, l.kind)
 }
 
 /// `might_sleep()`: with voluntary preemption a task gives way where it asks for a lock that may sleep.
