@@ -23,7 +23,7 @@ def what_if(spec: engine.Spec, lock: str, change: object) -> engine.Spec:
 
 
 def contended(lock: str = "semaphore", **params: Any) -> engine.Spec:  # noqa: ANN401
-    given = {"think_ns": 20e3, "think_distribution": "exponential", "hold_ns": 5e3} | params
+    given: dict[str, Any] = {"think_ns": 20e3, "think_distribution": "exponential", "hold_ns": 5e3} | params
     return engine.lock_cycle(lock, 8, duration_ns=2e7, costs=REALISTIC, **given)
 
 
