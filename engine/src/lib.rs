@@ -4,6 +4,7 @@ pub mod filesystems;
 pub mod machine;
 #[cfg(feature = "python")]
 mod python;
+pub mod random;
 pub mod report;
 pub mod run;
 pub mod spec;

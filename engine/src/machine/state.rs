@@ -10,11 +10,11 @@ use super::task::{Resume, StateTimes, Status, Task, TaskId};
 use super::time::{from_ns, Time};
 use super::topology::{CpuId, CpuSet, Topology};
 use super::trace::{Entry, Object};
+use crate::random;
 use crate::spec::{Preemption, RunSpec, WhatIf};
-use rand_core::{RngCore, SeedableRng};
+use rand_core::RngCore;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::{BTreeMap, VecDeque};
-use std::hash::{Hash, Hasher};
 
 /// A data line's number.
 pub type LineId = u32;
@@ -124,7 +124,6 @@ impl State {
     /// A machine at time 0 with all CPUs idle.
     pub fn new(spec: &RunSpec) -> Self {
         let constants = &spec.kernel.constants;
-        let seed = stream_seed(spec.seed, spec.replication, "machine");
         let cpus = spec.machine.cpus;
         let mut idle = CpuSet::default();
         (0..cpus).for_each(|cpu| idle.insert(cpu));
@@ -174,11 +173,11 @@ impl State {
             broken: Vec::new(),
             trace: None,
             given_up: None,
-            random: Xoshiro256PlusPlus::seed_from_u64(seed),
+            random: random::stream(spec.seed, spec.replication, "machine"),
             whatif: spec.whatif.clone(),
             hold_scale: spec.whatif.as_ref().map_or(1.0, WhatIf::hold_scale),
             seed: spec.seed,
-            shuffle: spec.shuffle_ties.then(|| Xoshiro256PlusPlus::seed_from_u64(seed ^ 1)),
+            shuffle: spec.shuffle_ties.then(|| random::stream(spec.seed, spec.replication, "ties")),
         }
     }
 
@@ -375,9 +374,9 @@ impl State {
         self.tasks[task as usize].status == Status::Running
     }
 
-    /// The seed of the stream called `name`.
+    /// The random stream called `name`.
     pub fn stream(&self, replication: u64, name: &str) -> Xoshiro256PlusPlus {
-        Xoshiro256PlusPlus::seed_from_u64(stream_seed(self.seed, replication, name))
+        random::stream(self.seed, replication, name)
     }
 
     /// Brings all time accounts up to now.
@@ -415,28 +414,6 @@ impl State {
         self.latencies.iter_mut().for_each(|(_, h)| h.reset());
         self.tasks.iter_mut().for_each(|t| t.operations = 0);
         self.locks.iter_mut().for_each(|l| l.line.transfers = 0);
-    }
-}
-
-/// The seed of a named stream: independent of the order in which streams are made.
-fn stream_seed(seed: u64, replication: u64, name: &str) -> u64 {
-    let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
-    (seed, replication, name).hash(&mut hash);
-    hash.finish()
-}
-
-/// FNV-1a: the same on every platform and in every release, which the standard library's hasher does not promise.
-struct Fnv(u64);
-
-impl Hasher for Fnv {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
     }
 }
 

@@ -51,7 +51,12 @@ impl Draw {
     }
 }
 
+/// A number from 0 (included) to 1 (excluded).
+pub fn uniform(random: &mut Xoshiro256PlusPlus) -> f64 {
+    (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+}
+
 /// True with probability `p`; draws nothing when that is certain.
 pub fn chance(random: &mut Xoshiro256PlusPlus, p: f64) -> bool {
-    p > 0.0 && ((random.next_u64() >> 11) as f64 / (1u64 << 53) as f64) < p
+    p > 0.0 && uniform(random) < p
 }

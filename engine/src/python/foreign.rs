@@ -1,0 +1,394 @@
+//! Built-in programs on a machine written in Python.
+//!
+//! What a program asks for at once is a call of the Python machine's method of that name. What takes simulated time is
+//! left for Python as a step, a tuple such as `("lock", 3, "write")`, and is done when the program is stepped again.
+
+use super::failure::{caught, raise};
+use crate::machine::{Access, Account, ClassId, CpuId, DeviceId, LineId, LockId, Side, TaskId, Then, Time};
+use crate::random;
+use crate::run;
+use crate::spec::RunSpec;
+use crate::waist::{Host, Life, Machine, Placement};
+use fragile::Sticky;
+use pyo3::call::PyCallArgs;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyTuple, PyWeakrefReference};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context as PollContext, Poll, Waker};
+
+/// Puts the filesystem and the tasks of a spec (JSON text) on a machine written in Python.
+#[pyfunction]
+pub fn populate(spec: &str, machine: &Bound<'_, PyAny>) -> PyResult<()> {
+    let spec = RunSpec::from_json(spec).map_err(PyValueError::new_err)?;
+    let mut host = ForeignHost(Rc::new(Shared::new(machine, &spec)?));
+    caught(|| run::populate(&mut host, &spec))?.map_err(PyValueError::new_err)
+}
+
+/// The Python machine, and what its random streams are made from.
+struct Shared {
+    /// Weak, because the machine holds the programs and they hold this: Python's collector sees no cycle through Rust.
+    machine: Py<PyWeakrefReference>,
+    seed: u64,
+    replication: u64,
+}
+
+impl Shared {
+    fn new(machine: &Bound<'_, PyAny>, spec: &RunSpec) -> PyResult<Self> {
+        let machine = PyWeakrefReference::new(machine)?.unbind();
+        Ok(Self { machine, seed: spec.seed, replication: spec.replication })
+    }
+
+    fn machine<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let gone = || PyRuntimeError::new_err("the machine of this program no longer exists");
+        self.machine.bind(py).upgrade().ok_or_else(gone)
+    }
+
+    fn spawn<P, F>(self: &Rc<Self>, parent: Option<TaskId>, placement: Placement, life: Life, program: P) -> TaskId
+    where
+        P: FnOnce(Foreign) -> F,
+        F: Future<Output = ()> + 'static,
+    {
+        let pinned = match placement {
+            Placement::Pinned(cpu) => Some(cpu),
+            Placement::Anywhere => None,
+        };
+        let spawned = Python::with_gil(|py| {
+            let held = Py::new(py, Program(Sticky::new(RefCell::new(State::Spawning))))?;
+            let arguments = (parent, pinned, life == Life::Background, held.clone_ref(py));
+            let task: TaskId = self.machine(py)?.call_method1("spawn", arguments)?.extract()?;
+            let asked = Rc::new(Cell::new(None));
+            let handle = Foreign { shared: self.clone(), task, asked: asked.clone() };
+            let future = Box::pin(program(handle));
+            held.get().0.with(|state| *state.borrow_mut() = State::Ready(Running { future, asked }));
+            Ok(task)
+        });
+        spawned.unwrap_or_else(|error| raise(error))
+    }
+}
+
+/// A machine written in Python, before it runs.
+struct ForeignHost(Rc<Shared>);
+
+impl Host for ForeignHost {
+    type Handle = Foreign;
+
+    fn setup<T>(&self, build: impl FnOnce(&Foreign) -> T) -> T {
+        build(&Foreign { shared: self.0.clone(), task: TaskId::MAX, asked: Rc::default() })
+    }
+
+    fn spawn<P, F>(&mut self, placement: Placement, life: Life, program: P) -> TaskId
+    where
+        P: FnOnce(Foreign) -> F,
+        F: Future<Output = ()> + 'static,
+    {
+        self.0.spawn(None, placement, life, program)
+    }
+}
+
+/// What a program asks for that takes simulated time.
+#[derive(Clone, Copy)]
+enum Step {
+    Run(Account, Time),
+    Lock(LockId, Side),
+    Unlock(LockId, Side),
+    WaitFor(LockId),
+    Complete(LockId),
+    Sleep(Time),
+    Park,
+}
+
+impl Step {
+    fn into_tuple(self, py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
+        match self {
+            Self::Run(account, time) => ("run", account_word(account), time).into_pyobject(py),
+            Self::Lock(lock, side) => ("lock", lock, side_word(side)).into_pyobject(py),
+            Self::Unlock(lock, side) => ("unlock", lock, side_word(side)).into_pyobject(py),
+            Self::WaitFor(completion) => ("wait_for", completion).into_pyobject(py),
+            Self::Complete(completion) => ("complete", completion).into_pyobject(py),
+            Self::Sleep(time) => ("sleep", time).into_pyobject(py),
+            Self::Park => ("park",).into_pyobject(py),
+        }
+    }
+}
+
+fn side_word(side: Side) -> &'static str {
+    match side {
+        Side::Read => "read",
+        Side::Write => "write",
+    }
+}
+
+fn account_word(account: Account) -> &'static str {
+    match account {
+        Account::User => "user",
+        Account::System => "system",
+        Account::Spin => "spin",
+        Account::Switch => "switch",
+        Account::Irq => "irq",
+        Account::Idle => "idle",
+    }
+}
+
+/// The program of one task.
+#[pyclass(frozen, module = "simfs._engine")]
+pub struct Program(Sticky<RefCell<State>>);
+
+enum State {
+    /// `machine.spawn` has not returned the task's number yet.
+    Spawning,
+    Ready(Running),
+    /// It runs now.
+    Stepping,
+    Ended,
+}
+
+struct Running {
+    future: Pin<Box<dyn Future<Output = ()>>>,
+    asked: Rc<Cell<Option<Step>>>,
+}
+
+#[pymethods]
+impl Program {
+    /// Lets the program go on until it asks for something that takes simulated time. Returns that, or None at its end.
+    fn step<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let mut running = self.take()?;
+        let Some(program) = &mut running else { return Ok(None) };
+        let mut context = PollContext::from_waker(Waker::noop());
+        let polled = caught(|| program.future.as_mut().poll(&mut context));
+        let asked = program.asked.take();
+        if let (Ok(Poll::Pending), Some(program)) = (&polled, running) {
+            self.put(State::Ready(program))?;
+            let asked = asked.ok_or_else(|| PyRuntimeError::new_err("a program waits and has asked for nothing"))?;
+            return asked.into_tuple(py).map(Some);
+        }
+        self.put(State::Ended)?;
+        polled.map(|_| None)
+    }
+
+    /// Ends the program where it stands.
+    fn close(&self) -> PyResult<()> {
+        self.put(State::Ended)
+    }
+}
+
+impl Program {
+    fn take(&self) -> PyResult<Option<Running>> {
+        let state = self.0.try_with(|state| std::mem::replace(&mut *state.borrow_mut(), State::Stepping));
+        match state.map_err(|_| elsewhere())? {
+            State::Ready(running) => Ok(Some(running)),
+            State::Ended => {
+                self.put(State::Ended)?;
+                Ok(None)
+            }
+            State::Spawning => {
+                self.put(State::Spawning)?;
+                Err(PyRuntimeError::new_err("a program is stepped before spawn has returned its task's number"))
+            }
+            State::Stepping => Err(PyRuntimeError::new_err("a program is stepped while it runs")),
+        }
+    }
+
+    fn put(&self, state: State) -> PyResult<()> {
+        // What was there is dropped outside the borrow: it may be a program with objects of its own.
+        let before = self.0.try_with(|present| present.replace(state));
+        before.map(drop).map_err(|_| elsewhere())
+    }
+}
+
+fn elsewhere() -> PyErr {
+    PyRuntimeError::new_err("a program can be used only in the thread that populated its machine")
+}
+
+/// The handle of one task on a machine written in Python.
+#[derive(Clone)]
+pub struct Foreign {
+    shared: Rc<Shared>,
+    task: TaskId,
+    asked: Rc<Cell<Option<Step>>>,
+}
+
+impl Foreign {
+    /// Calls a method of the machine; what it raises ends the program.
+    fn tell(&self, method: &str, arguments: impl for<'py> PyCallArgs<'py>) {
+        self.call(method, arguments, |_| Ok(()));
+    }
+
+    /// The same, for the answer.
+    fn ask<T: for<'py> FromPyObject<'py>>(&self, method: &str, arguments: impl for<'py> PyCallArgs<'py>) -> T {
+        self.call(method, arguments, |answer| answer.extract())
+    }
+
+    fn call<T>(
+        &self,
+        method: &str,
+        arguments: impl for<'py> PyCallArgs<'py>,
+        read: impl FnOnce(Bound<'_, PyAny>) -> PyResult<T>,
+    ) -> T {
+        let answer = Python::with_gil(|py| read(self.shared.machine(py)?.call_method1(method, arguments)?));
+        answer.unwrap_or_else(|error| raise(error))
+    }
+
+    fn attribute<T: for<'py> FromPyObject<'py>>(&self, name: &str) -> T {
+        let value = Python::with_gil(|py| self.shared.machine(py)?.getattr(name)?.extract());
+        value.unwrap_or_else(|error| raise(error))
+    }
+
+    fn take(&self, step: Step) -> Taken<'_> {
+        Taken { asked: &self.asked, step: Some(step) }
+    }
+}
+
+/// A step on its way: asked for on the first poll, done on the second.
+struct Taken<'a> {
+    asked: &'a Cell<Option<Step>>,
+    step: Option<Step>,
+}
+
+impl Future for Taken<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut PollContext<'_>) -> Poll<()> {
+        match self.step.take() {
+            Some(step) => {
+                self.asked.set(Some(step));
+                Poll::Pending
+            }
+            None => Poll::Ready(()),
+        }
+    }
+}
+
+impl Machine for Foreign {
+    fn task(&self) -> TaskId {
+        self.task
+    }
+
+    fn cpu(&self) -> CpuId {
+        self.ask("cpu", (self.task,))
+    }
+
+    fn cpus(&self) -> CpuId {
+        self.attribute("cpus")
+    }
+
+    fn now(&self) -> Time {
+        self.attribute("now")
+    }
+
+    fn run(&self, account: Account, time: Time) -> impl Future<Output = ()> {
+        self.take(Step::Run(account, time))
+    }
+
+    fn touch(&self, line: LineId, access: Access) {
+        let word = match access {
+            Access::Read => "read",
+            Access::Write => "write",
+        };
+        self.tell("touch", (self.task, line, word));
+    }
+
+    fn class(&self, name: &str, role: &str) -> ClassId {
+        self.ask("new_class", (name, role))
+    }
+
+    fn new_lock(&self, class: ClassId) -> LockId {
+        self.ask("new_lock", (class,))
+    }
+
+    fn drop_lock(&self, lock: LockId) {
+        self.tell("drop_lock", (lock,));
+    }
+
+    fn new_line(&self, span: u32) -> LineId {
+        self.ask("new_line", (span,))
+    }
+
+    fn new_completion(&self) -> LockId {
+        self.ask("new_completion", ())
+    }
+
+    fn drop_completion(&self, completion: LockId) {
+        self.tell("drop_completion", (completion,));
+    }
+
+    fn lock(&self, lock: LockId, side: Side) -> impl Future<Output = ()> {
+        self.take(Step::Lock(lock, side))
+    }
+
+    fn try_lock(&self, lock: LockId, side: Side) -> bool {
+        self.ask("try_lock", (self.task, lock, side_word(side)))
+    }
+
+    fn unlock(&self, lock: LockId, side: Side) -> impl Future<Output = ()> {
+        self.take(Step::Unlock(lock, side))
+    }
+
+    fn wait_for(&self, completion: LockId) -> impl Future<Output = ()> {
+        self.take(Step::WaitFor(completion))
+    }
+
+    fn complete(&self, completion: LockId) -> impl Future<Output = ()> {
+        self.take(Step::Complete(completion))
+    }
+
+    fn new_device(&self, parallelism: u32) -> DeviceId {
+        self.ask("new_device", (parallelism,))
+    }
+
+    fn submit(&self, device: DeviceId, service: Time, then: Then) {
+        let then = match then {
+            Then::Complete(completion) => ("complete", completion),
+            Then::Release(lock) => ("release", lock),
+        };
+        self.tell("submit", (self.task, device, service, then));
+    }
+
+    fn sleep(&self, time: Time) -> impl Future<Output = ()> {
+        self.take(Step::Sleep(time))
+    }
+
+    fn park(&self) -> impl Future<Output = ()> {
+        self.take(Step::Park)
+    }
+
+    fn wake(&self, task: TaskId) {
+        self.tell("wake", (self.task, task));
+    }
+
+    fn wake_at_tick(&self, task: TaskId, ticks: u64) {
+        self.tell("wake_at_tick", (self.task, task, ticks));
+    }
+
+    fn spawn<P, F>(&self, placement: Placement, life: Life, program: P) -> TaskId
+    where
+        P: FnOnce(Self) -> F,
+        F: Future<Output = ()> + 'static,
+    {
+        self.shared.spawn(Some(self.task), placement, life, program)
+    }
+
+    fn at(&self, site: &'static str) {
+        self.tell("at", (self.task, site));
+    }
+
+    fn begin(&self) {
+        self.tell("begin", (self.task,));
+    }
+
+    fn end(&self, name: &'static str, counted: bool) {
+        self.tell("end", (self.task, name, counted));
+    }
+
+    fn give_up(&self, reason: &str) {
+        self.tell("give_up", (self.task, reason));
+    }
+
+    fn stream(&self, name: &str) -> Xoshiro256PlusPlus {
+        random::stream(self.shared.seed, self.shared.replication, name)
+    }
+}

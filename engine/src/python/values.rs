@@ -1,0 +1,92 @@
+//! What both machines must compute alike: random numbers, and the percentiles of reports.
+
+use crate::machine::lock::histogram;
+use crate::machine::Time;
+use crate::random;
+use crate::workloads::draw::{chance, uniform, Draw};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use rand_core::RngCore;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// A named random stream of a run: the same numbers on both machines. Times are picoseconds.
+#[pyclass(module = "simfs._engine")]
+pub struct Stream(pub Xoshiro256PlusPlus);
+
+#[pymethods]
+impl Stream {
+    #[new]
+    fn new(seed: u64, replication: u64, name: &str) -> Self {
+        Self(random::stream(seed, replication, name))
+    }
+
+    /// 64 random bits.
+    fn next_u64(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    /// A number from 0 (included) to 1 (excluded).
+    fn uniform(&mut self) -> f64 {
+        uniform(&mut self.0)
+    }
+
+    /// True with probability `p`; draws nothing if `p` is not above 0.
+    fn chance(&mut self, p: f64) -> bool {
+        chance(&mut self.0, p)
+    }
+
+    /// An exponentially distributed time.
+    fn exponential(&mut self, mean: Time) -> Time {
+        Draw::Exponential(mean).draw(&mut self.0)
+    }
+
+    /// A log-normally distributed time; `cv` is its standard deviation over its mean.
+    fn lognormal(&mut self, mean: Time, cv: f64) -> Time {
+        Draw::LogNormal { mean, cv }.draw(&mut self.0)
+    }
+}
+
+/// The histogram of the engine's reports: nanoseconds up to an hour, to so many significant digits.
+#[pyclass(module = "simfs._engine")]
+pub struct Histogram(hdrhistogram::Histogram<u64>);
+
+#[pymethods]
+impl Histogram {
+    #[new]
+    fn new(digits: u8) -> PyResult<Self> {
+        if !(1..=5).contains(&digits) {
+            return Err(PyValueError::new_err(format!("digits: must be 1 to 5, not {digits}")));
+        }
+        Ok(Self(histogram(digits)))
+    }
+
+    /// Records one value; more than an hour counts as an hour.
+    fn record(&mut self, ns: u64) {
+        self.0.saturating_record(ns);
+    }
+
+    /// Forgets everything.
+    fn reset(&mut self) {
+        self.0.reset();
+    }
+
+    /// The value below which `percent` % of the recorded ones lie; 0 if there are none.
+    fn percentile(&self, percent: f64) -> f64 {
+        self.0.value_at_quantile(percent / 100.0) as f64
+    }
+
+    #[getter]
+    fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    #[getter]
+    fn mean(&self) -> f64 {
+        self.0.mean()
+    }
+
+    #[getter]
+    fn max(&self) -> f64 {
+        self.0.max() as f64
+    }
+}

@@ -1,0 +1,28 @@
+//! Named random streams: every draw of a run comes from a stream that is found by its name, so that adding one stream
+//! changes no other, on any machine.
+
+use rand_core::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::hash::{Hash, Hasher};
+
+/// The stream called `name` of one replication, at its beginning. It depends on nothing else.
+pub fn stream(seed: u64, replication: u64, name: &str) -> Xoshiro256PlusPlus {
+    let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
+    (seed, replication, name).hash(&mut hash);
+    Xoshiro256PlusPlus::seed_from_u64(hash.finish())
+}
+
+/// FNV-1a: the same on every platform and in every release, which the standard library's hasher does not promise.
+struct Fnv(u64);
+
+impl Hasher for Fnv {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}

@@ -1,0 +1,358 @@
+"""The built-in programs run on a machine written in Python: here on the smallest one that can carry them."""
+
+from __future__ import annotations
+
+import gc
+import heapq
+import json
+import threading
+import weakref
+from collections import Counter, deque
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+import pytest
+
+from engine import Spec, lock_cycle, scenario_spec, simulate
+from simfs import _engine
+
+Step = tuple[Any, ...]
+
+
+class TinyMachine:
+    """As many CPUs as tasks, first-come-first-served exclusive locks, and nothing that costs time but `run`."""
+
+    cpus = 2
+    tick = 4_000_000_000
+
+    def __init__(self, spec: Spec) -> None:
+        self.now = 0
+        self.programs: list[_engine.Program] = []
+        self.order = count()
+        self.events: list[tuple[int, int, int]] = []
+        self.locks: list[deque[int]] = []
+        self.done: Counter[int] = Counter()
+        self.waiting: dict[int, int] = {}
+        self.parked: set[int] = set()
+        self.kicked: set[int] = set()
+        self.classes: list[str] = []
+        self.lines = 0
+        self.operations: Counter[str] = Counter()
+        self.steps: list[tuple[int, Step]] = []
+        self.calls: Counter[str] = Counter()
+        _engine.populate(json.dumps(spec), self)
+
+    def run(self, end: int) -> None:
+        while self.events and self.events[0][0] < end:
+            self.now, _, task = heapq.heappop(self.events)
+            self._resume(task)
+
+    def _resume(self, task: int) -> None:
+        while (step := self.programs[task].step()) is not None:
+            self.steps.append((task, step))
+            if not getattr(self, f"_{step[0]}")(task, *step[1:]):
+                return
+
+    def _later(self, task: int, time: int) -> None:
+        heapq.heappush(self.events, (self.now + time, next(self.order), task))
+
+    # What takes time. True: the task goes on at once.
+
+    def _run(self, task: int, account: str, time: int) -> bool:
+        assert account in ("user", "system")
+        self._later(task, time)
+        return False
+
+    def _sleep(self, task: int, time: int) -> bool:
+        self._later(task, time)
+        return False
+
+    def _lock(self, task: int, lock: int, side: str) -> bool:
+        assert side in ("read", "write")
+        self.locks[lock].append(task)
+        return len(self.locks[lock]) == 1
+
+    def _unlock(self, task: int, lock: int, side: str) -> bool:
+        assert self.locks[lock].popleft() == task
+        if self.locks[lock]:
+            self._later(self.locks[lock][0], 0)
+        return True
+
+    def _wait_for(self, task: int, completion: int) -> bool:
+        if self.done[completion]:
+            self.done[completion] -= 1
+            return True
+        self.waiting[completion] = task
+        return False
+
+    def _complete(self, task: int, completion: int) -> bool:
+        if completion in self.waiting:
+            self._later(self.waiting.pop(completion), 0)
+        else:
+            self.done[completion] += 1
+        return True
+
+    def _park(self, task: int) -> bool:
+        if task in self.kicked:
+            self.kicked.remove(task)
+            return True
+        self.parked.add(task)
+        return False
+
+    # What is done at once.
+
+    def cpu(self, task: int) -> int:
+        return task % self.cpus
+
+    def touch(self, task: int, line: int, access: str) -> None:
+        assert line < self.lines
+        assert access in ("read", "write")
+        self.calls["touch"] += 1
+
+    def new_class(self, name: str, role: str) -> int:
+        self.classes.append(name)
+        return len(self.classes) - 1
+
+    def new_lock(self, lock_class: int) -> int:
+        self.locks.append(deque())
+        return len(self.locks) - 1
+
+    def drop_lock(self, lock: int) -> None:
+        assert not self.locks[lock]
+
+    def new_line(self, span: int) -> int:
+        self.lines += 1
+        return self.lines - 1
+
+    def new_completion(self) -> int:
+        return self.new_lock(-1)
+
+    def drop_completion(self, completion: int) -> None:
+        assert completion not in self.waiting
+
+    def try_lock(self, task: int, lock: int, side: str) -> bool:
+        if free := not self.locks[lock]:
+            self.locks[lock].append(task)
+        return free
+
+    def new_device(self, parallelism: int) -> int:
+        return 0
+
+    def submit(self, task: int, device: int, service: int, then: tuple[str, int]) -> None:
+        self.calls[f"submit, then {then[0]}"] += 1
+
+    def wake(self, task: int | None, other: int) -> None:
+        if other in self.parked:
+            self.parked.remove(other)
+            self._later(other, 0)
+        else:
+            self.kicked.add(other)
+
+    def wake_at_tick(self, task: int, other: int, ticks: int) -> None:
+        self.wake(task, other)
+
+    def spawn(
+        self, parent: int | None, pinned: int | None, background: bool, program: _engine.Program
+    ) -> int:
+        self.programs.append(program)
+        self._later(len(self.programs) - 1, 0)
+        return len(self.programs) - 1
+
+    def at(self, task: int, site: str) -> None:
+        self.calls[f"at {site}"] += 1
+
+    def begin(self, task: int) -> None:
+        self.calls["begin"] += 1
+
+    def end(self, task: int, name: str, counted: bool) -> None:
+        self.operations[name] += counted
+
+    def give_up(self, task: int, reason: str) -> None:
+        raise AssertionError(reason)
+
+
+CYCLES = lock_cycle(
+    "mutex", think_ns=1000, think_distribution="exponential", hold_ns=50, hold_distribution="exponential"
+)
+
+
+def compilers(tasks: int) -> Spec:
+    return scenario_spec("compile-24", "xfs", f"workload.tasks={tasks}", warmup_ns=0, duration_ns=1)
+
+
+def test_a_lock_cycle_is_driven_step_by_step() -> None:
+    machine = TinyMachine(CYCLES)
+    machine.run(50_000_000)
+    assert [step[0] for _, step in machine.steps[:8]] == ["run", "lock", "run", "unlock"] * 2
+    accounts = [step[1] for _, step in machine.steps if step[0] == "run"]
+    assert accounts[:4] == ["user", "system", "user", "system"]
+    assert machine.operations["cycle"] > 20
+
+
+def test_programs_draw_the_same_numbers_on_every_machine() -> None:
+    machine = TinyMachine(CYCLES)
+    machine.run(50_000_000)
+    stream = _engine.Stream(1, 0, "task 0")
+    drawn = [draw for _ in range(5) for draw in (stream.exponential(1_000_000), stream.exponential(50_000))]
+    assert [step[2] for _, step in machine.steps if step[0] == "run"][:10] == drawn
+
+
+def test_an_uncontended_lock_cycle_makes_as_many_cycles_as_on_the_native_machine() -> None:
+    machine = TinyMachine(CYCLES)
+    machine.run(1_000_000_000)
+    assert machine.operations["cycle"] == simulate(CYCLES).operations
+
+
+def test_compilers_on_xfs_run_to_their_ends_again_and_again() -> None:
+    machine = TinyMachine(compilers(4))
+    machine.run(10**11)
+    assert machine.operations["compile"] >= 8  # two for each task
+    assert "xfs.AGI" in machine.classes
+    kinds = {step[0] for _, step in machine.steps}
+    assert {"run", "lock", "unlock", "wait_for", "complete", "sleep", "park"} <= kinds
+    assert machine.calls["touch"] > machine.operations["compile"]
+
+
+def test_a_device_holds_the_lock_on_after_submit() -> None:
+    machine = TinyMachine(lock_cycle("semaphore", think_ns=1000, hold_ns=50, device_ns=100))
+    machine.run(10_000_000)
+    assert machine.calls["submit, then release"] == 1
+    assert [step[0] for _, step in machine.steps].count("lock") == 2  # the second is never granted
+
+
+class Refusing(TinyMachine):
+    def touch(self, task: int, line: int, access: str) -> None:
+        raise LookupError("no such line")
+
+
+def test_what_a_method_of_the_machine_raises_comes_out_of_step() -> None:
+    machine = Refusing(compilers(1))
+    with pytest.raises(LookupError, match="no such line"):
+        machine.run(10**12)
+    failed = [program for program in machine.programs if program.step() is None]
+    assert len(failed) == 1  # the program that made the call has ended; the others go on
+
+
+def test_what_a_method_of_the_machine_raises_comes_out_of_populate() -> None:
+    class Roleless(TinyMachine):
+        def new_class(self, name: str, role: str) -> int:
+            raise KeyError(role)
+
+    with pytest.raises(KeyError, match="lock"):
+        Roleless(CYCLES)
+
+
+def test_an_answer_of_a_wrong_type_is_an_error() -> None:
+    class Wordy(TinyMachine):
+        def new_lock(self, lock_class: int) -> int:
+            return "first"  # type: ignore[return-value]
+
+    with pytest.raises(TypeError):
+        Wordy(CYCLES)
+
+
+def test_a_program_is_not_stepped_before_spawn_has_returned() -> None:
+    class Hasty(TinyMachine):
+        def spawn(
+            self, parent: int | None, pinned: int | None, background: bool, program: _engine.Program
+        ) -> int:
+            program.step()
+            return 0
+
+    with pytest.raises(RuntimeError, match="before spawn has returned"):
+        Hasty(CYCLES)
+
+
+def test_a_wrong_spec_is_refused_before_anything_is_made() -> None:
+    with pytest.raises(ValueError, match="cpus"):
+        TinyMachine(CYCLES | {"machine": CYCLES["machine"] | {"cpus": 0}})
+
+
+def test_a_closed_program_is_at_its_end() -> None:
+    machine = TinyMachine(CYCLES)
+    machine.programs[0].close()
+    assert machine.programs[0].step() is None
+
+
+def test_a_program_stays_in_its_thread() -> None:
+    machine = TinyMachine(CYCLES)
+    errors: list[str] = []
+
+    def step() -> None:
+        try:
+            machine.programs[0].step()
+        except RuntimeError as error:
+            errors.append(str(error))
+
+    thread = threading.Thread(target=step)
+    thread.start()
+    thread.join()
+    assert len(errors) == 1
+    assert "thread" in errors[0]
+
+
+def test_a_machine_that_nobody_needs_any_more_is_freed_with_its_programs() -> None:
+    machine = TinyMachine(CYCLES)
+    machine.run(10_000_000)
+    freed = weakref.ref(machine)
+    del machine
+    gc.collect()
+    assert freed() is None
+
+
+def test_a_program_says_so_when_its_machine_is_gone() -> None:
+    machine = TinyMachine(lock_cycle("semaphore", think_ns=1000, hold_ns=50))
+    program = machine.programs[0]
+    del machine
+    gc.collect()
+    with pytest.raises(RuntimeError, match="no longer exists"):
+        list(steps(program))
+
+
+def steps(program: _engine.Program) -> Iterator[Step]:
+    while (step := program.step()) is not None:
+        yield step
+
+
+def test_streams_are_told_apart_by_seed_replication_and_name() -> None:
+    ones = [(1, 0, "a"), (2, 0, "a"), (1, 1, "a"), (1, 0, "b")]
+    assert len({_engine.Stream(*one).next_u64() for one in ones}) == len(ones)
+    assert _engine.Stream(1, 0, "a").next_u64() == _engine.Stream(1, 0, "a").next_u64()
+
+
+def test_drawn_times_have_the_means_asked_for() -> None:
+    stream = _engine.Stream(1, 0, "means")
+    number = 40_000
+    for drawn in (
+        [stream.exponential(10_000) for _ in range(number)],
+        [stream.lognormal(10_000, 0.5) for _ in range(number)],
+    ):
+        assert sum(drawn) / number == pytest.approx(10_000, rel=0.02)
+    assert [stream.chance(0.25) for _ in range(number)].count(True) / number == pytest.approx(0.25, abs=0.01)
+    assert sum(stream.uniform() for _ in range(number)) / number == pytest.approx(0.5, abs=0.01)
+
+
+def test_a_histogram_reports_what_the_engine_reports() -> None:
+    """The latency of an uncontended cycle without costs is its hold, which its stream tells."""
+    result = simulate(CYCLES)
+    stream = _engine.Stream(1, 0, "task 0")
+    histogram = _engine.Histogram(3)
+    for _ in range(result.operations):
+        stream.exponential(1_000_000)
+        histogram.record(stream.exponential(50_000) // 1000)
+    reported = result.latency["cycle"]
+    assert (histogram.count, histogram.mean, histogram.max) == (
+        reported.count,
+        reported.mean_ns,
+        reported.max_ns,
+    )
+    percentiles = [histogram.percentile(p) for p in (50, 90, 99)]
+    assert percentiles == [reported.p50_ns, reported.p90_ns, reported.p99_ns]
+    histogram.reset()
+    assert (histogram.count, histogram.percentile(50)) == (0, 0.0)
+
+
+def test_a_histogram_of_a_wrong_precision_is_refused() -> None:
+    with pytest.raises(ValueError, match="1 to 5"):
+        _engine.Histogram(9)
