@@ -37,6 +37,7 @@ BASE: Spec = {
             "line_socket": 49,
             "line_remote": 120,
             "line_overlap": 10,
+            "cpu_relax": 37,
             "context_switch": 1500,
             "wakeup": 1000,
             "ipi_send": 0,

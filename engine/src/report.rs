@@ -99,7 +99,7 @@ struct StallReport {
 }
 
 /// The laws that every run is checked against.
-const LAWS: [&str; 3] = ["mutual exclusion", "time conservation", "Little's law"];
+const LAWS: [&str; 4] = ["mutual exclusion", "no sleep while atomic", "time conservation", "Little's law"];
 
 impl RunResult {
     /// Gathers the result of a run.

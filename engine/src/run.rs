@@ -194,6 +194,7 @@ fn lock_cycle_tasks<H: Host>(host: &mut H, spec: &RunSpec, placement: Placement)
         hold: draw("hold", 50.0)?,
         thinks_on_cpu: w.word("think", "cpu") == "cpu",
         readers: w.number("readers", 0.0),
+        blocking: w.number("blocking", 0.0),
         write: write.map(|service| (device, service)),
     };
     for task in 0..w.tasks {

@@ -101,6 +101,8 @@ pub struct MachineCosts {
     pub line_remote: f64,
     /// How many neighbouring lines a CPU fetches at once.
     pub line_overlap: f64,
+    /// One round of a polling loop (`cpu_relax`).
+    pub cpu_relax: f64,
     pub context_switch: f64,
     pub wakeup: f64,
     pub ipi_send: f64,

@@ -4,7 +4,7 @@
 //! operation. It neither knows nor cares which machine runs it, so any machine that implements [`Machine`] can run the
 //! very same programs.
 
-use crate::machine::{Access, Account, ClassId, CpuId, DeviceId, LineId, LockId, Side, TaskId, Then, Time};
+use crate::machine::{Access, Account, ClassId, CpuId, DeviceId, LineId, LockId, Mode, Side, TaskId, Then, Time};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::future::Future;
 
@@ -72,6 +72,8 @@ pub trait Machine: Clone + 'static {
     fn try_lock(&self, lock: LockId, side: Side) -> bool;
     /// Releases a lock; semaphores may be released by another task than took them.
     fn unlock(&self, lock: LockId, side: Side) -> impl Future<Output = ()>;
+    /// Changes how this task holds a lock; only btrfs tree locks of generations 2 and 3 have modes, others ignore it.
+    fn convert(&self, lock: LockId, side: Side, mode: Mode) -> impl Future<Output = ()>;
     /// Waits for a completion.
     fn wait_for(&self, completion: LockId) -> impl Future<Output = ()>;
     /// Completes a completion: one waiter may go on.

@@ -46,6 +46,7 @@ class MachineCosts(Model):
     line_socket: Quantity
     line_remote: Quantity
     line_overlap: Quantity
+    cpu_relax: Quantity
     context_switch: Quantity
     wakeup: Quantity
     ipi_send: Quantity

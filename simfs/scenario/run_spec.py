@@ -99,6 +99,7 @@ def _params(use: Workload) -> dict[str, Any]:
         return {
             "think": use.thinks,
             "readers": use.readers,
+            "blocking": use.blocking,
             "locks": use.locks,
             "order": use.order,
             **({} if use.device is None else _drawn("device", use.device.kind, use.device.mean, use.device.cv)),

@@ -39,6 +39,7 @@ Text = Annotated[str, Field(min_length=1, max_length=2000)]
 LockKind = Literal[
     "tas", "ticket", "qspinlock",
     "semaphore", "mutex", "mutex-4.10", "rwsem", "rwsem-5.11", "percpu-rwsem",
+    "btrfs-tree-2",
 ]  # fmt: skip
 Cpus = Annotated[StrictInt, Field(ge=1, le=MAX_CPUS)]
 Seed = Annotated[StrictInt, Field(ge=0, lt=2**64)]
@@ -271,6 +272,10 @@ class LockCycle(Tasks):
     hold: Draws = Field(description="CPU time the lock is held.")
     readers: Annotated[StrictFloat, Field(ge=0, le=1)] = Field(
         default=0.0, description="Share of read acquisitions."
+    )
+    blocking: Annotated[StrictFloat, Field(ge=0, le=1)] = Field(
+        default=0.0,
+        description="Share of holds in which the holder of a btrfs tree lock goes blocking; its waiters sleep.",
     )
     locks: Annotated[StrictInt, Field(ge=1, le=2)] = Field(
         default=1, description="With 2, a second lock is taken while the first is held."

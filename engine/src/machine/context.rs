@@ -4,7 +4,7 @@
 use super::cpu::Account;
 use super::device::{DeviceId, Then};
 use super::line::Access;
-use super::lock::{ClassId, LockId, LockKind, Side};
+use super::lock::{ClassId, LockId, LockKind, Mode, Side};
 use super::queue::Happening;
 use super::state::{LineId, State};
 use super::task::{Status, Task, TaskId};
@@ -222,6 +222,10 @@ impl Machine for Context {
 
     fn unlock(&self, lock: LockId, side: Side) -> impl Future<Output = ()> {
         super::locks::release(self, lock, side)
+    }
+
+    fn convert(&self, lock: LockId, side: Side, mode: Mode) -> impl Future<Output = ()> {
+        super::locks::convert(self, lock, side, mode)
     }
 
     fn wait_for(&self, completion: LockId) -> impl Future<Output = ()> {

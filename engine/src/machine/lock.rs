@@ -3,7 +3,7 @@
 //! The algorithms are in `locks/`, one file a family; each works on its own variant of [`Body`].
 
 use super::line::Line;
-use super::locks::{completion, mutex, percpu_rwsem, rwsem, semaphore, spinlock};
+use super::locks::{btrfs_tree_2, completion, mutex, percpu_rwsem, rwsem, semaphore, spinlock, waitqueue::WaitQueue};
 use super::task::{StateTimes, TaskId};
 use super::time::{to_ns, Time};
 use hdrhistogram::Histogram;
@@ -22,6 +22,15 @@ pub enum Side {
     Write,
 }
 
+/// How a btrfs tree lock of generation 2 or 3 is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// With the lock inside it: the holder must not sleep, and who waits for it spins.
+    Spinning,
+    /// Without: the holder may sleep, and so do those who wait.
+    Blocking,
+}
+
 /// The lock types, named as in kernel profiles and scenarios.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockKind {
@@ -37,11 +46,13 @@ pub enum LockKind {
     PercpuRwsem,
     /// No lock at all: what a counterfactual has taken away.
     Removed,
+    /// btrfs tree lock of 2009 to Linux 3.0.
+    BtrfsTree2,
 }
 
 impl LockKind {
     /// All names that [`LockKind::parse`] accepts; the second of a pair is `perf lock`'s name of the type.
-    pub const NAMES: [(&'static str, &'static str); 9] = [
+    pub const NAMES: [(&'static str, &'static str); 10] = [
         ("tas", "spinlock"),
         ("ticket", "spinlock"),
         ("qspinlock", "spinlock"),
@@ -51,6 +62,7 @@ impl LockKind {
         ("rwsem-5.11", "rwsem"),
         ("rwsem", "rwsem"),
         ("percpu-rwsem", "percpu-rwsem"),
+        ("btrfs-tree-2", "spinlock"),
     ];
 
     /// The lock type of a name.
@@ -64,6 +76,7 @@ impl LockKind {
             "mutex" | "mutex-4.10" => Self::Mutex,
             "rwsem" | "rwsem-5.11" => Self::Rwsem,
             "percpu-rwsem" => Self::PercpuRwsem,
+            "btrfs-tree-2" => Self::BtrfsTree2,
             _ => {
                 let known: Vec<_> = Self::NAMES.iter().map(|n| n.0).collect();
                 return Err(format!("unknown lock type '{name}'; known: {}", known.join(", ")));
@@ -80,6 +93,16 @@ impl LockKind {
             Self::Rwsem => "rwsem",
             Self::PercpuRwsem => "percpu-rwsem",
             Self::Removed => "removed",
+            Self::BtrfsTree2 => "spinlock",
+        }
+    }
+
+    /// The lock inside locks of this kind: how its class is called, after theirs, and its kind.
+    pub(super) fn inner(self) -> Option<(&'static str, Self)> {
+        match self {
+            Self::Spin(_) | Self::PercpuRwsem | Self::Removed => None,
+            Self::BtrfsTree2 => Some(("lock", Self::Spin(spinlock::Policy::Ticket))),
+            _ => Some(("wait_lock", Self::Spin(spinlock::Policy::Queued))),
         }
     }
 
@@ -91,6 +114,7 @@ impl LockKind {
             Self::Rwsem => Body::Rwsem(rwsem::Rwsem::default()),
             Self::PercpuRwsem => Body::PercpuRwsem(percpu_rwsem::PercpuRwsem::default()),
             Self::Removed => Body::Removed,
+            Self::BtrfsTree2 => Body::BtrfsTree2(btrfs_tree_2::BtrfsTree2::default()),
         }
     }
 }
@@ -106,6 +130,17 @@ pub enum Body {
     PercpuRwsem(percpu_rwsem::PercpuRwsem),
     Completion(completion::Completion),
     Removed,
+    BtrfsTree2(btrfs_tree_2::BtrfsTree2),
+}
+
+impl Body {
+    /// The wait queues in it.
+    pub fn wait_queues(&mut self) -> &mut [WaitQueue] {
+        match self {
+            Self::BtrfsTree2(body) => &mut body.queue,
+            _ => &mut [],
+        }
+    }
 }
 
 /// One lock.

@@ -26,7 +26,7 @@ pub use context::Context;
 pub use cpu::{Account, ACCOUNTS};
 pub use device::{DeviceId, Then};
 pub use line::Access;
-pub use lock::{ClassId, LockId, LockKind, Side};
+pub use lock::{ClassId, LockId, LockKind, Mode, Side};
 pub use native::{Native, Outcome, Stall};
 pub use state::{Broken, Counters, LineId, State};
 pub use task::TaskId;

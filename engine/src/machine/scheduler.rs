@@ -5,7 +5,7 @@
 
 use super::cpu::{Account, Phase};
 use super::queue::Happening;
-use super::state::State;
+use super::state::{Broken, State};
 use super::task::{Resume, Status, TaskId};
 use super::time::Time;
 use super::topology::CpuId;
@@ -37,11 +37,20 @@ impl State {
     /// The running task `id` goes to sleep; its program goes on after a wake-up.
     pub(super) fn sleep(&mut self, id: TaskId) {
         let cpu = self.tasks[id as usize].cpu;
+        if self.tasks[id as usize].preempt_off > 0 {
+            self.sleeps_while_atomic(id);
+        }
         self.tasks[id as usize].resume = Resume::Program;
         self.note("sleep", id, Object::Nothing);
         self.leave_cpu(id, Status::Sleeping);
         self.store_lag(id, cpu);
         self.schedule(cpu);
+    }
+
+    #[cold]
+    fn sleeps_while_atomic(&mut self, id: TaskId) {
+        let detail = format!("task {id} sleeps at {} ps and holds a spinlock", self.now);
+        self.broken.push(Broken { law: "no sleep while atomic", detail });
     }
 
     /// The running task `id` has ended.

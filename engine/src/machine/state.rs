@@ -30,6 +30,8 @@ pub struct Costs {
     pub ipi_send: Time,
     /// From sending to the other CPU noticing.
     pub ipi_deliver: Time,
+    /// One round of a polling loop.
+    pub cpu_relax: Time,
 }
 
 /// The kernel's rules in [`Time`].
@@ -137,6 +139,7 @@ impl State {
                 wakeup: from_ns(spec.machine.costs.wakeup),
                 ipi_send: from_ns(spec.machine.costs.ipi_send),
                 ipi_deliver: from_ns(spec.machine.costs.ipi_deliver),
+                cpu_relax: from_ns(spec.machine.costs.cpu_relax),
             },
             kernel: Kernel {
                 tick: from_ns(spec.kernel.tick_ns),
@@ -273,7 +276,7 @@ impl State {
         (self.classes.len() - 1) as ClassId
     }
 
-    /// Makes a lock of a class; sleeping locks get their inner raw spinlock.
+    /// Makes a lock of a class, with the locks inside it.
     pub(super) fn new_lock(&mut self, class: ClassId) -> LockId {
         let lock = self.new_whole_lock(class);
         self.apply_what_if(class, lock);
@@ -284,17 +287,21 @@ impl State {
     pub(super) fn new_whole_lock(&mut self, class: ClassId) -> LockId {
         self.classes[class as usize].instances += 1;
         let kind = self.classes[class as usize].kind;
-        let wait_lock = match kind {
-            LockKind::Spin(_) | LockKind::PercpuRwsem | LockKind::Removed => None,
-            _ => {
-                let name = format!("{}.wait_lock", self.classes[class as usize].name);
-                let queued = LockKind::Spin(super::locks::spinlock::Policy::Queued);
-                let inner = self.class(&name, "wait_lock", queued);
-                Some(self.new_lock(inner))
-            }
-        };
-        self.locks.push(Lock::new(kind, class, wait_lock));
+        let wait_lock = kind.inner().map(|(name, kind)| self.new_inner_lock(class, name, kind));
+        let mut lock = Lock::new(kind, class, wait_lock);
+        for queue in lock.body.wait_queues() {
+            let queued = LockKind::Spin(super::locks::spinlock::Policy::Queued);
+            queue.lock = Some(self.new_inner_lock(class, "wait_queue", queued));
+        }
+        self.locks.push(lock);
         (self.locks.len() - 1) as LockId
+    }
+
+    /// Makes a lock that is part of one of class `outer`.
+    fn new_inner_lock(&mut self, outer: ClassId, name: &str, kind: LockKind) -> LockId {
+        let name = format!("{}.{name}", self.classes[outer as usize].name);
+        let class = self.class(&name, "wait_lock", kind);
+        self.new_lock(class)
     }
 
     /// `task` becomes the exclusive holder of `lock`.

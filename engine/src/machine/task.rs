@@ -5,6 +5,7 @@ use super::cpu::Account;
 use super::lock::LockId;
 use super::time::Time;
 use super::topology::CpuId;
+use arrayvec::ArrayVec;
 
 /// A task's number.
 pub type TaskId = u32;
@@ -120,10 +121,8 @@ pub struct Task {
     pub spins_until_resched: bool,
     /// Tasks that spin as long as this one stays on its CPU.
     pub watchers: Vec<TaskId>,
-    /// The lock it waits for.
-    pub waits_for: Option<LockId>,
-    /// Since when.
-    pub waits_since: Time,
+    /// The locks it waits for, each inside the one before, and since when.
+    pub waits: ArrayVec<(LockId, Time), 4>,
     /// How many locks it holds exclusively whose holders' CPU time is scaled.
     pub scaled_holds: u32,
     /// Scheduler state.
@@ -143,6 +142,11 @@ pub struct Task {
 }
 
 impl Task {
+    /// The lock whose word it waits for now.
+    pub fn waits_for(&self) -> Option<LockId> {
+        self.waits.last().map(|&(lock, _)| lock)
+    }
+
     /// A task that has not run yet.
     pub fn new(cpu: CpuId, pinned: Option<CpuId>, now: Time) -> Self {
         Self {
@@ -161,8 +165,7 @@ impl Task {
             preempt_off: 0,
             spins_until_resched: false,
             watchers: Vec::new(),
-            waits_for: None,
-            waits_since: 0,
+            waits: ArrayVec::new(),
             scaled_holds: 0,
             entity: Entity::default(),
             times: StateTimes { since: now, ..StateTimes::default() },

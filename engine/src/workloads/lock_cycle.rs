@@ -2,7 +2,7 @@
 //! inside the first, and with a device that goes on holding the lock, as buffers under write do.
 
 use super::draw::{chance, Draw};
-use crate::machine::{Account, DeviceId, LockId, Side, Then};
+use crate::machine::{Account, DeviceId, LockId, Mode, Side, Then};
 use crate::waist::Machine;
 
 /// What one cycle is made of.
@@ -20,6 +20,8 @@ pub struct Cycle {
     pub thinks_on_cpu: bool,
     /// Share of acquisitions that are for reading.
     pub readers: f64,
+    /// Share of holds that go blocking, where the lock has such a mode; with an inner lock all do, as that may sleep.
+    pub blocking: f64,
     /// The lock is handed to this device, which releases it after the time drawn; the task goes on at once.
     pub write: Option<(DeviceId, Draw)>,
 }
@@ -37,6 +39,9 @@ pub async fn run<M: Machine>(m: M, cycle: Cycle, stream: String) {
         }
         m.begin();
         m.lock(cycle.outer, side).await;
+        if cycle.inner.is_some() || chance(&mut random, cycle.blocking) {
+            m.convert(cycle.outer, side, Mode::Blocking).await;
+        }
         m.run(Account::System, hold).await;
         if let Some(inner) = cycle.inner {
             m.lock(inner, side).await;

@@ -4,6 +4,7 @@
 //! [`Context`](super::context::Context)'s primitives (touch the line, pay, park, spin, wake); give it a variant of
 //! [`Body`](super::lock::Body) and a name in [`LockKind::parse`](super::lock::LockKind::parse); add its three arms here.
 
+pub mod btrfs_tree_2;
 pub mod completion;
 pub mod mutex;
 pub mod osq;
@@ -11,9 +12,10 @@ pub mod percpu_rwsem;
 pub mod rwsem;
 pub mod semaphore;
 pub mod spinlock;
+pub mod waitqueue;
 
 use super::context::Context;
-use super::lock::{LockId, LockKind, Side};
+use super::lock::{LockId, LockKind, Mode, Side};
 use super::time::Time;
 use super::trace::Object;
 
@@ -37,6 +39,7 @@ pub(super) async fn acquire(cx: &Context, lock: LockId, side: Side) {
         },
         LockKind::PercpuRwsem => percpu_rwsem::wait(cx, lock, side).await,
         LockKind::Removed => unreachable!("it is always free"),
+        LockKind::BtrfsTree2 => btrfs_tree_2::wait(cx, lock).await,
     };
     wait.end(cx, slept);
 }
@@ -64,6 +67,15 @@ pub(super) async fn release(cx: &Context, lock: LockId, side: Side) {
         },
         LockKind::PercpuRwsem => percpu_rwsem::unlock(cx, lock, side).await,
         LockKind::Removed => {}
+        LockKind::BtrfsTree2 => btrfs_tree_2::unlock(cx, lock).await,
+    }
+}
+
+/// Changes the mode in which this task holds `lock`, if that has modes.
+pub(super) async fn convert(cx: &Context, lock: LockId, _side: Side, mode: Mode) {
+    let (lock, kind) = part(cx, lock);
+    if kind == LockKind::BtrfsTree2 {
+        btrfs_tree_2::convert(cx, lock, mode).await;
     }
 }
 
@@ -75,17 +87,16 @@ fn try_fast(cx: &Context, kind: LockKind, lock: LockId, side: Side) -> bool {
         LockKind::Rwsem => rwsem::lock_fast(cx, lock, side),
         LockKind::PercpuRwsem => percpu_rwsem::try_lock(cx, lock, side),
         LockKind::Removed => cx.state().pass(lock),
+        LockKind::BtrfsTree2 => btrfs_tree_2::try_lock(cx, lock),
     }
 }
 
 /// Takes a raw spinlock inside another lock.
 async fn spin_lock(cx: &Context, inner: LockId) {
     if !spinlock::try_lock(cx, inner) {
-        let outer = cx.state().tasks[cx.id as usize].waits_for;
         let wait = Wait::begin(cx, inner);
         spinlock::wait(cx, inner).await;
         wait.end(cx, false);
-        cx.state().tasks[cx.id as usize].waits_for = outer;
     }
 }
 
@@ -96,10 +107,13 @@ fn part(cx: &Context, lock: LockId) -> (LockId, LockKind) {
     (if l.parts.is_empty() { lock } else { l.part_of(cx.id) }, l.kind)
 }
 
-/// `might_sleep()`: with voluntary preemption a task gives way where it asks for a lock that may sleep.
+/// `might_sleep()`: with voluntary preemption a task gives way where it asks for a lock that may sleep, unless it holds a
+/// spinlock (a btrfs tree lock may be asked for while another one is held spinning).
 fn might_reschedule(cx: &Context) -> bool {
     let s = cx.state();
-    s.kernel.preemption == crate::spec::Preemption::Voluntary && s.need_resched(cx.id)
+    s.kernel.preemption == crate::spec::Preemption::Voluntary
+        && s.need_resched(cx.id)
+        && s.tasks[cx.id as usize].preempt_off == 0
 }
 
 /// One wait for a lock, from asking to having.
@@ -116,8 +130,7 @@ impl Wait {
         l.mark_contended();
         let class = l.class;
         s.classes[class as usize].begin_wait(now);
-        s.tasks[cx.id as usize].waits_for = Some(lock);
-        s.tasks[cx.id as usize].waits_since = now;
+        s.tasks[cx.id as usize].waits.push((lock, now));
         s.note("wait", cx.id, Object::Lock(lock));
         Self { lock, since: now }
     }
@@ -127,7 +140,7 @@ impl Wait {
         let (now, window) = (s.now, s.window_start);
         let class = s.locks[self.lock as usize].class;
         let site = s.tasks[cx.id as usize].site;
-        s.tasks[cx.id as usize].waits_for = None;
+        s.tasks[cx.id as usize].waits.pop();
         s.classes[class as usize].end_wait(now, window, self.since, slept, site);
     }
 }

@@ -1,0 +1,147 @@
+//! The btrfs tree lock of 2009 to Linux 3.0 (`fs/btrfs/locking.c` 2.6.32): a spinlock, a BLOCKING bit and an exclusive wait
+//! queue; always exclusive.
+//!
+//! Who has the lock holds the spinlock (**spinning**: it must not sleep) or, once it has converted, only the bit
+//! (**blocking**: it may). Waiters spin on the spinlock; against the bit they poll 512 times, then sleep. A release wakes
+//! exactly **one** sleeper, as a **hint**: it competes with those who spin.
+
+use super::spinlock;
+use super::waitqueue::{self, WaitQueue};
+use crate::machine::context::{Context, SpinUntil};
+use crate::machine::line::Access;
+use crate::machine::lock::{Body, LockId, Mode};
+use crate::machine::state::State;
+use crate::machine::task::TaskId;
+use crate::machine::time::Time;
+
+/// Rounds of `btrfs_spin_on_block`.
+const POLLS: Time = 512;
+
+/// State of a tree lock; its spinlock is the inner lock.
+#[derive(Debug, Default)]
+pub struct BtrfsTree2 {
+    blocking: bool,
+    /// Who polls the bit.
+    pollers: Vec<TaskId>,
+    /// Who sleeps.
+    pub queue: [WaitQueue; 1],
+}
+
+fn body(s: &mut State, lock: LockId) -> &mut BtrfsTree2 {
+    match &mut s.locks[lock as usize].body {
+        Body::BtrfsTree2(body) => body,
+        _ => unreachable!("kind and body agree"),
+    }
+}
+
+fn queue(s: &mut State, lock: LockId) -> &mut WaitQueue {
+    &mut body(s, lock).queue[0]
+}
+
+fn is_blocking(cx: &Context, lock: LockId) -> bool {
+    let mut s = cx.state();
+    s.touch_lock(cx.id, lock, Access::Read);
+    body(&mut s, lock).blocking
+}
+
+/// `btrfs_try_tree_lock`: a trylock of the spinlock; fails against the bit.
+pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId) -> bool {
+    let inner = cx.state().inner(lock);
+    let taken = !is_blocking(cx, lock) && spinlock::try_lock(cx, inner);
+    if taken {
+        cx.state().begin_hold(lock, cx.id);
+    }
+    taken
+}
+
+/// `btrfs_tree_lock` when the first look was in vain. Returns whether it slept.
+pub(in crate::machine) async fn wait(cx: &Context, lock: LockId) -> bool {
+    let inner = cx.state().inner(lock);
+    let (mut clear, mut slept) = (poll_bit(cx, lock).await, false);
+    loop {
+        if !clear {
+            slept |= sleep_once(cx, lock).await;
+        }
+        super::spin_lock(cx, inner).await;
+        if !is_blocking(cx, lock) {
+            cx.state().begin_hold(lock, cx.id);
+            return slept;
+        }
+        spinlock::unlock(cx, inner);
+        clear = poll_bit(cx, lock).await;
+    }
+}
+
+/// `btrfs_spin_on_block`: polls the bit for a while. Whether it is clear.
+async fn poll_bit(cx: &Context, lock: LockId) -> bool {
+    let end = {
+        let s = cx.state();
+        s.now + POLLS * (s.topology.hit + s.costs.cpu_relax)
+    };
+    loop {
+        let clear = !is_blocking(cx, lock);
+        cx.pay().await;
+        let (now, wanted) = {
+            let s = cx.state();
+            (s.now, s.need_resched(cx.id))
+        };
+        if clear || wanted || now >= end {
+            return clear;
+        }
+        body(&mut cx.state(), lock).pollers.push(cx.id);
+        cx.spin(SpinUntil { need_resched: true, deadline: Some(end), ..SpinUntil::default() }).await;
+        body(&mut cx.state(), lock).pollers.retain(|&poller| poller != cx.id);
+    }
+}
+
+async fn sleep_once(cx: &Context, lock: LockId) -> bool {
+    waitqueue::prepare(cx, lock, queue).await;
+    let sleeps = is_blocking(cx, lock);
+    if sleeps {
+        cx.park_here().await;
+    }
+    waitqueue::finish(cx, lock, queue).await;
+    sleeps
+}
+
+/// `btrfs_set_lock_blocking`, `btrfs_clear_lock_blocking`.
+pub(in crate::machine) async fn convert(cx: &Context, lock: LockId, mode: Mode) {
+    let inner = cx.state().inner(lock);
+    let blocking = body(&mut cx.state(), lock).blocking;
+    match mode {
+        Mode::Blocking if !blocking => {
+            set_bit(cx, lock, true);
+            spinlock::unlock(cx, inner);
+        }
+        Mode::Spinning if blocking => {
+            super::spin_lock(cx, inner).await;
+            set_bit(cx, lock, false);
+        }
+        _ => {}
+    }
+}
+
+/// `btrfs_tree_unlock`.
+pub(in crate::machine) async fn unlock(cx: &Context, lock: LockId) {
+    let inner = cx.state().inner(lock);
+    cx.state().end_hold(lock);
+    let blocking = body(&mut cx.state(), lock).blocking;
+    if blocking {
+        set_bit(cx, lock, false);
+    } else {
+        spinlock::unlock(cx, inner);
+    }
+    waitqueue::wake_up(cx, lock, queue).await;
+}
+
+/// Writes the bit, which those who poll it see when their refetch is served.
+fn set_bit(cx: &Context, lock: LockId, blocking: bool) {
+    let mut s = cx.state();
+    s.touch_lock(cx.id, lock, Access::Write);
+    body(&mut s, lock).blocking = blocking;
+    let pollers = std::mem::take(&mut body(&mut s, lock).pollers);
+    for &poller in &pollers {
+        s.show(cx.id, lock, poller);
+    }
+    body(&mut s, lock).pollers = pollers;
+}

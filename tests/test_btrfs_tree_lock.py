@@ -1,0 +1,76 @@
+"""The btrfs tree lock before it became an rwsem: spinning and blocking holders, polls, and who is woken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine import Spec, lock_cycle, rate, simulate, the_lock
+
+WAKE = {"context_switch": 1500, "wakeup": 1000, "ipi_deliver": 700}
+POLLS = 512
+RANDOM: dict[str, Any] = {"think_distribution": "exponential", "hold_distribution": "exponential"}
+
+
+def one_round(lock: str, tasks: int, hold: float = 1e6, **params: Any) -> Spec:  # noqa: ANN401
+    """Everybody asks at the same moment and takes the lock once within the run."""
+    think = 2 * hold * (tasks + 1)
+    return lock_cycle(
+        lock, tasks, duration_ns=2 * think - 1, think_ns=think, hold_ns=hold, blocking=1.0, **params
+    )
+
+
+@pytest.mark.parametrize("waiters", [1, 4, 16, 64])
+def test_generation_2_wakes_one_sleeper_at_each_release(waiters: int) -> None:
+    lock = the_lock(simulate(one_round("btrfs-tree-2", waiters + 1, costs=WAKE)))
+    assert lock.acquired == waiters + 1
+    assert lock.slept == lock.wakeups == waiters
+
+
+def test_waiters_for_a_spinning_holder_of_generation_2_spin() -> None:
+    spec = lock_cycle("btrfs-tree-2", 8, duration_ns=1e7, think_ns=1e4, hold_ns=1e5, costs=WAKE)
+    result = simulate(spec)
+    lock = the_lock(result)
+    assert lock.slept == lock.wakeups == 0
+    assert lock.resolved_spinning == lock.contended > 0
+    assert rate(result) == pytest.approx(1 / 1e5, rel=0.02)
+
+
+@pytest.mark.parametrize(("share", "sleeps"), [(0.5, False), (2.0, True)])
+def test_a_waiter_of_generation_2_polls_a_blocking_holder_512_times_and_then_sleeps(
+    share: float, sleeps: bool
+) -> None:
+    poll = 20.0
+    costs = WAKE | {"line_hit": 2, "cpu_relax": poll - 2}
+    spec = one_round("btrfs-tree-2", 2, hold=share * POLLS * poll, costs=costs)
+    lock = the_lock(simulate(spec))
+    assert lock.contended == 1
+    assert lock.slept == int(sleeps)
+
+
+def test_a_release_to_a_sleeper_of_generation_2_is_a_hint_that_others_may_beat() -> None:
+    """Everybody else is faster than the woken sleeper, so throughput does not fall to hold plus wake-up."""
+    spec = lock_cycle(
+        "btrfs-tree-2",
+        8,
+        warmup_ns=1e6,
+        duration_ns=1e7,
+        think_ns=100,
+        hold_ns=2000,
+        blocking=1.0,
+        costs=WAKE,
+    )
+    result = simulate(spec)
+    assert the_lock(result).slept > 0
+    assert 1 / rate(result) < 2000 + 1500
+
+
+def test_a_blocking_holder_may_sleep_for_a_second_lock_and_a_spinning_one_never_does() -> None:
+    spec = lock_cycle(
+        "btrfs-tree-2", 4, duration_ns=1e8, think_ns=1e5, hold_ns=1e4, locks=2, costs=WAKE, **RANDOM
+    )
+    result = simulate(spec)
+    assert next(law for law in result.laws if law.law == "no sleep while atomic").ok
+    assert result.stall is None
+    assert min(result.per_task_operations) > 0
