@@ -105,7 +105,8 @@ class Program:
         """Let the program go on until it asks for something that takes simulated time; None at its end.
 
         Meanwhile it calls methods of the machine. Being stepped again means that what it asked for is done:
-        ('run', account, time), ('lock', lock, side), ('unlock', lock, side), ('wait_for', completion),
+        ('run', account, time), ('lock', lock, side), ('unlock', lock, side),
+        ('convert', lock, side, mode) with mode 'spinning' or 'blocking', ('wait_for', completion),
         ('complete', completion), ('sleep', time) or ('park',). Accounts are 'user' and 'system'. What a method
         of the machine raises ends the program and is raised here.
         """

@@ -79,6 +79,11 @@ class TinyMachine:
             self._later(self.locks[lock][0], 0)
         return True
 
+    def _convert(self, task: int, lock: int, side: str, mode: str) -> bool:
+        assert mode in ("spinning", "blocking")
+        assert self.locks[lock][0] == task
+        return True
+
     def _wait_for(self, task: int, completion: int) -> bool:
         if self.done[completion]:
             self.done[completion] -= 1
@@ -188,6 +193,12 @@ def test_a_lock_cycle_is_driven_step_by_step() -> None:
     accounts = [step[1] for _, step in machine.steps if step[0] == "run"]
     assert accounts[:4] == ["user", "system", "user", "system"]
     assert machine.operations["cycle"] > 20
+
+
+def test_a_holder_that_goes_blocking_converts_its_lock() -> None:
+    machine = TinyMachine(lock_cycle("btrfs-tree-2", think_ns=1000, hold_ns=50, blocking=1.0))
+    machine.run(50_000_000)
+    assert [step for _, step in machine.steps[1:3]] == [("lock", 0, "write"), ("convert", 0, "write", "blocking")]
 
 
 def test_programs_draw_the_same_numbers_on_every_machine() -> None:

@@ -4,7 +4,7 @@
 //! left for Python as a step, a tuple such as `("lock", 3, "write")`, and is done when the program is stepped again.
 
 use super::failure::{caught, raise};
-use crate::machine::{Access, Account, ClassId, CpuId, DeviceId, LineId, LockId, Side, TaskId, Then, Time};
+use crate::machine::{Access, Account, ClassId, CpuId, DeviceId, LineId, LockId, Mode, Side, TaskId, Then, Time};
 use crate::random;
 use crate::run;
 use crate::spec::RunSpec;
@@ -96,6 +96,7 @@ enum Step {
     Run(Account, Time),
     Lock(LockId, Side),
     Unlock(LockId, Side),
+    Convert(LockId, Side, Mode),
     WaitFor(LockId),
     Complete(LockId),
     Sleep(Time),
@@ -108,6 +109,7 @@ impl Step {
             Self::Run(account, time) => ("run", account_word(account), time).into_pyobject(py),
             Self::Lock(lock, side) => ("lock", lock, side_word(side)).into_pyobject(py),
             Self::Unlock(lock, side) => ("unlock", lock, side_word(side)).into_pyobject(py),
+            Self::Convert(lock, side, mode) => ("convert", lock, side_word(side), mode_word(mode)).into_pyobject(py),
             Self::WaitFor(completion) => ("wait_for", completion).into_pyobject(py),
             Self::Complete(completion) => ("complete", completion).into_pyobject(py),
             Self::Sleep(time) => ("sleep", time).into_pyobject(py),
@@ -120,6 +122,13 @@ fn side_word(side: Side) -> &'static str {
     match side {
         Side::Read => "read",
         Side::Write => "write",
+    }
+}
+
+fn mode_word(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Spinning => "spinning",
+        Mode::Blocking => "blocking",
     }
 }
 
@@ -326,6 +335,10 @@ impl Machine for Foreign {
 
     fn unlock(&self, lock: LockId, side: Side) -> impl Future<Output = ()> {
         self.take(Step::Unlock(lock, side))
+    }
+
+    fn convert(&self, lock: LockId, side: Side, mode: Mode) -> impl Future<Output = ()> {
+        self.take(Step::Convert(lock, side, mode))
     }
 
     fn wait_for(&self, completion: LockId) -> impl Future<Output = ()> {
