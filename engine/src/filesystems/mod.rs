@@ -3,6 +3,7 @@
 //! How to add an operation: write it top to bottom as the kernel does, in its order of locks; take each stretch of work
 //! from a named cost; touch the lines of every object it writes.
 
+pub mod btrfs;
 pub mod costs;
 pub mod ext4;
 pub mod tmpfs;
@@ -32,6 +33,16 @@ async fn device_io<M: Machine>(m: &M, device: DeviceId, service: Time) {
     m.submit(device, service, Then::Complete(done));
     m.wait_for(done).await;
     m.drop_completion(done);
+}
+
+/// What the structures of a filesystem look like after an experiment (JSON in and out); the report's name begins with the
+/// filesystem's.
+pub fn structure_report(request: &str) -> Result<String, String> {
+    let report: serde_json::Value = serde_json::from_str(request).map_err(|e| e.to_string())?;
+    match report["report"].as_str() {
+        Some(name) if name.starts_with("btrfs_") => btrfs::report::structure_report(request),
+        _ => xfs::report::structure_report(request),
+    }
 }
 
 /// What workloads ask of a filesystem. All names are plain bytes without a slash.

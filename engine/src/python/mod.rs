@@ -26,7 +26,7 @@ fn trace(py: Python<'_>, spec: &str) -> PyResult<(String, Vec<crate::run::NamedE
 /// What the filesystem structures look like after an experiment (JSON text in and out).
 #[pyfunction]
 fn structure_report(py: Python<'_>, request: &str) -> PyResult<String> {
-    detached(py, || crate::filesystems::xfs::report::structure_report(request))
+    detached(py, || crate::filesystems::structure_report(request))
 }
 
 /// Works without the GIL. A wrong request is a `ValueError`; a defect of the engine is a `RuntimeError` that says what.

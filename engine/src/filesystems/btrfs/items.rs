@@ -1,0 +1,41 @@
+//! The items that make up files and directories.
+
+use super::key::{name_hash, size, Item, ItemKind, Key, ORPHAN_OBJECTID};
+
+/// The first index of an entry of a directory (`BTRFS_DIR_START_INDEX`); 0 and 1 stand for `.` and `..`.
+pub const DIR_START_INDEX: u64 = 2;
+
+/// An inode.
+pub fn inode(ino: u64) -> Item {
+    Item::new(inode_key(ino), size::INODE_ITEM)
+}
+
+/// The key of an inode.
+pub fn inode_key(ino: u64) -> Key {
+    Key::new(ino, ItemKind::InodeItem, 0)
+}
+
+/// The name of an inode in a directory.
+pub fn inode_ref(ino: u64, dir: u64, name: &[u8]) -> Item {
+    Item::new(Key::new(ino, ItemKind::InodeRef, dir), size::inode_ref(name))
+}
+
+/// The entry of a name in a directory by its hash.
+pub fn dir_item(dir: u64, name: &[u8]) -> Item {
+    Item::new(Key::new(dir, ItemKind::DirItem, name_hash(name)), size::dir_item(name))
+}
+
+/// The entry of a name in a directory by its index.
+pub fn dir_index(dir: u64, index: u64, name: &[u8]) -> Item {
+    Item::new(Key::new(dir, ItemKind::DirIndex, index), size::dir_item(name))
+}
+
+/// The record of an inode without a name.
+pub fn orphan(ino: u64) -> Item {
+    Item::new(Key::new(ORPHAN_OBJECTID, ItemKind::OrphanItem, ino), 0)
+}
+
+/// What `mkfs` puts into a subvolume: the root directory, its own parent.
+pub fn root_directory(ino: u64) -> [Item; 2] {
+    [inode(ino), inode_ref(ino, ino, b"..")]
+}

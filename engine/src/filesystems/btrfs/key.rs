@@ -1,0 +1,210 @@
+//! Keys and items as they lie on disk (`struct btrfs_disk_key`, `struct btrfs_item` and the items' own structs).
+
+/// Bytes of a node's header (`struct btrfs_header`).
+pub const HEADER: u32 = 101;
+/// Bytes of a tree block.
+pub const NODE_SIZE: u32 = 16 << 10;
+/// Bytes of a leaf for items and their data.
+pub const LEAF_DATA: u32 = NODE_SIZE - HEADER;
+/// Bytes of an item's head in a leaf (`struct btrfs_item`).
+pub const ITEM_HEAD: u32 = 25;
+/// Pointers that a node above the leaves can hold: 33 bytes each (`struct btrfs_key_ptr`).
+pub const MAX_POINTERS: usize = (LEAF_DATA / 33) as usize;
+/// The first number of an inode of a subvolume, that of its root directory (`BTRFS_FIRST_FREE_OBJECTID`).
+pub const FIRST_FREE_OBJECTID: u64 = 256;
+/// Objects that are no inodes lie at the end of a tree (`BTRFS_ORPHAN_OBJECTID`, -5).
+pub const ORPHAN_OBJECTID: u64 = OBJECTID_MASK - 4;
+/// All checksums of data belong to one object (`BTRFS_EXTENT_CSUM_OBJECTID`, -10).
+pub const EXTENT_CSUM_OBJECTID: u64 = OBJECTID_MASK - 9;
+
+/// Object numbers are kept in 56 bits: inodes never need more, and the negative ones keep their order at the end.
+const OBJECTID_MASK: u64 = (1 << 56) - 1;
+
+/// What an item is; the numbers are those of `btrfs_tree.h`, and they order the items of one object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum ItemKind {
+    /// An inode.
+    InodeItem = 1,
+    /// A name of an inode, by directory.
+    InodeRef = 12,
+    /// An inode without a name that must be freed after a crash.
+    OrphanItem = 48,
+    /// The log tree's record that a range of a directory is logged.
+    DirLogIndex = 72,
+    /// A directory entry, by hash of its name.
+    DirItem = 84,
+    /// A directory entry, by order of creation.
+    DirIndex = 96,
+    /// An extent of a file, or its bytes themselves.
+    ExtentData = 108,
+    /// Checksums of a run of data blocks.
+    ExtentCsum = 128,
+    /// An extent of data in use.
+    ExtentItem = 168,
+    /// A tree block in use.
+    MetadataItem = 169,
+    /// A block group.
+    BlockGroupItem = 192,
+}
+
+impl ItemKind {
+    const ALL: [Self; 11] = [
+        Self::InodeItem,
+        Self::InodeRef,
+        Self::OrphanItem,
+        Self::DirLogIndex,
+        Self::DirItem,
+        Self::DirIndex,
+        Self::ExtentData,
+        Self::ExtentCsum,
+        Self::ExtentItem,
+        Self::MetadataItem,
+        Self::BlockGroupItem,
+    ];
+
+    /// The name that `btrfs inspect-internal dump-tree` prints.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::InodeItem => "INODE_ITEM",
+            Self::InodeRef => "INODE_REF",
+            Self::OrphanItem => "ORPHAN_ITEM",
+            Self::DirLogIndex => "DIR_LOG_INDEX",
+            Self::DirItem => "DIR_ITEM",
+            Self::DirIndex => "DIR_INDEX",
+            Self::ExtentData => "EXTENT_DATA",
+            Self::ExtentCsum => "EXTENT_CSUM",
+            Self::ExtentItem => "EXTENT_ITEM",
+            Self::MetadataItem => "METADATA_ITEM",
+            Self::BlockGroupItem => "BLOCK_GROUP_ITEM",
+        }
+    }
+}
+
+/// Data bytes of an item, without its head.
+pub mod size {
+    /// `struct btrfs_inode_item`.
+    pub const INODE_ITEM: u32 = 160;
+    /// `struct btrfs_file_extent_item` of an extent that is not inline.
+    pub const EXTENT_DATA: u32 = 53;
+    /// `struct btrfs_extent_item` with one inline reference of a tree block.
+    pub const METADATA_ITEM: u32 = 33;
+    /// `struct btrfs_extent_item` with one inline reference of a file.
+    pub const EXTENT_ITEM: u32 = 53;
+    /// `struct btrfs_block_group_item`.
+    pub const BLOCK_GROUP_ITEM: u32 = 24;
+    /// One crc32c for each 4 KiB block.
+    pub const CSUM: u32 = 4;
+
+    /// `struct btrfs_inode_ref` and the name.
+    pub fn inode_ref(name: &[u8]) -> u32 {
+        10 + name.len() as u32
+    }
+
+    /// `struct btrfs_dir_item` and the name; the same for `DIR_ITEM` and `DIR_INDEX`.
+    pub fn dir_item(name: &[u8]) -> u32 {
+        30 + name.len() as u32
+    }
+}
+
+/// A key: object, kind, offset, in this order. The first two share a word, so that a comparison is two of words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    object_and_kind: u64,
+    offset: u64,
+}
+
+impl Key {
+    /// The key of an item.
+    pub fn new(objectid: u64, kind: ItemKind, offset: u64) -> Self {
+        Self { object_and_kind: (objectid & OBJECTID_MASK) << 8 | kind as u64, offset }
+    }
+
+    /// The object's number.
+    pub fn objectid(self) -> u64 {
+        self.object_and_kind >> 8
+    }
+
+    /// What the item is.
+    pub fn kind(self) -> ItemKind {
+        let number = self.object_and_kind as u8;
+        ItemKind::ALL.into_iter().find(|kind| *kind as u8 == number).expect("keys are made of kinds")
+    }
+
+    /// The last part: a hash, an index, a byte.
+    pub fn offset(self) -> u64 {
+        self.offset
+    }
+}
+
+/// An item of a leaf: its key and how many bytes its data are.
+#[derive(Clone, Copy, Debug)]
+pub struct Item {
+    /// Its key.
+    pub key: Key,
+    /// Its data's bytes.
+    pub size: u16,
+}
+
+impl Item {
+    /// An item with `size` bytes of data.
+    pub fn new(key: Key, size: u32) -> Self {
+        Self { key, size: size as u16 }
+    }
+
+    /// Bytes of head and data.
+    pub fn bytes(&self) -> u32 {
+        ITEM_HEAD + u32::from(self.size)
+    }
+}
+
+/// `btrfs_name_hash`: crc32c (Castagnoli) of a name with seed -2 and without the final inversion.
+pub fn name_hash(name: &[u8]) -> u64 {
+    u64::from(name.iter().fold(!1_u32, |crc, &byte| CRC32C[usize::from(crc as u8 ^ byte)] ^ (crc >> 8)))
+}
+
+const CRC32C: [u32; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut crc = byte as u32;
+        let mut bit = 0;
+        while bit < 8 {
+            crc = if crc & 1 == 1 { (crc >> 1) ^ 0x82F6_3B78 } else { crc >> 1 };
+            bit += 1;
+        }
+        table[byte] = crc;
+        byte += 1;
+    }
+    table
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_hash_as_the_kernel_hashes_them() {
+        // From a dump of a real tree: the only directory "d000" of the root.
+        assert_eq!(name_hash(b"d000"), 2_352_462_259);
+    }
+
+    #[test]
+    fn a_node_holds_493_pointers() {
+        assert_eq!(MAX_POINTERS, 493);
+    }
+
+    #[test]
+    fn keys_order_by_object_then_kind_then_offset() {
+        let orphan = Key::new(ORPHAN_OBJECTID, ItemKind::OrphanItem, 257);
+        let keys = [
+            Key::new(256, ItemKind::DirIndex, u64::MAX),
+            Key::new(257, ItemKind::InodeItem, 0),
+            Key::new(257, ItemKind::InodeRef, 256),
+            Key::new(1 << 40, ItemKind::InodeItem, 0),
+            orphan,
+        ];
+        assert!(keys.is_sorted());
+        assert_eq!((orphan.kind(), orphan.offset()), (ItemKind::OrphanItem, 257));
+    }
+}

@@ -1,0 +1,311 @@
+//! The trees as seen from outside, in the shape of the tables that were read from real filesystems. Input and output are
+//! JSON; only tests ask.
+
+use super::delayed::{DelayedRoot, BACKGROUND};
+use super::items;
+use super::key::{Item, ItemKind, Key, FIRST_FREE_OBJECTID, LEAF_DATA};
+use super::search::{NoLocks, Rules, TreeOps};
+use super::tree::{BlockId, Tree};
+use serde::Deserialize;
+use serde_json::{json, Map, Value};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+/// One question.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "report", deny_unknown_fields)]
+enum Request {
+    /// The subvolume after `files` empty files were made round robin in `dirs` directories of the root.
+    #[serde(rename = "btrfs_growth")]
+    Growth { dirs: u32, files: u32 },
+    /// What a list of operations on named directories leaves.
+    #[serde(rename = "btrfs_script")]
+    Script { steps: Vec<Step> },
+    /// The hash of a name.
+    #[serde(rename = "btrfs_name_hash")]
+    NameHash { name: String },
+}
+
+/// One operation of a script.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
+enum Step {
+    /// A directory in the root; the script calls it by its place among them.
+    Mkdir { name: String },
+    /// An empty file.
+    Create { dir: u32, name: String },
+    /// Unlinks a file and frees its inode.
+    Unlink { dir: u32, name: String },
+    /// Commits the transaction: what is delayed goes into the tree.
+    Commit,
+}
+
+/// Answers one request; an error is a sentence.
+pub fn structure_report(request_json: &str) -> Result<String, String> {
+    let request: Request = serde_json::from_str(request_json).map_err(|e| e.to_string())?;
+    let answer = match request {
+        Request::Growth { dirs, files } => growth(dirs, files)?,
+        Request::Script { steps } => script(&steps)?,
+        Request::NameHash { name } => json!({"hash": super::key::name_hash(name.as_bytes())}),
+    };
+    Ok(answer.to_string())
+}
+
+/// A subvolume and the single task that works on it.
+struct Script {
+    tree: RefCell<Tree>,
+    delayed: DelayedRoot,
+    dirs: Vec<Dir>,
+    next_ino: u64,
+}
+
+/// A directory, and its files that exist: inode and index by name.
+struct Dir {
+    ino: u64,
+    next_index: u64,
+    files: BTreeMap<String, (u64, u64)>,
+}
+
+impl Script {
+    /// A new subvolume with its root directory, which is directory 0.
+    fn new() -> Self {
+        let mut script = Self {
+            tree: RefCell::new(Tree::new()),
+            delayed: DelayedRoot::default(),
+            dirs: Vec::new(),
+            next_ino: FIRST_FREE_OBJECTID + 1,
+        };
+        script.insert(&items::root_directory(FIRST_FREE_OBJECTID));
+        script.add_directory(FIRST_FREE_OBJECTID);
+        script
+    }
+
+    fn ops(tree: &RefCell<Tree>) -> TreeOps<'_, NoLocks> {
+        TreeOps::new(tree, &NoLocks, Rules { early_unlock: true })
+    }
+
+    fn insert(&self, new: &[Item]) {
+        now(async {
+            let ops = Self::ops(&self.tree);
+            let (mut path, _) = ops.insert_items(new).await;
+            ops.release_path(&mut path).await;
+        });
+    }
+
+    fn delete(&self, key: Key) {
+        now(Self::ops(&self.tree).delete_key(key));
+    }
+
+    fn add_directory(&mut self, ino: u64) {
+        self.delayed.add_directory(ino);
+        self.dirs.push(Dir { ino, next_index: items::DIR_START_INDEX, files: BTreeMap::new() });
+    }
+
+    fn mkdir(&mut self, name: &str) -> u64 {
+        let ino = self.enter(0, name);
+        self.add_directory(ino);
+        ino
+    }
+
+    /// `btrfs_create_new_inode`: inode and reference, the entry by hash, and later the entry by index.
+    fn enter(&mut self, dir: u32, name: &str) -> u64 {
+        let ino = self.next_ino;
+        self.next_ino += 1;
+        let bytes = name.as_bytes();
+        let entry = &mut self.dirs[dir as usize];
+        let (dir_ino, index) = (entry.ino, entry.next_index);
+        entry.next_index += 1;
+        entry.files.insert(name.to_owned(), (ino, index));
+        self.insert(&[items::inode(ino), items::inode_ref(ino, dir_ino, bytes)]);
+        now(async {
+            let ops = Self::ops(&self.tree);
+            let mut path = ops.insert_or_extend(items::dir_item(dir_ino, bytes)).await;
+            ops.release_path(&mut path).await;
+        });
+        self.delayed.insert_index(dir, items::dir_index(dir_ino, index, bytes));
+        self.delayed.update_inode(dir);
+        self.balance_delayed_items();
+        ino
+    }
+
+    /// `btrfs_unlink` and `btrfs_evict_inode`.
+    fn unlink(&mut self, dir: u32, name: &str) -> Result<u64, String> {
+        let entry = &mut self.dirs[dir as usize];
+        let (ino, index) = entry.files.remove(name).ok_or_else(|| format!("no file {name}"))?;
+        let dir_ino = entry.ino;
+        now(Self::ops(&self.tree).delete_dir_item(items::dir_item(dir_ino, name.as_bytes())));
+        self.delayed.delete_index(dir, items::dir_index(dir_ino, index, name.as_bytes()).key);
+        self.delayed.update_inode(dir);
+        self.insert(&[items::orphan(ino)]);
+        self.balance_delayed_items();
+        self.delete(items::inode_ref(ino, dir_ino, b"").key);
+        self.delete(items::inode_key(ino));
+        self.delete(items::orphan(ino).key);
+        Ok(ino)
+    }
+
+    /// `btrfs_balance_delayed_items`, with a worker that is done before the next operation.
+    fn balance_delayed_items(&mut self) {
+        if self.delayed.items() < BACKGROUND {
+            return;
+        }
+        let mut done = 0;
+        while self.delayed.worker_goes_on(done) {
+            self.commit_next();
+            done += 1;
+        }
+    }
+
+    fn commit_next(&mut self) -> bool {
+        let Some((_, node)) = self.delayed.take_prepared() else { return false };
+        now(node.commit(&Self::ops(&self.tree)));
+        true
+    }
+
+    fn commit(&mut self) {
+        while self.commit_next() {}
+        self.tree.get_mut().transid += 1;
+    }
+}
+
+/// The result of a future that never waits.
+fn now<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => unreachable!("nothing waits without locks"),
+    }
+}
+
+fn growth(dirs: u32, files: u32) -> Result<Value, String> {
+    if dirs == 0 {
+        return Err("dirs: at least one".into());
+    }
+    let mut script = Script::new();
+    for i in 0..dirs {
+        script.mkdir(&format!("d{i:03}"));
+    }
+    for i in 0..files {
+        script.enter(1 + i % dirs, &format!("f{i:07}"));
+    }
+    finish(script)
+}
+
+fn script(steps: &[Step]) -> Result<Value, String> {
+    let mut script = Script::new();
+    let mut inos = Vec::new();
+    for step in steps {
+        let known = |script: &Script, dir: u32| {
+            (dir as usize + 1 < script.dirs.len()).then_some(dir + 1).ok_or(format!("no directory {dir}"))
+        };
+        match step {
+            Step::Mkdir { name } => inos.push(script.mkdir(name)),
+            Step::Create { dir, name } => {
+                let dir = known(&script, *dir)?;
+                inos.push(script.enter(dir, name));
+            }
+            Step::Unlink { dir, name } => {
+                let dir = known(&script, *dir)?;
+                inos.push(script.unlink(dir, name)?);
+            }
+            Step::Commit => script.commit(),
+        }
+        script.tree.borrow().check()?;
+    }
+    script.commit();
+    let tree = script.tree.borrow();
+    tree.check()?;
+    let mut answer = shape(&tree);
+    answer["inos"] = json!(inos);
+    answer["blocks"] = tree.blocks().map(|block| block_of_dump(&tree, block)).collect();
+    Ok(answer)
+}
+
+/// A block as `dump-tree` prints it: level, items, and of a leaf the free bytes and each item.
+fn block_of_dump(tree: &Tree, block: BlockId) -> Value {
+    let (level, len) = (tree.level(block), tree.len(block));
+    if level > 0 {
+        return json!({"level": level, "items": len});
+    }
+    let items = tree.items(block).iter().map(item_of_dump).collect::<Vec<_>>();
+    json!({"level": level, "items": items, "free": tree.free_space(block)})
+}
+
+fn item_of_dump(item: &Item) -> Value {
+    json!([item.key.objectid(), item.key.kind().name(), item.key.offset(), item.size])
+}
+
+fn finish(mut script: Script) -> Result<Value, String> {
+    script.commit();
+    let tree = script.tree.borrow();
+    tree.check()?;
+    Ok(shape(&tree))
+}
+
+/// The tree in the words of the tables.
+fn shape(tree: &Tree) -> Value {
+    let level = tree.level(tree.root());
+    let (leaves, nodes): (Vec<BlockId>, Vec<BlockId>) = tree.blocks().partition(|&block| tree.level(block) == 0);
+    let mut node_items: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for node in nodes {
+        node_items.entry(tree.level(node)).or_default().push(tree.len(node));
+    }
+    node_items.values_mut().for_each(|lens| lens.sort_unstable());
+    let items = || leaves.iter().flat_map(|&leaf| tree.items(leaf));
+    let mut sizes: BTreeMap<&str, BTreeMap<u16, usize>> = BTreeMap::new();
+    for item in items() {
+        *sizes.entry(item.key.kind().name()).or_default().entry(item.size).or_default() += 1;
+    }
+    let mut kinds: BTreeMap<&str, Vec<BlockId>> = BTreeMap::new();
+    for &leaf in &leaves {
+        kinds.entry(kind_of_leaf(tree.items(leaf))).or_default().push(leaf);
+    }
+    let by_kind: Map<String, Value> = kinds.iter().map(|(kind, of)| ((*kind).to_owned(), fill(tree, of))).collect();
+    let first: Vec<Value> = items().take(24).map(item_of_dump).collect();
+    json!({
+        "root_level": level,
+        "leaves": leaves.len(),
+        "nodes_by_level": node_items.iter().map(|(level, lens)| (level.to_string(), json!(lens.len()))).collect::<Map<_, _>>(),
+        "node_items": node_items.iter().map(|(level, lens)| (level.to_string(), json!(lens))).collect::<Map<_, _>>(),
+        "items": sizes.iter().map(|(kind, of)| ((*kind).to_owned(), json!(of.values().sum::<usize>()))).collect::<Map<_, _>>(),
+        "item_sizes": json!(sizes),
+        "leaf_all": fill(tree, &leaves),
+        "leaf_by_kind": by_kind,
+        "first_items": first,
+    })
+}
+
+fn kind_of_leaf(items: &[Item]) -> &'static str {
+    let mut kinds: Vec<ItemKind> = items.iter().map(|item| item.key.kind()).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    match kinds[..] {
+        [] => "EMPTY",
+        [kind] => kind.name(),
+        [ItemKind::InodeItem, ItemKind::InodeRef] => "INODE_ITEM+INODE_REF",
+        _ => "mixed",
+    }
+}
+
+/// Fill and items of leaves: least, middle, most, mean.
+fn fill(tree: &Tree, leaves: &[BlockId]) -> Value {
+    let mut used: Vec<u32> = leaves.iter().map(|&leaf| LEAF_DATA - tree.free_space(leaf)).collect();
+    let mut lens: Vec<usize> = leaves.iter().map(|&leaf| tree.len(leaf)).collect();
+    used.sort_unstable();
+    lens.sort_unstable();
+    let share = |bytes: f64| (bytes / f64::from(LEAF_DATA) * 1e4).round() / 1e4;
+    let count = leaves.len();
+    json!({
+        "leaves": count,
+        "fill_mean": share(f64::from(used.iter().sum::<u32>()) / count as f64),
+        "fill_min": share(f64::from(used[0])),
+        "fill_p50": share(f64::from(used[count / 2])),
+        "fill_max": share(f64::from(used[count - 1])),
+        "items_min": lens[0],
+        "items_p50": lens[count / 2],
+        "items_max": lens[count - 1],
+        "items_mean": (lens.iter().sum::<usize>() as f64 / count as f64 * 100.0).round() / 100.0,
+    })
+}
