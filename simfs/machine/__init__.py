@@ -1,0 +1,42 @@
+"""The reference machine on SimPy: readable, exact, slow. `run` and `trace` are those of the native engine.
+
+`machine` is the whole, `scheduler` and `eevdf` give CPUs to tasks, `task` has the primitives that locks are written in,
+`lock` says how to write one, `locks/` has one file a family, `line` and `device` are what else can be waited for, and
+`waist` lets the engine's built-in programs run here.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from simfs._engine import populate
+from simfs.machine.machine import Event, Machine
+from simfs.machine.report import report
+from simfs.machine.waist import Waist
+
+__all__ = ["Machine", "run", "trace"]
+
+
+def run(spec: str) -> str:
+    """Run one RunSpec (JSON text) and return its RunResult (JSON text). Raises ValueError for a wrong spec."""
+    return json.dumps(_finish(_ready(spec)))
+
+
+def trace(spec: str) -> tuple[str, list[Event]]:
+    """Run one RunSpec and return its RunResult and everything that happened, in order."""
+    machine = _ready(spec)
+    machine.trace = []
+    result = json.dumps(_finish(machine))
+    return result, machine.trace
+
+
+def _ready(spec: str) -> Machine:
+    machine = Machine(json.loads(spec))
+    populate(spec, Waist(machine))
+    return machine
+
+
+def _finish(machine: Machine) -> dict[str, Any]:
+    operations, stall = machine.run()
+    return report(machine, operations, stall)

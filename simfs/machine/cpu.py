@@ -1,0 +1,107 @@
+"""One CPU: what it does now, what it has done (exact time accounts), and how deeply it idles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from simfs.machine.time import Time, from_ns
+
+if TYPE_CHECKING:
+    from simfs.machine.task import Task
+
+
+class Account(Enum):
+    """The accounts into which every picosecond of a CPU goes."""
+
+    USER = "user"
+    SYSTEM = "system"
+    """Kernel code, line transfers included."""
+    SPIN = "spin"
+    """Waiting for a lock on the CPU."""
+    SWITCH = "switch"
+    IRQ = "irq"
+    IDLE = "idle"
+    """Nothing to run, idle exit included."""
+
+
+class Phase(Enum):
+    """What a CPU is doing."""
+
+    IDLE = "idle"
+    IDLE_EXIT = "idle exit"
+    """Leaving its idle state; the woken task is in its run queue."""
+    SWITCHING = "switching"
+    """To `next`, or to idle."""
+    RUNNING = "running"
+
+
+class Cpu:
+    """One CPU, idle at time 0."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.current: Task | None = None
+        self.next: Task | None = None
+        """To which task it is switching."""
+        self.phase = Phase.IDLE
+        self.since: Time = 0
+        """Since when it idles or leaves idle."""
+        self.queue: list[Task] = []
+        """Runnable tasks other than the current one, in order of arrival."""
+        self.need_resched = False
+        self.generation = 0
+        """Outdates happenings of an earlier switch or idle exit."""
+        self.tick_armed = False
+        self.exec_start: Time = 0
+        """When the current task's virtual run time was last brought up to date."""
+        self.base_vruntime = 0
+        """The queue's zero of virtual run time when it is empty."""
+        self.accounts: dict[Account, Time] = dict.fromkeys(Account, 0)
+        self.accounted: Time = 0
+        """Until when the accounts are complete."""
+
+    @property
+    def load(self) -> int:
+        """Number of tasks that want this CPU."""
+        busy = self.current is not None or (self.phase is Phase.SWITCHING and self.next is not None)
+        return len(self.queue) + busy
+
+    def account(self, now: Time, account: Account) -> None:
+        """Book the time since the last booking."""
+        self.accounts[account] += now - self.accounted
+        self.accounted = now
+
+
+class IdleLadder:
+    """The idle states of a machine and what they cost. A machine without any wakes at once and saves nothing."""
+
+    def __init__(self, machine: Mapping[str, Any]) -> None:
+        self.watts_active: float = machine["watts_active"]
+        states: Sequence[Mapping[str, Any]] = machine["idle_states"]
+        steps = [(from_ns(s["residency_ns"]), from_ns(s["exit_ns"]), float(s["watts"])) for s in states]
+        steps = steps or [(0, 0, self.watts_active)]
+        self._steps = [(0, *steps[0][1:]), *steps[1:]]  # an idle CPU is at least in the shallowest state
+
+    def exit(self, idle: Time) -> Time:
+        """Time to leave the state that a CPU idle for `idle` is in: the deepest one whose residency has passed."""
+        passed = 0
+        for residency, leave, _ in self._steps:
+            if residency > idle:
+                break
+            passed = leave
+        return passed
+
+    def exit_joules(self, time: Time) -> float:
+        """Energy of leaving an idle state for `time`: the CPU is powered and does nothing yet."""
+        return self.watts_active * float(time) * 1e-12
+
+    def joules(self, start: Time, end: Time) -> float:
+        """Energy of an idle period from `start` to `end` after its beginning."""
+        ends = [step[0] for step in self._steps[1:]] + [2**64]
+        energy = 0.0
+        for (begin, _, watts), until in zip(self._steps, ends, strict=True):
+            span = max(min(end, until) - max(start, begin), 0)
+            energy += watts * float(span) * 1e-12
+        return energy

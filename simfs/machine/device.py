@@ -1,0 +1,85 @@
+"""Devices: requests wait for one of a device's slots, take their service time, and complete by an interrupt.
+
+The interrupt comes to the CPU that submitted the request and steals the time of a wake-up from whatever runs there. It
+may release a lock that a task took long ago: a buffer that hardware was writing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from simfs.machine.clock import What
+from simfs.machine.cpu import Cpu
+from simfs.machine.locks.completion import Completion
+from simfs.machine.locks.semaphore import Semaphore
+from simfs.machine.time import Time
+
+if TYPE_CHECKING:
+    from simfs.machine.machine import Machine
+
+
+@dataclass(eq=False)
+class Request:
+    """One request and what its completion interrupt does: complete a completion, or release a semaphore."""
+
+    number: int
+    cpu: Cpu
+    service: Time
+    then: Completion | Semaphore
+
+
+class Device:
+    """A device that serves `parallelism` requests at once."""
+
+    def __init__(self, machine: Machine, number: int, parallelism: int) -> None:
+        self.machine = machine
+        self.number = number
+        self._free_slots = max(parallelism, 1)
+        self._waiting: deque[Request] = deque()
+
+    def __str__(self) -> str:
+        return f"device#{self.number}"
+
+    def submit(self, cpu: Cpu, service: Time, then: Completion | Semaphore) -> None:
+        """Submit a request; a semaphore is held by the device until the request is done."""
+        self.machine.note_cpu("submit", cpu, self)
+        if isinstance(then, Semaphore):
+            then.hand_to_device()
+        self._waiting.append(Request(self.machine.requests.take(), cpu, service, then))
+        self._serve()
+
+    def _serve(self) -> None:
+        if self._free_slots and self._waiting:
+            request = self._waiting.popleft()
+            self._free_slots -= 1
+            end = self.machine.now + request.service
+            self.machine.clock.at(end, What.DEVICE_DONE, request.number, lambda: self._done(request))
+
+    def _done(self, request: Request) -> None:
+        self.machine.requests.give_back(request.number)
+        self.machine.note_cpu("device done", request.cpu, self)
+        self._free_slots += 1
+        self._serve()
+        self.machine.scheduler.steal(request.cpu, self.machine.costs.wakeup)
+        request.then.done_by_interrupt()
+
+
+class Numbers:
+    """Numbers for things that come and go: the last one given back is given out first."""
+
+    def __init__(self) -> None:
+        self._unused: list[int] = []
+        self._next = 0
+
+    def take(self) -> int:
+        """A number that nothing has."""
+        if self._unused:
+            return self._unused.pop()
+        self._next += 1
+        return self._next - 1
+
+    def give_back(self, number: int) -> None:
+        """The number is free again."""
+        self._unused.append(number)

@@ -1,0 +1,99 @@
+"""EEVDF (`kernel/sched/fair.c`, Linux 6.6 and later) on the tasks of one CPU, all at equal weight.
+
+Virtual run time, lag, deadlines, and run to parity. All virtual times are picoseconds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from simfs.machine.cpu import Cpu
+from simfs.machine.task import Task
+
+if TYPE_CHECKING:
+    from simfs.machine.machine import Machine
+
+
+class Eevdf:
+    """Decides which of a CPU's tasks runs."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+
+    def update_current(self, cpu: Cpu) -> None:
+        """Bring the current task's virtual run time up to date; a used-up slice starts a new request."""
+        if cpu.current is None:
+            return
+        ran = self.machine.now - cpu.exec_start
+        cpu.exec_start = self.machine.now
+        entity = cpu.current.entity
+        entity.vruntime += ran
+        if entity.vruntime >= entity.deadline:
+            entity.deadline = entity.vruntime + self.machine.kernel.base_slice
+            entity.protected = False
+        cpu.base_vruntime = entity.vruntime
+
+    def _average(self, cpu: Cpu) -> tuple[int, int]:
+        """The queue's average virtual run time (`avg_vruntime`), and over how many tasks."""
+        members = _members(cpu)
+        base, count = cpu.base_vruntime, len(members)
+        total = sum(task.entity.vruntime - base for task in members)
+        return base + (total // count if count else 0), count
+
+    def enter(self, task: Task, cpu: Cpu) -> None:
+        """Place a task that enters a queue (`place_entity`): its lag is kept, scaled so that entering does not shrink it."""
+        average, count = self._average(cpu)
+        entity = task.entity
+        lag = _toward_zero(entity.lag * (count + 1), count) if count else 0
+        entity.vruntime = average - lag
+        entity.deadline = entity.vruntime + self.machine.kernel.base_slice
+
+    def start(self, task: Task) -> None:
+        """A new task has half a slice to begin with."""
+        task.entity.deadline -= self.machine.kernel.base_slice // 2
+
+    def leave(self, task: Task, cpu: Cpu) -> None:
+        """Remember the service that a task, which has just left the queue, is still owed (`update_entity_lag`)."""
+        average, count = self._average(cpu)
+        limit = max(2 * self.machine.kernel.base_slice, self.machine.kernel.tick)
+        entity = task.entity
+        with_itself = (average * count + entity.vruntime) // (count + 1)
+        entity.lag = min(max(with_itself - entity.vruntime, -limit), limit)
+        if count == 0:
+            cpu.base_vruntime = entity.vruntime
+
+    def pick(self, cpu: Cpu) -> Task | None:
+        """The task that should run (`pick_eevdf`).
+
+        Of those not ahead of the average, the one with the earliest deadline; the current one stays while its slice
+        is protected.
+        """
+        if not cpu.queue:
+            return cpu.current
+        if cpu.current is not None and self.machine.kernel.run_to_parity and cpu.current.entity.protected:
+            return cpu.current
+        members = _members(cpu)
+        average, _ = self._average(cpu)
+        eligible = [task for task in members if task.entity.vruntime <= average]
+        if eligible:
+            return min(eligible, key=lambda task: task.entity.deadline)
+        return min(members, key=lambda task: task.entity.vruntime)
+
+    def preempts(self, woken: Task, cpu: Cpu) -> bool:
+        """Whether a task that has just been queued should run at once."""
+        return self.pick(cpu) is woken
+
+    def slice_ends(self, cpu: Cpu) -> bool:
+        """Whether the tick finds that another task should run."""
+        return self.pick(cpu) is not cpu.current
+
+
+def _members(cpu: Cpu) -> list[Task]:
+    return [*([cpu.current] if cpu.current else []), *cpu.queue]
+
+
+def _toward_zero(a: int, b: int) -> int:
+    """Division as C does it."""
+    return a // b if a >= 0 else -(-a // b)
+
+

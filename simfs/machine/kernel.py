@@ -1,0 +1,76 @@
+"""The kernel's rules and the machine's costs, in simulated time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from simfs.machine.time import Time, from_ns
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Costs of switches and wake-ups."""
+
+    context_switch: Time
+    wakeup: Time
+    """What a wake-up costs the waker."""
+    ipi_send: Time
+    """What sending an interrupt to another CPU costs the waker besides."""
+    ipi_deliver: Time
+    """From sending to the other CPU noticing."""
+
+    @classmethod
+    def of(cls, machine: Mapping[str, Any]) -> Costs:
+        """From the `machine` of a RunSpec."""
+        costs = machine["costs"]
+        return cls(
+            context_switch=from_ns(costs["context_switch"]),
+            wakeup=from_ns(costs["wakeup"]),
+            ipi_send=from_ns(costs["ipi_send"]),
+            ipi_deliver=from_ns(costs["ipi_deliver"]),
+        )
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Scheduler and lock code."""
+
+    tick: Time
+    base_slice: Time
+    """EEVDF's base slice."""
+    run_to_parity: bool
+    """A running task is protected for its slice."""
+    preemption: str
+    """When kernel code gives way: `none`, `voluntary`, `full`."""
+    locks: Mapping[str, str]
+    """Lock kind by role."""
+    migration_cost: Time
+    """A task that ran less than this ago is not pulled to another CPU."""
+    rwsem_handoff_wait: Time
+    rwsem_reader_batch: int
+    rwsem_reader_spin_base: Time
+    rwsem_reader_spin_per_reader: Time
+    rwsem_reader_spin_cap: Time
+    grace_period: Time
+    """RCU grace period that a percpu-rwsem's writer waits for."""
+
+    @classmethod
+    def of(cls, kernel: Mapping[str, Any]) -> Kernel:
+        """From the `kernel` of a RunSpec."""
+        constants = kernel["constants"]
+        return cls(
+            tick=from_ns(kernel["tick_ns"]),
+            base_slice=from_ns(kernel["base_slice_ns"]),
+            run_to_parity=kernel["run_to_parity"],
+            preemption=kernel["preemption"],
+            locks=kernel["locks"],
+            migration_cost=from_ns(constants["migration_cost"]),
+            rwsem_handoff_wait=from_ns(constants["rwsem_handoff_wait"]),
+            rwsem_reader_batch=int(constants["rwsem_reader_batch_max"]),
+            rwsem_reader_spin_base=from_ns(constants["rwsem_reader_spin_base"]),
+            rwsem_reader_spin_per_reader=from_ns(constants["rwsem_reader_spin_per_reader"]),
+            rwsem_reader_spin_cap=from_ns(constants["rwsem_reader_spin_cap"]),
+            grace_period=from_ns(constants["percpu_rwsem_grace_period"]),
+        )

@@ -1,0 +1,235 @@
+"""What all locks have in common, and how to write one.
+
+A lock is a class with four methods. `try_fast` is the one atomic attempt that comes before any waiting; `wait` is what a
+task does when that failed; `release` gives the lock back; `try_lock` is what trylock does where that differs from
+`try_fast`. They are written in the primitives of `Task`: read or write the lock's line, pay, spin, park, wake. Whoever
+gets or gives back the lock says so with `begin_hold` / `end_hold` (readers: `begin_shared` / `end_shared`), which keep the
+statistics and check that nobody holds it beside a writer.
+
+    class TestAndSet(Lock):
+        spins = True
+
+        def try_fast(self, task, side):
+            task.write(self.line)
+            ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import simpy
+
+from simfs.machine.line import Access, Line
+from simfs.machine.statistics import ClassStatistics
+from simfs.machine.task import StateTimes, Steps, Task
+from simfs.machine.time import Time
+
+if TYPE_CHECKING:
+    from simfs.machine.machine import Machine
+
+Waiting = Generator[simpy.Event, Any, bool]
+"""What `wait` is: it takes simulated time, and says at its end whether the task has slept."""
+
+
+class Side(Enum):
+    """Which side of a lock is taken; exclusive locks know only WRITE."""
+
+    READ = "read"
+    WRITE = "write"
+
+
+@dataclass(eq=False)
+class LockClass:
+    """Locks of one name (`xfs.AGI`) and role in the kernel profile (`xfs.buffer`)."""
+
+    name: str
+    role: str
+    kind: type[Lock]
+    statistics: ClassStatistics
+    instances: int = 0
+
+
+@dataclass
+class Place:
+    """Where a lock is: its machine, number and class, and its inner raw spinlock if it sleeps."""
+
+    machine: Machine
+    number: int
+    lock_class: LockClass
+    wait_lock: Lock | None
+
+
+class Lock:
+    """A free lock."""
+
+    perf_name: ClassVar[str] = "other"
+    """The type as `perf lock contention` prints it."""
+    spins: ClassVar[bool] = False
+    """A spinlock: who waits for it or holds it never leaves its CPU."""
+    has_wait_lock: ClassVar[bool] = True
+    """It contains a raw spinlock that guards its queue."""
+
+    def __init__(self, place: Place) -> None:
+        self.machine = place.machine
+        self.number = place.number
+        self.lock_class = place.lock_class
+        self._wait_lock = place.wait_lock
+        self.line = Line()
+        """The cache line of its word."""
+        self.holder: Task | None = None
+        """Who holds it exclusively; a granted waiter that still sleeps included."""
+        self.readers = 0
+        """How many hold it shared."""
+        self._granted: Task | None = None
+        self._held_since: Time = 0
+        self._holder_times = StateTimes()
+        self._contended = False
+        self._device_since: tuple[Time, StateTimes] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.lock_class.name}#{self.number}"
+
+    # ---- what a kind of lock defines --------------------------------------------------------------------------------
+
+    def try_fast(self, task: Task, side: Side) -> bool:
+        """The one atomic attempt before any waiting."""
+        raise NotImplementedError
+
+    def wait(self, task: Task, side: Side) -> Waiting:
+        """Wait until the task has the lock. Returns whether it slept."""
+        raise NotImplementedError
+
+    def release(self, task: Task, side: Side) -> Steps:
+        """Give the lock back."""
+        raise NotImplementedError
+
+    def try_lock(self, task: Task, side: Side) -> bool:
+        """Take the lock if that needs no waiting."""
+        return self.try_fast(task, side)
+
+    # ---- acquiring --------------------------------------------------------------------------------------------------
+
+    def acquire(self, task: Task, side: Side) -> Steps:
+        """Acquire the lock, waiting by its rules. Without contention that takes no simulated step."""
+        if not self.spins and self.machine.kernel.preemption == "voluntary" and task.need_resched:
+            yield from task.reschedule()  # might_sleep(): a task gives way where it asks for a lock that may sleep
+        if not self.try_fast(task, side):
+            yield from self.waited_for(task, self.wait(task, side))
+
+    def waited_for(self, task: Task, waiting: Waiting) -> Steps:
+        """Carry out one wait, from asking to having."""
+        machine, statistics = self.machine, self.lock_class.statistics
+        outer, since = task.waits_for, machine.now
+        self._contended = True
+        statistics.begin_wait(since)
+        task.waits_for, task.waits_since = self, since
+        machine.note("wait", task, self)
+        slept = yield from waiting
+        task.waits_for = outer
+        wait = machine.now - max(since, machine.window_start)
+        statistics.end_wait(machine.now, wait, slept=slept, site=task.site)
+
+    @property
+    def wait_lock(self) -> Lock:
+        """The raw spinlock inside a sleeping lock."""
+        assert self._wait_lock is not None, f"{type(self).__name__} has no wait lock"
+        return self._wait_lock
+
+    # ---- holding ----------------------------------------------------------------------------------------------------
+
+    def begin_hold(self, task: Task) -> None:
+        """`task` becomes the exclusive holder."""
+        if self.holder is not None or self.readers:
+            present = f"{self.holder or f'{self.readers} readers'} hold{'s' if self.holder else ''} it"
+            self._intrusion(task, present)
+        self.holder = task
+        self._held_since, self._holder_times = self.machine.now, self._times(task)
+        self._contended, self._device_since = False, None
+        self.lock_class.statistics.acquired += 1
+        self.machine.note("acquire", task, self)
+
+    def end_hold(self) -> None:
+        """The exclusive hold ends, whoever ends it."""
+        holder, now, window = self.holder, self.machine.now, self.machine.window_start
+        if holder is None:
+            self.machine.broken("mutual exclusion", f"{self} is released at {now} ps and nobody holds it")
+            return
+        self.holder = None
+        statistics = self.lock_class.statistics
+        held = now - min(max(self._held_since, window), now)
+        statistics.hold_total += held
+        statistics.hold_max = max(statistics.hold_max, held)
+        if self._contended and self._held_since >= window:
+            since, times = self._device_since or (now, self._times(holder))
+            statistics.holder_device += now - since
+            statistics.holder_running += times.running - self._holder_times.running
+            statistics.holder_runnable += times.runnable - self._holder_times.runnable
+            statistics.holder_sleeping += times.sleeping - self._holder_times.sleeping
+        self._device_since = None
+        self.machine.note("release", holder, self)
+
+    def begin_shared(self, task: Task) -> None:
+        """`task` becomes one of the readers that hold the lock."""
+        self.readers += 1
+        self.lock_class.statistics.acquired += 1
+        if self.holder is not None:
+            self._intrusion(task, f"{self.holder} holds it")
+        self.machine.note("acquire shared", task, self)
+
+    def end_shared(self, task: Task) -> None:
+        """`task` is no longer one of the readers that hold the lock."""
+        self.readers -= 1
+        self.machine.note("release shared", task, self)
+
+    def _intrusion(self, task: Task, present: str) -> None:
+        detail = f"{task} takes {self} at {self.machine.now} ps while {present}"
+        self.machine.broken("mutual exclusion", detail)
+
+    def _times(self, holder: Task) -> StateTimes:
+        """The holder's time by state. Who holds a spinlock never leaves its CPU: its times are the clock."""
+        return StateTimes(running=self.machine.now) if self.spins else holder.times_now()
+
+    def hand_to_device(self) -> None:
+        """From now on a device holds the lock, which a task has taken."""
+        if self.holder is not None:
+            self._device_since = (self.machine.now, self.holder.times_now())
+
+    @property
+    def held_by_device(self) -> bool:
+        """Whether a device holds the lock."""
+        return self._device_since is not None
+
+    # ---- granting and waking ----------------------------------------------------------------------------------------
+
+    def grant(self, task: Task) -> None:
+        """The lock, just released, becomes the property of `task`, which still sleeps or spins."""
+        self.begin_hold(task)
+        self._granted = task
+        self.lock_class.statistics.handoffs += 1
+
+    def take_grant(self, task: Task) -> bool:
+        """Whether the lock was given to `task`; if so the task takes note, once."""
+        granted = self._granted is task
+        if granted:
+            self._granted = None
+        return granted
+
+    def granted_task_runs(self) -> None:
+        """The task that the lock was granted to has come to run."""
+        since = max(self._held_since, self.machine.window_start)
+        self.lock_class.statistics.grant_to_run += self.machine.now - since
+
+    def wake(self, waker: Task, waiter: Task) -> None:
+        """Wake a task that waits for the lock; the waker pays."""
+        self.lock_class.statistics.wakeups += 1
+        self.machine.scheduler.wake(waiter, waker)
+
+    def show(self, writer: Task, poller: Task) -> None:
+        """`poller` sees what `writer` has just written to the lock's line when its refetch is served."""
+        at = self.machine.now + writer.segment.debt
+        refetch = self.line.access(self.machine.topology, poller.cpu.number, at, Access.READ)
+        poller.look_at(at + refetch)

@@ -1,0 +1,30 @@
+"""The locks, one file a family: executable algorithms over cache lines, wait queues and the scheduler."""
+
+from __future__ import annotations
+
+from simfs.machine.lock import Lock
+from simfs.machine.locks.mutex import Mutex
+from simfs.machine.locks.percpu_rwsem import PercpuRwsem
+from simfs.machine.locks.rwsem import Rwsem
+from simfs.machine.locks.semaphore import Semaphore
+from simfs.machine.locks.spinlock import Queued, TestAndSet, Ticket
+
+KINDS: dict[str, type[Lock]] = {
+    "tas": TestAndSet,
+    "ticket": Ticket,
+    "qspinlock": Queued,
+    "semaphore": Semaphore,
+    "mutex-4.10": Mutex,
+    "mutex": Mutex,
+    "rwsem-5.11": Rwsem,
+    "rwsem": Rwsem,
+    "percpu-rwsem": PercpuRwsem,
+}
+"""The built-in locks by their names in kernel profiles and scenarios."""
+
+
+def kind_named(name: str) -> type[Lock]:
+    """The lock class of a name. Raises ValueError for a name that there is not."""
+    if name not in KINDS:
+        raise ValueError(f"unknown lock type '{name}'; known: {', '.join(KINDS)}")
+    return KINDS[name]

@@ -1,0 +1,48 @@
+"""`struct completion` (`kernel/sched/completion.c`): a count of things done and a FIFO of those who wait for one."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from simfs.machine.lock import Place
+from simfs.machine.locks.sleeping import SleepingLock
+from simfs.machine.task import Steps, Task
+
+
+class Completion(SleepingLock):
+    """A wake-up is a hint: a task that comes in between may take the count, and the woken one sleeps again."""
+
+    perf_name = "semaphore"
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self.done = 0
+        self.waiters: deque[Task] = deque()
+
+    def wait_for(self, task: Task) -> Steps:
+        """`wait_for_completion`."""
+        yield from self.wait_lock.lock_raw(task)
+        task.forget_wakeups()
+        while self.done == 0:
+            self.waiters.append(task)
+            self.wait_lock.unlock(task)
+            yield from task.park()
+            yield from self.wait_lock.lock_raw(task)
+            if task in self.waiters:
+                self.waiters.remove(task)
+        self.done -= 1
+        self.wait_lock.unlock(task)
+
+    def complete(self, task: Task) -> Steps:
+        """`complete`: one waiter may go on."""
+        yield from self.wait_lock.lock_raw(task)
+        self.done += 1
+        if self.waiters:
+            self.wake(task, self.waiters.popleft())
+        self.wait_lock.unlock(task)
+
+    def done_by_interrupt(self) -> None:
+        """`complete` from an interrupt."""
+        self.done += 1
+        if self.waiters:
+            self.machine.scheduler.wake(self.waiters.popleft(), None)

@@ -1,0 +1,152 @@
+"""`struct mutex` of Linux 4.10 and later (`kernel/locking/mutex.c`)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator
+from typing import Any
+
+import simpy
+
+from simfs.machine.lock import Place, Side, Waiting
+from simfs.machine.locks.osq import Osq
+from simfs.machine.locks.sleeping import SleepingLock
+from simfs.machine.task import Steps, Task
+
+Spinning = Generator[simpy.Event, Any, bool]
+"""What a spin is: at its end it says whether the lock was taken."""
+
+
+class Mutex(SleepingLock):
+    """Owner word with flags, OSQ spinning, stealing, and hand-off.
+
+    A wake-up is a **hint**: the lock is free meanwhile and a spinner or newcomer may take it, until the first sleeper
+    asks for a hand-off after its first failed attempt following a wake-up.
+    """
+
+    perf_name = "mutex"
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self.waiters: deque[Task] = deque()
+        self.handoff = False
+        """The first waiter asks for the lock itself."""
+        self.pickup: Task | None = None
+        """Ownership waits for this task to pick it up."""
+        self.osq = Osq(self)
+        self.pollers: list[Task] = []
+        """Spinners that look at the owner word."""
+
+    def try_fast(self, task: Task, side: Side) -> bool:
+        """`__mutex_trylock_fast`: only when no flag is set."""
+        task.write(self.line)
+        if self.holder is not None or self.waiters or self.handoff or self.pickup:
+            return False
+        self.begin_hold(task)
+        return True
+
+    def try_lock(self, task: Task, side: Side = Side.WRITE) -> bool:
+        """`__mutex_trylock`: takes a free lock whoever waits (stealing), unless it is kept for somebody else."""
+        task.write(self.line)
+        if self.pickup is task:
+            self.pickup = None
+            return True  # ownership was handed over already
+        if self.holder is not None or self.pickup:
+            return False
+        steals = bool(self.waiters) and self.waiters[0] is not task
+        self.begin_hold(task)
+        self.lock_class.statistics.steals += steals
+        return True
+
+    def wait(self, task: Task, side: Side) -> Waiting:
+        """`mutex_lock` when the fast path failed: spin, else queue."""
+        task.preempt_off += 1
+        taken = self.try_lock(task) or (yield from self._spin_as_newcomer(task))
+        task.preempt_off -= 1
+        if taken:
+            return False
+        yield from task.reschedule()  # the spinner gave up because its CPU is wanted
+        return (yield from self._wait_in_queue(task))
+
+    # ---- optimistic spinning ----------------------------------------------------------------------------------------
+
+    def _spin_as_newcomer(self, task: Task) -> Spinning:
+        if not self._may_spin(task) or not (yield from self.osq.lock(task)):
+            return False
+        taken = yield from self._spin_on_owner(task)
+        self.osq.unlock(task)
+        return taken
+
+    def _spin_as_first_waiter(self, task: Task) -> Spinning:
+        """The first waiter spins beside the OSQ head."""
+        if not self._may_spin(task):
+            return False
+        task.preempt_off += 1
+        taken = yield from self._spin_on_owner(task)
+        task.preempt_off -= 1
+        return taken
+
+    def _may_spin(self, task: Task) -> bool:
+        """`mutex_can_spin_on_owner`: the owner runs and nobody wants my CPU."""
+        return not task.need_resched and (self.holder is None or self.holder.on_cpu)
+
+    def _spin_on_owner(self, task: Task) -> Spinning:
+        """Try for the lock as long as its owner runs and nobody wants the CPU."""
+        while True:
+            task.read(self.line)
+            yield from task.pay()
+            if (self.holder is None or self.pickup is task) and self.try_lock(task):
+                return True
+            if not self._may_spin(task):
+                return False
+            self.pollers.append(task)
+            yield from task.spin(self.holder, until_resched=True)
+            self.pollers.remove(task)
+
+    def _tell_pollers(self, writer: Task) -> None:
+        """The owner word changed: those who poll it see it when their refetch is served."""
+        for poller in self.pollers:
+            self.show(writer, poller)
+
+    # ---- the queue --------------------------------------------------------------------------------------------------
+
+    def _wait_in_queue(self, task: Task) -> Waiting:
+        yield from self.wait_lock.lock_raw(task)
+        if self.try_lock(task):
+            self.wait_lock.unlock(task)
+            return False
+        task.forget_wakeups()
+        self.waiters.append(task)
+        while not self.try_lock(task):
+            self.wait_lock.unlock(task)
+            yield from task.park()
+            taken = self.try_lock(task)
+            first = self.waiters[0] is task
+            self.handoff |= first and not taken
+            taken = taken or (first and (yield from self._spin_as_first_waiter(task)))
+            yield from self.wait_lock.lock_raw(task)
+            if taken:
+                break
+        self.waiters.remove(task)
+        self.handoff &= bool(self.waiters)
+        self.wait_lock.unlock(task)
+        return True
+
+    def release(self, task: Task, side: Side) -> Steps:
+        """`mutex_unlock`: frees the lock and wakes the first waiter, or hands it over if that was asked for."""
+        task.write(self.line)
+        self.end_hold()
+        if not self.waiters:
+            self._tell_pollers(task)
+            return
+        if not self.handoff:
+            self._tell_pollers(task)  # free from here on
+        else:
+            self.pickup, self.handoff = self.waiters[0], False
+            self.grant(self.pickup)
+        yield from self.wait_lock.lock_raw(task)
+        first = self.waiters[0] if self.waiters else None
+        self.wait_lock.unlock(task)
+        self._tell_pollers(task)
+        if first:
+            self.wake(task, first)

@@ -1,0 +1,44 @@
+"""OSQ, the cancellable MCS queue of optimistic spinners inside mutexes and rwsems (`kernel/locking/osq_lock.c`)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator
+from typing import Any
+
+import simpy
+
+from simfs.machine.lock import Lock
+from simfs.machine.task import Task
+
+
+class Osq:
+    """Only the head of the queue looks at the lock; the others poll their own node until they become head.
+
+    They give up when the scheduler wants their CPU. Spinners run with preemption off.
+    """
+
+    def __init__(self, lock: Lock) -> None:
+        self.lock_ = lock
+        self.queue: deque[Task] = deque()
+
+    def lock(self, task: Task) -> Generator[simpy.Event, Any, bool]:
+        """Join the queue and wait to be its head. False if the CPU was wanted first."""
+        task.write(self.lock_.line)  # exchange of the tail, in the lock's line
+        self.queue.append(task)
+        while True:
+            yield from task.pay()
+            if self.queue[0] is task:
+                return True
+            if task.need_resched:
+                self.queue.remove(task)
+                return False
+            yield from task.spin(until_resched=True)
+
+    def unlock(self, task: Task) -> None:
+        """Leave the queue as its head: one store to the next node."""
+        self.queue.popleft()
+        if self.queue:
+            follower = self.queue[0]
+            transfer = task.machine.topology.transfer(task.cpu.number, follower.cpu.number)
+            follower.look_at(task.machine.now + task.segment.debt + transfer)

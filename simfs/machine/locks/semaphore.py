@@ -1,0 +1,73 @@
+"""`struct semaphore` (`kernel/locking/semaphore.c`, the same from 2.6 to 6.12): counting, sleeping, no owner."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from simfs.machine.lock import Place, Side, Waiting
+from simfs.machine.locks.sleeping import SleepingLock
+from simfs.machine.task import Steps, Task
+
+
+class Semaphore(SleepingLock):
+    """A semaphore with count 1, as XFS uses it for buffers.
+
+    No spinning at all; strict FIFO; **direct grant**: `up` with waiters leaves the count at 0 and gives the semaphore
+    to the first of them, which still has to wake. Nobody else can take it meanwhile, not even by trylock: a convoy.
+    Anyone may call `up`, from any context.
+    """
+
+    perf_name = "semaphore"
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self.count = 1
+        self.waiters: deque[Task] = deque()
+
+    def try_fast(self, task: Task, side: Side) -> bool:
+        """`down_trylock`: takes the inner raw spinlock, looks, leaves."""
+        task.write(self.line)
+        if self.wait_lock.holder is not None or self.count == 0:
+            return False
+        self.count -= 1
+        self.begin_hold(task)
+        return True
+
+    def wait(self, task: Task, side: Side) -> Waiting:
+        """`down` when it did not succeed at once."""
+        yield from self.wait_lock.lock_raw(task)
+        if self.count > 0:
+            self.count -= 1
+            self.begin_hold(task)
+            self.wait_lock.unlock(task)
+            return False
+        task.forget_wakeups()
+        self.waiters.append(task)
+        self.wait_lock.unlock(task)
+        while not self.take_grant(task):
+            yield from task.park()
+        self.granted_task_runs()
+        return True
+
+    def release(self, task: Task, side: Side) -> Steps:
+        """`up`: one more, or the semaphore for the first waiter."""
+        yield from self.wait_lock.lock_raw(task)
+        task.write(self.line)
+        first = self._hand_over()
+        if first:
+            self.wake(task, first)  # inside the raw spinlock, as before the wake queue came (6.12)
+        self.wait_lock.unlock(task)
+
+    def done_by_interrupt(self) -> None:
+        """`up` from an interrupt: nobody pays for the wake-up but the interrupted CPU."""
+        if first := self._hand_over():
+            self.machine.scheduler.wake(first, None)
+
+    def _hand_over(self) -> Task | None:
+        self.end_hold()
+        if not self.waiters:
+            self.count += 1
+            return None
+        first = self.waiters.popleft()
+        self.grant(first)
+        return first

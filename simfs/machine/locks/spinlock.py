@@ -1,0 +1,114 @@
+"""Spinlocks. They differ only in who polls the lock word and who may take it next.
+
+The holder and those who wait run with preemption off and never leave their CPU (locks of `include/linux/spinlock.h`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import ClassVar
+
+from simfs.machine.lock import Lock, Place, Side, Waiting
+from simfs.machine.task import Steps, Task
+
+
+class Spinlock(Lock):
+    """What all spinlocks share: one word, polled until it is my turn."""
+
+    perf_name = "spinlock"
+    spins = True
+    has_wait_lock = False
+    fifo: ClassVar[bool] = True
+    """Waiters are served in the order of their coming."""
+    takes_by_write: ClassVar[bool] = True
+    """Who finds the lock free has to write the word to have it."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self.waiters: deque[Task] = deque()
+
+    def try_fast(self, task: Task, side: Side) -> bool:
+        """One atomic attempt: fails if the lock is held or, where there is a queue, somebody is in it."""
+        task.write(self.line)
+        if self.holder is not None or (self.fifo and self.waiters):
+            return False
+        task.preempt_off += 1
+        self.begin_hold(task)
+        return True
+
+    def wait(self, task: Task, side: Side) -> Waiting:
+        """Poll until it is my turn."""
+        task.preempt_off += 1
+        self.waiters.append(task)
+        while True:
+            yield from task.spin()
+            if self.holder is None and (not self.fifo or self.waiters[0] is task):
+                break
+        self.waiters.remove(task)
+        if self.takes_by_write:
+            task.write(self.line)
+        self.begin_hold(task)
+        return False
+
+    def unlock(self, task: Task) -> None:
+        """Release by one store, which the pollers see when their refetch is served."""
+        task.write(self.line)
+        self.end_hold()
+        task.preempt_off -= 1
+        self.tell_pollers(task)
+
+    def release(self, task: Task, side: Side) -> Steps:
+        """As `unlock`."""
+        self.unlock(task)
+        yield from ()
+
+    def lock_raw(self, task: Task) -> Steps:
+        """Take a raw spinlock inside another lock."""
+        if not self.try_fast(task, Side.WRITE):
+            yield from self.waited_for(task, self.wait(task, Side.WRITE))
+
+    def tell_pollers(self, releaser: Task) -> None:
+        """Who sees the release, and when."""
+        raise NotImplementedError
+
+    def refetch_all(self, releaser: Task) -> None:
+        """All waiters poll the word: they refetch it one after the other, in random order."""
+        pollers = list(self.waiters)
+        for i in range(len(pollers) - 1, 0, -1):
+            j = self.machine.random.next_u64() % (i + 1)
+            pollers[i], pollers[j] = pollers[j], pollers[i]
+        for poller in pollers:
+            self.show(releaser, poller)
+
+
+class TestAndSet(Spinlock):
+    """Test-and-set (x86 before 2.6.25): the first to refetch the word takes it. No queue, no fairness."""
+
+    fifo = False
+
+    def tell_pollers(self, releaser: Task) -> None:  # noqa: D102
+        self.refetch_all(releaser)
+
+
+class Ticket(Spinlock):
+    """Ticket lock (x86 2.6.25 to 4.1): FIFO, but every waiter polls the word.
+
+    After a release the next in line is on average k/2 refetches away; it has read that its ticket is up and writes
+    nothing.
+    """
+
+    takes_by_write = False
+
+    def tell_pollers(self, releaser: Task) -> None:  # noqa: D102
+        self.refetch_all(releaser)
+
+
+class Queued(Spinlock):
+    """qspinlock (x86 from 4.2): FIFO; only the next in line polls the word, the others their own lines.
+
+    One transfer a hand-over, however many wait.
+    """
+
+    def tell_pollers(self, releaser: Task) -> None:  # noqa: D102
+        if self.waiters:
+            self.show(releaser, self.waiters[0])

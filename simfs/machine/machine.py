@@ -1,0 +1,257 @@
+"""The reference machine: the executable specification of what the native machine does fast.
+
+Everything on it is an object that can be read, printed and subclassed; nothing is optimised. A task is a SimPy process
+whose program goes on when the scheduler gives it a CPU.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from simfs._engine import Histogram, Stream
+from simfs.machine.clock import Clock
+from simfs.machine.cpu import Cpu
+from simfs.machine.device import Device, Numbers
+from simfs.machine.kernel import Costs, Kernel
+from simfs.machine.line import Line
+from simfs.machine.lock import Lock, LockClass, Place
+from simfs.machine.locks import KINDS, kind_named
+from simfs.machine.locks.completion import Completion
+from simfs.machine.scheduler import Scheduler
+from simfs.machine.statistics import ClassStatistics, Counters
+from simfs.machine.stall import Stall, nobody_can_go_on, waits_in_a_circle
+from simfs.machine.task import StateTimes, Status, Steps, Task
+from simfs.machine.time import Time, from_ns, to_ns
+from simfs.machine.topology import Topology
+
+Event = tuple[Time, int | None, int, str, str]
+"""An event of a trace: time, task, CPU, what, about what."""
+
+STANDSTILL = 5_000_000
+"""Happenings at one instant after which time is said to stand still."""
+
+
+class Machine:
+    """A machine at time 0 with all CPUs idle, as a RunSpec describes it (`docs/seams.md`)."""
+
+    def __init__(self, spec: Mapping[str, Any]) -> None:
+        self.spec = spec
+        shuffle = spec.get("shuffle_ties", False)
+        self.clock = Clock(spec["seed"] << 32 | spec.get("replication", 0) if shuffle else None)
+        self.topology = Topology(spec["machine"])
+        self.costs = Costs.of(spec["machine"])
+        self.kernel = Kernel.of(spec["kernel"])
+        self.scheduler = Scheduler(self)
+        self.random = self.stream("machine")
+        """The machine's own draws: the order in which CPUs refetch a line."""
+        self.tasks: list[Task] = []
+        self._free_tasks: deque[int] = deque()
+        self.locks: list[Lock] = []
+        self._free_locks: dict[LockClass, list[Lock]] = {}
+        self.lines: list[Line] = []
+        self.devices: list[Device] = []
+        self.requests = Numbers()
+        self.classes: list[LockClass] = []
+        self.counters = Counters()
+        self.latencies: dict[str, Histogram] = {}
+        self.window_start: Time = 0
+        self.broken_laws: list[tuple[str, str]] = []
+        self.given_up: str | None = None
+        self.trace: list[Event] | None = None
+
+    @property
+    def now(self) -> Time:
+        """The clock."""
+        return self.clock.now
+
+    def stream(self, name: str) -> Stream:
+        """The random stream of this run called `name`: independent of the order in which streams are made."""
+        return Stream(self.spec["seed"], self.spec.get("replication", 0), name)
+
+    # ---- making things ----------------------------------------------------------------------------------------------
+
+    def lock_class(self, name: str, role: str, kind: type[Lock] | None = None) -> LockClass:
+        """Make a lock class, or find it by name; `role` finds the kind in the kernel profile.
+
+        Raises ValueError for a role that the profile does not have, or a kind that there is not.
+        """
+        for known in self.classes:
+            if known.name == name:
+                return known
+        if kind is None:
+            if role not in self.kernel.locks:
+                raise ValueError(f"kernel.locks has no role '{role}'")
+            kind = kind_named(self.kernel.locks[role])
+        made = LockClass(name, role, kind, ClassStatistics())
+        self.classes.append(made)
+        return made
+
+    def new_lock(self, lock_class: LockClass) -> Lock:
+        """Make a free lock, or take one that was given back; sleeping locks get their inner raw spinlock."""
+        if unused := self._free_locks.get(lock_class):
+            return unused.pop()
+        lock_class.instances += 1
+        kind, inner = lock_class.kind, None
+        if kind.has_wait_lock:
+            guard = self.lock_class(f"{lock_class.name}.wait_lock", "wait_lock", KINDS["qspinlock"])
+            inner = self.new_lock(guard)
+        lock = kind(Place(self, len(self.locks), lock_class, inner))
+        self.locks.append(lock)
+        return lock
+
+    def drop_lock(self, lock: Lock) -> None:
+        """Take back a free lock for reuse."""
+        self._free_locks.setdefault(lock.lock_class, []).append(lock)
+
+    def new_completion(self) -> Completion:
+        """Make a completion with nothing done yet."""
+        completion = self.new_lock(self.lock_class("completion", "completion", Completion))
+        assert isinstance(completion, Completion)
+        return completion
+
+    def new_line(self, span: int = 1) -> Line:
+        """Make `span` neighbouring cache lines that are used together."""
+        self.lines.append(Line(span))
+        return self.lines[-1]
+
+    def new_device(self, parallelism: int = 1) -> Device:
+        """Make a device that serves `parallelism` requests at once."""
+        self.devices.append(Device(self, len(self.devices), parallelism))
+        return self.devices[-1]
+
+    def spawn(
+        self,
+        program: Callable[[Task], Steps],
+        *,
+        parent: Task | None = None,
+        pinned: Cpu | None = None,
+        background: bool = False,
+    ) -> Task:
+        """Start a task. `parent` is the running task that spawns it and pays for the wake-up."""
+        cpus = self.scheduler.cpus
+        cpu = pinned or self.scheduler.cpu_for_new(parent.cpu if parent else cpus[0])
+        number = self._free_tasks.popleft() if self._free_tasks else len(self.tasks)
+        task = Task(self, number, cpu, pinned is not None, background, StateTimes(since=self.now))
+        if number < len(self.tasks):
+            self.tasks[number] = task
+        else:
+            self.tasks.append(task)
+        self.clock.env.process(self._life(task, program))
+        self.scheduler.start(task, parent)
+        return task
+
+    def _life(self, task: Task, program: Callable[[Task], Steps]) -> Steps:
+        yield from task.suspend()
+        yield from program(task)
+        self.scheduler.exit(task)
+        self._free_tasks.append(task.number)
+
+    # ---- operations -------------------------------------------------------------------------------------------------
+
+    def begin(self, task: Task) -> None:
+        """Note that an operation of a task begins."""
+        task.operation_began = self.now
+        self.note("begin", task)
+
+    def end(self, task: Task, name: str, *, counted: bool = True) -> None:
+        """Note that a task's operation called `name` ends; counted ones make up the throughput."""
+        self.note("end", task, name)
+        if counted:
+            self.counters.operations += 1
+            task.operations += 1
+        took = int(to_ns(self.now - task.operation_began))
+        self.latencies.setdefault(name, Histogram(3)).record(took)
+
+    # ---- records ----------------------------------------------------------------------------------------------------
+
+    def note(self, what: str, task: Task, about: object = "") -> None:
+        """Record that something happens to a task."""
+        if self.trace is not None:
+            self.trace.append((self.now, task.number, task.cpu.number, what, str(about)))
+
+    def note_cpu(self, what: str, cpu: Cpu, about: object = "") -> None:
+        """Record that something happens on a CPU."""
+        if self.trace is not None:
+            self.trace.append((self.now, None, cpu.number, what, str(about)))
+
+    def broken(self, law: str, detail: str) -> None:
+        """Record that a law did not hold."""
+        self.broken_laws.append((law, detail))
+
+    # ---- running ----------------------------------------------------------------------------------------------------
+
+    def run(self) -> tuple[list[int], Stall | None]:
+        """Run through warm-up and measured window. Returns the operations in each part of it, and why it stalled."""
+        warmup = from_ns(self.spec["warmup_ns"])
+        duration = max(from_ns(self.spec["duration_ns"]), 1)
+        batches: int = self.spec.get("batches", 20)
+        stall = self._run_until(warmup)
+        self._start_window()
+        operations: list[int] = []
+        for batch in range(1, batches + 1):
+            if stall is None:
+                stall = self._run_until(warmup + duration * batch // batches)
+            if stall is not None and self.now < warmup + duration:
+                self.clock.env.run(until=warmup + duration)  # time goes by and nobody goes on
+            operations.append(self.counters.operations - sum(operations))
+        stall = stall or waits_in_a_circle(self)
+        self.scheduler.book_everything()
+        self._check_laws(warmup)
+        return operations, stall
+
+    def _run_until(self, end: Time) -> Stall | None:
+        env = self.clock.env
+        instant, since = -1, 0
+        while self.clock.pending(end):
+            env.step()
+            if self.given_up:
+                return Stall("stall", self.now, [self.given_up])
+            if self.now > instant:
+                instant, since = self.now, self.clock.processed
+            elif self.clock.processed - since > STANDSTILL:
+                return Stall("stall", self.now, [f"{STANDSTILL} events at one instant"])
+        stuck = nobody_can_go_on(self) if self.clock.nothing_left() else None
+        if end > self.now:
+            env.run(until=end)
+        return stuck
+
+    def _start_window(self) -> None:
+        """All statistics begin anew."""
+        self.scheduler.book_everything()
+        self.window_start = self.now
+        self.counters = Counters()
+        self.scheduler.idle_joules = 0.0
+        for cpu in self.scheduler.cpus:
+            cpu.accounts = dict.fromkeys(cpu.accounts, 0)
+        for lock_class in self.classes:
+            lock_class.statistics.reset(self.now)
+        for histogram in self.latencies.values():
+            histogram.reset()
+        for task in self.tasks:
+            task.operations = 0
+        for lock in self.locks:
+            lock.line.transfers = 0
+
+    def _check_laws(self, window: Time) -> None:
+        length = self.now - window
+        for cpu in self.scheduler.cpus:
+            booked = sum(cpu.accounts.values())
+            if booked != length or min(cpu.accounts.values()) < 0:
+                detail = f"CPU {cpu.number}: {to_ns(booked)} ns accounted of {to_ns(length)} ns"
+                self.broken("time conservation", detail)
+        for lock_class in self.classes:
+            integral, waits = lock_class.statistics.little(self.now, self._open_waits(lock_class, window))
+            if integral != waits and not lock_class.name.endswith("wait_lock"):
+                detail = f"{lock_class.name}: integral of waiters {integral} ps, sum of waits {waits} ps"
+                self.broken("Little's law", detail)
+
+    def _open_waits(self, lock_class: LockClass, window: Time) -> Iterator[Time]:
+        for task in self.living():
+            if task.waits_for is not None and task.waits_for.lock_class is lock_class:
+                yield self.now - max(task.waits_since, window)
+
+    def living(self) -> Sequence[Task]:
+        """All tasks whose program has not ended."""
+        return [task for task in self.tasks if task.status is not Status.DEAD]

@@ -1,0 +1,390 @@
+"""The scheduler: segments of CPU time, switches, preemption, wake-up placement, idle CPUs and balancing.
+
+Rules from `kernel/sched/{core,fair}.c` of Linux 6.6 to 6.12, all tasks at equal weight. Who runs next is decided in
+`eevdf`. Left out: cgroups, nice levels, real-time classes, periodic balancing other than pulls by idle CPUs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from simfs.machine.clock import What
+from simfs.machine.cpu import Account, Cpu, IdleLadder, Phase
+from simfs.machine.eevdf import Eevdf
+from simfs.machine.task import Status, Task
+from simfs.machine.time import Time
+
+if TYPE_CHECKING:
+    from simfs.machine.machine import Machine
+
+
+class Scheduler:
+    """Gives CPUs to tasks."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.ladder = IdleLadder(machine.spec["machine"])
+        self.cpus = [Cpu(number) for number in range(machine.topology.cpus)]
+        self.idle: set[int] = {cpu.number for cpu in self.cpus}
+        """CPUs without anything to run, those that are still switching to idle included."""
+        self.idle_joules = 0.0
+        """Energy of idle periods that have ended in the measured window."""
+        self.policy = Eevdf(machine)
+
+    @property
+    def now(self) -> Time:
+        """The clock."""
+        return self.machine.now
+
+    # ---- segments ---------------------------------------------------------------------------------------------------
+
+    def start_segment(self, task: Task, account: Account, own: Time) -> None:
+        """Start a stretch of `own` CPU time of a running task, after what it owes."""
+        task.account = account
+        task.segment.own = own
+        self.continue_segment(task)
+
+    def continue_segment(self, task: Task) -> None:
+        """Go on with what is left of a task's segment."""
+        if task.need_resched and self._preemptible(task):
+            self.preempt(task.cpu)
+            return
+        task.started = self.now
+        task.in_segment = True
+        task.generation += 1
+        self._end_of_segment(task)
+
+    def _end_of_segment(self, task: Task) -> None:
+        generation = task.generation
+        end = self.now + task.segment.total
+        self.machine.clock.at(end, What.SEGMENT_END, task.number, lambda: self._segment_ends(task, generation))
+
+    def _segment_ends(self, task: Task, generation: int) -> None:
+        if task.generation != generation:
+            return  # stale: it was preempted or interrupted
+        self.book_segment(task)
+        task.in_segment = False
+        self.machine.note("segment end", task)
+        task.resume()
+
+    def book_segment(self, task: Task) -> None:
+        """Book the running segment up to now; its remainder stays."""
+        irq, debt, own = task.segment.consume(self.now - task.started)
+        task.started = self.now
+        accounts = task.cpu.accounts
+        accounts[Account.IRQ] += irq
+        accounts[Account.SYSTEM] += debt
+        accounts[task.account] += own
+        task.cpu.accounted = self.now
+
+    def book_spin(self, task: Task) -> None:
+        """Book a spin up to now, what the task owed first."""
+        paid = min(task.segment.debt, self.now - task.started)
+        task.segment.debt -= paid
+        task.started = self.now
+        task.cpu.accounts[Account.SYSTEM] += paid
+        task.cpu.accounted += paid
+        task.cpu.account(self.now, Account.SPIN)
+
+    def steal(self, cpu: Cpu, time: Time) -> None:
+        """Let an interrupt take `time` from whatever runs on `cpu`."""
+        task = cpu.current
+        if task is None:
+            return
+        if task.in_segment:
+            self.book_segment(task)
+            task.segment.irq += time
+            task.generation += 1
+            self._end_of_segment(task)
+        else:
+            task.segment.irq += time
+
+    def _preemptible(self, task: Task) -> bool:
+        in_user_mode = task.account is Account.USER
+        return task.preempt_off == 0 and (in_user_mode or self.machine.kernel.preemption == "full")
+
+    # ---- switching --------------------------------------------------------------------------------------------------
+
+    def preempt(self, cpu: Cpu) -> None:
+        """Take the current task off involuntarily; it goes on later where it was."""
+        task = cpu.current
+        assert task is not None, "only a running task is preempted"
+        self.machine.counters.involuntary += 1
+        self.machine.note("preempt", task)
+        self._leave_cpu(task, Status.RUNNABLE)
+        cpu.queue.append(task)
+        self._schedule(cpu)
+
+    def yield_cpu(self, task: Task) -> None:
+        """The running task gives way and stays runnable."""
+        task.in_segment = False
+        self.machine.note("yield", task)
+        self._leave_cpu(task, Status.RUNNABLE)
+        task.cpu.queue.append(task)
+        self._schedule(task.cpu)
+
+    def sleep(self, task: Task) -> None:
+        """The running task goes to sleep."""
+        task.in_segment = False
+        self.machine.note("sleep", task)
+        self._leave_cpu(task, Status.SLEEPING)
+        self.policy.leave(task, task.cpu)
+        self._schedule(task.cpu)
+
+    def exit(self, task: Task) -> None:
+        """The running task has ended."""
+        self.machine.note("exit", task)
+        self._leave_cpu(task, Status.DEAD)
+        self._schedule(task.cpu)
+
+    def _leave_cpu(self, task: Task, status: Status) -> None:
+        self.policy.update_current(task.cpu)
+        task.become(status)
+        task.generation += 1
+        task.last_ran = self.now
+        task.entity.protected = False
+        watchers, task.watchers = task.watchers, []
+        for watcher in watchers:
+            watcher.look_at(self.now)
+        task.cpu.current = None
+
+    def _schedule(self, cpu: Cpu) -> None:
+        """Give a CPU without a current task the next one; without any it pulls one from elsewhere, or idles."""
+        cpu.need_resched = False
+        task = self.policy.pick(cpu) or self._pull(cpu)
+        if task is None:
+            self.idle.add(cpu.number)
+        else:
+            cpu.queue.remove(task)
+            task.entity.protected = True
+        cpu.phase, cpu.next = Phase.SWITCHING, task
+        cpu.generation += 1
+        self._later(cpu, self.machine.costs.context_switch, What.SWITCH_DONE)
+
+    def _later(self, cpu: Cpu, delay: Time, what: What) -> None:
+        """Let a switch or idle exit of `cpu` end, unless another has begun meanwhile."""
+        generation = cpu.generation
+        done = self._switch_done if what is What.SWITCH_DONE else self._idle_exit_done
+
+        def end() -> None:
+            if cpu.generation == generation:
+                done(cpu)
+
+        self.machine.clock.at(self.now + delay, what, cpu.number, end, rank=generation)
+
+    def _switch_done(self, cpu: Cpu) -> None:
+        cpu.account(self.now, Account.SWITCH)
+        task = cpu.next
+        if task is None:
+            if cpu.queue:
+                self.idle.discard(cpu.number)
+                self._schedule(cpu)  # woken before the switch to idle was complete
+            else:
+                cpu.phase, cpu.since = Phase.IDLE, self.now
+                self.idle.add(cpu.number)
+                self.machine.note_cpu("idle", cpu)
+            return
+        cpu.phase, cpu.current, cpu.next = Phase.RUNNING, task, None
+        cpu.exec_start = self.now
+        self.machine.counters.switches += 1
+        task.become(Status.RUNNING)
+        self.machine.note("run", task)
+        if cpu.queue:
+            self._arm_tick(cpu)
+        if task.in_segment:
+            self.continue_segment(task)
+        else:
+            task.resume()
+
+    # ---- waking -----------------------------------------------------------------------------------------------------
+
+    def wake(self, task: Task, waker: Task | None) -> None:
+        """Wake a task. `waker` is the running task that does it and pays for it; without one it is an interrupt.
+
+        A task that is awake remembers the wake-up: it came before the sleep.
+        """
+        if task.status is not Status.SLEEPING:
+            task.woken = task.status is not Status.DEAD
+            return
+        self.machine.counters.wakeups += 1
+        cpu = self._choose_cpu(task, waker.cpu if waker else None)
+        self._enqueue(task, cpu, waker)
+
+    def start(self, task: Task, parent: Task | None) -> None:
+        """Make a new task runnable on the CPU chosen for it (`wake_up_new_task`)."""
+        self._enqueue(task, task.cpu, parent)
+        self.policy.start(task)
+
+    def _charge_waker(self, waker: Task, target: Cpu) -> Time:
+        """Let the waker pay for the wake-up; the time until it is done is returned."""
+        costs = self.machine.costs
+        interrupt = target is not waker.cpu and target.number in self.idle
+        waker.segment.debt += costs.wakeup + (costs.ipi_send if interrupt else 0)
+        return waker.segment.debt
+
+    def _enqueue(self, task: Task, cpu: Cpu, waker: Task | None) -> None:
+        delay = self._charge_waker(waker, cpu) if waker else 0
+        self.machine.counters.migrations += task.cpu is not cpu
+        task.become(Status.RUNNABLE)
+        task.cpu = cpu
+        self.machine.note("wake", task)
+        self.policy.update_current(cpu)
+        self.policy.enter(task, cpu)
+        cpu.queue.append(task)
+        if cpu.phase is Phase.IDLE:
+            self._leave_idle(cpu, waker.cpu if waker else None, delay)
+        elif cpu.phase is Phase.RUNNING:
+            if self.policy.preempts(task, cpu):
+                self._set_need_resched(cpu)
+            self._arm_tick(cpu)
+        elif cpu.phase is Phase.SWITCHING and cpu.next is None:
+            self.idle.discard(cpu.number)
+
+    def _leave_idle(self, cpu: Cpu, waker: Cpu | None, delay: Time) -> None:
+        costs = self.machine.costs
+        self.idle.discard(cpu.number)
+        deliver = costs.ipi_deliver if waker is not None and waker is not cpu else 0
+        idle = self.now - cpu.since
+        measured = max(self.machine.window_start - cpu.since, 0)
+        self.idle_joules += self.ladder.joules(measured, idle)
+        cpu.phase, cpu.since = Phase.IDLE_EXIT, self.now
+        cpu.generation += 1
+        self._later(cpu, delay + deliver + self.ladder.exit(idle), What.IDLE_EXIT)
+
+    def _idle_exit_done(self, cpu: Cpu) -> None:
+        self.idle_joules += self.ladder.exit_joules(self.now - max(cpu.since, self.machine.window_start))
+        cpu.account(self.now, Account.IDLE)
+        self.machine.note_cpu("idle exit", cpu)
+        self._schedule(cpu)
+
+    def _choose_cpu(self, task: Task, waker: Cpu | None) -> Cpu:
+        """Where a woken task goes (`select_task_rq_fair`).
+
+        Its bound CPU; its previous CPU if idle; an idle CPU under the same last-level cache as its target; else the
+        target: the less loaded of its previous and its waker's CPU.
+        """
+        previous = task.cpu
+        if task.pinned or previous.number in self.idle:
+            return previous
+        target = waker if waker is not None and waker.load < previous.load else previous
+        return self._idle_near(target) or target
+
+    def _idle_near(self, cpu: Cpu) -> Cpu | None:
+        """An idle CPU under the same last-level cache, searched upwards from `cpu` and then from the first."""
+        near = self.machine.topology.llc(cpu.number)
+        order = [*range(cpu.number, near.stop), *range(near.start, cpu.number)]
+        return next((self.cpus[other] for other in order if other in self.idle), None)
+
+    def cpu_for_new(self, parent: Cpu) -> Cpu:
+        """Where a new task starts (`find_idlest_cpu`).
+
+        The CPU that became idle last wakes fastest; without any, the least loaded one, its parent's among equals.
+        """
+
+        def idle_since(number: int) -> tuple[Time, int]:
+            cpu = self.cpus[number]
+            return (cpu.since if cpu.phase is Phase.IDLE else self.now, -number)
+
+        if self.idle:
+            return self.cpus[max(self.idle, key=idle_since)]
+        return min(self.cpus, key=lambda cpu: (cpu.load, cpu is not parent, cpu.number))
+
+    # ---- preemption and the tick ------------------------------------------------------------------------------------
+
+    def _set_need_resched(self, cpu: Cpu) -> None:
+        """Another task should have `cpu`: preempt its current one at once if that may be."""
+        cpu.need_resched = True
+        task = cpu.current
+        if task is None:
+            return
+        if task.in_segment and self._preemptible(task):
+            self.book_segment(task)
+            self.preempt(cpu)
+        elif task.spins_until_resched:
+            task.look_at(self.now)
+
+    def _arm_tick(self, cpu: Cpu) -> None:
+        if not cpu.tick_armed:
+            cpu.tick_armed = True
+            tick = self.machine.kernel.tick
+            next_tick = (self.now // tick + 1) * tick
+            self.machine.clock.at(next_tick, What.TICK, cpu.number, lambda: self._tick(cpu))
+
+    def _tick(self, cpu: Cpu) -> None:
+        """End a used-up slice, and let an idle CPU take a waiting task."""
+        cpu.tick_armed = False
+        self.machine.note_cpu("tick", cpu)
+        if not cpu.queue:
+            return
+        self._kick_idle_cpu(cpu)
+        if cpu.phase is Phase.RUNNING:
+            self.policy.update_current(cpu)
+            if self.policy.slice_ends(cpu):
+                self._set_need_resched(cpu)
+        if cpu.queue:
+            self._arm_tick(cpu)
+
+    # ---- balancing --------------------------------------------------------------------------------------------------
+
+    def _pull(self, cpu: Cpu) -> Task | None:
+        """A CPU about to idle takes a waiting task from the most loaded CPU under its last-level cache.
+
+        (`newidle_balance`; not one that ran a moment ago, `task_hot`.)
+        """
+        near = (self.cpus[number] for number in self.machine.topology.llc(cpu.number))
+        busy = [c for c in near if c is not cpu and c.queue and (c.phase is Phase.RUNNING or c.next is not None)]
+        if not busy:
+            return None
+        busiest = max(busy, key=lambda c: (len(c.queue), -c.number))
+        task = self._movable(busiest)
+        if task is not None:
+            self._migrate(task, busiest, cpu)
+        return task
+
+    def _movable(self, cpu: Cpu) -> Task | None:
+        hot_since = max(self.now - self.machine.kernel.migration_cost, 0)
+        return next((task for task in cpu.queue if not task.pinned and task.last_ran <= hot_since), None)
+
+    def _migrate(self, task: Task, source: Cpu, target: Cpu) -> None:
+        self.machine.counters.migrations += 1
+        self.policy.update_current(source)
+        source.queue.remove(task)
+        self.policy.leave(task, source)
+        self.policy.enter(task, target)
+        task.cpu = target
+        self.machine.note("migrate", task)
+        target.queue.append(task)
+
+    def _kick_idle_cpu(self, cpu: Cpu) -> None:
+        """An overloaded CPU's tick wakes an idle CPU to take a waiting task (`nohz_balancer_kick`)."""
+        target = self._idle_near(cpu)
+        if target is None or target.phase is not Phase.IDLE:
+            return
+        task = self._movable(cpu)
+        if task is not None:
+            self._migrate(task, cpu, target)
+            self._leave_idle(target, cpu, 0)
+
+    # ---- accounts ---------------------------------------------------------------------------------------------------
+
+    def book_everything(self) -> None:
+        """Bring all time accounts up to now."""
+        idle = {Phase.IDLE: Account.IDLE, Phase.IDLE_EXIT: Account.IDLE, Phase.SWITCHING: Account.SWITCH}
+        for cpu in self.cpus:
+            task = cpu.current
+            if task is None or cpu.phase is not Phase.RUNNING:
+                cpu.account(self.now, idle.get(cpu.phase, Account.SPIN))
+            elif task.in_segment:
+                self.book_segment(task)
+            else:
+                self.book_spin(task)
+
+    def idle_energy(self) -> float:
+        """Energy (J) of all idle time in the window, periods in progress included."""
+        start, energy = self.machine.window_start, 0.0
+        for cpu in self.cpus:
+            if cpu.phase is Phase.IDLE:
+                energy += self.ladder.joules(max(start - cpu.since, 0), self.now - cpu.since)
+            elif cpu.phase is Phase.IDLE_EXIT:
+                energy += self.ladder.exit_joules(self.now - max(cpu.since, start))
+        return self.idle_joules + energy

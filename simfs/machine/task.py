@@ -1,0 +1,296 @@
+"""One task: its place in the scheduler, what it is doing, and the primitives that locks are written in.
+
+What the task *means* to do is its program, a generator. A primitive that takes simulated time is a generator too and is
+called with `yield from`; everything else happens at once, and its cost is added to what the task owes (`debt`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import simpy
+
+from simfs.machine.clock import What
+from simfs.machine.cpu import Account, Cpu
+from simfs.machine.line import Access, Line
+from simfs.machine.time import Time
+
+if TYPE_CHECKING:
+    from simfs.machine.lock import Lock
+    from simfs.machine.machine import Machine
+
+Steps = Generator[simpy.Event, Any, None]
+"""What a primitive is: it waits for SimPy events and returns nothing."""
+
+
+class Status(Enum):
+    """Where a task is in its life."""
+
+    RUNNING = "running"
+    """On a CPU."""
+    RUNNABLE = "runnable"
+    """Wants a CPU: in a run queue, or on its way out of an idle CPU."""
+    SLEEPING = "sleeping"
+    """Waits for a wake-up."""
+    DEAD = "dead"
+    """Its program has ended."""
+
+
+@dataclass
+class Segment:
+    """A stretch of CPU time in the order in which it is used up."""
+
+    irq: Time = 0
+    """Stolen by interrupts."""
+    debt: Time = 0
+    """Owed for accesses and wake-ups that changed state at once."""
+    own: Time = 0
+    """The program's own."""
+
+    @property
+    def total(self) -> Time:
+        """What is left altogether."""
+        return self.irq + self.debt + self.own
+
+    def consume(self, elapsed: Time) -> tuple[Time, Time, Time]:
+        """Use up `elapsed`; return how much of it was (irq, debt, own)."""
+        irq = min(elapsed, self.irq)
+        debt = min(elapsed - irq, self.debt)
+        own = elapsed - irq - debt
+        self.irq -= irq
+        self.debt -= debt
+        self.own = max(self.own - own, 0)
+        return irq, debt, own
+
+
+@dataclass
+class Entity:
+    """A task's state in the scheduler, on virtual clocks; all tasks have equal weight."""
+
+    vruntime: int = 0
+    """CPU time received."""
+    deadline: int = 0
+    """When its current request is to be fulfilled."""
+    lag: int = 0
+    """How much service it was owed when it left the queue."""
+    protected: bool = False
+    """It has been picked and has not used up its slice since (run to parity)."""
+
+
+@dataclass(frozen=True)
+class StateTimes:
+    """Time spent running, wanting to run, and sleeping, up to `since`."""
+
+    running: Time = 0
+    runnable: Time = 0
+    sleeping: Time = 0
+    since: Time = 0
+
+
+@dataclass(eq=False)
+class Task:
+    """One task."""
+
+    machine: Machine
+    number: int
+    cpu: Cpu
+    """Where it runs, is queued, or ran last."""
+    pinned: bool = False
+    """It may use no other CPU."""
+    background: bool = False
+    """The run may end while it sleeps."""
+    times: StateTimes = field(default_factory=StateTimes)
+    generation: int = 0
+    """Outdates happenings of an earlier segment, spin or sleep."""
+    status: Status = Status.SLEEPING
+    in_segment: bool = False
+    """It has part of a segment left to run (otherwise its program takes the next step)."""
+    segment: Segment = field(default_factory=Segment)
+    account: Account = Account.SYSTEM
+    """Where the segment's own time is booked."""
+    started: Time = 0
+    """When the running segment or spin started."""
+    woken: bool = False
+    """A wake-up came before the sleep."""
+    kicked: bool = False
+    """Another program woke it while it was not parked."""
+    parked: bool = False
+    """It sleeps in `park_program`."""
+    spinning: bool = False
+    """It stays on its CPU and waits for a look at a lock."""
+    spins_until_resched: bool = False
+    """It gives up spinning when its CPU is wanted."""
+    preempt_off: int = 0
+    """Depth of preempt-disabled sections."""
+    watchers: list[Task] = field(default_factory=list)
+    """Tasks that spin as long as this one stays on its CPU."""
+    waits_for: Lock | None = None
+    waits_since: Time = 0
+    entity: Entity = field(default_factory=Entity)
+    last_ran: Time = 0
+    """When it last left a CPU."""
+    site: str = ""
+    """What it is doing, for the statistics of lock waits by place."""
+    operation_began: Time = 0
+    operations: int = 0
+    """Completed in the measured window."""
+
+    def __post_init__(self) -> None:
+        self._turn: simpy.Event = self.machine.clock.env.event()
+
+    def __repr__(self) -> str:
+        return f"task {self.number}"
+
+    # ---- going on ---------------------------------------------------------------------------------------------------
+
+    def suspend(self) -> Generator[simpy.Event, Any, None]:
+        """Wait until the machine lets the program go on."""
+        self._turn = self.machine.clock.env.event()
+        yield self._turn
+
+    def resume(self) -> None:
+        """Let the program go on; it is the machine that calls this."""
+        self._turn.succeed()
+
+    def become(self, status: Status) -> None:
+        """Book the time since the last change of state, then change it."""
+        self.times = self.times_now()
+        self.status = status
+
+    def times_now(self) -> StateTimes:
+        """The time by state as it stands."""
+        now = self.machine.now
+        span = now - self.times.since
+        match self.status:
+            case Status.RUNNING:
+                return replace(self.times, running=self.times.running + span, since=now)
+            case Status.RUNNABLE:
+                return replace(self.times, runnable=self.times.runnable + span, since=now)
+            case _:
+                return replace(self.times, sleeping=self.times.sleeping + span, since=now)
+
+    # ---- primitives for locks and programs --------------------------------------------------------------------------
+
+    def access(self, line: Line, access: Access) -> None:
+        """Access a line at once; the cost is added to what the task owes."""
+        at = self.machine.now + self.segment.debt
+        self.segment.debt += line.access(self.machine.topology, self.cpu.number, at, access)
+
+    def read(self, line: Line) -> None:
+        """Load from a line."""
+        self.access(line, Access.READ)
+
+    def write(self, line: Line) -> None:
+        """Store to a line, or an atomic read-modify-write."""
+        self.access(line, Access.WRITE)
+
+    def run(self, account: Account, time: Time) -> Steps:
+        """Use CPU time."""
+        self.machine.scheduler.start_segment(self, account, time)
+        yield from self.suspend()
+
+    def pay(self) -> Steps:
+        """Spend the CPU time that the task owes."""
+        if self.segment.total > 0:
+            yield from self.run(Account.SYSTEM, 0)
+
+    def spin(self, owner: Task | None = None, *, until_resched: bool = False, deadline: Time | None = None) -> Steps:
+        """Stay on the CPU until a lock asks for a look (`look_at`), and at least until what is owed is paid.
+
+        Also until `owner` leaves its CPU, until another task wants this CPU, until the `deadline`.
+        """
+        machine = self.machine
+        self.generation += 1
+        self.in_segment, self.spinning = False, True
+        self.started, self.spins_until_resched = machine.now, until_resched
+        if owner is not None:
+            owner.watchers.append(self)
+        if deadline is not None:
+            self.look_at(max(deadline, machine.now))
+        yield from self.suspend()
+        if owner is not None:
+            owner.watchers = [watcher for watcher in owner.watchers if watcher is not self]
+
+    def look_at(self, time: Time) -> None:
+        """If the task spins, let it look again at `time`, or when it has paid what it owes."""
+        if self.spinning:
+            at = max(time, self.machine.now, self.started + self.segment.debt)
+            generation = self.generation
+            self.machine.clock.at(at, What.SPIN_CHECK, self.number, lambda: self._look(generation))
+
+    def _look(self, generation: int) -> None:
+        if self.generation != generation or not self.spinning:
+            return  # a stale check: the spin it was for is over
+        self.generation += 1
+        self.spinning = self.spins_until_resched = False
+        self.machine.scheduler.book_spin(self)
+        self.machine.note("look", self)
+        self.resume()
+
+    def park(self) -> Steps:
+        """Sleep until woken. A wake-up that came since the last `forget_wakeups` ends it at once."""
+        yield from self.pay()
+        if self.woken:
+            self.woken = False
+            return
+        self.machine.scheduler.sleep(self)
+        yield from self.suspend()
+        self.woken = False
+
+    def forget_wakeups(self) -> None:
+        """Wake-ups so far were for something else."""
+        self.woken = False
+
+    def reschedule(self) -> Steps:
+        """Give way if the scheduler wants the CPU."""
+        yield from self.pay()
+        if self.need_resched:
+            self.machine.scheduler.yield_cpu(self)
+            yield from self.suspend()
+
+    @property
+    def need_resched(self) -> bool:
+        """Whether another task should have this one's CPU."""
+        return self.cpu.need_resched
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether the task is executing now."""
+        return self.status is Status.RUNNING
+
+    # ---- what only programs use -------------------------------------------------------------------------------------
+
+    def sleep(self, time: Time) -> Steps:
+        """Sleep for a time."""
+        yield from self.pay()
+        machine = self.machine
+        machine.scheduler.sleep(self)
+        generation = self.generation
+        machine.clock.at(machine.now + time, What.TIMER, self.number, lambda: self._time_is_up(generation))
+        yield from self.suspend()
+
+    def _time_is_up(self, generation: int) -> None:
+        if self.generation == generation:
+            self.machine.note("timer", self)
+            self.machine.scheduler.wake(self, None)
+
+    def park_program(self) -> Steps:
+        """Sleep until `kick`; an earlier one is not lost."""
+        yield from self.pay()
+        if self.kicked:
+            self.kicked = False
+            return
+        self.parked = True
+        self.machine.scheduler.sleep(self)
+        yield from self.suspend()
+
+    def kick(self, waker: Task | None) -> None:
+        """Wake the task if it is parked; else its next park ends at once."""
+        if self.parked:
+            self.parked = False
+            self.machine.scheduler.wake(self, waker)
+        else:
+            self.kicked = True

@@ -1,0 +1,46 @@
+"""CPUs and their distances."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from simfs.machine.time import Time, from_ns
+
+
+class Topology:
+    """Which CPUs share what, and what moving a cache line between them costs."""
+
+    def __init__(self, machine: Mapping[str, Any]) -> None:
+        costs = machine["costs"]
+        self.cpus: int = machine["cpus"]
+        self.per_socket = max(machine["cpus_per_socket"], 1)
+        self._per_llc = max(machine["cpus_per_llc"], 1)
+        self._levels = [
+            (max(machine["cpus_per_core"], 1), from_ns(costs["line_smt"])),
+            (self._per_llc, from_ns(costs["line_llc"])),
+            (self.per_socket, from_ns(costs["line_socket"])),
+        ]
+        self._remote = from_ns(costs["line_remote"])
+        self._overlap: float = costs["line_overlap"]
+        self.hit = from_ns(costs["line_hit"])
+        """Time of an access that needs no transfer."""
+
+    def transfer(self, a: int, b: int) -> Time:
+        """Time to move one line between two CPUs: by the nearest level that they share."""
+        return next((price for share, price in self._levels if a // share == b // share), self._remote)
+
+    def transfer_span(self, a: int, b: int, span: int) -> Time:
+        """Time to move `span` lines used together: the first at full latency, the others overlapping with it."""
+        one = self.transfer(a, b)
+        return one + int(one * (span - 1) / self._overlap)
+
+    def llc(self, cpu: int) -> range:
+        """The CPUs that share `cpu`'s last-level cache."""
+        first = cpu // self._per_llc * self._per_llc
+        return range(first, min(first + self._per_llc, self.cpus))
+
+
+def nearest(cpu: int, others: Iterable[int]) -> int | None:
+    """The CPU with the number nearest to `cpu`; of two, the lower."""
+    return min(others, key=lambda other: (abs(other - cpu), other), default=None)

@@ -1,0 +1,169 @@
+"""The narrow waist: how the engine's built-in programs, which know things by their numbers, use this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from simfs._engine import Program
+from simfs.machine.clock import What
+from simfs.machine.cpu import Account
+from simfs.machine.line import Access
+from simfs.machine.lock import Lock, Side
+from simfs.machine.locks.completion import Completion
+from simfs.machine.locks.semaphore import Semaphore
+from simfs.machine.machine import Machine
+from simfs.machine.task import Steps, Task
+
+
+class Waist:
+    """What a program can ask of the machine. Times are picoseconds; `docs/seams.md` describes the calls."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.cpus: int = machine.topology.cpus
+
+    @property
+    def now(self) -> int:
+        """The clock."""
+        return self.machine.now
+
+    # ---- at once ----------------------------------------------------------------------------------------------------
+
+    def cpu(self, task: int) -> int:
+        """The CPU a task runs on."""
+        return self._task(task).cpu.number
+
+    def touch(self, task: int, line: int, access: str) -> None:
+        """Access a line."""
+        self._task(task).access(self.machine.lines[line], Access(access))
+
+    def new_class(self, name: str, role: str) -> int:
+        """Make a lock class, or find it by name."""
+        return self.machine.classes.index(self.machine.lock_class(name, role))
+
+    def new_lock(self, lock_class: int) -> int:
+        """Make a free lock."""
+        return self.machine.new_lock(self.machine.classes[lock_class]).number
+
+    def drop_lock(self, lock: int) -> None:
+        """Take back a free lock for reuse."""
+        self.machine.drop_lock(self.machine.locks[lock])
+
+    def new_completion(self) -> int:
+        """Make a completion."""
+        return self.machine.new_completion().number
+
+    def drop_completion(self, completion: int) -> None:
+        """Take back a completion for reuse."""
+        self.drop_lock(completion)
+
+    def new_line(self, span: int) -> int:
+        """Make neighbouring cache lines."""
+        self.machine.new_line(span)
+        return len(self.machine.lines) - 1
+
+    def new_device(self, parallelism: int) -> int:
+        """Make a device."""
+        return self.machine.new_device(parallelism).number
+
+    def try_lock(self, task: int, lock: int, side: str) -> bool:
+        """Acquire a lock if that needs no waiting."""
+        return self.machine.locks[lock].try_lock(self._task(task), Side(side))
+
+    def submit(self, task: int, device: int, service: int, then: tuple[str, int]) -> None:
+        """Submit a request to a device."""
+        done = self.machine.locks[then[1]]
+        assert isinstance(done, Completion | Semaphore)
+        self.machine.devices[device].submit(self._task(task).cpu, service, done)
+
+    def wake(self, task: int, other: int) -> None:
+        """Let `task` wake `other`."""
+        self._task(other).kick(self._task(task))
+
+    def wake_at_tick(self, task: int, other: int, ticks: int) -> None:
+        """Wake `other` by a timer at the end of the scheduler tick after `ticks` more ticks."""
+        del task
+        tick = self.machine.kernel.tick
+        at = (self.machine.now // tick + 1 + ticks) * tick
+
+        def ring() -> None:
+            sleeper = self._task(other)
+            self.machine.note("timer", sleeper)
+            sleeper.kick(None)
+
+        self.machine.clock.at(at, What.TIMER, other, ring, rank=1)
+
+    def spawn(self, parent: int | None, pinned: int | None, background: bool, program: Program) -> int:
+        """Start a task."""
+        return self.machine.spawn(
+            lambda task: self.drive(task, program),
+            parent=None if parent is None else self._task(parent),
+            pinned=None if pinned is None else self.machine.scheduler.cpus[pinned],
+            background=background,
+        ).number
+
+    def at(self, task: int, site: str) -> None:
+        """Name what a task is doing."""
+        self._task(task).site = site
+
+    def begin(self, task: int) -> None:
+        """An operation begins."""
+        self.machine.begin(self._task(task))
+
+    def end(self, task: int, name: str, counted: bool) -> None:
+        """An operation ends."""
+        self.machine.end(self._task(task), name, counted=counted)
+
+    def give_up(self, task: int, reason: str) -> None:
+        """A program cannot go on."""
+        self.machine.given_up = self.machine.given_up or f"task {task}: {reason}"
+
+    def _task(self, number: int) -> Task:
+        return self.machine.tasks[number]
+
+    # ---- steps that take simulated time -----------------------------------------------------------------------------
+
+    def drive(self, task: Task, program: Program) -> Steps:
+        """Carry out a program's steps until it ends."""
+        while (step := program.step()) is not None:
+            kind, *what = step
+            yield from self._steps[kind](self, task, *what)
+
+    def _lock(self, number: int) -> Lock:
+        return self.machine.locks[number]
+
+    def _run(self, task: Task, account: str, time: int) -> Steps:
+        return task.run(Account(account), time)
+
+    def _acquire(self, task: Task, lock: int, side: str) -> Steps:
+        return self._lock(lock).acquire(task, Side(side))
+
+    def _release(self, task: Task, lock: int, side: str) -> Steps:
+        return self._lock(lock).release(task, Side(side))
+
+    def _wait_for(self, task: Task, completion: int) -> Steps:
+        return self._completion(completion).wait_for(task)
+
+    def _complete(self, task: Task, completion: int) -> Steps:
+        return self._completion(completion).complete(task)
+
+    def _completion(self, number: int) -> Completion:
+        completion = self._lock(number)
+        assert isinstance(completion, Completion)
+        return completion
+
+    def _sleep(self, task: Task, time: int) -> Steps:
+        return task.sleep(time)
+
+    def _park(self, task: Task) -> Steps:
+        return task.park_program()
+
+    _steps: dict[str, Callable[..., Steps]] = {
+        "run": _run,
+        "lock": _acquire,
+        "unlock": _release,
+        "wait_for": _wait_for,
+        "complete": _complete,
+        "sleep": _sleep,
+        "park": _park,
+    }
