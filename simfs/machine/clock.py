@@ -11,6 +11,7 @@ from collections.abc import Callable
 from enum import IntEnum
 
 import simpy
+from simpy.events import EventPriority
 
 from simfs.machine.time import Time
 
@@ -42,7 +43,7 @@ class Happening(simpy.Event):
         self._ok = True  # as SimPy's own Timeout does: it is decided already that it happens
         self._value = None
         self.callbacks.append(lambda _: do())
-        env.schedule(self, priority, delay)
+        env.schedule(self, EventPriority(priority), delay)
 
 
 class Clock:
@@ -57,8 +58,7 @@ class Clock:
     @property
     def now(self) -> Time:
         """The time."""
-        now: Time = self.env.now
-        return now
+        return int(self.env.now)
 
     def at(self, time: Time, what: What, subject: int, do: Callable[[], None], *, rank: int = 0) -> None:
         """Let `do` happen at `time`. Ties are taken by kind, then subject, then `rank`."""

@@ -41,7 +41,10 @@ class Eevdf:
         return base + (total // count if count else 0), count
 
     def enter(self, task: Task, cpu: Cpu) -> None:
-        """Place a task that enters a queue (`place_entity`): its lag is kept, scaled so that entering does not shrink it."""
+        """Place a task that enters a queue (`place_entity`).
+
+        Its lag is kept, scaled so that entering does not shrink it.
+        """
         average, count = self._average(cpu)
         entity = task.entity
         lag = _toward_zero(entity.lag * (count + 1), count) if count else 0
@@ -95,5 +98,3 @@ def _members(cpu: Cpu) -> list[Task]:
 def _toward_zero(a: int, b: int) -> int:
     """Division as C does it."""
     return a // b if a >= 0 else -(-a // b)
-
-

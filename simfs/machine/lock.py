@@ -1,17 +1,10 @@
 """What all locks have in common, and how to write one.
 
-A lock is a class with four methods. `try_fast` is the one atomic attempt that comes before any waiting; `wait` is what a
-task does when that failed; `release` gives the lock back; `try_lock` is what trylock does where that differs from
-`try_fast`. They are written in the primitives of `Task`: read or write the lock's line, pay, spin, park, wake. Whoever
-gets or gives back the lock says so with `begin_hold` / `end_hold` (readers: `begin_shared` / `end_shared`), which keep the
-statistics and check that nobody holds it beside a writer.
-
-    class TestAndSet(Lock):
-        spins = True
-
-        def try_fast(self, task, side):
-            task.write(self.line)
-            ...
+A lock is a class with four methods. `try_fast` is the one atomic attempt that comes before any waiting; `wait` is what
+a task does when that failed; `release` gives the lock back; `try_lock` is what trylock does where that differs from
+`try_fast`. They are written in the primitives of `Task`: read or write the lock's line, pay, spin, park, wake. Who gets
+or gives back the lock says so with `begin_hold` and `end_hold` (readers: `begin_shared` and `end_shared`), which keep
+the statistics and check that nobody holds it beside a writer.
 """
 
 from __future__ import annotations

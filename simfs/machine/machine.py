@@ -20,8 +20,8 @@ from simfs.machine.lock import Lock, LockClass, Place
 from simfs.machine.locks import KINDS, kind_named
 from simfs.machine.locks.completion import Completion
 from simfs.machine.scheduler import Scheduler
-from simfs.machine.statistics import ClassStatistics, Counters
 from simfs.machine.stall import Stall, nobody_can_go_on, waits_in_a_circle
+from simfs.machine.statistics import ClassStatistics, Counters
 from simfs.machine.task import StateTimes, Status, Steps, Task
 from simfs.machine.time import Time, from_ns, to_ns
 from simfs.machine.topology import Topology

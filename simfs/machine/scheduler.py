@@ -57,7 +57,9 @@ class Scheduler:
     def _end_of_segment(self, task: Task) -> None:
         generation = task.generation
         end = self.now + task.segment.total
-        self.machine.clock.at(end, What.SEGMENT_END, task.number, lambda: self._segment_ends(task, generation))
+        self.machine.clock.at(
+            end, What.SEGMENT_END, task.number, lambda: self._segment_ends(task, generation)
+        )
 
     def _segment_ends(self, task: Task, generation: int) -> None:
         if task.generation != generation:
@@ -332,7 +334,9 @@ class Scheduler:
         (`newidle_balance`; not one that ran a moment ago, `task_hot`.)
         """
         near = (self.cpus[number] for number in self.machine.topology.llc(cpu.number))
-        busy = [c for c in near if c is not cpu and c.queue and (c.phase is Phase.RUNNING or c.next is not None)]
+        busy = [
+            c for c in near if c is not cpu and c.queue and (c.phase is Phase.RUNNING or c.next is not None)
+        ]
         if not busy:
             return None
         busiest = max(busy, key=lambda c: (len(c.queue), -c.number))

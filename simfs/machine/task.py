@@ -197,7 +197,9 @@ class Task:
         if self.segment.total > 0:
             yield from self.run(Account.SYSTEM, 0)
 
-    def spin(self, owner: Task | None = None, *, until_resched: bool = False, deadline: Time | None = None) -> Steps:
+    def spin(
+        self, owner: Task | None = None, *, until_resched: bool = False, deadline: Time | None = None
+    ) -> Steps:
         """Stay on the CPU until a lock asks for a look (`look_at`), and at least until what is owed is paid.
 
         Also until `owner` leaves its CPU, until another task wants this CPU, until the `deadline`.

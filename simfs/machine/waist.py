@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
 
 from simfs._engine import Program
 from simfs.machine.clock import What
@@ -158,7 +159,7 @@ class Waist:
     def _park(self, task: Task) -> Steps:
         return task.park_program()
 
-    _steps: dict[str, Callable[..., Steps]] = {
+    _steps: ClassVar[dict[str, Callable[..., Steps]]] = {
         "run": _run,
         "lock": _acquire,
         "unlock": _release,

@@ -112,6 +112,7 @@ impl State {
         let Some(id) = next else {
             if c.queue.is_empty() {
                 c.phase = Phase::Idle(now);
+                self.idle.insert(cpu); // the tick may have moved away who was woken meanwhile
                 self.note_cpu("idle", cpu, Object::Nothing);
             } else {
                 self.idle.remove(cpu);
