@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any
 
@@ -19,12 +20,32 @@ def assert_same(spec: dict[str, Any]) -> int:
     reference_result, reference = machine.trace(text)
     for at, (ours, theirs) in enumerate(zip_longest(native, reference)):
         if ours != theirs:
-            before = "\n".join(f"           {show(event)}" for event in native[max(at - CONTEXT, 0) : at])
+            before = [show(event) for event in native[max(at - CONTEXT, 0) : at]]
             raise AssertionError(
-                f"event {at} differs\n{before}\nnative     {show(ours)}\nreference  {show(theirs)}\n{text}"
+                "\n           ".join([f"event {at} differs", *before])
+                + f"\nnative     {show(ours)}\nreference  {show(theirs)}"
             )
-    assert json.loads(native_result) == json.loads(reference_result)
+    differing = [
+        f"{where}: native {ours!r}, reference {theirs!r}"
+        for (where, ours), (_, theirs) in zip_longest(
+            leaves(json.loads(native_result)), leaves(json.loads(reference_result)), fillvalue=("", None)
+        )
+        if ours != theirs
+    ]
+    assert not differing, "\n".join(["the traces are equal, the results differ", *differing[:CONTEXT]])
     return len(native)
+
+
+def leaves(value: Any, where: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401
+    """The numbers and words of a JSON document with their paths."""
+    if isinstance(value, dict):
+        for key in sorted(value):
+            yield from leaves(value[key], f"{where}.{key}")
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from leaves(item, f"{where}[{number}]")
+    else:
+        yield where, value
 
 
 def show(event: tuple[int, int | None, int, str, str] | None) -> str:

@@ -54,6 +54,8 @@ class Machine:
         self.devices: list[Device] = []
         self.requests = Numbers()
         self.classes: list[LockClass] = []
+        self.sites = [""]
+        """Places in the programs, in the order of their first use."""
         self.counters = Counters()
         self.latencies: dict[str, Histogram] = {}
         self.window_start: Time = 0

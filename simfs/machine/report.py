@@ -82,7 +82,8 @@ def _lock(machine: Machine, lock_class: LockClass) -> dict[str, Any]:
         "line_transfers": sum(lock.line.transfers for lock in machine.locks if lock.lock_class is lock_class),
         "sites": [
             {"site": name, "contended": site.contended, "wait_total_ns": to_ns(site.wait_total)}
-            for name, site in statistics.sites.items()
+            for name in machine.sites
+            if (site := statistics.sites.get(name))
         ],
     }
 

@@ -106,6 +106,8 @@ class Waist:
     def at(self, task: int, site: str) -> None:
         """Name what a task is doing."""
         self._task(task).site = site
+        if site not in self.machine.sites:
+            self.machine.sites.append(site)
 
     def begin(self, task: int) -> None:
         """An operation begins."""
