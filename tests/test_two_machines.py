@@ -8,11 +8,11 @@ from functools import cache
 from typing import Any
 
 import pytest
-from engine import CONSTANTS, Spec, lock_cycle
 from hypothesis import given
 from hypothesis import strategies as st
 from machines import assert_same
 
+from engine import CONSTANTS, Spec, lock_cycle
 from simfs.machine.locks import KINDS
 from simfs.scenario import expand, load, paths, to_run_spec
 
