@@ -9,6 +9,7 @@ __all__ = [
     "Histogram",
     "Program",
     "Stream",
+    "__source__",
     "__version__",
     "populate",
     "run",
@@ -18,6 +19,9 @@ __all__ = [
 
 __version__: str
 """Version of the engine crate."""
+
+__source__: str
+"""Digest of the sources it was built from."""
 
 def run(spec: str) -> str:
     """Run one RunSpec (JSON text) and return its RunResult (JSON text).

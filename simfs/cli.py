@@ -14,9 +14,15 @@ import typer
 from simfs import __version__
 from simfs.commands.about import doctor, list_, schema
 from simfs.commands.run import run
+from simfs.commands.sweep import merge, sweep
 
 COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "run": (run, "simfs run compile-24 --set workload.tasks=24 --out results/compile-24"),
+    "sweep": (
+        sweep,
+        "simfs sweep lock-cycle --quick --vary workload.tasks=1..24:log --design sobol --points 4 --out sweep",
+    ),
+    "merge": (merge, "simfs merge shard-1 shard-2 --out whole"),
     "list": (list_, "simfs list"),
     "schema": (schema, "simfs schema > scenario.schema.json"),
     "doctor": (doctor, "simfs doctor"),

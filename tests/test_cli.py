@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +24,19 @@ def test_help_has_an_example(command: str) -> None:
     answer = RUNNER.invoke(app, [command, "--help"])
     assert answer.exit_code == 0
     assert f"Example: simfs {command}" in answer.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_example_of_the_help_runs(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = shlex.split(COMMANDS[command][1].partition(">")[0])[1:]
+    if command == "merge":
+        for shard in (1, 2):
+            options = ["lock-cycle", "--quick", "--shard", f"{shard}/2", "--out", f"shard-{shard}"]
+            assert RUNNER.invoke(app, ["sweep", *options]).exit_code == 0
+    answer = RUNNER.invoke(app, words)
+    assert answer.exit_code == 0, answer.stderr
+    assert answer.stdout
 
 
 def test_help_without_a_command() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from simfs.results.fitted import fitted
-from simfs.results.model import MeasuredRow, ScenarioResult
-from simfs.results.run import Progress, run_scenario
+from simfs.results.model import Fit, MeasuredRow, ScenarioResult
+from simfs.results.run import Engine, Progress, run_scenario
 from simfs.scenario import Point, Scenario, expand, placed_rows
 
 OPERATIONS = {
@@ -25,30 +25,61 @@ def answer(
     given: Iterable[str] = (),
     threads: int | None = None,
     progress: Progress | None = None,
+    engine: Engine | None = None,
 ) -> tuple[Scenario, ScenarioResult]:
     """Fit what `asked` declares, except the keys that were `given` by hand, and run it.
 
     Returns the scenario with the fitted values in place, and the result. Raises ValueError for a fit that
     may not be done and for a spec that the engine refuses, ImportError where there is no engine.
     """
-    rows = [MeasuredRow(**vars(row)) for row in placed_rows(asked.measured)]
+    asked, fits = fit(asked, given=given, threads=threads, progress=progress, engine=engine)
+    result = run_points(
+        asked, expand(asked), tuple(asked.sweep), threads=threads, progress=progress, engine=engine
+    )
+    return asked, result.with_fits(fits)
+
+
+def fit(
+    asked: Scenario,
+    *,
+    given: Iterable[str] = (),
+    threads: int | None = None,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+) -> tuple[Scenario, tuple[Fit, ...]]:
+    """The scenario with what it declares fitted, except the keys that were `given`, and the fit."""
     by_hand = set(given)
     open_ = tuple(wanted for wanted in asked.calibrate if wanted.parameter not in by_hand)
     asked = asked.model_copy(update={"calibrate": open_})
-    asked, fits = fitted(asked, rows, threads=threads, progress=progress)
-    points = expand(asked)
-    result = run_scenario(
+    return fitted(asked, _measured(asked), threads=threads, progress=progress, engine=engine)
+
+
+def run_points(
+    asked: Scenario,
+    points: Sequence[Point],
+    keys: Sequence[str],
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+) -> ScenarioResult:
+    """Run these points of `asked`, which vary in `keys`, beside the scenario's measured rows."""
+    return run_scenario(
         points,
         asked.measure,
         threads=threads,
         progress=progress,
-        measured=rows,
+        engine=engine,
+        measured=_measured(asked),
         name=asked.name,
         operation=operation_of(points),
-        sweep=tuple(asked.sweep),
+        sweep=tuple(keys),
         titles=titles_of(asked),
     )
-    return asked, result.with_fits(fits)
+
+
+def _measured(asked: Scenario) -> list[MeasuredRow]:
+    return [MeasuredRow(**vars(row)) for row in placed_rows(asked.measured)]
 
 
 def operation_of(points: Sequence[Point]) -> str:

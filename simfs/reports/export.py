@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -14,11 +13,16 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from simfs.reports.figures import figures, png, svg
+from simfs.reports.sweep import sweep_figures
 from simfs.results.manifest import manifest
 from simfs.results.model import ScenarioResult
+from simfs.results.store import write_whole
 from simfs.results.tables import tables
 
-MANIFEST = "manifest.json"
+MARKS = ("manifest.json", "sweep.json")
+"""Files of simfs: a directory with one of them may be written to."""
+
+MANIFEST = MARKS[0]
 """The file that marks a directory as a simfs result, with the SHA-256 of all others.
 
 It is written first, so that a result whose writing was cut short is known as one and can be replaced.
@@ -71,7 +75,7 @@ def _files(result: ScenarioResult) -> Iterator[tuple[str, bytes]]:
     for name, table in tables(result).items():
         yield f"tables/{name}.csv", _csv(table)
         yield f"tables/{name}.parquet", _parquet(table)
-    for name, figure in figures(result).items():
+    for name, figure in (figures(result) | sweep_figures(result)).items():
         yield f"figures/{name}.png", png(figure)
         yield f"figures/{name}.svg", svg(figure)
 
@@ -84,22 +88,19 @@ def _refuse_foreign(directory: Path) -> None:
 
 
 def _is_result(directory: Path) -> bool:
+    return any(_is_ours(directory / name) for name in MARKS)
+
+
+def _is_ours(path: Path) -> bool:
     try:
-        document = json.loads((directory / MANIFEST).read_text("utf-8"))
+        document = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
         return False
     return isinstance(document, dict) and "simfs" in document
 
 
 def _write(path: Path, data: bytes) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # In the same directory, because a rename is atomic only within one filesystem.
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_bytes(data)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    write_whole(path, data, sync=True)
     return path
 
 

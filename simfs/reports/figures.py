@@ -87,8 +87,8 @@ def style() -> Iterator[None]:
 def figures(result: ScenarioResult) -> dict[str, Figure]:
     """Return every figure that makes sense for this result, by file name without ending."""
     makers: dict[str, tuple[bool, Callable[[ScenarioResult], Figure]]] = {
-        "throughput": (_has_curve(result), throughput),
-        "cpu-time": (_has_curve(result), cpu_time),
+        "throughput": (has_curve(result), throughput),
+        "cpu-time": (has_curve(result), cpu_time),
         "locks": (any(lock.contended for p in focus(result) for lock in p.locks), locks),
         "measured": (any(_rates(p) for p in result.points), measured),
     }
@@ -98,7 +98,7 @@ def figures(result: ScenarioResult) -> dict[str, Figure]:
 def throughput(result: ScenarioResult) -> Figure:
     """Throughput over tasks: a line and interval a variant, perfect scaling, measured points."""
     with style():
-        figure = _figure(6.4, 4.2)
+        figure = new_figure(6.4, 4.2)
         axes = figure.add_subplot()
         lines = _lines(result)
         for index, (name, points) in enumerate(lines):
@@ -111,9 +111,9 @@ def throughput(result: ScenarioResult) -> Figure:
         axes.set_ylim(bottom=0)
         axes.set_xlim(0, max(p.tasks for p in result.points) * 1.03)
         axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 4, 8], integer=True))
-        _thousands(axes)
+        thousands(axes)
         _legend_of_markers(axes, result)
-        figure.legend(*_unique(axes), loc="outside lower center", ncols=2, handlelength=3.2)
+        figure.legend(*unique(axes), loc="outside lower center", ncols=2, handlelength=3.2)
         return figure
 
 
@@ -123,7 +123,7 @@ def cpu_time(result: ScenarioResult) -> Figure:
         lines = _lines(result)
         columns = min(len(lines), 4)
         rows = -(-len(lines) // columns)
-        figure = _figure(max(3.4, 1.9 * columns), 0.7 + 1.75 * rows)
+        figure = new_figure(max(3.4, 1.9 * columns), 0.7 + 1.75 * rows)
         grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
         panels = list(grid.flat)
         for axes, (name, points) in zip(panels, lines, strict=False):
@@ -145,7 +145,7 @@ def locks(result: ScenarioResult, top: int = 3) -> Figure:
     with style():
         points = focus(result)
         bars = [(p, lock) for p in points for lock in _long_waits(p, points, top)]
-        figure = _figure(6.4, 1.5 + 0.3 * len(bars) + 0.15 * len(points))  # room for two lines a label
+        figure = new_figure(6.4, 1.5 + 0.3 * len(bars) + 0.15 * len(points))  # room for two lines a label
         axes = figure.add_subplot()
         places = _places([p.variant for p, _ in bars])
         for place, (point, lock) in zip(places, bars, strict=True):
@@ -156,7 +156,7 @@ def locks(result: ScenarioResult, top: int = 3) -> Figure:
         axes.grid(axis="y", visible=False)
         axes.set_xlabel("tasks waiting on average (total wait / measured time)")
         axes.set_title(f"{focus_tasks(result)} tasks on {points[0].cpus} CPUs", loc="left")
-        handles, labels = _unique(axes)
+        handles, labels = unique(axes)
         title = "while the lock's holder was"
         figure.legend(handles, labels, loc="outside lower center", ncols=2, title=title)
         return figure
@@ -172,14 +172,14 @@ def measured(result: ScenarioResult) -> Figure:
         columns = min(len(panels), 2)
         grid_rows = -(-len(panels) // columns)
         longest = max(map(len, panels.values()))
-        figure = _figure(6.4 * columns, 0.9 + grid_rows * (0.5 + 0.3 * longest))
+        figure = new_figure(6.4 * columns, 0.9 + grid_rows * (0.5 + 0.3 * longest))
         grid = list(figure.subplots(grid_rows, columns, squeeze=False).flat)
         for axes, (setting, rows) in zip(grid, panels.items(), strict=False):
             _comparisons(axes, setting, rows, result)
         for axes in grid[len(panels) :]:
             axes.set_visible(False)
         figure.supxlabel(f"{plural(result.operation)} per second", fontsize=9)
-        shown = dict(pair for axes in grid for pair in zip(*reversed(_unique(axes)), strict=True))
+        shown = dict(pair for axes in grid for pair in zip(*reversed(unique(axes)), strict=True))
         figure.legend(list(shown.values()), list(shown), loc="outside upper center", ncols=3)
         return figure
 
@@ -202,13 +202,14 @@ def _saved(figure: Figure, form: str) -> bytes:
     return out.getvalue()
 
 
-def _figure(width: float, height: float) -> Figure:
+def new_figure(width: float, height: float) -> Figure:
+    """A figure of this size in inches that belongs to nobody's global state."""
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
 
-def _has_curve(result: ScenarioResult) -> bool:
+def has_curve(result: ScenarioResult) -> bool:
     """Whether there are lines worth drawing, and few enough to be told apart."""
     lines = _lines(result)
     return max(len(points) for _, points in lines) > 2 and len(lines) <= MAX_LINES
@@ -409,11 +410,12 @@ def _rates(point: PointResult) -> list[Comparison]:
     return [c for c in point.measured if point.estimate(c.row.metric) == point.throughput]
 
 
-def _thousands(axes: Axes) -> None:
+def thousands(axes: Axes) -> None:
+    """Numbers of the y axis as text has them."""
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: plain(y)))
 
 
-def _unique(axes: Axes) -> tuple[list[Artist], list[str]]:
+def unique(axes: Axes) -> tuple[list[Artist], list[str]]:
     """Handles and labels of a legend, each label once, in order of appearance."""
     handles, labels = axes.get_legend_handles_labels()
     seen = dict(zip(reversed(labels), reversed(handles), strict=True))

@@ -6,17 +6,19 @@ is decided from those n, never from which run happened to end first.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import import_module
+from queue import SimpleQueue
 from typing import Any, Protocol
 
 from simfs.results.aggregate import PointLike, compare, findings, summarise, throughput
-from simfs.results.model import MeasuredRow, PointResult, ScenarioResult, Wall
+from simfs.results.model import Finding, MeasuredRow, PointResult, ScenarioResult, Wall
+from simfs.results.request import Request
 from simfs.results.run_result import RunResult
 from simfs.results.statistics import LEVEL
 from simfs.results.warmup import settled
@@ -25,7 +27,7 @@ Engine = Callable[[str], str]
 """One run: a RunSpec as JSON in, a RunResult as JSON out."""
 
 ToSpec = Callable[[Any, int], Mapping[str, Any]]
-"""The RunSpec of a point and a replication."""
+"""The RunSpec of a point and a replication; replications of a point differ in their number alone."""
 
 Progress = Callable[[int, int, str], None]
 """Called with runs done, runs known to be needed, and the label of the run that ended."""
@@ -88,17 +90,17 @@ def run_scenario(
     """
     begin = time.perf_counter()
     threads = threads or os.cpu_count() or 1
-    states = [_State(point) for point in points]
-    _run_all(states, measure, threads, progress, engine or _native("run"), to_spec or _native_spec())
-    results: list[PointResult] = [summarise(s.point, s.in_order(), measure.confidence) for s in states]
-    compared, unmatched = compare(results, measured)
+    to_spec = to_spec or _native_spec()
+    states = [_State(point, to_spec) for point in points]
+    _run_all(states, measure, threads, progress, engine or native_engine())
+    compared, unmatched = compare([state.summary for state in states if state.summary], measured)
     return ScenarioResult(
         name=name,
         operation=operation,
         sweep=tuple(sweep),
         titles=dict(titles or {}),
         points=compared,
-        findings=tuple(f for s in states for f in findings(s.point, s.in_order())),
+        findings=tuple(finding for state in states for finding in state.findings),
         unmatched=unmatched,
         wall=Wall(
             total_s=time.perf_counter() - begin,
@@ -113,13 +115,17 @@ class _State:
     """What is known of one point so far."""
 
     point: PointLike
+    to_spec: ToSpec
     warmup_ns: float | None = None
     runs: dict[int, RunResult] = field(default_factory=dict)
     submitted: int = 0
     seconds: float = 0.0
+    summary: PointResult | None = None
+    findings: Sequence[Finding] = ()
 
-    def in_order(self) -> list[RunResult]:
-        return [self.runs[i] for i in sorted(self.runs)]
+    @cached_property
+    def request(self) -> Request:
+        return Request(self.to_spec(self.point, 0))
 
     def wanted(self, measure: MeasureLike) -> int:
         """How many replications are known to be needed now."""
@@ -127,8 +133,17 @@ class _State:
             return max(self.submitted, measure.replications)
         if measure.precision is None or self.submitted >= measure.max_replications:
             return self.submitted
-        estimate = throughput(self.in_order(), measure.confidence)
+        estimate = throughput(self._in_order(), measure.confidence)
         return self.submitted + (estimate.relative_half_width > measure.precision)
+
+    def complete(self, confidence: float) -> None:
+        """Sum the runs up and forget them: those of a large sweep would not fit into memory."""
+        self.summary = summarise(self.point, self._in_order(), confidence)
+        self.findings = findings(self.point, self._in_order())
+        self.runs.clear()
+
+    def _in_order(self) -> list[RunResult]:
+        return [self.runs[i] for i in sorted(self.runs)]
 
 
 @dataclass(frozen=True)
@@ -147,59 +162,60 @@ class _Job:
 
 
 def _run_all(
-    states: Sequence[_State],
-    measure: MeasureLike,
-    threads: int,
-    progress: Progress | None,
-    engine: Engine,
-    to_spec: ToSpec,
+    states: Sequence[_State], measure: MeasureLike, threads: int, progress: Progress | None, engine: Engine
 ) -> None:
     auto = measure.warmup == "auto"
-    pending: dict[Future[tuple[Any, float]], _Job] = {}
+    ended: SimpleQueue[tuple[_Job, Future[tuple[Any, float]]]] = SimpleQueue()
+    pending = 0
     pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="simfs")
 
     def submit(job: _Job) -> None:
-        pending[pool.submit(_work, job, engine, to_spec)] = job
+        nonlocal pending
+        pending += 1
+        future = pool.submit(_work, job, engine)
+        future.add_done_callback(lambda done: ended.put((job, done)))
 
     def replicate(state: _State) -> None:
         for replication in range(state.submitted, wanted := state.wanted(measure)):
             submit(_Job(state, replication))
         state.submitted = wanted
+        if len(state.runs) == wanted:
+            state.complete(measure.confidence)
 
-    done = 0
+    done, unstarted = 0, len(states) if auto else 0
     try:
         for state in states:
             submit(_Job(state, None)) if auto else replicate(state)
         while pending:
-            ended, _ = wait(pending, return_when=FIRST_COMPLETED)
-            for future in [f for f in pending if f in ended]:  # in the order of submission: a refusal names the first
-                job = pending.pop(future)
-                _record(job, *future.result())
-                replicate(job.state)
-                done += 1
-                if progress:
-                    unstarted = sum(measure.replications for s in states if not s.submitted)
-                    progress(done, done + len(pending) + unstarted, job.label)
+            job, future = ended.get()
+            pending -= 1
+            _record(job, *future.result())
+            unstarted -= job.replication is None
+            replicate(job.state)
+            done += 1
+            if progress:
+                progress(done, done + pending + unstarted * measure.replications, job.label)
     finally:
         # Also on an interrupt or an error: what has not started never will.
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _work(job: _Job, engine: Engine, to_spec: ToSpec) -> tuple[Any, float]:
+def _work(job: _Job, engine: Engine) -> tuple[Any, float]:
     begin = time.perf_counter()
     try:
-        return _outcome(job, engine, to_spec), time.perf_counter() - begin
+        return _outcome(job, engine), time.perf_counter() - begin
     except ValueError as error:
         raise ValueError(f"{job.label}: {error}") from error
 
 
-def _outcome(job: _Job, engine: Engine, to_spec: ToSpec) -> RunResult | float:
-    spec = dict(to_spec(job.state.point, job.replication or 0))
+def _outcome(job: _Job, engine: Engine) -> RunResult | float:
+    request = job.state.request
     if job.replication is None:
-        return settled(spec, engine)
+        return settled(request, engine)
+    changes: dict[str, float] = {"replication": job.replication}
     if job.state.warmup_ns is not None:
-        spec["warmup_ns"] = job.state.warmup_ns
-    return RunResult.model_validate_json(engine(json.dumps(spec)))
+        changes["warmup_ns"] = job.state.warmup_ns
+    return RunResult.model_validate_json(engine(request.text(**changes)))
 
 
 def _record(job: _Job, outcome: RunResult | float, seconds: float) -> None:
@@ -211,8 +227,9 @@ def _record(job: _Job, outcome: RunResult | float, seconds: float) -> None:
         job.state.warmup_ns = outcome
 
 
-def _native(name: str) -> Engine:
-    engine: Engine = getattr(import_module("simfs._engine"), name)
+def native_engine() -> Engine:
+    """The compiled engine; raise ImportError where there is none."""
+    engine: Engine = import_module("simfs._engine").run
     return engine
 
 

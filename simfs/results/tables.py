@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from simfs.results.model import CpuShares, PointResult, ScenarioResult
+from simfs.results.quantities import in_units
 from simfs.results.run_result import Latency, LockStats
 from simfs.results.scaling import ideal_per_s
 from simfs.results.statistics import Estimate
@@ -16,6 +17,7 @@ UNITS = {
     "_per_s": "1/s",
     "_percent": "%",
     "_ns": "ns",
+    "_bytes": "B",
     "joules_per_operation": "J",
 }
 """Unit of a column by how its name ends; what ends otherwise is a count, a ratio or a name."""
@@ -33,7 +35,11 @@ def tables(result: ScenarioResult) -> dict[str, pa.Table]:
         "latency": _latency,
         "measured": _measured,
     }
-    return {name: _table(list(make(result)), _empty(name, result)) for name, make in makers.items()}
+    swept = [key for key in result.sweep if not key.endswith(".tasks")]
+    return {
+        name: _table(_with_units(list(make(result)), swept), _empty(name, result))
+        for name, make in makers.items()
+    }
 
 
 def unit(column: str) -> str:
@@ -82,6 +88,21 @@ def _key(point: PointResult, result: ScenarioResult) -> Row:
     """The columns every table begins with: which point a row belongs to."""
     swept = {key: point.values.get(key) for key in result.sweep if not key.endswith(".tasks")}
     return {"point": point.id, "variant": point.variant, **swept, "tasks": point.tasks}
+
+
+def _with_units(rows: Sequence[Row], swept: Sequence[str]) -> list[Row]:
+    """The rows with swept quantities as numbers, in columns that name the unit."""
+    columns = {key: found for key in swept if (found := in_units([row[key] for row in rows]))}
+
+    def numeric(i: int, row: Row) -> Row:
+        return {
+            (key + columns[key][0] if key in columns else key): (
+                columns[key][1][i] if key in columns else value
+            )
+            for key, value in row.items()
+        }
+
+    return [numeric(i, row) for i, row in enumerate(rows)]
 
 
 def _interval(name: str, estimate: Estimate | None) -> Row:

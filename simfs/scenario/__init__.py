@@ -1,7 +1,7 @@
 """The scenario language: loading, expanding into points, and the RunSpec of each."""
 
 from simfs.scenario.checks import chosen_rows
-from simfs.scenario.expand import Point, expand, value_of, with_values
+from simfs.scenario.expand import Point, expand, points_at, value_of, with_values
 from simfs.scenario.load import load
 from simfs.scenario.measured import Dataset, PlacedRow, load_dataset, placed_rows
 from simfs.scenario.problems import Problem, ScenarioError
@@ -21,6 +21,7 @@ __all__ = [
     "load",
     "load_dataset",
     "placed_rows",
+    "points_at",
     "to_run_spec",
     "value_of",
     "with_values",

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from pydantic import ValidationError
 
 from simfs.scenario.document import Document, Path_, Place
 from simfs.scenario.measured import plain_value
 from simfs.scenario.overlay import assign, lay_over, split_key
 from simfs.scenario.problems import Problem, ScenarioError
+from simfs.scenario.refusals import problems_of
 from simfs.scenario.schema import SECTIONS, Scenario
 from simfs.scenario.suggest import nearest
 from simfs.scenario.units import duration, format_duration
@@ -52,6 +55,33 @@ def expand(scenario: Scenario) -> tuple[Point, ...]:
     )
 
 
+def points_at(
+    scenario: Scenario, rows: Sequence[Mapping[str, object]], told: Callable[[str], str] = str
+) -> tuple[Point, ...]:
+    """Return the points of every variant at each of `rows`, variants outermost, whatever `sweep:` says.
+
+    A row gives values by dotted key, written as in a scenario. `told` names a key in messages. Raises
+    `ScenarioError` with what is wrong with the first row that is refused.
+    """
+    document = _document(scenario)
+    document.data.pop("sweep", None)
+    for key in dict.fromkeys(key for row in rows for key in row):
+        if split_key(key)[0] not in SECTIONS or "." not in key:
+            raise ScenarioError([_not_swept(told(key), key)])
+    variants = document.data.get("variants") or [{"name": ONLY_VARIANT}]
+    drafts_ = (
+        draft for i, variant in enumerate(variants) for draft in _drafts_at(document, i, variant, rows, told)
+    )
+    return tuple(Point(d.id, d.variant, d.values, _checked(d.document)) for d in drafts_)
+
+
+def _checked(document: Document) -> Scenario:
+    try:
+        return Scenario.model_validate(document.data)
+    except ValidationError as error:
+        raise ScenarioError(problems_of(error, document)) from None
+
+
 def with_values(scenario: Scenario, values: Mapping[str, float]) -> Scenario:
     """Return the scenario with keys set to plain numbers; durations are given in nanoseconds."""
     document = _document(scenario)
@@ -86,23 +116,46 @@ def drafts(document: Document) -> Iterator[Draft]:
 def _drafts_of(
     document: Document, index: int, variant: dict[str, Any], sweep: dict[str, list[Any]]
 ) -> Iterator[Draft]:
+    base = _base_of(document, index, variant)
+    for choice in itertools.product(*(range(len(values)) for values in sweep.values())):
+        chosen = {key: values[i] for (key, values), i in zip(sweep.items(), choice, strict=True)}
+        places = {
+            key: Place(document.place_of(("sweep", key)).key, document.place_of(("sweep", key, i)).value)
+            for key, i in zip(sweep, choice, strict=True)
+        }
+        yield _draft(base, variant["name"], chosen, places)
+
+
+def _drafts_at(
+    document: Document,
+    index: int,
+    variant: dict[str, Any],
+    rows: Sequence[Mapping[str, object]],
+    told: Callable[[str], str],
+) -> Iterator[Draft]:
+    base = _base_of(document, index, variant)
+    places = {key: Place(told(key), told(key)) for row in rows for key in row}
+    for row in rows:
+        yield _draft(base, variant["name"], row, places)
+
+
+def _base_of(document: Document, index: int, variant: dict[str, Any]) -> Document:
     base = document.copy()
     for section in ("variants", "sweep", "measured", "calibrate"):
         base.data.pop(section, None)
     _write_out_words(base)
     changes = {key: variant[key] for key in SECTIONS if key in variant}
     lay_over(base, changes, ("variants", index))
-    for choice in itertools.product(*(range(len(values)) for values in sweep.values())):
-        point = base.copy()
-        chosen = dict(zip(sweep, choice, strict=True))
-        # The kind goes first: it decides which of the other keys there are.
-        for key in sorted(sweep, key=lambda key: not key.endswith(".kind")):
-            place = Place(
-                document.place_of(("sweep", key)).key, document.place_of(("sweep", key, chosen[key])).value
-            )
-            assign(point, split_key(key), sweep[key][chosen[key]], place)
-        values = {key: plain_value(sweep[key][i]) for key, i in chosen.items()}
-        yield Draft(_id(variant["name"], values), variant["name"], values, point)
+    return base
+
+
+def _draft(base: Document, variant: str, chosen: Mapping[str, object], places: Mapping[str, Place]) -> Draft:
+    point = base.copy()
+    # The kind goes first: it decides which of the other keys there are.
+    for key in sorted(chosen, key=lambda key: not key.endswith(".kind")):
+        assign(point, split_key(key), chosen[key], places[key])
+    values = {key: plain_value(value) for key, value in chosen.items()}
+    return Draft(_id(variant, values), variant, values, point)
 
 
 def _write_out_words(document: Document) -> None:
@@ -119,7 +172,9 @@ def _id(variant: str, values: Mapping[str, object]) -> str:
 
 def _check_sweep(document: Document, sweep: Mapping[str, list[Any]], variants: int) -> None:
     problems = [
-        _not_swept(document, key) for key in sweep if split_key(key)[0] not in SECTIONS or "." not in key
+        _not_swept(document.place_of(("sweep", key)).key, key)
+        for key in sweep
+        if split_key(key)[0] not in SECTIONS or "." not in key
     ]
     points = variants * math.prod(map(len, sweep.values()))
     if points > MAX_POINTS:
@@ -129,10 +184,9 @@ def _check_sweep(document: Document, sweep: Mapping[str, list[Any]], variants: i
         raise ScenarioError(problems)
 
 
-def _not_swept(document: Document, key: str) -> Problem:
+def _not_swept(at: str, key: str) -> Problem:
     section, dot, rest = key.partition(".")
     near = nearest(section, SECTIONS)
-    at = document.place_of(("sweep", key)).key
     return Problem(
         at,
         f"'{key}' cannot be swept: it must be a key of {', '.join(SECTIONS)}",

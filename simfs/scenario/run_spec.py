@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from simfs.scenario.expand import Point
@@ -25,7 +27,10 @@ _TOPOLOGY = ("cpus", "cpus_per_core", "cpus_per_llc", "cpus_per_socket")
 
 
 def to_run_spec(point: Point, replication: int) -> dict[str, Any]:
-    """Return the RunSpec of one replication; raise `ValueError` for a profile that is missing or invalid."""
+    """Return the RunSpec of one replication; raise `ValueError` for a profile that is missing or invalid.
+
+    The replications of a point differ in `replication` alone.
+    """
     scenario = point.scenario
     measure = scenario.measure
     machine = machine_spec(scenario.machine)
@@ -75,11 +80,22 @@ def _filesystem_spec(scenario: Scenario) -> dict[str, Any]:
     use = scenario.filesystem
     if isinstance(use, NoFilesystem):
         return {"filesystem": {"kind": "none"}}
-    costs = load_filesystem(use.profile or use.kind).spec() | use.costs
+    costs = {**_costs(use.profile or use.kind), **use.costs}
     spec: dict[str, Any] = {"kind": use.kind, "size_bytes": use.size, "costs": costs}
     if isinstance(use, Xfs):
         spec["agcount"] = use.agcount
-    return {"filesystem": spec, "vfs": {"costs": load_vfs(use.kind).spec()}}
+    return {"filesystem": spec, "vfs": {"costs": dict(_vfs_costs(use.kind))}}
+
+
+# A profile has hundreds of costs and a sweep thousands of points: turning the one into numbers is done once.
+@cache
+def _costs(profile: str) -> Mapping[str, float]:
+    return load_filesystem(profile).spec()
+
+
+@cache
+def _vfs_costs(kind: str) -> Mapping[str, float]:
+    return load_vfs(kind).spec()
 
 
 def _workload_spec(use: Workload) -> dict[str, Any]:

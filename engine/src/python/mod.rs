@@ -37,6 +37,7 @@ fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, String> + 
 #[pymodule]
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("__source__", env!("SIMFS_ENGINE_SOURCE"))?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(trace, module)?)?;
     module.add_function(wrap_pyfunction!(structure_report, module)?)?;

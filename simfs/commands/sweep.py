@@ -1,0 +1,196 @@
+"""`simfs sweep` and `simfs merge`: a scenario at many points, in a directory that can be resumed."""
+
+from __future__ import annotations
+
+import re
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from simfs.commands.common import (
+    Quick,
+    ScenarioName,
+    Seed,
+    Settings,
+    Threads,
+    complain,
+    notes,
+    overrides,
+    plain_errors,
+    progress,
+    refusals_of_runs,
+    refused,
+)
+from simfs.scenario import Scenario, load
+
+if TYPE_CHECKING:
+    from simfs.experiments.sweep import Plan
+    from simfs.experiments.sweep_design import Row
+    from simfs.results.model import ScenarioResult
+    from simfs.results.store import Store
+
+Out = Annotated[
+    Path,
+    typer.Option(help="Directory of the sweep: its runs, tables and figures. The same command resumes it."),
+]
+
+
+class Design(StrEnum):
+    """How the points are chosen."""
+
+    GRID = "grid"
+    ZIP = "zip"
+    RANDOM = "random"
+    LHS = "lhs"
+    SOBOL = "sobol"
+
+
+class Refine(StrEnum):
+    """Where points are added."""
+
+    KNEE = "knee"
+    CROSSOVER = "crossover"
+
+
+def sweep(
+    scenario: ScenarioName,
+    out: Out,
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=A,B,C|KEY=LOW..HIGH[:log]",
+            help="Vary a key; may be repeated. Replaces the scenario's own sweep, which runs without it.",
+        ),
+    ] = None,
+    design: Annotated[
+        Design, typer.Option(help="How points are chosen; Sobol points are balanced for powers of two.")
+    ] = Design.GRID,
+    points: Annotated[
+        int | None,
+        typer.Option(min=1, help="Points of the design; in a grid, the values of each range (5 by default)."),
+    ] = None,
+    listed: Annotated[
+        Path | None, typer.Option("--list", help="Run the rows of a CSV file with a column for each key.")
+    ] = None,
+    refine: Annotated[
+        Refine | None, typer.Option(help="Add points around each curve's knee, or where two variants cross.")
+    ] = None,
+    between: Annotated[
+        str | None, typer.Option(metavar="A,B", help="The two variants of --refine crossover.")
+    ] = None,
+    shard: Annotated[
+        str | None, typer.Option(metavar="I/N", help="Run only the I-th of N parts; then see `simfs merge`.")
+    ] = None,
+    executor: Annotated[
+        str, typer.Option(help="'threads' of this computer, or dask://HOST:PORT.")
+    ] = "threads",
+    settings: Settings = None,
+    seed: Seed = None,
+    threads: Threads = None,
+    quick: Quick = False,
+) -> None:
+    """Run a scenario at the points of a design; what has been run is kept, and never run again."""
+    with plain_errors("the runs that ended are kept; the same command resumes"), refusals_of_runs():
+        from simfs.experiments.sweep import Plan, open_folder
+
+        given = overrides(settings, seed)
+        asked = load(scenario, given)
+        if quick:
+            asked = asked.model_copy(update={"measure": asked.measure.quick()})
+        asked = _without_fits_of(asked, given)
+        rows = _rows(asked, vary or [], design, points, listed)
+        plan = Plan(
+            asked, rows, refine.value if refine else None, tuple(between.split(",")) if between else ()
+        )
+        part = _part(shard)
+        plan.refinement()
+        plan.points()
+        store = open_folder(out, plan)
+        _run(plan, out, store, executor, threads, part)
+
+
+def merge(
+    sweeps: Annotated[list[Path], typer.Argument(metavar="DIRECTORY...", help="Directories of the shards.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Directory of the whole; the first shard's by default.")
+    ] = None,
+) -> None:
+    """Put the shards of a sweep together and write the tables of the whole."""
+    with plain_errors(), refusals_of_runs():
+        from simfs.experiments import sweep as sweeps_
+
+        plan, store = sweeps_.merge(sweeps, out or sweeps[0])
+        why = "runs are missing: run the shards that have not ended, with the same command, and merge again"
+        engine = store.recalling(f"{out or sweeps[0]}: {why}")
+        _report(plan, *sweeps_.run(plan, engine=engine), out or sweeps[0])
+
+
+def _run(plan: Plan, out: Path, store: Store, where: str, threads: int | None, part: tuple[int, int]) -> None:
+    from simfs.experiments.executors import executor as opened
+    from simfs.experiments.sweep import run
+
+    with opened(where, threads) as there, progress() as report:
+        asked, result = run(
+            plan, engine=store.remembering(there.engine), threads=there.slots, progress=report, shard=part
+        )
+    if part[1] > 1:
+        notes.print(f"shard {part[0]}/{part[1]}: {len(result.points)} points are in {out}; next: simfs merge")
+        raise typer.Exit(result.exit_code)
+    _report(plan, asked, result, out)
+
+
+def _report(plan: Plan, asked: Scenario, result: ScenarioResult, out: Path) -> None:
+    from simfs.experiments.sweep import places
+    from simfs.reports.export import write
+    from simfs.reports.sweep import print_sweep
+
+    resolved = asked.model_dump(mode="json", exclude_unset=True)
+    try:
+        write(result, out, scenario="", seed=asked.measure.seed, command=sys.argv[1:], resolved=resolved)
+    except OSError as error:
+        raise refused(f"{out}: cannot be written: {error.strerror}") from None
+    print_sweep(result)
+    for line in places(plan, result):
+        typer.echo(line)
+    notes.print(f"written to {out}")
+    for finding in result.findings:
+        complain(f"{finding.point} #{finding.replication}: {finding.message}")
+    raise typer.Exit(result.exit_code)
+
+
+def _rows(
+    asked: Scenario, vary: list[str], design: Design, points: int | None, listed: Path | None
+) -> tuple[Row, ...]:
+    from simfs.experiments.sweep import rows_of_scenario
+    from simfs.experiments.sweep_design import factor, rows_from, rows_of
+
+    if listed is not None:
+        if vary:
+            raise refused("--list: takes no --vary beside it")
+        return rows_from(listed)
+    if not vary:
+        if design is not Design.GRID:
+            raise refused(f"--design {design}: say what varies with --vary")
+        return rows_of_scenario(asked)
+    return rows_of([factor(option) for option in vary], design.value, points, asked.measure.seed)
+
+
+def _part(shard: str | None) -> tuple[int, int]:
+    if shard is None:
+        return 1, 1
+    match = re.fullmatch(r"(\d+)/(\d+)", shard)
+    part = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not 1 <= part[0] <= part[1]:
+        raise refused(f"--shard {shard}: write it as I/N with I from 1 to N, for example 3/16")
+    return part
+
+
+def _without_fits_of(asked: Scenario, given: list[str]) -> Scenario:
+    """What is set by hand is not fitted."""
+    keys = {setting.split("=", 1)[0].strip() for setting in given}
+    return asked.model_copy(
+        update={"calibrate": tuple(f for f in asked.calibrate if f.parameter not in keys)}
+    )

@@ -1,0 +1,224 @@
+"""Which points a sweep runs: factors (`KEY=A,B,C` or `KEY=LOW..HIGH`) and the designs over them.
+
+Random, Latin hypercube and Sobol designs are SciPy's (`scipy.stats.qmc`); the design's seed is the
+scenario's, so the same command makes the same points.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pyarrow import ArrowInvalid, csv
+from scipy.stats import qmc
+
+from simfs.scenario import ScenarioError
+from simfs.scenario.document import parse_value
+from simfs.scenario.units import duration, format_duration, format_percentage, format_size, percentage, size
+
+Kind = Literal["grid", "zip", "random", "lhs", "sobol"]
+Row = Mapping[str, object]
+"""A value for each varied key, written as in a scenario."""
+
+MAX_ROWS = 100_000
+
+LEVELS = 5
+"""Values a range takes in a grid unless told otherwise."""
+
+DIGITS = 5
+"""Significant digits of a drawn value: finer than any cost is known, and short enough to read."""
+
+
+class DesignError(ValueError):
+    """A factor or a design that cannot be made; the message begins with the option."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How values of a key are read as numbers (ns, bytes, fractions) and written back."""
+
+    read: Callable[[object], float]
+    write: Callable[[float], object]
+    whole: bool = False
+
+
+def _plain(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError("not a number")
+    return float(value)
+
+
+SCALES = (
+    Scale(_plain, round, whole=True),
+    Scale(_plain, lambda x: float(f"{x:.{DIGITS}g}")),
+    Scale(duration, lambda x: format_duration(float(f"{x:.{DIGITS}g}"))),
+    Scale(lambda value: float(size(value)), lambda x: format_size(round(x)), whole=True),
+    Scale(percentage, lambda x: format_percentage(float(f"{x:.{DIGITS}g}"))),
+)
+"""Counts, numbers, durations, sizes, percentages."""
+
+
+def scale_of(values: Sequence[object]) -> Scale | None:
+    """The scale that all of `values` are on, or None."""
+    return next((s for s in SCALES if all(_fits(s, value) for value in values)), None)
+
+
+def _fits(scale: Scale, value: object) -> bool:
+    if scale is SCALES[0] and not isinstance(value, int):
+        return False
+    try:
+        return math.isfinite(scale.read(value))
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One varied key: the values of a list, or everything between the two `ends` of a range."""
+
+    key: str
+    values: tuple[object, ...] = ()
+    ends: tuple[float, float] | None = None
+    scale: Scale | None = None
+    log: bool = False
+
+    def levels(self, count: int) -> Sequence[object]:
+        """The values of the list, or `count` evenly spaced ones of the range with both its ends."""
+        if self.ends is None or self.scale is None:
+            return self.values
+        return tuple(dict.fromkeys(self.scale.write(x) for x in self._spaced(np.linspace(0, 1, count))))
+
+    def at(self, u: float) -> object:
+        """The value at `u` in [0, 1): equal shares for the values of a list and the whole numbers of a range."""
+        if self.ends is None or self.scale is None:
+            return self.values[int(u * len(self.values))]
+        if self.scale.whole:
+            low, high = self.ends
+            return self.scale.write(min(high, math.floor(self._between(low, high + 1, u))))
+        return self.scale.write(self._between(*self.ends, u))
+
+    def _spaced(self, shares: NDArray[np.float64]) -> list[float]:
+        assert self.ends is not None
+        low, high = self.ends
+        return [low, *(self._between(low, high, float(u)) for u in shares[1:-1]), high][: len(shares)]
+
+    def _between(self, low: float, high: float, u: float) -> float:
+        return low * (high / low) ** u if self.log else low + u * (high - low)
+
+
+def factor(option: str) -> Factor:
+    """Read `KEY=A,B,C`, `KEY=LOW..HIGH` or `KEY=LOW..HIGH:log`; raise DesignError."""
+    key, equals, text = (part.strip() for part in option.partition("="))
+    where = f"--vary {option}"
+    if not equals or not key or not text:
+        raise DesignError(
+            f"{where}: write it as KEY=A,B,C or KEY=LOW..HIGH, for example workload.tasks=1..48"
+        )
+    if ".." not in text:
+        return Factor(key, tuple(_values(text, where)))
+    text, colon, spacing = text.partition(":")
+    if colon and spacing.strip() != "log":
+        raise DesignError(
+            f"{where}: '{spacing.strip()}' is no spacing; write :log, or nothing for even spacing"
+        )
+    ends = [value for end in text.split("..") for value in _values(end, where)]
+    scale = scale_of(ends) if len(ends) == 2 else None
+    if scale is None:
+        raise DesignError(f"{where}: a range has two ends of one unit, for example 5 ms..30 ms")
+    low, high = map(scale.read, ends)
+    if low >= high:
+        raise DesignError(f"{where}: the low end must be below the high end")
+    if colon and low <= 0:
+        raise DesignError(f"{where}: logarithmic spacing needs a low end above 0")
+    return Factor(key, ends=(low, high), scale=scale, log=bool(colon))
+
+
+def _values(text: str, where: str) -> list[object]:
+    try:
+        values, _ = parse_value(f"[{text.strip()}]", where)
+    except ScenarioError as error:
+        raise DesignError(f"{where}: {error.problems[0].message}") from None
+    if not isinstance(values, list) or not values:
+        raise DesignError(f"{where}: a value is missing")
+    return values
+
+
+def rows_of(factors: Sequence[Factor], kind: Kind, points: int | None, seed: int) -> tuple[Row, ...]:
+    """The rows of a design, each once; `points` is their number, or the levels of each range of a grid.
+
+    Raises DesignError.
+    """
+    keys = [f.key for f in factors]
+    if repeated := next((key for key in keys if keys.count(key) > 1), None):
+        raise DesignError(f"--vary {repeated}: is varied twice; give all its values at once")
+    size_ = math.prod(len(f.values) or points or LEVELS for f in factors) if kind == "grid" else points or 0
+    if size_ > MAX_ROWS:
+        raise DesignError(f"--design {kind}: {size_} points; at most {MAX_ROWS} are possible")
+    if kind == "grid":
+        choices: Iterable[Sequence[object]] = itertools.product(
+            *(f.levels(points or LEVELS) for f in factors)
+        )
+    elif kind == "zip":
+        choices = zip(*_zipped(factors, points), strict=True)
+    else:
+        if points is None:
+            raise DesignError(f"--design {kind}: say how many points with --points")
+        cube = _unit(kind, len(factors), points, seed)
+        choices = ([f.at(u) for f, u in zip(factors, us, strict=True)] for us in cube.tolist())
+    return distinct(dict(zip(keys, choice, strict=True)) for choice in choices)
+
+
+def rows_from(path: Path) -> tuple[Row, ...]:
+    """The rows of a CSV file with a column for each key; raise DesignError."""
+    try:
+        table = csv.read_csv(path)
+    except FileNotFoundError:
+        raise DesignError(f"--list {path}: no such file") from None
+    except (ArrowInvalid, OSError) as error:
+        raise DesignError(f"--list {path}: cannot be read: {error}") from None
+    if table.num_rows == 0:
+        raise DesignError(f"--list {path}: has no rows")
+    return distinct(table.to_pylist())
+
+
+def distinct(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """The rows without repetitions, in their order."""
+    found: dict[tuple[tuple[str, object], ...], Row] = {}
+    for row in rows:
+        found.setdefault(tuple((key, repr(value)) for key, value in row.items()), row)
+    return tuple(found.values())
+
+
+def _zipped(factors: Sequence[Factor], points: int | None) -> list[Sequence[object]]:
+    lists = {f.key: len(f.values) for f in factors if f.ends is None}
+    count = points or next(iter(lists.values()), LEVELS)
+    for key, length in lists.items():
+        if length != count:
+            raise DesignError(f"--design zip: {key} has {length} values where {count} are needed")
+    levels = [f.levels(count) for f in factors]
+    for f, values in zip(factors, levels, strict=True):
+        if len(values) != count:
+            raise DesignError(
+                f"--design zip: the range of {f.key} has only {len(values)} values, not {count}"
+            )
+    return levels
+
+
+def _unit(kind: Kind, dimensions: int, points: int, seed: int) -> NDArray[np.float64]:
+    """Points of the unit cube."""
+    rng = np.random.default_rng(seed)
+    if kind == "random":
+        return rng.random((points, dimensions))
+    if kind == "lhs":
+        sample: NDArray[np.float64] = qmc.LatinHypercube(dimensions, seed=rng).random(points)
+        return sample
+    with warnings.catch_warnings(action="ignore"):  # that only powers of two are balanced is said in the help
+        sobol: NDArray[np.float64] = qmc.Sobol(dimensions, seed=rng).random(points)
+    return sobol

@@ -1,0 +1,344 @@
+"""Sweeps: designs hold what their names promise; kills, shards and refusals leave no trace in the tables."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from simfs.cli import app
+from simfs.experiments.sweep_design import DesignError, Factor, Kind, factor, rows_from, rows_of
+from simfs.experiments.sweep_refine import crossings, knee, refinement
+from simfs.results.store import Store
+from simfs.scenario import expand, load, points_at
+from simfs.scenario.schema import LockCycle
+
+RUNNER = CliRunner()
+SMALL = ["lock-cycle", "--quick", "--set", "measure.duration=20 ms", "--set", "measure.warmup=2 ms"]
+"""Short runs: what a sweep does around them is looked at."""
+
+
+def sweep(*options: object) -> Any:  # noqa: ANN401
+    return RUNNER.invoke(app, ["sweep", *map(str, options)])
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """What must be the same bytes however a sweep was run."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and "store" not in path.parts and path.name != "manifest.json"
+    }
+
+
+def drawn(kind: Kind, *options: str, points: int | None = None) -> list[list[Any]]:
+    return [list(row.values()) for row in rows_of([factor(o) for o in options], kind, points, seed=1)]
+
+
+def test_a_grid_has_every_combination_the_last_key_fastest() -> None:
+    assert drawn("grid", "a.b=1,2", "a.c=x,y") == [[1, "x"], [1, "y"], [2, "x"], [2, "y"]]
+
+
+def test_a_range_in_a_grid_has_both_its_ends() -> None:
+    assert drawn("grid", "a.b=5 ms..25 ms", points=3) == [["5 ms"], ["15 ms"], ["25 ms"]]
+    assert drawn("grid", "a.b=1..16:log", points=5) == [[1], [2], [4], [8], [16]]
+
+
+def test_zip_takes_the_lists_in_step() -> None:
+    assert drawn("zip", "a.b=1,2,3", "a.c=10..30") == [[1, 10], [2, 20], [3, 30]]
+
+
+@pytest.mark.parametrize("kind", ["random", "lhs", "sobol"])
+def test_drawn_points_stay_in_their_ranges_and_are_the_same_again(kind: Kind) -> None:
+    options = ("a.b=1..48", "a.c=5 us..500 us:log", "a.d=xfs,ext4", "a.e=1 MiB..1 GiB", "a.f=0.5..2")
+    rows = drawn(kind, *options, points=64)
+    assert rows == drawn(kind, *options, points=64)
+    assert all(isinstance(row[0], int) and 1 <= row[0] <= 48 for row in rows)
+    assert {row[2] for row in rows} == {"xfs", "ext4"}
+    assert all(0.5 <= row[4] <= 2 for row in rows)
+
+
+def test_a_latin_hypercube_has_one_point_in_every_slice() -> None:
+    rows = drawn("lhs", "a.b=0.0..1.0", "a.c=0.0..1.0", points=20)
+    for column in zip(*rows, strict=True):
+        assert sorted(int(x * 20) for x in column) == list(range(20))
+
+
+def test_sobol_points_fill_every_eighth_alike() -> None:
+    rows = np.array(drawn("sobol", "a.b=0.0..1.0", "a.c=0.0..1.0", "a.d=0.0..1.0", points=64))
+    eighths = (rows >= 0.5) @ np.array([1, 2, 4])
+    assert np.bincount(eighths, minlength=8).tolist() == [8] * 8
+
+
+def test_whole_numbers_of_a_range_are_equally_likely() -> None:
+    one = Factor("a.b", ends=(1.0, 4.0), scale=factor("a.b=1..4").scale)
+    counts = np.bincount([int(str(one.at(u))) for u in (np.arange(1000) + 0.5) / 1000])
+    assert counts.tolist() == [0, 250, 250, 250, 250]
+
+
+def test_a_list_comes_from_a_table(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("workload.tasks,workload.hold\n1,5 us\n4,7 us\n4,7 us\n")
+    rows = rows_from(tmp_path / "rows.csv")
+    assert [dict(row) for row in rows] == [
+        {"workload.tasks": 1, "workload.hold": "5 us"},
+        {"workload.tasks": 4, "workload.hold": "7 us"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "says"),
+    [
+        (["a.b"], "grid", "KEY=LOW..HIGH"),
+        (["a.b=5 ms..3"], "grid", "two ends of one unit"),
+        (["a.b=5..3"], "grid", "below"),
+        (["a.b=0..3:log"], "grid", "above 0"),
+        (["a.b=1..3:cubic"], "grid", "no spacing"),
+        (["a.b=1,2", "a.b=3"], "grid", "varied twice"),
+        (["a.b=1,2", "a.c=1,2,3"], "zip", "3 values where 2"),
+        (["a.b=1..9"], "sobol", "--points"),
+        (["a.b=[1"], "grid", "not valid YAML"),
+    ],
+)
+def test_what_is_wrong_with_a_design_is_told(options: list[str], kind: Kind, says: str) -> None:
+    with pytest.raises(DesignError, match=r"^--(vary|design) ") as caught:
+        drawn(kind, *options)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--vary", "workload.taks=1,2"], "did you mean 'tasks'"),
+        (["--vary", "worklod.tasks=1,2"], "did you mean 'workload.tasks'"),
+        (["--vary", "workload.tasks=0..9"], "greater than or equal to 1"),
+        (["--vary", "measure.seed=1,2"], "cannot be swept"),
+        (["--vary", "workload.tasks=1..9", "--design", "lhs"], "--points"),
+        (["--design", "lhs", "--points", "4"], "--vary"),
+        (["--shard", "3/2"], "--shard 3/2"),
+        (["--shard", "half"], "--shard half"),
+        (["--executor", "steam"], "--executor steam"),
+        (["--list", "no-such.csv"], "no such file"),
+        (["--vary", "workload.hold=5 us", "--refine", "knee"], "at least three numbers"),
+        (["--refine", "crossover"], "--between"),
+        (["--refine", "crossover", "--between", "mutex,futex"], "no such variant"),
+        (["--refine", "knee", "--shard", "1/2"], "merge"),
+    ],
+)
+def test_bad_input_is_two_and_names_the_option(options: list[str], says: str, tmp_path: Path) -> None:
+    answer = sweep(*SMALL, "--out", tmp_path / "out", *options)
+    assert answer.exit_code == 2, answer.stderr
+    assert says in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_another_sweep_or_a_foreign_directory_is_refused(tmp_path: Path) -> None:
+    assert sweep(*SMALL, "--vary", "workload.tasks=1,2", "--out", tmp_path / "a").exit_code == 0
+    for options, says in (
+        (["--vary", "workload.tasks=1,2,3"], "points differ"),
+        (["--vary", "workload.tasks=1,2", "--seed", "2"], "settings differ"),
+    ):
+        answer = sweep(*SMALL, *options, "--out", tmp_path / "a")
+        assert answer.exit_code == 2
+        assert says in answer.stderr
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "thesis.tex").write_text("years of work")
+    answer = sweep(*SMALL, "--out", tmp_path / "b")
+    assert answer.exit_code == 2
+    assert "not empty" in answer.stderr
+
+
+def test_the_table_has_swept_durations_as_numbers(tmp_path: Path) -> None:
+    options = ("--vary", "workload.hold=5 us,7 us", "--vary", "workload.tasks=1,2", "--out", tmp_path)
+    assert sweep(*SMALL, *options).exit_code == 0
+    head, first, *_ = (tmp_path / "tables" / "points.csv").read_text().splitlines()
+    row = dict(zip(head.replace('"', "").split(","), first.split(","), strict=True))
+    assert float(row["workload.hold_ns"]) == 5000
+
+
+def test_points_do_not_depend_on_what_else_is_swept() -> None:
+    asked = load("lock-cycle")
+    few = points_at(asked, [{"workload.tasks": 4}])
+    many = points_at(asked, [{"workload.tasks": 2}, {"workload.tasks": 4}])
+    assert few == tuple(p for p in many if p.values["workload.tasks"] == 4)
+
+
+# --- The store ---------------------------------------------------------------------------------------------
+
+
+def test_a_store_runs_nothing_twice_and_what_is_torn_again(tmp_path: Path) -> None:
+    calls: list[str] = []
+
+    def engine(spec: str) -> str:
+        calls.append(spec)
+        return spec.upper()
+
+    run = Store(tmp_path, "one").remembering(engine)
+    assert [run("a"), run("b"), run("a")] == ["A", "B", "A"]
+    assert calls == ["a", "b"]
+    for path in Store(tmp_path, "one").entries():
+        path.write_bytes(path.read_bytes()[:-2])
+    assert run("a") == "A"
+    assert calls == ["a", "b", "a"]
+
+
+def test_another_version_of_the_engine_runs_again(tmp_path: Path) -> None:
+    assert Store(tmp_path, "one").remembering(str.upper)("a") == "A"
+    assert Store(tmp_path, "two").remembering(str.lower)("a") == "a"
+
+
+# --- Kills, shards -----------------------------------------------------------------------------------------
+
+BIG = [*SMALL, "--vary", "workload.tasks=1..40", "--vary", "workload.hold=2 us..20 us:log"]
+BIG += ["--design", "sobol", "--points", "32", "--set", "measure.replications=4", "--threads", "2"]
+
+
+def process(out: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", "from simfs.cli import main; main()", "sweep", *BIG, "--out", str(out)]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def stop(running: subprocess.Popen[bytes], out: Path, entries: int, how: int) -> int:
+    """Send a signal as soon as the store has this many runs; return the exit code."""
+    deadline = time.monotonic() + 60
+    while running.poll() is None and time.monotonic() < deadline:
+        if sum(1 for _ in out.glob("store/??/*")) >= entries:
+            running.send_signal(how)
+            break
+        time.sleep(0.002)
+    return running.wait(60)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("undisturbed") / "out"
+    assert sweep(*BIG, "--out", out).exit_code == 0
+    return out
+
+
+def test_killed_ten_times_it_resumes_to_the_same_bytes(undisturbed: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    total = len(list(Store(undisturbed / "store", "").entries()))
+    moments = sorted(random.Random(7).sample(range(1, total - 10), 10))
+    kept: dict[str, int] = {}
+    for moment in moments:
+        assert stop(process(out), out, moment, signal.SIGKILL) == -signal.SIGKILL
+        now = {path.name: path.stat().st_mtime_ns for path in Store(out / "store", "").entries()}
+        assert kept.items() <= now.items(), "a run that had ended was run again"
+        kept = now
+    assert len(kept) < total
+    assert process(out).wait(60) == 0
+    assert files(out) == files(undisturbed)
+
+
+def test_an_interrupt_keeps_what_has_ended_and_says_so(undisturbed: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    running = process(out)
+    assert stop(running, out, 20, signal.SIGINT) == 130
+    assert running.stderr is not None
+    assert b"the same command resumes" in running.stderr.read()
+    assert sweep(*BIG, "--out", out).exit_code == 0
+    assert files(out) == files(undisturbed)
+
+
+def test_threads_leave_no_trace(undisturbed: Path, tmp_path: Path) -> None:
+    assert sweep(*BIG[:-1], "5", "--out", tmp_path / "out").exit_code == 0
+    assert files(tmp_path / "out") == files(undisturbed)
+
+
+def test_shards_merge_to_the_same_bytes(undisturbed: Path, tmp_path: Path) -> None:
+    shards = [tmp_path / f"shard-{i}" for i in (1, 2, 3)]
+    for i, folder in enumerate(shards, 1):
+        if i == 3:
+            answer = merge(shards[:2], tmp_path / "early")
+            assert answer.exit_code == 2
+            assert "runs are missing" in answer.stderr
+        assert sweep(*BIG, "--shard", f"{i}/3", "--out", folder).exit_code == 0
+    assert merge(shards, tmp_path / "whole").exit_code == 0
+    assert files(tmp_path / "whole") == files(undisturbed)
+
+
+def test_shards_may_share_a_directory(undisturbed: Path, tmp_path: Path) -> None:
+    for part in ("1/2", "2/2"):
+        assert sweep(*BIG, "--shard", part, "--out", tmp_path / "out").exit_code == 0
+    assert merge([tmp_path / "out"], None).exit_code == 0
+    assert files(tmp_path / "out") == files(undisturbed)
+
+
+def test_only_shards_of_one_sweep_merge(undisturbed: Path, tmp_path: Path) -> None:
+    assert sweep(*SMALL, "--vary", "workload.tasks=1", "--out", tmp_path / "a").exit_code == 0
+    for folders, says in (
+        ([undisturbed, tmp_path / "a"], "is no shard of the sweep"),
+        ([tmp_path / "nowhere"], "is not the directory of a sweep"),
+    ):
+        answer = merge(folders, tmp_path / "whole")
+        assert answer.exit_code == 2
+        assert says in answer.stderr
+    plan = tmp_path / "a" / "sweep.json"
+    plan.write_text(json.dumps(json.loads(plan.read_text()) | {"version": "simfs 0.0.1"}))
+    answer = merge([tmp_path / "a"], None)
+    assert answer.exit_code == 2
+    assert "was run by simfs 0.0.1" in answer.stderr
+
+
+def merge(folders: Sequence[Path], out: Path | None) -> Any:  # noqa: ANN401
+    return RUNNER.invoke(app, ["merge", *map(str, folders), *(["--out", str(out)] if out else [])])
+
+
+# --- Refinement --------------------------------------------------------------------------------------------
+
+
+def test_the_knee_is_where_the_curve_leaves_its_line() -> None:
+    curve = [(float(x), min(x, 10) * 100.0) for x in (1, 5, 10, 20, 40)]
+    assert knee(curve) == [5, 10, 20]
+    assert knee([(1.0, 1.0), (2.0, 2.0), (3.0, 3.0)]) == []
+    assert knee([(1.0, 5.0), (2.0, 5.0), (3.0, 5.0)]) == []
+
+
+def test_crossings_are_found_between_neighbours() -> None:
+    one, other = [(1.0, 1.0), (2.0, 2.0), (4.0, 4.0)], [(1.0, 3.0), (2.0, 3.0), (4.0, 3.0)]
+    assert list(crossings(one, other)) == [(2.0, 4.0)]
+    assert list(crossings(one, one)) == []
+
+
+def test_refinement_goes_along_the_tasks_if_they_vary() -> None:
+    rows = [{"workload.hold": f"{h} us", "workload.tasks": n} for h in (1, 2, 3) for n in (1, 2, 3)]
+    assert refinement("knee", rows, ["mutex"]).key == "workload.tasks"
+
+
+def test_the_knee_of_a_lock_is_narrowed_to_one_task(tmp_path: Path) -> None:
+    """A lock saturates at N* = (Z + S) / S tasks; the machine's costs are part of S, the interval of the place."""
+    workload = next(p for p in expand(load("lock-cycle")) if p.variant == "mutex").scenario.workload
+    assert isinstance(workload, LockCycle)
+    options = ("--vary", "workload.tasks=1,24,40", "--refine", "knee", "--set", "measure.duration=40 ms")
+    answer = sweep(*SMALL, *options, "--out", tmp_path)
+    assert answer.exit_code == 0, answer.stderr
+    text = (tmp_path / "tables" / "points.csv").read_text()
+    tasks = [int(line.split(",")[2]) for line in text.splitlines() if line.startswith('"mutex ')]
+    assert tasks == sorted(tasks)
+    line = next(line for line in answer.stdout.splitlines() if line.startswith("mutex: knee"))
+    low, high = int(line.split()[3]), int(line.split()[5])
+    assert high - low == 2
+    assert len(tasks) <= 16, "40 would be all of them"
+    assert low <= (workload.think.mean + workload.hold.mean) / workload.hold.mean + 1
+    assert high >= 0.8 * (workload.think.mean + workload.hold.mean) / workload.hold.mean
+
+
+def test_a_crossing_is_narrowed_to_neighbours(tmp_path: Path) -> None:
+    """A spinning ticket lock wins while CPUs are free, and loses when there are more tasks than CPUs."""
+    options = ("--vary", "workload.tasks=2,12,40", "--refine", "crossover", "--between", "mutex,ticket")
+    answer = sweep(*SMALL, *options, "--out", tmp_path)
+    assert answer.exit_code == 0, answer.stderr
+    line = next(line for line in answer.stdout.splitlines() if "cross between" in line)
+    words = line.split()
+    low, high = int(words[words.index("between") + 1]), int(words[words.index("between") + 3])
+    assert high - low == 1
