@@ -169,6 +169,7 @@ pub struct KernelConstants {
     pub rwsem_reader_spin_per_reader: f64,
     pub rwsem_reader_spin_cap: f64,
     pub percpu_rwsem_grace_period: f64,
+    pub numa_spinlock_threshold: f64,
 }
 
 /// The filesystem under test.

@@ -3,7 +3,9 @@
 //! The algorithms are in `locks/`, one file a family; each works on its own variant of [`Body`].
 
 use super::line::Line;
-use super::locks::{btrfs_tree_2, completion, mutex, percpu_rwsem, rwsem, semaphore, spinlock, waitqueue::WaitQueue};
+use super::locks::{
+    btrfs_tree_2, completion, mutex, mutex_counted, percpu_rwsem, rwlock, rwsem, semaphore, spinlock, waitqueue::WaitQueue,
+};
 use super::task::{StateTimes, TaskId};
 use super::time::{to_ns, Time};
 use hdrhistogram::Histogram;
@@ -36,8 +38,12 @@ pub enum Mode {
 pub enum LockKind {
     /// Spinning locks.
     Spin(spinlock::Policy),
+    /// Spinning readers and writers.
+    Rwlock(rwlock::Policy),
     /// Counting semaphore: grant, strict FIFO, never spins.
     Semaphore,
+    /// Mutex before Linux 4.10.
+    CountedMutex(mutex_counted::Era),
     /// Mutex of Linux 4.10 and later.
     Mutex,
     /// rw_semaphore of Linux 5.11 and later.
@@ -52,11 +58,19 @@ pub enum LockKind {
 
 impl LockKind {
     /// All names that [`LockKind::parse`] accepts; the second of a pair is `perf lock`'s name of the type.
-    pub const NAMES: [(&'static str, &'static str); 10] = [
+    pub const NAMES: [(&'static str, &'static str); 18] = [
         ("tas", "spinlock"),
         ("ticket", "spinlock"),
+        ("mcs", "spinlock"),
         ("qspinlock", "spinlock"),
+        ("cna", "spinlock"),
+        ("rwlock-2.6", "rwlock"),
+        ("qrwlock", "rwlock"),
         ("semaphore", "semaphore"),
+        ("mutex-2.6.16", "mutex"),
+        ("mutex-2.6.30", "mutex"),
+        ("mutex-3.0", "mutex"),
+        ("mutex-3.10", "mutex"),
         ("mutex-4.10", "mutex"),
         ("mutex", "mutex"),
         ("rwsem-5.11", "rwsem"),
@@ -67,12 +81,21 @@ impl LockKind {
 
     /// The lock type of a name.
     pub fn parse(name: &str) -> Result<Self, String> {
+        use mutex_counted::Era;
         use spinlock::Policy;
         Ok(match name {
             "tas" => Self::Spin(Policy::TestAndSet),
             "ticket" => Self::Spin(Policy::Ticket),
+            "mcs" => Self::Spin(Policy::Mcs),
             "qspinlock" => Self::Spin(Policy::Queued),
+            "cna" => Self::Spin(Policy::Cna),
+            "rwlock-2.6" => Self::Rwlock(rwlock::Policy::Biased),
+            "qrwlock" => Self::Rwlock(rwlock::Policy::Queued),
             "semaphore" => Self::Semaphore,
+            "mutex-2.6.16" => Self::CountedMutex(Era::Since2_6_16),
+            "mutex-2.6.30" => Self::CountedMutex(Era::Since2_6_30),
+            "mutex-3.0" => Self::CountedMutex(Era::Since3_0),
+            "mutex-3.10" => Self::CountedMutex(Era::Since3_10),
             "mutex" | "mutex-4.10" => Self::Mutex,
             "rwsem" | "rwsem-5.11" => Self::Rwsem,
             "percpu-rwsem" => Self::PercpuRwsem,
@@ -89,7 +112,8 @@ impl LockKind {
         match self {
             Self::Spin(_) => "spinlock",
             Self::Semaphore => "semaphore",
-            Self::Mutex => "mutex",
+            Self::Rwlock(_) => "rwlock",
+            Self::Mutex | Self::CountedMutex(_) => "mutex",
             Self::Rwsem => "rwsem",
             Self::PercpuRwsem => "percpu-rwsem",
             Self::Removed => "removed",
@@ -100,16 +124,23 @@ impl LockKind {
     /// The lock inside locks of this kind: how its class is called, after theirs, and its kind.
     pub(super) fn inner(self) -> Option<(&'static str, Self)> {
         match self {
-            Self::Spin(_) | Self::PercpuRwsem | Self::Removed => None,
+            Self::Spin(_) | Self::Rwlock(rwlock::Policy::Biased) | Self::PercpuRwsem | Self::Removed => None,
             Self::BtrfsTree2 => Some(("lock", Self::Spin(spinlock::Policy::Ticket))),
             _ => Some(("wait_lock", Self::Spin(spinlock::Policy::Queued))),
         }
+    }
+
+    /// Whether who waits for such a lock may sleep.
+    pub(super) fn may_sleep(self) -> bool {
+        !matches!(self, Self::Spin(_) | Self::Rwlock(_) | Self::Removed)
     }
 
     fn body(self) -> Body {
         match self {
             Self::Spin(policy) => Body::Spin(spinlock::Spinlock::new(policy)),
             Self::Semaphore => Body::Semaphore(semaphore::Semaphore::new(1)),
+            Self::Rwlock(policy) => Body::Rwlock(rwlock::Rwlock::new(policy)),
+            Self::CountedMutex(era) => Body::CountedMutex(mutex_counted::CountedMutex::new(era)),
             Self::Mutex => Body::Mutex(mutex::Mutex::default()),
             Self::Rwsem => Body::Rwsem(rwsem::Rwsem::default()),
             Self::PercpuRwsem => Body::PercpuRwsem(percpu_rwsem::PercpuRwsem::default()),
@@ -125,6 +156,8 @@ impl LockKind {
 pub enum Body {
     Spin(spinlock::Spinlock),
     Semaphore(semaphore::Semaphore),
+    Rwlock(rwlock::Rwlock),
+    CountedMutex(mutex_counted::CountedMutex),
     Mutex(mutex::Mutex),
     Rwsem(rwsem::Rwsem),
     PercpuRwsem(percpu_rwsem::PercpuRwsem),

@@ -55,6 +55,8 @@ pub struct Kernel {
     pub rwsem_reader_spin: (Time, Time, Time),
     /// RCU grace period (percpu-rwsem writers).
     pub grace_period: Time,
+    /// CNA: how long waiters of other sockets are kept out of the way.
+    pub cna_threshold: Time,
     /// Lock type by role.
     pub locks: BTreeMap<String, String>,
 }
@@ -111,6 +113,8 @@ pub struct State {
     pub(super) window_start: Time,
     pub(super) broken: Vec<Broken>,
     pub(super) trace: Option<Vec<Entry>>,
+    /// Scratch of [`State::show_in_random_order`], which must not allocate.
+    refetches: Vec<TaskId>,
     /// Why a program could not go on.
     pub(super) given_up: Option<String>,
     pub(super) random: Xoshiro256PlusPlus,
@@ -155,6 +159,7 @@ impl State {
                     from_ns(constants.rwsem_reader_spin_cap),
                 ),
                 grace_period: from_ns(constants.percpu_rwsem_grace_period),
+                cna_threshold: from_ns(constants.numa_spinlock_threshold),
                 locks: spec.kernel.locks.clone(),
             },
             idle_ladder: IdleLadder::new(&spec.machine.idle_states, spec.machine.watts_active),
@@ -175,6 +180,7 @@ impl State {
             window_start: 0,
             broken: Vec::new(),
             trace: None,
+            refetches: Vec::new(),
             given_up: None,
             random: random::stream(spec.seed, spec.replication, "machine"),
             whatif: spec.whatif.clone(),
@@ -218,6 +224,44 @@ impl State {
         let cpu = self.tasks[poller as usize].cpu;
         let seen = at + self.locks[lock as usize].line.access(&self.topology, cpu, at, Access::Read);
         self.spin_check(poller, seen);
+    }
+
+    /// All pollers of `lock` see what `writer` has just written, one after the other in random order.
+    pub(super) fn show_in_random_order(
+        &mut self,
+        writer: TaskId,
+        lock: LockId,
+        pollers: fn(&mut Self, LockId) -> &VecDeque<TaskId>,
+    ) {
+        let mut order = std::mem::take(&mut self.refetches);
+        order.clear();
+        order.extend(pollers(self, lock));
+        for i in (1..order.len()).rev() {
+            let j = self.random.next_u64() % (i as u64 + 1);
+            order.swap(i, j as usize); // Fisher-Yates
+        }
+        for &poller in &order {
+            self.show(writer, lock, poller);
+        }
+        self.refetches = order;
+    }
+
+    /// `writer` stores to the queue node that `poller` polls, which sees it one transfer later.
+    pub(super) fn store_to_node(&mut self, writer: TaskId, poller: TaskId) {
+        let (from, to) = (&self.tasks[writer as usize], &self.tasks[poller as usize]);
+        let seen = self.now + from.segment.debt + self.topology.transfer(from.cpu, to.cpu);
+        self.spin_check(poller, seen);
+    }
+
+    /// The running `task` reads the queue node of `other`.
+    pub(super) fn read_node(&mut self, task: TaskId, other: TaskId) {
+        let time = self.topology.transfer(self.tasks[other as usize].cpu, self.tasks[task as usize].cpu);
+        self.tasks[task as usize].segment.debt += time;
+    }
+
+    /// The socket of the CPU of `task`.
+    pub(super) fn socket_of(&self, task: TaskId) -> u32 {
+        self.topology.socket(self.tasks[task as usize].cpu)
     }
 
     /// The raw spinlock inside a sleeping lock.

@@ -16,6 +16,7 @@ pub struct Topology {
     /// Number of CPUs (hardware threads).
     pub cpus: u32,
     per_llc: u32,
+    per_socket: u32,
     /// Cost of an access that needs no transfer.
     pub hit: Time,
     transfers: Vec<Time>, // from * cpus + to
@@ -29,6 +30,7 @@ impl Topology {
         Self {
             cpus: spec.cpus,
             per_llc: spec.cpus_per_llc.max(1),
+            per_socket: spec.cpus_per_socket.max(1),
             hit: from_ns(costs.line_hit),
             transfers: transfers(spec),
             overlap: costs.line_overlap,
@@ -53,6 +55,11 @@ impl Topology {
     pub fn llc(&self, cpu: CpuId) -> std::ops::Range<CpuId> {
         let first = cpu / self.per_llc * self.per_llc;
         first..(first + self.per_llc).min(self.cpus)
+    }
+
+    /// The socket of `cpu`.
+    pub fn socket(&self, cpu: CpuId) -> u32 {
+        cpu / self.per_socket
     }
 
     /// Whether two CPUs share a last-level cache.

@@ -7,8 +7,11 @@
 pub mod btrfs_tree_2;
 pub mod completion;
 pub mod mutex;
+pub mod mutex_counted;
 pub mod osq;
 pub mod percpu_rwsem;
+pub mod queued;
+pub mod rwlock;
 pub mod rwsem;
 pub mod semaphore;
 pub mod spinlock;
@@ -22,7 +25,7 @@ use super::trace::Object;
 /// Acquires `lock`, waiting by its rules. An uncontended acquisition changes state at once and costs no event.
 pub(super) async fn acquire(cx: &Context, lock: LockId, side: Side) {
     let (lock, kind) = part(cx, lock);
-    if !matches!(kind, LockKind::Spin(_) | LockKind::Removed) && might_reschedule(cx) {
+    if kind.may_sleep() && might_reschedule(cx) {
         cx.reschedule().await;
     }
     if try_fast(cx, kind, lock, side) {
@@ -31,6 +34,8 @@ pub(super) async fn acquire(cx: &Context, lock: LockId, side: Side) {
     let wait = Wait::begin(cx, lock);
     let slept = match kind {
         LockKind::Spin(_) => spinlock::wait(cx, lock).await,
+        LockKind::Rwlock(_) => rwlock::wait(cx, lock, side).await,
+        LockKind::CountedMutex(_) => mutex_counted::lock_slow(cx, lock).await,
         LockKind::Semaphore => semaphore::down_slow(cx, lock).await,
         LockKind::Mutex => mutex::lock_slow(cx, lock).await,
         LockKind::Rwsem => match side {
@@ -48,6 +53,8 @@ pub(super) async fn acquire(cx: &Context, lock: LockId, side: Side) {
 pub(super) fn try_acquire(cx: &Context, lock: LockId, side: Side) -> bool {
     let (lock, kind) = part(cx, lock);
     match kind {
+        LockKind::Rwlock(_) => rwlock::try_lock(cx, lock, side),
+        LockKind::CountedMutex(_) => mutex_counted::try_lock(cx, lock),
         LockKind::Mutex => mutex::try_lock(cx, lock),
         LockKind::Rwsem => rwsem::try_lock(cx, lock, side),
         kind => try_fast(cx, kind, lock, side),
@@ -59,6 +66,8 @@ pub(super) async fn release(cx: &Context, lock: LockId, side: Side) {
     let (lock, kind) = part(cx, lock);
     match kind {
         LockKind::Spin(_) => spinlock::unlock(cx, lock),
+        LockKind::Rwlock(_) => rwlock::unlock(cx, lock, side),
+        LockKind::CountedMutex(_) => mutex_counted::unlock(cx, lock).await,
         LockKind::Semaphore => semaphore::up(cx, lock).await,
         LockKind::Mutex => mutex::unlock(cx, lock).await,
         LockKind::Rwsem => match side {
@@ -82,6 +91,8 @@ pub(super) async fn convert(cx: &Context, lock: LockId, _side: Side, mode: Mode)
 fn try_fast(cx: &Context, kind: LockKind, lock: LockId, side: Side) -> bool {
     match kind {
         LockKind::Spin(_) => spinlock::try_lock(cx, lock),
+        LockKind::Rwlock(_) => rwlock::lock_fast(cx, lock, side),
+        LockKind::CountedMutex(_) => mutex_counted::lock_fast(cx, lock),
         LockKind::Semaphore => semaphore::try_down(cx, lock),
         LockKind::Mutex => mutex::lock_fast(cx, lock),
         LockKind::Rwsem => rwsem::lock_fast(cx, lock, side),

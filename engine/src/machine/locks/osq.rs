@@ -19,11 +19,7 @@ pub type Find = fn(&mut State, LockId) -> &mut Osq;
 
 /// Joins the queue of `lock` and waits to be its head. False if the CPU was wanted first.
 pub(in crate::machine) async fn lock(cx: &Context, lock: LockId, osq: Find) -> bool {
-    {
-        let mut s = cx.state();
-        s.touch_lock(cx.id, lock, Access::Write); // exchange of the tail, in the lock's line
-        osq(&mut s, lock).0.push_back(cx.id);
-    }
+    join(cx, lock, osq);
     loop {
         cx.pay().await;
         let (head, wanted) = {
@@ -41,15 +37,27 @@ pub(in crate::machine) async fn lock(cx: &Context, lock: LockId, osq: Find) -> b
     }
 }
 
+/// The same of kernels before 3.15 (a plain MCS queue): waits whoever wants the CPU.
+pub(in crate::machine) async fn lock_uncancellable(cx: &Context, lock: LockId, osq: Find) {
+    join(cx, lock, osq);
+    cx.pay().await;
+    while osq(&mut cx.state(), lock).0.front() != Some(&cx.id) {
+        cx.spin(SpinUntil::default()).await;
+    }
+}
+
+fn join(cx: &Context, lock: LockId, osq: Find) {
+    let mut s = cx.state();
+    s.touch_lock(cx.id, lock, Access::Write); // exchange of the tail, in the lock's line
+    osq(&mut s, lock).0.push_back(cx.id);
+}
+
 /// Leaves the queue as its head: one store to the next node.
 pub(in crate::machine) fn unlock(cx: &Context, lock: LockId, osq: Find) {
     let mut s = cx.state();
     let queue = &mut osq(&mut s, lock).0;
     queue.pop_front();
     if let Some(&next) = queue.front() {
-        let from = s.tasks[cx.id as usize].cpu;
-        let to = s.tasks[next as usize].cpu;
-        let seen = s.now + s.tasks[cx.id as usize].segment.debt + s.topology.transfer(from, to);
-        s.spin_check(next, seen);
+        s.store_to_node(cx.id, next);
     }
 }

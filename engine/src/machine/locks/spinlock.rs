@@ -1,45 +1,54 @@
-//! Spinlocks: test-and-set, ticket, queued (qspinlock). They differ only in who polls the lock word and who may take
-//! it next. Holders and spinners run with preemption off.
+//! Spinlocks whose waiters all poll the lock word, and what these share with the queued ones (`queued.rs`). Holders and
+//! spinners run with preemption off.
 //!
-//! * *test-and-set* (x86 before 2.6.25): every waiter polls the word; after a release all refetch it, one after the
-//!   other in random order, and the first to come takes it. No queue, no fairness.
+//! * *test-and-set* (x86 before 2.6.25; in guests without paravirtual locks still, `virt_spin_lock`): every waiter polls the
+//!   word; after a release all refetch it, one after the other in random order, and the first to come takes it. No queue, no
+//!   fairness.
 //! * *ticket* (2.6.25 to 4.1): strict FIFO, but every waiter polls the word: after a release all k refetch it one
 //!   after the other in random order, and the next in line is on average k/2 refetches away.
-//! * *queued* (x86 from 4.2): strict FIFO; only the next in line polls the word, the others their own lines: one
-//!   transfer a hand-over, however many wait. Its promotion of the one after it overlaps with its critical section.
 
+use super::queued::{self, Sockets};
 use crate::machine::context::{Context, SpinUntil};
 use crate::machine::line::Access;
 use crate::machine::lock::{Body, LockId};
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
-use rand_core::RngCore;
 use std::collections::VecDeque;
 
 /// Which spinlock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // described above
+#[allow(missing_docs)] // described above and in `queued.rs`
 pub enum Policy {
     TestAndSet,
     Ticket,
+    Mcs,
     Queued,
+    Cna,
 }
 
 /// State of a spinlock. The holder is kept by the common part.
 #[derive(Debug)]
 pub struct Spinlock {
-    policy: Policy,
-    waiters: VecDeque<TaskId>,
+    pub(super) policy: Policy,
+    /// Who waits, in order of arrival.
+    pub(super) waiters: VecDeque<TaskId>,
+    /// qspinlock: who waits beside the queue and polls the word.
+    pub(super) pending: Option<TaskId>,
+    /// qspinlock: the head of the queue polls the word.
+    pub(super) head_polls: bool,
+    /// CNA: what it knows of sockets.
+    pub(super) sockets: Option<Box<Sockets>>,
 }
 
 impl Spinlock {
     /// A free spinlock.
     pub fn new(policy: Policy) -> Self {
-        Self { policy, waiters: VecDeque::new() }
+        let sockets = (policy == Policy::Cna).then(Box::default);
+        Self { policy, waiters: VecDeque::new(), pending: None, head_polls: false, sockets }
     }
 }
 
-fn body(s: &mut State, lock: LockId) -> &mut Spinlock {
+pub(super) fn body(s: &mut State, lock: LockId) -> &mut Spinlock {
     match &mut s.locks[lock as usize].body {
         Body::Spin(body) => body,
         _ => unreachable!("kind and body agree"),
@@ -52,7 +61,8 @@ pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId) -> bool {
     s.touch_lock(cx.id, lock, Access::Write);
     let free = s.locks[lock as usize].holder.is_none();
     let b = body(&mut s, lock);
-    if !free || (b.policy != Policy::TestAndSet && !b.waiters.is_empty()) {
+    let queued = b.policy != Policy::TestAndSet && (b.pending.is_some() || !b.waiters.is_empty());
+    if !free || queued {
         return false;
     }
     s.tasks[cx.id as usize].preempt_off += 1;
@@ -62,15 +72,25 @@ pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId) -> bool {
 
 /// Waits for the lock on the CPU. Returns whether it slept: never.
 pub(in crate::machine) async fn wait(cx: &Context, lock: LockId) -> bool {
-    {
+    let policy = {
         let mut s = cx.state();
         s.tasks[cx.id as usize].preempt_off += 1;
-        body(&mut s, lock).waiters.push_back(cx.id);
+        body(&mut s, lock).policy
+    };
+    match policy {
+        Policy::TestAndSet | Policy::Ticket | Policy::Queued => wait_polling(cx, lock).await,
+        Policy::Mcs => queued::wait_mcs(cx, lock).await,
+        Policy::Cna => queued::wait_qspinlock(cx, lock).await,
     }
+    false
+}
+
+async fn wait_polling(cx: &Context, lock: LockId) {
+    body(&mut cx.state(), lock).waiters.push_back(cx.id);
     loop {
         cx.spin(SpinUntil::default()).await;
         if take_if_my_turn(cx, lock) {
-            return false;
+            return;
         }
     }
 }
@@ -100,6 +120,10 @@ fn take_if_my_turn(cx: &Context, lock: LockId) -> bool {
 /// Releases the lock: one store, which the pollers see when their refetch is served.
 pub(in crate::machine) fn unlock(cx: &Context, lock: LockId) {
     let mut s = cx.state();
+    if body(&mut s, lock).policy == Policy::Mcs {
+        queued::unlock_mcs(&mut s, cx.id, lock);
+        return;
+    }
     s.touch_lock(cx.id, lock, Access::Write);
     s.end_hold(lock);
     s.preempt_enable(cx.id);
@@ -110,26 +134,8 @@ pub(in crate::machine) fn unlock(cx: &Context, lock: LockId) {
                 s.show(cx.id, lock, next);
             }
         }
-        Policy::Ticket | Policy::TestAndSet => refetch_all(&mut s, cx.id, lock),
+        Policy::Mcs => unreachable!("released above"),
+        Policy::Cna => queued::show_word(&mut s, cx.id, lock),
+        Policy::Ticket | Policy::TestAndSet => s.show_in_random_order(cx.id, lock, |s, lock| &body(s, lock).waiters),
     }
-}
-
-fn refetch_all(s: &mut State, releaser: TaskId, lock: LockId) {
-    let count = body(s, lock).waiters.len();
-    let mut pollers = std::mem::take(&mut body(s, lock).waiters);
-    let order = random_order(s, count);
-    for index in order {
-        s.show(releaser, lock, pollers[index]);
-    }
-    std::mem::swap(&mut body(s, lock).waiters, &mut pollers);
-}
-
-/// A Fisher-Yates permutation of `0..count`.
-fn random_order(s: &mut State, count: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..count).collect();
-    for i in (1..count).rev() {
-        let j = (s.random.next_u64() % (i as u64 + 1)) as usize;
-        order.swap(i, j);
-    }
-    order
 }

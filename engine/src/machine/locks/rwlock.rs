@@ -1,0 +1,173 @@
+//! `rwlock_t`: readers and writers that spin. Holders and spinners run with preemption off.
+//!
+//! * *biased* (x86 before 3.16, `arch/x86/include/asm/rwlock.h`): one counter; a reader takes 1 from it, a writer all of it,
+//!   and who finds that it was not there puts it back: two atomic operations for every failed attempt. All waiters poll the
+//!   word. No queue: readers enter whenever no writer holds it, so a stream of readers starves writers.
+//! * *qrwlock* (3.16 and later, `kernel/locking/qrwlock.c` as of 6.12): who does not enter at once queues in a raw spinlock,
+//!   whose holder alone polls the word. A writer there marks the word, so that later readers queue behind it; a reader there
+//!   counts itself and waits for the writer to leave. FIFO, but for those who find the word free. Left out: readers in
+//!   interrupts, who pass the queue.
+//!
+//! A failed attempt undoes itself at once here, so it makes nobody else fail.
+
+use super::spinlock;
+use crate::machine::context::{Context, SpinUntil};
+use crate::machine::line::Access;
+use crate::machine::lock::{Body, LockId, Side};
+use crate::machine::state::State;
+use crate::machine::task::TaskId;
+use std::collections::VecDeque;
+
+/// Which rwlock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // described above
+pub enum Policy {
+    Biased,
+    Queued,
+}
+
+/// State of an rwlock; holder and readers are kept by the common part.
+#[derive(Debug)]
+pub struct Rwlock {
+    policy: Policy,
+    /// Biased: everybody who polls the word.
+    pollers: VecDeque<TaskId>,
+    /// qrwlock: the head of the queue, which alone polls the word and has counted or marked itself in it.
+    head: Option<(TaskId, Side)>,
+}
+
+impl Rwlock {
+    /// A free rwlock.
+    pub fn new(policy: Policy) -> Self {
+        Self { policy, pollers: VecDeque::new(), head: None }
+    }
+}
+
+fn body(s: &mut State, lock: LockId) -> &mut Rwlock {
+    match &mut s.locks[lock as usize].body {
+        Body::Rwlock(body) => body,
+        _ => unreachable!("kind and body agree"),
+    }
+}
+
+/// The first attempt of `read_lock` and `write_lock`, made without looking; a failed one is undone.
+pub(in crate::machine) fn lock_fast(cx: &Context, lock: LockId, side: Side) -> bool {
+    let mut s = cx.state();
+    s.touch_lock(cx.id, lock, Access::Write);
+    let open = is_open(&mut s, lock, side);
+    if open {
+        enter(&mut s, cx.id, lock, side);
+    } else if side == Side::Read || body(&mut s, lock).policy == Policy::Biased {
+        s.touch_lock(cx.id, lock, Access::Write); // puts back what it took; qrwlock's writers compare first
+    }
+    open
+}
+
+/// `read_trylock` and `write_trylock`: look first.
+pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId, side: Side) -> bool {
+    let mut s = cx.state();
+    s.touch_lock(cx.id, lock, Access::Read);
+    let open = is_open(&mut s, lock, side);
+    if open {
+        s.touch_lock(cx.id, lock, Access::Write);
+        enter(&mut s, cx.id, lock, side);
+    }
+    open
+}
+
+/// Whether a newcomer may enter: where there is a queue, not past its head if that is a writer or oneself is one.
+fn is_open(s: &mut State, lock: LockId, side: Side) -> bool {
+    let head = body(s, lock).head;
+    let passes = match (side, head) {
+        (_, None) | (Side::Read, Some((_, Side::Read))) => true,
+        (_, Some(_)) => false,
+    };
+    passes && is_free(s, lock, side)
+}
+
+/// Whether the present holders leave room.
+fn is_free(s: &State, lock: LockId, side: Side) -> bool {
+    let l = &s.locks[lock as usize];
+    l.holder.is_none() && (side == Side::Read || l.readers == 0)
+}
+
+fn enter(s: &mut State, me: TaskId, lock: LockId, side: Side) {
+    s.tasks[me as usize].preempt_off += 1;
+    match side {
+        Side::Read => s.begin_shared(lock, me),
+        Side::Write => s.begin_hold(lock, me),
+    }
+}
+
+/// Waits for the lock on the CPU. Returns whether it slept: never.
+pub(in crate::machine) async fn wait(cx: &Context, lock: LockId, side: Side) -> bool {
+    cx.preempt_disable();
+    let policy = body(&mut cx.state(), lock).policy;
+    match policy {
+        Policy::Biased => poll_with_all(cx, lock, side).await,
+        Policy::Queued => queue(cx, lock, side).await,
+    }
+    cx.preempt_enable();
+    false
+}
+
+async fn poll_with_all(cx: &Context, lock: LockId, side: Side) {
+    body(&mut cx.state(), lock).pollers.push_back(cx.id);
+    loop {
+        cx.spin(SpinUntil::default()).await;
+        let mut s = cx.state();
+        if is_free(&s, lock, side) {
+            s.touch_lock(cx.id, lock, Access::Write);
+            body(&mut s, lock).pollers.retain(|&poller| poller != cx.id);
+            return enter(&mut s, cx.id, lock, side);
+        }
+    }
+}
+
+/// `queued_read_lock_slowpath` and `queued_write_lock_slowpath`.
+async fn queue(cx: &Context, lock: LockId, side: Side) {
+    let inner = cx.state().inner(lock);
+    super::spin_lock(cx, inner).await;
+    {
+        let mut s = cx.state();
+        s.touch_lock(cx.id, lock, Access::Write);
+        body(&mut s, lock).head = Some((cx.id, side));
+    }
+    while !enter_from_queue(cx, lock, side) {
+        cx.spin(SpinUntil::default()).await;
+    }
+    spinlock::unlock(cx, inner);
+}
+
+fn enter_from_queue(cx: &Context, lock: LockId, side: Side) -> bool {
+    let mut s = cx.state();
+    let free = is_free(&s, lock, side);
+    if free {
+        if side == Side::Write {
+            s.touch_lock(cx.id, lock, Access::Write); // a reader has counted itself already
+        }
+        body(&mut s, lock).head = None;
+        enter(&mut s, cx.id, lock, side);
+    }
+    free
+}
+
+/// Releases the lock; if it is free then, those who poll the word see it when their refetch is served.
+pub(in crate::machine) fn unlock(cx: &Context, lock: LockId, side: Side) {
+    let mut s = cx.state();
+    s.touch_lock(cx.id, lock, Access::Write);
+    match side {
+        Side::Read => s.end_shared(lock, cx.id),
+        Side::Write => s.end_hold(lock),
+    }
+    s.preempt_enable(cx.id);
+    if s.locks[lock as usize].readers > 0 {
+        return;
+    }
+    let b = body(&mut s, lock);
+    match (b.policy, b.head) {
+        (Policy::Biased, _) => s.show_in_random_order(cx.id, lock, |s, lock| &body(s, lock).pollers),
+        (Policy::Queued, Some((head, _))) => s.show(cx.id, lock, head),
+        (Policy::Queued, None) => {}
+    }
+}
