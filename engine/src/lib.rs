@@ -5,6 +5,7 @@ pub mod machine;
 #[cfg(feature = "python")]
 mod python;
 pub mod random;
+pub mod range_locks;
 pub mod report;
 pub mod run;
 pub mod spec;

@@ -9,12 +9,14 @@ use crate::filesystems::{DirId, Filesystem};
 use crate::machine::time::{from_ns, US};
 use crate::machine::trace::Entry;
 use crate::machine::{CpuId, LockKind, Native, TaskId, Time};
+use crate::range_locks::{Design, Prices, RangeLock};
 use crate::report::RunResult;
 use crate::spec::{Change, Directories, FilesystemKind, RunSpec, WorkloadKind};
 use crate::waist::{Host, Life, Machine, Placement};
 use crate::workloads::draw::Draw;
 use crate::workloads::lock_cycle::{self, Cycle};
 use crate::workloads::metadata::{self, Turn};
+use crate::workloads::range_lock::{self, Load};
 use crate::workloads::compile;
 use std::rc::Rc;
 
@@ -70,6 +72,9 @@ pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
     let placement = w.pin_to_cpu.map_or(Placement::Anywhere, Placement::Pinned);
     if w.kind == WorkloadKind::LockCycle {
         return lock_cycle_tasks(host, spec, placement);
+    }
+    if w.kind == WorkloadKind::RangeLock {
+        return range_lock_tasks(host, spec, placement);
     }
     let speed = spec.machine.costs.speed;
     let costs = Costs::new(vec![&spec.filesystem.costs, &spec.vfs.costs], speed);
@@ -145,7 +150,7 @@ impl Work {
             WorkloadKind::Compile => {
                 return Ok(Self::Compile(Rc::new(compile::Params::new(w, spec.machine.costs.speed)?)))
             }
-            WorkloadKind::LockCycle => return Err("workload.kind: needs no filesystem".into()),
+            WorkloadKind::LockCycle | WorkloadKind::RangeLock => return Err("workload.kind: needs no filesystem".into()),
         };
         Ok(Self::Loop(turn, costs.sum(&["user.loop"])?))
     }
@@ -166,11 +171,7 @@ impl Work {
 
 fn lock_cycle_tasks<H: Host>(host: &mut H, spec: &RunSpec, placement: Placement) -> Result<(), String> {
     let w = &spec.workload;
-    let draw = |what: &str, default: f64| {
-        let name = format!("{what}_distribution");
-        Draw::parse(w.word(&name, "constant"), w.number(&format!("{what}_ns"), default), w.number(&format!("{what}_cv"), 1.0))
-            .map_err(|e| format!("workload.params.{name}: {e}"))
-    };
+    let draw = |what: &str, default: f64| Draw::of(w, what, default);
     let write = match w.number("device_ns", 0.0) {
         ns if ns > 0.0 => Some(draw("device", ns)?),
         _ => None,
@@ -201,6 +202,27 @@ fn lock_cycle_tasks<H: Host>(host: &mut H, spec: &RunSpec, placement: Placement)
         let swapped = opposite && nested && task % 2 == 1;
         let cycle = if swapped { Cycle { outer: second, inner: Some(first), ..cycle } } else { cycle };
         host.spawn(placement, Life::Foreground, |m| lock_cycle::run(m, cycle, format!("task {task}")));
+    }
+    Ok(())
+}
+
+fn range_lock_tasks<H: Host>(host: &mut H, spec: &RunSpec, placement: Placement) -> Result<(), String> {
+    let w = &spec.workload;
+    let load = Load::of(w)?;
+    let time = |name: &str| from_ns(w.number(name, 0.0) * spec.machine.costs.speed);
+    let work = match load.design {
+        Design::IntervalTree => time("interval_tree_work_ns"),
+        Design::BTree => time("btree_work_ns"),
+        Design::Optimistic => time("optimistic_work_ns"),
+        Design::Rwsem => 0,
+    };
+    let syscall = (w.word("index_lock", "kernel") == "pthread").then(|| time("syscall_ns"));
+    let prices = Prices { work, pause: from_ns(spec.machine.costs.cpu_relax), syscall };
+    let lock = Rc::new(host.setup(|m| RangeLock::new(m, load.design, prices)));
+    let ledger = load.ledger();
+    for task in 0..w.tasks {
+        let (lock, ledger) = (lock.clone(), ledger.clone());
+        host.spawn(placement, Life::Foreground, move |m| range_lock::run(m, lock, load, task, ledger));
     }
     Ok(())
 }

@@ -219,6 +219,7 @@ pub enum WorkloadKind {
     CreateUnlink,
     Tmpfile,
     LockCycle,
+    RangeLock,
 }
 
 /// Which directories the tasks work in.

@@ -15,6 +15,7 @@ OPERATIONS = {
     "create_unlink": "create-unlink",
     "tmpfile": "temporary file",
     "lock_cycle": "lock cycle",
+    "range_lock": "range lock",
 }
 """What one operation of a workload is called, singular."""
 

@@ -14,10 +14,8 @@ from simfs.scenario.overlay import assign, split_key
 from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.refusals import problems_of
 from simfs.scenario.run_spec import machine_spec
-from simfs.scenario.schema import Fit, LockCycle, NoFilesystem, RowChoice, Scenario
+from simfs.scenario.schema import Fit, LockCycle, LockTasks, NoFilesystem, RowChoice, Scenario
 from simfs.scenario.suggest import nearest
-
-LOCK_CYCLE_ROLE = "lock"
 
 
 def check_profiles(scenario: Scenario, document: Document) -> Iterator[Problem]:
@@ -90,14 +88,14 @@ def _kernel_problems(scenario: Scenario, document: Document) -> Iterator[Problem
     yield from _unknown(
         scenario.kernel.constants, spec["constants"], ("kernel", "constants"), "constant", document
     )
-    own = [LOCK_CYCLE_ROLE] if isinstance(scenario.workload, LockCycle) else []
+    own = scenario.workload.roles if isinstance(scenario.workload, LockTasks) else {}
     yield from _unknown(scenario.locks, [*spec["locks"], *own], ("locks",), "lock role", document)
 
 
 def _filesystem_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
     use = scenario.filesystem
     if isinstance(use, NoFilesystem):
-        if not isinstance(scenario.workload, LockCycle):
+        if not isinstance(scenario.workload, LockTasks):
             at = document.place_of(("filesystem",)).value
             yield Problem(at, f"workload {scenario.workload.kind} needs a filesystem")
     elif use.costs or use.profile:

@@ -10,10 +10,13 @@ from simfs.scenario.expand import Point
 from simfs.scenario.models import load_filesystem, load_kernel, load_machine, load_vfs, load_workload
 from simfs.scenario.schema import (
     Compile,
+    Distribution,
     KernelUse,
     LockCycle,
+    LockTasks,
     MachineUse,
     NoFilesystem,
+    RangeLock,
     Scenario,
     TmpFile,
     Workload,
@@ -71,8 +74,8 @@ def kernel_spec(scenario: Scenario, cpus: int) -> dict[str, Any]:
     spec |= {key: value for key, value in given.items() if value is not None}
     spec["constants"] |= use.constants
     spec["locks"] |= scenario.locks
-    if isinstance(scenario.workload, LockCycle):
-        spec["locks"] = {"lock": scenario.workload.lock} | scenario.locks
+    if isinstance(scenario.workload, LockTasks):
+        spec["locks"] = scenario.workload.roles | scenario.locks
     return spec
 
 
@@ -105,7 +108,7 @@ def _workload_spec(use: Workload) -> dict[str, Any]:
         "pin_to_cpu": use.pin_to_cpu,
         "params": _params(use),
     }
-    if not isinstance(use, LockCycle):
+    if not isinstance(use, LockTasks):
         spec["directories"] = use.directories
     return spec
 
@@ -118,11 +121,15 @@ def _params(use: Workload) -> dict[str, Any]:
             "blocking": use.blocking,
             "locks": use.locks,
             "order": use.order,
-            **({} if use.device is None else _drawn("device", use.device.kind, use.device.mean, use.device.cv)),
-            **_drawn("think", use.think.kind, use.think.mean, use.think.cv),
-            **_drawn("hold", use.hold.kind, use.hold.mean, use.hold.cv),
+            **({} if use.device is None else _drawn("device", use.device)),
+            **_drawn("think", use.think),
+            **_drawn("hold", use.hold),
         }
     params: dict[str, Any] = load_workload(use.kind).spec() | use.params
+    if isinstance(use, RangeLock):
+        own = ("design", "index_lock", "ranges", "units", "length", "outstanding", "readers")
+        given = {key: getattr(use, key) for key in own}
+        return params | given | _drawn("think", use.think) | _drawn("hold", use.hold)
     if isinstance(use, Compile) and use.user_cpu is not None:
         params["user_cpu_ns"] = use.user_cpu
     if isinstance(use, TmpFile):
@@ -131,6 +138,6 @@ def _params(use: Workload) -> dict[str, Any]:
     return params
 
 
-def _drawn(what: str, kind: str, mean: float, cv: float | None) -> dict[str, Any]:
-    shape = {} if cv is None else {f"{what}_cv": cv}
-    return {f"{what}_ns": mean, f"{what}_distribution": kind, **shape}
+def _drawn(what: str, time: Distribution) -> dict[str, Any]:
+    shape = {} if time.cv is None else {f"{what}_cv": time.cv}
+    return {f"{what}_ns": time.mean, f"{what}_distribution": time.kind, **shape}

@@ -258,9 +258,19 @@ class Distribution(Section):
 
 _DISTRIBUTIONS = ("constant", "exponential", "lognormal")
 Draws = Annotated[Distribution, _word_as("constant", Distribution)]
+RangeCount = Annotated[StrictInt, Field(ge=1, le=2**20)]
 
 
-class LockCycle(Tasks):
+class LockTasks(Tasks):
+    """What all workloads on locks alone share."""
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """Role -> kind of the locks it takes."""
+        raise NotImplementedError
+
+
+class LockCycle(LockTasks):
     """Each task thinks, takes the one lock, holds it, and releases it."""
 
     kind: Literal["lock_cycle"]
@@ -294,8 +304,59 @@ class LockCycle(Tasks):
             raise refusal(f"only a semaphore can be released by a device, not a {self.lock}")
         return self
 
+    @property
+    def roles(self) -> dict[str, str]:
+        """Role -> kind of its one lock."""
+        return {"lock": self.lock}
 
-Workload = Annotated[Compile | Create | CreateUnlink | TmpFile | LockCycle, Field(discriminator="kind")]
+
+class RangeLock(LockTasks):
+    """Each task locks a range of one file, holds it, and unlocks the range it has held longest."""
+
+    kind: Literal["range_lock"]
+    design: Literal["interval-tree", "btree", "optimistic", "rwsem"] = Field(
+        default="interval-tree", description="How ranges are locked; 'rwsem' locks the whole file."
+    )
+    index_lock: Literal["kernel", "pthread"] = Field(
+        default="kernel",
+        description="The lock around a whole index: that of the role, or in user space glibc's mutex.",
+    )
+    ranges: Literal["per-task", "interleaved", "shared"] = Field(
+        default="per-task",
+        description="A part of the file for each task, every so-manieth range, or any: only these overlap.",
+    )
+    units: RangeCount = Field(default=1024, description="With shared ranges: the units that they start at.")
+    length: RangeCount = Field(default=1, description="Units in a range.")
+    outstanding: RangeCount = Field(default=1, description="Most ranges that a task holds at once.")
+    readers: Annotated[StrictFloat, Field(ge=0, le=1)] = Field(
+        default=0.0, description="Share of ranges locked for reading."
+    )
+    hold: Draws = Field(
+        default=Distribution(constant=0.0),
+        description="CPU time between locking a range and unlocking the oldest.",
+    )
+    think: Draws = Field(default=Distribution(constant=0.0), description="CPU time between two turns.")
+    params: dict[str, CountOrDuration] = Field(
+        default={}, description="Replace the workload profile's: durations with a unit, or counts."
+    )
+
+    @model_validator(mode="after")
+    def _who_may_wait_holds_one(self) -> Self:
+        if self.outstanding > 1 and (self.ranges == "shared" or self.design == "rwsem"):
+            what = "ranges are shared" if self.ranges == "shared" else "an rwsem locks the whole file"
+            raise refusal(f"a task that may have to wait can hold only one range, and {what}")
+        return self
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """Role -> kind of the lock around the index; the optimistic design takes none."""
+        around = {"interval-tree": "qspinlock", "btree": "mutex"}
+        return {"range_lock": around.get(self.design, "rwsem")}
+
+
+Workload = Annotated[
+    Compile | Create | CreateUnlink | TmpFile | LockCycle | RangeLock, Field(discriminator="kind")
+]
 
 
 class Variant(Section):
@@ -424,6 +485,7 @@ KINDS: dict[str, dict[str, type[Section]]] = {
         "create_unlink": CreateUnlink,
         "tmpfile": TmpFile,
         "lock_cycle": LockCycle,
+        "range_lock": RangeLock,
     },
 }
 """The sections whose keys depend on their `kind`."""

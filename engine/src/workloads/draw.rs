@@ -2,6 +2,7 @@
 
 use crate::machine::time::from_ns;
 use crate::machine::Time;
+use crate::spec::WorkloadSpec;
 use rand_core::RngCore;
 use rand_distr::{Distribution, Exp1, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -32,6 +33,13 @@ impl Draw {
             "lognormal" => Ok(Self::LogNormal { mean, cv }),
             other => Err(format!("unknown distribution '{other}'; known: constant, exponential, lognormal")),
         }
+    }
+
+    /// From a workload's parameters `WHAT_ns`, `WHAT_distribution` and `WHAT_cv`; by default always `default` nanoseconds.
+    pub fn of(w: &WorkloadSpec, what: &str, default: f64) -> Result<Self, String> {
+        let name = format!("{what}_distribution");
+        Self::parse(w.word(&name, "constant"), w.number(&format!("{what}_ns"), default), w.number(&format!("{what}_cv"), 1.0))
+            .map_err(|e| format!("workload.params.{name}: {e}"))
     }
 
     /// One value.

@@ -4,3 +4,4 @@ pub mod compile;
 pub mod draw;
 pub mod lock_cycle;
 pub mod metadata;
+pub mod range_lock;

@@ -1,0 +1,476 @@
+//! A B+tree of held ranges in nodes of 256 bytes, four cache lines, after the in-memory extent tree of XFS
+//! (`fs/xfs/libxfs/xfs_iext_tree.c`): leaves of 14 records linked both ways, inner nodes of 15 children.
+//!
+//! A full node splits in half, but not when the new record comes after all others; a node below half joins a sibling when
+//! both fit into one. Keys in inner nodes only part the children; unlike in XFS they do not follow a child's first record.
+
+use super::{NodeId, Touch};
+use crate::machine::Access;
+
+/// Records in a leaf: 16 bytes each, and 32 bytes for the version and the links.
+pub const RECORDS: usize = 14;
+/// Children of an inner node: 8 bytes a key, 8 a pointer, and 16 for the version.
+pub const CHILDREN: usize = 15;
+const MAX_LEVELS: usize = 8;
+const NIL: NodeId = NodeId::MAX;
+
+/// What records are ordered by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    /// First unit of the range.
+    pub start: u64,
+    /// Tells apart reads that start together.
+    pub hold: u32,
+}
+
+/// A held range.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// Its place in the order; `hold` is the caller's number for it.
+    pub key: Key,
+    /// Last unit of the range.
+    pub last: u64,
+    /// How many share it for reading; 0: held exclusively.
+    pub readers: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    leaf: bool,
+    len: usize,
+    prev: NodeId,
+    next: NodeId,
+    records: [Record; RECORDS],
+    keys: [Key; CHILDREN],
+    children: [NodeId; CHILDREN],
+}
+
+impl Node {
+    fn new(leaf: bool) -> Self {
+        let (records, keys) = ([Record::default(); RECORDS], [Key::default(); CHILDREN]);
+        Self { leaf, len: 0, prev: NIL, next: NIL, records, keys, children: [NIL; CHILDREN] }
+    }
+
+    fn max(&self) -> usize {
+        if self.leaf { RECORDS } else { CHILDREN }
+    }
+
+    fn records(&self) -> &[Record] {
+        &self.records[..self.len]
+    }
+
+    fn child_index(&self, key: Key) -> usize {
+        self.keys[1..self.len].partition_point(|&k| k <= key)
+    }
+
+    fn insert_record(&mut self, index: usize, record: Record) {
+        self.records.copy_within(index..self.len, index + 1);
+        self.records[index] = record;
+        self.len += 1;
+    }
+
+    fn insert_child(&mut self, index: usize, key: Key, child: NodeId) {
+        self.keys.copy_within(index..self.len, index + 1);
+        self.children.copy_within(index..self.len, index + 1);
+        (self.keys[index], self.children[index]) = (key, child);
+        self.len += 1;
+    }
+
+    fn remove(&mut self, index: usize) {
+        if self.leaf {
+            self.records.copy_within(index + 1..self.len, index);
+        } else {
+            self.keys.copy_within(index + 1..self.len, index);
+            self.children.copy_within(index + 1..self.len, index);
+        }
+        self.len -= 1;
+    }
+
+    /// Appends the entries of `other` from `from` on.
+    fn take_from(&mut self, other: &Self, from: usize) {
+        let (at, count) = (self.len, other.len - from);
+        if self.leaf {
+            self.records[at..at + count].copy_from_slice(&other.records[from..other.len]);
+        } else {
+            self.keys[at..at + count].copy_from_slice(&other.keys[from..other.len]);
+            self.children[at..at + count].copy_from_slice(&other.children[from..other.len]);
+        }
+        self.len += count;
+    }
+}
+
+/// At each level, the leaf's first, a node and an entry in it.
+#[derive(Clone, Copy)]
+struct Path([(NodeId, usize); MAX_LEVELS]);
+
+/// What becomes of a node that has lost an entry.
+enum Fate {
+    Stays,
+    IsEmpty,
+    JoinsLeft(NodeId),
+    TakesRight(NodeId),
+}
+
+/// The nodes that a change will write, those it makes anew left out.
+#[derive(Clone, Copy, Debug)]
+pub struct Changes {
+    nodes: [NodeId; 4 * MAX_LEVELS],
+    len: usize,
+}
+
+impl Changes {
+    fn add(&mut self, node: NodeId) {
+        if node != NIL && !self.nodes().contains(&node) {
+            self.nodes[self.len] = node;
+            self.len += 1;
+        }
+    }
+
+    /// Only this node.
+    pub fn one(node: NodeId) -> Self {
+        let mut changes = Self { nodes: [NIL; 4 * MAX_LEVELS], len: 0 };
+        changes.add(node);
+        changes
+    }
+
+    /// The nodes, the leaf first.
+    pub fn nodes(&self) -> &[NodeId] {
+        &self.nodes[..self.len]
+    }
+}
+
+/// The tree.
+#[derive(Clone, Debug)]
+pub struct RangeBTree {
+    root: NodeId,
+    levels: usize,
+    len: usize,
+    /// How far the longest range held for reading goes beyond its start. Reads may overlap, so one that meets a range can
+    /// start this far before it; exclusive ranges overlap nothing, so only the last one before it can meet it.
+    longest_read: u64,
+    nodes: Vec<Node>,
+    spare: Vec<NodeId>,
+}
+
+impl Default for RangeBTree {
+    fn default() -> Self {
+        Self { root: 0, levels: 1, len: 0, longest_read: 0, nodes: vec![Node::new(true)], spare: Vec::new() }
+    }
+}
+
+impl RangeBTree {
+    /// Records in the tree.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no record.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Levels, leaves included.
+    pub fn levels(&self) -> usize {
+        self.levels
+    }
+
+    /// The root.
+    pub fn root(&self) -> NodeId {
+        self.root
+    }
+
+    /// Whether a node is part of the tree.
+    pub fn is_in_use(&self, node: NodeId) -> bool {
+        (node as usize) < self.nodes.len() && !self.spare.contains(&node)
+    }
+
+    /// Where a search for `key` goes on below `node`; `None` at a leaf.
+    pub fn child(&self, node: NodeId, key: Key) -> Option<NodeId> {
+        let node = &self.nodes[node as usize];
+        (!node.leaf).then(|| node.children[node.child_index(key)])
+    }
+
+    /// Shows `visit` the records that meet `start..=last`, with their leaves, in order until it returns true.
+    pub fn overlapping(&self, start: u64, last: u64, touch: &mut impl Touch, mut visit: impl FnMut(NodeId, &Record) -> bool) {
+        let from = Key { start: start.saturating_sub(self.longest_read), hold: 0 };
+        let (mut leaf, mut index) = self.seek(from, touch).0[0];
+        if index == 0 && self.nodes[leaf as usize].prev != NIL {
+            leaf = self.nodes[leaf as usize].prev;
+            index = self.read(leaf, touch).len;
+        }
+        index = index.saturating_sub(1);
+        while leaf != NIL {
+            let node = &self.nodes[leaf as usize];
+            for record in &node.records()[index..] {
+                if record.key.start > last || (record.last >= start && visit(leaf, record)) {
+                    return;
+                }
+            }
+            (leaf, index) = (node.next, 0);
+            if leaf != NIL {
+                self.read(leaf, touch);
+            }
+        }
+    }
+
+    /// The leaf of a record that is in the tree, and the record, to be changed in place but for its key.
+    pub fn record_mut(&mut self, key: Key, touch: &mut impl Touch) -> (NodeId, &mut Record) {
+        let (leaf, index) = self.seek(key, touch).0[0];
+        (leaf, &mut self.change(leaf, touch).records[index])
+    }
+
+    /// What inserting a record with `key` would write.
+    pub fn insert_changes(&self, key: Key) -> Changes {
+        let path = self.seek(key, &mut |_, _| {});
+        let mut changes = Changes::one(path.0[0].0);
+        for &(node, _) in &path.0[..self.levels] {
+            changes.add(node);
+            let node = &self.nodes[node as usize];
+            if node.len < node.max() {
+                break;
+            }
+            changes.add(node.next); // its link back will point to the new leaf
+        }
+        changes
+    }
+
+    /// What removing the record with `key` would write.
+    pub fn remove_changes(&self, key: Key) -> Changes {
+        let path = self.seek(key, &mut |_, _| {});
+        let mut changes = Changes::one(path.0[0].0);
+        for level in 0..self.levels {
+            let id = path.0[level].0;
+            changes.add(id);
+            let node = &self.nodes[id as usize];
+            let (left, right) = match self.fate(&path, level, node.len - 1, &mut |_, _| {}) {
+                Fate::Stays => break,
+                Fate::IsEmpty => (node.prev, node.next),
+                Fate::JoinsLeft(left) => (left, node.next),
+                Fate::TakesRight(right) => (right, self.nodes[right as usize].next),
+            };
+            changes.add(left);
+            changes.add(right);
+        }
+        changes
+    }
+
+    /// Adds a record whose key is new.
+    pub fn insert(&mut self, record: Record, touch: &mut impl Touch) {
+        if record.readers > 0 {
+            self.longest_read = self.longest_read.max(record.last - record.key.start);
+        }
+        let path = self.seek(record.key, touch);
+        let mut split = self.put_record(path.0[0], record, touch);
+        let mut level = 1;
+        while let Some((key, node)) = split {
+            if level == self.levels {
+                self.grow(key, node, touch);
+                break;
+            }
+            let (parent, index) = path.0[level];
+            split = self.put_child((parent, index + 1), key, node, touch);
+            level += 1;
+        }
+        self.len += 1;
+    }
+
+    /// Removes the record with `key`, which must be there, and returns it.
+    pub fn remove(&mut self, key: Key, touch: &mut impl Touch) -> Record {
+        let path = self.seek(key, touch);
+        let (leaf, index) = path.0[0];
+        let record = self.nodes[leaf as usize].records[index];
+        debug_assert!(record.key == key, "no record {key:?}");
+        self.change(leaf, touch).remove(index);
+        for level in 0..self.levels {
+            let (node, len) = (path.0[level].0, self.nodes[path.0[level].0 as usize].len);
+            match self.fate(&path, level, len, touch) {
+                Fate::Stays => break,
+                Fate::IsEmpty => self.drop_child(path.0[level + 1], touch),
+                Fate::JoinsLeft(left) => self.join(path.0[level + 1], left, node, touch),
+                Fate::TakesRight(right) => {
+                    let (parent, index) = path.0[level + 1];
+                    self.join((parent, index + 1), node, right, touch);
+                }
+            }
+        }
+        while !self.nodes[self.root as usize].leaf && self.nodes[self.root as usize].len == 1 {
+            self.spare.push(self.root);
+            self.root = self.nodes[self.root as usize].children[0];
+            self.levels -= 1;
+        }
+        self.len -= 1;
+        if self.len == 0 {
+            self.longest_read = 0;
+        }
+        record
+    }
+
+    /// Checks order, fill, keys and links.
+    pub fn check(&self) -> Result<(), String> {
+        let mut leaves = Vec::new();
+        self.check_below(self.root, self.levels, None, None, &mut leaves)?;
+        let links = leaves.iter().map(|&leaf| (self.nodes[leaf as usize].prev, self.nodes[leaf as usize].next));
+        let left = std::iter::once(NIL).chain(leaves.iter().copied());
+        let right = leaves.iter().copied().skip(1).chain(std::iter::once(NIL));
+        if !links.eq(left.zip(right)) {
+            return Err("wrong links between leaves".into());
+        }
+        let records: usize = leaves.iter().map(|&leaf| self.nodes[leaf as usize].len).sum();
+        if records != self.len {
+            return Err(format!("{records} records in the leaves, {} counted", self.len));
+        }
+        Ok(())
+    }
+
+    fn check_below(&self, id: NodeId, levels: usize, low: Option<Key>, high: Option<Key>, leaves: &mut Vec<NodeId>) -> Result<(), String> {
+        let node = &self.nodes[id as usize];
+        if node.leaf != (levels == 1) || (node.len == 0 && self.len > 0) || node.len > node.max() {
+            return Err(format!("node {id}: leaf {}, {} entries at level {levels}", node.leaf, node.len));
+        }
+        let inside = |key: Key| low.is_none_or(|low| low <= key) && high.is_none_or(|high| key < high);
+        if node.leaf {
+            leaves.push(id);
+            let ordered = node.records().windows(2).all(|pair| pair[0].key < pair[1].key);
+            return if ordered && node.records().iter().all(|record| inside(record.key)) {
+                Ok(())
+            } else {
+                Err(format!("leaf {id}: records out of order or out of {low:?}..{high:?}"))
+            };
+        }
+        for i in 0..node.len {
+            let low = if i == 0 { low } else { Some(node.keys[i]) };
+            let high = if i + 1 == node.len { high } else { Some(node.keys[i + 1]) };
+            self.check_below(node.children[i], levels - 1, low, high, leaves)?;
+        }
+        Ok(())
+    }
+
+    // Nodes
+
+    fn read(&self, id: NodeId, touch: &mut impl Touch) -> &Node {
+        touch(id, Access::Read);
+        &self.nodes[id as usize]
+    }
+
+    fn change(&mut self, id: NodeId, touch: &mut impl Touch) -> &mut Node {
+        touch(id, Access::Write);
+        &mut self.nodes[id as usize]
+    }
+
+    fn seek(&self, key: Key, touch: &mut impl Touch) -> Path {
+        let mut path = Path([(NIL, 0); MAX_LEVELS]);
+        let mut id = self.root;
+        for level in (1..self.levels).rev() {
+            let node = self.read(id, touch);
+            let index = node.child_index(key);
+            path.0[level] = (id, index);
+            id = node.children[index];
+        }
+        path.0[0] = (id, self.read(id, touch).records().partition_point(|record| record.key < key));
+        path
+    }
+
+    fn new_node(&mut self, leaf: bool, touch: &mut impl Touch) -> NodeId {
+        let id = self.spare.pop().unwrap_or(self.nodes.len() as NodeId);
+        if id as usize == self.nodes.len() {
+            self.nodes.push(Node::new(leaf));
+        }
+        *self.change(id, touch) = Node::new(leaf);
+        id
+    }
+
+    // Growing
+
+    fn put_record(&mut self, (leaf, index): (NodeId, usize), record: Record, touch: &mut impl Touch) -> Option<(Key, NodeId)> {
+        if self.nodes[leaf as usize].len < RECORDS {
+            self.change(leaf, touch).insert_record(index, record);
+            return None;
+        }
+        let keep = if index == RECORDS { RECORDS } else { RECORDS / 2 };
+        let right = self.split(leaf, keep, touch);
+        let (home, index) = if index < keep { (leaf, index) } else { (right, index - keep) };
+        self.nodes[home as usize].insert_record(index, record);
+        Some((self.nodes[right as usize].records[0].key, right))
+    }
+
+    fn put_child(&mut self, (node, index): (NodeId, usize), key: Key, child: NodeId, touch: &mut impl Touch) -> Option<(Key, NodeId)> {
+        if self.nodes[node as usize].len < CHILDREN {
+            self.change(node, touch).insert_child(index, key, child);
+            return None;
+        }
+        let keep = if index == CHILDREN { CHILDREN } else { CHILDREN / 2 };
+        let right = self.split(node, keep, touch);
+        let (home, index) = if index < keep { (node, index) } else { (right, index - keep) };
+        self.nodes[home as usize].insert_child(index, key, child);
+        Some((self.nodes[right as usize].keys[0], right))
+    }
+
+    /// Moves the entries of `left` from `keep` on to a new node on its right.
+    fn split(&mut self, left: NodeId, keep: usize, touch: &mut impl Touch) -> NodeId {
+        let old = self.nodes[left as usize];
+        let right = self.new_node(old.leaf, touch);
+        self.nodes[right as usize].take_from(&old, keep);
+        self.change(left, touch).len = keep;
+        if old.leaf {
+            (self.nodes[right as usize].prev, self.nodes[right as usize].next) = (left, old.next);
+            self.nodes[left as usize].next = right;
+            if old.next != NIL {
+                self.change(old.next, touch).prev = right;
+            }
+        }
+        right
+    }
+
+    fn grow(&mut self, key: Key, right: NodeId, touch: &mut impl Touch) {
+        assert!(self.levels < MAX_LEVELS, "a tree of {MAX_LEVELS} levels has room for a billion ranges");
+        let left = self.root;
+        self.root = self.new_node(false, touch);
+        let root = &mut self.nodes[self.root as usize];
+        root.insert_child(0, Key::default(), left);
+        root.insert_child(1, key, right);
+        self.levels += 1;
+    }
+
+    // Shrinking
+
+    fn fate(&self, path: &Path, level: usize, len: usize, touch: &mut impl Touch) -> Fate {
+        let max = if level == 0 { RECORDS } else { CHILDREN };
+        if level + 1 == self.levels || len >= max / 2 {
+            return Fate::Stays;
+        }
+        if len == 0 {
+            return Fate::IsEmpty;
+        }
+        let (parent, index) = path.0[level + 1];
+        let parent = &self.nodes[parent as usize];
+        if index > 0 && self.read(parent.children[index - 1], touch).len + len <= max {
+            return Fate::JoinsLeft(parent.children[index - 1]);
+        }
+        if index + 1 < parent.len && self.read(parent.children[index + 1], touch).len + len <= max {
+            return Fate::TakesRight(parent.children[index + 1]);
+        }
+        Fate::Stays
+    }
+
+    /// Moves all of `right`, child `index` of `parent`, into its left sibling.
+    fn join(&mut self, (parent, index): (NodeId, usize), left: NodeId, right: NodeId, touch: &mut impl Touch) {
+        let mut moved = self.nodes[right as usize];
+        moved.keys[0] = self.nodes[parent as usize].keys[index]; // the first child's key was never needed
+        self.change(left, touch).take_from(&moved, 0);
+        self.drop_child((parent, index), touch);
+    }
+
+    /// Unlinks child `index` of `parent` and gives its node back.
+    fn drop_child(&mut self, (parent, index): (NodeId, usize), touch: &mut impl Touch) {
+        let id = self.nodes[parent as usize].children[index];
+        self.change(parent, touch).remove(index);
+        let Node { prev, next, .. } = self.nodes[id as usize];
+        if prev != NIL {
+            self.change(prev, touch).next = next;
+        }
+        if next != NIL {
+            self.change(next, touch).prev = prev;
+        }
+        self.spare.push(id);
+    }
+}
