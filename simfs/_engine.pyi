@@ -1,14 +1,25 @@
 """The native engine: one run in, one result out, both JSON text. `docs/seams.md` describes the documents.
 
-It also brings what a machine written in Python needs: the built-in programs, random streams, histograms.
+It also brings what a machine written in Python needs (the built-in programs, random streams, histograms), and what a
+program written in Python is given and yields. `docs/extending.md` shows both.
 """
 
+from collections.abc import Callable, Generator
 from typing import Any, Protocol, final
 
 __all__ = [
+    "Completion",
+    "Device",
+    "Draw",
     "Histogram",
+    "Line",
+    "Lock",
+    "Machine",
     "Program",
+    "ProgramError",
+    "Step",
     "Stream",
+    "Task",
     "__source__",
     "__version__",
     "populate",
@@ -23,11 +34,15 @@ __version__: str
 __source__: str
 """Digest of the sources it was built from."""
 
-def run(spec: str) -> str:
+_Worker = Callable[..., Generator[Step, Any, Any]]
+_Setup = Callable[[Machine], object]
+
+def run(spec: str, program: _Worker | None = None, setup: _Setup | None = None) -> str:
     """Run one RunSpec (JSON text) and return its RunResult (JSON text).
 
-    The GIL is released meanwhile, so runs can be threads. Raises `ValueError` for a spec that is wrong, and
-    `RuntimeError` for a defect of the engine.
+    The GIL is released meanwhile, so runs can be threads. The tasks of a python workload run `program(task)`
+    and share what `setup(machine)` returned before; such a run holds the GIL. Raises `ValueError` for a spec that
+    is wrong, `ProgramError` for a program that raises, and `RuntimeError` for a defect of the engine.
     """
 
 def structure_report(request: str) -> str:
@@ -38,7 +53,9 @@ def structure_report(request: str) -> str:
     defect of the engine.
     """
 
-def trace(spec: str) -> tuple[str, list[tuple[int, int | None, int, str, str]]]:
+def trace(
+    spec: str, program: _Worker | None = None, setup: _Setup | None = None
+) -> tuple[str, list[tuple[int, int | None, int, str, str]]]:
     """Run one RunSpec and return its RunResult and everything that happened, in order.
 
     An event is (time in picoseconds, task or None, CPU, what, about what). Raises as `run` does.
@@ -94,10 +111,13 @@ class _Machine(Protocol):
     def give_up(self, task: int, reason: str, /) -> None:
         """End the run: a program cannot go on."""
 
-def populate(spec: str, machine: _Machine) -> None:
+def populate(
+    spec: str, machine: _Machine, program: _Worker | None = None, setup: _Setup | None = None
+) -> None:
     """Put the filesystem and the tasks of a RunSpec (JSON text) on a machine written in Python.
 
-    The machine's `spawn` gets the programs; later it steps them, in the same thread. Raises `ValueError` for a
+    The machine's `spawn` gets the programs; later it steps them, in the same thread. `program` and `setup` are
+    those of a python workload: their steps come as those of any other program. Raises `ValueError` for a
     spec that is wrong, and what the machine's own methods raise.
     """
 
@@ -156,3 +176,163 @@ class Histogram:
     @property
     def max(self) -> float:
         """The largest of them (ns)."""
+
+class ProgramError(ValueError):
+    """An error in a program written in Python: its file, line and function, and the exception, which is its cause."""
+
+@final
+class Lock:
+    """A lock of a run."""
+
+@final
+class Line:
+    """A cache line of a run, or neighbouring ones that are used together."""
+
+@final
+class Completion:
+    """Something to wait for until somebody completes it."""
+
+@final
+class Device:
+    """A device of a run."""
+
+@final
+class Draw:
+    """A distribution of times."""
+
+@final
+class Step:
+    """One thing a program does when it yields it. It can be yielded any number of times, by any task of the run."""
+
+class Machine:
+    """The machine of a run, on which programs written in Python make what they use. Making takes no time.
+
+    It can be used only in the thread that runs it.
+    """
+
+    @property
+    def cpus(self) -> int:
+        """Number of CPUs."""
+    @property
+    def tasks(self) -> int:
+        """Number of tasks of the workload."""
+    @property
+    def params(self) -> dict[str, float]:
+        """The workload's parameters; durations are nanoseconds."""
+    def new_lock(self, name: str, role: str | None = None) -> Lock:
+        """Make a lock of the class `name`; the kernel says which kind its `role` (or else its name) has.
+
+        Raises `ValueError` for a role without a kind.
+        """
+    def drop_lock(self, lock: Lock) -> None:
+        """Give back a free lock for reuse."""
+    def new_line(self, span: int = 1) -> Line:
+        """Make `span` neighbouring cache lines that are used together."""
+    def new_completion(self) -> Completion:
+        """Make a completion."""
+    def drop_completion(self, completion: Completion) -> None:
+        """Give back a completion for reuse; nobody may wait for it."""
+    def new_device(self, parallelism: int = 1) -> Device:
+        """Make a device that serves `parallelism` requests at once."""
+    def stream(self, name: str) -> Stream:
+        """Return the random stream of this run called `name`, from its beginning."""
+
+@final
+class Task(Machine):
+    """The task of a program: it makes the steps that the program yields.
+
+    Times are nanoseconds, or a `Draw`: then every yield draws anew, from the task's own stream. A side or an
+    access is 'read' or 'write'. Raises `ValueError` for a time that is negative and for a wrong word.
+    """
+
+    @property
+    def number(self) -> int:
+        """Its place among the tasks of the workload, from 0; a child has its parent's."""
+    @property
+    def shared(self) -> Any:  # noqa: ANN401
+        """What `setup` returned."""
+    @property
+    def id(self) -> int:
+        """Its number on the machine, for `wake`."""
+    @property
+    def cpu(self) -> int:
+        """The CPU it runs on now."""
+    @property
+    def now(self) -> float:
+        """The clock (ns)."""
+    @staticmethod
+    def exponential(mean: float) -> Draw:
+        """Exponentially distributed times."""
+    @staticmethod
+    def lognormal(mean: float, cv: float) -> Draw:
+        """Log-normally distributed times; `cv` is their standard deviation over their mean."""
+    @staticmethod
+    def run(time: float | Draw, account: str = "user") -> Step:
+        """Use CPU time, as 'user' or as 'system'."""
+    @staticmethod
+    def sleep(time: float | Draw) -> Step:
+        """Sleep without using a CPU."""
+    @staticmethod
+    def touch(line: Line, access: str = "write") -> Step:
+        """Access a line; what it costs is owed and paid with the next run."""
+    @staticmethod
+    def lock(lock: Lock, side: str = "write") -> Step:
+        """Acquire a lock; wait by the lock's own rules."""
+    @staticmethod
+    def try_lock(lock: Lock, side: str = "write") -> Step:
+        """Acquire a lock if that needs no waiting; the yield's value says whether it did."""
+    @staticmethod
+    def unlock(lock: Lock, side: str = "write") -> Step:
+        """Release a lock."""
+    @staticmethod
+    def convert(lock: Lock, mode: str, side: str = "write") -> Step:
+        """Hold a btrfs tree lock of generation 2 or 3 in another mode: 'spinning' or 'blocking'."""
+    @staticmethod
+    def wait_for(completion: Completion) -> Step:
+        """Wait until a completion is completed."""
+    @staticmethod
+    def complete(completion: Completion) -> Step:
+        """Complete a completion: one waiter may go on."""
+    @staticmethod
+    def submit(
+        device: Device,
+        time: float | Draw,
+        *,
+        complete: Completion | None = None,
+        release: Lock | None = None,
+    ) -> Step:
+        """Submit a request that takes `time`; its interrupt completes a completion or releases a semaphore.
+
+        The task goes on at once. Raises `TypeError` unless one of the two is given.
+        """
+    @staticmethod
+    def park() -> Step:
+        """Sleep until woken; an earlier wake-up is not lost."""
+    @staticmethod
+    def wake(task: int) -> Step:
+        """Wake a task that parks."""
+    @staticmethod
+    def wake_at_tick(task: int, ticks: int = 0) -> Step:
+        """Wake a task by a timer at the end of the scheduler tick after `ticks` more ticks."""
+    def spawn(
+        self, program: _Worker, *arguments: object, pinned: int | None = None, background: bool = False
+    ) -> Step:
+        """Start a task that runs `program(task, *arguments)`; the yield's value is its `id`.
+
+        A run is stuck when no task can go on that is not `background`. Raises `ValueError` for a CPU that there is not.
+        """
+    @staticmethod
+    def at(site: str) -> Step:
+        """Name what the task is doing, for lock waits by site."""
+    @staticmethod
+    def begin() -> Step:
+        """Begin an operation."""
+    @staticmethod
+    def end(name: str, counted: bool = True) -> Step:
+        """End the operation called `name`; `counted` ones make up the throughput."""
+    @staticmethod
+    def steps(*steps: Step) -> Step:
+        """Do several steps, one after the other; the yield's value is the last one's."""
+    @staticmethod
+    def give_up(reason: str) -> Step:
+        """End the run: the program cannot go on. The run says why."""

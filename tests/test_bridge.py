@@ -3,179 +3,15 @@
 from __future__ import annotations
 
 import gc
-import heapq
-import json
 import threading
 import weakref
-from collections import Counter, deque
 from collections.abc import Iterator
-from itertools import count
-from typing import Any
 
 import pytest
+from tiny_machine import Step, TinyMachine
 
 from engine import Spec, lock_cycle, scenario_spec, simulate
 from simfs import _engine
-
-Step = tuple[Any, ...]
-
-
-class TinyMachine:
-    """As many CPUs as tasks, first-come-first-served exclusive locks, and nothing that costs time but `run`."""
-
-    cpus = 2
-    tick = 4_000_000_000
-
-    def __init__(self, spec: Spec) -> None:
-        self.now = 0
-        self.programs: list[_engine.Program] = []
-        self.order = count()
-        self.events: list[tuple[int, int, int]] = []
-        self.locks: list[deque[int]] = []
-        self.done: Counter[int] = Counter()
-        self.waiting: dict[int, int] = {}
-        self.parked: set[int] = set()
-        self.kicked: set[int] = set()
-        self.classes: list[str] = []
-        self.lines = 0
-        self.operations: Counter[str] = Counter()
-        self.steps: list[tuple[int, Step]] = []
-        self.calls: Counter[str] = Counter()
-        _engine.populate(json.dumps(spec), self)
-
-    def run(self, end: int) -> None:
-        while self.events and self.events[0][0] < end:
-            self.now, _, task = heapq.heappop(self.events)
-            self._resume(task)
-
-    def _resume(self, task: int) -> None:
-        while (step := self.programs[task].step()) is not None:
-            self.steps.append((task, step))
-            if not getattr(self, f"_{step[0]}")(task, *step[1:]):
-                return
-
-    def _later(self, task: int, time: int) -> None:
-        heapq.heappush(self.events, (self.now + time, next(self.order), task))
-
-    # What takes time. True: the task goes on at once.
-
-    def _run(self, task: int, account: str, time: int) -> bool:
-        assert account in ("user", "system")
-        self._later(task, time)
-        return False
-
-    def _sleep(self, task: int, time: int) -> bool:
-        self._later(task, time)
-        return False
-
-    def _lock(self, task: int, lock: int, side: str) -> bool:
-        assert side in ("read", "write")
-        self.locks[lock].append(task)
-        return len(self.locks[lock]) == 1
-
-    def _unlock(self, task: int, lock: int, side: str) -> bool:
-        assert self.locks[lock].popleft() == task
-        if self.locks[lock]:
-            self._later(self.locks[lock][0], 0)
-        return True
-
-    def _convert(self, task: int, lock: int, side: str, mode: str) -> bool:
-        assert mode in ("spinning", "blocking")
-        assert self.locks[lock][0] == task
-        return True
-
-    def _wait_for(self, task: int, completion: int) -> bool:
-        if self.done[completion]:
-            self.done[completion] -= 1
-            return True
-        self.waiting[completion] = task
-        return False
-
-    def _complete(self, task: int, completion: int) -> bool:
-        if completion in self.waiting:
-            self._later(self.waiting.pop(completion), 0)
-        else:
-            self.done[completion] += 1
-        return True
-
-    def _park(self, task: int) -> bool:
-        if task in self.kicked:
-            self.kicked.remove(task)
-            return True
-        self.parked.add(task)
-        return False
-
-    # What is done at once.
-
-    def cpu(self, task: int) -> int:
-        return task % self.cpus
-
-    def touch(self, task: int, line: int, access: str) -> None:
-        assert line < self.lines
-        assert access in ("read", "write")
-        self.calls["touch"] += 1
-
-    def new_class(self, name: str, role: str) -> int:
-        self.classes.append(name)
-        return len(self.classes) - 1
-
-    def new_lock(self, lock_class: int) -> int:
-        self.locks.append(deque())
-        return len(self.locks) - 1
-
-    def drop_lock(self, lock: int) -> None:
-        assert not self.locks[lock]
-
-    def new_line(self, span: int) -> int:
-        self.lines += 1
-        return self.lines - 1
-
-    def new_completion(self) -> int:
-        return self.new_lock(-1)
-
-    def drop_completion(self, completion: int) -> None:
-        assert completion not in self.waiting
-
-    def try_lock(self, task: int, lock: int, side: str) -> bool:
-        if free := not self.locks[lock]:
-            self.locks[lock].append(task)
-        return free
-
-    def new_device(self, parallelism: int) -> int:
-        return 0
-
-    def submit(self, task: int, device: int, service: int, then: tuple[str, int]) -> None:
-        self.calls[f"submit, then {then[0]}"] += 1
-
-    def wake(self, task: int | None, other: int) -> None:
-        if other in self.parked:
-            self.parked.remove(other)
-            self._later(other, 0)
-        else:
-            self.kicked.add(other)
-
-    def wake_at_tick(self, task: int, other: int, ticks: int) -> None:
-        self.wake(task, other)
-
-    def spawn(
-        self, parent: int | None, pinned: int | None, background: bool, program: _engine.Program
-    ) -> int:
-        self.programs.append(program)
-        self._later(len(self.programs) - 1, 0)
-        return len(self.programs) - 1
-
-    def at(self, task: int, site: str) -> None:
-        self.calls[f"at {site}"] += 1
-
-    def begin(self, task: int) -> None:
-        self.calls["begin"] += 1
-
-    def end(self, task: int, name: str, counted: bool) -> None:
-        self.operations[name] += counted
-
-    def give_up(self, task: int, reason: str) -> None:
-        raise AssertionError(reason)
-
 
 CYCLES = lock_cycle(
     "mutex", think_ns=1000, think_distribution="exponential", hold_ns=50, hold_distribution="exponential"
@@ -198,7 +34,10 @@ def test_a_lock_cycle_is_driven_step_by_step() -> None:
 def test_a_holder_that_goes_blocking_converts_its_lock() -> None:
     machine = TinyMachine(lock_cycle("btrfs-tree-2", think_ns=1000, hold_ns=50, blocking=1.0))
     machine.run(50_000_000)
-    assert [step for _, step in machine.steps[1:3]] == [("lock", 0, "write"), ("convert", 0, "write", "blocking")]
+    assert [step for _, step in machine.steps[1:3]] == [
+        ("lock", 0, "write"),
+        ("convert", 0, "write", "blocking"),
+    ]
 
 
 def test_programs_draw_the_same_numbers_on_every_machine() -> None:

@@ -8,7 +8,7 @@ use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::{DirId, Filesystem};
 use crate::machine::time::{from_ns, US};
 use crate::machine::trace::Entry;
-use crate::machine::{CpuId, LockKind, Native, TaskId, Time};
+use crate::machine::{CpuId, LockKind, Native, Outcome, TaskId, Time};
 use crate::range_locks::{Design, Prices, RangeLock};
 use crate::report::RunResult;
 use crate::spec::{Change, Directories, FilesystemKind, RunSpec, WorkloadKind};
@@ -22,28 +22,33 @@ use std::rc::Rc;
 
 /// Runs a spec (JSON) and returns the result (JSON). The error names what is wrong with the spec.
 pub fn run_json(spec: &str) -> Result<String, String> {
+    run_json_with(spec, populate)
+}
+
+/// The same with programs that `populate` brings.
+pub fn run_json_with(spec: &str, populate: impl Populate) -> Result<String, String> {
     let spec = RunSpec::from_json(spec)?;
-    let result = run(&spec)?;
+    let (native, outcome) = ran(&spec, populate, false)?;
+    let result = RunResult::new(&spec, &native.state(), outcome);
     serde_json::to_string(&result).map_err(|e| e.to_string())
 }
 
 /// Runs a spec.
 pub fn run(spec: &RunSpec) -> Result<RunResult, String> {
-    let mut native = ready(spec)?;
-    let outcome = native.run(spec);
-    if let Some(problem) = native.state().vain_what_if() {
-        return Err(problem);
-    }
+    let (native, outcome) = ran(spec, populate, false)?;
     let result = RunResult::new(spec, &native.state(), outcome);
     Ok(result)
 }
 
 /// Runs a spec (JSON) and records everything that happens. Returns the result (JSON) and the trace.
 pub fn trace_json(spec: &str) -> Result<(String, Vec<NamedEntry>), String> {
+    trace_json_with(spec, populate)
+}
+
+/// The same with programs that `populate` brings.
+pub fn trace_json_with(spec: &str, populate: impl Populate) -> Result<(String, Vec<NamedEntry>), String> {
     let spec = RunSpec::from_json(spec)?;
-    let mut native = ready(&spec)?;
-    native.state().record_trace();
-    let outcome = native.run(&spec);
+    let (native, outcome) = ran(&spec, populate, true)?;
     let mut state = native.state();
     let entries = state.take_trace();
     let named = |e: &Entry| (e.time, e.task, e.cpu, e.what, state.name_of(e.object));
@@ -52,11 +57,27 @@ pub fn trace_json(spec: &str) -> Result<(String, Vec<NamedEntry>), String> {
     Ok((serde_json::to_string(&result).map_err(|e| e.to_string())?, entries))
 }
 
+/// Puts programs on a native machine.
+pub trait Populate: FnOnce(&mut Native, &RunSpec) -> Result<(), String> {}
+
+impl<P: FnOnce(&mut Native, &RunSpec) -> Result<(), String>> Populate for P {}
+
+/// A native machine after its run.
+fn ran(spec: &RunSpec, populate: impl Populate, traced: bool) -> Result<(Native, Outcome), String> {
+    let mut native = ready(spec, populate)?;
+    if traced {
+        native.state().record_trace();
+    }
+    let outcome = native.run(spec);
+    let problem = native.state().vain_what_if();
+    problem.map_or(Ok((native, outcome)), Err)
+}
+
 /// An event of a trace: time (ps), task, CPU, what, about what.
 pub type NamedEntry = (Time, Option<TaskId>, CpuId, &'static str, String);
 
 /// A native machine with everything on it that a spec asks for.
-fn ready(spec: &RunSpec) -> Result<Native, String> {
+fn ready(spec: &RunSpec, populate: impl Populate) -> Result<Native, String> {
     for (role, kind) in &spec.kernel.locks {
         LockKind::parse(kind).map_err(|e| format!("kernel.locks.{role}: {e}"))?;
     }
@@ -75,6 +96,9 @@ pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
     }
     if w.kind == WorkloadKind::RangeLock {
         return range_lock_tasks(host, spec, placement);
+    }
+    if w.kind == WorkloadKind::Python {
+        return Err("workload.kind: a python workload runs only with its program".into());
     }
     let speed = spec.machine.costs.speed;
     let costs = Costs::new(vec![&spec.filesystem.costs, &spec.vfs.costs], speed);
@@ -150,7 +174,9 @@ impl Work {
             WorkloadKind::Compile => {
                 return Ok(Self::Compile(Rc::new(compile::Params::new(w, spec.machine.costs.speed)?)))
             }
-            WorkloadKind::LockCycle | WorkloadKind::RangeLock => return Err("workload.kind: needs no filesystem".into()),
+            WorkloadKind::LockCycle | WorkloadKind::RangeLock | WorkloadKind::Python => {
+                return Err("workload.kind: needs no filesystem".into())
+            }
         };
         Ok(Self::Loop(turn, costs.sum(&["user.loop"])?))
     }

@@ -220,6 +220,7 @@ pub enum WorkloadKind {
     Tmpfile,
     LockCycle,
     RangeLock,
+    Python,
 }
 
 /// Which directories the tasks work in.
@@ -247,6 +248,9 @@ pub struct WorkloadSpec {
     /// All tasks on this one CPU.
     #[serde(default)]
     pub pin_to_cpu: Option<u32>,
+    /// Where the program of a Python workload is: `FILE:FUNCTION`. Who calls the engine loads it.
+    #[serde(default)]
+    pub program: Option<String>,
     /// Numbers of the workload (nanoseconds, counts, fractions).
     #[serde(default)]
     pub params: BTreeMap<String, serde_json::Value>,

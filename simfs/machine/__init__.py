@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from simfs._engine import populate
@@ -18,22 +19,25 @@ from simfs.machine.waist import Waist
 __all__ = ["Machine", "run", "trace"]
 
 
-def run(spec: str) -> str:
-    """Run one RunSpec (JSON text) and return its RunResult (JSON text). Raises ValueError for a wrong spec."""
-    return json.dumps(_finish(_ready(spec)))
+def run(spec: str, *program: Callable[..., Any]) -> str:
+    """Run one RunSpec (JSON text) and return its RunResult (JSON text). Raises ValueError for a wrong spec.
+
+    A python workload needs its `program` and, if it has one, its `setup`.
+    """
+    return json.dumps(_finish(_ready(spec, *program)))
 
 
-def trace(spec: str) -> tuple[str, list[Event]]:
+def trace(spec: str, *program: Callable[..., Any]) -> tuple[str, list[Event]]:
     """Run one RunSpec and return its RunResult and everything that happened, in order."""
-    machine = _ready(spec)
+    machine = _ready(spec, *program)
     machine.trace = []
     result = json.dumps(_finish(machine))
     return result, machine.trace
 
 
-def _ready(spec: str) -> Machine:
+def _ready(spec: str, *program: Callable[..., Any]) -> Machine:
     machine = Machine(json.loads(spec))
-    populate(spec, Waist(machine))
+    populate(spec, Waist(machine), *program)
     return machine
 
 

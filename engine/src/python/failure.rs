@@ -3,7 +3,9 @@
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use std::collections::BTreeSet;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::sync::{Mutex, PoisonError};
 
 /// Ends the program that is being polled with a Python exception. Only under [`caught`].
 pub fn raise(error: PyErr) -> ! {
@@ -20,4 +22,16 @@ pub fn caught<T>(work: impl FnOnce() -> T) -> PyResult<T> {
             PyRuntimeError::new_err(format!("a defect in the engine: {what}"))
         }
     })
+}
+
+/// A name as the statistics keep it: for ever. Programs use few names, and every run the same.
+pub fn lasting(name: &str) -> &'static str {
+    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = names.get(name) {
+        return known;
+    }
+    let name: &'static str = Box::leak(name.into());
+    names.insert(name);
+    name
 }

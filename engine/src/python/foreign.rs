@@ -4,6 +4,7 @@
 //! left for Python as a step, a tuple such as `("lock", 3, "write")`, and is done when the program is stepped again.
 
 use super::failure::{caught, raise};
+use super::programs;
 use crate::machine::{Access, Account, ClassId, CpuId, DeviceId, LineId, LockId, Mode, Side, TaskId, Then, Time};
 use crate::random;
 use crate::run;
@@ -21,12 +22,23 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context as PollContext, Poll, Waker};
 
-/// Puts the filesystem and the tasks of a spec (JSON text) on a machine written in Python.
+/// Puts the filesystem and the tasks of a spec (JSON text) on a machine written in Python; `program` and `setup` are those
+/// of a python workload.
 #[pyfunction]
-pub fn populate(spec: &str, machine: &Bound<'_, PyAny>) -> PyResult<()> {
+#[pyo3(signature = (spec, machine, program=None, setup=None))]
+pub fn populate(
+    spec: &str,
+    machine: &Bound<'_, PyAny>,
+    program: Option<&Bound<'_, PyAny>>,
+    setup: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
     let spec = RunSpec::from_json(spec).map_err(PyValueError::new_err)?;
     let mut host = ForeignHost(Rc::new(Shared::new(machine, &spec)?));
-    caught(|| run::populate(&mut host, &spec))?.map_err(PyValueError::new_err)
+    let populated = caught(|| match program {
+        None => run::populate(&mut host, &spec),
+        Some(program) => programs::populate(&mut host, &spec, program, setup),
+    })?;
+    populated.map_err(PyValueError::new_err)
 }
 
 /// The Python machine, and what its random streams are made from.

@@ -1,27 +1,47 @@
 //! The only folder that knows Python exists.
 //!
 //! `foreign` lets the built-in programs run on a machine written in Python; `values` are the random streams and
-//! histograms that such a machine shares with the native one; `failure` carries errors across.
+//! histograms that such a machine shares with the native one. `programs` lets generators run as programs on either machine;
+//! `task` is what they are given and `steps` what they yield. `failure` carries errors across.
 
 mod failure;
 mod foreign;
+mod programs;
+mod steps;
+mod task;
 mod values;
 
 use failure::caught;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// Runs one spec (JSON text) and returns its result (JSON text); releases the GIL meanwhile.
+type Callable<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+
+/// Runs one spec (JSON text) and returns its result (JSON text); releases the GIL meanwhile, but not with a `program`.
 #[pyfunction]
-fn run(py: Python<'_>, spec: &str) -> PyResult<String> {
-    detached(py, || crate::run::run_json(spec))
+#[pyo3(signature = (spec, program=None, setup=None))]
+fn run(py: Python<'_>, spec: &str, program: Callable<'_, '_>, setup: Callable<'_, '_>) -> PyResult<String> {
+    match program {
+        None => detached(py, || crate::run::run_json(spec)),
+        Some(program) => {
+            attached(|| crate::run::run_json_with(spec, |m, spec| programs::populate(m, spec, program, setup)))
+        }
+    }
 }
 
-/// Runs one spec (JSON text); returns its result (JSON text) and its event trace.
+/// The same; returns the result and the event trace.
 #[pyfunction]
-fn trace(py: Python<'_>, spec: &str) -> PyResult<(String, Vec<crate::run::NamedEntry>)> {
-    detached(py, || crate::run::trace_json(spec))
+#[pyo3(signature = (spec, program=None, setup=None))]
+fn trace(py: Python<'_>, spec: &str, program: Callable<'_, '_>, setup: Callable<'_, '_>) -> PyResult<Traced> {
+    match program {
+        None => detached(py, || crate::run::trace_json(spec)),
+        Some(program) => {
+            attached(|| crate::run::trace_json_with(spec, |m, spec| programs::populate(m, spec, program, setup)))
+        }
+    }
 }
+
+type Traced = (String, Vec<crate::run::NamedEntry>);
 
 /// What the filesystem structures look like after an experiment (JSON text in and out).
 #[pyfunction]
@@ -34,6 +54,11 @@ fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, String> + 
     py.allow_threads(|| caught(work))?.map_err(PyValueError::new_err)
 }
 
+/// The same with the GIL. What the user's code raises comes out as a `ProgramError`.
+fn attached<T>(work: impl FnOnce() -> Result<T, String>) -> PyResult<T> {
+    caught(work)?.map_err(PyValueError::new_err)
+}
+
 #[pymodule]
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
@@ -43,6 +68,15 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(structure_report, module)?)?;
     module.add_function(wrap_pyfunction!(foreign::populate, module)?)?;
     module.add_class::<foreign::Program>()?;
+    module.add_class::<task::Machine>()?;
+    module.add_class::<task::Task>()?;
+    module.add_class::<steps::Step>()?;
+    module.add_class::<steps::Draw>()?;
+    module.add_class::<steps::Lock>()?;
+    module.add_class::<steps::Line>()?;
+    module.add_class::<steps::Completion>()?;
+    module.add_class::<steps::Device>()?;
+    module.add("ProgramError", module.py().get_type::<programs::ProgramError>())?;
     module.add_class::<values::Stream>()?;
     module.add_class::<values::Histogram>()?;
     Ok(())
