@@ -15,6 +15,7 @@ from simfs import __version__
 from simfs.commands.about import doctor, list_, schema
 from simfs.commands.run import run
 from simfs.commands.sweep import merge, sweep
+from simfs.commands.whatif import whatif
 
 COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "run": (run, "simfs run compile-24 --set workload.tasks=24 --out results/compile-24"),
@@ -23,6 +24,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
         "simfs sweep lock-cycle --quick --vary workload.tasks=1..24:log --design sobol --points 4 --out sweep",
     ),
     "merge": (merge, "simfs merge shard-1 shard-2 --out whole"),
+    "whatif": (whatif, "simfs whatif compile-24 --variant xfs --quick"),
     "list": (list_, "simfs list"),
     "schema": (schema, "simfs schema > scenario.schema.json"),
     "doctor": (doctor, "simfs doctor"),

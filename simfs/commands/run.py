@@ -53,9 +53,7 @@ def run(
         refuse_file(out)
         given = overrides(settings, seed)
         asked = load(scenario, given)
-        if quick:
-            asked = asked.model_copy(update={"measure": asked.measure.quick()})
-        asked, result = _answer(asked, given, threads or os.cpu_count() or 1)
+        asked, result = _answer(asked, given, threads or os.cpu_count() or 1, quick=quick)
         _print(result, output)
         if out is not None:
             _write(result, out, asked, scenario)
@@ -64,12 +62,14 @@ def run(
     raise typer.Exit(result.exit_code)
 
 
-def _answer(asked: Scenario, given: list[str], threads: int) -> tuple[Scenario, ScenarioResult]:
+def _answer(
+    asked: Scenario, given: list[str], threads: int, *, quick: bool
+) -> tuple[Scenario, ScenarioResult]:
     from simfs.experiments.answer import answer
 
     keys = {setting.split("=", 1)[0].strip() for setting in given}
     with progress() as report, refusals_of_runs():
-        return answer(asked, given=keys, threads=threads, progress=report)
+        return answer(asked, given=keys, quick=quick, threads=threads, progress=report)
 
 
 def _print(result: ScenarioResult, output: Format) -> None:

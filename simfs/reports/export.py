@@ -53,11 +53,16 @@ def write(
     there is replaced. Raises ExportError for a file, and for a directory with something other than a simfs
     result in it.
     """
-    _refuse_foreign(directory)
     about = manifest(result, scenario=scenario, seed=seed, command=command, resolved=resolved)
-    files = dict(_files(result))
-    about["files"] = {name: sha256(data).hexdigest() for name, data in files.items()}
-    return [_write(directory / name, data) for name, data in {MANIFEST: _json(about), **files}.items()]
+    return write_files(directory, about, dict(_files(result)))
+
+
+def write_files(directory: Path, about: Mapping[str, Any], files: Mapping[str, bytes]) -> list[Path]:
+    """Write `files` by name and a manifest of `about` and their SHA-256 into `directory`, as `write` does."""
+    _refuse_foreign(directory)
+    sums = {name: sha256(data).hexdigest() for name, data in files.items()}
+    whole = {MANIFEST: _json({**about, "files": sums}), **files}
+    return [_write(directory / name, data) for name, data in whole.items()]
 
 
 def to_json(result: ScenarioResult) -> str:

@@ -57,7 +57,7 @@ def locks(result: ScenarioResult) -> list[Table]:
 
 def measured(result: ScenarioResult) -> Table:
     """Every measured row beside what was simulated for it."""
-    table = _table("Measured against simulated")
+    table = new_table("Measured against simulated")
     for name in ("series", "metric"):
         table.add_column(name, overflow="fold")
     for name in ("measured", "simulated", "±", "error"):
@@ -119,7 +119,7 @@ def error(c: Comparison) -> str:
 
 
 def _curve(result: ScenarioResult, points: Sequence[PointResult], title: str, *, with_variant: bool) -> Table:
-    table = _table(title)
+    table = new_table(title)
     if with_variant:
         table.add_column("variant", overflow="fold")
     swept = [key for key in result.sweep if short(key) != "tasks"]
@@ -165,7 +165,7 @@ def _rate_row(point: PointResult, show: Callable[[Comparison], str]) -> str:
 
 
 def _locks(point: PointResult, result: ScenarioResult) -> Table:
-    table = _table(f"{result.title(point.variant)}: locks by total wait, {_where(point)}")
+    table = new_table(f"{result.title(point.variant)}: locks by total wait, {_where(point)}")
     for name in ("contended", "total wait", "max wait", "avg wait"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("type", no_wrap=True)
@@ -230,7 +230,8 @@ def _where(point: PointResult) -> str:
     return f"{point.tasks} tasks on {point.cpus} CPUs, sum of {replications}{setting}"
 
 
-def _table(title: str) -> Table:
+def new_table(title: str) -> Table:
+    """An empty table in the style of all reports."""
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
     table.padding = (0, 1, 0, 0)
     return table

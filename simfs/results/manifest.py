@@ -41,10 +41,17 @@ def manifest(
         "fitted": [{**fit.model_dump(mode="json"), "sentence": fit.sentence} for fit in result.fits],
         "findings": [f.model_dump(mode="json") for f in result.findings],
         "events": sum(p.events for p in result.points),
+        **software(),
+        "wall": {"finished": datetime.now(UTC).isoformat(timespec="seconds"), **result.wall.model_dump()},
+    }
+
+
+def software() -> dict[str, Any]:
+    """Versions of everything that can change a result, and the platform, as JSON-ready data."""
+    return {
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
         "engine": _engine_version(),
         "platform": {"system": platform.system(), "machine": platform.machine(), "byte_order": sys.byteorder},
-        "wall": {"finished": datetime.now(UTC).isoformat(timespec="seconds"), **result.wall.model_dump()},
     }
 
 

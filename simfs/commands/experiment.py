@@ -1,0 +1,70 @@
+"""What the commands that experiment share: their options, and how an answer is printed and written."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from pydantic import BaseModel
+
+from simfs.commands.common import notes, refused
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class TextOrJson(StrEnum):
+    """How an answer is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+Output = Annotated[TextOrJson, typer.Option("--format", help="What is printed.")]
+Variant = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The variant asked about, where there are several.")
+]
+
+
+def keys_of(settings: Iterable[str]) -> set[str]:
+    """The keys that settings set: what is given by hand is not fitted."""
+    return {setting.split("=", 1)[0].strip() for setting in settings}
+
+
+def print_json(answer: BaseModel) -> None:
+    """Print an answer as one JSON document."""
+    typer.echo(as_json(answer))
+
+
+def as_json(answer: BaseModel) -> str:
+    """An answer as JSON; the same bytes for the same inputs."""
+    return answer.model_dump_json(indent=2)
+
+
+def write_answer(
+    out: Path,
+    name: str,
+    answer: BaseModel,
+    *,
+    figures: Mapping[str, Figure] | None = None,
+    texts: Mapping[str, str] | None = None,
+) -> None:
+    """Write `NAME.json`, figures and other files with a manifest into a directory of its own."""
+    from simfs.reports.export import write_files
+    from simfs.reports.figures import png, svg
+    from simfs.results.manifest import software
+
+    files = {f"{name}.json": f"{as_json(answer)}\n".encode()}
+    files |= {file: text.encode() for file, text in (texts or {}).items()}
+    for file, figure in (figures or {}).items():
+        files |= {f"figures/{file}.png": png(figure), f"figures/{file}.svg": svg(figure)}
+    about = {"simfs": 1, "experiment": name, "command": sys.argv[1:], **software()}
+    try:
+        write_files(out, about, files)
+    except OSError as error:
+        raise refused(f"{out}: cannot be written: {error.strerror}") from None
+    notes.print(f"written to {out}")

@@ -1,0 +1,147 @@
+"""What-if answers as text and as a figure."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from simfs.experiments.whatif import Effect, LockSlope, WhatIf
+from simfs.reports.figures import DASHES, MARKERS, OKABE_ITO, new_figure, style
+from simfs.reports.numbers import NOTHING, duration, plain, plural, plus_minus
+from simfs.reports.text import WIDTH, new_table
+
+SHOWN = 6
+"""Curves in the figure: as many as can be told apart at a glance."""
+
+
+def print_what_if(answer: WhatIf) -> None:
+    """Print the answer on standard output."""
+    Console(width=None if Console().is_terminal else WIDTH, highlight=False).print(report(answer))
+
+
+def report(answer: WhatIf) -> RenderableType:
+    """The point as it is, the causal profile, the effects of single changes, and a sentence."""
+    parts: list[RenderableType] = [Text(line) for line in _heading(answer)]
+    if answer.profile:
+        parts.append(_profile(answer))
+    if answer.effects:
+        parts.append(_effects(answer))
+    parts.append(Padding(Group(*(Text(line) for line in sentences(answer))), (0, 1, 0, 1)))
+    return Group(*parts)
+
+
+def sentences(answer: WhatIf) -> list[str]:
+    """What the numbers say, in words made from them."""
+    lines = []
+    if answer.profile:
+        real = [s for s in answer.profile if s.slope.low is not None and s.slope.low > 0]
+        none = len(answer.profile) - len(real)
+        for s in real[:1]:
+            lines.append(
+                f"{s.lock} matters most: each per cent of its hold time removed gains"
+                f" {s.slope.mean:.2f} % (± {s.slope.half_width:.2f})"
+            )
+        if not real:
+            lines.append("no lock's hold time matters beyond noise")
+        if none:
+            lines.append(f"{none} of {len(answer.profile)} locks: no evidence of a gain")
+    stalled = {f.point: f for f in answer.findings if f.stall}
+    for e in answer.effects:
+        found = stalled.get(f"{e.lock}: {e.change}")
+        if found and found.stall:
+            lines.append(f"{e.lock}, {e.change}: {e.stall}: {'; '.join(found.stall.cycle[:2])}")
+    return lines
+
+
+def figure(answer: WhatIf) -> Figure:
+    """Throughput gained over hold time removed, and the slopes of all locks with their intervals."""
+    with style():
+        made = new_figure(7.2, max(2.9, 1.1 + 0.22 * len(answer.profile)))
+        left, right = made.subplots(1, 2)
+        for index, slope in enumerate(answer.profile[:SHOWN]):
+            _curve(left, slope, index)
+        left.axhline(0, color="#777777", linewidth=0.8, zorder=1)
+        left.set_xlabel("hold time removed (%)")
+        left.set_ylabel(f"{plural(answer.operation)} per second gained (%)")
+        _bars(right, answer.profile)
+        made.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, handlelength=3.2)
+        made.suptitle(
+            f"{answer.scenario}, {answer.variant}: {answer.tasks} tasks on {answer.cpus} CPUs", fontsize=9
+        )
+        return made
+
+
+def _curve(axes: Axes, slope: LockSlope, index: int) -> None:
+    x = [0.0, *slope.removed_percent]
+    low = [0.0, *(g.mean if g.low is None else g.low for g in slope.gain_percent)]
+    high = [0.0, *(g.mean if g.high is None else g.high for g in slope.gain_percent)]
+    colour = OKABE_ITO[index]
+    axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
+    axes.plot(
+        x, [0.0, *(g.mean for g in slope.gain_percent)], color=colour, marker=MARKERS[index],
+        linestyle=DASHES[index], label=slope.lock,
+    )  # fmt: skip
+
+
+def _bars(axes: Axes, profile: tuple[LockSlope, ...]) -> None:
+    for place, slope in enumerate(profile):
+        half = 0.0 if slope.slope.low is None else slope.slope.half_width
+        colour = OKABE_ITO[place] if place < SHOWN else "#999999"
+        axes.errorbar(
+            slope.slope.mean, place, xerr=half, color=colour, marker=MARKERS[min(place, SHOWN)],
+            linestyle="none", capsize=2.5, elinewidth=1.2,
+        )  # fmt: skip
+    axes.axvline(0, color="#777777", linewidth=0.8, zorder=1)
+    axes.set_yticks(range(len(profile)), [s.lock for s in profile])
+    axes.set_ylim(len(profile) - 0.5, -0.5)
+    axes.grid(axis="y", visible=False)
+    axes.set_xlabel("% gained per % of hold time removed")
+
+
+def _heading(answer: WhatIf) -> list[str]:
+    return [
+        f"{answer.scenario}, {answer.variant}: {answer.tasks} tasks on {answer.cpus} CPUs,"
+        f" {answer.replications} x {duration(answer.window_ns)}, seed {answer.seed}",
+        f"as it is: {plain(answer.throughput.mean)} {plural(answer.operation)}/s"
+        f" {plus_minus(answer.throughput)}",
+    ]
+
+
+def _profile(answer: WhatIf) -> RenderableType:
+    table = new_table("Causal profile: throughput gained (%) as hold time is removed (all ± hold at once)")
+    table.add_column("lock", overflow="fold")
+    table.add_column("type", no_wrap=True)
+    for name in ("slope\n%/%", "±", "held\n% of time", "waited\n% of time", "contended"):
+        table.add_column(name, justify="right", no_wrap=True)
+    removed = answer.profile[0].removed_percent
+    for r in removed:
+        table.add_column(f"-{r:g} %", justify="right", no_wrap=True)
+    for s in answer.profile:
+        table.add_row(
+            s.lock, s.type, f"{s.slope.mean:+.3f}", plus_minus(s.slope).removeprefix("± "),
+            f"{s.held_percent:.2f}", f"{s.waited_percent:.2f}", f"{s.contended:,}",
+            *(f"{g.mean:+.1f}" for g in s.gain_percent),
+        )  # fmt: skip
+    return table
+
+
+def _effects(answer: WhatIf) -> RenderableType:
+    table = new_table("One change at a time")
+    for name in ("lock", "change"):
+        table.add_column(name, overflow="fold")
+    for name in (f"{plural(answer.operation)}/s", "±", "gain %", "± "):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("verdict", overflow="fold")
+    for e in answer.effects:
+        table.add_row(*_effect(e))
+    return table
+
+
+def _effect(e: Effect) -> list[str]:
+    rate = [plain(e.throughput.mean), plus_minus(e.throughput).removeprefix("± ")]
+    gain = e.gain_percent
+    shown = [f"{gain.mean:+.1f}", plus_minus(gain).removeprefix("± ")] if gain else [NOTHING, NOTHING]
+    return [e.lock or "", e.change, *(rate if not e.stall else [NOTHING, NOTHING]), *shown, e.verdict]
