@@ -46,8 +46,8 @@ pub enum LockKind {
     CountedMutex(mutex_counted::Era),
     /// Mutex of Linux 4.10 and later.
     Mutex,
-    /// rw_semaphore of Linux 5.11 and later.
-    Rwsem,
+    /// rw_semaphore.
+    Rwsem(rwsem::Era),
     /// percpu_rw_semaphore (freeze protection).
     PercpuRwsem,
     /// No lock at all: what a counterfactual has taken away.
@@ -58,7 +58,7 @@ pub enum LockKind {
 
 impl LockKind {
     /// All names that [`LockKind::parse`] accepts; the second of a pair is `perf lock`'s name of the type.
-    pub const NAMES: [(&'static str, &'static str); 18] = [
+    pub const NAMES: [(&'static str, &'static str); 22] = [
         ("tas", "spinlock"),
         ("ticket", "spinlock"),
         ("mcs", "spinlock"),
@@ -73,6 +73,10 @@ impl LockKind {
         ("mutex-3.10", "mutex"),
         ("mutex-4.10", "mutex"),
         ("mutex", "mutex"),
+        ("rwsem-2.6", "rwsem"),
+        ("rwsem-3.10", "rwsem"),
+        ("rwsem-3.16", "rwsem"),
+        ("rwsem-5.3", "rwsem"),
         ("rwsem-5.11", "rwsem"),
         ("rwsem", "rwsem"),
         ("percpu-rwsem", "percpu-rwsem"),
@@ -97,7 +101,11 @@ impl LockKind {
             "mutex-3.0" => Self::CountedMutex(Era::Since3_0),
             "mutex-3.10" => Self::CountedMutex(Era::Since3_10),
             "mutex" | "mutex-4.10" => Self::Mutex,
-            "rwsem" | "rwsem-5.11" => Self::Rwsem,
+            "rwsem-2.6" => Self::Rwsem(rwsem::Era::V2_6),
+            "rwsem-3.10" => Self::Rwsem(rwsem::Era::V3_10),
+            "rwsem-3.16" => Self::Rwsem(rwsem::Era::V3_16),
+            "rwsem-5.3" => Self::Rwsem(rwsem::Era::V5_3),
+            "rwsem" | "rwsem-5.11" => Self::Rwsem(rwsem::Era::V5_11),
             "percpu-rwsem" => Self::PercpuRwsem,
             "btrfs-tree-2" => Self::BtrfsTree2,
             _ => {
@@ -114,7 +122,7 @@ impl LockKind {
             Self::Semaphore => "semaphore",
             Self::Rwlock(_) => "rwlock",
             Self::Mutex | Self::CountedMutex(_) => "mutex",
-            Self::Rwsem => "rwsem",
+            Self::Rwsem(_) => "rwsem",
             Self::PercpuRwsem => "percpu-rwsem",
             Self::Removed => "removed",
             Self::BtrfsTree2 => "spinlock",
@@ -142,7 +150,7 @@ impl LockKind {
             Self::Rwlock(policy) => Body::Rwlock(rwlock::Rwlock::new(policy)),
             Self::CountedMutex(era) => Body::CountedMutex(mutex_counted::CountedMutex::new(era)),
             Self::Mutex => Body::Mutex(mutex::Mutex::default()),
-            Self::Rwsem => Body::Rwsem(rwsem::Rwsem::default()),
+            Self::Rwsem(era) => Body::Rwsem(rwsem::Rwsem::new(era)),
             Self::PercpuRwsem => Body::PercpuRwsem(percpu_rwsem::PercpuRwsem::default()),
             Self::Removed => Body::Removed,
             Self::BtrfsTree2 => Body::BtrfsTree2(btrfs_tree_2::BtrfsTree2::default()),

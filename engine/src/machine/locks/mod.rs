@@ -38,7 +38,7 @@ pub(super) async fn acquire(cx: &Context, lock: LockId, side: Side) {
         LockKind::CountedMutex(_) => mutex_counted::lock_slow(cx, lock).await,
         LockKind::Semaphore => semaphore::down_slow(cx, lock).await,
         LockKind::Mutex => mutex::lock_slow(cx, lock).await,
-        LockKind::Rwsem => match side {
+        LockKind::Rwsem(_) => match side {
             Side::Read => rwsem::down_read_slow(cx, lock).await,
             Side::Write => rwsem::down_write_slow(cx, lock).await,
         },
@@ -56,7 +56,6 @@ pub(super) fn try_acquire(cx: &Context, lock: LockId, side: Side) -> bool {
         LockKind::Rwlock(_) => rwlock::try_lock(cx, lock, side),
         LockKind::CountedMutex(_) => mutex_counted::try_lock(cx, lock),
         LockKind::Mutex => mutex::try_lock(cx, lock),
-        LockKind::Rwsem => rwsem::try_lock(cx, lock, side),
         kind => try_fast(cx, kind, lock, side),
     }
 }
@@ -70,7 +69,7 @@ pub(super) async fn release(cx: &Context, lock: LockId, side: Side) {
         LockKind::CountedMutex(_) => mutex_counted::unlock(cx, lock).await,
         LockKind::Semaphore => semaphore::up(cx, lock).await,
         LockKind::Mutex => mutex::unlock(cx, lock).await,
-        LockKind::Rwsem => match side {
+        LockKind::Rwsem(_) => match side {
             Side::Read => rwsem::up_read(cx, lock).await,
             Side::Write => rwsem::up_write(cx, lock).await,
         },
@@ -95,7 +94,7 @@ fn try_fast(cx: &Context, kind: LockKind, lock: LockId, side: Side) -> bool {
         LockKind::CountedMutex(_) => mutex_counted::lock_fast(cx, lock),
         LockKind::Semaphore => semaphore::try_down(cx, lock),
         LockKind::Mutex => mutex::lock_fast(cx, lock),
-        LockKind::Rwsem => rwsem::lock_fast(cx, lock, side),
+        LockKind::Rwsem(_) => rwsem::lock_fast(cx, lock, side),
         LockKind::PercpuRwsem => percpu_rwsem::try_lock(cx, lock, side),
         LockKind::Removed => cx.state().pass(lock),
         LockKind::BtrfsTree2 => btrfs_tree_2::try_lock(cx, lock),

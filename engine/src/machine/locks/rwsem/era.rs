@@ -1,0 +1,67 @@
+//! What changed in `rw_semaphore` over the years, at named points.
+//!
+//! | behaviour | to 3.8 | 3.10 | 3.16 | 5.3 | 5.11 |
+//! |---|---|---|---|---|---|
+//! | a writer spins on a writer | no | no | yes | yes | yes |
+//! | a writer spins on readers | no | no | by chance | 10 to 25 us | 10 to 25 us |
+//! | a reader spins | no | no | no | on writers, in the writers' OSQ | no |
+//! | a reader steals | no | no | no | while spinning | once, on entry, unless crowded |
+//! | a writer steals | no | yes | yes | unless a hand-off is marked | the same |
+//! | a writer's wake-up | grant | hint | hint | hint | hint |
+//! | readers granted at once | the run at the head | the same | the same | all, up to 256 | the same |
+//! | hand-off | (always) | never | never | the first, after 4 ms | anybody after 4 ms, for the first |
+
+/// An algorithm, by the version that brought it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)] // described above
+pub enum Era {
+    V2_6,
+    V3_10,
+    V3_16,
+    V5_3,
+    V5_11,
+}
+
+impl Era {
+    /// A writer that is woken has the lock already.
+    pub(super) fn grants_writers(self) -> bool {
+        self == Self::V2_6
+    }
+
+    /// Writers spin on a running writer.
+    pub(super) fn writers_spin(self) -> bool {
+        self >= Self::V3_16
+    }
+
+    /// Readers spin on a running writer.
+    pub(super) fn readers_spin(self) -> bool {
+        self == Self::V5_3
+    }
+
+    /// Readers steal on entry.
+    pub(super) fn readers_steal(self) -> bool {
+        self == Self::V5_11
+    }
+
+    /// The count is flags and a number of readers, the owner word knows readers, hand-offs are marked, and a phase is for
+    /// all queued readers. Before, the count is a sum of biases: a failed fast path leaves its bias in it until it is taken
+    /// back under the wait lock, and until then nobody can take a lock that is otherwise free.
+    pub(super) fn has_phases(self) -> bool {
+        self >= Self::V5_3
+    }
+
+    /// Wake-ups are issued before the wait lock is dropped.
+    pub(super) fn wakes_under_wait_lock(self) -> bool {
+        self <= Self::V3_16
+    }
+
+    /// A woken writer looks at the count, and takes the wait lock only if that is free or to ask for a hand-off.
+    pub(super) fn looks_before_wait_lock(self) -> bool {
+        self <= Self::V5_3
+    }
+
+    /// Only the first waiter may ask for a hand-off.
+    pub(super) fn only_first_asks(self) -> bool {
+        self == Self::V5_3
+    }
+}

@@ -1,0 +1,220 @@
+//! `struct rw_semaphore` (`lib/rwsem.c`, `kernel/locking/rwsem*.c`), in five eras: see [`era`].
+//!
+//! Queued readers are always **granted** the lock; a queued writer is granted it to Linux 3.8 and gets a **hint** since.
+//! `reader` and `writer` are the slow paths, `spin` is optimistic spinning, `wake` says whom a release wakes.
+
+mod era;
+mod reader;
+mod spin;
+mod wake;
+mod writer;
+
+pub use era::Era;
+pub(in crate::machine) use reader::down_read_slow;
+pub(in crate::machine) use writer::down_write_slow;
+
+use super::osq::Osq;
+use crate::machine::context::Context;
+use crate::machine::line::Access;
+use crate::machine::lock::{Body, LockId, Side};
+use crate::machine::state::State;
+use crate::machine::task::TaskId;
+use crate::machine::time::Time;
+use std::collections::VecDeque;
+
+#[derive(Clone, Copy, Debug)]
+struct Waiter {
+    task: TaskId,
+    side: Side,
+    since: Time,
+    /// Marked as the one to get the lock next.
+    handoff: bool,
+    /// 5.3: the owner word forbade readers to spin when this one came.
+    no_reader_spin: bool,
+}
+
+/// The owner word: a task and flags. Before 5.3 it is the writer or nobody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Owner {
+    /// The writer, or the reader that came last.
+    task: Option<TaskId>,
+    /// Readers have it or had it.
+    readers: bool,
+    /// Readers must not spin (5.3).
+    no_reader_spin: bool,
+    /// Writers must not spin on these readers.
+    no_writer_spin: bool,
+}
+
+impl Owner {
+    fn writer(self) -> Option<TaskId> {
+        self.task.filter(|_| !self.readers)
+    }
+
+    fn is_nobody(self) -> bool {
+        self.task.is_none() && !self.readers
+    }
+}
+
+/// State of an rwsem. `readers` includes the shares of readers that are still trying.
+#[derive(Debug)]
+pub struct Rwsem {
+    era: Era,
+    readers: u32,
+    writer: bool,
+    /// Writers whose failed fast path is still in the count (to 3.10).
+    arriving_writers: u32,
+    handoff: bool,
+    owner: Owner,
+    waiters: VecDeque<Waiter>,
+    osq: Osq,
+    /// Spinners that look at the count and owner words.
+    pollers: Vec<TaskId>,
+    /// Readers granted but not yet running.
+    granted: Vec<TaskId>,
+    /// Whom the holder of the wait lock is about to wake.
+    wake_list: Vec<TaskId>,
+}
+
+impl Rwsem {
+    /// A free lock.
+    pub fn new(era: Era) -> Self {
+        Self {
+            era,
+            readers: 0,
+            writer: false,
+            arriving_writers: 0,
+            handoff: false,
+            owner: Owner::default(),
+            waiters: VecDeque::new(),
+            osq: Osq::default(),
+            pollers: Vec::new(),
+            granted: Vec::new(),
+            wake_list: Vec::new(),
+        }
+    }
+
+    /// A writer has it, or is in the count.
+    fn written(&self) -> bool {
+        self.writer || self.arriving_writers > 0
+    }
+
+    /// The active part of the count is not 0.
+    fn locked(&self) -> bool {
+        self.written() || self.readers > 0
+    }
+
+    fn is_first(&self, task: TaskId) -> bool {
+        self.waiters.front().is_some_and(|first| first.task == task)
+    }
+
+    fn clear_nonspinnable(&mut self) {
+        self.owner.no_writer_spin = false;
+    }
+}
+
+fn body(s: &mut State, lock: LockId) -> &mut Rwsem {
+    match &mut s.locks[lock as usize].body {
+        Body::Rwsem(body) => body,
+        _ => unreachable!("kind and body agree"),
+    }
+}
+
+fn with<T>(cx: &Context, lock: LockId, f: impl FnOnce(&mut Rwsem) -> T) -> T {
+    f(body(&mut cx.state(), lock))
+}
+
+/// The one atomic attempt before any slow path, and the trylocks: nobody holds it against me and nobody waits.
+pub(in crate::machine) fn lock_fast(cx: &Context, lock: LockId, side: Side) -> bool {
+    let mut s = cx.state();
+    s.touch_lock(cx.id, lock, Access::Write);
+    let b = body(&mut s, lock);
+    let open = b.waiters.is_empty() && !b.handoff && !b.written();
+    match side {
+        Side::Read if open => {
+            b.readers += 1;
+            set_reader_owned(&mut s, cx.id, lock);
+            true
+        }
+        Side::Write if open && b.readers == 0 => {
+            set_writer(&mut s, cx.id, lock);
+            true
+        }
+        _ => false,
+    }
+}
+
+/// `task` takes the free lock for writing.
+fn set_writer(s: &mut State, task: TaskId, lock: LockId) {
+    let b = body(s, lock);
+    b.writer = true;
+    b.owner = Owner { task: Some(task), ..Owner::default() };
+    let steals = !b.waiters.is_empty() && !b.is_first(task);
+    let class = s.locks[lock as usize].class;
+    s.classes[class as usize].steals += u64::from(steals);
+    s.begin_hold(lock, task);
+    show_pollers(s, task, lock); // who polled a free but handed-off lock now has an owner to watch
+}
+
+/// `task`, whose share is in the count, has the lock for reading.
+fn set_reader_owned(s: &mut State, task: TaskId, lock: LockId) {
+    let b = body(s, lock);
+    let Owner { readers, no_reader_spin, no_writer_spin, .. } = b.owner;
+    match b.era {
+        Era::V5_3 => b.owner = Owner { task: Some(task), readers: true, no_reader_spin, no_writer_spin: false },
+        Era::V5_11 => {
+            let no_writer_spin = readers && no_writer_spin;
+            b.owner = Owner { task: Some(task), readers: true, no_reader_spin: false, no_writer_spin };
+        }
+        _ => {}
+    }
+    s.begin_shared(lock, task);
+}
+
+/// `up_read`.
+pub(in crate::machine) async fn up_read(cx: &Context, lock: LockId) {
+    let wake = {
+        let mut s = cx.state();
+        s.touch_lock(cx.id, lock, Access::Write);
+        s.end_shared(lock, cx.id);
+        let b = body(&mut s, lock);
+        b.readers -= 1;
+        let last = b.readers == 0;
+        if last {
+            b.clear_nonspinnable();
+            show_pollers(&mut s, cx.id, lock);
+        }
+        let b = body(&mut s, lock);
+        last && b.arriving_writers == 0 && !b.waiters.is_empty()
+    };
+    if wake {
+        wake::next(cx, lock).await;
+    }
+}
+
+/// `up_write`.
+pub(in crate::machine) async fn up_write(cx: &Context, lock: LockId) {
+    let wake = {
+        let mut s = cx.state();
+        s.touch_lock(cx.id, lock, Access::Write);
+        s.end_hold(lock);
+        let b = body(&mut s, lock);
+        b.writer = false;
+        b.owner = Owner::default();
+        let wake = !b.waiters.is_empty() && (b.era.has_phases() || !b.locked());
+        show_pollers(&mut s, cx.id, lock);
+        wake
+    };
+    if wake {
+        wake::next(cx, lock).await;
+    }
+}
+
+/// The count or owner word changed: pollers see it when their refetch is served.
+fn show_pollers(s: &mut State, writer: TaskId, lock: LockId) {
+    let pollers = std::mem::take(&mut body(s, lock).pollers);
+    for &poller in &pollers {
+        s.show(writer, lock, poller);
+    }
+    body(s, lock).pollers = pollers;
+}

@@ -1,0 +1,106 @@
+//! `down_read` when the fast path failed: `rwsem_down_read_failed`, `rwsem_down_read_slowpath`.
+
+use super::wake::{self, Wake};
+use super::{body, set_reader_owned, spin, with, LockId, Side, Waiter};
+use crate::machine::context::Context;
+use crate::machine::line::Access;
+use crate::machine::locks::{spin_lock, spinlock};
+
+/// Returns whether it slept.
+pub(in crate::machine) async fn down_read_slow(cx: &Context, lock: LockId) -> bool {
+    with(cx, lock, |b| b.readers += 1); // the share that the fast path's add left behind
+    let era = with(cx, lock, |b| b.era);
+    if era.readers_steal() && steal_on_entry(cx, lock).await {
+        return false;
+    }
+    let no_reader_spin = with(cx, lock, |b| b.owner.no_reader_spin);
+    let mut has_share = true;
+    if era.readers_spin() && may_spin(cx, lock) {
+        if spin_as_reader(cx, lock).await {
+            return false;
+        }
+        has_share = false;
+    }
+    wait_as_reader(cx, lock, has_share, no_reader_spin).await
+}
+
+/// 5.11: the share already counts if no writer has the lock, unless readers crowd out sleeping writers.
+async fn steal_on_entry(cx: &Context, lock: LockId) -> bool {
+    let crowded = with(cx, lock, |b| !b.writer && b.owner.readers && b.readers > 1);
+    if crowded || with(cx, lock, |b| b.writer || b.handoff) {
+        return false;
+    }
+    set_reader_owned(&mut cx.state(), cx.id, lock);
+    if with(cx, lock, |b| b.readers == 1 && !b.waiters.is_empty()) {
+        wake_queued_readers(cx, lock).await;
+    }
+    true
+}
+
+async fn wake_queued_readers(cx: &Context, lock: LockId) {
+    let inner = cx.state().inner(lock);
+    spin_lock(cx, inner).await;
+    wake::mark(&mut cx.state(), lock, Wake::Readers);
+    wake::issue(cx, lock, inner);
+}
+
+fn may_spin(cx: &Context, lock: LockId) -> bool {
+    let mut s = cx.state();
+    !s.need_resched(cx.id) && spin::may_begin(&mut s, lock, Side::Read)
+}
+
+/// 5.3: gives the share back and spins beside the writers. Whether the lock was taken.
+async fn spin_as_reader(cx: &Context, lock: LockId) -> bool {
+    let before = {
+        let mut s = cx.state();
+        s.touch_lock(cx.id, lock, Access::Write);
+        let b = body(&mut s, lock);
+        b.readers -= 1;
+        b.owner.task.filter(|_| b.owner.readers)
+    };
+    cx.preempt_disable();
+    let taken = spin::spin(cx, lock, Side::Read).await;
+    cx.preempt_enable();
+    if taken {
+        if with(cx, lock, |b| !b.waiters.is_empty()) {
+            wake_queued_readers(cx, lock).await;
+        }
+        return true;
+    }
+    // `rwsem_reader_phase_trylock`: another phase of readers has begun meanwhile
+    let new_phase = with(cx, lock, |b| b.owner.readers && b.owner.task != before);
+    new_phase && spin::take_unqueued(cx, lock, Side::Read)
+}
+
+async fn wait_as_reader(cx: &Context, lock: LockId, has_share: bool, no_reader_spin: bool) -> bool {
+    let inner = cx.state().inner(lock);
+    spin_lock(cx, inner).await;
+    let open = with(cx, lock, |b| b.era.has_phases() && b.waiters.is_empty() && !b.writer && !b.handoff);
+    if has_share && open {
+        set_reader_owned(&mut cx.state(), cx.id, lock);
+        spinlock::unlock(cx, inner);
+        return false;
+    }
+    queue_reader(cx, lock, has_share, no_reader_spin);
+    wake::issue(cx, lock, inner);
+    while with(cx, lock, |b| !b.granted.contains(&cx.id)) {
+        cx.park_here().await;
+    }
+    with(cx, lock, |b| b.granted.retain(|&reader| reader != cx.id));
+    true
+}
+
+/// Appends the reader, gives its share back, and marks who may go now.
+fn queue_reader(cx: &Context, lock: LockId, has_share: bool, no_reader_spin: bool) {
+    cx.forget_wakeups();
+    let mut s = cx.state();
+    let since = s.now;
+    if !body(&mut s, lock).era.has_phases() {
+        s.touch_lock(cx.id, lock, Access::Write);
+    }
+    let b = body(&mut s, lock);
+    let alone = b.waiters.is_empty();
+    b.waiters.push_back(Waiter { task: cx.id, side: Side::Read, since, handoff: false, no_reader_spin });
+    b.readers -= u32::from(has_share);
+    wake::mark_after_queueing(&mut s, lock, Side::Read, alone);
+}

@@ -1,0 +1,147 @@
+//! Whom a release, or a task that has just queued itself, wakes (`__rwsem_do_wake`, `rwsem_mark_wake`). Under the wait lock.
+
+use super::{body, set_reader_owned, with, Era, Owner, Rwsem, Waiter};
+use crate::machine::context::Context;
+use crate::machine::locks::{spin_lock, spinlock};
+use crate::machine::lock::{LockId, Side};
+use crate::machine::state::State;
+
+/// Whom to wake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wake {
+    /// Whoever is first.
+    Any,
+    /// Readers, if one is first.
+    Readers,
+}
+
+/// After a release.
+pub(super) async fn next(cx: &Context, lock: LockId) {
+    let inner = cx.state().inner(lock);
+    spin_lock(cx, inner).await;
+    mark(&mut cx.state(), lock, Wake::Any);
+    issue(cx, lock, inner);
+}
+
+/// Drops the wait lock `inner` and wakes who was marked; the early eras do it the other way round.
+pub(super) fn issue(cx: &Context, lock: LockId, inner: LockId) {
+    if !with(cx, lock, |b| b.era.wakes_under_wait_lock()) {
+        spinlock::unlock(cx, inner);
+        wake_marked(cx, lock);
+    } else {
+        wake_marked(cx, lock);
+        spinlock::unlock(cx, inner);
+    }
+}
+
+/// Wakes who was marked.
+pub(super) fn wake_marked(cx: &Context, lock: LockId) {
+    let mut list = with(cx, lock, |b| std::mem::take(&mut b.wake_list));
+    for &task in &list {
+        cx.wake_waiter(lock, task);
+    }
+    list.clear();
+    with(cx, lock, |b| b.wake_list = list);
+}
+
+/// After a task queued itself on `side`, `alone` in the queue: the lock may have become free, or readers may join readers.
+pub(super) fn mark_after_queueing(s: &mut State, lock: LockId, side: Side, alone: bool) {
+    let b = body(s, lock);
+    let free = !b.locked();
+    let read_owned = !free && !b.written();
+    let wake = match (side, b.era) {
+        (Side::Read, _) if free => Some(Wake::Any),
+        (Side::Read, Era::V3_10 | Era::V3_16 | Era::V5_3) if read_owned && alone => Some(Wake::Readers),
+        (Side::Read, Era::V5_11) if read_owned => Some(Wake::Readers),
+        (Side::Write, Era::V2_6) if free => Some(Wake::Any),
+        (Side::Write, Era::V5_3 | Era::V5_11) if free && !alone => Some(Wake::Any),
+        (Side::Write, _) if read_owned && !alone => Some(Wake::Readers),
+        _ => None,
+    };
+    if let Some(wake) = wake {
+        if free {
+            b.clear_nonspinnable();
+        }
+        mark(s, lock, wake);
+    }
+}
+
+/// Puts whom to wake on the lock's wake list, after giving them the lock if they are granted it.
+pub(super) fn mark(s: &mut State, lock: LockId, wake: Wake) {
+    let b = body(s, lock);
+    let Some(&first) = b.waiters.front() else { return };
+    match (first.side, wake) {
+        (Side::Read, _) => grant_readers(s, lock, first),
+        (Side::Write, Wake::Readers) => {}
+        (Side::Write, Wake::Any) if !b.era.grants_writers() => b.wake_list.push(first.task),
+        (Side::Write, Wake::Any) => grant_writer(s, lock),
+    }
+}
+
+fn grant_writer(s: &mut State, lock: LockId) {
+    let b = body(s, lock);
+    if b.locked() {
+        return; // somebody who has just come is in the count: it will look again under the wait lock
+    }
+    let Some(first) = b.waiters.pop_front() else { return };
+    b.writer = true;
+    b.wake_list.push(first.task);
+    s.grant(lock, first.task);
+}
+
+/// Grants the readers of a phase, unless a writer has taken the lock meanwhile.
+fn grant_readers(s: &mut State, lock: LockId, first: Waiter) {
+    let (now, patience, batch) = (s.now, s.kernel.rwsem_handoff_wait, s.kernel.rwsem_reader_batch);
+    let b = body(s, lock);
+    if b.written() {
+        // a writer stole it: the reader asks for a hand-off once it has waited long enough
+        if b.era.has_phases() && now - first.since > patience && !b.handoff {
+            b.handoff = true;
+            b.waiters[0].handoff = true;
+        }
+        return;
+    }
+    let from = b.wake_list.len();
+    if b.era.has_phases() {
+        move_all_readers(b, batch);
+        b.handoff = false;
+    } else {
+        move_run_of_readers(b);
+    }
+    let granted = b.wake_list.len() - from;
+    b.readers += granted as u32;
+    for at in from..from + granted {
+        let reader = body(s, lock).wake_list[at];
+        set_reader_owned(s, reader, lock);
+    }
+    let b = body(s, lock);
+    if b.era == Era::V5_3 {
+        b.owner = Owner { task: Some(first.task), readers: true, no_reader_spin: first.no_reader_spin, ..b.owner };
+    }
+    let class = s.locks[lock as usize].class;
+    s.classes[class as usize].handoffs += granted as u64;
+}
+
+/// Phase-fair: readers wherever they are in the queue.
+fn move_all_readers(b: &mut Rwsem, batch: usize) {
+    let Rwsem { waiters, wake_list, granted, .. } = b;
+    let mut left = batch;
+    waiters.retain(|w| {
+        let goes = w.side == Side::Read && left > 0;
+        if goes {
+            left -= 1;
+            wake_list.push(w.task);
+            granted.push(w.task);
+        }
+        !goes
+    });
+}
+
+/// First come, first served: readers up to the first writer.
+fn move_run_of_readers(b: &mut Rwsem) {
+    let run = b.waiters.iter().take_while(|w| w.side == Side::Read).count();
+    for reader in b.waiters.drain(..run) {
+        b.wake_list.push(reader.task);
+        b.granted.push(reader.task);
+    }
+}

@@ -1,0 +1,144 @@
+//! `down_write` when the fast path failed: `rwsem_down_write_failed`, `rwsem_down_write_slowpath`.
+
+use super::{body, set_writer, spin, wake, with, LockId, Side, Waiter};
+use crate::machine::context::{Context, SpinUntil};
+use crate::machine::line::Access;
+use crate::machine::locks::{spin_lock, spinlock};
+
+/// Returns whether it slept.
+pub(in crate::machine) async fn down_write_slow(cx: &Context, lock: LockId) -> bool {
+    let era = with(cx, lock, |b| b.era);
+    if !era.writers_spin() {
+        with(cx, lock, |b| b.arriving_writers += 1); // the fast path's add stays until the wait lock is taken
+        return wait_as_writer(cx, lock).await;
+    }
+    cx.preempt_disable();
+    let taken = spin::spin(cx, lock, Side::Write).await;
+    cx.preempt_enable();
+    if taken {
+        return false;
+    }
+    // 5.3: a writer that saw readers spin in vain keeps them from spinning on it
+    let forbids = era.readers_spin() && with(cx, lock, |b| b.owner.no_reader_spin || b.owner.no_writer_spin);
+    cx.reschedule().await;
+    let slept = wait_as_writer(cx, lock).await;
+    if forbids {
+        with(cx, lock, |b| b.owner.no_reader_spin = true);
+    }
+    slept
+}
+
+async fn wait_as_writer(cx: &Context, lock: LockId) -> bool {
+    let inner = cx.state().inner(lock);
+    let era = with(cx, lock, |b| b.era);
+    spin_lock(cx, inner).await;
+    cx.forget_wakeups();
+    queue_writer(cx, lock);
+    if era.grants_writers() {
+        wake::issue(cx, lock, inner);
+        return sleep_until_granted(cx, lock).await;
+    }
+    if era.wakes_under_wait_lock() {
+        wake::wake_marked(cx, lock);
+    } else if with(cx, lock, |b| !b.wake_list.is_empty()) {
+        wake::issue(cx, lock, inner);
+        spin_lock(cx, inner).await;
+    }
+    let mut slept = false;
+    while !take_as_queued_writer(cx, lock) {
+        spinlock::unlock(cx, inner);
+        if !(is_marked(cx, lock) && spin_for_handoff(cx, lock).await) {
+            sleep_until_hope(cx, lock).await;
+            slept = true;
+        }
+        spin_lock(cx, inner).await;
+    }
+    spinlock::unlock(cx, inner);
+    slept
+}
+
+/// Appends the writer and marks who may go now.
+fn queue_writer(cx: &Context, lock: LockId) {
+    let mut s = cx.state();
+    let since = s.now;
+    if !body(&mut s, lock).era.has_phases() {
+        s.touch_lock(cx.id, lock, Access::Write);
+    }
+    let b = body(&mut s, lock);
+    let alone = b.waiters.is_empty();
+    b.waiters.push_back(Waiter { task: cx.id, side: Side::Write, since, handoff: false, no_reader_spin: false });
+    b.arriving_writers -= u32::from(!b.era.writers_spin());
+    wake::mark_after_queueing(&mut s, lock, Side::Write, alone);
+}
+
+async fn sleep_until_granted(cx: &Context, lock: LockId) -> bool {
+    while !cx.state().take_grant(lock, cx.id) {
+        cx.park_here().await;
+    }
+    cx.state().granted_task_runs(lock);
+    true
+}
+
+/// Sleeps until woken; to 5.10 a woken writer sleeps on while the lock is taken and it has no hand-off to ask for.
+async fn sleep_until_hope(cx: &Context, lock: LockId) {
+    loop {
+        cx.park_here().await;
+        let mut s = cx.state();
+        let (now, patience) = (s.now, s.kernel.rwsem_handoff_wait);
+        if !body(&mut s, lock).era.looks_before_wait_lock() {
+            return;
+        }
+        s.touch_lock(cx.id, lock, Access::Read);
+        let b = body(&mut s, lock);
+        let asks = b.era.has_phases() && b.is_first(cx.id) && now - b.waiters[0].since > patience;
+        if asks || !b.locked() {
+            return;
+        }
+    }
+}
+
+/// `rwsem_try_write_lock`, under the wait lock: takes the lock, or marks the first waiter after 4 ms.
+fn take_as_queued_writer(cx: &Context, lock: LockId) -> bool {
+    let mut s = cx.state();
+    let (now, patience) = (s.now, s.kernel.rwsem_handoff_wait);
+    let b = body(&mut s, lock);
+    let first = b.waiters[0];
+    if b.handoff && first.handoff && first.task != cx.id {
+        return false;
+    }
+    if b.locked() {
+        let since = b.waiters.iter().find(|w| w.task == cx.id).map_or(now, |w| w.since);
+        let may_ask = b.era.has_phases() && (first.task == cx.id || !b.era.only_first_asks());
+        if may_ask && !b.handoff && now - since > patience {
+            b.handoff = true;
+            b.waiters[0].handoff = true;
+        }
+        return false;
+    }
+    b.handoff = false;
+    s.touch_lock(cx.id, lock, Access::Write);
+    set_writer(&mut s, cx.id, lock);
+    body(&mut s, lock).waiters.retain(|w| w.task != cx.id);
+    true
+}
+
+fn is_marked(cx: &Context, lock: LockId) -> bool {
+    with(cx, lock, |b| b.waiters.iter().any(|w| w.task == cx.id && w.handoff))
+}
+
+/// The marked waiter spins on a running writer. True if it should try again at once.
+async fn spin_for_handoff(cx: &Context, lock: LockId) -> bool {
+    cx.pay().await;
+    let owner = with(cx, lock, |b| b.owner);
+    let Some(writer) = owner.writer() else { return owner.is_nobody() };
+    let may = {
+        let s = cx.state();
+        s.on_cpu(writer) && !s.need_resched(cx.id)
+    };
+    if may {
+        with(cx, lock, |b| b.pollers.push(cx.id));
+        cx.spin(SpinUntil { owner_off_cpu: Some(writer), need_resched: true, deadline: None }).await;
+        with(cx, lock, |b| b.pollers.retain(|&poller| poller != cx.id));
+    }
+    may && with(cx, lock, |b| b.owner.is_nobody())
+}
