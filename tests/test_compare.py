@@ -1,0 +1,116 @@
+"""Comparisons: paired where that is right, honest verdicts, and text that fits into a commit message."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from scipy import stats
+from typer.testing import CliRunner
+
+from simfs.cli import app
+from simfs.experiments.compare import Comparison, compare_sides, open_side, stddev, welch
+from simfs.reports.compare import to_text
+from simfs.results.statistics import interval
+
+RUNNER = CliRunner()
+SHORT = ["workload.tasks=16", "measure.duration=20 ms", "measure.warmup=2 ms", "measure.replications=4"]
+OPTIONS = [x for setting in SHORT for x in ("--set", setting)]
+
+
+def compared(a: str, b: str, *settings: str) -> Comparison:
+    return compare_sides(open_side(a, [*SHORT, *settings]), open_side(b, [*SHORT, *settings]))
+
+
+def test_a_standard_deviation_is_had_back_from_an_interval() -> None:
+    assert stddev(interval([1.0, 2.0, 4.0], 0.9), 0.9) == pytest.approx(1.5275, abs=1e-4)
+    assert stddev(interval([1.0])) is None
+
+
+def test_welch_is_scipys() -> None:
+    a, b = [10.0, 11.0, 12.5, 9.0], [14.0, 13.0, 18.0]
+    expected = stats.ttest_ind(b, a, equal_var=False).confidence_interval(0.95)
+    found = welch(interval(a), interval(b))
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+
+
+def test_the_same_twice_is_no_evidence_and_has_no_width() -> None:
+    for line in compared("lock-cycle:mutex", "lock-cycle:mutex").pairs[0].lines:
+        assert line.verdict == "no evidence"
+        assert line.difference.mean == 0
+
+
+def test_a_better_lock_is_better_and_seen_from_the_other_side_worse() -> None:
+    forth = compared("lock-cycle:semaphore", "lock-cycle:mutex").pairs[0].lines[0]
+    back = compared("lock-cycle:mutex", "lock-cycle:semaphore").pairs[0].lines[0]
+    assert (forth.metric, forth.verdict, forth.paired) == ("lock_cycles_per_s", "better", True)
+    assert back.verdict == "worse"
+    assert back.difference.mean == pytest.approx(-forth.difference.mean)
+
+
+def test_folders_compare_like_the_runs_they_hold(tmp_path: Path) -> None:
+    out = tmp_path / "r"
+    assert RUNNER.invoke(app, ["run", "lock-cycle", *OPTIONS, "--out", str(out)]).exit_code == 0
+    from_folder = compare_sides(open_side(f"{out}:semaphore"), open_side(f"{out}:ticket"))
+    assert from_folder.pairs == compared("lock-cycle:semaphore", "lock-cycle:ticket").pairs
+
+
+def test_other_seeds_are_not_paired() -> None:
+    a = open_side("lock-cycle:mutex", SHORT)
+    b = open_side("lock-cycle:mutex", [*SHORT, "measure.seed=2"])
+    assert not compare_sides(a, b).pairs[0].lines[0].paired
+
+
+def test_measured_rows_stand_beside_the_points_they_belong_to() -> None:
+    settings = [
+        "workload.tasks=24", "workload.user_cpu=11.9 ms", "measure.duration=200 ms", "measure.warmup=50 ms",
+        "measure.replications=3",
+    ]  # fmt: skip
+    run = open_side("compile-24", settings)
+    table = open_side("seed-xfs-compile-2024")
+    there, back = compare_sides(table, run), compare_sides(run, table)
+    assert {pair.a for pair in there.pairs} >= {"ext4 one directory", "xfs one directory"}
+    for x, y in zip(there.pairs, back.pairs, strict=True):
+        assert x.lines[0].difference.mean == pytest.approx(-y.lines[0].difference.mean)
+        assert x.lines[0].difference.low == pytest.approx(-(y.lines[0].difference.high or 0))
+
+
+def test_the_text_has_the_columns_of_the_kernel_test_robot() -> None:
+    text = to_text(compared("lock-cycle:semaphore", "lock-cycle:mutex"))
+    assert "         %stddev     %change         %stddev" in text
+    row = next(line for line in text.splitlines() if "lock_cycles_per_s" in line)
+    assert "%" in row
+    assert "better [+" in row
+    assert row.endswith("95%, paired")
+    assert all(len(line) <= 118 for line in text.splitlines())
+
+
+def test_json_is_one_document() -> None:
+    done = RUNNER.invoke(
+        app, ["compare", "lock-cycle:mutex", "lock-cycle:ticket", *OPTIONS, "--format", "json"]
+    )
+    assert done.exit_code == 0
+    assert Comparison.model_validate(json.loads(done.stdout)).pairs
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "says"),
+    [
+        ("lock-cycle:mutx", "lock-cycle:mutex", "no variant 'mutx'"),
+        ("no-such", "lock-cycle", "no scenario of this name"),
+        ("seed-xfs-compile-2024", "guest-2cpu", "no point in common"),
+        ("tests", "lock-cycle", "is no result of `simfs run --out`"),
+    ],
+)
+def test_bad_input_is_two_and_no_traceback(a: str, b: str, says: str) -> None:
+    given = OPTIONS if "guest" not in b else ["--set", "measure.duration=5 ms", "--set", "measure.warmup=0"]
+    done = RUNNER.invoke(app, ["compare", a, b, *given])
+    assert done.exit_code == 2
+    assert says in done.stderr.replace("\n", " ")
+    assert "Traceback" not in done.stderr
+
+
+def test_the_example_of_the_help_runs() -> None:
+    words = RUNNER.invoke(app, ["compare", "--help"]).stdout.split("Example: simfs ")[1].split()
+    assert RUNNER.invoke(app, words).exit_code == 0
