@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from engine import Spec, lock_cycle, rate, simulate, the_lock
+from simfs import _engine
 
 WAKE = {"context_switch": 1500, "wakeup": 1000, "ipi_deliver": 700}
 POLLS = 512
+GENERATION_3 = ("btrfs-tree-3-biased", "btrfs-tree-3")
 RANDOM: dict[str, Any] = {"think_distribution": "exponential", "hold_distribution": "exponential"}
 
 
@@ -74,3 +77,67 @@ def test_a_blocking_holder_may_sleep_for_a_second_lock_and_a_spinning_one_never_
     assert next(law for law in result.laws if law.law == "no sleep while atomic").ok
     assert result.stall is None
     assert min(result.per_task_operations) > 0
+
+
+# ---- generation 3 ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("waiters", [1, 4, 16, 64])
+@pytest.mark.parametrize("kind", GENERATION_3)
+def test_generation_3_wakes_everybody_again_at_each_release(kind: str, waiters: int) -> None:
+    """Each of n waiters goes blocking in turn and sends the others back to sleep: n(n+1)/2 wake-ups."""
+    lock = the_lock(simulate(one_round(kind, waiters + 1, costs=WAKE)))
+    assert lock.acquired == waiters + 1
+    assert lock.slept == waiters
+    assert lock.wakeups == waiters * (waiters + 1) // 2
+
+
+def test_switches_for_an_acquisition_grow_with_the_waiters_in_generation_3_and_not_in_generation_2() -> None:
+    switches = {
+        kind: [simulate(one_round(kind, tasks, costs=WAKE)).context_switches / tasks for tasks in (5, 17, 65)]
+        for kind in ("btrfs-tree-2", "btrfs-tree-3")
+    }
+    assert max(switches["btrfs-tree-2"]) - min(switches["btrfs-tree-2"]) < 1
+    small, middle, large = switches["btrfs-tree-3"]
+    assert middle - small > 5
+    assert large - middle > 20
+
+
+@pytest.mark.parametrize("kind", GENERATION_3)
+def test_waiters_for_a_spinning_holder_of_generation_3_spin_and_nobody_is_woken(kind: str) -> None:
+    spec = lock_cycle(kind, 8, duration_ns=1e7, think_ns=1e4, hold_ns=1e5, costs=WAKE, readers=0.3)
+    result = simulate(spec)
+    lock = the_lock(result)
+    assert lock.slept == lock.wakeups == 0
+    assert lock.resolved_spinning == lock.contended > 0
+
+
+@pytest.mark.parametrize("kind", GENERATION_3)
+def test_the_newest_sleeper_of_generation_3_goes_first(kind: str) -> None:
+    """The order in which they went to sleep is that in which they saw the count."""
+    spec = one_round(kind, 6, costs=WAKE | {"line_llc": 50, "line_hit": 1})
+    _, trace = _engine.trace(json.dumps(spec))
+    asked = [event[1] for event in trace if event[3:] == ("sleep", "")][:5]
+    served = [event[1] for event in trace if event[3] == "acquire" and event[4].startswith("lock#")]
+    assert len(asked) == 5
+    assert served[1] == asked[-1]
+
+
+@pytest.mark.parametrize("kind", GENERATION_3)
+def test_blocking_readers_of_generation_3_hold_it_together_and_keep_writers_out(kind: str) -> None:
+    alone = lock_cycle(kind, 8, duration_ns=1e7, think_ns=1e3, hold_ns=1e4, readers=1.0, blocking=1.0)
+    assert the_lock(simulate(alone)).contended == 0
+    mixed = lock_cycle(
+        kind,
+        8,
+        duration_ns=1e8,
+        think_ns=2e4,
+        hold_ns=1e4,
+        readers=0.7,
+        blocking=0.5,
+        costs=WAKE,
+        **RANDOM,
+    )
+    result = simulate(mixed)  # the law of mutual exclusion holds
+    assert min(result.per_task_operations) > 0
+    assert rate(result) > 1.1 / 1e4

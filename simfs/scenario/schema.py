@@ -40,7 +40,7 @@ LockKind = Literal[
     "tas", "ticket", "mcs", "qspinlock", "cna", "rwlock-2.6", "qrwlock",
     "semaphore", "mutex-2.6.16", "mutex-2.6.30", "mutex-3.0", "mutex-3.10", "mutex", "mutex-4.10",
     "rwsem-2.6", "rwsem-3.10", "rwsem-3.16", "rwsem-5.3", "rwsem", "rwsem-5.11",
-    "percpu-rwsem", "btrfs-tree-2",
+    "percpu-rwsem", "btrfs-tree-2", "btrfs-tree-3-biased", "btrfs-tree-3",
 ]  # fmt: skip
 Cpus = Annotated[StrictInt, Field(ge=1, le=MAX_CPUS)]
 Seed = Annotated[StrictInt, Field(ge=0, lt=2**64)]

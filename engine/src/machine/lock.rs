@@ -4,7 +4,7 @@
 
 use super::line::Line;
 use super::locks::{
-    btrfs_tree_2, completion, mutex, mutex_counted, percpu_rwsem, rwlock, rwsem, semaphore, spinlock, waitqueue::WaitQueue,
+    btrfs_tree_2, btrfs_tree_3, completion, mutex, mutex_counted, percpu_rwsem, rwlock, rwsem, semaphore, spinlock, waitqueue::WaitQueue,
 };
 use super::task::{StateTimes, TaskId};
 use super::time::{to_ns, Time};
@@ -54,11 +54,13 @@ pub enum LockKind {
     Removed,
     /// btrfs tree lock of 2009 to Linux 3.0.
     BtrfsTree2,
+    /// btrfs tree lock of Linux 3.1 to 5.10, over this rwlock.
+    BtrfsTree3(rwlock::Policy),
 }
 
 impl LockKind {
     /// All names that [`LockKind::parse`] accepts; the second of a pair is `perf lock`'s name of the type.
-    pub const NAMES: [(&'static str, &'static str); 22] = [
+    pub const NAMES: [(&'static str, &'static str); 24] = [
         ("tas", "spinlock"),
         ("ticket", "spinlock"),
         ("mcs", "spinlock"),
@@ -81,6 +83,8 @@ impl LockKind {
         ("rwsem", "rwsem"),
         ("percpu-rwsem", "percpu-rwsem"),
         ("btrfs-tree-2", "spinlock"),
+        ("btrfs-tree-3-biased", "rwlock"),
+        ("btrfs-tree-3", "rwlock"),
     ];
 
     /// The lock type of a name.
@@ -108,6 +112,8 @@ impl LockKind {
             "rwsem" | "rwsem-5.11" => Self::Rwsem(rwsem::Era::V5_11),
             "percpu-rwsem" => Self::PercpuRwsem,
             "btrfs-tree-2" => Self::BtrfsTree2,
+            "btrfs-tree-3-biased" => Self::BtrfsTree3(rwlock::Policy::Biased),
+            "btrfs-tree-3" => Self::BtrfsTree3(rwlock::Policy::Queued),
             _ => {
                 let known: Vec<_> = Self::NAMES.iter().map(|n| n.0).collect();
                 return Err(format!("unknown lock type '{name}'; known: {}", known.join(", ")));
@@ -120,7 +126,7 @@ impl LockKind {
         match self {
             Self::Spin(_) => "spinlock",
             Self::Semaphore => "semaphore",
-            Self::Rwlock(_) => "rwlock",
+            Self::Rwlock(_) | Self::BtrfsTree3(_) => "rwlock",
             Self::Mutex | Self::CountedMutex(_) => "mutex",
             Self::Rwsem(_) => "rwsem",
             Self::PercpuRwsem => "percpu-rwsem",
@@ -134,6 +140,7 @@ impl LockKind {
         match self {
             Self::Spin(_) | Self::Rwlock(rwlock::Policy::Biased) | Self::PercpuRwsem | Self::Removed => None,
             Self::BtrfsTree2 => Some(("lock", Self::Spin(spinlock::Policy::Ticket))),
+            Self::BtrfsTree3(policy) => Some(("lock", Self::Rwlock(policy))),
             _ => Some(("wait_lock", Self::Spin(spinlock::Policy::Queued))),
         }
     }
@@ -154,6 +161,7 @@ impl LockKind {
             Self::PercpuRwsem => Body::PercpuRwsem(percpu_rwsem::PercpuRwsem::default()),
             Self::Removed => Body::Removed,
             Self::BtrfsTree2 => Body::BtrfsTree2(btrfs_tree_2::BtrfsTree2::default()),
+            Self::BtrfsTree3(policy) => Body::BtrfsTree3(btrfs_tree_3::BtrfsTree3::new(policy)),
         }
     }
 }
@@ -172,6 +180,7 @@ pub enum Body {
     Completion(completion::Completion),
     Removed,
     BtrfsTree2(btrfs_tree_2::BtrfsTree2),
+    BtrfsTree3(btrfs_tree_3::BtrfsTree3),
 }
 
 impl Body {
@@ -179,6 +188,7 @@ impl Body {
     pub fn wait_queues(&mut self) -> &mut [WaitQueue] {
         match self {
             Self::BtrfsTree2(body) => &mut body.queue,
+            Self::BtrfsTree3(body) => &mut body.queues,
             _ => &mut [],
         }
     }

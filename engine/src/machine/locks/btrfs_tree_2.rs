@@ -6,7 +6,7 @@
 //! exactly **one** sleeper, as a **hint**: it competes with those who spin.
 
 use super::spinlock;
-use super::waitqueue::{self, WaitQueue};
+use super::waitqueue::{self, Entry, WaitQueue};
 use crate::machine::context::{Context, SpinUntil};
 use crate::machine::line::Access;
 use crate::machine::lock::{Body, LockId, Mode};
@@ -95,7 +95,7 @@ async fn poll_bit(cx: &Context, lock: LockId) -> bool {
 }
 
 async fn sleep_once(cx: &Context, lock: LockId) -> bool {
-    waitqueue::prepare(cx, lock, queue).await;
+    waitqueue::prepare(cx, lock, queue, Entry::Exclusive).await;
     let sleeps = is_blocking(cx, lock);
     if sleeps {
         cx.park_here().await;
@@ -131,7 +131,7 @@ pub(in crate::machine) async fn unlock(cx: &Context, lock: LockId) {
     } else {
         spinlock::unlock(cx, inner);
     }
-    waitqueue::wake_up(cx, lock, queue).await;
+    waitqueue::wake_up(cx, lock, queue, 1).await;
 }
 
 /// Writes the bit, which those who poll it see when their refetch is served.

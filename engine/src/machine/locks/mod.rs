@@ -5,6 +5,7 @@
 //! [`Body`](super::lock::Body) and a name in [`LockKind::parse`](super::lock::LockKind::parse); add its three arms here.
 
 pub mod btrfs_tree_2;
+pub mod btrfs_tree_3;
 pub mod completion;
 pub mod mutex;
 pub mod mutex_counted;
@@ -45,6 +46,7 @@ pub(super) async fn acquire(cx: &Context, lock: LockId, side: Side) {
         LockKind::PercpuRwsem => percpu_rwsem::wait(cx, lock, side).await,
         LockKind::Removed => unreachable!("it is always free"),
         LockKind::BtrfsTree2 => btrfs_tree_2::wait(cx, lock).await,
+        LockKind::BtrfsTree3(_) => btrfs_tree_3::wait(cx, lock, side).await,
     };
     wait.end(cx, slept);
 }
@@ -54,6 +56,7 @@ pub(super) fn try_acquire(cx: &Context, lock: LockId, side: Side) -> bool {
     let (lock, kind) = part(cx, lock);
     match kind {
         LockKind::Rwlock(_) => rwlock::try_lock(cx, lock, side),
+        LockKind::BtrfsTree3(_) => btrfs_tree_3::try_lock(cx, lock, side),
         LockKind::CountedMutex(_) => mutex_counted::try_lock(cx, lock),
         LockKind::Mutex => mutex::try_lock(cx, lock),
         kind => try_fast(cx, kind, lock, side),
@@ -76,14 +79,17 @@ pub(super) async fn release(cx: &Context, lock: LockId, side: Side) {
         LockKind::PercpuRwsem => percpu_rwsem::unlock(cx, lock, side).await,
         LockKind::Removed => {}
         LockKind::BtrfsTree2 => btrfs_tree_2::unlock(cx, lock).await,
+        LockKind::BtrfsTree3(_) => btrfs_tree_3::unlock(cx, lock, side).await,
     }
 }
 
 /// Changes the mode in which this task holds `lock`, if that has modes.
-pub(super) async fn convert(cx: &Context, lock: LockId, _side: Side, mode: Mode) {
+pub(super) async fn convert(cx: &Context, lock: LockId, side: Side, mode: Mode) {
     let (lock, kind) = part(cx, lock);
-    if kind == LockKind::BtrfsTree2 {
-        btrfs_tree_2::convert(cx, lock, mode).await;
+    match kind {
+        LockKind::BtrfsTree2 => btrfs_tree_2::convert(cx, lock, mode).await,
+        LockKind::BtrfsTree3(_) => btrfs_tree_3::convert(cx, lock, side, mode).await,
+        _ => {}
     }
 }
 
@@ -98,6 +104,7 @@ fn try_fast(cx: &Context, kind: LockKind, lock: LockId, side: Side) -> bool {
         LockKind::PercpuRwsem => percpu_rwsem::try_lock(cx, lock, side),
         LockKind::Removed => cx.state().pass(lock),
         LockKind::BtrfsTree2 => btrfs_tree_2::try_lock(cx, lock),
+        LockKind::BtrfsTree3(_) => btrfs_tree_3::lock_fast(cx, lock, side),
     }
 }
 

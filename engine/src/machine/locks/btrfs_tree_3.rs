@@ -1,0 +1,198 @@
+//! The btrfs tree lock of Linux 3.1 to 5.10 (`fs/btrfs/locking.c` 3.6 and 5.1): an `rwlock_t`, counts of blocking readers
+//! and writers, and two wait queues.
+//!
+//! A holder is **spinning** (it holds the rwlock and must not sleep, waiters spin) or, once it has converted, **blocking**
+//! (it is only counted, the rwlock is free, and who comes takes that, sees the count, gives it back and sleeps). There is no
+//! other spin policy. The last blocking holder that leaves wakes **everybody** who sleeps, the newest first, as a **hint**:
+//! readers enter together, writers one by one, and the first to go blocking sends the others back to sleep.
+//!
+//! Left out: a task that reads under its own write lock (`lock_nested`), and trylocks that spin for the rwlock (to 3.15).
+
+use super::rwlock::{self, Policy};
+use super::waitqueue::{self, Find, WaitQueue};
+use super::Wait;
+use crate::machine::context::Context;
+use crate::machine::line::Access;
+use crate::machine::lock::{Body, LockId, Mode, Side};
+use crate::machine::state::State;
+use crate::machine::task::TaskId;
+
+/// State of a tree lock; its rwlock is the inner lock.
+#[derive(Debug)]
+pub struct BtrfsTree3 {
+    rwlock: Policy,
+    blocking_readers: Vec<TaskId>,
+    blocking_writer: bool,
+    /// Writers that wait for blocking readers; everybody who waits for a blocking writer.
+    pub queues: [WaitQueue; 2],
+}
+
+impl BtrfsTree3 {
+    /// A free lock with this rwlock in it.
+    pub fn new(rwlock: Policy) -> Self {
+        Self { rwlock, blocking_readers: Vec::new(), blocking_writer: false, queues: Default::default() }
+    }
+}
+
+fn body(s: &mut State, lock: LockId) -> &mut BtrfsTree3 {
+    match &mut s.locks[lock as usize].body {
+        Body::BtrfsTree3(body) => body,
+        _ => unreachable!("kind and body agree"),
+    }
+}
+
+/// `read_lock_wq`, which the last blocking reader wakes.
+fn behind_readers(s: &mut State, lock: LockId) -> &mut WaitQueue {
+    &mut body(s, lock).queues[0]
+}
+
+/// `write_lock_wq`, which a blocking writer wakes.
+fn behind_writer(s: &mut State, lock: LockId) -> &mut WaitQueue {
+    &mut body(s, lock).queues[1]
+}
+
+fn no_blocking_readers(s: &mut State, lock: LockId) -> bool {
+    body(s, lock).blocking_readers.is_empty()
+}
+
+fn no_blocking_writer(s: &mut State, lock: LockId) -> bool {
+    !body(s, lock).blocking_writer
+}
+
+/// Whether no blocking holder keeps `side` out.
+fn is_open(cx: &Context, lock: LockId, side: Side) -> bool {
+    let mut s = cx.state();
+    s.touch_lock(cx.id, lock, Access::Read);
+    no_blocking_writer(&mut s, lock) && (side == Side::Read || no_blocking_readers(&mut s, lock))
+}
+
+fn enter(cx: &Context, lock: LockId, side: Side) {
+    match side {
+        Side::Read => cx.state().begin_shared(lock, cx.id),
+        Side::Write => cx.state().begin_hold(lock, cx.id),
+    }
+}
+
+/// The first attempt of the lock calls.
+pub(in crate::machine) fn lock_fast(cx: &Context, lock: LockId, side: Side) -> bool {
+    let inner = cx.state().inner(lock);
+    let taken = is_open(cx, lock, side) && rwlock::lock_fast(cx, inner, side);
+    if taken {
+        enter(cx, lock, side);
+    }
+    taken
+}
+
+/// `btrfs_try_tree_{read,write}_lock`, with a trylock of the rwlock.
+pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId, side: Side) -> bool {
+    let inner = cx.state().inner(lock);
+    let taken = is_open(cx, lock, side) && rwlock::try_lock(cx, inner, side);
+    if taken {
+        enter(cx, lock, side);
+    }
+    taken
+}
+
+/// `btrfs_tree_read_lock`, `btrfs_tree_lock` when the first attempt failed. Returns whether it slept.
+pub(in crate::machine) async fn wait(cx: &Context, lock: LockId, side: Side) -> bool {
+    let inner = cx.state().inner(lock);
+    let waits_first = side == Side::Write || body(&mut cx.state(), lock).rwlock == Policy::Biased;
+    let mut slept = waits_first && wait_for_blocking(cx, lock, side).await;
+    loop {
+        lock_inner(cx, inner, side).await;
+        if is_open(cx, lock, side) {
+            enter(cx, lock, side);
+            return slept;
+        }
+        rwlock::unlock(cx, inner, side);
+        slept |= wait_for_blocking(cx, lock, side).await;
+    }
+}
+
+async fn wait_for_blocking(cx: &Context, lock: LockId, side: Side) -> bool {
+    let behind_readers = match side {
+        Side::Write => waitqueue::wait_event(cx, lock, behind_readers, no_blocking_readers).await,
+        Side::Read => false,
+    };
+    waitqueue::wait_event(cx, lock, behind_writer, no_blocking_writer).await || behind_readers
+}
+
+async fn lock_inner(cx: &Context, inner: LockId, side: Side) {
+    if !rwlock::lock_fast(cx, inner, side) {
+        let wait = Wait::begin(cx, inner);
+        rwlock::wait(cx, inner, side).await;
+        wait.end(cx, false);
+    }
+}
+
+/// `btrfs_set_lock_blocking_{read,write}`, `btrfs_clear_lock_blocking_{read,write}`.
+pub(in crate::machine) async fn convert(cx: &Context, lock: LockId, side: Side, mode: Mode) {
+    let inner = cx.state().inner(lock);
+    match (mode, is_blocking(cx, lock, side)) {
+        (Mode::Blocking, false) => {
+            count(cx, lock, side);
+            rwlock::unlock(cx, inner, side);
+        }
+        (Mode::Spinning, true) => {
+            lock_inner(cx, inner, side).await;
+            discount(cx, lock, side).await;
+        }
+        _ => {}
+    }
+}
+
+/// `btrfs_tree_read_unlock`, `btrfs_tree_read_unlock_blocking`, `btrfs_tree_unlock`.
+pub(in crate::machine) async fn unlock(cx: &Context, lock: LockId, side: Side) {
+    let inner = cx.state().inner(lock);
+    match side {
+        Side::Read => cx.state().end_shared(lock, cx.id),
+        Side::Write => cx.state().end_hold(lock),
+    }
+    if is_blocking(cx, lock, side) {
+        discount(cx, lock, side).await;
+    } else {
+        rwlock::unlock(cx, inner, side);
+    }
+}
+
+fn is_blocking(cx: &Context, lock: LockId, side: Side) -> bool {
+    let mut s = cx.state();
+    let b = body(&mut s, lock);
+    match side {
+        Side::Read => b.blocking_readers.contains(&cx.id),
+        Side::Write => b.blocking_writer,
+    }
+}
+
+fn count(cx: &Context, lock: LockId, side: Side) {
+    let mut s = cx.state();
+    s.touch_lock(cx.id, lock, Access::Write);
+    let b = body(&mut s, lock);
+    match side {
+        Side::Read => b.blocking_readers.push(cx.id),
+        Side::Write => b.blocking_writer = true,
+    }
+}
+
+/// One blocking holder less; the last one wakes who waits for it.
+async fn discount(cx: &Context, lock: LockId, side: Side) {
+    let queue: Find = {
+        let mut s = cx.state();
+        s.touch_lock(cx.id, lock, Access::Write);
+        let b = body(&mut s, lock);
+        match side {
+            Side::Read => {
+                b.blocking_readers.retain(|&reader| reader != cx.id);
+                if !b.blocking_readers.is_empty() {
+                    return;
+                }
+                behind_readers
+            }
+            Side::Write => {
+                b.blocking_writer = false;
+                behind_writer
+            }
+        }
+    };
+    waitqueue::wake_up(cx, lock, queue, 1).await;
+}
