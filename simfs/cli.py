@@ -13,6 +13,7 @@ import typer
 
 from simfs import __version__
 from simfs.commands.about import doctor, list_, schema
+from simfs.commands.calibrate import calibrate
 from simfs.commands.compare import compare
 from simfs.commands.run import run
 from simfs.commands.sweep import merge, sweep
@@ -26,6 +27,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     ),
     "merge": (merge, "simfs merge shard-1 shard-2 --out whole"),
     "whatif": (whatif, "simfs whatif compile-24 --variant xfs --quick"),
+    "calibrate": (calibrate, "simfs calibrate compile-24 --out fit.json"),
     "compare": (
         compare,
         "simfs compare lock-cycle:semaphore lock-cycle:mutex --quick --set workload.tasks=16",

@@ -12,9 +12,9 @@ import fakes
 import pytest
 from pydantic import ValidationError
 
+from simfs.experiments.calibrate import CalibrationError, Parameter, calibrate
+from simfs.experiments.fitted import fitted as fitted_scenario
 from simfs.results.aggregate import compare, findings, summarise
-from simfs.results.calibrate import CalibrationError, Parameter, calibrate
-from simfs.results.fitted import fitted as fitted_scenario
 from simfs.results.manifest import manifest, sha256
 from simfs.results.model import MeasuredRow, ScenarioResult
 from simfs.results.run import Runs, run_scenario

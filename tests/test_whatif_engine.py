@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -141,3 +142,10 @@ def test_a_lock_held_by_devices_stays_a_semaphore() -> None:
 def test_unknown_keys_are_refused() -> None:
     with pytest.raises(ValueError, match="unknown field"):
         engine.answer(contended() | {"whatif": {"lock": "lock", "change": "remove", "by": 1}})
+
+
+def test_the_reference_machine_does_not_pretend_to_answer() -> None:
+    from simfs.machine import run
+
+    with pytest.raises(ValueError, match="only the native machine"):
+        run(json.dumps(what_if(contended(), "lock", "remove")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from simfs.results.fitted import fitted
+from simfs.experiments.fitted import fitted
 from simfs.results.model import Fit, MeasuredRow, ScenarioResult
 from simfs.results.run import Engine, Progress, run_scenario
 from simfs.scenario import Point, Scenario, expand, placed_rows

@@ -36,7 +36,10 @@ def trace(spec: str, *program: Callable[..., Any]) -> tuple[str, list[Event]]:
 
 
 def _ready(spec: str, *program: Callable[..., Any]) -> Machine:
-    machine = Machine(json.loads(spec))
+    asked = json.loads(spec)
+    if asked.get("whatif"):
+        raise ValueError("whatif: only the native machine answers counterfactuals")
+    machine = Machine(asked)
     populate(spec, Waist(machine), *program)
     return machine
 

@@ -78,6 +78,8 @@ class MeasuredRow(Strict):
     role: Role
     approx: bool = False
     note: str = ""
+    low: float | None = Field(default=None, description="lowest of the runs behind `value`")
+    high: float | None = Field(default=None, description="highest of them")
 
     @property
     def label(self) -> str:

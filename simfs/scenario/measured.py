@@ -99,6 +99,8 @@ class PlacedRow:
     role: Literal["calibrate", "predict"]
     approx: bool = False
     note: str = ""
+    low: float | None = None
+    high: float | None = None
 
 
 @cache
@@ -137,6 +139,8 @@ def _placed(row: Row, dataset: Dataset, use: MeasuredUse) -> PlacedRow:
         role=row.role,
         approx=row.approx,
         note=row.note,
+        low=row.low,
+        high=row.high,
     )
 
 

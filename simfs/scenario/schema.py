@@ -447,6 +447,7 @@ class Fit(Section):
     prior: Any = Field(
         default=None, description="Where the search starts; the scenario's own value when absent."
     )
+    source: Text | None = Field(default=None, description="Where bounds and prior come from.")
     rows: Annotated[tuple[RowChoice, ...], Field(min_length=1)] = Field(
         description="Rows of the measured data with role calibrate."
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from simfs.results.calibrate import CalibrationError, Parameter, calibrate
+from simfs.experiments.calibrate import Build, CalibrationError, Parameter, calibrate
 from simfs.results.model import Fit, MeasuredRow
 from simfs.results.run import Engine, Progress
 from simfs.scenario import Point, Scenario, expand, load_dataset, to_run_spec, value_of, with_values
@@ -28,6 +28,22 @@ def fitted(
     """
     if not scenario.calibrate or scenario.measured is None:
         return scenario, ()
+    parameters, used, build = problem(scenario, rows)
+    fit = calibrate(
+        parameters, used, build, to_spec=to_run_spec, engine=engine, threads=threads, progress=progress
+    )
+    return with_values(scenario, fit.values), (fit,)
+
+
+def problem(
+    scenario: Scenario, rows: Sequence[MeasuredRow]
+) -> tuple[list[Parameter], list[MeasuredRow], Build]:
+    """Return what is fitted on which rows, and how the points of the rows are made from values.
+
+    Raises CalibrationError for a scenario that declares no fit.
+    """
+    if not scenario.calibrate or scenario.measured is None:
+        raise CalibrationError(f"{scenario.name}: declares no fit ('calibrate:' and 'measured:')")
     dataset = load_dataset(scenario.measured.dataset)
     chosen = sorted({i for wanted in scenario.calibrate for i in chosen_rows(dataset, wanted)})
 
@@ -37,16 +53,7 @@ def fitted(
         # The rows' own settings, whatever is swept or set for the run: the fit does not depend on what is asked.
         return expand(with_values(scenario, values).model_copy(update={"sweep": sweep}))
 
-    fit = calibrate(
-        _parameters(scenario),
-        [rows[i] for i in chosen],
-        build,
-        to_spec=to_run_spec,
-        engine=engine,
-        threads=threads,
-        progress=progress,
-    )
-    return with_values(scenario, fit.values), (fit,)
+    return _parameters(scenario), [rows[i] for i in chosen], build
 
 
 def _sweep_of(rows: Sequence[MeasuredRow]) -> dict[str, tuple[bool | int | float | str | None, ...]]:

@@ -86,9 +86,9 @@ def calibrate(
             f"{len(parameters)} parameters cannot be fitted on {len(used)} rows with role 'calibrate'"
             f" ({', '.join(p.name for p in parameters)}): fit fewer parameters or name more rows"
         )
-    runner = _Runner(engine, threads, measure or Runs(replications=2), progress)
-    draft = _Objective(parameters, used, build, _shortened(to_spec, DRAFT), runner, DRAFT_TOLERANCE)
-    full = _Objective(parameters, used, build, to_spec, runner, TOLERANCE)
+    runner = Runner(engine, threads, measure or Runs(replications=2), progress)
+    draft = Objective(parameters, used, build, _shortened(to_spec, DRAFT), runner, DRAFT_TOLERANCE)
+    full = Objective(parameters, used, build, to_spec, runner, TOLERANCE)
     start = np.array([p.start or math.sqrt(p.low * p.high) for p in parameters])
     values = _search(full, _search(draft, start))
     _refuse_bounds(parameters, values)
@@ -103,13 +103,16 @@ def calibrate(
 
 
 @dataclass(frozen=True)
-class _Runner:
+class Runner:
+    """How the points of an evaluation are run."""
+
     engine: Engine | None
     threads: int | None
     measure: MeasureLike
     progress: Progress | None
 
     def __call__(self, points: Sequence[PointLike], to_spec: ToSpec) -> tuple[PointResult, ...]:
+        """Run the points with the same random streams every time."""
         return run_scenario(
             points,
             self.measure,
@@ -121,24 +124,26 @@ class _Runner:
 
 
 @dataclass
-class _Objective:
+class Objective:
     """Residuals of the rows as a function of the parameter values; each value is simulated once."""
 
     parameters: Sequence[Parameter]
     rows: Sequence[MeasuredRow]
     build: Build
     to_spec: ToSpec
-    run: _Runner
+    run: Runner
     tolerance: float
     known: dict[tuple[float, ...], Vector] = field(default_factory=dict)
 
     def __call__(self, values: Vector) -> Vector:
+        """Return the residuals at these parameter values."""
         key = tuple(float(f"{v:.9g}") for v in values)
         if key not in self.known:
-            self.known[key] = np.array([_residual(c) for c in self._compared(key)])
+            self.known[key] = np.array([residual(c) for c in self.compared(key)])
         return self.known[key]
 
-    def _compared(self, values: tuple[float, ...]) -> list[Comparison]:
+    def compared(self, values: tuple[float, ...]) -> list[Comparison]:
+        """Simulate the rows with these parameter values; in the order of the rows."""
         points = self.build(dict(zip((p.name for p in self.parameters), values, strict=True)))
         results = self.run(_needed(points, self.rows), self.to_spec)
         answered, unmatched = compare(results, self.rows)
@@ -157,7 +162,8 @@ def _needed(points: Sequence[PointLike], rows: Sequence[MeasuredRow]) -> list[Po
     return [p for p in points if any(wanted(p, row) for row in rows)]
 
 
-def _residual(comparison: Comparison) -> float:
+def residual(comparison: Comparison) -> float:
+    """How far a row is from its simulation, in a form that is nearly linear in CPU times."""
     if comparison.row.metric.endswith("_percent"):
         return comparison.error / 100
     if comparison.simulated.mean == 0:
@@ -165,35 +171,35 @@ def _residual(comparison: Comparison) -> float:
     return comparison.row.value / comparison.simulated.mean - 1
 
 
-def _search(objective: _Objective, start: Vector) -> Vector:
+def _search(objective: Objective, start: Vector) -> Vector:
     return _root(objective, start) if len(objective.rows) == 1 else _least_squares(objective, start)
 
 
-def _root(objective: _Objective, start: Vector) -> Vector:
+def _root(objective: Objective, start: Vector) -> Vector:
     """One parameter, one row: a secant; if it leaves the bounds, Brent's method on the logarithm."""
     p = objective.parameters[0]
 
-    def residual(x: float) -> float:
+    def at(x: float) -> float:
         return float(objective(np.array([x]))[0])
 
     def inside(x: float) -> float:
         if not p.low <= x <= p.high:
             raise _OutOfBoundsError
         # Below the tolerance a difference is noise; an exact zero is where a secant stops.
-        return residual(x) if abs(residual(x)) > objective.tolerance else 0.0
+        return at(x) if abs(at(x)) > objective.tolerance else 0.0
 
     first = min(max(float(start[0]), p.low), p.high)
     # For an operation that is nothing but this parameter, the next guess is exact.
-    second = min(max(first / (1 + residual(first)), p.low), p.high)
-    if abs(residual(first)) < objective.tolerance or second == first:
+    second = min(max(first / (1 + at(first)), p.low), p.high)
+    if abs(at(first)) < objective.tolerance or second == first:
         return np.array([first])
     try:
         found = optimize.root_scalar(
             inside, method="secant", x0=first, x1=second, rtol=objective.tolerance, maxiter=12
         )
     except _OutOfBoundsError:
-        return np.array([_bracketed(residual, p)])
-    return np.array([found.root if found.converged else _bracketed(residual, p)])
+        return np.array([_bracketed(at, p)])
+    return np.array([found.root if found.converged else _bracketed(at, p)])
 
 
 def _bracketed(residual: Callable[[float], float], p: Parameter) -> float:
@@ -204,7 +210,7 @@ def _bracketed(residual: Callable[[float], float], p: Parameter) -> float:
     return math.exp(optimize.brentq(lambda u: residual(math.exp(u)), low, high, xtol=TOLERANCE))
 
 
-def _least_squares(objective: _Objective, start: Vector) -> Vector:
+def _least_squares(objective: Objective, start: Vector) -> Vector:
     def residuals(x: Vector) -> Vector:
         return objective(x * start)
 

@@ -1,0 +1,61 @@
+"""`simfs calibrate`: the fit a scenario declares, with intervals and provenance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from simfs.commands.common import (
+    ScenarioName,
+    Seed,
+    Settings,
+    Threads,
+    notes,
+    overrides,
+    plain_errors,
+    progress,
+    refusals_of_runs,
+    refused,
+)
+from simfs.commands.experiment import Output, TextOrJson, as_json, print_json
+from simfs.scenario import load, placed_rows
+
+
+def calibrate(
+    scenario: ScenarioName,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the provenance of the fit to this JSON file.")
+    ] = None,
+    settings: Settings = None,
+    output: Output = TextOrJson.TEXT,
+    seed: Seed = None,
+    threads: Threads = None,
+) -> None:
+    """Fit what a scenario declares (`calibrate:`) on the rows it names, and say how well that is known.
+
+    Never more parameters than rows. Warns where parameters trade off.
+    """
+    with plain_errors():
+        if out is not None and out.is_dir():
+            raise refused(f"--out {out}: is a directory, not a file")
+        asked = load(scenario, overrides(settings, seed))
+        with progress() as report, refusals_of_runs():
+            from simfs.experiments.identify import calibration
+            from simfs.results.model import MeasuredRow
+
+            rows = [MeasuredRow(**vars(row)) for row in placed_rows(asked.measured)]
+            found = calibration(asked, rows, threads=threads, progress=report)
+        if output is TextOrJson.JSON:
+            print_json(found)
+        else:
+            from simfs.reports.calibrate import print_calibration
+
+            print_calibration(found)
+        if out is not None:
+            try:
+                out.write_text(as_json(found) + "\n", "utf-8")
+            except OSError as error:
+                raise refused(f"--out {out}: cannot be written: {error.strerror}") from None
+            notes.print(f"written to {out}")
