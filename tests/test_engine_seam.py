@@ -38,7 +38,7 @@ def shipped(filesystem: str) -> dict[str, Any]:
     return to_run_spec(point, 0)
 
 
-@pytest.mark.parametrize("filesystem", ["xfs", "ext4", "tmpfs"])
+@pytest.mark.parametrize("filesystem", ["xfs", "btrfs", "ext4", "tmpfs"])
 def test_a_filesystem_whose_lock_has_no_role_in_the_kernel_is_refused(filesystem: str) -> None:
     spec = shipped(filesystem)
     del spec["kernel"]["locks"]["vfs.i_rwsem"]
@@ -49,7 +49,7 @@ def test_every_role_of_a_kernel_profile_is_taken_by_some_program() -> None:
     roles = set(load_kernel("linux-6.11").locks)
     for role in roles:
         wanted = 0
-        for filesystem in ("xfs", "ext4", "tmpfs"):
+        for filesystem in ("xfs", "btrfs", "ext4", "tmpfs"):
             spec = shipped(filesystem)
             del spec["kernel"]["locks"][role]
             try:

@@ -43,7 +43,9 @@ def rate(result: dict[str, Any]) -> float:
 @pytest.mark.parametrize("filesystem", ["xfs", "ext4"])
 def test_one_task_waits_for_its_own_io_and_lets_the_cpu_idle(filesystem: str) -> None:
     result = run(filesystem, 1)
-    assert 80e3 < 1e9 / rate(result) < 200e3  # 94 us (ext4) and 94-100 us (XFS) measured without create and unlink
+    assert (
+        80e3 < 1e9 / rate(result) < 200e3
+    )  # 94 us (ext4) and 94-100 us (XFS) measured without create and unlink
 
 
 def test_xfs_tasks_share_one_device_and_no_more() -> None:
@@ -53,3 +55,11 @@ def test_xfs_tasks_share_one_device_and_no_more() -> None:
 def test_ext4_tasks_that_sync_together_share_a_commit() -> None:
     alone, together = rate(run("ext4", 1)), rate(run("ext4", 16))
     assert together > 3 * alone  # commits would serve one at a time if they were not shared
+
+
+def test_a_btrfs_task_writes_data_log_and_superblock() -> None:
+    assert 240e3 < 1e9 / rate(run("btrfs", 1)) < 360e3  # 293-350 us measured, without create and unlink
+
+
+def test_btrfs_tasks_that_sync_together_share_a_log_write() -> None:
+    assert rate(run("btrfs", 16)) > 3 * rate(run("btrfs", 1))

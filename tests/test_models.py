@@ -146,7 +146,7 @@ def test_current_kernels_use_lock_types_that_the_engine_has(role: str) -> None:
         assert load_kernel(name).spec(24)["locks"][role] in known
 
 
-@pytest.mark.parametrize("kind", ["xfs", "ext4"])
+@pytest.mark.parametrize("kind", ["xfs", "btrfs", "ext4"])
 def test_groups_and_steps_name_each_other(kind: str) -> None:
     filesystem = load_filesystem(kind)
     assert {name.split(".")[0] for name in filesystem.costs} == set(filesystem.groups)
@@ -175,6 +175,8 @@ def test_step_names_follow_the_naming_rule() -> None:
 UNTRACED = [
     ("xfs", ("cu_short", "cu_short_gc"), 20_305, 600),
     ("xfs", ("tmp_short", "tmp_short_gc"), 31_670, 600),
+    ("btrfs", ("cu_l0",), 23_256, 300),
+    ("btrfs", ("tmp_l0",), 32_084, 300),
     ("ext4", ("cu_short",), 19_108, 300),
     ("ext4", ("tmp_short",), 25_999, 300),
 ]
@@ -191,6 +193,10 @@ def test_steps_add_up_to_the_untraced_operation(
 
 
 SPLITS = [
+    ("btrfs", "read_lock_fs_l0", ("openat.before_i_rwsem", "openat.under_i_rwsem")),
+    ("btrfs", "exit_openat", ("openat.i_rwsem_tail", "openat.after_i_rwsem")),
+    ("btrfs", "read_lock_fs_l0_5", ("unlinkat.before_i_rwsem", "unlinkat.under_i_rwsem")),
+    ("btrfs", "inode_evict", ("unlinkat.i_rwsem_tail", "unlinkat.after_i_rwsem")),
     ("xfs", "lock_dir_ilock_shared", ("openat.before_i_rwsem", "openat.under_i_rwsem")),
     ("xfs", "exit_openat", ("openat.i_rwsem_tail", "openat.after_i_rwsem")),
     ("xfs", "remove", ("unlinkat.before_i_rwsem", "unlinkat.under_i_rwsem")),
@@ -205,7 +211,8 @@ SPLITS = [
 @pytest.mark.parametrize(("kind", "step", "parts"), SPLITS, ids=str)
 def test_vfs_parts_add_up_to_the_step_they_split(kind: str, step: str, parts: tuple[str, str]) -> None:
     vfs = load_vfs(kind).spec()
-    assert sum(vfs[part] for part in parts) == load_filesystem(kind).group("cu_short")[step]
+    group = "cu_l0" if kind == "btrfs" else "cu_short"
+    assert sum(vfs[part] for part in parts) == load_filesystem(kind).group(group)[step]
 
 
 @pytest.mark.parametrize(("group", "rate"), [("create", 155_388), ("cu", 114_334), ("tmp", 77_816)])

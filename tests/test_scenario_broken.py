@@ -133,7 +133,7 @@ CASES = [
     ),
     # filesystem and locks
     Case("kind: xfs", "kind: xsf", "6:20", "did you mean 'xfs'?"),
-    Case("kind: xfs", "kind: btrfs", "6:20", "not one of xfs, ext4, tmpfs, none"),
+    Case("kind: xfs", "kind: zfs", "6:20", "not one of xfs, btrfs, ext4, tmpfs, none"),
     Case("kind: xfs, ", "", "6:1", "key 'kind' is missing"),
     Case("kind: xfs", "kind: {}", "6:20", "not one of"),
     Case("size: 8 GiB", "size: 8", "6:31", "8 has no unit: write a size as, for example, '8 GiB'"),

@@ -1,5 +1,6 @@
 //! One run from spec to result: builds the machine, the filesystem and the tasks, runs, reports.
 
+use crate::filesystems::btrfs::mount::Btrfs;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::ext4::Ext4;
 use crate::filesystems::tmpfs::Tmpfs;
@@ -109,6 +110,17 @@ pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
             let geometry = Geometry::new(size, agcount).map_err(|e| format!("filesystem: {e}"))?;
             let fs = Rc::new(host.setup(|m| Xfs::new(m, &geometry, &costs))?);
             fs.start_workers(|cpu, worker| host.spawn(Placement::Pinned(cpu), Life::Background, |m| worker.run(m)));
+            file_tasks(host, spec, fs, placement, &costs)
+        }
+        FilesystemKind::Btrfs => {
+            let fs = Rc::new(host.setup(|m| Btrfs::new(m, &costs))?);
+            for _ in 0..fs.worker_count(spec.machine.cpus) {
+                let worker = fs.clone();
+                host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::delayed_worker(m, worker));
+            }
+            let committer = fs.clone();
+            let ticks = (fs.commit_interval() / from_ns(spec.kernel.tick_ns)).max(1);
+            host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::transaction_thread(m, committer, ticks));
             file_tasks(host, spec, fs, placement, &costs)
         }
         FilesystemKind::Ext4 => {

@@ -195,6 +195,7 @@ pub struct FilesystemSpec {
 #[allow(missing_docs)]
 pub enum FilesystemKind {
     Xfs,
+    Btrfs,
     Ext4,
     Tmpfs,
     None,

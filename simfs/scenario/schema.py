@@ -138,6 +138,19 @@ class Xfs(Section):
         return self
 
 
+class Btrfs(Section):
+    """btrfs on one device."""
+
+    kind: Literal["btrfs"]
+    profile: Text | None = Field(
+        default=None, description="Cost profile in models/filesystems; 'btrfs' when absent."
+    )
+    size: Size = Field(default=8 << 30, description="Size of the device.")
+    costs: dict[str, Duration] = Field(
+        default={}, description="Step costs that replace the profile's, by name."
+    )
+
+
 class Ext4(Section):
     """ext4 with its journal."""
 
@@ -170,7 +183,7 @@ class NoFilesystem(Section):
     kind: Literal["none"]
 
 
-Filesystem = Annotated[Xfs | Ext4 | Tmpfs | NoFilesystem, Field(discriminator="kind")]
+Filesystem = Annotated[Xfs | Btrfs | Ext4 | Tmpfs | NoFilesystem, Field(discriminator="kind")]
 
 
 class Tasks(Section):
@@ -480,7 +493,7 @@ SECTIONS = ("machine", "kernel", "filesystem", "locks", "workload")
 """The sections that variants and sweeps may change."""
 
 KINDS: dict[str, dict[str, type[Section]]] = {
-    "filesystem": {"xfs": Xfs, "ext4": Ext4, "tmpfs": Tmpfs, "none": NoFilesystem},
+    "filesystem": {"xfs": Xfs, "btrfs": Btrfs, "ext4": Ext4, "tmpfs": Tmpfs, "none": NoFilesystem},
     "workload": {
         "compile": Compile,
         "create": Create,

@@ -4,7 +4,7 @@
 use super::items::inode_key;
 use super::key::{Item, Key, LEAF_DATA};
 use super::path::Path;
-use super::search::{Intent, TreeLocks, TreeOps};
+use super::search::{Intent, TreeLocks, TreeOps, Work};
 use std::collections::VecDeque;
 
 /// From so many items on, the task that added one starts a worker (`BTRFS_DELAYED_BACKGROUND`).
@@ -16,13 +16,23 @@ pub const BATCH: usize = 16;
 
 /// What waits for one directory (`struct btrfs_delayed_node`).
 #[derive(Clone, Debug)]
-pub struct DelayedNode {
-    /// The directory's inode.
-    pub ino: u64,
+struct DelayedNode {
+    ino: u64,
     inserts: VecDeque<Item>,
     deletes: VecDeque<Key>,
     inode_dirty: bool,
     prepared: bool,
+}
+
+/// What goes into the tree while the directory's mutex is held.
+#[derive(Clone, Debug)]
+pub enum Batch {
+    /// Items that one leaf can take.
+    Insert(Vec<Item>),
+    /// Items to delete, in order.
+    Delete(VecDeque<Key>),
+    /// The inode to write.
+    Inode(Key),
 }
 
 /// Everything that waits (`struct btrfs_delayed_root`).
@@ -36,9 +46,8 @@ pub struct DelayedRoot {
 impl DelayedRoot {
     /// A directory with nothing that waits; its number.
     pub fn add_directory(&mut self, ino: u64) -> u32 {
-        let node =
-            DelayedNode { ino, inserts: VecDeque::new(), deletes: VecDeque::new(), inode_dirty: false, prepared: false };
-        self.nodes.push(node);
+        let (inserts, deletes) = (VecDeque::new(), VecDeque::new());
+        self.nodes.push(DelayedNode { ino, inserts, deletes, inode_dirty: false, prepared: false });
         (self.nodes.len() - 1) as u32
     }
 
@@ -76,16 +85,29 @@ impl DelayedRoot {
         }
     }
 
-    /// `btrfs_first_prepared_delayed_node`: the directory that waits longest, with all that waits for it.
-    pub fn take_prepared(&mut self) -> Option<(u32, DelayedNode)> {
+    /// `btrfs_first_prepared_delayed_node`: the directory that waits longest.
+    pub fn next_prepared(&mut self) -> Option<u32> {
         let dir = self.prepared.pop_front()?;
+        self.nodes[dir as usize].prepared = false;
+        Some(dir)
+    }
+
+    /// Takes what is next for a directory: insertions as many as a leaf holds, then all deletions, then the inode.
+    pub fn next_batch(&mut self, dir: u32) -> Option<Batch> {
         let node = &mut self.nodes[dir as usize];
-        let ino = node.ino;
-        let empty =
-            DelayedNode { ino, inserts: VecDeque::new(), deletes: VecDeque::new(), inode_dirty: false, prepared: false };
-        let taken = std::mem::replace(node, empty);
-        self.items -= taken.inserts.len() + taken.deletes.len() + usize::from(taken.inode_dirty);
-        Some((dir, taken))
+        if !node.inserts.is_empty() {
+            let count = batch_len(node.inserts.iter());
+            self.items -= count;
+            return Some(Batch::Insert(node.inserts.drain(..count).collect()));
+        }
+        if !node.deletes.is_empty() {
+            self.items -= node.deletes.len();
+            return Some(Batch::Delete(std::mem::take(&mut node.deletes)));
+        }
+        std::mem::take(&mut node.inode_dirty).then(|| {
+            self.items -= 1;
+            Batch::Inode(inode_key(node.ino))
+        })
     }
 
     /// Whether a worker that has committed `done` directories goes on with the next.
@@ -100,36 +122,9 @@ impl DelayedRoot {
     }
 }
 
-impl DelayedNode {
-    /// `__btrfs_commit_inode_delayed_items`: insertions in batches of what a leaf holds, deletions in runs, the inode itself.
-    pub async fn commit<L: TreeLocks>(mut self, ops: &TreeOps<'_, L>) {
-        let items = self.inserts.make_contiguous();
-        let mut rest = &items[..];
-        while !rest.is_empty() {
-            let (batch, others) = rest.split_at(batch_len(rest));
-            let (mut path, _) = ops.insert_items(batch).await;
-            ops.release_path(&mut path).await;
-            rest = others;
-        }
-        while let Some(&key) = self.deletes.front() {
-            let (mut path, found) = ops.search_slot(key, Intent::Delete).await;
-            let run = if found { ops.run_of_keys(&path, self.deletes.iter()) } else { 0 };
-            if run > 0 {
-                ops.del_items(&mut path, run).await;
-            }
-            ops.release_path(&mut path).await;
-            self.deletes.drain(..run.max(1));
-        }
-        if self.inode_dirty {
-            let (mut path, _) = ops.search_slot(inode_key(self.ino), Intent::Update).await;
-            ops.release_path(&mut path).await;
-        }
-    }
-}
-
 /// How many items one insertion takes: as many as an empty leaf holds.
-fn batch_len(items: &[Item]) -> usize {
-    let bytes = items.iter().scan(0, |sum, item| {
+fn batch_len<'i>(items: impl Iterator<Item = &'i Item>) -> usize {
+    let bytes = items.scan(0, |sum, item| {
         *sum += item.bytes();
         Some(*sum)
     });
@@ -137,6 +132,32 @@ fn batch_len(items: &[Item]) -> usize {
 }
 
 impl<L: TreeLocks> TreeOps<'_, L> {
+    /// Puts a batch of delayed items into the tree (the loops of `__btrfs_commit_inode_delayed_items`).
+    pub async fn commit_batch(&self, batch: Batch) {
+        match batch {
+            Batch::Insert(items) => {
+                let (mut path, _) = self.insert_items(&items).await;
+                self.locks.work(Work::DelayedItems(items.len())).await;
+                self.release_path(&mut path).await;
+            }
+            Batch::Delete(mut keys) => {
+                while let Some(&key) = keys.front() {
+                    let (mut path, found) = self.search_slot(key, Intent::Delete).await;
+                    let run = if found { self.run_of_keys(&path, keys.iter()) } else { 0 };
+                    if run > 0 {
+                        self.del_items(&mut path, run).await;
+                    }
+                    self.release_path(&mut path).await;
+                    keys.drain(..run.max(1));
+                }
+            }
+            Batch::Inode(key) => {
+                let (mut path, _) = self.search_slot(key, Intent::Update).await;
+                self.release_path(&mut path).await;
+            }
+        }
+    }
+
     /// How many of the keys follow each other in the path's leaf from its slot on.
     fn run_of_keys<'k>(&self, path: &Path, keys: impl Iterator<Item = &'k Key>) -> usize {
         let tree = self.tree();

@@ -59,6 +59,8 @@ impl<L: TreeLocks> TreeOps<'_, L> {
             tree.set_key(upper, path.slots[1] + 1, key);
             (count, path.slots[0] < len - count)
         };
+        let moved = if count > 0 { self.tree().len(right) } else { 0 };
+        self.locks.work(Work::Shift(moved)).await;
         if stays {
             self.locks.unlock(right, Side::Write).await;
         } else {
@@ -98,6 +100,8 @@ impl<L: TreeLocks> TreeOps<'_, L> {
                 tree.fixup_low_keys(path, key, 1);
             }
         }
+        let moved = count + self.tree().len(right);
+        self.locks.work(Work::Shift(moved)).await;
         if path.slots[0] < count {
             path.slots[0] += before;
             path.slots[1] -= 1;
@@ -179,6 +183,8 @@ impl<L: TreeLocks> TreeOps<'_, L> {
             let key = tree.first_key(right);
             tree.insert_pointer(path, key, right, path.slots[1] + 1, 1);
         }
+        let moved = self.tree().len(right);
+        self.locks.work(Work::Shift(moved)).await;
         if mid <= path.slots[0] {
             path.slots[0] -= mid;
             path.slots[1] += 1;
@@ -212,11 +218,11 @@ impl<L: TreeLocks> TreeOps<'_, L> {
         path.nodes[0] = Some(leaf);
     }
 
-    /// A new root above the present one, locked.
+    /// `insert_new_root`: a new root above the present one, locked before anybody can find it.
     pub(super) async fn allocate_root(&self, path: &mut Path, level: usize) {
-        self.tree.borrow_mut().insert_new_root(path, level);
-        self.locks.work(Work::Allocate).await;
-        self.locks.lock(path.node(level), level, Side::Write).await;
+        let root = self.allocate(level).await;
+        self.locks.lock(root, level, Side::Write).await;
+        self.tree.borrow_mut().insert_new_root(path, level, root);
         path.locks[level] = Some(Side::Write);
     }
 
@@ -225,6 +231,8 @@ impl<L: TreeLocks> TreeOps<'_, L> {
     pub async fn del_items(&self, path: &mut Path, count: usize) {
         let (leaf, slot) = (path.leaf(), path.slots[0]);
         self.tree.borrow_mut().remove_items(leaf, slot, count);
+        let behind = self.tree().len(leaf) - slot;
+        self.locks.work(Work::Shift(behind)).await;
         if self.tree().is_empty(leaf) {
             if self.tree().root() != leaf {
                 self.del_leaf(path, leaf).await;

@@ -1,11 +1,14 @@
-//! btrfs: its trees (`key` to `delayed`) and what it does to them.
+//! btrfs: its trees (`key` to `delayed`), and what it does to them under which locks (`root` to `operations`).
 //!
 //! Trees are those of a filesystem made with the defaults of `mkfs.btrfs` 6.2: 16 KiB nodes, skinny metadata, no holes,
 //! free space tree. The algorithms follow Linux 6.18.
 //!
-//! Not modelled: extended attributes, snapshots and shared blocks, compression, quota groups, several devices.
+//! Not modelled: extended attributes, snapshots and shared blocks, compression, quota groups, several devices; the extent,
+//! checksum and free space trees, whose updates are a cost of the commit; writeback without fsync.
 
 mod balance;
+#[cfg(test)]
+mod interleaving;
 pub mod delayed;
 pub mod items;
 pub mod key;
@@ -14,3 +17,10 @@ pub mod path;
 pub mod report;
 pub mod search;
 pub mod tree;
+
+mod log;
+pub mod mount;
+mod operations;
+mod root;
+mod transaction;
+mod worker;

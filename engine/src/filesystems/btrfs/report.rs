@@ -160,8 +160,10 @@ impl Script {
     }
 
     fn commit_next(&mut self) -> bool {
-        let Some((_, node)) = self.delayed.take_prepared() else { return false };
-        now(node.commit(&Self::ops(&self.tree)));
+        let Some(dir) = self.delayed.next_prepared() else { return false };
+        while let Some(batch) = self.delayed.next_batch(dir) {
+            now(Self::ops(&self.tree).commit_batch(batch));
+        }
         true
     }
 

@@ -21,6 +21,12 @@ pub enum Work {
     Allocate,
     /// A block was given back.
     Free,
+    /// The read lock of the root was traded for a write lock.
+    TradeRoot,
+    /// So many items got a new place in their leaf.
+    Shift(usize),
+    /// So many delayed items were written into a leaf.
+    DelayedItems(usize),
 }
 
 /// The locks of a tree's blocks.
@@ -161,6 +167,7 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
                 self.unlock_level(path, level).await;
             } else if side == Side::Read && level as i32 <= write_level {
                 self.unlock_level(path, level).await;
+                self.locks.work(Work::TradeRoot).await;
                 side = Side::Write;
             } else {
                 return root;
@@ -228,6 +235,8 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
         }
         self.unlock_up_safe(&mut path, 1).await;
         self.tree.borrow_mut().insert_items(path.leaf(), path.slots[0], items);
+        let behind = self.tree().len(path.leaf()) - path.slots[0] - items.len();
+        self.locks.work(Work::Shift(behind)).await;
         (path, true)
     }
 
@@ -261,7 +270,8 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
         self.release_path(&mut path).await;
     }
 
-    async fn delete_one_dir_name(&self, path: &mut Path, item: Item) {
+    /// Deletes the entry that the path points to, or its part of an item of several.
+    pub async fn delete_one_dir_name(&self, path: &mut Path, item: Item) {
         let size = self.tree().items(path.leaf())[path.slots[0]].size;
         if size == item.size {
             self.del_items(path, 1).await;

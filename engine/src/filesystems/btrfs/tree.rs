@@ -59,6 +59,8 @@ pub struct Tree {
     pub transid: u64,
     /// What happened so far.
     pub counts: Counts,
+    /// Blocks that the running transaction has allocated or copied: each is a delayed ref of the commit.
+    new_blocks: u64,
 }
 
 impl Default for Tree {
@@ -71,7 +73,7 @@ impl Tree {
     /// An empty tree: one empty leaf.
     pub fn new() -> Self {
         let mut tree =
-            Self { blocks: Vec::new(), free: Default::default(), root: 0, transid: 1, counts: Counts::default() };
+            Self { blocks: Vec::new(), free: Default::default(), root: 0, transid: 1, counts: Counts::default(), new_blocks: 0 };
         tree.root = tree.allocate(0);
         tree
     }
@@ -169,13 +171,20 @@ impl Tree {
         if copied {
             self.blocks[block as usize].generation = self.transid;
             self.counts.copied += 1;
+            self.new_blocks += 1;
         }
         copied
+    }
+
+    /// How many delayed refs wait; from now on none.
+    pub fn take_new_blocks(&mut self) -> u64 {
+        std::mem::take(&mut self.new_blocks)
     }
 
     /// A new empty block.
     pub fn allocate(&mut self, level: usize) -> BlockId {
         self.counts.allocated += 1;
+        self.new_blocks += 1;
         let content =
             if level == 0 { Content::Leaf { items: Vec::new(), used: 0 } } else { Content::Node(Vec::new()) };
         let block = Block { level: level as u8, generation: self.transid, content };
@@ -200,12 +209,11 @@ impl Tree {
         self.root = child;
     }
 
-    /// `insert_new_root`: a node above the root, with one pointer to it, enters the path.
-    pub fn insert_new_root(&mut self, path: &mut Path, level: usize) {
+    /// Makes an empty node the root, with one pointer to the former root; it enters the path.
+    pub fn insert_new_root(&mut self, path: &mut Path, level: usize, root: BlockId) {
         let lower = self.root;
         debug_assert_eq!(path.nodes[level - 1], Some(lower));
         let key = self.first_key(lower);
-        let root = self.allocate(level);
         self.pointers_mut(root).push(Pointer { key, child: lower });
         self.root = root;
         path.nodes[level] = Some(root);

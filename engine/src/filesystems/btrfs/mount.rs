@@ -1,0 +1,153 @@
+//! A mounted btrfs: its trees, directories and files, and the lines that all operations share.
+
+use super::delayed::DelayedRoot;
+use super::items;
+use super::key::FIRST_FREE_OBJECTID;
+use super::log::LogTree;
+use super::operations::OperationCosts;
+use super::root::Root;
+use super::search::Rules;
+use super::transaction::Transaction;
+use super::tree::Tree;
+use super::worker::Workers;
+use crate::filesystems::costs::Costs;
+use crate::filesystems::vfs::SuperBlock;
+use crate::filesystems::DirId;
+use crate::machine::time::from_ns;
+use crate::machine::{LineId, LockId, Time};
+use crate::waist::Machine;
+use std::cell::{Cell, RefCell};
+
+/// A directory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Directory {
+    pub ino: u64,
+    pub i_rwsem: LockId,
+    /// Mutex of its delayed node.
+    pub delayed: LockId,
+    pub line: LineId,
+}
+
+/// A file that exists.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Inode {
+    pub ino: u64,
+    /// Its place in its directory's `DIR_INDEX` items.
+    pub index: u64,
+    pub i_rwsem: LockId,
+    /// Its data have an `EXTENT_DATA` item: they were written back.
+    pub extent: bool,
+}
+
+/// A mounted btrfs.
+pub struct Btrfs {
+    pub(super) fs_root: Root,
+    pub(super) log: LogTree,
+    pub(super) transaction: Transaction,
+    pub(super) delayed: RefCell<DelayedRoot>,
+    pub(super) delayed_line: LineId,
+    pub(super) workers: Workers,
+    pub(super) costs: OperationCosts,
+    pub(super) delayed_ref: Time,
+    pub(super) sb: SuperBlock,
+    next_ino: Cell<u64>,
+    directories: RefCell<Vec<(Directory, u64)>>,
+    directory_lines: u32,
+    files: RefCell<Vec<Inode>>,
+    free_files: RefCell<Vec<u32>>,
+    commit_interval: Time,
+    workers_max: u32,
+}
+
+impl Btrfs {
+    /// A fresh filesystem, mounted.
+    pub fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
+        let count = |name: &str| costs.number(name).map(|n| n as u32);
+        let rules = Rules { early_unlock: true };
+        let mut tree = Tree::new();
+        tree.insert_items(tree.root(), 0, &items::root_directory(FIRST_FREE_OBJECTID));
+        tree.transid += 1; // mkfs wrote the first block
+        let fs = Self {
+            fs_root: Root::new(m, "fs", tree, rules, costs)?,
+            log: LogTree::new(m, rules, costs)?,
+            transaction: Transaction::new(m, costs)?,
+            delayed: RefCell::default(),
+            delayed_line: m.new_line(count("btrfs_delayed.root")?),
+            workers: Workers::default(),
+            costs: OperationCosts::new(costs)?,
+            delayed_ref: costs.sum(&["delayed_ref"])?,
+            sb: SuperBlock::new(m, count("vfs_sb.inode_list")?),
+            next_ino: Cell::new(FIRST_FREE_OBJECTID + 1),
+            directories: RefCell::default(),
+            directory_lines: count("btrfs_dir_inode.struct")?,
+            files: RefCell::default(),
+            free_files: RefCell::default(),
+            commit_interval: from_ns(costs.number("commit_interval")?),
+            workers_max: count("workers_max")?,
+        };
+        fs.add_directory(m, FIRST_FREE_OBJECTID);
+        Ok(fs)
+    }
+
+    /// Time between two commits that nobody asked for.
+    pub fn commit_interval(&self) -> Time {
+        self.commit_interval
+    }
+
+    /// How many workers commit delayed items.
+    pub fn worker_count(&self, cpus: u32) -> u32 {
+        (cpus + 2).min(self.workers_max)
+    }
+
+    pub(super) fn add_directory<M: Machine>(&self, m: &M, ino: u64) -> DirId {
+        self.delayed.borrow_mut().add_directory(ino);
+        let directory = Directory {
+            ino,
+            i_rwsem: self.sb.new_directory(m),
+            delayed: m.new_lock(m.class("btrfs.delayed_node", "btrfs.delayed_node")),
+            line: m.new_line(self.directory_lines),
+        };
+        let mut directories = self.directories.borrow_mut();
+        directories.push((directory, items::DIR_START_INDEX));
+        (directories.len() - 1) as DirId
+    }
+
+    pub(super) fn directory(&self, dir: DirId) -> Directory {
+        self.directories.borrow()[dir as usize].0
+    }
+
+    /// `btrfs_set_inode_index`.
+    pub(super) fn next_index(&self, dir: DirId) -> u64 {
+        let next = &mut self.directories.borrow_mut()[dir as usize].1;
+        *next += 1;
+        *next - 1
+    }
+
+    /// `btrfs_get_free_objectid`: numbers only grow.
+    pub(super) fn next_ino(&self) -> u64 {
+        self.next_ino.replace(self.next_ino.get() + 1)
+    }
+
+    pub(super) fn add_file(&self, inode: Inode) -> u32 {
+        let mut files = self.files.borrow_mut();
+        if let Some(slot) = self.free_files.borrow_mut().pop() {
+            files[slot as usize] = inode;
+            return slot;
+        }
+        files.push(inode);
+        (files.len() - 1) as u32
+    }
+
+    pub(super) fn file(&self, slot: u32) -> Inode {
+        self.files.borrow()[slot as usize]
+    }
+
+    pub(super) fn set_extent(&self, slot: u32) {
+        self.files.borrow_mut()[slot as usize].extent = true;
+    }
+
+    pub(super) fn drop_file<M: Machine>(&self, m: &M, slot: u32) {
+        m.drop_lock(self.file(slot).i_rwsem);
+        self.free_files.borrow_mut().push(slot);
+    }
+}

@@ -1,0 +1,255 @@
+//! btrfs operations as the kernel does them: `btrfs_create`, `btrfs_unlink` with the eviction in the same task, `btrfs_mkdir`,
+//! buffered writes. Order and times are those of event traces of a 6.18 kernel.
+//!
+//! A create goes down the tree four times (two lookups, the inode, the entry by hash), an unlink six times in all (the
+//! entry, the orphan record, and in the eviction the reference, the inode, the orphan record again).
+
+use super::items;
+use super::key::{Item, ItemKind, Key};
+use super::mount::{Btrfs, Directory, Inode};
+use super::search::Intent;
+use crate::cost_table;
+use crate::filesystems::{DirId, File, Filesystem, NoSpace};
+use crate::machine::{Access, Account, Side, Time};
+use crate::waist::Machine;
+
+cost_table!(CreateCosts {
+    walk: ["openat.before_i_rwsem"],
+    lookup: ["openat.under_i_rwsem"],
+    read_leaf: ["cu_l0.read_unlock_fs_l0"],
+    new_inode: ["cu_l0.read_lock_fs_l0_2"],
+    read_leaf_again: ["cu_l0.read_unlock_fs_l0_2"],
+    start: ["cu_l0.read_lock_fs_l0_3"],
+    insert_inode: ["cu_l0.write_unlock_fs_l0"],
+    inode_new: ["cu_l0.inode_new", "cu_l0.read_lock_fs_l0_4"],
+    insert_entry: ["cu_l0.write_unlock_fs_l0_2"],
+    tail: ["openat.i_rwsem_tail"],
+    open: ["openat.after_i_rwsem"],
+    close: ["cu_l0.enter_close", "cu_l0.exit_close"],
+});
+
+cost_table!(WriteCosts {
+    write: ["tmp_l0.enter_write", "tmp_l0.exit_write"],
+    close: ["tmp_l0.enter_close", "tmp_l0.exit_close"],
+});
+
+cost_table!(UnlinkCosts {
+    walk: ["cu_l0.enter_unlinkat", "unlinkat.before_i_rwsem"],
+    lookup: ["unlinkat.under_i_rwsem"],
+    delete_entry: ["cu_l0.write_unlock_fs_l0_3"],
+    delayed_index: ["cu_l0.read_lock_fs_l0_6"],
+    insert_orphan: ["cu_l0.write_unlock_fs_l0_4"],
+    tail: ["unlinkat.i_rwsem_tail"],
+    evict: ["unlinkat.after_i_rwsem", "cu_l0.read_lock_fs_l0_7"],
+    evict_pages: ["unlinkat.after_i_rwsem", "tmp_l0.read_lock_fs_l0_7"],
+    delete_ref: ["cu_l0.write_unlock_fs_l0_5"],
+    truncate: ["cu_l0.read_lock_fs_l0_8"],
+    delete_inode: ["cu_l0.write_unlock_fs_l0_6"],
+    after_truncate: ["cu_l0.read_lock_fs_l0_9"],
+    delete_orphan: ["cu_l0.write_unlock_fs_l0_7"],
+    exit: ["cu_l0.exit_unlinkat"],
+});
+
+/// Times of all operations.
+pub(super) struct OperationCosts {
+    create: CreateCosts,
+    write: WriteCosts,
+    unlink: UnlinkCosts,
+}
+
+impl OperationCosts {
+    pub(super) fn new(costs: &crate::filesystems::costs::Costs<'_>) -> Result<Self, String> {
+        Ok(Self {
+            create: CreateCosts::new(costs)?,
+            write: WriteCosts::new(costs)?,
+            unlink: UnlinkCosts::new(costs)?,
+        })
+    }
+}
+
+impl Btrfs {
+    /// A search that changes nothing; `time` goes by with the leaf locked.
+    pub(super) async fn read_item<M: Machine>(&self, m: &M, key: Key, time: Time) {
+        let locked = self.fs_root.locked(m);
+        let ops = locked.ops();
+        let (mut path, _) = ops.search_slot(key, Intent::Read).await;
+        m.run(Account::System, time).await;
+        ops.release_path(&mut path).await;
+    }
+
+    /// `btrfs_insert_empty_items`.
+    pub(super) async fn insert<M: Machine>(&self, m: &M, new: &[Item], time: Time) {
+        let locked = self.fs_root.locked(m);
+        let ops = locked.ops();
+        let (mut path, _) = ops.insert_items(new).await;
+        m.run(Account::System, time).await;
+        ops.release_path(&mut path).await;
+    }
+
+    /// A search for deletion, and `btrfs_del_items`.
+    async fn delete<M: Machine>(&self, m: &M, key: Key, time: Time) {
+        let locked = self.fs_root.locked(m);
+        let ops = locked.ops();
+        let (mut path, found) = ops.search_slot(key, Intent::Delete).await;
+        m.run(Account::System, time).await;
+        if found {
+            ops.del_items(&mut path, 1).await;
+        }
+        ops.release_path(&mut path).await;
+    }
+
+    /// `btrfs_insert_dir_item`: the entry by hash now, the entry by index later.
+    async fn insert_dir_item<M: Machine>(&self, m: &M, dir: DirId, d: Directory, name: &[u8], time: Time) -> u64 {
+        let locked = self.fs_root.locked(m);
+        let ops = locked.ops();
+        let mut path = ops.insert_or_extend(items::dir_item(d.ino, name)).await;
+        m.run(Account::System, time).await;
+        ops.release_path(&mut path).await;
+        let index = self.next_index(dir);
+        m.lock(d.delayed, Side::Write).await;
+        m.touch(self.delayed_line, Access::Write);
+        self.delayed.borrow_mut().insert_index(dir, items::dir_index(d.ino, index, name));
+        self.delayed.borrow_mut().update_inode(dir);
+        m.unlock(d.delayed, Side::Write).await;
+        index
+    }
+
+    /// `btrfs_create_common` under the directory's lock: the new inode's number and index.
+    async fn new_inode<M: Machine>(&self, m: &M, dir: DirId, d: Directory, name: &[u8]) -> (u64, u64) {
+        let c = &self.costs.create;
+        m.touch(d.line, Access::Write);
+        m.run(Account::System, c.lookup).await;
+        self.read_item(m, items::dir_item(d.ino, name).key, c.read_leaf).await;
+        m.run(Account::System, c.new_inode).await;
+        self.read_item(m, items::inode_key(d.ino), c.read_leaf_again).await;
+        m.run(Account::System, c.start).await;
+        self.transaction.start(m).await;
+        let ino = self.next_ino();
+        self.insert(m, &[items::inode(ino), items::inode_ref(ino, d.ino, name)], c.insert_inode).await;
+        self.sb.list_inode(m);
+        m.run(Account::System, c.inode_new).await;
+        let index = self.insert_dir_item(m, dir, d, name, c.insert_entry).await;
+        m.run(Account::System, c.tail).await;
+        self.transaction.end(m);
+        self.balance_delayed_items(m).await;
+        (ino, index)
+    }
+
+    /// `btrfs_unlink` under the directory's and the file's lock.
+    async fn unlink_inode<M: Machine>(&self, m: &M, dir: DirId, d: Directory, name: &[u8], inode: &Inode) {
+        let c = &self.costs.unlink;
+        self.transaction.start(m).await;
+        self.delete_entry(m, items::dir_item(d.ino, name), c.delete_entry).await;
+        m.lock(d.delayed, Side::Write).await;
+        m.touch(self.delayed_line, Access::Write);
+        self.delayed.borrow_mut().delete_index(dir, items::dir_index(d.ino, inode.index, name).key);
+        self.delayed.borrow_mut().update_inode(dir);
+        m.unlock(d.delayed, Side::Write).await;
+        m.run(Account::System, c.delayed_index).await;
+        self.insert(m, &[items::orphan(inode.ino)], c.insert_orphan).await;
+        m.run(Account::System, c.tail).await;
+        self.transaction.end(m);
+        self.balance_delayed_items(m).await;
+    }
+
+    async fn delete_entry<M: Machine>(&self, m: &M, entry: Item, time: Time) {
+        let locked = self.fs_root.locked(m);
+        let ops = locked.ops();
+        let (mut path, found) = ops.search_slot(entry.key, Intent::Delete).await;
+        m.run(Account::System, time).await;
+        if found {
+            ops.delete_one_dir_name(&mut path, entry).await;
+        }
+        ops.release_path(&mut path).await;
+    }
+
+    /// `btrfs_evict_inode`, in the task that dropped the last reference.
+    async fn evict<M: Machine>(&self, m: &M, d: Directory, inode: &Inode, pages: bool) {
+        let c = &self.costs.unlink;
+        m.run(Account::System, if pages { c.evict_pages } else { c.evict }).await;
+        self.sb.list_inode(m);
+        self.transaction.join(m).await;
+        self.delete(m, items::inode_ref(inode.ino, d.ino, b"").key, c.delete_ref).await;
+        m.run(Account::System, c.truncate).await;
+        if inode.extent {
+            self.delete(m, Key::new(inode.ino, ItemKind::ExtentData, 0), c.delete_inode).await;
+        }
+        self.delete(m, items::inode_key(inode.ino), c.delete_inode).await;
+        m.run(Account::System, c.after_truncate).await;
+        self.delete(m, items::orphan(inode.ino).key, c.delete_orphan).await;
+        self.transaction.end(m);
+    }
+}
+
+impl<M: Machine> Filesystem<M> for Btrfs {
+    async fn mkdir(&self, m: &M, name: &[u8]) -> Result<DirId, NoSpace> {
+        m.at("mkdir");
+        m.run(Account::System, self.costs.create.walk).await;
+        self.sb.start_write(m).await;
+        let root = self.directory(0);
+        m.lock(root.i_rwsem, Side::Write).await;
+        let (ino, _) = self.new_inode(m, 0, root, name).await;
+        m.unlock(root.i_rwsem, Side::Write).await;
+        self.sb.end_write(m).await;
+        Ok(self.add_directory(m, ino))
+    }
+
+    async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<File, NoSpace> {
+        m.at("create");
+        m.run(Account::System, self.costs.create.walk).await;
+        self.sb.start_write(m).await;
+        let d = self.directory(dir);
+        m.lock(d.i_rwsem, Side::Write).await;
+        let (ino, index) = self.new_inode(m, dir, d, name).await;
+        m.unlock(d.i_rwsem, Side::Write).await;
+        self.sb.end_write(m).await;
+        m.run(Account::System, self.costs.create.open).await;
+        let inode = Inode { ino, index, i_rwsem: self.sb.new_file(m), extent: false };
+        Ok(File { inode: self.add_file(inode), written: false })
+    }
+
+    async fn open(&self, m: &M, _: DirId, _: &File) {
+        m.run(Account::System, self.costs.create.walk + self.costs.create.open).await;
+    }
+
+    async fn write(&self, m: &M, file: &mut File, bytes: u32) {
+        m.at("write");
+        let lock = self.file(file.inode).i_rwsem;
+        m.lock(lock, Side::Write).await;
+        m.run(Account::System, self.costs.write.write * Time::from(bytes.div_ceil(4096).max(1))).await;
+        m.unlock(lock, Side::Write).await;
+        file.written = true;
+    }
+
+    async fn read(&self, m: &M, _: &File, bytes: u32) {
+        m.run(Account::System, self.costs.write.write * Time::from(bytes.div_ceil(4096).max(1))).await;
+    }
+
+    async fn close(&self, m: &M, file: &File) {
+        m.run(Account::System, if file.written { self.costs.write.close } else { self.costs.create.close }).await;
+    }
+
+    async fn fsync(&self, m: &M, file: &File) {
+        self.sync_file(m, file).await;
+    }
+
+    async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) {
+        let c = &self.costs.unlink;
+        m.at("unlink");
+        m.run(Account::System, c.walk).await;
+        self.sb.start_write(m).await;
+        let (d, inode) = (self.directory(dir), self.file(file.inode));
+        m.lock(d.i_rwsem, Side::Write).await;
+        m.touch(d.line, Access::Write);
+        m.run(Account::System, c.lookup).await;
+        m.lock(inode.i_rwsem, Side::Write).await;
+        self.unlink_inode(m, dir, d, name, &inode).await;
+        m.unlock(inode.i_rwsem, Side::Write).await;
+        m.unlock(d.i_rwsem, Side::Write).await;
+        m.at("evict");
+        self.evict(m, d, &inode, file.written).await;
+        self.sb.end_write(m).await;
+        m.run(Account::System, c.exit).await;
+        self.drop_file(m, file.inode);
+    }
+}

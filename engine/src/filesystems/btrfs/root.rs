@@ -1,0 +1,112 @@
+//! A tree as tasks see it: each block with its lock and its cache lines, and what the work on blocks costs.
+
+use super::search::{Rules, TreeLocks, TreeOps, Work};
+use super::tree::{BlockId, Tree, MAX_LEVEL};
+use crate::filesystems::costs::Costs;
+use crate::machine::{Access, Account, ClassId, LineId, LockId, Side, Time};
+use crate::waist::Machine;
+use std::cell::RefCell;
+
+crate::cost_table!(BlockCosts {
+    node: ["node"],
+    trade_root: ["root_trade"],
+    copy: ["copy"],
+    allocate: ["allocate"],
+    free: ["free"],
+    shift_item: ["shift_item"],
+    delayed_item: ["delayed_item"],
+});
+
+impl BlockCosts {
+    fn of(&self, work: Work) -> Time {
+        match work {
+            Work::Node => self.node,
+            Work::TradeRoot => self.trade_root,
+            Work::Copy => self.allocate + self.copy,
+            Work::Allocate => self.allocate,
+            Work::Free => self.free,
+            Work::Shift(items) => self.shift_item * items as Time,
+            Work::DelayedItems(items) => self.delayed_item * items as Time,
+        }
+    }
+}
+
+/// A block's lock and the lines that its users read and write. They stay with the block's number, also when it is reused.
+#[derive(Clone, Copy)]
+struct BlockBuffer {
+    lock: LockId,
+    lines: LineId,
+}
+
+/// A tree with its locks (`struct btrfs_root`).
+pub struct Root {
+    /// The structure.
+    pub tree: RefCell<Tree>,
+    rules: Rules,
+    costs: BlockCosts,
+    buffers: RefCell<Vec<Option<BlockBuffer>>>,
+    classes: [ClassId; MAX_LEVEL],
+    lines: u32,
+}
+
+impl Root {
+    /// A tree; `name` begins the names of its lock classes, one for each level.
+    pub fn new<M: Machine>(m: &M, name: &str, tree: Tree, rules: Rules, costs: &Costs<'_>) -> Result<Self, String> {
+        let lines = costs.number("btrfs_block.struct")? + costs.number("btrfs_block.data")?;
+        Ok(Self {
+            tree: RefCell::new(tree),
+            rules,
+            costs: BlockCosts::new(costs)?,
+            buffers: RefCell::default(),
+            classes: std::array::from_fn(|level| m.class(&format!("btrfs.{name} tree L{level}"), "btrfs.tree")),
+            lines: lines as u32,
+        })
+    }
+
+    /// Runs `work` on the tree as a task that locks its blocks.
+    pub fn locked<'a, M: Machine>(&'a self, m: &'a M) -> Locked<'a, M> {
+        Locked { m, root: self }
+    }
+
+    fn buffer<M: Machine>(&self, m: &M, block: BlockId, level: usize) -> BlockBuffer {
+        let mut buffers = self.buffers.borrow_mut();
+        if buffers.len() <= block as usize {
+            buffers.resize(block as usize + 1, None);
+        }
+        *buffers[block as usize]
+            .get_or_insert_with(|| BlockBuffer { lock: m.new_lock(self.classes[level]), lines: m.new_line(self.lines) })
+    }
+}
+
+/// A task's locks on a tree.
+pub struct Locked<'a, M> {
+    m: &'a M,
+    root: &'a Root,
+}
+
+impl<M: Machine> Locked<'_, M> {
+    /// The tree's operations under these locks.
+    pub fn ops(&self) -> TreeOps<'_, Self> {
+        TreeOps::new(&self.root.tree, self, self.root.rules)
+    }
+}
+
+impl<M: Machine> TreeLocks for Locked<'_, M> {
+    async fn lock(&self, block: BlockId, level: usize, side: Side) {
+        let buffer = self.root.buffer(self.m, block, level);
+        self.m.lock(buffer.lock, side).await;
+        self.m.touch(buffer.lines, if side == Side::Write { Access::Write } else { Access::Read });
+    }
+
+    async fn unlock(&self, block: BlockId, side: Side) {
+        let buffer = self.root.buffers.borrow()[block as usize].expect("it was locked");
+        self.m.unlock(buffer.lock, side).await;
+    }
+
+    async fn work(&self, work: Work) {
+        let time = self.root.costs.of(work);
+        if time > 0 {
+            self.m.run(Account::System, time).await;
+        }
+    }
+}
