@@ -24,7 +24,9 @@ def test_a_missing_constant_is_refused_by_name(name: str) -> None:
 
 
 def test_a_constant_that_the_engine_does_not_know_is_refused() -> None:
-    assert "rcu_grace_period" in refused(lock_cycle(kernel={"constants": {**CONSTANTS, "rcu_grace_period": 1}}))
+    assert "rcu_grace_period" in refused(
+        lock_cycle(kernel={"constants": {**CONSTANTS, "rcu_grace_period": 1}})
+    )
 
 
 @pytest.mark.parametrize("kernel", available("kernels"))
