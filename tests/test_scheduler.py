@@ -43,6 +43,43 @@ def test_with_more_tasks_than_cpus_everybody_goes_on(lock: str, preemption: str)
     assert min(result.per_task_operations) > 0.4 * max(result.per_task_operations)
 
 
+# ---- CFS -------------------------------------------------------------------------------------------------
+
+CFS: dict[str, Any] = {"cfs": {"latency_ns": 24e6, "wakeup_granularity_ns": 4e6}, "tick_ns": 1e6}
+"""The times of a CFS kernel on eight and more CPUs, with a minimum granularity of 3 ms, and ticks often enough."""
+
+
+@pytest.mark.parametrize(("tasks", "slice_ms"), [(2, 12), (3, 8), (6, 4), (8, 3), (16, 3)])
+def test_cfs_gives_each_task_its_share_of_the_period_but_not_less_than_the_minimum(
+    tasks: int, slice_ms: int
+) -> None:
+    """A slice ends at the first tick after it is used up."""
+    result = simulate(
+        lock_cycle(
+            "semaphore", tasks, 1, duration_ns=4.8e9, think_ns=1e5, hold_ns=10, pin_to_cpu=0, kernel=CFS
+        )
+    )
+    assert result.context_switches == pytest.approx(4800 / (slice_ms + 1), rel=0.08)
+    assert jain(result.per_task_operations) > 0.99
+
+
+@pytest.mark.parametrize(("granularity_ms", "preempts"), [(1, True), (30, False)])
+def test_a_task_woken_under_cfs_preempts_who_is_further_ahead_than_the_granularity(
+    granularity_ms: float, preempts: bool
+) -> None:
+    """Who slept long comes back half a period (12 ms) behind: that is more than 1 ms and less than 30 ms."""
+    kernel = {
+        **CFS,
+        "cfs": {"latency_ns": 24e6, "wakeup_granularity_ns": granularity_ms * 1e6},
+        "preemption": "full",
+    }
+    times: dict[str, Any] = {"think": "sleep", "think_ns": 40e6, "hold_ns": 2e6, **RANDOM}
+    result = simulate(
+        lock_cycle("rwsem", 4, 1, duration_ns=4e9, pin_to_cpu=0, readers=1.0, kernel=kernel, **times)
+    )
+    assert (result.involuntary_switches > 20) == preempts
+
+
 # ---- preemption ------------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from machines import assert_same
 
-from engine import CONSTANTS, Spec, lock_cycle
+from engine import CONSTANTS, FREE, Spec, lock_cycle
 from simfs.machine.locks import KINDS
 from simfs.scenario import expand, load, paths, to_run_spec
 
@@ -34,13 +34,20 @@ def machines(draw: st.DrawFn) -> dict[str, Any]:
     return {
         "cpus": cpus,
         **dict(zip(("cpus_per_core", "cpus_per_llc", "cpus_per_socket"), sorted(sharing), strict=True)),
-        "costs": {name: draw(cheap) for name in lines}
+        "costs": {**FREE}
+        | {name: draw(cheap) for name in lines}
         | {name: draw(st.one_of(st.just(0.0), st.just(1000.0), st.floats(1, 5000))) for name in switches}
-        | {"line_overlap": 10.0, "speed": 1.0},
+        | {"line_overlap": 10.0},
         "idle_states": draw(st.sampled_from([[], states])),
         "watts_active": 4.0,
         "watts_spin": 3.0,
     }
+
+
+CFS = st.fixed_dictionaries(
+    {"latency_ns": st.sampled_from([2e4, 2.4e6]), "wakeup_granularity_ns": st.sampled_from([0.0, 5e3, 4e5])}
+)
+"""Times of the old scheduler; a kernel without them has EEVDF."""
 
 
 @st.composite
@@ -50,6 +57,7 @@ def kernels(draw: st.DrawFn, locks: dict[str, str]) -> dict[str, Any]:
         "name": "generated",
         "tick_ns": draw(st.sampled_from([1e4, 1e5, 1e6])),
         "base_slice_ns": draw(st.sampled_from([1e3, 3e4, 7e5])),
+        "cfs": draw(st.one_of(st.none(), CFS)),
         "run_to_parity": draw(st.booleans()),
         "preemption": draw(st.sampled_from(["none", "voluntary", "full"])),
         "locks": locks,

@@ -144,8 +144,11 @@ pub struct KernelSpec {
     pub name: String,
     /// Length of a scheduler tick.
     pub tick_ns: f64,
-    /// EEVDF base slice.
+    /// EEVDF: the base slice; CFS: the minimum granularity.
     pub base_slice_ns: f64,
+    /// The other times of CFS; kernels without them have EEVDF.
+    #[serde(default)]
+    pub cfs: Option<CfsSpec>,
     /// Whether a running task is protected from wake-up preemption for its slice.
     pub run_to_parity: bool,
     /// When kernel code can be preempted.
@@ -154,6 +157,16 @@ pub struct KernelSpec {
     pub locks: BTreeMap<String, String>,
     /// Constants of the lock code and the scheduler.
     pub constants: KernelConstants,
+}
+
+/// Times of CFS, the scheduler before Linux 6.6.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CfsSpec {
+    /// The period that all runnable tasks share.
+    pub latency_ns: f64,
+    /// How far behind the current task a woken one must be to preempt it.
+    pub wakeup_granularity_ns: f64,
 }
 
 /// Constants of the lock code and the scheduler: nanoseconds, but for the reader batch. None has a default, so a name that

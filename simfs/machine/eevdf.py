@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simfs.machine.cpu import Cpu
+from simfs.machine.policy import Entering, members
 from simfs.machine.task import Task
 
 if TYPE_CHECKING:
@@ -35,25 +36,23 @@ class Eevdf:
 
     def _average(self, cpu: Cpu) -> tuple[int, int]:
         """The queue's average virtual run time (`avg_vruntime`), and over how many tasks."""
-        members = _members(cpu)
-        base, count = cpu.base_vruntime, len(members)
-        total = sum(task.entity.vruntime - base for task in members)
+        tasks = members(cpu)
+        base, count = cpu.base_vruntime, len(tasks)
+        total = sum(task.entity.vruntime - base for task in tasks)
         return base + (total // count if count else 0), count
 
-    def enter(self, task: Task, cpu: Cpu) -> None:
+    def enter(self, task: Task, cpu: Cpu, entering: Entering) -> None:
         """Place a task that enters a queue (`place_entity`).
 
-        Its lag is kept, scaled so that entering does not shrink it.
+        Its lag is kept, scaled so that entering does not shrink it. A new task has half a slice to begin with.
         """
         average, count = self._average(cpu)
         entity = task.entity
         lag = _toward_zero(entity.lag * (count + 1), count) if count else 0
         entity.vruntime = average - lag
-        entity.deadline = entity.vruntime + self.machine.kernel.base_slice
-
-    def start(self, task: Task) -> None:
-        """A new task has half a slice to begin with."""
-        task.entity.deadline -= self.machine.kernel.base_slice // 2
+        base_slice = self.machine.kernel.base_slice
+        half = base_slice // 2 if entering is Entering.NEW else 0  # PLACE_DEADLINE_INITIAL
+        entity.deadline = entity.vruntime + base_slice - half
 
     def leave(self, task: Task, cpu: Cpu) -> None:
         """Remember the service that a task, which has just left the queue, is still owed (`update_entity_lag`)."""
@@ -75,12 +74,12 @@ class Eevdf:
             return cpu.current
         if cpu.current is not None and self.machine.kernel.run_to_parity and cpu.current.entity.protected:
             return cpu.current
-        members = _members(cpu)
+        tasks = members(cpu)
         average, _ = self._average(cpu)
-        eligible = [task for task in members if task.entity.vruntime <= average]
+        eligible = [task for task in tasks if task.entity.vruntime <= average]
         if eligible:
             return min(eligible, key=lambda task: task.entity.deadline)
-        return min(members, key=lambda task: task.entity.vruntime)
+        return min(tasks, key=lambda task: task.entity.vruntime)
 
     def preempts(self, woken: Task, cpu: Cpu) -> bool:
         """Whether a task that has just been queued should run at once."""
@@ -89,10 +88,6 @@ class Eevdf:
     def slice_ends(self, cpu: Cpu) -> bool:
         """Whether the tick finds that another task should run."""
         return self.pick(cpu) is not cpu.current
-
-
-def _members(cpu: Cpu) -> list[Task]:
-    return [*([cpu.current] if cpu.current else []), *cpu.queue]
 
 
 def _toward_zero(a: int, b: int) -> int:

@@ -39,7 +39,9 @@ class Kernel:
 
     tick: Time
     base_slice: Time
-    """EEVDF's base slice."""
+    """EEVDF's base slice, or CFS's minimum granularity."""
+    cfs: tuple[Time, Time] | None
+    """Latency and wake-up granularity of CFS; kernels without have EEVDF."""
     run_to_parity: bool
     """A running task is protected for its slice."""
     preemption: str
@@ -59,10 +61,11 @@ class Kernel:
     @classmethod
     def of(cls, kernel: Mapping[str, Any]) -> Kernel:
         """From the `kernel` of a RunSpec."""
-        constants = kernel["constants"]
+        constants, cfs = kernel["constants"], kernel.get("cfs")
         return cls(
             tick=from_ns(kernel["tick_ns"]),
             base_slice=from_ns(kernel["base_slice_ns"]),
+            cfs=(from_ns(cfs["latency_ns"]), from_ns(cfs["wakeup_granularity_ns"])) if cfs else None,
             run_to_parity=kernel["run_to_parity"],
             preemption=kernel["preemption"],
             locks=kernel["locks"],

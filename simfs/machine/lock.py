@@ -35,6 +35,13 @@ class Side(Enum):
     WRITE = "write"
 
 
+class Mode(Enum):
+    """How a btrfs tree lock is held: by who must not sleep, or by who may."""
+
+    SPINNING = "spinning"
+    BLOCKING = "blocking"
+
+
 @dataclass(eq=False)
 class LockClass:
     """Locks of one name (`xfs.AGI`) and role in the kernel profile (`xfs.buffer`)."""
@@ -104,6 +111,10 @@ class Lock:
         """Take the lock if that needs no waiting."""
         return self.try_fast(task, side)
 
+    def convert(self, task: Task, side: Side, mode: Mode) -> Steps:
+        """Change the mode in which the task holds the lock; only btrfs's tree locks of old have modes."""
+        yield from ()
+
     # ---- acquiring --------------------------------------------------------------------------------------------------
 
     def acquire(self, task: Task, side: Side) -> Steps:
@@ -116,13 +127,13 @@ class Lock:
     def waited_for(self, task: Task, waiting: Waiting) -> Steps:
         """Carry out one wait, from asking to having."""
         machine, statistics = self.machine, self.lock_class.statistics
-        outer, since = task.waits_for, machine.now
+        since = machine.now
         self._contended = True
         statistics.begin_wait(since)
-        task.waits_for, task.waits_since = self, since
+        task.waits.append((self, since))
         machine.note("wait", task, self)
         slept = yield from waiting
-        task.waits_for = outer
+        task.waits.pop()
         wait = machine.now - max(since, machine.window_start)
         statistics.end_wait(machine.now, wait, slept=slept, site=task.site)
 

@@ -245,14 +245,15 @@ class Machine:
                 self.broken("time conservation", detail)
         for lock_class in self.classes:
             integral, waits = lock_class.statistics.little(self.now, self._open_waits(lock_class, window))
-            if integral != waits and not lock_class.name.endswith("wait_lock"):
+            if integral != waits:
                 detail = f"{lock_class.name}: integral of waiters {integral} ps, sum of waits {waits} ps"
                 self.broken("Little's law", detail)
 
     def _open_waits(self, lock_class: LockClass, window: Time) -> Iterator[Time]:
         for task in self.living():
-            if task.waits_for is not None and task.waits_for.lock_class is lock_class:
-                yield self.now - max(task.waits_since, window)
+            for lock, since in task.waits:
+                if lock.lock_class is lock_class:
+                    yield self.now - max(since, window)
 
     def living(self) -> Sequence[Task]:
         """All tasks whose program has not ended."""

@@ -11,7 +11,7 @@ from simfs.machine.machine import Machine
 from simfs.machine.stall import Stall
 from simfs.machine.time import to_ns
 
-LAWS = ("mutual exclusion", "time conservation", "Little's law")
+LAWS = ("mutual exclusion", "no sleep while atomic", "time conservation", "Little's law")
 """The laws that every run is checked against."""
 
 

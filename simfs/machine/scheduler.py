@@ -1,16 +1,19 @@
 """The scheduler: segments of CPU time, switches, preemption, wake-up placement, idle CPUs and balancing.
 
-Rules from `kernel/sched/{core,fair}.c` of Linux 6.6 to 6.12, all tasks at equal weight. Who runs next is decided in
-`eevdf`. Left out: cgroups, nice levels, real-time classes, periodic balancing other than pulls by idle CPUs.
+Rules from `kernel/sched/{core,fair}.c` of Linux 5 and 6, all tasks at equal weight. Who runs next is decided by a
+`policy`: `eevdf` or `cfs`. Left out: cgroups, nice levels, real-time classes, periodic balancing other than pulls by
+idle CPUs.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from simfs.machine.cfs import Cfs
 from simfs.machine.clock import What
 from simfs.machine.cpu import Account, Cpu, IdleLadder, Phase
 from simfs.machine.eevdf import Eevdf
+from simfs.machine.policy import Entering, Policy
 from simfs.machine.task import Status, Task
 from simfs.machine.time import Time
 
@@ -29,7 +32,7 @@ class Scheduler:
         """CPUs without anything to run, those that are still switching to idle included."""
         self.idle_joules = 0.0
         """Energy of idle periods that have ended in the measured window."""
-        self.policy = Eevdf(machine)
+        self.policy = _policy(machine)
 
     @property
     def now(self) -> Time:
@@ -127,6 +130,9 @@ class Scheduler:
 
     def sleep(self, task: Task) -> None:
         """The running task goes to sleep."""
+        if task.preempt_off:
+            detail = f"{task} sleeps at {self.now} ps and holds a spinlock"
+            self.machine.broken("no sleep while atomic", detail)
         task.in_segment = False
         self.machine.note("sleep", task)
         self._leave_cpu(task, Status.SLEEPING)
@@ -159,6 +165,7 @@ class Scheduler:
         else:
             cpu.queue.remove(task)
             task.entity.protected = True
+            task.entity.picked = task.entity.vruntime
         cpu.phase, cpu.next = Phase.SWITCHING, task
         cpu.generation += 1
         self._later(cpu, self.machine.costs.context_switch, What.SWITCH_DONE)
@@ -210,12 +217,11 @@ class Scheduler:
             return
         self.machine.counters.wakeups += 1
         cpu = self._choose_cpu(task, waker.cpu if waker else None)
-        self._enqueue(task, cpu, waker)
+        self._enqueue(task, cpu, waker, Entering.WOKEN)
 
     def start(self, task: Task, parent: Task | None) -> None:
         """Make a new task runnable on the CPU chosen for it (`wake_up_new_task`)."""
-        self._enqueue(task, task.cpu, parent)
-        self.policy.start(task)
+        self._enqueue(task, task.cpu, parent, Entering.NEW)
 
     def _charge_waker(self, waker: Task, target: Cpu) -> Time:
         """Let the waker pay for the wake-up; the time until it is done is returned."""
@@ -224,14 +230,14 @@ class Scheduler:
         waker.segment.debt += costs.wakeup + (costs.ipi_send if interrupt else 0)
         return waker.segment.debt
 
-    def _enqueue(self, task: Task, cpu: Cpu, waker: Task | None) -> None:
+    def _enqueue(self, task: Task, cpu: Cpu, waker: Task | None, entering: Entering) -> None:
         delay = self._charge_waker(waker, cpu) if waker else 0
         self.machine.counters.migrations += task.cpu is not cpu
         task.become(Status.RUNNABLE)
+        self.policy.update_current(cpu)
+        self.policy.enter(task, cpu, entering)
         task.cpu = cpu
         self.machine.note("wake", task)
-        self.policy.update_current(cpu)
-        self.policy.enter(task, cpu)
         cpu.queue.append(task)
         if cpu.phase is Phase.IDLE:
             self._leave_idle(cpu, waker.cpu if waker else None, delay)
@@ -354,7 +360,7 @@ class Scheduler:
         self.policy.update_current(source)
         source.queue.remove(task)
         self.policy.leave(task, source)
-        self.policy.enter(task, target)
+        self.policy.enter(task, target, Entering.MOVED)
         task.cpu = target
         self.machine.note("migrate", task)
         target.queue.append(task)
@@ -392,3 +398,11 @@ class Scheduler:
             elif cpu.phase is Phase.IDLE_EXIT:
                 energy += self.ladder.exit_joules(self.now - max(cpu.since, start))
         return self.idle_joules + energy
+
+
+def _policy(machine: Machine) -> Policy:
+    kernel = machine.kernel
+    if kernel.cfs is None:
+        return Eevdf(machine)
+    latency, wakeup_granularity = kernel.cfs
+    return Cfs(machine, latency, kernel.base_slice, wakeup_granularity)

@@ -78,6 +78,8 @@ class Entity:
     """How much service it was owed when it left the queue."""
     protected: bool = False
     """It has been picked and has not used up its slice since (run to parity)."""
+    picked: int = 0
+    """Its virtual run time when it was picked."""
 
 
 @dataclass(frozen=True)
@@ -127,8 +129,8 @@ class Task:
     """Depth of preempt-disabled sections."""
     watchers: list[Task] = field(default_factory=list)
     """Tasks that spin as long as this one stays on its CPU."""
-    waits_for: Lock | None = None
-    waits_since: Time = 0
+    waits: list[tuple[Lock, Time]] = field(default_factory=list)
+    """What it waits for and since when: a lock, and inside that perhaps the raw spinlock of the lock."""
     entity: Entity = field(default_factory=Entity)
     last_ran: Time = 0
     """When it last left a CPU."""
@@ -154,6 +156,11 @@ class Task:
     def resume(self) -> None:
         """Let the program go on; it is the machine that calls this."""
         self._turn.succeed()
+
+    @property
+    def waits_for(self) -> Lock | None:
+        """The lock that it waits for now."""
+        return self.waits[-1][0] if self.waits else None
 
     def become(self, status: Status) -> None:
         """Book the time since the last change of state, then change it."""

@@ -9,7 +9,7 @@ from simfs._engine import Program
 from simfs.machine.clock import What
 from simfs.machine.cpu import Account
 from simfs.machine.line import Access
-from simfs.machine.lock import Lock, Side
+from simfs.machine.lock import Lock, Mode, Side
 from simfs.machine.locks.completion import Completion
 from simfs.machine.locks.semaphore import Semaphore
 from simfs.machine.machine import Machine
@@ -144,6 +144,9 @@ class Waist:
     def _release(self, task: Task, lock: int, side: str) -> Steps:
         return self._lock(lock).release(task, Side(side))
 
+    def _convert(self, task: Task, lock: int, side: str, mode: str) -> Steps:
+        return self._lock(lock).convert(task, Side(side), Mode(mode))
+
     def _wait_for(self, task: Task, completion: int) -> Steps:
         return self._completion(completion).wait_for(task)
 
@@ -165,6 +168,7 @@ class Waist:
         "run": _run,
         "lock": _acquire,
         "unlock": _release,
+        "convert": _convert,
         "wait_for": _wait_for,
         "complete": _complete,
         "sleep": _sleep,

@@ -90,6 +90,9 @@ def _kernel_problems(scenario: Scenario, document: Document) -> Iterator[Problem
     )
     own = scenario.workload.roles if isinstance(scenario.workload, LockTasks) else {}
     yield from _unknown(scenario.locks, [*spec["locks"], *own], ("locks",), "lock role", document)
+    if scenario.kernel.run_to_parity and "cfs" in spec:
+        at = document.place_of(("kernel", "run_to_parity")).value
+        yield Problem(at, f"kernel {scenario.kernel.profile} has CFS, and run to parity is a rule of EEVDF")
 
 
 def _filesystem_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:

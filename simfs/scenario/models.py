@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
@@ -135,11 +135,19 @@ class Kernel(Model):
     title: str
     tick: Quantity
     slice: Slice
+    latency: Slice | None = None
+    wakeup_granularity: Slice | None = None
     run_to_parity: bool
     preemption: Preemption
     scheduler_source: Annotated[str, Field(min_length=8)]
     locks: dict[str, LockEra]
     constants: dict[str, Quantity]
+
+    @model_validator(mode="after")
+    def _one_scheduler(self) -> Kernel:
+        if (self.latency is None) != (self.wakeup_granularity is None):
+            raise ValueError("CFS needs both latency and wakeup_granularity, EEVDF has neither")
+        return self
 
     def spec(self, cpus: int) -> dict[str, Any]:
         """Return the `kernel` section of a RunSpec for a machine with `cpus` CPUs; times in ns."""
@@ -148,10 +156,18 @@ class Kernel(Model):
             "tick_ns": self.tick.ns,
             "base_slice_ns": self.slice.ns(cpus),
             "run_to_parity": self.run_to_parity,
+            **self._cfs(cpus),
             "preemption": self.preemption,
             "locks": {role: era.type for role, era in self.locks.items()},
             "constants": {name: quantity.plain for name, quantity in self.constants.items()},
         }
+
+
+    def _cfs(self, cpus: int) -> dict[str, dict[str, float]]:
+        if self.latency is None or self.wakeup_granularity is None:
+            return {}
+        preemption = self.wakeup_granularity.ns(cpus)
+        return {"cfs": {"latency_ns": self.latency.ns(cpus), "wakeup_granularity_ns": preemption}}
 
 
 class Group(Model):

@@ -1,27 +1,20 @@
 //! EEVDF (`kernel/sched/fair.c`, Linux 6.6 and later) on the tasks of one CPU, all at equal weight: virtual run time, lag,
-//! deadlines, run to parity, and the tick that ends a slice.
+//! deadlines, run to parity.
 
-use super::cpu::Phase;
-use super::queue::Happening;
+use super::policy::Entering;
 use super::state::State;
-use super::task::{Resume, TaskId};
+use super::task::TaskId;
 use super::topology::CpuId;
-use super::trace::Object;
 
 impl State {
-    /// Brings the current task's virtual run time up to date; a used-up slice starts a new request.
-    pub(super) fn update_current(&mut self, cpu: CpuId) {
-        let c = &mut self.cpus[cpu as usize];
-        let Some(id) = c.current else { return };
-        let ran = (self.now - c.exec_start) as i64;
-        c.exec_start = self.now;
-        let entity = &mut self.tasks[id as usize].entity;
-        entity.vruntime += ran;
+    /// A used-up slice starts a new request.
+    pub(super) fn eevdf_update(&mut self, current: TaskId, cpu: CpuId) {
+        let entity = &mut self.tasks[current as usize].entity;
         if entity.vruntime >= entity.deadline {
             entity.deadline = entity.vruntime + self.kernel.base_slice as i64;
             entity.protected = false;
         }
-        c.base_vruntime = entity.vruntime;
+        self.cpus[cpu as usize].base_vruntime = entity.vruntime;
     }
 
     /// The queue's average virtual run time (`avg_vruntime`), and over how many tasks.
@@ -36,12 +29,14 @@ impl State {
     }
 
     /// Where a task enters a queue (`place_entity`): its lag is kept, scaled so that entering does not shrink it.
-    pub(super) fn place(&mut self, id: TaskId, cpu: CpuId) {
+    /// A new task has half a slice to begin with (`PLACE_DEADLINE_INITIAL`).
+    pub(super) fn eevdf_enter(&mut self, id: TaskId, cpu: CpuId, entering: Entering) {
         let (average, count) = self.average_vruntime(cpu);
         let entity = &mut self.tasks[id as usize].entity;
         let lag = if count == 0 { 0 } else { entity.lag * (count + 1) / count };
         entity.vruntime = average - lag;
-        entity.deadline = entity.vruntime + self.kernel.base_slice as i64;
+        let slice = self.kernel.base_slice as i64;
+        entity.deadline = entity.vruntime + if entering == Entering::New { slice - slice / 2 } else { slice };
     }
 
     /// Remembers the service that `id`, which has just left `cpu`'s queue, is still owed (`update_entity_lag`).
@@ -79,61 +74,5 @@ impl State {
             .min_by_key(|id| entity(id).deadline)
             .or_else(|| everybody().min_by_key(|id| entity(id).vruntime))
             .copied()
-    }
-
-    pub(super) fn add_to_queue(&mut self, cpu: CpuId, id: TaskId) {
-        self.cpus[cpu as usize].queue.push(id);
-        self.queued.insert(cpu);
-    }
-
-    pub(super) fn remove_from_queue(&mut self, cpu: CpuId, id: TaskId) {
-        let queue = &mut self.cpus[cpu as usize].queue;
-        if let Some(at) = queue.iter().position(|&other| other == id) {
-            queue.remove(at);
-            if queue.is_empty() {
-                self.queued.remove(cpu);
-            }
-        }
-    }
-
-    /// The scheduler wants `cpu` for another task: preempts its current one at once if it may.
-    pub(super) fn set_need_resched(&mut self, cpu: CpuId) {
-        self.cpus[cpu as usize].need_resched = true;
-        let Some(id) = self.cpus[cpu as usize].current else { return };
-        let task = &self.tasks[id as usize];
-        if task.resume == Resume::Segment && self.preemptible(id) {
-            self.book_segment(id);
-            self.preempt(cpu);
-        } else if task.spins_until_resched {
-            self.spin_check(id, self.now);
-        }
-    }
-
-    pub(super) fn arm_tick(&mut self, cpu: CpuId) {
-        let c = &mut self.cpus[cpu as usize];
-        if !c.tick_armed {
-            c.tick_armed = true;
-            let next = (self.now / self.kernel.tick + 1) * self.kernel.tick;
-            self.push(next, Happening::Tick, cpu, 0);
-        }
-    }
-
-    /// The scheduler tick: ends a used-up slice, and lets an idle CPU pull a waiting task.
-    pub(super) fn tick(&mut self, cpu: CpuId) {
-        self.cpus[cpu as usize].tick_armed = false;
-        self.note_cpu("tick", cpu, Object::Nothing);
-        if self.cpus[cpu as usize].queue.is_empty() {
-            return;
-        }
-        self.kick_idle_cpu(cpu);
-        if self.cpus[cpu as usize].phase == Phase::Running {
-            self.update_current(cpu);
-            if self.pick(cpu) != self.cpus[cpu as usize].current {
-                self.set_need_resched(cpu);
-            }
-        }
-        if !self.cpus[cpu as usize].queue.is_empty() {
-            self.arm_tick(cpu);
-        }
     }
 }

@@ -4,6 +4,7 @@
 //! `segment` books their time; `lock` and `locks` are what tasks wait for; `device` serves requests; `whatif` changes one lock class; `context` is a task's
 //! handle, and `native` the executor that drives programs over it.
 
+mod cfs;
 mod context;
 mod cpu;
 mod device;
@@ -12,6 +13,7 @@ mod line;
 pub mod lock;
 mod locks;
 mod native;
+mod policy;
 mod queue;
 mod scheduler;
 mod segment;

@@ -1,9 +1,10 @@
-//! The scheduler: switches, preemption, wake-up placement, idle CPUs and balancing. Who runs next is decided in `eevdf`.
+//! The scheduler: switches, preemption, wake-up placement, idle CPUs and balancing. Who runs next is decided in `policy`.
 //!
-//! Rules from `kernel/sched/{core,fair}.c` of Linux 6.6 to 6.12, all tasks at equal weight. What is left out: cgroups,
+//! Rules from `kernel/sched/{core,fair}.c` of Linux 5 and 6, all tasks at equal weight. What is left out: cgroups,
 //! nice levels, real-time classes, periodic balancing other than pulls by idle CPUs.
 
 use super::cpu::{Account, Phase};
+use super::policy::Entering;
 use super::queue::Happening;
 use super::state::{Broken, State};
 use super::task::{Resume, Status, TaskId};
@@ -43,7 +44,7 @@ impl State {
         self.tasks[id as usize].resume = Resume::Program;
         self.note("sleep", id, Object::Nothing);
         self.leave_cpu(id, Status::Sleeping);
-        self.store_lag(id, cpu);
+        self.left_queue(id, cpu);
         self.schedule(cpu);
     }
 
@@ -84,10 +85,12 @@ impl State {
     /// Gives `cpu`, which has no current task, the next one; pulls one from elsewhere or idles when it has none.
     fn schedule(&mut self, cpu: CpuId) {
         self.cpus[cpu as usize].need_resched = false;
-        let next = self.pick(cpu).or_else(|| self.pull(cpu));
+        let next = self.pick_next(cpu).or_else(|| self.pull(cpu));
         if let Some(id) = next {
             self.remove_from_queue(cpu, id);
-            self.tasks[id as usize].entity.protected = true;
+            let entity = &mut self.tasks[id as usize].entity;
+            entity.protected = true;
+            entity.picked = entity.vruntime;
         } else {
             self.idle.insert(cpu);
         }
@@ -157,7 +160,7 @@ impl State {
         let from = waker.map(|w| self.tasks[w as usize].cpu);
         let cpu = self.choose_cpu(id, from);
         let delay = waker.map_or(0, |w| self.charge_waker(w, cpu));
-        self.enqueue(id, cpu, from, delay);
+        self.enqueue(id, cpu, from, delay, Entering::Woken);
     }
 
     /// Wakes `id` if it is parked; else its next park ends at once.
@@ -170,14 +173,12 @@ impl State {
         }
     }
 
-    /// Makes the new task `id` runnable on the CPU chosen for it (`wake_up_new_task`): half a slice to begin with.
+    /// Makes the new task `id` runnable on the CPU chosen for it (`wake_up_new_task`).
     pub(super) fn start_task(&mut self, id: TaskId, parent: Option<TaskId>) {
         let cpu = self.tasks[id as usize].cpu;
         let from = parent.map(|p| self.tasks[p as usize].cpu);
         let delay = parent.map_or(0, |p| self.charge_waker(p, cpu));
-        self.enqueue(id, cpu, from, delay);
-        let half = self.kernel.base_slice as i64 / 2;
-        self.tasks[id as usize].entity.deadline -= half;
+        self.enqueue(id, cpu, from, delay, Entering::New);
     }
 
     /// The waker pays for the wake-up; the time until it is done is returned.
@@ -191,22 +192,22 @@ impl State {
     }
 
     /// Makes `id` runnable on `cpu`.
-    fn enqueue(&mut self, id: TaskId, cpu: CpuId, from: Option<CpuId>, delay: Time) {
+    fn enqueue(&mut self, id: TaskId, cpu: CpuId, from: Option<CpuId>, delay: Time, entering: Entering) {
         let now = self.now;
         if self.tasks[id as usize].cpu != cpu {
             self.counters.migrations += 1;
         }
         let task = &mut self.tasks[id as usize];
         task.become_status(now, Status::Runnable);
-        task.cpu = cpu;
-        self.note("wake", id, Object::Nothing);
         self.update_current(cpu);
-        self.place(id, cpu);
+        self.place(id, cpu, entering);
+        self.tasks[id as usize].cpu = cpu;
+        self.note("wake", id, Object::Nothing);
         self.add_to_queue(cpu, id);
         match self.cpus[cpu as usize].phase {
             Phase::Idle(since) => self.leave_idle(cpu, since, from, delay),
             Phase::Running => {
-                if self.pick(cpu) == Some(id) {
+                if self.preempts(id, cpu) {
                     self.set_need_resched(cpu);
                 }
                 self.arm_tick(cpu);
@@ -306,8 +307,8 @@ impl State {
         self.counters.migrations += 1;
         self.update_current(from);
         self.remove_from_queue(from, id);
-        self.store_lag(id, from);
-        self.place(id, to);
+        self.left_queue(id, from);
+        self.place(id, to, Entering::Moved);
         self.tasks[id as usize].cpu = to;
         self.note("migrate", id, Object::Nothing);
         self.add_to_queue(to, id);

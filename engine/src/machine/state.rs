@@ -1,6 +1,7 @@
 //! The whole state of a native machine, and the little things every part needs: the clock, the queue, the random
 //! streams, the counters.
 
+use super::cfs::Cfs;
 use super::cpu::{Account, Cpu, IdleLadder, Phase};
 use super::device::Devices;
 use super::line::{Access, Line};
@@ -41,6 +42,8 @@ pub struct Kernel {
     pub tick: Time,
     /// EEVDF base slice.
     pub base_slice: Time,
+    /// The times of CFS, in kernels that have it instead of EEVDF.
+    pub cfs: Option<Cfs>,
     /// Running tasks are protected for their slice.
     pub run_to_parity: bool,
     /// When kernel code gives way.
@@ -148,6 +151,11 @@ impl State {
             kernel: Kernel {
                 tick: from_ns(spec.kernel.tick_ns),
                 base_slice: from_ns(spec.kernel.base_slice_ns),
+                cfs: spec.kernel.cfs.map(|cfs| Cfs {
+                    latency: from_ns(cfs.latency_ns),
+                    min_granularity: from_ns(spec.kernel.base_slice_ns),
+                    wakeup_granularity: from_ns(cfs.wakeup_granularity_ns),
+                }),
                 run_to_parity: spec.kernel.run_to_parity,
                 preemption: spec.kernel.preemption,
                 migration_cost: from_ns(constants.migration_cost),

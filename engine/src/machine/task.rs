@@ -62,7 +62,7 @@ impl Segment {
     }
 }
 
-/// A task's state in the EEVDF scheduler (virtual times in ps; all tasks have equal weight).
+/// A task's state in the scheduler (virtual times in ps; all tasks have equal weight).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Entity {
     /// CPU time received, on the queue's virtual clock.
@@ -73,6 +73,8 @@ pub struct Entity {
     pub lag: i64,
     /// Whether it has been picked and has not used up its slice since (run to parity).
     pub protected: bool,
+    /// Its virtual run time when it was picked.
+    pub picked: i64,
 }
 
 /// Time spent running, wanting to run, and sleeping, up to `since`.

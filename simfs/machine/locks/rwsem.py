@@ -229,9 +229,9 @@ class Rwsem(SleepingLock):
                 self.handoff = first.handoff = True
             return False
         self.handoff = False
-        self.waiters.remove(me)
         me.task.write(self.line)
         self._set_writer(me.task)
+        self.waiters.remove(me)
         return True
 
     def _spin_for_handoff(self, task: Task) -> Spinning:
