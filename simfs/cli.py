@@ -16,6 +16,7 @@ from simfs.commands.about import doctor, list_, schema
 from simfs.commands.calibrate import calibrate
 from simfs.commands.compare import compare
 from simfs.commands.run import run
+from simfs.commands.sensitivity import sensitivity
 from simfs.commands.sweep import merge, sweep
 from simfs.commands.whatif import whatif
 
@@ -28,6 +29,10 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "merge": (merge, "simfs merge shard-1 shard-2 --out whole"),
     "whatif": (whatif, "simfs whatif compile-24 --variant xfs --quick"),
     "calibrate": (calibrate, "simfs calibrate compile-24 --out fit.json"),
+    "sensitivity": (
+        sensitivity,
+        "simfs sensitivity lock-cycle --variant mutex --quick --trajectories 4 --parameter 'machine.costs.*'",
+    ),
     "compare": (
         compare,
         "simfs compare lock-cycle:semaphore lock-cycle:mutex --quick --set workload.tasks=16",

@@ -46,6 +46,12 @@ class Quantity(Model):
         return self.value * _NS_PER_UNIT.get(self.unit, 1.0)
 
     @property
+    def plain_range(self) -> tuple[float, float]:
+        """The range as `plain` gives the value."""
+        scale = _NS_PER_UNIT.get(self.unit, 1.0)
+        return self.range[0] * scale, self.range[1] * scale
+
+    @property
     def ns(self) -> float:
         """The value in nanoseconds; `ValueError` when it is not a time."""
         if self.unit not in _NS_PER_UNIT:

@@ -1,0 +1,325 @@
+"""Which sourced numbers a prediction hangs on, and how far it may be off because of them.
+
+*Screening* (M. D. Morris, *Technometrics* 33, 1991): parameters are changed one after the other along random
+paths through their ranges; the mean absolute effect (mu*, Campolongo et al. 2007) ranks them, the spread of
+effects (sigma) shows interaction or curvature. *Sobol indices* (scipy.stats.sobol_indices, Saltelli's estimator)
+share out the variance for uniform parameters: the first order alone, the total with all interactions. *Bands*
+are quantiles over Latin-hypercube draws of all parameters at once. Ranges are those of `models/`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from scipy import stats
+from scipy.stats import qmc
+
+from simfs.experiments.compare import stddev
+from simfs.experiments.points import Varied, common_runs, run_varied
+from simfs.results.model import Value
+from simfs.results.run import Engine, Progress, Runs
+from simfs.results.run_result import Strict
+from simfs.results.statistics import Estimate, interval
+from simfs.scenario import Measure, Point, to_run_spec
+from simfs.scenario.models import load_filesystem, load_kernel, load_machine, load_vfs, load_workload
+from simfs.scenario.quantity import Quantity
+
+DEFAULT = ("machine.*", "kernel.*", "workload.*")
+"""Parameters that are varied unless told otherwise; a filesystem has hundreds of step costs besides."""
+
+LEVELS = 4
+STEP = LEVELS / (2 * (LEVELS - 1))
+"""Morris's grid and step: two thirds of a range."""
+
+BAND = (0.05, 0.95)
+
+Vector = NDArray[np.float64]
+Evaluate = Callable[[Sequence[Vector]], list[float]]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A sourced number, where it stands in the RunSpec, and its range there."""
+
+    name: str
+    path: tuple[str, ...]
+    value: float
+    low: float
+    high: float
+    source: str
+
+    def at(self, share: float) -> float:
+        """The value this far into the range."""
+        return self.low + share * (self.high - self.low)
+
+
+class Screened(Strict):
+    """Morris's measures of one parameter, in per cent of the output for its whole range."""
+
+    parameter: str
+    low: float
+    high: float
+    mu_star: Estimate
+    mu: float
+    sigma: float
+    matters: bool = Field(description="mu* is above what noise alone would give")
+    source: str
+
+
+class Share(Strict):
+    """Sobol indices of one parameter, with 95 % bootstrap intervals."""
+
+    parameter: str
+    first: Estimate
+    total: Estimate
+
+
+class Band(Strict):
+    """A predicted point with its noise and with its parameters' uncertainty."""
+
+    values: dict[str, Value]
+    tasks: int
+    predicted: Estimate
+    low: float = Field(description="5 % quantile over parameter draws")
+    median: float
+    high: float = Field(description="95 % quantile")
+
+
+class Sensitivity(Strict):
+    """The answer of `simfs sensitivity`."""
+
+    scenario: str
+    point: str
+    operation: str
+    metric: str
+    output: Estimate
+    noise_percent: float = Field(description="mu* that noise alone gives")
+    trajectories: int
+    screened: tuple[Screened, ...]
+    shares: tuple[Share, ...] = ()
+    bands: tuple[Band, ...] = ()
+    draws: int = 0
+    seed: int
+
+
+def parameters(point: Point, patterns: Sequence[str] = DEFAULT) -> list[Parameter]:
+    """Return the sourced numbers behind `point` whose names match; those the scenario sets itself are left out.
+
+    Raises ValueError where a pattern matches nothing.
+    """
+    known = [p for p in _known(point) if p.high > p.low]
+    for pattern in patterns:
+        if pattern not in DEFAULT and not any(fnmatchcase(p.name, pattern) for p in known):
+            raise ValueError(
+                f"--parameter {pattern}: matches none of {', '.join(p.name for p in known[:12])}, ..."
+            )
+    return [p for p in known if any(fnmatchcase(p.name, pattern) for pattern in patterns)]
+
+
+def sensitivity(
+    point: Point,
+    measure: Measure,
+    *,
+    scenario: str,
+    operation: str = "operation",
+    metric: str = "throughput_per_s",
+    patterns: Sequence[str] = DEFAULT,
+    trajectories: int = 10,
+    sobol: int = 0,
+    top: int = 4,
+    bands: int = 0,
+    curve: Sequence[Point] = (),
+    threads: int | None = None,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+) -> Sensitivity:
+    """Screen the parameters of `point`; with `sobol` samples also share out variance among the `top` ones.
+
+    With `bands` draws the points of `curve` get bands. Every run has the same random streams. Raises ValueError
+    for a metric or parameter that there is not.
+    """
+    varied = parameters(point, patterns)
+    if not varied:
+        raise ValueError("--parameter: nothing is left to vary")
+    runs = common_runs(point, measure, engine)
+
+    def simulate(points: Sequence[Varied]) -> list[Estimate]:
+        done = run_varied(points, runs, threads=threads, progress=progress, engine=engine)
+        found = [p.estimate(metric) for p in done.points]
+        if any(estimate is None for estimate in found):
+            raise ValueError(f"--metric: there is no '{metric}', or no operation finished")
+        return [estimate for estimate in found if estimate is not None]
+
+    def evaluate(shares: Sequence[Vector]) -> list[float]:
+        return [e.mean for e in simulate([_at(point, varied, x, str(i)) for i, x in enumerate(shares)])]
+
+    (nominal,) = simulate([Varied(point, "nominal")])
+    if not nominal.mean:
+        raise ValueError(f"--metric: '{metric}' is 0 here")
+    noise = _noise_percent(nominal, runs)
+    screened = morris(varied, evaluate, nominal.mean, trajectories, measure.seed, noise)
+    leading = [next(p for p in varied if p.name == s.parameter) for s in screened[:top]]
+
+    def evaluate_leading(shares: Sequence[Vector]) -> list[float]:
+        return [e.mean for e in simulate([_at(point, leading, x, str(i)) for i, x in enumerate(shares)])]
+
+    return Sensitivity(
+        scenario=scenario,
+        point=point.id,
+        operation=operation,
+        metric=metric,
+        output=nominal,
+        noise_percent=noise,
+        trajectories=trajectories,
+        screened=tuple(screened),
+        shares=tuple(sobol_shares(leading, evaluate_leading, sobol, measure.seed)) if sobol else (),
+        bands=tuple(_band(p, patterns, bands, measure.seed, simulate) for p in curve) if bands else (),
+        draws=bands,
+        seed=measure.seed,
+    )
+
+
+def morris(
+    varied: Sequence[Parameter],
+    evaluate: Evaluate,
+    nominal: float,
+    trajectories: int,
+    seed: int,
+    noise: float,
+) -> list[Screened]:
+    """Screen by elementary effects, the strongest first; effects are relative to `nominal`, in per cent."""
+    rng = np.random.default_rng(seed)
+    paths = [_trajectory(len(varied), rng) for _ in range(trajectories)]
+    outputs = np.array(evaluate([x for path, _ in paths for x in path])).reshape(trajectories, -1)
+    effects = np.zeros((trajectories, len(varied)))
+    for row, ((path, order), values) in enumerate(zip(paths, outputs, strict=True)):
+        for step, index in enumerate(order):
+            moved = path[step + 1][index] - path[step][index]
+            effects[row, index] = 100 * (values[step + 1] - values[step]) / moved / nominal
+    found = []
+    for parameter, effect in zip(varied, effects.T, strict=True):
+        mu_star = interval(np.abs(effect))
+        found.append(
+            Screened(
+                parameter=parameter.name,
+                low=parameter.low,
+                high=parameter.high,
+                mu_star=mu_star,
+                mu=float(effect.mean()),
+                sigma=float(effect.std(ddof=1)) if trajectories > 1 else 0.0,
+                matters=mu_star.low is not None and mu_star.low > noise,
+                source=parameter.source,
+            )
+        )
+    return sorted(found, key=lambda s: (-s.mu_star.mean, s.parameter))
+
+
+def sobol_shares(varied: Sequence[Parameter], evaluate: Evaluate, samples: int, seed: int) -> list[Share]:
+    """Sobol indices for parameters uniform on their ranges; `samples` is a power of two."""
+
+    def function(x: Vector) -> Vector:
+        return np.array([evaluate(list(x.reshape(len(varied), -1).T))])
+
+    uniform: Any = stats.uniform()  # its stub and that of sobol_indices disagree
+    found = stats.sobol_indices(func=function, n=samples, dists=[uniform] * len(varied), rng=seed)
+    spread = found.bootstrap(confidence_level=0.95)
+    shares = []
+    for i, parameter in enumerate(varied):
+        pair = []
+        for values, about in (
+            (found.first_order, spread.first_order),
+            (found.total_order, spread.total_order),
+        ):
+            low, high = about.confidence_interval
+            pair.append(
+                Estimate(
+                    mean=float(np.ravel(values)[i]),
+                    low=float(np.ravel(low)[i]),
+                    high=float(np.ravel(high)[i]),
+                    n=samples,
+                )
+            )
+        shares.append(Share(parameter=parameter.name, first=pair[0], total=pair[1]))
+    return sorted(shares, key=lambda s: (-s.total.mean, s.parameter))
+
+
+def _trajectory(count: int, rng: np.random.Generator) -> tuple[list[Vector], list[int]]:
+    """A path on the grid in which each coordinate moves once, by two thirds up or down; and their order."""
+    x = rng.integers(0, LEVELS, count) / (LEVELS - 1)
+    order = [int(i) for i in rng.permutation(count)]
+    path = [x.copy()]
+    for index in order:
+        x[index] += STEP if x[index] < 0.5 else -STEP
+        path.append(x.copy())
+    return path, order
+
+
+def _noise_percent(nominal: Estimate, runs: Runs) -> float:
+    """Mean |difference| of two means of this noise, for the whole range: what mu* is where nothing matters."""
+    if nominal.low is None:
+        return math.inf
+    error = (stddev(nominal, runs.confidence) or 0.0) / math.sqrt(nominal.n)
+    return 100 * error * math.sqrt(2) * math.sqrt(2 / math.pi) / STEP / abs(nominal.mean)
+
+
+def _band(
+    point: Point,
+    patterns: Sequence[str],
+    draws: int,
+    seed: int,
+    simulate: Callable[[Sequence[Varied]], list[Estimate]],
+) -> Band:
+    varied = parameters(point, patterns)
+    shares = qmc.LatinHypercube(len(varied), rng=seed).random(draws)
+    predicted, *drawn = simulate(
+        [Varied(point, "nominal"), *(_at(point, varied, x, str(i)) for i, x in enumerate(shares))]
+    )
+    low, median, high = np.quantile([e.mean for e in drawn], (BAND[0], 0.5, BAND[1]))
+    return Band(
+        values=dict(point.values),
+        tasks=point.scenario.workload.tasks,
+        predicted=predicted,
+        low=float(low),
+        median=float(median),
+        high=float(high),
+    )
+
+
+def _at(point: Point, varied: Sequence[Parameter], shares: Vector, name: str) -> Varied:
+    patch = {p.path: p.at(float(share)) for p, share in zip(varied, shares, strict=True)}
+    return Varied(point, f"{point.id} #{name}", patch)
+
+
+def _known(point: Point) -> list[Parameter]:
+    spec, use = to_run_spec(point, 0), point.scenario
+    machine, kernel = load_machine(use.machine.profile), load_kernel(use.kernel.profile)
+    tables: list[tuple[tuple[str, ...], dict[str, Quantity]]] = [
+        (("machine", "costs"), {k: q for k, q in machine.costs if isinstance(q, Quantity)}),
+        (("kernel", "constants"), kernel.constants),
+        (("kernel",), {"tick_ns": kernel.tick}),
+    ]
+    if use.workload.kind != "lock_cycle":
+        tables.append((("workload", "params"), load_workload(use.workload.kind).params))
+    if use.filesystem.kind != "none":
+        tables.append(
+            (("filesystem", "costs"), load_filesystem(use.filesystem.profile or use.filesystem.kind).costs)
+        )
+        tables.append((("vfs", "costs"), load_vfs(use.filesystem.kind).costs))
+    found = []
+    for path, quantities in tables:
+        holder = spec
+        for step in path:
+            holder = holder[step]
+        for name, quantity in quantities.items():
+            if holder.get(name) == quantity.plain:
+                low, high = quantity.plain_range
+                full = (*path, name)
+                found.append(Parameter(".".join(full), full, quantity.plain, low, high, quantity.source))
+    return found
