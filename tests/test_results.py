@@ -347,16 +347,22 @@ def test_tables_are_tidy_and_carry_units() -> None:
         "locks": 60,
         "latency": 60,
         "measured": 4,
+        "scaling": 2,
     }
     points = by_name["points"]
     assert points.column_names[:3] == ["point", "variant", "tasks"]
     assert points.schema.field("throughput_per_s").metadata == {b"unit": b"1/s"}
     assert by_name["locks"].schema.field("wait_total_ns").metadata == {b"unit": b"ns"}
-    assert all(t.column("tasks").to_pylist() for t in by_name.values())
+    assert all(t.column("tasks").to_pylist() for name, t in by_name.items() if name != "scaling")
+    assert by_name["scaling"].schema.field("hold_ns").metadata == {b"unit": b"ns"}
 
 
 def test_an_empty_table_keeps_its_columns() -> None:
     full, empty = tables(scenario(measured=fakes.ROWS))["measured"], tables(scenario())["measured"]
+    assert empty.num_rows == 0
+    assert empty.column_names == full.column_names
+    few = scenario().model_copy(update={"points": scenario().points[:2]})
+    full, empty = tables(scenario())["scaling"], tables(few)["scaling"]
     assert empty.num_rows == 0
     assert empty.column_names == full.column_names
 

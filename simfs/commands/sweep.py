@@ -27,7 +27,7 @@ from simfs.commands.common import (
 from simfs.scenario import Scenario, load
 
 if TYPE_CHECKING:
-    from simfs.experiments.sweep import Plan
+    from simfs.experiments.sweep import Goal, Plan
     from simfs.experiments.sweep_design import Row
     from simfs.results.model import ScenarioResult
     from simfs.results.store import Store
@@ -98,13 +98,10 @@ def sweep(
 
         given = overrides(settings, seed)
         asked = load(scenario, given)
-        if quick:
-            asked = asked.model_copy(update={"measure": asked.measure.quick()})
         asked = _without_fits_of(asked, given)
         rows = _rows(asked, vary or [], design, points, listed)
-        plan = Plan(
-            asked, rows, refine.value if refine else None, tuple(between.split(",")) if between else ()
-        )
+        goal: Goal | None = refine.value if refine else None
+        plan = Plan(asked, rows, goal, tuple(between.split(",")) if between else (), quick=quick)
         part = _part(shard)
         plan.refinement()
         plan.points()

@@ -23,6 +23,9 @@ from simfs.results.run import Engine, Progress
 from simfs.results.store import Store, engine_version, write_whole
 from simfs.scenario import Point, Scenario, points_at
 
+Goal = Literal["knee", "crossover"]
+"""What refinement looks for."""
+
 PLAN = "sweep.json"
 """The file that marks a directory as a sweep."""
 
@@ -39,9 +42,10 @@ class Plan:
 
     scenario: Scenario
     rows: tuple[Row, ...]
-    goal: Literal["knee", "crossover"] | None = None
+    goal: Goal | None = None
     between: tuple[str, ...] = ()
     rounds: int = 8
+    quick: bool = False
     version: str = ""
 
     @property
@@ -74,6 +78,7 @@ class Plan:
             "simfs": 1,
             "version": self.version or engine_version(),
             "scenario": self.settings(),
+            "quick": self.quick,
             "rows": [dict(row) for row in self.rows],
             "refine": {"goal": self.goal, "between": list(self.between), "rounds": self.rounds},
         }
@@ -91,6 +96,7 @@ class Plan:
                 refine["goal"],
                 tuple(refine["between"]),
                 refine["rounds"],
+                data["quick"],
                 data["version"],
             )
         except FileNotFoundError:
@@ -128,7 +134,7 @@ def open_folder(folder: Path, plan: Plan) -> Store:
 
 def _difference(mine: Plan, theirs: Plan) -> str:
     """What two plans differ in, in a few words; empty if in nothing that matters for what is run."""
-    if mine.settings() != theirs.settings():
+    if (mine.settings(), mine.quick) != (theirs.settings(), theirs.quick):
         return "its scenario or settings differ"
     if list(map(dict, mine.rows)) != list(map(dict, theirs.rows)):
         return "its points differ"
@@ -156,7 +162,7 @@ def run(
             "--refine: looks at all points; run the shards without it, merge, then refine the merged"
         )
     given = {*plan.keys}
-    asked, fits = fit(plan.scenario, given=given, **options)
+    asked, fits = fit(plan.scenario, given=given, quick=plan.quick, **options)
     points = points_at(asked, plan.rows, told=lambda key: f"--vary {key}")[shard[0] - 1 :: shard[1]]
     result = run_points(asked, points, plan.keys, **options)
     if refine:

@@ -202,9 +202,16 @@ def _saved(figure: Figure, form: str) -> bytes:
     return out.getvalue()
 
 
+class Shown(Figure):
+    """A figure that notebooks show as it is written to files, with or without pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        return png(self)
+
+
 def new_figure(width: float, height: float) -> Figure:
     """A figure of this size in inches that belongs to nobody's global state."""
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = Shown(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 

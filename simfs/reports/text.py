@@ -16,6 +16,7 @@ from simfs.results.focus import focus
 from simfs.results.model import Comparison, LockSummary, PointResult, ScenarioResult, short
 from simfs.results.run_result import LockSite
 from simfs.results.scaling import ideal_per_s
+from simfs.results.statistics_scaling import scalings
 
 TOP_LOCKS = 5
 """Locks shown of each variant."""
@@ -37,7 +38,7 @@ def print_report(result: ScenarioResult, console: Console | None = None) -> None
 
 def report(result: ScenarioResult) -> RenderableType:
     """Curve and top locks of each variant, then what was fitted and how far off the rest is."""
-    parts: list[RenderableType] = [*curves(result), *locks(result)]
+    parts: list[RenderableType] = [*curves(result), *scaling(result), *locks(result)]
     if any(p.measured for p in result.points):
         parts.append(measured(result))
     return Group(*parts, notes(result))
@@ -48,6 +49,29 @@ def curves(result: ScenarioResult) -> list[Table]:
     if all(len(result.of(variant)) < 3 for variant in result.variants):
         return [_curve(result, result.points, result.name, with_variant=True)]
     return [_curve(result, result.of(v), result.title(v), with_variant=False) for v in result.variants]
+
+
+def scaling(result: ScenarioResult) -> list[Table]:
+    """Of each curve its scalability law, and the machine repairman of its busiest lock."""
+    table = new_table("Scalability law (contention, coherency) and the busiest lock's machine repairman")
+    table.add_column("variant", overflow="fold")
+    for name in ("contention", "±", "coherency", "±", "peak at", "lock", "hold", "think", "knee N*"):
+        table.add_column(name, justify="left" if name == "lock" else "right", no_wrap=True)
+    found = scalings(result)
+    for s in found:
+        law, twin = s.law, s.twin
+        name = ", ".join(part for part in (result.title(s.variant), s.setting) if part)
+        coefficients = [NOTHING] * 5
+        if law:
+            pairs = [(f"{e.mean:.3g}", f"{e.half_width:.1g}") for e in (law.contention, law.coherency)]
+            coefficients = [*pairs[0], *pairs[1], plain(law.peak) if law.peak < 1e4 else NOTHING]
+        lock = (
+            [twin.lock, duration(twin.hold_ns), duration(twin.think_ns), plain(twin.knee)]
+            if twin
+            else [""] * 4
+        )
+        table.add_row(name, *coefficients, *lock)
+    return [table] if found else []
 
 
 def locks(result: ScenarioResult) -> list[Table]:

@@ -19,7 +19,7 @@ from simfs.results.model import (
     short,
 )
 from simfs.results.run_result import CpuTime, Latency, LockSite, LockStats, RunResult
-from simfs.results.statistics import LEVEL, Estimate, batch_means, interval, jain, mser
+from simfs.results.statistics import LEVEL, Estimate, batch_means, interval, jain, max_min, mser, two_stage
 
 _LOCK_MAXIMA = {"instances", "wait_max_ns", "hold_max_ns"}
 _LOCK_MEANS = {"wait_p50_ns", "wait_p99_ns"}
@@ -42,9 +42,12 @@ class PointLike(Protocol):
         """Sweep values by dotted key."""
 
 
-def summarise(point: PointLike, runs: Sequence[RunResult], level: float = LEVEL) -> PointResult:
+def summarise(
+    point: PointLike, runs: Sequence[RunResult], level: float = LEVEL, decided_by: int | None = None
+) -> PointResult:
     """Return the statistics of one point over its replications, in the order of the replications.
 
+    `decided_by` is how many of them decided how many there are; all by default, so that nothing was decided.
     One replication alone takes the interval of its throughput from its batches; nothing else has one then.
     Raises ValueError where `runs` is empty.
     """
@@ -64,13 +67,14 @@ def summarise(point: PointLike, runs: Sequence[RunResult], level: float = LEVEL)
         window_ns=first.window_ns,
         operations=sum(r.operations for r in runs),
         events=sum(r.events for r in runs),
-        throughput=throughput(runs, level),
+        throughput=throughput(runs, level, decided_by),
         replication_throughputs=tuple(r.throughput_per_s for r in runs),
         shares=_shares([r.cpu_ns for r in runs], level),
         context_switches=interval([r.context_switches / r.window_ns * 1e9 for r in runs], level),
         context_switches_per_operation=_per_operation(runs, [r.context_switches for r in runs], level),
         joules_per_operation=_per_operation(runs, [r.energy_joules for r in runs], level),
         fairness=interval([jain(r.per_task_operations) for r in runs], level),
+        max_min=_max_min(runs, level),
         transient_batches=transient,
         settled_per_s=float(batches[transient:].mean()),
         latency=_latencies(runs),
@@ -78,10 +82,10 @@ def summarise(point: PointLike, runs: Sequence[RunResult], level: float = LEVEL)
     )
 
 
-def throughput(runs: Sequence[RunResult], level: float = LEVEL) -> Estimate:
+def throughput(runs: Sequence[RunResult], level: float = LEVEL, decided_by: int | None = None) -> Estimate:
     """Operations per second over replications; over the batches of the run where there is only one."""
     if len(runs) > 1:
-        return interval([r.throughput_per_s for r in runs], level)
+        return two_stage([r.throughput_per_s for r in runs], decided_by or len(runs), level)
     run = runs[0]
     if len(run.batch_operations) < 4:
         return interval([run.throughput_per_s], level)
@@ -150,6 +154,11 @@ def _per_operation(runs: Sequence[RunResult], totals: Sequence[float], level: fl
     if any(r.operations == 0 for r in runs):
         return None
     return interval([total / r.operations for total, r in zip(totals, runs, strict=True)], level)
+
+
+def _max_min(runs: Sequence[RunResult], level: float) -> Estimate | None:
+    ratios = [max_min(r.per_task_operations) for r in runs]
+    return interval(ratios, level) if all(map(math.isfinite, ratios)) else None
 
 
 def _latencies(runs: Sequence[RunResult]) -> dict[str, Latency]:

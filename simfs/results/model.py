@@ -139,6 +139,9 @@ class PointResult(Strict):
     context_switches_per_operation: Estimate | None = Field(description="None where no operation finished")
     joules_per_operation: Estimate | None = Field(description="None where no operation finished")
     fairness: Estimate = Field(description="Jain index over tasks")
+    max_min: Estimate | None = Field(
+        None, description="most operations of a task over fewest; None where a task finished none"
+    )
     transient_batches: int = Field(description="leading batches that MSER would still discard as warm-up")
     settled_per_s: float = Field(description="throughput without those batches")
     latency: dict[str, Latency]

@@ -16,11 +16,11 @@ from importlib import import_module
 from queue import SimpleQueue
 from typing import Any, Protocol
 
-from simfs.results.aggregate import PointLike, compare, findings, summarise, throughput
+from simfs.results.aggregate import PointLike, compare, findings, summarise
 from simfs.results.model import Finding, MeasuredRow, PointResult, ScenarioResult, Wall
 from simfs.results.request import Request
 from simfs.results.run_result import RunResult
-from simfs.results.statistics import LEVEL
+from simfs.results.statistics import LEVEL, replications_needed
 from simfs.results.warmup import settled
 
 Engine = Callable[[str], str]
@@ -66,6 +66,17 @@ class Runs:
     max_replications: int = 50
     confidence: float = LEVEL
     warmup: float | str = 0.0
+
+
+FIRST_STAGE = 10
+"""Replications from which it is decided how many a wanted precision needs: fewer make it costlier to be sure."""
+
+
+def first_stage(measure: MeasureLike) -> int:
+    """Replications of every point before anything is decided."""
+    if measure.precision is None:
+        return measure.replications
+    return min(max(measure.replications, FIRST_STAGE), measure.max_replications)
 
 
 def run_scenario(
@@ -129,16 +140,16 @@ class _State:
 
     def wanted(self, measure: MeasureLike) -> int:
         """How many replications are known to be needed now."""
-        if len(self.runs) < self.submitted or self.submitted < measure.replications:
-            return max(self.submitted, measure.replications)
-        if measure.precision is None or self.submitted >= measure.max_replications:
-            return self.submitted
-        estimate = throughput(self._in_order(), measure.confidence)
-        return self.submitted + (estimate.relative_half_width > measure.precision)
+        first = first_stage(measure)
+        if self.submitted != first or len(self.runs) < first or measure.precision is None:
+            return max(self.submitted, first)
+        rates = [run.throughput_per_s for run in self._in_order()]
+        needed = replications_needed(rates, measure.precision, measure.confidence)
+        return max(first, min(needed, measure.max_replications))
 
-    def complete(self, confidence: float) -> None:
+    def complete(self, measure: MeasureLike) -> None:
         """Sum the runs up and forget them: those of a large sweep would not fit into memory."""
-        self.summary = summarise(self.point, self._in_order(), confidence)
+        self.summary = summarise(self.point, self._in_order(), measure.confidence, first_stage(measure))
         self.findings = findings(self.point, self._in_order())
         self.runs.clear()
 
@@ -180,7 +191,7 @@ def _run_all(
             submit(_Job(state, replication))
         state.submitted = wanted
         if len(state.runs) == wanted:
-            state.complete(measure.confidence)
+            state.complete(measure)
 
     done, unstarted = 0, len(states) if auto else 0
     try:
@@ -194,7 +205,7 @@ def _run_all(
             replicate(job.state)
             done += 1
             if progress:
-                progress(done, done + pending + unstarted * measure.replications, job.label)
+                progress(done, done + pending + unstarted * first_stage(measure), job.label)
     finally:
         # Also on an interrupt or an error: what has not started never will.
         pool.shutdown(wait=True, cancel_futures=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from simfs.results.quantities import in_units
 from simfs.results.run_result import Latency, LockStats
 from simfs.results.scaling import ideal_per_s
 from simfs.results.statistics import Estimate
+from simfs.results.statistics_scaling import scalings
 
 UNITS = {
     "_per_s": "1/s",
@@ -24,16 +26,20 @@ UNITS = {
 
 _ROW = ("dataset", "series", "metric", "role", "approx")
 
+_LAW = {"rate_per_s": "rate", "contention": "contention", "coherency": "coherency"}
+"""Columns of the scalability law's coefficients."""
+
 Row = dict[str, Any]
 
 
 def tables(result: ScenarioResult) -> dict[str, pa.Table]:
-    """Return the tables `points`, `locks`, `latency`, `measured` by name; column order is fixed."""
+    """Return the tables `points`, `locks`, `latency`, `measured`, `scaling` by name; column order is fixed."""
     makers: Mapping[str, Callable[[ScenarioResult], Iterable[Row]]] = {
         "points": _points,
         "locks": _locks,
         "latency": _latency,
         "measured": _measured,
+        "scaling": _scaling,
     }
     swept = [key for key in result.sweep if not key.endswith(".tasks")]
     return {
@@ -48,17 +54,21 @@ def unit(column: str) -> str:
 
 
 def _points(result: ScenarioResult) -> Iterable[Row]:
+    twins = {(s.variant, s.setting): s.twin for s in scalings(result)}
     for p in result.points:
         row = _key(p, result) | {"cpus": p.cpus, "origin": p.origin, "replications": p.replications}
         row |= {"window_ns": p.window_ns, "operations": p.operations, "events": p.events}
         row |= {"throughput_per_s": p.throughput.mean, "ci_low_per_s": p.throughput.low}
         row |= {"ci_high_per_s": p.throughput.high, "ideal_per_s": ideal_per_s(result, p)}
+        twin = twins.get((p.variant, p.setting))
+        row |= {"twin_per_s": twin and twin.per_s(p.tasks), "bound_per_s": twin and twin.bound_per_s(p.tasks)}
         for state in CpuShares.model_fields:
             row |= _interval(f"{state}_percent", getattr(p.shares, state))
         row |= _interval("context_switches_per_s", p.context_switches)
         row |= _interval("context_switches_per_operation", p.context_switches_per_operation)
         row |= _interval("joules_per_operation", p.joules_per_operation)
         row |= _interval("fairness", p.fairness)
+        row |= _interval("max_min", p.max_min)
         yield row | {"transient_batches": p.transient_batches, "settled_per_s": p.settled_per_s}
 
 
@@ -84,6 +94,18 @@ def _measured(result: ScenarioResult) -> Iterable[Row]:
             yield row | {"ci_high": c.simulated.high, "error": c.error, "error_percent": c.error_percent}
 
 
+def _scaling(result: ScenarioResult) -> Iterable[Row]:
+    """Law and twin of each curve; the twin at the largest task count that has a CPU each."""
+    for s in scalings(result):
+        row: Row = {"variant": s.variant, "setting": s.setting}
+        for name, coefficient in _LAW.items():
+            row |= _interval(name, getattr(s.law, coefficient) if s.law else None)
+        row |= {"peak_tasks": s.law.peak if s.law and math.isfinite(s.law.peak) else None}
+        t = s.twin
+        row |= {"lock": t and t.lock, "hold_ns": t and t.hold_ns, "think_ns": t and t.think_ns}
+        yield row | {"knee_tasks": t and t.knee}
+
+
 def _key(point: PointResult, result: ScenarioResult) -> Row:
     """The columns every table begins with: which point a row belongs to."""
     swept = {key: point.values.get(key) for key in result.sweep if not key.endswith(".tasks")}
@@ -92,6 +114,8 @@ def _key(point: PointResult, result: ScenarioResult) -> Row:
 
 def _with_units(rows: Sequence[Row], swept: Sequence[str]) -> list[Row]:
     """The rows with swept quantities as numbers, in columns that name the unit."""
+    if not rows or not set(swept) <= set(rows[0]):
+        return list(rows)
     columns = {key: found for key in swept if (found := in_units([row[key] for row in rows]))}
 
     def numeric(i: int, row: Row) -> Row:
@@ -113,6 +137,9 @@ def _interval(name: str, estimate: Estimate | None) -> Row:
 
 def _empty(name: str, result: ScenarioResult) -> Sequence[str]:
     """Columns of a table without rows, so that readers need no special case."""
+    if name == "scaling":
+        law = [column for name in _LAW for column in _interval(name, None)]
+        return ["variant", "setting", *law, "peak_tasks", "lock", "hold_ns", "think_ns", "knee_tasks"]
     key = ["point", "variant", *(k for k in result.sweep if not k.endswith(".tasks")), "tasks"]
     stats = [f for f in LockStats.model_fields if f not in ("name", "sites")]
     return (

@@ -135,6 +135,8 @@ def _drafts_at(
 ) -> Iterator[Draft]:
     base = _base_of(document, index, variant)
     places = {key: Place(told(key), told(key)) for row in rows for key in row}
+    for key, place in places.items():  # so that what is refused in a section is found to be this key's doing
+        base.places.setdefault(split_key(key)[:1], place)
     for row in rows:
         yield _draft(base, variant["name"], row, places)
 

@@ -1,0 +1,262 @@
+"""simfs from Python: `simfs.load("compile-24").run()`, its tables as pandas and xarray, its figures.
+
+>>> import simfs
+>>> answer = simfs.load("lock-cycle", "workload.tasks=4").run(quick=True)
+>>> answer.exit_code
+0
+
+Tables need pandas, arrays xarray: `pip install 'simfs[notebook]'`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from simfs.scenario import Scenario
+from simfs.scenario import load as load_scenario
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+    from simfs.experiments.sweep_design import Kind
+    from simfs.experiments.whatif import Change, WhatIf
+    from simfs.results.model import ScenarioResult
+
+MAX_HTML_ROWS = 60
+
+TABLES = ("points", "locks", "latency", "measured", "scaling")
+
+Progress = Callable[[int, int, str], None]
+"""Called with runs done, runs known to be needed, and the label of the run that ended."""
+
+
+def load(name_or_path: str | Path, *settings: str) -> Question:
+    """Load a shipped scenario by name or any by path, with `KEY=VALUE` settings laid over it.
+
+    Raises `simfs.scenario.ScenarioError` with every problem found.
+    """
+    return Question(load_scenario(name_or_path, settings), tuple(settings))
+
+
+@dataclass(frozen=True)
+class Question:
+    """A scenario that can be run."""
+
+    scenario: Scenario
+    settings: tuple[str, ...] = ()
+
+    def run(
+        self, *, quick: bool = False, threads: int | None = None, progress: Progress | None = None
+    ) -> Answer:
+        """Fit what the scenario declares and run its points; as `simfs run`.
+
+        `quick` takes a fifth of the time and two replications, `threads` defaults to the CPUs of this
+        computer. Raises ValueError for what the engine or a fit refuses.
+        """
+        from simfs.experiments.answer import answer
+
+        asked, result = answer(
+            self.scenario, given=self._given(), quick=quick, threads=threads, progress=progress
+        )
+        return Answer(result, asked)
+
+    def sweep(
+        self,
+        vary: Mapping[str, Sequence[Any] | str] | None = None,
+        *,
+        design: Kind = "grid",
+        points: int | None = None,
+        refine: Literal["knee", "crossover"] | None = None,
+        between: Sequence[str] = (),
+        out: Path | str | None = None,
+        quick: bool = False,
+        executor: str = "threads",
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> Answer:
+        """Run the points of a design; as `simfs sweep`.
+
+        `vary` gives for each dotted key a list of values or a range as text (`"5 ms..30 ms"`,
+        `"1..48:log"`); without it the scenario's own `sweep:` is the design. With `out`, runs are kept in
+        that directory and never run again. Raises ValueError for a design, directory or executor that
+        cannot be used, `ScenarioError` for values that the scenario refuses.
+        """
+        from simfs.experiments.executors import executor as opened
+        from simfs.experiments.sweep import Plan, open_folder, rows_of_scenario, run
+        from simfs.experiments.sweep_design import Factor, factor, rows_of
+
+        asked = self.scenario
+        factors = [
+            factor(f"{key}={values}") if isinstance(values, str) else Factor(key, tuple(values))
+            for key, values in (vary or {}).items()
+        ]
+        seed = asked.measure.seed
+        rows = rows_of(factors, design, points, seed) if factors else rows_of_scenario(asked)
+        open_fits = tuple(f for f in asked.calibrate if f.parameter not in self._given())
+        plan = Plan(
+            asked.model_copy(update={"calibrate": open_fits}), rows, refine, tuple(between), quick=quick
+        )
+        store = None if out is None else open_folder(Path(out), plan)
+        with opened(executor, threads) as there:
+            engine = there.engine if store is None else store.remembering(there.engine)
+            asked, result = run(plan, engine=engine, threads=there.slots, progress=progress)
+        return Answer(result, asked)
+
+    def whatif(
+        self,
+        variant: str | None = None,
+        *,
+        changes: Sequence[tuple[str, Change]] = (),
+        agcounts: Sequence[int] = (),
+        quick: bool = False,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> WhatIf:
+        """What single changes to locks would bring, under the same random streams; as `simfs whatif`.
+
+        `changes` are pairs of a lock class and a change (`"remove"`, `{"hold_scale": 0.5}`, `{"split": 4}`,
+        `{"kind": "mutex"}`). Without them and `agcounts` it is the causal profile of all locks.
+        """
+        from simfs.experiments.answer import fit, operation_of
+        from simfs.experiments.points import the_point
+        from simfs.experiments.whatif import what_if
+
+        asked, _ = fit(self.scenario, given=self._given(), quick=quick, threads=threads, progress=progress)
+        point = the_point(asked, variant)
+        return what_if(
+            point,
+            asked.measure,
+            scenario=asked.name,
+            operation=operation_of([point]),
+            changes=changes,
+            agcounts=agcounts,
+            profile=not changes and not agcounts,
+            threads=threads,
+            progress=progress,
+        )
+
+    def _given(self) -> set[str]:
+        return {setting.split("=", 1)[0].strip() for setting in self.settings}
+
+    def _repr_html_(self) -> str:
+        asked = self.scenario
+        return f"<p><b>{escape(asked.name)}</b>: {escape(asked.title)}</p><p>{escape(asked.question)}</p>"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came out of a run or a sweep."""
+
+    result: ScenarioResult = field(repr=False)
+    scenario: Scenario = field(repr=False)
+
+    @property
+    def exit_code(self) -> int:
+        """0 for a clean result, 3 where a run stalled, else 1 where a law is broken."""
+        return self.result.exit_code
+
+    @property
+    def points(self) -> pd.DataFrame:
+        """A row a point: throughput with its interval, CPU shares, fairness."""
+        return self.table("points")
+
+    @property
+    def locks(self) -> pd.DataFrame:
+        """A row a lock class of a point."""
+        return self.table("locks")
+
+    @property
+    def measured(self) -> pd.DataFrame:
+        """A row a measured number, beside what was simulated for it."""
+        return self.table("measured")
+
+    def table(self, name: str) -> pd.DataFrame:
+        """One of `TABLES` as pandas; `attrs["units"]` has the unit of each column that has one.
+
+        Raises ValueError for an unknown name.
+        """
+        from simfs.results.tables import tables, unit
+
+        if name not in TABLES:
+            raise ValueError(f"there is no table '{name}'; there are {', '.join(TABLES)}")
+        frame: pd.DataFrame = tables(self.result)[name].to_pandas()
+        frame.attrs["units"] = {column: unit(column) for column in frame.columns if unit(column)}
+        frame.attrs["title"] = self.scenario.title
+        return frame
+
+    def to_xarray(self) -> xr.Dataset:
+        """The points as arrays over variant and swept keys where they are a grid, else over `point`.
+
+        Each array has its unit in `attrs["units"]`.
+        """
+        import xarray as xr
+
+        frame = self.points
+        units = frame.attrs["units"]
+        axes = ["variant", *self._columns(frame)]
+        grid = len(frame) == frame[axes].drop_duplicates().shape[0] == prod(frame[a].nunique() for a in axes)
+        arrays: xr.Dataset = xr.Dataset.from_dataframe(frame.set_index(axes if grid else ["point"]))
+        for name in map(str, arrays.variables):
+            if name in units:
+                arrays[name].attrs["units"] = units[name]
+        arrays.attrs["title"] = self.scenario.title
+        return arrays
+
+    def figures(self) -> dict[str, Figure]:
+        """Every figure that makes sense for this answer, by name: those that `simfs run --out` writes."""
+        from simfs.reports.figures import figures
+        from simfs.reports.sweep import sweep_figures
+
+        return figures(self.result) | sweep_figures(self.result)
+
+    def figure(self, name: str) -> Figure:
+        """One figure; ValueError for a name that this answer has none of."""
+        known = self.figures()
+        if name not in known:
+            raise ValueError(f"there is no figure '{name}' of this answer; there are {', '.join(known)}")
+        return known[name]
+
+    def write(self, out: Path | str) -> list[Path]:
+        """Write tables, figures and a manifest into a directory; return the files."""
+        from simfs.reports.export import write
+
+        resolved = self.scenario.model_dump(mode="json", exclude_unset=True)
+        return write(self.result, Path(out), scenario="", seed=self.scenario.measure.seed, resolved=resolved)
+
+    def _columns(self, frame: pd.DataFrame) -> list[str]:
+        """The columns of the swept keys: tasks under their short name, quantities with their unit."""
+        names = ["tasks" if key.endswith(".tasks") else key for key in self.result.sweep]
+        return [
+            next(c for c in frame.columns if c in (n, f"{n}_ns", f"{n}_bytes", f"{n}_fraction"))
+            for n in names
+        ]
+
+    def _repr_html_(self) -> str:
+        from simfs.reports.numbers import plain, plural, plus_minus
+
+        head = ("variant", "at", f"{plural(self.result.operation)} per second", "±", "idle %")
+        rows = [
+            (
+                self.result.title(p.variant),
+                ", ".join(f"{key} = {value}" for key, value in p.values.items()),
+                plain(p.throughput.mean),
+                plus_minus(p.throughput).removeprefix("± "),
+                f"{p.shares.idle.mean:.1f}",
+            )
+            for p in self.result.points[:MAX_HTML_ROWS]
+        ]
+        left_off = len(self.result.points) - len(rows)
+        body = "".join(f"<tr>{''.join(f'<td>{escape(c)}</td>' for c in row)}</tr>" for row in rows)
+        more = f"<p>and {left_off} more points</p>" if left_off else ""
+        heads = "".join(f"<th>{escape(name)}</th>" for name in head)
+        title = escape(self.scenario.title)
+        return (
+            f"<p><b>{title}</b></p><table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>{more}"
+        )

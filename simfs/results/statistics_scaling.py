@@ -1,0 +1,151 @@
+"""A curve in three numbers, and its analytic twin.
+
+USL: N. Gunther's Universal Scalability Law, X(N) = rate N / (1 + contention (N - 1) + coherency N (N - 1)),
+fitted to the simulated curve; a description, not a prediction. The twin: the machine repairman (closed queue
+of one exclusive lock, exponential hold and think times, no cost of handing over), solved by mean value
+analysis (M. Reiser, S. Lavenberg, *Mean-value analysis of closed multichain queueing networks*, JACM 27, 1980).
+What the simulation does worse than its twin is the cost of waiting itself: wake-ups, line transfers, convoys.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import optimize
+
+from simfs.results.model import PointResult, ScenarioResult
+from simfs.results.run_result import Strict
+from simfs.results.statistics import LEVEL, Estimate, student_t
+
+MIN_POINTS = 4
+"""Fewest task counts for three coefficients and an interval."""
+
+
+class Usl(Strict):
+    """Coefficients of the law with their intervals; a negative one says faster than linear, or noise."""
+
+    rate: Estimate
+    contention: Estimate
+    coherency: Estimate
+
+    def at(self, tasks: float) -> float:
+        """Operations per second of the fitted curve."""
+        return float(_usl(np.array([tasks]), self.rate.mean, self.contention.mean, self.coherency.mean)[0])
+
+    @property
+    def peak(self) -> float:
+        """Tasks at which the fitted curve is highest; infinite where it never falls."""
+        if self.coherency.mean <= 0:
+            return math.inf
+        return math.sqrt(max(0.0, 1 - self.contention.mean) / self.coherency.mean)
+
+
+def usl(tasks: ArrayLike, rates: ArrayLike, level: float = LEVEL) -> Usl | None:
+    """Fit the law to a curve by relative least squares; None for fewer than four task counts.
+
+    The intervals are those of the linearised fit with Student's t: they tell the scatter of the points
+    around the law, not whether the law is the right one.
+    """
+    n, x = np.asarray(tasks, dtype=np.float64), np.asarray(rates, dtype=np.float64)
+    if len(np.unique(n)) < MIN_POINTS or not (x > 0).all():
+        return None
+    # N / X is linear in the coefficients: a start that is nearly the answer.
+    design = np.column_stack([np.ones_like(n), n - 1, n * (n - 1)]) * (x / n)[:, None]
+    base, serial, crosstalk = np.linalg.lstsq(design, np.ones_like(n), rcond=None)[0]
+    start = (1 / base, serial / base, crosstalk / base) if base > 0 else (x[0] / n[0], 0.0, 0.0)
+    try:
+        best, covariance = optimize.curve_fit(_usl, n, x, p0=start, sigma=x, absolute_sigma=False)
+    except RuntimeError:
+        return None
+    halves = student_t(level, len(n) - 3) * np.sqrt(np.diag(covariance)) if len(n) > 3 else [math.inf] * 3
+    names = ("rate", "contention", "coherency")
+    return Usl(
+        **{
+            name: Estimate(mean=m, low=m - h, high=m + h, n=len(n))
+            for name, m, h in zip(names, best.tolist(), map(float, halves), strict=True)
+        }
+    )
+
+
+def _usl(n: NDArray[np.float64], rate: float, contention: float, coherency: float) -> NDArray[np.float64]:
+    curve: NDArray[np.float64] = rate * n / (1 + contention * (n - 1) + coherency * n * (n - 1))
+    return curve
+
+
+@dataclass(frozen=True)
+class Twin:
+    """The machine repairman of one lock: each task thinks for `think_ns`, then holds the lock for `hold_ns`."""
+
+    lock: str
+    hold_ns: float
+    think_ns: float
+
+    @property
+    def knee(self) -> float:
+        """N*, the tasks at which the two bounds meet."""
+        return (self.think_ns + self.hold_ns) / self.hold_ns
+
+    def bound_per_s(self, tasks: int) -> float:
+        """No distribution of the times allows more operations per second than this."""
+        return 1e9 * min(tasks / (self.think_ns + self.hold_ns), 1 / self.hold_ns)
+
+    def per_s(self, tasks: int) -> float:
+        """Operations per second by mean value analysis."""
+        queue = rate = 0.0
+        for n in range(1, tasks + 1):
+            response = self.hold_ns * (1 + queue)
+            rate = n / (self.think_ns + response)
+            queue = rate * response
+        return 1e9 * rate
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """What is said of one curve: its law and its twin, where there are enough points for them."""
+
+    variant: str
+    setting: str
+    law: Usl | None
+    twin: Twin | None
+
+
+def scalings(result: ScenarioResult) -> tuple[Scaling, ...]:
+    """Law and twin of every curve over tasks with at least `MIN_POINTS` task counts that have a CPU each."""
+    curves: dict[tuple[str, str], list[PointResult]] = {}
+    for point in result.points:
+        if point.tasks <= point.cpus:
+            curves.setdefault((point.variant, point.setting), []).append(point)
+    return tuple(
+        Scaling(variant, setting, usl([p.tasks for p in c], [p.throughput.mean for p in c]), twin(c))
+        for (variant, setting), c in curves.items()
+        if len({p.tasks for p in c}) >= MIN_POINTS
+    )
+
+
+def twin(curve: Sequence[PointResult]) -> Twin | None:
+    """The twin of a curve: its busiest lock, with hold and think times as simulated with the fewest tasks.
+
+    A class is taken for one lock: where its instances share the load, or readers the lock, the twin is
+    pessimistic. Classes that were held more than all of the time are not one lock and are passed over. None
+    where no lock is left, or there is nothing besides it.
+    """
+    inside = sorted((p for p in curve if p.tasks <= p.cpus and p.operations), key=lambda p: p.tasks)
+    if not inside:
+        return None
+    first, last = inside[0], inside[-1]
+    locks = {lock.name: lock for lock in first.locks if lock.hold_total_ns > 0}
+    single = [
+        x for x in last.locks if x.name in locks and x.hold_total_ns <= last.replications * last.window_ns
+    ]
+    busiest = max(single, key=lambda lock: lock.hold_total_ns, default=None)
+    if busiest is None:
+        return None
+    hold = locks[busiest.name].hold_total_ns / first.operations
+    cycle = first.tasks * 1e9 / first.throughput.mean
+    waited = sum(lock.wait_total_ns for lock in first.locks) / first.operations
+    think = cycle - waited - hold
+    return Twin(busiest.name, hold, think) if think > 0 else None

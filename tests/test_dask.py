@@ -1,0 +1,137 @@
+"""A sweep on a Dask cluster of separate processes: the same bytes as at home, also when a worker is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from typer.testing import CliRunner
+
+from simfs.cli import app
+
+pytest.importorskip("distributed")
+
+RUNNER = CliRunner()
+SWEEP = [
+    "sweep",
+    "lock-cycle",
+    "--quick",
+    "--set",
+    "measure.duration=200 ms",
+    "--set",
+    "measure.warmup=10 ms",
+]
+SWEEP += ["--vary", "workload.tasks=1..40", "--design", "sobol", "--points", "16"]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def process(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of the cluster, ended with the block."""
+    # The code under test, also where it is not installed.
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    command = [sys.executable, "-m", f"distributed.cli.{arguments[0]}", *arguments[1:]]
+    started = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield started
+    finally:
+        started.kill()
+        started.wait(10)
+
+
+@contextmanager
+def cluster(workers: int) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    port = free_port()
+    with ExitStack() as stack:
+        stack.enter_context(
+            process("dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard")
+        )
+        options = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--death-timeout", "60")
+        started = [
+            stack.enter_context(process("dask_worker", f"tcp://127.0.0.1:{port}", *options))
+            for _ in range(workers)
+        ]
+        _await(port)
+        yield f"dask://127.0.0.1:{port}", started
+
+
+def _await(port: int) -> None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    pytest.fail("the scheduler does not come up")
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    paths = [p for p in sorted(folder.rglob("*")) if p.is_file() and "store" not in p.parts]
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in paths if p.name != "manifest.json"}
+
+
+def runs(folder: Path) -> int:
+    return sum(1 for _ in folder.glob("store/??/*"))
+
+
+def test_a_cluster_gives_the_same_bytes_although_a_worker_is_killed(tmp_path: Path) -> None:
+    home, away = tmp_path / "home", tmp_path / "away"
+    assert RUNNER.invoke(app, [*SWEEP, "--out", str(home)]).exit_code == 0
+    killed_at: list[int] = []
+
+    def kill(worker: subprocess.Popen[bytes]) -> None:
+        while runs(away) < 10:
+            time.sleep(0.005)
+        killed_at.append(runs(away))
+        worker.send_signal(signal.SIGKILL)
+
+    with cluster(workers=2) as (address, workers):
+        killer = Thread(target=kill, args=(workers[0],), daemon=True)
+        killer.start()
+        answer = RUNNER.invoke(app, [*SWEEP, "--executor", address, "--out", str(away)])
+        assert answer.exit_code == 0, answer.stderr
+        assert workers[0].wait(10) == -signal.SIGKILL
+        assert workers[1].poll() is None
+    assert killed_at[0] < runs(home) - 10, "the worker was killed when nearly all was done"
+    assert files(away) == files(home)
+
+
+def test_a_scheduler_that_is_not_there_is_told_soon(tmp_path: Path) -> None:
+    begin = time.monotonic()
+    options = ["--executor", f"dask://127.0.0.1:{free_port()}", "--out", str(tmp_path / "out")]
+    answer = RUNNER.invoke(app, [*SWEEP, *options])
+    assert time.monotonic() - begin < 10
+    assert answer.exit_code == 2
+    assert "no Dask scheduler answers there" in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_a_cluster_without_workers_is_told_soon(tmp_path: Path) -> None:
+    with cluster(workers=0) as (address, _):
+        begin = time.monotonic()
+        answer = RUNNER.invoke(app, [*SWEEP, "--executor", address, "--out", str(tmp_path / "out")])
+        assert time.monotonic() - begin < 10
+    assert answer.exit_code == 2
+    assert "has no workers" in answer.stderr
+
+
+@pytest.mark.parametrize("address", ["dask://", "dask://host", "dask://host:port", "dask://a b:1"])
+def test_an_address_is_refused_with_an_example(address: str, tmp_path: Path) -> None:
+    answer = RUNNER.invoke(app, [*SWEEP, "--executor", address, "--out", str(tmp_path / "out")])
+    assert answer.exit_code == 2
+    assert "dask://localhost:8786" in answer.stderr
