@@ -92,3 +92,14 @@ def test_workers_commit_delayed_entries_of_tasks_that_only_create() -> None:
 
 def test_the_same_seed_gives_the_same_result() -> None:
     assert small_files("create", 2) == small_files.__wrapped__("create", 2)
+
+
+def test_tree_locks_that_spin_are_made_blocking_before_their_holder_sleeps() -> None:
+    """On the exclusive tree lock of 2009: no task sleeps with a spinning lock (a law), and tasks still get on."""
+    sweep = ["sweep.workload.tasks=[4]", "sweep.workload.kind=[create]", "sweep.workload.pin_to_cpu=[null]"]
+    spec = scenario_spec("guest-2cpu", "btrfs-per-task", *sweep, warmup_ns=1e7, duration_ns=5e7)
+    spec["kernel"]["locks"]["btrfs.tree"] = "btrfs-tree-2"
+    result = simulate(spec)
+    assert result.stall is None
+    assert result.operations > 500
+    assert sum(lock.slept for lock in result.locks if lock.name in LEVELS) > 0

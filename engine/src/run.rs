@@ -113,7 +113,9 @@ pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
             file_tasks(host, spec, fs, placement, &costs)
         }
         FilesystemKind::Btrfs => {
-            let fs = Rc::new(host.setup(|m| Btrfs::new(m, &costs))?);
+            let tree_lock = spec.kernel.locks.get("btrfs.tree").map_or("", String::as_str);
+            let modes = tree_lock.starts_with("btrfs-tree");
+            let fs = Rc::new(host.setup(|m| Btrfs::new(m, modes, &costs))?);
             for _ in 0..fs.worker_count(spec.machine.cpus) {
                 let worker = fs.clone();
                 host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::delayed_worker(m, worker));

@@ -22,7 +22,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
         }
         let mid = self.tree().len(node).div_ceil(2);
         let split = self.allocate(level).await;
-        self.locks.lock(split, level, Side::Write).await;
+        self.lock_other(split, level).await;
         {
             let mut tree = self.tree.borrow_mut();
             tree.move_to_right(node, mid, split);
@@ -166,7 +166,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
     async fn promote_child(&self, path: &mut Path, level: usize) {
         let root = path.node(level);
         let child = self.tree().child(root, 0).expect("the only child");
-        self.locks.lock(child, level - 1, Side::Write).await;
+        self.lock_other(child, level - 1).await;
         self.cow(child).await;
         self.tree.borrow_mut().promote(child);
         self.locks.unlock(child, Side::Write).await;
@@ -177,7 +177,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
 
     async fn lock_neighbour(&self, parent: BlockId, slot: Option<usize>, level: usize) -> Option<BlockId> {
         let neighbour = self.tree().child(parent, slot?)?;
-        self.locks.lock(neighbour, level, Side::Write).await;
+        self.lock_other(neighbour, level).await;
         Some(neighbour)
     }
 

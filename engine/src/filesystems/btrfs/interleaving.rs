@@ -3,7 +3,7 @@
 use super::key::{Item, ItemKind, Key};
 use super::search::{Intent, Rules, TreeLocks, TreeOps, Work};
 use super::tree::{BlockId, Tree};
-use crate::machine::Side;
+use crate::machine::{Mode, Side};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::{Cell, RefCell};
@@ -35,6 +35,18 @@ impl TreeLocks for PolledLocks {
             Poll::Pending
         })
         .await;
+    }
+
+    fn try_lock(&self, block: BlockId, _: usize, side: Side) -> bool {
+        let mut held = self.held.borrow_mut();
+        let state = held.entry(block).or_default();
+        let free = if side == Side::Write { *state == 0 } else { *state >= 0 };
+        *state += if !free { 0 } else if side == Side::Write { -1 } else { 1 };
+        free
+    }
+
+    async fn convert(&self, block: BlockId, _: Side, _: Mode) {
+        assert_ne!(self.held.borrow()[&block], 0, "only who holds block {block} converts it");
     }
 
     async fn unlock(&self, block: BlockId, side: Side) {
@@ -93,7 +105,7 @@ fn tasks_that_lock_as_they_go_leave_the_tree_that_one_task_would() {
         let (tasks, each) = (8_u64, 600_u64);
         let keeps: fn(u64) -> bool = |number| number % 5 == 0;
         let programs = (0..tasks).map(|task| {
-            let ops = TreeOps::new(&tree, &locks, Rules { early_unlock });
+            let ops = TreeOps::new(&tree, &locks, Rules { early_unlock, modes: !early_unlock });
             // Half of the tasks go through the same range, half have one of their own.
             let number = |i: u64| if task % 2 == 0 { i * tasks + task } else { task * 100_000 + i };
             let program = grow_and_shrink(ops, (0..each).map(number).collect(), keeps);
@@ -118,7 +130,7 @@ fn tasks_that_lock_as_they_go_leave_the_tree_that_one_task_would() {
 fn a_block_is_copied_once_in_a_transaction_and_its_parents_with_it() {
     let (tree, locks) = (RefCell::new(Tree::new()), super::search::NoLocks);
     let run = |new: Item| {
-        let ops = TreeOps::new(&tree, &locks, Rules { early_unlock: true });
+        let ops = TreeOps::new(&tree, &locks, Rules { early_unlock: true, modes: false });
         let mut change = Box::pin(async move {
             let (mut path, _) = ops.insert_items(&[new]).await;
             ops.release_path(&mut path).await;

@@ -37,7 +37,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
         let Some(upper) = path.nodes[1] else { return false };
         let left = path.leaf();
         let Some(right) = self.tree().child(upper, path.slots[1] + 1) else { return false };
-        self.locks.lock(right, 0, Side::Write).await;
+        self.lock_other(right, 0).await;
         let free = self.tree().free_space(right);
         let len = self.tree().len(left);
         if free < push.needed || len == 0 {
@@ -79,7 +79,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
             return false;
         }
         let left = self.tree().child(upper, path.slots[1] - 1).expect("the slot before");
-        self.locks.lock(left, 0, Side::Write).await;
+        self.lock_other(left, 0).await;
         let free = self.tree().free_space(left);
         if free < push.needed {
             self.locks.unlock(left, Side::Write).await;
@@ -176,7 +176,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
     async fn split_leaf_at(&self, path: &mut Path, mid: usize) {
         let leaf = path.leaf();
         let right = self.allocate(0).await;
-        self.locks.lock(right, 0, Side::Write).await;
+        self.lock_other(right, 0).await;
         {
             let mut tree = self.tree.borrow_mut();
             tree.move_to_right(leaf, mid, right);
@@ -197,7 +197,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
     /// A new leaf for the new item alone, behind the path's leaf, or before it if the item comes first.
     async fn insert_empty_leaf(&self, key: Key, path: &mut Path) {
         let right = self.allocate(0).await;
-        self.locks.lock(right, 0, Side::Write).await;
+        self.lock_other(right, 0).await;
         if path.slots[0] > 0 {
             path.slots[1] += 1;
         }
@@ -221,7 +221,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
     /// `insert_new_root`: a new root above the present one, locked before anybody can find it.
     pub(super) async fn allocate_root(&self, path: &mut Path, level: usize) {
         let root = self.allocate(level).await;
-        self.locks.lock(root, level, Side::Write).await;
+        self.lock_other(root, level).await;
         self.tree.borrow_mut().insert_new_root(path, level, root);
         path.locks[level] = Some(Side::Write);
     }

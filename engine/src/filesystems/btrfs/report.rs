@@ -84,7 +84,7 @@ impl Script {
     }
 
     fn ops(tree: &RefCell<Tree>) -> TreeOps<'_, NoLocks> {
-        TreeOps::new(tree, &NoLocks, Rules { early_unlock: true })
+        TreeOps::new(tree, &NoLocks, Rules { early_unlock: true, modes: false })
     }
 
     fn insert(&self, new: &[Item]) {

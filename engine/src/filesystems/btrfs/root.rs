@@ -3,7 +3,7 @@
 use super::search::{Rules, TreeLocks, TreeOps, Work};
 use super::tree::{BlockId, Tree, MAX_LEVEL};
 use crate::filesystems::costs::Costs;
-use crate::machine::{Access, Account, ClassId, LineId, LockId, Side, Time};
+use crate::machine::{Access, Account, ClassId, LineId, LockId, Mode, Side, Time};
 use crate::waist::Machine;
 use std::cell::RefCell;
 
@@ -96,6 +96,20 @@ impl<M: Machine> TreeLocks for Locked<'_, M> {
         let buffer = self.root.buffer(self.m, block, level);
         self.m.lock(buffer.lock, side).await;
         self.m.touch(buffer.lines, if side == Side::Write { Access::Write } else { Access::Read });
+    }
+
+    fn try_lock(&self, block: BlockId, level: usize, side: Side) -> bool {
+        let buffer = self.root.buffer(self.m, block, level);
+        let taken = self.m.try_lock(buffer.lock, side);
+        if taken {
+            self.m.touch(buffer.lines, if side == Side::Write { Access::Write } else { Access::Read });
+        }
+        taken
+    }
+
+    async fn convert(&self, block: BlockId, side: Side, mode: Mode) {
+        let buffer = self.root.buffers.borrow()[block as usize].expect("it was locked");
+        self.m.convert(buffer.lock, side, mode).await;
     }
 
     async fn unlock(&self, block: BlockId, side: Side) {

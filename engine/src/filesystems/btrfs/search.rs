@@ -6,7 +6,7 @@
 use super::key::{Item, Key, ITEM_HEAD, MAX_POINTERS};
 use super::path::Path;
 use super::tree::{BlockId, Tree, MAX_LEVEL};
-use crate::machine::Side;
+use crate::machine::{Mode, Side};
 use std::cell::{Ref, RefCell};
 use std::future::Future;
 
@@ -33,6 +33,10 @@ pub enum Work {
 pub trait TreeLocks {
     /// Locks a block of a level.
     fn lock(&self, block: BlockId, level: usize, side: Side) -> impl Future<Output = ()>;
+    /// Locks a block of a level if that needs no waiting.
+    fn try_lock(&self, block: BlockId, level: usize, side: Side) -> bool;
+    /// Makes a lock that is held blocking or spinning; only locks before 5.11 know the difference.
+    fn convert(&self, block: BlockId, side: Side, mode: Mode) -> impl Future<Output = ()>;
     /// Unlocks a block.
     fn unlock(&self, block: BlockId, side: Side) -> impl Future<Output = ()>;
     /// Spends the time of a piece of work.
@@ -45,6 +49,10 @@ pub struct NoLocks;
 
 impl TreeLocks for NoLocks {
     async fn lock(&self, _: BlockId, _: usize, _: Side) {}
+    fn try_lock(&self, _: BlockId, _: usize, _: Side) -> bool {
+        true
+    }
+    async fn convert(&self, _: BlockId, _: Side, _: Mode) {}
     async fn unlock(&self, _: BlockId, _: Side) {}
     async fn work(&self, _: Work) {}
 }
@@ -67,6 +75,8 @@ pub enum Intent {
 pub struct Rules {
     /// An insertion that fits the leaf, and not at its front, unlocks the parent before it searches the leaf (since 5.17).
     pub early_unlock: bool,
+    /// Locks are taken spinning; before a task may sleep it makes all that it holds blocking (before 5.11).
+    pub modes: bool,
 }
 
 /// A tree, and the locks by which a task goes through it.
@@ -127,7 +137,9 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
                     *write_level = level as i32 + 1;
                     return None;
                 }
+                self.convert_path(path, Mode::Blocking).await;
                 self.cow(block).await;
+                self.convert_path(path, Mode::Spinning).await;
             }
             path.nodes[level] = Some(block);
             if !changes_size && level + 1 < MAX_LEVEL {
@@ -136,6 +148,7 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
             if level == 0 {
                 let found = self.search_leaf(key, intent, path, exact).await;
                 self.unlock_up(path, 0, lowest_unlock, min_write_level, &mut write_level.clone()).await;
+                self.convert_path(path, Mode::Blocking).await;
                 return Some(found);
             }
             let (found, slot) = if exact { (true, 0) } else { self.tree().search_block(block, key, 0) };
@@ -152,7 +165,15 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
             self.unlock_up(path, level, lowest_unlock, min_write_level, write_level).await;
             block = self.tree().child(path.node(level), path.slots[level]).expect("the slot has a child");
             let side = if level as i32 - 1 <= *write_level { Side::Write } else { Side::Read };
-            self.lock(path, level - 1, block, side).await;
+            if !self.rules.modes {
+                self.lock(path, level - 1, block, side).await;
+            } else if self.locks.try_lock(block, level - 1, side) {
+                (path.nodes[level - 1], path.locks[level - 1]) = (Some(block), Some(side));
+            } else {
+                self.convert_path(path, Mode::Blocking).await;
+                self.lock(path, level - 1, block, side).await;
+                self.convert_path(path, Mode::Spinning).await;
+            }
         }
     }
 
@@ -188,11 +209,13 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
             *write_level = level as i32 + 1;
             return false;
         }
+        self.convert_path(path, Mode::Blocking).await;
         if full {
             self.split_node(path, level).await;
         } else {
             self.balance_level(path, level).await;
         }
+        self.convert_path(path, Mode::Spinning).await;
         path.nodes[level].is_some()
     }
 
@@ -217,6 +240,7 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
         path.slots[0] = slot;
         let bytes = if found { bytes - ITEM_HEAD } else { bytes };
         if free < bytes {
+            self.convert_path(path, Mode::Blocking).await;
             self.split_leaf(key, path, bytes, found).await;
         }
         found
@@ -332,6 +356,26 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
         self.locks.lock(block, level, side).await;
         path.nodes[level] = Some(block);
         path.locks[level] = Some(side);
+    }
+
+    /// `btrfs_set_path_blocking` and `btrfs_clear_path_blocking`, from the top down.
+    async fn convert_path(&self, path: &Path, mode: Mode) {
+        if !self.rules.modes {
+            return;
+        }
+        for level in (0..MAX_LEVEL).rev() {
+            if let (Some(block), Some(side)) = (path.nodes[level], path.locks[level]) {
+                self.locks.convert(block, side, mode).await;
+            }
+        }
+    }
+
+    /// Locks a neighbour or a new block for writing, blocking from the start.
+    pub(super) async fn lock_other(&self, block: BlockId, level: usize) {
+        self.locks.lock(block, level, Side::Write).await;
+        if self.rules.modes {
+            self.locks.convert(block, Side::Write, Mode::Blocking).await;
+        }
     }
 
     /// `btrfs_cow_block`, once a transaction for each block.
