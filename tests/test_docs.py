@@ -105,12 +105,19 @@ def test_a_fragment_fits_into_a_scenario_or_a_model(snippet: str, tmp_path: Path
         return
     shutil.copy(paths.MODELS / "machines" / "server-24.yaml", tmp_path / "my-machine.yaml")
     shutil.copy(paths.MODELS / "kernels" / "linux-6.11.yaml", tmp_path / "my-kernel.yaml")
+    (tmp_path / "scenarios").mkdir()
+    shutil.copy(paths.SCENARIOS / "mylocks.py", tmp_path / "scenarios")
     whole = next(body for name, body in SCENARIOS if name.startswith("scenarios.md"))
     path = tmp_path / "scenario.yaml"
     with path.open("w", encoding="utf-8") as out:
         YAML(typ="safe").dump(parsed(whole) | fragment, out)
     for point in expand(load(path)):
         to_run_spec(point, 0)
+
+
+def test_the_lock_of_the_documentation_is_the_shipped_one() -> None:
+    shown = [body for _, body in blocks(ROOT / "docs" / "extending.md", "python")]
+    assert (ROOT / "scenarios" / "mylocks.py").read_text("utf-8") in shown
 
 
 def arguments(line: str) -> list[str]:

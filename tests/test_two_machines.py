@@ -14,6 +14,7 @@ from machines import assert_same
 
 from engine import CONSTANTS, FREE, Spec, lock_cycle
 from simfs.machine.locks import KINDS
+from simfs.machine.own import is_own
 from simfs.scenario import expand, load, paths, to_run_spec
 
 LOCKS = sorted(KINDS)
@@ -91,7 +92,8 @@ def lock_cycles(draw: st.DrawFn) -> Spec:
 
 @cache
 def points(name: str) -> list[Spec]:
-    return [to_run_spec(point, 0) for point in expand(load(name))]
+    specs = [to_run_spec(point, 0) for point in expand(load(name))]
+    return [spec for spec in specs if not any(map(is_own, spec["kernel"]["locks"].values()))]
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from simfs.commands.common import (
     refuse_file,
     refused,
 )
-from simfs.scenario import Scenario, load, paths
+from simfs.scenario import Scenario, expand, load, paths
 
 if TYPE_CHECKING:
     from simfs.results.model import ScenarioResult
@@ -36,13 +36,21 @@ class Engine(StrEnum):
     """Which machine runs the programs."""
 
     NATIVE = "native"
+    SIMPY = "simpy"
 
 
 def run(
     scenario: ScenarioName,
     out: Annotated[Path | None, typer.Option(help="Write tables, figures and a manifest here.")] = None,
     settings: Settings = None,
-    engine: Annotated[Engine, typer.Option(help="The machine that runs the programs.")] = Engine.NATIVE,
+    engine: Annotated[
+        Engine | None,
+        typer.Option(
+            help="The machine that runs the programs: native, or the reference machine on SimPy, which is slow. "
+            "Native unless the scenario has locks of its own.",
+            show_default=False,
+        ),
+    ] = None,
     output: Annotated[Format, typer.Option("--format", help="What is printed.")] = Format.TEXT,
     seed: Seed = None,
     threads: Threads = None,
@@ -53,23 +61,39 @@ def run(
         refuse_file(out)
         given = overrides(settings, seed)
         asked = load(scenario, given)
-        asked, result = _answer(asked, given, threads or os.cpu_count() or 1, quick=quick)
+        chosen = _machine_for(asked, engine)
+        asked, result = _answer(asked, given, threads or os.cpu_count() or 1, chosen, quick=quick)
         _print(result, output)
         if out is not None:
-            _write(result, out, asked, scenario)
+            _write(result, out, asked, scenario, chosen)
         for finding in result.findings:
             complain(f"{finding.point} #{finding.replication}: {finding.message}")
     raise typer.Exit(result.exit_code)
 
 
+def _machine_for(asked: Scenario, wanted: Engine | None) -> Engine:
+    """The machine that was asked for; locks of the user's own run on the reference machine alone."""
+    own = {name for point in expand(asked) for name in point.scenario.own_locks}
+    if own and wanted is Engine.NATIVE:
+        raise refused(f"--engine native: {', '.join(sorted(own))} is written in Python: use --engine simpy")
+    if own and wanted is None:
+        notes.print(
+            f"{', '.join(sorted(own))} is written in Python: all runs are on the reference machine (simpy)"
+        )
+        return Engine.SIMPY
+    return wanted or Engine.NATIVE
+
+
 def _answer(
-    asked: Scenario, given: list[str], threads: int, *, quick: bool
+    asked: Scenario, given: list[str], threads: int, engine: Engine, *, quick: bool
 ) -> tuple[Scenario, ScenarioResult]:
     from simfs.experiments.answer import answer
+    from simfs.results.run import native_engine, reference_engine
 
     keys = {setting.split("=", 1)[0].strip() for setting in given}
     with progress() as report, refusals_of_runs():
-        return answer(asked, given=keys, quick=quick, threads=threads, progress=report)
+        run_one = reference_engine() if engine is Engine.SIMPY else native_engine()
+        return answer(asked, given=keys, quick=quick, threads=threads, progress=report, engine=run_one)
 
 
 def _print(result: ScenarioResult, output: Format) -> None:
@@ -83,7 +107,7 @@ def _print(result: ScenarioResult, output: Format) -> None:
     typer.echo(to_json(result) if output is Format.JSON else to_csv(result), nl=False)
 
 
-def _write(result: ScenarioResult, out: Path, asked: Scenario, name: str) -> None:
+def _write(result: ScenarioResult, out: Path, asked: Scenario, name: str, engine: Engine) -> None:
     from simfs.reports.export import write
 
     source = paths.find(name, paths.SCENARIOS)
@@ -96,6 +120,7 @@ def _write(result: ScenarioResult, out: Path, asked: Scenario, name: str) -> Non
             seed=asked.measure.seed,
             command=sys.argv[1:],
             resolved=asked.model_dump(mode="json", exclude_unset=True),
+            engine=engine.value,
         )
     except OSError as error:
         raise refused(f"{out}: cannot be written: {error.strerror}") from None

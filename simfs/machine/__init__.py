@@ -13,6 +13,7 @@ from typing import Any
 
 from simfs._engine import populate
 from simfs.machine.machine import Event, Machine
+from simfs.machine.own import errors_of_own_locks, is_own
 from simfs.machine.report import report
 from simfs.machine.waist import Waist
 
@@ -24,26 +25,23 @@ def run(spec: str, *program: Callable[..., Any]) -> str:
 
     A python workload needs its `program` and, if it has one, its `setup`.
     """
-    return json.dumps(_finish(_ready(spec, *program)))
+    return _traced(spec, None, *program)
 
 
 def trace(spec: str, *program: Callable[..., Any]) -> tuple[str, list[Event]]:
     """Run one RunSpec and return its RunResult and everything that happened, in order."""
-    machine = _ready(spec, *program)
-    machine.trace = []
-    result = json.dumps(_finish(machine))
-    return result, machine.trace
+    events: list[Event] = []
+    return _traced(spec, events, *program), events
 
 
-def _ready(spec: str, *program: Callable[..., Any]) -> Machine:
-    asked = json.loads(spec)
-    if asked.get("whatif"):
+def _traced(spec: str, events: list[Event] | None, *program: Callable[..., Any]) -> str:
+    data = json.loads(spec)
+    if data.get("whatif"):
         raise ValueError("whatif: only the native machine answers counterfactuals")
-    machine = Machine(asked)
-    populate(spec, Waist(machine), *program)
-    return machine
-
-
-def _finish(machine: Machine) -> dict[str, Any]:
-    operations, stall = machine.run()
-    return report(machine, operations, stall)
+    own = [kind for kind in data["kernel"]["locks"].values() if is_own(kind)]
+    with errors_of_own_locks(own[0] if own else None):
+        machine = Machine(data)
+        machine.trace = events
+        populate(spec, Waist(machine), *program)
+        operations, stall = machine.run()
+        return json.dumps(report(machine, operations, stall))

@@ -123,6 +123,8 @@ class Lock:
             yield from task.reschedule()  # might_sleep(): a task gives way where it asks for a lock that may sleep
         if not self.try_fast(task, side):
             yield from self.waited_for(task, self.wait(task, side))
+        if self.holder is not task and not self.readers:
+            self.machine.broken("mutual exclusion", f"{task} has acquired {self} and does not hold it")
 
     def waited_for(self, task: Task, waiting: Waiting) -> Steps:
         """Carry out one wait, from asking to having."""

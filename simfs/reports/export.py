@@ -46,6 +46,7 @@ def write(
     seed: int,
     command: Sequence[str] = (),
     resolved: Mapping[str, Any] | None = None,
+    engine: str = "native",
 ) -> list[Path]:
     """Write everything about `result` into `directory` and return the files; arguments as for `manifest`.
 
@@ -53,7 +54,7 @@ def write(
     there is replaced. Raises ExportError for a file, and for a directory with something other than a simfs
     result in it.
     """
-    about = manifest(result, scenario=scenario, seed=seed, command=command, resolved=resolved)
+    about = manifest(result, scenario=scenario, seed=seed, command=command, resolved=resolved, engine=engine)
     return write_files(directory, about, dict(_files(result)))
 
 

@@ -26,11 +26,12 @@ def manifest(
     seed: int,
     command: Sequence[str] = (),
     resolved: Mapping[str, Any] | None = None,
+    engine: str = "native",
 ) -> dict[str, Any]:
     """Return the manifest of `result` as JSON-ready data.
 
     `scenario` is the text of the scenario file, `resolved` the scenario after profiles and overrides,
-    `seed` the one all streams derive from, `command` the command line.
+    `seed` the one all streams derive from, `command` the command line, `engine` the machine that ran it.
     """
     return {
         "simfs": 1,
@@ -41,16 +42,16 @@ def manifest(
         "fitted": [{**fit.model_dump(mode="json"), "sentence": fit.sentence} for fit in result.fits],
         "findings": [f.model_dump(mode="json") for f in result.findings],
         "events": sum(p.events for p in result.points),
-        **software(),
+        **software(engine),
         "wall": {"finished": datetime.now(UTC).isoformat(timespec="seconds"), **result.wall.model_dump()},
     }
 
 
-def software() -> dict[str, Any]:
-    """Versions of everything that can change a result, and the platform, as JSON-ready data."""
+def software(engine: str = "native") -> dict[str, Any]:
+    """The machine that ran, versions of everything that can change a result, the platform, as JSON-ready data."""
     return {
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
-        "engine": _engine_version(),
+        "engine": {"name": engine, "version": _engine_version()},
         "platform": {"system": platform.system(), "machine": platform.machine(), "byte_order": sys.byteorder},
     }
 

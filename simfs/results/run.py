@@ -244,6 +244,12 @@ def native_engine() -> Engine:
     return engine
 
 
+def reference_engine() -> Engine:
+    """The reference machine on SimPy; raise ImportError where SimPy or the compiled programs are missing."""
+    engine: Engine = import_module("simfs.machine").run
+    return engine
+
+
 def _native_spec() -> ToSpec:
     to_spec: ToSpec = import_module("simfs.scenario").to_run_spec
     return to_spec

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import get_args
 
 from pydantic import ValidationError
 
@@ -14,14 +15,26 @@ from simfs.scenario.overlay import assign, split_key
 from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.refusals import problems_of
 from simfs.scenario.run_spec import machine_spec
-from simfs.scenario.schema import Fit, LockCycle, LockTasks, NoFilesystem, RowChoice, Scenario
+from simfs.scenario.schema import (
+    Fit,
+    LockCycle,
+    LockKind,
+    LockTasks,
+    NoFilesystem,
+    RowChoice,
+    Scenario,
+)
+from simfs.scenario.section import shorten
 from simfs.scenario.suggest import nearest
+
+BUILT_IN: tuple[str, ...] = get_args(LockKind)
 
 
 def check_profiles(scenario: Scenario, document: Document) -> Iterator[Problem]:
     """Yield what does not fit the machine, the kernel or the filesystem the scenario names."""
     yield from _profile(lambda: _machine_problems(scenario, document), document, "machine")
     yield from _profile(lambda: _kernel_problems(scenario, document), document, "kernel")
+    yield from _lock_problems(scenario, document)
     yield from _profile(lambda: _filesystem_problems(scenario, document), document, "filesystem")
     if not isinstance(scenario.workload, LockCycle):
         known = load_workload(scenario.workload.kind).spec()
@@ -89,10 +102,37 @@ def _kernel_problems(scenario: Scenario, document: Document) -> Iterator[Problem
         scenario.kernel.constants, spec["constants"], ("kernel", "constants"), "constant", document
     )
     own = scenario.workload.roles if isinstance(scenario.workload, LockTasks) else {}
-    yield from _unknown(scenario.locks, [*spec["locks"], *own], ("locks",), "lock role", document)
+    yield from _unknown(scenario.lock_roles, [*spec["locks"], *own], ("locks",), "lock role", document)
     if scenario.kernel.run_to_parity and "cfs" in spec:
         at = document.place_of(("kernel", "run_to_parity")).value
         yield Problem(at, f"kernel {scenario.kernel.profile} has CFS, and run to parity is a rule of EEVDF")
+
+
+def _lock_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
+    own = scenario.own_locks
+    uses: dict[Path_, str] = {("locks", role): use for role, use in scenario.locks.items() if role not in own}
+    if isinstance(scenario.workload, LockCycle):
+        uses["workload", "lock"] = scenario.workload.lock
+    known = [*BUILT_IN, *own]
+    for path, use in uses.items():
+        if use not in known:
+            at = document.place_of(path).value
+            message = f"{'.'.join(map(str, path))}: {shorten(use)} is not one of {', '.join(known)}"
+            yield Problem(at, message, nearest(use, known))
+    for name, reference in own.items():
+        if name in BUILT_IN:
+            yield Problem(document.place_of(("locks", name)).key, f"'{name}' is the name of a built-in lock")
+        yield from _own_lock_problems(name, reference, document)
+
+
+def _own_lock_problems(name: str, reference: str, document: Document) -> Iterator[Problem]:
+    from simfs.machine.own import OwnLockError, own_lock
+
+    try:
+        own_lock(reference)
+    except OwnLockError as error:
+        at = document.place_of(("locks", name)).value
+        yield Problem(error.where or at, error.message, error.suggestion)
 
 
 def _filesystem_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:

@@ -15,7 +15,7 @@ from simfs.scenario.expand import drafts
 from simfs.scenario.overlay import set_option
 from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.refusals import problems_of
-from simfs.scenario.schema import VERSION, Scenario
+from simfs.scenario.schema import OWN_LOCK, VERSION, Scenario
 from simfs.scenario.section import shorten
 from simfs.scenario.suggest import nearest
 
@@ -119,6 +119,9 @@ def _anchor_paths(document: Document) -> None:
             ("measured", "dataset"),
         ):
             _anchor(holder, section, key, folder)
+        locks = holder.get("locks")
+        if isinstance(locks, dict):
+            holder["locks"] = {role: _anchored_lock(use, folder) for role, use in locks.items()}
 
 
 def _anchor(holder: dict[str, Any], section: str, key: str, folder: Path) -> None:
@@ -133,6 +136,11 @@ def _anchored(name: str, folder: Path) -> str:
     if paths.is_name(name) or "\0" in name or Path(name).is_absolute():
         return name
     return str(folder / name)
+
+
+def _anchored_lock(use: object, folder: Path) -> object:
+    own = isinstance(use, str) and OWN_LOCK.fullmatch(use)
+    return str(folder / str(use)) if own else use
 
 
 def _list(value: object) -> list[Any]:

@@ -73,9 +73,11 @@ def kernel_spec(scenario: Scenario, cpus: int) -> dict[str, Any]:
     }
     spec |= {key: value for key, value in given.items() if value is not None}
     spec["constants"] |= use.constants
-    spec["locks"] |= scenario.locks
+    spec["locks"] |= scenario.lock_roles
     if isinstance(scenario.workload, LockTasks):
-        spec["locks"] = scenario.workload.roles | scenario.locks
+        own = scenario.own_locks
+        roles = {role: own.get(use, use) for role, use in scenario.workload.roles.items()}
+        spec["locks"] = roles | scenario.lock_roles
     return spec
 
 

@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal, Self
+import re
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import (
     BeforeValidator,
@@ -15,6 +16,7 @@ from pydantic import (
     StrictBool,
     StrictFloat,
     StrictInt,
+    WithJsonSchema,
     model_validator,
 )
 
@@ -42,6 +44,21 @@ LockKind = Literal[
     "rwsem-2.6", "rwsem-3.10", "rwsem-3.16", "rwsem-5.3", "rwsem", "rwsem-5.11",
     "percpu-rwsem", "btrfs-tree-2", "btrfs-tree-3-biased", "btrfs-tree-3",
 ]  # fmt: skip
+OWN_LOCK = re.compile(r".+\.py:[A-Za-z_]\w*")
+"""How a lock written by the user is given: a file and the class in it."""
+LockUse = Annotated[
+    str,
+    Field(min_length=1, max_length=1000),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"enum": list(get_args(LockKind))},
+                {"type": "string", "description": "A lock of one's own: its name, or FILE.py:CLASS."},
+            ]
+        }
+    ),
+]
+"""A built-in lock, or the name of one's own; `simfs.scenario.checks` refuses all others."""
 Cpus = Annotated[StrictInt, Field(ge=1, le=MAX_CPUS)]
 Seed = Annotated[StrictInt, Field(ge=0, lt=2**64)]
 
@@ -288,7 +305,7 @@ class LockCycle(LockTasks):
     """Each task thinks, takes the one lock, holds it, and releases it."""
 
     kind: Literal["lock_cycle"]
-    lock: LockKind = Field(default="semaphore", description="Kind of the lock.")
+    lock: LockUse = Field(default="semaphore", description="Kind of the lock.")
     think: Draws = Field(description="Time between two lock cycles.")
     thinks: Literal["cpu", "sleep"] = Field(
         default="cpu", description="Whether thinking uses the CPU or sleeps."
@@ -478,7 +495,10 @@ class Scenario(Section):
     machine: Annotated[MachineUse, _word_as("profile", MachineUse)]
     kernel: Annotated[KernelUse, _word_as("profile", KernelUse)]
     filesystem: Filesystem = NoFilesystem(kind="none")
-    locks: dict[str, LockKind] = Field(default={}, description="Lock role -> kind, where not the kernel's.")
+    locks: dict[str, LockUse] = Field(
+        default={},
+        description="Lock role -> kind, where not the kernel's; name -> FILE.py:CLASS, a lock of one's own.",
+    )
     workload: Workload
     variants: tuple[Variant, ...] = Field(default=(), description="The designs compared.")
     sweep: dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]] = Field(
@@ -487,6 +507,17 @@ class Scenario(Section):
     measure: Measure = Measure()
     measured: Annotated[MeasuredUse, _word_as("dataset", MeasuredUse)] | None = None
     calibrate: tuple[Fit, ...] = Field(default=(), description="What may be fitted, and on what.")
+
+    @property
+    def own_locks(self) -> dict[str, str]:
+        """Locks written by the user: name -> `FILE.py:CLASS`."""
+        return {name: use for name, use in self.locks.items() if OWN_LOCK.fullmatch(use)}
+
+    @property
+    def lock_roles(self) -> dict[str, str]:
+        """The kinds of lock roles that are not the kernel's, own ones as `FILE.py:CLASS`."""
+        own = self.own_locks
+        return {role: own.get(use, use) for role, use in self.locks.items() if role not in own}
 
 
 SECTIONS = ("machine", "kernel", "filesystem", "locks", "workload")

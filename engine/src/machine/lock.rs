@@ -114,6 +114,9 @@ impl LockKind {
             "btrfs-tree-2" => Self::BtrfsTree2,
             "btrfs-tree-3-biased" => Self::BtrfsTree3(rwlock::Policy::Biased),
             "btrfs-tree-3" => Self::BtrfsTree3(rwlock::Policy::Queued),
+            _ if name.contains(".py:") => {
+                return Err(format!("{name} is written in Python and needs the reference machine: --engine simpy"));
+            }
             _ => {
                 let known: Vec<_> = Self::NAMES.iter().map(|n| n.0).collect();
                 return Err(format!("unknown lock type '{name}'; known: {}", known.join(", ")));

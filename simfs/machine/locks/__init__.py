@@ -8,6 +8,7 @@ from simfs.machine.locks.percpu_rwsem import PercpuRwsem
 from simfs.machine.locks.rwsem import Rwsem
 from simfs.machine.locks.semaphore import Semaphore
 from simfs.machine.locks.spinlock import Queued, TestAndSet, Ticket
+from simfs.machine.own import is_own, own_lock
 
 KINDS: dict[str, type[Lock]] = {
     "tas": TestAndSet,
@@ -24,7 +25,9 @@ KINDS: dict[str, type[Lock]] = {
 
 
 def kind_named(name: str) -> type[Lock]:
-    """The lock class of a name. Raises ValueError for a name that there is not."""
+    """The lock class of a name, or of a user's `FILE.py:CLASS`. Raises ValueError for one that there is not."""
+    if is_own(name):
+        return own_lock(name)
     if name not in KINDS:
         raise ValueError(f"unknown lock type '{name}'; known: {', '.join(KINDS)}")
     return KINDS[name]

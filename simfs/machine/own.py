@@ -1,0 +1,102 @@
+"""Locks written by users: a class that derives from `Lock`, in a file of its own, given as `FILE.py:CLASS`.
+
+Whatever is wrong with such a file is told with its place in it; a traceback through simfs would help nobody.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from types import ModuleType
+
+from simfs.machine.lock import Lock
+
+_MODULE = "simfs own lock "
+"""How the modules of users' files are called in `sys.modules`, before their path."""
+
+
+class OwnLockError(ValueError):
+    """A user's lock that cannot be used; `where` is its `file:line:column` where the file itself is wrong."""
+
+    def __init__(self, message: str, where: str | None = None, suggestion: str | None = None) -> None:
+        """Keep what is wrong, where, and what was probably meant."""
+        super().__init__(f"{where}: {message}" if where else message)
+        self.message, self.where, self.suggestion = message, where, suggestion
+
+
+def is_own(name: str) -> bool:
+    """Tell `FILE.py:CLASS` from the name of a built-in lock."""
+    return ".py:" in name
+
+
+def own_lock(reference: str) -> type[Lock]:
+    """The lock class of `FILE.py:CLASS`; the file is run anew each time. Raises OwnLockError."""
+    file, _, name = reference.rpartition(":")
+    found = vars(_module(Path(file)))
+    classes = [key for key, value in found.items() if isinstance(value, type) and value is not Lock]
+    if name not in found:
+        near = get_close_matches(name, classes, n=1, cutoff=0.55)
+        raise OwnLockError(f"{file} has no class '{name}'", suggestion=near[0] if near else None)
+    lock = found[name]
+    if not isinstance(lock, type) or not issubclass(lock, Lock):
+        raise OwnLockError(f"{name} in {file} does not derive from simfs.machine.lock.Lock")
+    missing = [m for m in ("try_fast", "wait", "release") if getattr(lock, m) is getattr(Lock, m)]
+    if missing:
+        raise OwnLockError(f"{name} in {file} does not define {', '.join(missing)}")
+    return lock
+
+
+def _module(file: Path) -> ModuleType:
+    try:
+        code = compile(file.read_bytes(), str(file), "exec", dont_inherit=True)
+    except OSError as error:
+        raise OwnLockError(f"{file} cannot be read: {error.strerror or error}") from None
+    except SyntaxError as error:
+        where = f"{file}:{error.lineno or 1}:{error.offset or 1}"
+        raise OwnLockError(f"not valid Python: {error.msg}", where) from None
+    except ValueError as error:
+        raise OwnLockError(f"not valid Python: {error}", f"{file}:1:1") from None
+    module = ModuleType(f"{_MODULE}{file}")
+    sys.modules[module.__name__] = module  # where dataclasses look for the names in annotations
+    with errors_of_own_locks():
+        exec(code, vars(module))
+    return module
+
+
+@contextmanager
+def errors_of_own_locks(reference: str | None = None) -> Iterator[None]:
+    """Turn what users' code raises into an OwnLockError at its last line of theirs.
+
+    `reference` is the lock to name where the failure has no line of its own: a `wait` that is no generator, say.
+    """
+    try:
+        yield
+    except OwnLockError:
+        raise
+    except (Exception, SystemExit) as error:
+        message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        if where := _last_line(error):
+            raise OwnLockError(message, where) from None
+        if reference is None or isinstance(error, ValueError):
+            raise
+        raise OwnLockError(f"{message} (wait and release must be generators)", reference) from None
+
+
+def _last_line(error: BaseException | None) -> str | None:
+    """The last place in users' code that an exception, or what caused it, came through."""
+    while error is not None:
+        frames = [f for f, _ in traceback.walk_tb(error.__traceback__)]
+        summaries = traceback.extract_tb(error.__traceback__)
+        own = [
+            f"{line.filename}:{line.lineno}:{(line.colno or 0) + 1}"
+            for frame, line in zip(frames, summaries, strict=True)
+            if frame.f_globals.get("__name__", "").startswith(_MODULE)
+        ]
+        if own:
+            return own[-1]
+        error = error.__cause__  # SimPy raises a copy of what a process raised
+    return None

@@ -1,0 +1,172 @@
+"""A user's own lock: found, run on the reference machine, held to the laws, refused in one line where it is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from simfs import machine
+from simfs.cli import app
+from simfs.scenario import expand, load, paths, to_run_spec
+
+RUNNER = CliRunner()
+TWO_PHASE = (paths.SCENARIOS / "mylocks.py").read_text("utf-8")
+SHORT = [
+    "--set",
+    "measure.warmup=0.1 ms",
+    "--set",
+    "measure.duration=1 ms",
+    "--set",
+    "measure.replications=1",
+]
+
+SCENARIO = """\
+simfs: 1
+name: mine
+title: A lock of one's own
+machine: {profile: server-24, cpus: 4}
+kernel: linux-6.11
+locks: {mylock: REFERENCE}
+workload: {kind: lock_cycle, tasks: 6, lock: mylock, think: {exponential: 5 us}, hold: {exponential: 2 us}}
+measure: {warmup: 0, duration: 1 ms, replications: 1}
+"""
+
+
+def write(folder: Path, code: str, reference: str = "mine.py:TwoPhase") -> Path:
+    (folder / "mine.py").write_text(code, "utf-8")
+    (folder / "mine.yaml").write_text(SCENARIO.replace("REFERENCE", reference), "utf-8")
+    return folder / "mine.yaml"
+
+
+def run(*options: object) -> Result:
+    answer = RUNNER.invoke(app, ["run", *map(str, options)])
+    assert "Traceback" not in answer.output
+    return answer
+
+
+def test_the_shipped_lock_is_compared_with_built_in_ones_in_one_command() -> None:
+    answer = run("own-lock", *SHORT, "--format", "json")
+    assert answer.exit_code == 0
+    assert "reference machine" in answer.stderr
+    points = json.loads(answer.stdout)["points"]
+    kinds = {point["variant"]: point["locks"][0]["type"] for point in points if point["tasks"] == 8}
+    assert kinds == {
+        "two-phase": "two-phase", "semaphore": "semaphore", "mutex": "mutex", "qspinlock": "spinlock",
+    }  # fmt: skip
+
+
+def test_the_shipped_lock_spins_first_and_sleeps_where_that_did_not_help() -> None:
+    spec = to_run_spec(expand(load("own-lock", ["workload.tasks=16", *SHORT[1::2]]))[0], 0)
+    locks = json.loads(machine.run(json.dumps(spec)))["locks"]
+    assert locks[0]["resolved_spinning"] > 0
+    assert locks[0]["slept"] > 0
+
+
+def test_a_lock_may_stand_for_a_role_of_the_kernel(tmp_path: Path) -> None:
+    scenario = tmp_path / "mine.yaml"
+    write(tmp_path, TWO_PHASE)
+    scenario.write_text(
+        "simfs: 1\nname: mine\ntitle: t\nmachine: guest-2cpu\nkernel: linux-6.18\nfilesystem: {kind: xfs}\n"
+        "locks: {my: mine.py:TwoPhase, xfs.ilock: my}\nworkload: {kind: create, tasks: 2}\n"
+        "measure: {warmup: 0, duration: 1 ms, replications: 1}\n",
+        "utf-8",
+    )
+    answer = run(scenario, "--format", "json")
+    assert answer.exit_code == 0, answer.stderr
+    types = {
+        lock["type"]
+        for lock in json.loads(answer.stdout)["points"][0]["locks"]
+        if lock["role"] == "xfs.ilock"
+    }
+    assert types == {"two-phase"}
+
+
+def test_the_native_machine_refuses_it_and_names_the_one_that_can(tmp_path: Path) -> None:
+    answer = run(write(tmp_path, TWO_PHASE), "--engine", "native")
+    assert answer.exit_code == 2
+    assert "--engine simpy" in answer.stderr
+
+
+BROKEN = {
+    "that lets two in": TWO_PHASE.replace("if self.holder:", "if self.holder and self.readers:"),
+    "that only says it is taken": TWO_PHASE.replace("        self.begin_hold(task)\n", ""),
+}
+
+
+@pytest.mark.parametrize("code", BROKEN.values(), ids=BROKEN)
+def test_a_lock_that_breaks_mutual_exclusion_is_reported(code: str, tmp_path: Path) -> None:
+    answer = run(write(tmp_path, code), "--format", "json")
+    assert answer.exit_code == 1
+    assert "mutual exclusion" in answer.stderr
+
+
+def test_a_lock_that_is_never_free_again_is_a_stall(tmp_path: Path) -> None:
+    scenario = write(tmp_path, TWO_PHASE.replace("        self.end_hold()\n", ""))
+    answer = run(scenario, "--set", "measure.duration=20 ms")
+    assert answer.exit_code == 3
+    assert "stall" in answer.stderr
+
+
+REFUSED = {
+    "missing file": (TWO_PHASE, "other.py:TwoPhase", "mine.yaml:6:17", "cannot be read"),
+    "missing class": (TWO_PHASE, "mine.py:TwoFase", "mine.yaml:6:17", "did you mean 'TwoPhase'?"),
+    "not a lock": ("class TwoPhase: ...\n", "mine.py:TwoPhase", "mine.yaml:6:17", "does not derive from"),
+    "not a class": ("TwoPhase = 3\n", "mine.py:TwoPhase", "mine.yaml:6:17", "does not derive from"),
+    "half a lock": (
+        "from simfs.machine.lock import Lock\nclass TwoPhase(Lock):\n    pass\n",
+        "mine.py:TwoPhase", "mine.yaml:6:17", "does not define try_fast, wait, release",
+    ),
+    "not Python": (TWO_PHASE.replace("if self.holder:", "if self.holder"), "mine.py:TwoPhase", "mine.py:22:", "':'"),
+    "fails when read": ("import simfs\n\nx = simfs.nothing\n", "mine.py:TwoPhase", "mine.py:3:5", "AttributeError"),
+    "leaves when read": ("import sys\nsys.exit('no')\n", "mine.py:TwoPhase", "mine.py:2:1", "SystemExit: no"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "reference", "where", "what"), REFUSED.values(), ids=REFUSED)
+def test_what_is_wrong_is_told_with_its_place(
+    code: str, reference: str, where: str, what: str, tmp_path: Path
+) -> None:
+    answer = run(write(tmp_path, code, reference))
+    assert answer.exit_code == 2
+    assert answer.stdout == ""
+    assert where in answer.stderr
+    assert what in answer.stderr
+    assert len(answer.stderr.splitlines()) <= 2
+
+
+FAILING = {
+    "in try_fast": (TWO_PHASE.replace("if self.holder:", "if 1 / 0:"), "mine.py:22:12: ZeroDivisionError"),
+    "in wait": (TWO_PHASE.replace("forget_wakeups", "forget_everything"), "mine.py:38:9: AttributeError"),
+    "below it": (TWO_PHASE.replace("task.write(self.line)", "task.write(None)"), "mine.py:21:9: AttributeError"),
+    "its value error": (TWO_PHASE.replace("if self.holder:", "if int('x'):"), "mine.py:22:12: ValueError"),
+    "no generator": (
+        TWO_PHASE.replace("        yield from ()\n", ""), "mine.py:TwoPhase: TypeError",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "message"), FAILING.values(), ids=FAILING)
+def test_what_fails_in_a_run_is_told_with_the_last_line_of_the_users_code(
+    code: str, message: str, tmp_path: Path
+) -> None:
+    answer = run(write(tmp_path, code))
+    assert answer.exit_code == 2
+    assert message in answer.stderr.replace("\n", "")
+
+
+def test_a_mistyped_name_is_refused_with_the_nearest_one(tmp_path: Path) -> None:
+    answer = run(write(tmp_path, TWO_PHASE), "--set", "workload.lock=myluck")
+    assert answer.exit_code == 2
+    assert "did you mean 'mylock'?" in answer.stderr
+
+
+def test_a_built_in_lock_cannot_be_renamed(tmp_path: Path) -> None:
+    scenario = write(tmp_path, TWO_PHASE)
+    scenario.write_text(scenario.read_text("utf-8").replace("mylock", "mutex"))
+    answer = run(scenario)
+    assert answer.exit_code == 2
+    assert "mine.yaml:6:9" in answer.stderr
+    assert "built-in" in answer.stderr
