@@ -15,6 +15,7 @@ from simfs import __version__
 from simfs.commands.about import doctor, list_, schema
 from simfs.commands.calibrate import calibrate
 from simfs.commands.compare import compare
+from simfs.commands.locks import locks
 from simfs.commands.run import run
 from simfs.commands.sensitivity import sensitivity
 from simfs.commands.sweep import merge, sweep
@@ -38,6 +39,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
         "simfs compare lock-cycle:semaphore lock-cycle:mutex --quick --set workload.tasks=16",
     ),
     "list": (list_, "simfs list"),
+    "locks": (locks, "simfs locks"),
     "schema": (schema, "simfs schema > scenario.schema.json"),
     "doctor": (doctor, "simfs doctor"),
 }

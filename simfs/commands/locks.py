@@ -1,0 +1,86 @@
+"""`simfs locks`: all built-in locks and what tells them apart."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Annotated
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from simfs.commands.common import Format, plain_errors
+
+HEADINGS = {
+    "kernel": "Linux",
+    "conflict": "excludes",
+    "admission": "may pass the queue",
+    "spin": "who spins, on what, until when",
+    "queue": "next is",
+    "wakes": "a release wakes",
+    "grant": "wake-up is",
+    "handoff": "no stealing",
+    "release": "released by",
+    "context": "waiters and holders",
+}
+
+"""What the axes are called in the tables."""
+
+TABLES = {
+    "What they are, and who spins": ("kernel", "conflict", "context", "spin"),
+    "Who is next": ("queue", "admission", "wakes", "grant", "handoff", "release"),
+}
+
+WIDTH = 140
+"""Columns where the output is no terminal."""
+
+
+def locks(
+    output: Annotated[Format, typer.Option("--format", help="What is printed.")] = Format.TEXT,
+) -> None:
+    """List all locks with their policies: who may pass, who spins, who is next, whom a release wakes, grant or hint.
+
+    Grant: the releaser gives the lock to the woken task, and nobody can use it until that runs. Hint: the lock is
+    free meanwhile and may be stolen. The OSQ is the queue of spinners in a mutex or rwsem; only its head looks at the
+    owner.
+    """
+    from simfs.machine.locks.policy import ALIASES, AXES, POLICIES
+
+    short = {kind: alias for alias, kind in ALIASES.items()}
+    rows = [
+        {"lock": kind, "alias": short.get(kind, ""), **{axis: getattr(policy, axis) for axis in AXES}}
+        for kind, policy in POLICIES.items()
+    ]
+    with plain_errors():
+        if output is Format.JSON:
+            typer.echo(json.dumps(rows, indent=2))
+        elif output is Format.CSV:
+            typer.echo(_csv(rows), nl=False)
+        else:
+            _print(rows)
+
+
+def _csv(rows: list[dict[str, str]]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, rows[0], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _print(rows: list[dict[str, str]]) -> None:
+    console = Console(highlight=False, width=None if Console().is_terminal else WIDTH)
+    for title, axes in TABLES.items():
+        table = Table(
+            title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
+        )
+        table.add_column("lock", no_wrap=True)
+        for axis in axes:
+            table.add_column(HEADINGS[axis], overflow="fold")
+        for row in rows:
+            name = f"{row['lock']} (= {row['alias']})" if row["alias"] else row["lock"]
+            table.add_row(name, *(row[axis] for axis in axes))
+        console.print(table)
