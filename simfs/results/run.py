@@ -215,8 +215,8 @@ def _work(job: _Job, engine: Engine) -> tuple[Any, float]:
     begin = time.perf_counter()
     try:
         return _outcome(job, engine), time.perf_counter() - begin
-    except ValueError as error:
-        raise ValueError(f"{job.label}: {error}") from error
+    except (ValueError, RuntimeError) as error:  # a wrong spec, a defect of the engine
+        raise type(error)(f"{job.label}: {error}") from error
 
 
 def _outcome(job: _Job, engine: Engine) -> RunResult | float:

@@ -120,7 +120,11 @@ def mser_curve(observations: ArrayLike, group: int = 5) -> NDArray[np.float64]:
     """The MSER statistic by number of leading groups discarded: what `mser` takes the minimum of."""
     means = _grouped(_vector(observations), group, at_end=False)
     last = max(1, means.size // 2 + 1)
-    return np.array([float(np.var(means[d:])) / (means.size - d) for d in range(last)])
+    centred = means - means.mean()  # or the difference of squares below would lose all digits
+    left = means.size - np.arange(last)
+    total, squares = (np.cumsum(x[::-1])[::-1][:last] for x in (centred, centred**2))
+    errors: NDArray[np.float64] = np.maximum(squares / left - (total / left) ** 2, 0) / left
+    return errors
 
 
 def mser(observations: ArrayLike, group: int = 5) -> int:
