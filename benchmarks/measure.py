@@ -16,52 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from simfs.scenario import expand, load, to_run_spec
+
 ENGINE = Path(__file__).resolve().parent.parent / "engine"
 
 Spec = dict[str, Any]
 
-#: `models/machines/server-24.yaml` and `models/kernels/linux-6.11.yaml` as numbers (ns, W).
-BASE: Spec = {
-    "seed": 1,
+#: 24 tasks and one lock on server-24 under linux-6.11, as the scenario has them.
+BASE: Spec = to_run_spec(expand(load("lock-cycle", ["workload.tasks=24"]))[0], 0) | {
     "warmup_ns": 0,
     "duration_ns": 1e6,
-    "machine": {
-        "cpus": 24,
-        "cpus_per_core": 1,
-        "cpus_per_llc": 24,
-        "cpus_per_socket": 24,
-        "costs": {
-            "line_hit": 2,
-            "line_smt": 8,
-            "line_llc": 49,
-            "line_socket": 49,
-            "line_remote": 120,
-            "line_overlap": 10,
-            "cpu_relax": 37,
-            "context_switch": 1500,
-            "wakeup": 1000,
-            "ipi_send": 0,
-            "ipi_deliver": 0,
-            "speed": 1.0,
-        },
-        "idle_states": [
-            {"name": "C1", "exit_ns": 1e3, "residency_ns": 1e3, "watts": 1.44},
-            {"name": "C1E", "exit_ns": 4e3, "residency_ns": 4e3, "watts": 0.88},
-            {"name": "C6", "exit_ns": 1.7e5, "residency_ns": 6e5, "watts": 0.1},
-        ],
-        "watts_active": 4.0,
-        "watts_spin": 4.0,
-    },
-    "kernel": {
-        "name": "linux-6.11",
-        "tick_ns": 4e6,
-        "base_slice_ns": 3e6,
-        "run_to_parity": True,
-        "preemption": "voluntary",
-        "locks": {},
-    },
-    "filesystem": {"kind": "none"},
-    "workload": {"kind": "lock_cycle", "tasks": 24, "params": {}},
 }
 
 

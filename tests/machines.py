@@ -8,6 +8,7 @@ from itertools import zip_longest
 from typing import Any
 
 from simfs import _engine, machine
+from simfs.scenario.program import program_of
 
 CONTEXT = 12
 """Events shown before the first one that differs."""
@@ -16,8 +17,9 @@ CONTEXT = 12
 def assert_same(spec: dict[str, Any]) -> int:
     """Fail at the first event that differs between the machines, or on results that do. Returns how many events."""
     text = json.dumps(spec)
-    native_result, native = _engine.trace(text)
-    reference_result, reference = machine.trace(text)
+    program = program_of(text) or ()
+    native_result, native = _engine.trace(text, *program)
+    reference_result, reference = machine.trace(text, *program)
     for at, (ours, theirs) in enumerate(zip_longest(native, reference)):
         if ours != theirs:
             before = [show(event) for event in native[max(at - CONTEXT, 0) : at]]

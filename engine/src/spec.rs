@@ -265,6 +265,9 @@ pub struct WorkloadSpec {
     /// Where the program of a Python workload is: `FILE:FUNCTION`. Who calls the engine loads it.
     #[serde(default)]
     pub program: Option<String>,
+    /// SHA-256 of that file, so that the text of a spec says all its result depends on.
+    #[serde(default)]
+    pub program_sha256: Option<String>,
     /// Numbers of the workload (nanoseconds, counts, fractions).
     #[serde(default)]
     pub params: BTreeMap<String, serde_json::Value>,

@@ -16,6 +16,7 @@ OPERATIONS = {
     "tmpfile": "temporary file",
     "lock_cycle": "lock cycle",
     "range_lock": "range lock",
+    "python": "operation",
 }
 """What one operation of a workload is called, singular."""
 

@@ -240,13 +240,16 @@ def _record(job: _Job, outcome: RunResult | float, seconds: float) -> None:
 
 def native_engine() -> Engine:
     """The compiled engine; raise ImportError where there is none."""
-    engine: Engine = import_module("simfs._engine").run
-    return engine
+    return _with_programs(import_module("simfs._engine").run)
 
 
 def reference_engine() -> Engine:
     """The reference machine on SimPy; raise ImportError where SimPy or the compiled programs are missing."""
-    engine: Engine = import_module("simfs.machine").run
+    return _with_programs(import_module("simfs.machine").run)
+
+
+def _with_programs(run: Callable[..., str]) -> Engine:
+    engine: Engine = import_module("simfs.scenario.program").with_programs(run)
     return engine
 
 

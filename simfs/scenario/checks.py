@@ -13,6 +13,7 @@ from simfs.scenario.measured import Dataset, load_dataset
 from simfs.scenario.models import load_filesystem, load_kernel, load_machine, load_workload
 from simfs.scenario.overlay import assign, split_key
 from simfs.scenario.problems import Problem, ScenarioError
+from simfs.scenario.program import load_program
 from simfs.scenario.refusals import problems_of
 from simfs.scenario.run_spec import machine_spec
 from simfs.scenario.schema import (
@@ -21,6 +22,7 @@ from simfs.scenario.schema import (
     LockKind,
     LockTasks,
     NoFilesystem,
+    PythonTasks,
     RowChoice,
     Scenario,
 )
@@ -36,9 +38,20 @@ def check_profiles(scenario: Scenario, document: Document) -> Iterator[Problem]:
     yield from _profile(lambda: _kernel_problems(scenario, document), document, "kernel")
     yield from _lock_problems(scenario, document)
     yield from _profile(lambda: _filesystem_problems(scenario, document), document, "filesystem")
-    if not isinstance(scenario.workload, LockCycle):
+    if isinstance(scenario.workload, PythonTasks):
+        yield from _program_problems(scenario.workload.program, document)
+    elif not isinstance(scenario.workload, LockCycle):
         known = load_workload(scenario.workload.kind).spec()
         yield from _unknown(scenario.workload.params, known, ("workload", "params"), "parameter", document)
+
+
+def _program_problems(program: str, document: Document) -> Iterator[Problem]:
+    try:
+        load_program(program)
+    except ValueError as error:
+        message, _, hint = str(error).partition("; did you mean '")
+        at = document.place_of(document.locate(("workload", "program"))).value
+        yield Problem(at, message, hint.removesuffix("'?") or None)
 
 
 def check_measured(scenario: Scenario, document: Document) -> Iterator[Problem]:
@@ -101,8 +114,9 @@ def _kernel_problems(scenario: Scenario, document: Document) -> Iterator[Problem
     yield from _unknown(
         scenario.kernel.constants, spec["constants"], ("kernel", "constants"), "constant", document
     )
-    own = scenario.workload.roles if isinstance(scenario.workload, LockTasks) else {}
-    yield from _unknown(scenario.lock_roles, [*spec["locks"], *own], ("locks",), "lock role", document)
+    if not isinstance(scenario.workload, PythonTasks):  # a program may name its locks as it likes
+        own = scenario.workload.roles if isinstance(scenario.workload, LockTasks) else {}
+        yield from _unknown(scenario.lock_roles, [*spec["locks"], *own], ("locks",), "lock role", document)
     if scenario.kernel.run_to_parity and "cfs" in spec:
         at = document.place_of(("kernel", "run_to_parity")).value
         yield Problem(at, f"kernel {scenario.kernel.profile} has CFS, and run to parity is a rule of EEVDF")
@@ -138,7 +152,7 @@ def _own_lock_problems(name: str, reference: str, document: Document) -> Iterato
 def _filesystem_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
     use = scenario.filesystem
     if isinstance(use, NoFilesystem):
-        if not isinstance(scenario.workload, LockTasks):
+        if not isinstance(scenario.workload, LockTasks | PythonTasks):
             at = document.place_of(("filesystem",)).value
             yield Problem(at, f"workload {scenario.workload.kind} needs a filesystem")
     elif use.costs or use.profile:

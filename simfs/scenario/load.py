@@ -122,6 +122,9 @@ def _anchor_paths(document: Document) -> None:
         locks = holder.get("locks")
         if isinstance(locks, dict):
             holder["locks"] = {role: _anchored_lock(use, folder) for role, use in locks.items()}
+        workload = holder.get("workload")
+        if isinstance(workload, dict) and isinstance(program := workload.get("program"), str):
+            workload["program"] = _anchored_program(program, folder)
 
 
 def _anchor(holder: dict[str, Any], section: str, key: str, folder: Path) -> None:
@@ -141,6 +144,13 @@ def _anchored(name: str, folder: Path) -> str:
 def _anchored_lock(use: object, folder: Path) -> object:
     own = isinstance(use, str) and OWN_LOCK.fullmatch(use)
     return str(folder / str(use)) if own else use
+
+
+def _anchored_program(program: str, folder: Path) -> str:
+    file = program.rpartition(":")[0]
+    if not file or "\0" in file or Path(file).is_absolute():
+        return program
+    return str(folder / program)
 
 
 def _list(value: object) -> list[Any]:

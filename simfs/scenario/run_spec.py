@@ -8,6 +8,7 @@ from typing import Any
 
 from simfs.scenario.expand import Point
 from simfs.scenario.models import load_filesystem, load_kernel, load_machine, load_vfs, load_workload
+from simfs.scenario.program import digest
 from simfs.scenario.schema import (
     Compile,
     Distribution,
@@ -16,6 +17,7 @@ from simfs.scenario.schema import (
     LockTasks,
     MachineUse,
     NoFilesystem,
+    PythonTasks,
     RangeLock,
     Scenario,
     TmpFile,
@@ -110,7 +112,9 @@ def _workload_spec(use: Workload) -> dict[str, Any]:
         "pin_to_cpu": use.pin_to_cpu,
         "params": _params(use),
     }
-    if not isinstance(use, LockTasks):
+    if isinstance(use, PythonTasks):
+        spec |= {"program": use.program, "program_sha256": digest(use.program)}
+    elif not isinstance(use, LockTasks):
         spec["directories"] = use.directories
     return spec
 
@@ -127,6 +131,8 @@ def _params(use: Workload) -> dict[str, Any]:
             **_drawn("think", use.think),
             **_drawn("hold", use.hold),
         }
+    if isinstance(use, PythonTasks):
+        return dict(use.params)
     params: dict[str, Any] = load_workload(use.kind).spec() | use.params
     if isinstance(use, RangeLock):
         own = ("design", "index_lock", "ranges", "units", "length", "outstanding", "readers")

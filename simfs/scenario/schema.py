@@ -385,8 +385,19 @@ class RangeLock(LockTasks):
         return {"range_lock": around.get(self.design, "rwsem")}
 
 
+class PythonTasks(Tasks):
+    """Each task runs a generator function of a Python file, which yields its steps."""
+
+    kind: Literal["python"]
+    program: Text = Field(description="FILE:FUNCTION; the file's path is relative to the scenario.")
+    params: dict[str, CountOrDuration] = Field(
+        default={}, description="What the program finds in task.params: durations with a unit, or counts."
+    )
+
+
 Workload = Annotated[
-    Compile | Create | CreateUnlink | TmpFile | LockCycle | RangeLock, Field(discriminator="kind")
+    Compile | Create | CreateUnlink | TmpFile | LockCycle | RangeLock | PythonTasks,
+    Field(discriminator="kind"),
 ]
 
 
@@ -532,6 +543,7 @@ KINDS: dict[str, dict[str, type[Section]]] = {
         "tmpfile": TmpFile,
         "lock_cycle": LockCycle,
         "range_lock": RangeLock,
+        "python": PythonTasks,
     },
 }
 """The sections whose keys depend on their `kind`."""
