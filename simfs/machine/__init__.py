@@ -41,7 +41,7 @@ def _traced(spec: str, events: list[Event] | None, *program: Callable[..., Any])
     own = [kind for kind in data["kernel"]["locks"].values() if is_own(kind)]
     with errors_of_own_locks(own[0] if own else None):
         machine = Machine(data)
-        machine.trace = events
         populate(spec, Waist(machine), *program)
+        machine.trace = events
         operations, stall = machine.run()
         return json.dumps(report(machine, operations, stall))
