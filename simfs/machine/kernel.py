@@ -57,6 +57,8 @@ class Kernel:
     rwsem_reader_spin_cap: Time
     grace_period: Time
     """RCU grace period that a percpu-rwsem's writer waits for."""
+    numa_spinlock_threshold: Time
+    """CNA: how long waiters of other sockets are kept out of the way."""
 
     @classmethod
     def of(cls, kernel: Mapping[str, Any]) -> Kernel:
@@ -76,4 +78,5 @@ class Kernel:
             rwsem_reader_spin_per_reader=from_ns(constants["rwsem_reader_spin_per_reader"]),
             rwsem_reader_spin_cap=from_ns(constants["rwsem_reader_spin_cap"]),
             grace_period=from_ns(constants["percpu_rwsem_grace_period"]),
+            numa_spinlock_threshold=from_ns(constants["numa_spinlock_threshold"]),
         )

@@ -9,7 +9,7 @@ the statistics and check that nobody holds it beside a writer.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -77,7 +77,8 @@ class Lock:
         self.machine = place.machine
         self.number = place.number
         self.lock_class = place.lock_class
-        self._wait_lock = place.wait_lock
+        self.inner = place.wait_lock
+        """The raw spinlock inside it."""
         self.line = Line()
         """The cache line of its word."""
         self.holder: Task | None = None
@@ -138,12 +139,6 @@ class Lock:
         task.waits.pop()
         wait = machine.now - max(since, machine.window_start)
         statistics.end_wait(machine.now, wait, slept=slept, site=task.site)
-
-    @property
-    def wait_lock(self) -> Lock:
-        """The raw spinlock inside a sleeping lock."""
-        assert self._wait_lock is not None, f"{type(self).__name__} has no wait lock"
-        return self._wait_lock
 
     # ---- holding ----------------------------------------------------------------------------------------------------
 
@@ -233,6 +228,15 @@ class Lock:
         """Wake a task that waits for the lock; the waker pays."""
         self.lock_class.statistics.wakeups += 1
         self.machine.scheduler.wake(waiter, waker)
+
+    def show_in_random_order(self, writer: Task, pollers: Iterable[Task]) -> None:
+        """All pollers see what `writer` has just written, one after the other in random order."""
+        order = list(pollers)
+        for i in range(len(order) - 1, 0, -1):
+            j = self.machine.random.next_u64() % (i + 1)
+            order[i], order[j] = order[j], order[i]
+        for poller in order:
+            self.show(writer, poller)
 
     def show(self, writer: Task, poller: Task) -> None:
         """`poller` sees what `writer` has just written to the lock's line when its refetch is served."""

@@ -14,7 +14,7 @@ class Topology:
     def __init__(self, machine: Mapping[str, Any]) -> None:
         costs = machine["costs"]
         self.cpus: int = machine["cpus"]
-        self.per_socket = max(machine["cpus_per_socket"], 1)
+        self.per_socket: int = max(machine["cpus_per_socket"], 1)
         self._per_llc = max(machine["cpus_per_llc"], 1)
         self._levels = [
             (max(machine["cpus_per_core"], 1), from_ns(costs["line_smt"])),
@@ -34,6 +34,10 @@ class Topology:
         """Time to move `span` lines used together: the first at full latency, the others overlapping with it."""
         one = self.transfer(a, b)
         return one + int(one * (span - 1) / self._overlap)
+
+    def socket(self, cpu: int) -> int:
+        """The socket of `cpu`."""
+        return cpu // self.per_socket
 
     def llc(self, cpu: int) -> range:
         """The CPUs that share `cpu`'s last-level cache."""

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from simfs.machine.lock import Lock
 from simfs.machine.locks.mutex import Mutex
+from simfs.machine.locks.mutex_counted import Mutex30, Mutex310, Mutex2616, Mutex2630
 from simfs.machine.locks.percpu_rwsem import PercpuRwsem
+from simfs.machine.locks.queued import Cna, Mcs, Qspinlock
+from simfs.machine.locks.rwlock import BiasedRwlock, Qrwlock
 from simfs.machine.locks.rwsem import Rwsem
 from simfs.machine.locks.semaphore import Semaphore
-from simfs.machine.locks.spinlock import Queued, TestAndSet, Ticket
+from simfs.machine.locks.spinlock import TestAndSet, Ticket
 from simfs.machine.own import is_own, own_lock
 
 KINDS: dict[str, type[Lock]] = {
     "tas": TestAndSet,
     "ticket": Ticket,
-    "qspinlock": Queued,
+    "mcs": Mcs,
+    "qspinlock": Qspinlock,
+    "cna": Cna,
+    "rwlock-2.6": BiasedRwlock,
+    "qrwlock": Qrwlock,
     "semaphore": Semaphore,
+    "mutex-2.6.16": Mutex2616,
+    "mutex-2.6.30": Mutex2630,
+    "mutex-3.0": Mutex30,
+    "mutex-3.10": Mutex310,
     "mutex-4.10": Mutex,
     "mutex": Mutex,
     "rwsem-5.11": Rwsem,

@@ -9,7 +9,7 @@ from typing import Any
 import simpy
 
 from simfs.machine.lock import Lock
-from simfs.machine.task import Task
+from simfs.machine.task import Steps, Task
 
 
 class Osq:
@@ -22,10 +22,13 @@ class Osq:
         self.lock_ = lock
         self.queue: deque[Task] = deque()
 
-    def lock(self, task: Task) -> Generator[simpy.Event, Any, bool]:
-        """Join the queue and wait to be its head. False if the CPU was wanted first."""
+    def _join(self, task: Task) -> None:
         task.write(self.lock_.line)  # exchange of the tail, in the lock's line
         self.queue.append(task)
+
+    def lock(self, task: Task) -> Generator[simpy.Event, Any, bool]:
+        """Join the queue and wait to be its head. False if the CPU was wanted first."""
+        self._join(task)
         while True:
             yield from task.pay()
             if self.queue[0] is task:
@@ -35,10 +38,15 @@ class Osq:
                 return False
             yield from task.spin(until_resched=True)
 
+    def lock_uncancellable(self, task: Task) -> Steps:
+        """The same of kernels before 3.15 (a plain MCS queue): wait whoever wants the CPU."""
+        self._join(task)
+        yield from task.pay()
+        while self.queue[0] is not task:
+            yield from task.spin()
+
     def unlock(self, task: Task) -> None:
         """Leave the queue as its head: one store to the next node."""
         self.queue.popleft()
         if self.queue:
-            follower = self.queue[0]
-            transfer = task.machine.topology.transfer(task.cpu.number, follower.cpu.number)
-            follower.look_at(task.machine.now + task.segment.debt + transfer)
+            task.store_to_node(self.queue[0])

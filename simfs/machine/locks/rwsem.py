@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any
-
-import simpy
 
 from simfs.machine.lock import Place, Side, Waiting
 from simfs.machine.locks.osq import Osq
-from simfs.machine.locks.sleeping import SleepingLock
+from simfs.machine.locks.sleeping import SleepingLock, Spinning
 from simfs.machine.task import Steps, Task
 from simfs.machine.time import Time
-
-Spinning = Generator[simpy.Event, Any, bool]
-"""What a spin is: at its end it says whether the lock was taken."""
 
 
 @dataclass(eq=False)

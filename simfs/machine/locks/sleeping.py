@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from typing import Any
+
+import simpy
+
 from simfs.machine.lock import Lock
 from simfs.machine.locks.spinlock import Spinlock
+
+Spinning = Generator[simpy.Event, Any, bool]
+"""What a spin is: at its end it says whether it got what it spun for."""
+
+
+def guard_of(lock: Lock) -> Spinlock:
+    """The raw spinlock inside a lock."""
+    guard = lock.inner
+    assert isinstance(guard, Spinlock), f"{type(lock).__name__} has no wait lock"
+    return guard
 
 
 class SleepingLock(Lock):
@@ -12,5 +27,4 @@ class SleepingLock(Lock):
     @property
     def wait_lock(self) -> Spinlock:
         """The raw spinlock inside the lock."""
-        assert isinstance(self._wait_lock, Spinlock), f"{type(self).__name__} has no wait lock"
-        return self._wait_lock
+        return guard_of(self)

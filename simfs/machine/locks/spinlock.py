@@ -1,4 +1,4 @@
-"""Spinlocks. They differ only in who polls the lock word and who may take it next.
+"""Spinlocks whose waiters all poll the lock word, and what these share with the queued ones (`queued.py`).
 
 The holder and those who wait run with preemption off and never leave their CPU (locks of `include/linux/spinlock.h`).
 """
@@ -27,10 +27,15 @@ class Spinlock(Lock):
         super().__init__(place)
         self.waiters: deque[Task] = deque()
 
+    @property
+    def is_queued_for(self) -> bool:
+        """Whether a newcomer must wait even if the lock is free."""
+        return self.fifo and bool(self.waiters)
+
     def try_fast(self, task: Task, side: Side) -> bool:
         """One atomic attempt: fails if the lock is held or, where there is a queue, somebody is in it."""
         task.write(self.line)
-        if self.holder is not None or (self.fifo and self.waiters):
+        if self.holder is not None or self.is_queued_for:
             return False
         task.preempt_off += 1
         self.begin_hold(task)
@@ -71,23 +76,17 @@ class Spinlock(Lock):
         """Who sees the release, and when."""
         raise NotImplementedError
 
-    def refetch_all(self, releaser: Task) -> None:
-        """All waiters poll the word: they refetch it one after the other, in random order."""
-        pollers = list(self.waiters)
-        for i in range(len(pollers) - 1, 0, -1):
-            j = self.machine.random.next_u64() % (i + 1)
-            pollers[i], pollers[j] = pollers[j], pollers[i]
-        for poller in pollers:
-            self.show(releaser, poller)
-
 
 class TestAndSet(Spinlock):
-    """Test-and-set (x86 before 2.6.25): the first to refetch the word takes it. No queue, no fairness."""
+    """Test-and-set (x86 before 2.6.25; `virt_spin_lock` in guests): the first to refetch the word takes it.
+
+    No queue, no fairness.
+    """
 
     fifo = False
 
     def tell_pollers(self, releaser: Task) -> None:  # noqa: D102
-        self.refetch_all(releaser)
+        self.show_in_random_order(releaser, self.waiters)
 
 
 class Ticket(Spinlock):
@@ -100,15 +99,4 @@ class Ticket(Spinlock):
     takes_by_write = False
 
     def tell_pollers(self, releaser: Task) -> None:  # noqa: D102
-        self.refetch_all(releaser)
-
-
-class Queued(Spinlock):
-    """qspinlock (x86 from 4.2): FIFO; only the next in line polls the word, the others their own lines.
-
-    One transfer a hand-over, however many wait.
-    """
-
-    def tell_pollers(self, releaser: Task) -> None:  # noqa: D102
-        if self.waiters:
-            self.show(releaser, self.waiters[0])
+        self.show_in_random_order(releaser, self.waiters)

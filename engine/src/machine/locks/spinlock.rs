@@ -78,9 +78,9 @@ pub(in crate::machine) async fn wait(cx: &Context, lock: LockId) -> bool {
         body(&mut s, lock).policy
     };
     match policy {
-        Policy::TestAndSet | Policy::Ticket | Policy::Queued => wait_polling(cx, lock).await,
+        Policy::TestAndSet | Policy::Ticket => wait_polling(cx, lock).await,
         Policy::Mcs => queued::wait_mcs(cx, lock).await,
-        Policy::Cna => queued::wait_qspinlock(cx, lock).await,
+        Policy::Queued | Policy::Cna => queued::wait_qspinlock(cx, lock).await,
     }
     false
 }
@@ -129,13 +129,8 @@ pub(in crate::machine) fn unlock(cx: &Context, lock: LockId) {
     s.preempt_enable(cx.id);
     let b = body(&mut s, lock);
     match b.policy {
-        Policy::Queued => {
-            if let Some(&next) = b.waiters.front() {
-                s.show(cx.id, lock, next);
-            }
-        }
         Policy::Mcs => unreachable!("released above"),
-        Policy::Cna => queued::show_word(&mut s, cx.id, lock),
+        Policy::Queued | Policy::Cna => queued::show_word(&mut s, cx.id, lock),
         Policy::Ticket | Policy::TestAndSet => s.show_in_random_order(cx.id, lock, |s, lock| &body(s, lock).waiters),
     }
 }

@@ -1,0 +1,176 @@
+"""Queued spinlocks: FIFO, and each waiter but the next polls a line of its own, its *node*.
+
+A hand-over moves one or two lines, however many wait.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator
+from typing import Any
+
+import simpy
+
+from simfs.machine.lock import Place, Side, Waiting
+from simfs.machine.locks.spinlock import Spinlock
+from simfs.machine.task import Steps, Task
+from simfs.machine.time import Time
+
+
+class Mcs(Spinlock):
+    """MCS lock (`kernel/locking/mcs_spinlock.h`): the tail in the word, ownership passed by a store to the next node.
+
+    The word is written by who comes, and by who leaves without a successor.
+    """
+
+    takes_by_write = False
+
+    def unlock(self, task: Task) -> None:
+        """Pass the lock on, or clear the tail if nobody waits."""
+        if self.waiters:
+            task.store_to_node(self.waiters[0])
+        else:
+            task.write(self.line)
+        self.end_hold()
+        task.preempt_off -= 1
+
+
+class Qspinlock(Spinlock):
+    """qspinlock (x86 from 4.2, `kernel/locking/qspinlock.c`).
+
+    The first waiter is *pending* and polls the word. The second queues and, as head of the queue, polls the word too;
+    all others poll their nodes. Who takes the lock from the head of the queue makes the next one head by a store to its
+    node, which overlaps with the critical section.
+    """
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self.pending: Task | None = None
+        self.head_polls = False
+
+    @property
+    def is_queued_for(self) -> bool:
+        """Whether a newcomer must wait even if the lock is free."""
+        return self.pending is not None or bool(self.waiters)
+
+    def wait(self, task: Task, side: Side) -> Waiting:
+        """Wait as the pending waiter, or in the queue."""
+        task.preempt_off += 1
+        yield from self._wait_in_queue(task) if self.is_queued_for else self._wait_pending(task)
+        return False
+
+    def _wait_pending(self, task: Task) -> Steps:
+        self.pending = task
+        while self.holder is not None:
+            yield from task.spin()
+        task.write(self.line)
+        self.pending = None
+        self.begin_hold(task)
+
+    def _wait_in_queue(self, task: Task) -> Steps:
+        self.join(task)
+        if self.waiters[0] is not task:
+            while self.waiters[0] is not task:
+                yield from task.spin()
+            task.read(self.line)  # promoted: the first look at the word
+            yield from task.pay()
+        self.begin_as_head(task)
+        while self.holder is not None or self.pending is not None:
+            if not (yield from self.sort(task)):
+                self.head_polls = True
+                yield from task.spin()
+                self.head_polls = False
+        task.write(self.line)
+        self.begin_hold(task)
+        self.waiters.popleft()
+        self.choose_next()
+        if self.waiters:
+            task.store_to_node(self.waiters[0])
+
+    def tell_pollers(self, releaser: Task) -> None:
+        """The pending waiter and the head see the word when their refetches are served."""
+        if self.pending is not None:
+            self.show(releaser, self.pending)
+        if self.waiters and self.head_polls:
+            self.show(releaser, self.waiters[0])
+
+    # ---- what a NUMA-aware lock does otherwise ----------------------------------------------------------------------
+
+    def join(self, task: Task) -> None:
+        """Join the queue."""
+        self.waiters.append(task)
+
+    def begin_as_head(self, task: Task) -> None:
+        """`task` has become head of the queue."""
+
+    def sort(self, task: Task) -> Generator[simpy.Event, Any, bool]:
+        """Use the time until the lock is free to put the queue in order. False once there is nothing to do."""
+        yield from ()
+        return False
+
+    def choose_next(self) -> None:
+        """The head has left the queue to hold the lock: see to it that the right task is first."""
+
+
+SORT_ONE_IN = 1 << 7
+"""`SHUFFLE_REDUCTION_PROB_ARG`: while the secondary queue is empty, so few heads begin to sort."""
+
+
+class Cna(Qspinlock):
+    """CNA, the compact NUMA-aware lock (never merged; version 15 of the series, A. Kogan, 14 May 2021, linux-arch).
+
+    A qspinlock whose head, while it polls the word, moves the waiters of other sockets right behind it to a *secondary
+    queue*, so that the lock stays on a socket. The secondary queue is put back in front when its first waiter has been
+    in it longer than a threshold (1 ms), or when the main queue runs empty. Left out: the priority of waiters that run
+    with interrupts off.
+    """
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self.secondary: deque[Task] = deque()
+        self.secondary_since: Time = 0
+        self.preferred = 0
+        """The socket that the lock is to stay on."""
+        self.sorts = self.flushes = False
+        """What the present head does."""
+
+    def join(self, task: Task) -> None:
+        """The head polls its queue as well: now it can move the one between."""
+        super().join(task)
+        if self.head_polls and self.sorts and len(self.waiters) == 3:
+            task.store_to_node(self.waiters[0])
+
+    def begin_as_head(self, task: Task) -> None:
+        """Decide whether to sort the queue, or to let those of other sockets have their turn."""
+        self.sorts = self.flushes = False
+        if self.secondary:
+            since, threshold = self.secondary_since, self.machine.kernel.numa_spinlock_threshold
+            self.flushes = self.machine.now - since > threshold
+            self.sorts = not self.flushes
+        else:
+            self.preferred = self.machine.topology.socket(task.cpu.number)
+            self.sorts = self.machine.random.next_u64() % SORT_ONE_IN == 0
+
+    def sort(self, task: Task) -> Generator[simpy.Event, Any, bool]:
+        """Look at the next waiter: if it is of another socket and not the last, it goes to the secondary queue."""
+        if not self.sorts or len(self.waiters) < 3:
+            return False
+        follower = self.waiters[1]
+        task.read_node(follower)
+        yield from task.pay()
+        if self.holder is None and self.pending is None:
+            return True  # free now: it is taken first
+        if self.machine.topology.socket(follower.cpu.number) == self.preferred:
+            self.sorts = False
+            return False
+        if not self.secondary:
+            self.secondary_since = self.machine.now
+        self.waiters.remove(follower)
+        self.secondary.append(follower)
+        return True
+
+    def choose_next(self) -> None:
+        """Put the secondary queue back in front if its time has come or nobody else waits."""
+        if self.flushes or not self.waiters:
+            self.waiters.extendleft(reversed(self.secondary))
+            self.secondary.clear()

@@ -1,0 +1,154 @@
+"""`rwlock_t`: readers and writers that spin. Holders and spinners run with preemption off.
+
+A failed attempt undoes itself at once here, so it makes nobody else fail.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import ClassVar
+
+from simfs.machine.lock import Lock, Place, Side, Waiting
+from simfs.machine.locks.sleeping import guard_of
+from simfs.machine.locks.spinlock import Spinlock
+from simfs.machine.task import Steps, Task
+
+
+class Rwlock(Lock):
+    """What both rwlocks share."""
+
+    perf_name = "rwlock"
+    spins = True
+    writers_put_back: ClassVar[bool]
+    """A writer takes before it looks, and has to put back what was not there."""
+
+    def is_open(self, side: Side) -> bool:
+        """Whether a newcomer may enter."""
+        return self.is_free(side)
+
+    def is_free(self, side: Side) -> bool:
+        """Whether the present holders leave room."""
+        return self.holder is None and (side is Side.READ or not self.readers)
+
+    def try_fast(self, task: Task, side: Side) -> bool:
+        """The first attempt, made without looking."""
+        task.write(self.line)
+        if self.is_open(side):
+            self.enter(task, side)
+            return True
+        if side is Side.READ or self.writers_put_back:
+            task.write(self.line)
+        return False
+
+    def try_lock(self, task: Task, side: Side) -> bool:
+        """`read_trylock`, `write_trylock`: look first."""
+        task.read(self.line)
+        if not self.is_open(side):
+            return False
+        task.write(self.line)
+        self.enter(task, side)
+        return True
+
+    def enter(self, task: Task, side: Side) -> None:
+        """Hold the lock from now on."""
+        task.preempt_off += 1
+        if side is Side.READ:
+            self.begin_shared(task)
+        else:
+            self.begin_hold(task)
+
+    def wait(self, task: Task, side: Side) -> Waiting:
+        """Wait on the CPU."""
+        task.preempt_off += 1
+        yield from self.poll(task, side)
+        task.preempt_off -= 1
+        return False
+
+    def release(self, task: Task, side: Side) -> Steps:
+        """Those who poll the word see that it is free when their refetch is served."""
+        yield from ()
+        task.write(self.line)
+        if side is Side.READ:
+            self.end_shared(task)
+        else:
+            self.end_hold()
+        task.preempt_off -= 1
+        if not self.readers:
+            self.tell_pollers(task)
+
+    def poll(self, task: Task, side: Side) -> Steps:
+        """Poll until the lock is free, and enter."""
+        raise NotImplementedError
+
+    def tell_pollers(self, releaser: Task) -> None:
+        """Who sees the release, and when."""
+        raise NotImplementedError
+
+
+class BiasedRwlock(Rwlock):
+    """x86 rwlock before 3.16 (`arch/x86/include/asm/rwlock.h`): one counter that all waiters poll, and no queue.
+
+    A reader takes 1 from the counter, a writer all of it; who finds that it was not there puts it back: two atomic
+    operations for every failed attempt. Readers enter whenever no writer holds it, so a stream of them starves writers.
+    """
+
+    has_wait_lock = False
+    writers_put_back = True
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self.pollers: deque[Task] = deque()
+
+    def poll(self, task: Task, side: Side) -> Steps:  # noqa: D102
+        self.pollers.append(task)
+        yield from task.spin()
+        while not self.is_free(side):
+            yield from task.spin()
+        task.write(self.line)
+        self.pollers.remove(task)
+        self.enter(task, side)
+
+    def tell_pollers(self, releaser: Task) -> None:  # noqa: D102
+        self.show_in_random_order(releaser, self.pollers)
+
+
+class Qrwlock(Rwlock):
+    """qrwlock (3.16 and later, `kernel/locking/qrwlock.c` as of 6.12): FIFO through a raw spinlock.
+
+    Who does not enter at once queues in the spinlock, whose holder alone polls the word. A writer there marks the word,
+    so that later readers queue behind it; a reader there counts itself and waits for the writer to leave. Only who
+    finds the word free passes the queue. Left out: readers in interrupts, who may always.
+    """
+
+    writers_put_back = False  # they compare before they exchange
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self.head: tuple[Task, Side] | None = None
+        """Who polls the word, and as what it has counted or marked itself in it."""
+
+    @property
+    def wait_lock(self) -> Spinlock:
+        """The raw spinlock that is the queue."""
+        return guard_of(self)
+
+    def is_open(self, side: Side) -> bool:  # noqa: D102
+        passes = self.head is None or (side is Side.READ and self.head[1] is Side.READ)
+        return passes and self.is_free(side)
+
+    def poll(self, task: Task, side: Side) -> Steps:
+        """`queued_read_lock_slowpath` and `queued_write_lock_slowpath`."""
+        yield from self.wait_lock.lock_raw(task)
+        task.write(self.line)
+        self.head = task, side
+        while not self.is_free(side):
+            yield from task.spin()
+        if side is Side.WRITE:
+            task.write(self.line)  # a reader has counted itself already
+        self.head = None
+        self.enter(task, side)
+        self.wait_lock.unlock(task)
+
+    def tell_pollers(self, releaser: Task) -> None:  # noqa: D102
+        if self.head is not None:
+            self.show(releaser, self.head[0])
