@@ -15,7 +15,10 @@ from engine import CONSTANTS, Spec, lock_cycle, rate, replications, simulate, si
 from simfs.results.run_result import RunResult
 from simfs.results.statistics import interval
 
-EXCLUSIVE = ("tas", "ticket", "qspinlock", "semaphore", "mutex", "rwsem")
+EXCLUSIVE = (
+    *("tas", "ticket", "mcs", "qspinlock", "cna", "rwlock-2.6", "qrwlock", "semaphore"),
+    *("mutex-2.6.16", "mutex-2.6.30", "mutex-3.0", "mutex-3.10", "mutex", "rwsem"),
+)
 Z, S = 1000.0, 50.0
 CHECK_VALUES = {1: 0.952381, 4: 3.781373, 8: 7.460407, 16: 14.159331, 24: 18.678066, 32: 19.932394, 48: 20.0}
 """Acquisitions per 1000 ns at `Z` and `S`, from the reference table of the machine repairman."""

@@ -157,6 +157,28 @@ class Task:
         """Let the program go on; it is the machine that calls this."""
         self._turn.succeed()
 
+    @property
+    def waits_for(self) -> Lock | None:
+        """The lock that it waits for now."""
+        return self.waits[-1][0] if self.waits else None
+
+    def become(self, status: Status) -> None:
+        """Book the time since the last change of state, then change it."""
+        self.times = self.times_now()
+        self.status = status
+
+    def times_now(self) -> StateTimes:
+        """The time by state as it stands."""
+        now = self.machine.now
+        span = now - self.times.since
+        match self.status:
+            case Status.RUNNING:
+                return replace(self.times, running=self.times.running + span, since=now)
+            case Status.RUNNABLE:
+                return replace(self.times, runnable=self.times.runnable + span, since=now)
+            case _:
+                return replace(self.times, sleeping=self.times.sleeping + span, since=now)
+
     # ---- primitives for locks and programs --------------------------------------------------------------------------
 
     def access(self, line: Line, access: Access) -> None:

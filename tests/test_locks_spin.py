@@ -1,0 +1,221 @@
+"""Spinlocks and rwlocks by their rules: who polls what, what a hand-over moves, who is overtaken, what sockets cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from importlib import import_module
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from engine import CONSTANTS, Spec, lock_cycle, rate, replications, simulate, simulate_all, the_lock
+from simfs.results.statistics import interval, jain
+
+HOLD, TRANSFER = 50.0, 20.0
+RANDOM: dict[str, Any] = {"think_distribution": "exponential", "hold_distribution": "exponential"}
+Event = tuple[int, int | None, int, str, str]
+"""Time (ps), task, CPU, what, about what."""
+
+
+def near(transfer: float) -> dict[str, float]:
+    return {f"line_{distance}": transfer for distance in ("smt", "llc", "socket", "remote")}
+
+
+def events(spec: Spec) -> list[Event]:
+    _, trace = import_module("simfs._engine").trace(json.dumps(spec))
+    return list(trace)
+
+
+def random_cycle(lock: str, tasks: int, transfer: float = TRANSFER, think: float = 1000.0) -> Spec:
+    return lock_cycle(
+        lock,
+        tasks,
+        warmup_ns=1e5,
+        duration_ns=2e6,
+        think_ns=think,
+        hold_ns=HOLD,
+        costs=near(transfer),
+        **RANDOM,
+    )
+
+
+# ---- queues of nodes -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lock", ["mcs", "qspinlock", "cna"])
+def test_throughput_of_queued_locks_stays_where_the_ticket_lock_collapses(lock: str) -> None:
+    peak, far = (rate(run) for run in simulate_all([random_cycle(lock, n) for n in (24, 48)]))
+    assert far > 0.97 * peak
+    ticket = rate(simulate(random_cycle("ticket", 48)))
+    assert far > 5 * ticket
+
+
+@pytest.mark.parametrize("tasks", [3, 8, 48])
+def test_an_mcs_lock_hands_over_in_one_transfer_however_many_wait(tasks: int) -> None:
+    runs = replications(random_cycle("mcs", tasks, think=1.0), 6)
+    assert interval([rate(run) for run in runs], level=0.99).contains(1 / (HOLD + TRANSFER))
+
+
+def test_a_qspinlock_moves_the_word_and_at_most_one_node_at_a_hand_over() -> None:
+    """The node is hidden behind the critical section where that is longer than two transfers."""
+    found = 1 / rate(simulate(random_cycle("qspinlock", 48)))
+    assert HOLD + 2 * TRANSFER < found < HOLD + 3 * TRANSFER
+
+
+def burst(lock: str, tasks: int) -> list[Event]:
+    """All tasks ask at 1000 ns, hold for 2000 ns, and never come back."""
+    spec = lock_cycle(
+        lock, tasks, duration_ns=3000 * tasks, think_ns=1000, hold_ns=2000, costs=near(50), order="same"
+    )
+    return events(spec)
+
+
+def first(trace: list[Event], what: str, task: int) -> int:
+    return next(time for time, who, _, happening, _ in trace if (who, happening) == (task, what))
+
+
+def looks_until_first_release_of(trace: list[Event], releaser: int, task: int) -> int:
+    end = first(trace, "release", releaser)
+    return sum(who == task and what == "look" for time, who, _, what, _ in trace if time < end)
+
+
+def test_the_pending_waiter_and_the_head_of_a_qspinlock_poll_the_word_and_nobody_else() -> None:
+    trace = burst("qspinlock", 5)
+    order = [who for _, who, _, what, _ in trace if what == "acquire"][:5]
+    assert None not in order
+    holder, pending, head, third, fourth = (task for task in order if task is not None)
+    assert first(trace, "look", pending) == first(trace, "acquire", pending)
+    assert first(trace, "look", head) < first(trace, "acquire", head)  # at the release to the pending waiter
+    assert looks_until_first_release_of(trace, pending, third) == 0
+    assert looks_until_first_release_of(trace, head, fourth) == 0
+    assert first(trace, "release", holder) < first(trace, "acquire", pending)
+
+
+def test_who_takes_a_qspinlock_from_the_queue_makes_the_next_one_head_one_transfer_later() -> None:
+    trace = burst("qspinlock", 5)
+    order = [who for _, who, _, what, _ in trace if what == "acquire"]
+    head, third = order[2], order[3]
+    assert head is not None
+    assert third is not None
+    promoted = first(trace, "look", third) - first(trace, "acquire", head)
+    assert 50_000 <= promoted <= 100_000  # ps: the store to the word may have to wait for it
+
+
+def test_all_waiters_of_a_ticket_lock_look_at_every_release() -> None:
+    trace = burst("ticket", 5)
+    order = [who for _, who, _, what, _ in trace if what == "acquire"]
+    assert order[1] is not None
+    assert order[4] is not None
+    assert looks_until_first_release_of(trace, order[1], order[4]) == 1
+
+
+# ---- sockets ---------------------------------------------------------------------------------------------
+
+
+def sockets(lock: str, count: int, threshold: float = 1e6, tasks: int = 32, **params: Any) -> Spec:  # noqa: ANN401
+    """So saturated that the tasks of one socket alone never let the queue run empty."""
+    costs = {"line_smt": 10, "line_llc": 20, "line_socket": 20, "line_remote": 120}
+    given: dict[str, Any] = {"think_ns": 50, "hold_ns": 200, **RANDOM} | params
+    spec = lock_cycle(lock, tasks, warmup_ns=1e6, duration_ns=5e6, costs=costs, **given)
+    share = {"cpus_per_llc": tasks // count, "cpus_per_socket": tasks // count}
+    spec["machine"] |= share
+    spec["kernel"]["constants"] = {**CONSTANTS, "numa_spinlock_threshold": threshold}
+    return spec
+
+
+def remote_share(spec: Spec) -> float:
+    """How many of the hand-overs go to another socket."""
+    own: int = spec["machine"]["cpus_per_socket"]
+    at = [cpu // own for _, _, cpu, what, _ in events(spec) if what == "acquire"]
+    return sum(a != b for a, b in pairwise(at)) / (len(at) - 1)
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_cna_rarely_leaves_a_socket_where_a_qspinlock_mostly_does(count: int) -> None:
+    """Not never: the secondary queue is flushed every millisecond, and only one head in 128 begins the next."""
+    stock = remote_share(sockets("qspinlock", count))
+    assert stock > 0.9 * (1 - 1 / count)
+    assert remote_share(sockets("cna", count)) < 0.25 * stock
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_cna_is_faster_than_a_qspinlock_across_sockets(count: int) -> None:
+    cna, stock = (rate(simulate(sockets(lock, count))) for lock in ("cna", "qspinlock"))
+    assert cna > 1.2 * stock
+
+
+def test_cna_on_one_socket_is_a_qspinlock() -> None:
+    cna, stock = (rate(simulate(sockets(lock, 1))) for lock in ("cna", "qspinlock"))
+    assert cna == pytest.approx(stock, rel=0.02)
+
+
+@pytest.mark.parametrize("threshold", [1e5, 5e5])
+def test_nobody_waits_for_cna_much_longer_than_its_threshold_a_socket(threshold: float) -> None:
+    lock = the_lock(simulate(sockets("cna", 2, threshold)))
+    all_once = 32 * (200 + 240) * 3
+    assert threshold < lock.wait_max_ns < threshold + all_once
+
+
+def test_a_larger_threshold_makes_cna_less_fair_and_not_slower() -> None:
+    short, long = (simulate(sockets("cna", 2, threshold)) for threshold in (2e4, 2e6))
+    assert jain(short.per_task_operations) > jain(long.per_task_operations)
+    assert remote_share(sockets("cna", 2, 2e4)) > remote_share(sockets("cna", 2, 2e6))
+    assert rate(long) > 0.98 * rate(short)
+
+
+# ---- rwlocks ---------------------------------------------------------------------------------------------
+
+
+def mixed(lock: str, tasks: int = 16, readers: float = 0.95, **params: Any) -> Spec:  # noqa: ANN401
+    """Readers that overlap nearly always."""
+    given: dict[str, Any] = {"think_ns": 500, "hold_ns": 500, "readers": readers, **RANDOM} | params
+    return lock_cycle(lock, tasks, warmup_ns=1e5, duration_ns=5e6, costs=near(TRANSFER), **given)
+
+
+def test_a_stream_of_readers_starves_the_writers_of_the_biased_rwlock_and_not_of_a_qrwlock() -> None:
+    biased, fair = (the_lock(simulate(mixed(lock))).wait_max_ns for lock in ("rwlock-2.6", "qrwlock"))
+    assert biased > 20 * fair
+    assert fair < 16 * 2 * 4000  # everybody else twice, with long holds
+
+
+def readers_before_each_writer(spec: Spec) -> Iterator[int]:
+    """How many readers enter while a writer waits, for each wait of a writer."""
+    entered = 0
+    waiting: dict[int | None, int] = {}
+    for _, task, _, what, about in events(spec):
+        if not about.startswith("lock#"):
+            continue
+        entered += what == "acquire shared"
+        if what == "wait":
+            waiting[task] = entered
+        elif what == "acquire" and task in waiting:
+            yield entered - waiting.pop(task)
+        elif what == "acquire shared":
+            waiting.pop(task, None)
+
+
+def test_readers_overtake_a_waiting_writer_of_the_biased_rwlock_only() -> None:
+    biased, fair = (max(readers_before_each_writer(mixed(lock))) for lock in ("rwlock-2.6", "qrwlock"))
+    assert biased > 100
+    assert fair < 2 * 16
+
+
+@pytest.mark.parametrize("lock", ["rwlock-2.6", "qrwlock"])
+def test_readers_of_an_rwlock_share_it_and_their_counter_is_the_limit(lock: str) -> None:
+    alone = mixed(lock, 8, readers=1.0, think_ns=1000, hold_ns=1000, **{k: "constant" for k in RANDOM})
+    result = simulate(alone)
+    assert the_lock(result).contended == 0
+    assert rate(result) == pytest.approx(8 / 2000, rel=0.15)
+    short = simulate(mixed(lock, 32, readers=1.0, think_ns=1, hold_ns=1))
+    assert rate(short) <= 1 / (2 * TRANSFER) * 1.01  # two transfers of the word a cycle
+
+
+@pytest.mark.parametrize("lock", ["rwlock-2.6", "qrwlock"])
+def test_waiters_of_an_rwlock_stay_on_their_cpus(lock: str) -> None:
+    result = simulate(mixed(lock, 8, readers=0.5))
+    waited = the_lock(result)
+    assert waited.contended == waited.resolved_spinning > 0
+    assert waited.slept == waited.wakeups == 0
+    assert result.cpu_ns.idle < 0.01 * result.cpu_ns.total
