@@ -19,6 +19,7 @@ from simfs.commands.locks import locks
 from simfs.commands.run import run
 from simfs.commands.sensitivity import sensitivity
 from simfs.commands.sweep import merge, sweep
+from simfs.commands.trace import trace
 from simfs.commands.whatif import whatif
 
 COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
@@ -38,6 +39,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
         compare,
         "simfs compare lock-cycle:semaphore lock-cycle:mutex --quick --set workload.tasks=16",
     ),
+    "trace": (trace, "simfs trace lock-cycle --variant semaphore --set workload.tasks=2 --length '20 us'"),
     "list": (list_, "simfs list"),
     "locks": (locks, "simfs locks"),
     "schema": (schema, "simfs schema > scenario.schema.json"),

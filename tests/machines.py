@@ -8,6 +8,8 @@ from itertools import zip_longest
 from typing import Any
 
 from simfs import _engine, machine
+from simfs.machine.agreement import first_difference
+from simfs.reports.trace import line
 from simfs.scenario.program import program_of
 
 CONTEXT = 12
@@ -20,13 +22,16 @@ def assert_same(spec: dict[str, Any]) -> int:
     program = program_of(text) or ()
     native_result, native = _engine.trace(text, *program)
     reference_result, reference = machine.trace(text, *program)
-    for at, (ours, theirs) in enumerate(zip_longest(native, reference)):
-        if ours != theirs:
-            before = [show(event) for event in native[max(at - CONTEXT, 0) : at]]
-            raise AssertionError(
-                "\n           ".join([f"event {at} differs", *before])
-                + f"\nnative     {show(ours)}\nreference  {show(theirs)}"
-            )
+    at = first_difference(native, reference)
+    if at is not None:
+        before = [line(event) for event in native[max(at - CONTEXT, 0) : at]]
+        ours, theirs = (
+            line(trace[at]) if at < len(trace) else "nothing more" for trace in (native, reference)
+        )
+        raise AssertionError(
+            "\n           ".join([f"event {at} differs", *before])
+            + f"\nnative     {ours}\nreference  {theirs}"
+        )
     differing = [
         f"{where}: native {ours!r}, reference {theirs!r}"
         for (where, ours), (_, theirs) in zip_longest(
@@ -48,11 +53,3 @@ def leaves(value: Any, where: str = "") -> Iterator[tuple[str, Any]]:  # noqa: A
             yield from leaves(item, f"{where}[{number}]")
     else:
         yield where, value
-
-
-def show(event: tuple[int, int | None, int, str, str] | None) -> str:
-    """An event as a line."""
-    if event is None:
-        return "(the trace ends)"
-    time, task, cpu, what, about = event
-    return f"{time / 1000:14.3f} ns  CPU {cpu:<3} {'' if task is None else f'task {task}':9} {what} {about}"

@@ -17,7 +17,7 @@ from simfs.machine.own import errors_of_own_locks, is_own
 from simfs.machine.report import report
 from simfs.machine.waist import Waist
 
-__all__ = ["Machine", "run", "trace"]
+__all__ = ["Event", "Machine", "run", "trace"]
 
 
 def run(spec: str, *program: Callable[..., Any]) -> str:

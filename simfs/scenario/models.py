@@ -162,7 +162,6 @@ class Kernel(Model):
             "constants": {name: quantity.plain for name, quantity in self.constants.items()},
         }
 
-
     def _cfs(self, cpus: int) -> dict[str, dict[str, float]]:
         if self.latency is None or self.wakeup_granularity is None:
             return {}

@@ -195,38 +195,75 @@ impl EventQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
+    use std::hash::{DefaultHasher, Hash, Hasher};
 
     fn event(time: Time, what: Happening, subject: u32) -> Event {
         Event { time, what, subject, generation: 0 }
     }
 
-    /// Pop order equals that of a plain sorted list, with ties, far outliers and events pushed for the current instant.
-    #[test]
-    fn pops_like_a_sorted_list() {
-        let mut seed = 1u64;
-        let mut draw = move |n: u64| {
-            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (seed >> 33) % n
-        };
-        let kinds = [Happening::Timer, Happening::SegmentEnd, Happening::Tick];
-        let (mut queue, mut list, mut now) = (EventQueue::new(), Vec::new(), 0);
-        for _ in 0..20_000 {
-            if draw(3) < 2 {
-                let ahead = match draw(10) {
-                    0 => 0,
-                    1 => 1 << 50,
-                    2 => draw(1 << 30),
-                    _ => draw(16),
-                };
-                let e = event(now + ahead, kinds[draw(3) as usize], draw(4) as u32);
-                queue.push(e);
-                list.push(e);
-            } else {
-                list.sort_by_key(|e| e.key());
-                let expected = if list.is_empty() { None } else { Some(list.remove(0)) };
-                assert_eq!(queue.pop(), expected);
-                now = expected.map_or(now, |e| e.time);
+    /// Draws that differ by seed.
+    struct Draws(u64);
+
+    impl Draws {
+        fn below(&mut self, n: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (self.0 >> 33) % n
+        }
+
+        /// How far ahead an event is: ties, near ones, far ones, and outliers of days.
+        fn ahead(&mut self) -> Time {
+            match self.below(10) {
+                0 | 1 => 0,
+                2 => 1 << 50,
+                3 => self.below(1 << 40),
+                4 | 5 => self.below(1 << 20),
+                _ => self.below(16),
             }
         }
+    }
+
+    /// Pops in the order of a plain sorted set: every event, and so the hash over all of them.
+    fn same_order_as_a_sorted_set(seed: u64, pending: u64) {
+        let mut draws = Draws(seed);
+        let kinds = [Happening::Timer, Happening::SegmentEnd, Happening::Tick];
+        let (mut queue, mut sorted, mut now) = (EventQueue::new(), BTreeSet::new(), 0);
+        let (mut ours, mut theirs) = (DefaultHasher::new(), DefaultHasher::new());
+        for number in 0..20_000u32 {
+            if (sorted.len() as u64) < draws.below(2 * pending) {
+                let (ahead, kind, subject) = (draws.ahead(), draws.below(3), draws.below(4) as u32);
+                let e = Event { generation: number, ..event(now + ahead, kinds[kind as usize], subject) };
+                queue.push(e);
+                sorted.insert(e.key());
+            } else {
+                let (got, expected) = (queue.pop().map(Event::key), sorted.pop_first());
+                got.hash(&mut ours);
+                expected.hash(&mut theirs);
+                assert_eq!(got.map(Event::of), expected.map(Event::of), "seed {seed}, {pending} pending");
+                now = expected.map_or(now, time_of);
+            }
+        }
+        assert_eq!(ours.finish(), theirs.finish());
+    }
+
+    #[test]
+    fn pops_in_the_order_of_a_sorted_set_with_ties_and_far_outliers() {
+        for pending in [1, 4, 24, 100, 3000] {
+            for seed in 0..20 {
+                same_order_as_a_sorted_set(seed, pending);
+            }
+        }
+    }
+
+    #[test]
+    fn takes_all_ties_of_an_instant_and_nothing_else() {
+        let mut queue = EventQueue::new();
+        for (time, subject) in [(5, 3), (5, 1), (7, 0), (5, 2)] {
+            queue.push(event(time, Happening::Timer, subject));
+        }
+        let first = queue.pop().map(|e| e.subject);
+        let ties: Vec<_> = std::iter::from_fn(|| queue.pop_tie(5)).map(|e| e.subject).collect();
+        assert_eq!((first, ties), (Some(1), vec![2, 3]));
+        assert_eq!(queue.pop().map(|e| e.time), Some(7));
     }
 }
