@@ -85,7 +85,9 @@ def test_there_is_something_to_check() -> None:
 def test_a_complete_scenario_loads(snippet: str, tmp_path: Path) -> None:
     path = tmp_path / "scenario.yaml"
     path.write_text(snippet, "utf-8")
-    program = next(body for _, body in blocks(ROOT / "docs" / "extending.md", "python") if "def worker" in body)
+    program = next(
+        body for _, body in blocks(ROOT / "docs" / "extending.md", "python") if "def worker" in body
+    )
     (tmp_path / "mine.py").write_text(program, "utf-8")
     for point in expand(load(path)):
         to_run_spec(point, 0)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from engine import CONSTANTS, Spec, lock_cycle
 
+from engine import CONSTANTS, Spec, lock_cycle
 from simfs import _engine, machine
 from simfs.machine.agreement import first_difference
 from simfs.machine.kernel import Kernel

@@ -9,8 +9,8 @@ import json
 from pathlib import Path
 
 import pytest
-from engine import Spec, lock_cycle
 
+from engine import Spec, lock_cycle
 from simfs import _engine
 from simfs.reports.trace import line
 

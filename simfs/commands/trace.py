@@ -22,6 +22,7 @@ from simfs.commands.common import (
     refused,
 )
 from simfs.scenario import expand, load, to_run_spec
+from simfs.scenario.suggest import nearest
 from simfs.scenario.units import checked_duration
 
 if TYPE_CHECKING:
@@ -86,8 +87,10 @@ def _point(name: str, given: list[str], variant: str | None) -> Point:
     points = expand(load(name, given))
     chosen = [point for point in points if variant in (None, point.variant)]
     if not chosen:
-        known = ", ".join(dict.fromkeys(point.variant for point in points))
-        raise refused(f"--variant {variant}: there is no such variant; there are {known}")
+        known = list(dict.fromkeys(point.variant for point in points))
+        near = nearest(variant, known)
+        meant = f"; did you mean {near!r}?" if near else f"; there are {', '.join(known)}"
+        raise refused(f"--variant {variant}: there is no such variant{meant}")
     if len(chosen) > 1:
         notes.print(
             f"the first of {len(chosen)} points: {chosen[0].variant} {chosen[0].values or ''}", markup=False
@@ -99,9 +102,11 @@ def _events(spec: str, engine: Machine) -> tuple[list[Event], bool]:
     from simfs import _engine, machine
     from simfs.machine.agreement import first_difference
     from simfs.reports.trace import line
+    from simfs.scenario.program import program_of
 
-    native = _engine.trace(spec)[1] if engine is not Machine.SIMPY else []
-    reference = machine.trace(spec)[1] if engine is not Machine.NATIVE else []
+    program = program_of(spec) or ()
+    native = _engine.trace(spec, *program)[1] if engine is not Machine.SIMPY else []
+    reference = machine.trace(spec, *program)[1] if engine is not Machine.NATIVE else []
     if engine is not Machine.BOTH:
         return native or reference, True
     at = first_difference(native, reference)
