@@ -275,6 +275,7 @@ def _legend_of_markers(axes: Axes, result: ScenarioResult) -> None:
     names = {
         "calibrate": ("measured, calibration row", "#555555"),
         "predict": ("measured, to be predicted", "white"),
+        "info": ("measured, for information", "white"),
     }
     for role in sorted(roles):
         name, face = names[role]

@@ -12,6 +12,7 @@ from simfs.results.model import (
     Comparison,
     CpuShares,
     Finding,
+    LatencyIntervals,
     LockSummary,
     MeasuredRow,
     PointResult,
@@ -77,7 +78,12 @@ def summarise(
         max_min=_max_min(runs, level),
         transient_batches=transient,
         settled_per_s=float(batches[transient:].mean()),
+        system_ns_per_operation=_per_operation(runs, [_kernel_ns(r.cpu_ns) for r in runs], level),
+        bytes_per_s=interval([r.bytes / r.window_ns * 1e9 for r in runs], level)
+        if any(r.bytes for r in runs)
+        else None,
         latency=_latencies(runs),
+        latency_intervals=_latency_intervals(runs, level),
         locks=tuple(sorted(locks, key=lambda lock: (-lock.wait_total_ns, lock.name))),
     )
 
@@ -114,7 +120,9 @@ def compare(
     beside: list[list[Comparison]] = [[] for _ in points]
     unmatched = []
     for row in rows:
-        answers = [(i, p.estimate(row.metric)) for i, p in enumerate(points) if matches(p, row)]
+        answers = [
+            (i, p.estimate(row.metric, row.operations)) for i, p in enumerate(points) if matches(p, row)
+        ]
         known = [(i, estimate) for i, estimate in answers if estimate is not None]
         for i, estimate in known:
             beside[i].append(comparison(row, estimate))
@@ -170,6 +178,26 @@ def _latency(parts: Sequence[Latency]) -> Latency:
     mean = _weighted([p.count for p in parts])
     means = {f: mean([getattr(p, f) for p in parts]) for f in ("mean_ns", "p50_ns", "p90_ns", "p99_ns")}
     return Latency(count=sum(p.count for p in parts), max_ns=max(p.max_ns for p in parts), **means)
+
+
+def _latency_intervals(runs: Sequence[RunResult], level: float) -> dict[str, LatencyIntervals]:
+    """Of operations that ended in every run: where one is missing, nothing can be said of the spread."""
+    common = [name for name in runs[0].latency if all(r.latency.get(name) for r in runs)]
+    return {
+        name: LatencyIntervals(
+            **{
+                field: interval([getattr(r.latency[name], field) for r in runs], level)
+                for field in LatencyIntervals.model_fields
+            }
+        )
+        for name in common
+        if all(r.latency[name].count for r in runs)
+    }
+
+
+def _kernel_ns(time: CpuTime) -> float:
+    """What `time` calls sys: a spinning or switching task is in the kernel."""
+    return time.system + time.spin + time.switch
 
 
 def _lock(parts: Sequence[LockStats]) -> LockSummary:

@@ -8,17 +8,19 @@ serialised.
 
 from __future__ import annotations
 
+import re
 from typing import Literal, Self
 
 from pydantic import Field
 
 from simfs.results.run_result import Latency, LockStats, Stall, Strict
 from simfs.results.statistics import Estimate
+from simfs.scenario.metrics import metric as known_metric
 
 Value = bool | int | float | str
 """What a sweep or an override can set a key to."""
 
-Role = Literal["calibrate", "predict"]
+Role = Literal["calibrate", "predict", "info"]
 
 FINDING_EXIT_CODES = {"law": 1, "stall": 3}
 
@@ -32,6 +34,16 @@ class CpuShares(Strict):
     switch: Estimate
     irq: Estimate
     idle: Estimate
+
+
+class LatencyIntervals(Strict):
+    """Latency of one kind of operation over replications: of each statistic the mean of the runs."""
+
+    mean_ns: Estimate
+    p50_ns: Estimate
+    p90_ns: Estimate
+    p99_ns: Estimate
+    max_ns: Estimate
 
 
 class LockSummary(LockStats):
@@ -80,6 +92,9 @@ class MeasuredRow(Strict):
     note: str = ""
     low: float | None = Field(default=None, description="lowest of the runs behind `value`")
     high: float | None = Field(default=None, description="highest of them")
+    operations: float | None = Field(
+        default=None, description="of the whole measured run, where it is a total"
+    )
 
     @property
     def label(self) -> str:
@@ -144,7 +159,13 @@ class PointResult(Strict):
     )
     transient_batches: int = Field(description="leading batches that MSER would still discard as warm-up")
     settled_per_s: float = Field(description="throughput without those batches")
+    system_ns_per_operation: Estimate | None = Field(
+        None,
+        description="CPU time in the kernel, with spinning and switching; None where no operation finished",
+    )
+    bytes_per_s: Estimate | None = Field(None, description="None where operations move no data")
     latency: dict[str, Latency]
+    latency_intervals: dict[str, LatencyIntervals] = Field(default_factory=dict)
     locks: tuple[LockSummary, ...] = Field(description="by total wait, longest first")
     measured: tuple[Comparison, ...] = ()
 
@@ -159,23 +180,65 @@ class PointResult(Strict):
         change = abs(self.settled_per_s - self.throughput.mean)
         return change > max(0.05 * self.throughput.mean, self.throughput.half_width)
 
-    def estimate(self, metric: str) -> Estimate | None:
-        """The estimate that a measured `metric` is compared with, or None for an unknown metric.
+    def estimate(self, metric: str, operations: float | None = None) -> Estimate | None:
+        """The estimate that a measured `metric` is compared with, in the metric's unit (`scenario.metrics`).
 
-        Known are `<share>_percent` for a CPU share, `context_switches_per_s`, `joules_per_operation`,
-        `context_switches_per_operation`, and any other rate `<operations>_per_s`, which is the throughput.
+        `operations` are those of the measured run, for its totals. None for an unknown metric, and for what
+        this point does not have.
         """
-        share = metric.removesuffix("_percent")
-        if share != metric and share in CpuShares.model_fields:
-            found: Estimate = getattr(self.shares, share)
-            return found
-        if metric == "joules_per_operation":
-            return self.joules_per_operation
-        if metric == "context_switches_per_operation":
-            return self.context_switches_per_operation
-        if metric == "context_switches_per_s":
-            return self.context_switches
-        return self.throughput if metric.endswith("_per_s") else None
+        try:
+            known = known_metric(metric)
+        except ValueError:
+            return None
+        found: Estimate | None
+        match known.quantity:
+            case "throughput":
+                found = self.throughput
+            case "bytes":
+                found = self.bytes_per_s
+            case "share":
+                found = getattr(self.shares, known.state)
+            case "latency":
+                found = self._latency(known.operation, known.statistic)
+            case "switches":
+                found = self.context_switches
+            case "switches_per_operation":
+                found = self.context_switches_per_operation
+            case "joules":
+                found = self.joules_per_operation
+            case "system":
+                found = _times(self.system_ns_per_operation, operations)
+            case "real":
+                found = _times(_inverse(self.throughput), operations)
+        return _times(found, known.scale)
+
+    def _latency(self, operation: str, statistic: str) -> Estimate | None:
+        """Of the named operation; without a name of the only one, and the longest also of several."""
+        named = {_plain(name): found for name, found in self.latency_intervals.items()}
+        wanted = [named[operation]] if operation in named else [] if operation else list(named.values())
+        found: list[Estimate] = [getattr(latency, f"{statistic}_ns") for latency in wanted]
+        if statistic == "max":
+            return max(found, key=lambda e: e.mean, default=None)
+        return found[0] if len(found) == 1 else None
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"\W+", "_", name).lower()
+
+
+def _times(estimate: Estimate | None, factor: float | None) -> Estimate | None:
+    if estimate is None or factor is None or factor == 1:
+        return estimate if factor else None
+    low, high = (None if end is None else end * factor for end in (estimate.low, estimate.high))
+    return Estimate(mean=estimate.mean * factor, low=low, high=high, n=estimate.n)
+
+
+def _inverse(rate: Estimate) -> Estimate | None:
+    if rate.mean <= 0:
+        return None
+    low, high = (1 / end if end and end > 0 else None for end in (rate.high, rate.low))
+    both = low is not None and high is not None
+    return Estimate(mean=1 / rate.mean, low=low if both else None, high=high if both else None, n=rate.n)
 
 
 class Wall(Strict):

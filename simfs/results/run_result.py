@@ -111,6 +111,7 @@ class RunResult(Strict):
     migrations: NonNegativeInt
     energy_joules: NonNegativeFloat
     events: NonNegativeInt
+    bytes: NonNegativeInt = 0
     latency: dict[str, Latency]
     locks: tuple[LockStats, ...]
     laws: tuple[Law, ...]

@@ -216,9 +216,10 @@ def _row_problems(scenario: Scenario, choice: RowChoice, place: Place) -> Iterat
     chosen = [row for row in dataset.rows if _is_chosen(row.series, row.x, row.metric, choice)]
     if not chosen:
         yield Problem(place.value, f"no row of dataset {dataset.name} fits this choice")
-    if any(row.role != "calibrate" for row in chosen):
+    if others := sorted({row.role for row in chosen} - {"calibrate"}):
+        roles = " and ".join(others)
         yield Problem(
-            place.value, f"'{choice.series}' has rows with role predict here; they may never be fitted on"
+            place.value, f"'{choice.series}' has rows with role {roles} here; they may never be fitted on"
         )
 
 

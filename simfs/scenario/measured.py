@@ -11,6 +11,7 @@ from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, Valid
 
 from simfs.scenario import paths
 from simfs.scenario.document import Document
+from simfs.scenario.metrics import TOTALS, metric
 from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.refusals import problems_of
 from simfs.scenario.schema import MeasuredUse
@@ -18,6 +19,10 @@ from simfs.scenario.section import Section, refusal
 from simfs.scenario.suggest import nearest
 
 Value = StrictBool | StrictInt | StrictFloat | StrictStr | None
+
+
+Role = Literal["calibrate", "predict", "info"]
+"""What a row is for; `info` is shown beside the prediction and counts for nothing."""
 
 
 class Source(Section):
@@ -37,6 +42,9 @@ class Series(Section):
         default=None, description="Which variant it is; the name of the series when absent."
     )
     values: dict[str, Value] = Field(default={}, description="Dotted key -> value, besides the dataset's x.")
+    operations: Annotated[StrictFloat, Field(gt=0)] | None = Field(
+        default=None, description="Operations of the whole measured run, for metrics that are its totals."
+    )
 
 
 class Row(Section):
@@ -44,14 +52,25 @@ class Row(Section):
 
     series: str
     x: StrictFloat = Field(description="Value of the dataset's x key.")
-    metric: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
-    unit: str
+    metric: Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9_]*$")]
+    unit: str = Field(description="That of the metric; written out so that a reader need not know it.")
     value: StrictFloat
     low: StrictFloat | None = Field(default=None, description="Lowest of the runs.")
     high: StrictFloat | None = Field(default=None, description="Highest of the runs.")
     approx: StrictBool = False
-    role: Literal["calibrate", "predict"]
+    role: Role = "info"
     note: str = ""
+
+    @model_validator(mode="after")
+    def _in_its_unit(self) -> Self:
+        try:
+            known = metric(self.metric)
+        except ValueError as error:
+            message, _, hint = str(error).partition("; did you mean '")
+            raise refusal(message, hint.removesuffix("'?") or None) from None
+        if self.unit != known.unit:
+            raise refusal(f"{self.metric} is given in {known.unit}, not in '{self.unit}'", known.unit)
+        return self
 
     @model_validator(mode="after")
     def _inside(self) -> Self:
@@ -83,6 +102,10 @@ class Dataset(Section):
         for row in self.rows:
             if row.series not in self.series:
                 raise refusal(f"no series '{row.series}'", nearest(row.series, self.series))
+            if metric(row.metric).quantity in TOTALS and self.series[row.series].operations is None:
+                raise refusal(
+                    f"{row.metric} is the total of a run: series '{row.series}' must give its operations"
+                )
         return self
 
 
@@ -96,11 +119,12 @@ class PlacedRow:
     values: dict[str, bool | int | float | str]
     metric: str
     value: float
-    role: Literal["calibrate", "predict"]
+    role: Role
     approx: bool = False
     note: str = ""
     low: float | None = None
     high: float | None = None
+    operations: float | None = None
 
 
 @cache
@@ -141,6 +165,7 @@ def _placed(row: Row, dataset: Dataset, use: MeasuredUse) -> PlacedRow:
         note=row.note,
         low=row.low,
         high=row.high,
+        operations=series.operations,
     )
 
 
