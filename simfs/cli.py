@@ -1,7 +1,7 @@
 """The command line. Each command is a function in `simfs/commands`; `COMMANDS` lists them.
 
-Exit codes: 0 well, 1 a law of the simulation is broken or the installation is incomplete, 2 bad input,
-3 a run stalled, 130 interrupted.
+Exit codes: 0 well, 1 a law of the simulation is broken, the engine has a defect or the installation is
+incomplete, 2 bad input, 3 a run stalled, 130 interrupted.
 """
 
 from __future__ import annotations

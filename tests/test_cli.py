@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import simfs.experiments.answer
 import simfs.reports.export
 from simfs.cli import COMMANDS, app
+from simfs.results.defect import EngineError
 from simfs.scenario import paths
 
 RUNNER = CliRunner()
@@ -139,6 +140,7 @@ def test_options_reach_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
         (KeyboardInterrupt(), 130, "interrupted"),
         (ValueError("workload.kind: not built yet"), 2, "not built yet"),
         (ImportError("no engine"), 2, "simfs doctor"),
+        (EngineError("mutex tasks=8 #1: a defect in the engine"), 1, "mutex tasks=8 #1: a defect"),
     ],
 )
 def test_what_can_happen_on_the_way(

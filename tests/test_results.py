@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from simfs.experiments.calibrate import CalibrationError, Parameter, calibrate
 from simfs.experiments.fitted import fitted as fitted_scenario
 from simfs.results.aggregate import compare, findings, summarise
+from simfs.results.defect import EngineError
 from simfs.results.manifest import manifest, sha256
 from simfs.results.model import MeasuredRow, ScenarioResult
 from simfs.results.run import Runs, run_scenario
@@ -214,6 +215,14 @@ def test_a_refused_spec_names_the_point() -> None:
 
     with pytest.raises(ValueError, match=r"ext4 tasks=1 #0: \$\.machine\.cpus"):
         scenario(1, engine=refusing)
+
+
+def test_a_defect_of_the_engine_names_the_run() -> None:
+    def broken(text: str) -> str:
+        raise RuntimeError("a defect in the engine (tree.rs:226:42): no such slot")
+
+    with pytest.raises(EngineError, match=r"ext4 tasks=1 #0: a defect in the engine \(tree.rs"):
+        scenario(1, engine=broken)
 
 
 def test_an_interrupt_starts_no_further_run() -> None:

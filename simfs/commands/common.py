@@ -14,8 +14,10 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from simfs.results.defect import EngineError
 from simfs.scenario import Problem, ScenarioError
 
+DEFECT = 1
 BAD_INPUT = 2
 INTERRUPTED = 130
 
@@ -53,6 +55,9 @@ def plain_errors(lost: str = "nothing was written") -> Iterator[None]:
     except ScenarioError as error:
         complain(str(error))
         raise typer.Exit(BAD_INPUT) from None
+    except EngineError as error:
+        complain(f"{error}; this is never your fault: please report it with the scenario")
+        raise typer.Exit(DEFECT) from None
     except KeyboardInterrupt:
         complain(f"interrupted: {lost}")
         raise typer.Exit(INTERRUPTED) from None

@@ -17,6 +17,7 @@ from queue import SimpleQueue
 from typing import Any, Protocol
 
 from simfs.results.aggregate import PointLike, compare, findings, summarise
+from simfs.results.defect import EngineError
 from simfs.results.model import Finding, MeasuredRow, PointResult, ScenarioResult, Wall
 from simfs.results.request import Request
 from simfs.results.run_result import RunResult
@@ -215,8 +216,10 @@ def _work(job: _Job, engine: Engine) -> tuple[Any, float]:
     begin = time.perf_counter()
     try:
         return _outcome(job, engine), time.perf_counter() - begin
-    except (ValueError, RuntimeError) as error:  # a wrong spec, a defect of the engine
+    except ValueError as error:
         raise type(error)(f"{job.label}: {error}") from error
+    except RuntimeError as error:
+        raise EngineError(f"{job.label}: {error}") from error
 
 
 def _outcome(job: _Job, engine: Engine) -> RunResult | float:

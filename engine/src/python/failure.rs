@@ -3,9 +3,23 @@
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::panic::{catch_unwind, resume_unwind, set_hook, AssertUnwindSafe};
 use std::sync::{Mutex, PoisonError};
+
+thread_local! {
+    /// Where this thread panicked last.
+    static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// From now on a panic prints nothing: [`caught`] tells what happened, and where.
+pub fn keep_panics_quiet() {
+    set_hook(Box::new(|panic| {
+        let place = panic.location().map_or_else(String::new, ToString::to_string);
+        PLACE.with_borrow_mut(|last| *last = place);
+    }));
+}
 
 /// Ends the program that is being polled with a Python exception. Only under [`caught`].
 pub fn raise(error: PyErr) -> ! {
@@ -19,7 +33,8 @@ pub fn caught<T>(work: impl FnOnce() -> T) -> PyResult<T> {
         Err(panic) => {
             let what = panic.downcast_ref::<String>().map(String::as_str);
             let what = what.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown");
-            PyRuntimeError::new_err(format!("a defect in the engine: {what}"))
+            let place = PLACE.take();
+            PyRuntimeError::new_err(format!("a defect in the engine ({place}): {what}"))
         }
     })
 }

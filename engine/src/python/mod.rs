@@ -61,6 +61,7 @@ fn attached<T>(work: impl FnOnce() -> Result<T, String>) -> PyResult<T> {
 
 #[pymodule]
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    failure::keep_panics_quiet();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("__source__", env!("SIMFS_ENGINE_SOURCE"))?;
     module.add_function(wrap_pyfunction!(run, module)?)?;

@@ -126,6 +126,38 @@ fn tasks_that_lock_as_they_go_leave_the_tree_that_one_task_would() {
     }
 }
 
+/// Inserts a few large items and deletes them again, `rounds` times, so that the tree is one leaf by turns.
+async fn come_and_go(ops: TreeOps<'_, PolledLocks>, numbers: Vec<u64>, rounds: usize) {
+    for _ in 0..rounds {
+        for &number in &numbers {
+            let (mut path, inserted) = ops.insert_items(&[item(number)]).await;
+            assert!(inserted, "{number} was deleted");
+            ops.release_path(&mut path).await;
+        }
+        for &number in &numbers {
+            ops.delete_key(item(number).key).await;
+        }
+    }
+}
+
+#[test]
+fn a_task_that_waited_for_the_root_goes_down_the_tree_that_it_finds() {
+    let mut freed = 0;
+    for (seed, early_unlock) in (0..40).map(|seed| (seed, seed % 2 == 0)) {
+        let (tree, locks) = (RefCell::new(Tree::new()), PolledLocks::default());
+        let programs = (0..6_u64).map(|task| {
+            let ops = TreeOps::new(&tree, &locks, Rules { early_unlock, modes: !early_unlock });
+            let program = come_and_go(ops, (0..3).map(|i| i * 6 + task).collect(), 200);
+            Box::pin(program) as Pin<Box<dyn Future<Output = ()> + '_>>
+        });
+        run_interleaved(programs.collect(), seed);
+        let tree = tree.into_inner();
+        assert!(tree.is_empty(tree.root()) && tree.level(tree.root()) == 0, "everything was deleted");
+        freed += tree.counts.freed;
+    }
+    assert!(freed > 500, "the trees must shrink often: {freed}");
+}
+
 #[test]
 fn a_block_is_copied_once_in_a_transaction_and_its_parents_with_it() {
     let (tree, locks) = (RefCell::new(Tree::new()), super::search::NoLocks);

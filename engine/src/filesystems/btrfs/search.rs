@@ -177,20 +177,23 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
         }
     }
 
-    /// `btrfs_search_slot_get_root`: a read lock first, since only then is the root's level known.
+    /// `btrfs_search_slot_get_root`: a read lock first, since only then is the root's level known. While the task waited,
+    /// another block may have become the root, or the root an empty leaf: only what it finds then enters the path.
     async fn lock_root(&self, path: &mut Path, write_level: i32) -> BlockId {
         let mut side = Side::Read;
         loop {
             let root = self.tree().root();
             let level = self.tree().level(root);
-            self.lock(path, level, root, side).await;
+            self.locks.lock(root, level, side).await;
+            let level = self.tree().level(root);
             if self.tree().root() != root {
-                self.unlock_level(path, level).await;
+                self.locks.unlock(root, side).await;
             } else if side == Side::Read && level as i32 <= write_level {
-                self.unlock_level(path, level).await;
+                self.locks.unlock(root, side).await;
                 self.locks.work(Work::TradeRoot).await;
                 side = Side::Write;
             } else {
+                (path.nodes[level], path.locks[level]) = (Some(root), Some(side));
                 return root;
             }
         }
