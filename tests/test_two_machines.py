@@ -76,6 +76,7 @@ def lock_cycles(draw: st.DrawFn) -> Spec:
         params[f"{what}_cv"] = 1.0
     params["think"] = draw(st.sampled_from(["cpu", "sleep"]))
     params["readers"] = draw(st.sampled_from([0.0, 0.3, 0.9]))
+    params["blocking"] = draw(st.sampled_from([0.0, 0.5, 1.0]))
     params["locks"] = draw(st.integers(1, 2))
     params["order"] = draw(st.sampled_from(["same", "opposite"]))
     if kind == "semaphore" and draw(st.booleans()):

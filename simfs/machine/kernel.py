@@ -20,6 +20,8 @@ class Costs:
     """What sending an interrupt to another CPU costs the waker besides."""
     ipi_deliver: Time
     """From sending to the other CPU noticing."""
+    cpu_relax: Time
+    """One round of a polling loop."""
 
     @classmethod
     def of(cls, machine: Mapping[str, Any]) -> Costs:
@@ -30,6 +32,7 @@ class Costs:
             wakeup=from_ns(costs["wakeup"]),
             ipi_send=from_ns(costs["ipi_send"]),
             ipi_deliver=from_ns(costs["ipi_deliver"]),
+            cpu_relax=from_ns(costs["cpu_relax"]),
         )
 
 

@@ -61,6 +61,8 @@ class Place:
     number: int
     lock_class: LockClass
     wait_lock: Lock | None
+    queue_locks: tuple[Lock, ...] = ()
+    """The raw spinlocks of its wait queues."""
 
 
 class Lock:
@@ -72,6 +74,10 @@ class Lock:
     """A spinlock: who waits for it or holds it never leaves its CPU."""
     has_wait_lock: ClassVar[bool] = True
     """It contains a raw spinlock that guards its queue."""
+    inner_kind: ClassVar[tuple[str, str]] = ("wait_lock", "qspinlock")
+    """What that is called, and its kind, where it is not the usual one."""
+    wait_queues: ClassVar[int] = 0
+    """How many wait queues it contains, each with a raw spinlock of its own."""
 
     def __init__(self, place: Place) -> None:
         self.machine = place.machine
@@ -120,8 +126,9 @@ class Lock:
 
     def acquire(self, task: Task, side: Side) -> Steps:
         """Acquire the lock, waiting by its rules. Without contention that takes no simulated step."""
-        if not self.spins and self.machine.kernel.preemption == "voluntary" and task.need_resched:
-            yield from task.reschedule()  # might_sleep(): a task gives way where it asks for a lock that may sleep
+        might_sleep = not self.spins and not task.preempt_off
+        if might_sleep and self.machine.kernel.preemption == "voluntary" and task.need_resched:
+            yield from task.reschedule()  # a task gives way where it asks for a lock that may sleep
         if not self.try_fast(task, side):
             yield from self.waited_for(task, self.wait(task, side))
         if self.holder is not task and not self.readers:

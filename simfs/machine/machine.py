@@ -97,11 +97,14 @@ class Machine:
         lock_class.instances += 1
         kind, inner = lock_class.kind, None
         if kind.has_wait_lock:
-            guard = self.lock_class(f"{lock_class.name}.wait_lock", "wait_lock", KINDS["qspinlock"])
-            inner = self.new_lock(guard)
-        lock = kind(Place(self, len(self.locks), lock_class, inner))
+            inner = self._inner_lock(lock_class, *kind.inner_kind)
+        queues = tuple(self._inner_lock(lock_class, "wait_queue", "qspinlock") for _ in range(kind.wait_queues))
+        lock = kind(Place(self, len(self.locks), lock_class, inner, queues))
         self.locks.append(lock)
         return lock
+
+    def _inner_lock(self, outer: LockClass, name: str, kind: str) -> Lock:
+        return self.new_lock(self.lock_class(f"{outer.name}.{name}", "wait_lock", KINDS[kind]))
 
     def drop_lock(self, lock: Lock) -> None:
         """Take back a free lock for reuse."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from simfs.machine.lock import Lock
+from simfs.machine.locks.btrfs_tree import BtrfsTree2, BtrfsTree3, BtrfsTree3Biased
 from simfs.machine.locks.mutex import Mutex
 from simfs.machine.locks.mutex_counted import Mutex30, Mutex310, Mutex2616, Mutex2630
 from simfs.machine.locks.percpu_rwsem import PercpuRwsem
 from simfs.machine.locks.queued import Cna, Mcs, Qspinlock
 from simfs.machine.locks.rwlock import BiasedRwlock, Qrwlock
-from simfs.machine.locks.rwsem import Rwsem
+from simfs.machine.locks.rwsem import Rwsem, Rwsem53
+from simfs.machine.locks.rwsem_counted import Rwsem26, Rwsem310, Rwsem316
 from simfs.machine.locks.semaphore import Semaphore
 from simfs.machine.locks.spinlock import TestAndSet, Ticket
 from simfs.machine.own import is_own, own_lock
@@ -28,9 +30,16 @@ KINDS: dict[str, type[Lock]] = {
     "mutex-3.10": Mutex310,
     "mutex-4.10": Mutex,
     "mutex": Mutex,
+    "rwsem-2.6": Rwsem26,
+    "rwsem-3.10": Rwsem310,
+    "rwsem-3.16": Rwsem316,
+    "rwsem-5.3": Rwsem53,
     "rwsem-5.11": Rwsem,
     "rwsem": Rwsem,
     "percpu-rwsem": PercpuRwsem,
+    "btrfs-tree-2": BtrfsTree2,
+    "btrfs-tree-3-biased": BtrfsTree3Biased,
+    "btrfs-tree-3": BtrfsTree3,
 }
 """The built-in locks by their names in kernel profiles and scenarios."""
 

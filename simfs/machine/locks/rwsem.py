@@ -1,229 +1,123 @@
-"""`struct rw_semaphore` of Linux 5.11 and later (`kernel/locking/rwsem.c`)."""
+"""`struct rw_semaphore` since Linux 5.3 (`kernel/locking/rwsem.c`): owner word for readers, phases, hand-off."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import ClassVar
 
 from simfs.machine.lock import Place, Side, Waiting
-from simfs.machine.locks.osq import Osq
-from simfs.machine.locks.sleeping import SleepingLock, Spinning
+from simfs.machine.locks.rwsem_common import AnyRwsem, Waiter
+from simfs.machine.locks.sleeping import Spinning
 from simfs.machine.task import Steps, Task
-from simfs.machine.time import Time
 
 
-@dataclass(eq=False)
-class Waiter:
-    """A queued reader or writer."""
-
-    task: Task
-    side: Side
-    since: Time
-    handoff: bool = False
-    """Marked as the one to get the lock next."""
-
-
-class Rwsem(SleepingLock):
-    """Writers spin and steal, readers are granted in phases.
+class Rwsem(AnyRwsem):
+    """5.11 and later: writers spin and steal, readers are granted in phases.
 
     Writers spin (OSQ) on a running writer, and for 10 to 25 us on readers; they steal. Readers never spin; they steal
     once, on entry, when not crowded. Queued readers are **granted**, all of them (up to 256) in one phase; a queued
-    writer gets a **hint**. Who is first and has waited 4 ms marks a hand-off, which stops stealing.
+    writer gets a **hint**. Who has waited 4 ms marks the first waiter for a hand-off, which stops stealing.
     """
 
-    perf_name = "rwsem"
-
-    def __init__(self, place: Place) -> None:
-        super().__init__(place)
-        self.shares = 0
-        """Readers in the count word: those that hold it, and those that are still trying."""
-        self.writer: Task | None = None
-        """The writer in the owner word."""
-        self.reader_owned = False
-        """The owner word says that readers have it or had it ..."""
-        self.nonspinnable = False
-        """... and that writers must not spin on them."""
-        self.handoff = False
-        self.waiters: list[Waiter] = []
-        self.osq = Osq(self)
-        self.pollers: list[Task] = []
-        """Spinners that look at the count and owner words."""
-        self.granted: set[Task] = set()
-        """Readers granted but not yet running."""
-
-    def try_fast(self, task: Task, side: Side) -> bool:
-        """The one atomic attempt: nobody holds it against me and nobody waits."""
-        task.write(self.line)
-        if self.waiters or self.handoff or self.writer:
-            return False
-        if side is Side.READ:
-            self.shares += 1
-            self._set_reader_owned(task)
-        elif self.shares:
-            return False
-        else:
-            self._set_writer(task)
-        return True
+    only_first_asks: ClassVar[bool] = False
+    """Only the first waiter may ask for a hand-off."""
 
     def wait(self, task: Task, side: Side) -> Waiting:
         """The slow path of either side."""
-        return self._down_read_slow(task) if side is Side.READ else self._down_write_slow(task)
+        return self.down_read_slow(task) if side is Side.READ else self.down_write_slow(task)
 
-    def release(self, task: Task, side: Side) -> Steps:
-        """`up_read`, `up_write`: whoever leaves the lock free wakes those who wait."""
-        task.write(self.line)
-        if side is Side.READ:
-            self.end_shared(task)
-            self.shares -= 1
-            if self.shares == 0:
-                self.nonspinnable = False
-                self._tell_pollers(task)
-        else:
-            self.end_hold()
-            self.writer = None
-            self._tell_pollers(task)
-        if self.shares == 0 and self.waiters:
-            yield from self.wait_lock.lock_raw(task)
-            woken = self._mark_wake_any()
-            self.wait_lock.unlock(task)
-            self._wake_all(task, woken)
+    def writer_leaves(self) -> bool:
+        """Readers that are still trying do not keep a writer from waking."""
+        return True
 
-    def _set_writer(self, task: Task) -> None:
-        self.writer = task
-        self.reader_owned = self.nonspinnable = False
-        self.lock_class.statistics.steals += bool(self.waiters) and self.waiters[0].task is not task
-        self.begin_hold(task)
-        self._tell_pollers(task)  # who polled a free but handed-off lock now has an owner to watch
-
-    def _set_reader_owned(self, task: Task) -> None:
+    def set_reader_owned(self, task: Task) -> None:
+        """The nonspinnable mark outlives a change of readers."""
         if not self.reader_owned:
             self.reader_owned, self.nonspinnable = True, False
         self.begin_shared(task)
 
-    def _tell_pollers(self, writer: Task) -> None:
-        """The count or owner word changed: pollers see it when their refetch is served."""
-        for poller in self.pollers:
-            self.show(writer, poller)
-
     # ---- readers ----------------------------------------------------------------------------------------------------
 
-    def _down_read_slow(self, task: Task) -> Waiting:
-        """`rwsem_down_read_slowpath`."""
+    def down_read_slow(self, task: Task) -> Waiting:
+        """`rwsem_down_read_slowpath`: steal, else queue."""
         self.shares += 1  # left behind by the fast path's add
         crowded = not self.writer and self.reader_owned and self.shares > 1
         if not crowded and not self.writer and not self.handoff:
-            yield from self._steal_as_reader(task)
+            self.set_reader_owned(task)
+            if self.shares == 1 and self.waiters:
+                yield from self.wake_queued_readers(task)
             return False
+        return (yield from self.wait_as_reader(Waiter(task, Side.READ, 0), share=1))
+
+    def wake_queued_readers(self, task: Task) -> Steps:
+        """A reader that passed the queue lets the queued readers in as well."""
         yield from self.wait_lock.lock_raw(task)
-        if not self.waiters and not self.writer and not self.handoff:
-            self._set_reader_owned(task)
+        self.unlock_and_wake(task, self.mark_wake(readers_only=True))
+
+    def wait_as_reader(self, me: Waiter, share: int) -> Waiting:
+        """Queue, unless the share in the count (if there is one) will do; sleep until granted."""
+        task = me.task
+        yield from self.wait_lock.lock_raw(task)
+        if share and not self.waiters and not self.writer and not self.handoff:
+            self.set_reader_owned(task)
             self.wait_lock.unlock(task)
             return False
         task.forget_wakeups()
-        self.waiters.append(Waiter(task, Side.READ, self.machine.now))
-        self.shares -= 1
-        woken = self._cond_wake()
-        self.wait_lock.unlock(task)
-        self._wake_all(task, woken)
-        while task not in self.granted:
-            yield from task.park()
-        self.granted.remove(task)
+        me.since = self.machine.now
+        self.waiters.append(me)
+        self.shares -= share
+        self.unlock_and_wake(task, self.wake_after_queueing(me))
+        yield from self.sleep_until_granted(task)
         return True
-
-    def _steal_as_reader(self, task: Task) -> Steps:
-        """Enter past the queue; the first reader lets the queued readers in as well."""
-        self._set_reader_owned(task)
-        if self.shares == 1 and self.waiters:
-            yield from self.wait_lock.lock_raw(task)
-            woken = self._mark_wake_readers()
-            self.wait_lock.unlock(task)
-            self._wake_all(task, woken)
 
     # ---- writers ----------------------------------------------------------------------------------------------------
 
-    def _down_write_slow(self, task: Task) -> Waiting:
+    def down_write_slow(self, task: Task) -> Waiting:
         """`rwsem_down_write_slowpath`: spin, else queue."""
-        task.preempt_off += 1
-        taken = yield from self._spin_as_writer(task)
-        task.preempt_off -= 1
-        if taken:
+        if (yield from self.spin(task, Side.WRITE)):
             return False
         yield from task.reschedule()
-        return (yield from self._wait_as_writer(task))
+        return (yield from self.wait_as_writer(task))
 
-    def _spin_as_writer(self, task: Task) -> Spinning:
-        if task.need_resched or not self._spinnable() or not (yield from self.osq.lock(task)):
-            return False
-        taken = yield from self._spin_on_owner(task)
-        self.osq.unlock(task)
-        return taken
-
-    def _spinnable(self) -> bool:
-        """`rwsem_can_spin_on_owner`: a running writer, readers not marked, or nobody."""
-        if self.writer:
-            return self.writer.on_cpu
-        return not self.nonspinnable
-
-    def _spin_on_owner(self, task: Task) -> Spinning:
-        """`rwsem_optimistic_spin`, at the head of the OSQ."""
-        kernel, patience = self.machine.kernel, None  # until when to spin on readers
-        while True:
-            task.read(self.line)
-            yield from task.pay()
-            if self._steal_as_writer(task):
-                return True
-            if task.need_resched or not self._spinnable():
-                return False
-            if not self.reader_owned:
-                patience = None
-            elif patience is None:
-                wait = kernel.rwsem_reader_spin_base + kernel.rwsem_reader_spin_per_reader * self.shares
-                patience = self.machine.now + min(wait, kernel.rwsem_reader_spin_cap)
-            if patience is not None and self.machine.now >= patience:
-                self.nonspinnable = True
-                return False
-            self.pollers.append(task)
-            yield from task.spin(self.writer, until_resched=True, deadline=patience)
-            self.pollers.remove(task)
-
-    def _steal_as_writer(self, task: Task) -> bool:
-        """`rwsem_try_write_lock_unqueued`: takes a free lock past the queue unless a hand-off is marked."""
-        if self.writer or self.shares or self.handoff:
-            return False
-        task.write(self.line)
-        self._set_writer(task)
-        return True
-
-    def _wait_as_writer(self, task: Task) -> Waiting:
+    def wait_as_writer(self, task: Task) -> Waiting:
+        """Queue, sleep, and try whenever woken."""
         yield from self.wait_lock.lock_raw(task)
         task.forget_wakeups()
         me = Waiter(task, Side.WRITE, self.machine.now)
         self.waiters.append(me)
-        if len(self.waiters) > 1 and (woken := self._cond_wake()):
-            self.wait_lock.unlock(task)
-            self._wake_all(task, woken)
+        if woken := self.wake_after_queueing(me):
+            self.unlock_and_wake(task, woken)
             yield from self.wait_lock.lock_raw(task)
         slept = False
         while not self._try_as_queued_writer(me):
             self.wait_lock.unlock(task)
             if not (me.handoff and (yield from self._spin_for_handoff(task))):
-                yield from task.park()
+                yield from self.sleep_until_hope(me)
                 slept = True
             yield from self.wait_lock.lock_raw(task)
         self.wait_lock.unlock(task)
         return slept
+
+    def sleep_until_hope(self, me: Waiter) -> Steps:
+        """Sleep until woken."""
+        yield from me.task.park()
+
+    def impatient(self, me: Waiter) -> bool:
+        """It has waited long enough to ask for a hand-off."""
+        return self.machine.now - me.since > self.machine.kernel.rwsem_handoff_wait
 
     def _try_as_queued_writer(self, me: Waiter) -> bool:
         """`rwsem_try_write_lock`: takes the lock, or marks the first waiter for a hand-off after 4 ms."""
         first = self.waiters[0]
         if self.handoff and first.handoff and first is not me:
             return False
-        if self.writer or self.shares:
-            if not self.handoff and self.machine.now - me.since > self.machine.kernel.rwsem_handoff_wait:
+        if self.locked:
+            may_ask = first is me or not self.only_first_asks
+            if may_ask and not self.handoff and self.impatient(me):
                 self.handoff = first.handoff = True
             return False
         self.handoff = False
         me.task.write(self.line)
-        self._set_writer(me.task)
+        self.set_writer(me.task)
         self.waiters.remove(me)
         return True
 
@@ -242,42 +136,116 @@ class Rwsem(SleepingLock):
 
     # ---- whom to wake -----------------------------------------------------------------------------------------------
 
-    def _cond_wake(self) -> list[Task]:
+    def wake_after_queueing(self, me: Waiter) -> list[Task]:
         """`rwsem_cond_wake_waiter`: beside a writer nobody, beside readers queued readers, in a free lock anybody."""
-        if self.writer:
+        alone = len(self.waiters) == 1
+        if self.written or (alone and me.side is Side.WRITE):
             return []
         if self.shares:
-            return self._mark_wake_readers()
+            return self.mark_wake(readers_only=True) if self.may_join(me, alone=alone) else []
         self.nonspinnable = False
-        return self._mark_wake_any()
+        return self.mark_wake()
 
-    def _mark_wake_any(self) -> list[Task]:
-        """`rwsem_mark_wake(RWSEM_WAKE_ANY)`: a writer at the head is woken, readers are granted."""
-        if self.waiters and self.waiters[0].side is Side.WRITE:
-            return [self.waiters[0].task]
-        return self._mark_wake_readers()
+    def may_join(self, me: Waiter, *, alone: bool) -> bool:
+        """Whether queued readers may join readers inside because this one came."""
+        del me, alone
+        return True
 
-    def _mark_wake_readers(self) -> list[Task]:
-        """If a reader is first: grants all queued readers, up to the batch limit."""
-        kernel = self.machine.kernel
-        if not self.waiters or self.waiters[0].side is Side.WRITE:
-            return []
-        first = self.waiters[0]
-        if self.writer:
-            # A writer stole it: the reader asks for a hand-off once it has waited long enough.
-            if self.machine.now - first.since > kernel.rwsem_handoff_wait and not self.handoff:
-                self.handoff = first.handoff = True
-            return []
-        readers = [w for w in self.waiters if w.side is Side.READ][: kernel.rwsem_reader_batch]
-        self.waiters = [w for w in self.waiters if w not in readers]
+    def phase(self) -> list[Waiter]:
+        """All queued readers, wherever they are, up to the batch limit."""
         self.handoff = False
-        self.shares += len(readers)
-        for reader in readers:
-            self._set_reader_owned(reader.task)
-        self.granted.update(reader.task for reader in readers)
-        self.lock_class.statistics.handoffs += len(readers)
-        return [reader.task for reader in readers]
+        return [w for w in self.waiters if w.side is Side.READ][: self.machine.kernel.rwsem_reader_batch]
 
-    def _wake_all(self, waker: Task, tasks: list[Task]) -> None:
-        for task in tasks:
-            self.wake(waker, task)
+    def stolen_from(self, first: Waiter) -> None:
+        """The reader asks for a hand-off once it has waited long enough."""
+        if self.impatient(first) and not self.handoff:
+            self.handoff = first.handoff = True
+
+
+class Rwsem53(Rwsem):
+    """5.3 to 5.10: readers spin too, on a running writer, in the writers' OSQ, and steal while they spin.
+
+    A writer that has spun on readers in vain marks them for both sides. A writer that had to sleep after such a mark
+    keeps readers from spinning on it, and readers that came under it keep the mark when they are granted.
+    """
+
+    only_first_asks = True
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self.no_reader_spin = False
+        """Readers must not spin."""
+        self.last_reader: Task | None = None
+        """The reader in the owner word."""
+
+    def set_writer(self, task: Task) -> None:
+        """The owner word is new, without marks."""
+        self.no_reader_spin = False
+        super().set_writer(task)
+
+    def release(self, task: Task, side: Side) -> Steps:
+        """A writer clears the owner word."""
+        if side is Side.WRITE:
+            self.no_reader_spin = False
+        yield from super().release(task, side)
+
+    def set_reader_owned(self, task: Task) -> None:
+        """The mark for writers goes, the one for readers stays."""
+        self.reader_owned, self.nonspinnable, self.last_reader = True, False, task
+        self.begin_shared(task)
+
+    def spinnable(self, side: Side) -> bool:
+        """Readers heed their own mark, whoever owns the lock."""
+        return not (side is Side.READ and self.no_reader_spin) and super().spinnable(side)
+
+    def forbid_spinning(self) -> None:
+        """For both sides."""
+        self.nonspinnable = self.no_reader_spin = True
+
+    def down_read_slow(self, task: Task) -> Waiting:
+        """Give the share back and spin; else queue."""
+        self.shares += 1
+        me = Waiter(task, Side.READ, 0, no_reader_spin=self.no_reader_spin)
+        if task.need_resched or not self.may_begin_to_spin(Side.READ):
+            return (yield from self.wait_as_reader(me, share=1))
+        task.write(self.line)
+        self.shares -= 1
+        before = self.last_reader if self.reader_owned else None
+        if (yield from self.spin(task, Side.READ)):
+            if self.waiters:
+                yield from self.wake_queued_readers(task)
+            return False
+        new_phase = self.reader_owned and self.last_reader is not before
+        if new_phase and self.take_unqueued(task, Side.READ):  # rwsem_reader_phase_trylock
+            return False
+        return (yield from self.wait_as_reader(me, share=0))
+
+    def down_write_slow(self, task: Task) -> Waiting:
+        """Spin, else queue, and remember that spinning on readers was in vain."""
+        if (yield from self.spin(task, Side.WRITE)):
+            return False
+        in_vain = self.no_reader_spin or self.nonspinnable
+        yield from task.reschedule()
+        slept = yield from self.wait_as_writer(task)
+        self.no_reader_spin = self.no_reader_spin or in_vain
+        return slept
+
+    def sleep_until_hope(self, me: Waiter) -> Steps:
+        """Sleep on while the lock is taken and there is no hand-off to ask for."""
+        while True:
+            yield from me.task.park()
+            me.task.read(self.line)
+            if not self.locked or (self.waiters[0] is me and self.impatient(me)):
+                return
+
+    def may_join(self, me: Waiter, *, alone: bool) -> bool:
+        """A reader only if it is first."""
+        return alone or me.side is Side.WRITE
+
+    def mark_wake(self, *, readers_only: bool = False) -> list[Task]:
+        """Granted readers pass on the mark under which the first of them came."""
+        first = self.waiters[0] if self.waiters else None
+        woken = super().mark_wake(readers_only=readers_only)
+        if first and woken and first.side is Side.READ:
+            self.last_reader, self.no_reader_spin = first.task, first.no_reader_spin
+        return woken

@@ -1,0 +1,243 @@
+"""What the eras of `struct rw_semaphore` share: words, first attempt, releases, grants, optimistic spinning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from simfs.machine.lock import Place, Side
+from simfs.machine.locks.osq import Osq
+from simfs.machine.locks.sleeping import SleepingLock, Spinning
+from simfs.machine.task import Steps, Task
+from simfs.machine.time import Time
+
+
+@dataclass(eq=False)
+class Waiter:
+    """A queued reader or writer."""
+
+    task: Task
+    side: Side
+    since: Time
+    handoff: bool = False
+    """Marked as the one to get the lock next."""
+    no_reader_spin: bool = False
+    """5.3: readers were forbidden to spin when this one came."""
+
+
+class AnyRwsem(SleepingLock):
+    """Queued readers are always **granted** the lock."""
+
+    perf_name = "rwsem"
+    wakes_under_wait_lock: ClassVar[bool] = False
+    """Wake-ups are issued before the wait lock is dropped."""
+    stops_at_other_owner: ClassVar[bool] = False
+    """A spinner that sees another writer take the lock gives up."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self.shares = 0
+        """Readers in the count word: those that hold it, and those that are still trying."""
+        self.writer: Task | None = None
+        """The writer, in the count and owner words."""
+        self.arriving_writers = 0
+        """To 3.10: writers whose failed first attempt is still in the count."""
+        self.reader_owned = False
+        """From 5.3: the owner word says that readers have it or had it ..."""
+        self.nonspinnable = False
+        """... and that writers must not spin on them."""
+        self.handoff = False
+        self.waiters: list[Waiter] = []
+        self.osq = Osq(self)
+        self.pollers: list[Task] = []
+        """Spinners that look at the count and owner words."""
+        self.granted: set[Task] = set()
+        """Readers granted but not yet running."""
+
+    @property
+    def written(self) -> bool:
+        """A writer has it, or is in the count."""
+        return self.writer is not None or self.arriving_writers > 0
+
+    @property
+    def locked(self) -> bool:
+        """The active part of the count is not 0."""
+        return self.written or self.shares > 0
+
+    def try_fast(self, task: Task, side: Side) -> bool:
+        """The one atomic attempt: nobody holds it against me and nobody waits."""
+        task.write(self.line)
+        if self.waiters or self.handoff or self.written:
+            return False
+        if side is Side.READ:
+            self.shares += 1
+            self.set_reader_owned(task)
+        elif self.shares:
+            return False
+        else:
+            self.set_writer(task)
+        return True
+
+    def set_writer(self, task: Task) -> None:
+        """The task takes the free lock for writing."""
+        self.writer = task
+        self.reader_owned = self.nonspinnable = False
+        self.lock_class.statistics.steals += bool(self.waiters) and self.waiters[0].task is not task
+        self.begin_hold(task)
+        self.tell_pollers(task)  # who polled a free but handed-off lock now has an owner to watch
+
+    def set_reader_owned(self, task: Task) -> None:
+        """The task, whose share is in the count, has the lock for reading."""
+        self.begin_shared(task)
+
+    def release(self, task: Task, side: Side) -> Steps:
+        """`up_read`, `up_write`: whoever leaves the lock free wakes those who wait."""
+        task.write(self.line)
+        if side is Side.READ:
+            self.end_shared(task)
+            self.shares -= 1
+            if self.shares == 0:
+                self.nonspinnable = False
+                self.tell_pollers(task)
+            leaves = self.shares == 0 and not self.arriving_writers
+        else:
+            self.end_hold()
+            self.writer = None
+            self.tell_pollers(task)
+            leaves = self.writer_leaves()
+        if leaves and self.waiters:
+            yield from self.wait_lock.lock_raw(task)
+            self.unlock_and_wake(task, self.mark_wake())
+
+    def writer_leaves(self) -> bool:
+        """Whether a writer that releases the lock is to wake those who wait."""
+        return not self.locked
+
+    def tell_pollers(self, writer: Task) -> None:
+        """The count or owner word changed: pollers see it when their refetch is served."""
+        for poller in self.pollers:
+            self.show(writer, poller)
+
+    # ---- whom to wake -----------------------------------------------------------------------------------------------
+
+    def mark_wake(self, *, readers_only: bool = False) -> list[Task]:
+        """Whom to wake, under the wait lock: readers at the head are granted, a writer there is woken."""
+        if not self.waiters:
+            return []
+        first = self.waiters[0]
+        if first.side is Side.READ:
+            return self._grant_readers(first)
+        return [] if readers_only else self.wake_writer(first)
+
+    def wake_writer(self, first: Waiter) -> list[Task]:
+        """A writer is first: a hint."""
+        return [first.task]
+
+    def _grant_readers(self, first: Waiter) -> list[Task]:
+        if self.written:
+            self.stolen_from(first)
+            return []
+        readers = self.phase()
+        self.waiters = [w for w in self.waiters if w not in readers]
+        self.shares += len(readers)
+        for reader in readers:
+            self.set_reader_owned(reader.task)
+        self.granted.update(reader.task for reader in readers)
+        self.lock_class.statistics.handoffs += len(readers)
+        return [reader.task for reader in readers]
+
+    def phase(self) -> list[Waiter]:
+        """The readers that go together; one is first."""
+        raise NotImplementedError
+
+    def stolen_from(self, first: Waiter) -> None:
+        """A writer took the lock before the reader that was first could be granted it."""
+
+    def unlock_and_wake(self, waker: Task, woken: list[Task]) -> None:
+        """Drop the wait lock and wake; the early eras do it the other way round."""
+        if self.wakes_under_wait_lock:
+            self.wake_all(waker, woken)
+            self.wait_lock.unlock(waker)
+        else:
+            self.wait_lock.unlock(waker)
+            self.wake_all(waker, woken)
+
+    def wake_all(self, waker: Task, woken: list[Task]) -> None:
+        """Wake tasks one after the other."""
+        for task in woken:
+            self.wake(waker, task)
+
+    def sleep_until_granted(self, task: Task) -> Steps:
+        """Sleep until a share is granted."""
+        while task not in self.granted:
+            yield from task.park()
+        self.granted.remove(task)
+
+    # ---- optimistic spinning ----------------------------------------------------------------------------------------
+
+    def spin(self, task: Task, side: Side) -> Spinning:
+        """`rwsem_optimistic_spin`: spins as long as there is hope."""
+        task.preempt_off += 1
+        taken = False
+        if not task.need_resched and self.may_begin_to_spin(side) and (yield from self.osq.lock(task)):
+            taken = yield from self._spin_on_owner(task, side)
+            self.osq.unlock(task)
+        task.preempt_off -= 1
+        return taken
+
+    def may_begin_to_spin(self, side: Side) -> bool:
+        """`rwsem_can_spin_on_owner`."""
+        return self.spinnable(side)
+
+    def spinnable(self, side: Side) -> bool:
+        """A running writer, readers that are not marked, or nobody."""
+        if self.writer:
+            return self.writer.on_cpu
+        return side is Side.READ or not self.nonspinnable
+
+    def _spin_on_owner(self, task: Task, side: Side) -> Spinning:
+        """At the head of the OSQ: tries whenever something has changed; a writer bears readers for a while only."""
+        patience: Time | None = None
+        watched: Task | None = None
+        while True:
+            task.read(self.line)
+            yield from task.pay()
+            if self.take_unqueued(task, side):
+                return True
+            if task.need_resched or not self.spinnable(side):
+                return False
+            if self.stops_at_other_owner and watched and self.writer not in (None, watched):
+                return False
+            watched = self.writer
+            if side is Side.READ or not self.reader_owned:
+                patience = None
+            elif patience is None:
+                patience = self.machine.now + self._reader_spin()
+            if patience is not None and self.machine.now >= patience:
+                self.forbid_spinning()
+                return False
+            self.pollers.append(task)
+            yield from task.spin(self.writer, until_resched=True, deadline=patience)
+            self.pollers.remove(task)
+
+    def _reader_spin(self) -> Time:
+        """`rwsem_rspin_threshold`: how long a writer spins on these readers."""
+        kernel = self.machine.kernel
+        wait = kernel.rwsem_reader_spin_base + kernel.rwsem_reader_spin_per_reader * self.shares
+        return min(wait, kernel.rwsem_reader_spin_cap)
+
+    def forbid_spinning(self) -> None:
+        """A writer has spun on these readers long enough."""
+        self.nonspinnable = True
+
+    def take_unqueued(self, task: Task, side: Side) -> bool:
+        """`rwsem_try_{read,write}_lock_unqueued`: takes the lock past the queue unless a hand-off is marked."""
+        if self.handoff or (self.written if side is Side.READ else self.locked):
+            return False
+        task.write(self.line)
+        if side is Side.READ:
+            self.shares += 1
+            self.set_reader_owned(task)
+        else:
+            self.set_writer(task)
+        return True
