@@ -183,6 +183,33 @@ def test_a_writer_of_a_percpu_rwsem_waits_a_grace_period_and_lets_the_readers_go
     assert the_lock(result).handoffs > 0
 
 
+def percpu(grace: float, **params: Any) -> RunResult:  # noqa: ANN401
+    spec = lock_cycle("percpu-rwsem", **params)
+    spec["kernel"]["constants"] = {**CONSTANTS, "percpu_rwsem_grace_period": grace}
+    return simulate(spec)
+
+
+def test_readers_go_on_in_the_grace_period_that_the_first_writer_waits() -> None:
+    params = {"tasks": 8, "duration_ns": 1e7, "think_ns": 1e3, "hold_ns": 1e3, "readers": 0.99, **RANDOM}
+    result = percpu(1e9, **params)  # which is longer than the run
+    waiting = sum(done < 2000 for done in result.per_task_operations)
+    assert waiting == 8  # everybody is a writer once in a while, and waits then
+    assert the_lock(result).contended == 0
+    assert the_lock(result).acquired > 8 * 50  # and has read in the meantime
+
+
+def test_writers_that_follow_each_other_wait_for_one_grace_period_only() -> None:
+    result = percpu(1e5, tasks=2, duration_ns=1e7, think_ns=1e3, hold_ns=1e3)
+    assert the_lock(result).wait_max_ns == pytest.approx(1e5, rel=0.01)
+    assert result.operations > 0.95 * 1e7 / 1e3 * 0.99
+
+
+def test_a_writer_that_comes_a_grace_period_after_the_last_waits_again() -> None:
+    result = percpu(1e5, tasks=1, duration_ns=1e7, think_ns=2e5, hold_ns=1e3)
+    lock = the_lock(result)
+    assert lock.slept == lock.acquired == 1e7 // (2e5 + 1e5 + 1e3)
+
+
 # ---- deadlock --------------------------------------------------------------------------------------------
 
 

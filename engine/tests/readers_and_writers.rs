@@ -227,3 +227,49 @@ fn in_a_lock_with_phases_all_readers_go_together_after_all_writers() {
         }
     }
 }
+
+// ---- spinning on readers -------------------------------------------------------------------------------------
+
+/// How long (ns) each of some writers, that come 100 us apart while `readers` hold the lock for a ms, spins before it sleeps.
+fn spins(lock: &str, readers: u32) -> Vec<Time> {
+    let costs = Costs { spin_us: (10.0, 0.5, 25.0), ..Costs::default() };
+    let mut bench = bench(lock, readers + 4, 1500 * US, costs);
+    for number in 0..readers + 4 {
+        bench.spawn(move |m, lock| async move {
+            if number < readers {
+                m.lock(lock, Side::Read).await;
+                m.run(Account::System, 1000 * US).await;
+                m.unlock(lock, Side::Read).await;
+            } else {
+                m.run(Account::User, Time::from(number - readers + 1) * 100 * US).await;
+                m.lock(lock, Side::Write).await;
+                m.unlock(lock, Side::Write).await;
+            }
+            m.park().await;
+        });
+    }
+    bench.native.state().record_trace();
+    bench.native.run(&bench.spec);
+    let trace = bench.native.state().take_trace();
+    let first = |task: u32, what: &str, after: Time| {
+        trace.iter().find(|e| e.task == Some(task) && e.what == what && e.time >= after).map(|e| e.time)
+    };
+    (readers..readers + 4)
+        .map(|task| {
+            let asked = first(task, "wait", 0).expect("the writer waits");
+            (first(task, "sleep", asked).expect("the writer sleeps") - asked) / NS
+        })
+        .collect()
+}
+
+#[test]
+fn a_writer_spins_on_readers_for_10_to_25_us_and_then_nobody_does_until_they_have_left() {
+    for lock in ["rwsem-5.3", "rwsem-5.11"] {
+        assert_eq!(spins(lock, 1), [10_500, 0, 0, 0], "{lock}");
+        assert_eq!(spins(lock, 10), [15_000, 0, 0, 0], "{lock}");
+        assert_eq!(spins(lock, 50), [25_000, 0, 0, 0], "{lock}");
+    }
+    for lock in ["rwsem-2.6", "rwsem-3.10", "rwsem-3.16"] {
+        assert_eq!(spins(lock, 10), [0, 0, 0, 0], "{lock}: a lock without a running writer is not spun on");
+    }
+}

@@ -1,12 +1,15 @@
 //! `percpu_rw_semaphore` (`kernel/locking/percpu-rwsem.c`): freeze protection (`sb_start_write`).
 //!
-//! Readers count on their own CPU: no shared line, nothing to contend for. A writer blocks new readers, waits for a grace
-//! period and then for the last reader; waiting readers are granted when it leaves.
+//! Readers count on their own CPU: no shared line, nothing to contend for. A writer that comes after a time without writers
+//! waits for a grace period, in which readers go on (`rcu_sync_enter`); then it blocks new readers and waits for the last one
+//! inside. Waiting tasks are granted when it leaves, up to the next writer. Writers that follow within a grace period of the
+//! last one wait for none.
 
 use crate::machine::context::Context;
 use crate::machine::lock::{Body, LockId, Side};
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
+use crate::machine::time::Time;
 use crate::waist::Machine;
 use std::collections::VecDeque;
 
@@ -19,6 +22,35 @@ pub struct PercpuRwsem {
     draining: Option<TaskId>,
     waiters: VecDeque<(TaskId, Side)>,
     granted: Vec<TaskId>,
+    sync: Sync,
+}
+
+/// `struct rcu_sync`: whether readers know that there are writers.
+#[derive(Debug, Default)]
+struct Sync {
+    /// Writers that have it, wait for it, or wait for readers to know.
+    writers: u32,
+    /// When readers know of them.
+    passed: Time,
+    /// When readers, without writers, have forgotten.
+    idle: Time,
+}
+
+impl Sync {
+    /// `rcu_sync_enter`: when the writer may go on.
+    fn enter(&mut self, now: Time, grace: Time) -> Time {
+        if self.writers == 0 && now >= self.idle {
+            self.passed = now + grace;
+        }
+        self.writers += 1;
+        self.passed
+    }
+
+    /// `rcu_sync_exit`.
+    fn exit(&mut self, now: Time, grace: Time) {
+        self.writers -= 1;
+        self.idle = now + grace;
+    }
 }
 
 fn body(s: &mut State, lock: LockId) -> &mut PercpuRwsem {
@@ -43,8 +75,9 @@ pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId, side: Side) -> bo
     true
 }
 
-/// Waits: readers for the writer to leave, a writer for its turn and for the readers to leave. Always sleeps.
+/// Waits: readers for the writer to leave, a writer for the grace period, its turn, and the readers. Whether it slept.
 pub(in crate::machine) async fn wait(cx: &Context, lock: LockId, side: Side) -> bool {
+    let mut slept = side == Side::Write && sync_with_readers(cx, lock).await;
     cx.forget_wakeups();
     let queued = {
         let mut s = cx.state();
@@ -62,22 +95,36 @@ pub(in crate::machine) async fn wait(cx: &Context, lock: LockId, side: Side) -> 
             cx.park_here().await;
         }
         body(&mut cx.state(), lock).granted.retain(|&task| task != cx.id);
+        slept = true;
     }
     if side == Side::Write {
-        drain_readers(cx, lock).await;
+        slept |= drain_readers(cx, lock).await;
     }
-    true
+    slept
 }
 
-async fn drain_readers(cx: &Context, lock: LockId) {
-    let grace = cx.state().kernel.grace_period;
-    cx.sleep(grace).await;
+async fn sync_with_readers(cx: &Context, lock: LockId) -> bool {
+    let left = {
+        let mut s = cx.state();
+        let (now, grace) = (s.now, s.kernel.grace_period);
+        body(&mut s, lock).sync.enter(now, grace).saturating_sub(now)
+    };
+    if left > 0 {
+        cx.sleep(left).await;
+    }
+    left > 0
+}
+
+async fn drain_readers(cx: &Context, lock: LockId) -> bool {
     body(&mut cx.state(), lock).draining = Some(cx.id);
+    let mut slept = false;
     while body(&mut cx.state(), lock).readers > 0 {
         cx.park_here().await;
+        slept = true;
     }
     body(&mut cx.state(), lock).draining = None;
     cx.state().begin_hold(lock, cx.id);
+    slept
 }
 
 /// Leaves; the last reader pokes a waiting writer, a writer grants those who wait up to the next writer.
@@ -97,8 +144,14 @@ pub(in crate::machine) async fn unlock(cx: &Context, lock: LockId, side: Side) {
             }
         }
         Side::Write => {
-            cx.state().end_hold(lock);
-            body(&mut cx.state(), lock).blocked = false;
+            {
+                let mut s = cx.state();
+                s.end_hold(lock);
+                let (now, grace) = (s.now, s.kernel.grace_period);
+                let b = body(&mut s, lock);
+                b.blocked = false;
+                b.sync.exit(now, grace);
+            }
             loop {
                 let next = grant_next(&mut cx.state(), lock);
                 let Some(task) = next else { return };
