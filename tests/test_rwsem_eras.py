@@ -12,7 +12,7 @@ from simfs import _engine
 from simfs.results.statistics import jain
 
 REAL = {"context_switch": 1500, "wakeup": 1000, "ipi_deliver": 700, "line_llc": 50, "line_hit": 2}
-RANDOM = {"think_distribution": "exponential", "hold_distribution": "exponential"}
+RANDOM: Spec = {"think_distribution": "exponential", "hold_distribution": "exponential"}
 IN_ORDER = ("rwsem-2.6", "rwsem-3.10")
 PHASES = ("rwsem-5.3", "rwsem-5.11")
 

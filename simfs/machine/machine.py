@@ -98,7 +98,9 @@ class Machine:
         kind, inner = lock_class.kind, None
         if kind.has_wait_lock:
             inner = self._inner_lock(lock_class, *kind.inner_kind)
-        queues = tuple(self._inner_lock(lock_class, "wait_queue", "qspinlock") for _ in range(kind.wait_queues))
+        queues = tuple(
+            self._inner_lock(lock_class, "wait_queue", "qspinlock") for _ in range(kind.wait_queues)
+        )
         lock = kind(Place(self, len(self.locks), lock_class, inner, queues))
         self.locks.append(lock)
         return lock

@@ -6,7 +6,7 @@ Its holder is **spinning** (it holds the lock inside, must not sleep, and who wa
 
 from __future__ import annotations
 
-from simfs.machine.lock import Lock, Place, Side, Waiting
+from simfs.machine.lock import Lock, Mode, Place, Side, Waiting
 from simfs.machine.locks.rwlock import Rwlock
 from simfs.machine.locks.sleeping import SleepingLock, Spinning
 from simfs.machine.locks.waitqueue import WaitQueue
@@ -64,12 +64,12 @@ class BtrfsTree2(SleepingLock):
             self.wait_lock.unlock(task)
         yield from self.queue.wake_up(task)
 
-    def convert(self, task: Task, side: Side, mode: str) -> Steps:
+    def convert(self, task: Task, side: Side, mode: Mode) -> Steps:
         """`btrfs_set_lock_blocking`, `btrfs_clear_lock_blocking`."""
-        if mode == "blocking" and not self.blocking:
+        if mode is Mode.BLOCKING and not self.blocking:
             self._set_bit(task, blocking=True)
             self.wait_lock.unlock(task)
-        elif mode == "spinning" and self.blocking:
+        elif mode is Mode.SPINNING and self.blocking:
             yield from self.wait_lock.lock_raw(task)
             self._set_bit(task, blocking=False)
 
@@ -165,17 +165,17 @@ class BtrfsTree3(Lock):
         else:
             yield from self.rwlock.release(task, side)
 
-    def convert(self, task: Task, side: Side, mode: str) -> Steps:
+    def convert(self, task: Task, side: Side, mode: Mode) -> Steps:
         """`btrfs_set_lock_blocking_{read,write}`, `btrfs_clear_lock_blocking_{read,write}`."""
         blocking = self._is_blocking(task, side)
-        if mode == "blocking" and not blocking:
+        if mode is Mode.BLOCKING and not blocking:
             task.write(self.line)
             if side is Side.READ:
                 self.blocking_readers.add(task)
             else:
                 self.blocking_writer = True
             yield from self.rwlock.release(task, side)
-        elif mode == "spinning" and blocking:
+        elif mode is Mode.SPINNING and blocking:
             yield from self._lock_inner(task, side)
             yield from self._discount(task, side)
 

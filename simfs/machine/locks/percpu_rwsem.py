@@ -12,8 +12,8 @@ from simfs.machine.time import Time
 class PercpuRwsem(Lock):
     """Readers count on their own CPU: no shared line, nothing to contend for.
 
-    A writer that comes after a time without writers waits for a grace period, in which readers go on; then it blocks new
-    readers and waits for the last one inside. Waiting tasks are **granted** when it leaves, up to the next writer.
+    A writer that comes after a time without writers waits for a grace period, in which readers go on; then it blocks
+    new readers and waits for the last one inside. Waiting tasks are **granted** when it leaves, up to the next writer.
     Writers that follow within a grace period of the last one wait for none.
     """
 
