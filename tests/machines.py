@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from typing import Any
 
@@ -16,10 +16,13 @@ CONTEXT = 12
 """Events shown before the first one that differs."""
 
 
-def assert_same(spec: dict[str, Any]) -> int:
-    """Fail at the first event that differs between the machines, or on results that do. Returns how many events."""
+def assert_same(spec: dict[str, Any], *own: Callable[..., Any]) -> int:
+    """Fail at the first event that differs between the machines, or on results that do. Returns how many events.
+
+    A python workload that names no file is given its program and setup.
+    """
     text = json.dumps(spec)
-    program = program_of(text) or ()
+    program = own or program_of(text) or ()
     native_result, native = _engine.trace(text, *program)
     reference_result, reference = machine.trace(text, *program)
     at = first_difference(native, reference)

@@ -21,8 +21,9 @@ from simfs.machine.line import Line
 from simfs.machine.lock import Lock
 from simfs.machine.locks.mutex import Mutex
 from simfs.machine.locks.osq import Osq
+from simfs.machine.locks.queued import Qspinlock
 from simfs.machine.locks.semaphore import Semaphore
-from simfs.machine.locks.spinlock import Queued, Spinlock, Ticket
+from simfs.machine.locks.spinlock import Spinlock, Ticket
 from simfs.machine.scheduler import Scheduler
 from simfs.machine.statistics import ClassStatistics
 from simfs.machine.task import Task
@@ -186,10 +187,11 @@ def only_the_next_refetches_the_tickets(self: Ticket, releaser: Task) -> None:
         self.show(releaser, self.waiters[0])
 
 
-@fault(Queued, "tell_pollers", "qspinlock", TRACE)
-def a_hand_over_costs_no_transfer(self: Queued, releaser: Task) -> None:
-    if self.waiters:
-        self.waiters[0].look_at(self.machine.now)
+@fault(Qspinlock, "tell_pollers", "qspinlock", TRACE)
+def a_hand_over_costs_no_transfer(self: Qspinlock, releaser: Task) -> None:
+    for poller in (self.pending, self.waiters[0] if self.head_polls else None):
+        if poller:
+            poller.look_at(self.machine.now)
 
 
 @fault(Line, "access", "ticket", TRACE)
