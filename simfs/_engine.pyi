@@ -92,8 +92,8 @@ class _Machine(Protocol):
         """Take back a completion for reuse; nobody waits for it."""
     def try_lock(self, task: int, lock: int, side: str, /) -> bool:
         """Acquire a lock if that needs no waiting."""
-    def new_device(self, parallelism: int, /) -> int:
-        """Make a device that serves `parallelism` requests at once."""
+    def new_device(self, parallelism: int, interrupt: int, /) -> int:
+        """Make a device that serves `parallelism` requests at once; its interrupt takes `interrupt` and a wake-up."""
     def submit(self, task: int, device: int, service: int, then: tuple[str, int], /) -> None:
         """Submit a request; its interrupt does ('complete', completion) or ('release', semaphore)."""
     def wake(self, task: int, other: int, /) -> None:
@@ -232,8 +232,8 @@ class Machine:
         """Make a completion."""
     def drop_completion(self, completion: Completion) -> None:
         """Give back a completion for reuse; nobody may wait for it."""
-    def new_device(self, parallelism: int = 1) -> Device:
-        """Make a device that serves `parallelism` requests at once."""
+    def new_device(self, parallelism: int = 1, interrupt: float = 0.0) -> Device:
+        """Make a device that serves `parallelism` requests at once; its interrupt takes so many ns and a wake-up."""
     def stream(self, name: str) -> Stream:
         """Return the random stream of this run called `name`, from its beginning."""
 

@@ -135,7 +135,7 @@ class TinyMachine:
             self.locks[lock].append(task)
         return free
 
-    def new_device(self, parallelism: int) -> int:
+    def new_device(self, parallelism: int, interrupt: int) -> int:
         return 0
 
     def submit(self, task: int, device: int, service: int, then: tuple[str, int]) -> None:

@@ -1,5 +1,6 @@
 //! The engine of simfs: the native machine and all built-in programs.
 
+pub mod devices;
 pub mod filesystems;
 pub mod machine;
 #[cfg(feature = "python")]

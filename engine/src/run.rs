@@ -1,5 +1,6 @@
 //! One run from spec to result: builds the machine, the filesystem and the tasks, runs, reports.
 
+use crate::devices::BlockDevice;
 use crate::filesystems::btrfs::mount::Btrfs;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::ext4::Ext4;
@@ -12,7 +13,7 @@ use crate::machine::trace::Entry;
 use crate::machine::{CpuId, LockKind, Native, Outcome, TaskId, Time};
 use crate::range_locks::{Design, Prices, RangeLock};
 use crate::report::RunResult;
-use crate::spec::{Change, Directories, FilesystemKind, RunSpec, WorkloadKind};
+use crate::spec::{Change, DeviceSpec, Directories, FilesystemKind, ServedBy, RunSpec, WorkloadKind};
 use crate::waist::{Host, Life, Machine, Placement};
 use crate::workloads::draw::Draw;
 use crate::workloads::lock_cycle::{self, Cycle};
@@ -104,18 +105,19 @@ pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
     let speed = spec.machine.costs.speed;
     let costs = Costs::new(vec![&spec.filesystem.costs, &spec.vfs.costs], speed);
     let size = spec.filesystem.size_bytes.unwrap_or(8 << 30);
+    let device = spec.device.as_ref().map(|device| block_device(host, device, speed));
     match spec.filesystem.kind {
         FilesystemKind::Xfs => {
             let agcount = spec.filesystem.agcount.map(u64::from);
             let geometry = Geometry::new(size, agcount).map_err(|e| format!("filesystem: {e}"))?;
-            let fs = Rc::new(host.setup(|m| Xfs::new(m, &geometry, &costs))?);
+            let fs = Rc::new(host.setup(|m| Xfs::new(m, &geometry, device, &costs))?);
             fs.start_workers(|cpu, worker| host.spawn(Placement::Pinned(cpu), Life::Background, |m| worker.run(m)));
             file_tasks(host, spec, fs, placement, &costs)
         }
         FilesystemKind::Btrfs => {
             let tree_lock = spec.kernel.locks.get("btrfs.tree").map_or("", String::as_str);
             let modes = tree_lock.starts_with("btrfs-tree");
-            let fs = Rc::new(host.setup(|m| Btrfs::new(m, modes, &costs))?);
+            let fs = Rc::new(host.setup(|m| Btrfs::new(m, modes, device, &costs))?);
             for _ in 0..fs.worker_count(spec.machine.cpus) {
                 let worker = fs.clone();
                 host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::delayed_worker(m, worker));
@@ -126,7 +128,7 @@ pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
             file_tasks(host, spec, fs, placement, &costs)
         }
         FilesystemKind::Ext4 => {
-            let fs = Rc::new(host.setup(|m| Ext4::new(m, size, &costs))?);
+            let fs = Rc::new(host.setup(|m| Ext4::new(m, size, device, &costs))?);
             let journal = fs.clone();
             let ticks = (COMMIT_INTERVAL / from_ns(spec.kernel.tick_ns)).max(1);
             host.spawn(Placement::Anywhere, Life::Background, move |m| Ext4::journal_thread(m, journal, ticks));
@@ -138,6 +140,18 @@ pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
         }
         FilesystemKind::None => Err("filesystem.kind: this workload needs a filesystem".into()),
     }
+}
+
+/// A device and the threads that serve it.
+fn block_device<H: Host>(host: &mut H, spec: &DeviceSpec, speed: f64) -> Rc<BlockDevice> {
+    let device = Rc::new(host.setup(|m| BlockDevice::new(m, spec, speed)));
+    if spec.served_by == ServedBy::Worker {
+        for _ in 0..spec.parallelism {
+            let device = device.clone();
+            host.spawn(Placement::Anywhere, Life::Background, move |m| BlockDevice::worker(m, device));
+        }
+    }
+    device
 }
 
 /// jbd2 commits every 5 s (the mount option `commit`'s default).
@@ -226,7 +240,7 @@ fn lock_cycle_tasks<H: Host>(host: &mut H, spec: &RunSpec, placement: Placement)
     let (nested, opposite) = (w.number("locks", 1.0) > 1.0, w.word("order", "same") == "opposite");
     let (first, second, device) = host.setup(|m| {
         let class = m.class("lock", "lock");
-        (m.new_lock(class), m.new_lock(class), m.new_device(w.number("device_parallelism", 1.0) as u32))
+        (m.new_lock(class), m.new_lock(class), m.new_device(w.number("device_parallelism", 1.0) as u32, 0))
     });
     let cycle = Cycle {
         outer: first,

@@ -29,6 +29,9 @@ pub struct RunSpec {
     pub kernel: KernelSpec,
     /// The filesystem.
     pub filesystem: FilesystemSpec,
+    /// What it is stored on; when absent, the loop device on which the costs of the filesystems were traced.
+    #[serde(default)]
+    pub device: Option<DeviceSpec>,
     /// Costs of the layer above the filesystem.
     #[serde(default)]
     pub vfs: CostTable,
@@ -214,6 +217,50 @@ pub enum FilesystemKind {
     None,
 }
 
+/// A block device.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceSpec {
+    /// Who serves its requests.
+    pub served_by: ServedBy,
+    /// How many requests it serves at once.
+    pub parallelism: u32,
+    /// CPU time of the submitter, from building the request to handing it over.
+    pub submit_ns: f64,
+    /// CPU time of the completion interrupt, besides the wake-up in it; only hardware interrupts.
+    pub interrupt_ns: f64,
+    /// Reads.
+    pub read: ServiceSpec,
+    /// Writes.
+    pub write: ServiceSpec,
+    /// Flushes of its cache.
+    pub flush: ServiceSpec,
+}
+
+/// Who does the work of a request.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum ServedBy {
+    /// The task that submits it.
+    Submitter,
+    /// A kernel thread.
+    Worker,
+    /// The device itself.
+    Hardware,
+}
+
+/// How long a kind of request takes.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServiceSpec {
+    /// Mean of 4 KiB.
+    pub time_ns: f64,
+    /// Its standard deviation relative to the mean (log-normal); 0 is always the mean.
+    pub cv: f64,
+    /// Each further KiB.
+    pub per_kib_ns: f64,
+}
+
 /// A table of named costs.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -303,6 +350,9 @@ impl RunSpec {
         require(m.costs.line_overlap >= 1.0, "machine.costs.line_overlap", "must be at least 1")?;
         require(self.kernel.tick_ns >= 1e3, "kernel.tick_ns", "must be at least 1 us")?;
         require(self.kernel.base_slice_ns >= 1e3, "kernel.base_slice_ns", "must be at least 1 us")?;
+        if let Some(device) = &self.device {
+            require(device.parallelism >= 1, "device.parallelism", "must be at least 1")?;
+        }
         if let Some(WhatIf { change, .. }) = &self.whatif {
             match change {
                 Change::HoldScale(factor) => require((0.0..=1e3).contains(factor), "whatif.change.hold_scale", "must be between 0 and 1000")?,

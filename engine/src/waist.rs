@@ -79,8 +79,8 @@ pub trait Machine: Clone + 'static {
     /// Completes a completion: one waiter may go on.
     fn complete(&self, completion: LockId) -> impl Future<Output = ()>;
 
-    /// A new device that serves `parallelism` requests at once.
-    fn new_device(&self, parallelism: u32) -> DeviceId;
+    /// A new device that serves `parallelism` requests at once; its completion interrupt takes `interrupt` and a wake-up.
+    fn new_device(&self, parallelism: u32, interrupt: Time) -> DeviceId;
     /// Submits a request that takes `service`; its completion interrupt does `then`. The task goes on at once.
     fn submit(&self, device: DeviceId, service: Time, then: Then);
 

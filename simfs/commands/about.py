@@ -19,7 +19,7 @@ def list_() -> None:
     """List the scenarios and models that come with simfs."""
     with plain_errors():
         _print_titles("Scenarios", paths.SCENARIOS, paths.names(paths.SCENARIOS))
-        for kind in ("machines", "kernels", "filesystems"):
+        for kind in ("machines", "kernels", "filesystems", "devices"):
             _print_titles(kind.capitalize(), paths.MODELS / kind, available(kind))
 
 

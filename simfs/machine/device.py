@@ -1,7 +1,7 @@
 """Devices: requests wait for one of a device's slots, take their service time, and complete by an interrupt.
 
-The interrupt comes to the CPU that submitted the request and steals the time of a wake-up from whatever runs there. It
-may release a lock that a task took long ago: a buffer that hardware was writing.
+The interrupt comes to the CPU that submitted the request and steals its time and that of a wake-up from whatever runs
+there. It may release a lock that a task took long ago: a buffer that hardware was writing.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ class Request:
 
 
 class Device:
-    """A device that serves `parallelism` requests at once."""
+    """A device that serves `parallelism` requests at once and interrupts for `interrupt`, besides the wake-up."""
 
-    def __init__(self, machine: Machine, number: int, parallelism: int) -> None:
+    def __init__(self, machine: Machine, number: int, parallelism: int, interrupt: Time) -> None:
         self.machine = machine
         self.number = number
+        self.interrupt = interrupt
         self._free_slots = max(parallelism, 1)
         self._waiting: deque[Request] = deque()
 
@@ -62,7 +63,7 @@ class Device:
         self.machine.note_cpu("device done", request.cpu, self)
         self._free_slots += 1
         self._serve()
-        self.machine.scheduler.steal(request.cpu, self.machine.costs.wakeup)
+        self.machine.scheduler.interrupt(request.cpu, self.interrupt)
         request.then.done_by_interrupt()
 
 

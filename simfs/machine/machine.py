@@ -123,9 +123,12 @@ class Machine:
         self.lines.append(Line(span))
         return self.lines[-1]
 
-    def new_device(self, parallelism: int = 1) -> Device:
-        """Make a device that serves `parallelism` requests at once."""
-        self.devices.append(Device(self, len(self.devices), parallelism))
+    def new_device(self, parallelism: int = 1, interrupt: Time = 0) -> Device:
+        """Make a device that serves `parallelism` requests at once.
+
+        Its completion interrupt takes `interrupt` and a wake-up.
+        """
+        self.devices.append(Device(self, len(self.devices), parallelism, interrupt))
         return self.devices[-1]
 
     def spawn(

@@ -91,11 +91,16 @@ class Scheduler:
         task.cpu.accounted += paid
         task.cpu.account(self.now, Account.SPIN)
 
-    def steal(self, cpu: Cpu, time: Time) -> None:
-        """Let an interrupt take `time` from whatever runs on `cpu`."""
+    def interrupt(self, cpu: Cpu, handler: Time) -> None:
+        """Let an interrupt that wakes somebody take its time from whatever runs on `cpu`.
+
+        On an idle CPU it takes it from who runs there next, whose own wake-up is the end of its idling.
+        """
         task = cpu.current
         if task is None:
+            cpu.owed_irq += handler
             return
+        time = handler + self.machine.costs.wakeup
         if task.in_segment:
             self.book_segment(task)
             task.segment.irq += time
@@ -195,6 +200,8 @@ class Scheduler:
             return
         cpu.phase, cpu.current, cpu.next = Phase.RUNNING, task, None
         cpu.exec_start = self.now
+        task.segment.irq += cpu.owed_irq
+        cpu.owed_irq = 0
         self.machine.counters.switches += 1
         task.become(Status.RUNNING)
         self.machine.note("run", task)

@@ -63,9 +63,9 @@ class Waist:
         self.machine.new_line(span)
         return len(self.machine.lines) - 1
 
-    def new_device(self, parallelism: int) -> int:
+    def new_device(self, parallelism: int, interrupt: int) -> int:
         """Make a device."""
-        return self.machine.new_device(parallelism).number
+        return self.machine.new_device(parallelism, interrupt).number
 
     def try_lock(self, task: int, lock: int, side: str) -> bool:
         """Acquire a lock if that needs no waiting."""

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from simfs.scenario.document import Document, Path_, Place
 from simfs.scenario.expand import value_of
 from simfs.scenario.measured import Dataset, load_dataset
-from simfs.scenario.models import load_filesystem, load_kernel, load_machine, load_workload
+from simfs.scenario.models import load_device, load_filesystem, load_kernel, load_machine, load_workload
 from simfs.scenario.overlay import assign, split_key
 from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.program import load_program
@@ -38,6 +38,7 @@ def check_profiles(scenario: Scenario, document: Document) -> Iterator[Problem]:
     yield from _profile(lambda: _kernel_problems(scenario, document), document, "kernel")
     yield from _lock_problems(scenario, document)
     yield from _profile(lambda: _filesystem_problems(scenario, document), document, "filesystem")
+    yield from _profile(lambda: _device_problems(scenario, document), document, "device")
     if isinstance(scenario.workload, PythonTasks):
         yield from _program_problems(scenario.workload.program, document)
     elif not isinstance(scenario.workload, LockCycle):
@@ -158,6 +159,14 @@ def _filesystem_problems(scenario: Scenario, document: Document) -> Iterator[Pro
     elif use.costs or use.profile:
         known = load_filesystem(use.profile or use.kind).spec()
         yield from _unknown(use.costs, known, ("filesystem", "costs"), "cost", document)
+
+
+def _device_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
+    if scenario.device is None:
+        return
+    load_device(scenario.device.profile)
+    if isinstance(scenario.filesystem, NoFilesystem):
+        yield Problem(document.place_of(("device",)).key, "there is no filesystem that would use a device")
 
 
 def _unknown(

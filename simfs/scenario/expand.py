@@ -161,7 +161,7 @@ def _draft(base: Document, variant: str, chosen: Mapping[str, object], places: M
 
 
 def _write_out_words(document: Document) -> None:
-    for section in ("machine", "kernel"):
+    for section in ("machine", "kernel", "device"):
         word = document.data.get(section)
         if isinstance(word, str):
             document.data[section] = {"profile": word}

@@ -116,6 +116,7 @@ def _anchor_paths(document: Document) -> None:
             ("machine", "profile"),
             ("kernel", "profile"),
             ("filesystem", "profile"),
+            ("device", "profile"),
             ("measured", "dataset"),
         ):
             _anchor(holder, section, key, folder)

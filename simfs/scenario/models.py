@@ -1,4 +1,4 @@
-"""Load the cost models of `models/`: machines, kernels, filesystems and workloads.
+"""Load the cost models of `models/`: machines, kernels, filesystems, devices and workloads.
 
 A model is a YAML file of sourced numbers (`Quantity`). `spec()` of each gives the plain numbers, times in
 nanoseconds, that the engine takes in the section of the same name of a RunSpec (docs/seams.md).
@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError, model_validator
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from simfs.scenario.device import Device
 from simfs.scenario.paths import MODELS, Kind, find, names
 from simfs.scenario.quantity import Model, Quantity
 from simfs.scenario.suggest import nearest
@@ -255,6 +256,12 @@ def load_vfs(kind: str | Path) -> Filesystem:
 def load_footprints() -> Filesystem:
     """Load the cache lines that each object's writer leaves dirty: ``<object>.<part>``, in lines."""
     return _load("filesystems", "footprints", Filesystem)
+
+
+@cache
+def load_device(name: str | Path) -> Device:
+    """Load a block device by name (``nvme``) or by path; `ValueError` if missing or invalid."""
+    return _load("devices", str(name), Device)
 
 
 @cache

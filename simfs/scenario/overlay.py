@@ -13,7 +13,7 @@ from simfs.scenario.suggest import nearest
 _NAMES_WITH_DOTS = {("locks",), ("sweep",), ("workload", "params")} | {
     (section, table) for section in ("machine", "kernel", "filesystem") for table in ("costs", "constants")
 }
-_WORDS = {"machine": "profile", "kernel": "profile", "measured": "dataset"}
+_WORDS = {"machine": "profile", "kernel": "profile", "device": "profile", "measured": "dataset"}
 
 
 def split_key(key: str) -> Path_:

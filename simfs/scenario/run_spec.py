@@ -6,8 +6,16 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from simfs.scenario.device import DeviceUse, ServiceUse
 from simfs.scenario.expand import Point
-from simfs.scenario.models import load_filesystem, load_kernel, load_machine, load_vfs, load_workload
+from simfs.scenario.models import (
+    load_device,
+    load_filesystem,
+    load_kernel,
+    load_machine,
+    load_vfs,
+    load_workload,
+)
 from simfs.scenario.program import digest
 from simfs.scenario.schema import (
     Compile,
@@ -49,6 +57,7 @@ def to_run_spec(point: Point, replication: int) -> dict[str, Any]:
         "machine": machine,
         "kernel": kernel_spec(scenario, machine["cpus"]),
         **_filesystem_spec(scenario),
+        "device": None if scenario.device is None else device_spec(scenario.device),
         "workload": _workload_spec(scenario.workload),
     }
 
@@ -80,6 +89,18 @@ def kernel_spec(scenario: Scenario, cpus: int) -> dict[str, Any]:
         own = scenario.own_locks
         roles = {role: own.get(use, use) for role, use in scenario.workload.roles.items()}
         spec["locks"] = roles | scenario.lock_roles
+    return spec
+
+
+def device_spec(use: DeviceUse) -> dict[str, Any]:
+    """Return the `device` section: the profile, what the scenario says laid over it."""
+    spec = load_device(use.profile).spec()
+    given = {"parallelism": use.parallelism, "submit_ns": use.submit, "interrupt_ns": use.interrupt}
+    spec |= {key: value for key, value in given.items() if value is not None}
+    for request in ("read", "write", "flush"):
+        time: ServiceUse = getattr(use, request)
+        own = {"time_ns": time.time, "cv": time.cv, "per_kib_ns": time.per_kib}
+        spec[request] |= {key: value for key, value in own.items() if value is not None}
     return spec
 
 

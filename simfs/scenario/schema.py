@@ -20,7 +20,8 @@ from pydantic import (
     model_validator,
 )
 
-from simfs.scenario.section import Section, refusal
+from simfs.scenario.device import DeviceUse
+from simfs.scenario.section import Section, refusal, word_as
 from simfs.scenario.units import (
     Duration,
     Percentage,
@@ -61,15 +62,6 @@ LockUse = Annotated[
 """A built-in lock, or the name of one's own; `simfs.scenario.checks` refuses all others."""
 Cpus = Annotated[StrictInt, Field(ge=1, le=MAX_CPUS)]
 Seed = Annotated[StrictInt, Field(ge=0, lt=2**64)]
-
-
-def _word_as(key: str, section: type[Section]) -> BeforeValidator:
-    """Let a plain word stand for a mapping with this one key."""
-
-    def widen(value: object) -> object:
-        return {key: value} if isinstance(value, (str, int, float)) else value
-
-    return BeforeValidator(widen, json_schema_input_type=str | section)
 
 
 def _warmup(value: object) -> float | str:
@@ -288,7 +280,7 @@ class Distribution(Section):
 
 
 _DISTRIBUTIONS = ("constant", "exponential", "lognormal")
-Draws = Annotated[Distribution, _word_as("constant", Distribution)]
+Draws = Annotated[Distribution, word_as("constant", Distribution)]
 RangeCount = Annotated[StrictInt, Field(ge=1, le=2**20)]
 
 
@@ -406,14 +398,17 @@ class Variant(Section):
 
     name: Name
     title: Text | None = None
-    machine: Annotated[dict[str, Any], _word_as("profile", MachineUse)] = Field(
+    machine: Annotated[dict[str, Any], word_as("profile", MachineUse)] = Field(
         default={}, description="A profile's name, or keys that differ."
     )
-    kernel: Annotated[dict[str, Any], _word_as("profile", KernelUse)] = Field(
+    kernel: Annotated[dict[str, Any], word_as("profile", KernelUse)] = Field(
         default={}, description="A profile's name, or keys that differ."
     )
     filesystem: dict[str, Any] = Field(
         default={}, description="Keys that differ; a new kind keeps what both know."
+    )
+    device: Annotated[dict[str, Any], word_as("profile", DeviceUse)] = Field(
+        default={}, description="A profile's name, or keys that differ."
     )
     locks: dict[str, Any] = Field(default={}, description="Lock kinds by role.")
     workload: dict[str, Any] = Field(
@@ -503,9 +498,14 @@ class Scenario(Section):
     question: Annotated[str, Field(max_length=10_000)] = Field(
         default="", description="What is to be answered."
     )
-    machine: Annotated[MachineUse, _word_as("profile", MachineUse)]
-    kernel: Annotated[KernelUse, _word_as("profile", KernelUse)]
+    machine: Annotated[MachineUse, word_as("profile", MachineUse)]
+    kernel: Annotated[KernelUse, word_as("profile", KernelUse)]
     filesystem: Filesystem = NoFilesystem(kind="none")
+    device: Annotated[DeviceUse, word_as("profile", DeviceUse)] | None = Field(
+        default=None,
+        description="What the filesystem is stored on; null is the loop device of the traces, whose times are"
+        " among the filesystem's costs.",
+    )
     locks: dict[str, LockUse] = Field(
         default={},
         description="Lock role -> kind, where not the kernel's; name -> FILE.py:CLASS, a lock of one's own.",
@@ -516,7 +516,7 @@ class Scenario(Section):
         default={}, description="Dotted key -> the values it takes, for example workload.tasks: [1, 2, 4]."
     )
     measure: Measure = Measure()
-    measured: Annotated[MeasuredUse, _word_as("dataset", MeasuredUse)] | None = None
+    measured: Annotated[MeasuredUse, word_as("dataset", MeasuredUse)] | None = None
     calibrate: tuple[Fit, ...] = Field(default=(), description="What may be fitted, and on what.")
 
     @property
@@ -531,7 +531,7 @@ class Scenario(Section):
         return {role: own.get(use, use) for role, use in self.locks.items() if role not in own}
 
 
-SECTIONS = ("machine", "kernel", "filesystem", "locks", "workload")
+SECTIONS = ("machine", "kernel", "filesystem", "device", "locks", "workload")
 """The sections that variants and sweeps may change."""
 
 KINDS: dict[str, dict[str, type[Section]]] = {

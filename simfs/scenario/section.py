@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from simfs.scenario.suggest import nearest
@@ -27,6 +34,15 @@ class Section(BaseModel):
             raise ValidationError.from_exception_data(
                 cls.__name__, [_reword(d, cls) for d in details]
             ) from None
+
+
+def word_as(key: str, section: type[Section]) -> BeforeValidator:
+    """Let a plain word stand for a mapping with this one key."""
+
+    def widen(value: object) -> object:
+        return {key: value} if isinstance(value, (str, int, float)) else value
+
+    return BeforeValidator(widen, json_schema_input_type=str | section)
 
 
 def refusal(message: str, suggestion: str | None = None) -> PydanticCustomError:

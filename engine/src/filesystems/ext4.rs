@@ -4,8 +4,9 @@
 use crate::cost_table;
 use super::costs::Costs;
 use super::vfs::SuperBlock;
-use super::{device_io, DirId, File, Filesystem, NoSpace};
-use crate::machine::{Access, Account, DeviceId, LineId, LockId, Side, TaskId, Time};
+use super::{DirId, File, Filesystem, NoSpace, BLOCK};
+use crate::devices::{BlockDevice, Storage};
+use crate::machine::{Access, Account, LineId, LockId, Side, TaskId, Time};
 use crate::waist::Machine;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -89,7 +90,7 @@ struct Journal {
     committer: Cell<Option<TaskId>>,
     /// Who waits for the next commit to be on disk (`jbd2_log_wait_commit`).
     syncers: RefCell<Vec<LockId>>,
-    device: DeviceId,
+    storage: Storage,
     timer_armed: Cell<bool>,
 }
 
@@ -147,7 +148,7 @@ impl Journal {
         for task in std::mem::take(&mut *self.waiting.borrow_mut()) {
             m.wake(task);
         }
-        device_io(m, self.device, c.commit_io).await;
+        self.storage.write_ordered(m, BLOCK, c.commit_io).await;
         m.run(Account::System, c.commit_end).await;
         for done in synced {
             m.complete(done).await;
@@ -181,7 +182,7 @@ struct Files {
 
 impl Ext4 {
     /// A fresh filesystem of `size` bytes with its root directory.
-    pub fn new<M: Machine>(m: &M, size: u64, costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new<M: Machine>(m: &M, size: u64, device: Option<Rc<BlockDevice>>, costs: &Costs<'_>) -> Result<Self, String> {
         let lines = |name: &str| costs.number(name).map(|n| n as u32);
         let group_lines = lines("ext4_bitmap.struct")? + lines("ext4_bitmap.data")?
             + lines("ext4_group_desc.struct")? + lines("ext4_group_desc.data")?
@@ -202,7 +203,7 @@ impl Ext4 {
                 waiting: RefCell::default(),
                 committer: Cell::new(None),
                 syncers: RefCell::default(),
-                device: m.new_device(1),
+                storage: Storage::new(m, device),
                 timer_armed: Cell::new(false),
             },
             groups: (0..size.div_ceil(GROUP_BYTES).max(1)).map(group).collect(),
@@ -340,7 +341,7 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         self.journal.start(m).await;
         m.run(Account::System, c.writepages).await;
         self.journal.stop(m);
-        device_io(m, self.journal.device, c.data_io).await;
+        self.journal.storage.write(m, BLOCK, c.data_io).await;
         self.journal.sync(m).await;
         m.run(Account::System, c.exit).await;
     }

@@ -10,10 +10,12 @@ pub mod tmpfs;
 pub mod vfs;
 pub mod xfs;
 
-use crate::machine::{DeviceId, Then, Time};
 use crate::waist::Machine;
 pub use xfs::groups::NoSpace;
 use std::future::Future;
+
+/// Bytes of a block of every filesystem here.
+pub const BLOCK: u32 = 4096;
 
 /// A directory's number within its filesystem.
 pub type DirId = u32;
@@ -25,14 +27,6 @@ pub struct File {
     pub inode: u32,
     /// It has been written to since it was created.
     pub written: bool,
-}
-
-/// Submits a request to a device and waits for it.
-async fn device_io<M: Machine>(m: &M, device: DeviceId, service: Time) {
-    let done = m.new_completion();
-    m.submit(device, service, Then::Complete(done));
-    m.wait_for(done).await;
-    m.drop_completion(done);
 }
 
 /// What the structures of a filesystem look like after an experiment (JSON in and out); the report's name begins with the

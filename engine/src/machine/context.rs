@@ -236,8 +236,8 @@ impl Machine for Context {
         super::locks::completion::complete(self, completion)
     }
 
-    fn new_device(&self, parallelism: u32) -> DeviceId {
-        self.state().new_device(parallelism)
+    fn new_device(&self, parallelism: u32, interrupt: Time) -> DeviceId {
+        self.state().new_device(parallelism, interrupt)
     }
 
     fn submit(&self, device: DeviceId, service: Time, then: Then) {

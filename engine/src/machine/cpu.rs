@@ -55,6 +55,8 @@ pub struct Cpu {
     pub tick_armed: bool,
     /// When the current task's virtual run time was last brought up to date.
     pub exec_start: Time,
+    /// Time of interrupts that came while nobody ran; who runs next pays it.
+    pub owed_irq: Time,
     /// The queue's zero of virtual run time when it is empty (ps).
     pub base_vruntime: i64,
     /// Accounted time by [`Account`].
@@ -74,6 +76,7 @@ impl Cpu {
             generation: 0,
             tick_armed: false,
             exec_start: 0,
+            owed_irq: 0,
             base_vruntime: 0,
             accounts: [0; ACCOUNTS],
             accounted: 0,

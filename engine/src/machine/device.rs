@@ -34,6 +34,8 @@ struct Request {
 #[derive(Debug)]
 pub(super) struct Device {
     free_slots: u32,
+    /// CPU time of a completion interrupt, besides the wake-up in it.
+    interrupt: Time,
     waiting: VecDeque<u32>,
 }
 
@@ -46,9 +48,10 @@ pub(super) struct Devices {
 }
 
 impl State {
-    /// A device that serves `parallelism` requests at once.
-    pub(super) fn new_device(&mut self, parallelism: u32) -> DeviceId {
-        self.devices.devices.push(Device { free_slots: parallelism.max(1), waiting: VecDeque::new() });
+    /// A device that serves `parallelism` requests at once and interrupts for `interrupt`, besides the wake-up.
+    pub(super) fn new_device(&mut self, parallelism: u32, interrupt: Time) -> DeviceId {
+        let device = Device { free_slots: parallelism.max(1), interrupt, waiting: VecDeque::new() };
+        self.devices.devices.push(device);
         (self.devices.devices.len() - 1) as DeviceId
     }
 
@@ -84,15 +87,16 @@ impl State {
         self.push(end, Happening::DeviceDone, id, 0);
     }
 
-    /// The completion interrupt of a request: steals the time of a wake-up from whatever runs on its CPU.
+    /// The completion interrupt of a request: steals its time and that of a wake-up from whatever runs on its CPU.
     pub(super) fn device_done(&mut self, id: u32) {
         let request = self.devices.requests[id as usize];
         self.devices.unused.push(id);
         self.note_cpu("device done", request.cpu, Object::Device(request.device));
-        self.devices.devices[request.device as usize].free_slots += 1;
+        let device = &mut self.devices.devices[request.device as usize];
+        device.free_slots += 1;
+        let interrupt = device.interrupt;
         self.serve(request.device);
-        let cost = self.costs.wakeup;
-        self.steal(request.cpu, cost);
+        self.interrupt(request.cpu, interrupt);
         match request.then {
             Then::Complete(lock) => completion::complete_from_interrupt(self, lock),
             Then::Release(lock) if self.locks[lock as usize].kind == LockKind::Removed => {}

@@ -126,9 +126,10 @@ impl State {
         c.phase = Phase::Running;
         c.current = Some(id);
         c.exec_start = now;
-        let queued = !c.queue.is_empty();
+        let (queued, owed) = (!c.queue.is_empty(), std::mem::take(&mut c.owed_irq));
         self.counters.switches += 1;
         let task = &mut self.tasks[id as usize];
+        task.segment.irq += owed;
         task.become_status(now, Status::Running);
         self.note("run", id, Object::Nothing);
         if queued {

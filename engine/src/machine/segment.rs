@@ -58,9 +58,14 @@ impl State {
         cpu.account(self.now, Account::Spin);
     }
 
-    /// An interrupt takes `time` from whatever runs on `cpu`.
-    pub(super) fn steal(&mut self, cpu: CpuId, time: Time) {
-        let Some(id) = self.cpus[cpu as usize].current else { return };
+    /// An interrupt that wakes somebody comes to `cpu` and takes its time from whatever runs there: on an idle CPU from who
+    /// runs there next, whose own wake-up is the end of its idling.
+    pub(super) fn interrupt(&mut self, cpu: CpuId, handler: Time) {
+        let Some(id) = self.cpus[cpu as usize].current else {
+            self.cpus[cpu as usize].owed_irq += handler;
+            return;
+        };
+        let time = handler + self.costs.wakeup;
         if self.tasks[id as usize].resume == Resume::Segment {
             self.book_segment(id);
             self.tasks[id as usize].segment.irq += time;

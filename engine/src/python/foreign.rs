@@ -361,8 +361,8 @@ impl Machine for Foreign {
         self.take(Step::Complete(completion))
     }
 
-    fn new_device(&self, parallelism: u32) -> DeviceId {
-        self.ask("new_device", (parallelism,))
+    fn new_device(&self, parallelism: u32, interrupt: Time) -> DeviceId {
+        self.ask("new_device", (parallelism, interrupt))
     }
 
     fn submit(&self, device: DeviceId, service: Time, then: Then) {

@@ -47,7 +47,7 @@ trait Making {
     fn new_line(&self, span: u32) -> LineId;
     fn new_completion(&self) -> LockId;
     fn drop_completion(&self, completion: LockId);
-    fn new_device(&self, parallelism: u32) -> DeviceId;
+    fn new_device(&self, parallelism: u32, interrupt: Time) -> DeviceId;
     fn stream(&self, name: &str) -> Xoshiro256PlusPlus;
 }
 
@@ -88,8 +88,8 @@ impl<M: waist::Machine> Making for M {
         self.drop_completion(completion);
     }
 
-    fn new_device(&self, parallelism: u32) -> DeviceId {
-        self.new_device(parallelism)
+    fn new_device(&self, parallelism: u32, interrupt: Time) -> DeviceId {
+        self.new_device(parallelism, interrupt)
     }
 
     fn stream(&self, name: &str) -> Xoshiro256PlusPlus {
@@ -158,9 +158,12 @@ impl Machine {
         self.with(|m, _| m.drop_completion(completion.0))
     }
 
-    #[pyo3(signature = (parallelism=1))]
-    fn new_device(&self, parallelism: u32) -> PyResult<Device> {
-        self.with(|m, _| Device(m.new_device(parallelism.max(1))))
+    #[pyo3(signature = (parallelism=1, interrupt=0.0))]
+    fn new_device(&self, parallelism: u32, interrupt: f64) -> PyResult<Device> {
+        if !(0.0..1e15).contains(&interrupt) {
+            return Err(PyValueError::new_err("interrupt: must be between 0 and 1e15 ns"));
+        }
+        self.with(|m, _| Device(m.new_device(parallelism.max(1), from_ns(interrupt))))
     }
 
     fn stream(&self, name: &str) -> PyResult<Stream> {

@@ -11,11 +11,13 @@ use super::root::Root;
 use super::search::Rules;
 use super::tree::Tree;
 use crate::cost_table;
+use crate::devices::{BlockDevice, Storage};
 use crate::filesystems::costs::Costs;
-use crate::filesystems::{device_io, File};
-use crate::machine::{Account, DeviceId, LockId, Side};
+use crate::filesystems::{File, BLOCK};
+use crate::machine::{Account, LockId, Side};
 use crate::waist::Machine;
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
 cost_table!(FsyncCosts {
     writepages: ["wfsync.reserve_extent", "wfsync.ordered_extent_add", "wfsync.get_extent", "wfsync.submit"],
@@ -31,7 +33,7 @@ cost_table!(FsyncCosts {
 pub struct LogTree {
     root: Root,
     mutex: LockId,
-    device: DeviceId,
+    storage: Storage,
     costs: FsyncCosts,
     /// Number of the log that is being filled, and of the last that is on disk.
     filling: Cell<u64>,
@@ -42,11 +44,11 @@ pub struct LogTree {
 
 impl LogTree {
     /// An empty log.
-    pub fn new<M: Machine>(m: &M, rules: Rules, costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new<M: Machine>(m: &M, rules: Rules, device: Option<Rc<BlockDevice>>, costs: &Costs<'_>) -> Result<Self, String> {
         Ok(Self {
             root: Root::new(m, "log", Tree::new(), rules, costs)?,
             mutex: m.new_lock(m.class("btrfs.log_mutex", "btrfs.log_mutex")),
-            device: m.new_device(1),
+            storage: Storage::new(m, device),
             costs: FsyncCosts::new(costs)?,
             filling: Cell::new(1),
             written: Cell::new(0),
@@ -79,8 +81,8 @@ impl LogTree {
         self.root.tree.borrow_mut().transid += 1; // blocks under I/O are copied before they change again
         m.run(Account::System, self.costs.write_log).await;
         m.unlock(self.mutex, Side::Write).await;
-        device_io(m, self.device, self.costs.log_io).await;
-        device_io(m, self.device, self.costs.super_io).await;
+        self.storage.write(m, BLOCK, self.costs.log_io).await;
+        self.storage.write_ordered(m, BLOCK, self.costs.super_io).await;
         m.lock(self.mutex, Side::Write).await;
         self.written.set(this);
         self.writing.set(false);
@@ -98,7 +100,7 @@ impl Btrfs {
         let (inode, log) = (self.file(file.inode), &self.log);
         m.at("fsync");
         m.run(Account::System, log.costs.writepages).await;
-        device_io(m, log.device, log.costs.data_io).await;
+        log.storage.write(m, BLOCK, log.costs.data_io).await;
         self.transaction.start(m).await;
         let extent = Item::new(Key::new(inode.ino, ItemKind::ExtentData, 0), size::EXTENT_DATA);
         if !inode.extent {

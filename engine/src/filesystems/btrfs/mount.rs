@@ -10,6 +10,7 @@ use super::search::Rules;
 use super::transaction::Transaction;
 use super::tree::Tree;
 use super::worker::Workers;
+use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::DirId;
@@ -17,6 +18,7 @@ use crate::machine::time::from_ns;
 use crate::machine::{LineId, LockId, Time};
 use crate::waist::Machine;
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
 /// A directory.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +63,7 @@ pub struct Btrfs {
 
 impl Btrfs {
     /// A fresh filesystem, mounted; `modes`: its tree locks are of a generation that holds them spinning or blocking.
-    pub fn new<M: Machine>(m: &M, modes: bool, costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new<M: Machine>(m: &M, modes: bool, device: Option<Rc<BlockDevice>>, costs: &Costs<'_>) -> Result<Self, String> {
         let count = |name: &str| costs.number(name).map(|n| n as u32);
         let rules = Rules { early_unlock: !modes, modes }; // the later change came long after the locks'
         let mut tree = Tree::new();
@@ -69,7 +71,7 @@ impl Btrfs {
         tree.transid += 1; // mkfs wrote the first block
         let fs = Self {
             fs_root: Root::new(m, "fs", tree, rules, costs)?,
-            log: LogTree::new(m, rules, costs)?,
+            log: LogTree::new(m, rules, device, costs)?,
             transaction: Transaction::new(m, costs)?,
             delayed: RefCell::default(),
             delayed_line: m.new_line(count("btrfs_delayed.root")?),

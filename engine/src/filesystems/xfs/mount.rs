@@ -9,10 +9,11 @@ use super::inodegc::{InodeGc, Limits};
 use super::layout::{self, Layout, ROOT};
 use super::log::Log;
 use super::operations::OperationCosts;
+use crate::devices::{BlockDevice, Storage};
 use crate::filesystems::costs::Costs;
 use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::DirId;
-use crate::machine::{ClassId, CpuId, DeviceId, LineId, LockId, TaskId};
+use crate::machine::{ClassId, CpuId, LineId, LockId, TaskId};
 use crate::waist::Machine;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -59,8 +60,7 @@ pub struct Xfs {
     pub(super) inactive: Inactive,
     pub(super) sb: SuperBlock,
     pub(super) log: Log,
-    /// One loop worker over memory: one request at a time.
-    pub(super) device: DeviceId,
+    pub(super) storage: Storage,
     pub(super) inodes: InodeTable,
     pub(super) inode_classes: (ClassId, ClassId),
     pub(super) inode_lines: u32,
@@ -96,7 +96,7 @@ impl Footprints {
 
 impl Xfs {
     /// A fresh filesystem of the given geometry, mounted; its workers are started by [`Xfs::start_workers`].
-    pub fn new<M: Machine>(m: &M, geometry: &Geometry, costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new<M: Machine>(m: &M, geometry: &Geometry, device: Option<Rc<BlockDevice>>, costs: &Costs<'_>) -> Result<Self, String> {
         let footprints = Footprints::new(costs)?;
         let count = |name: &str| costs.number(name).map(|n| n as u32);
         let agi = footprints.buffer + count("xfs_agi.data_create")?;
@@ -116,7 +116,7 @@ impl Xfs {
             inactive: Inactive::new(costs)?,
             sb: SuperBlock::new(m, count("vfs_sb.inode_list")?),
             log: Log::new(m, costs)?,
-            device: m.new_device(1),
+            storage: Storage::new(m, device),
             inodes: InodeTable::default(),
             inode_classes: (m.class("vfs.i_rwsem (file)", "vfs.i_rwsem"), m.class("xfs.ILOCK (file)", "xfs.ilock")),
             inode_lines: footprints.dir_inode,

@@ -12,7 +12,7 @@ use super::mount::{Xfs, XfsDirectory};
 use super::groups::NoSpace;
 use super::touch::BlockKind;
 use super::layout::ROOT;
-use crate::filesystems::{device_io, DirId, File, Filesystem};
+use crate::filesystems::{DirId, File, Filesystem, BLOCK};
 use crate::machine::{Access, Account, Side, Time};
 use crate::waist::Machine;
 
@@ -267,11 +267,11 @@ impl<M: Machine> Filesystem<M> for Xfs {
         self.log.committed(m).await;
         inode.iunlock(m).await;
         m.run(Account::System, c.submit).await;
-        device_io(m, self.device, c.data_io).await;
+        self.storage.write(m, BLOCK, c.data_io).await;
         m.run(Account::System, c.force).await;
         m.sleep(c.force_wait).await;
         m.run(Account::System, c.log_io_submit).await;
-        device_io(m, self.device, c.log_io).await;
+        self.storage.write_ordered(m, BLOCK, c.log_io).await;
         m.run(Account::System, c.exit).await;
     }
 

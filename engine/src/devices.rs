@@ -1,0 +1,201 @@
+//! Block devices as filesystems use them. Who serves a request decides what it costs whom:
+//!
+//! | served by | examples | what a request does |
+//! |---|---|---|
+//! | submitter | persistent memory, RAM disk | the submitting task copies the data itself and never waits |
+//! | worker | loop device | a kernel thread does it: a wake-up to it, and one back to who waits |
+//! | hardware | NVMe, SATA, disk | it is under way elsewhere, and its end interrupts the CPU that submitted it |
+
+use crate::machine::time::from_ns;
+use crate::machine::{Account, DeviceId, LockId, TaskId, Then, Time};
+use crate::spec::{DeviceSpec, ServedBy, ServiceSpec};
+use crate::waist::Machine;
+use crate::workloads::draw::Draw;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Request {
+    Read { bytes: u32 },
+    Write { bytes: u32 },
+    Flush,
+}
+
+/// Time to serve one kind of request: drawn for the first 4 KiB, and so much for each further KiB.
+struct Service {
+    first: Draw,
+    per_kib: f64,
+}
+
+impl Service {
+    /// `speed` scales what is CPU time.
+    fn new(spec: &ServiceSpec, speed: f64) -> Self {
+        let first = match spec.cv {
+            cv if cv > 0.0 => Draw::LogNormal { mean: from_ns(spec.time_ns * speed), cv },
+            _ => Draw::Constant(from_ns(spec.time_ns * speed)),
+        };
+        Self { first, per_kib: spec.per_kib_ns * speed }
+    }
+
+    fn draw(&self, random: &mut Xoshiro256PlusPlus, bytes: u32) -> Time {
+        let further = f64::from(bytes.saturating_sub(4096)) / 1024.0;
+        self.first.draw(random) + from_ns(further * self.per_kib)
+    }
+}
+
+/// Requests that wait for a worker, and workers that wait for requests.
+#[derive(Default)]
+struct Queue {
+    requests: RefCell<VecDeque<(Time, LockId)>>,
+    idle: RefCell<Vec<TaskId>>,
+}
+
+enum Server {
+    Submitter,
+    Worker(Queue),
+    Hardware(DeviceId),
+}
+
+/// A block device.
+pub struct BlockDevice {
+    server: Server,
+    submit: Time,
+    read: Service,
+    write: Service,
+    flush: Service,
+    random: RefCell<Xoshiro256PlusPlus>,
+}
+
+impl BlockDevice {
+    /// A device of this description; `speed` multiplies the CPU times in it.
+    pub fn new<M: Machine>(m: &M, spec: &DeviceSpec, speed: f64) -> Self {
+        let server = match spec.served_by {
+            ServedBy::Submitter => Server::Submitter,
+            ServedBy::Worker => Server::Worker(Queue::default()),
+            ServedBy::Hardware => Server::Hardware(m.new_device(spec.parallelism, from_ns(spec.interrupt_ns * speed))),
+        };
+        let served_at = if spec.served_by == ServedBy::Hardware { 1.0 } else { speed };
+        let service = |spec: &ServiceSpec| Service::new(spec, served_at);
+        Self {
+            server,
+            submit: from_ns(spec.submit_ns * speed),
+            read: service(&spec.read),
+            write: service(&spec.write),
+            flush: service(&spec.flush),
+            random: RefCell::new(m.stream("device")),
+        }
+    }
+
+    /// Does a request and waits for its end.
+    pub async fn io<M: Machine>(&self, m: &M, request: Request) {
+        if let Server::Submitter = self.server {
+            return m.run(Account::System, self.submit + self.draw(request)).await;
+        }
+        let done = m.new_completion();
+        self.submit(m, request, done).await;
+        m.wait_for(done).await;
+        m.drop_completion(done);
+    }
+
+    /// Submits a request and goes on; its end completes `done`.
+    pub async fn submit<M: Machine>(&self, m: &M, request: Request, done: LockId) {
+        let service = self.draw(request);
+        match &self.server {
+            Server::Submitter => {
+                m.run(Account::System, self.submit + service).await;
+                m.complete(done).await;
+            }
+            Server::Worker(queue) => {
+                m.run(Account::System, self.submit).await;
+                queue.requests.borrow_mut().push_back((service, done));
+                let worker = queue.idle.borrow_mut().pop();
+                if let Some(worker) = worker {
+                    m.wake(worker);
+                }
+            }
+            Server::Hardware(device) => {
+                m.run(Account::System, self.submit).await;
+                m.submit(*device, service, Then::Complete(done));
+            }
+        }
+    }
+
+    fn draw(&self, request: Request) -> Time {
+        let random = &mut self.random.borrow_mut();
+        match request {
+            Request::Read { bytes } => self.read.draw(random, bytes),
+            Request::Write { bytes } => self.write.draw(random, bytes),
+            Request::Flush => self.flush.draw(random, 0),
+        }
+    }
+
+    /// The program of a worker thread of a device that has them.
+    pub async fn worker<M: Machine>(m: M, device: Rc<Self>) {
+        let Server::Worker(queue) = &device.server else { return };
+        m.at("device worker");
+        loop {
+            let next = queue.requests.borrow_mut().pop_front();
+            match next {
+                Some((service, done)) => {
+                    m.run(Account::System, service).await;
+                    m.complete(done).await;
+                }
+                None => {
+                    queue.idle.borrow_mut().push(m.task());
+                    while queue.idle.borrow().contains(&m.task()) {
+                        m.park().await;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What a filesystem is stored on: the device of a run, or the loop device of the traces, whose times are the
+/// filesystem's own costs.
+pub struct Storage {
+    device: Option<Rc<BlockDevice>>,
+    traced: DeviceId,
+}
+
+impl Storage {
+    /// The device of a run, if it names one.
+    pub fn new<M: Machine>(m: &M, device: Option<Rc<BlockDevice>>) -> Self {
+        Self { device, traced: m.new_device(1, 0) }
+    }
+
+    /// The device of a run; a run in which requests have no traced time has one.
+    pub fn device(&self) -> &BlockDevice {
+        self.device.as_ref().expect("workloads with direct I/O are checked for a device")
+    }
+
+    /// Writes and waits; the loop device of the traces takes `traced`.
+    pub async fn write<M: Machine>(&self, m: &M, bytes: u32, traced: Time) {
+        match &self.device {
+            Some(device) => device.io(m, Request::Write { bytes }).await,
+            None => self.traced_io(m, traced).await,
+        }
+    }
+
+    /// Writes after what was written before is safe, as a log is written, and waits.
+    pub async fn write_ordered<M: Machine>(&self, m: &M, bytes: u32, traced: Time) {
+        match &self.device {
+            Some(device) => {
+                device.io(m, Request::Flush).await;
+                device.io(m, Request::Write { bytes }).await;
+            }
+            None => self.traced_io(m, traced).await,
+        }
+    }
+
+    async fn traced_io<M: Machine>(&self, m: &M, service: Time) {
+        let done = m.new_completion();
+        m.submit(self.traced, service, Then::Complete(done));
+        m.wait_for(done).await;
+        m.drop_completion(done);
+    }
+}

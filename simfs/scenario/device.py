@@ -1,0 +1,87 @@
+"""Block devices: the profile of one, and the section of a scenario that names it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StrictFloat, StrictInt
+
+from simfs.scenario.quantity import Model, Quantity
+from simfs.scenario.section import Section, word_as
+from simfs.scenario.units import Duration
+
+ServedBy = Literal["submitter", "worker", "hardware"]
+
+
+class Service(Model):
+    """How long one kind of request takes: mean of 4 KiB, its variation, and each further KiB."""
+
+    time: Quantity
+    cv: Quantity
+    per_kib: Quantity
+
+    def spec(self) -> dict[str, float]:
+        """Return `device.read`, `.write` or `.flush` of a RunSpec."""
+        return {"time_ns": self.time.ns, "cv": self.cv.plain, "per_kib_ns": self.per_kib.ns}
+
+
+class Device(Model):
+    """A block device: who serves its requests, how many at once, and how long they take.
+
+    `submit` is the submitter's CPU time, `interrupt` that of the completion interrupt on the same CPU, without
+    the wake-up, which is the machine's. What a submitter or a worker serves takes CPU time, not the device's.
+    """
+
+    name: str
+    title: str
+    served_by: ServedBy
+    parallelism: Quantity
+    submit: Quantity
+    interrupt: Quantity
+    read: Service
+    write: Service
+    flush: Service
+
+    def spec(self) -> dict[str, Any]:
+        """Return the `device` section of a RunSpec."""
+        return {
+            "served_by": self.served_by,
+            "parallelism": round(self.parallelism.plain),
+            "submit_ns": self.submit.ns,
+            "interrupt_ns": self.interrupt.ns,
+            "read": self.read.spec(),
+            "write": self.write.spec(),
+            "flush": self.flush.spec(),
+        }
+
+
+class ServiceUse(Section):
+    """What differs from a profile in the time of one kind of request. A duration alone is the mean of 4 KiB."""
+
+    time: Duration | None = Field(default=None, description="Mean of a request of 4 KiB.")
+    cv: Annotated[StrictFloat, Field(ge=0, le=10)] | None = Field(
+        default=None,
+        description="Standard deviation relative to the mean (log-normal); 0 is always the mean.",
+    )
+    per_kib: Duration | None = Field(default=None, description="Each KiB beyond the first 4.")
+
+
+_Time = Annotated[ServiceUse, word_as("time", ServiceUse)]
+
+
+class DeviceUse(Section):
+    """A device profile and what differs from it here. The profile's name alone will do."""
+
+    profile: Annotated[str, Field(min_length=1, max_length=2000)] = Field(
+        description="Name of a profile in models/devices, or path of a file like one."
+    )
+    parallelism: Annotated[StrictInt, Field(ge=1, le=65_536)] | None = Field(
+        default=None, description="Requests served at once."
+    )
+    submit: Duration | None = Field(default=None, description="CPU time of the submitter.")
+    interrupt: Duration | None = Field(
+        default=None, description="CPU time of the completion interrupt, without the wake-up."
+    )
+    read: _Time = Field(default=ServiceUse(), description="Time of a read.")
+    write: _Time = Field(default=ServiceUse(), description="Time of a write.")
+    flush: _Time = Field(default=ServiceUse(), description="Time of a flush of the device's cache.")

@@ -1,0 +1,98 @@
+"""Who serves a device's requests decides whether tasks wait, how many are served at once, and which CPU pays."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from machines import assert_same
+
+from simfs import _engine
+from simfs.scenario import ScenarioError, expand, load, to_run_spec
+from simfs.scenario.models import available, load_device
+
+SCENARIO = """\
+simfs: 1
+name: syncs
+title: Files that are synced before they are closed
+machine: {profile: server-24, cpus: 4}
+kernel: linux-6.12
+filesystem: {kind: ext4}
+device: {profile: nvme, write: {time: 50 us, cv: 0}, flush: {time: 10 us, cv: 0}}
+workload: {kind: tmpfile, tasks: 2, directories: per-task, fsync: true}
+measure: {warmup: 2 ms, duration: 20 ms, replications: 1}
+"""
+
+
+def spec(tmp_path: Path, *options: str, text: str = SCENARIO) -> dict[str, Any]:
+    path = tmp_path / "syncs.yaml"
+    path.write_text(text)
+    return to_run_spec(expand(load(str(path), options))[0], 0)
+
+
+def run(given: dict[str, Any]) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads(_engine.run(json.dumps(given)))
+    assert all(law["ok"] for law in result["laws"])
+    return result
+
+
+def test_a_scenario_lays_its_settings_over_the_profile(tmp_path: Path) -> None:
+    device = spec(tmp_path, "device.submit=3 us", "device.write.cv=0.2", "device.parallelism=7")["device"]
+    assert device["write"] == {"time_ns": 50e3, "cv": 0.2, "per_kib_ns": load_device("nvme").write.per_kib.ns}
+    assert (device["submit_ns"], device["parallelism"], device["served_by"]) == (3e3, 7, "hardware")
+    assert device["read"] == load_device("nvme").read.spec()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("profile: nvme", "profile: nvm", "syncs.yaml:7:.*unknown device 'nvm' .did you mean 'nvme'"),
+        ("write: {time", "wrote: {time", "7:.*unknown key 'wrote'.*write"),
+        ("cv: 0}, flush", "cv: -1}, flush", "7:.*greater than or equal to 0"),
+        ("{kind: ext4}", "{kind: none}", "7:1.*no filesystem that would use a device"),
+        ("time: 50 us", "time: 50", "7:.*has no unit"),
+    ],
+)
+def test_what_is_wrong_with_a_device_is_told_with_its_place(
+    tmp_path: Path, old: str, new: str, says: str
+) -> None:
+    with pytest.raises(ScenarioError, match=says):
+        spec(tmp_path, text=SCENARIO.replace(old, new))
+
+
+@pytest.mark.parametrize("filesystem", ["xfs", "ext4", "btrfs"])
+@pytest.mark.parametrize("name", available("devices"))
+def test_both_machines_agree_about_every_device_under_every_filesystem(
+    tmp_path: Path, filesystem: str, name: str
+) -> None:
+    given = spec(tmp_path, f"device={name}", f"filesystem.kind={filesystem}")
+    assert assert_same(given | {"warmup_ns": 0.0, "duration_ns": 3e6}) > 10
+
+
+def test_a_slower_device_makes_a_sync_slower_by_as_much(tmp_path: Path) -> None:
+    """One task's fsync writes its page, flushes, and writes the log: twice the write time and once the flush."""
+
+    def latency(*options: str) -> float:
+        result = run(spec(tmp_path, "workload.tasks=1", *options))
+        return float(result["window_ns"] / result["operations"])
+
+    slower = latency("device.write.time=150 us", "device.flush.time=60 us")
+    assert slower - latency() == pytest.approx(2 * 100e3 + 50e3, rel=0.05)
+
+
+def test_a_submitter_that_copies_never_waits(tmp_path: Path) -> None:
+    """Each of the three requests of a sync is a switch on a disk, and none on memory."""
+    memory = run(spec(tmp_path, "device=ramdisk", "filesystem.kind=xfs", "workload.tasks=1"))
+    disk = run(spec(tmp_path, "filesystem.kind=xfs", "workload.tasks=1"))
+    per_operation = [r["context_switches"] / r["operations"] for r in (memory, disk)]
+    assert per_operation[1] - per_operation[0] == pytest.approx(3, abs=0.2)
+
+
+def test_an_interrupt_takes_its_time_from_the_cpu_that_submitted(tmp_path: Path) -> None:
+    def irq(*options: str) -> float:
+        result = run(spec(tmp_path, "workload.tasks=1", *options))
+        return float(result["cpu_ns"]["irq"] / result["operations"])
+
+    assert irq("device.interrupt=5 us") - irq("device.interrupt=0 us") == pytest.approx(3 * 5e3, rel=0.05)
