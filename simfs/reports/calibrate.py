@@ -6,8 +6,8 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from simfs.experiments.identify import Calibration
+from simfs.reports.layout import WIDTH, new_table
 from simfs.reports.numbers import percent, plain
-from simfs.reports.text import WIDTH, new_table
 from simfs.results.model import quantity
 
 

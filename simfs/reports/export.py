@@ -14,6 +14,8 @@ from pyarrow import csv, parquet
 
 from simfs.reports.figures import figures, png, svg
 from simfs.reports.sweep import sweep_figures
+from simfs.reports.tournament import is_tournament
+from simfs.reports.tournament_figure import tournament_figure
 from simfs.results.manifest import manifest
 from simfs.results.model import ScenarioResult
 from simfs.results.store import write_whole
@@ -81,7 +83,12 @@ def _files(result: ScenarioResult) -> Iterator[tuple[str, bytes]]:
     for name, table in tables(result).items():
         yield f"tables/{name}.csv", _csv(table)
         yield f"tables/{name}.parquet", _parquet(table)
-    for name, figure in (figures(result) | sweep_figures(result)).items():
+    drawn = (
+        {"tournament": tournament_figure(result)}
+        if is_tournament(result)
+        else figures(result) | sweep_figures(result)
+    )
+    for name, figure in drawn.items():
         yield f"figures/{name}.png", png(figure)
         yield f"figures/{name}.svg", svg(figure)
 

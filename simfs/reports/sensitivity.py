@@ -8,8 +8,8 @@ from rich.text import Text
 
 from simfs.experiments.sensitivity import Sensitivity
 from simfs.reports.figures import OKABE_ITO, new_figure, style
+from simfs.reports.layout import WIDTH, new_table
 from simfs.reports.numbers import plain, plural, plus_minus
-from simfs.reports.text import WIDTH, new_table
 
 SHOWN = 12
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from simfs.reports.layout import WIDTH, new_table
 from simfs.reports.numbers import NOTHING, duration, percent, plain, plural, plus_minus
+from simfs.reports.tournament import is_tournament, tournament
 from simfs.results.focus import focus
 from simfs.results.model import Comparison, LockSummary, PointResult, ScenarioResult, short
 from simfs.results.run_result import LockSite
@@ -24,9 +25,6 @@ TOP_LOCKS = 5
 SHOWN = 4
 """Items of a note that are named before the rest is counted."""
 
-WIDTH = 118
-"""Columns the report is laid out for where the output is no terminal."""
-
 Cell = Callable[[PointResult], str]
 
 
@@ -37,7 +35,9 @@ def print_report(result: ScenarioResult, console: Console | None = None) -> None
 
 
 def report(result: ScenarioResult) -> RenderableType:
-    """Curve and top locks of each variant, then what was fitted and how far off the rest is."""
+    """Curve and top locks of each variant, then what was fitted and how far off the rest is; or locks compared."""
+    if is_tournament(result):
+        return Group(*tournament(result), notes(result))
     parts: list[RenderableType] = [*curves(result), *scaling(result), *locks(result)]
     if any(p.measured for p in result.points):
         parts.append(measured(result))
@@ -252,10 +252,3 @@ def _where(point: PointResult) -> str:
     replications = f"{point.replications} x {duration(point.window_ns)}"
     setting = f", {point.setting}" if point.setting else ""
     return f"{point.tasks} tasks on {point.cpus} CPUs, sum of {replications}{setting}"
-
-
-def new_table(title: str) -> Table:
-    """An empty table in the style of all reports."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
-    table.padding = (0, 1, 0, 0)
-    return table

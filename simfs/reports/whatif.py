@@ -10,8 +10,8 @@ from rich.text import Text
 
 from simfs.experiments.whatif import Effect, LockSlope, WhatIf
 from simfs.reports.figures import DASHES, MARKERS, OKABE_ITO, new_figure, style
+from simfs.reports.layout import WIDTH, new_table
 from simfs.reports.numbers import NOTHING, duration, plain, plural, plus_minus
-from simfs.reports.text import WIDTH, new_table
 
 SHOWN = 6
 """Curves in the figure: as many as can be told apart at a glance."""
