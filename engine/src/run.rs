@@ -15,11 +15,13 @@ use crate::range_locks::{Design, Prices, RangeLock};
 use crate::report::RunResult;
 use crate::spec::{Change, DeviceSpec, Directories, FilesystemKind, ServedBy, RunSpec, WorkloadKind};
 use crate::waist::{Host, Life, Machine, Placement};
+use crate::workloads::acts::Pool;
 use crate::workloads::draw::Draw;
 use crate::workloads::lock_cycle::{self, Cycle};
 use crate::workloads::metadata::{self, Turn};
 use crate::workloads::range_lock::{self, Load};
-use crate::workloads::compile;
+use crate::workloads::mix::{self, Mix};
+use crate::workloads::{compile, fs_mark};
 use std::rc::Rc;
 
 /// Runs a spec (JSON) and returns the result (JSON). The error names what is wrong with the spec.
@@ -168,17 +170,26 @@ fn file_tasks<H: Host, F: Filesystem<H::Handle>>(
     let w = &spec.workload;
     let work = Work::new(spec, costs)?;
     let (tasks, own) = (w.tasks, w.directories == Directories::PerTask);
+    let each = (w.number("subdirectories", 1.0) as u32).max(1);
+    let initial_files = w.number("initial_files", 0.0) as u64;
     host.spawn(Placement::Anywhere, Life::Background, move |m: H::Handle| async move {
+        let sets = if own { tasks } else { 1 };
         let mut directories = Vec::new();
-        for number in 0..if own { tasks } else { 1 } {
+        for number in 0..sets * each {
             match fs.mkdir(&m, format!("d{number:03}").as_bytes()).await {
                 Ok(directory) => directories.push(directory),
                 Err(_) => return m.give_up("no space left for the directories"),
             }
         }
+        for number in 0..initial_files {
+            let dir = directories[number as usize % directories.len()];
+            if fs.place(dir, format!("i{number:010}").as_bytes()).await.is_err() {
+                return m.give_up("no space left for the initial files");
+            }
+        }
         for task in 0..tasks {
-            let dir = directories[task as usize % directories.len()];
-            work.start(&m, fs.clone(), dir, task, placement);
+            let dirs = directories.chunks(each as usize).nth((task % sets) as usize).expect("one set a task");
+            work.start(&m, fs.clone(), dirs.into(), task, placement);
         }
     });
     Ok(())
@@ -188,11 +199,14 @@ fn file_tasks<H: Host, F: Filesystem<H::Handle>>(
 enum Work {
     Loop(Turn, Time),
     Compile(Rc<compile::Params>),
+    FsMark(Rc<fs_mark::Params>),
+    Mix(Rc<Mix>, Pool),
 }
 
 impl Work {
     fn new(spec: &RunSpec, costs: &Costs<'_>) -> Result<Self, String> {
         let w = &spec.workload;
+        let user = costs.sum(&["user.loop"])?;
         let turn = match w.kind {
             WorkloadKind::Create => Turn::Create,
             WorkloadKind::CreateUnlink => Turn::CreateUnlink,
@@ -202,14 +216,17 @@ impl Work {
             WorkloadKind::Compile => {
                 return Ok(Self::Compile(Rc::new(compile::Params::new(w, spec.machine.costs.speed)?)))
             }
+            WorkloadKind::FsMark => return Ok(Self::FsMark(Rc::new(fs_mark::Params::new(w, user)?))),
+            WorkloadKind::Mix => return Ok(Self::Mix(Rc::new(Mix::new(w, user)?), Pool::default())),
             WorkloadKind::LockCycle | WorkloadKind::RangeLock | WorkloadKind::Python => {
                 return Err("workload.kind: needs no filesystem".into())
             }
         };
-        Ok(Self::Loop(turn, costs.sum(&["user.loop"])?))
+        Ok(Self::Loop(turn, user))
     }
 
-    fn start<M: Machine, F: Filesystem<M>>(&self, m: &M, fs: Rc<F>, dir: DirId, task: u32, placement: Placement) {
+    fn start<M: Machine, F: Filesystem<M>>(&self, m: &M, fs: Rc<F>, dirs: Rc<[DirId]>, task: u32, placement: Placement) {
+        let dir = dirs[0];
         match self {
             Self::Loop(turn, user) => {
                 let (turn, user) = (*turn, *user);
@@ -218,6 +235,15 @@ impl Work {
             Self::Compile(params) => {
                 let params = params.clone();
                 m.spawn(placement, Life::Foreground, move |m| compile::run(m, fs, dir, task, params, placement));
+            }
+            Self::FsMark(params) => {
+                let params = params.clone();
+                m.spawn(placement, Life::Foreground, move |m| fs_mark::run(m, fs, dirs, task, params));
+            }
+            Self::Mix(mix, all) => {
+                let pool = if mix.shared { all.clone() } else { Pool::default() };
+                let mix = mix.clone();
+                m.spawn(placement, Life::Foreground, move |m| mix::run(m, fs, dirs, task, mix, pool));
             }
         }
     }

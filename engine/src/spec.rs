@@ -279,6 +279,8 @@ pub enum WorkloadKind {
     Create,
     CreateUnlink,
     Tmpfile,
+    FsMark,
+    Mix,
     LockCycle,
     RangeLock,
     Python,

@@ -14,6 +14,8 @@ OPERATIONS = {
     "create": "create",
     "create_unlink": "create-unlink",
     "tmpfile": "temporary file",
+    "fs_mark": "file",
+    "mix": "operation",
     "lock_cycle": "lock cycle",
     "range_lock": "range lock",
     "python": "operation",

@@ -20,10 +20,13 @@ from simfs.scenario.program import digest
 from simfs.scenario.schema import (
     Compile,
     Distribution,
+    FsMark,
     KernelUse,
     LockCycle,
     LockTasks,
     MachineUse,
+    Mix,
+    MixOperation,
     NoFilesystem,
     PythonTasks,
     RangeLock,
@@ -164,7 +167,20 @@ def _params(use: Workload) -> dict[str, Any]:
     if isinstance(use, TmpFile):
         params["write_bytes"] = use.write
         params["fsync"] = float(use.fsync)
+    if isinstance(use, FsMark):
+        params |= {"files": use.files, "file_bytes": use.size, "write_bytes": use.write, "sync": use.sync}
+        params |= {"keep": float(use.keep)}
+    if isinstance(use, Mix):
+        params |= {"order": use.order, "file_set": use.file_set, "files": use.files}
+        params |= {"file_bytes": use.file_size or 0, "operations": [_operation(o) for o in use.operations]}
+    if isinstance(use, FsMark | Mix):
+        params |= {"subdirectories": use.subdirectories, "initial_files": use.initial_files}
     return params
+
+
+def _operation(use: MixOperation) -> dict[str, Any]:
+    size = use.size if use.size is not None else 0 if use.op == "create" else 4096
+    return {"op": use.op, "weight": use.weight, "bytes": size, **_drawn("think", use.think)}
 
 
 def _drawn(what: str, time: Distribution) -> dict[str, Any]:

@@ -247,6 +247,9 @@ class TmpFile(FileTasks):
     fsync: StrictBool = Field(default=False, description="Whether the file is synced before it is closed.")
 
 
+RangeCount = Annotated[StrictInt, Field(ge=1, le=2**20)]
+
+
 class Distribution(Section):
     """A drawn duration, given by its mean: '15 us', {exponential: 15 us} or {lognormal: 15 us, cv: 0.5}."""
 
@@ -281,6 +284,76 @@ class Distribution(Section):
 
 _DISTRIBUTIONS = ("constant", "exponential", "lognormal")
 Draws = Annotated[Distribution, word_as("constant", Distribution)]
+Count = Annotated[StrictInt, Field(ge=0, le=10**8)]
+Subdirectories = Annotated[
+    StrictInt, Field(ge=1, le=100_000, description="Directories of each task, or of all if they share.")
+]
+InitialFiles = Annotated[
+    Count,
+    Field(description="Files in the directories before the run: it is a piece of a longer one, out of its middle."),
+]
+
+
+class FsMark(FileTasks):
+    """Each thread creates so many files a loop, as fs_mark does, and unlinks them again or keeps them."""
+
+    kind: Literal["fs_mark"]
+    files: Annotated[Count, Field(ge=1)] = Field(default=1000, description="Files a loop and thread (-n).")
+    size: Size = Field(default=51200, description="Bytes written to each file (-s).")
+    write: Size = Field(default=16384, description="Bytes of a single write (-w).")
+    sync: Literal[0, 1, 3, 5] = Field(
+        default=1,
+        description="-S: 0 none, 1 each file before it is closed, 5 all after a loop, 3 these in reverse order.",
+    )
+    keep: StrictBool = Field(default=False, description="Files stay (-k).")
+    subdirectories: Subdirectories = 1
+    initial_files: InitialFiles = 0
+
+
+class MixOperation(Section):
+    """One of the operations of a mix."""
+
+    op: Literal[
+        "create", "open", "read", "append", "overwrite", "fsync", "unlink", "rename", "stat", "stat_missing",
+        "fstat", "statfs", "utimes", "readdir", "lock", "unlock",
+    ] = Field(description="What is done; create and open close the file again.")  # fmt: skip
+    weight: Annotated[StrictFloat, Field(gt=0, le=1e9)] = Field(
+        default=1.0, description="How often it is drawn, relative to the others."
+    )
+    size: Size | None = Field(
+        default=None, description="Bytes read or written: 4 KiB unless told, of create none."
+    )
+    think: Draws = Field(
+        default=Distribution(constant=0.0), description="User CPU time before it, beside the loop's own."
+    )
+
+
+class Mix(FileTasks):
+    """Each task does operations of a list on a set of files: drawn by weight, or one after the other."""
+
+    kind: Literal["mix"]
+    operations: Annotated[tuple[MixOperation, ...], Field(min_length=1, max_length=100)]
+    order: Literal["drawn", "in-turn"] = Field(
+        default="drawn", description="'in-turn': all, one after the other; a turn counts as one operation."
+    )
+    file_set: Literal["own", "shared"] = Field(
+        default="own", description="Each task has files of its own, or all use the same."
+    )
+    files: Annotated[StrictInt, Field(ge=0, le=1_000_000)] = Field(
+        default=1, description="Files in a set before the first operation, cached."
+    )
+    file_size: Size | None = Field(default=None, description="Bytes in each of them; empty when absent.")
+    subdirectories: Subdirectories = 1
+    initial_files: InitialFiles = 0
+
+    @model_validator(mode="after")
+    def _nobody_takes_away_what_others_use(self) -> Self:
+        taken = [operation.op for operation in self.operations if operation.op in ("unlink", "rename")]
+        if self.file_set == "shared" and taken:
+            raise refusal(f"{taken[0]} needs files of the task's own, and file_set is shared")
+        return self
+
+
 RangeCount = Annotated[StrictInt, Field(ge=1, le=2**20)]
 
 
@@ -388,7 +461,7 @@ class PythonTasks(Tasks):
 
 
 Workload = Annotated[
-    Compile | Create | CreateUnlink | TmpFile | LockCycle | RangeLock | PythonTasks,
+    Compile | Create | CreateUnlink | TmpFile | FsMark | Mix | LockCycle | RangeLock | PythonTasks,
     Field(discriminator="kind"),
 ]
 
@@ -541,6 +614,8 @@ KINDS: dict[str, dict[str, type[Section]]] = {
         "create": Create,
         "create_unlink": CreateUnlink,
         "tmpfile": TmpFile,
+        "fs_mark": FsMark,
+        "mix": Mix,
         "lock_cycle": LockCycle,
         "range_lock": RangeLock,
         "python": PythonTasks,

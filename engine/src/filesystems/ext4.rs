@@ -4,7 +4,7 @@
 use crate::cost_table;
 use super::costs::Costs;
 use super::vfs::SuperBlock;
-use super::{DirId, File, Filesystem, NoSpace, BLOCK};
+use super::{DirId, File, Filesystem, NoSpace, PlainCall, Renaming, BLOCK};
 use crate::devices::{BlockDevice, Storage};
 use crate::machine::{Access, Account, LineId, LockId, Side, TaskId, Time};
 use crate::waist::Machine;
@@ -30,6 +30,14 @@ cost_table!(HtreeCosts {
     find_entry: ["cu_htree.ext4_journal_start_inode"],
     delete_entry: ["cu_htree.ext4_mark_inode_dirty_5", "cu_htree.ext4_mark_inode_dirty_6"],
 });
+
+impl HtreeCosts {
+    /// What a rename takes longer in an htree directory: the lookup and insertion of a new name, the removal of the old.
+    fn rename(&self, create: &CreateCosts, unlink: &UnlinkCosts) -> Time {
+        let htree = self.lookup + self.add_entry + self.find_entry + self.delete_entry;
+        htree.saturating_sub(self.lookup_linear + create.add_entry + unlink.find_entry + unlink.delete_entry)
+    }
+}
 
 cost_table!(WriteCosts {
     write: ["tmp_short.enter_write", "tmp_short.ext4_da_write_begin", "tmp_short.ext4_ext_map_blocks_enter", "tmp_short.ext4_ext_map_blocks_exit", "tmp_short.ext4_da_reserve_space", "tmp_short.ext4_da_write_end", "tmp_short.exit_write"],
@@ -190,7 +198,7 @@ impl Ext4 {
         let group_class = m.class("ext4.group lock", "ext4.group_spin");
         let group = |_| Group { lock: m.new_lock(group_class), lines: m.new_line(group_lines) };
         let fs = Self {
-            sb: SuperBlock::new(m, lines("vfs_sb.inode_list")?),
+            sb: SuperBlock::new(m, costs)?,
             create: CreateCosts::new(costs)?,
             htree: HtreeCosts::new(costs)?,
             write: WriteCosts::new(costs)?,
@@ -274,6 +282,10 @@ impl Ext4 {
         files.free.push(slot);
     }
 
+    fn i_rwsem(&self, file: &File) -> LockId {
+        self.files.borrow().slots[file.inode as usize].1
+    }
+
     fn directory(&self, dir: DirId) -> (LockId, LineId, u32, u32) {
         let d = &self.directories.borrow()[dir as usize];
         (d.i_rwsem, d.line, d.group + (u64::from(d.names.get()) / INODES_PER_GROUP) as u32, d.names.get())
@@ -289,6 +301,11 @@ impl<M: Machine> Filesystem<M> for Ext4 {
     async fn mkdir(&self, m: &M, _: &[u8]) -> Result<DirId, NoSpace> {
         let group = self.group_of_new_directory();
         Ok(self.new_directory(m, group))
+    }
+
+    async fn place(&self, dir: DirId, _: &[u8]) -> Result<(), NoSpace> {
+        self.count_names(dir, 1);
+        Ok(())
     }
 
     async fn create(&self, m: &M, dir: DirId, _: &[u8]) -> Result<File, NoSpace> {
@@ -315,23 +332,32 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         Ok(File { inode: self.new_file(m, group), written: false })
     }
 
-    async fn open(&self, m: &M, _: DirId, _: &File) {
+    async fn open(&self, m: &M, _: DirId, file: &File) {
+        self.sb.calls.touch_dentry(m, file);
         m.run(Account::System, self.create.walk + self.create.open).await;
     }
 
     async fn write(&self, m: &M, file: &mut File, bytes: u32) {
-        let lock = self.files.borrow().slots[file.inode as usize].1;
+        let lock = self.i_rwsem(file);
         m.lock(lock, Side::Write).await;
-        m.run(Account::System, self.write.write * Time::from(bytes.div_ceil(4096).max(1))).await;
+        m.run(Account::System, self.write.write + self.sb.calls.further_pages(bytes)).await;
         m.unlock(lock, Side::Write).await;
         file.written = true;
     }
 
-    async fn read(&self, m: &M, _: &File, bytes: u32) {
-        m.run(Account::System, self.write.write * Time::from(bytes.div_ceil(4096).max(1))).await;
+    async fn overwrite(&self, m: &M, file: &File, bytes: u32) {
+        let lock = self.i_rwsem(file);
+        m.lock(lock, Side::Write).await;
+        self.sb.calls.overwrite(m, file, bytes).await;
+        m.unlock(lock, Side::Write).await;
+    }
+
+    async fn read(&self, m: &M, file: &File, bytes: u32) {
+        self.sb.calls.read(m, file, bytes).await;
     }
 
     async fn close(&self, m: &M, file: &File) {
+        self.sb.calls.touch_dentry(m, file);
         m.run(Account::System, if file.written { self.write.close } else { self.create.close }).await;
     }
 
@@ -371,6 +397,55 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         self.evict(m, group, file).await;
         self.sb.end_write(m).await;
         m.run(Account::System, c.exit).await;
+    }
+
+    async fn rename(&self, m: &M, dir: DirId, _: Renaming<'_>, file: &File) -> Result<(), NoSpace> {
+        let (before, under, after) = self.sb.calls.rename();
+        m.at("rename");
+        m.run(Account::System, before).await;
+        self.sb.start_write(m).await;
+        let ((i_rwsem, line, _, names), victim) = (self.directory(dir), self.i_rwsem(file));
+        m.lock(i_rwsem, Side::Write).await;
+        m.lock(victim, Side::Write).await;
+        m.touch(line, Access::Write);
+        self.journal.start(m).await;
+        m.run(Account::System, under + if names > LINEAR_NAMES { self.htree.rename(&self.create, &self.unlink) } else { 0 }).await;
+        self.journal.stop(m);
+        m.unlock(victim, Side::Write).await;
+        m.unlock(i_rwsem, Side::Write).await;
+        self.sb.end_write(m).await;
+        m.run(Account::System, after).await;
+        Ok(())
+    }
+
+    async fn stat(&self, m: &M, file: &File) {
+        self.sb.calls.stat(m, file).await;
+    }
+
+    async fn set_times(&self, m: &M, file: &File) {
+        let (before, under) = self.sb.calls.setattr();
+        m.run(Account::System, before).await;
+        self.sb.start_write(m).await;
+        let i_rwsem = self.i_rwsem(file);
+        m.lock(i_rwsem, Side::Write).await;
+        self.journal.start(m).await;
+        m.run(Account::System, under).await;
+        self.journal.stop(m);
+        m.unlock(i_rwsem, Side::Write).await;
+        self.sb.end_write(m).await;
+    }
+
+    async fn readdir(&self, m: &M, dir: DirId) {
+        let (i_rwsem, line, _, names) = self.directory(dir);
+        m.at("readdir");
+        m.lock(i_rwsem, Side::Read).await;
+        m.touch(line, Access::Read);
+        m.run(Account::System, self.sb.calls.readdir(names)).await;
+        m.unlock(i_rwsem, Side::Read).await;
+    }
+
+    async fn plain(&self, m: &M, call: PlainCall) {
+        self.sb.calls.plain(m, call).await;
     }
 }
 

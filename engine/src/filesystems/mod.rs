@@ -4,6 +4,7 @@
 //! from a named cost; touch the lines of every object it writes.
 
 pub mod btrfs;
+pub mod calls;
 pub mod costs;
 pub mod ext4;
 pub mod tmpfs;
@@ -11,6 +12,7 @@ pub mod vfs;
 pub mod xfs;
 
 use crate::waist::Machine;
+pub use calls::PlainCall;
 pub use xfs::groups::NoSpace;
 use std::future::Future;
 
@@ -29,6 +31,15 @@ pub struct File {
     pub written: bool,
 }
 
+/// The old and the new name of a rename.
+#[derive(Clone, Copy, Debug)]
+pub struct Renaming<'n> {
+    /// What it is called.
+    pub from: &'n [u8],
+    /// What it will be called.
+    pub to: &'n [u8],
+}
+
 /// What the structures of a filesystem look like after an experiment (JSON in and out); the report's name begins with the
 /// filesystem's.
 pub fn structure_report(request: &str) -> Result<String, String> {
@@ -43,12 +54,16 @@ pub fn structure_report(request: &str) -> Result<String, String> {
 pub trait Filesystem<M: Machine>: 'static {
     /// `mkdir` in the root.
     fn mkdir(&self, m: &M, name: &[u8]) -> impl Future<Output = Result<DirId, NoSpace>>;
+    /// A file that is there before the run begins: it is in the structures and not in memory. Takes no time.
+    fn place(&self, dir: DirId, name: &[u8]) -> impl Future<Output = Result<(), NoSpace>>;
     /// `open(O_CREAT|O_EXCL)` of a new name.
     fn create(&self, m: &M, dir: DirId, name: &[u8]) -> impl Future<Output = Result<File, NoSpace>>;
     /// `open` of a name that exists and is cached.
     fn open(&self, m: &M, dir: DirId, file: &File) -> impl Future<Output = ()>;
     /// A buffered `write` of `bytes` at the end of the file.
     fn write(&self, m: &M, file: &mut File, bytes: u32) -> impl Future<Output = ()>;
+    /// A buffered `write` of `bytes` over what is cached and has blocks.
+    fn overwrite(&self, m: &M, file: &File, bytes: u32) -> impl Future<Output = ()>;
     /// A buffered `read` of `bytes`, cached.
     fn read(&self, m: &M, file: &File, bytes: u32) -> impl Future<Output = ()>;
     /// `close`.
@@ -57,4 +72,14 @@ pub trait Filesystem<M: Machine>: 'static {
     fn fsync(&self, m: &M, file: &File) -> impl Future<Output = ()>;
     /// `unlink` of a file that nobody has open.
     fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) -> impl Future<Output = ()>;
+    /// `rename` within a directory, to a name that is free.
+    fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File) -> impl Future<Output = Result<(), NoSpace>>;
+    /// `stat` of a name that exists and is cached.
+    fn stat(&self, m: &M, file: &File) -> impl Future<Output = ()>;
+    /// `utimes`.
+    fn set_times(&self, m: &M, file: &File) -> impl Future<Output = ()>;
+    /// `opendir`, `readdir` to the end, `closedir`.
+    fn readdir(&self, m: &M, dir: DirId) -> impl Future<Output = ()>;
+    /// A call that needs nothing of the filesystem.
+    fn plain(&self, m: &M, call: PlainCall) -> impl Future<Output = ()>;
 }

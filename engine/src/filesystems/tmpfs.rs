@@ -3,10 +3,10 @@
 use crate::cost_table;
 use super::costs::Costs;
 use super::vfs::SuperBlock;
-use super::{DirId, File, Filesystem, NoSpace};
-use crate::machine::{Access, Account, LineId, LockId, Side, Time};
+use super::{DirId, File, Filesystem, NoSpace, PlainCall, Renaming};
+use crate::machine::{Access, Account, LineId, LockId, Side};
 use crate::waist::Machine;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 
 cost_table!(TmpfsCosts {
     open_walk: ["cu.openat_before_i_rwsem"],
@@ -26,6 +26,7 @@ cost_table!(TmpfsCosts {
 struct Directory {
     i_rwsem: LockId,
     line: LineId,
+    names: u32,
 }
 
 /// A mounted tmpfs.
@@ -34,28 +35,29 @@ pub struct Tmpfs {
     costs: TmpfsCosts,
     directory_lines: u32,
     directories: RefCell<Vec<Directory>>,
+    /// `i_rwsem` of each file.
+    files: RefCell<Vec<LockId>>,
     /// Inodes whose memory was freed and not used again: a new file takes one of them before a new slab.
-    free: Cell<u64>,
-    next: Cell<u32>,
+    free: RefCell<Vec<u32>>,
 }
 
 impl Tmpfs {
     /// An empty tmpfs with its root directory.
     pub fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
         let fs = Self {
-            sb: SuperBlock::new(m, costs.number("vfs_sb.inode_list")? as u32),
+            sb: SuperBlock::new(m, costs)?,
             costs: TmpfsCosts::new(costs)?,
             directory_lines: costs.number("vfs_dir.dentry")? as u32,
             directories: RefCell::default(),
-            free: Cell::new(0),
-            next: Cell::new(0),
+            files: RefCell::default(),
+            free: RefCell::default(),
         };
         fs.new_directory(m);
         Ok(fs)
     }
 
     fn new_directory<M: Machine>(&self, m: &M) -> DirId {
-        let directory = Directory { i_rwsem: self.sb.new_directory(m), line: m.new_line(self.directory_lines) };
+        let directory = Directory { i_rwsem: self.sb.new_directory(m), line: m.new_line(self.directory_lines), names: 0 };
         self.directories.borrow_mut().push(directory);
         (self.directories.borrow().len() - 1) as DirId
     }
@@ -63,11 +65,41 @@ impl Tmpfs {
     fn directory(&self, dir: DirId) -> Directory {
         self.directories.borrow()[dir as usize]
     }
+
+    fn count_names(&self, dir: DirId, change: i32) {
+        let names = &mut self.directories.borrow_mut()[dir as usize].names;
+        *names = names.saturating_add_signed(change);
+    }
+
+    /// A file's slot, and whether its memory was used before.
+    fn new_file<M: Machine>(&self, m: &M) -> (u32, bool) {
+        let mut files = self.files.borrow_mut();
+        let lock = self.sb.new_file(m);
+        match self.free.borrow_mut().pop() {
+            Some(slot) => {
+                files[slot as usize] = lock;
+                (slot, true)
+            }
+            None => {
+                files.push(lock);
+                ((files.len() - 1) as u32, false)
+            }
+        }
+    }
+
+    fn i_rwsem(&self, file: &File) -> LockId {
+        self.files.borrow()[file.inode as usize]
+    }
 }
 
 impl<M: Machine> Filesystem<M> for Tmpfs {
     async fn mkdir(&self, m: &M, _: &[u8]) -> Result<DirId, NoSpace> {
         Ok(self.new_directory(m))
+    }
+
+    async fn place(&self, dir: DirId, _: &[u8]) -> Result<(), NoSpace> {
+        self.count_names(dir, 1);
+        Ok(())
     }
 
     async fn create(&self, m: &M, dir: DirId, _: &[u8]) -> Result<File, NoSpace> {
@@ -79,30 +111,41 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
         m.lock(d.i_rwsem, Side::Write).await;
         m.touch(d.line, Access::Write);
         self.sb.list_inode(m);
-        let recycled = self.free.get() > 0;
-        self.free.set(self.free.get().saturating_sub(1));
+        let (inode, recycled) = self.new_file(m);
+        self.count_names(dir, 1);
         m.run(Account::System, if recycled { c.make } else { c.make_from_new_slab }).await;
         m.unlock(d.i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
         m.run(Account::System, c.open).await;
-        self.next.set(self.next.get().wrapping_add(1));
-        Ok(File { inode: self.next.get(), written: false })
+        Ok(File { inode, written: false })
     }
 
-    async fn open(&self, m: &M, _: DirId, _: &File) {
+    async fn open(&self, m: &M, _: DirId, file: &File) {
+        self.sb.calls.touch_dentry(m, file);
         m.run(Account::System, self.costs.open_walk + self.costs.open).await;
     }
 
     async fn write(&self, m: &M, file: &mut File, bytes: u32) {
-        m.run(Account::System, self.costs.write * Time::from(bytes.div_ceil(4096).max(1))).await;
+        let i_rwsem = self.i_rwsem(file);
+        m.lock(i_rwsem, Side::Write).await;
+        m.run(Account::System, self.costs.write + self.sb.calls.further_pages(bytes)).await;
+        m.unlock(i_rwsem, Side::Write).await;
         file.written = true;
     }
 
-    async fn read(&self, m: &M, _: &File, bytes: u32) {
-        m.run(Account::System, self.costs.write * Time::from(bytes.div_ceil(4096).max(1))).await;
+    async fn overwrite(&self, m: &M, file: &File, bytes: u32) {
+        let i_rwsem = self.i_rwsem(file);
+        m.lock(i_rwsem, Side::Write).await;
+        self.sb.calls.overwrite(m, file, bytes).await;
+        m.unlock(i_rwsem, Side::Write).await;
     }
 
-    async fn close(&self, m: &M, _: &File) {
+    async fn read(&self, m: &M, file: &File, bytes: u32) {
+        self.sb.calls.read(m, file, bytes).await;
+    }
+
+    async fn close(&self, m: &M, file: &File) {
+        self.sb.calls.touch_dentry(m, file);
         m.run(Account::System, self.costs.close).await;
     }
 
@@ -116,12 +159,59 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
         let d = self.directory(dir);
         m.lock(d.i_rwsem, Side::Write).await;
         m.touch(d.line, Access::Write);
+        let victim = self.i_rwsem(&file);
+        m.lock(victim, Side::Write).await;
         m.run(Account::System, c.remove).await;
+        self.count_names(dir, -1);
+        m.unlock(victim, Side::Write).await;
         m.unlock(d.i_rwsem, Side::Write).await;
         self.sb.list_inode(m);
-        self.free.set(self.free.get() + 1);
+        m.drop_lock(victim);
+        self.free.borrow_mut().push(file.inode);
         m.run(Account::System, if file.written { c.evict_written } else { c.evict }).await;
         self.sb.end_write(m).await;
         m.run(Account::System, c.exit).await;
+    }
+    async fn rename(&self, m: &M, dir: DirId, _: Renaming<'_>, file: &File) -> Result<(), NoSpace> {
+        let (before, under, after) = self.sb.calls.rename();
+        m.at("rename");
+        m.run(Account::System, before).await;
+        self.sb.start_write(m).await;
+        let (d, i_rwsem) = (self.directory(dir), self.i_rwsem(file));
+        m.lock(d.i_rwsem, Side::Write).await;
+        m.lock(i_rwsem, Side::Write).await;
+        m.touch(d.line, Access::Write);
+        m.run(Account::System, under).await;
+        m.unlock(i_rwsem, Side::Write).await;
+        m.unlock(d.i_rwsem, Side::Write).await;
+        self.sb.end_write(m).await;
+        m.run(Account::System, after).await;
+        Ok(())
+    }
+
+    async fn stat(&self, m: &M, file: &File) {
+        self.sb.calls.stat(m, file).await;
+    }
+
+    async fn set_times(&self, m: &M, file: &File) {
+        let (before, under) = self.sb.calls.setattr();
+        m.run(Account::System, before).await;
+        let i_rwsem = self.i_rwsem(file);
+        m.lock(i_rwsem, Side::Write).await;
+        m.run(Account::System, under).await;
+        m.unlock(i_rwsem, Side::Write).await;
+    }
+
+    async fn readdir(&self, m: &M, dir: DirId) {
+        let d = self.directory(dir);
+        m.at("readdir");
+        m.lock(d.i_rwsem, Side::Read).await;
+        m.touch(d.line, Access::Read);
+        m.run(Account::System, self.sb.calls.readdir(d.names)).await;
+        m.unlock(d.i_rwsem, Side::Read).await;
+    }
+
+    async fn plain(&self, m: &M, call: PlainCall) {
+        self.sb.calls.plain(m, call).await;
     }
 }

@@ -1,5 +1,7 @@
 //! The layer above every filesystem: freeze protection, the directory's `i_rwsem`, the victim's, the superblock's inode list.
 
+use super::calls::Calls;
+use super::costs::Costs;
 use crate::machine::{Access, ClassId, LineId, LockId, Side};
 use crate::waist::Machine;
 
@@ -11,18 +13,21 @@ pub struct SuperBlock {
     inode_list: LineId,
     i_rwsem: ClassId,
     directory_i_rwsem: ClassId,
+    /// The calls that need little of the filesystem.
+    pub calls: Calls,
 }
 
 impl SuperBlock {
-    /// Makes the locks of a mount.
-    pub fn new<M: Machine>(m: &M, lines: u32) -> Self {
+    /// Makes the locks of a mount; the error names a cost that is missing.
+    pub fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
         let freeze = m.class("vfs.freeze", "vfs.freeze");
-        Self {
+        Ok(Self {
             freeze: m.new_lock(freeze),
-            inode_list: m.new_line(lines),
+            inode_list: m.new_line(costs.number("vfs_sb.inode_list")? as u32),
             i_rwsem: m.class("vfs.i_rwsem (file)", "vfs.i_rwsem"),
             directory_i_rwsem: m.class("vfs.i_rwsem (directory)", "vfs.i_rwsem"),
-        }
+            calls: Calls::new(costs)?,
+        })
     }
 
     /// `i_rwsem` of a new directory.

@@ -1,7 +1,10 @@
 //! The workloads: what the tasks do, as programs over the waist.
 
+pub mod acts;
 pub mod compile;
 pub mod draw;
+pub mod fs_mark;
 pub mod lock_cycle;
 pub mod metadata;
+pub mod mix;
 pub mod range_lock;

@@ -30,6 +30,13 @@ pub(super) struct Directory {
     pub line: LineId,
 }
 
+/// What a directory counts: the next index, and how many names it has.
+struct Entries {
+    directory: Directory,
+    next_index: u64,
+    names: u32,
+}
+
 /// A file that exists.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Inode {
@@ -53,7 +60,7 @@ pub struct Btrfs {
     pub(super) delayed_ref: Time,
     pub(super) sb: SuperBlock,
     next_ino: Cell<u64>,
-    directories: RefCell<Vec<(Directory, u64)>>,
+    directories: RefCell<Vec<Entries>>,
     directory_lines: u32,
     files: RefCell<Vec<Inode>>,
     free_files: RefCell<Vec<u32>>,
@@ -78,7 +85,7 @@ impl Btrfs {
             workers: Workers::default(),
             costs: OperationCosts::new(costs)?,
             delayed_ref: costs.sum(&["delayed_ref"])?,
-            sb: SuperBlock::new(m, count("vfs_sb.inode_list")?),
+            sb: SuperBlock::new(m, costs)?,
             next_ino: Cell::new(FIRST_FREE_OBJECTID + 1),
             directories: RefCell::default(),
             directory_lines: count("btrfs_dir_inode.struct")?,
@@ -110,19 +117,32 @@ impl Btrfs {
             line: m.new_line(self.directory_lines),
         };
         let mut directories = self.directories.borrow_mut();
-        directories.push((directory, items::DIR_START_INDEX));
+        directories.push(Entries { directory, next_index: items::DIR_START_INDEX, names: 0 });
         (directories.len() - 1) as DirId
     }
 
     pub(super) fn directory(&self, dir: DirId) -> Directory {
-        self.directories.borrow()[dir as usize].0
+        self.directories.borrow()[dir as usize].directory
     }
 
     /// `btrfs_set_inode_index`.
     pub(super) fn next_index(&self, dir: DirId) -> u64 {
-        let next = &mut self.directories.borrow_mut()[dir as usize].1;
+        let next = &mut self.directories.borrow_mut()[dir as usize].next_index;
         *next += 1;
         *next - 1
+    }
+
+    pub(super) fn names(&self, dir: DirId) -> u32 {
+        self.directories.borrow()[dir as usize].names
+    }
+
+    pub(super) fn count_names(&self, dir: DirId, change: i32) {
+        let names = &mut self.directories.borrow_mut()[dir as usize].names;
+        *names = names.saturating_add_signed(change);
+    }
+
+    pub(super) fn set_index(&self, slot: u32, index: u64) {
+        self.files.borrow_mut()[slot as usize].index = index;
     }
 
     /// `btrfs_get_free_objectid`: numbers only grow.

@@ -9,7 +9,7 @@ use super::key::{Item, ItemKind, Key};
 use super::mount::{Btrfs, Directory, Inode};
 use super::search::Intent;
 use crate::cost_table;
-use crate::filesystems::{DirId, File, Filesystem, NoSpace};
+use crate::filesystems::{DirId, File, Filesystem, NoSpace, PlainCall, Renaming};
 use crate::machine::{Access, Account, Side, Time};
 use crate::waist::Machine;
 
@@ -98,19 +98,25 @@ impl Btrfs {
         ops.release_path(&mut path).await;
     }
 
-    /// `btrfs_insert_dir_item`: the entry by hash now, the entry by index later.
-    async fn insert_dir_item<M: Machine>(&self, m: &M, dir: DirId, d: Directory, name: &[u8], time: Time) -> u64 {
+    /// Inserts an item, or adds it to the one that has its key.
+    async fn extend<M: Machine>(&self, m: &M, item: Item, time: Time) {
         let locked = self.fs_root.locked(m);
         let ops = locked.ops();
-        let mut path = ops.insert_or_extend(items::dir_item(d.ino, name)).await;
+        let mut path = ops.insert_or_extend(item).await;
         m.run(Account::System, time).await;
         ops.release_path(&mut path).await;
+    }
+
+    /// `btrfs_insert_dir_item`: the entry by hash now, the entry by index later.
+    async fn insert_dir_item<M: Machine>(&self, m: &M, dir: DirId, d: Directory, name: &[u8], time: Time) -> u64 {
+        self.extend(m, items::dir_item(d.ino, name), time).await;
         let index = self.next_index(dir);
         m.lock(d.delayed, Side::Write).await;
         m.touch(self.delayed_line, Access::Write);
         self.delayed.borrow_mut().insert_index(dir, items::dir_index(d.ino, index, name));
         self.delayed.borrow_mut().update_inode(dir);
         m.unlock(d.delayed, Side::Write).await;
+        self.count_names(dir, 1);
         index
     }
 
@@ -145,6 +151,7 @@ impl Btrfs {
         self.delayed.borrow_mut().delete_index(dir, items::dir_index(d.ino, inode.index, name).key);
         self.delayed.borrow_mut().update_inode(dir);
         m.unlock(d.delayed, Side::Write).await;
+        self.count_names(dir, -1);
         m.run(Account::System, c.delayed_index).await;
         self.insert(m, &[items::orphan(inode.ino)], c.insert_orphan).await;
         m.run(Account::System, c.tail).await;
@@ -152,6 +159,22 @@ impl Btrfs {
         self.balance_delayed_items(m).await;
     }
 
+    /// `btrfs_rename` within a directory: the reference to the new name in, the old entry and reference out, the new entry in.
+    /// Returns the new name's index.
+    async fn rename_inode<M: Machine>(&self, m: &M, dir: DirId, d: Directory, names: Renaming<'_>, inode: &Inode) -> u64 {
+        let (create, unlink) = (&self.costs.create, &self.costs.unlink);
+        self.extend(m, items::inode_ref(inode.ino, d.ino, names.to), create.insert_entry).await;
+        self.delete_entry(m, items::dir_item(d.ino, names.from), unlink.delete_entry).await;
+        self.delete_entry(m, items::inode_ref(inode.ino, d.ino, names.from), unlink.delete_ref).await;
+        m.lock(d.delayed, Side::Write).await;
+        m.touch(self.delayed_line, Access::Write);
+        self.delayed.borrow_mut().delete_index(dir, items::dir_index(d.ino, inode.index, names.from).key);
+        m.unlock(d.delayed, Side::Write).await;
+        self.count_names(dir, -1);
+        self.insert_dir_item(m, dir, d, names.to, create.insert_entry).await
+    }
+
+    /// Deletes an item, or its part of the one that has its key.
     async fn delete_entry<M: Machine>(&self, m: &M, entry: Item, time: Time) {
         let locked = self.fs_root.locked(m);
         let ops = locked.ops();
@@ -194,6 +217,19 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         Ok(self.add_directory(m, ino))
     }
 
+    async fn place(&self, dir: DirId, name: &[u8]) -> Result<(), NoSpace> {
+        let (d, ino, index) = (self.directory(dir), self.next_ino(), self.next_index(dir));
+        let ops = self.fs_root.unlocked();
+        for new in [&[items::inode(ino), items::inode_ref(ino, d.ino, name)][..], &[items::dir_index(d.ino, index, name)]] {
+            let (mut path, _) = ops.insert_items(new).await;
+            ops.release_path(&mut path).await;
+        }
+        let mut path = ops.insert_or_extend(items::dir_item(d.ino, name)).await;
+        ops.release_path(&mut path).await;
+        self.count_names(dir, 1);
+        Ok(())
+    }
+
     async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<File, NoSpace> {
         m.at("create");
         m.run(Account::System, self.costs.create.walk).await;
@@ -208,7 +244,8 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         Ok(File { inode: self.add_file(inode), written: false })
     }
 
-    async fn open(&self, m: &M, _: DirId, _: &File) {
+    async fn open(&self, m: &M, _: DirId, file: &File) {
+        self.sb.calls.touch_dentry(m, file);
         m.run(Account::System, self.costs.create.walk + self.costs.create.open).await;
     }
 
@@ -216,16 +253,25 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         m.at("write");
         let lock = self.file(file.inode).i_rwsem;
         m.lock(lock, Side::Write).await;
-        m.run(Account::System, self.costs.write.write * Time::from(bytes.div_ceil(4096).max(1))).await;
+        m.run(Account::System, self.costs.write.write + self.sb.calls.further_pages(bytes)).await;
         m.unlock(lock, Side::Write).await;
         file.written = true;
     }
 
-    async fn read(&self, m: &M, _: &File, bytes: u32) {
-        m.run(Account::System, self.costs.write.write * Time::from(bytes.div_ceil(4096).max(1))).await;
+    async fn overwrite(&self, m: &M, file: &File, bytes: u32) {
+        m.at("write");
+        let lock = self.file(file.inode).i_rwsem;
+        m.lock(lock, Side::Write).await;
+        self.sb.calls.overwrite(m, file, bytes).await;
+        m.unlock(lock, Side::Write).await;
+    }
+
+    async fn read(&self, m: &M, file: &File, bytes: u32) {
+        self.sb.calls.read(m, file, bytes).await;
     }
 
     async fn close(&self, m: &M, file: &File) {
+        self.sb.calls.touch_dentry(m, file);
         m.run(Account::System, if file.written { self.costs.write.close } else { self.costs.create.close }).await;
     }
 
@@ -251,5 +297,62 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         self.sb.end_write(m).await;
         m.run(Account::System, c.exit).await;
         self.drop_file(m, file.inode);
+    }
+    async fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File) -> Result<(), NoSpace> {
+        let (before, under, after) = self.sb.calls.rename();
+        m.at("rename");
+        m.run(Account::System, before).await;
+        self.sb.start_write(m).await;
+        let (d, inode) = (self.directory(dir), self.file(file.inode));
+        m.lock(d.i_rwsem, Side::Write).await;
+        m.lock(inode.i_rwsem, Side::Write).await;
+        m.touch(d.line, Access::Write);
+        self.read_item(m, items::dir_item(d.ino, names.to).key, self.costs.create.read_leaf).await;
+        m.run(Account::System, under).await;
+        self.transaction.start(m).await;
+        let index = self.rename_inode(m, dir, d, names, &inode).await;
+        self.transaction.end(m);
+        self.balance_delayed_items(m).await;
+        self.set_index(file.inode, index);
+        m.unlock(inode.i_rwsem, Side::Write).await;
+        m.unlock(d.i_rwsem, Side::Write).await;
+        self.sb.end_write(m).await;
+        m.run(Account::System, after).await;
+        Ok(())
+    }
+
+    async fn stat(&self, m: &M, file: &File) {
+        self.sb.calls.stat(m, file).await;
+    }
+
+    async fn set_times(&self, m: &M, file: &File) {
+        let (before, under) = self.sb.calls.setattr();
+        m.run(Account::System, before).await;
+        self.sb.start_write(m).await;
+        let i_rwsem = self.file(file.inode).i_rwsem;
+        m.lock(i_rwsem, Side::Write).await;
+        self.transaction.join(m).await;
+        m.run(Account::System, under).await;
+        self.transaction.end(m);
+        m.unlock(i_rwsem, Side::Write).await;
+        self.sb.end_write(m).await;
+    }
+
+    async fn readdir(&self, m: &M, dir: DirId) {
+        let d = self.directory(dir);
+        m.at("readdir");
+        m.lock(d.i_rwsem, Side::Write).await; // to take the delayed items (btrfs_readdir_get_delayed_items)
+        m.lock(d.delayed, Side::Write).await;
+        m.unlock(d.delayed, Side::Write).await;
+        m.unlock(d.i_rwsem, Side::Write).await;
+        m.lock(d.i_rwsem, Side::Read).await;
+        m.touch(d.line, Access::Read);
+        let key = items::dir_index(d.ino, items::DIR_START_INDEX, b"").key;
+        self.read_item(m, key, self.sb.calls.readdir(self.names(dir))).await;
+        m.unlock(d.i_rwsem, Side::Read).await;
+    }
+
+    async fn plain(&self, m: &M, call: PlainCall) {
+        self.sb.calls.plain(m, call).await;
     }
 }

@@ -155,6 +155,7 @@ pub struct Directory {
     pub ino: u64,
     storage: Storage,
     body: Body,
+    names: u32,
 }
 
 impl Directory {
@@ -162,7 +163,12 @@ impl Directory {
     /// `fork_size` bytes.
     pub fn new(ino: u64, parent: u64, inode_block: u64, fork_size: usize) -> Self {
         let storage = Storage { inode_block, map: BlockMap::new(fork_size), data: Vec::new() };
-        Self { ino, storage, body: Body::Short(ShortForm::new(parent)) }
+        Self { ino, storage, body: Body::Short(ShortForm::new(parent)), names: 0 }
+    }
+
+    /// How many names it has.
+    pub fn names(&self) -> u32 {
+        self.names
     }
 
     /// The form of the directory.
@@ -221,12 +227,17 @@ impl Directory {
     /// Adds a name that is not there (`xfs_dir_createname`).
     pub fn add(&mut self, name: &[u8], ino: u64, groups: &mut Groups) -> Result<DirTouch, NoSpace> {
         self.change(groups, |dir, change| dir.add_name(name, name_hash(name), ino, change))
-            .map(|((), touch)| touch)
+            .map(|((), touch)| {
+                self.names += 1;
+                touch
+            })
     }
 
     /// Removes a name (`xfs_dir_removename`): the inode it stood for, if it was there.
     pub fn remove(&mut self, name: &[u8], groups: &mut Groups) -> Option<(u64, DirTouch)> {
-        self.change(groups, |dir, change| dir.remove_name(name, name_hash(name), change).ok_or(NoSpace)).ok()
+        let removed = self.change(groups, |dir, change| dir.remove_name(name, name_hash(name), change).ok_or(NoSpace)).ok();
+        self.names -= u32::from(removed.is_some());
+        removed
     }
 
     /// Checks all blocks and that the hash index and the entries agree.

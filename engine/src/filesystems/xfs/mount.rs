@@ -114,7 +114,7 @@ impl Xfs {
             layout: RefCell::new(Layout::new(geometry)),
             costs: OperationCosts::new(costs)?,
             inactive: Inactive::new(costs)?,
-            sb: SuperBlock::new(m, count("vfs_sb.inode_list")?),
+            sb: SuperBlock::new(m, costs)?,
             log: Log::new(m, costs)?,
             storage: Storage::new(m, device),
             inodes: InodeTable::default(),

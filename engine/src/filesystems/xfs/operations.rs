@@ -12,7 +12,7 @@ use super::mount::{Xfs, XfsDirectory};
 use super::groups::NoSpace;
 use super::touch::BlockKind;
 use super::layout::ROOT;
-use crate::filesystems::{DirId, File, Filesystem, BLOCK};
+use crate::filesystems::{DirId, File, Filesystem, PlainCall, Renaming, BLOCK};
 use crate::machine::{Access, Account, Side, Time};
 use crate::waist::Machine;
 
@@ -181,6 +181,10 @@ impl<M: Machine> Filesystem<M> for Xfs {
         Ok(dir)
     }
 
+    async fn place(&self, dir: DirId, name: &[u8]) -> Result<(), NoSpace> {
+        self.layout.borrow_mut().create(self.directory(dir).id, name).map(drop)
+    }
+
     async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<File, NoSpace> {
         let c = &self.costs.create;
         m.at("create");
@@ -198,7 +202,8 @@ impl<M: Machine> Filesystem<M> for Xfs {
         Ok(File { inode: slot, written: false })
     }
 
-    async fn open(&self, m: &M, _: DirId, _: &File) {
+    async fn open(&self, m: &M, _: DirId, file: &File) {
+        self.sb.calls.touch_dentry(m, file);
         m.run(Account::System, self.costs.open.open).await;
     }
 
@@ -210,23 +215,29 @@ impl<M: Machine> Filesystem<M> for Xfs {
         inode.peek(m).await;
         inode.ilock(m).await;
         inode.iunlock(m).await;
-        let pages = Time::from(bytes.div_ceil(4096).max(1));
-        m.run(Account::System, c.attr + c.delalloc + c.copy * pages).await;
+        m.run(Account::System, c.attr + c.delalloc + c.copy + self.sb.calls.further_pages(bytes)).await;
         m.unlock(inode.iolock, Side::Write).await;
         m.run(Account::System, c.end).await;
         file.written = true;
     }
 
-    async fn read(&self, m: &M, file: &File, bytes: u32) {
-        let c = &self.costs.write;
+    async fn overwrite(&self, m: &M, file: &File, bytes: u32) {
         let inode = self.inodes.inode(file.inode);
-        let pages = Time::from(bytes.div_ceil(4096).max(1));
+        m.lock(inode.iolock, Side::Write).await;
+        inode.peek(m).await; // xfs_bmbt_to_iomap
+        self.sb.calls.overwrite(m, file, bytes).await;
+        m.unlock(inode.iolock, Side::Write).await;
+    }
+
+    async fn read(&self, m: &M, file: &File, bytes: u32) {
+        let inode = self.inodes.inode(file.inode);
         m.lock(inode.iolock, Side::Read).await;
-        m.run(Account::System, c.start + c.copy * pages).await;
+        self.sb.calls.read(m, file, bytes).await;
         m.unlock(inode.iolock, Side::Read).await;
     }
 
     async fn close(&self, m: &M, file: &File) {
+        self.sb.calls.touch_dentry(m, file);
         if !file.written {
             m.run(Account::System, self.costs.create.close).await;
             return;
@@ -292,6 +303,58 @@ impl<M: Machine> Filesystem<M> for Xfs {
         self.evict(m, file).await;
         self.sb.end_write(m).await;
         m.run(Account::System, c.exit).await;
+    }
+
+    async fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File) -> Result<(), NoSpace> {
+        let (before, under, after) = self.sb.calls.rename();
+        m.at("rename");
+        m.run(Account::System, before).await;
+        self.sb.start_write(m).await;
+        let (d, inode) = (self.directory(dir), self.inodes.inode(file.inode));
+        m.lock(d.i_rwsem, Side::Write).await;
+        m.lock(inode.iolock, Side::Write).await;
+        let done = self.xfs_rename(m, &d, names, inode, under).await;
+        m.unlock(inode.iolock, Side::Write).await;
+        m.unlock(d.i_rwsem, Side::Write).await;
+        self.sb.end_write(m).await;
+        m.run(Account::System, after).await;
+        done
+    }
+
+    async fn stat(&self, m: &M, file: &File) {
+        self.sb.calls.stat(m, file).await;
+    }
+
+    async fn set_times(&self, m: &M, file: &File) {
+        let (before, under) = self.sb.calls.setattr();
+        m.run(Account::System, before).await;
+        self.sb.start_write(m).await;
+        let inode = self.inodes.inode(file.inode);
+        m.lock(inode.iolock, Side::Write).await;
+        self.log.reserve(m);
+        inode.ilock(m).await;
+        self.log.commit(m).await;
+        m.run(Account::System, under).await;
+        self.log.committed(m).await;
+        inode.iunlock(m).await;
+        m.unlock(inode.iolock, Side::Write).await;
+        self.sb.end_write(m).await;
+    }
+
+    async fn readdir(&self, m: &M, dir: DirId) {
+        let d = self.directory(dir);
+        m.at("readdir");
+        m.lock(d.i_rwsem, Side::Read).await;
+        m.lock(d.ilock, Side::Read).await;
+        m.touch(d.line, Access::Read);
+        let names = self.layout.borrow().dir(d.id).names();
+        m.run(Account::System, self.sb.calls.readdir(names)).await;
+        m.unlock(d.ilock, Side::Read).await;
+        m.unlock(d.i_rwsem, Side::Read).await;
+    }
+
+    async fn plain(&self, m: &M, call: PlainCall) {
+        self.sb.calls.plain(m, call).await;
     }
 }
 
@@ -408,6 +471,48 @@ impl Xfs {
         m.run(Account::System, c.release).await;
         inode.iunlock(m).await;
         m.unlock(d.ilock, Side::Write).await;
+    }
+
+    /// `xfs_rename` within one directory: the new name in, the old one out, one transaction under the directory's and the file's
+    /// ILOCK. No allocation group is touched but for a directory block.
+    async fn xfs_rename<M: Machine>(&self, m: &M, d: &XfsDirectory, names: Renaming<'_>, inode: Inode, under: Time) -> Result<(), NoSpace> {
+        self.lookup(m, d, names.to).await;
+        self.log.reserve(m);
+        m.lock(d.ilock, Side::Write).await;
+        m.touch(d.line, Access::Write);
+        inode.ilock(m).await;
+        let (form, added, freed) = {
+            let mut layout = self.layout.borrow_mut();
+            let added = layout.add_name(d.id, names.to, inode.ino)?;
+            let removed = layout.remove_name(d.id, names.from);
+            (added.after, added.new_blocks > 0, removed.is_some_and(|(_, touch)| touch.freed_blocks > 0))
+        };
+        let buffers = d.buffers(form);
+        for buffer in &buffers {
+            buffer.lock(m).await;
+        }
+        let space = &self.costs.space;
+        let larger = self.add_name_time(form) + self.remove_name_time(form);
+        let group = self.group_of(d.ino);
+        if added {
+            m.run(Account::System, space.agf).await;
+            group.agf.lock(m).await;
+        }
+        m.run(Account::System, under + larger + if added { space.allocate + space.new_dir_block } else { 0 }).await;
+        self.log.commit(m).await;
+        for buffer in &buffers {
+            buffer.unlock(m).await;
+        }
+        if added {
+            group.agf.unlock(m).await;
+        }
+        self.log.committed(m).await;
+        if freed {
+            self.free_extent(m, d).await;
+        }
+        inode.iunlock(m).await;
+        m.unlock(d.ilock, Side::Write).await;
+        Ok(())
     }
 
     /// The last reference goes: pages are dropped, the inode is queued for this CPU's worker.

@@ -1,0 +1,133 @@
+//! System calls that are the same on every filesystem but for their time: those that only read, and calls on one open file.
+//! What users of one file share are the reference count of its dentry and that of its pages' folio; each is a line.
+
+use super::costs::Costs;
+use super::File;
+use crate::cost_table;
+use crate::machine::{Access, Account, LineId, Time};
+use crate::waist::Machine;
+use std::cell::RefCell;
+
+cost_table!(CallCosts {
+    stat: ["call.stat"],
+    stat_missing: ["call.stat_missing"],
+    fstat: ["call.fstat"],
+    statfs: ["call.statfs"],
+    lock_range: ["call.lock_range"],
+    unlock_range: ["call.unlock_range"],
+    readdir: ["call.readdir"],
+    readdir_name: ["call.readdir_name"],
+    read: ["call.read"],
+    read_page: ["call.read_page"],
+    overwrite: ["call.overwrite"],
+    overwrite_page: ["call.overwrite_page"],
+    append_page: ["call.append_page"],
+    setattr_before: ["call.setattr_before_i_rwsem"],
+    setattr: ["call.setattr_under_i_rwsem"],
+    rename_before: ["call.rename_before_i_rwsem"],
+    rename: ["call.rename_under_i_rwsem"],
+    rename_after: ["call.rename_after_i_rwsem"],
+});
+
+/// Calls on an open file, or on none, that need nothing of the filesystem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlainCall {
+    /// `stat` of a name that does not exist and is known not to.
+    StatMissing,
+    /// `fstat`.
+    Fstat,
+    /// `statfs`.
+    Statfs,
+    /// `fcntl(F_SETLK)` of a range of a file of one's own.
+    LockRange,
+    /// The unlock of it.
+    UnlockRange,
+}
+
+/// The times of these calls on one filesystem, and the lines that all users of a file write.
+pub struct Calls {
+    costs: CallCosts,
+    /// By file: dentry and folio, made when first touched.
+    shared: RefCell<Vec<[Option<LineId>; 2]>>,
+}
+
+impl Calls {
+    /// From the cost tables; the error names what is missing.
+    pub fn new(costs: &Costs<'_>) -> Result<Self, String> {
+        Ok(Self { costs: CallCosts::new(costs)?, shared: RefCell::default() })
+    }
+
+    /// `lockref_get`, `dput`: the reference count of the dentry, which every path walk to the file and every close changes.
+    pub fn touch_dentry<M: Machine>(&self, m: &M, file: &File) {
+        self.touch(m, file, 0);
+    }
+
+    /// `folio_try_get`, `folio_put`: the reference count of the page that is read or written.
+    pub fn touch_folio<M: Machine>(&self, m: &M, file: &File) {
+        self.touch(m, file, 1);
+    }
+
+    fn touch<M: Machine>(&self, m: &M, file: &File, which: usize) {
+        let (mut shared, slot) = (self.shared.borrow_mut(), file.inode as usize);
+        if shared.len() <= slot {
+            shared.resize(slot + 1, [None; 2]);
+        }
+        let line = *shared[slot][which].get_or_insert_with(|| m.new_line(1));
+        m.touch(line, Access::Write);
+    }
+
+    /// One of the plain calls.
+    pub async fn plain<M: Machine>(&self, m: &M, call: PlainCall) {
+        let c = &self.costs;
+        let time = match call {
+            PlainCall::StatMissing => c.stat_missing,
+            PlainCall::Fstat => c.fstat,
+            PlainCall::Statfs => c.statfs,
+            PlainCall::LockRange => c.lock_range,
+            PlainCall::UnlockRange => c.unlock_range,
+        };
+        m.run(Account::System, time).await;
+    }
+
+    /// `stat` of a name that exists and is cached.
+    pub async fn stat<M: Machine>(&self, m: &M, file: &File) {
+        self.touch_dentry(m, file);
+        m.run(Account::System, self.costs.stat).await;
+    }
+
+    /// The copying of cached pages to the reader.
+    pub async fn read<M: Machine>(&self, m: &M, file: &File, bytes: u32) {
+        self.touch_folio(m, file);
+        m.run(Account::System, self.costs.read + self.costs.read_page * pages(bytes)).await;
+    }
+
+    /// The copying over cached pages that have blocks.
+    pub async fn overwrite<M: Machine>(&self, m: &M, file: &File, bytes: u32) {
+        self.touch_folio(m, file);
+        m.run(Account::System, self.costs.overwrite + self.costs.overwrite_page * pages(bytes)).await;
+    }
+
+    /// Time that a write of new pages takes beyond its first page.
+    pub fn further_pages(&self, bytes: u32) -> Time {
+        self.costs.append_page * (pages(bytes) - 1)
+    }
+
+    /// Time to open, list and close a directory of so many names.
+    pub fn readdir(&self, names: u32) -> Time {
+        self.costs.readdir + self.costs.readdir_name * Time::from(names)
+    }
+
+    /// Time of `utimes` before and under the file's `i_rwsem`.
+    pub fn setattr(&self) -> (Time, Time) {
+        (self.costs.setattr_before, self.costs.setattr)
+    }
+
+    /// Time of a rename before, under and after the directory's `i_rwsem`.
+    pub fn rename(&self) -> (Time, Time, Time) {
+        (self.costs.rename_before, self.costs.rename, self.costs.rename_after)
+    }
+}
+
+fn pages(bytes: u32) -> Time {
+    Time::from(bytes.div_ceil(4096).max(1))
+}

@@ -1,0 +1,262 @@
+//! Single operations on a task's own set of files: what op mixes and dbench are made of.
+
+use super::draw::uniform;
+use crate::filesystems::{DirId, File, Filesystem, PlainCall, Renaming};
+use crate::waist::Machine;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// One operation, as scenarios name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// A new file: `open(O_CREAT|O_EXCL)`, perhaps a write, `close`.
+    Create,
+    /// `open` and `close`.
+    Open,
+    /// `read`.
+    Read,
+    /// `write` of new pages at the end.
+    Append,
+    /// `write` over pages that are there.
+    Overwrite,
+    /// `fsync`.
+    Fsync,
+    /// `unlink`.
+    Unlink,
+    /// `rename` to a name that is free.
+    Rename,
+    /// `stat`.
+    Stat,
+    /// `stat` of a name that is not there.
+    StatMissing,
+    /// `fstat`.
+    Fstat,
+    /// `statfs`.
+    Statfs,
+    /// `utimes`.
+    Utimes,
+    /// `opendir`, `readdir`, `closedir`.
+    Readdir,
+    /// `fcntl(F_SETLK)`.
+    Lock,
+    /// The unlock of it.
+    Unlock,
+}
+
+/// All operations by name.
+pub const ACTS: [(&str, Act); 16] = [
+    ("create", Act::Create),
+    ("open", Act::Open),
+    ("read", Act::Read),
+    ("append", Act::Append),
+    ("overwrite", Act::Overwrite),
+    ("fsync", Act::Fsync),
+    ("unlink", Act::Unlink),
+    ("rename", Act::Rename),
+    ("stat", Act::Stat),
+    ("stat_missing", Act::StatMissing),
+    ("fstat", Act::Fstat),
+    ("statfs", Act::Statfs),
+    ("utimes", Act::Utimes),
+    ("readdir", Act::Readdir),
+    ("lock", Act::Lock),
+    ("unlock", Act::Unlock),
+];
+
+impl Act {
+    /// By its name; the error lists what there is.
+    pub fn named(name: &str) -> Result<(&'static str, Self), String> {
+        let known = || ACTS.map(|(name, _)| name).join(", ");
+        ACTS.into_iter().find(|(n, _)| *n == name).ok_or_else(|| format!("unknown operation '{name}'; known: {}", known()))
+    }
+}
+
+/// A name `fTTTT_NNNNNNNN`.
+type Name = [u8; 14];
+
+/// A file that a task knows of.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    dir: DirId,
+    name: Name,
+    file: File,
+    /// It has been written to since it was last closed.
+    dirty: bool,
+}
+
+/// Files that one task uses, or all of them.
+pub type Pool = Rc<RefCell<FileSet>>;
+
+/// Files, found by place.
+#[derive(Debug, Default)]
+pub struct FileSet {
+    files: Vec<Held>,
+}
+
+/// Why an operation could not be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+/// A task that does operations.
+pub struct Actor<M, F> {
+    m: M,
+    fs: Rc<F>,
+    dirs: Rc<[DirId]>,
+    pool: Pool,
+    random: Xoshiro256PlusPlus,
+    task: u32,
+    serial: u32,
+}
+
+impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
+    /// Task number `task` on the files of `pool`; new ones go into any of `dirs`.
+    pub fn new(m: M, fs: Rc<F>, dirs: Rc<[DirId]>, pool: Pool, task: u32) -> Self {
+        let random = m.stream(&format!("actor {task}"));
+        Self { m, fs, dirs, pool, random, task, serial: 0 }
+    }
+
+    /// The task's own stream.
+    pub fn random(&mut self) -> &mut Xoshiro256PlusPlus {
+        &mut self.random
+    }
+
+    /// How many files there are.
+    pub fn files(&self) -> usize {
+        self.pool.borrow().files.len()
+    }
+
+    /// Does one operation; reads and writes are of `bytes`. Where a file is needed and there is none, one is created first.
+    pub async fn act(&mut self, act: Act, bytes: u32) -> Result<(), Full> {
+        let (m, fs) = (self.m.clone(), self.fs.clone());
+        match act {
+            Act::Create => return self.create(bytes).await,
+            Act::StatMissing => fs.plain(&m, PlainCall::StatMissing).await,
+            Act::Fstat => fs.plain(&m, PlainCall::Fstat).await,
+            Act::Statfs => fs.plain(&m, PlainCall::Statfs).await,
+            Act::Lock => fs.plain(&m, PlainCall::LockRange).await,
+            Act::Unlock => fs.plain(&m, PlainCall::UnlockRange).await,
+            Act::Readdir => {
+                let dir = self.any_dir();
+                fs.readdir(&m, dir).await;
+            }
+            _ => return self.on_file(act, bytes).await,
+        }
+        Ok(())
+    }
+
+    async fn on_file(&mut self, act: Act, bytes: u32) -> Result<(), Full> {
+        if self.files() == 0 {
+            self.create(0).await?;
+        }
+        let (m, fs, place) = (self.m.clone(), self.fs.clone(), self.any_place());
+        let mut held = self.pool.borrow().files[place];
+        match act {
+            Act::Open => {
+                fs.open(&m, held.dir, &held.file).await;
+                self.close(place).await;
+            }
+            Act::Read => fs.read(&m, &held.file, bytes).await,
+            Act::Overwrite if held.file.written => {
+                fs.overwrite(&m, &held.file, bytes).await;
+                self.pool.borrow_mut().files[place].dirty = true;
+            }
+            Act::Append | Act::Overwrite => {
+                fs.write(&m, &mut held.file, bytes).await;
+                held.dirty = true;
+                self.pool.borrow_mut().files[place] = held;
+            }
+            Act::Fsync => fs.fsync(&m, &held.file).await,
+            Act::Stat => fs.stat(&m, &held.file).await,
+            Act::Utimes => fs.set_times(&m, &held.file).await,
+            Act::Unlink => {
+                self.pool.borrow_mut().files.swap_remove(place);
+                fs.unlink(&m, held.dir, &held.name, held.file).await;
+            }
+            Act::Rename => {
+                let to = self.next_name();
+                let names = Renaming { from: &held.name, to: &to };
+                fs.rename(&m, held.dir, names, &held.file).await.map_err(|_| Full)?;
+                self.pool.borrow_mut().files[place].name = to;
+            }
+            _ => unreachable!("needs no file"),
+        }
+        Ok(())
+    }
+
+    async fn create(&mut self, bytes: u32) -> Result<(), Full> {
+        let place = self.create_open(bytes).await?;
+        self.close(place).await;
+        Ok(())
+    }
+
+    /// `open(O_CREAT|O_EXCL)`, and a write if there are `bytes`; the file's place.
+    pub async fn create_open(&mut self, bytes: u32) -> Result<usize, Full> {
+        let (m, fs, dir, name) = (self.m.clone(), self.fs.clone(), self.any_dir(), self.next_name());
+        let Ok(mut file) = fs.create(&m, dir, &name).await else {
+            m.give_up("no space left");
+            return Err(Full);
+        };
+        if bytes > 0 {
+            fs.write(&m, &mut file, bytes).await;
+        }
+        let mut pool = self.pool.borrow_mut();
+        pool.files.push(Held { dir, name, file, dirty: bytes > 0 });
+        Ok(pool.files.len() - 1)
+    }
+
+    /// `open` of any file, which stays open.
+    pub async fn open_any(&mut self) -> Result<(), Full> {
+        if self.files() == 0 {
+            self.create(0).await?;
+        }
+        let place = self.any_place();
+        let held = self.pool.borrow().files[place];
+        self.fs.clone().open(&self.m, held.dir, &held.file).await;
+        Ok(())
+    }
+
+    /// `close` of any file.
+    pub async fn close_any(&mut self) {
+        if self.files() > 0 {
+            let place = self.any_place();
+            self.close(place).await;
+        }
+    }
+
+    /// A close with what it does for a file that was written to.
+    async fn close(&mut self, place: usize) {
+        let mut held = self.pool.borrow().files[place];
+        self.pool.borrow_mut().files[place].dirty = false;
+        held.file.written = held.dirty;
+        self.fs.clone().close(&self.m, &held.file).await;
+    }
+
+    fn any_place(&mut self) -> usize {
+        let files = self.files();
+        (uniform(&mut self.random) * files as f64) as usize
+    }
+
+    fn any_dir(&mut self) -> DirId {
+        let dirs = self.dirs.clone();
+        match dirs.len() {
+            1 => dirs[0],
+            many => dirs[(uniform(&mut self.random) * many as f64) as usize],
+        }
+    }
+
+    fn next_name(&mut self) -> Name {
+        let mut name = *b"f0000_00000000";
+        digits(&mut name[1..5], self.task);
+        digits(&mut name[6..], self.serial);
+        self.serial += 1;
+        name
+    }
+}
+
+fn digits(place: &mut [u8], mut number: u32) {
+    for digit in place.iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+}

@@ -1,0 +1,125 @@
+//! fs_mark: every thread creates `files` files a loop; they stay (`-k`) or are unlinked after each loop. It loops until the run
+//! ends: a run looks at a piece of a long benchmark, and `initial_files` says at which.
+
+use crate::filesystems::{DirId, File, Filesystem};
+use crate::machine::{Account, Time};
+use crate::spec::WorkloadSpec;
+use crate::waist::Machine;
+use std::rc::Rc;
+
+/// When files are synced (`-S`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// Never (0).
+    Never,
+    /// Each before it is closed (1).
+    Each,
+    /// All of a loop, opened again one after the other in the order of their creation (5).
+    After,
+    /// The same, last created first (3).
+    Reverse,
+}
+
+/// What a thread does.
+#[derive(Clone, Debug)]
+pub struct Params {
+    files: u32,
+    size: u32,
+    chunk: u32,
+    sync: Sync,
+    keep: bool,
+    user: Time,
+}
+
+impl Params {
+    /// From the workload's parameters; `user` is the loop's own time in user mode.
+    pub fn new(w: &WorkloadSpec, user: Time) -> Result<Self, String> {
+        let sync = match w.number("sync", 1.0) as u32 {
+            0 => Sync::Never,
+            1 => Sync::Each,
+            3 => Sync::Reverse,
+            5 => Sync::After,
+            other => return Err(format!("workload.params.sync: mode {other} is not modelled; known: 0, 1, 3, 5")),
+        };
+        Ok(Self {
+            files: (w.number("files", 1000.0) as u32).max(1),
+            size: w.number("file_bytes", 51200.0) as u32,
+            chunk: (w.number("write_bytes", 16384.0) as u32).max(1),
+            sync,
+            keep: w.number("keep", 0.0) > 0.0,
+            user,
+        })
+    }
+}
+
+/// A file of the loop that runs.
+struct Made {
+    dir: DirId,
+    name: [u8; 16],
+    file: File,
+}
+
+/// Runs a thread.
+pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, dirs: Rc<[DirId]>, thread: u32, p: Rc<Params>) {
+    let mut serial = 0;
+    let mut made = Vec::new();
+    loop {
+        for number in 0..p.files {
+            m.begin();
+            m.run(Account::User, p.user).await;
+            let (dir, name) = (dirs[number as usize % dirs.len()], name_of(thread, serial));
+            serial += 1;
+            let Ok(mut file) = fs.create(&m, dir, &name).await else { return m.give_up("no space left") };
+            write_file(&m, &*fs, &mut file, &p).await;
+            if p.sync == Sync::Each {
+                fs.fsync(&m, &file).await;
+            }
+            fs.close(&m, &file).await;
+            m.end("file", true);
+            if !p.keep || matches!(p.sync, Sync::After | Sync::Reverse) {
+                made.push(Made { dir, name, file });
+            }
+        }
+        if p.sync == Sync::Reverse {
+            made.reverse();
+        }
+        if matches!(p.sync, Sync::After | Sync::Reverse) {
+            for one in &made {
+                fs.open(&m, one.dir, &one.file).await;
+                m.begin();
+                fs.fsync(&m, &one.file).await;
+                m.end("fsync", false);
+                fs.close(&m, &File { written: false, ..one.file }).await;
+            }
+        }
+        for one in made.drain(..).filter(|_| !p.keep) {
+            m.begin();
+            fs.unlink(&m, one.dir, &one.name, one.file).await;
+            m.end("unlink", false);
+        }
+    }
+}
+
+async fn write_file<M: Machine, F: Filesystem<M>>(m: &M, fs: &F, file: &mut File, p: &Params) {
+    let mut left = p.size;
+    while left > 0 {
+        let bytes = left.min(p.chunk);
+        fs.write(m, file, bytes).await;
+        left -= bytes;
+    }
+}
+
+/// `TTTTxxxxxxxx~~~~`: thread and number first, as fs_mark's default names end in random letters.
+fn name_of(thread: u32, serial: u32) -> [u8; 16] {
+    let mut name = *b"0000~~~~00000000";
+    digits(&mut name[..4], thread);
+    digits(&mut name[8..], serial);
+    name
+}
+
+fn digits(place: &mut [u8], mut number: u32) {
+    for digit in place.iter_mut().rev() {
+        *digit = b"0123456789ABCDEF"[(number % 16) as usize];
+        number /= 16;
+    }
+}

@@ -1,0 +1,115 @@
+//! A mix of operations from the scenario: drawn by weight, or one after the other as will-it-scale's loops are.
+
+use super::acts::{Act, Actor, Full, Pool};
+use super::draw::{uniform, Draw};
+use crate::filesystems::{DirId, Filesystem};
+use crate::machine::{Account, Time};
+use crate::spec::WorkloadSpec;
+use crate::waist::Machine;
+use serde_json::Value;
+use std::rc::Rc;
+
+/// One of the operations.
+#[derive(Clone, Debug)]
+struct Operation {
+    name: &'static str,
+    act: Act,
+    /// Weights of this and all earlier ones, of the sum of all.
+    upto: f64,
+    bytes: u32,
+    think: Draw,
+}
+
+/// The mix of a scenario.
+#[derive(Clone, Debug)]
+pub struct Mix {
+    operations: Vec<Operation>,
+    in_turn: bool,
+    /// Files there are before the first operation, and their size.
+    files: u32,
+    file_bytes: u32,
+    /// The tasks use one set of files.
+    pub shared: bool,
+    user: Time,
+}
+
+impl Mix {
+    /// From the workload's parameters; `user` is the loop's own time in user mode.
+    pub fn new(w: &WorkloadSpec, user: Time) -> Result<Self, String> {
+        let given = w.params.get("operations").and_then(Value::as_array).filter(|list| !list.is_empty());
+        let given = given.ok_or("workload.params.operations: a mix needs operations")?;
+        let total: f64 = given.iter().map(|o| number(o, "weight", 1.0)).sum();
+        let mut upto = 0.0;
+        let operations = given.iter().enumerate().map(|(place, o)| {
+            upto += number(o, "weight", 1.0) / total;
+            Operation::new(o, upto).map_err(|e| format!("workload.params.operations.{place}: {e}"))
+        });
+        Ok(Self {
+            operations: operations.collect::<Result<_, _>>()?,
+            in_turn: w.word("order", "drawn") == "in-turn",
+            files: w.number("files", 0.0) as u32,
+            file_bytes: w.number("file_bytes", 0.0) as u32,
+            shared: w.word("file_set", "own") == "shared",
+            user,
+        })
+    }
+}
+
+impl Operation {
+    fn new(o: &Value, upto: f64) -> Result<Self, String> {
+        let (name, act) = Act::named(o["op"].as_str().unwrap_or_default())?;
+        let think = o["think_distribution"].as_str().unwrap_or("constant");
+        let think = Draw::parse(think, number(o, "think_ns", 0.0), number(o, "think_cv", 1.0))?;
+        Ok(Self { name, act, upto, bytes: number(o, "bytes", 4096.0) as u32, think })
+    }
+}
+
+fn number(o: &Value, key: &str, default: f64) -> f64 {
+    o[key].as_f64().unwrap_or(default)
+}
+
+/// Runs the mix for ever. The first task makes the files of a shared set.
+pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, dirs: Rc<[DirId]>, task: u32, mix: Rc<Mix>, pool: Pool) {
+    let mut actor = Actor::new(m.clone(), fs, dirs, pool, task);
+    let all: Result<(), Full> = async {
+        for _ in 0..if mix.shared && task > 0 { 0 } else { mix.files } {
+            actor.create_open(mix.file_bytes).await?;
+        }
+        loop {
+            turn(&m, &mut actor, &mix).await?;
+        }
+    }
+    .await;
+    if all.is_err() {
+        m.give_up("no space left");
+    }
+}
+
+/// One drawn operation, or all of them in turn.
+async fn turn<M: Machine, F: Filesystem<M>>(m: &M, actor: &mut Actor<M, F>, mix: &Mix) -> Result<(), Full> {
+    if mix.in_turn {
+        let last = mix.operations.len() - 1;
+        for (place, operation) in mix.operations.iter().enumerate() {
+            one(m, actor, operation, mix.user, place == last).await?;
+        }
+        return Ok(());
+    }
+    let drawn = uniform(actor.random());
+    let operation = mix.operations.iter().find(|o| drawn < o.upto).unwrap_or(&mix.operations[mix.operations.len() - 1]);
+    one(m, actor, operation, mix.user, true).await
+}
+
+async fn one<M: Machine, F: Filesystem<M>>(
+    m: &M,
+    actor: &mut Actor<M, F>,
+    operation: &Operation,
+    user: Time,
+    counted: bool,
+) -> Result<(), Full> {
+    let think = operation.think.draw(actor.random());
+    m.run(Account::User, think + user).await;
+    m.begin();
+    actor.act(operation.act, operation.bytes).await?;
+    m.end(operation.name, counted);
+    Ok(())
+}
