@@ -108,6 +108,8 @@ class _Machine(Protocol):
         """Note that an operation of a task begins."""
     def end(self, task: int, name: str, counted: bool, /) -> None:
         """Note that a task's operation called `name` ends; `counted` ones make up the throughput."""
+    def moved(self, task: int, count: int, /) -> None:
+        """Count bytes of file data that went from or to a program."""
     def give_up(self, task: int, reason: str, /) -> None:
         """End the run: a program cannot go on."""
 

@@ -167,5 +167,8 @@ class TinyMachine:
     def end(self, task: int, name: str, counted: bool) -> None:
         self.operations[name] += counted
 
+    def moved(self, task: int, count: int) -> None:
+        self.calls["moved"] += count
+
     def give_up(self, task: int, reason: str) -> None:
         raise AssertionError(reason)

@@ -15,7 +15,7 @@ use crate::range_locks::{Design, Prices, RangeLock};
 use crate::report::RunResult;
 use crate::spec::{Change, DeviceSpec, Directories, FilesystemKind, ServedBy, RunSpec, WorkloadKind};
 use crate::waist::{Host, Life, Machine, Placement};
-use crate::workloads::acts::Pool;
+use crate::workloads::acts::{Actor, Full, Pool};
 use crate::workloads::draw::Draw;
 use crate::workloads::lock_cycle::{self, Cycle};
 use crate::workloads::metadata::{self, Turn};
@@ -187,6 +187,9 @@ fn file_tasks<H: Host, F: Filesystem<H::Handle>>(
                 return m.give_up("no space left for the initial files");
             }
         }
+        if work.prepare(&m, &fs, &directories).await.is_err() {
+            return;
+        }
         for task in 0..tasks {
             let dirs = directories.chunks(each as usize).nth((task % sets) as usize).expect("one set a task");
             work.start(&m, fs.clone(), dirs.into(), task, placement);
@@ -225,6 +228,17 @@ impl Work {
         Ok(Self::Loop(turn, user))
     }
 
+    /// What all tasks find when they start.
+    async fn prepare<M: Machine, F: Filesystem<M>>(&self, m: &M, fs: &Rc<F>, dirs: &[DirId]) -> Result<(), Full> {
+        match self {
+            Self::Mix(mix, pool) if mix.shared => {
+                let mut actor = Actor::new(m.clone(), fs.clone(), dirs.into(), pool.clone(), Actor::<M, F>::NOBODY);
+                mix::prepare(&mut actor, mix).await
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn start<M: Machine, F: Filesystem<M>>(&self, m: &M, fs: Rc<F>, dirs: Rc<[DirId]>, task: u32, placement: Placement) {
         let dir = dirs[0];
         match self {
@@ -243,7 +257,9 @@ impl Work {
             Self::Mix(mix, all) => {
                 let pool = if mix.shared { all.clone() } else { Pool::default() };
                 let mix = mix.clone();
-                m.spawn(placement, Life::Foreground, move |m| mix::run(m, fs, dirs, task, mix, pool));
+                m.spawn(placement, Life::Foreground, move |m| {
+                    mix::run(m.clone(), Actor::new(m, fs, dirs, pool, task), mix)
+                });
             }
         }
     }

@@ -104,6 +104,8 @@ pub trait Machine: Clone + 'static {
     fn begin(&self);
     /// The operation called `name` ends; `counted` ones make up the throughput.
     fn end(&self, name: &'static str, counted: bool);
+    /// So many bytes of file data went from or to the program.
+    fn moved(&self, bytes: u64);
     /// The program cannot go on: the run ends and says why.
     fn give_up(&self, reason: &str);
     /// The random stream of this run called `name`.

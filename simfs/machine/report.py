@@ -32,6 +32,7 @@ def report(machine: Machine, operations: list[int], stall: Stall | None) -> dict
         "migrations": counters.migrations,
         "energy_joules": _energy(machine, accounts),
         "events": machine.clock.processed,
+        "bytes": counters.bytes,
         "latency": {name: _latency(machine.latencies[name]) for name in sorted(machine.latencies)},
         "locks": _locks(machine),
         "laws": [_law(machine, law) for law in LAWS],

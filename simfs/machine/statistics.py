@@ -18,6 +18,7 @@ class Counters:
     wakeups: int = 0
     migrations: int = 0
     operations: int = 0
+    bytes: int = 0
 
 
 @dataclass

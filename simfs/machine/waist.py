@@ -117,6 +117,10 @@ class Waist:
         """An operation ends."""
         self.machine.end(self._task(task), name, counted=counted)
 
+    def moved(self, task: int, count: int) -> None:
+        """File data went from or to a program."""
+        self.machine.counters.bytes += count
+
     def give_up(self, task: int, reason: str) -> None:
         """A program cannot go on."""
         self.machine.given_up = self.machine.given_up or f"task {task}: {reason}"

@@ -97,19 +97,23 @@ impl Calls {
 
     /// The copying of cached pages to the reader.
     pub async fn read<M: Machine>(&self, m: &M, file: &File, bytes: u32) {
+        m.at("read");
+        m.moved(u64::from(bytes));
         self.touch_folio(m, file);
         m.run(Account::System, self.costs.read + self.costs.read_page * pages(bytes)).await;
     }
 
     /// The copying over cached pages that have blocks.
     pub async fn overwrite<M: Machine>(&self, m: &M, file: &File, bytes: u32) {
+        m.moved(u64::from(bytes));
         self.touch_folio(m, file);
         m.run(Account::System, self.costs.overwrite + self.costs.overwrite_page * pages(bytes)).await;
     }
 
-    /// Time that a write of new pages takes beyond its first page.
-    pub fn further_pages(&self, bytes: u32) -> Time {
-        self.costs.append_page * (pages(bytes) - 1)
+    /// A write of new pages; the first takes `first`.
+    pub async fn append<M: Machine>(&self, m: &M, first: Time, bytes: u32) {
+        m.moved(u64::from(bytes));
+        m.run(Account::System, first + self.costs.append_page * (pages(bytes) - 1)).await;
     }
 
     /// Time to open, list and close a directory of so many names.

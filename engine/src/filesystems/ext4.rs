@@ -338,14 +338,16 @@ impl<M: Machine> Filesystem<M> for Ext4 {
     }
 
     async fn write(&self, m: &M, file: &mut File, bytes: u32) {
+        m.at("write");
         let lock = self.i_rwsem(file);
         m.lock(lock, Side::Write).await;
-        m.run(Account::System, self.write.write + self.sb.calls.further_pages(bytes)).await;
+        self.sb.calls.append(m, self.write.write, bytes).await;
         m.unlock(lock, Side::Write).await;
         file.written = true;
     }
 
     async fn overwrite(&self, m: &M, file: &File, bytes: u32) {
+        m.at("write");
         let lock = self.i_rwsem(file);
         m.lock(lock, Side::Write).await;
         self.sb.calls.overwrite(m, file, bytes).await;

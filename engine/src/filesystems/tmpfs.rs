@@ -126,14 +126,16 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
     }
 
     async fn write(&self, m: &M, file: &mut File, bytes: u32) {
+        m.at("write");
         let i_rwsem = self.i_rwsem(file);
         m.lock(i_rwsem, Side::Write).await;
-        m.run(Account::System, self.costs.write + self.sb.calls.further_pages(bytes)).await;
+        self.sb.calls.append(m, self.costs.write, bytes).await;
         m.unlock(i_rwsem, Side::Write).await;
         file.written = true;
     }
 
     async fn overwrite(&self, m: &M, file: &File, bytes: u32) {
+        m.at("write");
         let i_rwsem = self.i_rwsem(file);
         m.lock(i_rwsem, Side::Write).await;
         self.sb.calls.overwrite(m, file, bytes).await;

@@ -326,6 +326,10 @@ impl Machine for Context {
         }
     }
 
+    fn moved(&self, bytes: u64) {
+        self.state().counters.bytes += bytes;
+    }
+
     fn give_up(&self, reason: &str) {
         let mut s = self.state();
         let reason = format!("task {}: {reason}", self.id);

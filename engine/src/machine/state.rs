@@ -73,6 +73,7 @@ pub struct Counters {
     pub wakeups: u64,
     pub migrations: u64,
     pub operations: u64,
+    pub bytes: u64,
 }
 
 /// A law that did not hold.

@@ -409,6 +409,10 @@ impl Machine for Foreign {
         self.tell("end", (self.task, name, counted));
     }
 
+    fn moved(&self, bytes: u64) {
+        self.tell("moved", (self.task, bytes));
+    }
+
     fn give_up(&self, reason: &str) {
         self.tell("give_up", (self.task, reason));
     }

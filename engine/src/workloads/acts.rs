@@ -94,7 +94,7 @@ pub struct FileSet {
     files: Vec<Held>,
 }
 
-/// Why an operation could not be done.
+/// There was no space for an operation; the run has been given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
@@ -110,6 +110,9 @@ pub struct Actor<M, F> {
 }
 
 impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
+    /// The number of who makes files before the tasks start; names show it.
+    pub const NOBODY: u32 = 9999;
+
     /// Task number `task` on the files of `pool`; new ones go into any of `dirs`.
     pub fn new(m: M, fs: Rc<F>, dirs: Rc<[DirId]>, pool: Pool, task: u32) -> Self {
         let random = m.stream(&format!("actor {task}"));
@@ -176,7 +179,9 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             Act::Rename => {
                 let to = self.next_name();
                 let names = Renaming { from: &held.name, to: &to };
-                fs.rename(&m, held.dir, names, &held.file).await.map_err(|_| Full)?;
+                if fs.rename(&m, held.dir, names, &held.file).await.is_err() {
+                    return Err(self.full());
+                }
                 self.pool.borrow_mut().files[place].name = to;
             }
             _ => unreachable!("needs no file"),
@@ -193,16 +198,18 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
     /// `open(O_CREAT|O_EXCL)`, and a write if there are `bytes`; the file's place.
     pub async fn create_open(&mut self, bytes: u32) -> Result<usize, Full> {
         let (m, fs, dir, name) = (self.m.clone(), self.fs.clone(), self.any_dir(), self.next_name());
-        let Ok(mut file) = fs.create(&m, dir, &name).await else {
-            m.give_up("no space left");
-            return Err(Full);
-        };
+        let Ok(mut file) = fs.create(&m, dir, &name).await else { return Err(self.full()) };
         if bytes > 0 {
             fs.write(&m, &mut file, bytes).await;
         }
         let mut pool = self.pool.borrow_mut();
         pool.files.push(Held { dir, name, file, dirty: bytes > 0 });
         Ok(pool.files.len() - 1)
+    }
+
+    fn full(&self) -> Full {
+        self.m.give_up("no space left");
+        Full
     }
 
     /// `open` of any file, which stays open.

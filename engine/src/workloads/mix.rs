@@ -1,8 +1,8 @@
 //! A mix of operations from the scenario: drawn by weight, or one after the other as will-it-scale's loops are.
 
-use super::acts::{Act, Actor, Full, Pool};
+use super::acts::{Act, Actor, Full};
 use super::draw::{uniform, Draw};
-use crate::filesystems::{DirId, Filesystem};
+use crate::filesystems::Filesystem;
 use crate::machine::{Account, Time};
 use crate::spec::WorkloadSpec;
 use crate::waist::Machine;
@@ -68,21 +68,20 @@ fn number(o: &Value, key: &str, default: f64) -> f64 {
     o[key].as_f64().unwrap_or(default)
 }
 
-/// Runs the mix for ever. The first task makes the files of a shared set.
-pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, dirs: Rc<[DirId]>, task: u32, mix: Rc<Mix>, pool: Pool) {
-    let mut actor = Actor::new(m.clone(), fs, dirs, pool, task);
-    let all: Result<(), Full> = async {
-        for _ in 0..if mix.shared && task > 0 { 0 } else { mix.files } {
-            actor.create_open(mix.file_bytes).await?;
-        }
-        loop {
-            turn(&m, &mut actor, &mix).await?;
-        }
+/// Makes the files that a set has before the first operation.
+pub async fn prepare<M: Machine, F: Filesystem<M>>(actor: &mut Actor<M, F>, mix: &Mix) -> Result<(), Full> {
+    for _ in 0..mix.files {
+        actor.create_open(mix.file_bytes).await?;
     }
-    .await;
-    if all.is_err() {
-        m.give_up("no space left");
+    Ok(())
+}
+
+/// Runs the mix for ever.
+pub async fn run<M: Machine, F: Filesystem<M>>(m: M, mut actor: Actor<M, F>, mix: Rc<Mix>) {
+    if !mix.shared && prepare(&mut actor, &mix).await.is_err() {
+        return;
     }
+    while turn(&m, &mut actor, &mix).await.is_ok() {}
 }
 
 /// One drawn operation, or all of them in turn.

@@ -253,7 +253,7 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         m.at("write");
         let lock = self.file(file.inode).i_rwsem;
         m.lock(lock, Side::Write).await;
-        m.run(Account::System, self.costs.write.write + self.sb.calls.further_pages(bytes)).await;
+        self.sb.calls.append(m, self.costs.write.write, bytes).await;
         m.unlock(lock, Side::Write).await;
         file.written = true;
     }

@@ -208,6 +208,7 @@ impl<M: Machine> Filesystem<M> for Xfs {
     }
 
     async fn write(&self, m: &M, file: &mut File, bytes: u32) {
+        m.at("write");
         let c = &self.costs.write;
         let inode = self.inodes.inode(file.inode);
         m.run(Account::System, c.start).await;
@@ -215,13 +216,14 @@ impl<M: Machine> Filesystem<M> for Xfs {
         inode.peek(m).await;
         inode.ilock(m).await;
         inode.iunlock(m).await;
-        m.run(Account::System, c.attr + c.delalloc + c.copy + self.sb.calls.further_pages(bytes)).await;
+        self.sb.calls.append(m, c.attr + c.delalloc + c.copy, bytes).await;
         m.unlock(inode.iolock, Side::Write).await;
         m.run(Account::System, c.end).await;
         file.written = true;
     }
 
     async fn overwrite(&self, m: &M, file: &File, bytes: u32) {
+        m.at("write");
         let inode = self.inodes.inode(file.inode);
         m.lock(inode.iolock, Side::Write).await;
         inode.peek(m).await; // xfs_bmbt_to_iomap
@@ -230,6 +232,7 @@ impl<M: Machine> Filesystem<M> for Xfs {
     }
 
     async fn read(&self, m: &M, file: &File, bytes: u32) {
+        m.at("read");
         let inode = self.inodes.inode(file.inode);
         m.lock(inode.iolock, Side::Read).await;
         self.sb.calls.read(m, file, bytes).await;
