@@ -168,7 +168,12 @@ def _params(use: Workload) -> dict[str, Any]:
         params["write_bytes"] = use.write
         params["fsync"] = float(use.fsync)
     if isinstance(use, FsMark):
-        params |= {"files": use.files, "file_bytes": use.size, "write_bytes": use.write, "sync": use.sync}
+        params |= {
+            "files": use.files,
+            "file_bytes": use.size or 0,
+            "write_bytes": use.write,
+            "sync": use.sync,
+        }
         params |= {"keep": float(use.keep)}
     if isinstance(use, Mix):
         params |= {"order": use.order, "file_set": use.file_set, "files": use.files}

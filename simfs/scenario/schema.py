@@ -247,9 +247,6 @@ class TmpFile(FileTasks):
     fsync: StrictBool = Field(default=False, description="Whether the file is synced before it is closed.")
 
 
-RangeCount = Annotated[StrictInt, Field(ge=1, le=2**20)]
-
-
 class Distribution(Section):
     """A drawn duration, given by its mean: '15 us', {exponential: 15 us} or {lognormal: 15 us, cv: 0.5}."""
 
@@ -290,7 +287,9 @@ Subdirectories = Annotated[
 ]
 InitialFiles = Annotated[
     Count,
-    Field(description="Files in the directories before the run: it is a piece of a longer one, out of its middle."),
+    Field(
+        description="Files in the directories before the run: it is a piece of a longer one, out of its middle."
+    ),
 ]
 
 
@@ -299,7 +298,9 @@ class FsMark(FileTasks):
 
     kind: Literal["fs_mark"]
     files: Annotated[Count, Field(ge=1)] = Field(default=1000, description="Files a loop and thread (-n).")
-    size: Size = Field(default=51200, description="Bytes written to each file (-s).")
+    size: Size | None = Field(
+        default=51200, description="Bytes written to each file (-s); null leaves it empty."
+    )
     write: Size = Field(default=16384, description="Bytes of a single write (-w).")
     sync: Literal[0, 1, 3, 5] = Field(
         default=1,
@@ -332,7 +333,7 @@ class Mix(FileTasks):
     """Each task does operations of a list on a set of files: drawn by weight, or one after the other."""
 
     kind: Literal["mix"]
-    operations: Annotated[tuple[MixOperation, ...], Field(min_length=1, max_length=100)]
+    operations: tuple[MixOperation, ...] = Field(description="What is drawn from, or done in turn.")
     order: Literal["drawn", "in-turn"] = Field(
         default="drawn", description="'in-turn': all, one after the other; a turn counts as one operation."
     )
@@ -348,6 +349,8 @@ class Mix(FileTasks):
 
     @model_validator(mode="after")
     def _nobody_takes_away_what_others_use(self) -> Self:
+        if not self.operations:
+            raise refusal("operations: a mix needs at least one")
         taken = [operation.op for operation in self.operations if operation.op in ("unlink", "rename")]
         if self.file_set == "shared" and taken:
             raise refusal(f"{taken[0]} needs files of the task's own, and file_set is shared")

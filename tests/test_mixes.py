@@ -1,0 +1,161 @@
+"""fs_mark, mixes of operations and the calls that they are made of, on every filesystem."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from engine import Spec, answer
+from simfs.results.run_result import RunResult
+from simfs.scenario import ScenarioError, expand, load, to_run_spec
+from simfs.scenario.models import load_vfs
+from simfs.scenario.schema import MixOperation
+
+MakeSpec = Callable[..., Spec]
+
+FILESYSTEMS = ("xfs", "btrfs", "ext4", "tmpfs")
+HEAD = "simfs: 1\nname: m\ntitle: m\nmachine: {profile: server-24, costs: {line_hit: 0 ns}}\nkernel: linux-6.12\n"
+
+
+@pytest.fixture
+def scenario(tmp_path_factory: pytest.TempPathFactory) -> MakeSpec:
+    def spec(filesystem: str, workload: dict[str, Any], ms: float = 5) -> Spec:
+        path = tmp_path_factory.mktemp("mix") / "m.yaml"
+        path.write_text(f"{HEAD}filesystem: {{kind: {filesystem}}}\nworkload: {json.dumps(workload)}\n")
+        (point,) = expand(load(path))
+        return to_run_spec(point, 0) | {"warmup_ns": 2e6, "duration_ns": ms * 1e6}
+
+    return spec
+
+
+def run(spec: Spec) -> RunResult:
+    result = RunResult.model_validate_json(answer(spec))
+    assert [law for law in result.laws if not law.ok] == []
+    assert result.stall is None
+    return result
+
+
+def mix(*operations: dict[str, Any], **keys: Any) -> dict[str, Any]:  # noqa: ANN401
+    return {"kind": "mix", "operations": list(operations), **keys}
+
+
+@cache
+def call(filesystem: str, name: str) -> float:
+    return load_vfs(filesystem).spec()[f"call.{name}"]
+
+
+@pytest.mark.parametrize("filesystem", FILESYSTEMS)
+@pytest.mark.parametrize("op", ["stat", "stat_missing", "fstat", "statfs", "read"])
+def test_a_call_of_one_task_takes_what_it_took_on_the_measured_machine(
+    scenario: MakeSpec, filesystem: str, op: str
+) -> None:
+    parts = ("read", "read_page") if op == "read" else (op,)
+    took = run(scenario(filesystem, mix({"op": op}))).latency[op].mean_ns
+    assert took == pytest.approx(sum(call(filesystem, part) for part in parts), rel=0.03)
+
+
+RENAMES = {"tmpfs": 4050, "xfs": 6027, "ext4": 7704, "btrfs": 10610}
+
+
+@pytest.mark.parametrize("filesystem", FILESYSTEMS)
+def test_a_rename_of_one_task_takes_what_it_took_on_the_measured_machine(
+    scenario: MakeSpec, filesystem: str
+) -> None:
+    took = run(scenario(filesystem, mix({"op": "rename"}))).latency["rename"].p50_ns
+    assert took == pytest.approx(RENAMES[filesystem], rel=0.12)
+
+
+@pytest.mark.parametrize("filesystem", FILESYSTEMS)
+def test_all_operations_together_keep_the_laws_and_repeat(scenario: MakeSpec, filesystem: str) -> None:
+    words = get_args(MixOperation.model_fields["op"].annotation)
+    spec = scenario(filesystem, mix(*({"op": op} for op in words), tasks=30, files=3))
+    first = run(spec)
+    assert set(first.latency) == set(words)
+    assert answer(spec) == answer(spec)
+
+
+def test_operations_are_drawn_by_their_weights(scenario: MakeSpec) -> None:
+    result = run(scenario("tmpfs", mix({"op": "stat", "weight": 3}, {"op": "fstat"}, tasks=4), ms=20))
+    assert result.latency["stat"].count / result.latency["fstat"].count == pytest.approx(3, rel=0.1)
+    assert result.operations == result.latency["stat"].count + result.latency["fstat"].count
+
+
+def test_in_turn_a_round_is_one_operation(scenario: MakeSpec) -> None:
+    loop = mix({"op": "create"}, {"op": "unlink"}, order="in-turn", files=0)
+    result = run(scenario("tmpfs", loop))
+    assert abs(result.latency["create"].count - result.operations) <= 1
+    assert result.latency["unlink"].count == result.operations
+
+
+def test_thinking_takes_user_time_before_the_operation_and_none_of_its_latency(scenario: MakeSpec) -> None:
+    result = run(scenario("tmpfs", mix({"op": "fstat", "think": "40 us"})))
+    assert result.latency["fstat"].max_ns < 1000
+    assert result.cpu_ns.user / result.operations == pytest.approx(40_250, rel=0.02)
+
+
+def test_readers_of_one_file_pass_its_page_around_and_readers_of_their_own_do_not(scenario: MakeSpec) -> None:
+    def per_read(file_set: str) -> float:
+        return run(scenario("ext4", mix({"op": "read"}, tasks=24, file_set=file_set))).latency["read"].p50_ns
+
+    assert per_read("shared") > 1.5 * per_read("own")
+
+
+def test_bytes_are_those_of_reads_and_writes(scenario: MakeSpec) -> None:
+    result = run(scenario("xfs", mix({"op": "read", "size": "16 KiB"}, file_size="64 KiB")))
+    assert result.bytes == pytest.approx(16384 * result.operations, rel=0.01)
+
+
+@pytest.mark.parametrize("filesystem", FILESYSTEMS)
+@pytest.mark.parametrize("sync", [0, 1, 3, 5])
+def test_fs_mark_creates_syncs_and_unlinks_as_often_as_its_options_say(
+    scenario: MakeSpec, filesystem: str, sync: int
+) -> None:
+    options = {"kind": "fs_mark", "tasks": 4, "files": 10, "size": "4 KiB", "sync": sync, "subdirectories": 3}
+    result = run(scenario(filesystem, options, ms=40))
+    assert result.operations == result.latency["file"].count > 40
+    assert result.latency["unlink"].count == pytest.approx(result.operations, abs=2 * 4 * 10)
+    assert ("fsync" in result.latency) == (sync in (3, 5))
+    slow = (
+        result.latency["file"].p50_ns
+        > 3 * run(scenario(filesystem, options | {"sync": 0}, ms=40)).latency["file"].p50_ns
+    )
+    assert slow == (sync == 1 and filesystem != "tmpfs")
+
+
+def test_kept_files_stay_and_are_not_unlinked(scenario: MakeSpec) -> None:
+    result = run(scenario("xfs", {"kind": "fs_mark", "files": 10, "size": None, "sync": 0, "keep": True}))
+    assert set(result.latency) == {"file"}
+
+
+@pytest.mark.parametrize("filesystem", ["xfs", "btrfs", "ext4"])
+def test_a_directory_that_has_many_files_already_is_slower(scenario: MakeSpec, filesystem: str) -> None:
+    def per_file(files: int) -> float:
+        options = {"kind": "fs_mark", "size": None, "sync": 0, "keep": True, "initial_files": files}
+        return (
+            run(scenario(filesystem, options) | {"warmup_ns": 0, "duration_ns": 2e6}).latency["file"].p50_ns
+        )
+
+    assert per_file(20_000) > 1.05 * per_file(0)
+
+
+@pytest.mark.parametrize(
+    ("workload", "wrong"),
+    [
+        ("{kind: mix, operations: [{op: sta}]}", r"m\.yaml:7:41: .*not one of .*did you mean 'stat'"),
+        ("{kind: mix, operations: []}", r"m\.yaml:7:.*operations: a mix needs at least one"),
+        ("{kind: mix, operations: [{op: stat, weight: 0}]}", r"m\.yaml:7:55: .*weight"),
+        ("{kind: mix, file_set: shared, operations: [{op: unlink}]}", r"m\.yaml:7:.*file_set is shared"),
+        ("{kind: fs_mark, sync: 2}", r"m\.yaml:7:33: .*sync: 2 is not one of 0, 1, 3 or 5"),
+        ("{kind: fs_mark, loops: 3}", r"m\.yaml:7:27: unknown key 'loops'"),
+    ],
+)
+def test_a_wrong_workload_is_refused_at_its_place(tmp_path: Path, workload: str, wrong: str) -> None:
+    path = tmp_path / "m.yaml"
+    path.write_text(f"{HEAD}filesystem: {{kind: xfs}}\nworkload: {workload}\n")
+    with pytest.raises(ScenarioError, match=wrong):
+        load(path)
