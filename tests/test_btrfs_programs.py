@@ -103,3 +103,16 @@ def test_tree_locks_that_spin_are_made_blocking_before_their_holder_sleeps() -> 
     assert result.stall is None
     assert result.operations > 500
     assert sum(lock.slept for lock in result.locks if lock.name in LEVELS) > 0
+
+
+def test_an_insertion_holds_the_parent_for_the_search_of_the_leaf_unless_it_unlocks_early() -> None:
+    """Two insertions a create; in this tree of two levels the parent is the root, held for writing."""
+    sweep = ["sweep.workload.tasks=[1]", "sweep.workload.kind=[create]", "sweep.workload.pin_to_cpu=[null]"]
+    holds = {}
+    for early in (False, True):
+        spec = scenario_spec("guest-2cpu", "btrfs-per-task", *sweep, warmup_ns=5e7, duration_ns=2e8)
+        spec["filesystem"]["early_unlock"] = early
+        result = simulate(spec)
+        holds[early] = the_lock(result, LEVELS[1]).hold_total_ns / result.operations
+    search = load_filesystem("btrfs").constants["leaf_search"].ns
+    assert holds[False] - holds[True] == pytest.approx(2 * search, rel=0.1)

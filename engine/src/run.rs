@@ -2,6 +2,7 @@
 
 use crate::devices::BlockDevice;
 use crate::filesystems::btrfs::mount::Btrfs;
+use crate::filesystems::btrfs::search::Rules;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::ext4::Ext4;
 use crate::filesystems::tmpfs::Tmpfs;
@@ -119,7 +120,9 @@ pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
         FilesystemKind::Btrfs => {
             let tree_lock = spec.kernel.locks.get("btrfs.tree").map_or("", String::as_str);
             let modes = tree_lock.starts_with("btrfs-tree");
-            let fs = Rc::new(host.setup(|m| Btrfs::new(m, modes, device, &costs))?);
+            let early_unlock = spec.filesystem.early_unlock.unwrap_or(!modes); // no profile lies between 5.11 and 5.17
+            let rules = Rules { early_unlock, modes };
+            let fs = Rc::new(host.setup(|m| Btrfs::new(m, rules, device, &costs))?);
             for _ in 0..fs.worker_count(spec.machine.cpus) {
                 let worker = fs.clone();
                 host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::delayed_worker(m, worker));

@@ -200,6 +200,10 @@ pub struct FilesystemSpec {
     /// XFS: number of allocation groups; the default of `mkfs.xfs` when absent.
     #[serde(default)]
     pub agcount: Option<u32>,
+    /// btrfs: whether an insertion unlocks the parents before it searches the leaf; when absent, as kernels with that tree
+    /// lock do.
+    #[serde(default)]
+    pub early_unlock: Option<bool>,
     /// Step costs by name, nanoseconds.
     #[serde(default)]
     pub costs: BTreeMap<String, f64>,

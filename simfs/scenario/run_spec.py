@@ -18,6 +18,7 @@ from simfs.scenario.models import (
 )
 from simfs.scenario.program import digest
 from simfs.scenario.schema import (
+    Btrfs,
     Compile,
     Distribution,
     FsMark,
@@ -115,6 +116,8 @@ def _filesystem_spec(scenario: Scenario) -> dict[str, Any]:
     spec: dict[str, Any] = {"kind": use.kind, "size_bytes": use.size, "costs": costs}
     if isinstance(use, Xfs):
         spec["agcount"] = use.agcount
+    if isinstance(use, Btrfs) and use.early_unlock is not None:
+        spec["early_unlock"] = use.early_unlock
     return {"filesystem": spec, "vfs": {"costs": dict(_vfs_costs(use.kind))}}
 
 

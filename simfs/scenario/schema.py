@@ -155,6 +155,11 @@ class Btrfs(Section):
         default=None, description="Cost profile in models/filesystems; 'btrfs' when absent."
     )
     size: Size = Field(default=8 << 30, description="Size of the device.")
+    early_unlock: StrictBool | None = Field(
+        default=None,
+        description="Whether an insertion unlocks the parents before it searches the leaf (since 5.17);"
+        " null: as the kernel does.",
+    )
     costs: dict[str, Duration] = Field(
         default={}, description="Step costs that replace the profile's, by name."
     )

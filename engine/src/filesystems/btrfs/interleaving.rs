@@ -49,6 +49,10 @@ impl TreeLocks for PolledLocks {
         assert_ne!(self.held.borrow()[&block], 0, "only who holds block {block} converts it");
     }
 
+    fn look_into(&self, block: BlockId, _: Side) {
+        assert_ne!(self.held.borrow()[&block], 0, "only who holds block {block} looks into it");
+    }
+
     async fn unlock(&self, block: BlockId, side: Side) {
         let mut held = self.held.borrow_mut();
         let state = held.get_mut(&block).expect("it was locked");

@@ -115,7 +115,7 @@ impl Btrfs {
             let locked = log.root.locked(m);
             let ops = locked.ops();
             let (mut path, _) = ops.insert_items(&[item]).await;
-            m.run(Account::System, log.costs.log_item).await;
+            m.run(Account::System, log.root.after_insertion(log.costs.log_item)).await;
             ops.release_path(&mut path).await;
         }
         log.sync(m, mine).await;

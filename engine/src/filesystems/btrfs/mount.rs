@@ -69,10 +69,9 @@ pub struct Btrfs {
 }
 
 impl Btrfs {
-    /// A fresh filesystem, mounted; `modes`: its tree locks are of a generation that holds them spinning or blocking.
-    pub fn new<M: Machine>(m: &M, modes: bool, device: Option<Rc<BlockDevice>>, costs: &Costs<'_>) -> Result<Self, String> {
+    /// A fresh filesystem, mounted.
+    pub fn new<M: Machine>(m: &M, rules: Rules, device: Option<Rc<BlockDevice>>, costs: &Costs<'_>) -> Result<Self, String> {
         let count = |name: &str| costs.number(name).map(|n| n as u32);
-        let rules = Rules { early_unlock: !modes, modes }; // the later change came long after the locks'
         let mut tree = Tree::new();
         tree.insert_items(tree.root(), 0, &items::root_directory(FIRST_FREE_OBJECTID));
         tree.transid += 1; // mkfs wrote the first block

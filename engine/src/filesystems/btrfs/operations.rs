@@ -73,7 +73,7 @@ impl Btrfs {
         let locked = self.fs_root.locked(m);
         let ops = locked.ops();
         let (mut path, _) = ops.search_slot(key, Intent::Read).await;
-        m.run(Account::System, time).await;
+        m.run(Account::System, self.fs_root.after_search(time)).await;
         ops.release_path(&mut path).await;
     }
 
@@ -82,7 +82,7 @@ impl Btrfs {
         let locked = self.fs_root.locked(m);
         let ops = locked.ops();
         let (mut path, _) = ops.insert_items(new).await;
-        m.run(Account::System, time).await;
+        m.run(Account::System, self.fs_root.after_insertion(time)).await;
         ops.release_path(&mut path).await;
     }
 
@@ -91,7 +91,7 @@ impl Btrfs {
         let locked = self.fs_root.locked(m);
         let ops = locked.ops();
         let (mut path, found) = ops.search_slot(key, Intent::Delete).await;
-        m.run(Account::System, time).await;
+        m.run(Account::System, self.fs_root.after_search(time)).await;
         if found {
             ops.del_items(&mut path, 1).await;
         }
@@ -103,7 +103,7 @@ impl Btrfs {
         let locked = self.fs_root.locked(m);
         let ops = locked.ops();
         let mut path = ops.insert_or_extend(item).await;
-        m.run(Account::System, time).await;
+        m.run(Account::System, self.fs_root.after_insertion(time)).await;
         ops.release_path(&mut path).await;
     }
 
@@ -179,7 +179,7 @@ impl Btrfs {
         let locked = self.fs_root.locked(m);
         let ops = locked.ops();
         let (mut path, found) = ops.search_slot(entry.key, Intent::Delete).await;
-        m.run(Account::System, time).await;
+        m.run(Account::System, self.fs_root.after_search(time)).await;
         if found {
             ops.delete_one_dir_name(&mut path, entry).await;
         }

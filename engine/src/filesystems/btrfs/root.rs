@@ -9,6 +9,8 @@ use std::cell::RefCell;
 
 crate::cost_table!(BlockCosts {
     node: ["node"],
+    enter_leaf: ["leaf_entry"],
+    search_leaf: ["leaf_search"],
     trade_root: ["root_trade"],
     copy: ["copy"],
     allocate: ["allocate"],
@@ -21,6 +23,8 @@ impl BlockCosts {
     fn of(&self, work: Work) -> Time {
         match work {
             Work::Node => self.node,
+            Work::EnterLeaf => self.enter_leaf,
+            Work::SearchLeaf => self.search_leaf,
             Work::TradeRoot => self.trade_root,
             Work::Copy => self.allocate + self.copy,
             Work::Allocate => self.allocate,
@@ -35,7 +39,10 @@ impl BlockCosts {
 #[derive(Clone, Copy)]
 struct BlockBuffer {
     lock: LockId,
-    lines: LineId,
+    /// What who locks it looks at: the buffer's struct, the block's header and its first key.
+    head: LineId,
+    /// What a search looks at.
+    items: LineId,
 }
 
 /// A tree with its locks (`struct btrfs_root`).
@@ -46,21 +53,33 @@ pub struct Root {
     costs: BlockCosts,
     buffers: RefCell<Vec<Option<BlockBuffer>>>,
     classes: [ClassId; MAX_LEVEL],
-    lines: u32,
+    head_lines: u32,
+    item_lines: u32,
 }
 
 impl Root {
     /// A tree; `name` begins the names of its lock classes, one for each level.
     pub fn new<M: Machine>(m: &M, name: &str, tree: Tree, rules: Rules, costs: &Costs<'_>) -> Result<Self, String> {
-        let lines = costs.number("btrfs_block.struct")? + costs.number("btrfs_block.data")?;
+        let lines = |name: &str| costs.number(name).map(|lines| lines as u32);
         Ok(Self {
             tree: RefCell::new(tree),
             rules,
             costs: BlockCosts::new(costs)?,
             buffers: RefCell::default(),
             classes: std::array::from_fn(|level| m.class(&format!("btrfs.{name} tree L{level}"), "btrfs.tree")),
-            lines: lines as u32,
+            head_lines: lines("btrfs_block.struct")? + lines("btrfs_block.head")?,
+            item_lines: lines("btrfs_block.items")?,
         })
+    }
+
+    /// What is left of the time under a leaf's lock when the leaf has been searched.
+    pub fn after_search(&self, time: Time) -> Time {
+        time.saturating_sub(self.costs.search_leaf)
+    }
+
+    /// The same for an insertion.
+    pub fn after_insertion(&self, time: Time) -> Time {
+        self.after_search(time).saturating_sub(self.costs.enter_leaf)
     }
 
     /// Runs `work` on the tree as a task that locks its blocks.
@@ -78,8 +97,15 @@ impl Root {
         if buffers.len() <= block as usize {
             buffers.resize(block as usize + 1, None);
         }
-        *buffers[block as usize]
-            .get_or_insert_with(|| BlockBuffer { lock: m.new_lock(self.classes[level]), lines: m.new_line(self.lines) })
+        *buffers[block as usize].get_or_insert_with(|| BlockBuffer {
+            lock: m.new_lock(self.classes[level]),
+            head: m.new_line(self.head_lines),
+            items: m.new_line(self.item_lines),
+        })
+    }
+
+    fn known_buffer(&self, block: BlockId) -> BlockBuffer {
+        self.buffers.borrow()[block as usize].expect("it was locked")
     }
 }
 
@@ -100,25 +126,29 @@ impl<M: Machine> TreeLocks for Locked<'_, M> {
     async fn lock(&self, block: BlockId, level: usize, side: Side) {
         let buffer = self.root.buffer(self.m, block, level);
         self.m.lock(buffer.lock, side).await;
-        self.m.touch(buffer.lines, if side == Side::Write { Access::Write } else { Access::Read });
+        self.m.touch(buffer.head, access(side));
     }
 
     fn try_lock(&self, block: BlockId, level: usize, side: Side) -> bool {
         let buffer = self.root.buffer(self.m, block, level);
         let taken = self.m.try_lock(buffer.lock, side);
         if taken {
-            self.m.touch(buffer.lines, if side == Side::Write { Access::Write } else { Access::Read });
+            self.m.touch(buffer.head, access(side));
         }
         taken
     }
 
     async fn convert(&self, block: BlockId, side: Side, mode: Mode) {
-        let buffer = self.root.buffers.borrow()[block as usize].expect("it was locked");
+        let buffer = self.root.known_buffer(block);
         self.m.convert(buffer.lock, side, mode).await;
     }
 
+    fn look_into(&self, block: BlockId, side: Side) {
+        self.m.touch(self.root.known_buffer(block).items, access(side));
+    }
+
     async fn unlock(&self, block: BlockId, side: Side) {
-        let buffer = self.root.buffers.borrow()[block as usize].expect("it was locked");
+        let buffer = self.root.known_buffer(block);
         self.m.unlock(buffer.lock, side).await;
     }
 
@@ -127,5 +157,14 @@ impl<M: Machine> TreeLocks for Locked<'_, M> {
         if time > 0 {
             self.m.run(Account::System, time).await;
         }
+    }
+}
+
+/// Who has a block for writing changes what he looks at, sooner or later.
+fn access(side: Side) -> Access {
+    if side == Side::Write {
+        Access::Write
+    } else {
+        Access::Read
     }
 }

@@ -15,6 +15,10 @@ use std::future::Future;
 pub enum Work {
     /// A node was searched and its child found in memory.
     Node,
+    /// An insertion has locked a leaf and sees whether it has room, and its first key.
+    EnterLeaf,
+    /// A leaf is searched.
+    SearchLeaf,
     /// A block was copied because an earlier transaction wrote it.
     Copy,
     /// A block was allocated.
@@ -37,6 +41,8 @@ pub trait TreeLocks {
     fn try_lock(&self, block: BlockId, level: usize, side: Side) -> bool;
     /// Makes a lock that is held blocking or spinning; only locks before 5.11 know the difference.
     fn convert(&self, block: BlockId, side: Side, mode: Mode) -> impl Future<Output = ()>;
+    /// Looks at the items of a block that is locked, as a search does.
+    fn look_into(&self, block: BlockId, side: Side);
     /// Unlocks a block.
     fn unlock(&self, block: BlockId, side: Side) -> impl Future<Output = ()>;
     /// Spends the time of a piece of work.
@@ -53,6 +59,7 @@ impl TreeLocks for NoLocks {
         true
     }
     async fn convert(&self, _: BlockId, _: Side, _: Mode) {}
+    fn look_into(&self, _: BlockId, _: Side) {}
     async fn unlock(&self, _: BlockId, _: Side) {}
     async fn work(&self, _: Work) {}
 }
@@ -161,6 +168,7 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
                 *write_level = level as i32 + 1;
                 return None;
             }
+            self.locks.look_into(path.node(level), path.locks[level].expect("the node is locked"));
             self.locks.work(Work::Node).await;
             self.unlock_up(path, level, lowest_unlock, min_write_level, write_level).await;
             block = self.tree().child(path.node(level), path.slots[level]).expect("the slot has a child");
@@ -225,11 +233,8 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
     /// `search_leaf`: finds the slot, and makes room for what is to be inserted.
     async fn search_leaf(&self, key: Key, intent: Intent, path: &mut Path, exact: bool) -> bool {
         let leaf = path.leaf();
-        let Intent::Insert(bytes) = intent else {
-            let (found, slot) = if exact { (true, 0) } else { self.tree().search_block(leaf, key, 0) };
-            path.slots[0] = slot;
-            return found;
-        };
+        let Intent::Insert(bytes) = intent else { return self.find_slot(key, path, 0, exact).await };
+        self.locks.work(Work::EnterLeaf).await;
         let free = self.tree().free_space(leaf);
         let mut low = 0;
         if self.rules.early_unlock && path.locks[1].is_some() && free >= bytes {
@@ -239,13 +244,26 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
             }
             low = usize::from(first < key);
         }
-        let (found, slot) = if exact { (true, 0) } else { self.tree().search_block(leaf, key, low) };
-        path.slots[0] = slot;
+        let found = self.find_slot(key, path, low, exact).await;
         let bytes = if found { bytes - ITEM_HEAD } else { bytes };
         if free < bytes {
             self.convert_path(path, Mode::Blocking).await;
             self.split_leaf(key, path, bytes, found).await;
         }
+        found
+    }
+
+    /// `search_for_key_slot` in the leaf: there is nothing to search if a node above had the very key.
+    async fn find_slot(&self, key: Key, path: &mut Path, low: usize, exact: bool) -> bool {
+        let leaf = path.leaf();
+        if exact {
+            path.slots[0] = 0;
+            return true;
+        }
+        self.locks.look_into(leaf, path.locks[0].expect("the leaf is locked"));
+        self.locks.work(Work::SearchLeaf).await;
+        let (found, slot) = self.tree().search_block(leaf, key, low);
+        path.slots[0] = slot;
         found
     }
 
