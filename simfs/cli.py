@@ -13,6 +13,7 @@ import typer
 
 from simfs import __version__
 from simfs.commands.about import doctor, list_, schema
+from simfs.commands.advise import advise
 from simfs.commands.calibrate import calibrate
 from simfs.commands.compare import compare
 from simfs.commands.locks import locks
@@ -30,6 +31,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     ),
     "merge": (merge, "simfs merge shard-1 shard-2 --out whole"),
     "whatif": (whatif, "simfs whatif compile-24 --variant xfs --quick"),
+    "advise": (advise, "simfs advise compile-24 --variant xfs --quick"),
     "calibrate": (calibrate, "simfs calibrate compile-24 --out fit.json"),
     "sensitivity": (
         sensitivity,

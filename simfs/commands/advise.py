@@ -1,0 +1,99 @@
+"""`simfs advise`: what to choose, where the gain ends, and why."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from simfs.commands.common import (
+    Quick,
+    Seed,
+    Settings,
+    Threads,
+    overrides,
+    plain_errors,
+    progress,
+    refusals_of_runs,
+    refuse_file,
+    refused,
+)
+from simfs.commands.experiment import Output, TextOrJson, Variant, keys_of, print_json, write_answer
+from simfs.scenario import Scenario, load
+
+WORKLOADS = ("compile", "create", "create_unlink", "tmpfile")
+
+
+def advise(
+    scenario: Annotated[
+        str | None, typer.Argument(metavar="[SCENARIO]", help="Name of a shipped scenario, or a file.")
+    ] = None,
+    variant: Variant = None,
+    xfs_info: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Instead of a scenario: the output of xfs_info; - is standard input."
+        ),
+    ] = None,
+    cpus: Annotated[int | None, typer.Option(min=1, max=256, help="CPUs of that machine, and tasks.")] = None,
+    workload: Annotated[str, typer.Option(help=f"Workload on it: {', '.join(WORKLOADS)}.")] = "compile",
+    out: Annotated[Path | None, typer.Option(help="Write advise.json and a figure here.")] = None,
+    settings: Settings = None,
+    output: Output = TextOrJson.TEXT,
+    seed: Seed = None,
+    threads: Threads = None,
+    quick: Quick = False,
+) -> None:
+    """Find the best allocation groups, directory layout and lock, where the gain flattens, and which lock decides.
+
+    Takes a scenario, or the output of xfs_info and a number of CPUs.
+    """
+    with plain_errors():
+        refuse_file(out)
+        given = overrides(settings, seed)
+        if (scenario is None) == (xfs_info is None):
+            raise refused("advise: give a scenario or --xfs-info, one of them")
+        with progress() as report, refusals_of_runs():
+            from simfs.experiments.advise import advise as ask
+            from simfs.experiments.answer import fit, operation_of
+            from simfs.experiments.points import the_point
+
+            asked = load(scenario, given) if scenario else _of_xfs_info(xfs_info, cpus, workload, given)
+            asked, _ = fit(asked, given=keys_of(given), quick=quick, threads=threads, progress=report)
+            point = the_point(asked, variant)
+            advice = ask(
+                point,
+                asked.measure,
+                scenario=asked.name,
+                operation=operation_of([point]),
+                threads=threads,
+                progress=report,
+            )
+        if output is TextOrJson.JSON:
+            print_json(advice)
+        else:
+            from simfs.reports.advise import print_advice
+
+            print_advice(advice)
+        if out is not None:
+            from simfs.reports.advise import figure
+
+            drawn = {"allocation-groups": figure(advice)} if advice.as_it_is.agcount else {}
+            write_answer(out, "advise", advice, figures=drawn)
+    raise typer.Exit(advice.exit_code)
+
+
+def _of_xfs_info(path: Path | None, cpus: int | None, workload: str, given: list[str]) -> Scenario:
+    from simfs.experiments.advise import from_xfs_info
+
+    if cpus is None:
+        raise refused("--cpus: is needed with --xfs-info")
+    if workload not in WORKLOADS:
+        raise refused(f"--workload: '{workload}' is not one of {', '.join(WORKLOADS)}")
+    try:
+        text = sys.stdin.read() if str(path) == "-" else Path(str(path)).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise refused(f"--xfs-info {path}: cannot be read: {error}") from None
+    return from_xfs_info(text, cpus, workload, settings=given)

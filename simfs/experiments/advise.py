@@ -1,0 +1,298 @@
+"""The best allocation-group count, directory layout and lock choice for a point, where gains end, and why.
+
+Every choice is run with the same random streams and compared with the point as it is, replication by
+replication. A gain counts only where its interval leaves zero out, and more allocation groups are advised only
+as far as they bring more than `FLAT` of the throughput.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import Field
+
+from simfs.experiments.points import Varied, common_runs, run_varied
+from simfs.experiments.whatif import NOT_HELD, gain_percent, verdict
+from simfs.results.model import FINDING_EXIT_CODES, Finding, LockSummary, PointResult
+from simfs.results.run import Engine, Progress
+from simfs.results.run_result import Strict
+from simfs.results.statistics import Estimate
+from simfs.scenario import Measure, Point, Scenario
+from simfs.scenario.document import Document
+from simfs.scenario.load import check
+from simfs.scenario.overlay import set_option
+from simfs.scenario.schema import FileTasks, Xfs
+
+FLAT = 0.02
+"""Part of the best throughput that is not worth more allocation groups."""
+
+KINDS = ("semaphore", "mutex", "rwsem")
+"""Kinds under which a holder may sleep: what a filesystem's lock could be instead."""
+
+_AGCOUNT = re.compile(r"\bagcount=(\d+)")
+_DATA = re.compile(r"^data\s*=.*?\bbsize=(\d+)\s+blocks=(\d+)", re.MULTILINE)
+
+
+class Choice(Strict):
+    """One choice and what it brings."""
+
+    agcount: int | None
+    directories: str | None
+    locks: dict[str, str]
+    throughput: Estimate
+    gain_percent: Estimate | None = Field(description="paired, against the point as it is")
+    verdict: str
+    top_lock: str | None = Field(description="the lock waited for longest")
+    waited_percent: dict[str, float] = Field(description="of all tasks' time, by lock, where above 0.05")
+
+    def waits_for(self, lock: str | None) -> float:
+        """Per cent of the tasks' time spent waiting for a lock."""
+        return self.waited_percent.get(lock or "", 0.0)
+
+
+class Advice(Strict):
+    """What to choose, and why."""
+
+    scenario: str
+    point: str
+    operation: str
+    tasks: int
+    as_it_is: Choice
+    layouts: tuple[Choice, ...]
+    locks: tuple[Choice, ...]
+    best: Choice
+    sentences: tuple[str, ...]
+    seed: int
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """0 for a clean answer, 3 where a run stalled, else 1 where a law is broken."""
+        return max((FINDING_EXIT_CODES[f.kind] for f in self.findings), default=0)
+
+
+def from_xfs_info(text: str, cpus: int, workload: str, *, settings: Sequence[str] = ()) -> Scenario:
+    """Make a scenario of the output of `xfs_info`: one task a CPU in one directory on a generic server.
+
+    Raises ValueError where the text is no such output, ScenarioError for CPUs or sizes out of range.
+    """
+    groups, data = _AGCOUNT.search(text), _DATA.search(text)
+    if groups is None or data is None:
+        raise ValueError(
+            "--xfs-info: this is not the output of xfs_info (no agcount= or no 'data = bsize= blocks=')"
+        )
+    size = int(data[1]) * int(data[2])
+    document = {
+        "simfs": 1,
+        "name": "xfs-info",
+        "title": f"{workload} on this XFS with {cpus} CPUs",
+        "machine": {"profile": "server-24", "cpus": cpus},
+        "kernel": "linux-6.12",
+        "filesystem": {"kind": "xfs", "size": f"{size} B", "agcount": int(groups[1])},
+        "workload": {"kind": workload, "tasks": cpus, "directories": "shared"},
+    }
+    whole = Document("xfs_info", document)
+    for setting in settings:
+        set_option(whole, setting)
+    return check(whole)
+
+
+def advise(
+    point: Point,
+    measure: Measure,
+    *,
+    scenario: str,
+    operation: str = "operation",
+    threads: int | None = None,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+) -> Advice:
+    """Try the choices that `point` has and say which to take. Raises ValueError where the engine refuses one."""
+    runs = common_runs(point, measure, engine)
+    options: dict[str, Any] = {"threads": threads, "progress": progress, "engine": engine}
+    layouts = _layouts(point)
+    first = run_varied([Varied(point, "as it is"), *(Varied(p, p.id) for p in layouts)], runs, **options)
+    base, *answers = first.points
+    as_it_is = _choice(point, base, base, first.findings)
+    tried = [_choice(p, a, base, first.findings) for p, a in zip(layouts, answers, strict=True)]
+    top = _top(base)
+    others = _other_locks(point, top)
+    second = run_varied([Varied(p, p.id) for p in others], runs, **options) if others else None
+    found = (*first.findings, *(second.findings if second else ()))
+    chosen = second.points if second else ()
+    locks = [_choice(p, a, base, found) for p, a in zip(others, chosen, strict=True)]
+    best = _best([as_it_is, *tried])
+    return Advice(
+        scenario=scenario,
+        point=point.id,
+        operation=operation,
+        tasks=base.tasks,
+        as_it_is=as_it_is,
+        layouts=tuple(tried),
+        locks=tuple(locks),
+        best=best,
+        sentences=tuple(_sentences(operation, as_it_is, tried, locks, best)),
+        seed=measure.seed,
+        findings=found,
+    )
+
+
+def flat_from(choices: Sequence[Choice]) -> Choice | None:
+    """The choice with the fewest allocation groups whose throughput is within `FLAT` of the best of all."""
+    sound = [c for c in choices if c.verdict != "stall" and c.agcount is not None]
+    if not sound:
+        return None
+    most = max(c.throughput.mean for c in sound)
+    near = [c for c in sound if c.throughput.mean >= (1 - FLAT) * most]
+    return min(near, key=lambda c: c.agcount or 0)
+
+
+def _layouts(point: Point) -> list[Point]:
+    use, files = point.scenario.workload, point.scenario.filesystem
+    if not isinstance(use, FileTasks):
+        return []
+    groups: list[int | None] = [None]
+    if isinstance(files, Xfs):
+        doubled = [2**n for n in range(2, 12) if 2**n <= 4 * use.tasks]
+        wanted = sorted({files.agcount, use.tasks, 2 * use.tasks, *doubled})
+        groups = [n for n in wanted if Xfs.MIN_AG_BYTES <= files.size / n <= Xfs.MAX_AG_BYTES]
+    made = []
+    for directories in ("shared", "per-task"):
+        for agcount in groups:
+            update: dict[str, Any] = {"workload": use.model_copy(update={"directories": directories})}
+            if agcount is not None:
+                update["filesystem"] = files.model_copy(update={"agcount": agcount})
+            name = f"{directories}, agcount {agcount}" if agcount else directories
+            made.append(Point(name, point.variant, point.values, point.scenario.model_copy(update=update)))
+    return made
+
+
+def _other_locks(point: Point, top: LockSummary | None) -> list[Point]:
+    if top is None or top.type not in KINDS:
+        return []
+    made = []
+    for kind in KINDS:
+        if kind != top.type:
+            changed = point.scenario.model_copy(update={"locks": {**point.scenario.locks, top.role: kind}})
+            made.append(Point(f"{top.role} as {kind}", point.variant, point.values, changed))
+    return made
+
+
+def _choice(point: Point, answer: PointResult, base: PointResult, findings: Sequence[Finding]) -> Choice:
+    use, files = point.scenario.workload, point.scenario.filesystem
+    stalled = any(f.point == answer.id and f.kind == "stall" for f in findings)
+    gain = None if stalled else gain_percent(answer, base)
+    whole = answer.tasks * answer.window_ns * answer.replications
+    waits = {x.name: 100 * x.wait_total_ns / whole for x in answer.locks if x.role not in NOT_HELD}
+    top = _top(answer)
+    return Choice(
+        agcount=files.agcount if isinstance(files, Xfs) else None,
+        directories=use.directories if isinstance(use, FileTasks) else None,
+        locks=dict(point.scenario.locks),
+        throughput=answer.throughput,
+        gain_percent=gain,
+        verdict="stall" if stalled else verdict(gain),
+        top_lock=top.name if top else None,
+        waited_percent={name: waited for name, waited in waits.items() if waited >= 0.05},
+    )
+
+
+def _top(answer: PointResult) -> LockSummary | None:
+    waited = [lock for lock in answer.locks if lock.role not in NOT_HELD and lock.contended]
+    return max(waited, key=lambda lock: lock.wait_total_ns) if waited else None
+
+
+def _best(choices: Sequence[Choice]) -> Choice:
+    """What is as good as the best and changes least: the present one, else the fewest groups."""
+    as_it_is, *others = choices
+    sound = [c for c in others if c.verdict == "better"]
+    if not sound:
+        return as_it_is
+    most = max(c.throughput.mean for c in sound)
+    near = [c for c in sound if c.throughput.mean >= (1 - FLAT) * most]
+    return min(near, key=lambda c: (c.directories != as_it_is.directories, c.agcount or 0))
+
+
+def _sentences(
+    operation: str, now: Choice, layouts: Sequence[Choice], locks: Sequence[Choice], best: Choice
+) -> list[str]:
+    said = [_advice(operation, now, best)] if layouts else []
+    for directories in ("shared", "per-task"):
+        own = [c for c in layouts if c.directories == directories and c.agcount is not None]
+        if (flat := flat_from(own)) is not None:
+            said.append(_flat(directories, own, flat))
+    said += _why(now, best)
+    said += _locks(now, locks)
+    return said
+
+
+def _advice(operation: str, now: Choice, best: Choice) -> str:
+    if best is now:
+        return f"stay with {_named(now)}: no layout is better beyond noise ({now.throughput.mean:,.0f} {operation}s/s)"
+    gain = best.gain_percent
+    assert gain is not None
+    return (
+        f"take {_named(best)}: {best.throughput.mean:,.0f} {operation}s/s instead of {now.throughput.mean:,.0f}"
+        f" ({gain.mean:+.1f} % ± {gain.half_width:.1f})"
+    )
+
+
+def _flat(directories: str, own: Sequence[Choice], flat: Choice) -> str:
+    layout = _layout(directories)
+    fewest = min(own, key=lambda c: c.agcount or 0)
+    most = max(own, key=lambda c: c.throughput.mean)
+    if flat is fewest:
+        return (
+            f"with {layout} allocation groups do not matter: agcount={flat.agcount} is within {100 * FLAT:.0f} %"
+            f" of the best of {len(own)} counts ({most.throughput.mean:,.0f}/s at {most.agcount})"
+        )
+    return (
+        f"with {layout} the gain is flat from agcount={flat.agcount} on: {flat.throughput.mean:,.0f}/s, against"
+        f" {fewest.throughput.mean:,.0f}/s at {fewest.agcount} and at most {most.throughput.mean:,.0f}/s at"
+        f" {most.agcount}"
+    )
+
+
+def _why(now: Choice, best: Choice) -> list[str]:
+    top = now.top_lock
+    if top is None:
+        return ["no lock is waited for as it is"]
+    before = now.waits_for(top)
+    if best is now:
+        return [f"tasks wait {before:.1f} % of their time for {top}, the longest wait"]
+    after, rest = best.waits_for(top), best.top_lock
+    said = f"why: tasks wait {before:.1f} % of their time for {top} as it is, and {after:.1f} % then"
+    if rest and rest != top:
+        said += f"; the longest wait is then {rest} ({best.waits_for(rest):.1f} %)"
+    return [said]
+
+
+def _locks(now: Choice, locks: Sequence[Choice]) -> list[str]:
+    if not locks:
+        return []
+    better = [c for c in locks if c.verdict == "better"]
+    if not better:
+        return [f"another kind of lock for {now.top_lock} brings nothing beyond noise"]
+    best = max(better, key=lambda c: c.throughput.mean)
+    gain = best.gain_percent
+    assert gain is not None
+    changed = ", ".join(
+        f"{role} as {kind}" for role, kind in best.locks.items() if now.locks.get(role) != kind
+    )
+    return [
+        f"in the kernel, with the layout as it is: {changed} brings {gain.mean:+.1f} % (± {gain.half_width:.1f})"
+    ]
+
+
+def _named(choice: Choice) -> str:
+    parts = [f"agcount={choice.agcount}"] if choice.agcount else []
+    return (
+        " and ".join([*parts, *([_layout(choice.directories)] if choice.directories else [])])
+        or "what there is"
+    )
+
+
+def _layout(directories: str) -> str:
+    return {"shared": "one shared directory", "per-task": "a directory per task"}[directories]

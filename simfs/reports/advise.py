@@ -1,0 +1,82 @@
+"""Advice as text and as a figure."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
+
+from simfs.experiments.advise import Advice, Choice
+from simfs.reports.figures import DASHES, MARKERS, OKABE_ITO, new_figure, style
+from simfs.reports.numbers import NOTHING, plain, plural, plus_minus
+from simfs.reports.text import WIDTH, new_table
+
+LAYOUTS = {"shared": "one shared directory", "per-task": "a directory per task"}
+
+
+def print_advice(advice: Advice) -> None:
+    """Print the advice first, then the choices it was made from."""
+    said: list[RenderableType] = [
+        Text(f"{'' if i else '-> '}{line}") for i, line in enumerate(advice.sentences)
+    ]
+    table = new_table(f"{advice.scenario}, {advice.point}: {advice.tasks} tasks")
+    for name in ("directories", "agcount", "locks"):
+        table.add_column(name)
+    for name in (f"{plural(advice.operation)}/s", "±", "gain %", "± "):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("verdict")
+    table.add_column("longest wait (% of time)", overflow="fold")
+    for choice in (advice.as_it_is, *advice.layouts, *advice.locks):
+        table.add_row(*_row(choice, now=choice is advice.as_it_is))
+    Console(width=None if Console().is_terminal else WIDTH, highlight=False).print(
+        Group(*said, Text(""), table)
+    )
+
+
+def _row(choice: Choice, *, now: bool) -> list[str]:
+    gain = choice.gain_percent
+    gained = (
+        [f"{gain.mean:+.1f}", plus_minus(gain).removeprefix("± ")] if gain and not now else [NOTHING, NOTHING]
+    )
+    waits = f"{choice.top_lock} ({choice.waits_for(choice.top_lock):.1f})" if choice.top_lock else NOTHING
+    return [
+        choice.directories or NOTHING,
+        str(choice.agcount or NOTHING),
+        ", ".join(f"{role}: {kind}" for role, kind in choice.locks.items()),
+        plain(choice.throughput.mean),
+        plus_minus(choice.throughput).removeprefix("± "),
+        *gained,
+        "as it is" if now else choice.verdict,
+        waits,
+    ]
+
+
+def figure(advice: Advice) -> Figure:
+    """Throughput over allocation groups, a line for each directory layout, and the advised choice."""
+    with style():
+        made = new_figure(5.6, 3.8)
+        axes = made.add_subplot()
+        for index, (layout, title) in enumerate(LAYOUTS.items()):
+            own = [
+                c for c in advice.layouts if c.directories == layout and c.agcount and c.verdict != "stall"
+            ]
+            x = [c.agcount or 0 for c in own]
+            low = [c.throughput.mean if c.throughput.low is None else c.throughput.low for c in own]
+            high = [c.throughput.mean if c.throughput.high is None else c.throughput.high for c in own]
+            axes.fill_between(x, low, high, color=OKABE_ITO[index], alpha=0.2, linewidth=0)
+            axes.plot(
+                x, [c.throughput.mean for c in own], color=OKABE_ITO[index], marker=MARKERS[index],
+                linestyle=DASHES[index], label=title,
+            )  # fmt: skip
+        for choice, marker, name in ((advice.as_it_is, "X", "as it is"), (advice.best, "*", "advised")):
+            axes.plot(
+                choice.agcount or 0, choice.throughput.mean, marker=marker, markersize=11, linestyle="none",
+                markerfacecolor="white", markeredgecolor="#000000", label=name, zorder=4,
+            )  # fmt: skip
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.set_xlabel("allocation groups")
+        axes.set_ylabel(f"{plural(advice.operation)} per second")
+        axes.set_ylim(bottom=0)
+        made.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, handlelength=3.2)
+        return made
