@@ -16,13 +16,13 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 from scipy import stats
 
-from simfs.experiments.answer import answer
+from simfs.experiments.answer import fit, run_points
 from simfs.results.aggregate import matches
 from simfs.results.model import MeasuredRow, PointResult, ScenarioResult, Value
 from simfs.results.run import Progress
 from simfs.results.run_result import Strict
 from simfs.results.statistics import LEVEL, Estimate, paired_difference
-from simfs.scenario import load, paths, placed_rows
+from simfs.scenario import expand, load, paths, placed_rows
 from simfs.scenario.schema import MeasuredUse
 
 BETTER = {"fairness": 1, "joules_per_operation": -1, "context_switches_per_operation": -1}
@@ -105,7 +105,10 @@ def open_side(
         keys = {setting.split("=", 1)[0].strip() for setting in settings}
         if variant is not None:
             _refuse_unknown(name, variant, [v.name for v in asked.variants])
-        asked, result = answer(asked, given=keys, quick=quick, threads=threads, progress=progress)
+        asked, fits = fit(asked, given=keys, quick=quick, threads=threads, progress=progress)
+        points = [point for point in expand(asked) if variant in (None, point.variant)]
+        result = run_points(asked, points, tuple(asked.sweep), threads=threads, progress=progress)
+        result = result.with_fits(fits)
         side = Side(argument, result, (), asked.measure.seed, asked.measure.confidence, variant)
     if side.result is not None and variant is not None:
         _refuse_unknown(name, variant, side.result.variants)
