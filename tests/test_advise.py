@@ -42,7 +42,6 @@ def compilers() -> Advice:
     settings = [
         "workload.tasks=24",
         "measure.duration=300 ms",
-        "measure.warmup=100 ms",
         "measure.replications=3",
     ]
     scenario = load("compile-24", [*settings, "workload.user_cpu=11.9 ms"])
