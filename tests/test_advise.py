@@ -63,7 +63,7 @@ def test_a_choice_that_stalls_is_never_advised() -> None:
 def test_compilers_in_one_directory_are_told_to_part_and_why(compilers: Advice) -> None:
     assert compilers.best.directories == "per-task"
     assert compilers.best.verdict == "better"
-    assert compilers.as_it_is.top_lock == "xfs.AGI"
+    assert compilers.as_it_is.waits_for("xfs.AGI") > 10  # %
     assert compilers.best.waits_for("xfs.AGI") < compilers.as_it_is.waits_for("xfs.AGI") / 2
     said = "\n".join(compilers.sentences)
     assert said.startswith(f"take agcount={compilers.best.agcount} and a directory per task")

@@ -31,6 +31,9 @@ FLAT = 0.02
 KINDS = ("semaphore", "mutex", "rwsem")
 """Kinds under which a holder may sleep: what a filesystem's lock could be instead."""
 
+TRIED = 2
+"""Of so many locks other kinds are tried."""
+
 _AGCOUNT = re.compile(r"\bagcount=(\d+)")
 _DATA = re.compile(r"^data\s*=.*?\bbsize=(\d+)\s+blocks=(\d+)", re.MULTILINE)
 
@@ -117,8 +120,7 @@ def advise(
     base, *answers = first.points
     as_it_is = _choice(point, base, base, first.findings)
     tried = [_choice(p, a, base, first.findings) for p, a in zip(layouts, answers, strict=True)]
-    top = _top(base)
-    others = _other_locks(point, top)
+    others = _other_locks(point, base)
     second = run_varied([Varied(p, p.id) for p in others], runs, **options) if others else None
     found = (*first.findings, *(second.findings if second else ()))
     chosen = second.points if second else ()
@@ -169,14 +171,16 @@ def _layouts(point: Point) -> list[Point]:
     return made
 
 
-def _other_locks(point: Point, top: LockSummary | None) -> list[Point]:
-    if top is None or top.type not in KINDS:
-        return []
+def _other_locks(point: Point, base: PointResult) -> list[Point]:
+    """Other kinds for the locks waited for longest: more than one, as who holds one often waits for another."""
     made = []
-    for kind in KINDS:
-        if kind != top.type:
-            changed = point.scenario.model_copy(update={"locks": {**point.scenario.locks, top.role: kind}})
-            made.append(Point(f"{top.role} as {kind}", point.variant, point.values, changed))
+    for lock in _waited(base)[:TRIED]:
+        for kind in KINDS:
+            if lock.type in KINDS and kind != lock.type:
+                changed = point.scenario.model_copy(
+                    update={"locks": {**point.scenario.locks, lock.role: kind}}
+                )
+                made.append(Point(f"{lock.role} as {kind}", point.variant, point.values, changed))
     return made
 
 
@@ -186,7 +190,7 @@ def _choice(point: Point, answer: PointResult, base: PointResult, findings: Sequ
     gain = None if stalled else gain_percent(answer, base)
     whole = answer.tasks * answer.window_ns * answer.replications
     waits = {x.name: 100 * x.wait_total_ns / whole for x in answer.locks if x.role not in NOT_HELD}
-    top = _top(answer)
+    top = next(iter(_waited(answer)), None)
     return Choice(
         agcount=files.agcount if isinstance(files, Xfs) else None,
         directories=use.directories if isinstance(use, FileTasks) else None,
@@ -199,9 +203,14 @@ def _choice(point: Point, answer: PointResult, base: PointResult, findings: Sequ
     )
 
 
-def _top(answer: PointResult) -> LockSummary | None:
+def _waited(answer: PointResult) -> list[LockSummary]:
+    """The locks that were waited for, the longest wait first, one a role."""
     waited = [lock for lock in answer.locks if lock.role not in NOT_HELD and lock.contended]
-    return max(waited, key=lambda lock: lock.wait_total_ns) if waited else None
+    waited.sort(key=lambda lock: -lock.wait_total_ns)
+    by_role: dict[str, LockSummary] = {}
+    for lock in waited:
+        by_role.setdefault(lock.role, lock)
+    return list(by_role.values())
 
 
 def _best(choices: Sequence[Choice]) -> Choice:
@@ -274,7 +283,7 @@ def _locks(now: Choice, locks: Sequence[Choice]) -> list[str]:
         return []
     better = [c for c in locks if c.verdict == "better"]
     if not better:
-        return [f"another kind of lock for {now.top_lock} brings nothing beyond noise"]
+        return ["another kind for the locks waited for longest brings nothing beyond noise"]
     best = max(better, key=lambda c: c.throughput.mean)
     gain = best.gain_percent
     assert gain is not None
