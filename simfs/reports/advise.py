@@ -8,8 +8,8 @@ from rich.text import Text
 
 from simfs.experiments.advise import Advice, Choice
 from simfs.reports.figures import DASHES, MARKERS, OKABE_ITO, new_figure, style
+from simfs.reports.layout import WIDTH, new_table
 from simfs.reports.numbers import NOTHING, plain, plural, plus_minus
-from simfs.reports.text import WIDTH, new_table
 
 LAYOUTS = {"shared": "one shared directory", "per-task": "a directory per task"}
 
