@@ -21,6 +21,7 @@ from simfs.commands.run import run
 from simfs.commands.sensitivity import sensitivity
 from simfs.commands.sweep import merge, sweep
 from simfs.commands.trace import trace
+from simfs.commands.validate import validate
 from simfs.commands.whatif import whatif
 
 COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
@@ -42,6 +43,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
         "simfs compare lock-cycle:semaphore lock-cycle:mutex --quick --set workload.tasks=16",
     ),
     "trace": (trace, "simfs trace lock-cycle --variant semaphore --set workload.tasks=2 --length '20 us'"),
+    "validate": (validate, "simfs validate xfs-rangelock-userspace-2019 --quick --out results/validate"),
     "list": (list_, "simfs list"),
     "locks": (locks, "simfs locks"),
     "schema": (schema, "simfs schema > scenario.schema.json"),

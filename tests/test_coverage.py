@@ -104,7 +104,11 @@ def test_usl_coefficients() -> None:
     exact = usl(n, truth)
     assert exact is not None
     assert exact.peak == pytest.approx(math.sqrt(0.96 / 0.0005), rel=1e-6)
-    assert usl([1, 2, 3], [1, 2, 3]) is None
+    through = usl(n[[0, 4, 8]], truth[[0, 4, 8]])
+    assert through is not None
+    assert through.at(24) == pytest.approx(truth[6])
+    assert through.rate.low is None
+    assert usl([1, 2], [1, 2]) is None
 
 
 def test_the_twin_has_the_textbook_values() -> None:

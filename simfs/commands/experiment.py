@@ -54,12 +54,18 @@ def write_answer(
     texts: Mapping[str, str] | None = None,
 ) -> None:
     """Write `NAME.json`, figures and other files with a manifest into a directory of its own."""
+    write_texts(out, name, {f"{name}.json": f"{as_json(answer)}\n", **(texts or {})}, figures)
+
+
+def write_texts(
+    out: Path, name: str, texts: Mapping[str, str], figures: Mapping[str, Figure] | None = None
+) -> None:
+    """Write the files of experiment `name` by their names, and its figures, as `write_answer` does."""
     from simfs.reports.export import write_files
     from simfs.reports.figures import png, svg
     from simfs.results.manifest import software
 
-    files = {f"{name}.json": f"{as_json(answer)}\n".encode()}
-    files |= {file: text.encode() for file, text in (texts or {}).items()}
+    files = {file: text.encode() for file, text in texts.items()}
     for file, figure in (figures or {}).items():
         files |= {f"figures/{file}.png": png(figure), f"figures/{file}.svg": svg(figure)}
     about = {"simfs": 1, "experiment": name, "command": sys.argv[1:], **software()}

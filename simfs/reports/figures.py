@@ -150,7 +150,7 @@ def locks(result: ScenarioResult, top: int = 3) -> Figure:
         places = _places([p.variant for p, _ in bars])
         for place, (point, lock) in zip(places, bars, strict=True):
             _bar(axes, place, point, lock)
-        axes.set_yticks(places, [_folded(f"{_name(p, result)}:  {lock.name}", 40) for p, lock in bars])
+        axes.set_yticks(places, [folded(f"{_name(p, result)}:  {lock.name}", 40) for p, lock in bars])
         axes.set_ylim(max(places) + 0.7, -0.7)
         axes.set_xlim(0, 1.12 * max(axes.get_xlim()))
         axes.grid(axis="y", visible=False)
@@ -322,7 +322,7 @@ def _stack(axes: Axes, name: str, points: Sequence[PointResult]) -> None:
     axes.stackplot(
         x, *shares.values(), labels=labels, colors=colours, hatch=hatches, edgecolor="white", linewidth=0.3
     )
-    axes.set_title(_folded(name, 24), loc="left", fontsize=8)
+    axes.set_title(folded(name, 24), loc="left", fontsize=8)
     axes.set_xlim(min(x), max(x))
     axes.set_ylim(0, 100)
     axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 4, 8], integer=True))
@@ -404,7 +404,7 @@ def _comparisons(
 ) -> None:
     for place, (_, c) in enumerate(rows):
         _compare(axes, place, c, fitted=c.row.role == "calibrate")
-    names = [_folded(f"{result.title(p.variant)}, {p.tasks} tasks", 40) for p, _ in rows]
+    names = [folded(f"{result.title(p.variant)}, {p.tasks} tasks", 40) for p, _ in rows]
     axes.set_yticks(range(len(rows)), names)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlim(0, 1.12 * max(axes.get_xlim()))
@@ -431,7 +431,7 @@ def unique(axes: Axes) -> tuple[list[Artist], list[str]]:
     return [seen[name] for name in names], names
 
 
-def _folded(text: str, width: int) -> str:
+def folded(text: str, width: int) -> str:
     """Text in lines of at most `width` characters, broken at spaces."""
     lines = [""]
     for word in text.split():

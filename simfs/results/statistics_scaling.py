@@ -21,6 +21,9 @@ from simfs.results.model import PointResult, ScenarioResult
 from simfs.results.run_result import Strict
 from simfs.results.statistics import LEVEL, Estimate, student_t
 
+COEFFICIENTS = 3
+"""Of the law, which as many task counts determine."""
+
 MIN_POINTS = 4
 """Fewest task counts for three coefficients and an interval."""
 
@@ -45,30 +48,32 @@ class Usl(Strict):
 
 
 def usl(tasks: ArrayLike, rates: ArrayLike, level: float = LEVEL) -> Usl | None:
-    """Fit the law to a curve by relative least squares; None for fewer than four task counts.
+    """Fit the law to a curve by relative least squares; None for fewer than three task counts.
 
-    The intervals are those of the linearised fit with Student's t: they tell the scatter of the points
-    around the law, not whether the law is the right one.
+    The intervals, for more than three, are those of the linearised fit with Student's t: they tell the
+    scatter of the points around the law, not whether the law is the right one.
     """
     n, x = np.asarray(tasks, dtype=np.float64), np.asarray(rates, dtype=np.float64)
-    if len(np.unique(n)) < MIN_POINTS or not (x > 0).all():
+    if len(np.unique(n)) < COEFFICIENTS or not (x > 0).all():
         return None
     # N / X is linear in the coefficients: a start that is nearly the answer.
     design = np.column_stack([np.ones_like(n), n - 1, n * (n - 1)]) * (x / n)[:, None]
     base, serial, crosstalk = np.linalg.lstsq(design, np.ones_like(n), rcond=None)[0]
     start = (1 / base, serial / base, crosstalk / base) if base > 0 else (x[0] / n[0], 0.0, 0.0)
+    if len(n) == COEFFICIENTS:  # the law goes through the points, or through none
+        return _law([Estimate(mean=m, low=None, high=None, n=len(n)) for m in start]) if base > 0 else None
     try:
         best, covariance = optimize.curve_fit(_usl, n, x, p0=start, sigma=x, absolute_sigma=False)
     except RuntimeError:
         return None
-    halves = student_t(level, len(n) - 3) * np.sqrt(np.diag(covariance)) if len(n) > 3 else [math.inf] * 3
-    names = ("rate", "contention", "coherency")
-    return Usl(
-        **{
-            name: Estimate(mean=m, low=m - h, high=m + h, n=len(n))
-            for name, m, h in zip(names, best.tolist(), map(float, halves), strict=True)
-        }
-    )
+    halves = student_t(level, len(n) - COEFFICIENTS) * np.sqrt(np.diag(covariance))
+    pairs = zip(best.tolist(), halves.tolist(), strict=True)
+    return _law([Estimate(mean=m, low=m - h, high=m + h, n=len(n)) for m, h in pairs])
+
+
+def _law(coefficients: Sequence[Estimate]) -> Usl:
+    rate, contention, coherency = coefficients
+    return Usl(rate=rate, contention=contention, coherency=coherency)
 
 
 def _usl(n: NDArray[np.float64], rate: float, contention: float, coherency: float) -> NDArray[np.float64]:

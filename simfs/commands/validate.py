@@ -1,0 +1,205 @@
+"""`simfs validate`: predictions held against measured data, row by row."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from simfs.commands.common import (
+    BAD_INPUT,
+    Format,
+    Quick,
+    Seed,
+    Threads,
+    complain,
+    notes,
+    overrides,
+    plain_errors,
+    progress,
+    refusals_of_runs,
+    refuse_file,
+    refused,
+)
+from simfs.commands.experiment import write_texts
+from simfs.scenario import expand
+from simfs.scenario.predicting import Predicted, predicted
+
+if TYPE_CHECKING:
+    from simfs.results.run import Engine
+    from simfs.results.validation import Validated
+
+BROKEN, STALLED = 1, 3
+
+SHOWN = 3
+"""Rows without a prediction that are named of each data set before the rest is counted."""
+
+
+def validate(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[DATASET]...",
+            help="Data sets, or scenarios with measured data, by name or path; all shipped data sets by default.",
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write rows, scores and figures here.")] = None,
+    output: Annotated[Format, typer.Option("--format", help="What is printed.")] = Format.TEXT,
+    max_error: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="PERCENT",
+            help="Fail where a row to be predicted is farther off.",
+            show_default=False,
+        ),
+    ] = None,
+    median_error: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="PERCENT",
+            help="Fail where a data set's median is farther off.",
+            show_default=False,
+        ),
+    ] = None,
+    signs: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=100,
+            metavar="PERCENT",
+            help="Fail where fewer signs of change are right.",
+            show_default=False,
+        ),
+    ] = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(help="Keep the runs here; by default in the user's cache.", show_default=False),
+    ] = None,
+    seed: Seed = None,
+    threads: Threads = None,
+    quick: Quick = False,
+) -> None:
+    """Hold predictions against measured data, row by row.
+
+    Each scenario is fitted on the rows it may be fitted on; all others it predicts. Printed are the errors, the
+    share of right signs of change, and how two baselines would have done. Runs are kept: the same command resumes.
+    """
+    with plain_errors("the runs that ended are kept; the same command resumes"), refusals_of_runs():
+        refuse_file(out)
+        pairs = predicted(names or [], overrides(None, seed))
+        remember = _remembering(store)
+        found = [_validated(*each, quick, threads, remember) for each in _numbered(pairs)]
+        _print(found, output)
+        if out is not None:
+            _write(found, out)
+        limits = {"max_error": max_error, "median_error": median_error, "signs": signs}
+        code = _told(found) or _limits_broken(found, limits)
+    raise typer.Exit(code)
+
+
+def _numbered(pairs: Sequence[Predicted]) -> Iterator[tuple[str, Predicted]]:
+    for number, pair in enumerate(pairs, 1):
+        yield (f"{number}/{len(pairs)} " if len(pairs) > 1 else ""), pair
+
+
+def _validated(
+    number: str,
+    pair: Predicted,
+    quick: bool,
+    threads: int | None,
+    remember: Callable[[Engine], Engine],
+) -> Validated:
+    from simfs.experiments.validate import validate as hold
+
+    with progress() as report:
+        name = f"{number}{pair.dataset.name}"
+        return hold(
+            pair,
+            quick=quick,
+            threads=threads,
+            progress=lambda done, total, label: report(done, total, f"{name}: {label}"),
+            engine=_engine_of(pair, remember),
+        )
+
+
+def _engine_of(pair: Predicted, remember: Callable[[Engine], Engine]) -> Engine:
+    """Locks written in Python run on the reference machine; their text is not in a run's name, so none is kept."""
+    from simfs.results.run import native_engine, reference_engine
+
+    points = expand(pair.scenario) if pair.scenario else ()
+    own = any(point.scenario.own_locks for point in points)
+    return reference_engine() if own else remember(native_engine())
+
+
+def _remembering(store: Path | None) -> Callable[[Engine], Engine]:
+    """What gives an engine a memory in `store`; without one where the cache cannot be written."""
+    from simfs.results.store import Store
+
+    folder = store or _cache()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(None, "permission denied", str(folder))
+    except OSError as error:
+        if store is not None:
+            raise refused(f"--store {store}: cannot be written: {error.strerror}") from None
+        notes.print(f"{folder} cannot be written: runs are not kept; --store names another place")
+        return lambda engine: engine
+    return Store(folder).remembering
+
+
+def _cache() -> Path:
+    # The XDG Base Directory Specification.
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "simfs" / "runs"
+
+
+def _print(found: Sequence[Validated], output: Format) -> None:
+    from simfs.reports import validate as reports
+
+    if output is Format.TEXT:
+        reports.print_validation(found)
+    else:
+        rows = [row for each in found for row in each.rows]
+        typer.echo(reports.to_json(rows) if output is Format.JSON else reports.to_csv(rows), nl=False)
+
+
+def _write(found: Sequence[Validated], out: Path) -> None:
+    from simfs.reports import validate as reports
+    from simfs.reports.validate_figures import figures
+
+    rows = [row for each in found for row in each.rows]
+    texts = {"rows.json": reports.to_json(rows), "rows.csv": reports.to_csv(rows)}
+    write_texts(out, "validate", {**texts, "scores.csv": reports.scores_to_csv(found)}, figures(found))
+
+
+def _told(found: Sequence[Validated]) -> int:
+    """Say on standard error what went wrong; the exit code for it."""
+    codes = [0]
+    for each in found:
+        for note in each.notes[:SHOWN]:
+            complain(f"{each.dataset}: {note}")
+        if len(each.notes) > SHOWN:
+            complain(f"{each.dataset}: and {len(each.notes) - SHOWN} more rows without a prediction")
+        if each.problem:
+            complain(f"{each.dataset}: not predicted: {each.problem}")
+            codes.append(BAD_INPUT if each.scenario else 0)
+        for finding in each.findings:
+            complain(
+                f"check failed: {each.dataset}: {finding.point} #{finding.replication}: {finding.message}"
+            )
+            codes.append(STALLED if finding.kind == "stall" else BROKEN)
+    return max(codes)
+
+
+def _limits_broken(found: Sequence[Validated], limits: dict[str, float | None]) -> int:
+    from simfs.reports.validate import broken_limits
+
+    broken = [message for each in found for message in broken_limits(each, **limits)]
+    for message in broken:
+        complain(f"check failed: {message}")
+    return BROKEN if broken else 0

@@ -1,0 +1,187 @@
+"""Measured rows beside predictions and baselines: as text, JSON and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from simfs.reports.numbers import NOTHING, plain
+from simfs.reports.text import WIDTH, new_table
+from simfs.results.validation import COLUMNS, SAYERS, Row, Score, Validated, score
+from simfs.scenario.metrics import metric
+
+KINDS = {
+    "throughput": "throughput",
+    "bytes": "throughput",
+    "share": "shares of CPU time",
+    "latency": "latencies",
+}
+"""What metrics are summed up under, by their quantity; all others are `counts and totals`."""
+
+
+def print_validation(found: Sequence[Validated], console: Console | None = None) -> None:
+    """Print every row, and how well each data set and all together were predicted."""
+    console = console or Console(width=None if Console().is_terminal else WIDTH, highlight=False)
+    for each in found:
+        console.print(_dataset(each))
+    console.print(summary(found))
+
+
+def to_json(rows: Sequence[Row]) -> str:
+    """The rows as one JSON list; what was not simulated is null."""
+    return json.dumps([_cells(row) for row in rows], indent=1, ensure_ascii=False) + "\n"
+
+
+def to_csv(rows: Sequence[Row]) -> str:
+    """The rows with both baselines as CSV."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*COLUMNS, "approx", "usl", "nothing_changes"])
+    writer.writerows([*_cells(row).values(), row.approx, row.usl, row.nothing] for row in rows)
+    return out.getvalue()
+
+
+def scores_to_csv(found: Sequence[Validated]) -> str:
+    """Scores of each data set and overall, of simfs and of the baselines, as CSV."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(
+        [
+            "dataset",
+            "predictor",
+            "rows",
+            "right_signs",
+            "changes",
+            "median_error",
+            "worst_error",
+            "median_points",
+            "worst_points",
+        ]
+    )
+    for name, rows in [*((each.dataset, each.rows) for each in found), ("overall", _all(found))]:
+        for who, says in SAYERS.items():
+            s = score(rows, says)
+            writer.writerow(
+                [name, who, s.rows, s.right, s.changes, s.median, s.worst, *(s.points or (None, None))]
+            )
+    return out.getvalue()
+
+
+def broken_limits(
+    each: Validated, *, max_error: float | None, median_error: float | None, signs: float | None
+) -> Iterator[str]:
+    """Say which limits, in per cent, a data set breaks."""
+    s = score(each.rows)
+    if max_error is not None:
+        for row in each.rows:
+            if row.role == "predict" and row.error is not None and abs(row.error) * 100 > max_error:
+                yield f"{each.dataset}: {row.place}: error {100 * row.error:+.1f} %, over --max-error {max_error:g}"
+    if median_error is not None and s.median is not None and 100 * s.median > median_error:
+        yield f"{each.dataset}: median error {100 * s.median:.1f} %, over --median-error {median_error:g}"
+    if signs is not None and s.signs is not None and 100 * s.signs < signs:
+        yield f"{each.dataset}: {s.right} of {s.changes} signs of change are right, under --signs {signs:g} %"
+
+
+def summary(found: Sequence[Validated]) -> RenderableType:
+    """How well each data set was predicted, and all, beside the baselines."""
+    groups: list[tuple[str, Sequence[Row]]] = [(each.dataset, each.rows) for each in found]
+    every = _all(found)
+    if len(found) > 1:
+        kinds = dict.fromkeys(map(kind, every))
+        groups += [(f"all: {name}", [row for row in every if kind(row) == name]) for name in kinds]
+        groups.append(("overall", every))
+    sayers = {who: says for who, says in SAYERS.items() if who == "simfs" or score(every, says).rows}
+    table = new_table("Rows with role predict: right signs of change, absolute errors (median / worst)")
+    table.add_column("data set", no_wrap=True)
+    for who in sayers:
+        for name in ("rows", "signs", "%", "points"):
+            table.add_column(f"{who if name == 'rows' else ''}\n{name}", justify="right", no_wrap=True)
+    for place, (name, rows) in enumerate(groups):
+        wanted = sum(row.role == "predict" for row in rows)
+        cells = [cell for says in sayers.values() for cell in _scores(score(rows, says), wanted)]
+        table.add_row(name, *cells, end_section=place == len(found) - 1)
+    left_out = [who for who in SAYERS if who not in sayers]
+    notes = [Text(f"{who}: no series has enough calibrate rows for it") for who in left_out]
+    notes.append(Text("points: percentages, whose difference is not taken relative to them"))
+    return Group(table, Padding(Group(*notes), (0, 1, 1, 1)))
+
+
+def kind(row: Row) -> str:
+    """What a row is summed up under."""
+    return KINDS.get(metric(row.metric).quantity, "counts and totals")
+
+
+def _all(found: Sequence[Validated]) -> list[Row]:
+    return [row for each in found for row in each.rows]
+
+
+def _scores(s: Score, wanted: int) -> list[str]:
+    rows = f"{s.rows} of {wanted}" if s.rows < wanted else str(wanted)
+    signs = f"{s.right}/{s.changes}" if s.changes else NOTHING
+    errors = NOTHING if s.median is None or s.worst is None else f"{100 * s.median:.1f} / {100 * s.worst:.0f}"
+    points = NOTHING if s.points is None else "{:.1f} / {:.0f}".format(*s.points)
+    return [rows, signs, errors, points]
+
+
+def _dataset(each: Validated) -> RenderableType:
+    heading = f"{each.dataset}: {each.title}" + (f" (scenario {each.scenario})" if each.scenario else "")
+    table = new_table(heading)
+    for name in ("series", "metric"):
+        table.add_column(name, overflow="fold")
+    table.columns[0].min_width = 16
+    columns: dict[str, Callable[[Row], str]] = {
+        each.x.rsplit(".", 1)[-1]: lambda row: f"{row.x:g}",
+        "measured": lambda row: ("~" if row.approx else "") + plain(row.measured),
+        "predicted": lambda row: plain(row.predicted),
+        "interval": _interval,
+        "error": lambda row: error(row),
+        "role": lambda row: row.role,
+    }
+    for name in columns:
+        table.add_column(name, justify="left" if name == "role" else "right", no_wrap=True)
+    for row in each.rows:
+        table.add_row(row.series, row.metric, *(cell(row) for cell in columns.values()))
+    return Group(table, Padding(Group(*(Text(line) for line in _sentences(each))), (0, 1, 1, 1)))
+
+
+def _sentences(each: Validated) -> Iterator[str]:
+    yield from (fit.sentence for fit in each.fits)
+    if each.problem:
+        yield f"not predicted: {each.problem}"
+    elif not each.fits:
+        yield "nothing was fitted here"
+    for who, says in SAYERS.items():
+        s = score(each.rows, says)
+        parts = [f"{s.right} of {s.changes} signs of change right"] if s.changes else []
+        if s.median is not None and s.worst is not None:
+            parts.append(f"absolute error median {100 * s.median:.1f} %, worst {100 * s.worst:.1f} %")
+        if s.points is not None:
+            parts.append("of percentages median {:.1f}, worst {:.1f} points".format(*s.points))
+        yield f"{who}: {s.rows} rows to be predicted" + "".join(f"; {part}" for part in parts)
+
+
+def _interval(row: Row) -> str:
+    if row.ci_low is None or row.ci_high is None:
+        return NOTHING
+    return f"{plain(row.ci_low)} to {plain(row.ci_high)}"
+
+
+def error(row: Row) -> str:
+    """The error of a row's prediction: of a percentage in points, else relative."""
+    value = row.predicted
+    if value is None:
+        return NOTHING
+    if row.unit == "%":
+        return f"{value - row.measured:+.1f} points"
+    return f"{value - row.measured:+.3g} {row.unit}" if row.error is None else f"{100 * row.error:+.1f} %"
+
+
+def _cells(row: Row) -> dict[str, str | float | None]:
+    cells = {name: getattr(row, name) for name in COLUMNS}
+    return cells | {"x": int(row.x) if row.x.is_integer() else row.x}

@@ -1,0 +1,452 @@
+"""`simfs validate`: rows beside their predictions, fits on calibrate rows alone, scores, exit codes, resuming."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+from typer.testing import CliRunner, Result
+
+import simfs.results.run
+from simfs.cli import app
+from simfs.experiments.validate import points_of_rows, unpredicted, validate
+from simfs.results.run import native_engine
+from simfs.results.store import Store
+from simfs.results.validation import COLUMNS, SAYERS, Row, changes, score, with_baselines
+from simfs.scenario import ScenarioError, paths, placed_rows
+from simfs.scenario.predicting import predicted
+
+RUNNER = CliRunner()
+
+DATASET: dict[str, Any] = {
+    "name": "mine",
+    "title": "Two locks measured",
+    "source": {"author": "A", "date": "2026", "where": "here"},
+    "machine": "24 CPUs",
+    "kernel": "6.11",
+    "series": {"before": {"variant": "semaphore"}, "after": {"variant": "mutex"}},
+    "rows": [
+        {
+            "series": "before",
+            "x": 1,
+            "metric": "cycles_per_s",
+            "unit": "1/s",
+            "value": 30000,
+            "role": "calibrate",
+        },
+        {
+            "series": "before",
+            "x": 16,
+            "metric": "cycles_per_s",
+            "unit": "1/s",
+            "value": 90000,
+            "role": "predict",
+        },
+        {
+            "series": "after",
+            "x": 16,
+            "metric": "cycles_per_s",
+            "unit": "1/s",
+            "value": 120000,
+            "role": "predict",
+        },
+        {"series": "after", "x": 3, "metric": "idle_percent", "unit": "%", "value": 85, "approx": True},
+    ],
+}
+SCENARIO: dict[str, Any] = {
+    "simfs": 1,
+    "name": "asked",
+    "title": "Two locks",
+    "machine": "server-24",
+    "kernel": "linux-6.11",
+    "workload": {
+        "kind": "lock_cycle",
+        "tasks": 1,
+        "think": {"exponential": "30 us"},
+        "hold": {"exponential": "5 us"},
+    },
+    "variants": [{"name": name, "workload": {"lock": name}} for name in ("semaphore", "mutex")],
+    "sweep": {"workload.tasks": [1, 16]},
+    "measure": {"warmup": "2 ms", "duration": "20 ms", "replications": 2, "seed": 1},
+    "measured": "measured/mine.yaml",
+    "calibrate": [
+        {
+            "parameter": "workload.think.exponential",
+            "bounds": ["1 us", "1 ms"],
+            "rows": [{"series": "before", "x": 1}],
+        }
+    ],
+}
+
+
+def write(
+    folder: Path, dataset: dict[str, Any] | None = None, scenario: dict[str, Any] | None = None
+) -> tuple[Path, Path]:
+    (folder / "measured").mkdir(exist_ok=True, parents=True)
+    files = folder / "measured" / "mine.yaml", folder / "asked.yaml"
+    for file, default, changed in zip(files, (DATASET, SCENARIO), (dataset, scenario), strict=True):
+        with file.open("w", encoding="utf-8") as out:
+            YAML(typ="safe").dump(default | (changed or {}), out)
+    return files
+
+
+def invoke(*words: object) -> Result:
+    return RUNNER.invoke(app, ["validate", *map(str, words)])
+
+
+def rows_of(done: Result) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(done.stdout)
+    return found
+
+
+# What is validated
+
+
+def test_every_shipped_data_set_is_predicted_by_one_scenario() -> None:
+    alone = [pair.dataset.name for pair in predicted([]) if pair.scenario is None]
+    assert alone == []
+
+
+@pytest.mark.parametrize("name", paths.names(paths.MEASURED))
+def test_every_row_of_a_shipped_data_set_has_a_point(name: str) -> None:
+    (pair,) = predicted([name])
+    assert pair.scenario is not None
+    rows = placed_rows(pair.scenario.measured)
+    points, refused = points_of_rows(pair.scenario, rows)
+    assert refused == []
+    assert len(points) == len(rows) == len(pair.dataset.rows)
+
+
+def test_a_data_set_its_scenario_and_their_paths_are_the_same_question(tmp_path: Path) -> None:
+    dataset, scenario = write(tmp_path)
+    by_dataset, by_scenario = predicted([str(dataset)]), predicted([str(scenario)])
+    assert by_dataset == by_scenario == predicted([str(scenario), str(dataset)])
+    (shipped,) = predicted(["compile-24", "seed-xfs-compile-2024"])
+    assert shipped.scenario is not None
+    assert shipped.scenario.name == "compile-24"
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("seed-xfs-compile-2042", "did you mean 'seed-xfs-compile-2024'"),
+        ("compile-42", "did you mean 'compile-24'"),
+        ("./no/such.yaml", "no such file"),
+        ("lock-cycle", "has no measured data"),
+        ("", "there is no data set"),
+    ],
+)
+def test_a_name_that_stands_for_nothing_is_two_and_no_traceback(name: str, says: str) -> None:
+    done = invoke(name)
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    assert says in done.stderr.replace("\n", " ")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_data_set_of_several_scenarios_or_none_is_refused(tmp_path: Path) -> None:
+    dataset, scenario = write(tmp_path)
+    (tmp_path / "other.yaml").write_text(scenario.read_text())
+    with pytest.raises(ScenarioError, match="asked and other; name one"):
+        predicted([str(dataset)])
+    for file in tmp_path.glob("*.yaml"):
+        file.unlink()
+    assert "no scenario names this data set" in invoke(dataset).stderr.replace("\n", " ")
+    assert invoke(dataset).exit_code == 2
+
+
+# What is printed
+
+
+def test_json_is_a_list_of_all_rows_with_exactly_these_keys(tmp_path: Path) -> None:
+    dataset, _ = write(tmp_path)
+    done = invoke(dataset, "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    rows = rows_of(done)
+    assert [tuple(row) for row in rows] == [COLUMNS] * 4
+    assert [(r["series"], r["x"], r["role"]) for r in rows] == [
+        ("before", 1, "calibrate"), ("before", 16, "predict"), ("after", 16, "predict"), ("after", 3, "info"),
+    ]  # fmt: skip
+    for row in rows:
+        assert row["error"] == pytest.approx((row["predicted"] - row["measured"]) / row["measured"])
+        assert row["ci_low"] <= row["predicted"] <= row["ci_high"]
+    assert abs(rows[0]["error"]) < 0.02  # fitted on
+
+
+def test_a_row_off_the_scenarios_sweep_is_simulated_at_its_own_place(tmp_path: Path) -> None:
+    _, scenario = write(tmp_path)
+    assert 3 not in SCENARIO["sweep"]["workload.tasks"]
+    row = rows_of(invoke(scenario, "--format", "json"))[3]
+    assert row["predicted"] == pytest.approx(100 - 100 * 3 / 24, abs=3)
+
+
+def test_csv_has_the_baselines_beside_the_rows(tmp_path: Path) -> None:
+    dataset, _ = write(tmp_path)
+    rows = list(csv.DictReader(io.StringIO(invoke(dataset, "--format", "csv").stdout)))
+    assert list(rows[0]) == [*COLUMNS, "approx", "usl", "nothing_changes"]
+    assert [row["nothing_changes"] for row in rows] == ["30000.0"] * 3 + [""]
+
+
+def test_text_says_what_was_fitted_and_how_far_off_the_rest_is(tmp_path: Path) -> None:
+    dataset, _ = write(tmp_path)
+    text = " ".join(invoke(dataset).stdout.split())
+    assert "fitted: workload.think.exponential" in text
+    assert "simfs: 2 rows to be predicted; 2 of 2 signs of change right" in text
+    assert "nothing changes: 2 rows to be predicted; 0 of 2 signs" in text
+    assert "~85" in text
+
+
+def test_values_of_predict_rows_do_not_change_what_is_predicted(tmp_path: Path) -> None:
+    dataset, _ = write(tmp_path)
+    before = rows_of(invoke(dataset, "--format", "json"))
+    rows = [row | ({"value": 1.0} if row.get("role") == "predict" else {}) for row in DATASET["rows"]]
+    dataset, _ = write(tmp_path / "again", {"rows": rows})
+    after = rows_of(invoke(dataset, "--format", "json"))
+    assert [row["predicted"] for row in after] == [row["predicted"] for row in before]
+    assert [row["measured"] for row in after] != [row["measured"] for row in before]
+
+
+def test_a_row_without_a_simulated_point_is_null_and_said(tmp_path: Path) -> None:
+    lost = {"series": "gone", "x": 2, "metric": "cycles_per_s", "unit": "1/s", "value": 5, "role": "predict"}
+    timed = {"series": "after", "x": 16, "metric": "sync_max_latency_ms", "unit": "ms", "value": 5}
+    series = DATASET["series"] | {"gone": {"variant": "muutex"}}
+    dataset, _ = write(tmp_path, {"rows": [*DATASET["rows"], lost, timed], "series": series})
+    done = invoke(dataset, "--format", "json")
+    assert done.exit_code == 0
+    for row in rows_of(done)[4:]:
+        assert {row[key] for key in ("predicted", "ci_low", "ci_high", "error")} == {None}
+    said = done.stderr.replace("\n", " ")
+    assert "did you mean 'mutex'" in said
+    assert "gone, 2, cycles_per_s: it has no simulated point" in said
+    assert "its simulation has no sync_max_latency_ms" in said
+    assert "1 of 2" not in done.stdout
+    assert "2 of 3" in invoke(dataset).stdout
+
+
+def test_out_has_rows_scores_and_a_figure_for_each_data_set(tmp_path: Path) -> None:
+    dataset, _ = write(tmp_path)
+    out = tmp_path / "out"
+    done = invoke(dataset, "--out", out, "--format", "json")
+    assert json.loads((out / "rows.json").read_text()) == rows_of(done)
+    scores = {(r["dataset"], r["predictor"]): r for r in csv.DictReader((out / "scores.csv").open())}
+    assert scores["overall", "simfs"]["rows"] == "2"
+    for name in ("mine", "overview"):
+        assert (out / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert (out / "figures" / f"{name}.svg").is_file()
+
+
+# Exit codes
+
+
+def test_limits_that_are_broken_are_one_and_say_which(tmp_path: Path) -> None:
+    dataset, _ = write(tmp_path)
+    assert invoke(dataset, "--max-error", 100, "--median-error", 100, "--signs", 100).exit_code == 0
+    done = invoke(dataset, "--max-error", 0, "--median-error", 0)
+    assert done.exit_code == 1
+    said = done.stderr.replace("\n", " ")
+    assert "check failed: mine: before, 16, cycles_per_s: error" in said
+    assert "over --median-error 0" in said
+    rows = [row | {"value": 10} if row["series"] == "after" else row for row in DATASET["rows"]]
+    dataset, _ = write(tmp_path / "again", {"rows": rows})
+    done = invoke(dataset, "--signs", 100)
+    assert done.exit_code == 1
+    assert "1 of 2 signs of change are right" in done.stderr.replace("\n", " ")
+
+
+def test_a_broken_law_is_one_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset, _ = write(tmp_path)
+    engine = native_engine()
+
+    def faulty(spec: str) -> str:
+        result = json.loads(engine(spec))
+        result["laws"] = [{"law": "time conservation", "ok": False, "detail": "a second is gone"}]
+        return json.dumps(result)
+
+    monkeypatch.setattr(simfs.results.run, "native_engine", lambda: faulty)
+    done = invoke(dataset, "--store", tmp_path / "faulty")
+    assert done.exit_code == 1
+    assert "check failed: mine:" in done.stderr
+    assert "time conservation is broken" in done.stderr.replace("\n", " ")
+
+
+def test_a_deadlock_is_three(tmp_path: Path) -> None:
+    workload = {"kind": "lock_cycle", "lock": "mutex", "tasks": 2, "locks": 2, "order": "opposite"}
+    workload |= {"think": "20 us", "hold": "30 us"}
+    dataset, _ = write(tmp_path, {}, {"workload": workload, "calibrate": []})
+    done = invoke(dataset, "--format", "json")
+    assert done.exit_code == 3
+    assert "deadlock" in done.stderr
+    assert len(rows_of(done)) == 4
+
+
+def test_a_fit_that_cannot_be_done_leaves_its_rows_open_and_the_others_predicted(tmp_path: Path) -> None:
+    bad = SCENARIO["calibrate"][0] | {"bounds": ["1 us", "2 us"]}
+    _, scenario = write(tmp_path, {}, {"calibrate": [bad]})
+    good = tmp_path / "good"
+    good.mkdir()
+    other, _ = write(good, {"name": "other"}, {"name": "good"})
+    done = invoke(scenario, other, "--format", "json")
+    assert done.exit_code == 2
+    assert "mine: not predicted" in done.stderr
+    assert [row["predicted"] is None for row in rows_of(done)] == [True] * 4 + [False] * 4
+
+
+def test_a_store_that_cannot_be_written_is_two(tmp_path: Path) -> None:
+    dataset, _ = write(tmp_path)
+    assert invoke(dataset, "--store", "/dev/null/runs").exit_code == 2
+    assert invoke(dataset, "--out", "/dev/null").exit_code == 2
+
+
+# Resuming
+
+
+def test_what_was_run_is_not_run_again_and_an_interrupt_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset, _ = write(tmp_path)
+    engine, ran = native_engine(), 0
+    stop_after: float = 5
+
+    def counting(spec: str) -> str:
+        nonlocal ran
+        if ran >= stop_after:
+            raise KeyboardInterrupt
+        ran += 1
+        return engine(spec)
+
+    monkeypatch.setattr(simfs.results.run, "native_engine", lambda: counting)
+    words = [dataset, "--store", tmp_path / "runs", "--threads", 1, "--format", "json"]
+    stopped = invoke(*words)
+    assert stopped.exit_code == 130
+    assert "the same command resumes" in stopped.stderr
+    stop_after = float("inf")
+    resumed = invoke(*words)
+    total = ran
+    assert total > 5
+    assert invoke(*words).stdout == resumed.stdout
+    assert ran == total
+    fresh = invoke(dataset, "--store", tmp_path / "others", "--format", "json")
+    assert ran == 2 * total
+    assert fresh.stdout == resumed.stdout
+
+
+def test_the_reference_machine_runs_locks_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "mylocks.py").write_text((paths.SCENARIOS / "mylocks.py").read_text())
+    own = {
+        "variants": [{"name": "semaphore"}, {"name": "mutex"}],
+        "locks": {"my": "mylocks.py:TwoPhase"},
+        "measure": SCENARIO["measure"] | {"duration": "2 ms", "warmup": "1 ms"},
+        "calibrate": [],
+        "workload": SCENARIO["workload"] | {"lock": "my"},
+    }
+    dataset, _ = write(tmp_path, {}, own)
+    store = tmp_path / "runs"
+    done = invoke(dataset, "--store", store, "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    assert rows_of(done)[1]["predicted"] > 0
+    assert list(Store(store).entries()) == []
+
+
+# Scores
+
+
+def row(series: str, x: float, measured: float, role: Any = "predict", **more: Any) -> Row:  # noqa: ANN401
+    return Row(
+        "set", series, x, role, more.pop("metric", "files_per_s"), more.pop("unit", "1/s"), measured, **more
+    )
+
+
+def test_errors_are_absolute_relative_and_of_predict_rows_alone() -> None:
+    rows = [
+        row("a", 1, 100, "calibrate", predicted=900.0),
+        row("a", 2, 100, predicted=110.0),
+        row("a", 4, 100, predicted=80.0),
+        row("a", 8, 100, predicted=160.0),
+        row("a", 16, 100),
+        row("a", 32, 100, "info", predicted=900.0),
+        row("a", 2, 20, metric="idle_percent", unit="%", predicted=32.0),
+        row("a", 4, 0, metric="idle_percent", unit="%", predicted=2.0),
+    ]
+    found = score(rows)
+    assert found.rows == 5
+    assert (found.median, found.worst) == pytest.approx((0.2, 0.6))
+    assert found.points == pytest.approx((7, 12))
+    assert rows[7].error is None
+
+
+def test_changes_are_along_x_and_between_series_that_follow_each_other() -> None:
+    rows = [row(s, x, v) for s, x, v in [("a", 1, 1), ("a", 4, 3), ("a", 2, 2), ("b", 2, 5), ("c", 2, 7)]]
+    found = [(a.series, a.x, b.series, b.x) for a, b in changes(rows)]
+    assert found == [("a", 1, "a", 2), ("a", 2, "a", 4), ("a", 2, "b", 2), ("b", 2, "c", 2)]
+
+
+def test_no_change_counts_that_was_not_measured_or_leads_between_rows_that_were_fitted_on() -> None:
+    same = [row("a", 1, 5), row("b", 1, 5)]
+    within_runs = [row("a", 1, 5, low=4.0, high=7.0), row("b", 1, 6, low=5.0, high=8.0)]
+    fitted = [row("a", 1, 5, "calibrate"), row("b", 1, 6, "calibrate")]
+    told = [row("a", 1, 5), row("b", 1, 6, "info")]
+    other = [row("a", 1, 5), row("b", 1, 6, metric="creates_per_s")]
+    for rows in (same, within_runs, fitted, told, other):
+        assert list(changes(rows)) == []
+
+
+def test_a_sign_is_right_where_the_prediction_moves_the_same_way() -> None:
+    rows = [
+        row("a", 1, 10, "calibrate", predicted=10.0),
+        row("a", 2, 20, predicted=11.0),
+        row("a", 4, 15, predicted=12.0),
+        row("a", 8, 18, predicted=12.0),
+    ]
+    assert (score(rows).right, score(rows).changes) == (1, 3)
+    assert score(rows).signs == pytest.approx(1 / 3)
+
+
+def test_nothing_changes_says_the_nearest_calibrate_row_of_its_own_series_or_another() -> None:
+    rows = [
+        row("a", 1, 10, "calibrate"),
+        row("a", 16, 70, "calibrate"),
+        row("a", 4, 20),
+        row("a", 12, 60),
+        row("b", 16, 90),
+        row("b", 16, 5, metric="idle_percent", unit="%"),
+    ]
+    assert [r.nothing for r in with_baselines(rows, over_tasks=True)] == [10, 70, 10, 70, 70, None]
+
+
+def test_the_scalability_law_goes_through_three_calibrate_rows_of_a_series() -> None:
+    law = {n: 1000 * n / (1 + 0.05 * (n - 1) + 0.001 * n * (n - 1)) for n in (1, 4, 16, 48)}
+    rows = [row("a", n, rate, "calibrate" if n < 48 else "predict") for n, rate in law.items()]
+    rows += [row("b", 48, 5.0), row("a", 48, 5.0, metric="idle_percent", unit="%")]
+    found = with_baselines(rows, over_tasks=True)
+    assert found[3].usl == pytest.approx(law[48])
+    assert [r.usl for r in found[4:]] == [None, None]
+    assert score(found, SAYERS["USL"]).worst == pytest.approx(0, abs=1e-6)
+    assert {r.usl for r in with_baselines(rows, over_tasks=False)} == {None}
+    assert {r.usl for r in with_baselines(rows[1:], over_tasks=True)} == {None}
+
+
+def test_a_data_set_without_a_scenario_keeps_its_rows_and_baselines(tmp_path: Path) -> None:
+    dataset, _ = write(tmp_path)
+    (pair,) = predicted([str(dataset)])
+    alone = validate(replace(pair, scenario=None))
+    assert alone.rows == unpredicted(pair).rows
+    assert alone.problem == "no scenario names this data set under 'measured:'"
+
+
+def test_predictions_are_those_of_simfs_run(tmp_path: Path) -> None:
+    _, scenario = write(tmp_path, {}, {"calibrate": []})
+    run = json.loads(RUNNER.invoke(app, ["run", str(scenario), "--format", "json"]).stdout)
+    beside = {
+        c["row"]["series"]: c["simulated"]["mean"]
+        for p in run["points"]
+        if p["tasks"] == 16
+        for c in p["measured"]
+    }
+    held = rows_of(invoke(scenario, "--format", "json"))
+    assert {r["series"]: r["predicted"] for r in held if r["x"] == 16} == beside
