@@ -11,8 +11,8 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from simfs.reports.layout import WIDTH, new_table
 from simfs.reports.numbers import NOTHING, plain
-from simfs.reports.text import WIDTH, new_table
 from simfs.results.validation import COLUMNS, SAYERS, Row, Score, Validated, score
 from simfs.scenario.metrics import metric
 
