@@ -184,11 +184,8 @@ fn file_tasks<H: Host, F: Filesystem<H::Handle>>(
                 Err(_) => return m.give_up("no space left for the directories"),
             }
         }
-        for number in 0..initial_files {
-            let dir = directories[number as usize % directories.len()];
-            if fs.place(dir, format!("i{number:010}").as_bytes()).await.is_err() {
-                return m.give_up("no space left for the initial files");
-            }
+        if initial_files > 0 && fs.fill(&directories, initial_files, work.name_length()).is_err() {
+            return m.give_up("no space left for the initial files");
         }
         if work.prepare(&m, &fs, &directories).await.is_err() {
             return;
@@ -232,6 +229,14 @@ impl Work {
     }
 
     /// What all tasks find when they start.
+    /// Bytes of the names that it gives to files.
+    fn name_length(&self) -> usize {
+        match self {
+            Self::FsMark(_) => fs_mark::NAME_LENGTH,
+            _ => 12,
+        }
+    }
+
     async fn prepare<M: Machine, F: Filesystem<M>>(&self, m: &M, fs: &Rc<F>, dirs: &[DirId]) -> Result<(), Full> {
         match self {
             Self::Mix(mix, pool) if mix.shared => {

@@ -4,7 +4,7 @@
 use crate::cost_table;
 use super::costs::Costs;
 use super::vfs::SuperBlock;
-use super::{DirId, File, Filesystem, NoSpace, PlainCall, Renaming, BLOCK};
+use super::{initial_files, DirId, File, Filesystem, NoSpace, PlainCall, Renaming, BLOCK};
 use crate::devices::{BlockDevice, Storage};
 use crate::machine::{Access, Account, LineId, LockId, Side, TaskId, Time};
 use crate::waist::Machine;
@@ -303,8 +303,8 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         Ok(self.new_directory(m, group))
     }
 
-    async fn place(&self, dir: DirId, _: &[u8]) -> Result<(), NoSpace> {
-        self.count_names(dir, 1);
+    fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {
+        initial_files(dirs, 0..files, name_length).for_each(|(dir, _)| self.count_names(dir, 1));
         Ok(())
     }
 

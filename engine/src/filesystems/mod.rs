@@ -15,6 +15,7 @@ use crate::waist::Machine;
 pub use calls::PlainCall;
 pub use xfs::groups::NoSpace;
 use std::future::Future;
+use std::ops::Range;
 
 /// Bytes of a block of every filesystem here.
 pub const BLOCK: u32 = 4096;
@@ -50,12 +51,24 @@ pub fn structure_report(request: &str) -> Result<String, String> {
     }
 }
 
+/// So many files by directory and name, round robin.
+pub fn initial_files(dirs: &[DirId], numbers: Range<u64>, name_length: usize) -> impl Iterator<Item = (DirId, Vec<u8>)> + '_ {
+    numbers.map(move |number| {
+        let mut name = vec![b'~'; name_length];
+        for (place, digit) in name.iter_mut().rev().zip(0..10) {
+            *place = b'0' + (number / 10_u64.pow(digit) % 10) as u8;
+        }
+        name[0] = b'i';
+        (dirs[number as usize % dirs.len()], name)
+    })
+}
+
 /// What workloads ask of a filesystem. All names are plain bytes without a slash.
 pub trait Filesystem<M: Machine>: 'static {
     /// `mkdir` in the root.
     fn mkdir(&self, m: &M, name: &[u8]) -> impl Future<Output = Result<DirId, NoSpace>>;
-    /// A file that is there before the run begins: it is in the structures and not in memory. Takes no time.
-    fn place(&self, dir: DirId, name: &[u8]) -> impl Future<Output = Result<(), NoSpace>>;
+    /// [`initial_files`] that are there before the run begins: in the structures and not in memory. Takes no time.
+    fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace>;
     /// `open(O_CREAT|O_EXCL)` of a new name.
     fn create(&self, m: &M, dir: DirId, name: &[u8]) -> impl Future<Output = Result<File, NoSpace>>;
     /// `open` of a name that exists and is cached.

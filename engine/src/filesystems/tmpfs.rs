@@ -3,7 +3,7 @@
 use crate::cost_table;
 use super::costs::Costs;
 use super::vfs::SuperBlock;
-use super::{DirId, File, Filesystem, NoSpace, PlainCall, Renaming};
+use super::{initial_files, DirId, File, Filesystem, NoSpace, PlainCall, Renaming};
 use crate::machine::{Access, Account, LineId, LockId, Side};
 use crate::waist::Machine;
 use std::cell::RefCell;
@@ -97,8 +97,8 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
         Ok(self.new_directory(m))
     }
 
-    async fn place(&self, dir: DirId, _: &[u8]) -> Result<(), NoSpace> {
-        self.count_names(dir, 1);
+    fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {
+        initial_files(dirs, 0..files, name_length).for_each(|(dir, _)| self.count_names(dir, 1));
         Ok(())
     }
 

@@ -55,7 +55,7 @@ impl Params {
 /// A file of the loop that runs.
 struct Made {
     dir: DirId,
-    name: [u8; 16],
+    name: [u8; NAME_LENGTH],
     file: File,
 }
 
@@ -109,11 +109,14 @@ async fn write_file<M: Machine, F: Filesystem<M>>(m: &M, fs: &F, file: &mut File
     }
 }
 
-/// `TTTTxxxxxxxx~~~~`: thread and number first, as fs_mark's default names end in random letters.
-fn name_of(thread: u32, serial: u32) -> [u8; 16] {
-    let mut name = *b"0000~~~~00000000";
-    digits(&mut name[..4], thread);
-    digits(&mut name[8..], serial);
+/// Bytes of a name: by default 16 that begin with a time stamp and 24 random ones (fs_mark 3.3 prints so).
+pub const NAME_LENGTH: usize = 40;
+
+/// Thread and number stand where fs_mark has random letters.
+fn name_of(thread: u32, serial: u32) -> [u8; NAME_LENGTH] {
+    let mut name = [b'~'; NAME_LENGTH];
+    digits(&mut name[16..20], thread);
+    digits(&mut name[32..], serial);
     name
 }
 

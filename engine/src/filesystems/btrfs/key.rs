@@ -138,7 +138,7 @@ impl Key {
 }
 
 /// An item of a leaf: its key and how many bytes its data are.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item {
     /// Its key.
     pub key: Key,

@@ -10,12 +10,14 @@ mod balance;
 #[cfg(test)]
 mod interleaving;
 pub mod delayed;
+mod grown;
 pub mod items;
 pub mod key;
 mod leaf_room;
 pub mod path;
 pub mod report;
 pub mod search;
+pub mod subvolume;
 pub mod tree;
 
 mod log;

@@ -1,12 +1,14 @@
 //! A mounted btrfs: its trees, directories and files, and the lines that all operations share.
 
 use super::delayed::DelayedRoot;
+use super::grown::grown;
 use super::items;
 use super::key::FIRST_FREE_OBJECTID;
 use super::log::LogTree;
 use super::operations::OperationCosts;
 use super::root::Root;
 use super::search::Rules;
+use super::subvolume::{Dir, Subvolume};
 use super::transaction::Transaction;
 use super::tree::Tree;
 use super::worker::Workers;
@@ -122,6 +124,22 @@ impl Btrfs {
 
     pub(super) fn directory(&self, dir: DirId) -> Directory {
         self.directories.borrow()[dir as usize].directory
+    }
+
+    /// Files that are there when the run begins, written by the transaction that runs, their delayed refs run.
+    pub(super) fn fill_with(&self, dirs: &[DirId], files: u64, name_length: usize) {
+        let mut directories = self.directories.borrow_mut();
+        let all = directories.iter().map(|d| Dir { ino: d.directory.ino, next_index: d.next_index }).collect();
+        let begin = Subvolume::of(self.fs_root.tree.borrow().clone(), all, self.next_ino.get());
+        let full = grown(begin, dirs, files, name_length);
+        for (directory, dir) in directories.iter_mut().zip(&full.dirs) {
+            directory.names += (dir.next_index - directory.next_index) as u32;
+            directory.next_index = dir.next_index;
+        }
+        self.next_ino.set(full.next_ino);
+        let mut tree = full.into_tree();
+        tree.take_new_blocks();
+        *self.fs_root.tree.borrow_mut() = tree;
     }
 
     /// `btrfs_set_inode_index`.

@@ -217,16 +217,8 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         Ok(self.add_directory(m, ino))
     }
 
-    async fn place(&self, dir: DirId, name: &[u8]) -> Result<(), NoSpace> {
-        let (d, ino, index) = (self.directory(dir), self.next_ino(), self.next_index(dir));
-        let ops = self.fs_root.unlocked();
-        for new in [&[items::inode(ino), items::inode_ref(ino, d.ino, name)][..], &[items::dir_index(d.ino, index, name)]] {
-            let (mut path, _) = ops.insert_items(new).await;
-            ops.release_path(&mut path).await;
-        }
-        let mut path = ops.insert_or_extend(items::dir_item(d.ino, name)).await;
-        ops.release_path(&mut path).await;
-        self.count_names(dir, 1);
+    fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {
+        self.fill_with(dirs, files, name_length);
         Ok(())
     }
 

@@ -1,18 +1,12 @@
 //! The trees as seen from outside, in the shape of the tables that were read from real filesystems. Input and output are
 //! JSON; only tests ask.
 
-use super::delayed::{DelayedRoot, BACKGROUND};
-use super::items;
-use super::key::{Item, ItemKind, Key, FIRST_FREE_OBJECTID, LEAF_DATA};
-use super::search::{NoLocks, Rules, TreeOps};
+use super::key::{Item, ItemKind, LEAF_DATA};
+use super::subvolume::Subvolume;
 use super::tree::{BlockId, Tree};
 use serde::Deserialize;
 use serde_json::{json, Map, Value};
-use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::future::Future;
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
 
 /// One question.
 #[derive(Debug, Deserialize)]
@@ -54,130 +48,24 @@ pub fn structure_report(request_json: &str) -> Result<String, String> {
     Ok(answer.to_string())
 }
 
-/// A subvolume and the single task that works on it.
+/// A subvolume, and of each directory its files that exist: inode and index by name.
+#[derive(Default)]
 struct Script {
-    tree: RefCell<Tree>,
-    delayed: DelayedRoot,
-    dirs: Vec<Dir>,
-    next_ino: u64,
-}
-
-/// A directory, and its files that exist: inode and index by name.
-struct Dir {
-    ino: u64,
-    next_index: u64,
-    files: BTreeMap<String, (u64, u64)>,
+    subvolume: Subvolume,
+    files: BTreeMap<(u32, String), (u64, u64)>,
 }
 
 impl Script {
-    /// A new subvolume with its root directory, which is directory 0.
-    fn new() -> Self {
-        let mut script = Self {
-            tree: RefCell::new(Tree::new()),
-            delayed: DelayedRoot::default(),
-            dirs: Vec::new(),
-            next_ino: FIRST_FREE_OBJECTID + 1,
-        };
-        script.insert(&items::root_directory(FIRST_FREE_OBJECTID));
-        script.add_directory(FIRST_FREE_OBJECTID);
-        script
-    }
-
-    fn ops(tree: &RefCell<Tree>) -> TreeOps<'_, NoLocks> {
-        TreeOps::new(tree, &NoLocks, Rules { early_unlock: true, modes: false })
-    }
-
-    fn insert(&self, new: &[Item]) {
-        now(async {
-            let ops = Self::ops(&self.tree);
-            let (mut path, _) = ops.insert_items(new).await;
-            ops.release_path(&mut path).await;
-        });
-    }
-
-    fn delete(&self, key: Key) {
-        now(Self::ops(&self.tree).delete_key(key));
-    }
-
-    fn add_directory(&mut self, ino: u64) {
-        self.delayed.add_directory(ino);
-        self.dirs.push(Dir { ino, next_index: items::DIR_START_INDEX, files: BTreeMap::new() });
-    }
-
-    fn mkdir(&mut self, name: &str) -> u64 {
-        let ino = self.enter(0, name);
-        self.add_directory(ino);
+    fn create(&mut self, dir: u32, name: &str) -> u64 {
+        let (ino, index) = self.subvolume.create(dir, name.as_bytes());
+        self.files.insert((dir, name.to_owned()), (ino, index));
         ino
     }
 
-    /// `btrfs_create_new_inode`: inode and reference, the entry by hash, and later the entry by index.
-    fn enter(&mut self, dir: u32, name: &str) -> u64 {
-        let ino = self.next_ino;
-        self.next_ino += 1;
-        let bytes = name.as_bytes();
-        let entry = &mut self.dirs[dir as usize];
-        let (dir_ino, index) = (entry.ino, entry.next_index);
-        entry.next_index += 1;
-        entry.files.insert(name.to_owned(), (ino, index));
-        self.insert(&[items::inode(ino), items::inode_ref(ino, dir_ino, bytes)]);
-        now(async {
-            let ops = Self::ops(&self.tree);
-            let mut path = ops.insert_or_extend(items::dir_item(dir_ino, bytes)).await;
-            ops.release_path(&mut path).await;
-        });
-        self.delayed.insert_index(dir, items::dir_index(dir_ino, index, bytes));
-        self.delayed.update_inode(dir);
-        self.balance_delayed_items();
-        ino
-    }
-
-    /// `btrfs_unlink` and `btrfs_evict_inode`.
     fn unlink(&mut self, dir: u32, name: &str) -> Result<u64, String> {
-        let entry = &mut self.dirs[dir as usize];
-        let (ino, index) = entry.files.remove(name).ok_or_else(|| format!("no file {name}"))?;
-        let dir_ino = entry.ino;
-        now(Self::ops(&self.tree).delete_dir_item(items::dir_item(dir_ino, name.as_bytes())));
-        self.delayed.delete_index(dir, items::dir_index(dir_ino, index, name.as_bytes()).key);
-        self.delayed.update_inode(dir);
-        self.insert(&[items::orphan(ino)]);
-        self.balance_delayed_items();
-        self.delete(items::inode_ref(ino, dir_ino, b"").key);
-        self.delete(items::inode_key(ino));
-        self.delete(items::orphan(ino).key);
+        let (ino, index) = self.files.remove(&(dir, name.to_owned())).ok_or_else(|| format!("no file {name}"))?;
+        self.subvolume.unlink(dir, name.as_bytes(), ino, index);
         Ok(ino)
-    }
-
-    /// `btrfs_balance_delayed_items`, with a worker that is done before the next operation.
-    fn balance_delayed_items(&mut self) {
-        if self.delayed.items() < BACKGROUND {
-            return;
-        }
-        let mut done = 0;
-        while self.delayed.worker_goes_on(done) {
-            self.commit_next();
-            done += 1;
-        }
-    }
-
-    fn commit_next(&mut self) -> bool {
-        let Some(dir) = self.delayed.next_prepared() else { return false };
-        while let Some(batch) = self.delayed.next_batch(dir) {
-            now(Self::ops(&self.tree).commit_batch(batch));
-        }
-        true
-    }
-
-    fn commit(&mut self) {
-        while self.commit_next() {}
-        self.tree.get_mut().transid += 1;
-    }
-}
-
-/// The result of a future that never waits.
-fn now<T>(future: impl Future<Output = T>) -> T {
-    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(value) => value,
-        Poll::Pending => unreachable!("nothing waits without locks"),
     }
 }
 
@@ -185,39 +73,42 @@ fn growth(dirs: u32, files: u32) -> Result<Value, String> {
     if dirs == 0 {
         return Err("dirs: at least one".into());
     }
-    let mut script = Script::new();
+    let mut subvolume = Subvolume::new();
     for i in 0..dirs {
-        script.mkdir(&format!("d{i:03}"));
+        subvolume.mkdir(format!("d{i:03}").as_bytes());
     }
     for i in 0..files {
-        script.enter(1 + i % dirs, &format!("f{i:07}"));
+        subvolume.create(1 + i % dirs, format!("f{i:07}").as_bytes());
     }
-    finish(script)
+    subvolume.commit();
+    subvolume.tree().check()?;
+    let answer = shape(&subvolume.tree());
+    Ok(answer)
 }
 
 fn script(steps: &[Step]) -> Result<Value, String> {
-    let mut script = Script::new();
+    let mut script = Script::default();
     let mut inos = Vec::new();
     for step in steps {
         let known = |script: &Script, dir: u32| {
-            (dir as usize + 1 < script.dirs.len()).then_some(dir + 1).ok_or(format!("no directory {dir}"))
+            (dir as usize + 1 < script.subvolume.dirs.len()).then_some(dir + 1).ok_or(format!("no directory {dir}"))
         };
         match step {
-            Step::Mkdir { name } => inos.push(script.mkdir(name)),
+            Step::Mkdir { name } => inos.push(script.subvolume.mkdir(name.as_bytes())),
             Step::Create { dir, name } => {
                 let dir = known(&script, *dir)?;
-                inos.push(script.enter(dir, name));
+                inos.push(script.create(dir, name));
             }
             Step::Unlink { dir, name } => {
                 let dir = known(&script, *dir)?;
                 inos.push(script.unlink(dir, name)?);
             }
-            Step::Commit => script.commit(),
+            Step::Commit => script.subvolume.commit(),
         }
-        script.tree.borrow().check()?;
+        script.subvolume.tree().check()?;
     }
-    script.commit();
-    let tree = script.tree.borrow();
+    script.subvolume.commit();
+    let tree = script.subvolume.tree();
     tree.check()?;
     let mut answer = shape(&tree);
     answer["inos"] = json!(inos);
@@ -237,13 +128,6 @@ fn block_of_dump(tree: &Tree, block: BlockId) -> Value {
 
 fn item_of_dump(item: &Item) -> Value {
     json!([item.key.objectid(), item.key.kind().name(), item.key.offset(), item.size])
-}
-
-fn finish(mut script: Script) -> Result<Value, String> {
-    script.commit();
-    let tree = script.tree.borrow();
-    tree.check()?;
-    Ok(shape(&tree))
 }
 
 /// The tree in the words of the tables.

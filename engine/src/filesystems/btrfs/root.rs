@@ -1,6 +1,6 @@
 //! A tree as tasks see it: each block with its lock and its cache lines, and what the work on blocks costs.
 
-use super::search::{NoLocks, Rules, TreeLocks, TreeOps, Work};
+use super::search::{Rules, TreeLocks, TreeOps, Work};
 use super::tree::{BlockId, Tree, MAX_LEVEL};
 use crate::filesystems::costs::Costs;
 use crate::machine::{Access, Account, ClassId, LineId, LockId, Mode, Side, Time};
@@ -85,11 +85,6 @@ impl Root {
     /// Runs `work` on the tree as a task that locks its blocks.
     pub fn locked<'a, M: Machine>(&'a self, m: &'a M) -> Locked<'a, M> {
         Locked { m, root: self }
-    }
-
-    /// Works on the tree before any task does: no locks, no time.
-    pub fn unlocked(&self) -> TreeOps<'_, NoLocks> {
-        TreeOps::new(&self.tree, &NoLocks, self.rules)
     }
 
     fn buffer<M: Machine>(&self, m: &M, block: BlockId, level: usize) -> BlockBuffer {

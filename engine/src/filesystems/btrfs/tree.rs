@@ -1,10 +1,12 @@
 //! A tree of 16 KiB blocks, byte-accurate as to room: blocks by number, and the changes of one or two of them that the
 //! algorithms of `search`, `leaf_room` and `balance` are made of. Nothing here locks.
 //!
-//! Every item is kept (key and size, 24 bytes), so a tree of 70 million items is exact and takes some 2 GB.
+//! Every item is kept (key and size, 24 bytes), so a tree of 70 million items is exact and takes some 2 GB. Copies of a tree
+//! share the blocks that neither has changed since.
 
 use super::key::{Item, Key, LEAF_DATA};
 use super::path::Path;
+use std::sync::Arc;
 
 /// The number of a tree block in memory. Copy-on-write moves a block on disk; its number stays.
 pub type BlockId = u32;
@@ -52,7 +54,7 @@ pub struct Counts {
 /// A tree.
 #[derive(Clone, Debug)]
 pub struct Tree {
-    blocks: Vec<Block>,
+    blocks: Vec<Arc<Block>>,
     free: [Vec<BlockId>; MAX_LEVEL],
     root: BlockId,
     /// The running transaction.
@@ -169,7 +171,7 @@ impl Tree {
     pub fn cow(&mut self, block: BlockId) -> bool {
         let copied = self.should_cow(block);
         if copied {
-            self.blocks[block as usize].generation = self.transid;
+            self.change(block).generation = self.transid;
             self.counts.copied += 1;
             self.new_blocks += 1;
         }
@@ -189,10 +191,10 @@ impl Tree {
             if level == 0 { Content::Leaf { items: Vec::new(), used: 0 } } else { Content::Node(Vec::new()) };
         let block = Block { level: level as u8, generation: self.transid, content };
         if let Some(id) = self.free[level].pop() {
-            self.blocks[id as usize] = block;
+            self.blocks[id as usize] = Arc::new(block);
             return id;
         }
-        self.blocks.push(block);
+        self.blocks.push(Arc::new(block));
         (self.blocks.len() - 1) as BlockId
     }
 
@@ -200,7 +202,7 @@ impl Tree {
     pub fn release(&mut self, block: BlockId) {
         self.counts.freed += 1;
         let level = self.level(block);
-        self.blocks[block as usize].content = Content::Node(Vec::new());
+        self.change(block).content = Content::Node(Vec::new());
         self.free[level].push(block);
     }
 
@@ -232,8 +234,9 @@ impl Tree {
         self.pointers_mut(node).remove(slot);
         if self.is_empty(node) {
             debug_assert_eq!(node, self.root, "only a root may lose its last pointer");
-            self.blocks[node as usize].level = 0;
-            self.blocks[node as usize].content = Content::Leaf { items: Vec::new(), used: 0 };
+            let leaf = self.change(node);
+            leaf.level = 0;
+            leaf.content = Content::Leaf { items: Vec::new(), used: 0 };
         } else if slot == 0 {
             self.fixup_low_keys(path, self.first_key(node), level + 1);
         }
@@ -288,7 +291,7 @@ impl Tree {
 
     /// Puts items into a leaf that has room.
     pub fn insert_items(&mut self, leaf: BlockId, slot: usize, new: &[Item]) {
-        let Content::Leaf { items, used } = &mut self.blocks[leaf as usize].content else {
+        let Content::Leaf { items, used } = &mut self.change(leaf).content else {
             unreachable!("block {leaf} is no leaf")
         };
         items.splice(slot..slot, new.iter().copied());
@@ -298,7 +301,7 @@ impl Tree {
 
     /// Takes `count` items out of a leaf.
     pub fn remove_items(&mut self, leaf: BlockId, slot: usize, count: usize) {
-        let Content::Leaf { items, used } = &mut self.blocks[leaf as usize].content else {
+        let Content::Leaf { items, used } = &mut self.change(leaf).content else {
             unreachable!("block {leaf} is no leaf")
         };
         *used -= items[slot..slot + count].iter().map(Item::bytes).sum::<u32>();
@@ -307,7 +310,7 @@ impl Tree {
 
     /// Changes the size of an item (`btrfs_extend_item`, `btrfs_truncate_item`).
     pub fn resize_item(&mut self, leaf: BlockId, slot: usize, size: u32) {
-        let Content::Leaf { items, used } = &mut self.blocks[leaf as usize].content else {
+        let Content::Leaf { items, used } = &mut self.change(leaf).content else {
             unreachable!("block {leaf} is no leaf")
         };
         *used = *used + size - u32::from(items[slot].size);
@@ -357,7 +360,7 @@ impl Tree {
     }
 
     fn pointers_mut(&mut self, node: BlockId) -> &mut Vec<Pointer> {
-        match &mut self.blocks[node as usize].content {
+        match &mut self.change(node).content {
             Content::Node(pointers) => pointers,
             Content::Leaf { .. } => unreachable!("block {node} is a leaf"),
         }
@@ -365,6 +368,10 @@ impl Tree {
 
     fn pair(&mut self, a: BlockId, b: BlockId) -> (&mut Content, &mut Content) {
         let [a, b] = self.blocks.get_disjoint_mut([a as usize, b as usize]).expect("two different blocks");
-        (&mut a.content, &mut b.content)
+        (&mut Arc::make_mut(a).content, &mut Arc::make_mut(b).content)
+    }
+
+    fn change(&mut self, block: BlockId) -> &mut Block {
+        Arc::make_mut(&mut self.blocks[block as usize])
     }
 }

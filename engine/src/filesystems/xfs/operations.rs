@@ -12,7 +12,7 @@ use super::mount::{Xfs, XfsDirectory};
 use super::groups::NoSpace;
 use super::touch::BlockKind;
 use super::layout::ROOT;
-use crate::filesystems::{DirId, File, Filesystem, PlainCall, Renaming, BLOCK};
+use crate::filesystems::{initial_files, DirId, File, Filesystem, PlainCall, Renaming, BLOCK};
 use crate::machine::{Access, Account, Side, Time};
 use crate::waist::Machine;
 
@@ -181,8 +181,10 @@ impl<M: Machine> Filesystem<M> for Xfs {
         Ok(dir)
     }
 
-    async fn place(&self, dir: DirId, name: &[u8]) -> Result<(), NoSpace> {
-        self.layout.borrow_mut().create(self.directory(dir).id, name).map(drop)
+    fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {
+        let mut layout = self.layout.borrow_mut();
+        initial_files(dirs, 0..files, name_length)
+            .try_for_each(|(dir, name)| layout.create(self.directory(dir).id, &name).map(drop))
     }
 
     async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<File, NoSpace> {
