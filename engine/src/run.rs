@@ -22,7 +22,7 @@ use crate::workloads::lock_cycle::{self, Cycle};
 use crate::workloads::metadata::{self, Turn};
 use crate::workloads::range_lock::{self, Load};
 use crate::workloads::mix::{self, Mix};
-use crate::workloads::{compile, fs_mark};
+use crate::workloads::{compile, dbench, fs_mark};
 use std::rc::Rc;
 
 /// Runs a spec (JSON) and returns the result (JSON). The error names what is wrong with the spec.
@@ -204,6 +204,7 @@ enum Work {
     Compile(Rc<compile::Params>),
     FsMark(Rc<fs_mark::Params>),
     Mix(Rc<Mix>, Pool),
+    Dbench(Rc<dbench::Params>),
 }
 
 impl Work {
@@ -220,6 +221,7 @@ impl Work {
                 return Ok(Self::Compile(Rc::new(compile::Params::new(w, spec.machine.costs.speed)?)))
             }
             WorkloadKind::FsMark => return Ok(Self::FsMark(Rc::new(fs_mark::Params::new(w, user)?))),
+            WorkloadKind::Dbench => return Ok(Self::Dbench(Rc::new(dbench::Params::new(w, spec.machine.costs.speed)?))),
             WorkloadKind::Mix => return Ok(Self::Mix(Rc::new(Mix::new(w, user)?), Pool::default())),
             WorkloadKind::LockCycle | WorkloadKind::RangeLock | WorkloadKind::Python => {
                 return Err("workload.kind: needs no filesystem".into())
@@ -261,6 +263,12 @@ impl Work {
             Self::FsMark(params) => {
                 let params = params.clone();
                 m.spawn(placement, Life::Foreground, move |m| fs_mark::run(m, fs, dirs, task, params));
+            }
+            Self::Dbench(params) => {
+                let params = params.clone();
+                m.spawn(placement, Life::Foreground, move |m| {
+                    dbench::run(m.clone(), Actor::new(m, fs, dirs, Pool::default(), task), params)
+                });
             }
             Self::Mix(mix, all) => {
                 let pool = if mix.shared { all.clone() } else { Pool::default() };

@@ -285,6 +285,7 @@ pub enum WorkloadKind {
     Tmpfile,
     FsMark,
     Mix,
+    Dbench,
     LockCycle,
     RangeLock,
     Python,

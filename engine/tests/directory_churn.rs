@@ -53,3 +53,27 @@ fn a_block_directory_survives_churn() {
 fn a_node_directory_survives_churn() {
     (0..3).for_each(|seed| churn(seed, 1500, 3000));
 }
+
+/// Names are renamed, so that each new one is longer there than the one it follows: in a directory of a few names their offsets
+/// wander to the end of the block that it would become.
+#[test]
+fn a_directory_of_a_few_names_survives_renames() {
+    let geometry = Geometry::new(8 << 30, Some(4)).expect("a plain geometry");
+    for names in 2..12 {
+        let mut layout = Layout::new(&geometry);
+        let (dir, _) = layout.mkdir(ROOT, b"d").expect("room");
+        let name = |n: usize| format!("f0000_{n:08}").into_bytes();
+        let mut draw = Draw(names as u64 | 64);
+        let mut live: Vec<usize> = (0..names).collect();
+        for &n in &live {
+            layout.create(dir, &name(n)).expect("room");
+        }
+        for next in names..names + 2000 {
+            let place = draw.below(live.len() as u64) as usize;
+            layout.add_name(dir, &name(next), 1000 + next as u64).expect("room");
+            layout.remove_name(dir, &name(live[place])).expect("it is there");
+            live[place] = next;
+            layout.check().unwrap_or_else(|broken| panic!("{names} names, rename {next}: {broken}"));
+        }
+    }
+}

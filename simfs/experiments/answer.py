@@ -16,6 +16,7 @@ OPERATIONS = {
     "tmpfile": "temporary file",
     "fs_mark": "file",
     "mix": "operation",
+    "dbench": "dbench call",
     "lock_cycle": "lock cycle",
     "range_lock": "range lock",
     "python": "operation",

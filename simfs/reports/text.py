@@ -38,7 +38,9 @@ def report(result: ScenarioResult) -> RenderableType:
     """Curve and top locks of each variant, then what was fitted and how far off the rest is; or locks compared."""
     if is_tournament(result):
         return Group(*tournament(result), notes(result))
-    parts: list[RenderableType] = [*curves(result), *scaling(result), *locks(result)]
+    parts: list[RenderableType] = [
+        *curves(result), *scaling(result), *operations(result), *locks(result),
+    ]  # fmt: skip
     if any(p.measured for p in result.points):
         parts.append(measured(result))
     return Group(*parts, notes(result))
@@ -72,6 +74,12 @@ def scaling(result: ScenarioResult) -> list[Table]:
         )
         table.add_row(name, *coefficients, *lock)
     return [table] if found else []
+
+
+def operations(result: ScenarioResult) -> list[Table]:
+    """Of each variant whose tasks do several operations how long each took, in dbench's columns."""
+    points = [point for point in focus(result) if len(point.latency) > 1]
+    return [_operations(point, result) for point in points]
 
 
 def locks(result: ScenarioResult) -> list[Table]:
@@ -167,6 +175,7 @@ def _cells(result: ScenarioResult, *, narrow: bool) -> dict[str, Cell]:
         f"{plural(result.operation)}/s": lambda p: plain(p.throughput.mean),
         "±": lambda p: plus_minus(p.throughput).removeprefix("± "),
         "ideal": lambda p: plain(ideal_per_s(result, p)),
+        "MB/s": lambda p: plain(p.bytes_per_s.mean / 1e6 if p.bytes_per_s else None),
         "idle %": lambda p: percent(p.shares.idle.mean),
         "user %": lambda p: percent(p.shares.user.mean),
         "sys %": lambda p: percent(p.shares.system.mean),
@@ -176,7 +185,7 @@ def _cells(result: ScenarioResult, *, narrow: bool) -> dict[str, Cell]:
         "measured": lambda p: _rate_row(p, lambda c: ("~" if c.row.approx else "") + plain(c.row.value)),
         "error": lambda p: _rate_row(p, lambda c: percent(c.error_percent, signed=True) + "%"),
     }
-    optional = {"ideal", "J/op", "measured", "error"}
+    optional = {"ideal", "MB/s", "J/op", "measured", "error"}
     empty = {n for n in optional if all(cells[n](p) in (NOTHING, "", "0") for p in result.points)}
     # Columns of swept keys need room on the terminal; the tables in files have everything.
     spared = {"user %", "J/op"} if narrow else set()
@@ -186,6 +195,26 @@ def _cells(result: ScenarioResult, *, narrow: bool) -> dict[str, Cell]:
 def _rate_row(point: PointResult, show: Callable[[Comparison], str]) -> str:
     rates = [c for c in point.measured if point.estimate(c.row.metric) == point.throughput]
     return " ".join(show(c) for c in rates)
+
+
+DBENCH = (
+    "NTCreateX", "Close", "Rename", "Unlink", "Qpathinfo", "Qfileinfo", "Qfsinfo", "Sfileinfo", "Find", "WriteX",
+    "ReadX", "LockX", "UnlockX", "Flush",
+)  # fmt: skip
+"""The order in which dbench lists its calls."""
+
+
+def _operations(point: PointResult, result: ScenarioResult) -> Table:
+    table = new_table(f"{result.title(point.variant)}: latency of operations, {_where(point)}")
+    table.add_column("Operation", no_wrap=True)
+    for name in ("Count", "AvgLat", "MaxLat"):
+        table.add_column(name, justify="right", no_wrap=True)
+    names = [name for name in DBENCH if name in point.latency]
+    for name in [*names, *(name for name in point.latency if name not in names)]:
+        took = point.latency[name]
+        lasting = [f"{ns / 1e6:.3f}" if names else duration(ns) for ns in (took.mean_ns, took.max_ns)]
+        table.add_row(name, f"{took.count:,}", *lasting)
+    return table
 
 
 def _locks(point: PointResult, result: ScenarioResult) -> Table:

@@ -365,6 +365,20 @@ class Mix(FileTasks):
 RangeCount = Annotated[StrictInt, Field(ge=1, le=2**20)]
 
 
+class Dbench(Tasks):
+    """Each client plays the calls of dbench's load file without thinking, in directories of its own."""
+
+    kind: Literal["dbench"]
+    params: dict[str, CountOrDuration] = Field(
+        default={}, description="Replace the workload profile's: durations with a unit, or counts."
+    )
+
+    @property
+    def directories(self) -> str:
+        """Clients share none."""
+        return "per-task"
+
+
 class LockTasks(Tasks):
     """What all workloads on locks alone share."""
 
@@ -469,7 +483,7 @@ class PythonTasks(Tasks):
 
 
 Workload = Annotated[
-    Compile | Create | CreateUnlink | TmpFile | FsMark | Mix | LockCycle | RangeLock | PythonTasks,
+    Compile | Create | CreateUnlink | TmpFile | FsMark | Mix | Dbench | LockCycle | RangeLock | PythonTasks,
     Field(discriminator="kind"),
 ]
 
@@ -624,6 +638,7 @@ KINDS: dict[str, dict[str, type[Section]]] = {
         "tmpfile": TmpFile,
         "fs_mark": FsMark,
         "mix": Mix,
+        "dbench": Dbench,
         "lock_cycle": LockCycle,
         "range_lock": RangeLock,
         "python": PythonTasks,

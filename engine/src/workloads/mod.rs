@@ -2,6 +2,7 @@
 
 pub mod acts;
 pub mod compile;
+pub mod dbench;
 pub mod draw;
 pub mod fs_mark;
 pub mod lock_cycle;

@@ -87,8 +87,8 @@ impl ShortForm {
         let used = end + 8 * (self.count + 3) + 8;
         let (offset, at) = match hole {
             _ if used + size <= DIR_BLOCK => (end, at),
-            Some(hole) => hole,
-            None => return false,
+            Some(hole) if used <= DIR_BLOCK => hole,
+            _ => return false,
         };
         self.insert(at, offset, name, ino);
         true

@@ -1,0 +1,175 @@
+//! dbench: clients that play the calls of a file server under load, without think time. Calls are drawn by how often each
+//! stands in the benchmark's load file; what a call does in system calls is what its client does for it.
+//!
+//! Names are looked for without regard to case: first by `stat`, and where there is none by listing the directory.
+
+use super::acts::{Act, Actor, Full};
+use super::draw::{chance, uniform};
+use crate::filesystems::Filesystem;
+use crate::machine::{Account, Time};
+use crate::spec::WorkloadSpec;
+use crate::waist::Machine;
+use std::rc::Rc;
+
+/// A call of the load file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Call {
+    Open,
+    OpenMissing,
+    Create,
+    Close,
+    Rename,
+    Unlink,
+    QueryPath,
+    QueryPathMissing,
+    QueryFile,
+    QueryFs,
+    SetFile,
+    Find,
+    Write,
+    Read,
+    Lock,
+    Unlock,
+    Flush,
+}
+
+/// Parameter with the count, the call, and the operation that dbench reports it as.
+const CALLS: [(&str, Call, &str); 17] = [
+    ("ntcreatex_open", Call::Open, "NTCreateX"),
+    ("ntcreatex_missing", Call::OpenMissing, "NTCreateX"),
+    ("ntcreatex_create", Call::Create, "NTCreateX"),
+    ("close", Call::Close, "Close"),
+    ("rename", Call::Rename, "Rename"),
+    ("unlink", Call::Unlink, "Unlink"),
+    ("qpathinfo", Call::QueryPath, "Qpathinfo"),
+    ("qpathinfo_missing", Call::QueryPathMissing, "Qpathinfo"),
+    ("qfileinfo", Call::QueryFile, "Qfileinfo"),
+    ("qfsinfo", Call::QueryFs, "Qfsinfo"),
+    ("sfileinfo", Call::SetFile, "Sfileinfo"),
+    ("find", Call::Find, "Find"),
+    ("writex", Call::Write, "WriteX"),
+    ("readx", Call::Read, "ReadX"),
+    ("lockx", Call::Lock, "LockX"),
+    ("unlockx", Call::Unlock, "UnlockX"),
+    ("flush", Call::Flush, "Flush"),
+];
+
+/// The load file in numbers.
+#[derive(Clone, Debug)]
+pub struct Params {
+    /// Share of the calls up to and with each.
+    upto: [f64; CALLS.len()],
+    write_bytes: u32,
+    read_bytes: u32,
+    /// Share of writes that find pages with blocks.
+    overwrites: f64,
+    files: u32,
+    user: Time,
+    probe: Time,
+}
+
+impl Params {
+    /// From the workload's parameters; the error names the one that is missing. Times are multiplied by `speed`.
+    pub fn new(w: &WorkloadSpec, speed: f64) -> Result<Self, String> {
+        let number = |name: &str| {
+            let found = w.params.get(name).and_then(serde_json::Value::as_f64).filter(|number| *number >= 0.0);
+            found.ok_or_else(|| format!("workload.params: '{name}' is missing or negative"))
+        };
+        let mut upto = [0.0; CALLS.len()];
+        let mut sum = 0.0;
+        for (place, (name, ..)) in CALLS.iter().enumerate() {
+            sum += number(name)?;
+            upto[place] = sum;
+        }
+        let time = |name: &str| number(name).map(|ns| crate::machine::time::from_ns(ns * speed));
+        Ok(Self {
+            upto: upto.map(|up| up / sum),
+            write_bytes: number("write_bytes")? as u32,
+            read_bytes: number("read_bytes")? as u32,
+            overwrites: number("overwrites")?,
+            files: number("files")? as u32,
+            user: time("user_ns")?,
+            probe: time("probe_ns")?,
+        })
+    }
+}
+
+/// Runs a client for ever.
+pub async fn run<M: Machine, F: Filesystem<M>>(m: M, mut actor: Actor<M, F>, p: Rc<Params>) {
+    for _ in 0..p.files {
+        if actor.create_open(p.write_bytes).await.is_err() {
+            return;
+        }
+    }
+    while one(&m, &mut actor, &p).await.is_ok() {}
+}
+
+async fn one<M: Machine, F: Filesystem<M>>(m: &M, actor: &mut Actor<M, F>, p: &Params) -> Result<(), Full> {
+    let drawn = uniform(actor.random());
+    let place = p.upto.iter().position(|&up| drawn < up).unwrap_or(CALLS.len() - 1);
+    let (_, call, name) = CALLS[place];
+    m.run(Account::User, p.user).await;
+    m.run(Account::System, p.probe).await;
+    m.begin();
+    play(actor, call, p).await?;
+    m.end(name, true);
+    Ok(())
+}
+
+async fn play<M: Machine, F: Filesystem<M>>(actor: &mut Actor<M, F>, call: Call, p: &Params) -> Result<(), Full> {
+    match call {
+        Call::Open => {
+            actor.act(Act::Stat, 0).await?;
+            actor.open_any().await?;
+            actor.act(Act::Fstat, 0).await
+        }
+        Call::OpenMissing => {
+            look_in_vain(actor).await?;
+            actor.act(Act::StatMissing, 0).await // the open finds as little
+        }
+        Call::Create => {
+            look_in_vain(actor).await?;
+            actor.create_open(0).await?;
+            actor.act(Act::Fstat, 0).await
+        }
+        Call::Close => {
+            actor.close_any().await;
+            Ok(())
+        }
+        Call::Rename => {
+            actor.act(Act::Stat, 0).await?;
+            look_in_vain(actor).await?;
+            actor.act(Act::Rename, 0).await
+        }
+        Call::Unlink => {
+            actor.act(Act::Stat, 0).await?;
+            actor.act(Act::Unlink, 0).await
+        }
+        Call::QueryPath => actor.act(Act::Stat, 0).await,
+        Call::QueryPathMissing => look_in_vain(actor).await,
+        Call::QueryFile => actor.act(Act::Fstat, 0).await,
+        Call::QueryFs => actor.act(Act::Statfs, 0).await,
+        Call::SetFile => {
+            actor.act(Act::Fstat, 0).await?;
+            actor.act(Act::Utimes, 0).await
+        }
+        Call::Find => {
+            look_in_vain(actor).await?; // a pattern is no name
+            actor.act(Act::Readdir, 0).await
+        }
+        Call::Write => {
+            let act = if chance(actor.random(), p.overwrites) { Act::Overwrite } else { Act::Append };
+            actor.act(act, p.write_bytes).await
+        }
+        Call::Read => actor.act(Act::Read, p.read_bytes).await,
+        Call::Lock => actor.act(Act::Lock, 0).await,
+        Call::Unlock => actor.act(Act::Unlock, 0).await,
+        Call::Flush => actor.act(Act::Fsync, 0).await,
+    }
+}
+
+/// A name that is not there: asked for, and looked for in the whole directory.
+async fn look_in_vain<M: Machine, F: Filesystem<M>>(actor: &mut Actor<M, F>) -> Result<(), Full> {
+    actor.act(Act::StatMissing, 0).await?;
+    actor.act(Act::Readdir, 0).await
+}
