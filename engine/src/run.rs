@@ -6,6 +6,7 @@ use crate::filesystems::btrfs::search::Rules;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::ext4::Ext4;
 use crate::filesystems::tmpfs::Tmpfs;
+use crate::filesystems::xfs::file_io::Rules;
 use crate::filesystems::xfs::geometry::Geometry;
 use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::{DirId, Filesystem};
@@ -18,6 +19,7 @@ use crate::spec::{Change, DeviceSpec, Directories, FilesystemKind, ServedBy, Run
 use crate::waist::{Host, Life, Machine, Placement};
 use crate::workloads::acts::{Actor, Full, Pool};
 use crate::workloads::draw::Draw;
+use crate::workloads::fio::{self, Jobs};
 use crate::workloads::lock_cycle::{self, Cycle};
 use crate::workloads::metadata::{self, Turn};
 use crate::workloads::range_lock::{self, Load};
@@ -83,7 +85,7 @@ pub type NamedEntry = (Time, Option<TaskId>, CpuId, &'static str, String);
 
 /// A native machine with everything on it that a spec asks for.
 fn ready(spec: &RunSpec, populate: impl Populate) -> Result<Native, String> {
-    for (role, kind) in &spec.kernel.locks {
+    for (role, kind) in spec.kernel.locks.iter().filter(|(_, kind)| *kind != NOT_TAKEN) {
         LockKind::parse(kind).map_err(|e| format!("kernel.locks.{role}: {e}"))?;
     }
     let mut native = Native::new(spec);
@@ -91,6 +93,9 @@ fn ready(spec: &RunSpec, populate: impl Populate) -> Result<Native, String> {
     let problem = native.state().take_problem();
     problem.map_or(Ok(native), Err)
 }
+
+/// The kind of a role that this kernel's code does not take.
+const NOT_TAKEN: &str = "none";
 
 /// Puts the filesystem and the tasks of a spec on a machine.
 pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
@@ -113,8 +118,16 @@ pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
         FilesystemKind::Xfs => {
             let agcount = spec.filesystem.agcount.map(u64::from);
             let geometry = Geometry::new(size, agcount).map_err(|e| format!("filesystem: {e}"))?;
-            let fs = Rc::new(host.setup(|m| Xfs::new(m, &geometry, device, &costs))?);
+            let rules = xfs_rules(spec, &costs)?;
+            let fs = Rc::new(host.setup(|m| Xfs::new(m, &geometry, device, rules, &costs))?);
             fs.start_workers(|cpu, worker| host.spawn(Placement::Pinned(cpu), Life::Background, |m| worker.run(m)));
+            if w.number("iodepth", 1.0) > 1.0 {
+                host.setup(|m| fs.prepare_dio_workers(m));
+                for cpu in 0..spec.machine.cpus {
+                    let fs = fs.clone();
+                    host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Xfs::dio_worker(m, fs, cpu as usize));
+                }
+            }
             file_tasks(host, spec, fs, placement, &costs)
         }
         FilesystemKind::Btrfs => {
@@ -147,6 +160,32 @@ pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
     }
 }
 
+/// How XFS locks files, by the kernel and the scenario.
+fn xfs_rules(spec: &RunSpec, costs: &Costs<'_>) -> Result<Rules, String> {
+    let iolock = spec.filesystem.iolock.as_deref().unwrap_or("rwsem");
+    let range_lock = match iolock {
+        "rwsem" | "none" => None,
+        design => {
+            let design = Design::parse(design).map_err(|e| format!("filesystem.iolock: {e}"))?;
+            let work = |name: &str| costs.sum(&[&format!("range_lock.{name}")]);
+            let pause = from_ns(spec.machine.costs.cpu_relax);
+            Some((design, Prices { work: work(work_of(design))?, pause, syscall: None }))
+        }
+    };
+    let flags_lock = spec.kernel.locks.get("xfs.i_flags_lock").is_some_and(|kind| kind != NOT_TAKEN);
+    Ok(Rules { range_lock, unlocked: iolock == "none", flags_lock, tick: from_ns(spec.kernel.tick_ns) })
+}
+
+/// The price of a search, by the index of a range lock.
+fn work_of(design: Design) -> &'static str {
+    match design {
+        Design::IntervalTree => "interval_tree_work_ns",
+        Design::BTree => "btree_work_ns",
+        Design::Optimistic => "optimistic_work_ns",
+        Design::Rwsem => "none",
+    }
+}
+
 /// A device and the threads that serve it.
 fn block_device<H: Host>(host: &mut H, spec: &DeviceSpec, speed: f64) -> Rc<BlockDevice> {
     let device = Rc::new(host.setup(|m| BlockDevice::new(m, spec, speed)));
@@ -175,6 +214,9 @@ fn file_tasks<H: Host, F: Filesystem<H::Handle>>(
     let (tasks, own) = (w.tasks, w.directories == Directories::PerTask);
     let each = (w.number("subdirectories", 1.0) as u32).max(1);
     let initial_files = w.number("initial_files", 0.0) as u64;
+    if let Work::Fio(jobs) = work {
+        return fio_tasks(host, fs, jobs, tasks, placement);
+    }
     host.spawn(Placement::Anywhere, Life::Background, move |m: H::Handle| async move {
         let sets = if own { tasks } else { 1 };
         let mut directories = Vec::new();
@@ -198,6 +240,26 @@ fn file_tasks<H: Host, F: Filesystem<H::Handle>>(
     Ok(())
 }
 
+/// One setup task lays the files out, then starts the jobs.
+fn fio_tasks<H: Host, F: Filesystem<H::Handle>>(host: &mut H, fs: Rc<F>, jobs: Jobs, tasks: u32, placement: Placement) -> Result<(), String> {
+    host.spawn(Placement::Anywhere, Life::Background, move |m: H::Handle| async move {
+        let Ok(dir) = fs.mkdir(&m, b"fio").await else { return m.give_up("no space left for the directory") };
+        let mut files = Vec::new();
+        for number in 0..if jobs.own_file { tasks } else { 1 } {
+            let name = format!("fio.{number}.0");
+            match fs.lay_out(&m, dir, name.as_bytes(), jobs.size, jobs.extents).await {
+                Ok(file) => files.push(file),
+                Err(_) => return m.give_up("no space left for the files"),
+            }
+        }
+        for task in 0..tasks {
+            let (fs, file) = (fs.clone(), files[task as usize % files.len()]);
+            m.spawn(placement, Life::Foreground, move |m| fio::run(m, fs, file, jobs, task));
+        }
+    });
+    Ok(())
+}
+
 /// What each task of a file workload does.
 enum Work {
     Loop(Turn, Time),
@@ -205,6 +267,7 @@ enum Work {
     FsMark(Rc<fs_mark::Params>),
     Mix(Rc<Mix>, Pool),
     Dbench(Rc<dbench::Params>),
+    Fio(Jobs),
 }
 
 impl Work {
@@ -223,6 +286,7 @@ impl Work {
             WorkloadKind::FsMark => return Ok(Self::FsMark(Rc::new(fs_mark::Params::new(w, user)?))),
             WorkloadKind::Dbench => return Ok(Self::Dbench(Rc::new(dbench::Params::new(w, spec.machine.costs.speed)?))),
             WorkloadKind::Mix => return Ok(Self::Mix(Rc::new(Mix::new(w, user)?), Pool::default())),
+            WorkloadKind::Fio => return Ok(Self::Fio(fio_jobs(spec)?)),
             WorkloadKind::LockCycle | WorkloadKind::RangeLock | WorkloadKind::Python => {
                 return Err("workload.kind: needs no filesystem".into())
             }
@@ -256,6 +320,7 @@ impl Work {
                 let (turn, user) = (*turn, *user);
                 m.spawn(placement, Life::Foreground, move |m| metadata::run(m, fs, dir, task, turn, user));
             }
+            Self::Fio(_) => unreachable!("jobs start on their files"),
             Self::Compile(params) => {
                 let params = params.clone();
                 m.spawn(placement, Life::Foreground, move |m| compile::run(m, fs, dir, task, params, placement));
@@ -279,6 +344,21 @@ impl Work {
             }
         }
     }
+}
+
+fn fio_jobs(spec: &RunSpec) -> Result<Jobs, String> {
+    let jobs = Jobs::of(&spec.workload, spec.machine.costs.speed)?;
+    let kind = spec.filesystem.kind;
+    if jobs.direct && !matches!(kind, FilesystemKind::Xfs | FilesystemKind::Ext4) {
+        return Err("workload.params.direct: only XFS and ext4 have direct I/O here".into());
+    }
+    if kind == FilesystemKind::Ext4 && jobs.iodepth > 1 {
+        return Err("workload.params.iodepth: only XFS has requests that nobody waits for".into());
+    }
+    if spec.device.is_none() && matches!(kind, FilesystemKind::Xfs | FilesystemKind::Ext4) {
+        return Err("device: fio needs one on this filesystem".into());
+    }
+    Ok(jobs)
 }
 
 fn lock_cycle_tasks<H: Host>(host: &mut H, spec: &RunSpec, placement: Placement) -> Result<(), String> {
@@ -322,12 +402,7 @@ fn range_lock_tasks<H: Host>(host: &mut H, spec: &RunSpec, placement: Placement)
     let w = &spec.workload;
     let load = Load::of(w)?;
     let time = |name: &str| from_ns(w.number(name, 0.0) * spec.machine.costs.speed);
-    let work = match load.design {
-        Design::IntervalTree => time("interval_tree_work_ns"),
-        Design::BTree => time("btree_work_ns"),
-        Design::Optimistic => time("optimistic_work_ns"),
-        Design::Rwsem => 0,
-    };
+    let work = time(work_of(load.design));
     let syscall = (w.word("index_lock", "kernel") == "pthread").then(|| time("syscall_ns"));
     let prices = Prices { work, pause: from_ns(spec.machine.costs.cpu_relax), syscall };
     let lock = Rc::new(host.setup(|m| RangeLock::new(m, load.design, prices)));

@@ -204,6 +204,9 @@ pub struct FilesystemSpec {
     /// lock do.
     #[serde(default)]
     pub early_unlock: Option<bool>,
+    /// XFS: what direct I/O takes as IOLOCK: `rwsem`, `none`, or a range lock's design.
+    #[serde(default)]
+    pub iolock: Option<String>,
     /// Step costs by name, nanoseconds.
     #[serde(default)]
     pub costs: BTreeMap<String, f64>,
@@ -288,6 +291,7 @@ pub enum WorkloadKind {
     Dbench,
     LockCycle,
     RangeLock,
+    Fio,
     Python,
 }
 

@@ -17,6 +17,7 @@ OPERATIONS = {
     "fs_mark": "file",
     "mix": "operation",
     "dbench": "dbench call",
+    "fio": "I/O",
     "lock_cycle": "lock cycle",
     "range_lock": "range lock",
     "python": "operation",

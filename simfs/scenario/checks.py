@@ -10,13 +10,14 @@ from pydantic import ValidationError
 from simfs.scenario.document import Document, Path_, Place
 from simfs.scenario.expand import value_of
 from simfs.scenario.measured import Dataset, load_dataset
-from simfs.scenario.models import load_device, load_filesystem, load_kernel, load_machine, load_workload
+from simfs.scenario.models import load_device, load_kernel, load_machine, load_workload
 from simfs.scenario.overlay import assign, split_key
 from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.program import load_program
 from simfs.scenario.refusals import problems_of
-from simfs.scenario.run_spec import machine_spec
+from simfs.scenario.run_spec import filesystem_costs, machine_spec
 from simfs.scenario.schema import (
+    Fio,
     Fit,
     LockCycle,
     LockKind,
@@ -25,6 +26,7 @@ from simfs.scenario.schema import (
     PythonTasks,
     RowChoice,
     Scenario,
+    Xfs,
 )
 from simfs.scenario.section import shorten
 from simfs.scenario.suggest import nearest
@@ -116,7 +118,8 @@ def _kernel_problems(scenario: Scenario, document: Document) -> Iterator[Problem
         scenario.kernel.constants, spec["constants"], ("kernel", "constants"), "constant", document
     )
     if not isinstance(scenario.workload, PythonTasks):  # a program may name its locks as it likes
-        own = scenario.workload.roles if isinstance(scenario.workload, LockTasks) else {}
+        holder = scenario.workload if isinstance(scenario.workload, LockTasks) else scenario.filesystem
+        own = holder.roles if isinstance(holder, LockTasks | Xfs) else {}
         yield from _unknown(scenario.lock_roles, [*spec["locks"], *own], ("locks",), "lock role", document)
     if scenario.kernel.run_to_parity and "cfs" in spec:
         at = document.place_of(("kernel", "run_to_parity")).value
@@ -157,8 +160,25 @@ def _filesystem_problems(scenario: Scenario, document: Document) -> Iterator[Pro
             at = document.place_of(("filesystem",)).value
             yield Problem(at, f"workload {scenario.workload.kind} needs a filesystem")
     elif use.costs or use.profile:
-        known = load_filesystem(use.profile or use.kind).spec()
+        known = filesystem_costs(use)
         yield from _unknown(use.costs, known, ("filesystem", "costs"), "cost", document)
+    yield from _fio_problems(scenario, document)
+
+
+def _fio_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
+    job, kind = scenario.workload, scenario.filesystem.kind
+    if not isinstance(job, Fio) or kind == "none":
+        return
+    if job.direct and kind not in ("xfs", "ext4"):
+        at = document.place_of(("workload", "direct")).value
+        yield Problem(at, f"only xfs and ext4 have direct I/O here, not {kind}")
+    elif job.iodepth > 1 and kind != "xfs":
+        at = document.place_of(("workload", "iodepth")).value
+        yield Problem(at, f"only xfs has requests that nobody waits for, not {kind}")
+    elif scenario.device is None and kind in ("xfs", "ext4"):
+        yield Problem(
+            document.place_of(("workload",)).key, f"fio on {kind} needs a device: nvme, for example"
+        )
 
 
 def _device_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:

@@ -21,6 +21,8 @@ from simfs.scenario.schema import (
     Btrfs,
     Compile,
     Distribution,
+    Ext4,
+    Fio,
     FsMark,
     KernelUse,
     LockCycle,
@@ -33,6 +35,7 @@ from simfs.scenario.schema import (
     RangeLock,
     Scenario,
     TmpFile,
+    Tmpfs,
     Workload,
     Xfs,
 )
@@ -93,6 +96,8 @@ def kernel_spec(scenario: Scenario, cpus: int) -> dict[str, Any]:
         own = scenario.own_locks
         roles = {role: own.get(use, use) for role, use in scenario.workload.roles.items()}
         spec["locks"] = roles | scenario.lock_roles
+    elif isinstance(scenario.filesystem, Xfs):
+        spec["locks"] |= scenario.filesystem.roles | scenario.lock_roles
     return spec
 
 
@@ -112,13 +117,22 @@ def _filesystem_spec(scenario: Scenario) -> dict[str, Any]:
     use = scenario.filesystem
     if isinstance(use, NoFilesystem):
         return {"filesystem": {"kind": "none"}}
-    costs = {**_costs(use.profile or use.kind), **use.costs}
+    costs = {**filesystem_costs(use), **use.costs}
     spec: dict[str, Any] = {"kind": use.kind, "size_bytes": use.size, "costs": costs}
     if isinstance(use, Xfs):
-        spec["agcount"] = use.agcount
+        spec |= {"agcount": use.agcount, "iolock": use.iolock}
     if isinstance(use, Btrfs) and use.early_unlock is not None:
         spec["early_unlock"] = use.early_unlock
     return {"filesystem": spec, "vfs": {"costs": dict(_vfs_costs(use.kind))}}
+
+
+def filesystem_costs(use: Xfs | Btrfs | Ext4 | Tmpfs) -> dict[str, float]:
+    """Return the costs of a filesystem by name; XFS may have a range lock, whose costs are those of `range_lock`."""
+    costs = dict(_costs(use.profile or use.kind))
+    if isinstance(use, Xfs):
+        work = load_workload("range_lock").spec()
+        costs |= {f"range_lock.{name}": ns for name, ns in work.items() if name.endswith("_work_ns")}
+    return costs
 
 
 # A profile has hundreds of costs and a sweep thousands of points: turning the one into numbers is done once.
@@ -141,7 +155,7 @@ def _workload_spec(use: Workload) -> dict[str, Any]:
     }
     if isinstance(use, PythonTasks):
         spec |= {"program": use.program, "program_sha256": digest(use.program)}
-    elif not isinstance(use, LockTasks):
+    elif not isinstance(use, LockTasks | Fio):
         spec["directories"] = use.directories
     return spec
 
@@ -165,6 +179,10 @@ def _params(use: Workload) -> dict[str, Any]:
         own = ("design", "index_lock", "ranges", "units", "length", "outstanding", "readers")
         given = {key: getattr(use, key) for key in own}
         return params | given | _drawn("think", use.think) | _drawn("hold", use.hold)
+    if isinstance(use, Fio):
+        own = ("block_size", "size", "files", "places", "extents", "iodepth", "fsync")
+        given = {key: getattr(use, key) for key in own} | {"reads": use.reads, "direct": float(use.direct)}
+        return params | given | ({} if use.readers is None else {"readers": use.readers})
     if isinstance(use, Compile) and use.user_cpu is not None:
         params["user_cpu_ns"] = use.user_cpu
     if isinstance(use, TmpFile):

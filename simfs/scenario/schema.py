@@ -118,6 +118,10 @@ class KernelUse(Section):
     )
 
 
+INDEX_LOCKS = {"interval-tree": "qspinlock", "btree": "mutex"}
+"""The lock around a range lock's index, by design; the optimistic design has none."""
+
+
 class Xfs(Section):
     """XFS. Geometry follows mkfs.xfs."""
 
@@ -132,6 +136,10 @@ class Xfs(Section):
     agcount: Annotated[StrictInt, Field(ge=1, le=1_000_000)] = Field(
         default=4, description="Allocation groups."
     )
+    iolock: Literal["rwsem", "none", "interval-tree", "btree", "optimistic"] = Field(
+        default="rwsem",
+        description="What direct I/O takes: the IOLOCK shared, nothing, or a range lock of this design.",
+    )
     costs: dict[str, Duration] = Field(
         default={}, description="Step costs that replace the profile's, by name."
     )
@@ -145,6 +153,11 @@ class Xfs(Section):
                 " mkfs.xfs takes 16 MiB to 1 TiB a group"
             )
         return self
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """Role -> kind of the locks that no kernel has: the one around a range lock's index."""
+        return {"range_lock": INDEX_LOCKS[self.iolock]} if self.iolock in INDEX_LOCKS else {}
 
 
 class Btrfs(Section):
@@ -250,6 +263,51 @@ class TmpFile(FileTasks):
     kind: Literal["tmpfile"]
     write: Size = Field(default=4096, description="Bytes written to each file.")
     fsync: StrictBool = Field(default=False, description="Whether the file is synced before it is closed.")
+
+
+class Fio(Tasks):
+    """Each task reads and writes blocks at random places of a file, as fio does."""
+
+    kind: Literal["fio"]
+    rw: Literal["randread", "randwrite", "randrw"] = Field(default="randrw", description="What is done.")
+    rwmixread: Percentage = Field(default=0.5, description="With randrw: share of requests that read.")
+    readers: Annotated[StrictInt, Field(ge=0, le=MAX_TASKS)] | None = Field(
+        default=None, description="With randrw: so many tasks only read and all others only write."
+    )
+    size: Size = Field(default=256 << 20, description="Size of a file.")
+    block_size: Size = Field(default=4096, description="Bytes of a request.")
+    files: Literal["shared", "per-task"] = Field(default="shared", description="One file, or one for each.")
+    places: Literal["random", "own-block"] = Field(
+        default="random", description="'own-block': each task takes the same block of its own every time."
+    )
+    extents: Annotated[StrictInt, Field(ge=1, le=2**31)] = Field(
+        default=1, description="Extents that a file is in; XFS looks them up in its extent map."
+    )
+    direct: StrictBool = Field(default=False, description="Whether requests bypass the page cache.")
+    iodepth: Annotated[StrictInt, Field(ge=1, le=65_536)] = Field(
+        default=1, description="Requests that a task has under way; 1 waits within the call."
+    )
+    fsync: Annotated[StrictInt, Field(ge=0)] = Field(
+        default=0, description="Each task syncs its file after so many writes; 0 is never."
+    )
+    params: dict[str, CountOrDuration] = Field(
+        default={}, description="Replace the workload profile's: durations with a unit, or counts."
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.size < self.block_size:
+            raise refusal(f"a file of {self.size} B does not hold a block of {self.block_size} B")
+        if self.iodepth > 1 and not self.direct:
+            raise refusal("iodepth above 1 needs direct: true; buffered requests are waited for")
+        if self.readers is not None and self.rw != "randrw":
+            raise refusal(f"readers are for randrw, not for {self.rw}")
+        return self
+
+    @property
+    def reads(self) -> float:
+        """Share of requests that read."""
+        return {"randread": 1.0, "randwrite": 0.0}.get(self.rw, self.rwmixread)
 
 
 class Distribution(Section):
@@ -468,8 +526,7 @@ class RangeLock(LockTasks):
     @property
     def roles(self) -> dict[str, str]:
         """Role -> kind of the lock around the index; the optimistic design takes none."""
-        around = {"interval-tree": "qspinlock", "btree": "mutex"}
-        return {"range_lock": around.get(self.design, "rwsem")}
+        return {"range_lock": INDEX_LOCKS.get(self.design, "rwsem")}
 
 
 class PythonTasks(Tasks):
@@ -483,7 +540,7 @@ class PythonTasks(Tasks):
 
 
 Workload = Annotated[
-    Compile | Create | CreateUnlink | TmpFile | FsMark | Mix | Dbench | LockCycle | RangeLock | PythonTasks,
+    Compile | Create | CreateUnlink | TmpFile | FsMark | Mix | Dbench | Fio | LockCycle | RangeLock | PythonTasks,
     Field(discriminator="kind"),
 ]
 
@@ -639,6 +696,7 @@ KINDS: dict[str, dict[str, type[Section]]] = {
         "fs_mark": FsMark,
         "mix": Mix,
         "dbench": Dbench,
+        "fio": Fio,
         "lock_cycle": LockCycle,
         "range_lock": RangeLock,
         "python": PythonTasks,

@@ -7,10 +7,12 @@ pub mod btrfs;
 pub mod calls;
 pub mod costs;
 pub mod ext4;
+pub mod page_cache;
 pub mod tmpfs;
 pub mod vfs;
 pub mod xfs;
 
+use crate::machine::{LockId, Time};
 use crate::waist::Machine;
 pub use calls::PlainCall;
 pub use xfs::groups::NoSpace;
@@ -39,6 +41,26 @@ pub struct Renaming<'n> {
     pub from: &'n [u8],
     /// What it will be called.
     pub to: &'n [u8],
+}
+
+/// A request for part of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Io {
+    /// First byte.
+    pub offset: u64,
+    /// Number of bytes.
+    pub bytes: u32,
+    /// Past the page cache.
+    pub direct: bool,
+    /// Of direct I/O: the call returns when the request is submitted, and its end completes this. `None` waits.
+    pub done: Option<LockId>,
+}
+
+impl Io {
+    /// Pages that it is in, at least one.
+    fn pages(&self) -> Time {
+        Time::from(self.bytes.div_ceil(BLOCK).max(1))
+    }
 }
 
 /// What the structures of a filesystem look like after an experiment (JSON in and out); the report's name begins with the
@@ -83,6 +105,21 @@ pub trait Filesystem<M: Machine>: 'static {
     fn close(&self, m: &M, file: &File) -> impl Future<Output = ()>;
     /// `fsync`.
     fn fsync(&self, m: &M, file: &File) -> impl Future<Output = ()>;
+    /// A new file of `bytes` that has all its blocks, in so many extents, and none of its pages in memory. Who makes it waits
+    /// for nothing.
+    fn lay_out(&self, m: &M, dir: DirId, name: &[u8], bytes: u64, extents: u64) -> impl Future<Output = Result<File, NoSpace>> {
+        let _ = (bytes, extents);
+        self.create(m, dir, name)
+    }
+    /// `pread` of a file that was laid out; a filesystem that knows no places reads from its cache.
+    fn read_at(&self, m: &M, file: &File, io: Io) -> impl Future<Output = ()> {
+        self.read(m, file, io.bytes)
+    }
+    /// `pwrite` of a file that was laid out; no block is new. A filesystem that knows no places writes to its cache.
+    fn write_at(&self, m: &M, file: &File, io: Io) -> impl Future<Output = ()> {
+        let mut file = *file;
+        async move { self.write(m, &mut file, io.bytes).await }
+    }
     /// `unlink` of a file that nobody has open.
     fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) -> impl Future<Output = ()>;
     /// `rename` within a directory, to a name that is free.

@@ -5,6 +5,7 @@ pub mod compile;
 pub mod dbench;
 pub mod draw;
 pub mod fs_mark;
+pub mod fio;
 pub mod lock_cycle;
 pub mod metadata;
 pub mod mix;

@@ -2,6 +2,7 @@
 
 use super::buffer::Buffer;
 use super::directory::DirForm;
+use super::file_io::{FileIo, Rules};
 use super::geometry::Geometry;
 use super::inactive::{self, Inactive, Worker};
 use super::inode::InodeTable;
@@ -61,6 +62,7 @@ pub struct Xfs {
     pub(super) sb: SuperBlock,
     pub(super) log: Log,
     pub(super) storage: Storage,
+    pub(super) io: FileIo,
     pub(super) inodes: InodeTable,
     pub(super) inode_classes: (ClassId, ClassId),
     pub(super) inode_lines: u32,
@@ -96,7 +98,13 @@ impl Footprints {
 
 impl Xfs {
     /// A fresh filesystem of the given geometry, mounted; its workers are started by [`Xfs::start_workers`].
-    pub fn new<M: Machine>(m: &M, geometry: &Geometry, device: Option<Rc<BlockDevice>>, costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new<M: Machine>(
+        m: &M,
+        geometry: &Geometry,
+        device: Option<Rc<BlockDevice>>,
+        rules: Rules,
+        costs: &Costs<'_>,
+    ) -> Result<Self, String> {
         let footprints = Footprints::new(costs)?;
         let count = |name: &str| costs.number(name).map(|n| n as u32);
         let agi = footprints.buffer + count("xfs_agi.data_create")?;
@@ -117,8 +125,9 @@ impl Xfs {
             sb: SuperBlock::new(m, costs)?,
             log: Log::new(m, costs)?,
             storage: Storage::new(m, device),
+            io: FileIo::new(m, rules, costs)?,
             inodes: InodeTable::default(),
-            inode_classes: (m.class("vfs.i_rwsem (file)", "vfs.i_rwsem"), m.class("xfs.ILOCK (file)", "xfs.ilock")),
+            inode_classes: (m.class("xfs.IOLOCK", "xfs.iolock"), m.class("xfs.ILOCK (file)", "xfs.ilock")),
             inode_lines: footprints.dir_inode,
             inodegc: inactive::lists(m.cpus(), limits),
             groups: groups.collect(),

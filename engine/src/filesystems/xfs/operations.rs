@@ -12,7 +12,7 @@ use super::mount::{Xfs, XfsDirectory};
 use super::groups::NoSpace;
 use super::touch::BlockKind;
 use super::layout::ROOT;
-use crate::filesystems::{initial_files, DirId, File, Filesystem, PlainCall, Renaming, BLOCK};
+use crate::filesystems::{initial_files, DirId, File, Filesystem, Io, PlainCall, Renaming, BLOCK};
 use crate::machine::{Access, Account, Side, Time};
 use crate::waist::Machine;
 
@@ -241,6 +241,20 @@ impl<M: Machine> Filesystem<M> for Xfs {
         m.unlock(inode.iolock, Side::Read).await;
     }
 
+    async fn lay_out(&self, m: &M, dir: DirId, name: &[u8], bytes: u64, extents: u64) -> Result<File, NoSpace> {
+        let file = self.create(m, dir, name).await?;
+        self.io.open(m, file.inode, self.inodes.inode(file.inode), bytes, extents);
+        Ok(file)
+    }
+
+    async fn read_at(&self, m: &M, file: &File, io: Io) {
+        self.read_file(m, file, io).await;
+    }
+
+    async fn write_at(&self, m: &M, file: &File, io: Io) {
+        self.write_file(m, file, io).await;
+    }
+
     async fn close(&self, m: &M, file: &File) {
         self.sb.calls.touch_dentry(m, file);
         if !file.written {
@@ -270,20 +284,10 @@ impl<M: Machine> Filesystem<M> for Xfs {
         let inode = self.inodes.inode(file.inode);
         m.run(Account::System, c.start).await;
         inode.peek(m).await;
-        m.run(Account::System, c.reserve).await;
-        self.log.reserve(m);
-        inode.ilock(m).await; // xfs_bmapi_convert_one_delalloc
-        let group = self.group_of(inode.ino);
-        m.run(Account::System, c.agf).await;
-        group.agf.lock(m).await;
-        m.run(Account::System, c.allocate).await;
-        self.log.commit(m).await;
-        m.run(Account::System, c.commit).await;
-        group.agf.unlock(m).await;
-        self.log.committed(m).await;
-        inode.iunlock(m).await;
-        m.run(Account::System, c.submit).await;
-        self.storage.write(m, BLOCK, c.data_io).await;
+        match self.io.file(file.inode) {
+            Some(open) => self.write_back(m, open.take_dirty()).await,
+            None => self.write_back_new(m, inode).await,
+        }
         m.run(Account::System, c.force).await;
         m.sleep(c.force_wait).await;
         m.run(Account::System, c.log_io_submit).await;
@@ -364,6 +368,34 @@ impl<M: Machine> Filesystem<M> for Xfs {
 }
 
 impl Xfs {
+    /// Writes back what lies in allocated blocks.
+    async fn write_back<M: Machine>(&self, m: &M, dirty: u32) {
+        let c = &self.costs.fsync;
+        if dirty > 0 {
+            m.run(Account::System, c.submit).await;
+            self.storage.write(m, dirty, c.data_io).await;
+        }
+    }
+
+    /// Writes back a page that has no block yet.
+    async fn write_back_new<M: Machine>(&self, m: &M, inode: Inode) {
+        let c = &self.costs.fsync;
+        m.run(Account::System, c.reserve).await;
+        self.log.reserve(m);
+        inode.ilock(m).await; // xfs_bmapi_convert_one_delalloc
+        let group = self.group_of(inode.ino);
+        m.run(Account::System, c.agf).await;
+        group.agf.lock(m).await;
+        m.run(Account::System, c.allocate).await;
+        self.log.commit(m).await;
+        m.run(Account::System, c.commit).await;
+        group.agf.unlock(m).await;
+        self.log.committed(m).await;
+        inode.iunlock(m).await;
+        m.run(Account::System, c.submit).await;
+        self.storage.write(m, BLOCK, c.data_io).await;
+    }
+
     /// `xfs_lookup`: the directory's ILOCK shared, and its blocks down to the leaf.
     async fn lookup<M: Machine>(&self, m: &M, d: &XfsDirectory, name: &[u8]) {
         let c = &self.costs.create;

@@ -1,0 +1,335 @@
+//! Reading and writing at a place of a file that has all its blocks: direct I/O (`xfs_file_dio_read`,
+//! `xfs_file_dio_write_aligned`, `iomap_dio_rw`) and overwriting in the page cache (`xfs_file_buffered_write`).
+//!
+//! Direct I/O holds the IOLOCK shared until the request is submitted, and where the caller waits, until it is done. Each
+//! takes the ILOCK shared to look its blocks up. Beside these two locks all who use the file meet in `i_dio_count`,
+//! written at the beginning and the end of each request, and before Linux 5.13 in `i_flags_lock`, which a write took to
+//! look at the file's size, once before and once after. The first write in a tick changes the times of the inode in a
+//! transaction (`xfs_vn_update_time`).
+
+use super::inode::Inode;
+use super::mount::Xfs;
+use crate::cost_table;
+use crate::devices::Request;
+use crate::filesystems::page_cache::PageCache;
+use crate::filesystems::{File, Io, BLOCK};
+use crate::machine::{Access, Account, LineId, LockId, Side, Time};
+use crate::range_locks::{Design, Prices, Range, RangeLock, RequestId};
+use crate::waist::Machine;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+cost_table!(IoCosts {
+    read_start: ["dread.file_direct_read", "dread.lock_file_iolock_shared"],
+    map: ["dread.lock_file_ilock_shared"],
+    mapped: ["dread.unlock_file_ilock_shared"],
+    read_end: ["dread.unlock_file_iolock_shared"],
+    read_exit: ["dread.exit_pread64"],
+    write_start: ["dwrite.lock_file_iolock_shared"],
+    write_checks: ["dwrite.file_direct_write"],
+    write_mapped: ["dwrite.unlock_file_ilock_shared"],
+    write_end: ["dwrite.unlock_file_iolock_shared"],
+    write_exit: ["dwrite.exit_pwrite64"],
+    buffered_start: ["tmp_short.enter_write", "tmp_short.lock_file_iolock_excl"],
+    buffered_checks: ["tmp_short.lock_file_ilock_shared", "tmp_short.unlock_file_ilock_shared", "tmp_short.file_buffered_write"],
+    buffered_copy: ["tmp_short.unlock_file_iolock_excl"],
+    buffered_end: ["tmp_short.exit_write"],
+    times_reserve: ["tmp_short.log_reserve_2", "tmp_short.trans_alloc_2", "tmp_short.lock_file_ilock_excl_3"],
+    times_commit: ["tmp_short.trans_commit_2", "tmp_short.trans_free_2"],
+    times_end: ["tmp_short.unlock_file_ilock_excl_4"],
+});
+
+/// How files are locked and read, apart from the costs.
+pub struct Rules {
+    /// A range lock in place of the IOLOCK, for direct I/O.
+    pub range_lock: Option<(Design, Prices)>,
+    /// Direct I/O takes no IOLOCK at all: a counterfactual.
+    pub unlocked: bool,
+    /// Writes take `i_flags_lock` to look at the size.
+    pub flags_lock: bool,
+    /// Length of a tick.
+    pub tick: Time,
+}
+
+/// What direct I/O locks for its time.
+enum IoLock {
+    Rwsem(LockId),
+    /// The range lock, and the request of each task.
+    Ranges(Box<RangeLock>, RefCell<Vec<Option<RequestId>>>),
+    Nothing,
+}
+
+impl IoLock {
+    async fn lock<M: Machine>(&self, m: &M, io: &Io, range_side: Side) {
+        match self {
+            Self::Rwsem(lock) => m.lock(*lock, Side::Read).await,
+            Self::Ranges(ranges, requests) => {
+                let request = Self::request(m, ranges, requests);
+                let start = io.offset / u64::from(BLOCK);
+                let last = (io.offset + u64::from(io.bytes) - 1) / u64::from(BLOCK);
+                ranges.lock(m, request, Range { start, last }, range_side).await;
+            }
+            Self::Nothing => {}
+        }
+    }
+
+    async fn unlock<M: Machine>(&self, m: &M) {
+        match self {
+            Self::Rwsem(lock) => m.unlock(*lock, Side::Read).await,
+            Self::Ranges(ranges, requests) => ranges.unlock(m, Self::request(m, ranges, requests)).await,
+            Self::Nothing => {}
+        }
+    }
+
+    /// A task's request, which lies on its stack.
+    fn request<M: Machine>(m: &M, ranges: &RangeLock, requests: &RefCell<Vec<Option<RequestId>>>) -> RequestId {
+        let (mut requests, task) = (requests.borrow_mut(), m.task() as usize);
+        if requests.len() <= task {
+            requests.resize(task + 1, None);
+        }
+        *requests[task].get_or_insert_with(|| ranges.new_request(m))
+    }
+}
+
+/// Records and children of a block of the extent map in memory (`xfs_iext_tree.c`: 256 bytes).
+const IEXT_RECORDS: u64 = 15;
+const IEXT_CHILDREN: u64 = 16;
+
+/// An open file with all its blocks.
+pub(super) struct OpenFile {
+    iolock: IoLock,
+    dio_count: LineId,
+    /// `i_flags_lock`, where writes take it.
+    flags_lock: Option<LockId>,
+    /// Blocks on the way to one extent, root first. Lookups only read them.
+    extent_map: Vec<LineId>,
+    pages: PageCache,
+    /// The tick in which its times were last changed.
+    changed: Cell<Time>,
+}
+
+/// Direct writes that nobody waits for end in a worker of their CPU (`s_dio_done_wq`, until Linux 6.5).
+#[derive(Default)]
+struct Ended {
+    /// A request of this CPU is done; not before there is a worker.
+    ready: Cell<Option<LockId>>,
+    /// Slot of the inode and what the caller waits for, in the order of submission.
+    writes: RefCell<VecDeque<(u32, LockId)>>,
+}
+
+/// Open files, and what is common to them.
+pub(super) struct FileIo {
+    costs: IoCosts,
+    rules: Rules,
+    files: RefCell<Vec<Option<Rc<OpenFile>>>>,
+    ended: Vec<Ended>,
+}
+
+impl FileIo {
+    /// No file is open.
+    pub fn new<M: Machine>(m: &M, rules: Rules, costs: &crate::filesystems::costs::Costs<'_>) -> Result<Self, String> {
+        Ok(Self {
+            costs: IoCosts::new(costs)?,
+            rules,
+            files: RefCell::default(),
+            ended: (0..m.cpus()).map(|_| Ended::default()).collect(),
+        })
+    }
+
+    /// The file in a slot becomes one of `bytes` in so many extents, none of its pages in memory.
+    pub fn open<M: Machine>(&self, m: &M, slot: u32, inode: Inode, bytes: u64, extents: u64) {
+        let iolock = match &self.rules.range_lock {
+            _ if self.rules.unlocked => IoLock::Nothing,
+            Some((design, prices)) => IoLock::Ranges(Box::new(RangeLock::new(m, *design, *prices)), RefCell::default()),
+            None => IoLock::Rwsem(inode.iolock),
+        };
+        let mut blocks = extents.div_ceil(IEXT_RECORDS);
+        let mut extent_map = vec![m.new_line(4)];
+        while blocks > 1 {
+            blocks = blocks.div_ceil(IEXT_CHILDREN);
+            extent_map.push(m.new_line(4));
+        }
+        let file = OpenFile {
+            iolock,
+            dio_count: m.new_line(1),
+            flags_lock: self.rules.flags_lock.then(|| m.new_lock(m.class("xfs.i_flags_lock", "xfs.i_flags_lock"))),
+            extent_map,
+            pages: PageCache::of(bytes),
+            changed: Cell::new(Time::MAX),
+        };
+        let mut files = self.files.borrow_mut();
+        if files.len() <= slot as usize {
+            files.resize_with(slot as usize + 1, || None);
+        }
+        files[slot as usize] = Some(Rc::new(file));
+    }
+
+    /// The open file in a slot, if it is one.
+    pub fn file(&self, slot: u32) -> Option<Rc<OpenFile>> {
+        self.files.borrow().get(slot as usize).cloned().flatten()
+    }
+}
+
+impl OpenFile {
+    /// Bytes that were written to the page cache since they were last asked for.
+    pub fn take_dirty(&self) -> u32 {
+        self.pages.take_dirty()
+    }
+}
+
+impl Xfs {
+    fn open_file(&self, file: &File) -> Rc<OpenFile> {
+        self.io.file(file.inode).expect("the file was laid out")
+    }
+
+    pub(super) async fn read_file<M: Machine>(&self, m: &M, file: &File, io: Io) {
+        m.at("read");
+        if io.direct { self.dio_read(m, file, io).await } else { self.buffered_read(m, file, io).await }
+    }
+
+    pub(super) async fn write_file<M: Machine>(&self, m: &M, file: &File, io: Io) {
+        m.at("write");
+        if io.direct { self.dio_write(m, file, io).await } else { self.buffered_write(m, file, io).await }
+    }
+
+    async fn dio_read<M: Machine>(&self, m: &M, file: &File, io: Io) {
+        let (c, open) = (&self.io.costs, self.open_file(file));
+        m.run(Account::System, c.read_start).await;
+        open.iolock.lock(m, &io, Side::Read).await;
+        m.touch(open.dio_count, Access::Write);
+        self.map(m, file, &open, c.mapped).await;
+        let request = Request::Read { bytes: io.bytes };
+        match io.done {
+            None => self.storage.device().io(m, request).await,
+            Some(done) => self.storage.device().submit(m, request, done).await,
+        }
+        m.touch(open.dio_count, Access::Write); // of a request not waited for, its interrupt will do that
+        m.run(Account::System, c.read_end).await;
+        open.iolock.unlock(m).await;
+        m.run(Account::System, c.read_exit).await;
+    }
+
+    async fn dio_write<M: Machine>(&self, m: &M, file: &File, io: Io) {
+        let (c, open) = (&self.io.costs, self.open_file(file));
+        m.run(Account::System, c.write_start).await;
+        open.iolock.lock(m, &io, Side::Write).await;
+        self.look_at_size(m, &open).await;
+        self.update_times(m, file, &open).await;
+        m.run(Account::System, c.write_checks).await;
+        m.touch(open.dio_count, Access::Write);
+        self.map(m, file, &open, c.write_mapped).await;
+        let request = Request::Write { bytes: io.bytes };
+        match io.done {
+            None => {
+                self.storage.device().io(m, request).await;
+                self.end_write(m, &open).await;
+            }
+            Some(done) => {
+                let ended = &self.io.ended[m.cpu() as usize];
+                let ready = ended.ready.get().expect("requests that nobody waits for need the workers");
+                ended.writes.borrow_mut().push_back((file.inode, done));
+                self.storage.device().submit(m, request, ready).await;
+            }
+        }
+        open.iolock.unlock(m).await;
+        m.run(Account::System, c.write_exit).await;
+    }
+
+    /// `xfs_read_iomap_begin`, `xfs_direct_write_iomap_begin`: the blocks under the ILOCK, shared.
+    async fn map<M: Machine>(&self, m: &M, file: &File, open: &OpenFile, time: Time) {
+        let inode = self.inodes.inode(file.inode);
+        m.run(Account::System, self.io.costs.map).await;
+        m.lock(inode.ilock, Side::Read).await;
+        for &block in &open.extent_map {
+            m.touch(block, Access::Read);
+        }
+        m.run(Account::System, time).await;
+        m.unlock(inode.ilock, Side::Read).await;
+    }
+
+    /// `xfs_dio_write_end_io` and the end of `iomap_dio_complete`.
+    async fn end_write<M: Machine>(&self, m: &M, open: &OpenFile) {
+        self.look_at_size(m, open).await;
+        m.touch(open.dio_count, Access::Write);
+        m.run(Account::System, self.io.costs.write_end).await;
+    }
+
+    async fn look_at_size<M: Machine>(&self, m: &M, open: &OpenFile) {
+        if let Some(lock) = open.flags_lock {
+            m.lock(lock, Side::Write).await;
+            m.unlock(lock, Side::Write).await;
+        }
+    }
+
+    /// `file_update_time`: the clock of inodes goes on once a tick.
+    async fn update_times<M: Machine>(&self, m: &M, file: &File, open: &OpenFile) {
+        let tick = m.now() / self.io.rules.tick;
+        if open.changed.get() == tick {
+            return;
+        }
+        let (c, inode) = (&self.io.costs, self.inodes.inode(file.inode));
+        self.log.reserve(m);
+        m.run(Account::System, c.times_reserve).await;
+        inode.ilock(m).await;
+        open.changed.set(tick);
+        self.log.commit(m).await;
+        m.run(Account::System, c.times_commit).await;
+        self.log.committed(m).await;
+        inode.iunlock(m).await;
+        m.run(Account::System, c.times_end).await;
+    }
+
+    /// `xfs_file_buffered_read`: pages that are not in memory are read with the IOLOCK held.
+    async fn buffered_read<M: Machine>(&self, m: &M, file: &File, io: Io) {
+        let (c, open, inode) = (&self.io.costs, self.open_file(file), self.inodes.inode(file.inode));
+        m.run(Account::System, c.read_start).await;
+        m.lock(inode.iolock, Side::Read).await;
+        if !open.pages.has(io.offset, io.bytes) {
+            self.map(m, file, &open, c.mapped).await;
+            self.storage.device().io(m, Request::Read { bytes: io.bytes }).await;
+            open.pages.fill(io.offset, io.bytes);
+        }
+        m.run(Account::System, c.buffered_copy * io.pages()).await;
+        m.unlock(inode.iolock, Side::Read).await;
+        m.run(Account::System, c.read_exit).await;
+    }
+
+    /// `xfs_file_buffered_write` of blocks that exist, page by page (`xfs_buffered_write_iomap_begin` takes the ILOCK
+    /// exclusively); writing back is left to `fsync`.
+    async fn buffered_write<M: Machine>(&self, m: &M, file: &File, io: Io) {
+        let (c, open, inode) = (&self.io.costs, self.open_file(file), self.inodes.inode(file.inode));
+        m.run(Account::System, c.buffered_start).await;
+        m.lock(inode.iolock, Side::Write).await;
+        self.update_times(m, file, &open).await;
+        m.run(Account::System, c.buffered_checks).await;
+        inode.ilock(m).await;
+        inode.iunlock(m).await;
+        open.pages.write(io.offset, io.bytes);
+        m.run(Account::System, c.buffered_copy * io.pages()).await;
+        m.unlock(inode.iolock, Side::Write).await;
+        m.run(Account::System, c.buffered_end).await;
+    }
+
+    /// Prepares for requests that nobody waits for. The workers of all CPUs must be started after it.
+    pub fn prepare_dio_workers<M: Machine>(&self, m: &M) {
+        for ended in &self.io.ended {
+            ended.ready.set(Some(m.new_completion()));
+        }
+    }
+
+    /// The program of a CPU's `dio` worker.
+    pub async fn dio_worker<M: Machine>(m: M, fs: Rc<Self>, cpu: usize) {
+        let ended = &fs.io.ended[cpu];
+        let ready = ended.ready.get().expect("prepared");
+        m.at("dio worker");
+        loop {
+            m.wait_for(ready).await;
+            let next = ended.writes.borrow_mut().pop_front();
+            let (slot, done) = next.expect("as many as are done");
+            let open = fs.io.file(slot).expect("the file was laid out");
+            fs.end_write(&m, &open).await;
+            m.complete(done).await;
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! fio's random jobs: each task reads and writes blocks of a file at random places, in a file of all or one each.
+
+use super::draw::{chance, uniform};
+use crate::filesystems::{File, Filesystem, Io};
+use crate::machine::time::from_ns;
+use crate::machine::{Account, Time};
+use crate::spec::WorkloadSpec;
+use crate::waist::Machine;
+use std::rc::Rc;
+
+/// What all jobs do.
+#[derive(Clone, Copy, Debug)]
+pub struct Jobs {
+    /// Bytes of a file.
+    pub size: u64,
+    /// Bytes of a request.
+    pub block: u32,
+    /// Extents that a file is in.
+    pub extents: u64,
+    /// Requests bypass the page cache.
+    pub direct: bool,
+    /// A file each.
+    pub own_file: bool,
+    /// Share of requests that read.
+    pub reads: f64,
+    /// The first so many tasks only read and all others only write, in place of the share.
+    pub readers: Option<u32>,
+    /// Each task syncs its file after so many writes; 0 is never.
+    pub fsync: u32,
+    /// Requests that a task has under way before it waits for one; 1 waits within the call.
+    pub iodepth: u32,
+    /// Each task has a block of its own, which it always takes.
+    pub own_block: bool,
+    /// User CPU time a request.
+    pub user: Time,
+}
+
+impl Jobs {
+    /// From a workload's parameters; `speed` multiplies CPU times. The error names the parameter.
+    pub fn of(w: &WorkloadSpec, speed: f64) -> Result<Self, String> {
+        let jobs = Self {
+            size: w.number("size", 0.0) as u64,
+            block: w.number("block_size", 4096.0) as u32,
+            extents: w.number("extents", 1.0) as u64,
+            direct: w.number("direct", 0.0) > 0.0,
+            own_file: w.word("files", "shared") == "per-task",
+            reads: w.number("reads", 0.5),
+            readers: w.params.get("readers").and_then(serde_json::Value::as_u64).map(|n| n as u32),
+            fsync: w.number("fsync", 0.0) as u32,
+            iodepth: w.number("iodepth", 1.0) as u32,
+            own_block: w.word("places", "random") == "own-block",
+            user: from_ns(w.number("user_ns", 0.0) * speed),
+        };
+        if jobs.block == 0 || jobs.size < u64::from(jobs.block) {
+            return Err("workload.params.size: must hold a block of workload.params.block_size".into());
+        }
+        if jobs.iodepth == 0 || (jobs.iodepth > 1 && !jobs.direct) {
+            return Err("workload.params.iodepth: must be 1, or more with direct I/O".into());
+        }
+        Ok(jobs)
+    }
+
+    /// Share of a task's requests that read.
+    fn reads_of(&self, task: u32) -> f64 {
+        match self.readers {
+            Some(readers) => f64::from(u8::from(task < readers)),
+            None => self.reads,
+        }
+    }
+}
+
+/// Reads and writes for ever.
+pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, file: File, jobs: Jobs, task: u32) {
+    let mut random = m.stream(&format!("task {task}"));
+    let (reads, blocks) = (jobs.reads_of(task), jobs.size / u64::from(jobs.block));
+    let done = (jobs.iodepth > 1).then(|| m.new_completion());
+    let (mut under_way, mut writes) = (0, 0);
+    loop {
+        let place = if jobs.own_block { u64::from(task) % blocks } else { (uniform(&mut random) * blocks as f64) as u64 };
+        let io = Io { offset: place * u64::from(jobs.block), bytes: jobs.block, direct: jobs.direct, done };
+        let is_read = reads >= 1.0 || chance(&mut random, reads);
+        m.run(Account::User, jobs.user).await;
+        m.begin();
+        if is_read {
+            fs.read_at(&m, &file, io).await;
+        } else {
+            fs.write_at(&m, &file, io).await;
+        }
+        if let Some(done) = done {
+            under_way += 1;
+            if under_way == jobs.iodepth {
+                m.wait_for(done).await;
+                under_way -= 1;
+            }
+        }
+        m.end(if is_read { "read" } else { "write" }, true);
+        if !is_read {
+            writes += 1;
+            if jobs.fsync > 0 && writes % jobs.fsync == 0 {
+                m.begin();
+                fs.fsync(&m, &file).await;
+                m.end("fsync", false);
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+"""fio's jobs on XFS: who excludes whom, what is under way at once, and what each kernel locks besides."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from machines import assert_same
+
+from simfs import _engine
+from simfs.scenario import ScenarioError, expand, load, to_run_spec
+
+SCENARIO = """\
+simfs: 1
+name: jobs
+title: Jobs on one file
+machine: {profile: server-24, cpus: 8}
+kernel: linux-6.12
+filesystem: {kind: xfs}
+device: {profile: nvme, read: {time: 50 us, cv: 0}, write: {time: 50 us, cv: 0}}
+workload: {kind: fio, tasks: 4, direct: true, size: 64 MiB}
+measure: {warmup: 5 ms, duration: 40 ms, replications: 1}
+"""
+
+
+def spec(tmp_path: Path, *options: str, text: str = SCENARIO) -> dict[str, Any]:
+    path = tmp_path / "jobs.yaml"
+    path.write_text(text)
+    return to_run_spec(expand(load(str(path), options))[0], 0)
+
+
+def run(tmp_path: Path, *options: str) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads(_engine.run(json.dumps(spec(tmp_path, *options))))
+    assert all(law["ok"] for law in result["laws"])
+    assert result["stall"] is None
+    return result
+
+
+def rate(result: dict[str, Any]) -> float:
+    """Requests a second."""
+    return float(result["operations"] / result["window_ns"] * 1e9)
+
+
+def acquired(result: dict[str, Any], lock: str) -> int:
+    return sum(one["acquired"] for one in result["locks"] if one["name"] == lock)
+
+
+DIRECT = [("xfs", kind) for kind in ("rwsem", "none", "interval-tree", "btree", "optimistic")]
+
+
+@pytest.mark.parametrize("options", [(), ("workload.iodepth=4",), ("workload.fsync=3", "device=hdd")])
+@pytest.mark.parametrize(("filesystem", "iolock"), DIRECT)
+def test_both_machines_do_the_same_direct_io(
+    tmp_path: Path, filesystem: str, iolock: str, options: tuple[str, ...]
+) -> None:
+    places = ("workload.size=16 KiB", "kernel=linux-5.1", f"filesystem.iolock={iolock}")  # ranges collide
+    assert assert_same(spec(tmp_path, *places, *options) | {"warmup_ns": 0.0, "duration_ns": 2e6}) > 50
+
+
+@pytest.mark.parametrize("filesystem", ["xfs", "ext4", "btrfs", "tmpfs"])
+def test_both_machines_do_the_same_buffered_io(tmp_path: Path, filesystem: str) -> None:
+    options = ("workload.direct=false", "workload.fsync=20", f"filesystem.kind={filesystem}")
+    assert assert_same(spec(tmp_path, *options) | {"warmup_ns": 0.0, "duration_ns": 1e6}) > 50
+
+
+@pytest.mark.parametrize("rw", ["randread", "randwrite", "randrw"])
+def test_direct_reads_and_writes_share_the_iolock(tmp_path: Path, rw: str) -> None:
+    alone = rate(run(tmp_path, f"workload.rw={rw}", "workload.tasks=1"))
+    assert rate(run(tmp_path, f"workload.rw={rw}")) == pytest.approx(4 * alone, rel=0.03)
+
+
+@pytest.mark.parametrize("iolock", ["interval-tree", "btree", "optimistic"])
+def test_writes_of_the_same_block_take_turns_under_a_range_lock(tmp_path: Path, iolock: str) -> None:
+    """The block is locked for 50 us of device time and more, so there are at most 20,000 turns a second."""
+    one_block = ("workload.size=4 KiB", f"filesystem.iolock={iolock}")
+    assert 10_000 < rate(run(tmp_path, *one_block, "workload.rw=randwrite")) < 20_000
+    assert rate(run(tmp_path, *one_block, "workload.rw=randread")) > 60_000
+
+
+def test_buffered_writes_exclude_each_other_and_reads(tmp_path: Path) -> None:
+    buffered = ("workload.direct=false", "workload.rw=randrw", "workload.size=1 MiB")
+    result = run(tmp_path, *buffered)
+    (iolock,) = [lock for lock in result["locks"] if lock["name"] == "xfs.IOLOCK"]
+    assert iolock["contended"] > 0.3 * iolock["acquired"]
+    assert rate(result) < 2 * rate(run(tmp_path, *buffered, "workload.tasks=1"))
+
+
+def test_a_buffered_read_of_what_is_not_in_memory_holds_the_iolock_while_the_device_works(
+    tmp_path: Path,
+) -> None:
+    """Each page is read once: in a small file the device is soon idle, in a large one nearly every read waits."""
+    read = ("workload.direct=false", "workload.rw=randread", "workload.tasks=1")
+    assert rate(run(tmp_path, *read, "workload.size=256 KiB")) > 300_000
+    assert rate(run(tmp_path, *read, "workload.size=8 GiB")) < 20_000
+
+
+@pytest.mark.parametrize("depth", [2, 4, 8])
+def test_a_task_has_as_many_requests_under_way_as_its_depth_allows(tmp_path: Path, depth: int) -> None:
+    """A request takes 50 us on the device, and up to 20 more until the task has woken and submitted the next."""
+    result = run(tmp_path, "workload.tasks=1", "workload.rw=randread", f"workload.iodepth={depth}")
+    assert depth / 70e3 < rate(result) / 1e9 < depth / 50e3
+
+
+def test_with_a_deep_queue_the_cpu_is_the_limit(tmp_path: Path) -> None:
+    result = run(
+        tmp_path, "workload.tasks=1", "workload.rw=randread", "workload.iodepth=256", "device.parallelism=256"
+    )
+    one_cpu = result["window_ns"]
+    assert result["cpu_ns"]["idle"] == pytest.approx(7 * one_cpu, rel=0.001)
+
+
+def test_the_time_of_a_file_changes_once_a_tick(tmp_path: Path) -> None:
+    """Each change is a transaction; tasks that meet a new tick together may each make one."""
+    result = run(tmp_path, "workload.rw=randwrite", "kernel.tick=1 ms")
+    assert 40 <= acquired(result, "xfs.xc_ctx_lock") <= 4 * 41
+
+
+def test_writes_looked_at_the_size_under_a_spinlock_before_5_13(tmp_path: Path) -> None:
+    old = run(tmp_path, "workload.rw=randwrite", "kernel=linux-5.9")
+    assert acquired(old, "xfs.i_flags_lock") == pytest.approx(2 * old["operations"], abs=8)
+    assert acquired(run(tmp_path, "workload.rw=randread", "kernel=linux-5.9"), "xfs.i_flags_lock") == 0
+    assert acquired(run(tmp_path, "workload.rw=randwrite"), "xfs.i_flags_lock") == 0
+
+
+def test_some_tasks_read_and_all_others_write(tmp_path: Path) -> None:
+    counts = {name: data["count"] for name, data in run(tmp_path, "workload.readers=3")["latency"].items()}
+    assert counts["read"] == pytest.approx(3 * counts["write"], rel=0.03)
+
+
+def test_a_fragmented_file_has_a_deeper_extent_map(tmp_path: Path) -> None:
+    """A level of 15 records, 16 children each: three levels hold 3,840. Looking up reads them, which nobody writes."""
+    flat, deep = (
+        rate(run(tmp_path, "device=ramdisk", "workload.tasks=1", f"workload.extents={n}")) for n in (15, 3840)
+    )
+    assert 0.98 < deep / flat < 0.9995
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("direct: true", "direct: true, iodepth: 0", "8:.*greater than or equal to 1"),
+        ("direct: true", "iodepth: 2", "8:.*iodepth above 1 needs direct: true"),
+        ("direct: true, size: 64 MiB", "direct: true, size: 1 KiB", "8:.*does not hold a block"),
+        ("direct: true", "rw: randread, readers: 1", "8:.*readers are for randrw"),
+        ("{kind: xfs}", "{kind: tmpfs}", "8:.*only xfs and ext4 have direct I/O here, not tmpfs"),
+        ("\ndevice: ", "\n# ", "8:1.*fio on xfs needs a device"),
+    ],
+)
+def test_jobs_that_cannot_be_are_refused_with_their_place(
+    tmp_path: Path, old: str, new: str, says: str
+) -> None:
+    with pytest.raises(ScenarioError, match=says):
+        spec(tmp_path, text=SCENARIO.replace(old, new))
