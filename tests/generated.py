@@ -133,6 +133,8 @@ class Moved:
 
 def like(role: str, kind: str) -> list[str]:
     """What may stand in for a lock: spinlocks for one, for others locks under which one may sleep."""
+    if kind == "none":  # not taken by this kernel
+        return [kind]
     if KINDS[kind].spins:
         return SPINNING
     return SLEEPING + MODAL if role == "btrfs.tree" else SLEEPING
