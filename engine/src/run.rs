@@ -6,7 +6,7 @@ use crate::filesystems::btrfs::search::Rules;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::ext4::Ext4;
 use crate::filesystems::tmpfs::Tmpfs;
-use crate::filesystems::xfs::file_io::Rules;
+use crate::filesystems::xfs::file_io;
 use crate::filesystems::xfs::geometry::Geometry;
 use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::{DirId, Filesystem};
@@ -161,7 +161,7 @@ pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
 }
 
 /// How XFS locks files, by the kernel and the scenario.
-fn xfs_rules(spec: &RunSpec, costs: &Costs<'_>) -> Result<Rules, String> {
+fn xfs_rules(spec: &RunSpec, costs: &Costs<'_>) -> Result<file_io::Rules, String> {
     let iolock = spec.filesystem.iolock.as_deref().unwrap_or("rwsem");
     let range_lock = match iolock {
         "rwsem" | "none" => None,
@@ -173,7 +173,7 @@ fn xfs_rules(spec: &RunSpec, costs: &Costs<'_>) -> Result<Rules, String> {
         }
     };
     let flags_lock = spec.kernel.locks.get("xfs.i_flags_lock").is_some_and(|kind| kind != NOT_TAKEN);
-    Ok(Rules { range_lock, unlocked: iolock == "none", flags_lock, tick: from_ns(spec.kernel.tick_ns) })
+    Ok(file_io::Rules { range_lock, unlocked: iolock == "none", flags_lock, tick: from_ns(spec.kernel.tick_ns) })
 }
 
 /// The price of a search, by the index of a range lock.
