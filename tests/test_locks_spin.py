@@ -111,6 +111,38 @@ def test_all_waiters_of_a_ticket_lock_look_at_every_release() -> None:
     assert looks_until_first_release_of(trace, order[1], order[4]) == 1
 
 
+# ---- guests ----------------------------------------------------------------------------------------------
+
+
+def virtual_cpus(lock: str, tasks: int, preemption: str = "host") -> Spec:
+    """So many virtual CPUs on four real ones, at a lock that is nearly always wanted."""
+    kernel = {"preemption": preemption, "tick_ns": 1e6, "base_slice_ns": 1e6}
+    costs = near(TRANSFER) | {"context_switch": 1500}
+    given: dict[str, Any] = {"think_ns": 200, "hold_ns": 100, **RANDOM}
+    return lock_cycle(lock, tasks, 4, warmup_ns=1e7, duration_ns=1e9, costs=costs, kernel=kernel, **given)
+
+
+def per_slice(spec: Spec) -> float:
+    return rate(simulate(spec)) * float(spec["kernel"]["base_slice_ns"])
+
+
+@pytest.mark.parametrize("lock", ["ticket", "mcs", "qspinlock"])
+def test_a_fifo_spinlock_with_more_virtual_cpus_than_cpus_is_taken_a_few_times_a_slice(lock: str) -> None:
+    """Whoever is next often does not run, and all others wait for it to come to run again."""
+    assert per_slice(virtual_cpus(lock, 4)) > 2000
+    assert per_slice(virtual_cpus(lock, 5)) < 3 * 4
+    assert per_slice(virtual_cpus(lock, 8)) < 3 * 4
+
+
+def test_a_spinlock_that_anybody_may_take_loses_only_the_slices_of_preempted_holders() -> None:
+    assert per_slice(virtual_cpus("tas", 8)) > 100 * per_slice(virtual_cpus("ticket", 8))
+
+
+def test_where_nobody_preempts_a_spinlock_more_tasks_than_cpus_cost_nothing() -> None:
+    crowded, alone = (per_slice(virtual_cpus("ticket", tasks, "full")) for tasks in (8, 4))
+    assert crowded == pytest.approx(alone, rel=0.05)
+
+
 # ---- sockets ---------------------------------------------------------------------------------------------
 
 

@@ -1,23 +1,40 @@
 """The lock cycle against closed forms of queueing theory and of the lock literature.
 
 Machine repairman by exact mean value analysis; deterministic bounds; the Markov chain of Boyd-Wickizer et al.
-(Linux Symposium 2012) for locks that every waiter polls; the convoy of directly granted locks; readers and
-writers served first come, first served.
+(Linux Symposium 2012) for locks that every waiter polls; the convoy of directly granted locks; spinning for a
+while before parking; readers and writers served first come, first served.
 """
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Generator
+from typing import Any
 
 import pytest
 
-from engine import CONSTANTS, Spec, lock_cycle, rate, replications, simulate, simulate_all, the_lock
+from engine import (
+    CONSTANTS,
+    Spec,
+    lock_cycle,
+    rate,
+    replicate,
+    replications,
+    simulate,
+    simulate_all,
+    the_lock,
+)
+from simfs import _engine
+from simfs._engine import Step, Task
 from simfs.results.run_result import RunResult
-from simfs.results.statistics import interval
+from simfs.results.statistics import Estimate, interval
 
 EXCLUSIVE = (
     *("tas", "ticket", "mcs", "qspinlock", "cna", "rwlock-2.6", "qrwlock", "semaphore"),
-    *("mutex-2.6.16", "mutex-2.6.30", "mutex-3.0", "mutex-3.10", "mutex", "rwsem"),
+    *("mutex-2.6.16", "mutex-2.6.30", "mutex-3.0", "mutex-3.10", "mutex"),
+    *("rwsem-2.6", "rwsem-3.10", "rwsem-3.16", "rwsem-5.3", "rwsem"),
+    *("btrfs-tree-2", "btrfs-tree-3-biased", "btrfs-tree-3"),
 )
 Z, S = 1000.0, 50.0
 CHECK_VALUES = {1: 0.952381, 4: 3.781373, 8: 7.460407, 16: 14.159331, 24: 18.678066, 32: 19.932394, 48: 20.0}
@@ -38,11 +55,11 @@ def repairman(tasks: int, think: float, hold: float) -> float:
     return throughput
 
 
-def chain(tasks: int, transfer: float) -> float:
+def chain(tasks: int, transfer: float, think: float = Z, hold: float = S) -> float:
     """Mean number of thinking tasks when a hand-over with k tasks at the lock takes k/2 transfers."""
     weights = [1.0]
     for k in range(1, tasks + 1):
-        weights.append(weights[-1] * (tasks - k + 1) / Z * (S + transfer * k / 2))
+        weights.append(weights[-1] * (tasks - k + 1) / think * (hold + transfer * k / 2))
     return tasks - sum(k * w for k, w in enumerate(weights)) / sum(weights)
 
 
@@ -69,6 +86,11 @@ def constant_cycle(lock: str, tasks: int, think: float, hold: float, transfer: f
     )
 
 
+def estimate(spec: Spec) -> Estimate:
+    """The 99 % interval of the throughput."""
+    return interval([rate(run) for run in replications(spec, 6)], level=0.99)
+
+
 def thinking(result: RunResult) -> float:
     """Mean number of tasks that think (on their CPUs)."""
     return result.cpu_ns.user / result.window_ns
@@ -85,8 +107,7 @@ def test_the_recursion_gives_the_printed_check_values() -> None:
 @pytest.mark.parametrize("lock", EXCLUSIVE)
 @pytest.mark.parametrize("tasks", CHECK_VALUES)
 def test_free_locks_agree_with_mean_value_analysis_at_the_check_values(lock: str, tasks: int) -> None:
-    runs = replications(random_cycle(lock, tasks, Z, S), 6)
-    assert interval([rate(run) for run in runs], level=0.99).contains(repairman(tasks, Z, S))
+    assert estimate(random_cycle(lock, tasks, Z, S)).contains(repairman(tasks, Z, S))
 
 
 @pytest.mark.parametrize("think", [0.0, 200.0, 20_000.0])
@@ -94,8 +115,8 @@ def test_free_locks_agree_with_mean_value_analysis_at_the_check_values(lock: str
 @pytest.mark.parametrize("lock", ["qspinlock", "semaphore", "mutex"])
 def test_free_locks_agree_with_mean_value_analysis_on_a_grid(lock: str, think: float, hold: float) -> None:
     tasks, time = 6, 4000 * max(hold, (think + hold) / 6)
-    runs = replications(random_cycle(lock, tasks, think, hold, duration=time), 6)
-    assert interval([rate(run) for run in runs], level=0.99).contains(repairman(tasks, think, hold))
+    spec = random_cycle(lock, tasks, think, hold, duration=time)
+    assert estimate(spec).contains(repairman(tasks, think, hold))
 
 
 # ---- deterministic times ---------------------------------------------------------------------------------
@@ -142,6 +163,43 @@ def test_the_ticket_lock_lies_between_the_chain_and_one_in_which_all_refetches_c
     """The chain lets a release pass the refetches still under way; here the line serves all in order."""
     found = thinking(simulate(random_cycle("ticket", tasks, Z, S, TRANSFER)))
     assert chain(tasks, 2 * TRANSFER) * 0.93 <= found <= chain(tasks, TRANSFER) * 1.02
+
+
+def loaded(lock: str, tasks: int, hold: float, load: float) -> Spec:
+    """Some 4000 acquisitions, by tasks that together want `load` times what the lock can serve."""
+    think = hold * tasks / load
+    time = 4000 * max(hold, (think + hold) / tasks)
+    return random_cycle(lock, tasks, think, hold, TRANSFER, duration=time)
+
+
+LOADS = (0.5, 1.0, 3.0)
+
+
+@pytest.mark.parametrize("load", LOADS)
+@pytest.mark.parametrize("hold", [1000.0, 3000.0])
+@pytest.mark.parametrize("tasks", [4, 12, 32])
+def test_the_ticket_lock_is_the_chain_where_all_refetches_end_within_a_hold(
+    tasks: int, hold: float, load: float
+) -> None:
+    """The store that releases belongs to the serial section, the fetch of a ticket to the thinking."""
+    found = estimate(loaded("ticket", tasks, hold, load))
+    think = hold * tasks / load + TRANSFER
+    assert found.contains(chain(tasks, TRANSFER, think, hold + TRANSFER) / think)
+    if load == max(LOADS):
+        assert not found.contains(repairman(tasks, think, hold)), "the transfers are not lost in the noise"
+
+
+@pytest.mark.parametrize("load", LOADS)
+@pytest.mark.parametrize("hold", [300.0, 1000.0])
+@pytest.mark.parametrize("tasks", [4, 12, 32])
+def test_the_mcs_lock_is_the_repairman_whose_service_is_one_transfer_longer(
+    tasks: int, hold: float, load: float
+) -> None:
+    found = estimate(loaded("mcs", tasks, hold, load))
+    think = hold * tasks / load
+    assert found.contains(repairman(tasks, think, hold + TRANSFER))
+    if load == max(LOADS) and hold == 300:
+        assert not found.contains(repairman(tasks, think, hold)), "the transfer is not lost in the noise"
 
 
 @pytest.mark.parametrize("tasks", [3, 8, 24])
@@ -205,6 +263,70 @@ def test_locks_that_spin_and_steal_have_no_convoy_at_the_same_load(lock: str) ->
     assert rate(convoy(lock, 16, 5000)) == pytest.approx(1 / 1000, rel=1e-3)
 
 
+# ---- spin, then park -------------------------------------------------------------------------------------
+
+
+def spin_then_park(mean: float, cost: float, limit: float) -> float:
+    """Expected cost of a wait of exponential length that spins up to a limit and then parks."""
+    parks = math.exp(-limit / mean)
+    return mean * (1 - parks) + cost * parks
+
+
+def test_spin_then_park_gives_its_printed_check_values() -> None:
+    found = [spin_then_park(1, 3, limit) for limit in (0, 1, 3)]
+    assert found == pytest.approx([3, 1.73576, 1.09957], abs=5e-6)
+
+
+def reader(task: Task) -> Generator[Step, Any, None]:
+    pause, hold = task.sleep(task.exponential(5 * MEAN)), task.run(task.exponential(MEAN), "system")
+    while True:
+        yield pause
+        yield task.lock(task.shared, "read")
+        yield hold
+        yield task.unlock(task.shared, "read")
+
+
+def writer(task: Task) -> Generator[Step, Any, None]:
+    pause = task.sleep(task.exponential(5 * MEAN))
+    while True:
+        yield pause
+        yield task.lock(task.shared)
+        yield task.unlock(task.shared)
+
+
+MEAN = 10_000.0
+"""Of the reader's hold, and so (it has no memory) of what is left of it when the writer comes."""
+
+
+def waiting_costs(cost: float, limit: float, number: int) -> float:
+    """CPU time for each wait of a writer that spins on a reader for at most `limit`."""
+    patience = {"base": limit, "per_reader": 0.0, "cap": limit}
+    constants = {**CONSTANTS} | {f"rwsem_reader_spin_{name}": time for name, time in patience.items()}
+    spec = lock_cycle("rwsem", 2, duration_ns=1e9, costs={"wakeup": cost}, kernel={"constants": constants})
+    workload = {"kind": "python", "tasks": 2, "params": {}}
+    text = json.dumps(replicate(spec | {"workload": workload}, number))
+
+    def worker(task: Task) -> Generator[Step, Any, None]:
+        yield from writer(task) if task.number else reader(task)
+
+    result = RunResult.model_validate_json(
+        _engine.run(text, worker, lambda machine: machine.new_lock("lock"))
+    )
+    lock = the_lock(result)
+    assert lock.wakeups == pytest.approx(lock.slept, abs=1)
+    return (result.cpu_ns.spin + cost * lock.slept) / lock.contended
+
+
+@pytest.mark.parametrize("cost", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("limit", [0.0, 0.5, 1.0, 3.0])
+def test_spinning_for_a_while_and_then_sleeping_costs_what_the_formula_says(
+    cost: float, limit: float
+) -> None:
+    """In units of the mean: longer spins pay where a wake-up costs more than the mean wait, and cost where less."""
+    costs = [waiting_costs(cost * MEAN, limit * MEAN, number) / MEAN for number in range(6)]
+    assert interval(costs, level=0.99).contains(spin_then_park(1, cost, limit))
+
+
 # ---- readers and writers ---------------------------------------------------------------------------------
 
 
@@ -238,8 +360,7 @@ def test_readers_served_in_order_of_arrival_go_in_the_batches_of_the_formula(
         readers=share,
         kernel={"constants": {**CONSTANTS, "percpu_rwsem_grace_period": 1e6}},
     )
-    estimate = interval([rate(run) for run in replications(spec, 6)], level=0.99)
-    assert estimate.contains(served_in_order(share, hold, distribution == "exponential"))
+    assert estimate(spec).contains(served_in_order(share, hold, distribution == "exponential"))
 
 
 def test_readers_of_an_rwsem_share_more_the_more_of_them_queue() -> None:

@@ -137,6 +137,8 @@ pub enum Preemption {
     Voluntary,
     /// Anywhere outside spinlocks.
     Full,
+    /// Everywhere, also under spinlocks: the tasks are virtual CPUs, and their host knows nothing of what they hold.
+    Host,
 }
 
 /// Scheduler and locks of a kernel.

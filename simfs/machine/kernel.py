@@ -48,7 +48,7 @@ class Kernel:
     run_to_parity: bool
     """A running task is protected for its slice."""
     preemption: str
-    """When kernel code gives way: `none`, `voluntary`, `full`."""
+    """When kernel code gives way: `none`, `voluntary`, `full`; or at any time, to the `host` of a guest."""
     locks: Mapping[str, str]
     """Lock kind by role."""
     migration_cost: Time

@@ -199,7 +199,8 @@ class Lock:
 
     def _times(self, holder: Task) -> StateTimes:
         """The holder's time by state. Who holds a spinlock never leaves its CPU: its times are the clock."""
-        return StateTimes(running=self.machine.now) if self.spins else holder.times_now()
+        stays = self.spins and self.machine.kernel.preemption != "host"
+        return StateTimes(running=self.machine.now) if stays else holder.times_now()
 
     def hand_to_device(self) -> None:
         """From now on a device holds the lock, which a task has taken."""
@@ -247,6 +248,8 @@ class Lock:
 
     def show(self, writer: Task, poller: Task) -> None:
         """`poller` sees what `writer` has just written to the lock's line when its refetch is served."""
+        if not poller.on_cpu:
+            return  # the host has taken its CPU
         at = self.machine.now + writer.segment.debt
         refetch = self.line.access(self.machine.topology, poller.cpu.number, at, Access.READ)
         poller.look_at(at + refetch)

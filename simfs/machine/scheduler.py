@@ -110,8 +110,10 @@ class Scheduler:
             task.segment.irq += time
 
     def _preemptible(self, task: Task) -> bool:
-        in_user_mode = task.account is Account.USER
-        return task.preempt_off == 0 and (in_user_mode or self.machine.kernel.preemption == "full")
+        preemption = self.machine.kernel.preemption
+        if preemption == "host":
+            return True
+        return task.preempt_off == 0 and (preemption == "full" or task.account is Account.USER)
 
     # ---- switching --------------------------------------------------------------------------------------------------
 
@@ -317,6 +319,10 @@ class Scheduler:
             self.preempt(cpu)
         elif task.spins_until_resched:
             task.look_at(self.now)
+        elif task.spinning and self.machine.kernel.preemption == "host":
+            task.spinning = False  # it looks again when it comes to run
+            self.book_spin(task)
+            self.preempt(cpu)
 
     def _arm_tick(self, cpu: Cpu) -> None:
         if not cpu.tick_armed:

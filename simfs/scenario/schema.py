@@ -109,8 +109,10 @@ class KernelUse(Section):
     run_to_parity: StrictBool | None = Field(
         default=None, description="Whether a running task is protected from wake-up preemption for its slice."
     )
-    preemption: Literal["none", "voluntary", "full"] | None = Field(
-        default=None, description="When kernel code gives up its CPU to another task."
+    preemption: Literal["none", "voluntary", "full", "host"] | None = Field(
+        default=None,
+        description="When kernel code gives up its CPU to another task; `host`: the tasks are virtual CPUs, which "
+        "their host preempts anywhere, also under spinlocks.",
     )
     constants: dict[str, CountOrDuration] = Field(
         default={},

@@ -7,6 +7,7 @@ use super::state::State;
 use super::task::{Resume, TaskId};
 use super::topology::CpuId;
 use super::trace::Object;
+use crate::spec::Preemption;
 
 /// How a task comes into a run queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +103,10 @@ impl State {
             self.preempt(cpu);
         } else if task.spins_until_resched {
             self.spin_check(id, self.now);
+        } else if task.spinning && self.kernel.preemption == Preemption::Host {
+            self.tasks[id as usize].spinning = false; // it looks again when it comes to run
+            self.book_spin(id);
+            self.preempt(cpu);
         }
     }
 

@@ -81,8 +81,11 @@ impl State {
     /// Whether `id` may be preempted in its current segment.
     pub(super) fn preemptible(&self, id: TaskId) -> bool {
         let task = &self.tasks[id as usize];
-        task.preempt_off == 0
-            && (task.account == Account::User || self.kernel.preemption == Preemption::Full)
+        match self.kernel.preemption {
+            Preemption::Host => true,
+            Preemption::Full => task.preempt_off == 0,
+            _ => task.preempt_off == 0 && task.account == Account::User,
+        }
     }
 
     /// A preempt-disabled section of `id` ends.

@@ -229,6 +229,9 @@ impl State {
 
     /// `poller` sees what `writer` has just written to `lock`'s line when its refetch is served.
     pub(super) fn show(&mut self, writer: TaskId, lock: LockId, poller: TaskId) {
+        if self.tasks[poller as usize].status != Status::Running {
+            return; // the host has taken its CPU
+        }
         let at = self.now + self.tasks[writer as usize].segment.debt;
         let cpu = self.tasks[poller as usize].cpu;
         let seen = at + self.locks[lock as usize].line.access(&self.topology, cpu, at, Access::Read);
@@ -399,7 +402,7 @@ impl State {
     /// The holder's time by state. Who holds a spinlock never leaves its CPU: its times are the clock.
     fn holder_times(&self, lock: LockId, holder: TaskId) -> StateTimes {
         match self.locks[lock as usize].kind {
-            LockKind::Spin(_) => StateTimes { running: self.now, ..StateTimes::default() },
+            LockKind::Spin(_) if self.kernel.preemption != Preemption::Host => StateTimes { running: self.now, ..StateTimes::default() },
             _ => self.tasks[holder as usize].times_at(self.now),
         }
     }
