@@ -93,10 +93,14 @@ def test_times_are_resolved_to_nanoseconds_and_other_units_stay() -> None:
         _ = Quantity.model_validate(GOOD | {"unit": "lines"}).ns
 
 
+NEVER_MEASURED_AS_A_WHOLE = {"cascade-lake-96", "haswell-ex-144", "westmere-ex-40"}
+"""Machines of published figures: nobody tells how long a wake-up took there."""
+
+
 @pytest.mark.parametrize("name", available("machines"))
 def test_machine_parts_add_up_to_what_was_measured_end_to_end(name: str) -> None:
     machine = load_machine(name)
-    assert machine.end_to_end or name == "dual-socket-48"
+    assert bool(machine.end_to_end) != (name in NEVER_MEASURED_AS_A_WHOLE)
     for figure in machine.end_to_end:
         assert machine.sum_of(figure.terms) == pytest.approx(figure.measured.ns, abs=0.05), figure.what
 

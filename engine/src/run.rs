@@ -18,6 +18,7 @@ use crate::report::RunResult;
 use crate::spec::{Change, DeviceSpec, Directories, FilesystemKind, ServedBy, RunSpec, WorkloadKind};
 use crate::waist::{Host, Life, Machine, Placement};
 use crate::workloads::acts::{Actor, Full, Pool};
+use crate::workloads::binding::{placements, Binding};
 use crate::workloads::draw::Draw;
 use crate::workloads::fio::{self, Jobs};
 use crate::workloads::lock_cycle::{self, Cycle};
@@ -376,9 +377,11 @@ fn lock_cycle_tasks<H: Host>(host: &mut H, spec: &RunSpec, placement: Placement)
         return Err("workload.params.device_ns: only a semaphore can be released by a device".into());
     }
     let (nested, opposite) = (w.number("locks", 1.0) > 1.0, w.word("order", "same") == "opposite");
-    let (first, second, device) = host.setup(|m| {
+    let lines = w.number("data_lines", 0.0) as u32;
+    let (first, second, device, data) = host.setup(|m| {
         let class = m.class("lock", "lock");
-        (m.new_lock(class), m.new_lock(class), m.new_device(w.number("device_parallelism", 1.0) as u32, 0))
+        let device = m.new_device(w.number("device_parallelism", 1.0) as u32, 0);
+        (m.new_lock(class), m.new_lock(class), device, (lines > 0).then(|| m.new_line(lines)))
     });
     let cycle = Cycle {
         outer: first,
@@ -386,11 +389,13 @@ fn lock_cycle_tasks<H: Host>(host: &mut H, spec: &RunSpec, placement: Placement)
         think: draw("think", 1000.0)?,
         hold: draw("hold", 50.0)?,
         thinks_on_cpu: w.word("think", "cpu") == "cpu",
+        data,
         readers: w.number("readers", 0.0),
         blocking: w.number("blocking", 0.0),
         write: write.map(|service| (device, service)),
     };
-    for task in 0..w.tasks {
+    let binding = Binding::parse(w.word("binding", "none"))?;
+    for (task, placement) in (0..w.tasks).zip(placements(binding, spec, placement)) {
         let swapped = opposite && nested && task % 2 == 1;
         let cycle = if swapped { Cycle { outer: second, inner: Some(first), ..cycle } } else { cycle };
         host.spawn(placement, Life::Foreground, |m| lock_cycle::run(m, cycle, format!("task {task}")));

@@ -28,8 +28,12 @@ class Column(NamedTuple):
 
 
 def is_tournament(result: ScenarioResult) -> bool:
-    """Whether the result compares locks, over nothing but variants and task counts."""
-    return LOCK in result.sweep and set(result.sweep) <= {LOCK, "workload.tasks"}
+    """Whether the result compares locks, over nothing but variants and task counts, and is not held to data."""
+    return (
+        not any(p.measured for p in result.points)
+        and LOCK in result.sweep
+        and set(result.sweep) <= {LOCK, "workload.tasks"}
+    )
 
 
 def tournament(result: ScenarioResult) -> list[Table]:

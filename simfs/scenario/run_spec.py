@@ -65,7 +65,7 @@ def to_run_spec(point: Point, replication: int) -> dict[str, Any]:
         "kernel": kernel_spec(scenario, machine["cpus"]),
         **_filesystem_spec(scenario),
         "device": None if scenario.device is None else device_spec(scenario.device),
-        "workload": _workload_spec(scenario.workload),
+        "workload": _workload_spec(scenario.workload, machine),
     }
 
 
@@ -146,12 +146,12 @@ def _vfs_costs(kind: str) -> Mapping[str, float]:
     return load_vfs(kind).spec()
 
 
-def _workload_spec(use: Workload) -> dict[str, Any]:
+def _workload_spec(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
     spec: dict[str, Any] = {
         "kind": use.kind,
         "tasks": use.tasks,
         "pin_to_cpu": use.pin_to_cpu,
-        "params": _params(use),
+        "params": _params(use, machine),
     }
     if isinstance(use, PythonTasks):
         spec |= {"program": use.program, "program_sha256": digest(use.program)}
@@ -160,17 +160,19 @@ def _workload_spec(use: Workload) -> dict[str, Any]:
     return spec
 
 
-def _params(use: Workload) -> dict[str, Any]:
+def _params(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(use, LockCycle):
         return {
             "think": use.thinks,
             "readers": use.readers,
             "blocking": use.blocking,
+            "data_lines": use.data_lines,
+            "binding": use.binding,
             "locks": use.locks,
             "order": use.order,
             **({} if use.device is None else _drawn("device", use.device)),
             **_drawn("think", use.think),
-            **_drawn("hold", use.hold),
+            **_held(use, machine),
         }
     if isinstance(use, PythonTasks):
         return dict(use.params)
@@ -207,6 +209,13 @@ def _params(use: Workload) -> dict[str, Any]:
 def _operation(use: MixOperation) -> dict[str, Any]:
     size = use.size if use.size is not None else 0 if use.op == "create" else 4096
     return {"op": use.op, "weight": use.weight, "bytes": size, **_drawn("think", use.think)}
+
+
+def _held(use: LockCycle, machine: Mapping[str, Any]) -> dict[str, Any]:
+    hold = _drawn("hold", use.hold)
+    if use.pauses:
+        hold["hold_ns"] += use.pauses * machine["costs"]["cpu_relax"]
+    return hold
 
 
 def _drawn(what: str, time: Distribution) -> dict[str, Any]:

@@ -458,12 +458,23 @@ class LockCycle(LockTasks):
         default="cpu", description="Whether thinking uses the CPU or sleeps."
     )
     hold: Draws = Field(description="CPU time the lock is held.")
+    pauses: Annotated[StrictInt, Field(ge=0, le=10**6)] = Field(
+        default=0, description="Pause instructions (`cpu_relax` of the machine) in each hold, besides `hold`."
+    )
     readers: Annotated[StrictFloat, Field(ge=0, le=1)] = Field(
         default=0.0, description="Share of read acquisitions."
     )
     blocking: Annotated[StrictFloat, Field(ge=0, le=1)] = Field(
         default=0.0,
         description="Share of holds in which the holder of a btrfs tree lock goes blocking; its waiters sleep.",
+    )
+    data_lines: Annotated[StrictInt, Field(ge=0, le=64)] = Field(
+        default=0, description="Cache lines the lock protects: a writer writes them all, a reader reads them."
+    )
+    binding: Literal["none", "compact", "spread"] = Field(
+        default="none",
+        description="Whether each task is bound to a CPU of its own: 'compact' fills a socket before the next,"
+        " 'spread' takes sockets in turn, hyper-threads last; 'none' leaves tasks to the scheduler.",
     )
     locks: Annotated[StrictInt, Field(ge=1, le=2)] = Field(
         default=1, description="With 2, a second lock is taken while the first is held."
@@ -480,6 +491,18 @@ class LockCycle(LockTasks):
     def _only_semaphores_have_no_owner(self) -> Self:
         if self.device is not None and self.lock != "semaphore":
             raise refusal(f"only a semaphore can be released by a device, not a {self.lock}")
+        return self
+
+    @model_validator(mode="after")
+    def _pauses_always_take_the_same_time(self) -> Self:
+        if self.pauses and self.hold.kind != "constant":
+            raise refusal(f"pauses go with a constant hold, not with one that is {self.hold.kind}")
+        return self
+
+    @model_validator(mode="after")
+    def _bound_once(self) -> Self:
+        if self.binding != "none" and self.pin_to_cpu is not None:
+            raise refusal("tasks are bound to one CPU (pin_to_cpu) or each to its own (binding), not both")
         return self
 
     @property

@@ -2,7 +2,7 @@
 //! inside the first, and with a device that goes on holding the lock, as buffers under write do.
 
 use super::draw::{chance, Draw};
-use crate::machine::{Account, DeviceId, LockId, Mode, Side, Then};
+use crate::machine::{Access, Account, DeviceId, LineId, LockId, Mode, Side, Then};
 use crate::waist::Machine;
 
 /// What one cycle is made of.
@@ -18,6 +18,8 @@ pub struct Cycle {
     pub hold: Draw,
     /// Thinking uses the CPU (otherwise the task sleeps).
     pub thinks_on_cpu: bool,
+    /// Cache lines that the lock protects: a writer writes them, a reader reads them.
+    pub data: Option<LineId>,
     /// Share of acquisitions that are for reading.
     pub readers: f64,
     /// Share of holds that go blocking, where the lock has such a mode; with an inner lock all do, as that may sleep.
@@ -41,6 +43,9 @@ pub async fn run<M: Machine>(m: M, cycle: Cycle, stream: String) {
         m.lock(cycle.outer, side).await;
         if cycle.inner.is_some() || chance(&mut random, cycle.blocking) {
             m.convert(cycle.outer, side, Mode::Blocking).await;
+        }
+        if let Some(data) = cycle.data {
+            m.touch(data, if side == Side::Write { Access::Write } else { Access::Read });
         }
         m.run(Account::System, hold).await;
         if let Some(inner) = cycle.inner {

@@ -152,17 +152,18 @@ class Cna(Qspinlock):
             self.sorts = self.machine.random.next_u64() % SORT_ONE_IN == 0
 
     def sort(self, task: Task) -> Generator[simpy.Event, Any, bool]:
-        """Look at the next waiter: if it is of another socket and not the last, it goes to the secondary queue."""
+        """Look at the next waiter: if it is of another socket and not the last, it goes to the secondary queue.
+
+        A look once begun is completed, also if the lock becomes free meanwhile (`cna_order_queue`).
+        """
         if not self.sorts or len(self.waiters) < 3:
             return False
         follower = self.waiters[1]
         task.read_node(follower)
         yield from task.pay()
-        if self.holder is None and self.pending is None:
-            return True  # free now: it is taken first
         if self.machine.topology.socket(follower.cpu.number) == self.preferred:
             self.sorts = False
-            return False
+            return True  # the word may have become free meanwhile
         if not self.secondary:
             self.secondary_since = self.machine.now
         self.waiters.remove(follower)

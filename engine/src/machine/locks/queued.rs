@@ -188,7 +188,7 @@ fn begin_as_head(cx: &Context, lock: LockId) {
 }
 
 /// Looks at the next waiter while the lock is busy, and moves it to the secondary queue if it is of another socket and not
-/// the last. Returns false once there is nothing to do.
+/// the last; a look once begun is completed (`cna_order_queue`). Returns false where there is nothing to look at.
 async fn sort(cx: &Context, lock: LockId) -> bool {
     {
         let mut s = cx.state();
@@ -202,15 +202,12 @@ async fn sort(cx: &Context, lock: LockId) -> bool {
     }
     cx.pay().await;
     let mut s = cx.state();
-    if s.locks[lock as usize].holder.is_none() && body(&mut s, lock).pending.is_none() {
-        return true; // free now: it is taken first
-    }
     let next = body(&mut s, lock).waiters[1];
     let (now, socket) = (s.now, s.socket_of(next));
     let Spinlock { waiters, sockets: Some(k), .. } = body(&mut s, lock) else { return false };
     if socket == k.preferred {
         k.order = Order::Keep;
-        return false;
+        return true; // the word may have become free meanwhile
     }
     if k.secondary.is_empty() {
         k.since = now;
