@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from simfs.scenario import Scenario
 from simfs.scenario import load as load_scenario
+from simfs.scenario.suggest import choices
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -185,7 +186,7 @@ class Answer:
         from simfs.results.tables import tables, unit
 
         if name not in TABLES:
-            raise ValueError(f"there is no table '{name}'; there are {', '.join(TABLES)}")
+            raise ValueError(f"there is no table '{name}'; {choices(name, TABLES)}")
         frame: pd.DataFrame = tables(self.result)[name].to_pandas()
         frame.attrs["units"] = {column: unit(column) for column in frame.columns if unit(column)}
         frame.attrs["title"] = self.scenario.title
@@ -220,7 +221,7 @@ class Answer:
         """One figure; ValueError for a name that this answer has none of."""
         known = self.figures()
         if name not in known:
-            raise ValueError(f"there is no figure '{name}' of this answer; there are {', '.join(known)}")
+            raise ValueError(f"there is no figure '{name}' of this answer; {choices(name, known)}")
         return known[name]
 
     def write(self, out: Path | str) -> list[Path]:

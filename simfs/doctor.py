@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
 from simfs import __version__
 from simfs.scenario import ScenarioError, expand, load, paths, to_run_spec
+from simfs.scenario.predicting import predicted
 
-PACKAGES = ("matplotlib", "numpy", "pyarrow", "pydantic", "rich", "ruamel.yaml", "scipy", "typer")
+PACKAGES = ("matplotlib", "numpy", "pyarrow", "pydantic", "rich", "ruamel.yaml", "scipy", "simpy", "typer")
+MODELS = ("machines", "kernels", "filesystems", "devices", "workloads")
 OPTIONAL_TOOLS = {
     "mkfs.xfs": "compares the modelled geometry with the real one (package xfsprogs)",
     "mkfs.btrfs": "compares modelled trees with real ones (package btrfs-progs)",
@@ -38,10 +39,9 @@ def examine() -> Iterator[Finding]:
     yield Finding("simfs", True, f"{__version__} on Python {platform.python_version()}, {platform.machine()}")
     yield _engine()
     yield from map(_package, PACKAGES)
-    yield from map(
-        _folder, (paths.MODELS / "machines", paths.MODELS / "kernels", paths.MODELS / "filesystems")
-    )
+    yield from map(_folder, MODELS)
     yield from map(_scenario, paths.names(paths.SCENARIOS))
+    yield from map(_dataset, paths.names(paths.MEASURED))
     for tool, purpose in OPTIONAL_TOOLS.items():
         where = shutil.which(tool, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
         yield Finding(tool, where is not None, where or "not found", f"optional: {purpose}", required=False)
@@ -63,10 +63,10 @@ def _package(name: str) -> Finding:
         return Finding(name, False, "not installed", f"`pip install {name}`")
 
 
-def _folder(folder: Path) -> Finding:
-    count = len(paths.names(folder))
+def _folder(kind: str) -> Finding:
+    count = len(paths.names(paths.MODELS / kind))
     advice = "install simfs again, or run from a whole checkout"
-    return Finding(f"models/{folder.name}", count > 0, f"{count} files", advice)
+    return Finding(f"models/{kind}", count > 0, f"{count} files", advice)
 
 
 def _scenario(name: str) -> Finding:
@@ -78,3 +78,15 @@ def _scenario(name: str) -> Finding:
             f"scenario {name}", False, str(error).splitlines()[0], "correct the file or its models"
         )
     return Finding(f"scenario {name}", True, f"{len(points)} points")
+
+
+def _dataset(name: str) -> Finding:
+    what = f"measured {name}"
+    try:
+        (pair,) = predicted([name])
+    except ScenarioError as error:
+        return Finding(
+            what, False, str(error).splitlines()[0], "correct the file, or name it in one scenario"
+        )
+    assert pair.scenario is not None  # a named data set has one
+    return Finding(what, True, f"{len(pair.dataset.rows)} rows, predicted by {pair.scenario.name}")

@@ -70,9 +70,33 @@ def test_bad_input_is_two_and_no_traceback(options: list[str]) -> None:
     assert "Traceback" not in answer.stderr
 
 
+@pytest.mark.parametrize(
+    ("options", "near"),
+    [
+        (["whatif", "compile-24", "--variant", "xsf", "--set", "workload.user_cpu=9 ms"], "xfs"),
+        (["compare", "lock-cycle:mutx", "lock-cycle"], "mutex"),
+        (["sensitivity", "lock-cycle", "--variant", "mutex", "--metric", "idle_percnt"], "idle_percent"),
+        (["validate", "guest-2cpus"], "guest-2cpu"),
+        (["trace", "lock-cycle", "--variant", "mutx"], "mutex"),
+    ],
+)
+def test_what_is_mistyped_is_told_with_the_nearest_valid_word(options: list[str], near: str) -> None:
+    answer = RUNNER.invoke(app, options)
+    assert answer.exit_code == 2
+    assert f"did you mean '{near}'?" in answer.stderr.replace("\n", " ")
+
+
+def test_messages_print_what_is_written_and_no_pictures(tmp_path: Path) -> None:
+    path = tmp_path / "words.yaml"
+    path.write_text("root:x:0 [bold]")
+    assert "root:x:0 [bold]" in RUNNER.invoke(app, ["run", str(path)]).stderr
+
+
 def test_list_names_everything_shipped() -> None:
     shown = RUNNER.invoke(app, ["list"]).stdout
-    for name in [*paths.names(paths.SCENARIOS), *paths.names(paths.MODELS / "machines")]:
+    for name in [
+        n for kind in (paths.SCENARIOS, paths.MEASURED, paths.MODELS / "machines") for n in paths.names(kind)
+    ]:
         assert name in shown
 
 

@@ -21,7 +21,7 @@ from rich.console import Console
 
 from simfs.reports import export, text
 from simfs.reports.figures import figures, png, style, svg
-from simfs.results.model import Finding, Fit, ScenarioResult
+from simfs.results.model import Finding, Fit, PointResult, ScenarioResult
 from simfs.results.run import Runs, run_scenario
 from simfs.results.run_result import Stall
 
@@ -156,6 +156,39 @@ def test_a_table_of_many_settings_is_drawn_in_panels_and_fits_the_terminal() -> 
     ]
     assert_no_overlap(drawn)
     assert max(map(len, printed(table, 100).splitlines())) <= 100
+
+
+def test_more_curves_than_can_be_told_apart_get_a_panel_each() -> None:
+    points = [
+        replace(p, variant=f"loop {i} of a long name")
+        for i in range(13)
+        for p in fakes.points(["ext4"], (1, 4, 24))
+    ]
+    many = run_scenario(
+        points, Runs(2), engine=fakes.engine, to_spec=fakes.to_spec, sweep=("workload.tasks",)
+    )
+    drawn = figures(many)
+    assert "cpu-time" not in drawn
+    shown = [axes for axes in drawn["throughput"].axes if axes.get_visible()]
+    assert len(shown) == 13
+    assert_no_overlap(drawn["throughput"])
+
+
+def test_throughputs_far_apart_have_a_logarithmic_axis() -> None:
+    def scaled(factor: float) -> list[PointResult]:
+        return [
+            p.model_copy(
+                update={
+                    "variant": f"times {factor:g}",
+                    "throughput": p.throughput.model_copy(update={"mean": factor * p.throughput.mean}),
+                }
+            )
+            for p in CURVE.of("ext4")
+        ]
+
+    for factor, scale in ((1.5, "linear"), (1e4, "log")):
+        result = CURVE.model_copy(update={"points": (*CURVE.of("ext4"), *scaled(factor))})
+        assert figures(result)["throughput"].axes[0].get_yscale() == scale
 
 
 # --- text

@@ -158,7 +158,7 @@ def test_one_json_document_and_files(tmp_path: Path) -> None:
         (["lock-cycle", "--variant", "mutex", "--lock", "AGI"], "no lock 'AGI' here; there are lock"),
         (
             ["lock-cycle", "--variant", "mutex", "--lock", "lock", "--kind", "mutx"],
-            "unknown lock type 'mutx'",
+            "no lock of this kind (did you mean 'mutex'?)",
         ),
         (["lock-cycle", "--variant", "mutex", "--remove"], "say which lock"),
         (["lock-cycle", "--variant", "mutex", "--agcount", "4"], "has no allocation groups"),

@@ -16,9 +16,10 @@ from simfs.scenario.models import available
 
 
 def list_() -> None:
-    """List the scenarios and models that come with simfs."""
+    """List the scenarios, measured data and models that come with simfs."""
     with plain_errors():
         _print_titles("Scenarios", paths.SCENARIOS, paths.names(paths.SCENARIOS))
+        _print_titles("Measured data", paths.MEASURED, paths.names(paths.MEASURED))
         for kind in ("machines", "kernels", "filesystems", "devices"):
             _print_titles(kind.capitalize(), paths.MODELS / kind, available(kind))
 
@@ -51,4 +52,4 @@ def _print_titles(heading: str, folder: Path, names: list[str]) -> None:
     for name in names:
         title = Document.read(folder / f"{name}.yaml").data.get("title", "")
         table.add_row(f"  {name}", str(title))
-    Console(highlight=False, soft_wrap=False).print(table)
+    Console(highlight=False, markup=False, emoji=False).print(table)

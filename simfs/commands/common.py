@@ -21,7 +21,7 @@ DEFECT = 1
 BAD_INPUT = 2
 INTERRUPTED = 130
 
-notes = Console(stderr=True, highlight=False, soft_wrap=True)
+notes = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
 """For people: progress, complaints. Standard output is for results."""
 
 
@@ -83,7 +83,12 @@ def refusals_of_runs() -> Iterator[None]:
 @contextmanager
 def progress() -> Iterator[Callable[[int, int, str], None]]:
     """A bar on standard error: runs done, runs known to be needed, what is running, time left."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=notes, transient=True) as bar:
         task = bar.add_task("running", total=None)
         yield lambda done, total, label: bar.update(task, completed=done, total=total, description=label)
@@ -108,4 +113,4 @@ def refused(message: str) -> ScenarioError:
 
 def complain(message: str) -> None:
     """Print one line to standard error, as it is."""
-    notes.print(message, markup=False)
+    notes.print(message)

@@ -72,7 +72,9 @@ def _csv(rows: list[dict[str, str]]) -> str:
 
 
 def _print(rows: list[dict[str, str]]) -> None:
-    console = Console(highlight=False, width=None if Console().is_terminal else WIDTH)
+    console = Console(
+        highlight=False, markup=False, emoji=False, width=None if Console().is_terminal else WIDTH
+    )
     for title, axes in TABLES.items():
         table = Table(
             title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)

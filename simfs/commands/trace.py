@@ -92,9 +92,7 @@ def _point(name: str, given: list[str], variant: str | None) -> Point:
         meant = f"; did you mean {near!r}?" if near else f"; there are {', '.join(known)}"
         raise refused(f"--variant {variant}: there is no such variant{meant}")
     if len(chosen) > 1:
-        notes.print(
-            f"the first of {len(chosen)} points: {chosen[0].variant} {chosen[0].values or ''}", markup=False
-        )
+        notes.print(f"the first of {len(chosen)} points: {chosen[0].id}")
     return chosen[0]
 
 

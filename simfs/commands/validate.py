@@ -42,7 +42,7 @@ def validate(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[DATASET]...",
+            metavar="DATASET",
             help="Data sets, or scenarios with measured data, by name or path; all shipped data sets by default.",
         ),
     ] = None,

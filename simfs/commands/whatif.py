@@ -28,7 +28,9 @@ from simfs.commands.experiment import (
     print_json,
     write_answer,
 )
-from simfs.scenario import load
+from simfs.scenario import Problem, ScenarioError, load
+from simfs.scenario.checks import BUILT_IN
+from simfs.scenario.suggest import nearest
 
 KINDS = ("semaphore", "mutex", "rwsem")
 """Kinds that a lock is replaced by where nothing is asked for: those under which a holder may sleep."""
@@ -112,6 +114,11 @@ def whatif(
 def _changes(
     lock: str | None, scales: list[float], remove: bool, kinds: list[str], splits: list[int]
 ) -> list[tuple[str, dict[str, object] | str]]:
+    for kind in kinds:
+        if kind not in BUILT_IN:
+            raise ScenarioError(
+                [Problem(f"--kind {kind}", "there is no lock of this kind", nearest(kind, BUILT_IN))]
+            )
     changes: list[dict[str, object] | str] = [{"hold_scale": scale} for scale in scales]
     changes += ["remove"] if remove else []
     changes += [{"kind": kind} for kind in kinds]

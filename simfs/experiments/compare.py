@@ -24,6 +24,7 @@ from simfs.results.run_result import Strict
 from simfs.results.statistics import LEVEL, Estimate, paired_difference
 from simfs.scenario import expand, load, paths, placed_rows
 from simfs.scenario.schema import MeasuredUse
+from simfs.scenario.suggest import choices
 
 BETTER = {"fairness": 1, "joules_per_operation": -1, "context_switches_per_operation": -1}
 """Which way is better; the throughput's is up, all else is only higher or lower."""
@@ -145,7 +146,7 @@ def _of_folder(folder: Path, label: str, variant: str | None) -> Side:
 
 def _refuse_unknown(name: str, variant: str, known: Sequence[str]) -> None:
     if variant not in known:
-        raise ValueError(f"{name}: there is no variant '{variant}'; there are {', '.join(known)}")
+        raise ValueError(f"{name}: there is no variant '{variant}'; {choices(variant, known)}")
 
 
 def _common(a: Side, b: Side) -> list[tuple[PointResult, PointResult]]:

@@ -11,6 +11,7 @@ from simfs.results.request import Request
 from simfs.results.run import Engine, Progress, Runs, native_engine, run_scenario
 from simfs.results.warmup import settled
 from simfs.scenario import Measure, Point, Scenario, expand, to_run_spec
+from simfs.scenario.suggest import choices
 
 Patch = Mapping[tuple[str, ...], object]
 """Path in the RunSpec -> the value it gets."""
@@ -56,7 +57,7 @@ def the_point(scenario: Scenario, variant: str | None = None) -> Point:
     if variant is None and len(names) > 1:
         raise ValueError(f"--variant: this scenario has several; name one of {', '.join(names)}")
     if variant is not None and variant not in names:
-        raise ValueError(f"--variant: there is no variant '{variant}'; there are {', '.join(names)}")
+        raise ValueError(f"--variant: there is no variant '{variant}'; {choices(variant, names)}")
     own = [point for point in points if variant in (None, point.variant)]
 
     def interest(point: Point) -> tuple[bool, int]:

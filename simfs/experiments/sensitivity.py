@@ -28,6 +28,7 @@ from simfs.results.run import Engine, Progress, Runs
 from simfs.results.run_result import Strict
 from simfs.results.statistics import Estimate, interval
 from simfs.scenario import Measure, Point, to_run_spec
+from simfs.scenario.metrics import metric as known_metric
 from simfs.scenario.models import load_filesystem, load_kernel, load_machine, load_vfs, load_workload
 from simfs.scenario.quantity import Quantity
 
@@ -145,6 +146,10 @@ def sensitivity(
     With `bands` draws the points of `curve` get bands. Every run has the same random streams. Raises ValueError
     for a metric or parameter that there is not.
     """
+    try:
+        known_metric(metric)
+    except ValueError as error:
+        raise ValueError(f"--metric: {error}") from None
     varied = parameters(point, patterns)
     if not varied:
         raise ValueError("--parameter: nothing is left to vary")
@@ -154,7 +159,7 @@ def sensitivity(
         done = run_varied(points, runs, threads=threads, progress=progress, engine=engine)
         found = [p.estimate(metric) for p in done.points]
         if any(estimate is None for estimate in found):
-            raise ValueError(f"--metric: there is no '{metric}', or no operation finished")
+            raise ValueError(f"--metric: this simulation has no {metric}, or no operation finished")
         return [estimate for estimate in found if estimate is not None]
 
     def evaluate(shares: Sequence[Vector]) -> list[float]:

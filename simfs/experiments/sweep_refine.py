@@ -15,6 +15,7 @@ from typing import Literal
 from simfs.experiments.sweep_design import DesignError, Row, Scale, scale_of
 from simfs.results.model import PointResult
 from simfs.scenario.measured import plain_value
+from simfs.scenario.suggest import choices
 
 FINENESS = 0.01
 """Part of a key's range below which an interval is not halved any more; counts are halved down to 1."""
@@ -116,7 +117,7 @@ def refinement(
         )
     for name in between:
         if name not in variants:
-            raise DesignError(f"--between {name}: there is no such variant; there are {', '.join(variants)}")
+            raise DesignError(f"--between {name}: there is no such variant; {choices(name, variants)}")
     chosen = tuple(between) or tuple(variants)
     if goal == "crossover" and len(chosen) != 2:
         raise DesignError(

@@ -20,6 +20,7 @@ from simfs.results.run import Engine, Progress
 from simfs.results.run_result import Strict
 from simfs.results.statistics import Estimate, interval, paired_difference
 from simfs.scenario import Measure, Point, with_values
+from simfs.scenario.suggest import choices
 
 REMOVED = (10, 20, 30, 40, 50)
 """Per cent of hold time removed in a causal profile."""
@@ -116,7 +117,7 @@ def what_if(
     known = [lock for lock in base.locks if lock.role not in NOT_HELD]
     for name, _ in changes:
         if name not in [lock.name for lock in known]:
-            raise ValueError(f"--lock: no lock '{name}' here; there are {', '.join(x.name for x in known)}")
+            raise ValueError(f"--lock: no lock '{name}' here; {choices(name, [x.name for x in known])}")
     own = {lock.name: lock.type for lock in known}
     changes = [(name, change) for name, change in changes if change != {"kind": own[name]}]
     held = [lock for lock in known if lock.hold_total_ns > 0] if profile else []

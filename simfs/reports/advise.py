@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from matplotlib.figure import Figure
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from simfs.experiments.advise import Advice, Choice
 from simfs.reports.figures import DASHES, MARKERS, OKABE_ITO, new_figure, style
-from simfs.reports.layout import WIDTH, new_table
+from simfs.reports.layout import new_table, report_console
 from simfs.reports.numbers import NOTHING, plain, plural, plus_minus
 
 LAYOUTS = {"shared": "one shared directory", "per-task": "a directory per task"}
@@ -28,9 +28,7 @@ def print_advice(advice: Advice) -> None:
     table.add_column("longest wait (% of time)", overflow="fold")
     for choice in (advice.as_it_is, *advice.layouts, *advice.locks):
         table.add_row(*_row(choice, now=choice is advice.as_it_is))
-    Console(width=None if Console().is_terminal else WIDTH, highlight=False).print(
-        Group(*said, Text(""), table)
-    )
+    report_console().print(Group(*said, Text(""), table))
 
 
 def _row(choice: Choice, *, now: bool) -> list[str]:

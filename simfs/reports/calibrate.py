@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.text import Text
 
 from simfs.experiments.identify import Calibration
-from simfs.reports.layout import WIDTH, new_table
+from simfs.reports.layout import new_table, report_console
 from simfs.reports.numbers import percent, plain
 from simfs.results.model import quantity
 
@@ -37,4 +37,4 @@ def print_calibration(found: Calibration) -> None:
         )
     told = [Text(f"warning: {warning}", "yellow") for warning in found.warnings]
     told += [Text(f"note: {note}") for note in found.notes]
-    Console(width=None if Console().is_terminal else WIDTH, highlight=False).print(Group(fitted, rows, *told))
+    report_console().print(Group(fitted, rows, *told))

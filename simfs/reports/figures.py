@@ -17,13 +17,13 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import EngFormatter, FuncFormatter, MaxNLocator, NullFormatter
 from matplotlib.transforms import offset_copy
 
 from simfs.reports.numbers import plain, plural
 from simfs.reports.text import error, holder_parts
 from simfs.results.focus import focus, focus_tasks
-from simfs.results.model import Comparison, LockSummary, PointResult, ScenarioResult
+from simfs.results.model import Comparison, LockSummary, PointResult, ScenarioResult, short
 from simfs.results.scaling import base_tasks, ideal_per_s, per_task
 
 DPI = 200
@@ -36,7 +36,13 @@ MARKERS = "osD^vP*X"
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (7, 3)))
 
 MAX_LINES = 9
-"""Lines a reader can tell apart; a scenario with more is a table and has its figure in `measured`."""
+"""Lines a reader can tell apart; more get a panel each."""
+
+MAX_PANELS = 24
+"""Panels a page has room for; a scenario with more lines is a table and has its figure in `measured`."""
+
+WIDE = 100
+"""Ratio of the highest to the lowest throughput from which the axis is logarithmic."""
 
 STATES = {
     "user": ("user", "#0072B2", ""),
@@ -87,8 +93,8 @@ def style() -> Iterator[None]:
 def figures(result: ScenarioResult) -> dict[str, Figure]:
     """Return every figure that makes sense for this result, by file name without ending."""
     makers: dict[str, tuple[bool, Callable[[ScenarioResult], Figure]]] = {
-        "throughput": (has_curve(result), throughput),
-        "cpu-time": (has_curve(result), cpu_time),
+        "throughput": (has_curve(result), throughput if len(_lines(result)) <= MAX_LINES else panels),
+        "cpu-time": (has_curve(result) and len(_lines(result)) <= MAX_LINES, cpu_time),
         "locks": (any(lock.contended for p in focus(result) for lock in p.locks), locks),
         "measured": (any(_rates(p) for p in result.points), measured),
     }
@@ -108,12 +114,35 @@ def throughput(result: ScenarioResult) -> Figure:
         _cpus(axes, result)
         axes.set_xlabel("tasks")
         axes.set_ylabel(f"{plural(result.operation)} per second")
-        axes.set_ylim(bottom=0)
+        _scale(axes, result.points)
         axes.set_xlim(0, max(p.tasks for p in result.points) * 1.03)
         axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 4, 8], integer=True))
         thousands(axes)
         _legend_of_markers(axes, result)
         figure.legend(*unique(axes), loc="outside lower center", ncols=2, handlelength=3.2)
+        return figure
+
+
+def panels(result: ScenarioResult) -> Figure:
+    """Throughput over tasks as `throughput` has it, a panel of its own for each line."""
+    with style():
+        lines = _lines(result)
+        columns = 4
+        rows = -(-len(lines) // columns)
+        figure = new_figure(2.1 * columns, 0.7 + 1.6 * rows)
+        grid = list(figure.subplots(rows, columns, sharex=True, squeeze=False).flat)
+        for axes, (name, points) in zip(grid, lines, strict=False):
+            _line(axes, name, points, 0)
+            _measured_points(axes, [(name, points)])
+            axes.set_title(folded(name, 28), loc="left", fontsize=8)
+            _scale(axes, points)
+            axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 4, 8], integer=True))
+            axes.yaxis.set_major_formatter(EngFormatter(sep=""))
+            axes.tick_params(labelbottom=True, labelsize=7)
+        for axes in grid[len(lines) :]:
+            axes.set_visible(False)
+        figure.supxlabel("tasks", fontsize=9)
+        figure.supylabel(f"{plural(result.operation)} per second", fontsize=9)
         return figure
 
 
@@ -145,12 +174,14 @@ def locks(result: ScenarioResult, top: int = 3) -> Figure:
     with style():
         points = focus(result)
         bars = [(p, lock) for p in points for lock in _long_waits(p, points, top)]
-        figure = new_figure(6.4, 1.5 + 0.3 * len(bars) + 0.15 * len(points))  # room for two lines a label
+        names = [folded(f"{_name(p, result)}:  {lock.name}", 44) for p, lock in bars]
+        lines = max(name.count("\n") + 1 for name in names)
+        figure = new_figure(6.4, 1.5 + (0.06 + 0.13 * lines) * (len(bars) + 0.7 * len(points)))
         axes = figure.add_subplot()
         places = _places([p.variant for p, _ in bars])
         for place, (point, lock) in zip(places, bars, strict=True):
             _bar(axes, place, point, lock)
-        axes.set_yticks(places, [folded(f"{_name(p, result)}:  {lock.name}", 40) for p, lock in bars])
+        axes.set_yticks(places, names)
         axes.set_ylim(max(places) + 0.7, -0.7)
         axes.set_xlim(0, 1.12 * max(axes.get_xlim()))
         axes.grid(axis="y", visible=False)
@@ -219,7 +250,22 @@ def new_figure(width: float, height: float) -> Figure:
 def has_curve(result: ScenarioResult) -> bool:
     """Whether there are lines worth drawing, and few enough to be told apart."""
     lines = _lines(result)
-    return max(len(points) for _, points in lines) > 2 and len(lines) <= MAX_LINES
+    only_tasks = all(short(key) == "tasks" for key in result.sweep)
+    most = MAX_PANELS if only_tasks else MAX_LINES
+    return max(len(points) for _, points in lines) > 2 and len(lines) <= most
+
+
+def _scale(axes: Axes, points: Sequence[PointResult]) -> None:
+    """From 0 to a little over the highest point; logarithmic where the lowest could not be seen so."""
+    rates = [p.throughput.mean for p in points if p.throughput.mean > 0]
+    measured_ = [row.value for p in points for row in (c.row for c in _rates(p))]
+    if rates and max(rates) > WIDE * min(rates):
+        axes.set_yscale("log")
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.set_ylim(0.7 * min(rates + measured_), 1.5 * max(rates + measured_))
+    else:
+        ends = [p.throughput.high or p.throughput.mean for p in points]
+        axes.set_ylim(0, 1.06 * max(ends + measured_) or 1)
 
 
 def _lines(result: ScenarioResult) -> list[tuple[str, list[PointResult]]]:

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from rich.box import SIMPLE_HEAD
+from rich.console import Console
 from rich.table import Table
 
 WIDTH = 118
 """Columns a report is laid out for where the output is no terminal."""
+
+
+def report_console() -> Console:
+    """Standard output for reports: names and titles are printed as they are, whatever brackets and colons they have."""
+    width = None if Console().is_terminal else WIDTH
+    return Console(width=width, highlight=False, markup=False, emoji=False)
 
 
 def new_table(title: str) -> Table:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from matplotlib.figure import Figure
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from simfs.experiments.sensitivity import Sensitivity
 from simfs.reports.figures import OKABE_ITO, new_figure, style
-from simfs.reports.layout import WIDTH, new_table
+from simfs.reports.layout import new_table, report_console
 from simfs.reports.numbers import plain, plural, plus_minus
 
 SHOWN = 12
@@ -16,7 +16,7 @@ SHOWN = 12
 
 def print_sensitivity(found: Sensitivity) -> None:
     """Print screening, shares and bands."""
-    Console(width=None if Console().is_terminal else WIDTH, highlight=False).print(Group(*_parts(found)))
+    report_console().print(Group(*_parts(found)))
 
 
 def _parts(found: Sensitivity) -> list[RenderableType]:

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from simfs.reports.figures import MARKERS, OKABE_ITO, has_curve, new_figure, style, thousands, unique
+from simfs.reports.layout import report_console
 from simfs.reports.numbers import plain, plural, plus_minus
 from simfs.results.model import PointResult, ScenarioResult, Value, short
 from simfs.results.quantities import in_units
@@ -101,7 +102,7 @@ def _axis(key: str, values: Sequence[Value | None]) -> _Axis:
 
 def print_sweep(result: ScenarioResult, console: Console | None = None) -> None:
     """Of each variant how many points there are, and where its throughput is lowest and highest."""
-    console = console or Console(width=None if Console().is_terminal else WIDTH, highlight=False)
+    console = console or report_console()
     table = Table(title=result.name, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
     table.add_column("variant", overflow="fold")
     table.add_column("points", justify="right")

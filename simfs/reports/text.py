@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from simfs.reports.layout import WIDTH, new_table
+from simfs.reports.layout import new_table, report_console
 from simfs.reports.numbers import NOTHING, duration, percent, plain, plural, plus_minus
 from simfs.reports.tournament import is_tournament, tournament
 from simfs.results.focus import focus
@@ -30,7 +30,7 @@ Cell = Callable[[PointResult], str]
 
 def print_report(result: ScenarioResult, console: Console | None = None) -> None:
     """Print the whole report; on standard output unless another console is given."""
-    console = console or Console(width=None if Console().is_terminal else WIDTH, highlight=False)
+    console = console or report_console()
     console.print(report(result))
 
 
@@ -83,8 +83,8 @@ def operations(result: ScenarioResult) -> list[Table]:
 
 
 def locks(result: ScenarioResult) -> list[Table]:
-    """Of each variant the locks waited for longest, at the task count of most interest."""
-    return [_locks(point, result) for point in focus(result)]
+    """Of each variant that waited the locks waited for longest, at the task count of most interest."""
+    return [_locks(point, result) for point in focus(result) if _waited(point)]
 
 
 def measured(result: ScenarioResult) -> Table:
@@ -120,6 +120,9 @@ def sentences(result: ScenarioResult) -> Iterable[str]:
     yield from (fit.sentence for fit in result.fits)
     if not result.fits:
         yield "nothing was fitted here"
+    if calm := [result.title(point.variant) for point in focus(result) if not _waited(point)]:
+        more = f"; and {len(calm) - SHOWN} more" if len(calm) > SHOWN else ""
+        yield f"no lock was waited for: {'; '.join(calm[:SHOWN])}{more}"
     yield from _distances([c for p in result.points for c in p.measured if c.row.role == "predict"])
     if result.unmatched:
         rows = "; ".join(f"'{r.label}' {r.metric}" for r in result.unmatched[:SHOWN])
@@ -225,13 +228,16 @@ def _locks(point: PointResult, result: ScenarioResult) -> Table:
     table.add_column("lock (caller)", overflow="fold", ratio=1)
     for name in ("spun", "slept", "hand-\noffs", "holder %:\nrun/queue\n/sleep/dev"):
         table.add_column(name, justify="right", no_wrap=True)
-    waited = [lock for lock in point.locks if lock.contended]
-    for lock in waited[:TOP_LOCKS]:
+    for lock in _waited(point)[:TOP_LOCKS]:
         table.add_row(*_lock_row(lock))
         if len(lock.sites) > 1:
             for site in sorted(lock.sites, key=lambda s: -s.wait_total_ns):
                 table.add_row(*_site_row(site), style="dim")
     return table
+
+
+def _waited(point: PointResult) -> list[LockSummary]:
+    return [lock for lock in point.locks if lock.contended]
 
 
 def _lock_row(lock: LockSummary) -> list[str]:

@@ -11,7 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from simfs.reports.layout import WIDTH, new_table
+from simfs.reports.layout import new_table, report_console
 from simfs.reports.numbers import NOTHING, plain
 from simfs.results.validation import COLUMNS, SAYERS, Row, Score, Validated, score
 from simfs.scenario.metrics import metric
@@ -27,7 +27,7 @@ KINDS = {
 
 def print_validation(found: Sequence[Validated], console: Console | None = None) -> None:
     """Print every row, and how well each data set and all together were predicted."""
-    console = console or Console(width=None if Console().is_terminal else WIDTH, highlight=False)
+    console = console or report_console()
     for each in found:
         console.print(_dataset(each))
     console.print(summary(found))

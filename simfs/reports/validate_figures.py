@@ -72,7 +72,7 @@ def overview(found: Sequence[Validated]) -> Figure:
         axes.axvline(0, color=GREY, linewidth=0.9, zorder=1)
         for place, each in enumerate(found):
             _errors(axes, place, each)
-        names = [f"{each.dataset} {_signs(each)}" for each in found]
+        names = [f"{each.dataset} {_signs(each)}".rstrip() for each in found]
         axes.set_yticks(range(len(found)), names)
         axes.set_ylim(len(found) - 0.4, -0.6)
         axes.set_xlim(-SPAN - 8, SPAN + 8)

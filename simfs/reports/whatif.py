@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
 from simfs.experiments.whatif import Effect, LockSlope, WhatIf
 from simfs.reports.figures import DASHES, MARKERS, OKABE_ITO, new_figure, style
-from simfs.reports.layout import WIDTH, new_table
+from simfs.reports.layout import new_table, report_console
 from simfs.reports.numbers import NOTHING, duration, plain, plural, plus_minus
 
 SHOWN = 6
@@ -19,7 +19,7 @@ SHOWN = 6
 
 def print_what_if(answer: WhatIf) -> None:
     """Print the answer on standard output."""
-    Console(width=None if Console().is_terminal else WIDTH, highlight=False).print(report(answer))
+    report_console().print(report(answer))
 
 
 def report(answer: WhatIf) -> RenderableType:

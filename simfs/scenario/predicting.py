@@ -46,7 +46,7 @@ def _of_name(name: str, overrides: Sequence[str]) -> Predicted:
         return _of_dataset(name, overrides)
     if name in scenarios:
         return _of_scenario(name, overrides)
-    if paths.is_name(name) or "\0" in name or not Path(name).is_file():
+    if paths.is_name(name) or "\0" in name or not Path(name).exists():
         what = "there is no data set or scenario of this name" if paths.is_name(name) else "no such file"
         raise ScenarioError([Problem(name or "''", what, nearest(Path(name).stem, [*datasets, *scenarios]))])
     if "rows" in Document.read(Path(name)).data:
