@@ -47,6 +47,39 @@ def acquired(result: dict[str, Any], lock: str) -> int:
     return sum(one["acquired"] for one in result["locks"] if one["name"] == lock)
 
 
+@pytest.mark.parametrize("journal", [True, False])
+@pytest.mark.parametrize("how", ["exclusive", "relocked", "shared"])
+def test_both_machines_do_the_same_direct_io_on_ext4(tmp_path: Path, how: str, journal: bool) -> None:
+    options = (
+        "filesystem.kind=ext4",
+        f"filesystem.dio_writes={how}",
+        f"filesystem.journal={str(journal).lower()}",
+    )
+    given = spec(tmp_path, *options, "workload.fsync=3", "kernel=linux-4.9")
+    assert assert_same(given | {"warmup_ns": 0.0, "duration_ns": 2e6}) > 50
+
+
+@pytest.mark.parametrize(("how", "times"), [("exclusive", 1), ("relocked", 4), ("shared", 4)])
+def test_direct_writes_of_ext4_take_turns_only_where_they_hold_the_lock_alone(
+    tmp_path: Path, how: str, times: int
+) -> None:
+    write = ("filesystem.kind=ext4", f"filesystem.dio_writes={how}", "workload.rw=randwrite")
+    alone = rate(run(tmp_path, *write, "workload.tasks=1"))
+    assert rate(run(tmp_path, *write)) == pytest.approx(times * alone, rel=0.15)
+
+
+def test_a_journal_handle_in_each_buffered_write_meets_in_the_journal_only_where_there_is_one(
+    tmp_path: Path,
+) -> None:
+    old = (
+        "filesystem.kind=ext4", "workload.direct=false", "workload.rw=randwrite", "workload.places=own-block",
+        "workload.tasks=1", "filesystem.write_handles=true",
+    )  # fmt: skip
+    journaled, plain = rate(run(tmp_path, *old)), rate(run(tmp_path, *old, "filesystem.journal=false"))
+    handle = 194 + 534  # ns of the steps of a handle
+    assert 1e9 / journaled - 1e9 / plain == pytest.approx(handle, abs=30)
+
+
 DIRECT = [("xfs", kind) for kind in ("rwsem", "none", "interval-tree", "btree", "optimistic")]
 
 

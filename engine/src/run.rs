@@ -4,7 +4,8 @@ use crate::devices::BlockDevice;
 use crate::filesystems::btrfs::mount::Btrfs;
 use crate::filesystems::btrfs::search::Rules;
 use crate::filesystems::costs::Costs;
-use crate::filesystems::ext4::Ext4;
+use crate::filesystems::ext4::file_io::DioWrites;
+use crate::filesystems::ext4::{self, Ext4};
 use crate::filesystems::tmpfs::Tmpfs;
 use crate::filesystems::xfs::file_io;
 use crate::filesystems::xfs::geometry::Geometry;
@@ -147,7 +148,8 @@ pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
             file_tasks(host, spec, fs, placement, &costs)
         }
         FilesystemKind::Ext4 => {
-            let fs = Rc::new(host.setup(|m| Ext4::new(m, size, device, &costs))?);
+            let options = ext4_options(spec)?;
+            let fs = Rc::new(host.setup(|m| Ext4::new(m, size, device, options, &costs))?);
             let journal = fs.clone();
             let ticks = (COMMIT_INTERVAL / from_ns(spec.kernel.tick_ns)).max(1);
             host.spawn(Placement::Anywhere, Life::Background, move |m| Ext4::journal_thread(m, journal, ticks));
@@ -159,6 +161,15 @@ pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
         }
         FilesystemKind::None => Err("filesystem.kind: this workload needs a filesystem".into()),
     }
+}
+
+/// How ext4 is made and mounted.
+fn ext4_options(spec: &RunSpec) -> Result<ext4::Options, String> {
+    let f = &spec.filesystem;
+    let held = f.dio_writes.as_deref().unwrap_or("shared");
+    let dio_writes = DioWrites::parse(held).map_err(|e| format!("filesystem.dio_writes: {e}"))?;
+    let rules = ext4::file_io::Rules { dio_writes, write_handles: f.write_handles };
+    Ok(ext4::Options { journal: f.journal, rules })
 }
 
 /// How XFS locks files, by the kernel and the scenario.

@@ -66,6 +66,10 @@ pub enum Change {
     Kind(String),
 }
 
+fn yes() -> bool {
+    true
+}
+
 fn twenty() -> u32 {
     20
 }
@@ -206,6 +210,15 @@ pub struct FilesystemSpec {
     /// lock do.
     #[serde(default)]
     pub early_unlock: Option<bool>,
+    /// ext4: whether it has a journal.
+    #[serde(default = "yes")]
+    pub journal: bool,
+    /// ext4: what a direct write holds: `exclusive`, `relocked`, or `shared`, the default.
+    #[serde(default)]
+    pub dio_writes: Option<String>,
+    /// ext4: whether a buffered write starts a handle for each page.
+    #[serde(default)]
+    pub write_handles: bool,
     /// XFS: what direct I/O takes as IOLOCK: `rwsem`, `none`, or a range lock's design.
     #[serde(default)]
     pub iolock: Option<String>,

@@ -121,6 +121,8 @@ def _filesystem_spec(scenario: Scenario) -> dict[str, Any]:
     spec: dict[str, Any] = {"kind": use.kind, "size_bytes": use.size, "costs": costs}
     if isinstance(use, Xfs):
         spec |= {"agcount": use.agcount, "iolock": use.iolock}
+    if isinstance(use, Ext4):
+        spec |= {key: getattr(use, key) for key in ("journal", "dio_writes", "write_handles")}
     if isinstance(use, Btrfs) and use.early_unlock is not None:
         spec["early_unlock"] = use.early_unlock
     return {"filesystem": spec, "vfs": {"costs": dict(_vfs_costs(use.kind))}}

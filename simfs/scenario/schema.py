@@ -181,13 +181,22 @@ class Btrfs(Section):
 
 
 class Ext4(Section):
-    """ext4 with its journal."""
+    """ext4."""
 
     kind: Literal["ext4"]
     profile: Text | None = Field(
         default=None, description="Cost profile in models/filesystems; 'ext4' when absent."
     )
     size: Size = Field(default=8 << 30, description="Size of the device.")
+    journal: StrictBool = Field(default=True, description="Whether it has a journal.")
+    dio_writes: Literal["exclusive", "relocked", "shared"] = Field(
+        default="shared",
+        description="What a direct write holds: i_rwsem for itself, the same but not while the device works"
+        " (dioread_nolock before 5.5), or i_rwsem shared (since 5.5).",
+    )
+    write_handles: StrictBool = Field(
+        default=False, description="Whether a buffered write starts a journal handle (before 5.15)."
+    )
     costs: dict[str, Duration] = Field(
         default={}, description="Step costs that replace the profile's, by name."
     )
@@ -565,7 +574,17 @@ class PythonTasks(Tasks):
 
 
 Workload = Annotated[
-    Compile | Create | CreateUnlink | TmpFile | FsMark | Mix | Dbench | Fio | LockCycle | RangeLock | PythonTasks,
+    Compile
+    | Create
+    | CreateUnlink
+    | TmpFile
+    | FsMark
+    | Mix
+    | Dbench
+    | Fio
+    | LockCycle
+    | RangeLock
+    | PythonTasks,
     Field(discriminator="kind"),
 ]
 

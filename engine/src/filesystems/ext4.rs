@@ -1,13 +1,16 @@
 //! ext4: one directory lock, short spinlocks per block group, jbd2 handles, and everything done in the calling task (no
 //! background freeing). Phases and times are those of event traces of a 6.18 kernel.
 
+pub mod file_io;
+
 use crate::cost_table;
 use super::costs::Costs;
 use super::vfs::SuperBlock;
-use super::{initial_files, DirId, File, Filesystem, NoSpace, PlainCall, Renaming, BLOCK};
+use super::{initial_files, DirId, File, Filesystem, Io, NoSpace, PlainCall, Renaming, BLOCK};
 use crate::devices::{BlockDevice, Storage};
 use crate::machine::{Access, Account, LineId, LockId, Side, TaskId, Time};
 use crate::waist::Machine;
+use file_io::{FileIo, Rules};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -100,11 +103,16 @@ struct Journal {
     syncers: RefCell<Vec<LockId>>,
     storage: Storage,
     timer_armed: Cell<bool>,
+    /// Whether there is a journal at all: without, handles cost nothing and meet nowhere.
+    on: bool,
 }
 
 impl Journal {
     /// `jbd2_journal_start`: waits while the running transaction is being locked for commit.
     async fn start<M: Machine>(&self, m: &M) {
+        if !self.on {
+            return;
+        }
         m.touch(self.line, Access::Write);
         while self.locked.get() {
             self.waiting.borrow_mut().push(m.task());
@@ -115,6 +123,9 @@ impl Journal {
 
     /// `jbd2_journal_stop`: the last handle of a locked transaction wakes the committer.
     fn stop<M: Machine>(&self, m: &M) {
+        if !self.on {
+            return;
+        }
         m.touch(self.line, Access::Write);
         self.updates.set(self.updates.get() - 1);
         if self.locked.get() && self.updates.get() == 0 {
@@ -126,6 +137,9 @@ impl Journal {
 
     /// Waits until all handles stopped so far are on disk (`jbd2_complete_transaction`).
     async fn sync<M: Machine>(&self, m: &M) {
+        if !self.on {
+            return;
+        }
         let done = m.new_completion();
         self.syncers.borrow_mut().push(done);
         if let Some(committer) = self.committer.get() {
@@ -164,6 +178,15 @@ impl Journal {
     }
 }
 
+/// How it is made and mounted.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// It has a journal.
+    pub journal: bool,
+    /// How files are written.
+    pub rules: Rules,
+}
+
 /// A mounted ext4.
 pub struct Ext4 {
     sb: SuperBlock,
@@ -173,6 +196,7 @@ pub struct Ext4 {
     unlink: UnlinkCosts,
     fsync: FsyncCosts,
     journal: Journal,
+    io: FileIo,
     groups: Vec<Group>,
     /// `s_orphan_lock` and the list head.
     orphan: (LockId, LineId),
@@ -190,7 +214,7 @@ struct Files {
 
 impl Ext4 {
     /// A fresh filesystem of `size` bytes with its root directory.
-    pub fn new<M: Machine>(m: &M, size: u64, device: Option<Rc<BlockDevice>>, costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new<M: Machine>(m: &M, size: u64, device: Option<Rc<BlockDevice>>, options: Options, costs: &Costs<'_>) -> Result<Self, String> {
         let lines = |name: &str| costs.number(name).map(|n| n as u32);
         let group_lines = lines("ext4_bitmap.struct")? + lines("ext4_bitmap.data")?
             + lines("ext4_group_desc.struct")? + lines("ext4_group_desc.data")?
@@ -213,7 +237,9 @@ impl Ext4 {
                 syncers: RefCell::default(),
                 storage: Storage::new(m, device),
                 timer_armed: Cell::new(false),
+                on: options.journal,
             },
+            io: FileIo::new(options.rules, costs)?,
             groups: (0..size.div_ceil(GROUP_BYTES).max(1)).map(group).collect(),
             orphan: (m.new_lock(m.class("ext4.orphan lock", "ext4.orphan")), m.new_line(lines("ext4_orphan.list")?)),
             directories: RefCell::default(),
@@ -363,15 +389,32 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         m.run(Account::System, if file.written { self.write.close } else { self.create.close }).await;
     }
 
-    async fn fsync(&self, m: &M, _: &File) {
+    async fn fsync(&self, m: &M, file: &File) {
         let c = &self.fsync;
         m.at("fsync");
-        self.journal.start(m).await;
-        m.run(Account::System, c.writepages).await;
-        self.journal.stop(m);
-        self.journal.storage.write(m, BLOCK, c.data_io).await;
+        if !self.write_back(m, file).await {
+            self.journal.start(m).await;
+            m.run(Account::System, c.writepages).await;
+            self.journal.stop(m);
+            self.journal.storage.write(m, BLOCK, c.data_io).await;
+        }
         self.journal.sync(m).await;
         m.run(Account::System, c.exit).await;
+    }
+
+    async fn lay_out(&self, m: &M, dir: DirId, name: &[u8], bytes: u64, _: u64) -> Result<File, NoSpace> {
+        let file = self.create(m, dir, name).await?;
+        let i_rwsem = self.files.borrow().slots[file.inode as usize].1;
+        self.io.open(m, file.inode, i_rwsem, bytes);
+        Ok(file)
+    }
+
+    async fn read_at(&self, m: &M, file: &File, io: Io) {
+        self.read_file(m, file, io).await;
+    }
+
+    async fn write_at(&self, m: &M, file: &File, io: Io) {
+        self.write_file(m, file, io).await;
     }
 
     async fn unlink(&self, m: &M, dir: DirId, _: &[u8], file: File) {

@@ -31,7 +31,7 @@ cost_table!(IoCosts {
     write_mapped: ["dwrite.unlock_file_ilock_shared"],
     write_end: ["dwrite.unlock_file_iolock_shared"],
     write_exit: ["dwrite.exit_pwrite64"],
-    buffered_start: ["tmp_short.enter_write", "tmp_short.lock_file_iolock_excl"],
+    buffered_start: ["tmp_short.lock_file_iolock_excl"],
     buffered_checks: ["tmp_short.lock_file_ilock_shared", "tmp_short.unlock_file_ilock_shared", "tmp_short.file_buffered_write"],
     buffered_copy: ["tmp_short.unlock_file_iolock_excl"],
     buffered_end: ["tmp_short.exit_write"],

@@ -1,0 +1,195 @@
+//! Reading and writing at a place of a file that has all its blocks: `ext4_dio_read_iter`, `ext4_dio_write_iter` and their
+//! forerunners, and overwriting in the page cache (`ext4_buffered_write_iter`).
+//!
+//! A direct read holds `i_rwsem` shared. What a direct write holds has changed: the lock for itself until its data are
+//! on the device; with the mount option `dioread_nolock` not during that time, but before and after it; since 5.5 (posted in
+//! September 2019) the lock shared, if no block is new. Buffered writes hold it for themselves, buffered reads take none.
+//! Looking up blocks takes the lock of the extent status tree for reading.
+
+use super::Ext4;
+use crate::cost_table;
+use crate::devices::Request;
+use crate::filesystems::costs::Costs;
+use crate::filesystems::page_cache::PageCache;
+use crate::filesystems::{File, Io};
+use crate::machine::{Access, Account, LineId, LockId, Side};
+use crate::waist::Machine;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+cost_table!(IoCosts {
+    read_start: ["dread.lock_i_rwsem_shared"],
+    map: ["dread.map_blocks"],
+    read_end: ["dread.unlock_i_rwsem_shared"],
+    read_exit: ["dread.exit_pread64"],
+    write_start: ["dwrite.lock_i_rwsem"],
+    write_checks: ["dwrite.write_checks"],
+    write_map: ["dwrite.map_blocks"],
+    write_end: ["dwrite.unlock_i_rwsem"],
+    write_exit: ["dwrite.exit_pwrite64"],
+    buffered_page: ["tmp_short.ext4_da_write_begin", "tmp_short.ext4_da_write_end", "tmp_short.exit_write"],
+    read_page: ["tmp_short.ext4_da_write_end"],
+    handle: ["cu_short.jbd2_handle_start", "cu_short.jbd2_handle_stop"],
+    writepages: ["wfsync.writepages"],
+});
+
+/// What a direct write holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DioWrites {
+    /// `i_rwsem` for itself, until the data are on the device.
+    Exclusive,
+    /// The same, but not while the device works.
+    Relocked,
+    /// `i_rwsem` shared.
+    Shared,
+}
+
+impl DioWrites {
+    /// By name.
+    pub fn parse(name: &str) -> Result<Self, String> {
+        match name {
+            "exclusive" => Ok(Self::Exclusive),
+            "relocked" => Ok(Self::Relocked),
+            "shared" => Ok(Self::Shared),
+            other => Err(format!("unknown '{other}'; known: exclusive, relocked, shared")),
+        }
+    }
+}
+
+/// How files are written, apart from the costs.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// What a direct write holds.
+    pub dio_writes: DioWrites,
+    /// A buffered write starts a handle of the journal for each page (until 5.14).
+    pub write_handles: bool,
+}
+
+/// An open file with all its blocks.
+struct OpenFile {
+    i_rwsem: LockId,
+    es_lock: LockId,
+    dio_count: LineId,
+    pages: PageCache,
+}
+
+/// Open files, and what is common to them.
+pub(super) struct FileIo {
+    costs: IoCosts,
+    rules: Rules,
+    files: RefCell<Vec<Option<Rc<OpenFile>>>>,
+}
+
+impl FileIo {
+    /// No file is open.
+    pub fn new(rules: Rules, costs: &Costs<'_>) -> Result<Self, String> {
+        Ok(Self { costs: IoCosts::new(costs)?, rules, files: RefCell::default() })
+    }
+
+    /// The file in a slot becomes one of `bytes`, none of its pages in memory.
+    pub fn open<M: Machine>(&self, m: &M, slot: u32, i_rwsem: LockId, bytes: u64) {
+        let es_lock = m.new_lock(m.class("ext4.i_es_lock", "ext4.i_es_lock"));
+        let file = OpenFile { i_rwsem, es_lock, dio_count: m.new_line(1), pages: PageCache::of(bytes) };
+        let mut files = self.files.borrow_mut();
+        if files.len() <= slot as usize {
+            files.resize_with(slot as usize + 1, || None);
+        }
+        files[slot as usize] = Some(Rc::new(file));
+    }
+
+    fn file(&self, file: &File) -> Option<Rc<OpenFile>> {
+        self.files.borrow().get(file.inode as usize).cloned().flatten()
+    }
+}
+
+impl Ext4 {
+    fn open_file(&self, file: &File) -> Rc<OpenFile> {
+        self.io.file(file).expect("the file was laid out")
+    }
+
+    pub(super) async fn read_file<M: Machine>(&self, m: &M, file: &File, io: Io) {
+        m.at("read");
+        let (c, open) = (&self.io.costs, self.open_file(file));
+        m.run(Account::System, c.read_start).await;
+        if io.direct {
+            m.lock(open.i_rwsem, Side::Read).await;
+            m.touch(open.dio_count, Access::Write);
+            self.map(m, &open, c.map).await;
+            self.journal.storage.device().io(m, Request::Read { bytes: io.bytes }).await;
+            m.touch(open.dio_count, Access::Write);
+            m.run(Account::System, c.read_end).await;
+            m.unlock(open.i_rwsem, Side::Read).await;
+        } else {
+            if !open.pages.has(io.offset, io.bytes) {
+                self.map(m, &open, c.map).await;
+                self.journal.storage.device().io(m, Request::Read { bytes: io.bytes }).await;
+                open.pages.fill(io.offset, io.bytes);
+            }
+            m.run(Account::System, c.read_page * io.pages()).await;
+        }
+        m.run(Account::System, c.read_exit).await;
+    }
+
+    pub(super) async fn write_file<M: Machine>(&self, m: &M, file: &File, io: Io) {
+        m.at("write");
+        let open = self.open_file(file);
+        if io.direct { self.dio_write(m, &open, io).await } else { self.buffered_write(m, &open, io).await }
+    }
+
+    async fn dio_write<M: Machine>(&self, m: &M, open: &OpenFile, io: Io) {
+        let (c, held) = (&self.io.costs, self.io.rules.dio_writes);
+        let side = if held == DioWrites::Shared { Side::Read } else { Side::Write };
+        m.run(Account::System, c.write_start).await;
+        m.lock(open.i_rwsem, side).await;
+        m.run(Account::System, c.write_checks).await;
+        m.touch(open.dio_count, Access::Write);
+        if held == DioWrites::Relocked {
+            m.unlock(open.i_rwsem, side).await;
+        }
+        self.map(m, open, c.write_map).await;
+        self.journal.storage.device().io(m, Request::Write { bytes: io.bytes }).await;
+        m.touch(open.dio_count, Access::Write);
+        if held == DioWrites::Relocked {
+            m.lock(open.i_rwsem, side).await;
+        }
+        m.run(Account::System, c.write_end).await;
+        m.unlock(open.i_rwsem, side).await;
+        m.run(Account::System, c.write_exit).await;
+    }
+
+    /// `ext4_map_blocks` of blocks that are in the extent status tree.
+    async fn map<M: Machine>(&self, m: &M, open: &OpenFile, time: crate::machine::Time) {
+        m.lock(open.es_lock, Side::Read).await;
+        m.run(Account::System, time).await;
+        m.unlock(open.es_lock, Side::Read).await;
+    }
+
+    /// The trace has no event at the lock: `enter_write` is the time in user mode before it, and all that follows up to the
+    /// return is under the lock but for some instructions (`ext4_da_write_begin` and `_end` are told as they begin).
+    async fn buffered_write<M: Machine>(&self, m: &M, open: &OpenFile, io: Io) {
+        let c = &self.io.costs;
+        m.lock(open.i_rwsem, Side::Write).await;
+        for _ in 0..io.pages() {
+            if self.io.rules.write_handles && self.journal.on {
+                self.journal.start(m).await;
+                m.run(Account::System, c.handle + c.buffered_page).await;
+                self.journal.stop(m);
+            } else {
+                m.run(Account::System, c.buffered_page).await;
+            }
+        }
+        open.pages.write(io.offset, io.bytes);
+        m.unlock(open.i_rwsem, Side::Write).await;
+    }
+
+    /// Writes back what of an open file is dirty. Returns whether it is one.
+    pub(super) async fn write_back<M: Machine>(&self, m: &M, file: &File) -> bool {
+        let Some(open) = self.io.file(file) else { return false };
+        let dirty = open.pages.take_dirty();
+        if dirty > 0 {
+            m.run(Account::System, self.io.costs.writepages).await;
+            self.journal.storage.device().io(m, Request::Write { bytes: dirty }).await;
+        }
+        true
+    }
+}
