@@ -1,7 +1,7 @@
 //! One run from spec to result: builds the machine, the filesystem and the tasks, runs, reports.
 
 use crate::devices::BlockDevice;
-use crate::filesystems::btrfs::mount::Btrfs;
+use crate::filesystems::btrfs::mount::{Btrfs, Kernel};
 use crate::filesystems::btrfs::search::Rules;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::ext4::file_io::DioWrites;
@@ -135,9 +135,10 @@ pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
         FilesystemKind::Btrfs => {
             let tree_lock = spec.kernel.locks.get("btrfs.tree").map_or("", String::as_str);
             let modes = tree_lock.starts_with("btrfs-tree");
-            let early_unlock = spec.filesystem.early_unlock.unwrap_or(!modes); // no profile lies between 5.11 and 5.17
-            let rules = Rules { early_unlock, modes };
-            let fs = Rc::new(host.setup(|m| Btrfs::new(m, rules, device, &costs))?);
+            let early_unlock = spec.filesystem.early_unlock.unwrap_or(!modes); // no profile lies between 5.11 and 5.19
+            let delays_new_inodes = spec.filesystem.delays_new_inodes.unwrap_or(modes);
+            let kernel = Kernel { rules: Rules { early_unlock, modes }, delays_new_inodes };
+            let fs = Rc::new(host.setup(|m| Btrfs::new(m, kernel, device, &costs))?);
             for _ in 0..fs.worker_count(spec.machine.cpus) {
                 let worker = fs.clone();
                 host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::delayed_worker(m, worker));

@@ -222,6 +222,10 @@ pub struct FilesystemSpec {
     /// XFS: what direct I/O takes as IOLOCK: `rwsem`, `none`, or a range lock's design.
     #[serde(default)]
     pub iolock: Option<String>,
+    /// btrfs: whether a new file's inode is written once more, as a delayed item; when absent, as kernels with that tree lock
+    /// do.
+    #[serde(default)]
+    pub delays_new_inodes: Option<bool>,
     /// Step costs by name, nanoseconds.
     #[serde(default)]
     pub costs: BTreeMap<String, f64>,

@@ -123,8 +123,9 @@ def _filesystem_spec(scenario: Scenario) -> dict[str, Any]:
         spec |= {"agcount": use.agcount, "iolock": use.iolock}
     if isinstance(use, Ext4):
         spec |= {key: getattr(use, key) for key in ("journal", "dio_writes", "write_handles")}
-    if isinstance(use, Btrfs) and use.early_unlock is not None:
-        spec["early_unlock"] = use.early_unlock
+    if isinstance(use, Btrfs):
+        own = {key: getattr(use, key) for key in ("early_unlock", "delays_new_inodes")}
+        spec |= {key: value for key, value in own.items() if value is not None}
     return {"filesystem": spec, "vfs": {"costs": dict(_vfs_costs(use.kind))}}
 
 

@@ -175,6 +175,11 @@ class Btrfs(Section):
         description="Whether an insertion unlocks the parents before it searches the leaf (since 5.17);"
         " null: as the kernel does.",
     )
+    delays_new_inodes: StrictBool | None = Field(
+        default=None,
+        description="Whether a new file's inode is written once more, as a delayed item (before 5.19);"
+        " null: as the kernel does.",
+    )
     costs: dict[str, Duration] = Field(
         default={}, description="Step costs that replace the profile's, by name."
     )

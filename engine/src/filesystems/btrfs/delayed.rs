@@ -11,7 +11,8 @@ use std::collections::VecDeque;
 pub const BACKGROUND: usize = 128;
 /// From so many on it also waits (`BTRFS_DELAYED_WRITEBACK`).
 pub const WRITEBACK: usize = 512;
-/// So many directories a worker commits (`BTRFS_DELAYED_BATCH`).
+/// So many directories or inodes a worker commits, unless a task waits for it (`BTRFS_DELAYED_BATCH`); and so often waiting
+/// tasks look again.
 pub const BATCH: usize = 16;
 
 /// What waits for one directory (`struct btrfs_delayed_node`).
@@ -35,12 +36,40 @@ pub enum Batch {
     Inode(Key),
 }
 
+impl Batch {
+    /// How many items it is made of.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Insert(items) => items.len(),
+            Self::Delete(keys) => keys.len(),
+            Self::Inode(_) => 1,
+        }
+    }
+
+    /// There is always something in it.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+}
+
+/// Whose delayed items are to be committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prepared {
+    /// A directory's.
+    Directory(u32),
+    /// The update of the inode of a new file with this number. If the file is gone, the search for it is in vain; the kernel's
+    /// would have been made by the eviction.
+    File(u64),
+}
+
 /// Everything that waits (`struct btrfs_delayed_root`).
 #[derive(Clone, Debug, Default)]
 pub struct DelayedRoot {
     nodes: Vec<DelayedNode>,
-    prepared: VecDeque<u32>,
+    prepared: VecDeque<Prepared>,
     items: usize,
+    /// How many items have been committed (`items_seq`).
+    finished: usize,
 }
 
 impl DelayedRoot {
@@ -85,11 +114,37 @@ impl DelayedRoot {
         }
     }
 
-    /// `btrfs_first_prepared_delayed_node`: the directory that waits longest.
-    pub fn next_prepared(&mut self) -> Option<u32> {
-        let dir = self.prepared.pop_front()?;
-        self.nodes[dir as usize].prepared = false;
-        Some(dir)
+    /// `btrfs_delayed_update_inode` of a file that has just been made.
+    pub fn update_new_inode(&mut self, ino: u64) {
+        self.items += 1;
+        self.prepared.push_back(Prepared::File(ino));
+    }
+
+    /// `btrfs_first_prepared_delayed_node`: who waits longest.
+    pub fn next_prepared(&mut self) -> Option<Prepared> {
+        let next = self.prepared.pop_front()?;
+        if let Prepared::Directory(dir) = next {
+            self.nodes[dir as usize].prepared = false;
+        }
+        Some(next)
+    }
+
+    /// `finish_one_item`, for so many: whether those who wait look again.
+    pub fn finish(&mut self, count: usize) -> bool {
+        let before = self.finished;
+        self.items -= count;
+        self.finished += count;
+        before / BATCH != self.finished / BATCH || self.items < BACKGROUND
+    }
+
+    /// How many items have been committed so far.
+    pub fn finished(&self) -> usize {
+        self.finished
+    }
+
+    /// `could_end_wait`: a task that began to wait after so many were finished waits no more.
+    pub fn wait_is_over(&self, since: usize) -> bool {
+        self.finished >= since + BATCH || self.items < BACKGROUND
     }
 
     /// Takes what is next for a directory: insertions as many as a leaf holds, then all deletions, then the inode.
@@ -97,27 +152,22 @@ impl DelayedRoot {
         let node = &mut self.nodes[dir as usize];
         if !node.inserts.is_empty() {
             let count = batch_len(node.inserts.iter());
-            self.items -= count;
             return Some(Batch::Insert(node.inserts.drain(..count).collect()));
         }
         if !node.deletes.is_empty() {
-            self.items -= node.deletes.len();
             return Some(Batch::Delete(std::mem::take(&mut node.deletes)));
         }
-        std::mem::take(&mut node.inode_dirty).then(|| {
-            self.items -= 1;
-            Batch::Inode(inode_key(node.ino))
-        })
+        std::mem::take(&mut node.inode_dirty).then(|| Batch::Inode(inode_key(node.ino)))
     }
 
-    /// Whether a worker that has committed `done` directories goes on with the next.
-    pub fn worker_goes_on(&self, done: usize) -> bool {
-        done < BATCH && self.items >= BACKGROUND / 2
+    /// Whether a worker that may commit so many more goes on with the next.
+    pub fn worker_goes_on(&self, more: usize) -> bool {
+        more > 0 && self.items >= BACKGROUND / 2
     }
 
     fn prepare(&mut self, dir: u32) {
         if !std::mem::replace(&mut self.nodes[dir as usize].prepared, true) {
-            self.prepared.push_back(dir);
+            self.prepared.push_back(Prepared::Directory(dir));
         }
     }
 }
@@ -152,7 +202,10 @@ impl<L: TreeLocks> TreeOps<'_, L> {
                 }
             }
             Batch::Inode(key) => {
-                let (mut path, _) = self.search_slot(key, Intent::Update).await;
+                let (mut path, found) = self.search_slot(key, Intent::Update).await;
+                if found {
+                    self.locks.work(Work::DelayedInode).await;
+                }
                 self.release_path(&mut path).await;
             }
         }

@@ -50,6 +50,15 @@ pub(super) struct Inode {
     pub extent: bool,
 }
 
+/// What kernels do differently.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernel {
+    /// How they lock trees.
+    pub rules: Rules,
+    /// Whether a new file's inode is written once more, as a delayed item (before 5.19).
+    pub delays_new_inodes: bool,
+}
+
 /// A mounted btrfs.
 pub struct Btrfs {
     pub(super) fs_root: Root,
@@ -58,6 +67,7 @@ pub struct Btrfs {
     pub(super) delayed: RefCell<DelayedRoot>,
     pub(super) delayed_line: LineId,
     pub(super) workers: Workers,
+    pub(super) delays_new_inodes: bool,
     pub(super) costs: OperationCosts,
     pub(super) delayed_ref: Time,
     pub(super) sb: SuperBlock,
@@ -72,7 +82,8 @@ pub struct Btrfs {
 
 impl Btrfs {
     /// A fresh filesystem, mounted.
-    pub fn new<M: Machine>(m: &M, rules: Rules, device: Option<Rc<BlockDevice>>, costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new<M: Machine>(m: &M, kernel: Kernel, device: Option<Rc<BlockDevice>>, costs: &Costs<'_>) -> Result<Self, String> {
+        let rules = kernel.rules;
         let count = |name: &str| costs.number(name).map(|n| n as u32);
         let mut tree = Tree::new();
         tree.insert_items(tree.root(), 0, &items::root_directory(FIRST_FREE_OBJECTID));
@@ -83,7 +94,8 @@ impl Btrfs {
             transaction: Transaction::new(m, costs)?,
             delayed: RefCell::default(),
             delayed_line: m.new_line(count("btrfs_delayed.root")?),
-            workers: Workers::default(),
+            workers: Workers::new(count("workers_max")? as usize),
+            delays_new_inodes: kernel.delays_new_inodes,
             costs: OperationCosts::new(costs)?,
             delayed_ref: costs.sum(&["delayed_ref"])?,
             sb: SuperBlock::new(m, costs)?,

@@ -50,8 +50,14 @@ cost_table!(UnlinkCosts {
     exit: ["cu_l0.exit_unlinkat"],
 });
 
+cost_table!(DelayedCosts {
+    update_inode: ["delayed_update_inode"],
+    run_node: ["delayed_run_node"],
+});
+
 /// Times of all operations.
 pub(super) struct OperationCosts {
+    delayed: DelayedCosts,
     create: CreateCosts,
     write: WriteCosts,
     unlink: UnlinkCosts,
@@ -60,10 +66,16 @@ pub(super) struct OperationCosts {
 impl OperationCosts {
     pub(super) fn new(costs: &crate::filesystems::costs::Costs<'_>) -> Result<Self, String> {
         Ok(Self {
+            delayed: DelayedCosts::new(costs)?,
             create: CreateCosts::new(costs)?,
             write: WriteCosts::new(costs)?,
             unlink: UnlinkCosts::new(costs)?,
         })
+    }
+
+    /// Of a worker, for each directory or inode, besides the work on the tree.
+    pub(super) fn run_delayed_node(&self) -> Time {
+        self.delayed.run_node
     }
 }
 
@@ -134,6 +146,11 @@ impl Btrfs {
         self.insert(m, &[items::inode(ino), items::inode_ref(ino, d.ino, name)], c.insert_inode).await;
         self.sb.list_inode(m);
         m.run(Account::System, c.inode_new).await;
+        if self.delays_new_inodes {
+            m.touch(self.delayed_line, Access::Write);
+            m.run(Account::System, self.costs.delayed.update_inode).await;
+            self.delayed.borrow_mut().update_new_inode(ino);
+        }
         let index = self.insert_dir_item(m, dir, d, name, c.insert_entry).await;
         m.run(Account::System, c.tail).await;
         self.transaction.end(m);

@@ -17,6 +17,7 @@ crate::cost_table!(BlockCosts {
     free: ["free"],
     shift_item: ["shift_item"],
     delayed_item: ["delayed_item"],
+    delayed_inode: ["delayed_inode"],
 });
 
 impl BlockCosts {
@@ -30,6 +31,7 @@ impl BlockCosts {
             Work::Allocate => self.allocate,
             Work::Free => self.free,
             Work::Shift(items) => self.shift_item * items as Time,
+            Work::DelayedInode => self.delayed_inode,
             Work::DelayedItems(items) => self.delayed_item * items as Time,
         }
     }
@@ -39,6 +41,8 @@ impl BlockCosts {
 #[derive(Clone, Copy)]
 struct BlockBuffer {
     lock: LockId,
+    /// The reference count, which all who come by change.
+    refs: LineId,
     /// What who locks it looks at: the buffer's struct, the block's header and its first key.
     head: LineId,
     /// What a search looks at.
@@ -53,6 +57,7 @@ pub struct Root {
     costs: BlockCosts,
     buffers: RefCell<Vec<Option<BlockBuffer>>>,
     classes: [ClassId; MAX_LEVEL],
+    ref_lines: u32,
     head_lines: u32,
     item_lines: u32,
 }
@@ -67,6 +72,7 @@ impl Root {
             costs: BlockCosts::new(costs)?,
             buffers: RefCell::default(),
             classes: std::array::from_fn(|level| m.class(&format!("btrfs.{name} tree L{level}"), "btrfs.tree")),
+            ref_lines: lines("btrfs_block.refs")?,
             head_lines: lines("btrfs_block.struct")? + lines("btrfs_block.head")?,
             item_lines: lines("btrfs_block.items")?,
         })
@@ -94,6 +100,7 @@ impl Root {
         }
         *buffers[block as usize].get_or_insert_with(|| BlockBuffer {
             lock: m.new_lock(self.classes[level]),
+            refs: m.new_line(self.ref_lines),
             head: m.new_line(self.head_lines),
             items: m.new_line(self.item_lines),
         })
@@ -120,12 +127,14 @@ impl<M: Machine> Locked<'_, M> {
 impl<M: Machine> TreeLocks for Locked<'_, M> {
     async fn lock(&self, block: BlockId, level: usize, side: Side) {
         let buffer = self.root.buffer(self.m, block, level);
+        self.m.touch(buffer.refs, Access::Write);
         self.m.lock(buffer.lock, side).await;
         self.m.touch(buffer.head, access(side));
     }
 
     fn try_lock(&self, block: BlockId, level: usize, side: Side) -> bool {
         let buffer = self.root.buffer(self.m, block, level);
+        self.m.touch(buffer.refs, Access::Write);
         let taken = self.m.try_lock(buffer.lock, side);
         if taken {
             self.m.touch(buffer.head, access(side));
@@ -145,6 +154,7 @@ impl<M: Machine> TreeLocks for Locked<'_, M> {
     async fn unlock(&self, block: BlockId, side: Side) {
         let buffer = self.root.known_buffer(block);
         self.m.unlock(buffer.lock, side).await;
+        self.m.touch(buffer.refs, Access::Write);
     }
 
     async fn work(&self, work: Work) {

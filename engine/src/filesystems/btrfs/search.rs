@@ -31,6 +31,8 @@ pub enum Work {
     Shift(usize),
     /// So many delayed items were written into a leaf.
     DelayedItems(usize),
+    /// A delayed inode was written into its item.
+    DelayedInode,
 }
 
 /// The locks of a tree's blocks.

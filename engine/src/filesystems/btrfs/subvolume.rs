@@ -1,7 +1,7 @@
 //! A subvolume with a single task on it, for which no time goes by: what its tree looks like. The worker of delayed items is done
 //! before the task's next call.
 
-use super::delayed::{DelayedRoot, BACKGROUND};
+use super::delayed::{DelayedRoot, Prepared, BACKGROUND, BATCH};
 use super::items;
 use super::key::{Item, Key, FIRST_FREE_OBJECTID};
 use super::search::{NoLocks, Rules, TreeOps};
@@ -134,10 +134,10 @@ impl Subvolume {
         if self.delayed.items() < BACKGROUND {
             return;
         }
-        let mut done = 0;
-        while self.delayed.worker_goes_on(done) {
+        let mut more = BATCH;
+        while self.delayed.worker_goes_on(more) {
             self.commit_next();
-            done += 1;
+            more -= 1;
         }
     }
 
@@ -146,9 +146,11 @@ impl Subvolume {
     }
 
     fn commit_next(&mut self) -> bool {
-        let Some(dir) = self.delayed.next_prepared() else { return false };
+        let Some(Prepared::Directory(dir)) = self.delayed.next_prepared() else { return false };
         while let Some(batch) = self.delayed.next_batch(dir) {
+            let count = batch.len();
             now(self.ops().commit_batch(batch));
+            self.delayed.finish(count);
         }
         true
     }

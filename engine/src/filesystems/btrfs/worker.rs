@@ -1,41 +1,96 @@
 //! What btrfs does in the background: workers that commit delayed items, and the transaction's commit.
 
-use super::delayed::{BACKGROUND, WRITEBACK};
+use super::delayed::{Batch, Prepared, BACKGROUND, BATCH, WRITEBACK};
+use super::items::inode_key;
 use super::mount::Btrfs;
-use crate::machine::{Access, Account, LockId, TaskId};
+use crate::machine::{Access, Account, LockId, Side, TaskId};
 use crate::waist::Machine;
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// The work queue of delayed items (`delayed_workers`).
-#[derive(Default)]
+/// From so many waiting pieces of work on one more runs at a time, from half of them on one less (`DFT_THRESHOLD`).
+const THRESHOLD: usize = 32;
+
+/// The work queue of delayed items (`delayed_workers`, a `btrfs_workqueue` of `fs/btrfs/async-thread.c`).
 pub struct Workers {
     idle: RefCell<Vec<TaskId>>,
-    queued: Cell<u32>,
-    /// Tasks that wait until there are fewer items.
+    /// How many directories or inodes each piece of work may commit.
+    queued: RefCell<VecDeque<usize>>,
+    running: Cell<usize>,
+    /// So many may run at a time.
+    active: Cell<usize>,
+    most: usize,
+    /// Tasks that wait until some items are committed.
     waiting: RefCell<Vec<LockId>>,
 }
 
 impl Workers {
+    /// A queue whose work is done by at most so many workers at a time.
+    pub fn new(most: usize) -> Self {
+        let (idle, queued, waiting) = Default::default();
+        Self { idle, queued, running: Cell::new(0), active: Cell::new(1), most, waiting }
+    }
+
     /// `btrfs_queue_work`.
-    fn queue<M: Machine>(&self, m: &M) {
-        self.queued.set(self.queued.get() + 1);
-        if let Some(worker) = self.idle.borrow_mut().pop() {
-            m.wake(worker);
+    fn queue<M: Machine>(&self, m: &M, nodes: usize) {
+        self.queued.borrow_mut().push_back(nodes);
+        self.wake_one(m);
+    }
+
+    /// `btrfs_workqueue_normal_congested`.
+    fn congested(&self) -> bool {
+        self.queued.borrow().len() > 2 * THRESHOLD
+    }
+
+    fn wake_one<M: Machine>(&self, m: &M) {
+        if self.running.get() < self.active.get() && !self.queued.borrow().is_empty() {
+            if let Some(worker) = self.idle.borrow_mut().pop() {
+                self.running.set(self.running.get() + 1);
+                m.wake(worker);
+            }
+        }
+    }
+
+    /// What a running worker does next; `thresh_exec_hook`.
+    fn next(&self) -> Option<usize> {
+        if self.running.get() > self.active.get() {
+            return None;
+        }
+        let work = self.queued.borrow_mut().pop_front()?;
+        let (waiting, active) = (self.queued.borrow().len(), self.active.get());
+        if waiting > THRESHOLD {
+            self.active.set((active + 1).min(self.most));
+        } else if waiting < THRESHOLD / 2 {
+            self.active.set((active - 1).max(1));
+        }
+        Some(work)
+    }
+
+    async fn wake_waiting<M: Machine>(&self, m: &M) {
+        let waiting = std::mem::take(&mut *self.waiting.borrow_mut());
+        for task in waiting {
+            m.complete(task).await;
         }
     }
 }
 
 impl Btrfs {
-    /// `btrfs_balance_delayed_items`: starts a worker if many items wait; waits for it if very many do.
+    /// `btrfs_balance_delayed_items`: starts a worker if many items wait; waits until it has committed some if very many do.
     pub(super) async fn balance_delayed_items<M: Machine>(&self, m: &M) {
         m.touch(self.delayed_line, Access::Read);
-        let items = self.delayed.borrow().items();
-        if items < BACKGROUND {
+        let (items, finished) = {
+            let delayed = self.delayed.borrow();
+            (delayed.items(), delayed.finished())
+        };
+        if items < BACKGROUND || self.workers.congested() {
             return;
         }
-        self.workers.queue(m);
-        if items >= WRITEBACK {
+        if items < WRITEBACK {
+            return self.workers.queue(m, BATCH);
+        }
+        self.workers.queue(m, WRITEBACK);
+        while !self.delayed.borrow().wait_is_over(finished) {
             let done = m.new_completion();
             self.workers.waiting.borrow_mut().push(done);
             m.wait_for(done).await;
@@ -47,41 +102,54 @@ impl Btrfs {
     pub async fn delayed_worker<M: Machine>(m: M, fs: Rc<Self>) {
         m.at("delayed items");
         loop {
-            while fs.workers.queued.get() == 0 {
-                fs.workers.idle.borrow_mut().push(m.task());
-                m.park().await;
+            fs.workers.idle.borrow_mut().push(m.task());
+            m.park().await;
+            while let Some(mut nodes) = fs.workers.next() {
+                fs.workers.wake_one(&m);
+                while fs.delayed.borrow().worker_goes_on(nodes) {
+                    let Some(next) = fs.delayed.borrow_mut().next_prepared() else { break };
+                    fs.transaction.join(&m).await;
+                    m.run(Account::System, fs.costs.run_delayed_node()).await;
+                    fs.commit_delayed_node(&m, next).await;
+                    fs.transaction.end(&m);
+                    nodes -= 1;
+                }
+                fs.workers.wake_waiting(&m).await;
             }
-            fs.workers.queued.set(fs.workers.queued.get() - 1);
-            let mut done = 0;
-            while fs.delayed.borrow().worker_goes_on(done) {
-                let Some(dir) = fs.delayed.borrow_mut().next_prepared() else { break };
-                fs.transaction.join(&m).await;
-                fs.commit_delayed_node(&m, dir).await;
-                fs.transaction.end(&m);
-                done += 1;
-            }
-            let waiting = std::mem::take(&mut *fs.workers.waiting.borrow_mut());
-            for task in waiting {
-                m.complete(task).await;
+            fs.workers.running.set(fs.workers.running.get() - 1);
+        }
+    }
+
+    /// `__btrfs_commit_inode_delayed_items`.
+    async fn commit_delayed_node<M: Machine>(&self, m: &M, next: Prepared) {
+        match next {
+            Prepared::Directory(dir) => while self.commit_directory_batch(m, dir).await {},
+            Prepared::File(ino) => {
+                self.fs_root.locked(m).ops().commit_batch(Batch::Inode(inode_key(ino))).await;
+                self.finish_delayed(m, 1).await;
             }
         }
     }
 
-    /// `__btrfs_commit_inode_delayed_items`, the directory's mutex held batch by batch.
-    async fn commit_delayed_node<M: Machine>(&self, m: &M, dir: u32) {
+    /// One batch of a directory under its mutex; whether there was one.
+    async fn commit_directory_batch<M: Machine>(&self, m: &M, dir: u32) -> bool {
         let mutex = self.directory(dir).delayed;
-        loop {
-            m.lock(mutex, crate::machine::Side::Write).await;
-            let batch = self.delayed.borrow_mut().next_batch(dir);
-            let more = batch.is_some();
-            if let Some(batch) = batch {
-                m.touch(self.delayed_line, Access::Write);
-                self.fs_root.locked(m).ops().commit_batch(batch).await;
-            }
-            m.unlock(mutex, crate::machine::Side::Write).await;
-            if !more {
-                return;
-            }
+        m.lock(mutex, Side::Write).await;
+        let batch = self.delayed.borrow_mut().next_batch(dir);
+        let count = batch.as_ref().map_or(0, Batch::len);
+        if let Some(batch) = batch {
+            self.fs_root.locked(m).ops().commit_batch(batch).await;
+            self.finish_delayed(m, count).await;
+        }
+        m.unlock(mutex, Side::Write).await;
+        count > 0
+    }
+
+    async fn finish_delayed<M: Machine>(&self, m: &M, count: usize) {
+        m.touch(self.delayed_line, Access::Write);
+        let look_again = self.delayed.borrow_mut().finish(count);
+        if look_again {
+            self.workers.wake_waiting(m).await;
         }
     }
 
@@ -105,8 +173,8 @@ impl Btrfs {
 
     async fn run_delayed_items<M: Machine>(&self, m: &M) {
         loop {
-            let Some(dir) = self.delayed.borrow_mut().next_prepared() else { return };
-            self.commit_delayed_node(m, dir).await;
+            let Some(next) = self.delayed.borrow_mut().next_prepared() else { return };
+            self.commit_delayed_node(m, next).await;
         }
     }
 }
