@@ -49,8 +49,12 @@ impl TreeLocks for PolledLocks {
         assert_ne!(self.held.borrow()[&block], 0, "only who holds block {block} converts it");
     }
 
-    fn look_into(&self, block: BlockId, _: Side) {
+    fn look_into(&self, block: BlockId) {
         assert_ne!(self.held.borrow()[&block], 0, "only who holds block {block} looks into it");
+    }
+
+    fn change(&self, block: BlockId) {
+        assert_eq!(self.held.borrow()[&block], -1, "only who holds block {block} for writing changes it");
     }
 
     async fn unlock(&self, block: BlockId, side: Side) {

@@ -60,6 +60,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
             (count, path.slots[0] < len - count)
         };
         let moved = if count > 0 { self.tree().len(right) } else { 0 };
+        [left, right, upper].iter().for_each(|&block| self.locks.change(block));
         self.locks.work(Work::Shift(moved)).await;
         if stays {
             self.locks.unlock(right, Side::Write).await;
@@ -101,6 +102,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
             }
         }
         let moved = count + self.tree().len(right);
+        [left, right, upper].iter().for_each(|&block| self.locks.change(block));
         self.locks.work(Work::Shift(moved)).await;
         if path.slots[0] < count {
             path.slots[0] += before;
@@ -184,6 +186,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
             tree.insert_pointer(path, key, right, path.slots[1] + 1, 1);
         }
         let moved = self.tree().len(right);
+        [leaf, right, path.node(1)].iter().for_each(|&block| self.locks.change(block));
         self.locks.work(Work::Shift(moved)).await;
         if mid <= path.slots[0] {
             path.slots[0] -= mid;
@@ -232,6 +235,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
         let (leaf, slot) = (path.leaf(), path.slots[0]);
         self.tree.borrow_mut().remove_items(leaf, slot, count);
         let behind = self.tree().len(leaf) - slot;
+        self.locks.change(leaf);
         self.locks.work(Work::Shift(behind)).await;
         if self.tree().is_empty(leaf) {
             if self.tree().root() != leaf {

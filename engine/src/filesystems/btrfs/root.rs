@@ -37,6 +37,9 @@ impl BlockCosts {
     }
 }
 
+/// Room for the lines that a search looks at.
+const MOST_PROBES: usize = 8;
+
 /// A block's lock and the lines that its users read and write. They stay with the block's number, also when it is reused.
 #[derive(Clone, Copy)]
 struct BlockBuffer {
@@ -45,8 +48,8 @@ struct BlockBuffer {
     refs: LineId,
     /// What who locks it looks at: the buffer's struct, the block's header and its first key.
     head: LineId,
-    /// What a search looks at.
-    items: LineId,
+    /// What a search looks at one after the other, since each look decides on the next.
+    probes: [LineId; MOST_PROBES],
 }
 
 /// A tree with its locks (`struct btrfs_root`).
@@ -59,7 +62,7 @@ pub struct Root {
     classes: [ClassId; MAX_LEVEL],
     ref_lines: u32,
     head_lines: u32,
-    item_lines: u32,
+    probes: usize,
 }
 
 impl Root {
@@ -72,9 +75,9 @@ impl Root {
             costs: BlockCosts::new(costs)?,
             buffers: RefCell::default(),
             classes: std::array::from_fn(|level| m.class(&format!("btrfs.{name} tree L{level}"), "btrfs.tree")),
+            probes: (lines("btrfs_block.probes")? as usize).min(MOST_PROBES),
             ref_lines: lines("btrfs_block.refs")?,
             head_lines: lines("btrfs_block.struct")? + lines("btrfs_block.head")?,
-            item_lines: lines("btrfs_block.items")?,
         })
     }
 
@@ -102,7 +105,7 @@ impl Root {
             lock: m.new_lock(self.classes[level]),
             refs: m.new_line(self.ref_lines),
             head: m.new_line(self.head_lines),
-            items: m.new_line(self.item_lines),
+            probes: std::array::from_fn(|_| m.new_line(1)),
         })
     }
 
@@ -147,8 +150,16 @@ impl<M: Machine> TreeLocks for Locked<'_, M> {
         self.m.convert(buffer.lock, side, mode).await;
     }
 
-    fn look_into(&self, block: BlockId, side: Side) {
-        self.m.touch(self.root.known_buffer(block).items, access(side));
+    fn look_into(&self, block: BlockId) {
+        for &probe in &self.root.known_buffer(block).probes[..self.root.probes] {
+            self.m.touch(probe, Access::Read);
+        }
+    }
+
+    fn change(&self, block: BlockId) {
+        for &probe in &self.root.known_buffer(block).probes[..self.root.probes] {
+            self.m.touch(probe, Access::Write);
+        }
     }
 
     async fn unlock(&self, block: BlockId, side: Side) {
@@ -165,7 +176,7 @@ impl<M: Machine> TreeLocks for Locked<'_, M> {
     }
 }
 
-/// Who has a block for writing changes what he looks at, sooner or later.
+/// Who has a block for writing changes its header, sooner or later.
 fn access(side: Side) -> Access {
     if side == Side::Write {
         Access::Write

@@ -44,7 +44,9 @@ pub trait TreeLocks {
     /// Makes a lock that is held blocking or spinning; only locks before 5.11 know the difference.
     fn convert(&self, block: BlockId, side: Side, mode: Mode) -> impl Future<Output = ()>;
     /// Looks at the items of a block that is locked, as a search does.
-    fn look_into(&self, block: BlockId, side: Side);
+    fn look_into(&self, block: BlockId);
+    /// Changes the items of a block that is locked.
+    fn change(&self, block: BlockId);
     /// Unlocks a block.
     fn unlock(&self, block: BlockId, side: Side) -> impl Future<Output = ()>;
     /// Spends the time of a piece of work.
@@ -61,7 +63,8 @@ impl TreeLocks for NoLocks {
         true
     }
     async fn convert(&self, _: BlockId, _: Side, _: Mode) {}
-    fn look_into(&self, _: BlockId, _: Side) {}
+    fn look_into(&self, _: BlockId) {}
+    fn change(&self, _: BlockId) {}
     async fn unlock(&self, _: BlockId, _: Side) {}
     async fn work(&self, _: Work) {}
 }
@@ -170,7 +173,7 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
                 *write_level = level as i32 + 1;
                 return None;
             }
-            self.locks.look_into(path.node(level), path.locks[level].expect("the node is locked"));
+            self.locks.look_into(path.node(level));
             self.locks.work(Work::Node).await;
             self.unlock_up(path, level, lowest_unlock, min_write_level, write_level).await;
             block = self.tree().child(path.node(level), path.slots[level]).expect("the slot has a child");
@@ -262,7 +265,7 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
             path.slots[0] = 0;
             return true;
         }
-        self.locks.look_into(leaf, path.locks[0].expect("the leaf is locked"));
+        self.locks.look_into(leaf);
         self.locks.work(Work::SearchLeaf).await;
         let (found, slot) = self.tree().search_block(leaf, key, low);
         path.slots[0] = slot;
@@ -282,6 +285,7 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
         }
         self.unlock_up_safe(&mut path, 1).await;
         self.tree.borrow_mut().insert_items(path.leaf(), path.slots[0], items);
+        self.locks.change(path.leaf());
         let behind = self.tree().len(path.leaf()) - path.slots[0] - items.len();
         self.locks.work(Work::Shift(behind)).await;
         (path, true)
