@@ -163,6 +163,13 @@ class Histogram:
     """
 
     def __new__(cls, digits: int) -> Histogram: ...
+    @staticmethod
+    def decode(text: str) -> Histogram:
+        """Return the histogram of a text form. Raises ValueError where it is none."""
+    def encode(self) -> str:
+        """Return the text form: HdrHistogram's V2 with DEFLATE, in base64, as other tools read it."""
+    def add(self, other: Histogram) -> None:
+        """Add what `other` has recorded."""
     def record(self, ns: int) -> None:
         """Record one value; more than an hour counts as an hour."""
     def reset(self) -> None:

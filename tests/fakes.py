@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from simfs._engine import Histogram
 from simfs.results.model import MeasuredRow, Value
 
 TASKS = (1, 2, 4, 6, 8, 12, 16, 24, 32, 48)
@@ -132,7 +133,7 @@ def _result(
     }
 
 
-def _latency(count: int, mean: float) -> dict[str, float]:
+def _latency(count: int, mean: float) -> dict[str, float | str]:
     return {
         "count": count,
         "mean_ns": mean,
@@ -140,7 +141,15 @@ def _latency(count: int, mean: float) -> dict[str, float]:
         "p90_ns": 1.9 * mean,
         "p99_ns": 3.1 * mean,
         "max_ns": 6 * mean,
+        "hdr": _hdr(count, mean),
     }
+
+
+def _hdr(count: int, mean: float) -> str:
+    histogram = Histogram(3)
+    for share in range(min(count, 20)):
+        histogram.record(round(mean * (0.5 + share / 20)))
+    return histogram.encode()
 
 
 def _lock(
@@ -160,6 +169,7 @@ def _lock(
         "wait_max_ns": 9 * wait,
         "wait_p50_ns": 0.7 * wait,
         "wait_p99_ns": 4 * wait,
+        "wait_hdr": _hdr(contended, wait),
         "hold_total_ns": held,
         "hold_max_ns": 5 * hold,
         "resolved_spinning": contended - slept,

@@ -112,8 +112,8 @@ def test_figures_leave_global_settings_alone() -> None:
 
 
 def test_only_figures_that_make_sense_are_made() -> None:
-    assert list(figures(TABLE)) == ["locks", "measured"]
-    bare = [p.model_copy(update={"locks": (), "measured": ()}) for p in TABLE.points]
+    assert list(figures(TABLE)) == ["locks", "warm-up", "measured"]
+    bare = [p.model_copy(update={"locks": (), "measured": (), "batches_per_s": ()}) for p in TABLE.points]
     assert figures(TABLE.model_copy(update={"points": tuple(bare)})) == {}
 
 
@@ -148,13 +148,14 @@ def settings() -> ScenarioResult:
 
 def test_a_table_of_many_settings_is_drawn_in_panels_and_fits_the_terminal() -> None:
     table = settings()
-    assert list(figures(table)) == ["locks", "measured"]
+    assert list(figures(table)) == ["locks", "warm-up", "measured"]
     drawn = figures(table)["measured"]
     assert [axes.get_title("left") for axes in drawn.axes][:2] == [
         "kind create, pin_to_cpu null",
         "kind create, pin_to_cpu 0",
     ]
     assert_no_overlap(drawn)
+    assert_no_overlap(figures(table)["warm-up"])
     assert max(map(len, printed(table, 100).splitlines())) <= 100
 
 

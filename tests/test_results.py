@@ -12,6 +12,7 @@ import fakes
 import pytest
 from pydantic import ValidationError
 
+from simfs._engine import Histogram
 from simfs.experiments.calibrate import CalibrationError, Parameter, calibrate
 from simfs.experiments.fitted import fitted as fitted_scenario
 from simfs.results.aggregate import compare, findings, summarise
@@ -87,6 +88,21 @@ def test_locks_add_up_over_replications_and_come_by_wait() -> None:
     assert top.contended == sum(r.locks[0].contended for r in runs)
     assert top.wait_max_ns == max(r.locks[0].wait_max_ns for r in runs)
     assert sum(site.contended for site in top.sites) == top.contended
+
+
+def test_percentiles_are_those_of_all_replications_together() -> None:
+    def of(fastest: int) -> dict[str, Any]:
+        waits, result = Histogram(3), answer(fakes.FakePoint(tasks=4))
+        for ns in range(fastest, fastest + 100):
+            waits.record(ns)
+        result["locks"][0]["wait_hdr"] = result["latency"]["create"]["hdr"] = waits.encode()
+        return result
+
+    runs = [RunResult.model_validate(of(fastest)) for fastest in (100, 200, 300)]
+    point = summarise(fakes.FakePoint(tasks=4), runs)
+    lock, create = point.locks[0], point.latency["create"]
+    assert (create.count, create.p50_ns, create.p99_ns, create.max_ns) == (300, 249, 396, 399)
+    assert (lock.wait_p50_ns, lock.wait_p99_ns) == (249, 396)
 
 
 def test_a_lock_that_only_some_replications_met_is_kept() -> None:

@@ -2,6 +2,7 @@
 
 pub mod devices;
 pub mod filesystems;
+pub mod hdr;
 pub mod machine;
 #[cfg(feature = "python")]
 mod python;

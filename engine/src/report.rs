@@ -1,5 +1,6 @@
 //! What a run gives back (`docs/seams.md`, seam 2).
 
+use crate::hdr::encoded;
 use crate::machine::lock::ClassStats;
 use crate::machine::time::to_ns;
 use crate::machine::{Account, Outcome, State, Time};
@@ -48,6 +49,7 @@ struct Latency {
     p90_ns: f64,
     p99_ns: f64,
     max_ns: f64,
+    hdr: String,
 }
 
 #[derive(Serialize)]
@@ -62,6 +64,7 @@ struct LockReport {
     wait_max_ns: f64,
     wait_p50_ns: f64,
     wait_p99_ns: f64,
+    wait_hdr: String,
     hold_total_ns: f64,
     hold_max_ns: f64,
     resolved_spinning: u64,
@@ -144,7 +147,15 @@ fn energy(spec: &RunSpec, state: &State, accounts: &[Time]) -> f64 {
 
 fn latency(h: &Histogram<u64>) -> Latency {
     let at = |q: f64| h.value_at_quantile(q) as f64;
-    Latency { count: h.len(), mean_ns: h.mean(), p50_ns: at(0.5), p90_ns: at(0.9), p99_ns: at(0.99), max_ns: h.max() as f64 }
+    Latency {
+        count: h.len(),
+        mean_ns: h.mean(),
+        p50_ns: at(0.5),
+        p90_ns: at(0.9),
+        p99_ns: at(0.99),
+        max_ns: h.max() as f64,
+        hdr: encoded(h),
+    }
 }
 
 fn lock_reports(state: &State) -> Vec<LockReport> {
@@ -172,6 +183,7 @@ fn lock_report(state: &State, c: &ClassStats, line_transfers: u64) -> LockReport
         wait_max_ns: to_ns(c.wait_max),
         wait_p50_ns: c.waits.value_at_quantile(0.5) as f64,
         wait_p99_ns: c.waits.value_at_quantile(0.99) as f64,
+        wait_hdr: encoded(&c.waits),
         hold_total_ns: to_ns(c.hold_total),
         hold_max_ns: to_ns(c.hold_max),
         resolved_spinning: c.resolved_spinning,

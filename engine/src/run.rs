@@ -393,11 +393,12 @@ fn lock_cycle_tasks<H: Host>(host: &mut H, spec: &RunSpec, placement: Placement)
     let (first, second, device, data) = host.setup(|m| {
         let class = m.class("lock", "lock");
         let device = m.new_device(w.number("device_parallelism", 1.0) as u32, 0);
-        (m.new_lock(class), m.new_lock(class), device, (lines > 0).then(|| m.new_line(lines)))
+        let data = (lines > 0).then(|| m.new_line(lines));
+        (m.new_lock(class), nested.then(|| m.new_lock(class)), device, data)
     });
     let cycle = Cycle {
         outer: first,
-        inner: nested.then_some(second),
+        inner: second,
         think: draw("think", 1000.0)?,
         hold: draw("hold", 50.0)?,
         thinks_on_cpu: w.word("think", "cpu") == "cpu",
@@ -408,8 +409,10 @@ fn lock_cycle_tasks<H: Host>(host: &mut H, spec: &RunSpec, placement: Placement)
     };
     let binding = Binding::parse(w.word("binding", "none"))?;
     for (task, placement) in (0..w.tasks).zip(placements(binding, spec, placement)) {
-        let swapped = opposite && nested && task % 2 == 1;
-        let cycle = if swapped { Cycle { outer: second, inner: Some(first), ..cycle } } else { cycle };
+        let cycle = match second {
+            Some(second) if opposite && task % 2 == 1 => Cycle { outer: second, inner: Some(first), ..cycle },
+            _ => cycle,
+        };
         host.spawn(placement, Life::Foreground, |m| lock_cycle::run(m, cycle, format!("task {task}")));
     }
     Ok(())

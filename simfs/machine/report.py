@@ -49,7 +49,7 @@ def _energy(machine: Machine, accounts: dict[Account, int]) -> float:
     return energy
 
 
-def _latency(histogram: Histogram) -> dict[str, float]:
+def _latency(histogram: Histogram) -> dict[str, float | str]:
     return {
         "count": histogram.count,
         "mean_ns": histogram.mean,
@@ -57,6 +57,7 @@ def _latency(histogram: Histogram) -> dict[str, float]:
         "p90_ns": histogram.percentile(90),
         "p99_ns": histogram.percentile(99),
         "max_ns": histogram.max,
+        "hdr": histogram.encode(),
     }
 
 
@@ -80,6 +81,7 @@ def _lock(machine: Machine, lock_class: LockClass) -> dict[str, Any]:
         **{f"{name}_ns": to_ns(getattr(statistics, name)) for name in times + holder},
         "wait_p50_ns": statistics.waits.percentile(50),
         "wait_p99_ns": statistics.waits.percentile(99),
+        "wait_hdr": statistics.waits.encode(),
         "line_transfers": sum(lock.line.transfers for lock in machine.locks if lock.lock_class is lock_class),
         "sites": [
             {"site": name, "contended": site.contended, "wait_total_ns": to_ns(site.wait_total)}

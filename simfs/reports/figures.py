@@ -44,6 +44,9 @@ MAX_PANELS = 24
 WIDE = 100
 """Ratio of the highest to the lowest throughput from which the axis is logarithmic."""
 
+MAX_PANELS = 12
+"""Of a figure with one small panel a point."""
+
 STATES = {
     "user": ("user", "#0072B2", ""),
     "system": ("system", "#56B4E9", ""),
@@ -96,6 +99,7 @@ def figures(result: ScenarioResult) -> dict[str, Figure]:
         "throughput": (has_curve(result), throughput if len(_lines(result)) <= MAX_LINES else panels),
         "cpu-time": (has_curve(result) and len(_lines(result)) <= MAX_LINES, cpu_time),
         "locks": (any(lock.contended for p in focus(result) for lock in p.locks), locks),
+        "warm-up": (any(len(p.batches_per_s) > 3 for p in focus(result)), warm_up),
         "measured": (any(_rates(p) for p in result.points), measured),
     }
     return {name: make(result) for name, (sensible, make) in makers.items() if sensible}
@@ -191,6 +195,44 @@ def locks(result: ScenarioResult, top: int = 3) -> Figure:
         title = "while the lock's holder was"
         figure.legend(handles, labels, loc="outside lower center", ncols=2, title=title)
         return figure
+
+
+def warm_up(result: ScenarioResult) -> Figure:
+    """Throughput over the measured window at the most tasks, with what MSER would still discard as warm-up.
+
+    Of many points those with the longest transients.
+    """
+    with style():
+        every = [p for p in focus(result) if len(p.batches_per_s) > 1]
+        longest = sorted(every, key=lambda p: -p.transient_batches)[:MAX_PANELS]
+        points = [p for p in every if p in longest]
+        columns = min(len(points), 4)
+        rows = -(-len(points) // columns)
+        figure = new_figure(max(3.4, 1.9 * columns), 0.7 + 1.75 * rows)
+        panels = list(figure.subplots(rows, columns, sharex=True, squeeze=False).flat)
+        for axes, point in zip(panels, points, strict=False):
+            _over_time(axes, point)
+            axes.set_title(folded(_name(point, result), 26), fontsize=8)
+        for axes in panels[len(points) :]:
+            axes.set_visible(False)
+        for lowest in panels[len(points) - columns : len(points)]:
+            lowest.tick_params(labelbottom=True)
+        figure.supxlabel("ms since measuring began", fontsize=9)
+        figure.supylabel(f"{plural(result.operation)} per second", fontsize=9)
+        handles, labels = unique(panels[0])
+        figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
+        return figure
+
+
+def _over_time(axes: Axes, point: PointResult) -> None:
+    batch_ms = point.window_ns / len(point.batches_per_s) / 1e6
+    middles = [batch_ms * (n + 0.5) for n in range(len(point.batches_per_s))]
+    axes.axvspan(0, batch_ms * point.transient_batches, color="0.85", label="transient (MSER)")
+    axes.axhline(point.settled_per_s, color="0.4", linewidth=0.8, linestyle="--", label="mean without it")
+    axes.plot(middles, point.batches_per_s, color=OKABE_ITO[0], marker=".", label="batch")
+    axes.set_ylim(0, 1.25 * max(point.batches_per_s))
+    axes.set_xlim(0, point.window_ns / 1e6)
+    thousands(axes)
 
 
 def measured(result: ScenarioResult) -> Figure:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from simfs._engine import Histogram
 from simfs.results.model import (
     Comparison,
     CpuShares,
@@ -16,6 +17,7 @@ from simfs.results.model import (
     LockSummary,
     MeasuredRow,
     PointResult,
+    PooledLatency,
     Value,
     short,
 )
@@ -23,7 +25,7 @@ from simfs.results.run_result import CpuTime, Latency, LockSite, LockStats, RunR
 from simfs.results.statistics import LEVEL, Estimate, batch_means, interval, jain, max_min, mser, two_stage
 
 _LOCK_MAXIMA = {"instances", "wait_max_ns", "hold_max_ns"}
-_LOCK_MEANS = {"wait_p50_ns", "wait_p99_ns"}
+_LOCK_POOLED = {"wait_p50_ns", "wait_p99_ns", "wait_hdr"}
 _LOCK_NAMES = {"name", "role", "type", "sites"}
 
 
@@ -76,6 +78,7 @@ def summarise(
         joules_per_operation=_per_operation(runs, [r.energy_joules for r in runs], level),
         fairness=interval([jain(r.per_task_operations) for r in runs], level),
         max_min=_max_min(runs, level),
+        batches_per_s=tuple(batches.tolist()),
         transient_batches=transient,
         settled_per_s=float(batches[transient:].mean()),
         system_ns_per_operation=_per_operation(runs, [_kernel_ns(r.cpu_ns) for r in runs], level),
@@ -169,15 +172,28 @@ def _max_min(runs: Sequence[RunResult], level: float) -> Estimate | None:
     return interval(ratios, level) if all(map(math.isfinite, ratios)) else None
 
 
-def _latencies(runs: Sequence[RunResult]) -> dict[str, Latency]:
+def _latencies(runs: Sequence[RunResult]) -> dict[str, PooledLatency]:
     names = dict.fromkeys(name for run in runs for name in run.latency)
     return {name: _latency([r.latency[name] for r in runs if name in r.latency]) for name in names}
 
 
-def _latency(parts: Sequence[Latency]) -> Latency:
-    mean = _weighted([p.count for p in parts])
-    means = {f: mean([getattr(p, f) for p in parts]) for f in ("mean_ns", "p50_ns", "p90_ns", "p99_ns")}
-    return Latency(count=sum(p.count for p in parts), max_ns=max(p.max_ns for p in parts), **means)
+def _latency(parts: Sequence[Latency]) -> PooledLatency:
+    every = _pooled([p.hdr for p in parts])
+    return PooledLatency(
+        count=every.count,
+        mean_ns=every.mean,
+        p50_ns=every.percentile(50),
+        p90_ns=every.percentile(90),
+        p99_ns=every.percentile(99),
+        max_ns=every.max,
+    )
+
+
+def _pooled(texts: Sequence[str]) -> Histogram:
+    first, *others = (Histogram.decode(text) for text in texts)
+    for other in others:
+        first.add(other)
+    return first
 
 
 def _latency_intervals(runs: Sequence[RunResult], level: float) -> dict[str, LatencyIntervals]:
@@ -201,11 +217,12 @@ def _kernel_ns(time: CpuTime) -> float:
 
 
 def _lock(parts: Sequence[LockStats]) -> LockSummary:
-    mean = _weighted([p.contended for p in parts])
-    first, fields = parts[0], set(LockStats.model_fields) - _LOCK_NAMES
+    waits = _pooled([p.wait_hdr for p in parts])
+    first, fields = parts[0], set(LockStats.model_fields) - _LOCK_NAMES - _LOCK_POOLED
     how: dict[str, Callable[[list[float]], float]] = {f: sum for f in fields}
-    how |= dict.fromkeys(_LOCK_MAXIMA, max) | dict.fromkeys(_LOCK_MEANS, mean)
+    how |= dict.fromkeys(_LOCK_MAXIMA, max)
     numbers = {f: combine([getattr(p, f) for p in parts]) for f, combine in how.items()}
+    numbers |= {"wait_p50_ns": waits.percentile(50), "wait_p99_ns": waits.percentile(99)}
     names = {"name": first.name, "role": first.role, "type": first.type}
     return LockSummary.model_validate({**names, **numbers, "sites": _sites(parts)})
 
@@ -225,12 +242,3 @@ def _by_name(runs: Sequence[RunResult]) -> Iterable[list[LockStats]]:
     """The statistics of each lock class over the runs that know it."""
     every = [lock for run in runs for lock in run.locks]
     return ([lock for lock in every if lock.name == name] for name in dict.fromkeys(x.name for x in every))
-
-
-def _weighted(weights: Sequence[int]) -> Callable[[Sequence[float]], float]:
-    total = sum(weights)
-
-    def mean(values: Sequence[float]) -> float:
-        return math.fsum(w * v for w, v in zip(weights, values, strict=True)) / total if total else 0.0
-
-    return mean

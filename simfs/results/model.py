@@ -36,6 +36,12 @@ class CpuShares(Strict):
     idle: Estimate
 
 
+class PooledLatency(Latency):
+    """Latency of one kind of operation, of all replications together."""
+
+    hdr: str = Field(default="", exclude=True, repr=False)
+
+
 class LatencyIntervals(Strict):
     """Latency of one kind of operation over replications: of each statistic the mean of the runs."""
 
@@ -49,10 +55,10 @@ class LatencyIntervals(Strict):
 class LockSummary(LockStats):
     """One lock class over all replications of a point.
 
-    Counts and totals are sums, maxima are maxima, and the wait percentiles are means over replications
-    weighted by contended acquisitions (an approximation: percentiles of a union cannot be had from
-    percentiles).
+    Counts and totals are sums, maxima are maxima, and the wait percentiles are those of all waits together.
     """
+
+    wait_hdr: str = Field(default="", exclude=True, repr=False)
 
     @property
     def wait_mean_ns(self) -> float:
@@ -157,6 +163,9 @@ class PointResult(Strict):
     max_min: Estimate | None = Field(
         None, description="most operations of a task over fewest; None where a task finished none"
     )
+    batches_per_s: tuple[float, ...] = Field(
+        (), description="throughput of each batch of the window, mean over replications"
+    )
     transient_batches: int = Field(description="leading batches that MSER would still discard as warm-up")
     settled_per_s: float = Field(description="throughput without those batches")
     system_ns_per_operation: Estimate | None = Field(
@@ -164,7 +173,7 @@ class PointResult(Strict):
         description="CPU time in the kernel, with spinning and switching; None where no operation finished",
     )
     bytes_per_s: Estimate | None = Field(None, description="None where operations move no data")
-    latency: dict[str, Latency]
+    latency: dict[str, PooledLatency]
     latency_intervals: dict[str, LatencyIntervals] = Field(default_factory=dict)
     locks: tuple[LockSummary, ...] = Field(description="by total wait, longest first")
     measured: tuple[Comparison, ...] = ()

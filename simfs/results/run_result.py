@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+)
 
 
 class Strict(BaseModel):
@@ -41,6 +49,7 @@ class Latency(Strict):
     p90_ns: NonNegativeFloat
     p99_ns: NonNegativeFloat
     max_ns: NonNegativeFloat
+    hdr: str = Field(description="histogram in ns: HdrHistogram V2 with DEFLATE, in base64", repr=False)
 
 
 class LockSite(Strict):
@@ -64,6 +73,7 @@ class LockStats(Strict):
     wait_max_ns: NonNegativeFloat
     wait_p50_ns: NonNegativeFloat
     wait_p99_ns: NonNegativeFloat
+    wait_hdr: str = Field(description="histogram of the waits in ns, as in Latency", repr=False)
     hold_total_ns: NonNegativeFloat
     hold_max_ns: NonNegativeFloat
     resolved_spinning: NonNegativeInt

@@ -73,7 +73,7 @@ def _points(result: ScenarioResult) -> Iterable[Row]:
 
 
 def _locks(result: ScenarioResult) -> Iterable[Row]:
-    fields = [f for f in LockStats.model_fields if f not in ("name", "sites")]
+    fields = [f for f in LockStats.model_fields if f not in ("name", "sites", "wait_hdr")]
     for p in result.points:
         for lock in p.locks:
             row = _key(p, result) | {"lock": lock.name} | {f: getattr(lock, f) for f in fields}
@@ -141,13 +141,13 @@ def _empty(name: str, result: ScenarioResult) -> Sequence[str]:
         law = [column for name in _LAW for column in _interval(name, None)]
         return ["variant", "setting", *law, "peak_tasks", "lock", "hold_ns", "think_ns", "knee_tasks"]
     key = ["point", "variant", *(k for k in result.sweep if not k.endswith(".tasks")), "tasks"]
-    stats = [f for f in LockStats.model_fields if f not in ("name", "sites")]
+    stats = [f for f in LockStats.model_fields if f not in ("name", "sites", "wait_hdr")]
     return (
         key
         + {
             "points": ["throughput_per_s"],
             "locks": ["lock", *stats, "wait_mean_ns", "caller"],
-            "latency": ["operation", *Latency.model_fields],
+            "latency": ["operation", *(f for f in Latency.model_fields if f != "hdr")],
             "measured": [*_ROW, "measured", "simulated", "ci_low", "ci_high", "error", "error_percent"],
         }[name]
     )

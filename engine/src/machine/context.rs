@@ -320,7 +320,7 @@ impl Machine for Context {
         if let Some((_, histogram)) = s.latencies.iter_mut().find(|(known, _)| std::ptr::eq(*known, name) || *known == name) {
             histogram.saturating_record(took);
         } else {
-            let mut histogram = super::lock::histogram(3);
+            let mut histogram = crate::hdr::histogram(3);
             histogram.saturating_record(took);
             s.latencies.push((name, histogram));
         }

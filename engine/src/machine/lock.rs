@@ -296,12 +296,6 @@ impl Lock {
     }
 }
 
-/// A histogram of nanoseconds up to an hour that never allocates when it records.
-pub fn histogram(digits: u8) -> Histogram<u64> {
-    const HOUR: u64 = 3_600_000_000_000;
-    Histogram::new_with_bounds(1, HOUR, digits).expect("the bounds and up to five digits are valid")
-}
-
 /// Waits at one place in the programs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SiteStats {
@@ -375,7 +369,7 @@ impl ClassStats {
             contended: 0,
             wait_total: 0,
             wait_max: 0,
-            waits: histogram(2),
+            waits: crate::hdr::histogram(2),
             hold_total: 0,
             hold_max: 0,
             resolved_spinning: 0,

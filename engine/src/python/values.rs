@@ -1,6 +1,6 @@
 //! What both machines must compute alike: random numbers, and the percentiles of reports.
 
-use crate::machine::lock::histogram;
+use crate::hdr::{decoded, encoded, histogram};
 use crate::machine::Time;
 use crate::random;
 use crate::workloads::draw::{chance, uniform, Draw};
@@ -58,6 +58,22 @@ impl Histogram {
             return Err(PyValueError::new_err(format!("digits: must be 1 to 5, not {digits}")));
         }
         Ok(Self(histogram(digits)))
+    }
+
+    /// The histogram of a text form, HdrHistogram's V2 with DEFLATE, in base64.
+    #[staticmethod]
+    fn decode(text: &str) -> PyResult<Self> {
+        decoded(text).map(Self).map_err(PyValueError::new_err)
+    }
+
+    /// The text form.
+    fn encode(&self) -> String {
+        encoded(&self.0)
+    }
+
+    /// Adds what `other` has recorded.
+    fn add(&mut self, other: &Self) -> PyResult<()> {
+        self.0.add(&other.0).map_err(|e| PyValueError::new_err(e.to_string()))
     }
 
     /// Records one value; more than an hour counts as an hour.
