@@ -128,7 +128,9 @@ class Moved:
         spec = copy.deepcopy(points(self.scenario)[self.point])
         spec["workload"] |= {"tasks": self.tasks, "pin_to_cpu": None}
         if spec["workload"]["kind"] == "range_lock":
-            spec["workload"]["params"]["think_ns"] = 50.0  # so that time goes on, also where nothing costs any
+            spec["workload"]["params"]["think_ns"] = (
+                50.0  # so that time goes on, also where nothing costs any
+            )
         own = {"machine": self.machine, "kernel": self.kernel, "seed": self.seed}
         return spec | own | {"warmup_ns": 0.0, "duration_ns": 1e6}
 

@@ -44,8 +44,8 @@ MAX_PANELS = 24
 WIDE = 100
 """Ratio of the highest to the lowest throughput from which the axis is logarithmic."""
 
-MAX_PANELS = 12
-"""Of a figure with one small panel a point."""
+MOST_SHOWN = 12
+"""Points in the figure of the warm-up."""
 
 STATES = {
     "user": ("user", "#0072B2", ""),
@@ -204,7 +204,7 @@ def warm_up(result: ScenarioResult) -> Figure:
     """
     with style():
         every = [p for p in focus(result) if len(p.batches_per_s) > 1]
-        longest = sorted(every, key=lambda p: -p.transient_batches)[:MAX_PANELS]
+        longest = sorted(every, key=lambda p: -p.transient_batches)[:MOST_SHOWN]
         points = [p for p in every if p in longest]
         columns = min(len(points), 4)
         rows = -(-len(points) // columns)
