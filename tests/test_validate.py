@@ -391,8 +391,14 @@ def test_no_change_counts_that_was_not_measured_or_leads_between_rows_that_were_
     within_runs = [row("a", 1, 5, low=4.0, high=7.0), row("b", 1, 6, low=5.0, high=8.0)]
     fitted = [row("a", 1, 5, "calibrate"), row("b", 1, 6, "calibrate")]
     told = [row("a", 1, 5), row("b", 1, 6, "info")]
+    one_run = [row("a", 1, 100), row("b", 1, 101.5)]
+    about = [row("a", 1, 100, approx=True), row("b", 1, 108, approx=True)]
+    idle = [
+        row("a", 1, 0.2, metric="idle_percent", unit="%"),
+        row("b", 1, 1.9, metric="idle_percent", unit="%"),
+    ]
     other = [row("a", 1, 5), row("b", 1, 6, metric="creates_per_s")]
-    for rows in (same, within_runs, fitted, told, other):
+    for rows in (same, within_runs, fitted, told, other, one_run, about, idle):
         assert list(changes(rows)) == []
 
 

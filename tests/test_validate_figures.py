@@ -23,11 +23,14 @@ def curves(series: int) -> list[Row]:
     return [
         row(f"{LONG} {i}", n, 1e4 * (i + 1) * n, 0.1 * (n % 3 - 1))
         for i in range(series)
-        for n in (1, 2, 4, 8, 64)
+        for n in (1, 2, 4, 32, 36, 64)
     ]
 
 
 SETS = {
+    "far apart": [
+        row(name, n, rate * n, 0.1) for name, rate in (("low", 3), ("high", 4e5)) for n in (1, 2, 16)
+    ],
     "curves": curves(6),
     "rows": [row(f"{LONG} {i}", n, 100.0 * (i + 1), 0.4) for i in range(8) for n in (1, 16)],
     "scatter": curves(12),

@@ -89,7 +89,7 @@ def progress() -> Iterator[Callable[[int, int, str], None]]:
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=notes, transient=True) as bar:
+    with Progress(*columns, console=notes, transient=True, disable=not notes.is_terminal) as bar:
         task = bar.add_task("running", total=None)
         yield lambda done, total, label: bar.update(task, completed=done, total=total, description=label)
 

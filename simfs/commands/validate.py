@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -116,15 +117,17 @@ def _validated(
 ) -> Validated:
     from simfs.experiments.validate import validate as hold
 
+    begin, name = time.perf_counter(), f"{number}{pair.dataset.name}"
     with progress() as report:
-        name = f"{number}{pair.dataset.name}"
-        return hold(
+        found = hold(
             pair,
             quick=quick,
             threads=threads,
             progress=lambda done, total, label: report(done, total, f"{name}: {label}"),
             engine=_engine_of(pair, remember),
         )
+    notes.print(f"{name}: {time.perf_counter() - begin:.1f} s")
+    return found
 
 
 def _engine_of(pair: Predicted, remember: Callable[[Engine], Engine]) -> Engine:

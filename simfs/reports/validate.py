@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from simfs.reports.layout import new_table, report_console
@@ -90,26 +91,39 @@ def broken_limits(
 
 def summary(found: Sequence[Validated]) -> RenderableType:
     """How well each data set was predicted, and all, beside the baselines."""
-    groups: list[tuple[str, Sequence[Row]]] = [(each.dataset, each.rows) for each in found]
+    groups = {each.dataset: list(each.rows) for each in found}
     every = _all(found)
     if len(found) > 1:
         kinds = dict.fromkeys(map(kind, every))
-        groups += [(f"all: {name}", [row for row in every if kind(row) == name]) for name in kinds]
-        groups.append(("overall", every))
-    sayers = {who: says for who, says in SAYERS.items() if who == "simfs" or score(every, says).rows}
-    table = new_table("Rows with role predict: right signs of change, absolute errors (median / worst)")
-    table.add_column("data set", no_wrap=True)
+        groups |= {f"all: {name}": [row for row in every if kind(row) == name] for name in kinds}
+        groups["overall"] = every
+    title = "Rows with role predict: right signs of change, absolute errors (median / worst)"
+    parts: list[RenderableType] = [_scores(title, groups, ("simfs", "nothing changes"), len(found))]
+    lawful = {name: [row for row in rows if row.usl is not None] for name, rows in groups.items()}
+    lawful = {name: rows for name, rows in lawful.items() if score(rows).rows}
+    if lawful:
+        title = "Of these the rows for which a Universal Scalability Law (USL) can be fitted"
+        parts.append(_scores(title, lawful, ("simfs", "USL"), sum(each.dataset in lawful for each in found)))
+    else:
+        parts.append(Text(" USL: no series has enough calibrate rows for it"))
+    note = Text("points: percentages, whose difference is not taken relative to them")
+    return Group(*parts, Padding(note, (0, 1, 1, 1)))
+
+
+def _scores(title: str, groups: Mapping[str, Sequence[Row]], sayers: Sequence[str], sets: int) -> Table:
+    table = new_table(title)
+    table.add_column("\ndata set", no_wrap=True)
+    table.add_column("\nrows", justify="right", no_wrap=True)
     for who in sayers:
-        for name in ("rows", "signs", "%", "points"):
-            table.add_column(f"{who if name == 'rows' else ''}\n{name}", justify="right", no_wrap=True)
-    for place, (name, rows) in enumerate(groups):
+        for name in (f"{who}:\nsigns", "\n%", "\npoints"):
+            table.add_column(name, justify="right", no_wrap=True)
+    for place, (name, rows) in enumerate(groups.items(), 1):
+        scores = [score(rows, SAYERS[who]) for who in sayers]
         wanted = sum(row.role == "predict" for row in rows)
-        cells = [cell for says in sayers.values() for cell in _scores(score(rows, says), wanted)]
-        table.add_row(name, *cells, end_section=place == len(found) - 1)
-    left_out = [who for who in SAYERS if who not in sayers]
-    notes = [Text(f"{who}: no series has enough calibrate rows for it") for who in left_out]
-    notes.append(Text("points: percentages, whose difference is not taken relative to them"))
-    return Group(table, Padding(Group(*notes), (0, 1, 1, 1)))
+        predicted = f"{scores[0].rows} of {wanted}" if scores[0].rows < wanted else str(wanted)
+        cells = [cell for each in scores for cell in _score(each)]
+        table.add_row(name, predicted, *cells, end_section=place == sets)
+    return table
 
 
 def kind(row: Row) -> str:
@@ -121,12 +135,11 @@ def _all(found: Sequence[Validated]) -> list[Row]:
     return [row for each in found for row in each.rows]
 
 
-def _scores(s: Score, wanted: int) -> list[str]:
-    rows = f"{s.rows} of {wanted}" if s.rows < wanted else str(wanted)
+def _score(s: Score) -> list[str]:
     signs = f"{s.right}/{s.changes}" if s.changes else NOTHING
     errors = NOTHING if s.median is None or s.worst is None else f"{100 * s.median:.1f} / {100 * s.worst:.0f}"
     points = NOTHING if s.points is None else "{:.1f} / {:.0f}".format(*s.points)
-    return [rows, signs, errors, points]
+    return [signs, errors, points]
 
 
 def _dataset(each: Validated) -> RenderableType:

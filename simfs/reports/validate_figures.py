@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from simfs.reports.figures import DASHES, MARKERS, OKABE_ITO, folded, new_figure, style, unique
+from simfs.reports.figures import DASHES, MARKERS, OKABE_ITO, WIDE, folded, new_figure, style, unique
 from simfs.reports.numbers import plain
 from simfs.reports.validate import error
 from simfs.results.model import short
@@ -156,14 +156,31 @@ def _curves(axes: Axes, rows: Sequence[Row], x_name: str) -> None:
     if any(row.role == "calibrate" for row in rows):
         axes.plot([], [], markerfacecolor=GREY, label="measured, calibration row", **grey)
     axes.set_xlabel(x_name)
-    axes.set_ylim(bottom=0)
+    values = [value for row in rows for value in (row.measured, _said(row))]
+    positive = [value for value in values if value > 0]
+    if positive and max(positive) > WIDE * min(positive):
+        axes.set_yscale("log")
+        axes.set_ylim(0.7 * min(positive), 1.4 * max(positive))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.set_ylim(bottom=0)
     places = sorted({row.x for row in rows})
     if places[0] > 0 and places[-1] >= 16 * places[0]:
         axes.set_xscale("log", base=2)
-        axes.set_xticks(places, [plain(x) for x in places])
+        axes.set_xticks(_apart(places))
         axes.xaxis.set_minor_formatter(NullFormatter())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: plain(x)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: plain(y)))
+
+
+def _apart(places: Sequence[float]) -> list[float]:
+    """Those of the rising places of a logarithmic axis whose labels have room beside each other."""
+    room = (places[-1] / places[0]) ** (1 / 16)
+    kept = [places[0]]
+    for place in places[1:-1]:
+        if room * kept[-1] <= place <= places[-1] / room:
+            kept.append(place)
+    return [*kept, places[-1]]
 
 
 def _named(axes: Axes, rows: Sequence[Row], x_name: str) -> None:

@@ -55,6 +55,13 @@ class Row:
         return replace(self, predicted=estimate.mean, ci_low=estimate.low, ci_high=estimate.high)
 
 
+KNOWN_TO = {False: 0.01, True: 0.05}
+"""How well a value without lowest and highest runs is taken to be known, if approximate or not: plain runs of one
+benchmark on one machine differ by about so much."""
+
+POINTS = 1.0
+"""The same of percentages, in points."""
+
 COLUMNS = (
     "dataset", "series", "x", "role", "metric", "unit", "measured", "predicted", "ci_low", "ci_high", "error",
 )  # fmt: skip
@@ -143,7 +150,8 @@ def changes(rows: Iterable[Row]) -> Iterator[tuple[Row, Row]]:
     """Pairs of rows between which something was measured to change, at least one of them to be predicted.
 
     Neighbours along x within a series, and at one x series that follow each other in the data set (before
-    and after). Where the measured runs overlap, the sign of the change is not known and the pair is left out.
+    and after). Where the measured runs overlap, or what `KNOWN_TO` stands for them, the sign of the change is
+    not known and the pair is left out.
     """
     along: dict[tuple[str, str, str], list[Row]] = {}
     across: dict[tuple[str, str, float], list[Row]] = {}
@@ -187,8 +195,10 @@ def _differ(a: Row, b: Row) -> bool:
 
 
 def _range(row: Row) -> tuple[float, float]:
-    low = row.measured if row.low is None else row.low
-    return low, row.measured if row.high is None else row.high
+    if row.low is not None and row.high is not None:
+        return row.low, row.high
+    spread = POINTS if row.unit == "%" else KNOWN_TO[row.approx] * row.measured
+    return row.measured - spread, row.measured + spread
 
 
 def _sign(b: float | None, a: float | None) -> int:
