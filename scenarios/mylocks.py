@@ -14,7 +14,6 @@ class TwoPhase(Lock):
 
     def __init__(self, place: Place) -> None:
         super().__init__(place)
-        self.pollers: list[Task] = []
         self.sleepers: list[Task] = []
 
     def try_fast(self, task: Task, side: Side) -> bool:
@@ -28,9 +27,7 @@ class TwoPhase(Lock):
         deadline = self.machine.now + 5 * MICROSECOND
         task.preempt_off += 1
         while self.machine.now < deadline and not task.need_resched:
-            self.pollers.append(task)
-            yield from task.spin(until_resched=True, deadline=deadline)
-            self.pollers.remove(task)
+            yield from self.poll(task, deadline=deadline)
             if self.try_fast(task, side):
                 task.preempt_off -= 1
                 return False
@@ -45,8 +42,7 @@ class TwoPhase(Lock):
     def release(self, task: Task, side: Side) -> Steps:
         task.write(self.line)
         self.end_hold()
-        for poller in self.pollers:
-            self.show(task, poller)
+        self.tell_pollers(task)
         if self.sleepers:
             self.wake(task, self.sleepers[0])
         yield from ()

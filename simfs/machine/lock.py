@@ -91,6 +91,8 @@ class Lock:
         """Who holds it exclusively; a granted waiter that still sleeps included."""
         self.readers = 0
         """How many hold it shared."""
+        self.pollers: list[Task] = []
+        """Who polls its line and looks again when somebody has written to it, in the order of coming."""
         self._granted: Task | None = None
         self._held_since: Time = 0
         self._holder_times = StateTimes()
@@ -236,6 +238,20 @@ class Lock:
         """Wake a task that waits for the lock; the waker pays."""
         self.lock_class.statistics.wakeups += 1
         self.machine.scheduler.wake(waiter, waker)
+
+    def poll(self, task: Task, owner: Task | None = None, *, deadline: Time | None = None) -> Steps:
+        """Poll the line as an optimistic spinner: until somebody tells the pollers what it wrote.
+
+        Also until `owner` leaves its CPU, until another task wants this CPU, until the `deadline`.
+        """
+        self.pollers.append(task)
+        yield from task.spin(owner, until_resched=True, deadline=deadline)
+        self.pollers.remove(task)
+
+    def tell_pollers(self, writer: Task) -> None:
+        """Who polls the line sees what `writer` has just written."""
+        for poller in self.pollers:
+            self.show(writer, poller)
 
     def show_in_random_order(self, writer: Task, pollers: Iterable[Task]) -> None:
         """All pollers see what `writer` has just written, one after the other in random order."""

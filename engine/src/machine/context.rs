@@ -104,6 +104,13 @@ impl Context {
         }
     }
 
+    /// Polls the line of `lock`: spins as `spin` does, among those whom [`State::show_pollers`] tells.
+    pub(super) async fn poll(&self, lock: LockId, until: SpinUntil) {
+        self.state().locks[lock as usize].pollers.push(self.id);
+        self.spin(until).await;
+        self.state().locks[lock as usize].pollers.retain(|&poller| poller != self.id);
+    }
+
     /// Sleeps until woken. A wake-up that came since the last [`Context::forget_wakeups`] ends it at once.
     pub(super) async fn park_here(&self) {
         self.pay().await;

@@ -223,6 +223,8 @@ pub struct Lock {
     holder_times: StateTimes,
     /// How many hold it shared.
     pub readers: u32,
+    /// Who polls its line and looks again when somebody has written to it, in the order of coming.
+    pub pollers: Vec<TaskId>,
     /// Somebody waited during the present hold.
     contended: bool,
     /// Since when a device holds it, and the task's times up to then.
@@ -245,6 +247,7 @@ impl Lock {
             held_since: 0,
             holder_times: StateTimes::default(),
             readers: 0,
+            pollers: Vec::new(),
             contended: false,
             device: None,
         }

@@ -238,16 +238,25 @@ impl State {
         self.spin_check(poller, seen);
     }
 
-    /// All pollers of `lock` see what `writer` has just written, one after the other in random order.
+    /// Who polls `lock` sees what `writer` has just written, in the order of coming.
+    pub(super) fn show_pollers(&mut self, writer: TaskId, lock: LockId) {
+        let pollers = std::mem::take(&mut self.locks[lock as usize].pollers);
+        for &poller in &pollers {
+            self.show(writer, lock, poller);
+        }
+        self.locks[lock as usize].pollers = pollers; // each leaves the list when it looks
+    }
+
+    /// The same in random order, of those whom `list` puts down.
     pub(super) fn show_in_random_order(
         &mut self,
         writer: TaskId,
         lock: LockId,
-        pollers: fn(&mut Self, LockId) -> &VecDeque<TaskId>,
+        list: impl FnOnce(&mut Self, &mut Vec<TaskId>),
     ) {
         let mut order = std::mem::take(&mut self.refetches);
         order.clear();
-        order.extend(pollers(self, lock));
+        list(self, &mut order);
         for i in (1..order.len()).rev() {
             let j = self.random.next_u64() % (i as u64 + 1);
             order.swap(i, j as usize); // Fisher-Yates

@@ -30,8 +30,6 @@ class BtrfsTree2(SleepingLock):
     def __init__(self, place: Place) -> None:
         super().__init__(place)
         self.blocking = False
-        self.pollers: list[Task] = []
-        """Who polls the bit."""
         self.queue = WaitQueue(self, *place.queue_locks)
 
     def try_fast(self, task: Task, side: Side) -> bool:
@@ -86,9 +84,7 @@ class BtrfsTree2(SleepingLock):
             yield from task.pay()
             if clear or task.need_resched or machine.now >= end:
                 return clear
-            self.pollers.append(task)
-            yield from task.spin(until_resched=True, deadline=end)
-            self.pollers.remove(task)
+            yield from self.poll(task, deadline=end)
 
     def _sleep_once(self, task: Task) -> Waiting:
         yield from self.queue.prepare(task, exclusive=True)
@@ -102,8 +98,7 @@ class BtrfsTree2(SleepingLock):
         """Write the bit, which those who poll it see when their refetch is served."""
         task.write(self.line)
         self.blocking = blocking
-        for poller in self.pollers:
-            self.show(task, poller)
+        self.tell_pollers(task)
 
 
 class BtrfsTree3(Lock):

@@ -27,8 +27,6 @@ class Mutex(SleepingLock):
         self.pickup: Task | None = None
         """Ownership waits for this task to pick it up."""
         self.osq = Osq(self)
-        self.pollers: list[Task] = []
-        """Spinners that look at the owner word."""
 
     def try_fast(self, task: Task, side: Side) -> bool:
         """`__mutex_trylock_fast`: only when no flag is set."""
@@ -92,14 +90,7 @@ class Mutex(SleepingLock):
                 return True
             if not self._may_spin(task):
                 return False
-            self.pollers.append(task)
-            yield from task.spin(self.holder, until_resched=True)
-            self.pollers.remove(task)
-
-    def _tell_pollers(self, writer: Task) -> None:
-        """The owner word changed: those who poll it see it when their refetch is served."""
-        for poller in self.pollers:
-            self.show(writer, poller)
+            yield from self.poll(task, self.holder)
 
     # ---- the queue --------------------------------------------------------------------------------------------------
 
@@ -130,16 +121,16 @@ class Mutex(SleepingLock):
         task.write(self.line)
         self.end_hold()
         if not self.waiters:
-            self._tell_pollers(task)
+            self.tell_pollers(task)
             return
         if not self.handoff:
-            self._tell_pollers(task)  # free from here on
+            self.tell_pollers(task)  # free from here on
         else:
             self.pickup, self.handoff = self.waiters[0], False
             self.grant(self.pickup)
         yield from self.wait_lock.lock_raw(task)
         first = self.waiters[0] if self.waiters else None
         self.wait_lock.unlock(task)
-        self._tell_pollers(task)
+        self.tell_pollers(task)
         if first:
             self.wake(task, first)

@@ -26,8 +26,6 @@ class Mutex2616(SleepingLock):
         super().__init__(place)
         self.count = 1
         self.waiters: deque[Task] = deque()
-        self.pollers: deque[Task] = deque()
-        """Spinners that look at counter and owner."""
 
     def try_fast(self, task: Task, side: Side) -> bool:
         """`__mutex_fastpath_lock`: takes 1; it was free if nothing is missing."""
@@ -87,6 +85,10 @@ class Mutex2616(SleepingLock):
             self.count = self.count if self.waiters else 0
         return free
 
+    def tell_pollers(self, writer: Task) -> None:
+        """In random order: whoever fetches the line first tries first."""
+        self.show_in_random_order(writer, self.pollers)
+
     def mark_waiter(self, task: Task) -> None:
         """The access to the counter that says that somebody waits."""
         task.write(self.line)
@@ -97,13 +99,13 @@ class Mutex2616(SleepingLock):
         self.end_hold()
         self.count += 1
         freed = self.count > 0
-        self.show_in_random_order(task, self.pollers)
+        self.tell_pollers(task)
         if freed:
             return
         yield from self.wait_lock.lock_raw(task)
         task.write(self.line)
         self.count = 1
-        self.show_in_random_order(task, self.pollers)
+        self.tell_pollers(task)
         if self.waiters:
             self.wake(task, self.waiters[0])
         self.wait_lock.unlock(task)
@@ -136,20 +138,15 @@ class Mutex2630(Mutex2616):
             if (changed and self.quits_on_change) or not owner.on_cpu or task.need_resched:
                 return False
             spun_on = owner
-            yield from self._poll(task, owner)
+            yield from self.poll(task, owner)
 
     def counter_changes(self, task: Task) -> Spinning:
         """The owner is gone, but the counter not yet 1, or taken: wait for a store. False if the CPU is wanted."""
         if task.need_resched:
             return False
         if self.holder is None:
-            yield from self._poll(task, None)
+            yield from self.poll(task)
         return True
-
-    def _poll(self, task: Task, owner: Task | None) -> Steps:
-        self.pollers.append(task)
-        yield from task.spin(owner, until_resched=True)
-        self.pollers.remove(task)
 
 
 class Mutex30(Mutex2630):

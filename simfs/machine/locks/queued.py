@@ -87,12 +87,12 @@ class Qspinlock(Spinlock):
         if self.waiters:
             task.store_to_node(self.waiters[0])
 
-    def tell_pollers(self, releaser: Task) -> None:
+    def tell_pollers(self, writer: Task) -> None:
         """The pending waiter and the head see the word when their refetches are served."""
         if self.pending is not None:
-            self.show(releaser, self.pending)
+            self.show(writer, self.pending)
         if self.waiters and self.head_polls:
-            self.show(releaser, self.waiters[0])
+            self.show(writer, self.waiters[0])
 
     # ---- what a NUMA-aware lock does otherwise ----------------------------------------------------------------------
 

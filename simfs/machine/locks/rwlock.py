@@ -5,7 +5,6 @@ A failed attempt undoes itself at once here, so it makes nobody else fail.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import ClassVar
 
 from simfs.machine.lock import Lock, Place, Side, Waiting
@@ -60,7 +59,7 @@ class Rwlock(Lock):
     def wait(self, task: Task, side: Side) -> Waiting:
         """Wait on the CPU."""
         task.preempt_off += 1
-        yield from self.poll(task, side)
+        yield from self.wait_for_turn(task, side)
         task.preempt_off -= 1
         return False
 
@@ -76,12 +75,8 @@ class Rwlock(Lock):
         if not self.readers:
             self.tell_pollers(task)
 
-    def poll(self, task: Task, side: Side) -> Steps:
+    def wait_for_turn(self, task: Task, side: Side) -> Steps:
         """Poll until the lock is free, and enter."""
-        raise NotImplementedError
-
-    def tell_pollers(self, releaser: Task) -> None:
-        """Who sees the release, and when."""
         raise NotImplementedError
 
 
@@ -95,11 +90,7 @@ class BiasedRwlock(Rwlock):
     has_wait_lock = False
     writers_put_back = True
 
-    def __init__(self, place: Place) -> None:
-        super().__init__(place)
-        self.pollers: deque[Task] = deque()
-
-    def poll(self, task: Task, side: Side) -> Steps:  # noqa: D102
+    def wait_for_turn(self, task: Task, side: Side) -> Steps:  # noqa: D102
         self.pollers.append(task)
         yield from task.spin()
         while not self.is_free(side):
@@ -108,8 +99,8 @@ class BiasedRwlock(Rwlock):
         self.pollers.remove(task)
         self.enter(task, side)
 
-    def tell_pollers(self, releaser: Task) -> None:  # noqa: D102
-        self.show_in_random_order(releaser, self.pollers)
+    def tell_pollers(self, writer: Task) -> None:  # noqa: D102
+        self.show_in_random_order(writer, self.pollers)
 
 
 class Qrwlock(Rwlock):
@@ -136,7 +127,7 @@ class Qrwlock(Rwlock):
         passes = self.head is None or (side is Side.READ and self.head[1] is Side.READ)
         return passes and self.is_free(side)
 
-    def poll(self, task: Task, side: Side) -> Steps:
+    def wait_for_turn(self, task: Task, side: Side) -> Steps:
         """`queued_read_lock_slowpath` and `queued_write_lock_slowpath`."""
         yield from self.wait_lock.lock_raw(task)
         task.write(self.line)
@@ -149,6 +140,6 @@ class Qrwlock(Rwlock):
         self.enter(task, side)
         self.wait_lock.unlock(task)
 
-    def tell_pollers(self, releaser: Task) -> None:  # noqa: D102
+    def tell_pollers(self, writer: Task) -> None:  # noqa: D102
         if self.head is not None:
-            self.show(releaser, self.head[0])
+            self.show(writer, self.head[0])

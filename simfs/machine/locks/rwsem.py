@@ -129,9 +129,7 @@ class Rwsem(AnyRwsem):
             return not self.reader_owned
         if not owner.on_cpu or task.need_resched:
             return False
-        self.pollers.append(task)
-        yield from task.spin(owner, until_resched=True)
-        self.pollers.remove(task)
+        yield from self.poll(task, owner)
         return self.writer is None and not self.reader_owned
 
     # ---- whom to wake -----------------------------------------------------------------------------------------------

@@ -49,8 +49,6 @@ class AnyRwsem(SleepingLock):
         self.handoff = False
         self.waiters: list[Waiter] = []
         self.osq = Osq(self)
-        self.pollers: list[Task] = []
-        """Spinners that look at the count and owner words."""
         self.granted: set[Task] = set()
         """Readers granted but not yet running."""
 
@@ -112,11 +110,6 @@ class AnyRwsem(SleepingLock):
     def writer_leaves(self) -> bool:
         """Whether a writer that releases the lock is to wake those who wait."""
         return not self.locked
-
-    def tell_pollers(self, writer: Task) -> None:
-        """The count or owner word changed: pollers see it when their refetch is served."""
-        for poller in self.pollers:
-            self.show(writer, poller)
 
     # ---- whom to wake -----------------------------------------------------------------------------------------------
 
@@ -216,9 +209,7 @@ class AnyRwsem(SleepingLock):
             if patience is not None and self.machine.now >= patience:
                 self.forbid_spinning()
                 return False
-            self.pollers.append(task)
-            yield from task.spin(self.writer, until_resched=True, deadline=patience)
-            self.pollers.remove(task)
+            yield from self.poll(task, self.writer, deadline=patience)
 
     def _reader_spin(self) -> Time:
         """`rwsem_rspin_threshold`: how long a writer spins on these readers."""

@@ -72,9 +72,9 @@ class Spinlock(Lock):
         if not self.try_fast(task, Side.WRITE):
             yield from self.waited_for(task, self.wait(task, Side.WRITE))
 
-    def tell_pollers(self, releaser: Task) -> None:
-        """Who sees the release, and when."""
-        raise NotImplementedError
+    def tell_pollers(self, writer: Task) -> None:
+        """All waiters poll the word; their refetches are served in random order."""
+        self.show_in_random_order(writer, self.waiters)
 
 
 class TestAndSet(Spinlock):
@@ -85,10 +85,6 @@ class TestAndSet(Spinlock):
 
     fifo = False
 
-    def tell_pollers(self, releaser: Task) -> None:  # noqa: D102
-        self.show_in_random_order(releaser, self.waiters)
-
-
 class Ticket(Spinlock):
     """Ticket lock (x86 2.6.25 to 4.1): FIFO, but every waiter polls the word.
 
@@ -97,6 +93,3 @@ class Ticket(Spinlock):
     """
 
     takes_by_write = False
-
-    def tell_pollers(self, releaser: Task) -> None:  # noqa: D102
-        self.show_in_random_order(releaser, self.waiters)

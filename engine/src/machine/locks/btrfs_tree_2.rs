@@ -21,8 +21,6 @@ const POLLS: Time = 512;
 #[derive(Debug, Default)]
 pub struct BtrfsTree2 {
     blocking: bool,
-    /// Who polls the bit.
-    pollers: Vec<TaskId>,
     /// Who sleeps.
     pub queue: [WaitQueue; 1],
 }
@@ -88,9 +86,7 @@ async fn poll_bit(cx: &Context, lock: LockId) -> bool {
         if clear || wanted || now >= end {
             return clear;
         }
-        body(&mut cx.state(), lock).pollers.push(cx.id);
-        cx.spin(SpinUntil { need_resched: true, deadline: Some(end), ..SpinUntil::default() }).await;
-        body(&mut cx.state(), lock).pollers.retain(|&poller| poller != cx.id);
+        cx.poll(lock, SpinUntil { need_resched: true, deadline: Some(end), ..SpinUntil::default() }).await;
     }
 }
 
@@ -139,9 +135,5 @@ fn set_bit(cx: &Context, lock: LockId, blocking: bool) {
     let mut s = cx.state();
     s.touch_lock(cx.id, lock, Access::Write);
     body(&mut s, lock).blocking = blocking;
-    let pollers = std::mem::take(&mut body(&mut s, lock).pollers);
-    for &poller in &pollers {
-        s.show(cx.id, lock, poller);
-    }
-    body(&mut s, lock).pollers = pollers;
+    s.show_pollers(cx.id, lock);
 }

@@ -21,8 +21,6 @@ pub struct Mutex {
     /// Ownership waits for this task to pick it up.
     pickup: Option<TaskId>,
     osq: Osq,
-    /// Spinners that look at the owner word.
-    pollers: Vec<TaskId>,
 }
 
 fn body(s: &mut State, lock: LockId) -> &mut Mutex {
@@ -112,15 +110,13 @@ async fn spin_on_owner(cx: &Context, lock: LockId) -> bool {
             return true;
         }
         let owner = {
-            let mut s = cx.state();
+            let s = cx.state();
             if !may_spin(&s, cx.id, lock) {
                 return false;
             }
-            body(&mut s, lock).pollers.push(cx.id);
             s.locks[lock as usize].holder
         };
-        cx.spin(SpinUntil { owner_off_cpu: owner, need_resched: true, deadline: None }).await;
-        body(&mut cx.state(), lock).pollers.retain(|&poller| poller != cx.id);
+        cx.poll(lock, SpinUntil { owner_off_cpu: owner, need_resched: true, deadline: None }).await;
     }
 }
 
@@ -189,11 +185,11 @@ pub(in crate::machine) async fn unlock(cx: &Context, lock: LockId) {
         s.touch_lock(cx.id, lock, Access::Write);
         s.end_hold(lock);
         if body(&mut s, lock).waiters.is_empty() {
-            show_pollers(&mut s, cx.id, lock);
+            s.show_pollers(cx.id, lock);
             return;
         }
         if !body(&mut s, lock).handoff {
-            show_pollers(&mut s, cx.id, lock); // free from here on
+            s.show_pollers(cx.id, lock); // free from here on
         } else {
             let first = body(&mut s, lock).waiters[0];
             let b = body(&mut s, lock);
@@ -206,17 +202,8 @@ pub(in crate::machine) async fn unlock(cx: &Context, lock: LockId) {
     super::spin_lock(cx, inner).await;
     let first = body(&mut cx.state(), lock).waiters.front().copied();
     spinlock::unlock(cx, inner);
-    show_pollers(&mut cx.state(), cx.id, lock);
+    cx.state().show_pollers(cx.id, lock);
     if let Some(first) = first {
         cx.wake_waiter(lock, first);
     }
-}
-
-/// The owner word changed: those who poll it see it when their refetch is served.
-fn show_pollers(s: &mut State, writer: TaskId, lock: LockId) {
-    let pollers = std::mem::take(&mut body(s, lock).pollers);
-    for &poller in &pollers {
-        s.show(writer, lock, poller);
-    }
-    body(s, lock).pollers = pollers; // each leaves the list when it looks
 }

@@ -39,14 +39,12 @@ pub struct CountedMutex {
     count: i32,
     waiters: VecDeque<TaskId>,
     spinners: Osq,
-    /// Spinners that look at counter and owner.
-    pollers: VecDeque<TaskId>,
 }
 
 impl CountedMutex {
     /// A free mutex.
     pub fn new(era: Era) -> Self {
-        Self { era, count: 1, waiters: VecDeque::new(), spinners: Osq::default(), pollers: VecDeque::new() }
+        Self { era, count: 1, waiters: VecDeque::new(), spinners: Osq::default() }
     }
 }
 
@@ -186,9 +184,7 @@ async fn wait_for_the_counter(cx: &Context, lock: LockId) -> bool {
 }
 
 async fn poll(cx: &Context, lock: LockId, owner: Option<TaskId>) {
-    body(&mut cx.state(), lock).pollers.push_back(cx.id);
-    cx.spin(SpinUntil { owner_off_cpu: owner, need_resched: true, deadline: None }).await;
-    body(&mut cx.state(), lock).pollers.retain(|&poller| poller != cx.id);
+    cx.poll(lock, SpinUntil { owner_off_cpu: owner, need_resched: true, deadline: None }).await;
 }
 
 async fn wait_in_queue(cx: &Context, lock: LockId, era: Era) -> bool {
@@ -258,5 +254,5 @@ pub(in crate::machine) async fn unlock(cx: &Context, lock: LockId) {
 
 /// Counter or owner have changed: who polls them sees it when its refetch is served.
 fn show_pollers(s: &mut State, writer: TaskId, lock: LockId) {
-    s.show_in_random_order(writer, lock, |s, lock| &body(s, lock).pollers);
+    s.show_in_random_order(writer, lock, |s, order| order.extend(&s.locks[lock as usize].pollers));
 }

@@ -16,7 +16,6 @@ use crate::machine::line::Access;
 use crate::machine::lock::{Body, LockId, Side};
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
-use std::collections::VecDeque;
 
 /// Which rwlock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +29,6 @@ pub enum Policy {
 #[derive(Debug)]
 pub struct Rwlock {
     policy: Policy,
-    /// Biased: everybody who polls the word.
-    pollers: VecDeque<TaskId>,
     /// qrwlock: the head of the queue, which alone polls the word and has counted or marked itself in it.
     head: Option<(TaskId, Side)>,
 }
@@ -39,7 +36,7 @@ pub struct Rwlock {
 impl Rwlock {
     /// A free rwlock.
     pub fn new(policy: Policy) -> Self {
-        Self { policy, pollers: VecDeque::new(), head: None }
+        Self { policy, head: None }
     }
 }
 
@@ -112,13 +109,13 @@ pub(in crate::machine) async fn wait(cx: &Context, lock: LockId, side: Side) -> 
 }
 
 async fn poll_with_all(cx: &Context, lock: LockId, side: Side) {
-    body(&mut cx.state(), lock).pollers.push_back(cx.id);
+    cx.state().locks[lock as usize].pollers.push(cx.id);
     loop {
         cx.spin(SpinUntil::default()).await;
         let mut s = cx.state();
         if is_free(&s, lock, side) {
             s.touch_lock(cx.id, lock, Access::Write);
-            body(&mut s, lock).pollers.retain(|&poller| poller != cx.id);
+            s.locks[lock as usize].pollers.retain(|&poller| poller != cx.id);
             return enter(&mut s, cx.id, lock, side);
         }
     }
@@ -166,7 +163,9 @@ pub(in crate::machine) fn unlock(cx: &Context, lock: LockId, side: Side) {
     }
     let b = body(&mut s, lock);
     match (b.policy, b.head) {
-        (Policy::Biased, _) => s.show_in_random_order(cx.id, lock, |s, lock| &body(s, lock).pollers),
+        (Policy::Biased, _) => {
+            s.show_in_random_order(cx.id, lock, |s, order| order.extend(&s.locks[lock as usize].pollers));
+        }
         (Policy::Queued, Some((head, _))) => s.show(cx.id, lock, head),
         (Policy::Queued, None) => {}
     }

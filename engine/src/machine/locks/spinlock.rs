@@ -131,6 +131,6 @@ pub(in crate::machine) fn unlock(cx: &Context, lock: LockId) {
     match b.policy {
         Policy::Mcs => unreachable!("released above"),
         Policy::Queued | Policy::Cna => queued::show_word(&mut s, cx.id, lock),
-        Policy::Ticket | Policy::TestAndSet => s.show_in_random_order(cx.id, lock, |s, lock| &body(s, lock).waiters),
+        Policy::Ticket | Policy::TestAndSet => s.show_in_random_order(cx.id, lock, |s, order| order.extend(&body(s, lock).waiters)),
     }
 }

@@ -68,8 +68,6 @@ pub struct Rwsem {
     owner: Owner,
     waiters: VecDeque<Waiter>,
     osq: Osq,
-    /// Spinners that look at the count and owner words.
-    pollers: Vec<TaskId>,
     /// Readers granted but not yet running.
     granted: Vec<TaskId>,
     /// Whom the holder of the wait lock is about to wake.
@@ -88,7 +86,6 @@ impl Rwsem {
             owner: Owner::default(),
             waiters: VecDeque::new(),
             osq: Osq::default(),
-            pollers: Vec::new(),
             granted: Vec::new(),
             wake_list: Vec::new(),
         }
@@ -153,7 +150,7 @@ fn set_writer(s: &mut State, task: TaskId, lock: LockId) {
     let class = s.locks[lock as usize].class;
     s.classes[class as usize].steals += u64::from(steals);
     s.begin_hold(lock, task);
-    show_pollers(s, task, lock); // who polled a free but handed-off lock now has an owner to watch
+    s.show_pollers(task, lock); // who polled a free but handed-off lock now has an owner to watch
 }
 
 /// `task`, whose share is in the count, has the lock for reading.
@@ -182,7 +179,7 @@ pub(in crate::machine) async fn up_read(cx: &Context, lock: LockId) {
         let last = b.readers == 0;
         if last {
             b.clear_nonspinnable();
-            show_pollers(&mut s, cx.id, lock);
+            s.show_pollers(cx.id, lock);
         }
         let b = body(&mut s, lock);
         last && b.arriving_writers == 0 && !b.waiters.is_empty()
@@ -202,19 +199,10 @@ pub(in crate::machine) async fn up_write(cx: &Context, lock: LockId) {
         b.writer = false;
         b.owner = Owner::default();
         let wake = !b.waiters.is_empty() && (b.era.has_phases() || !b.locked());
-        show_pollers(&mut s, cx.id, lock);
+        s.show_pollers(cx.id, lock);
         wake
     };
     if wake {
         wake::next(cx, lock).await;
     }
-}
-
-/// The count or owner word changed: pollers see it when their refetch is served.
-fn show_pollers(s: &mut State, writer: TaskId, lock: LockId) {
-    let pollers = std::mem::take(&mut body(s, lock).pollers);
-    for &poller in &pollers {
-        s.show(writer, lock, poller);
-    }
-    body(s, lock).pollers = pollers;
 }

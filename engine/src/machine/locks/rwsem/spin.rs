@@ -71,11 +71,9 @@ async fn spin_on_owner(cx: &Context, lock: LockId, side: Side) -> bool {
                 set_nonspinnable(b);
                 return false;
             }
-            b.pollers.push(cx.id);
             SpinUntil { owner_off_cpu: owner, need_resched: true, deadline: patience }
         };
-        cx.spin(until).await;
-        with(cx, lock, |b| b.pollers.retain(|&poller| poller != cx.id));
+        cx.poll(lock, until).await;
     }
 }
 

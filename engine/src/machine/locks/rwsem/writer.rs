@@ -136,9 +136,7 @@ async fn spin_for_handoff(cx: &Context, lock: LockId) -> bool {
         s.on_cpu(writer) && !s.need_resched(cx.id)
     };
     if may {
-        with(cx, lock, |b| b.pollers.push(cx.id));
-        cx.spin(SpinUntil { owner_off_cpu: Some(writer), need_resched: true, deadline: None }).await;
-        with(cx, lock, |b| b.pollers.retain(|&poller| poller != cx.id));
+        cx.poll(lock, SpinUntil { owner_off_cpu: Some(writer), need_resched: true, deadline: None }).await;
     }
     may && with(cx, lock, |b| b.owner.is_nobody())
 }
