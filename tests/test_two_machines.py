@@ -65,7 +65,7 @@ def _few(specs: list[Spec]) -> list[Spec]:
     return few
 
 
-def _short(spec: Spec, most: float = 30_000) -> Spec:
+def _short(spec: Spec, most: float = 12_000) -> Spec:
     """Some milliseconds of a run, but not many more events than told; cycles without contention are none."""
     pilot = json.loads(with_programs(_engine.run)(json.dumps(spec | {"warmup_ns": 0, "duration_ns": 1e5})))
     span = min(5e6, 1e5 * most / max(pilot["events"], 4 * pilot["operations"], 1))

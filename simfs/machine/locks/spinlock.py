@@ -85,6 +85,7 @@ class TestAndSet(Spinlock):
 
     fifo = False
 
+
 class Ticket(Spinlock):
     """Ticket lock (x86 2.6.25 to 4.1): FIFO, but every waiter polls the word.
 

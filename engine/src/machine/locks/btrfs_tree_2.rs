@@ -11,7 +11,6 @@ use crate::machine::context::{Context, SpinUntil};
 use crate::machine::line::Access;
 use crate::machine::lock::{Body, LockId, Mode};
 use crate::machine::state::State;
-use crate::machine::task::TaskId;
 use crate::machine::time::Time;
 
 /// Rounds of `btrfs_spin_on_block`.

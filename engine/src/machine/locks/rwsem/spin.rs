@@ -1,6 +1,6 @@
 //! Optimistic spinning (`rwsem_optimistic_spin`): who hopes that the owner will soon be gone spins on it, one at a time.
 
-use super::{body, set_reader_owned, set_writer, with, Era, LockId, Owner, Rwsem, Side};
+use super::{body, set_reader_owned, set_writer, Era, LockId, Owner, Rwsem, Side};
 use crate::machine::context::{Context, SpinUntil};
 use crate::machine::line::Access;
 use crate::machine::locks::osq::{self, Osq};
