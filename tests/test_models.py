@@ -143,6 +143,42 @@ def test_all_kernels_have_the_same_lock_roles() -> None:
     assert len(roles) == 1
 
 
+Eras = dict[tuple[int, ...], str]
+MUTEXES: Eras = {
+    (2, 6, 16): "mutex-2.6.16", (2, 6, 30): "mutex-2.6.30", (3, 0): "mutex-3.0", (3, 10): "mutex-3.10",
+    (4, 10): "mutex-4.10",
+}  # fmt: skip
+RWSEMS: Eras = {
+    (2, 6): "rwsem-2.6", (3, 9): "rwsem-3.10", (3, 16): "rwsem-3.16", (5, 3): "rwsem-5.3", (5, 11): "rwsem-5.11",
+}  # fmt: skip
+SPINLOCKS: Eras = {(2, 6): "tas", (2, 6, 25): "ticket", (4, 2): "qspinlock"}
+ERAS: dict[str, Eras] = {
+    "vfs.i_rwsem": MUTEXES | {(4, 7): "rwsem-3.16", (4, 10): "rwsem-3.16", (5, 3): "rwsem-5.3", (5, 11): "rwsem-5.11"},
+    "vfs.freeze": {(2, 6): "percpu-rwsem"},
+    "xfs.buffer": {(2, 6): "semaphore"},
+    "xfs.ilock": RWSEMS,
+    "xfs.iolock": RWSEMS,
+    "xfs.i_flags_lock": SPINLOCKS | {(5, 13): "none"},
+    "xfs.cil_ctx": RWSEMS,
+    "ext4.group_spin": SPINLOCKS,
+    "ext4.orphan": MUTEXES,
+    "ext4.i_es_lock": {(2, 6): "rwlock-2.6", (3, 16): "qrwlock"},
+    "btrfs.tree": {
+        (2, 6): "btrfs-tree-2", (3, 1): "btrfs-tree-3-biased", (3, 16): "btrfs-tree-3", (5, 11): "rwsem-5.11",
+    },
+    "btrfs.delayed_node": MUTEXES,
+    "btrfs.log_mutex": MUTEXES,
+}  # fmt: skip
+"""The kind of each role's lock, by the first kernel that has it."""
+
+
+@pytest.mark.parametrize("name", [name for name in available("kernels") if name.startswith("linux-")])
+def test_every_kernel_has_the_locks_of_its_era(name: str) -> None:
+    version = tuple(int(part) for part in name.removeprefix("linux-").split("."))
+    locks = load_kernel(name).spec(24)["locks"]
+    assert locks == {role: eras[max(v for v in eras if v <= version)] for role, eras in ERAS.items()}
+
+
 @pytest.mark.parametrize("role", ["xfs.buffer", "xfs.ilock", "vfs.i_rwsem", "ext4.group_spin", "vfs.freeze"])
 def test_current_kernels_use_lock_types_that_the_engine_has(role: str) -> None:
     known = {"qspinlock", "ticket", "tas", "semaphore", "mutex-4.10", "rwsem-5.11", "percpu-rwsem"}

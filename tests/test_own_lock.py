@@ -119,7 +119,7 @@ REFUSED = {
         "from simfs.machine.lock import Lock\nclass TwoPhase(Lock):\n    pass\n",
         "mine.py:TwoPhase", "mine.yaml:6:17", "does not define try_fast, wait, release",
     ),
-    "not Python": (TWO_PHASE.replace("if self.holder:", "if self.holder"), "mine.py:TwoPhase", "mine.py:22:", "':'"),
+    "not Python": (TWO_PHASE.replace("if self.holder:", "if self.holder"), "mine.py:TwoPhase", "mine.py:21:", "':'"),
     "fails when read": ("import simfs\n\nx = simfs.nothing\n", "mine.py:TwoPhase", "mine.py:3:5", "AttributeError"),
     "leaves when read": ("import sys\nsys.exit('no')\n", "mine.py:TwoPhase", "mine.py:2:1", "SystemExit: no"),
 }  # fmt: skip
@@ -138,10 +138,10 @@ def test_what_is_wrong_is_told_with_its_place(
 
 
 FAILING = {
-    "in try_fast": (TWO_PHASE.replace("if self.holder:", "if 1 / 0:"), "mine.py:22:12: ZeroDivisionError"),
-    "in wait": (TWO_PHASE.replace("forget_wakeups", "forget_everything"), "mine.py:38:9: AttributeError"),
-    "below it": (TWO_PHASE.replace("task.write(self.line)", "task.write(None)"), "mine.py:21:9: AttributeError"),
-    "its value error": (TWO_PHASE.replace("if self.holder:", "if int('x'):"), "mine.py:22:12: ValueError"),
+    "in try_fast": (TWO_PHASE.replace("if self.holder:", "if 1 / 0:"), "mine.py:21:12: ZeroDivisionError"),
+    "in wait": (TWO_PHASE.replace("forget_wakeups", "forget_everything"), "mine.py:35:9: AttributeError"),
+    "below it": (TWO_PHASE.replace("task.write(self.line)", "task.write(None)"), "mine.py:20:9: AttributeError"),
+    "its value error": (TWO_PHASE.replace("if self.holder:", "if int('x'):"), "mine.py:21:12: ValueError"),
     "no generator": (
         TWO_PHASE.replace("        yield from ()\n", ""), "mine.py:TwoPhase: TypeError",
     ),
