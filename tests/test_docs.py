@@ -162,6 +162,15 @@ def anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
 
 
+def test_tests_that_are_named_exist() -> None:
+    files = [*(ROOT / "tests").glob("*.py"), *(ROOT / "engine" / "tests").glob("*.rs")]
+    known = {name for file in files for name in re.findall(r"(?:def|fn) (\w+)\(", text(file))}
+    behaviours = text(ROOT / "docs" / "machine.md").partition("| behaviour | test |")[2].partition("\n\n")[0]
+    named = re.findall(r"`(\w+)`", behaviours)
+    assert len(named) >= 10
+    assert [name for name in named if name not in known] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_relative_links_lead_somewhere(page: Path) -> None:
     for link in LINK.findall(FENCE.sub("", text(page))):
