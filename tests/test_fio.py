@@ -120,6 +120,43 @@ def test_buffered_writes_exclude_each_other_and_reads(tmp_path: Path) -> None:
     assert rate(result) < 2 * rate(run(tmp_path, *buffered, "workload.tasks=1"))
 
 
+MODES = ["locked", "reads-unlocked", "writes-shared", "prewarmed"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_both_machines_do_the_same_io_through_the_page_cache(tmp_path: Path, mode: str) -> None:
+    options = ("workload.direct=false", "workload.readers=2", f"filesystem.buffered_io={mode}")
+    assert assert_same(spec(tmp_path, *options) | {"warmup_ns": 0.0, "duration_ns": 1e6}) > 50
+
+
+def test_who_waits_for_the_iolock_is_the_modes_choice(tmp_path: Path) -> None:
+    """Two readers of a file that is in memory, two writers."""
+    options = (
+        "workload.direct=false",
+        "workload.readers=2",
+        "workload.cached=true",
+        "measure.duration=10 ms",
+    )
+    waits = {}
+    for mode in MODES:
+        result = run(tmp_path, *options, f"filesystem.buffered_io={mode}")
+        (lock,) = [lock for lock in result["locks"] if lock["name"] == "xfs.IOLOCK"]
+        waits[mode] = {site["site"] for site in lock["sites"] if site["contended"]}
+    both = {"read", "write"}
+    assert waits == {"locked": both, "reads-unlocked": {"write"}, "writes-shared": set(), "prewarmed": both}
+
+
+def test_a_writer_waits_for_the_device_of_a_reader_unless_its_pages_come_before_the_lock(
+    tmp_path: Path,
+) -> None:
+    options = ("workload.direct=false", "workload.tasks=2", "workload.readers=1", "workload.size=8 GiB")
+    locked, prewarmed = (
+        run(tmp_path, *options, f"filesystem.buffered_io={mode}")["latency"]["write"]["max_ns"]
+        for mode in ("locked", "prewarmed")
+    )
+    assert locked > 50e3 > 20e3 > prewarmed  # the device takes 50 us
+
+
 def test_a_buffered_read_of_what_is_not_in_memory_holds_the_iolock_while_the_device_works(
     tmp_path: Path,
 ) -> None:

@@ -186,7 +186,9 @@ fn xfs_rules(spec: &RunSpec, costs: &Costs<'_>) -> Result<file_io::Rules, String
         }
     };
     let flags_lock = spec.kernel.locks.get("xfs.i_flags_lock").is_some_and(|kind| kind != NOT_TAKEN);
-    Ok(file_io::Rules { range_lock, unlocked: iolock == "none", flags_lock, tick: from_ns(spec.kernel.tick_ns) })
+    let buffered = file_io::BufferedIo::parse(spec.filesystem.buffered_io.as_deref().unwrap_or("locked"))
+        .map_err(|e| format!("filesystem.buffered_io: {e}"))?;
+    Ok(file_io::Rules { buffered, range_lock, unlocked: iolock == "none", flags_lock, tick: from_ns(spec.kernel.tick_ns) })
 }
 
 /// The price of a search, by the index of a range lock.
@@ -260,7 +262,7 @@ fn fio_tasks<H: Host, F: Filesystem<H::Handle>>(host: &mut H, fs: Rc<F>, jobs: J
         let mut files = Vec::new();
         for number in 0..if jobs.own_file { tasks } else { 1 } {
             let name = format!("fio.{number}.0");
-            match fs.lay_out(&m, dir, name.as_bytes(), jobs.size, jobs.extents).await {
+            match fs.lay_out(&m, dir, name.as_bytes(), jobs.file).await {
                 Ok(file) => files.push(file),
                 Err(_) => return m.give_up("no space left for the files"),
             }

@@ -219,6 +219,9 @@ pub struct FilesystemSpec {
     /// ext4: whether a buffered write starts a handle for each page.
     #[serde(default)]
     pub write_handles: bool,
+    /// XFS: what I/O through the page cache takes of the IOLOCK: `locked`, `reads-unlocked` or `writes-shared`.
+    #[serde(default)]
+    pub buffered_io: Option<String>,
     /// XFS: what direct I/O takes as IOLOCK: `rwsem`, `none`, or a range lock's design.
     #[serde(default)]
     pub iolock: Option<String>,

@@ -120,7 +120,7 @@ def _filesystem_spec(scenario: Scenario) -> dict[str, Any]:
     costs = {**filesystem_costs(use), **use.costs}
     spec: dict[str, Any] = {"kind": use.kind, "size_bytes": use.size, "costs": costs}
     if isinstance(use, Xfs):
-        spec |= {"agcount": use.agcount, "iolock": use.iolock}
+        spec |= {key: getattr(use, key) for key in ("agcount", "iolock", "buffered_io")}
     if isinstance(use, Ext4):
         spec |= {key: getattr(use, key) for key in ("journal", "dio_writes", "write_handles")}
     if isinstance(use, Btrfs):
@@ -186,7 +186,11 @@ def _params(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
         return params | given | _drawn("think", use.think) | _drawn("hold", use.hold)
     if isinstance(use, Fio):
         own = ("block_size", "size", "files", "places", "extents", "iodepth", "fsync")
-        given = {key: getattr(use, key) for key in own} | {"reads": use.reads, "direct": float(use.direct)}
+        given = {key: getattr(use, key) for key in own} | {
+            "reads": use.reads,
+            "direct": float(use.direct),
+            "cached": float(use.cached),
+        }
         return params | given | ({} if use.readers is None else {"readers": use.readers})
     if isinstance(use, Compile) and use.user_cpu is not None:
         params["user_cpu_ns"] = use.user_cpu

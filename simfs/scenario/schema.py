@@ -142,6 +142,11 @@ class Xfs(Section):
         default="rwsem",
         description="What direct I/O takes: the IOLOCK shared, nothing, or a range lock of this design.",
     )
+    buffered_io: Literal["locked", "reads-unlocked", "writes-shared", "prewarmed"] = Field(
+        default="locked",
+        description="What I/O through the page cache takes: reads the IOLOCK shared and writes exclusively, reads"
+        " nothing, both the IOLOCK shared, or as 'locked' with a read's pages in memory before it takes the lock.",
+    )
     costs: dict[str, Duration] = Field(
         default={}, description="Step costs that replace the profile's, by name."
     )
@@ -298,6 +303,9 @@ class Fio(Tasks):
     )
     extents: Annotated[StrictInt, Field(ge=1, le=2**31)] = Field(
         default=1, description="Extents that a file is in; XFS looks them up in its extent map."
+    )
+    cached: StrictBool = Field(
+        default=False, description="Whether all pages of the files are in memory at the beginning, or none."
     )
     direct: StrictBool = Field(default=False, description="Whether requests bypass the page cache.")
     iodepth: Annotated[StrictInt, Field(ge=1, le=65_536)] = Field(

@@ -6,7 +6,7 @@ pub mod file_io;
 use crate::cost_table;
 use super::costs::Costs;
 use super::vfs::SuperBlock;
-use super::{initial_files, DirId, File, Filesystem, Io, NoSpace, PlainCall, Renaming, BLOCK};
+use super::{initial_files, DirId, File, Filesystem, Io, LaidOut, NoSpace, PlainCall, Renaming, BLOCK};
 use crate::devices::{BlockDevice, Storage};
 use crate::machine::{Access, Account, LineId, LockId, Side, TaskId, Time};
 use crate::waist::Machine;
@@ -402,10 +402,10 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         m.run(Account::System, c.exit).await;
     }
 
-    async fn lay_out(&self, m: &M, dir: DirId, name: &[u8], bytes: u64, _: u64) -> Result<File, NoSpace> {
+    async fn lay_out(&self, m: &M, dir: DirId, name: &[u8], laid: LaidOut) -> Result<File, NoSpace> {
         let file = self.create(m, dir, name).await?;
         let i_rwsem = self.files.borrow().slots[file.inode as usize].1;
-        self.io.open(m, file.inode, i_rwsem, bytes);
+        self.io.open(m, file.inode, i_rwsem, laid);
         Ok(file)
     }
 

@@ -43,6 +43,17 @@ pub struct Renaming<'n> {
     pub to: &'n [u8],
 }
 
+/// What a file is like that a test has prepared.
+#[derive(Clone, Copy, Debug)]
+pub struct LaidOut {
+    /// Its size.
+    pub bytes: u64,
+    /// Extents that it is in.
+    pub extents: u64,
+    /// All its pages are in memory, or none.
+    pub cached: bool,
+}
+
 /// A request for part of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Io {
@@ -105,10 +116,9 @@ pub trait Filesystem<M: Machine>: 'static {
     fn close(&self, m: &M, file: &File) -> impl Future<Output = ()>;
     /// `fsync`.
     fn fsync(&self, m: &M, file: &File) -> impl Future<Output = ()>;
-    /// A new file of `bytes` that has all its blocks, in so many extents, and none of its pages in memory. Who makes it waits
-    /// for nothing.
-    fn lay_out(&self, m: &M, dir: DirId, name: &[u8], bytes: u64, extents: u64) -> impl Future<Output = Result<File, NoSpace>> {
-        let _ = (bytes, extents);
+    /// A new file that has all its blocks. Who makes it waits for no device.
+    fn lay_out(&self, m: &M, dir: DirId, name: &[u8], laid: LaidOut) -> impl Future<Output = Result<File, NoSpace>> {
+        let _ = laid;
         self.create(m, dir, name)
     }
     /// `pread` of a file that was laid out; a filesystem that knows no places reads from its cache.

@@ -10,10 +10,10 @@ pub struct PageCache {
 }
 
 impl PageCache {
-    /// A file of `bytes`, none of them in memory.
-    pub fn of(bytes: u64) -> Self {
-        let pages = bytes.div_ceil(u64::from(BLOCK)) as usize;
-        Self { present: RefCell::new(vec![0; pages.div_ceil(64)]), dirty: Cell::new(0) }
+    /// A file of `bytes`, all of them in memory or none.
+    pub fn of(bytes: u64, cached: bool) -> Self {
+        let (pages, word) = (bytes.div_ceil(u64::from(BLOCK)) as usize, if cached { u64::MAX } else { 0 });
+        Self { present: RefCell::new(vec![word; pages.div_ceil(64)]), dirty: Cell::new(0) }
     }
 
     /// Whether all these bytes are in memory.
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn bytes_are_in_memory_when_all_their_pages_are() {
-        let pages = PageCache::of(1 << 20);
+        let pages = PageCache::of(1 << 20, false);
         pages.fill(8192, 4096);
         assert!(pages.has(8192, 4096) && pages.has(9000, 10));
         assert!(!pages.has(8192, 4097) && !pages.has(4096, 8192));
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn what_was_written_is_dirty_until_it_is_taken() {
-        let pages = PageCache::of(1 << 20);
+        let pages = PageCache::of(1 << 20, false);
         pages.write(0, 8192);
         pages.write((1 << 20) - 4096, 4096);
         assert_eq!((pages.take_dirty(), pages.take_dirty()), (12288, 0));

@@ -1,7 +1,7 @@
 //! fio's random jobs: each task reads and writes blocks of a file at random places, in a file of all or one each.
 
 use super::draw::{chance, uniform};
-use crate::filesystems::{File, Filesystem, Io};
+use crate::filesystems::{File, Filesystem, Io, LaidOut};
 use crate::machine::time::from_ns;
 use crate::machine::{Account, Time};
 use crate::spec::WorkloadSpec;
@@ -11,12 +11,10 @@ use std::rc::Rc;
 /// What all jobs do.
 #[derive(Clone, Copy, Debug)]
 pub struct Jobs {
-    /// Bytes of a file.
-    pub size: u64,
+    /// What a file is like.
+    pub file: LaidOut,
     /// Bytes of a request.
     pub block: u32,
-    /// Extents that a file is in.
-    pub extents: u64,
     /// Requests bypass the page cache.
     pub direct: bool,
     /// A file each.
@@ -39,9 +37,12 @@ impl Jobs {
     /// From a workload's parameters; `speed` multiplies CPU times. The error names the parameter.
     pub fn of(w: &WorkloadSpec, speed: f64) -> Result<Self, String> {
         let jobs = Self {
-            size: w.number("size", 0.0) as u64,
+            file: LaidOut {
+                bytes: w.number("size", 0.0) as u64,
+                extents: w.number("extents", 1.0) as u64,
+                cached: w.number("cached", 0.0) > 0.0,
+            },
             block: w.number("block_size", 4096.0) as u32,
-            extents: w.number("extents", 1.0) as u64,
             direct: w.number("direct", 0.0) > 0.0,
             own_file: w.word("files", "shared") == "per-task",
             reads: w.number("reads", 0.5),
@@ -51,7 +52,7 @@ impl Jobs {
             own_block: w.word("places", "random") == "own-block",
             user: from_ns(w.number("user_ns", 0.0) * speed),
         };
-        if jobs.block == 0 || jobs.size < u64::from(jobs.block) {
+        if jobs.block == 0 || jobs.file.bytes < u64::from(jobs.block) {
             return Err("workload.params.size: must hold a block of workload.params.block_size".into());
         }
         if jobs.iodepth == 0 || (jobs.iodepth > 1 && !jobs.direct) {
@@ -72,7 +73,7 @@ impl Jobs {
 /// Reads and writes for ever.
 pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, file: File, jobs: Jobs, task: u32) {
     let mut random = m.stream(&format!("task {task}"));
-    let (reads, blocks) = (jobs.reads_of(task), jobs.size / u64::from(jobs.block));
+    let (reads, blocks) = (jobs.reads_of(task), jobs.file.bytes / u64::from(jobs.block));
     let done = (jobs.iodepth > 1).then(|| m.new_completion());
     let (mut under_way, mut writes) = (0, 0);
     loop {

@@ -11,7 +11,7 @@ use crate::cost_table;
 use crate::devices::Request;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::page_cache::PageCache;
-use crate::filesystems::{File, Io};
+use crate::filesystems::{File, Io, LaidOut};
 use crate::machine::{Access, Account, LineId, LockId, Side};
 use crate::waist::Machine;
 use std::cell::RefCell;
@@ -86,10 +86,10 @@ impl FileIo {
         Ok(Self { costs: IoCosts::new(costs)?, rules, files: RefCell::default() })
     }
 
-    /// The file in a slot becomes one of `bytes`, none of its pages in memory.
-    pub fn open<M: Machine>(&self, m: &M, slot: u32, i_rwsem: LockId, bytes: u64) {
+    /// The file in a slot is laid out so.
+    pub fn open<M: Machine>(&self, m: &M, slot: u32, i_rwsem: LockId, laid: LaidOut) {
         let es_lock = m.new_lock(m.class("ext4.i_es_lock", "ext4.i_es_lock"));
-        let file = OpenFile { i_rwsem, es_lock, dio_count: m.new_line(1), pages: PageCache::of(bytes) };
+        let file = OpenFile { i_rwsem, es_lock, dio_count: m.new_line(1), pages: PageCache::of(laid.bytes, laid.cached) };
         let mut files = self.files.borrow_mut();
         if files.len() <= slot as usize {
             files.resize_with(slot as usize + 1, || None);

@@ -12,7 +12,7 @@ use super::mount::Xfs;
 use crate::cost_table;
 use crate::devices::Request;
 use crate::filesystems::page_cache::PageCache;
-use crate::filesystems::{File, Io, BLOCK};
+use crate::filesystems::{File, Io, LaidOut, BLOCK};
 use crate::machine::{Access, Account, LineId, LockId, Side, Time};
 use crate::range_locks::{Design, Prices, Range, RangeLock, RequestId};
 use crate::waist::Machine;
@@ -35,13 +35,42 @@ cost_table!(IoCosts {
     buffered_checks: ["tmp_short.lock_file_ilock_shared", "tmp_short.unlock_file_ilock_shared", "tmp_short.file_buffered_write"],
     buffered_copy: ["tmp_short.unlock_file_iolock_excl"],
     buffered_end: ["tmp_short.exit_write"],
+    read_page: ["read_page"],
     times_reserve: ["tmp_short.log_reserve_2", "tmp_short.trans_alloc_2", "tmp_short.lock_file_ilock_excl_3"],
     times_commit: ["tmp_short.trans_commit_2", "tmp_short.trans_free_2"],
     times_end: ["tmp_short.unlock_file_ilock_excl_4"],
 });
 
+/// What I/O through the page cache takes of the IOLOCK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BufferedIo {
+    /// Reads share it, a write has it for itself.
+    Locked,
+    /// A write has it for itself, reads take none: what ext4 does.
+    ReadsUnlocked,
+    /// Reads and writes share it.
+    WritesShared,
+    /// As `Locked`, but a read has its pages in memory before it takes the lock (posted in 2022).
+    Prewarmed,
+}
+
+impl BufferedIo {
+    /// By name.
+    pub fn parse(name: &str) -> Result<Self, String> {
+        match name {
+            "locked" => Ok(Self::Locked),
+            "reads-unlocked" => Ok(Self::ReadsUnlocked),
+            "writes-shared" => Ok(Self::WritesShared),
+            "prewarmed" => Ok(Self::Prewarmed),
+            other => Err(format!("unknown '{other}'; known: locked, reads-unlocked, writes-shared, prewarmed")),
+        }
+    }
+}
+
 /// How files are locked and read, apart from the costs.
 pub struct Rules {
+    /// What I/O through the page cache takes.
+    pub buffered: BufferedIo,
     /// A range lock in place of the IOLOCK, for direct I/O.
     pub range_lock: Option<(Design, Prices)>,
     /// Direct I/O takes no IOLOCK at all: a counterfactual.
@@ -137,14 +166,14 @@ impl FileIo {
         })
     }
 
-    /// The file in a slot becomes one of `bytes` in so many extents, none of its pages in memory.
-    pub fn open<M: Machine>(&self, m: &M, slot: u32, inode: Inode, bytes: u64, extents: u64) {
+    /// The file in a slot is laid out so.
+    pub fn open<M: Machine>(&self, m: &M, slot: u32, inode: Inode, laid: LaidOut) {
         let iolock = match &self.rules.range_lock {
             _ if self.rules.unlocked => IoLock::Nothing,
             Some((design, prices)) => IoLock::Ranges(Box::new(RangeLock::new(m, *design, *prices)), RefCell::default()),
             None => IoLock::Rwsem(inode.iolock),
         };
-        let mut blocks = extents.div_ceil(IEXT_RECORDS);
+        let mut blocks = laid.extents.div_ceil(IEXT_RECORDS);
         let mut extent_map = vec![m.new_line(4)];
         while blocks > 1 {
             blocks = blocks.div_ceil(IEXT_CHILDREN);
@@ -155,7 +184,7 @@ impl FileIo {
             dio_count: m.new_line(1),
             flags_lock: self.rules.flags_lock.then(|| m.new_lock(m.class("xfs.i_flags_lock", "xfs.i_flags_lock"))),
             extent_map,
-            pages: PageCache::of(bytes),
+            pages: PageCache::of(laid.bytes, laid.cached),
             changed: Cell::new(Time::MAX),
         };
         let mut files = self.files.borrow_mut();
@@ -283,31 +312,45 @@ impl Xfs {
     /// `xfs_file_buffered_read`: pages that are not in memory are read with the IOLOCK held.
     async fn buffered_read<M: Machine>(&self, m: &M, file: &File, io: Io) {
         let (c, open, inode) = (&self.io.costs, self.open_file(file), self.inodes.inode(file.inode));
+        let locks = self.io.rules.buffered != BufferedIo::ReadsUnlocked;
         m.run(Account::System, c.read_start).await;
-        m.lock(inode.iolock, Side::Read).await;
+        if self.io.rules.buffered == BufferedIo::Prewarmed {
+            self.read_pages(m, file, &open, io).await;
+        }
+        if locks {
+            m.lock(inode.iolock, Side::Read).await;
+        }
+        self.read_pages(m, file, &open, io).await;
+        m.run(Account::System, c.read_page * io.pages()).await;
+        if locks {
+            m.unlock(inode.iolock, Side::Read).await;
+        }
+        m.run(Account::System, c.read_exit).await;
+    }
+
+    /// Reads what is not in memory.
+    async fn read_pages<M: Machine>(&self, m: &M, file: &File, open: &OpenFile, io: Io) {
         if !open.pages.has(io.offset, io.bytes) {
-            self.map(m, file, &open, c.mapped).await;
+            self.map(m, file, open, self.io.costs.mapped).await;
             self.storage.device().io(m, Request::Read { bytes: io.bytes }).await;
             open.pages.fill(io.offset, io.bytes);
         }
-        m.run(Account::System, c.buffered_copy * io.pages()).await;
-        m.unlock(inode.iolock, Side::Read).await;
-        m.run(Account::System, c.read_exit).await;
     }
 
     /// `xfs_file_buffered_write` of blocks that exist, page by page (`xfs_buffered_write_iomap_begin` takes the ILOCK
     /// exclusively); writing back is left to `fsync`.
     async fn buffered_write<M: Machine>(&self, m: &M, file: &File, io: Io) {
         let (c, open, inode) = (&self.io.costs, self.open_file(file), self.inodes.inode(file.inode));
+        let side = if self.io.rules.buffered == BufferedIo::WritesShared { Side::Read } else { Side::Write };
         m.run(Account::System, c.buffered_start).await;
-        m.lock(inode.iolock, Side::Write).await;
+        m.lock(inode.iolock, side).await;
         self.update_times(m, file, &open).await;
         m.run(Account::System, c.buffered_checks).await;
         inode.ilock(m).await;
         inode.iunlock(m).await;
         open.pages.write(io.offset, io.bytes);
         m.run(Account::System, c.buffered_copy * io.pages()).await;
-        m.unlock(inode.iolock, Side::Write).await;
+        m.unlock(inode.iolock, side).await;
         m.run(Account::System, c.buffered_end).await;
     }
 

@@ -12,7 +12,7 @@ use super::mount::{Xfs, XfsDirectory};
 use super::groups::NoSpace;
 use super::touch::BlockKind;
 use super::layout::ROOT;
-use crate::filesystems::{initial_files, DirId, File, Filesystem, Io, PlainCall, Renaming, BLOCK};
+use crate::filesystems::{initial_files, DirId, File, Filesystem, Io, LaidOut, PlainCall, Renaming, BLOCK};
 use crate::machine::{Access, Account, Side, Time};
 use crate::waist::Machine;
 
@@ -241,9 +241,9 @@ impl<M: Machine> Filesystem<M> for Xfs {
         m.unlock(inode.iolock, Side::Read).await;
     }
 
-    async fn lay_out(&self, m: &M, dir: DirId, name: &[u8], bytes: u64, extents: u64) -> Result<File, NoSpace> {
+    async fn lay_out(&self, m: &M, dir: DirId, name: &[u8], laid: LaidOut) -> Result<File, NoSpace> {
         let file = self.create(m, dir, name).await?;
-        self.io.open(m, file.inode, self.inodes.inode(file.inode), bytes, extents);
+        self.io.open(m, file.inode, self.inodes.inode(file.inode), laid);
         Ok(file)
     }
 
