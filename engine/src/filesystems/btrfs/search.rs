@@ -89,6 +89,8 @@ pub struct Rules {
     pub early_unlock: bool,
     /// Locks are taken spinning; before a task may sleep it makes all that it holds blocking (before 5.11).
     pub modes: bool,
+    /// Afterwards it makes them spinning again (`btrfs_clear_path_blocking`, before 4.20).
+    pub clears_blocking: bool,
 }
 
 /// A tree, and the locks by which a task goes through it.
@@ -160,7 +162,9 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
             if level == 0 {
                 let found = self.search_leaf(key, intent, path, exact).await;
                 self.unlock_up(path, 0, lowest_unlock, min_write_level, &mut write_level.clone()).await;
-                self.convert_path(path, Mode::Blocking).await;
+                if intent == Intent::Read {
+                    self.convert_path(path, Mode::Blocking).await; // who changes items asks for `leave_spinning`
+                }
                 return Some(found);
             }
             let (found, slot) = if exact { (true, 0) } else { self.tree().search_block(block, key, 0) };
@@ -386,8 +390,8 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
     }
 
     /// `btrfs_set_path_blocking` and `btrfs_clear_path_blocking`, from the top down.
-    async fn convert_path(&self, path: &Path, mode: Mode) {
-        if !self.rules.modes {
+    pub(super) async fn convert_path(&self, path: &Path, mode: Mode) {
+        if !self.rules.modes || (mode == Mode::Spinning && !self.rules.clears_blocking) {
             return;
         }
         for level in (0..MAX_LEVEL).rev() {

@@ -114,7 +114,7 @@ impl Subvolume {
     }
 
     fn ops(&self) -> TreeOps<'_, NoLocks> {
-        TreeOps::new(&self.tree, &NoLocks, Rules { early_unlock: true, modes: false })
+        TreeOps::new(&self.tree, &NoLocks, Rules { early_unlock: true, modes: false, clears_blocking: false })
     }
 
     fn insert(&self, new: &[Item]) {
