@@ -112,11 +112,11 @@ def summary(found: Sequence[Validated]) -> RenderableType:
 
 def _scores(title: str, groups: Mapping[str, Sequence[Row]], sayers: Sequence[str], sets: int) -> Table:
     table = new_table(title)
-    table.add_column("\ndata set", no_wrap=True)
-    table.add_column("\nrows", justify="right", no_wrap=True)
+    table.add_column("data set", no_wrap=True, vertical="bottom")
+    table.add_column("rows", justify="right", no_wrap=True, vertical="bottom")
     for who in sayers:
-        for name in (f"{who}:\nsigns", "\n%", "\npoints"):
-            table.add_column(name, justify="right", no_wrap=True)
+        for name in (f"{who}\nsigns".replace(" ", "\n"), "%", "points"):
+            table.add_column(name, justify="right", no_wrap=True, vertical="bottom")
     for place, (name, rows) in enumerate(groups.items(), 1):
         scores = [score(rows, SAYERS[who]) for who in sayers]
         wanted = sum(row.role == "predict" for row in rows)
@@ -137,9 +137,15 @@ def _all(found: Sequence[Validated]) -> list[Row]:
 
 def _score(s: Score) -> list[str]:
     signs = f"{s.right}/{s.changes}" if s.changes else NOTHING
-    errors = NOTHING if s.median is None or s.worst is None else f"{100 * s.median:.1f} / {100 * s.worst:.0f}"
-    points = NOTHING if s.points is None else "{:.1f} / {:.0f}".format(*s.points)
+    errors = (
+        NOTHING if s.median is None or s.worst is None else f"{_short(100 * s.median)} / {100 * s.worst:.0f}"
+    )
+    points = NOTHING if s.points is None else f"{_short(s.points[0])} / {s.points[1]:.0f}"
     return [signs, errors, points]
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
 
 
 def _dataset(each: Validated) -> RenderableType:
