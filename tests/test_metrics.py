@@ -80,6 +80,12 @@ def test_without_a_name_only_the_longest_latency_is_that_of_all(point: PointResu
     assert point.estimate("p99_latency_ms") is None
 
 
+def test_idle_time_of_the_online_cpus_is_that_of_the_tasks_cpus(point: PointResult) -> None:
+    busy = point.cpus * (100 - point.shares.idle.mean) / 100
+    assert mean(point, "online_idle_percent") == pytest.approx(100 * (1 - busy / point.tasks))
+    assert point.model_copy(update={"tasks": point.cpus + 1}).estimate("online_idle_percent") is None
+
+
 def test_totals_of_a_run_need_its_operations(point: PointResult) -> None:
     per_s = point.throughput.mean
     assert mean(point, "real_s", 10 * per_s) == pytest.approx(10)

@@ -21,6 +21,7 @@ KINDS = {
     "throughput": "throughput",
     "bytes": "throughput",
     "share": "shares of CPU time",
+    "online_idle": "shares of CPU time",
     "latency": "latencies",
 }
 """What metrics are summed up under, by their quantity; all others are `counts and totals`."""

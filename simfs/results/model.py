@@ -207,6 +207,8 @@ class PointResult(Strict):
                 found = self.bytes_per_s
             case "share":
                 found = getattr(self.shares, known.state)
+            case "online_idle":
+                found = self._online_idle()
             case "latency":
                 found = self._latency(known.operation, known.statistic)
             case "switches":
@@ -220,6 +222,14 @@ class PointResult(Strict):
             case "real":
                 found = _times(_inverse(self.throughput), operations)
         return _times(found, known.scale)
+
+    def _online_idle(self) -> Estimate | None:
+        """Idle time where only as many CPUs are online as there are tasks, each bound to one of them."""
+        if self.tasks > self.cpus:
+            return None
+        idle, share = self.shares.idle, self.cpus / self.tasks
+        low, high = (None if end is None else max(0.0, 100 - (100 - end) * share) for end in (idle.low, idle.high))
+        return Estimate(mean=max(0.0, 100 - (100 - idle.mean) * share), low=low, high=high, n=idle.n)
 
     def _latency(self, operation: str, statistic: str) -> Estimate | None:
         """Of the named operation; without a name of the only one, and the longest also of several."""

@@ -13,6 +13,7 @@ Quantity = Literal[
     "throughput",
     "bytes",
     "share",
+    "online_idle",
     "latency",
     "switches",
     "switches_per_operation",
@@ -45,6 +46,7 @@ class Metric:
 
 _PLAIN = {
     **{f"{state}_percent": Metric("share", "%", state=state) for state in STATES},
+    "online_idle_percent": Metric("online_idle", "%"),
     "context_switches_per_s": Metric("switches", "1/s"),
     "context_switches_per_operation": Metric("switches_per_operation", "1"),
     "joules_per_operation": Metric("joules", "J"),
