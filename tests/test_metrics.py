@@ -82,7 +82,10 @@ def test_without_a_name_only_the_longest_latency_is_that_of_all(point: PointResu
 
 def test_idle_time_of_the_online_cpus_is_that_of_the_tasks_cpus(point: PointResult) -> None:
     busy = point.cpus * (100 - point.shares.idle.mean) / 100
-    assert mean(point, "online_idle_percent") == pytest.approx(100 * (1 - busy / point.tasks))
+    wider = point.model_copy(update={"tasks": 20})
+    assert busy < 20 < point.cpus
+    assert mean(wider, "online_idle_percent") == pytest.approx(100 * (1 - busy / 20))
+    assert mean(wider, "online_idle_percent") < point.shares.idle.mean
     assert point.model_copy(update={"tasks": point.cpus + 1}).estimate("online_idle_percent") is None
 
 
