@@ -148,3 +148,14 @@ def test_workers_that_update_new_inodes_slow_twelve_creating_tasks_down() -> Non
 def test_early_unlock_shortens_the_hold_of_the_parent_where_tasks_meet() -> None:
     late, early = (the_lock(creating(12, early_unlock=early), LEVELS[1]) for early in (False, True))
     assert early.hold_total_ns / early.acquired < late.hold_total_ns / late.acquired
+
+
+def test_waking_all_who_sleep_more_than_doubles_the_context_switches_of_a_synced_file() -> None:
+    """Measured: 21.9 voluntary ones a file under the old tree lock, 7.1 under the rwsem."""
+
+    def switches(variant: str) -> float:
+        tasks = "sweep.workload.tasks=[32]"
+        result = simulate(scenario_spec("btrfs-rwsem-fsync", variant, tasks, warmup_ns=5e7, duration_ns=1e8))
+        return result.context_switches / result.operations
+
+    assert switches("before") > 2 * switches("after")
