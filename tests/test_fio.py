@@ -194,6 +194,20 @@ def test_writes_looked_at_the_size_under_a_spinlock_before_5_13(tmp_path: Path) 
     assert acquired(run(tmp_path, "workload.rw=randwrite"), "xfs.i_flags_lock") == 0
 
 
+def test_that_spinlock_ends_what_one_file_can_take(tmp_path: Path) -> None:
+    """Every CPU is kept busy by requests in memory: with the lock, half as many CPUs again do no more."""
+    write = ("device=ramdisk", "filesystem.iolock=none", "workload.rw=randwrite", "measure.duration=5 ms")
+
+    def gain(kernel: str) -> float:
+        few, many = (
+            rate(run(tmp_path, *write, f"kernel={kernel}", f"machine.cpus={n}", f"workload.tasks={n}"))
+            for n in (16, 24)
+        )
+        return many / few
+
+    assert gain("linux-5.9") < 1.05 < 1.4 < gain("linux-6.1")
+
+
 def test_some_tasks_read_and_all_others_write(tmp_path: Path) -> None:
     counts = {name: data["count"] for name, data in run(tmp_path, "workload.readers=3")["latency"].items()}
     assert counts["read"] == pytest.approx(3 * counts["write"], rel=0.03)
