@@ -23,7 +23,7 @@ def main() -> int:
     """Measure, print, and return 1 if the ratio misses its mark."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--scenario", default="compile-24", help="scenario, all its variants at 24 tasks")
-    options.add_argument("--duration", type=float, default=40.0, help="simulated time of a run (ms)")
+    options.add_argument("--duration", type=float, default=200.0, help="simulated time of a run (ms)")
     options.add_argument("--repeats", type=int, default=3, help="runs of each kind")
     asked = options.parse_args()
     specs = _specs(asked.scenario, asked.duration)
