@@ -17,7 +17,7 @@ class TwoPhase(Lock):
         self.sleepers: list[Task] = []
 
     def try_fast(self, task: Task, side: Side) -> bool:
-        task.write(self.line)
+        task.atomic(self.line)
         if self.holder:
             return False
         self.begin_hold(task)

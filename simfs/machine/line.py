@@ -18,7 +18,9 @@ class Access(Enum):
     READ = "read"
     """A load: any number of CPUs may share the line."""
     WRITE = "write"
-    """A store or an atomic read-modify-write: the CPU takes the line for itself."""
+    """A store: the CPU takes the line for itself, from its store buffer if it has a copy."""
+    ATOMIC = "atomic"
+    """An atomic read-modify-write: the CPU takes the line and waits until all others have given theirs up."""
 
 
 class Line:
@@ -35,16 +37,19 @@ class Line:
         """The time that `cpu` spends on an access made at `at`.
 
         The first access of all is a hit: it comes with the structure's own cost. So is a store to a line of which only
-        this CPU has a copy, or that it shares: the other copies are invalidated from its store buffer.
+        this CPU has a copy, or that it shares: the other copies are invalidated from its store buffer. An atomic access
+        lasts until the farthest copy is gone.
         """
         if self._hits(cpu, access):
             return topology.hit
-        supplier = self.owner if self.owner is not None else self._nearest_copy(cpu)
-        if access is Access.WRITE:
-            self.owner, self.sharers = cpu, {cpu}
-        else:
+        supplier = self.owner
+        if supplier is None:
+            supplier = self._farthest(topology, cpu) if access is Access.ATOMIC else self._nearest_copy(cpu)
+        if access is Access.READ:
             self.sharers |= {cpu} if self.owner is None else {cpu, self.owner}
             self.owner = None
+        else:
+            self.owner, self.sharers = cpu, {cpu}
         if supplier is None or supplier == cpu:
             return topology.hit
         self.transfers += self.span
@@ -53,7 +58,12 @@ class Line:
         return self.busy_until - at
 
     def _hits(self, cpu: int, access: Access) -> bool:
-        return self.owner == cpu if access is Access.WRITE else cpu in self.sharers
+        return cpu in self.sharers if access is Access.READ else self.owner == cpu
+
+    def _farthest(self, topology: Topology, cpu: int) -> int | None:
+        """Who of the others has the copy that it takes longest to get."""
+        others = self.sharers - {cpu}
+        return max(others, key=lambda other: topology.transfer(other, cpu), default=None)
 
     def _nearest_copy(self, cpu: int) -> int | None:
         return nearest(cpu, self.sharers)

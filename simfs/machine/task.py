@@ -191,8 +191,12 @@ class Task:
         self.access(line, Access.READ)
 
     def write(self, line: Line) -> None:
-        """Store to a line, or an atomic read-modify-write."""
+        """Store to a line."""
         self.access(line, Access.WRITE)
+
+    def atomic(self, line: Line) -> None:
+        """Read, modify and write a line in one instruction."""
+        self.access(line, Access.ATOMIC)
 
     def store_to_node(self, poller: Task) -> None:
         """Store to the queue node that `poller` polls, which sees it one transfer later."""

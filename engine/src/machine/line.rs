@@ -12,8 +12,10 @@ use super::topology::{CpuId, CpuSet, Topology};
 pub enum Access {
     /// A load: any number of CPUs may share the line.
     Read,
-    /// A store or an atomic read-modify-write: the CPU takes the line for itself.
+    /// A store: the CPU takes the line for itself, from its store buffer if it has a copy.
     Write,
+    /// An atomic read-modify-write: the CPU takes the line for itself, and waits until all others have given theirs up.
+    Atomic,
 }
 
 /// One cache line, or `span` neighbouring ones that are always used together.
@@ -34,14 +36,18 @@ impl Line {
     }
 
     /// The time that `cpu` spends on an access made at `at`. A store to a line of which it has a shared copy is a hit: it
-    /// waits for the other copies' invalidation in the store buffer, not on the CPU.
+    /// waits for the other copies' invalidation in the store buffer, not on the CPU. An atomic access cannot: it lasts until
+    /// the farthest copy is gone.
     pub fn access(&mut self, topology: &Topology, cpu: CpuId, at: Time, access: Access) -> Time {
         if self.hits(cpu, access) {
             return topology.hit;
         }
-        let supplier = self.owner.or_else(|| self.sharers.nearest(cpu));
+        let supplier = self.owner.or_else(|| match access {
+            Access::Atomic => self.farthest(topology, cpu),
+            Access::Read | Access::Write => self.sharers.nearest(cpu),
+        });
         match access {
-            Access::Write => {
+            Access::Write | Access::Atomic => {
                 self.owner = Some(cpu);
                 self.sharers.clear();
             }
@@ -59,9 +65,14 @@ impl Line {
         self.busy_until - at
     }
 
+    /// Who of the others has the copy that it takes longest to get.
+    fn farthest(&self, topology: &Topology, cpu: CpuId) -> Option<CpuId> {
+        self.sharers.iter().filter(|&other| other != cpu).max_by_key(|&other| topology.transfer(other, cpu))
+    }
+
     fn hits(&self, cpu: CpuId, access: Access) -> bool {
         match access {
-            Access::Write => self.owner == Some(cpu),
+            Access::Write | Access::Atomic => self.owner == Some(cpu),
             Access::Read => self.sharers.contains(cpu),
         }
     }

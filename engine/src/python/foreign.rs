@@ -309,6 +309,7 @@ impl Machine for Foreign {
         let word = match access {
             Access::Read => "read",
             Access::Write => "write",
+            Access::Atomic => "atomic",
         };
         self.tell("touch", (self.task, line, word));
     }

@@ -96,7 +96,7 @@ class BtrfsTree2(SleepingLock):
 
     def _set_bit(self, task: Task, *, blocking: bool) -> None:
         """Write the bit, which those who poll it see when their refetch is served."""
-        task.write(self.line)
+        task.atomic(self.line)
         self.blocking = blocking
         self.tell_pollers(task)
 
@@ -164,7 +164,7 @@ class BtrfsTree3(Lock):
         """`btrfs_set_lock_blocking_{read,write}`, `btrfs_clear_lock_blocking_{read,write}`."""
         blocking = self._is_blocking(task, side)
         if mode is Mode.BLOCKING and not blocking:
-            task.write(self.line)
+            task.atomic(self.line)
             if side is Side.READ:
                 self.blocking_readers.add(task)
             else:
@@ -201,7 +201,7 @@ class BtrfsTree3(Lock):
 
     def _discount(self, task: Task, side: Side) -> Steps:
         """One blocking holder less; the last one wakes who waits for it."""
-        task.write(self.line)
+        task.atomic(self.line)
         if side is Side.WRITE:
             self.blocking_writer = False
             yield from self.behind_writer.wake_up(task)

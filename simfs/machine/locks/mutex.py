@@ -30,7 +30,7 @@ class Mutex(SleepingLock):
 
     def try_fast(self, task: Task, side: Side) -> bool:
         """`__mutex_trylock_fast`: only when no flag is set."""
-        task.write(self.line)
+        task.atomic(self.line)
         if self.holder is not None or self.waiters or self.handoff or self.pickup:
             return False
         self.begin_hold(task)
@@ -38,7 +38,7 @@ class Mutex(SleepingLock):
 
     def try_lock(self, task: Task, side: Side = Side.WRITE) -> bool:
         """`__mutex_trylock`: takes a free lock whoever waits (stealing), unless it is kept for somebody else."""
-        task.write(self.line)
+        task.atomic(self.line)
         if self.pickup is task:
             self.pickup = None
             return True  # ownership was handed over already
@@ -118,7 +118,7 @@ class Mutex(SleepingLock):
 
     def release(self, task: Task, side: Side) -> Steps:
         """`mutex_unlock`: frees the lock and wakes the first waiter, or hands it over if that was asked for."""
-        task.write(self.line)
+        task.atomic(self.line)
         self.end_hold()
         if not self.waiters:
             self.tell_pollers(task)

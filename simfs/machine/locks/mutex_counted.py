@@ -29,13 +29,13 @@ class Mutex2616(SleepingLock):
 
     def try_fast(self, task: Task, side: Side) -> bool:
         """`__mutex_fastpath_lock`: takes 1; it was free if nothing is missing."""
-        task.write(self.line)
+        task.atomic(self.line)
         self.count -= 1
         return self.count >= 0 and self._become_owner(task)
 
     def try_lock(self, task: Task, side: Side = Side.WRITE) -> bool:
         """`mutex_trylock`, and a spinner's attempt: 1 becomes 0."""
-        task.write(self.line)
+        task.atomic(self.line)
         if self.count != 1:
             return False
         self.count = 0
@@ -91,11 +91,11 @@ class Mutex2616(SleepingLock):
 
     def mark_waiter(self, task: Task) -> None:
         """The access to the counter that says that somebody waits."""
-        task.write(self.line)
+        task.atomic(self.line)
 
     def release(self, task: Task, side: Side) -> Steps:
         """`mutex_unlock`: give 1 back; if that does not free it, set the counter to 1 and wake the first sleeper."""
-        task.write(self.line)
+        task.atomic(self.line)
         self.end_hold()
         self.count += 1
         freed = self.count > 0
@@ -178,4 +178,4 @@ class Mutex310(Mutex30):
         if self.count < 0:
             task.read(self.line)
         else:
-            task.write(self.line)
+            task.atomic(self.line)

@@ -23,7 +23,7 @@ class Osq:
         self.queue: deque[Task] = deque()
 
     def _join(self, task: Task) -> None:
-        task.write(self.lock_.line)  # exchange of the tail, in the lock's line
+        task.atomic(self.lock_.line)  # exchange of the tail, in the lock's line
         self.queue.append(task)
 
     def lock(self, task: Task) -> Generator[simpy.Event, Any, bool]:

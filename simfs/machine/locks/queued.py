@@ -30,7 +30,7 @@ class Mcs(Spinlock):
         if self.waiters:
             task.store_to_node(self.waiters[0])
         else:
-            task.write(self.line)
+            task.atomic(self.line)
         self.end_hold()
         task.preempt_off -= 1
 
@@ -80,7 +80,10 @@ class Qspinlock(Spinlock):
                 self.head_polls = True
                 yield from task.spin()
                 self.head_polls = False
-        task.write(self.line)
+        if len(self.waiters) == 1:
+            task.atomic(self.line)  # clears the tail as well
+        else:
+            task.write(self.line)
         self.begin_hold(task)
         self.waiters.popleft()
         self.choose_next()

@@ -31,12 +31,12 @@ class Rwlock(Lock):
 
     def try_fast(self, task: Task, side: Side) -> bool:
         """The first attempt, made without looking."""
-        task.write(self.line)
+        task.atomic(self.line)
         if self.is_open(side):
             self.enter(task, side)
             return True
         if side is Side.READ or self.writers_put_back:
-            task.write(self.line)
+            task.atomic(self.line)
         return False
 
     def try_lock(self, task: Task, side: Side) -> bool:
@@ -44,7 +44,7 @@ class Rwlock(Lock):
         task.read(self.line)
         if not self.is_open(side):
             return False
-        task.write(self.line)
+        task.atomic(self.line)
         self.enter(task, side)
         return True
 
@@ -66,7 +66,10 @@ class Rwlock(Lock):
     def release(self, task: Task, side: Side) -> Steps:
         """Those who poll the word see that it is free when their refetch is served."""
         yield from ()
-        task.write(self.line)
+        if side is Side.WRITE and not self.writers_put_back:
+            task.write(self.line)
+        else:
+            task.atomic(self.line)
         if side is Side.READ:
             self.end_shared(task)
         else:
@@ -95,7 +98,7 @@ class BiasedRwlock(Rwlock):
         yield from task.spin()
         while not self.is_free(side):
             yield from task.spin()
-        task.write(self.line)
+        task.atomic(self.line)
         self.pollers.remove(task)
         self.enter(task, side)
 
@@ -130,12 +133,12 @@ class Qrwlock(Rwlock):
     def wait_for_turn(self, task: Task, side: Side) -> Steps:
         """`queued_read_lock_slowpath` and `queued_write_lock_slowpath`."""
         yield from self.wait_lock.lock_raw(task)
-        task.write(self.line)
+        task.atomic(self.line)
         self.head = task, side
         while not self.is_free(side):
             yield from task.spin()
         if side is Side.WRITE:
-            task.write(self.line)  # a reader has counted itself already
+            task.atomic(self.line)  # a reader has counted itself already
         self.head = None
         self.enter(task, side)
         self.wait_lock.unlock(task)

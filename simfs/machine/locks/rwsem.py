@@ -116,7 +116,7 @@ class Rwsem(AnyRwsem):
                 self.handoff = first.handoff = True
             return False
         self.handoff = False
-        me.task.write(self.line)
+        me.task.atomic(self.line)
         self.set_writer(me.task)
         self.waiters.remove(me)
         return True
@@ -206,7 +206,7 @@ class Rwsem53(Rwsem):
         me = Waiter(task, Side.READ, 0, no_reader_spin=self.no_reader_spin)
         if task.need_resched or not self.may_begin_to_spin(Side.READ):
             return (yield from self.wait_as_reader(me, share=1))
-        task.write(self.line)
+        task.atomic(self.line)
         self.shares -= 1
         before = self.last_reader if self.reader_owned else None
         if (yield from self.spin(task, Side.READ)):

@@ -64,7 +64,7 @@ class AnyRwsem(SleepingLock):
 
     def try_fast(self, task: Task, side: Side) -> bool:
         """The one atomic attempt: nobody holds it against me and nobody waits."""
-        task.write(self.line)
+        task.atomic(self.line)
         if self.waiters or self.handoff or self.written:
             return False
         if side is Side.READ:
@@ -90,7 +90,7 @@ class AnyRwsem(SleepingLock):
 
     def release(self, task: Task, side: Side) -> Steps:
         """`up_read`, `up_write`: whoever leaves the lock free wakes those who wait."""
-        task.write(self.line)
+        task.atomic(self.line)
         if side is Side.READ:
             self.end_shared(task)
             self.shares -= 1
@@ -225,7 +225,7 @@ class AnyRwsem(SleepingLock):
         """`rwsem_try_{read,write}_lock_unqueued`: takes the lock past the queue unless a hand-off is marked."""
         if self.handoff or (self.written if side is Side.READ else self.locked):
             return False
-        task.write(self.line)
+        task.atomic(self.line)
         if side is Side.READ:
             self.shares += 1
             self.set_reader_owned(task)

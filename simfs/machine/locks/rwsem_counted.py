@@ -47,7 +47,7 @@ class Rwsem310(AnyRwsem):
     def enqueue(self, task: Task, side: Side) -> bool:
         """Append the task. Whether nobody was there."""
         task.forget_wakeups()
-        task.write(self.line)
+        task.atomic(self.line)
         self.waiters.append(Waiter(task, side, self.machine.now))
         return len(self.waiters) == 1
 
@@ -63,7 +63,7 @@ class Rwsem310(AnyRwsem):
             yield from self._sleep_until_free(task)
             slept = True
             yield from self.wait_lock.lock_raw(task)
-        task.write(self.line)
+        task.atomic(self.line)
         self.set_writer(task)
         self.waiters = [w for w in self.waiters if w.task is not task]
         self.wait_lock.unlock(task)

@@ -34,7 +34,7 @@ class Spinlock(Lock):
 
     def try_fast(self, task: Task, side: Side) -> bool:
         """One atomic attempt: fails if the lock is held or, where there is a queue, somebody is in it."""
-        task.write(self.line)
+        task.atomic(self.line)
         if self.holder is not None or self.is_queued_for:
             return False
         task.preempt_off += 1
@@ -51,7 +51,7 @@ class Spinlock(Lock):
                 break
         self.waiters.remove(task)
         if self.takes_by_write:
-            task.write(self.line)
+            task.atomic(self.line)
         self.begin_hold(task)
         return False
 

@@ -132,7 +132,7 @@ pub(in crate::machine) async fn unlock(cx: &Context, lock: LockId) {
 /// Writes the bit, which those who poll it see when their refetch is served.
 fn set_bit(cx: &Context, lock: LockId, blocking: bool) {
     let mut s = cx.state();
-    s.touch_lock(cx.id, lock, Access::Write);
+    s.touch_lock(cx.id, lock, Access::Atomic);
     body(&mut s, lock).blocking = blocking;
     s.show_pollers(cx.id, lock);
 }

@@ -166,7 +166,7 @@ fn is_blocking(cx: &Context, lock: LockId, side: Side) -> bool {
 
 fn count(cx: &Context, lock: LockId, side: Side) {
     let mut s = cx.state();
-    s.touch_lock(cx.id, lock, Access::Write);
+    s.touch_lock(cx.id, lock, Access::Atomic);
     let b = body(&mut s, lock);
     match side {
         Side::Read => b.blocking_readers.push(cx.id),
@@ -178,7 +178,7 @@ fn count(cx: &Context, lock: LockId, side: Side) {
 async fn discount(cx: &Context, lock: LockId, side: Side) {
     let queue: Find = {
         let mut s = cx.state();
-        s.touch_lock(cx.id, lock, Access::Write);
+        s.touch_lock(cx.id, lock, Access::Atomic);
         let b = body(&mut s, lock);
         match side {
             Side::Read => {

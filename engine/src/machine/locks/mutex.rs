@@ -37,7 +37,7 @@ fn osq_of(s: &mut State, lock: LockId) -> &mut Osq {
 /// `__mutex_trylock_fast`: only when no flag is set.
 pub(in crate::machine) fn lock_fast(cx: &Context, lock: LockId) -> bool {
     let mut s = cx.state();
-    s.touch_lock(cx.id, lock, Access::Write);
+    s.touch_lock(cx.id, lock, Access::Atomic);
     let free = s.locks[lock as usize].holder.is_none();
     let b = body(&mut s, lock);
     let plain = b.waiters.is_empty() && !b.handoff && b.pickup.is_none();
@@ -50,7 +50,7 @@ pub(in crate::machine) fn lock_fast(cx: &Context, lock: LockId) -> bool {
 /// `__mutex_trylock`: takes a free lock whoever waits (stealing), unless it is kept for somebody else.
 pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId) -> bool {
     let mut s = cx.state();
-    s.touch_lock(cx.id, lock, Access::Write);
+    s.touch_lock(cx.id, lock, Access::Atomic);
     try_lock_in(&mut s, cx.id, lock)
 }
 
@@ -182,7 +182,7 @@ fn leave_queue(cx: &Context, lock: LockId) {
 pub(in crate::machine) async fn unlock(cx: &Context, lock: LockId) {
     {
         let mut s = cx.state();
-        s.touch_lock(cx.id, lock, Access::Write);
+        s.touch_lock(cx.id, lock, Access::Atomic);
         s.end_hold(lock);
         if body(&mut s, lock).waiters.is_empty() {
             s.show_pollers(cx.id, lock);

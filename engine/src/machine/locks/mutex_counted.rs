@@ -62,7 +62,7 @@ fn spinners(s: &mut State, lock: LockId) -> &mut Osq {
 /// `__mutex_fastpath_lock`: takes 1; it was free if nothing is missing.
 pub(in crate::machine) fn lock_fast(cx: &Context, lock: LockId) -> bool {
     let mut s = cx.state();
-    s.touch_lock(cx.id, lock, Access::Write);
+    s.touch_lock(cx.id, lock, Access::Atomic);
     let b = body(&mut s, lock);
     b.count -= 1;
     let taken = b.count >= 0;
@@ -75,7 +75,7 @@ pub(in crate::machine) fn lock_fast(cx: &Context, lock: LockId) -> bool {
 /// `mutex_trylock`, and a spinner's attempt: 1 becomes 0.
 pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId) -> bool {
     let mut s = cx.state();
-    s.touch_lock(cx.id, lock, Access::Write);
+    s.touch_lock(cx.id, lock, Access::Atomic);
     let b = body(&mut s, lock);
     let taken = b.count == 1;
     if taken {
@@ -207,7 +207,7 @@ async fn wait_in_queue(cx: &Context, lock: LockId, era: Era) -> bool {
 fn take_as_waiter(cx: &Context, lock: LockId, era: Era) -> bool {
     let mut s = cx.state();
     let marked = era == Era::Since3_10 && body(&mut s, lock).count < 0;
-    s.touch_lock(cx.id, lock, if marked { Access::Read } else { Access::Write });
+    s.touch_lock(cx.id, lock, if marked { Access::Read } else { Access::Atomic });
     let b = body(&mut s, lock);
     let taken = b.count == 1;
     b.count = b.count.min(-1);
@@ -226,7 +226,7 @@ fn take_as_waiter(cx: &Context, lock: LockId, era: Era) -> bool {
 pub(in crate::machine) async fn unlock(cx: &Context, lock: LockId) {
     let freed = {
         let mut s = cx.state();
-        s.touch_lock(cx.id, lock, Access::Write);
+        s.touch_lock(cx.id, lock, Access::Atomic);
         s.end_hold(lock);
         let b = body(&mut s, lock);
         b.count += 1;

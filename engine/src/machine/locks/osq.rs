@@ -48,7 +48,7 @@ pub(in crate::machine) async fn lock_uncancellable(cx: &Context, lock: LockId, o
 
 fn join(cx: &Context, lock: LockId, osq: Find) {
     let mut s = cx.state();
-    s.touch_lock(cx.id, lock, Access::Write); // exchange of the tail, in the lock's line
+    s.touch_lock(cx.id, lock, Access::Atomic); // exchange of the tail, in the lock's line
     osq(&mut s, lock).0.push_back(cx.id);
 }
 

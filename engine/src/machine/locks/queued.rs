@@ -43,7 +43,7 @@ pub(super) fn unlock_mcs(s: &mut State, me: TaskId, lock: LockId) {
     let next = body(s, lock).waiters.front().copied();
     match next {
         Some(next) => s.store_to_node(me, next),
-        None => s.touch_lock(me, lock, Access::Write),
+        None => s.touch_lock(me, lock, Access::Atomic),
     }
     s.end_hold(lock);
     s.preempt_enable(me);
@@ -120,7 +120,8 @@ fn take_as_head(cx: &Context, lock: LockId) -> bool {
     if s.locks[lock as usize].holder.is_some() || body(&mut s, lock).pending.is_some() {
         return false;
     }
-    s.touch_lock(cx.id, lock, Access::Write);
+    let last = body(&mut s, lock).waiters.len() == 1;
+    s.touch_lock(cx.id, lock, if last { Access::Atomic } else { Access::Write }); // the last one clears the tail as well
     s.begin_hold(lock, cx.id);
     body(&mut s, lock).waiters.pop_front();
     choose_next(&mut s, lock);

@@ -50,12 +50,12 @@ fn body(s: &mut State, lock: LockId) -> &mut Rwlock {
 /// The first attempt of `read_lock` and `write_lock`, made without looking; a failed one is undone.
 pub(in crate::machine) fn lock_fast(cx: &Context, lock: LockId, side: Side) -> bool {
     let mut s = cx.state();
-    s.touch_lock(cx.id, lock, Access::Write);
+    s.touch_lock(cx.id, lock, Access::Atomic);
     let open = is_open(&mut s, lock, side);
     if open {
         enter(&mut s, cx.id, lock, side);
     } else if side == Side::Read || body(&mut s, lock).policy == Policy::Biased {
-        s.touch_lock(cx.id, lock, Access::Write); // puts back what it took; qrwlock's writers compare first
+        s.touch_lock(cx.id, lock, Access::Atomic); // puts back what it took; qrwlock's writers compare first
     }
     open
 }
@@ -66,7 +66,7 @@ pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId, side: Side) -> bo
     s.touch_lock(cx.id, lock, Access::Read);
     let open = is_open(&mut s, lock, side);
     if open {
-        s.touch_lock(cx.id, lock, Access::Write);
+        s.touch_lock(cx.id, lock, Access::Atomic);
         enter(&mut s, cx.id, lock, side);
     }
     open
@@ -114,7 +114,7 @@ async fn poll_with_all(cx: &Context, lock: LockId, side: Side) {
         cx.spin(SpinUntil::default()).await;
         let mut s = cx.state();
         if is_free(&s, lock, side) {
-            s.touch_lock(cx.id, lock, Access::Write);
+            s.touch_lock(cx.id, lock, Access::Atomic);
             s.locks[lock as usize].pollers.retain(|&poller| poller != cx.id);
             return enter(&mut s, cx.id, lock, side);
         }
@@ -127,7 +127,7 @@ async fn queue(cx: &Context, lock: LockId, side: Side) {
     super::spin_lock(cx, inner).await;
     {
         let mut s = cx.state();
-        s.touch_lock(cx.id, lock, Access::Write);
+        s.touch_lock(cx.id, lock, Access::Atomic);
         body(&mut s, lock).head = Some((cx.id, side));
     }
     while !enter_from_queue(cx, lock, side) {
@@ -141,7 +141,7 @@ fn enter_from_queue(cx: &Context, lock: LockId, side: Side) -> bool {
     let free = is_free(&s, lock, side);
     if free {
         if side == Side::Write {
-            s.touch_lock(cx.id, lock, Access::Write); // a reader has counted itself already
+            s.touch_lock(cx.id, lock, Access::Atomic); // a reader has counted itself already
         }
         body(&mut s, lock).head = None;
         enter(&mut s, cx.id, lock, side);
@@ -152,7 +152,8 @@ fn enter_from_queue(cx: &Context, lock: LockId, side: Side) -> bool {
 /// Releases the lock; if it is free then, those who poll the word see it when their refetch is served.
 pub(in crate::machine) fn unlock(cx: &Context, lock: LockId, side: Side) {
     let mut s = cx.state();
-    s.touch_lock(cx.id, lock, Access::Write);
+    let by_store = side == Side::Write && body(&mut s, lock).policy != Policy::Biased;
+    s.touch_lock(cx.id, lock, if by_store { Access::Write } else { Access::Atomic });
     match side {
         Side::Read => s.end_shared(lock, cx.id),
         Side::Write => s.end_hold(lock),

@@ -58,7 +58,7 @@ pub(super) fn body(s: &mut State, lock: LockId) -> &mut Spinlock {
 /// One atomic attempt: fails if the lock is held or, where there is a queue, somebody is in it.
 pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId) -> bool {
     let mut s = cx.state();
-    s.touch_lock(cx.id, lock, Access::Write);
+    s.touch_lock(cx.id, lock, Access::Atomic);
     let free = s.locks[lock as usize].holder.is_none();
     let b = body(&mut s, lock);
     let queued = b.policy != Policy::TestAndSet && (b.pending.is_some() || !b.waiters.is_empty());
@@ -111,7 +111,7 @@ fn take_if_my_turn(cx: &Context, lock: LockId) -> bool {
         b.waiters.retain(|&w| w != cx.id);
     }
     if policy != Policy::Ticket {
-        s.touch_lock(cx.id, lock, Access::Write); // whose ticket is up has read that already and writes nothing
+        s.touch_lock(cx.id, lock, Access::Atomic); // whose ticket is up has read that already and writes nothing
     }
     s.begin_hold(lock, cx.id);
     true

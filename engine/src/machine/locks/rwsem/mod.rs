@@ -124,7 +124,7 @@ fn with<T>(cx: &Context, lock: LockId, f: impl FnOnce(&mut Rwsem) -> T) -> T {
 /// The one atomic attempt before any slow path, and the trylocks: nobody holds it against me and nobody waits.
 pub(in crate::machine) fn lock_fast(cx: &Context, lock: LockId, side: Side) -> bool {
     let mut s = cx.state();
-    s.touch_lock(cx.id, lock, Access::Write);
+    s.touch_lock(cx.id, lock, Access::Atomic);
     let b = body(&mut s, lock);
     let open = b.waiters.is_empty() && !b.handoff && !b.written();
     match side {
@@ -172,7 +172,7 @@ fn set_reader_owned(s: &mut State, task: TaskId, lock: LockId) {
 pub(in crate::machine) async fn up_read(cx: &Context, lock: LockId) {
     let wake = {
         let mut s = cx.state();
-        s.touch_lock(cx.id, lock, Access::Write);
+        s.touch_lock(cx.id, lock, Access::Atomic);
         s.end_shared(lock, cx.id);
         let b = body(&mut s, lock);
         b.readers -= 1;
@@ -193,7 +193,7 @@ pub(in crate::machine) async fn up_read(cx: &Context, lock: LockId) {
 pub(in crate::machine) async fn up_write(cx: &Context, lock: LockId) {
     let wake = {
         let mut s = cx.state();
-        s.touch_lock(cx.id, lock, Access::Write);
+        s.touch_lock(cx.id, lock, Access::Atomic);
         s.end_hold(lock);
         let b = body(&mut s, lock);
         b.writer = false;

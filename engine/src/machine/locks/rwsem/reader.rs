@@ -53,7 +53,7 @@ fn may_spin(cx: &Context, lock: LockId) -> bool {
 async fn spin_as_reader(cx: &Context, lock: LockId) -> bool {
     let before = {
         let mut s = cx.state();
-        s.touch_lock(cx.id, lock, Access::Write);
+        s.touch_lock(cx.id, lock, Access::Atomic);
         let b = body(&mut s, lock);
         b.readers -= 1;
         b.owner.task.filter(|_| b.owner.readers)
@@ -96,7 +96,7 @@ fn queue_reader(cx: &Context, lock: LockId, has_share: bool, no_reader_spin: boo
     let mut s = cx.state();
     let since = s.now;
     if !body(&mut s, lock).era.has_phases() {
-        s.touch_lock(cx.id, lock, Access::Write);
+        s.touch_lock(cx.id, lock, Access::Atomic);
     }
     let b = body(&mut s, lock);
     let alone = b.waiters.is_empty();

@@ -99,7 +99,7 @@ pub(super) fn take_unqueued(cx: &Context, lock: LockId, side: Side) -> bool {
     if closed || b.handoff {
         return false;
     }
-    s.touch_lock(cx.id, lock, Access::Write);
+    s.touch_lock(cx.id, lock, Access::Atomic);
     match side {
         Side::Read => {
             body(&mut s, lock).readers += 1;

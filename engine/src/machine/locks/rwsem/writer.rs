@@ -62,7 +62,7 @@ fn queue_writer(cx: &Context, lock: LockId) {
     let mut s = cx.state();
     let since = s.now;
     if !body(&mut s, lock).era.has_phases() {
-        s.touch_lock(cx.id, lock, Access::Write);
+        s.touch_lock(cx.id, lock, Access::Atomic);
     }
     let b = body(&mut s, lock);
     let alone = b.waiters.is_empty();
@@ -116,7 +116,7 @@ fn take_as_queued_writer(cx: &Context, lock: LockId) -> bool {
         return false;
     }
     b.handoff = false;
-    s.touch_lock(cx.id, lock, Access::Write);
+    s.touch_lock(cx.id, lock, Access::Atomic);
     set_writer(&mut s, cx.id, lock);
     body(&mut s, lock).waiters.retain(|w| w.task != cx.id);
     true
