@@ -140,7 +140,7 @@ def test_what_is_wrong_is_told_with_its_place(
 FAILING = {
     "in try_fast": (TWO_PHASE.replace("if self.holder:", "if 1 / 0:"), "mine.py:21:12: ZeroDivisionError"),
     "in wait": (TWO_PHASE.replace("forget_wakeups", "forget_everything"), "mine.py:35:9: AttributeError"),
-    "below it": (TWO_PHASE.replace("task.write(self.line)", "task.write(None)"), "mine.py:20:9: AttributeError"),
+    "below it": (TWO_PHASE.replace("task.atomic(self.line)", "task.atomic(None)"), "mine.py:20:9: AttributeError"),
     "its value error": (TWO_PHASE.replace("if self.holder:", "if int('x'):"), "mine.py:21:12: ValueError"),
     "no generator": (
         TWO_PHASE.replace("        yield from ()\n", ""), "mine.py:TwoPhase: TypeError",
