@@ -95,7 +95,7 @@ def test_cna_sorts_also_when_a_look_takes_nearly_as_long_as_a_hold() -> None:
 
 @pytest.mark.parametrize("lock", ["mutex", "rwsem-5.11"])
 def test_who_releases_a_lock_pays_for_taking_it_back_from_a_spinner(lock: str) -> None:
-    """An atomic access to a line that another CPU polls ends when that copy is gone, so a hand-over costs more than the way there."""
+    """An atomic access to a line that another CPU polls ends when that copy is gone: a second way."""
     spec = sockets("spread", 2)
     spec["kernel"]["locks"]["lock"] = lock
     assert cycle_ns(spec) > 2 * REMOTE
