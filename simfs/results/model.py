@@ -228,7 +228,9 @@ class PointResult(Strict):
         if self.tasks > self.cpus:
             return None
         idle, share = self.shares.idle, self.cpus / self.tasks
-        low, high = (None if end is None else max(0.0, 100 - (100 - end) * share) for end in (idle.low, idle.high))
+        low, high = (
+            None if end is None else max(0.0, 100 - (100 - end) * share) for end in (idle.low, idle.high)
+        )
         return Estimate(mean=max(0.0, 100 - (100 - idle.mean) * share), low=low, high=high, n=idle.n)
 
     def _latency(self, operation: str, statistic: str) -> Estimate | None:
