@@ -4,6 +4,7 @@ use crate::devices::BlockDevice;
 use crate::filesystems::btrfs::mount::{Btrfs, Kernel};
 use crate::filesystems::btrfs::search::Rules;
 use crate::filesystems::costs::Costs;
+use crate::filesystems::designs::Designs;
 use crate::filesystems::ext4::file_io::DioWrites;
 use crate::filesystems::ext4::{self, Ext4};
 use crate::filesystems::tmpfs::Tmpfs;
@@ -113,7 +114,7 @@ pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
         return Err("workload.kind: a python workload runs only with its program".into());
     }
     let speed = spec.machine.costs.speed;
-    let costs = Costs::new(vec![&spec.filesystem.costs, &spec.vfs.costs], speed);
+    let costs = Costs::new(vec![&spec.filesystem.costs, &spec.vfs.costs], speed, Designs::new(&spec.kernel.designs)?);
     let size = spec.filesystem.size_bytes.unwrap_or(8 << 30);
     let device = spec.device.as_ref().map(|device| block_device(host, device, speed));
     match spec.filesystem.kind {
@@ -122,7 +123,7 @@ pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
             let geometry = Geometry::new(size, agcount).map_err(|e| format!("filesystem: {e}"))?;
             let rules = xfs_rules(spec, &costs)?;
             let fs = Rc::new(host.setup(|m| Xfs::new(m, &geometry, device, rules, &costs))?);
-            fs.start_workers(|cpu, worker| host.spawn(Placement::Pinned(cpu), Life::Background, |m| worker.run(m)));
+            fs.start_workers(|placement, worker| host.spawn(placement, Life::Background, |m| worker.run(m)));
             if w.number("iodepth", 1.0) > 1.0 {
                 host.setup(|m| fs.prepare_dio_workers(m));
                 for cpu in 0..spec.machine.cpus {

@@ -164,6 +164,9 @@ pub struct KernelSpec {
     pub preemption: Preemption,
     /// Role -> lock type.
     pub locks: BTreeMap<String, String>,
+    /// What one lock guards and who does the work: role -> design; those of Linux 6.12 where absent.
+    #[serde(default)]
+    pub designs: BTreeMap<String, String>,
     /// Constants of the lock code and the scheduler.
     pub constants: KernelConstants,
 }

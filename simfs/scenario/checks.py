@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import get_args
 
 from pydantic import ValidationError
@@ -32,6 +32,13 @@ from simfs.scenario.section import shorten
 from simfs.scenario.suggest import nearest
 
 BUILT_IN: tuple[str, ...] = get_args(LockKind)
+DESIGNS: dict[str, tuple[str, ...]] = {
+    "vfs.inode_hash": ("global", "per-chain"),
+    "vfs.inode_list": ("global", "per-cpu"),
+    "xfs.cil": ("global", "per-cpu-counters", "per-cpu-lists", "per-cpu"),
+    "xfs.inodegc": ("task", "per-group", "per-cpu"),
+}
+"""What the engine knows of each role (`engine/src/filesystems/designs.rs`)."""
 
 
 def check_profiles(scenario: Scenario, document: Document) -> Iterator[Problem]:
@@ -117,6 +124,7 @@ def _kernel_problems(scenario: Scenario, document: Document) -> Iterator[Problem
     yield from _unknown(
         scenario.kernel.constants, spec["constants"], ("kernel", "constants"), "constant", document
     )
+    yield from _design_problems(scenario.kernel.designs, document)
     if not isinstance(scenario.workload, PythonTasks):  # a program may name its locks as it likes
         holder = scenario.workload if isinstance(scenario.workload, LockTasks) else scenario.filesystem
         own = holder.roles if isinstance(holder, LockTasks | Xfs) else {}
@@ -124,6 +132,16 @@ def _kernel_problems(scenario: Scenario, document: Document) -> Iterator[Problem
     if scenario.kernel.run_to_parity and "cfs" in spec:
         at = document.place_of(("kernel", "run_to_parity")).value
         yield Problem(at, f"kernel {scenario.kernel.profile} has CFS, and run to parity is a rule of EEVDF")
+
+
+def _design_problems(given: Mapping[str, str], document: Document) -> Iterator[Problem]:
+    yield from _unknown(given, DESIGNS, ("kernel", "designs"), "role of a design", document)
+    for role, design in given.items():
+        known = DESIGNS.get(role, (design,))
+        if design not in known:
+            at = document.place_of(("kernel", "designs", role)).value
+            message = f"kernel.designs.{role}: {shorten(design)} is not one of {', '.join(known)}"
+            yield Problem(at, message, nearest(design, known))
 
 
 def _lock_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:

@@ -123,7 +123,7 @@ class Slice(Model):
 
 
 class LockEra(Model):
-    """Which algorithm a lock role uses in this kernel."""
+    """Which algorithm a lock role uses in this kernel, or how a part of it is designed."""
 
     type: str
     source: Annotated[str, Field(min_length=8)]
@@ -142,6 +142,7 @@ class Kernel(Model):
     preemption: Preemption
     scheduler_source: Annotated[str, Field(min_length=8)]
     locks: dict[str, LockEra]
+    designs: dict[str, LockEra]
     constants: dict[str, Quantity]
 
     @model_validator(mode="after")
@@ -160,6 +161,7 @@ class Kernel(Model):
             **self._cfs(cpus),
             "preemption": self.preemption,
             "locks": {role: era.type for role, era in self.locks.items()},
+            "designs": {role: era.type for role, era in self.designs.items()},
             "constants": {name: quantity.plain for name, quantity in self.constants.items()},
         }
 

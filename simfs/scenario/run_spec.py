@@ -91,6 +91,7 @@ def kernel_spec(scenario: Scenario, cpus: int) -> dict[str, Any]:
     }
     spec |= {key: value for key, value in given.items() if value is not None}
     spec["constants"] |= use.constants
+    spec["designs"] |= use.designs
     spec["locks"] |= scenario.lock_roles
     if isinstance(scenario.workload, LockTasks):
         own = scenario.own_locks

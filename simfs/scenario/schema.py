@@ -109,6 +109,9 @@ class KernelUse(Section):
     run_to_parity: StrictBool | None = Field(
         default=None, description="Whether a running task is protected from wake-up preemption for its slice."
     )
+    designs: dict[str, str] = Field(
+        default={}, description="What one lock guards and who does the work: role -> design."
+    )
     preemption: Literal["none", "voluntary", "full", "host"] | None = Field(
         default=None,
         description="When kernel code gives up its CPU to another task; `host`: the tasks are virtual CPUs, which "

@@ -1,19 +1,27 @@
 //! Named costs, looked up once when a filesystem is built.
 
+use super::designs::Designs;
 use crate::machine::time::from_ns;
 use crate::machine::Time;
 use std::collections::BTreeMap;
 
-/// The cost tables of a run, and how fast the machine is compared with the one they were measured on.
+/// What filesystems are built from: the cost tables of a run, how fast the machine is compared with the one they were measured
+/// on, and the designs of the kernel.
 pub struct Costs<'a> {
     tables: Vec<&'a BTreeMap<String, f64>>,
     speed: f64,
+    designs: Designs,
 }
 
 impl<'a> Costs<'a> {
     /// `speed` multiplies every time: 2 is a machine half as fast.
-    pub fn new(tables: Vec<&'a BTreeMap<String, f64>>, speed: f64) -> Self {
-        Self { tables, speed }
+    pub fn new(tables: Vec<&'a BTreeMap<String, f64>>, speed: f64, designs: Designs) -> Self {
+        Self { tables, speed, designs }
+    }
+
+    /// The designs of the kernel.
+    pub fn designs(&self) -> Designs {
+        self.designs
     }
 
     /// The plain number of a name: a count, say.

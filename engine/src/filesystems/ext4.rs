@@ -347,15 +347,17 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         m.run(Account::System, c.lookup + search).await;
         self.journal.start(m).await;
         self.with_group(m, group, c.find_group + c.new_inode).await;
-        self.sb.list_inode(m);
-        m.run(Account::System, if htree { self.htree.add_entry } else { c.add_entry }).await;
+        let inode = self.new_file(m, group);
+        let add_entry = if htree { self.htree.add_entry } else { c.add_entry };
+        let rest = self.sb.inodes.pass(m, Some(u64::from(inode)), add_entry).await;
+        m.run(Account::System, rest).await;
         self.count_names(dir, 1);
         m.run(Account::System, c.stop + c.tail).await;
         self.journal.stop(m);
         m.unlock(i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
         m.run(Account::System, c.open).await;
-        Ok(File { inode: self.new_file(m, group), written: false })
+        Ok(File { inode, written: false })
     }
 
     async fn open(&self, m: &M, _: DirId, file: &File) {
@@ -502,8 +504,8 @@ impl Ext4 {
         self.journal.start(m).await;
         self.move_orphan(m, c.orphan).await;
         self.with_group(m, group, c.free_inode).await;
-        self.sb.list_inode(m);
-        m.run(Account::System, c.evict_stop).await;
+        let rest = self.sb.inodes.pass(m, Some(u64::from(file.inode)), c.evict_stop).await;
+        m.run(Account::System, rest).await;
         self.journal.stop(m);
         self.drop_file(m, file.inode);
     }

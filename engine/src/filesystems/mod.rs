@@ -6,7 +6,9 @@
 pub mod btrfs;
 pub mod calls;
 pub mod costs;
+pub mod designs;
 pub mod ext4;
+pub mod inode_cache;
 pub mod page_cache;
 pub mod tmpfs;
 pub mod vfs;

@@ -110,10 +110,10 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
         let d = self.directory(dir);
         m.lock(d.i_rwsem, Side::Write).await;
         m.touch(d.line, Access::Write);
-        self.sb.list_inode(m);
         let (inode, recycled) = self.new_file(m);
         self.count_names(dir, 1);
-        m.run(Account::System, if recycled { c.make } else { c.make_from_new_slab }).await;
+        let rest = self.sb.inodes.pass(m, None, if recycled { c.make } else { c.make_from_new_slab }).await;
+        m.run(Account::System, rest).await;
         m.unlock(d.i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
         m.run(Account::System, c.open).await;
@@ -167,10 +167,10 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
         self.count_names(dir, -1);
         m.unlock(victim, Side::Write).await;
         m.unlock(d.i_rwsem, Side::Write).await;
-        self.sb.list_inode(m);
+        let rest = self.sb.inodes.pass(m, None, if file.written { c.evict_written } else { c.evict }).await;
+        m.run(Account::System, rest).await;
         m.drop_lock(victim);
         self.free.borrow_mut().push(file.inode);
-        m.run(Account::System, if file.written { c.evict_written } else { c.evict }).await;
         self.sb.end_write(m).await;
         m.run(Account::System, c.exit).await;
     }

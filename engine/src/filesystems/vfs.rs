@@ -1,16 +1,17 @@
-//! The layer above every filesystem: freeze protection, the directory's `i_rwsem`, the victim's, the superblock's inode list.
+//! The layer above every filesystem: freeze protection, the directory's `i_rwsem`, the victim's, the inode cache.
 
 use super::calls::Calls;
 use super::costs::Costs;
-use crate::machine::{Access, ClassId, LineId, LockId, Side};
+use super::inode_cache::InodeCache;
+use crate::machine::{ClassId, LockId, Side};
 use crate::waist::Machine;
 
 /// What all filesystems of one mount share.
 pub struct SuperBlock {
     /// `sb_start_write`: a percpu-rwsem taken shared by every operation that writes.
     pub freeze: LockId,
-    /// `s_inode_list_lock` and the list head that it protects.
-    inode_list: LineId,
+    /// The hash table and the list of inodes.
+    pub inodes: InodeCache,
     i_rwsem: ClassId,
     directory_i_rwsem: ClassId,
     /// The calls that need little of the filesystem.
@@ -23,7 +24,7 @@ impl SuperBlock {
         let freeze = m.class("vfs.freeze", "vfs.freeze");
         Ok(Self {
             freeze: m.new_lock(freeze),
-            inode_list: m.new_line(costs.number("vfs_sb.inode_list")? as u32),
+            inodes: InodeCache::new(m, costs)?,
             i_rwsem: m.class("vfs.i_rwsem (file)", "vfs.i_rwsem"),
             directory_i_rwsem: m.class("vfs.i_rwsem (directory)", "vfs.i_rwsem"),
             calls: Calls::new(costs)?,
@@ -38,12 +39,6 @@ impl SuperBlock {
     /// `i_rwsem` of a new file.
     pub fn new_file<M: Machine>(&self, m: &M) -> LockId {
         m.new_lock(self.i_rwsem)
-    }
-
-    /// An inode enters or leaves the superblock's list (`inode_sb_list_add`, `inode_sb_list_del`): lock and list head
-    /// move to this CPU.
-    pub fn list_inode<M: Machine>(&self, m: &M) {
-        m.touch(self.inode_list, Access::Write);
     }
 
     /// `mnt_want_write`.

@@ -144,8 +144,8 @@ impl Btrfs {
         self.transaction.start(m).await;
         let ino = self.next_ino();
         self.insert(m, &[items::inode(ino), items::inode_ref(ino, d.ino, name)], c.insert_inode).await;
-        self.sb.list_inode(m);
-        m.run(Account::System, c.inode_new).await;
+        let rest = self.sb.inodes.pass(m, Some(ino), c.inode_new).await;
+        m.run(Account::System, rest).await;
         if self.delays_new_inodes {
             m.touch(self.delayed_line, Access::Write);
             m.run(Account::System, self.costs.delayed.update_inode).await;
@@ -206,8 +206,8 @@ impl Btrfs {
     /// `btrfs_evict_inode`, in the task that dropped the last reference.
     async fn evict<M: Machine>(&self, m: &M, d: Directory, inode: &Inode, pages: bool) {
         let c = &self.costs.unlink;
-        m.run(Account::System, if pages { c.evict_pages } else { c.evict }).await;
-        self.sb.list_inode(m);
+        let rest = self.sb.inodes.pass(m, Some(inode.ino), if pages { c.evict_pages } else { c.evict }).await;
+        m.run(Account::System, rest).await;
         self.transaction.join(m).await;
         self.delete(m, items::inode_ref(inode.ino, d.ino, b"").key, c.delete_ref).await;
         m.run(Account::System, c.truncate).await;

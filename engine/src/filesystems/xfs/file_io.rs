@@ -7,6 +7,7 @@
 //! look at the file's size, once before and once after. The first write in a tick changes the times of the inode in a
 //! transaction (`xfs_vn_update_time`).
 
+use super::log::Logged;
 use super::inode::Inode;
 use super::mount::Xfs;
 use crate::cost_table;
@@ -303,7 +304,7 @@ impl Xfs {
         m.run(Account::System, c.times_reserve).await;
         inode.ilock(m).await;
         open.changed.set(tick);
-        self.log.commit(m).await;
+        self.log.commit(m, Logged::items(1)).await;
         m.run(Account::System, c.times_commit).await;
         self.log.committed(m).await;
         inode.iunlock(m).await;

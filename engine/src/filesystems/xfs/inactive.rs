@@ -4,6 +4,7 @@
 use crate::cost_table;
 use super::inode::Inode;
 use super::inodegc::{InodeGc, Limits};
+use super::log::Logged;
 use super::mount::Xfs;
 use crate::machine::Account;
 use crate::waist::Machine;
@@ -20,17 +21,17 @@ cost_table!(InactiveCosts {
     release: ["cu_short_gc.unlock_agi", "cu_short_gc.unlock_inobt", "cu_short_gc.unlock_finobt", "cu_short_gc.trans_free_2", "cu_short_gc.inode_set_reclaimable"],
 });
 
-/// The inodegc worker of one CPU.
+/// The inodegc worker of one CPU, or of one allocation group.
 pub struct Worker {
     pub(super) fs: Rc<Xfs>,
-    pub(super) cpu: usize,
+    pub(super) list: usize,
 }
 
 impl Worker {
     /// Its program: frees what is on its list, then sleeps until it is woken, for ever.
     pub async fn run<M: Machine>(self, m: M) {
         let mut batch = Vec::new();
-        let gc = &self.fs.inodegc[self.cpu];
+        let gc = &self.fs.inodegc[self.list];
         m.at("inodegc");
         loop {
             gc.take(&mut batch);
@@ -56,7 +57,7 @@ impl Inactive {
 }
 
 impl Xfs {
-    async fn inactive<M: Machine>(&self, m: &M, slot: u32, written: bool) {
+    pub(super) async fn inactive<M: Machine>(&self, m: &M, slot: u32, written: bool) {
         let inode = self.inodes.inode(slot);
         let c = &self.inactive.0;
         if written {
@@ -73,7 +74,7 @@ impl Xfs {
         self.log.reserve(m);
         inode.ilock(m).await;
         m.run(Account::System, work).await;
-        self.log.commit(m).await;
+        self.log.commit(m, Logged::items(1)).await;
         m.run(Account::System, commit).await;
         self.log.committed(m).await;
         inode.iunlock(m).await;
@@ -91,7 +92,7 @@ impl Xfs {
         group.finobt.lock(m).await;
         self.layout.borrow_mut().ifree(inode.ino);
         m.run(Account::System, c.ifree).await;
-        self.log.commit(m).await;
+        self.log.commit(m, Logged::items(4)).await;
         m.run(Account::System, c.commit).await;
         inode.iunlock(m).await; // the inode is the transaction's own: released first
         group.agi.unlock(m).await;
@@ -102,7 +103,7 @@ impl Xfs {
     }
 }
 
-/// One list a CPU.
-pub(super) fn lists(cpus: u32, limits: Limits) -> Vec<InodeGc> {
-    (0..cpus).map(|_| InodeGc::new(limits)).collect()
+/// So many lists.
+pub(super) fn lists(count: usize, limits: Limits) -> Vec<InodeGc> {
+    (0..count).map(|_| InodeGc::new(limits)).collect()
 }

@@ -1,10 +1,17 @@
 //! The log as transactions meet it: the reservation heads, and the commit into the CIL under `xc_ctx_lock` held shared.
 //!
-//! The CIL is per CPU since 5.14, so a commit writes few shared lines besides the context lock's.
+//! Since 6.0 the CIL is per CPU, so a commit writes few shared lines besides the context lock's. Before, every commit moved its
+//! items to the tail of one list and added up their space, under a spinlock.
 
 use crate::filesystems::costs::Costs;
-use crate::machine::{Access, LineId, LockId, Side};
+use crate::filesystems::designs::Cil;
+use crate::machine::{Access, Account, LineId, LockId, Side, Time};
 use crate::waist::Machine;
+
+crate::cost_table!(CilCosts {
+    counters: ["cil_counters"],
+    item: ["cil_item"],
+});
 
 /// The log of one mount.
 pub struct Log {
@@ -13,7 +20,34 @@ pub struct Log {
     /// Space accounting of the CIL context.
     cil: LineId,
     ctx_lock: LockId,
+    design: Cil,
+    /// `xc_cil_lock`, and the lines that are written under it: space counters, and list pointers of an item and its neighbours.
+    cil_lock: LockId,
+    counters: LineId,
+    list: LineId,
+    costs: CilCosts,
 }
+
+/// What a transaction commits.
+#[derive(Clone, Copy, Debug)]
+pub struct Logged {
+    items: usize,
+    frees_extents: bool,
+}
+
+impl Logged {
+    /// So many dirty items: inodes and buffers.
+    pub fn items(items: usize) -> Self {
+        Self { items, frees_extents: false }
+    }
+
+    /// So many, and extents that stay busy until they are on disk.
+    pub fn freeing(items: usize) -> Self {
+        Self { items, frees_extents: true }
+    }
+}
+
+
 
 impl Log {
     /// Makes the log's lines and locks.
@@ -23,6 +57,11 @@ impl Log {
             grant_heads: m.new_line(costs.number("xfs_log.grant_heads")? as u32),
             cil: m.new_line(costs.number("xfs_cil.shared")? as u32),
             ctx_lock: m.new_lock(ctx),
+            design: costs.designs().cil,
+            cil_lock: m.new_lock(m.class("xfs.xc_cil_lock", "xfs.cil_lock")),
+            counters: m.new_line(costs.number("xfs_cil.counters")? as u32),
+            list: m.new_line(costs.number("xfs_cil.item_neighbours")? as u32),
+            costs: CilCosts::new(costs)?,
         })
     }
 
@@ -33,9 +72,31 @@ impl Log {
 
     /// `xlog_cil_commit` up to the point where the items' locks are dropped. The caller runs the time of it, drops the locks
     /// and calls [`Log::committed`].
-    pub async fn commit<M: Machine>(&self, m: &M) {
+    pub async fn commit<M: Machine>(&self, m: &M, logged: Logged) {
         m.lock(self.ctx_lock, Side::Read).await;
         m.touch(self.cil, Access::Write);
+        self.insert_items(m, logged).await;
+    }
+
+    /// The part of `xlog_cil_insert_items` under `xc_cil_lock`.
+    async fn insert_items<M: Machine>(&self, m: &M, logged: Logged) {
+        let (lists, counters) = (self.design <= Cil::PerCpuCounters, self.design == Cil::Global);
+        let busy = self.design <= Cil::PerCpuLists && logged.frees_extents;
+        if !(lists || busy) {
+            return;
+        }
+        m.lock(self.cil_lock, Side::Write).await;
+        let mut hold = 0;
+        if counters {
+            m.touch(self.counters, Access::Write);
+            hold += self.costs.counters;
+        }
+        if lists {
+            m.touch(self.list, Access::Write);
+            hold += self.costs.item * logged.items as Time;
+        }
+        m.run(Account::System, hold).await;
+        m.unlock(self.cil_lock, Side::Write).await;
     }
 
     /// The end of `xlog_cil_commit`, after the items' locks are dropped.

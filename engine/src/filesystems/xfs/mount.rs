@@ -12,10 +12,11 @@ use super::log::Log;
 use super::operations::OperationCosts;
 use crate::devices::{BlockDevice, Storage};
 use crate::filesystems::costs::Costs;
+use crate::filesystems::designs::Inactivation;
 use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::DirId;
 use crate::machine::{ClassId, CpuId, LineId, LockId, TaskId};
-use crate::waist::Machine;
+use crate::waist::{Machine, Placement};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -67,6 +68,7 @@ pub struct Xfs {
     pub(super) inode_classes: (ClassId, ClassId),
     pub(super) inode_lines: u32,
     pub(super) inodegc: Vec<InodeGc>,
+    pub(super) inactivation: Inactivation,
     groups: Vec<AllocationGroup>,
     directories: RefCell<Vec<XfsDirectory>>,
     footprints: Footprints,
@@ -110,6 +112,12 @@ impl Xfs {
         let agi = footprints.buffer + count("xfs_agi.data_create")?;
         let btree = footprints.buffer + count("xfs_inobt.data")?;
         let limits = Limits { batch: count("inodegc_batch")? as usize, throttle: count("inodegc_throttle")? as usize };
+        let inactivation = costs.designs().inodegc;
+        let lists = match inactivation {
+            Inactivation::Task => 0,
+            Inactivation::PerGroup => geometry.agcount as usize,
+            Inactivation::PerCpu => m.cpus() as usize,
+        };
         let class = |name: &str| m.class(name, "xfs.buffer");
         let classes = (class("xfs.AGI"), class("xfs.AGF"), class("xfs.inobt"), class("xfs.finobt"));
         let groups = (0..geometry.agcount).map(|_| AllocationGroup {
@@ -129,7 +137,8 @@ impl Xfs {
             inodes: InodeTable::default(),
             inode_classes: (m.class("xfs.IOLOCK", "xfs.iolock"), m.class("xfs.ILOCK (file)", "xfs.ilock")),
             inode_lines: footprints.dir_inode,
-            inodegc: inactive::lists(m.cpus(), limits),
+            inodegc: inactive::lists(lists, limits),
+            inactivation,
             groups: groups.collect(),
             directories: RefCell::default(),
             footprints,
@@ -138,11 +147,12 @@ impl Xfs {
         Ok(fs)
     }
 
-    /// Starts the inodegc worker of every CPU: `spawn` starts a program bound to a CPU and returns its task.
-    pub fn start_workers(self: &Rc<Self>, mut spawn: impl FnMut(CpuId, Worker) -> TaskId) {
-        for (cpu, gc) in self.inodegc.iter().enumerate() {
-            let worker = Worker { fs: self.clone(), cpu };
-            gc.set_worker(spawn(cpu as CpuId, worker));
+    /// Starts the inodegc workers: `spawn` starts a program and returns its task.
+    pub fn start_workers(self: &Rc<Self>, mut spawn: impl FnMut(Placement, Worker) -> TaskId) {
+        for (list, gc) in self.inodegc.iter().enumerate() {
+            let bound = self.inactivation == Inactivation::PerCpu;
+            let placement = if bound { Placement::Pinned(list as CpuId) } else { Placement::Anywhere };
+            gc.set_worker(spawn(placement, Worker { fs: self.clone(), list }));
         }
     }
 
@@ -150,9 +160,12 @@ impl Xfs {
         self.directories.borrow()[dir as usize]
     }
 
+    pub(super) fn group_number(&self, ino: u64) -> usize {
+        self.layout.borrow().geometry().split_ino(ino).0 as usize
+    }
+
     pub(super) fn group_of(&self, ino: u64) -> AllocationGroup {
-        let (agno, _) = self.layout.borrow().geometry().split_ino(ino);
-        self.groups[agno as usize]
+        self.groups[self.group_number(ino)]
     }
 
     pub(super) fn new_directory<M: Machine>(&self, m: &M, id: layout::DirId, ino: u64) -> DirId {

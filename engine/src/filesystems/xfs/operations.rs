@@ -8,10 +8,12 @@
 use crate::cost_table;
 use super::directory::DirForm;
 use super::inode::{Inode, Number};
+use super::log::Logged;
 use super::mount::{Xfs, XfsDirectory};
 use super::groups::NoSpace;
 use super::touch::BlockKind;
 use super::layout::ROOT;
+use crate::filesystems::designs::Inactivation;
 use crate::filesystems::{initial_files, DirId, File, Filesystem, Io, LaidOut, PlainCall, Renaming, BLOCK};
 use crate::machine::{Access, Account, Side, Time};
 use crate::waist::Machine;
@@ -167,7 +169,7 @@ impl<M: Machine> Filesystem<M> for Xfs {
         group.inobt.lock(m).await;
         let dir = self.new_directory(m, id, ino);
         m.run(Account::System, c.inode + self.add_name_time(form) + c.finish).await;
-        self.log.commit(m).await;
+        self.log.commit(m, Logged::items(5 + parent.buffers(form).len())).await;
         m.run(Account::System, self.commit_time(form, false)).await;
         group.agi.unlock(m).await;
         group.finobt.unlock(m).await;
@@ -269,7 +271,7 @@ impl<M: Machine> Filesystem<M> for Xfs {
             self.log.reserve(m);
             inode.ilock(m).await; // xfs_free_eofblocks
             m.run(Account::System, c.eofblocks).await;
-            self.log.commit(m).await;
+            self.log.commit(m, Logged::items(1)).await;
             m.run(Account::System, c.eofblocks_commit).await;
             self.log.committed(m).await;
             inode.iunlock(m).await;
@@ -342,7 +344,7 @@ impl<M: Machine> Filesystem<M> for Xfs {
         m.lock(inode.iolock, Side::Write).await;
         self.log.reserve(m);
         inode.ilock(m).await;
-        self.log.commit(m).await;
+        self.log.commit(m, Logged::items(1)).await;
         m.run(Account::System, under).await;
         self.log.committed(m).await;
         inode.iunlock(m).await;
@@ -387,7 +389,7 @@ impl Xfs {
         m.run(Account::System, c.agf).await;
         group.agf.lock(m).await;
         m.run(Account::System, c.allocate).await;
-        self.log.commit(m).await;
+        self.log.commit(m, Logged::items(4)).await;
         m.run(Account::System, c.commit).await;
         group.agf.unlock(m).await;
         self.log.committed(m).await;
@@ -425,11 +427,10 @@ impl Xfs {
         group.inobt.lock(m).await;
         let (number, new_chunk) = self.dialloc(d)?;
         let (slot, recycled) = self.inodes.iget(m, self.inode_classes, number, self.inode_lines).await;
-        self.sb.list_inode(m);
         let inode = self.inodes.inode(slot);
         inode.ilock(m).await;
         let iget = if recycled { c.iget_recycle } else { c.iget_miss };
-        let mut work = c.inode_btrees + iget;
+        let mut work = c.inode_btrees + self.sb.inodes.pass(m, None, iget).await; // in no hash: inode_fake_hash
         let (form, new_blocks) = {
             let touch = self.layout.borrow_mut().add_name(d.id, name, number.ino)?;
             (touch.after, touch.new_blocks)
@@ -447,7 +448,7 @@ impl Xfs {
             work = self.costs.space.allocate + if new_blocks > 0 { self.costs.space.new_dir_block } else { 0 };
         }
         m.run(Account::System, work + c.finish).await;
-        self.log.commit(m).await;
+        self.log.commit(m, Logged::items(5 + buffers.len() + if allocates { 3 } else { 0 })).await;
         m.run(Account::System, self.commit_time(form, allocates)).await;
         group.agi.unlock(m).await;
         group.finobt.unlock(m).await;
@@ -495,7 +496,7 @@ impl Xfs {
             buffer.lock(m).await;
         }
         m.run(Account::System, self.remove_name_time(form) + c.finish).await;
-        self.log.commit(m).await;
+        self.log.commit(m, Logged::items(3 + buffers.len())).await;
         m.run(Account::System, if form == DirForm::Node { c.commit_node } else { c.commit }).await;
         group.agi.unlock(m).await;
         for buffer in &buffers {
@@ -536,7 +537,7 @@ impl Xfs {
             group.agf.lock(m).await;
         }
         m.run(Account::System, under + larger + if added { space.allocate + space.new_dir_block } else { 0 }).await;
-        self.log.commit(m).await;
+        self.log.commit(m, Logged::items(2 + buffers.len() + if added { 3 } else { 0 })).await;
         for buffer in &buffers {
             buffer.unlock(m).await;
         }
@@ -556,10 +557,14 @@ impl Xfs {
     async fn evict<M: Machine>(&self, m: &M, file: File) {
         let c = &self.costs.unlink;
         let pages = if file.written { c.evict_pages_and_all.saturating_sub(c.evict_all) } else { 0 };
-        self.sb.list_inode(m);
-        m.run(Account::System, c.evict + pages + c.queue).await;
+        let rest = self.sb.inodes.pass(m, None, c.evict + pages + c.queue).await;
+        m.run(Account::System, rest).await;
         self.inodes.set_need_inactive(file.inode);
-        let gc = &self.inodegc[m.cpu() as usize];
+        let gc = match self.inactivation {
+            Inactivation::Task => return self.inactive(m, file.inode, file.written).await,
+            Inactivation::PerCpu => &self.inodegc[m.cpu() as usize],
+            Inactivation::PerGroup => &self.inodegc[self.group_number(self.inodes.inode(file.inode).ino)],
+        };
         if let Some(flushed) = gc.queue(m, file.inode, file.written) {
             m.wait_for(flushed).await;
         }
@@ -573,7 +578,7 @@ impl Xfs {
         let group = self.group_of(d.ino);
         group.agf.lock(m).await;
         m.run(Account::System, c.free).await;
-        self.log.commit(m).await;
+        self.log.commit(m, Logged::freeing(4)).await;
         m.run(Account::System, c.free_commit).await;
         group.agf.unlock(m).await;
         self.log.committed(m).await;

@@ -1,0 +1,92 @@
+//! How kernels differ besides the algorithms of their locks: what one lock guards, and who does the work.
+
+use std::collections::BTreeMap;
+
+/// One of all, or many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spread {
+    /// One for the whole mount or machine.
+    Global,
+    /// One for each chain or CPU.
+    Split,
+}
+
+/// What a commit into XFS's CIL takes `xc_cil_lock` for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cil {
+    /// Space counters and the list of items.
+    Global,
+    /// The list of items; counters are per CPU.
+    PerCpuCounters,
+    /// Busy extents only; lists are per CPU too.
+    PerCpuLists,
+    /// Nothing.
+    PerCpu,
+}
+
+/// Who frees unlinked XFS inodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inactivation {
+    /// The task that unlinked them (before 5.14).
+    Task,
+    /// A worker for each allocation group, on any CPU.
+    PerGroup,
+    /// A worker for each CPU, bound to it.
+    PerCpu,
+}
+
+/// The designs of a kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Designs {
+    /// `inode_hash_lock`.
+    pub inode_hash: Spread,
+    /// `s_inode_list_lock`.
+    pub inode_list: Spread,
+    /// `xc_cil_lock`.
+    pub cil: Cil,
+    /// `xfs_inodegc`.
+    pub inodegc: Inactivation,
+}
+
+impl Designs {
+    /// From a kernel's `designs`; those of Linux 6.12 where it says nothing. The error names the role.
+    pub fn new(given: &BTreeMap<String, String>) -> Result<Self, String> {
+        let mut designs =
+            Self { inode_hash: Spread::Global, inode_list: Spread::Global, cil: Cil::PerCpu, inodegc: Inactivation::PerCpu };
+        for (role, design) in given {
+            match role.as_str() {
+                "vfs.inode_hash" => {
+                    designs.inode_hash = choose(role, design, &[("global", Spread::Global), ("per-chain", Spread::Split)])?;
+                }
+                "vfs.inode_list" => {
+                    designs.inode_list = choose(role, design, &[("global", Spread::Global), ("per-cpu", Spread::Split)])?;
+                }
+                "xfs.cil" => {
+                    let steps = [
+                        ("global", Cil::Global),
+                        ("per-cpu-counters", Cil::PerCpuCounters),
+                        ("per-cpu-lists", Cil::PerCpuLists),
+                        ("per-cpu", Cil::PerCpu),
+                    ];
+                    designs.cil = choose(role, design, &steps)?;
+                }
+                "xfs.inodegc" => {
+                    let who = [
+                        ("task", Inactivation::Task),
+                        ("per-group", Inactivation::PerGroup),
+                        ("per-cpu", Inactivation::PerCpu),
+                    ];
+                    designs.inodegc = choose(role, design, &who)?;
+                }
+                _ => return Err(format!("kernel.designs: unknown role '{role}'")),
+            }
+        }
+        Ok(designs)
+    }
+}
+
+fn choose<D: Copy>(role: &str, design: &str, known: &[(&str, D)]) -> Result<D, String> {
+    let names = || known.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let found = known.iter().find(|(name, _)| *name == design);
+    found.map(|(_, d)| *d).ok_or_else(|| format!("kernel.designs.{role}: unknown '{design}'; known: {}", names()))
+}

@@ -1,0 +1,137 @@
+"""Designs of a kernel: what one lock guards, and who does the work; and the locks of all inodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine import answer
+from simfs.results.run_result import LockStats, RunResult
+from simfs.scenario import ScenarioError, expand, load, to_run_spec
+from simfs.scenario.checks import DESIGNS
+from simfs.scenario.models import available, load_kernel
+
+HEAD = "simfs: 1\nname: d\ntitle: d\nmachine: {profile: dual-socket-48, cpus: 16}\n"
+
+
+def run(
+    tmp_path: Path, filesystem: str, workload: str, kernel: str = "linux-6.12", designs: str = ""
+) -> RunResult:
+    path = tmp_path / "d.yaml"
+    path.write_text(
+        f"{HEAD}kernel: {{profile: {kernel}, designs: {{{designs}}}}}\n"
+        f"filesystem: {filesystem}\nworkload: {{{workload}, directories: per-task}}\n"
+    )
+    (point,) = expand(load(path))
+    result = RunResult.model_validate_json(
+        answer(to_run_spec(point, 0) | {"warmup_ns": 3e6, "duration_ns": 5e6})
+    )
+    assert [law for law in result.laws if not law.ok] == []
+    assert result.stall is None
+    return result
+
+
+def lock(result: RunResult, name: str) -> LockStats | None:
+    return next((lock for lock in result.locks if lock.name == name), None)
+
+
+CREATE = "kind: create, tasks: 16"
+CYCLE = "kind: create_unlink, tasks: 16"
+
+
+def test_ext4_passes_every_inode_through_one_hash_lock_and_xfs_through_none(tmp_path: Path) -> None:
+    ext4, xfs = run(tmp_path, "{kind: ext4}", CREATE), run(tmp_path, "{kind: xfs, agcount: 16}", CREATE)
+    hashed = lock(ext4, "vfs.inode_hash_lock")
+    assert hashed is not None
+    assert hashed.instances == 1
+    assert hashed.acquired == pytest.approx(ext4.operations, rel=0.02)
+    assert lock(xfs, "vfs.inode_hash_lock") is None
+    assert lock(xfs, "vfs.s_inode_list_lock") is not None
+
+
+def test_an_unlinked_inode_passes_both_locks_twice(tmp_path: Path) -> None:
+    result = run(tmp_path, "{kind: ext4}", CYCLE)
+    for name in ("vfs.inode_hash_lock", "vfs.s_inode_list_lock"):
+        found = lock(result, name)
+        assert found is not None
+        assert found.acquired == pytest.approx(2 * result.operations, rel=0.02)
+
+
+def test_a_long_hold_of_the_hash_lock_ends_the_scaling_and_a_lock_for_each_chain_gives_it_back(
+    tmp_path: Path,
+) -> None:
+    slow = "{kind: ext4, costs: {inode_hash: 2 us}}"
+    one = run(tmp_path, slow, CREATE)
+    many = run(tmp_path, slow, CREATE, designs="vfs.inode_hash: per-chain")
+    assert one.throughput_per_s < 1e9 / 2000  # no more than one hold after the other
+    assert many.throughput_per_s > 1.4 * one.throughput_per_s
+
+
+def test_lists_by_cpu_take_the_waiting_off_the_inode_list(tmp_path: Path) -> None:
+    slow = "{kind: tmpfs, costs: {inode_list: 1 us}}"
+    one = run(tmp_path, slow, CREATE)
+    many = run(tmp_path, slow, CREATE, designs="vfs.inode_list: per-cpu")
+    waited = [lock(result, "vfs.s_inode_list_lock") for result in (one, many)]
+    assert waited[0] is not None
+    assert waited[1] is not None
+    assert waited[1].contended < waited[0].contended / 20
+    assert many.throughput_per_s > 1.5 * one.throughput_per_s
+
+
+def test_each_step_out_of_the_cil_lock_leaves_fewer_acquisitions_or_shorter_holds(tmp_path: Path) -> None:
+    def held(design: str) -> tuple[int, float]:
+        result = run(tmp_path, "{kind: xfs, agcount: 16}", CYCLE, designs=f"xfs.cil: {design}")
+        found = lock(result, "xfs.xc_cil_lock")
+        per = result.operations
+        return (0, 0.0) if found is None else (found.acquired, found.hold_total_ns / per)
+
+    steps = [held(design) for design in DESIGNS["xfs.cil"]]
+    assert steps[0][1] > steps[1][1] > steps[2][1]
+    assert steps[0][0] > 10 * steps[2][0]
+    assert steps[3] == (0, 0.0)
+
+
+def test_who_frees_unlinked_inodes_shows_in_the_worker(tmp_path: Path) -> None:
+    def sites(design: str) -> tuple[float, set[str]]:
+        result = run(
+            tmp_path,
+            "{kind: xfs, agcount: 4}",
+            "kind: create_unlink, tasks: 4",
+            designs=f"xfs.inodegc: {design}",
+        )
+        agi = lock(result, "xfs.AGI")
+        assert agi is not None
+        return agi.acquired / result.operations, {site.site for site in agi.sites}
+
+    assert "inodegc" not in sites("task")[1]
+    for design in DESIGNS["xfs.inodegc"]:
+        assert sites(design)[0] == pytest.approx(3, rel=0.25)  # create, unlink, free: whoever does it
+
+
+def test_ext4_without_a_journal_starts_no_handles(tmp_path: Path) -> None:
+    with_one = run(tmp_path, "{kind: ext4}", "kind: tmpfile, fsync: true, tasks: 4")
+    without = run(tmp_path, "{kind: ext4, journal: false}", "kind: tmpfile, fsync: true, tasks: 4")
+    assert without.throughput_per_s > with_one.throughput_per_s
+
+
+@pytest.mark.parametrize("name", available("kernels"))
+def test_every_kernel_says_the_design_of_every_role(name: str) -> None:
+    designs = load_kernel(name).spec(4)["designs"]
+    assert set(designs) == set(DESIGNS)
+    assert all(design in DESIGNS[role] for role, design in designs.items())
+
+
+@pytest.mark.parametrize(
+    ("designs", "wrong"),
+    [
+        (
+            "xfs.cil: per-cpux",
+            r"d\.yaml:5:\d+: kernel\.designs\.xfs\.cil: per-cpux is not one of .*'per-cpu'",
+        ),
+        ("xfs.cli: global", r"d\.yaml:5:\d+: unknown role of a design 'xfs\.cli'.*'xfs\.cil'"),
+    ],
+)
+def test_a_wrong_design_is_refused_at_its_place(tmp_path: Path, designs: str, wrong: str) -> None:
+    with pytest.raises(ScenarioError, match=wrong):
+        run(tmp_path, "{kind: xfs}", CREATE, designs=designs)
