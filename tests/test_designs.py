@@ -135,3 +135,17 @@ def test_every_kernel_says_the_design_of_every_role(name: str) -> None:
 def test_a_wrong_design_is_refused_at_its_place(tmp_path: Path, designs: str, wrong: str) -> None:
     with pytest.raises(ScenarioError, match=wrong):
         run(tmp_path, "{kind: xfs}", CREATE, designs=designs)
+
+
+def test_who_creates_waits_for_who_asks_with_the_leaf_locked(tmp_path: Path) -> None:
+    def waited(design: str) -> float:
+        result = run(
+            tmp_path,
+            "{kind: btrfs, nodatacow: true, costs: {cross_ref: 50 us}}",
+            "kind: mix, tasks: 8, operations: [{op: fsync}, {op: create}], files: 1, file_size: 4 KiB",
+            designs=f"btrfs.nocow_check: {design}",
+        )
+        leaves = [lock.wait_total_ns for lock in result.locks if lock.name.startswith("btrfs.fs tree")]
+        return sum(leaves) / result.operations
+
+    assert waited("path-held") > 2 * waited("path-released")

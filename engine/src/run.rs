@@ -139,7 +139,8 @@ pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
             let early_unlock = spec.filesystem.early_unlock.unwrap_or(!modes); // no profile lies between 5.11 and 5.19
             let delays_new_inodes = spec.filesystem.delays_new_inodes.unwrap_or(modes);
             let clears_blocking = modes && kernel_before(&spec.kernel.name, (4, 20));
-            let kernel = Kernel { rules: Rules { early_unlock, modes, clears_blocking }, delays_new_inodes };
+            let rules = Rules { early_unlock, modes, clears_blocking };
+            let kernel = Kernel { rules, delays_new_inodes, nodatacow: spec.filesystem.nodatacow };
             let fs = Rc::new(host.setup(|m| Btrfs::new(m, kernel, device, &costs))?);
             for _ in 0..fs.worker_count(spec.machine.cpus) {
                 let worker = fs.clone();

@@ -232,6 +232,9 @@ pub struct FilesystemSpec {
     /// do.
     #[serde(default)]
     pub delays_new_inodes: Option<bool>,
+    /// btrfs: mounted with `nodatacow`.
+    #[serde(default)]
+    pub nodatacow: bool,
     /// Step costs by name, nanoseconds.
     #[serde(default)]
     pub costs: BTreeMap<String, f64>,

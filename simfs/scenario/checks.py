@@ -37,6 +37,7 @@ DESIGNS: dict[str, tuple[str, ...]] = {
     "vfs.inode_list": ("global", "per-cpu"),
     "xfs.cil": ("global", "per-cpu-counters", "per-cpu-lists", "per-cpu"),
     "xfs.inodegc": ("task", "per-group", "per-cpu"),
+    "btrfs.nocow_check": ("path-held", "path-released"),
 }
 """What the engine knows of each role (`engine/src/filesystems/designs.rs`)."""
 

@@ -183,6 +183,9 @@ class Btrfs(Section):
         description="Whether an insertion unlocks the parents before it searches the leaf (since 5.17);"
         " null: as the kernel does.",
     )
+    nodatacow: StrictBool = Field(
+        default=False, description="Mounted with nodatacow: what has an extent is written in place."
+    )
     delays_new_inodes: StrictBool | None = Field(
         default=None,
         description="Whether a new file's inode is written once more, as a delayed item (before 5.19);"

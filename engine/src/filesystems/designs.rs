@@ -35,6 +35,15 @@ pub enum Inactivation {
     PerCpu,
 }
 
+/// When btrfs asks whether an extent that it is to write in place is shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NocowCheck {
+    /// With the leaf of the file's extent locked (before 5.11).
+    PathHeld,
+    /// After it is unlocked.
+    PathReleased,
+}
+
 /// The designs of a kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Designs {
@@ -46,13 +55,21 @@ pub struct Designs {
     pub cil: Cil,
     /// `xfs_inodegc`.
     pub inodegc: Inactivation,
+    /// `run_delalloc_nocow`.
+    pub nocow_check: NocowCheck,
 }
 
 impl Designs {
     /// From a kernel's `designs`; those of Linux 6.12 where it says nothing. The error names the role.
     pub fn new(given: &BTreeMap<String, String>) -> Result<Self, String> {
         let mut designs =
-            Self { inode_hash: Spread::Global, inode_list: Spread::Global, cil: Cil::PerCpu, inodegc: Inactivation::PerCpu };
+            Self {
+                inode_hash: Spread::Global,
+                inode_list: Spread::Global,
+                cil: Cil::PerCpu,
+                inodegc: Inactivation::PerCpu,
+                nocow_check: NocowCheck::PathReleased,
+            };
         for (role, design) in given {
             match role.as_str() {
                 "vfs.inode_hash" => {
@@ -77,6 +94,10 @@ impl Designs {
                         ("per-cpu", Inactivation::PerCpu),
                     ];
                     designs.inodegc = choose(role, design, &who)?;
+                }
+                "btrfs.nocow_check" => {
+                    let when = [("path-held", NocowCheck::PathHeld), ("path-released", NocowCheck::PathReleased)];
+                    designs.nocow_check = choose(role, design, &when)?;
                 }
                 _ => return Err(format!("kernel.designs: unknown role '{role}'")),
             }

@@ -8,11 +8,12 @@ use super::items;
 use super::key::{size, Item, ItemKind, Key, EXTENT_CSUM_OBJECTID};
 use super::mount::Btrfs;
 use super::root::Root;
-use super::search::Rules;
+use super::search::{Intent, Rules};
 use super::tree::Tree;
 use crate::cost_table;
 use crate::devices::{BlockDevice, Storage};
 use crate::filesystems::costs::Costs;
+use crate::filesystems::designs::NocowCheck;
 use crate::filesystems::{File, BLOCK};
 use crate::machine::{Account, LockId, Side};
 use crate::waist::Machine;
@@ -95,11 +96,27 @@ impl LogTree {
 }
 
 impl Btrfs {
+    /// `run_delalloc_nocow`: looks the extent up, and whether somebody shares it (`btrfs_cross_ref_exist`). The extent tree is
+    /// not modelled, so what the second takes is a time, without waiting.
+    async fn check_nocow<M: Machine>(&self, m: &M, ino: u64) {
+        let locked = self.fs_root.locked(m);
+        let ops = locked.ops();
+        let (mut path, _) = ops.search_slot(Key::new(ino, ItemKind::ExtentData, 0), Intent::Read).await;
+        if self.nocow_check == NocowCheck::PathReleased {
+            ops.release_path(&mut path).await;
+        }
+        m.run(Account::System, self.cross_ref).await;
+        ops.release_path(&mut path).await;
+    }
+
     /// `btrfs_sync_file` of a file whose one dirty page has never been on disk.
     pub(super) async fn sync_file<M: Machine>(&self, m: &M, file: &File) {
         let (inode, log) = (self.file(file.inode), &self.log);
         m.at("fsync");
         m.run(Account::System, log.costs.writepages).await;
+        if self.nodatacow && inode.extent {
+            self.check_nocow(m, inode.ino).await;
+        }
         log.storage.write(m, BLOCK, log.costs.data_io).await;
         self.transaction.start(m).await;
         let extent = Item::new(Key::new(inode.ino, ItemKind::ExtentData, 0), size::EXTENT_DATA);

@@ -14,6 +14,7 @@ use super::tree::Tree;
 use super::worker::Workers;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
+use crate::filesystems::designs::NocowCheck;
 use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::DirId;
 use crate::machine::time::from_ns;
@@ -57,6 +58,8 @@ pub struct Kernel {
     pub rules: Rules,
     /// Whether a new file's inode is written once more, as a delayed item (before 5.19).
     pub delays_new_inodes: bool,
+    /// Mounted with `nodatacow`: what has an extent is written in place.
+    pub nodatacow: bool,
 }
 
 /// A mounted btrfs.
@@ -68,6 +71,9 @@ pub struct Btrfs {
     pub(super) delayed_line: LineId,
     pub(super) workers: Workers,
     pub(super) delays_new_inodes: bool,
+    pub(super) nodatacow: bool,
+    pub(super) nocow_check: NocowCheck,
+    pub(super) cross_ref: Time,
     pub(super) costs: OperationCosts,
     pub(super) delayed_ref: Time,
     pub(super) sb: SuperBlock,
@@ -96,6 +102,9 @@ impl Btrfs {
             delayed_line: m.new_line(count("btrfs_delayed.root")?),
             workers: Workers::new(count("workers_max")? as usize),
             delays_new_inodes: kernel.delays_new_inodes,
+            nodatacow: kernel.nodatacow,
+            nocow_check: costs.designs().nocow_check,
+            cross_ref: costs.sum(&["cross_ref"])?,
             costs: OperationCosts::new(costs)?,
             delayed_ref: costs.sum(&["delayed_ref"])?,
             sb: SuperBlock::new(m, costs)?,
