@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -78,11 +79,12 @@ def _of_dataset(name: str, overrides: Sequence[str]) -> Predicted:
 
 def _users(name: str, files: Iterable[Path]) -> list[Path]:
     wanted = name if paths.is_name(name) else Path(name).resolve()
-    return [file for file in sorted(files) if _named_by(file) == wanted]
+    return [file for file in sorted(files) if _named_by(file, file.stat().st_mtime_ns) == wanted]
 
 
-def _named_by(file: Path) -> str | Path | None:
-    """The data set that a scenario's file names: a shipped one by name, any other as a file."""
+@cache
+def _named_by(file: Path, changed_ns: int) -> str | Path | None:
+    """The data set that a scenario's file names, once for each change of it: a shipped one by name, else a file."""
     try:
         data: dict[str, Any] = Document.read(file).data
     except ScenarioError:  # not a scenario that could be meant
