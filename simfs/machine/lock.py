@@ -216,6 +216,11 @@ class Lock:
 
     # ---- granting and waking ----------------------------------------------------------------------------------------
 
+    def take(self, task: Task, first: Task | None) -> None:
+        """`task` takes the free lock, which is stealing where somebody else is `first` in the queue."""
+        self.lock_class.statistics.steals += first is not None and first is not task
+        self.begin_hold(task)
+
     def grant(self, task: Task) -> None:
         """The lock, just released, becomes the property of `task`, which still sleeps or spins."""
         self.begin_hold(task)

@@ -294,6 +294,13 @@ impl State {
         self.locks[self.inner(lock) as usize].holder.is_some()
     }
 
+    /// `task` takes the free `lock`, which is stealing where somebody else is `first` in the queue.
+    pub(super) fn take(&mut self, lock: LockId, task: TaskId, first: Option<TaskId>) {
+        let class = self.locks[lock as usize].class;
+        self.classes[class as usize].steals += u64::from(first.is_some_and(|first| first != task));
+        self.begin_hold(lock, task);
+    }
+
     /// `lock`, just released, becomes the property of `next`, which still sleeps or spins.
     pub(super) fn grant(&mut self, lock: LockId, next: TaskId) {
         self.begin_hold(lock, next);

@@ -44,9 +44,7 @@ class Mutex(SleepingLock):
             return True  # ownership was handed over already
         if self.holder is not None or self.pickup:
             return False
-        steals = bool(self.waiters) and self.waiters[0] is not task
-        self.begin_hold(task)
-        self.lock_class.statistics.steals += steals
+        self.take(task, self.waiters[0] if self.waiters else None)
         return True
 
     def wait(self, task: Task, side: Side) -> Waiting:

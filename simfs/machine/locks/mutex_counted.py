@@ -42,9 +42,7 @@ class Mutex2616(SleepingLock):
         return self._become_owner(task)
 
     def _become_owner(self, task: Task) -> bool:
-        steals = bool(self.waiters) and self.waiters[0] is not task
-        self.begin_hold(task)
-        self.lock_class.statistics.steals += steals
+        self.take(task, self.waiters[0] if self.waiters else None)
         return True
 
     def wait(self, task: Task, side: Side) -> Waiting:

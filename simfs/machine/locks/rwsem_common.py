@@ -80,8 +80,7 @@ class AnyRwsem(SleepingLock):
         """The task takes the free lock for writing."""
         self.writer = task
         self.reader_owned = self.nonspinnable = False
-        self.lock_class.statistics.steals += bool(self.waiters) and self.waiters[0].task is not task
-        self.begin_hold(task)
+        self.take(task, self.waiters[0].task if self.waiters else None)
         self.tell_pollers(task)  # who polled a free but handed-off lock now has an owner to watch
 
     def set_reader_owned(self, task: Task) -> None:

@@ -64,10 +64,8 @@ fn try_lock_in(s: &mut State, me: TaskId, lock: LockId) -> bool {
     if holder.is_some() || b.pickup.is_some() {
         return false;
     }
-    let steals = b.waiters.front().is_some_and(|&first| first != me);
-    s.begin_hold(lock, me);
-    let class = s.locks[lock as usize].class;
-    s.classes[class as usize].steals += u64::from(steals);
+    let first = b.waiters.front().copied();
+    s.take(lock, me, first);
     true
 }
 

@@ -86,10 +86,8 @@ pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId) -> bool {
 }
 
 fn become_owner(s: &mut State, me: TaskId, lock: LockId) {
-    let steals = body(s, lock).waiters.front().is_some_and(|&first| first != me);
-    s.begin_hold(lock, me);
-    let class = s.locks[lock as usize].class;
-    s.classes[class as usize].steals += u64::from(steals);
+    let first = body(s, lock).waiters.front().copied();
+    s.take(lock, me, first);
 }
 
 /// `__mutex_lock_common`. Returns whether it slept.

@@ -146,10 +146,8 @@ fn set_writer(s: &mut State, task: TaskId, lock: LockId) {
     let b = body(s, lock);
     b.writer = true;
     b.owner = Owner { task: Some(task), ..Owner::default() };
-    let steals = !b.waiters.is_empty() && !b.is_first(task);
-    let class = s.locks[lock as usize].class;
-    s.classes[class as usize].steals += u64::from(steals);
-    s.begin_hold(lock, task);
+    let first = b.waiters.front().map(|first| first.task);
+    s.take(lock, task, first);
     s.show_pollers(task, lock); // who polled a free but handed-off lock now has an owner to watch
 }
 
