@@ -29,19 +29,21 @@ times = st.one_of(st.just(0.0), st.integers(1, 40).map(lambda n: n * 100.0), st.
 # ---- machines and kernels -------------------------------------------------------------------------------------------
 
 
+LINES = ("line_hit", "line_smt", "line_llc", "line_socket", "line_remote")
+
+
 @st.composite
 def machines(draw: st.DrawFn) -> dict[str, Any]:
     cpus = draw(st.integers(1, 8))
     sharing = [draw(st.integers(1, cpus)) for _ in range(3)]
     cheap = st.one_of(st.just(0.0), st.floats(0.1, 300))
-    lines = ("line_hit", "line_smt", "line_llc", "line_socket", "line_remote", "cpu_relax")
     switches = ("context_switch", "wakeup", "ipi_send", "ipi_deliver")
     states = [{"name": "C1", "exit_ns": draw(times), "residency_ns": 500.0, "watts": 1.5}]
     return {
         "cpus": cpus,
         **dict(zip(("cpus_per_core", "cpus_per_llc", "cpus_per_socket"), sorted(sharing), strict=True)),
         "costs": {**FREE}
-        | {name: draw(cheap) for name in lines}
+        | {name: draw(cheap) for name in (*LINES, "cpu_relax")}
         | {name: draw(st.one_of(st.just(0.0), st.just(1000.0), st.floats(1, 5000))) for name in switches}
         | {"line_overlap": 10.0},
         "idle_states": draw(st.sampled_from([[], states])),
@@ -127,11 +129,13 @@ class Moved:
     def spec(self) -> Spec:
         spec = copy.deepcopy(points(self.scenario)[self.point])
         spec["workload"] |= {"tasks": self.tasks, "pin_to_cpu": None}
+        machine = copy.deepcopy(self.machine)
         if spec["workload"]["kind"] == "range_lock":
-            spec["workload"]["params"]["think_ns"] = (
-                50.0  # so that time goes on, also where nothing costs any
-            )
-        own = {"machine": self.machine, "kernel": self.kernel, "seed": self.seed}
+            # So that time goes on: where lines cost nothing, optimistic searches begin again for ever.
+            spec["workload"]["params"]["think_ns"] = 50.0
+            for name in LINES:
+                machine["costs"][name] += 1.0
+        own = {"machine": machine, "kernel": self.kernel, "seed": self.seed}
         return spec | own | {"warmup_ns": 0.0, "duration_ns": 1e6}
 
 
