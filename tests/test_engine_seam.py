@@ -40,6 +40,11 @@ def shipped(filesystem: str) -> dict[str, Any]:
     return to_run_spec(point, 0)
 
 
+def first_point(scenario: str) -> dict[str, Any]:
+    short = ["measure.duration=1 ms", "measure.warmup=0 ms"]
+    return to_run_spec(expand(load(scenario, short))[0], 0)
+
+
 @pytest.mark.parametrize("filesystem", ["xfs", "btrfs", "ext4", "tmpfs"])
 def test_a_filesystem_whose_lock_has_no_role_in_the_kernel_is_refused(filesystem: str) -> None:
     spec = shipped(filesystem)
@@ -48,16 +53,20 @@ def test_a_filesystem_whose_lock_has_no_role_in_the_kernel_is_refused(filesystem
 
 
 def test_every_role_of_a_kernel_profile_is_taken_by_some_program() -> None:
-    roles = set(load_kernel("linux-6.11").locks)
-    for role in roles:
+    programs = [shipped(filesystem) for filesystem in ("xfs", "btrfs", "ext4", "tmpfs")]
+    programs += [first_point(name) for name in ("ext4-dio", "xfs-rangelock", "xfs-cil")]
+    every = load_kernel("linux-6.11").spec(4)["locks"]
+    for role in every:
         wanted = 0
-        for filesystem in ("xfs", "btrfs", "ext4", "tmpfs"):
-            spec = shipped(filesystem)
-            del spec["kernel"]["locks"][role]
+        for program in programs:
+            locks = {**every, **program["kernel"]["locks"]}
+            del locks[role]
+            spec = program | {"kernel": program["kernel"] | {"locks": locks}}
             try:
-                answer(spec)
+                said = answer(spec)
             except ValueError as error:
-                wanted += role in str(error)
+                said = str(error)
+            wanted += f"no role '{role}'" in said
         assert wanted, f"nothing takes {role}"
 
 

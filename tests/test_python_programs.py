@@ -48,13 +48,8 @@ def one_lock(machine: Machine) -> Lock:
     return machine.new_lock("lock")
 
 
-def two_locks(machine: Machine) -> tuple[Lock, Lock]:
-    """The built-in lock cycle makes two as well, and leaves one alone."""
-    return machine.new_lock("lock"), machine.new_lock("lock")
-
-
 def cycle(task: Task) -> Program:
-    lock, _ = task.shared
+    lock = task.shared
     think = task.run(task.exponential(1000))
     begin, take = task.begin(), task.lock(lock)
     hold = task.run(task.exponential(50), "system")
@@ -69,7 +64,7 @@ def cycle(task: Task) -> Program:
 
 
 def cycle_in_one(task: Task) -> Program:
-    lock, _ = task.shared
+    lock = task.shared
     hold = task.run(task.exponential(50), "system")
     section = task.steps(task.lock(lock), hold, task.unlock(lock))
     whole = task.steps(task.run(task.exponential(1000)), task.begin(), section, task.end("cycle"))
@@ -87,12 +82,12 @@ def test_the_lock_cycle_in_python_is_the_built_in_one_event_for_event(
     in_python = built_in | {"workload": {"kind": "python", "tasks": 6}}
     expected = _engine.trace(json.dumps(built_in))
     assert len(expected[1]) > 1000
-    assert _engine.trace(json.dumps(in_python), program, two_locks) == expected
+    assert _engine.trace(json.dumps(in_python), program, one_lock) == expected
 
 
 def test_a_program_runs_on_a_machine_written_in_python_as_the_built_in_one_does() -> None:
     built_in = TinyMachine(lock_cycle("mutex", 2, **DRAWN))
-    in_python = TinyMachine(spec("mutex", 2), cycle, two_locks)
+    in_python = TinyMachine(spec("mutex", 2), cycle, one_lock)
     built_in.run(10**8)
     in_python.run(10**8)
     assert in_python.steps == built_in.steps
@@ -105,6 +100,10 @@ def test_both_machines_run_a_python_program_alike(lock: str) -> None:
     events = _engine.trace(busy, everything, two_locks)[1]
     assert len(events) > 500
     assert reference.trace(busy, everything, two_locks)[1] == events
+
+
+def two_locks(machine: Machine) -> tuple[Lock, Lock]:
+    return machine.new_lock("lock"), machine.new_lock("lock")
 
 
 def everything(task: Task) -> Program:
@@ -418,7 +417,7 @@ def test_a_python_workload_without_its_program_is_refused() -> None:
 
 def test_a_program_for_another_workload_is_refused() -> None:
     with pytest.raises(ValueError, match="only a python workload"):
-        _engine.run(json.dumps(lock_cycle("mutex")), cycle, two_locks)
+        _engine.run(json.dumps(lock_cycle("mutex")), cycle, one_lock)
 
 
 def test_a_task_kept_beyond_its_run_does_no_harm() -> None:

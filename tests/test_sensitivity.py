@@ -98,7 +98,7 @@ def test_a_pattern_that_matches_nothing_and_a_metric_that_is_none_are_bad_input(
         (["--parameter", "machine.coats.*"], "matches none of machine.costs"),
         (
             ["--metric", "speed", "--trajectories", "2", "--parameter", "machine.costs.wakeup"],
-            "there is no 'speed'",
+            "'speed' is no metric",
         ),
         (["--sobol", "12"], "must be a power of two"),
     ):

@@ -333,10 +333,26 @@ def test_the_knee_of_a_lock_is_narrowed_to_one_task(tmp_path: Path) -> None:
     assert high >= 0.8 * (workload.think.mean + workload.hold.mean) / workload.hold.mean
 
 
+CROSSING = """
+simfs: 1
+name: crossing
+title: Short thinks against short holds
+machine: server-24
+kernel: linux-6.11
+workload: {kind: lock_cycle, lock: ticket, think: 50 us, hold: 5 us, tasks: 1}
+variants:
+  - {name: thinks, title: short thinks}
+  - {name: holds, title: short holds, workload: {think: 100 us, hold: 1 us}}
+measure: {warmup: 2 ms, duration: 20 ms, replications: 2}
+"""
+
+
 def test_a_crossing_is_narrowed_to_neighbours(tmp_path: Path) -> None:
-    """A spinning ticket lock wins while CPUs are free, and loses when there are more tasks than CPUs."""
-    options = ("--vary", "workload.tasks=2,12,40", "--refine", "crossover", "--between", "mutex,ticket")
-    answer = sweep(*SMALL, *options, "--out", tmp_path)
+    """Short thinks win until the lock is full (11 tasks, 200,000 cycles/s), which short holds pass with 20 tasks."""
+    asked = tmp_path / "crossing.yaml"
+    asked.write_text(CROSSING)
+    options = ("--vary", "workload.tasks=2,12,24", "--refine", "crossover", "--between", "thinks,holds")
+    answer = sweep(asked, *options, "--out", tmp_path / "out")
     assert answer.exit_code == 0, answer.stderr
     line = next(line for line in answer.stdout.splitlines() if "cross between" in line)
     words = line.split()

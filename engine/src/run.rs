@@ -188,10 +188,10 @@ fn xfs_rules(spec: &RunSpec, costs: &Costs<'_>) -> Result<file_io::Rules, String
             Some((design, Prices { work: work(work_of(design))?, pause, syscall: None }))
         }
     };
-    let flags_lock = spec.kernel.locks.get("xfs.i_flags_lock").is_some_and(|kind| kind != NOT_TAKEN);
+    let flags_lock = spec.kernel.locks.get("xfs.i_flags_lock").ok_or("kernel.locks has no role 'xfs.i_flags_lock'")?;
     let buffered = file_io::BufferedIo::parse(spec.filesystem.buffered_io.as_deref().unwrap_or("locked"))
         .map_err(|e| format!("filesystem.buffered_io: {e}"))?;
-    Ok(file_io::Rules { buffered, range_lock, unlocked: iolock == "none", flags_lock, tick: from_ns(spec.kernel.tick_ns) })
+    Ok(file_io::Rules { buffered, range_lock, unlocked: iolock == "none", flags_lock: flags_lock != NOT_TAKEN, tick: from_ns(spec.kernel.tick_ns) })
 }
 
 /// The price of a search, by the index of a range lock.
