@@ -230,7 +230,7 @@ def _over_time(axes: Axes, point: PointResult) -> None:
     axes.axvspan(0, batch_ms * point.transient_batches, color="0.85", label="transient (MSER)")
     axes.axhline(point.settled_per_s, color="0.4", linewidth=0.8, linestyle="--", label="mean without it")
     axes.plot(middles, point.batches_per_s, color=OKABE_ITO[0], marker=".", label="batch")
-    axes.set_ylim(0, 1.25 * max(point.batches_per_s))
+    axes.set_ylim(0, 1.25 * (max(point.batches_per_s) or 1))
     axes.set_xlim(0, point.window_ns / 1e6)
     thousands(axes)
 
