@@ -127,11 +127,12 @@ def populate(
 class Program:
     """The program of one task. It can be used only in the thread that populated its machine."""
 
-    def step(self) -> tuple[Any, ...] | None:
+    def step(self, taken: bool = False) -> tuple[Any, ...] | None:
         """Let the program go on until it asks for something that takes simulated time; None at its end.
 
         Meanwhile it calls methods of the machine. Being stepped again means that what it asked for is done:
         ('run', account, time), ('lock', lock, side), ('unlock', lock, side),
+        ('try_lock_spinning', lock, side), after which `taken` says whether it has the lock,
         ('convert', lock, side, mode) with mode 'spinning' or 'blocking', ('wait_for', completion),
         ('complete', completion), ('sleep', time) or ('park',). Accounts are 'user' and 'system'. What a method
         of the machine raises ends the program and is raised here.
@@ -290,6 +291,12 @@ class Task(Machine):
     @staticmethod
     def try_lock(lock: Lock, side: str = "write") -> Step:
         """Acquire a lock if that needs no waiting; the yield's value says whether it did."""
+    @staticmethod
+    def try_lock_spinning(lock: Lock, side: str = "write") -> Step:
+        """Acquire a lock if that needs no sleep; the yield's value says whether it did.
+
+        Btrfs tree locks of generations 2 and 3 spin for a holder that spins; others are those of `try_lock`.
+        """
     @staticmethod
     def unlock(lock: Lock, side: str = "write") -> Step:
         """Release a lock."""

@@ -225,7 +225,8 @@ def perform(task: Task, script: Script) -> Generator[Step, Any, None]:
                 yield from hold(task, shared.locks[number], side, blocking, body)
             case "try":
                 number, side, blocking, body = given
-                if (yield task.try_lock(shared.locks[number], side)):
+                attempt = task.try_lock if len(body) % 2 else task.try_lock_spinning
+                if (yield attempt(shared.locks[number], side)):
                     yield from hold(task, shared.locks[number], side, blocking, body)
             case "write":
                 number, body, service = given

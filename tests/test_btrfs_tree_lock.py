@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Generator
 from typing import Any
 
 import pytest
 
 from engine import Spec, lock_cycle, rate, simulate, the_lock
 from simfs import _engine
+from simfs._engine import Machine, Step, Task
 
 WAKE = {"context_switch": 1500, "wakeup": 1000, "ipi_deliver": 700}
 POLLS = 512
@@ -141,3 +143,66 @@ def test_blocking_readers_of_generation_3_hold_it_together_and_keep_writers_out(
     result = simulate(mixed)  # the law of mutual exclusion holds
     assert min(result.per_task_operations) > 0
     assert rate(result) > 1.1 / 1e4
+
+
+# ---- the trylock of searches -----------------------------------------------------------------------------
+
+
+def attempt(lock: str, blocking_after: float | None) -> tuple[bool, float]:
+    """One task holds a lock from 0 to 100 us, another tries at 8 us: whether it got it, and when it knew."""
+    came_to: list[tuple[bool, float]] = []
+
+    def holder(task: Task) -> Generator[Step, Any, None]:
+        yield task.lock(task.shared)
+        if blocking_after is not None:
+            yield task.run(blocking_after)
+            yield task.convert(task.shared, "blocking")
+        yield task.run(100_000 - (blocking_after or 0))
+        yield task.unlock(task.shared)
+
+    def worker(task: Task) -> Generator[Step, Any, None]:
+        if task.number == 0:
+            yield from holder(task)
+            return
+        yield task.sleep(8_000)
+        taken = yield task.try_lock_spinning(task.shared)
+        came_to.append((taken, task.now))
+        if taken:
+            yield task.unlock(task.shared)
+
+    def setup(machine: Machine) -> object:
+        return machine.new_lock("lock")
+
+    spec = lock_cycle(lock, 2, costs=WAKE | {"line_hit": 2, "line_llc": 23, "cpu_relax": 18})
+    spec["workload"] = {"kind": "python", "tasks": 2, "params": {}}
+    result = json.loads(_engine.run(json.dumps(spec), worker, setup))
+    assert [law for law in result["laws"] if not law["ok"]] == []
+    return came_to[0]
+
+
+@pytest.mark.parametrize("kind", ["btrfs-tree-2", *GENERATION_3])
+def test_a_trylock_of_a_search_waits_for_a_holder_that_spins(kind: str) -> None:
+    taken, at = attempt(kind, None)
+    assert taken
+    assert 100_000 < at < 102_000
+
+
+@pytest.mark.parametrize(("kind", "longest"), [("btrfs-tree-2", POLLS * 20 + 1000), ("btrfs-tree-3", 1000)])
+def test_a_trylock_of_a_search_fails_against_a_holder_that_blocks(kind: str, longest: float) -> None:
+    """In generation 2 only after it has polled the bit for its 512 times."""
+    taken, at = attempt(kind, 1_000)
+    assert not taken
+    assert at < 8_000 + 3_000 + longest
+
+
+@pytest.mark.parametrize("kind", GENERATION_3)
+def test_a_trylock_of_a_search_fails_when_the_holder_it_spins_for_turns_to_blocking(kind: str) -> None:
+    taken, at = attempt(kind, 50_000)
+    assert not taken
+    assert 50_000 < at < 52_000
+
+
+def test_a_trylock_of_a_lock_without_modes_waits_for_nobody() -> None:
+    taken, at = attempt("mutex", None)
+    assert not taken
+    assert at < 12_000

@@ -149,3 +149,14 @@ def test_who_creates_waits_for_who_asks_with_the_leaf_locked(tmp_path: Path) -> 
         return sum(leaves) / result.operations
 
     assert waited("path-held") > 2 * waited("path-released")
+
+
+def test_a_path_that_stays_blocking_takes_its_locks_inside_once(tmp_path: Path) -> None:
+    """Clearing a blocking path takes each rwlock again; with fair rwlocks that must not end in a deadlock."""
+
+    def taken_inside(design: str) -> float:
+        result = run(tmp_path, "{kind: btrfs}", CREATE, "linux-5.9", f"btrfs.path_clearing: {design}")
+        inside = [lock.acquired for lock in result.locks if lock.name == "btrfs.fs tree L1.lock"]
+        return sum(inside) / result.operations
+
+    assert taken_inside("blocking-first") > 1.02 * taken_inside("never")

@@ -43,8 +43,10 @@ class TinyMachine:
             self._resume(task)
 
     def _resume(self, task: int) -> None:
-        while (step := self.programs[task].step()) is not None:
+        taken = False
+        while (step := self.programs[task].step(taken)) is not None:
             self.steps.append((task, step))
+            taken = step[0] == "try_lock_spinning" and self.try_lock(task, *step[1:])
             if not getattr(self, f"_{step[0]}")(task, *step[1:]):
                 return
 
@@ -66,6 +68,9 @@ class TinyMachine:
         assert side in ("read", "write")
         self.locks[lock].append(task)
         return len(self.locks[lock]) == 1
+
+    def _try_lock_spinning(self, task: int, lock: int, side: str) -> bool:
+        return True
 
     def _unlock(self, task: int, lock: int, side: str) -> bool:
         assert self.locks[lock].popleft() == task

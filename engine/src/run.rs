@@ -138,8 +138,7 @@ pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
             let modes = tree_lock.starts_with("btrfs-tree");
             let early_unlock = spec.filesystem.early_unlock.unwrap_or(!modes); // no profile lies between 5.11 and 5.19
             let delays_new_inodes = spec.filesystem.delays_new_inodes.unwrap_or(modes);
-            let clears_blocking = modes && kernel_before(&spec.kernel.name, (4, 20));
-            let rules = Rules { early_unlock, modes, clears_blocking };
+            let rules = Rules { early_unlock, modes, clearing: costs.designs().path_clearing };
             let kernel = Kernel { rules, delays_new_inodes, nodatacow: spec.filesystem.nodatacow };
             let fs = Rc::new(host.setup(|m| Btrfs::new(m, kernel, device, &costs))?);
             for _ in 0..fs.worker_count(spec.machine.cpus) {
@@ -202,13 +201,6 @@ fn work_of(design: Design) -> &'static str {
         Design::Optimistic => "optimistic_work_ns",
         Design::Rwsem => "none",
     }
-}
-
-/// Whether a kernel profile is of a release before this one, by its name (`linux-4.4`); a profile with another kind of name is not.
-fn kernel_before(name: &str, release: (u32, u32)) -> bool {
-    let numbers = name.strip_prefix("linux-").and_then(|version| version.split_once('.'));
-    let parsed = numbers.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
-    parsed.is_some_and(|version: (u32, u32)| version < release)
 }
 
 /// A device and the threads that serve it.

@@ -70,6 +70,8 @@ pub trait Machine: Clone + 'static {
     fn lock(&self, lock: LockId, side: Side) -> impl Future<Output = ()>;
     /// Acquires a lock if that needs no waiting.
     fn try_lock(&self, lock: LockId, side: Side) -> bool;
+    /// Acquires a lock if that needs no sleep: btrfs tree locks of generations 2 and 3 wait for holders that spin, others for nobody.
+    fn try_lock_spinning(&self, lock: LockId, side: Side) -> impl Future<Output = bool>;
     /// Releases a lock; semaphores may be released by another task than took them.
     fn unlock(&self, lock: LockId, side: Side) -> impl Future<Output = ()>;
     /// Changes how this task holds a lock; only btrfs tree locks of generations 2 and 3 have modes, others ignore it.

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 Waiting = Generator[simpy.Event, Any, bool]
 """What `wait` is: it takes simulated time, and says at its end whether the task has slept."""
+Attempt = Generator[simpy.Event, Any, bool]
+"""What `try_lock_spinning` is: it takes simulated time, and says at its end whether the task has the lock."""
 
 
 class Side(Enum):
@@ -119,6 +121,11 @@ class Lock:
     def try_lock(self, task: Task, side: Side) -> bool:
         """Take the lock if that needs no waiting."""
         return self.try_fast(task, side)
+
+    def try_lock_spinning(self, task: Task, side: Side) -> Attempt:
+        """Take the lock if that needs no sleep; only btrfs's tree locks of old wait, for holders that spin."""
+        yield from ()
+        return self.try_lock(task, side)
 
     def convert(self, task: Task, side: Side, mode: Mode) -> Steps:
         """Change the mode in which the task holds the lock; only btrfs's tree locks of old have modes."""

@@ -9,7 +9,7 @@ from simfs._engine import Program
 from simfs.machine.clock import What
 from simfs.machine.cpu import Account
 from simfs.machine.line import Access
-from simfs.machine.lock import Lock, Mode, Side
+from simfs.machine.lock import Attempt, Lock, Mode, Side
 from simfs.machine.locks.completion import Completion
 from simfs.machine.locks.semaphore import Semaphore
 from simfs.machine.machine import Machine
@@ -132,9 +132,10 @@ class Waist:
 
     def drive(self, task: Task, program: Program) -> Steps:
         """Carry out a program's steps until it ends."""
-        while (step := program.step()) is not None:
+        taken = False
+        while (step := program.step(taken)) is not None:
             kind, *what = step
-            yield from self._steps[kind](self, task, *what)
+            taken = bool((yield from self._steps[kind](self, task, *what)))
 
     def _lock(self, number: int) -> Lock:
         return self.machine.locks[number]
@@ -144,6 +145,9 @@ class Waist:
 
     def _acquire(self, task: Task, lock: int, side: str) -> Steps:
         return self._lock(lock).acquire(task, Side(side))
+
+    def _try_lock_spinning(self, task: Task, lock: int, side: str) -> Attempt:
+        return self._lock(lock).try_lock_spinning(task, Side(side))
 
     def _release(self, task: Task, lock: int, side: str) -> Steps:
         return self._lock(lock).release(task, Side(side))
@@ -168,9 +172,10 @@ class Waist:
     def _park(self, task: Task) -> Steps:
         return task.park_program()
 
-    _steps: ClassVar[dict[str, Callable[..., Steps]]] = {
+    _steps: ClassVar[dict[str, Callable[..., Steps | Attempt]]] = {
         "run": _run,
         "lock": _acquire,
+        "try_lock_spinning": _try_lock_spinning,
         "unlock": _release,
         "convert": _convert,
         "wait_for": _wait_for,

@@ -38,6 +38,7 @@ DESIGNS: dict[str, tuple[str, ...]] = {
     "xfs.cil": ("global", "per-cpu-counters", "per-cpu-lists", "per-cpu"),
     "xfs.inodegc": ("task", "per-group", "per-cpu"),
     "btrfs.nocow_check": ("path-held", "path-released"),
+    "btrfs.path_clearing": ("in-place", "blocking-first", "never"),
 }
 """What the engine knows of each role (`engine/src/filesystems/designs.rs`)."""
 

@@ -35,6 +35,17 @@ pub enum Inactivation {
     PerCpu,
 }
 
+/// How a btrfs search makes the locks of its path spinning again when it need no longer sleep (`btrfs_clear_path_blocking`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathClearing {
+    /// One after the other, from the root down (to 3.15).
+    InPlace,
+    /// The same, after those that spin were made blocking as well, since fair rwlocks would deadlock otherwise (3.16 to 4.19).
+    BlockingFirst,
+    /// Not at all: what is blocking stays so (since 4.20).
+    Never,
+}
+
 /// When btrfs asks whether an extent that it is to write in place is shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NocowCheck {
@@ -57,6 +68,8 @@ pub struct Designs {
     pub inodegc: Inactivation,
     /// `run_delalloc_nocow`.
     pub nocow_check: NocowCheck,
+    /// `btrfs_clear_path_blocking`.
+    pub path_clearing: PathClearing,
 }
 
 impl Designs {
@@ -69,6 +82,7 @@ impl Designs {
                 cil: Cil::PerCpu,
                 inodegc: Inactivation::PerCpu,
                 nocow_check: NocowCheck::PathReleased,
+                path_clearing: PathClearing::Never,
             };
         for (role, design) in given {
             match role.as_str() {
@@ -98,6 +112,14 @@ impl Designs {
                 "btrfs.nocow_check" => {
                     let when = [("path-held", NocowCheck::PathHeld), ("path-released", NocowCheck::PathReleased)];
                     designs.nocow_check = choose(role, design, &when)?;
+                }
+                "btrfs.path_clearing" => {
+                    let how = [
+                        ("in-place", PathClearing::InPlace),
+                        ("blocking-first", PathClearing::BlockingFirst),
+                        ("never", PathClearing::Never),
+                    ];
+                    designs.path_clearing = choose(role, design, &how)?;
                 }
                 _ => return Err(format!("kernel.designs: unknown role '{role}'")),
             }

@@ -227,6 +227,10 @@ impl Machine for Context {
         super::locks::try_acquire(self, lock, side)
     }
 
+    fn try_lock_spinning(&self, lock: LockId, side: Side) -> impl Future<Output = bool> {
+        super::locks::try_acquire_spinning(self, lock, side)
+    }
+
     fn unlock(&self, lock: LockId, side: Side) -> impl Future<Output = ()> {
         super::locks::release(self, lock, side)
     }

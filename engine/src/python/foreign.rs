@@ -1,7 +1,8 @@
 //! Built-in programs on a machine written in Python.
 //!
 //! What a program asks for at once is a call of the Python machine's method of that name. What takes simulated time is
-//! left for Python as a step, a tuple such as `("lock", 3, "write")`, and is done when the program is stepped again.
+//! left for Python as a step, a tuple such as `("lock", 3, "write")`, and is done when the program is stepped again, with the
+//! answer if the step has one.
 
 use super::failure::{caught, raise};
 use super::programs;
@@ -73,10 +74,10 @@ impl Shared {
             let held = Py::new(py, Program(Sticky::new(RefCell::new(State::Spawning))))?;
             let arguments = (parent, pinned, life == Life::Background, held.clone_ref(py));
             let task: TaskId = self.machine(py)?.call_method1("spawn", arguments)?.extract()?;
-            let asked = Rc::new(Cell::new(None));
-            let handle = Foreign { shared: self.clone(), task, asked: asked.clone() };
+            let (asked, answered) = (Rc::<Cell<Option<Step>>>::default(), Rc::<Cell<bool>>::default());
+            let handle = Foreign { shared: self.clone(), task, asked: asked.clone(), answered: answered.clone() };
             let future = Box::pin(program(handle));
-            held.get().0.with(|state| *state.borrow_mut() = State::Ready(Running { future, asked }));
+            held.get().0.with(|state| *state.borrow_mut() = State::Ready(Running { future, asked, answered }));
             Ok(task)
         });
         spawned.unwrap_or_else(|error| raise(error))
@@ -90,7 +91,7 @@ impl Host for ForeignHost {
     type Handle = Foreign;
 
     fn setup<T>(&self, build: impl FnOnce(&Foreign) -> T) -> T {
-        build(&Foreign { shared: self.0.clone(), task: TaskId::MAX, asked: Rc::default() })
+        build(&Foreign { shared: self.0.clone(), task: TaskId::MAX, asked: Rc::default(), answered: Rc::default() })
     }
 
     fn spawn<P, F>(&mut self, placement: Placement, life: Life, program: P) -> TaskId
@@ -107,6 +108,7 @@ impl Host for ForeignHost {
 enum Step {
     Run(Account, Time),
     Lock(LockId, Side),
+    TryLockSpinning(LockId, Side),
     Unlock(LockId, Side),
     Convert(LockId, Side, Mode),
     WaitFor(LockId),
@@ -120,6 +122,7 @@ impl Step {
         match self {
             Self::Run(account, time) => ("run", account_word(account), time).into_pyobject(py),
             Self::Lock(lock, side) => ("lock", lock, side_word(side)).into_pyobject(py),
+            Self::TryLockSpinning(lock, side) => ("try_lock_spinning", lock, side_word(side)).into_pyobject(py),
             Self::Unlock(lock, side) => ("unlock", lock, side_word(side)).into_pyobject(py),
             Self::Convert(lock, side, mode) => ("convert", lock, side_word(side), mode_word(mode)).into_pyobject(py),
             Self::WaitFor(completion) => ("wait_for", completion).into_pyobject(py),
@@ -171,14 +174,18 @@ enum State {
 struct Running {
     future: Pin<Box<dyn Future<Output = ()>>>,
     asked: Rc<Cell<Option<Step>>>,
+    answered: Rc<Cell<bool>>,
 }
 
 #[pymethods]
 impl Program {
     /// Lets the program go on until it asks for something that takes simulated time. Returns that, or None at its end.
-    fn step<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    /// `taken` says whether a `try_lock_spinning` was successful.
+    #[pyo3(signature = (taken=false))]
+    fn step<'py>(&self, py: Python<'py>, taken: bool) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let mut running = self.take()?;
         let Some(program) = &mut running else { return Ok(None) };
+        program.answered.set(taken);
         let mut context = PollContext::from_waker(Waker::noop());
         let polled = caught(|| program.future.as_mut().poll(&mut context));
         let asked = program.asked.take();
@@ -231,6 +238,7 @@ pub struct Foreign {
     shared: Rc<Shared>,
     task: TaskId,
     asked: Rc<Cell<Option<Step>>>,
+    answered: Rc<Cell<bool>>,
 }
 
 impl Foreign {
@@ -344,6 +352,11 @@ impl Machine for Foreign {
 
     fn try_lock(&self, lock: LockId, side: Side) -> bool {
         self.ask("try_lock", (self.task, lock, side_word(side)))
+    }
+
+    async fn try_lock_spinning(&self, lock: LockId, side: Side) -> bool {
+        self.take(Step::TryLockSpinning(lock, side)).await;
+        self.answered.get()
     }
 
     fn unlock(&self, lock: LockId, side: Side) -> impl Future<Output = ()> {

@@ -98,6 +98,7 @@ async fn drive<M: waist::Machine>(m: M, run: Rc<Run>, part: Part, name: String) 
                 Action::Touch(line, access) => m.touch(*line, *access),
                 Action::Lock(lock, side) => m.lock(*lock, *side).await,
                 Action::TryLock(lock, side) => answer = Answer::Truth(m.try_lock(*lock, *side)),
+                Action::TryLockSpinning(lock, side) => answer = Answer::Truth(m.try_lock_spinning(*lock, *side).await),
                 Action::Unlock(lock, side) => m.unlock(*lock, *side).await,
                 Action::Convert(lock, side, mode) => m.convert(*lock, *side, *mode).await,
                 Action::WaitFor(completion) => m.wait_for(*completion).await,

@@ -244,6 +244,12 @@ impl Task {
 
     #[staticmethod]
     #[pyo3(signature = (lock, side="write"))]
+    fn try_lock_spinning(lock: &Lock, side: &str) -> PyResult<Step> {
+        Ok(Step(Action::TryLockSpinning(lock.id, self::side(side)?)))
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (lock, side="write"))]
     fn unlock(lock: &Lock, side: &str) -> PyResult<Step> {
         Ok(Step(Action::Unlock(lock.id, self::side(side)?)))
     }

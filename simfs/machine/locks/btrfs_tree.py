@@ -6,7 +6,7 @@ Its holder is **spinning** (it holds the lock inside, must not sleep, and who wa
 
 from __future__ import annotations
 
-from simfs.machine.lock import Lock, Mode, Place, Side, Waiting
+from simfs.machine.lock import Attempt, Lock, Mode, Place, Side, Waiting
 from simfs.machine.locks.rwlock import Rwlock
 from simfs.machine.locks.sleeping import SleepingLock, Spinning
 from simfs.machine.locks.waitqueue import WaitQueue
@@ -14,6 +14,9 @@ from simfs.machine.task import Steps, Task
 
 POLLS = 512
 """Rounds of `btrfs_spin_on_block`."""
+
+SPINS = 3
+"""Attempts of `btrfs_try_spin_lock`."""
 
 
 class BtrfsTree2(SleepingLock):
@@ -38,6 +41,26 @@ class BtrfsTree2(SleepingLock):
         if taken:
             self.begin_hold(task)
         return taken
+
+    def try_lock_spinning(self, task: Task, side: Side) -> Attempt:
+        """`btrfs_try_spin_lock`, which searches use.
+
+        Spins for the spinlock, and polls the bit as long as somebody clears it, three times at most.
+        """
+        if not self.try_fast(task, side):
+            yield from self.waited_for(task, self._spin(task))
+        return self.holder is task
+
+    def _spin(self, task: Task) -> Waiting:
+        for _ in range(SPINS):
+            if not (yield from self._poll_bit(task)):
+                break
+            yield from self.wait_lock.lock_raw(task)
+            if not self._is_blocking(task):
+                self.begin_hold(task)
+                break
+            self.wait_lock.unlock(task)
+        return False
 
     def wait(self, task: Task, side: Side) -> Waiting:
         """`btrfs_tree_lock`."""
@@ -107,7 +130,7 @@ class BtrfsTree3(Lock):
     Who comes while a holder blocks takes the rwlock, sees the count, gives the rwlock back and sleeps. There is no
     other spin policy. The last blocking holder that leaves wakes **everybody** who sleeps, the newest first, as a
     **hint**: readers enter together, writers one by one, and the first to go blocking sends the others back to sleep.
-    Left out: a task that reads under its own write lock, and trylocks that spin for the rwlock (to 3.15).
+    Left out: a task that reads under its own write lock.
     """
 
     perf_name = "rwlock"
@@ -133,8 +156,26 @@ class BtrfsTree3(Lock):
         return self._is_open(task, side) and self.rwlock.try_fast(task, side) and self._enter(task, side)
 
     def try_lock(self, task: Task, side: Side) -> bool:
-        """`btrfs_try_tree_{read,write}_lock`."""
+        """`btrfs_try_tree_read_lock`: with a trylock of the rwlock."""
         return self._is_open(task, side) and self.rwlock.try_lock(task, side) and self._enter(task, side)
+
+    def try_lock_spinning(self, task: Task, side: Side) -> Attempt:
+        """`btrfs_try_tree_write_lock` and `btrfs_tree_read_lock_atomic`, which searches use.
+
+        They fail against blocking holders, but spin for the rwlock before they look again.
+        """
+        if not self._is_open(task, side):
+            return False
+        if not self.rwlock.try_fast(task, side):
+            yield from self.waited_for(task, self._spin(task, side))
+        if self._is_open(task, side):
+            return self._enter(task, side)
+        yield from self.rwlock.release(task, side)
+        return False
+
+    def _spin(self, task: Task, side: Side) -> Waiting:
+        yield from self.rwlock.waited_for(task, self.rwlock.wait(task, side))
+        return False
 
     def wait(self, task: Task, side: Side) -> Waiting:
         """`btrfs_tree_read_lock`, `btrfs_tree_lock`."""

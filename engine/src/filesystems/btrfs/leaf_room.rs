@@ -5,7 +5,7 @@ use super::key::{Item, Key, ITEM_HEAD, LEAF_DATA};
 use super::path::Path;
 use super::search::{TreeLocks, TreeOps, Work};
 use super::tree::{BlockId, Tree};
-use crate::machine::{Mode, Side};
+use crate::machine::Side;
 
 /// What a push is for.
 #[derive(Clone, Copy, Debug)]
@@ -239,7 +239,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
         self.locks.work(Work::Shift(behind)).await;
         if self.tree().is_empty(leaf) {
             if self.tree().root() != leaf {
-                self.convert_path(path, Mode::Blocking).await;
+                self.set_path_blocking(path).await;
                 self.del_leaf(path, leaf).await;
             }
             return;
@@ -251,7 +251,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
         if LEAF_DATA - self.tree().free_space(leaf) >= LEAF_DATA / 3 {
             return;
         }
-        self.convert_path(path, Mode::Blocking).await;
+        self.set_path_blocking(path).await;
         let parent_slot = path.slots[1];
         let first = ITEM_HEAD + u32::from(self.tree().items(leaf)[0].size);
         self.push_leaf_left(path, Push { data_size: 0, needed: first, empty: true }, usize::MAX).await;

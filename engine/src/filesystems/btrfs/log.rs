@@ -130,7 +130,7 @@ impl Btrfs {
         let csum = Item::new(Key::new(EXTENT_CSUM_OBJECTID, ItemKind::ExtentCsum, inode.ino << 12), size::CSUM);
         for item in [csum, items::inode(inode.ino), items::inode_ref(inode.ino, 0, b""), extent] {
             let locked = log.root.locked(m);
-            let ops = locked.ops();
+            let ops = locked.ops().blocking();
             let (mut path, _) = ops.insert_items(&[item]).await;
             m.run(Account::System, log.root.after_insertion(log.costs.log_item)).await;
             ops.release_path(&mut path).await;

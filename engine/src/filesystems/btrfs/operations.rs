@@ -7,7 +7,7 @@
 use super::items;
 use super::key::{Item, ItemKind, Key};
 use super::mount::{Btrfs, Directory, Inode};
-use super::search::Intent;
+use super::search::{Intent, TreeLocks, TreeOps};
 use crate::cost_table;
 use crate::filesystems::{DirId, File, Filesystem, NoSpace, PlainCall, Renaming};
 use crate::machine::{Access, Account, Side, Time};
@@ -79,6 +79,15 @@ impl OperationCosts {
     }
 }
 
+/// Changes of items leave their path spinning, but for those of the records of orphans (`fs/btrfs/orphan.c`).
+fn leaving<L: TreeLocks>(ops: TreeOps<'_, L>, key: Key) -> TreeOps<'_, L> {
+    if key.kind() == ItemKind::OrphanItem {
+        ops.blocking()
+    } else {
+        ops
+    }
+}
+
 impl Btrfs {
     /// A search that changes nothing; `time` goes by with the leaf locked.
     pub(super) async fn read_item<M: Machine>(&self, m: &M, key: Key, time: Time) {
@@ -92,7 +101,7 @@ impl Btrfs {
     /// `btrfs_insert_empty_items`.
     pub(super) async fn insert<M: Machine>(&self, m: &M, new: &[Item], time: Time) {
         let locked = self.fs_root.locked(m);
-        let ops = locked.ops();
+        let ops = leaving(locked.ops(), new[0].key);
         let (mut path, _) = ops.insert_items(new).await;
         m.run(Account::System, self.fs_root.after_insertion(time)).await;
         ops.release_path(&mut path).await;
@@ -101,7 +110,7 @@ impl Btrfs {
     /// A search for deletion, and `btrfs_del_items`.
     async fn delete<M: Machine>(&self, m: &M, key: Key, time: Time) {
         let locked = self.fs_root.locked(m);
-        let ops = locked.ops();
+        let ops = leaving(locked.ops(), key);
         let (mut path, found) = ops.search_slot(key, Intent::Delete).await;
         m.run(Account::System, self.fs_root.after_search(time)).await;
         if found {

@@ -135,10 +135,10 @@ impl<M: Machine> TreeLocks for Locked<'_, M> {
         self.m.touch(buffer.head, access(side));
     }
 
-    fn try_lock(&self, block: BlockId, level: usize, side: Side) -> bool {
+    async fn try_lock(&self, block: BlockId, level: usize, side: Side) -> bool {
         let buffer = self.root.buffer(self.m, block, level);
         self.m.touch(buffer.refs, Access::Write);
-        let taken = self.m.try_lock(buffer.lock, side);
+        let taken = self.m.try_lock_spinning(buffer.lock, side).await;
         if taken {
             self.m.touch(buffer.head, access(side));
         }

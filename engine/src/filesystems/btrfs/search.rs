@@ -6,6 +6,7 @@
 use super::key::{Item, Key, ITEM_HEAD, MAX_POINTERS};
 use super::path::Path;
 use super::tree::{BlockId, Tree, MAX_LEVEL};
+use crate::filesystems::designs::PathClearing;
 use crate::machine::{Mode, Side};
 use std::cell::{Ref, RefCell};
 use std::future::Future;
@@ -39,8 +40,8 @@ pub enum Work {
 pub trait TreeLocks {
     /// Locks a block of a level.
     fn lock(&self, block: BlockId, level: usize, side: Side) -> impl Future<Output = ()>;
-    /// Locks a block of a level if that needs no waiting.
-    fn try_lock(&self, block: BlockId, level: usize, side: Side) -> bool;
+    /// Locks a block of a level if that needs no sleep.
+    fn try_lock(&self, block: BlockId, level: usize, side: Side) -> impl Future<Output = bool>;
     /// Makes a lock that is held blocking or spinning; only locks before 5.11 know the difference.
     fn convert(&self, block: BlockId, side: Side, mode: Mode) -> impl Future<Output = ()>;
     /// Looks at the items of a block that is locked, as a search does.
@@ -59,7 +60,7 @@ pub struct NoLocks;
 
 impl TreeLocks for NoLocks {
     async fn lock(&self, _: BlockId, _: usize, _: Side) {}
-    fn try_lock(&self, _: BlockId, _: usize, _: Side) -> bool {
+    async fn try_lock(&self, _: BlockId, _: usize, _: Side) -> bool {
         true
     }
     async fn convert(&self, _: BlockId, _: Side, _: Mode) {}
@@ -89,8 +90,8 @@ pub struct Rules {
     pub early_unlock: bool,
     /// Locks are taken spinning; before a task may sleep it makes all that it holds blocking (before 5.11).
     pub modes: bool,
-    /// Afterwards it makes them spinning again (`btrfs_clear_path_blocking`, before 4.20).
-    pub clears_blocking: bool,
+    /// How it makes them spinning again.
+    pub clearing: PathClearing,
 }
 
 /// A tree, and the locks by which a task goes through it.
@@ -98,12 +99,18 @@ pub struct TreeOps<'a, L> {
     pub(super) tree: &'a RefCell<Tree>,
     pub(super) locks: &'a L,
     rules: Rules,
+    leave_spinning: bool,
 }
 
 impl<'a, L: TreeLocks> TreeOps<'a, L> {
     /// A task's access to a tree.
     pub fn new(tree: &'a RefCell<Tree>, locks: &'a L, rules: Rules) -> Self {
-        Self { tree, locks, rules }
+        Self { tree, locks, rules, leave_spinning: true }
+    }
+
+    /// The same for who may sleep with what it found: not asking for `leave_spinning`, it gets all locks blocking.
+    pub fn blocking(self) -> Self {
+        Self { leave_spinning: false, ..self }
     }
 
     pub(super) fn tree(&self) -> Ref<'a, Tree> {
@@ -151,9 +158,9 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
                     *write_level = level as i32 + 1;
                     return None;
                 }
-                self.convert_path(path, Mode::Blocking).await;
+                self.set_path_blocking(path).await;
                 self.cow(block).await;
-                self.convert_path(path, Mode::Spinning).await;
+                self.clear_path_blocking(path).await;
             }
             path.nodes[level] = Some(block);
             if !changes_size && level + 1 < MAX_LEVEL {
@@ -162,8 +169,8 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
             if level == 0 {
                 let found = self.search_leaf(key, intent, path, exact).await;
                 self.unlock_up(path, 0, lowest_unlock, min_write_level, &mut write_level.clone()).await;
-                if intent == Intent::Read {
-                    self.convert_path(path, Mode::Blocking).await; // who changes items asks for `leave_spinning`
+                if intent == Intent::Read || !self.leave_spinning {
+                    self.set_path_blocking(path).await;
                 }
                 return Some(found);
             }
@@ -184,12 +191,12 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
             let side = if level as i32 - 1 <= *write_level { Side::Write } else { Side::Read };
             if !self.rules.modes {
                 self.lock(path, level - 1, block, side).await;
-            } else if self.locks.try_lock(block, level - 1, side) {
+            } else if self.locks.try_lock(block, level - 1, side).await {
                 (path.nodes[level - 1], path.locks[level - 1]) = (Some(block), Some(side));
             } else {
-                self.convert_path(path, Mode::Blocking).await;
+                self.set_path_blocking(path).await;
                 self.lock(path, level - 1, block, side).await;
-                self.convert_path(path, Mode::Spinning).await;
+                self.clear_path_blocking(path).await;
             }
         }
     }
@@ -229,13 +236,13 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
             *write_level = level as i32 + 1;
             return false;
         }
-        self.convert_path(path, Mode::Blocking).await;
+        self.set_path_blocking(path).await;
         if full {
             self.split_node(path, level).await;
         } else {
             self.balance_level(path, level).await;
         }
-        self.convert_path(path, Mode::Spinning).await;
+        self.clear_path_blocking(path).await;
         path.nodes[level].is_some()
     }
 
@@ -256,7 +263,7 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
         let found = self.find_slot(key, path, low, exact).await;
         let bytes = if found { bytes - ITEM_HEAD } else { bytes };
         if free < bytes {
-            self.convert_path(path, Mode::Blocking).await;
+            self.set_path_blocking(path).await;
             self.split_leaf(key, path, bytes, found).await;
         }
         found
@@ -389,15 +396,31 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
         path.locks[level] = Some(side);
     }
 
-    /// `btrfs_set_path_blocking` and `btrfs_clear_path_blocking`, from the top down.
-    pub(super) async fn convert_path(&self, path: &Path, mode: Mode) {
-        if !self.rules.modes || (mode == Mode::Spinning && !self.rules.clears_blocking) {
+    /// `btrfs_set_path_blocking`, from the leaf up.
+    pub(super) async fn set_path_blocking(&self, path: &Path) {
+        if self.rules.modes {
+            for level in 0..MAX_LEVEL {
+                self.convert_level(path, level, Mode::Blocking).await;
+            }
+        }
+    }
+
+    /// `btrfs_clear_path_blocking`, from the root down.
+    pub(super) async fn clear_path_blocking(&self, path: &Path) {
+        if !self.rules.modes || self.rules.clearing == PathClearing::Never {
             return;
         }
+        if self.rules.clearing == PathClearing::BlockingFirst {
+            self.set_path_blocking(path).await;
+        }
         for level in (0..MAX_LEVEL).rev() {
-            if let (Some(block), Some(side)) = (path.nodes[level], path.locks[level]) {
-                self.locks.convert(block, side, mode).await;
-            }
+            self.convert_level(path, level, Mode::Spinning).await;
+        }
+    }
+
+    async fn convert_level(&self, path: &Path, level: usize, mode: Mode) {
+        if let (Some(block), Some(side)) = (path.nodes[level], path.locks[level]) {
+            self.locks.convert(block, side, mode).await;
         }
     }
 

@@ -6,6 +6,7 @@ use super::items;
 use super::key::{Item, Key, FIRST_FREE_OBJECTID};
 use super::search::{NoLocks, Rules, TreeOps};
 use super::tree::Tree;
+use crate::filesystems::designs::PathClearing;
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::pin;
@@ -114,7 +115,7 @@ impl Subvolume {
     }
 
     fn ops(&self) -> TreeOps<'_, NoLocks> {
-        TreeOps::new(&self.tree, &NoLocks, Rules { early_unlock: true, modes: false, clears_blocking: false })
+        TreeOps::new(&self.tree, &NoLocks, Rules { early_unlock: true, modes: false, clearing: PathClearing::Never })
     }
 
     fn insert(&self, new: &[Item]) {

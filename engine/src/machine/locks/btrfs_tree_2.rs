@@ -7,6 +7,7 @@
 
 use super::spinlock;
 use super::waitqueue::{self, Entry, WaitQueue};
+use super::Wait;
 use crate::machine::context::{Context, SpinUntil};
 use crate::machine::line::Access;
 use crate::machine::lock::{Body, LockId, Mode};
@@ -15,6 +16,8 @@ use crate::machine::time::Time;
 
 /// Rounds of `btrfs_spin_on_block`.
 const POLLS: Time = 512;
+/// Attempts of `btrfs_try_spin_lock`.
+const SPINS: u32 = 3;
 
 /// State of a tree lock; its spinlock is the inner lock.
 #[derive(Debug, Default)]
@@ -48,6 +51,31 @@ pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId) -> bool {
     if taken {
         cx.state().begin_hold(lock, cx.id);
     }
+    taken
+}
+
+/// `btrfs_try_spin_lock`, which searches use: spins for the spinlock, and polls the bit as long as somebody clears it, three
+/// times at most.
+pub(in crate::machine) async fn try_lock_spinning(cx: &Context, lock: LockId) -> bool {
+    if try_lock(cx, lock) {
+        return true;
+    }
+    let inner = cx.state().inner(lock);
+    let wait = Wait::begin(cx, lock);
+    let mut taken = false;
+    for _ in 0..SPINS {
+        if !poll_bit(cx, lock).await {
+            break;
+        }
+        super::spin_lock(cx, inner).await;
+        if !is_blocking(cx, lock) {
+            cx.state().begin_hold(lock, cx.id);
+            taken = true;
+            break;
+        }
+        spinlock::unlock(cx, inner);
+    }
+    wait.end(cx, false);
     taken
 }
 

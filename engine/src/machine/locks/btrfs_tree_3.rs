@@ -6,7 +6,7 @@
 //! other spin policy. The last blocking holder that leaves wakes **everybody** who sleeps, the newest first, as a **hint**:
 //! readers enter together, writers one by one, and the first to go blocking sends the others back to sleep.
 //!
-//! Left out: a task that reads under its own write lock (`lock_nested`), and trylocks that spin for the rwlock (to 3.15).
+//! Left out: a task that reads under its own write lock (`lock_nested`).
 
 use super::rwlock::{self, Policy};
 use super::waitqueue::{self, Find, WaitQueue};
@@ -83,7 +83,7 @@ pub(in crate::machine) fn lock_fast(cx: &Context, lock: LockId, side: Side) -> b
     taken
 }
 
-/// `btrfs_try_tree_{read,write}_lock`, with a trylock of the rwlock.
+/// `btrfs_try_tree_read_lock` since 3.16: with a trylock of the rwlock.
 pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId, side: Side) -> bool {
     let inner = cx.state().inner(lock);
     let taken = is_open(cx, lock, side) && rwlock::try_lock(cx, inner, side);
@@ -91,6 +91,28 @@ pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId, side: Side) -> bo
         enter(cx, lock, side);
     }
     taken
+}
+
+/// `btrfs_try_tree_write_lock` and `btrfs_tree_read_lock_atomic` (to 3.15 `btrfs_try_tree_read_lock`), which searches use: fails
+/// against blocking holders, but spins for the rwlock before it looks again.
+pub(in crate::machine) async fn try_lock_spinning(cx: &Context, lock: LockId, side: Side) -> bool {
+    if !is_open(cx, lock, side) {
+        return false;
+    }
+    let inner = cx.state().inner(lock);
+    if !rwlock::lock_fast(cx, inner, side) {
+        let (wait, spin) = (Wait::begin(cx, lock), Wait::begin(cx, inner));
+        rwlock::wait(cx, inner, side).await;
+        spin.end(cx, false);
+        wait.end(cx, false);
+    }
+    let open = is_open(cx, lock, side);
+    if open {
+        enter(cx, lock, side);
+    } else {
+        rwlock::unlock(cx, inner, side);
+    }
+    open
 }
 
 /// `btrfs_tree_read_lock`, `btrfs_tree_lock` when the first attempt failed. Returns whether it slept.

@@ -63,6 +63,16 @@ pub(super) fn try_acquire(cx: &Context, lock: LockId, side: Side) -> bool {
     }
 }
 
+/// Acquires `lock` if that needs no sleep.
+pub(super) async fn try_acquire_spinning(cx: &Context, lock: LockId, side: Side) -> bool {
+    let (part, kind) = part(cx, lock);
+    match kind {
+        LockKind::BtrfsTree2 => btrfs_tree_2::try_lock_spinning(cx, part).await,
+        LockKind::BtrfsTree3(_) => btrfs_tree_3::try_lock_spinning(cx, part, side).await,
+        _ => try_acquire(cx, lock, side),
+    }
+}
+
 /// Releases `lock`.
 pub(super) async fn release(cx: &Context, lock: LockId, side: Side) {
     let (lock, kind) = part(cx, lock);
