@@ -153,6 +153,8 @@ class Stream:
         """Return True with probability `p`; draws nothing if `p` is not above 0."""
     def exponential(self, mean: int) -> int:
         """Draw an exponentially distributed time."""
+    def factor(self, cv: float) -> float:
+        """Return a log-normal factor with mean 1 and coefficient of variation `cv`."""
     def lognormal(self, mean: int, cv: float) -> int:
         """Draw a log-normally distributed time; `cv` is its standard deviation over its mean."""
 

@@ -20,6 +20,7 @@ LINES = {
     "line_smt": 50,
     "line_remote": 50,
     "line_overlap": 10,
+    "step_cv": 0,
 }
 
 

@@ -14,6 +14,7 @@ REALISTIC = {
     "line_llc": 49,
     "line_socket": 49,
     "line_overlap": 10,
+    "step_cv": 0,
     "context_switch": 1500,
     "wakeup": 1000,
 }

@@ -2,6 +2,7 @@
 //! changes no other, on any machine.
 
 use rand_core::SeedableRng;
+use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::hash::{Hash, Hasher};
 
@@ -10,6 +11,13 @@ pub fn stream(seed: u64, replication: u64, name: &str) -> Xoshiro256PlusPlus {
     let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
     (seed, replication, name).hash(&mut hash);
     Xoshiro256PlusPlus::seed_from_u64(hash.finish())
+}
+
+/// A log-normal factor with mean 1 and coefficient of variation `cv`.
+pub fn lognormal(random: &mut Xoshiro256PlusPlus, cv: f64) -> f64 {
+    let sigma2 = (1.0 + cv * cv).ln();
+    let z: f64 = StandardNormal.sample(random);
+    (sigma2.sqrt() * z - sigma2 / 2.0).exp()
 }
 
 /// FNV-1a: the same on every platform and in every release, which the standard library's hasher does not promise.

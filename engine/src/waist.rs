@@ -100,7 +100,7 @@ pub trait Machine: Clone + 'static {
         P: FnOnce(Self) -> F,
         F: Future<Output = ()> + 'static;
 
-    /// Names what the task is doing, for lock waits by site.
+    /// Names what the task is doing, for lock waits by site; it does it at a pace of its own.
     fn at(&self, site: &'static str);
     /// An operation begins now.
     fn begin(&self);

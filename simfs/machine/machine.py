@@ -19,6 +19,7 @@ from simfs.machine.line import Line
 from simfs.machine.lock import Lock, LockClass, Place
 from simfs.machine.locks import KINDS, kind_named
 from simfs.machine.locks.completion import Completion
+from simfs.machine.pace import Paces
 from simfs.machine.scheduler import Scheduler
 from simfs.machine.stall import Stall, nobody_can_go_on, waits_in_a_circle
 from simfs.machine.statistics import ClassStatistics, Counters
@@ -46,6 +47,7 @@ class Machine:
         self.scheduler = Scheduler(self)
         self.random = self.stream("machine")
         """The machine's own draws: the order in which CPUs refetch a line."""
+        self.paces = Paces(self)
         self.tasks: list[Task] = []
         self._free_tasks: deque[int] = deque()
         self.locks: list[Lock] = []

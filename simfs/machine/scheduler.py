@@ -44,7 +44,7 @@ class Scheduler:
     def start_segment(self, task: Task, account: Account, own: Time) -> None:
         """Start a stretch of `own` CPU time of a running task, after what it owes."""
         task.account = account
-        task.segment.own = own
+        task.segment.own = self.machine.paces.taken(task, account, own)
         self.continue_segment(task)
 
     def continue_segment(self, task: Task) -> None:

@@ -104,7 +104,8 @@ class Waist:
         ).number
 
     def at(self, task: int, site: str) -> None:
-        """Name what a task is doing."""
+        """Name what a task is doing; it does it at a pace of its own."""
+        self.machine.paces.change(self._task(task))
         self._task(task).site = site
         if site not in self.machine.sites:
             self.machine.sites.append(site)

@@ -39,6 +39,7 @@ class MachineCosts(Model):
     """What the hardware charges: line transfers by distance, switches, wake-ups and interrupts.
 
     `speed` multiplies the processor time of programs: 1.0 is the machine on which the steps were traced.
+    `step_cv` is how much the time of the same kernel code varies, standard deviation over mean.
     """
 
     line_hit: Quantity
@@ -52,6 +53,7 @@ class MachineCosts(Model):
     wakeup: Quantity
     ipi_send: Quantity
     ipi_deliver: Quantity
+    step_cv: Quantity
     speed: Quantity
 
 

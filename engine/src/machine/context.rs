@@ -311,6 +311,7 @@ impl Machine for Context {
             }
         };
         s.tasks[self.id as usize].site = index as u16;
+        s.paces.change(self.id);
     }
 
     fn begin(&self) {
@@ -380,7 +381,9 @@ where
             }
             None => {
                 s.tasks.push(task);
-                (s.tasks.len() - 1) as TaskId
+                let id = (s.tasks.len() - 1) as TaskId;
+                s.paces.meet(id);
+                id
             }
         }
     };

@@ -11,6 +11,7 @@ use crate::spec::Preemption;
 impl State {
     /// Starts a stretch of `own` CPU time for the running task `id`, after what it owes.
     pub(super) fn start_segment(&mut self, id: TaskId, account: Account, own: Time) {
+        let own = self.paces.taken(id, account, own);
         let task = &mut self.tasks[id as usize];
         task.account = account;
         task.segment.own = if task.scaled_holds == 0 { own } else { (own as f64 * self.hold_scale).round() as Time };

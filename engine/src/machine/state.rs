@@ -6,6 +6,7 @@ use super::cpu::{Account, Cpu, IdleLadder, Phase};
 use super::device::Devices;
 use super::line::{Access, Line};
 use super::lock::{ClassId, ClassStats, Lock, LockId, LockKind};
+use super::pace::Paces;
 use super::queue::{Event, EventQueue, Happening};
 use super::task::{Resume, StateTimes, Status, Task, TaskId};
 use super::time::{from_ns, Time};
@@ -102,6 +103,7 @@ pub struct State {
     pub(super) queued: CpuSet,
     pub(super) tasks: Vec<Task>,
     pub(super) free_tasks: VecDeque<TaskId>,
+    pub(super) paces: Paces,
     pub(super) locks: Vec<Lock>,
     pub(super) free_locks: BTreeMap<ClassId, Vec<LockId>>,
     pub(super) lines: Vec<Line>,
@@ -177,6 +179,7 @@ impl State {
             queued: CpuSet::default(),
             tasks: Vec::new(),
             free_tasks: VecDeque::new(),
+            paces: Paces::new(spec),
             locks: Vec::new(),
             free_locks: BTreeMap::new(),
             lines: Vec::new(),

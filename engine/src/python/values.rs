@@ -2,7 +2,7 @@
 
 use crate::hdr::{decoded, encoded, histogram};
 use crate::machine::Time;
-use crate::random;
+use crate::random::{self, lognormal};
 use crate::workloads::draw::{chance, uniform, Draw};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -38,6 +38,11 @@ impl Stream {
     /// An exponentially distributed time.
     fn exponential(&mut self, mean: Time) -> Time {
         Draw::Exponential(mean).draw(&mut self.0)
+    }
+
+    /// A log-normal factor with mean 1 and coefficient of variation `cv`.
+    fn factor(&mut self, cv: f64) -> f64 {
+        lognormal(&mut self.0, cv)
     }
 
     /// A log-normally distributed time; `cv` is its standard deviation over its mean.

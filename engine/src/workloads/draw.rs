@@ -2,9 +2,10 @@
 
 use crate::machine::time::from_ns;
 use crate::machine::Time;
+use crate::random::lognormal;
 use crate::spec::WorkloadSpec;
 use rand_core::RngCore;
-use rand_distr::{Distribution, Exp1, StandardNormal};
+use rand_distr::{Distribution, Exp1};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// A distribution of times.
@@ -50,11 +51,7 @@ impl Draw {
                 let unit: f64 = Exp1.sample(random);
                 (unit * mean as f64) as Time
             }
-            Self::LogNormal { mean, cv } => {
-                let sigma2 = (1.0 + cv * cv).ln();
-                let z: f64 = StandardNormal.sample(random);
-                ((sigma2.sqrt() * z - sigma2 / 2.0).exp() * mean as f64) as Time
-            }
+            Self::LogNormal { mean, cv } => (lognormal(random, cv) * mean as f64) as Time,
         }
     }
 }
