@@ -20,7 +20,8 @@ from pyarrow import parquet
 from rich.console import Console
 
 from simfs.reports import export, text
-from simfs.reports.figures import figures, png, style, svg
+from simfs.reports.drawing import png, style, svg
+from simfs.reports.figures import figures
 from simfs.results.model import Finding, Fit, PointResult, ScenarioResult
 from simfs.results.run import Runs, run_scenario
 from simfs.results.run_result import Stall

@@ -61,8 +61,8 @@ def write_texts(
     out: Path, name: str, texts: Mapping[str, str], figures: Mapping[str, Figure] | None = None
 ) -> None:
     """Write the files of experiment `name` by their names, and its figures, as `write_answer` does."""
+    from simfs.reports.drawing import png, svg
     from simfs.reports.export import write_files
-    from simfs.reports.figures import png, svg
     from simfs.results.manifest import software
 
     files = {file: text.encode() for file, text in texts.items()}

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from simfs.experiments.advise import Advice, Choice
-from simfs.reports.figures import DASHES, MARKERS, OKABE_ITO, new_figure, style
+from simfs.reports.drawing import DASHES, MARKERS, OKABE_ITO, new_figure, style
 from simfs.reports.layout import new_table, report_console
 from simfs.reports.numbers import NOTHING, plain, plural, plus_minus
 

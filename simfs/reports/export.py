@@ -12,7 +12,8 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import csv, parquet
 
-from simfs.reports.figures import figures, png, svg
+from simfs.reports.drawing import png, svg
+from simfs.reports.figures import figures
 from simfs.reports.sweep import sweep_figures
 from simfs.reports.tournament import is_tournament
 from simfs.reports.tournament_figure import tournament_figure

@@ -12,7 +12,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from simfs.reports.figures import MARKERS, OKABE_ITO, has_curve, new_figure, style, thousands, unique
+from simfs.reports.drawing import MARKERS, OKABE_ITO, new_figure, style, thousands, unique
+from simfs.reports.figures import has_curve
 from simfs.reports.layout import report_console
 from simfs.reports.numbers import plain, plural, plus_minus
 from simfs.results.model import PointResult, ScenarioResult, Value, short

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from simfs.reports.figures import MARKERS, OKABE_ITO, new_figure, style
+from simfs.reports.drawing import MARKERS, OKABE_ITO, new_figure, style
 from simfs.reports.numbers import plural
 from simfs.reports.tournament import LOCK
 from simfs.results.model import ScenarioResult

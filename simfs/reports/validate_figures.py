@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from simfs.reports.figures import DASHES, MARKERS, OKABE_ITO, WIDE, folded, new_figure, style, unique
+from simfs.reports.drawing import DASHES, MARKERS, OKABE_ITO, WIDE, folded, new_figure, style, unique
 from simfs.reports.numbers import plain
 from simfs.reports.validate import error
 from simfs.results.model import short

@@ -1,0 +1,115 @@
+"""How all figures look: colours that the colour-blind can tell apart, sizes for print, the same bytes every time.
+
+Nothing here touches pyplot's global state.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from simfs.reports.numbers import plain
+
+DPI = 200
+"""Resolution of PNG files."""
+
+OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+"""Colours that people with any form of colour blindness can tell apart (Okabe and Ito, 2008)."""
+
+MARKERS = "osD^vP*X"
+DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (7, 3)))
+
+WIDE = 100
+"""Ratio of the highest to the lowest throughput from which the axis is logarithmic."""
+
+STYLE: dict[Any, Any] = {
+    "font.size": 9.0,
+    "axes.titlesize": 9.0,
+    "axes.labelsize": 9.0,
+    "legend.fontsize": 8.0,
+    "xtick.labelsize": 8.0,
+    "ytick.labelsize": 8.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#E3E3E3",
+    "grid.linewidth": 0.6,
+    "hatch.linewidth": 0.5,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 4.5,
+    "legend.frameon": False,
+    "svg.hashsalt": "simfs",
+    "svg.fonttype": "path",
+}
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """The look of all figures, also needed while saving; restores what was set before."""
+    with mpl.rc_context(STYLE):
+        yield
+
+
+class Shown(Figure):
+    """A figure that notebooks show as it is written to files, with or without pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        return png(self)
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """A figure of this size in inches that belongs to nobody's global state."""
+    figure = Shown(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def png(figure: Figure) -> bytes:
+    """The figure as PNG."""
+    return _saved(figure, "png")
+
+
+def svg(figure: Figure) -> bytes:
+    """The figure as SVG, without date and with reproducible ids."""
+    return _saved(figure, "svg")
+
+
+def _saved(figure: Figure, form: str) -> bytes:
+    out = io.BytesIO()
+    metadata = {"Date": None, "Creator": "simfs"} if form == "svg" else {"Software": "simfs"}
+    with style():
+        figure.savefig(out, format=form, dpi=DPI, metadata=metadata)
+    return out.getvalue()
+
+
+def thousands(axes: Axes) -> None:
+    """Numbers of the y axis as text has them."""
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: plain(y)))
+
+
+def unique(axes: Axes) -> tuple[list[Artist], list[str]]:
+    """Handles and labels of a legend, each label once, in order of appearance."""
+    handles, labels = axes.get_legend_handles_labels()
+    seen = dict(zip(reversed(labels), reversed(handles), strict=True))
+    names = list(dict.fromkeys(labels))
+    return [seen[name] for name in names], names
+
+
+def folded(text: str, width: int) -> str:
+    """Text in lines of at most `width` characters, broken at spaces."""
+    lines = [""]
+    for word in text.split():
+        if lines[-1] and len(lines[-1]) + 1 + len(word) > width:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}".strip()
+    return "\n".join(lines)
