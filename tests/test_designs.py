@@ -25,7 +25,7 @@ def run(
     )
     (point,) = expand(load(path))
     result = RunResult.model_validate_json(
-        answer(to_run_spec(point, 0) | {"warmup_ns": 3e6, "duration_ns": 5e6})
+        answer(to_run_spec(point, 0) | {"warmup_ns": 3e6, "duration_ns": 20e6})
     )
     assert [law for law in result.laws if not law.ok] == []
     assert result.stall is None

@@ -142,4 +142,4 @@ def test_the_example_of_the_help_runs() -> None:
     text = RUNNER.invoke(app, ["sensitivity", "--help"]).stdout.split("Example: simfs ")[1]
     done = RUNNER.invoke(app, shlex.split(text))
     assert done.exit_code == 0, done.stderr
-    assert "machine.costs.wakeup" in done.stdout
+    assert "machine.costs.line_llc" in done.stdout

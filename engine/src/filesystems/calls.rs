@@ -79,18 +79,20 @@ impl Calls {
     /// One of the plain calls.
     pub async fn plain<M: Machine>(&self, m: &M, call: PlainCall) {
         let c = &self.costs;
-        let time = match call {
-            PlainCall::StatMissing => c.stat_missing,
-            PlainCall::Fstat => c.fstat,
-            PlainCall::Statfs => c.statfs,
-            PlainCall::LockRange => c.lock_range,
-            PlainCall::UnlockRange => c.unlock_range,
+        let (site, time) = match call {
+            PlainCall::StatMissing => ("stat", c.stat_missing),
+            PlainCall::Fstat => ("fstat", c.fstat),
+            PlainCall::Statfs => ("statfs", c.statfs),
+            PlainCall::LockRange => ("lock", c.lock_range),
+            PlainCall::UnlockRange => ("unlock", c.unlock_range),
         };
+        m.at(site);
         m.run(Account::System, time).await;
     }
 
     /// `stat` of a name that exists and is cached.
     pub async fn stat<M: Machine>(&self, m: &M, file: &File) {
+        m.at("stat");
         self.touch_dentry(m, file);
         m.run(Account::System, self.costs.stat).await;
     }

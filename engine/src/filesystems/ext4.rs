@@ -361,6 +361,7 @@ impl<M: Machine> Filesystem<M> for Ext4 {
     }
 
     async fn open(&self, m: &M, _: DirId, file: &File) {
+        m.at("open");
         self.sb.calls.touch_dentry(m, file);
         m.run(Account::System, self.create.walk + self.create.open).await;
     }
@@ -387,6 +388,7 @@ impl<M: Machine> Filesystem<M> for Ext4 {
     }
 
     async fn close(&self, m: &M, file: &File) {
+        m.at("close");
         self.sb.calls.touch_dentry(m, file);
         m.run(Account::System, if file.written { self.write.close } else { self.create.close }).await;
     }
@@ -470,6 +472,7 @@ impl<M: Machine> Filesystem<M> for Ext4 {
     }
 
     async fn set_times(&self, m: &M, file: &File) {
+        m.at("utimes");
         let (before, under) = self.sb.calls.setattr();
         m.run(Account::System, before).await;
         self.sb.start_write(m).await;

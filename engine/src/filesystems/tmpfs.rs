@@ -121,6 +121,7 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
     }
 
     async fn open(&self, m: &M, _: DirId, file: &File) {
+        m.at("open");
         self.sb.calls.touch_dentry(m, file);
         m.run(Account::System, self.costs.open_walk + self.costs.open).await;
     }
@@ -147,6 +148,7 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
     }
 
     async fn close(&self, m: &M, file: &File) {
+        m.at("close");
         self.sb.calls.touch_dentry(m, file);
         m.run(Account::System, self.costs.close).await;
     }
@@ -196,6 +198,7 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
     }
 
     async fn set_times(&self, m: &M, file: &File) {
+        m.at("utimes");
         let (before, under) = self.sb.calls.setattr();
         m.run(Account::System, before).await;
         let i_rwsem = self.i_rwsem(file);

@@ -263,6 +263,7 @@ impl<M: Machine> Filesystem<M> for Btrfs {
     }
 
     async fn open(&self, m: &M, _: DirId, file: &File) {
+        m.at("open");
         self.sb.calls.touch_dentry(m, file);
         m.run(Account::System, self.costs.create.walk + self.costs.create.open).await;
     }
@@ -289,6 +290,7 @@ impl<M: Machine> Filesystem<M> for Btrfs {
     }
 
     async fn close(&self, m: &M, file: &File) {
+        m.at("close");
         self.sb.calls.touch_dentry(m, file);
         m.run(Account::System, if file.written { self.costs.write.close } else { self.costs.create.close }).await;
     }
@@ -344,6 +346,7 @@ impl<M: Machine> Filesystem<M> for Btrfs {
     }
 
     async fn set_times(&self, m: &M, file: &File) {
+        m.at("utimes");
         let (before, under) = self.sb.calls.setattr();
         m.run(Account::System, before).await;
         self.sb.start_write(m).await;

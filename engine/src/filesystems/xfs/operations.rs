@@ -207,6 +207,7 @@ impl<M: Machine> Filesystem<M> for Xfs {
     }
 
     async fn open(&self, m: &M, _: DirId, file: &File) {
+        m.at("open");
         self.sb.calls.touch_dentry(m, file);
         m.run(Account::System, self.costs.open.open).await;
     }
@@ -258,6 +259,7 @@ impl<M: Machine> Filesystem<M> for Xfs {
     }
 
     async fn close(&self, m: &M, file: &File) {
+        m.at("close");
         self.sb.calls.touch_dentry(m, file);
         if !file.written {
             m.run(Account::System, self.costs.create.close).await;
@@ -337,6 +339,7 @@ impl<M: Machine> Filesystem<M> for Xfs {
     }
 
     async fn set_times(&self, m: &M, file: &File) {
+        m.at("utimes");
         let (before, under) = self.sb.calls.setattr();
         m.run(Account::System, before).await;
         self.sb.start_write(m).await;
