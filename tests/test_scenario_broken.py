@@ -83,6 +83,7 @@ CASES = [
     Case("title: Base", 'title: "\\xZZ"', "3:", "not valid YAML"),
     Case("title: Base", 'title: "\\ud800"', "3:8", "stands for no character"),
     Case("title: Base", "title: &a [*a]", "3:", "nested more than"),
+    Case("title: Base", "title: Base\nquestion: " + "[" * 200_000 + "]" * 200_000, "", "nested more than"),
     Case("title: Base", "title: Base\nquestion: " + "[" * 40 + "]" * 40, "4:", "nested more than"),
     Case("title: Base", "title: Base\nquestion: " + "[" * 9000, "", "nested more than"),
     Case("simfs: 1", "%YAML 9.9\n---\nsimfs: 1", "", "not valid YAML"),
