@@ -171,6 +171,7 @@ ERAS: dict[str, Eras] = {
     },
     "btrfs.delayed_node": MUTEXES,
     "btrfs.log_mutex": MUTEXES,
+    "btrfs.log_csum_range": SPINLOCKS,
 }  # fmt: skip
 """The kind of each role's lock, by the first kernel that has it."""
 

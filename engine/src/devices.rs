@@ -155,6 +155,9 @@ impl BlockDevice {
     }
 }
 
+/// Bytes of a write of a commit; a device takes many at once, and is busy all the same.
+const COMMIT_WRITE: u32 = 1 << 20;
+
 /// What a filesystem is stored on: the device of a run, or the loop device of the traces, whose times are the
 /// filesystem's own costs.
 pub struct Storage {
@@ -179,6 +182,26 @@ impl Storage {
             Some(device) => device.io(m, Request::Write { bytes }).await,
             None => self.traced_io(m, traced).await,
         }
+    }
+
+    /// Submits a write; its end completes what is returned. The loop device of the traces takes `traced`.
+    pub async fn submit_write<M: Machine>(&self, m: &M, bytes: u32, traced: Time) -> LockId {
+        let done = m.new_completion();
+        match &self.device {
+            Some(device) => device.submit(m, Request::Write { bytes }, done).await,
+            None => m.submit(self.traced, traced, Then::Complete(done)),
+        }
+        done
+    }
+
+    /// What a commit writes in the background: so many bytes, and when they are safe so many more. The traces know no such writes.
+    pub async fn commit<M: Machine>(&self, m: &M, bytes: u64, last: u32) {
+        let Some(device) = &self.device else { return };
+        for _ in 0..bytes / u64::from(COMMIT_WRITE) {
+            device.io(m, Request::Write { bytes: COMMIT_WRITE }).await;
+        }
+        device.io(m, Request::Write { bytes: (bytes % u64::from(COMMIT_WRITE)) as u32 }).await;
+        self.write_ordered(m, last, 0).await;
     }
 
     /// Writes after what was written before is safe, as a log is written, and waits.

@@ -39,6 +39,9 @@ DESIGNS: dict[str, tuple[str, ...]] = {
     "xfs.inodegc": ("task", "per-group", "per-cpu"),
     "btrfs.nocow_check": ("path-held", "path-released"),
     "btrfs.path_clearing": ("in-place", "blocking-first", "never"),
+    "btrfs.tree_log_mutex": ("log-start", "log-super"),
+    "btrfs.log_csums": ("replace", "insert"),
+    "btrfs.log_inode": ("leaf-held", "known", "leaf-cloned"),
 }
 """What the engine knows of each role (`engine/src/filesystems/designs.rs`)."""
 

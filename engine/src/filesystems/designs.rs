@@ -35,6 +35,36 @@ pub enum Inactivation {
     PerCpu,
 }
 
+/// What `tree_log_mutex`, which a commit of btrfs holds until its superblocks are written, keeps from being done meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TreeLogMutex {
+    /// The first fsync of the next transaction may not begin a log (before 5.11).
+    LogStart,
+    /// A log's superblock may not be written.
+    LogSuper,
+}
+
+/// How btrfs puts checksums into the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogCsums {
+    /// Those of the same range are deleted before, under a lock of the range (before 5.9).
+    Replace,
+    /// They are inserted; others can be there only if extents are shared.
+    Insert,
+}
+
+/// How btrfs logs an inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogInode {
+    /// Without looking whether the log has it: a new one is deleted before, another is inserted. What is copied is copied under
+    /// the lock of the subvolume's leaf (before 5.16).
+    LeafHeld,
+    /// After looking, and still under the leaf's lock.
+    Known,
+    /// From a clone of the leaf (since 6.2).
+    LeafCloned,
+}
+
 /// How a btrfs search makes the locks of its path spinning again when it need no longer sleep (`btrfs_clear_path_blocking`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathClearing {
@@ -70,6 +100,12 @@ pub struct Designs {
     pub nocow_check: NocowCheck,
     /// `btrfs_clear_path_blocking`.
     pub path_clearing: PathClearing,
+    /// `tree_log_mutex`.
+    pub tree_log_mutex: TreeLogMutex,
+    /// `log_csums`.
+    pub log_csums: LogCsums,
+    /// `btrfs_log_inode`.
+    pub log_inode: LogInode,
 }
 
 impl Designs {
@@ -83,6 +119,9 @@ impl Designs {
                 inodegc: Inactivation::PerCpu,
                 nocow_check: NocowCheck::PathReleased,
                 path_clearing: PathClearing::Never,
+                tree_log_mutex: TreeLogMutex::LogSuper,
+                log_csums: LogCsums::Insert,
+                log_inode: LogInode::LeafCloned,
             };
         for (role, design) in given {
             match role.as_str() {
@@ -120,6 +159,21 @@ impl Designs {
                         ("never", PathClearing::Never),
                     ];
                     designs.path_clearing = choose(role, design, &how)?;
+                }
+                "btrfs.tree_log_mutex" => {
+                    let what = [("log-start", TreeLogMutex::LogStart), ("log-super", TreeLogMutex::LogSuper)];
+                    designs.tree_log_mutex = choose(role, design, &what)?;
+                }
+                "btrfs.log_csums" => {
+                    designs.log_csums = choose(role, design, &[("replace", LogCsums::Replace), ("insert", LogCsums::Insert)])?;
+                }
+                "btrfs.log_inode" => {
+                    let how = [
+                        ("leaf-held", LogInode::LeafHeld),
+                        ("known", LogInode::Known),
+                        ("leaf-cloned", LogInode::LeafCloned),
+                    ];
+                    designs.log_inode = choose(role, design, &how)?;
                 }
                 _ => return Err(format!("kernel.designs: unknown role '{role}'")),
             }

@@ -120,6 +120,12 @@ impl DelayedRoot {
         self.prepared.push_back(Prepared::File(ino));
     }
 
+    /// Takes the update of a new file's inode out of the queue, if it waits there; who takes it commits it.
+    pub fn take_file(&mut self, ino: u64) -> bool {
+        let place = self.prepared.iter().rposition(|waits| *waits == Prepared::File(ino));
+        place.is_some_and(|place| self.prepared.remove(place).is_some())
+    }
+
     /// `btrfs_first_prepared_delayed_node`: who waits longest.
     pub fn next_prepared(&mut self) -> Option<Prepared> {
         let next = self.prepared.pop_front()?;
@@ -193,7 +199,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
             Batch::Delete(mut keys) => {
                 while let Some(&key) = keys.front() {
                     let (mut path, found) = self.search_slot(key, Intent::Delete).await;
-                    let run = if found { self.run_of_keys(&path, keys.iter()) } else { 0 };
+                    let run = if found { self.run_of_keys(&path, keys.iter().copied()) } else { 0 };
                     if run > 0 {
                         self.del_items(&mut path, run).await;
                     }
@@ -212,9 +218,9 @@ impl<L: TreeLocks> TreeOps<'_, L> {
     }
 
     /// How many of the keys follow each other in the path's leaf from its slot on.
-    fn run_of_keys<'k>(&self, path: &Path, keys: impl Iterator<Item = &'k Key>) -> usize {
+    pub(super) fn run_of_keys(&self, path: &Path, keys: impl Iterator<Item = Key>) -> usize {
         let tree = self.tree();
         let items = &tree.items(path.leaf())[path.slots[0]..];
-        items.iter().zip(keys).take_while(|(item, key)| item.key == **key).count()
+        items.iter().zip(keys).take_while(|(item, key)| item.key == *key).count()
     }
 }

@@ -1,6 +1,6 @@
 //! The items that make up files and directories.
 
-use super::key::{name_hash, size, Item, ItemKind, Key, ORPHAN_OBJECTID};
+use super::key::{name_hash, size, Item, ItemKind, Key, EXTENT_CSUM_OBJECTID, ORPHAN_OBJECTID, TREE_LOG_OBJECTID};
 
 /// The first index of an entry of a directory (`BTRFS_DIR_START_INDEX`); 0 and 1 stand for `.` and `..`.
 pub const DIR_START_INDEX: u64 = 2;
@@ -28,6 +28,26 @@ pub fn dir_item(dir: u64, name: &[u8]) -> Item {
 /// The entry of a name in a directory by its index.
 pub fn dir_index(dir: u64, index: u64, name: &[u8]) -> Item {
     Item::new(Key::new(dir, ItemKind::DirIndex, index), size::dir_item(name))
+}
+
+/// An extent of a file, by its first byte in the file.
+pub fn extent(ino: u64, offset: u64) -> Item {
+    Item::new(Key::new(ino, ItemKind::ExtentData, offset), size::EXTENT_DATA)
+}
+
+/// A file of so many bytes within the tree.
+pub fn inline_extent(ino: u64, bytes: u32) -> Item {
+    Item::new(Key::new(ino, ItemKind::ExtentData, 0), size::INLINE_EXTENT + bytes)
+}
+
+/// The checksums of so many blocks from a byte of the disk on.
+pub fn csums(first: u64, blocks: u64) -> Item {
+    Item::new(Key::new(EXTENT_CSUM_OBJECTID, ItemKind::ExtentCsum, first), size::CSUM * blocks as u32)
+}
+
+/// Where the log of a subvolume is, in the tree of log roots.
+pub fn log_root() -> Item {
+    Item::new(Key::new(TREE_LOG_OBJECTID, ItemKind::RootItem, 5), size::ROOT_ITEM)
 }
 
 /// The record of an inode without a name.

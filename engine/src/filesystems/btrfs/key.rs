@@ -12,6 +12,8 @@ pub const ITEM_HEAD: u32 = 25;
 pub const MAX_POINTERS: usize = (LEAF_DATA / 33) as usize;
 /// The first number of an inode of a subvolume, that of its root directory (`BTRFS_FIRST_FREE_OBJECTID`).
 pub const FIRST_FREE_OBJECTID: u64 = 256;
+/// The object of logs in the tree of log roots (`BTRFS_TREE_LOG_OBJECTID`, -6).
+pub const TREE_LOG_OBJECTID: u64 = OBJECTID_MASK - 5;
 /// Objects that are no inodes lie at the end of a tree (`BTRFS_ORPHAN_OBJECTID`, -5).
 pub const ORPHAN_OBJECTID: u64 = OBJECTID_MASK - 4;
 /// All checksums of data belong to one object (`BTRFS_EXTENT_CSUM_OBJECTID`, -10).
@@ -40,6 +42,8 @@ pub enum ItemKind {
     ExtentData = 108,
     /// Checksums of a run of data blocks.
     ExtentCsum = 128,
+    /// The root of a tree.
+    RootItem = 132,
     /// An extent of data in use.
     ExtentItem = 168,
     /// A tree block in use.
@@ -49,7 +53,7 @@ pub enum ItemKind {
 }
 
 impl ItemKind {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::InodeItem,
         Self::InodeRef,
         Self::OrphanItem,
@@ -58,6 +62,7 @@ impl ItemKind {
         Self::DirIndex,
         Self::ExtentData,
         Self::ExtentCsum,
+        Self::RootItem,
         Self::ExtentItem,
         Self::MetadataItem,
         Self::BlockGroupItem,
@@ -74,6 +79,7 @@ impl ItemKind {
             Self::DirIndex => "DIR_INDEX",
             Self::ExtentData => "EXTENT_DATA",
             Self::ExtentCsum => "EXTENT_CSUM",
+            Self::RootItem => "ROOT_ITEM",
             Self::ExtentItem => "EXTENT_ITEM",
             Self::MetadataItem => "METADATA_ITEM",
             Self::BlockGroupItem => "BLOCK_GROUP_ITEM",
@@ -87,6 +93,10 @@ pub mod size {
     pub const INODE_ITEM: u32 = 160;
     /// `struct btrfs_file_extent_item` of an extent that is not inline.
     pub const EXTENT_DATA: u32 = 53;
+    /// The same of one that is inline, without its bytes (`BTRFS_FILE_EXTENT_INLINE_DATA_START`).
+    pub const INLINE_EXTENT: u32 = 21;
+    /// `struct btrfs_root_item`.
+    pub const ROOT_ITEM: u32 = 439;
     /// `struct btrfs_extent_item` with one inline reference of a tree block.
     pub const METADATA_ITEM: u32 = 33;
     /// `struct btrfs_extent_item` with one inline reference of a file.

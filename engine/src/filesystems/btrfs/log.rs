@@ -1,142 +1,232 @@
-//! fsync: the data go to the device, the inode's items into the log tree, and one task writes the log for all who came
-//! before (`btrfs_sync_file`, `btrfs_log_inode`, `btrfs_sync_log` of Linux 6.18).
+//! The log of a subvolume: the tree that fsync writes its items into, and how it gets to the disk (`start_log_trans`,
+//! `btrfs_end_log_trans` and `btrfs_sync_log` of `fs/btrfs/tree-log.c`, Linux 5.9 to 6.18).
 //!
-//! The file's extent enters the subvolume's tree and its checksum the log's, as `btrfs_finish_ordered_io` and
-//! `log_one_extent` would have it; the checksum tree itself and the tree of log roots are not modelled.
+//! Log transactions follow each other: one is filled while the one before it is on its way to the disk. Who wants to sync waits for
+//! his predecessor, then until nobody is writing into the log, and so takes all with him who came meanwhile. On a mount without
+//! `ssd` he would let a tick go by first; that is left out, as are logs of several subvolumes.
 
 use super::items;
-use super::key::{size, Item, ItemKind, Key, EXTENT_CSUM_OBJECTID};
-use super::mount::Btrfs;
+use super::key::NODE_SIZE;
 use super::root::Root;
-use super::search::{Intent, Rules};
+use super::search::Rules;
 use super::tree::Tree;
 use crate::cost_table;
 use crate::devices::{BlockDevice, Storage};
 use crate::filesystems::costs::Costs;
-use crate::filesystems::designs::NocowCheck;
-use crate::filesystems::{File, BLOCK};
-use crate::machine::{Account, LockId, Side};
+use crate::filesystems::designs::TreeLogMutex;
+use crate::filesystems::BLOCK;
+use crate::machine::{Access, Account, LineId, LockId, Side};
 use crate::waist::Machine;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-cost_table!(FsyncCosts {
-    writepages: ["wfsync.reserve_extent", "wfsync.ordered_extent_add", "wfsync.get_extent", "wfsync.submit"],
-    data_io: ["wfsync.data_io"],
-    log_item: ["wfsync.log_item"],
-    write_log: ["wfsync.write_log"],
+cost_table!(LogCosts {
+    item: ["wfsync.log_item"],
+    write_block: ["wfsync.write_block"],
     log_io: ["wfsync.log_io"],
     super_io: ["wfsync.super_io"],
-    exit: ["wfsync.exit"],
 });
+
+/// Tasks that sleep until something has come about, and let go of a mutex meanwhile. All are woken together.
+#[derive(Default)]
+struct Sleepers(RefCell<Vec<LockId>>);
+
+impl Sleepers {
+    async fn sleep<M: Machine>(&self, m: &M, mutex: LockId) {
+        let woken = m.new_completion();
+        self.0.borrow_mut().push(woken);
+        m.unlock(mutex, Side::Write).await;
+        m.wait_for(woken).await;
+        m.drop_completion(woken);
+        m.lock(mutex, Side::Write).await;
+    }
+
+    async fn wake_all<M: Machine>(&self, m: &M) {
+        let sleepers = std::mem::take(&mut *self.0.borrow_mut());
+        for woken in sleepers {
+            m.complete(woken).await;
+        }
+    }
+}
 
 /// The log of a subvolume (`log_root` and its counters).
 pub struct LogTree {
-    root: Root,
+    /// The tree.
+    pub root: Root,
+    /// The spinlock of `log_csum_range`.
+    pub csum_range: LockId,
+    /// What commits of transactions hold until their superblocks are written (`tree_log_mutex`).
+    pub tree_log_mutex: LockId,
+    /// What it is stored on.
+    pub storage: Storage,
+    roots: Root,
     mutex: LockId,
-    storage: Storage,
-    costs: FsyncCosts,
-    /// Number of the log that is being filled, and of the last that is on disk.
+    roots_mutex: LockId,
+    mutex_design: TreeLogMutex,
+    costs: LogCosts,
+    /// There is a log tree since the last commit of a transaction.
+    exists: Cell<bool>,
+    /// `log_writers` and `log_batch`.
+    counters: LineId,
+    writers: Cell<u32>,
+    batch: Cell<u64>,
+    /// Number of the log transaction that is being filled, and of the last that is on disk.
     filling: Cell<u64>,
-    written: Cell<u64>,
-    writing: Cell<bool>,
-    waiting: RefCell<Vec<LockId>>,
+    committed: Cell<u64>,
+    /// By number modulo 2: whether it is under way (`log_commit`), and who waits for its end.
+    committing: [Cell<bool>; 2],
+    waiting: [Sleepers; 2],
+    waiting_for_writers: Sleepers,
+    /// Blocks of both trees written so far.
+    written: [Cell<u64>; 2],
 }
 
 impl LogTree {
-    /// An empty log.
+    /// No log yet.
     pub fn new<M: Machine>(m: &M, rules: Rules, device: Option<Rc<BlockDevice>>, costs: &Costs<'_>) -> Result<Self, String> {
+        let mutex = |name: &str| m.new_lock(m.class(name, "btrfs.log_mutex"));
         Ok(Self {
             root: Root::new(m, "log", Tree::new(), rules, costs)?,
-            mutex: m.new_lock(m.class("btrfs.log_mutex", "btrfs.log_mutex")),
+            roots: Root::new(m, "log root", Tree::new(), rules, costs)?,
+            csum_range: m.new_lock(m.class("btrfs.log_csum_range", "btrfs.log_csum_range")),
+            tree_log_mutex: mutex("btrfs.tree_log_mutex"),
+            mutex: mutex("btrfs.log_mutex"),
+            roots_mutex: mutex("btrfs.log_root_tree"),
+            mutex_design: costs.designs().tree_log_mutex,
             storage: Storage::new(m, device),
-            costs: FsyncCosts::new(costs)?,
+            costs: LogCosts::new(costs)?,
+            exists: Cell::new(false),
+            counters: m.new_line(1),
+            writers: Cell::new(0),
+            batch: Cell::new(0),
             filling: Cell::new(1),
-            written: Cell::new(0),
-            writing: Cell::new(false),
-            waiting: RefCell::default(),
+            committed: Cell::new(0),
+            committing: Default::default(),
+            waiting: Default::default(),
+            waiting_for_writers: Sleepers::default(),
+            written: Default::default(),
         })
     }
 
-    /// A commit makes the log superfluous: the next blocks are new.
+    /// `btrfs_free_log`: a commit, while no handle is open, makes the log superfluous.
     pub fn forget(&self) {
-        self.root.tree.borrow_mut().transid += 1;
+        for root in [&self.root, &self.roots] {
+            root.tree.borrow_mut().clear();
+        }
+        self.exists.set(false);
     }
 
-    /// `btrfs_sync_log`: returns when log `mine` is on disk, written by this task or by another.
-    async fn sync<M: Machine>(&self, m: &M, mine: u64) {
+    /// `start_log_trans`: joins the log transaction that is being filled; its number.
+    pub async fn start<M: Machine>(&self, m: &M) -> u64 {
         m.lock(self.mutex, Side::Write).await;
-        while self.writing.get() && self.written.get() < mine {
-            m.unlock(self.mutex, Side::Write).await;
-            let done = m.new_completion();
-            self.waiting.borrow_mut().push(done);
-            m.wait_for(done).await;
-            m.drop_completion(done);
-            m.lock(self.mutex, Side::Write).await;
+        if !self.exists.get() {
+            if self.mutex_design == TreeLogMutex::LogStart {
+                m.lock(self.tree_log_mutex, Side::Write).await;
+                m.unlock(self.tree_log_mutex, Side::Write).await;
+            }
+            self.exists.set(true);
         }
-        if self.written.get() >= mine {
+        m.touch(self.counters, Access::Atomic);
+        self.batch.set(self.batch.get() + 1);
+        self.writers.set(self.writers.get() + 1);
+        let mine = self.filling.get();
+        m.unlock(self.mutex, Side::Write).await;
+        mine
+    }
+
+    /// `btrfs_end_log_trans`.
+    pub async fn end<M: Machine>(&self, m: &M) {
+        m.touch(self.counters, Access::Atomic);
+        self.writers.set(self.writers.get() - 1);
+        if self.writers.get() == 0 {
+            self.waiting_for_writers.wake_all(m).await;
+        }
+    }
+
+    /// `btrfs_sync_log`: returns when log transaction `mine` is on disk, written by this task or by another.
+    pub async fn sync<M: Machine>(&self, m: &M, mine: u64) {
+        let index = (mine % 2) as usize;
+        m.lock(self.mutex, Side::Write).await;
+        if self.committed.get() >= mine || self.committing[index].get() {
+            self.wait_for_commit(m, mine).await;
             return m.unlock(self.mutex, Side::Write).await;
         }
-        self.writing.set(true);
-        let this = self.filling.replace(self.filling.get() + 1);
-        self.root.tree.borrow_mut().transid += 1; // blocks under I/O are copied before they change again
-        m.run(Account::System, self.costs.write_log).await;
+        self.committing[index].set(true);
+        self.wait_for_commit(m, mine - 1).await;
+        self.wait_for_writers(m).await;
+        let log = self.submit(m, &self.root, 0, self.costs.log_io).await;
+        self.filling.set(mine + 1);
         m.unlock(self.mutex, Side::Write).await;
-        self.storage.write(m, BLOCK, self.costs.log_io).await;
-        self.storage.write_ordered(m, BLOCK, self.costs.super_io).await;
+        self.write_roots(m, log).await;
+        self.write_super(m).await;
         m.lock(self.mutex, Side::Write).await;
-        self.written.set(this);
-        self.writing.set(false);
-        let waiting = std::mem::take(&mut *self.waiting.borrow_mut());
+        self.committed.set(mine);
+        self.committing[index].set(false);
         m.unlock(self.mutex, Side::Write).await;
-        for task in waiting {
-            m.complete(task).await;
-        }
-    }
-}
-
-impl Btrfs {
-    /// `run_delalloc_nocow`: looks the extent up, and whether somebody shares it (`btrfs_cross_ref_exist`). The extent tree is
-    /// not modelled, so what the second takes is a time, without waiting.
-    async fn check_nocow<M: Machine>(&self, m: &M, ino: u64) {
-        let locked = self.fs_root.locked(m);
-        let ops = locked.ops();
-        let (mut path, _) = ops.search_slot(Key::new(ino, ItemKind::ExtentData, 0), Intent::Read).await;
-        if self.nocow_check == NocowCheck::PathReleased {
-            ops.release_path(&mut path).await;
-        }
-        m.run(Account::System, self.cross_ref).await;
-        ops.release_path(&mut path).await;
+        self.waiting[index].wake_all(m).await;
     }
 
-    /// `btrfs_sync_file` of a file whose one dirty page has never been on disk.
-    pub(super) async fn sync_file<M: Machine>(&self, m: &M, file: &File) {
-        let (inode, log) = (self.file(file.inode), &self.log);
-        m.at("fsync");
-        m.run(Account::System, log.costs.writepages).await;
-        if self.nodatacow && inode.extent {
-            self.check_nocow(m, inode.ino).await;
+    /// `wait_log_commit`.
+    async fn wait_for_commit<M: Machine>(&self, m: &M, number: u64) {
+        let index = (number % 2) as usize;
+        while self.committed.get() < number && self.committing[index].get() {
+            self.waiting[index].sleep(m, self.mutex).await;
         }
-        log.storage.write(m, BLOCK, log.costs.data_io).await;
-        self.transaction.start(m).await;
-        let extent = Item::new(Key::new(inode.ino, ItemKind::ExtentData, 0), size::EXTENT_DATA);
-        if !inode.extent {
-            self.insert(m, &[extent], log.costs.log_item).await;
-            self.set_extent(file.inode);
+    }
+
+    /// Until a look finds no writers, and nobody has begun to write since the look before.
+    async fn wait_for_writers<M: Machine>(&self, m: &M) {
+        loop {
+            let batch = self.batch.get();
+            while self.writers.get() > 0 {
+                self.waiting_for_writers.sleep(m, self.mutex).await;
+            }
+            if batch == self.batch.get() {
+                return;
+            }
         }
-        m.lock(log.mutex, Side::Write).await; // start_log_trans
-        let mine = log.filling.get();
-        m.unlock(log.mutex, Side::Write).await;
-        let csum = Item::new(Key::new(EXTENT_CSUM_OBJECTID, ItemKind::ExtentCsum, inode.ino << 12), size::CSUM);
-        for item in [csum, items::inode(inode.ino), items::inode_ref(inode.ino, 0, b""), extent] {
-            let locked = log.root.locked(m);
+    }
+
+    /// `btrfs_write_marked_extents`: submits the blocks changed since the last time; they are copied before they change again.
+    /// Returns what their end completes.
+    async fn submit<M: Machine>(&self, m: &M, root: &Root, which: usize, traced: u64) -> LockId {
+        let blocks = {
+            let mut tree = root.tree.borrow_mut();
+            tree.transid += 1;
+            let so_far = tree.counts.copied + tree.counts.allocated;
+            so_far - self.written[which].replace(so_far)
+        };
+        m.run(Account::System, self.costs.write_block * blocks).await;
+        self.storage.submit_write(m, blocks as u32 * NODE_SIZE, traced).await
+    }
+
+    /// Writes the log's place into the tree of log roots, and waits for both trees' blocks.
+    async fn write_roots<M: Machine>(&self, m: &M, log: LockId) {
+        m.lock(self.roots_mutex, Side::Write).await;
+        {
+            let locked = self.roots.locked(m);
             let ops = locked.ops().blocking();
-            let (mut path, _) = ops.insert_items(&[item]).await;
-            m.run(Account::System, log.root.after_insertion(log.costs.log_item)).await;
+            let (mut path, _) = ops.insert_items(&[items::log_root()]).await;
+            m.run(Account::System, self.roots.after_insertion(self.costs.item)).await;
             ops.release_path(&mut path).await;
         }
-        log.sync(m, mine).await;
-        self.transaction.end(m);
-        m.run(Account::System, log.costs.exit).await;
+        let roots = self.submit(m, &self.roots, 1, 0).await;
+        for written in [log, roots] {
+            m.wait_for(written).await;
+            m.drop_completion(written);
+        }
+        m.unlock(self.roots_mutex, Side::Write).await;
+    }
+
+    /// `write_all_supers`.
+    async fn write_super<M: Machine>(&self, m: &M) {
+        let waits = self.mutex_design == TreeLogMutex::LogSuper;
+        if waits {
+            m.lock(self.tree_log_mutex, Side::Write).await;
+        }
+        self.storage.write_ordered(m, BLOCK, self.costs.super_io).await;
+        if waits {
+            m.unlock(self.tree_log_mutex, Side::Write).await;
+        }
     }
 }

@@ -9,6 +9,7 @@
 mod balance;
 #[cfg(test)]
 mod interleaving;
+mod data;
 pub mod delayed;
 mod grown;
 pub mod items;
@@ -20,6 +21,7 @@ pub mod search;
 pub mod subvolume;
 pub mod tree;
 
+mod fsync;
 mod log;
 pub mod mount;
 mod operations;

@@ -1,6 +1,8 @@
 //! A mounted btrfs: its trees, directories and files, and the lines that all operations share.
 
+use super::data::FileData;
 use super::delayed::DelayedRoot;
+use super::fsync::Fsync;
 use super::grown::grown;
 use super::items;
 use super::key::FIRST_FREE_OBJECTID;
@@ -20,7 +22,7 @@ use crate::filesystems::DirId;
 use crate::machine::time::from_ns;
 use crate::machine::{LineId, LockId, Time};
 use crate::waist::Machine;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
 
 /// A directory.
@@ -47,8 +49,6 @@ pub(super) struct Inode {
     /// Its place in its directory's `DIR_INDEX` items.
     pub index: u64,
     pub i_rwsem: LockId,
-    /// Its data have an `EXTENT_DATA` item: they were written back.
-    pub extent: bool,
 }
 
 /// What kernels do differently.
@@ -66,6 +66,9 @@ pub struct Kernel {
 pub struct Btrfs {
     pub(super) fs_root: Root,
     pub(super) log: LogTree,
+    pub(super) fsync: Fsync,
+    /// Where the next extent of data begins on disk.
+    pub(super) next_csum: Cell<u64>,
     pub(super) transaction: Transaction,
     pub(super) delayed: RefCell<DelayedRoot>,
     pub(super) delayed_line: LineId,
@@ -81,6 +84,7 @@ pub struct Btrfs {
     directories: RefCell<Vec<Entries>>,
     directory_lines: u32,
     files: RefCell<Vec<Inode>>,
+    data: RefCell<Vec<FileData>>,
     free_files: RefCell<Vec<u32>>,
     commit_interval: Time,
     workers_max: u32,
@@ -97,6 +101,8 @@ impl Btrfs {
         let fs = Self {
             fs_root: Root::new(m, "fs", tree, rules, costs)?,
             log: LogTree::new(m, rules, device, costs)?,
+            fsync: Fsync::new(costs)?,
+            next_csum: Cell::default(),
             transaction: Transaction::new(m, costs)?,
             delayed: RefCell::default(),
             delayed_line: m.new_line(count("btrfs_delayed.root")?),
@@ -112,6 +118,7 @@ impl Btrfs {
             directories: RefCell::default(),
             directory_lines: count("btrfs_dir_inode.struct")?,
             files: RefCell::default(),
+            data: RefCell::default(),
             free_files: RefCell::default(),
             commit_interval: from_ns(costs.number("commit_interval")?),
             workers_max: count("workers_max")?,
@@ -189,21 +196,28 @@ impl Btrfs {
     }
 
     pub(super) fn add_file(&self, inode: Inode) -> u32 {
-        let mut files = self.files.borrow_mut();
+        let (mut files, mut data) = (self.files.borrow_mut(), self.data.borrow_mut());
+        let new = FileData::new(self.transid());
         if let Some(slot) = self.free_files.borrow_mut().pop() {
-            files[slot as usize] = inode;
+            (files[slot as usize], data[slot as usize]) = (inode, new);
             return slot;
         }
         files.push(inode);
+        data.push(new);
         (files.len() - 1) as u32
+    }
+
+    /// The number of the running transaction.
+    pub(super) fn transid(&self) -> u64 {
+        self.fs_root.tree.borrow().transid
+    }
+
+    pub(super) fn data(&self, slot: u32) -> RefMut<'_, FileData> {
+        RefMut::map(self.data.borrow_mut(), |data| &mut data[slot as usize])
     }
 
     pub(super) fn file(&self, slot: u32) -> Inode {
         self.files.borrow()[slot as usize]
-    }
-
-    pub(super) fn set_extent(&self, slot: u32) {
-        self.files.borrow_mut()[slot as usize].extent = true;
     }
 
     pub(super) fn drop_file<M: Machine>(&self, m: &M, slot: u32) {

@@ -6,10 +6,11 @@
 
 use super::items;
 use super::key::{Item, ItemKind, Key};
+use super::data::FileData;
 use super::mount::{Btrfs, Directory, Inode};
 use super::search::{Intent, TreeLocks, TreeOps};
 use crate::cost_table;
-use crate::filesystems::{DirId, File, Filesystem, NoSpace, PlainCall, Renaming};
+use crate::filesystems::{DirId, File, Filesystem, Io, LaidOut, NoSpace, PlainCall, Renaming};
 use crate::machine::{Access, Account, Side, Time};
 use crate::waist::Machine;
 
@@ -212,17 +213,32 @@ impl Btrfs {
         ops.release_path(&mut path).await;
     }
 
+    /// The extents' part of `btrfs_truncate_inode_items`: with each search all that follow each other in the leaf.
+    async fn delete_extents<M: Machine>(&self, m: &M, ino: u64, mut extents: &[u64]) {
+        while let Some(&first) = extents.first() {
+            let locked = self.fs_root.locked(m);
+            let ops = locked.ops();
+            let (mut path, found) = ops.search_slot(items::extent(ino, first).key, Intent::Delete).await;
+            m.run(Account::System, self.fs_root.after_search(self.costs.unlink.delete_inode)).await;
+            let keys = extents.iter().map(|&offset| items::extent(ino, offset).key);
+            let run = if found { ops.run_of_keys(&path, keys) } else { 0 };
+            if run > 0 {
+                ops.del_items(&mut path, run).await;
+            }
+            ops.release_path(&mut path).await;
+            extents = &extents[run.max(1)..];
+        }
+    }
+
     /// `btrfs_evict_inode`, in the task that dropped the last reference.
-    async fn evict<M: Machine>(&self, m: &M, d: Directory, inode: &Inode, pages: bool) {
+    async fn evict<M: Machine>(&self, m: &M, d: Directory, inode: &Inode, pages: bool, extents: &[u64]) {
         let c = &self.costs.unlink;
         let rest = self.sb.inodes.pass(m, Some(inode.ino), if pages { c.evict_pages } else { c.evict }).await;
         m.run(Account::System, rest).await;
         self.transaction.join(m).await;
         self.delete(m, items::inode_ref(inode.ino, d.ino, b"").key, c.delete_ref).await;
         m.run(Account::System, c.truncate).await;
-        if inode.extent {
-            self.delete(m, Key::new(inode.ino, ItemKind::ExtentData, 0), c.delete_inode).await;
-        }
+        self.delete_extents(m, inode.ino, extents).await;
         self.delete(m, items::inode_key(inode.ino), c.delete_inode).await;
         m.run(Account::System, c.after_truncate).await;
         self.delete(m, items::orphan(inode.ino).key, c.delete_orphan).await;
@@ -258,7 +274,7 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         m.unlock(d.i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
         m.run(Account::System, self.costs.create.open).await;
-        let inode = Inode { ino, index, i_rwsem: self.sb.new_file(m), extent: false };
+        let inode = Inode { ino, index, i_rwsem: self.sb.new_file(m) };
         Ok(File { inode: self.add_file(inode), written: false })
     }
 
@@ -273,8 +289,32 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         let lock = self.file(file.inode).i_rwsem;
         m.lock(lock, Side::Write).await;
         self.sb.calls.append(m, self.costs.write.write, bytes).await;
+        let end = self.data(file.inode).size();
+        self.data(file.inode).write(end, u64::from(bytes), self.transid());
         m.unlock(lock, Side::Write).await;
         file.written = true;
+    }
+
+    async fn lay_out(&self, m: &M, dir: DirId, name: &[u8], laid: LaidOut) -> Result<File, NoSpace> {
+        let file = self.create(m, dir, name).await?;
+        let data = FileData::on_disk(laid.bytes, laid.extents);
+        let ino = self.file(file.inode).ino;
+        self.transaction.start(m).await;
+        for extent in data.items(ino) {
+            self.insert(m, &[extent], 0).await;
+        }
+        self.transaction.end(m);
+        *self.data(file.inode) = data;
+        Ok(file)
+    }
+
+    async fn write_at(&self, m: &M, file: &File, io: Io) {
+        m.at("write");
+        let lock = self.file(file.inode).i_rwsem;
+        m.lock(lock, Side::Write).await;
+        self.sb.calls.overwrite(m, file, io.bytes).await;
+        self.data(file.inode).write(io.offset, u64::from(io.bytes), self.transid());
+        m.unlock(lock, Side::Write).await;
     }
 
     async fn overwrite(&self, m: &M, file: &File, bytes: u32) {
@@ -282,6 +322,7 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         let lock = self.file(file.inode).i_rwsem;
         m.lock(lock, Side::Write).await;
         self.sb.calls.overwrite(m, file, bytes).await;
+        self.data(file.inode).write(0, u64::from(bytes), self.transid());
         m.unlock(lock, Side::Write).await;
     }
 
@@ -313,7 +354,8 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         m.unlock(inode.i_rwsem, Side::Write).await;
         m.unlock(d.i_rwsem, Side::Write).await;
         m.at("evict");
-        self.evict(m, d, &inode, file.written).await;
+        let extents = self.data(file.inode).extents().to_vec();
+        self.evict(m, d, &inode, file.written, &extents).await;
         self.sb.end_write(m).await;
         m.run(Account::System, c.exit).await;
         self.drop_file(m, file.inode);
@@ -334,6 +376,7 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         self.transaction.end(m);
         self.balance_delayed_items(m).await;
         self.set_index(file.inode, index);
+        self.data(file.inode).change(self.transid());
         m.unlock(inode.i_rwsem, Side::Write).await;
         m.unlock(d.i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;

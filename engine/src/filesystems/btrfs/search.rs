@@ -291,15 +291,20 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
         if found {
             return (path, false);
         }
+        self.put_items(&mut path, items).await;
+        (path, true)
+    }
+
+    /// `setup_items_for_insert`: puts items where the path points to, in a leaf that has room for them.
+    async fn put_items(&self, path: &mut Path, items: &[Item]) {
         if path.slots[0] == 0 {
-            self.tree.borrow_mut().fixup_low_keys(&path, items[0].key, 1);
+            self.tree.borrow_mut().fixup_low_keys(path, items[0].key, 1);
         }
-        self.unlock_up_safe(&mut path, 1).await;
+        self.unlock_up_safe(path, 1).await;
         self.tree.borrow_mut().insert_items(path.leaf(), path.slots[0], items);
         self.locks.change(path.leaf());
         let behind = self.tree().len(path.leaf()) - path.slots[0] - items.len();
         self.locks.work(Work::Shift(behind)).await;
-        (path, true)
     }
 
     /// `insert_with_overflow`: inserts an item, or if its key is there makes that item larger by its data.
@@ -312,6 +317,27 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
             self.tree.borrow_mut().resize_item(leaf, slot, size);
         }
         path
+    }
+
+    /// `__btrfs_drop_extents` with `replace_extent`: an extent in the place of what its range had before. A search for deletion
+    /// finds the place; a second one, to insert, is needed only if the leaf has no room.
+    pub async fn replace_extent(&self, extent: Item) -> Path {
+        let (mut path, found) = self.search_slot(extent.key, Intent::Delete).await;
+        let (leaf, slot) = (path.leaf(), path.slots[0]);
+        if found {
+            let before = self.tree().items(leaf)[slot].size;
+            if extent.size <= before || self.tree().free_space(leaf) >= u32::from(extent.size - before) {
+                self.tree.borrow_mut().resize_item(leaf, slot, u32::from(extent.size));
+                self.locks.change(leaf);
+                return path;
+            }
+            self.del_items(&mut path, 1).await;
+        } else if self.tree().free_space(leaf) >= extent.bytes() {
+            self.put_items(&mut path, &[extent]).await;
+            return path;
+        }
+        self.release_path(&mut path).await;
+        self.insert_items(&[extent]).await.0
     }
 
     /// Deletes one item, if it is there.

@@ -206,6 +206,15 @@ impl Tree {
         self.free[level].push(block);
     }
 
+    /// Forgets everything; the blocks may be used again.
+    pub fn clear(&mut self) {
+        let blocks: Vec<_> = self.blocks().collect();
+        for block in blocks {
+            self.release(block);
+        }
+        self.root = self.allocate(0);
+    }
+
     /// The child of a root with one pointer becomes the root.
     pub fn promote(&mut self, child: BlockId) {
         self.root = child;

@@ -2,7 +2,9 @@
 
 use super::delayed::{Batch, Prepared, BACKGROUND, BATCH, WRITEBACK};
 use super::items::inode_key;
+use super::key::NODE_SIZE;
 use super::mount::Btrfs;
+use crate::filesystems::BLOCK;
 use crate::machine::{Access, Account, LockId, Side, TaskId};
 use crate::waist::Machine;
 use std::cell::{Cell, RefCell};
@@ -145,7 +147,7 @@ impl Btrfs {
         count > 0
     }
 
-    async fn finish_delayed<M: Machine>(&self, m: &M, count: usize) {
+    pub(super) async fn finish_delayed<M: Machine>(&self, m: &M, count: usize) {
         m.touch(self.delayed_line, Access::Write);
         let look_again = self.delayed.borrow_mut().finish(count);
         if look_again {
@@ -165,9 +167,12 @@ impl Btrfs {
             fs.run_delayed_items(&m).await;
             let refs = fs.fs_root.tree.borrow_mut().take_new_blocks();
             m.run(Account::System, fs.delayed_ref * refs).await;
+            m.lock(fs.log.tree_log_mutex, Side::Write).await;
             fs.fs_root.tree.borrow_mut().transid += 1;
             fs.log.forget();
             fs.transaction.unblock(&m);
+            fs.log.storage.commit(&m, refs * u64::from(NODE_SIZE), BLOCK).await;
+            m.unlock(fs.log.tree_log_mutex, Side::Write).await;
         }
     }
 

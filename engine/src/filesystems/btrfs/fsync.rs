@@ -1,0 +1,227 @@
+//! fsync: the data go to the device or into the tree, the inode's items into the log, and one task writes the log for all who came
+//! before (`btrfs_sync_file`, `btrfs_log_inode` and `log_one_extent` of Linux 5.9 to 6.18).
+//!
+//! A new file is logged in full, its items copied from the subvolume's tree together; of others the inode and the extents just
+//! written. Left out: new parent directories, extended attributes but for looking for them, the completion of ordered extents by
+//! workers (the syncing task does it), and the checksum tree, in which the checksums are looked up before they are logged.
+
+use super::data::Extent;
+use super::delayed::Batch;
+use super::items;
+use super::key::{Item, ItemKind, Key};
+use super::mount::{Btrfs, Inode};
+use super::search::Intent;
+use crate::cost_table;
+use crate::filesystems::designs::{LogCsums, LogInode, NocowCheck};
+use crate::filesystems::{File, BLOCK};
+use crate::machine::{Account, Side, Time};
+use crate::waist::Machine;
+
+cost_table!(FsyncCosts {
+    writepages: ["wfsync.reserve_extent", "wfsync.ordered_extent_add", "wfsync.get_extent", "wfsync.submit"],
+    write_inline: ["wfsync.get_extent"],
+    page: ["writeback_page"],
+    data_io: ["wfsync.data_io"],
+    item: ["wfsync.log_item"],
+    range: ["extent_io"],
+    clone: ["copy"],
+    exit: ["wfsync.exit"],
+});
+
+/// Times of an fsync, and how kernels differ in it.
+pub struct Fsync {
+    costs: FsyncCosts,
+    csums: LogCsums,
+    inode: LogInode,
+}
+
+impl Fsync {
+    pub(super) fn new(costs: &crate::filesystems::costs::Costs<'_>) -> Result<Self, String> {
+        let designs = costs.designs();
+        Ok(Self { costs: FsyncCosts::new(costs)?, csums: designs.log_csums, inode: designs.log_inode })
+    }
+}
+
+impl Btrfs {
+    /// `btrfs_sync_file`.
+    pub(super) async fn sync_file<M: Machine>(&self, m: &M, file: &File) {
+        m.at("fsync");
+        let inode = self.file(file.inode);
+        let written = self.write_back(m, file.inode, inode).await;
+        m.lock(inode.i_rwsem, Side::Write).await;
+        if !self.data(file.inode).needs_log(self.transid()) {
+            return m.unlock(inode.i_rwsem, Side::Write).await;
+        }
+        self.transaction.start(m).await;
+        let mine = self.log.start(m).await;
+        self.log_inode(m, file.inode, inode, &written).await;
+        self.log.end(m).await;
+        m.unlock(inode.i_rwsem, Side::Write).await;
+        self.log.sync(m, mine).await;
+        self.transaction.end(m);
+        m.run(Account::System, self.fsync.costs.exit).await;
+    }
+
+    /// `btrfs_writepages` and `btrfs_finish_ordered_io`: what was written in memory, as extents.
+    async fn write_back<M: Machine>(&self, m: &M, slot: u32, inode: Inode) -> Vec<Extent> {
+        let c = &self.fsync.costs;
+        let overwrites = !self.data(slot).extents().is_empty();
+        let written = self.data(slot).write_back(inode.ino);
+        let bytes: u64 = written.iter().map(|extent| extent.bytes).sum();
+        if written.is_empty() {
+            return written;
+        }
+        if bytes == 0 {
+            m.run(Account::System, c.write_inline).await;
+        } else {
+            m.run(Account::System, c.writepages + c.page * (bytes / u64::from(BLOCK) - 1)).await;
+            if self.nodatacow && overwrites {
+                self.check_nocow(m, inode.ino).await;
+            }
+            self.log.storage.write(m, bytes as u32, c.data_io).await;
+        }
+        self.transaction.join(m).await;
+        if !(self.nodatacow && overwrites) {
+            for extent in &written {
+                let locked = self.fs_root.locked(m);
+                let ops = locked.ops();
+                let mut path = ops.replace_extent(extent.item).await;
+                m.run(Account::System, self.fs_root.after_search(c.item)).await;
+                ops.release_path(&mut path).await;
+            }
+        }
+        self.data(slot).change(self.transid());
+        self.transaction.end(m);
+        written
+    }
+
+    /// `run_delalloc_nocow`: looks the extent up, and whether somebody shares it (`btrfs_cross_ref_exist`). The extent tree is
+    /// not modelled, so what the second takes is a time, without waiting.
+    async fn check_nocow<M: Machine>(&self, m: &M, ino: u64) {
+        let locked = self.fs_root.locked(m);
+        let ops = locked.ops();
+        let (mut path, _) = ops.search_slot(Key::new(ino, ItemKind::ExtentData, 0), Intent::Read).await;
+        if self.nocow_check == NocowCheck::PathReleased {
+            ops.release_path(&mut path).await;
+        }
+        m.run(Account::System, self.cross_ref).await;
+        ops.release_path(&mut path).await;
+    }
+
+    /// `btrfs_log_inode`.
+    async fn log_inode<M: Machine>(&self, m: &M, slot: u32, inode: Inode, written: &[Extent]) {
+        let looks = self.fsync.inode > LogInode::LeafHeld;
+        if !looks {
+            self.commit_delayed_inode(m, inode.ino).await;
+        }
+        let is_new = self.data(slot).is_new();
+        if is_new {
+            if !looks {
+                self.log_change(m, Key::new(inode.ino, ItemKind::ExtentData, u64::MAX), Intent::Delete).await;
+            }
+            let extents = self.data(slot).items(inode.ino);
+            self.copy_items(m, inode.ino, &extents).await;
+            self.read_item(m, items::inode_key(inode.ino), 0).await; // extended attributes
+        } else if looks {
+            self.log_change(m, items::inode_key(inode.ino), Intent::Update).await;
+        } else {
+            self.log_insertion(m, &[items::inode(inode.ino)]).await;
+            self.read_item(m, items::inode_key(inode.ino), 0).await;
+        }
+        for extent in written {
+            if extent.bytes > 0 && !self.nodatacow {
+                self.log_csums(m, extent.bytes).await;
+            }
+            if !is_new {
+                self.log_extent(m, extent.item).await;
+            }
+        }
+        self.data(slot).log(self.transid());
+    }
+
+    /// `btrfs_commit_inode_delayed_inode`: the inode's update is not left to the workers.
+    async fn commit_delayed_inode<M: Machine>(&self, m: &M, ino: u64) {
+        let waits = self.delayed.borrow_mut().take_file(ino);
+        self.fs_root.locked(m).ops().commit_batch(Batch::Inode(items::inode_key(ino))).await;
+        if waits {
+            self.finish_delayed(m, 1).await;
+        }
+    }
+
+    /// The search of `btrfs_search_forward` and `copy_items`: from the subvolume's leaf into the log's.
+    async fn copy_items<M: Machine>(&self, m: &M, ino: u64, extents: &[Item]) {
+        let mut copied = vec![items::inode(ino), items::inode_ref(ino, 0, b"")];
+        copied.extend(extents);
+        let locked = self.fs_root.locked(m);
+        let ops = locked.ops();
+        let (mut path, _) = ops.search_slot(items::inode_key(ino), Intent::Read).await;
+        if self.fsync.inode == LogInode::LeafCloned {
+            m.run(Account::System, self.fsync.costs.clone).await;
+            ops.release_path(&mut path).await;
+        }
+        for items in copied.chunks(MOST_ITEMS) {
+            self.log_insertion(m, items).await;
+        }
+        ops.release_path(&mut path).await;
+    }
+
+    /// `log_csums`: as whole checksum items, that is without joining them to those of the extent before.
+    async fn log_csums<M: Machine>(&self, m: &M, bytes: u64) {
+        let first = self.next_csum.replace(self.next_csum.get() + bytes);
+        let blocks = bytes.div_ceil(u64::from(BLOCK));
+        for done in (0..blocks).step_by(MOST_CSUMS as usize) {
+            let csums = items::csums(first + done * u64::from(BLOCK), (blocks - done).min(MOST_CSUMS));
+            if self.fsync.csums == LogCsums::Replace {
+                self.take_csum_range(m).await;
+                self.log_change(m, csums.key, Intent::Delete).await;
+            }
+            self.log_change(m, csums.key, Intent::Update).await; // is there an item to extend?
+            let locked = self.log.root.locked(m);
+            let ops = locked.ops();
+            let (mut path, _) = ops.insert_items(&[csums]).await;
+            m.run(Account::System, self.log.root.after_insertion(self.fsync.costs.item)).await;
+            ops.release_path(&mut path).await;
+            if self.fsync.csums == LogCsums::Replace {
+                self.take_csum_range(m).await;
+            }
+        }
+    }
+
+    /// `lock_extent_bits` and `unlock_extent_cached` of a range that nobody else wants: its tree's spinlock.
+    async fn take_csum_range<M: Machine>(&self, m: &M) {
+        m.lock(self.log.csum_range, Side::Write).await;
+        m.run(Account::System, self.fsync.costs.range).await;
+        m.unlock(self.log.csum_range, Side::Write).await;
+    }
+
+    /// A search of the log for a change at a key, which may be in vain.
+    async fn log_change<M: Machine>(&self, m: &M, key: Key, intent: Intent) {
+        let locked = self.log.root.locked(m);
+        let ops = locked.ops().blocking();
+        let (mut path, _) = ops.search_slot(key, intent).await;
+        let time: Time = if intent == Intent::Update { self.fsync.costs.item } else { 0 };
+        m.run(Account::System, self.log.root.after_search(time)).await;
+        ops.release_path(&mut path).await;
+    }
+
+    async fn log_insertion<M: Machine>(&self, m: &M, items: &[Item]) {
+        let locked = self.log.root.locked(m);
+        let ops = locked.ops().blocking();
+        let (mut path, _) = ops.insert_items(items).await;
+        m.run(Account::System, self.log.root.after_insertion(self.fsync.costs.item)).await;
+        ops.release_path(&mut path).await;
+    }
+
+    async fn log_extent<M: Machine>(&self, m: &M, extent: Item) {
+        let locked = self.log.root.locked(m);
+        let ops = locked.ops().blocking();
+        let mut path = ops.replace_extent(extent).await;
+        m.run(Account::System, self.log.root.after_search(self.fsync.costs.item)).await;
+        ops.release_path(&mut path).await;
+    }
+}
+
+/// Most items that are copied into the log together; a leaf has room for more of an extent's.
+const MOST_ITEMS: usize = 100;
+/// Checksums that a leaf has room for.
+const MOST_CSUMS: u64 = 4000;
