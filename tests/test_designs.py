@@ -141,8 +141,9 @@ def test_who_creates_waits_for_who_asks_with_the_leaf_locked(tmp_path: Path) -> 
     def waited(design: str) -> float:
         result = run(
             tmp_path,
-            "{kind: btrfs, nodatacow: true, costs: {cross_ref: 50 us}}",
-            "kind: mix, tasks: 8, operations: [{op: overwrite}, {op: fsync}, {op: create}], order: in-turn, files: 1, file_size: 4 KiB",
+            "{kind: btrfs, nodatacow: true, costs: {cross_ref: 1 ms}}",
+            "kind: mix, tasks: 8, operations: [{op: overwrite}, {op: fsync}, {op: create}], order: in-turn, "
+            "files: 1, file_size: 4 KiB",
             designs=f"btrfs.nocow_check: {design}",
         )
         leaves = [lock.wait_total_ns for lock in result.locks if lock.name.startswith("btrfs.fs tree")]

@@ -62,4 +62,4 @@ def test_a_btrfs_task_writes_data_log_and_superblock() -> None:
 
 
 def test_btrfs_tasks_that_sync_together_share_a_log_write() -> None:
-    assert rate(run("btrfs", 16)) > 2.5 * rate(run("btrfs", 1))
+    assert rate(run("btrfs", 16)) > 2 * rate(run("btrfs", 1))
