@@ -109,6 +109,25 @@ def test_who_frees_unlinked_inodes_shows_in_the_worker(tmp_path: Path) -> None:
         assert sites(design)[0] == pytest.approx(3, rel=0.25)  # create, unlink, free: whoever does it
 
 
+def test_inodes_that_wait_for_a_worker_are_on_unlinked_lists_that_run_through_their_buffers(
+    tmp_path: Path,
+) -> None:
+    def buffers(inodegc: str, iunlink: str) -> float:
+        result = run(
+            tmp_path,
+            "{kind: xfs, agcount: 16}",
+            CYCLE,
+            designs=f"xfs.inodegc: {inodegc}, xfs.iunlink: {iunlink}",
+        )
+        found = lock(result, "xfs.inode cluster")
+        return 0 if found is None else found.acquired / result.operations
+
+    assert buffers("task", "in-memory") == pytest.approx(0, abs=0.01)  # alone on its list: the AGI knows it
+    assert buffers("task", "on-disk") == pytest.approx(1, abs=0.05)  # read, to see what comes next
+    assert buffers("per-group", "in-memory") > 0.5
+    assert buffers("per-group", "on-disk") == pytest.approx(1 + buffers("per-group", "in-memory"), rel=0.25)
+
+
 def test_ext4_without_a_journal_starts_no_handles(tmp_path: Path) -> None:
     with_one = run(tmp_path, "{kind: ext4}", "kind: tmpfile, fsync: true, tasks: 4")
     without = run(tmp_path, "{kind: ext4, journal: false}", "kind: tmpfile, fsync: true, tasks: 4")

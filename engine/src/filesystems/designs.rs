@@ -76,6 +76,15 @@ pub enum PathClearing {
     Never,
 }
 
+/// When XFS changes the pointers of its unlinked lists that lie in inodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnlinkedList {
+    /// At once, in the inodes' buffers (before 6.0).
+    OnDisk,
+    /// In memory, and in the buffers at commit.
+    InMemory,
+}
+
 /// When btrfs asks whether an extent that it is to write in place is shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NocowCheck {
@@ -96,6 +105,8 @@ pub struct Designs {
     pub cil: Cil,
     /// `xfs_inodegc`.
     pub inodegc: Inactivation,
+    /// `xfs_iunlink`.
+    pub iunlink: UnlinkedList,
     /// `run_delalloc_nocow`.
     pub nocow_check: NocowCheck,
     /// `btrfs_clear_path_blocking`.
@@ -117,6 +128,7 @@ impl Designs {
                 inode_list: Spread::Global,
                 cil: Cil::PerCpu,
                 inodegc: Inactivation::PerCpu,
+                iunlink: UnlinkedList::InMemory,
                 nocow_check: NocowCheck::PathReleased,
                 path_clearing: PathClearing::Never,
                 tree_log_mutex: TreeLogMutex::LogSuper,
@@ -147,6 +159,10 @@ impl Designs {
                         ("per-cpu", Inactivation::PerCpu),
                     ];
                     designs.inodegc = choose(role, design, &who)?;
+                }
+                "xfs.iunlink" => {
+                    let when = [("on-disk", UnlinkedList::OnDisk), ("in-memory", UnlinkedList::InMemory)];
+                    designs.iunlink = choose(role, design, &when)?;
                 }
                 "btrfs.nocow_check" => {
                     let when = [("path-held", NocowCheck::PathHeld), ("path-released", NocowCheck::PathReleased)];

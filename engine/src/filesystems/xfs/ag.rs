@@ -12,6 +12,27 @@ pub const UNLINKED_BUCKETS: usize = 64;
 /// Capacities of refcountbt blocks: 12-byte records, 4-byte keys and pointers.
 const REFCOUNTBT: Limits = Limits::from_sizes(4096, 56, 12, 4, 4);
 
+/// What an unlinked list took or gave back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unlinking {
+    /// Group whose AGI holds the list.
+    pub agno: u32,
+    /// The list, 0 to 63.
+    pub bucket: usize,
+    /// Whether the AGI points, or pointed, to the inode.
+    pub head: bool,
+    /// Inodes of which the pointer to the next changes on disk, in the order in which their buffers are locked: the inode itself,
+    /// if another follows it, and the one before it.
+    pub rewritten: [Option<u32>; 2],
+}
+
+impl Unlinking {
+    /// Whether no inode had to be changed besides the AGI.
+    pub fn only_agi(&self) -> bool {
+        self.rewritten == [None, None]
+    }
+}
+
 /// One allocation group.
 #[derive(Clone, Debug)]
 pub struct AllocGroup {
@@ -89,22 +110,23 @@ impl AllocGroup {
         (fill.iter().copied().min().unwrap_or(0), fill.iter().copied().max().unwrap_or(0))
     }
 
-    /// Puts an inode on its unlinked list (`xfs_iunlink`): the list, and whether it was empty.
-    pub fn iunlink(&mut self, agino: u32) -> (usize, bool) {
+    /// Puts an inode at the head of its unlinked list (`xfs_iunlink`).
+    pub fn iunlink(&mut self, agino: u32) -> Unlinking {
         let bucket = agino as usize % UNLINKED_BUCKETS;
         let list = &mut self.unlinked[bucket];
+        let rewritten = [(!list.is_empty()).then_some(agino), None];
         list.push(agino);
-        (bucket, list.len() == 1)
+        Unlinking { agno: self.agno, bucket, head: true, rewritten }
     }
 
-    /// Takes an inode off its unlinked list (`xfs_iunlink_remove`): the list, and whether the inode was its head.
-    pub fn iunlink_remove(&mut self, agino: u32) -> Option<(usize, bool)> {
+    /// Takes an inode off its unlinked list (`xfs_iunlink_remove`), if it is on one.
+    pub fn iunlink_remove(&mut self, agino: u32) -> Option<Unlinking> {
         let bucket = agino as usize % UNLINKED_BUCKETS;
         let list = &mut self.unlinked[bucket];
         let at = list.iter().position(|&other| other == agino)?;
-        let head = at + 1 == list.len();
+        let before = list.get(at + 1).copied();
         list.remove(at);
-        Some((bucket, head))
+        Some(Unlinking { agno: self.agno, bucket, head: before.is_none(), rewritten: [(at > 0).then_some(agino), before] })
     }
 
     /// Checks all trees and counts.
@@ -155,4 +177,34 @@ fn max_levels(limits: Limits, records: u64) -> u32 {
         levels += 1;
     }
     levels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group() -> AllocGroup {
+        AllocGroup::new(&Geometry::new(8 << 30, Some(4)).expect("a geometry"), 1)
+    }
+
+    #[test]
+    fn an_inode_alone_on_its_list_is_known_to_the_agi_only() {
+        let mut group = group();
+        assert!(group.iunlink(70).only_agi());
+        assert!(group.iunlink(71).only_agi(), "71 is on another list");
+        assert!(group.iunlink_remove(70).is_some_and(|list| list.only_agi() && list.head));
+        assert!(group.iunlink_remove(70).is_none());
+    }
+
+    #[test]
+    fn a_list_is_entered_at_its_head_and_may_be_left_anywhere() {
+        let mut group = group();
+        for agino in [64, 128, 192] {
+            group.iunlink(agino);
+        }
+        assert_eq!(group.iunlink(256).rewritten, [Some(256), None], "the new head points to the old one");
+        assert_eq!(group.iunlink_remove(64).map(|list| list.rewritten), Some([None, Some(128)]), "the last");
+        assert_eq!(group.iunlink_remove(192).map(|list| list.rewritten), Some([Some(192), Some(256)]), "one in the middle");
+        assert_eq!(group.iunlink_remove(256).map(|list| list.rewritten), Some([Some(256), None]), "the head");
+    }
 }

@@ -5,7 +5,7 @@ use crate::machine::{Access, ClassId, LineId, LockId, Side};
 use crate::waist::Machine;
 
 /// A metadata buffer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffer {
     lock: LockId,
     lines: LineId,
@@ -26,5 +26,19 @@ impl Buffer {
     /// `xfs_buf_unlock`, from `iop_committing` for a buffer that was joined to a transaction.
     pub async fn unlock<M: Machine>(&self, m: &M) {
         m.unlock(self.lock, Side::Write).await;
+    }
+}
+
+/// Locks buffers in this order.
+pub async fn lock_all<M: Machine>(m: &M, buffers: &[Buffer]) {
+    for buffer in buffers {
+        buffer.lock(m).await;
+    }
+}
+
+/// Unlocks buffers in this order.
+pub async fn unlock_all<M: Machine>(m: &M, buffers: &[Buffer]) {
+    for buffer in buffers {
+        buffer.unlock(m).await;
     }
 }

@@ -2,11 +2,13 @@
 //! fork, then `xfs_inactive_ifree`). The third AGI hold of every file.
 
 use crate::cost_table;
+use super::buffer::{lock_all, unlock_all};
 use super::inode::Inode;
 use super::inodegc::{InodeGc, Limits};
 use super::log::Logged;
 use super::mount::Xfs;
-use crate::machine::Account;
+use crate::filesystems::designs::UnlinkedList;
+use crate::machine::{Account, Time};
 use crate::waist::Machine;
 use std::rc::Rc;
 
@@ -17,6 +19,9 @@ cost_table!(InactiveCosts {
     attr_commit: ["cu_short_gc.trans_free", "cu_short_gc.unlock_file_ilock_excl"],
     agi: ["cu_short_gc.log_reserve_2", "cu_short_gc.trans_alloc_2", "cu_short_gc.lock_file_ilock_excl_2", "cu_short_gc.read_agi", "cu_short_gc.lock_agi"],
     ifree: ["cu_short_gc.lock_inobt", "cu_short_gc.lock_finobt", "cu_short_gc.iunlink_remove", "cu_short_gc.read_agi_2", "cu_short_gc.iunlink_remove_2", "cu_short_gc.defer_finish_2", "cu_short_gc.trans_commit_2"],
+    cluster: ["create_node.lock_inode_cluster", "create_node.unlock_inode_cluster"],
+    alone: ["unlink_node_gc.trans_commit_2", "unlink_node_gc.unlock_file_ilock_excl_2"],
+    listed: ["unlink_node_list_gc.trans_commit_2", "unlink_node_list_gc.lock_inode_cluster", "unlink_node_list_gc.unlock_file_ilock_excl_2", "unlink_node_list_gc.unlock_inode_cluster"],
     commit: ["cu_short_gc.unlock_file_ilock_excl_2"],
     release: ["cu_short_gc.unlock_agi", "cu_short_gc.unlock_inobt", "cu_short_gc.unlock_finobt", "cu_short_gc.trans_free_2", "cu_short_gc.inode_set_reclaimable"],
 });
@@ -63,6 +68,7 @@ impl Xfs {
         if written {
             self.empty_transaction(m, &inode, c.truncate, c.truncate_commit).await;
         }
+        self.inodes.touch(m, slot);
         inode.peek(m).await;
         self.empty_transaction(m, &inode, c.attr, c.attr_commit).await;
         self.ifree(m, &inode).await;
@@ -90,16 +96,39 @@ impl Xfs {
         group.agi.lock(m).await;
         group.inobt.lock(m).await;
         group.finobt.lock(m).await;
-        self.layout.borrow_mut().ifree(inode.ino);
+        let list = {
+            let mut layout = self.layout.borrow_mut();
+            layout.ifree(inode.ino);
+            layout.iunlink_remove(inode.ino).expect("an unlinked inode is on a list")
+        };
+        let inodes = self.rewritten(m, list);
+        if self.iunlink == UnlinkedList::OnDisk {
+            self.read_next(m, inode).await;
+            lock_all(m, &inodes).await;
+        }
         m.run(Account::System, c.ifree).await;
-        self.log.commit(m, Logged::items(4)).await;
+        if self.iunlink == UnlinkedList::InMemory {
+            lock_all(m, &inodes).await;
+        }
+        m.run(Account::System, (c.listed - c.alone) * inodes.len() as Time).await;
+        self.log.commit(m, Logged::items(4 + inodes.len())).await;
         m.run(Account::System, c.commit).await;
         inode.iunlock(m).await; // the inode is the transaction's own: released first
         group.agi.unlock(m).await;
         group.inobt.unlock(m).await;
         group.finobt.unlock(m).await;
+        unlock_all(m, &inodes).await;
         self.log.committed(m).await;
         m.run(Account::System, c.release).await;
+    }
+
+    /// Which inode is next on the unlinked list was told by the inode's buffer only, before 6.0.
+    async fn read_next<M: Machine>(&self, m: &M, inode: &Inode) {
+        let (agno, agino) = self.layout.borrow().geometry().split_ino(inode.ino);
+        let cluster = self.clusters.of(m, agno, agino);
+        cluster.lock(m).await;
+        m.run(Account::System, self.inactive.0.cluster).await;
+        cluster.unlock(m).await;
     }
 }
 

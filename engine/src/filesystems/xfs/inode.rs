@@ -103,6 +103,11 @@ impl InodeTable {
         (slots.len() - 1) as u32
     }
 
+    /// Takes the inode's lines to this CPU, for writing.
+    pub fn touch<M: Machine>(&self, m: &M, slot: u32) {
+        m.touch(self.slots.borrow()[slot as usize].line, Access::Write);
+    }
+
     /// The inode in a slot.
     pub fn inode(&self, slot: u32) -> Inode {
         self.slots.borrow()[slot as usize].inode

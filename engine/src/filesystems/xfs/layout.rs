@@ -4,6 +4,7 @@
 //! the AGI, then [`Layout::add_name`] under the directory's ILOCK. `xfs_remove` is [`Layout::iunlink`] and
 //! [`Layout::remove_name`]; the inodegc worker does [`Layout::ifree`] later.
 
+pub use super::ag::Unlinking;
 use super::bmap::{DATA_FORK_SIZE, ROOT_FORK_SIZE};
 use super::directory::{DirTouch, Directory};
 use super::geometry::{Geometry, BLOCKS_PER_CLUSTER, INODES_PER_CHUNK, INOPBLOG};
@@ -30,17 +31,6 @@ pub struct Dialloc {
     pub recycled: bool,
     /// AGI, inode tree and, for a new chunk, free space buffers in lock order.
     pub touches: Touches,
-}
-
-/// What an unlinked list took or gave back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unlinking {
-    /// Group whose AGI holds the list.
-    pub agno: u32,
-    /// The list, 0 to 63.
-    pub bucket: usize,
-    /// Whether the AGI pointed, or points, to the inode alone: no other inode had to be changed.
-    pub only_agi: bool,
 }
 
 /// A freed inode.
@@ -168,15 +158,13 @@ impl Layout {
     /// Puts an inode without a name on the unlinked list of its group (`xfs_iunlink`).
     pub fn iunlink(&mut self, ino: u64) -> Unlinking {
         let (agno, agino) = self.geometry().split_ino(ino);
-        let (bucket, only_agi) = self.groups.groups[agno as usize].iunlink(agino);
-        Unlinking { agno, bucket, only_agi }
+        self.groups.groups[agno as usize].iunlink(agino)
     }
 
     /// Takes an inode off its unlinked list (`xfs_iunlink_remove`), if it is on one.
     pub fn iunlink_remove(&mut self, ino: u64) -> Option<Unlinking> {
         let (agno, agino) = self.geometry().split_ino(ino);
-        let (bucket, only_agi) = self.groups.groups[agno as usize].iunlink_remove(agino)?;
-        Some(Unlinking { agno, bucket, only_agi })
+        self.groups.groups[agno as usize].iunlink_remove(agino)
     }
 
     /// Frees an inode (`xfs_difree`), and its chunk if that was the last one in use.

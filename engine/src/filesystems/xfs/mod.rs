@@ -22,6 +22,7 @@ pub mod report;
 pub mod touch;
 
 mod buffer;
+mod clusters;
 pub mod file_io;
 mod inactive;
 mod inode;

@@ -1,6 +1,7 @@
 //! A mounted XFS: its structures, and the locks and lines of its parts.
 
 use super::buffer::Buffer;
+use super::clusters::Clusters;
 use super::directory::DirForm;
 use super::file_io::{FileIo, Rules};
 use super::geometry::Geometry;
@@ -12,7 +13,7 @@ use super::log::Log;
 use super::operations::OperationCosts;
 use crate::devices::{BlockDevice, Storage};
 use crate::filesystems::costs::Costs;
-use crate::filesystems::designs::Inactivation;
+use crate::filesystems::designs::{Inactivation, UnlinkedList};
 use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::DirId;
 use crate::machine::{ClassId, CpuId, LineId, LockId, TaskId};
@@ -69,6 +70,8 @@ pub struct Xfs {
     pub(super) inode_lines: u32,
     pub(super) inodegc: Vec<InodeGc>,
     pub(super) inactivation: Inactivation,
+    pub(super) iunlink: UnlinkedList,
+    pub(super) clusters: Clusters,
     groups: Vec<AllocationGroup>,
     directories: RefCell<Vec<XfsDirectory>>,
     footprints: Footprints,
@@ -139,6 +142,8 @@ impl Xfs {
             inode_lines: footprints.dir_inode,
             inodegc: inactive::lists(lists, limits),
             inactivation,
+            iunlink: costs.designs().iunlink,
+            clusters: Clusters::new(m, footprints.buffer + count("xfs_inode_cluster.data")?),
             groups: groups.collect(),
             directories: RefCell::default(),
             footprints,

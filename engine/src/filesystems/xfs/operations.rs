@@ -6,14 +6,15 @@
 //! the worker that frees the inode later: three times a file.
 
 use crate::cost_table;
+use super::buffer::{lock_all, unlock_all, Buffer};
 use super::directory::DirForm;
 use super::inode::{Inode, Number};
 use super::log::Logged;
 use super::mount::{Xfs, XfsDirectory};
 use super::groups::NoSpace;
 use super::touch::BlockKind;
-use super::layout::ROOT;
-use crate::filesystems::designs::Inactivation;
+use super::layout::{Unlinking, ROOT};
+use crate::filesystems::designs::{Inactivation, UnlinkedList};
 use crate::filesystems::{initial_files, DirId, File, Filesystem, Io, LaidOut, PlainCall, Renaming, BLOCK};
 use crate::machine::{Access, Account, Side, Time};
 use crate::waist::Machine;
@@ -28,7 +29,8 @@ cost_table!(CreateCosts {
     agi: ["cu_short.read_agi", "cu_short.lock_agi"],
     inode_btrees: ["cu_short.lock_finobt", "cu_short.lock_inobt"],
     iget_recycle: ["cu_short.iget_recycle", "cu_short.try_file_ilock_excl", "cu_short.unlock_file_ilock_excl", "cu_short.lock_file_ilock_excl"],
-    iget_miss: ["create_node.iget_miss", "create_node.try_file_ilock_excl", "create_node.lock_inode_cluster", "create_node.unlock_inode_cluster"],
+    iget_miss: ["create_node.iget_miss", "create_node.try_file_ilock_excl"],
+    cluster: ["create_node.lock_inode_cluster", "create_node.unlock_inode_cluster"],
     finish: ["cu_short.defer_finish", "cu_short.trans_commit"],
     commit: ["cu_short.unlock_agi"],
     commit_node: ["cu_node.unlock_agi"],
@@ -95,6 +97,8 @@ cost_table!(UnlinkCosts {
     evict: ["unlinkat.after_i_rwsem"],
     queue: ["cu_short.inodegc_queue"],
     exit: ["cu_short.exit_unlinkat"],
+    alone: ["unlink_node.lock_dir_da_node", "unlink_node.trans_commit", "unlink_node.unlock_agi"],
+    listed: ["unlink_node_list.lock_dir_da_node", "unlink_node_list.trans_commit", "unlink_node_list.lock_inode_cluster", "unlink_node_list.unlock_agi", "unlink_node_list.unlock_inode_cluster"],
     evict_pages_and_all: ["tmp_short.inode_set_need_inactive"],
     evict_all: ["cu_short.inode_set_need_inactive"],
 });
@@ -434,14 +438,18 @@ impl Xfs {
         inode.ilock(m).await;
         let iget = if recycled { c.iget_recycle } else { c.iget_miss };
         let mut work = c.inode_btrees + self.sb.inodes.pass(m, None, iget).await; // in no hash: inode_fake_hash
+        if !recycled {
+            let cluster = self.clusters.of(m, number.agno, number.agino); // which an inode in memory keeps from its first logging on
+            cluster.lock(m).await;
+            m.run(Account::System, c.cluster).await;
+            cluster.unlock(m).await;
+        }
         let (form, new_blocks) = {
             let touch = self.layout.borrow_mut().add_name(d.id, name, number.ino)?;
             (touch.after, touch.new_blocks)
         };
         let buffers = d.buffers(form);
-        for buffer in &buffers {
-            buffer.lock(m).await;
-        }
+        lock_all(m, &buffers).await;
         work += self.add_name_time(form);
         let allocates = new_chunk || new_blocks > 0;
         if allocates {
@@ -456,9 +464,7 @@ impl Xfs {
         group.agi.unlock(m).await;
         group.finobt.unlock(m).await;
         group.inobt.unlock(m).await;
-        for buffer in &buffers {
-            buffer.unlock(m).await;
-        }
+        unlock_all(m, &buffers).await;
         if allocates {
             group.agf.unlock(m).await;
         }
@@ -488,23 +494,27 @@ impl Xfs {
         m.run(Account::System, c.agi).await;
         let group = self.group_of(inode.ino);
         group.agi.lock(m).await;
+        let list = self.layout.borrow_mut().iunlink(inode.ino);
+        let inodes = self.rewritten(m, list);
+        if self.iunlink == UnlinkedList::OnDisk {
+            lock_all(m, &inodes).await;
+        }
         let (form, frees_blocks) = {
-            let mut layout = self.layout.borrow_mut();
-            layout.iunlink(inode.ino);
-            let removed = layout.remove_name(d.id, name);
+            let removed = self.layout.borrow_mut().remove_name(d.id, name);
             removed.map_or((DirForm::Short, false), |(_, touch)| (touch.before, touch.freed_blocks > 0))
         };
         let buffers = d.buffers(form);
-        for buffer in &buffers {
-            buffer.lock(m).await;
-        }
+        lock_all(m, &buffers).await;
         m.run(Account::System, self.remove_name_time(form) + c.finish).await;
-        self.log.commit(m, Logged::items(3 + buffers.len())).await;
+        if self.iunlink == UnlinkedList::InMemory {
+            lock_all(m, &inodes).await;
+        }
+        m.run(Account::System, (c.listed - c.alone) * inodes.len() as Time).await;
+        self.log.commit(m, Logged::items(3 + buffers.len() + inodes.len())).await;
         m.run(Account::System, if form == DirForm::Node { c.commit_node } else { c.commit }).await;
         group.agi.unlock(m).await;
-        for buffer in &buffers {
-            buffer.unlock(m).await;
-        }
+        unlock_all(m, &buffers).await;
+        unlock_all(m, &inodes).await;
         self.log.committed(m).await;
         if frees_blocks {
             self.free_extent(m, d).await;
@@ -512,6 +522,18 @@ impl Xfs {
         m.run(Account::System, c.release).await;
         inode.iunlock(m).await;
         m.unlock(d.ilock, Side::Write).await;
+    }
+
+    /// The buffers of the inodes in which an unlinked list changes, each once.
+    pub(super) fn rewritten<M: Machine>(&self, m: &M, list: Unlinking) -> arrayvec::ArrayVec<Buffer, 2> {
+        let mut buffers = arrayvec::ArrayVec::<Buffer, 2>::new();
+        for agino in list.rewritten.into_iter().flatten() {
+            let buffer = self.clusters.of(m, list.agno, agino);
+            if !buffers.contains(&buffer) {
+                buffers.push(buffer);
+            }
+        }
+        buffers
     }
 
     /// `xfs_rename` within one directory: the new name in, the old one out, one transaction under the directory's and the file's
@@ -529,9 +551,7 @@ impl Xfs {
             (added.after, added.new_blocks > 0, removed.is_some_and(|(_, touch)| touch.freed_blocks > 0))
         };
         let buffers = d.buffers(form);
-        for buffer in &buffers {
-            buffer.lock(m).await;
-        }
+        lock_all(m, &buffers).await;
         let space = &self.costs.space;
         let larger = self.add_name_time(form) + self.remove_name_time(form);
         let group = self.group_of(d.ino);
@@ -541,9 +561,7 @@ impl Xfs {
         }
         m.run(Account::System, under + larger + if added { space.allocate + space.new_dir_block } else { 0 }).await;
         self.log.commit(m, Logged::items(2 + buffers.len() + if added { 3 } else { 0 })).await;
-        for buffer in &buffers {
-            buffer.unlock(m).await;
-        }
+        unlock_all(m, &buffers).await;
         if added {
             group.agf.unlock(m).await;
         }
