@@ -566,3 +566,28 @@ def test_an_error_while_a_program_runs_is_bad_input_with_its_line(tmp_path: Path
     assert answer.exit_code == 2
     assert "mine.py:6: in worker: KeyError: 'held'" in answer.stderr
     assert "Traceback" not in answer.stderr
+
+
+def test_interrupts_are_served_while_a_task_spins_and_not_when_it_gets_the_lock() -> None:
+    """The device is done after 10 us, its interrupt takes 5 us, and the lock is free after 100 us."""
+
+    def setup(machine: Machine) -> tuple[Lock, Any]:
+        return machine.new_lock("lock"), machine.new_device(interrupt=5000)
+
+    def worker(task: Task) -> Program:
+        lock, device = task.shared
+        if task.number == 0:
+            yield task.lock(lock)
+            yield task.run(100_000, "system")
+            yield task.unlock(lock)
+            return
+        yield task.run(1000)
+        yield task.submit(device, 10_000, complete=task.new_completion())
+        yield task.begin()
+        yield task.lock(lock)
+        yield task.end("taken")
+        yield task.unlock(lock)
+
+    result = simulate(worker, setup, spec("qspinlock", 2, warmup_ns=0, duration_ns=2e5))
+    assert result.latency["taken"].max_ns == pytest.approx(99_000, rel=0.005)
+    assert result.cpu_ns.irq == 5000 + COSTS["wakeup"]

@@ -83,12 +83,12 @@ class Scheduler:
         task.cpu.accounted = self.now
 
     def book_spin(self, task: Task) -> None:
-        """Book a spin up to now, what the task owed first."""
-        paid = min(task.segment.debt, self.now - task.started)
-        task.segment.debt -= paid
+        """Book a spin up to now: first the interrupts that came and what the task owed."""
+        irq, debt, _ = task.segment.consume(self.now - task.started)
         task.started = self.now
-        task.cpu.accounts[Account.SYSTEM] += paid
-        task.cpu.accounted += paid
+        task.cpu.accounts[Account.IRQ] += irq
+        task.cpu.accounts[Account.SYSTEM] += debt
+        task.cpu.accounted += irq + debt
         task.cpu.account(self.now, Account.SPIN)
 
     def interrupt(self, cpu: Cpu, handler: Time) -> None:
@@ -107,6 +107,8 @@ class Scheduler:
             task.generation += 1
             self._end_of_segment(task)
         else:
+            if task.spinning:
+                self.book_spin(task)  # the handler runs while the task waits
             task.segment.irq += time
 
     def _preemptible(self, task: Task) -> bool:

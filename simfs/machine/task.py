@@ -239,7 +239,7 @@ class Task:
     def look_at(self, time: Time) -> None:
         """If the task spins, let it look again at `time`, or when it has paid what it owes."""
         if self.spinning:
-            at = max(time, self.machine.now, self.started + self.segment.debt)
+            at = max(time, self.machine.now, self.started + self.segment.irq + self.segment.debt)
             generation = self.generation
             self.machine.clock.at(at, What.SPIN_CHECK, self.number, lambda: self._look(generation))
 

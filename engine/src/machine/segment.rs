@@ -47,15 +47,15 @@ impl State {
         cpu.accounted = now;
     }
 
-    /// Books the spin of `id` up to now, what it owed first.
+    /// Books the spin of `id` up to now: first the interrupts that came and what it owed.
     pub(super) fn book_spin(&mut self, id: TaskId) {
         let task = &mut self.tasks[id as usize];
-        let paid = task.segment.debt.min(self.now - task.started);
-        task.segment.debt -= paid;
+        let (irq, debt, _) = task.segment.consume(self.now - task.started);
         task.started = self.now;
         let cpu = &mut self.cpus[task.cpu as usize];
-        cpu.accounts[Account::System as usize] += paid;
-        cpu.accounted += paid;
+        cpu.accounts[Account::Irq as usize] += irq;
+        cpu.accounts[Account::System as usize] += debt;
+        cpu.accounted += irq + debt;
         cpu.account(self.now, Account::Spin);
     }
 
@@ -75,6 +75,9 @@ impl State {
             let (end, generation) = (self.now + task.segment.total(), task.generation);
             self.push(end, Happening::SegmentEnd, id, generation);
         } else {
+            if self.tasks[id as usize].spinning {
+                self.book_spin(id); // the handler runs while the task waits
+            }
             self.tasks[id as usize].segment.irq += time;
         }
     }
