@@ -31,8 +31,13 @@ def report(**request: object) -> Table:
 
 
 @cache
+def all_trees(dirs: int, files: int) -> Table:
+    return report(report="btrfs_growth", dirs=dirs, files=files)
+
+
+@cache
 def grown(dirs: int, files: int) -> Table:
-    tree = report(report="btrfs_growth", dirs=dirs, files=files)
+    tree: Table = all_trees(dirs, files)["fs_tree"]
     for key in ("nodes_by_level", "node_items"):
         tree[key] = {int(level): value for level, value in tree[key].items()}
     tree["item_sizes"] = {
@@ -84,6 +89,44 @@ def test_number_of_leaves_and_nodes_is_near_the_kernels(case: Table) -> None:
     assert tree["nodes_by_level"].keys() == table["nodes_by_level"].keys()
     for level, nodes in table["nodes_by_level"].items():
         assert tree["nodes_by_level"][level] == pytest.approx(nodes, abs=3)
+
+
+def blocks(tree: Table) -> int:
+    return int(tree["leaves"] + sum(tree["nodes_by_level"].values()))
+
+
+def extent_trees(dirs: int, files: int) -> tuple[Table, Table]:
+    case = next(case for case in CASES if (case["dirs"], case["files"]) == (dirs, files))
+    return all_trees(dirs, files)["extent_tree"], case["extent_tree"]
+
+
+def test_the_extent_tree_of_a_small_filesystem_is_that_of_the_kernel() -> None:
+    tree, table = extent_trees(1, 1000)
+    assert {key: tree[key] for key in table} == table
+
+
+@pytest.mark.parametrize("files", [1000, 500_000])
+@pytest.mark.parametrize("dirs", [1, 16])
+def test_the_extent_tree_has_an_item_of_each_tree_block(dirs: int, files: int) -> None:
+    """Besides the subvolume and itself: chunks, checksums, free space, and four trees that nothing changes."""
+    tree, table = extent_trees(dirs, files)
+    others = [
+        extents["items"]["METADATA_ITEM"] - blocks(extents) - blocks(fs)
+        for extents, fs in ((tree, grown(dirs, files)), (table, case_of(dirs, files)))
+    ]
+    assert others == [7, 7]
+    assert tree["items"]["BLOCK_GROUP_ITEM"] == table["items"]["BLOCK_GROUP_ITEM"]
+
+
+@pytest.mark.parametrize("dirs", [1, 16])
+def test_the_leaves_of_the_extent_tree_fill_one_after_the_other(dirs: int) -> None:
+    """On the kernel several commits copied blocks meanwhile, so that a few of its leaves were split once more."""
+    tree, table = extent_trees(dirs, 500_000)
+    assert (tree["root_level"], tree["nodes_by_level"]) == (1, {"1": 1})
+    assert (table["root_level"], table["nodes_by_level"]) == (1, {1: 1})
+    assert tree["leaves"] == pytest.approx(table["leaves"], abs=1)
+    assert tree["leaf_all"]["items_p50"] == pytest.approx(table["leaf_all"]["items_p50"], abs=1)
+    assert tree["leaf_all"]["fill_p50"] == pytest.approx(table["leaf_all"]["fill_p50"], abs=0.005)
 
 
 def test_deleting_everything_leaves_the_empty_subvolume() -> None:

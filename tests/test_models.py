@@ -172,6 +172,9 @@ ERAS: dict[str, Eras] = {
     "btrfs.delayed_node": MUTEXES,
     "btrfs.log_mutex": MUTEXES,
     "btrfs.log_csum_range": SPINLOCKS,
+    "btrfs.delayed_refs": SPINLOCKS,
+    "btrfs.delayed_ref_head": MUTEXES,
+    "btrfs.free_space_lock": MUTEXES,
 }  # fmt: skip
 """The kind of each role's lock, by the first kernel that has it."""
 

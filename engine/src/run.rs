@@ -1,7 +1,7 @@
 //! One run from spec to result: builds the machine, the filesystem and the tasks, runs, reports.
 
 use crate::devices::BlockDevice;
-use crate::filesystems::btrfs::mount::{Btrfs, Kernel};
+use crate::filesystems::btrfs::mount::{Btrfs, Disk, Kernel};
 use crate::filesystems::btrfs::search::Rules;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::designs::Designs;
@@ -140,7 +140,7 @@ pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
             let delays_new_inodes = spec.filesystem.delays_new_inodes.unwrap_or(modes);
             let rules = Rules { early_unlock, modes, clearing: costs.designs().path_clearing };
             let kernel = Kernel { rules, delays_new_inodes, nodatacow: spec.filesystem.nodatacow };
-            let fs = Rc::new(host.setup(|m| Btrfs::new(m, kernel, device, &costs))?);
+            let fs = Rc::new(host.setup(|m| Btrfs::new(m, kernel, Disk { size, device }, &costs))?);
             for _ in 0..fs.worker_count(spec.machine.cpus) {
                 let worker = fs.clone();
                 host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::delayed_worker(m, worker));

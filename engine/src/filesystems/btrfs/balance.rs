@@ -3,7 +3,7 @@
 
 use super::key::MAX_POINTERS;
 use super::path::Path;
-use super::search::{TreeLocks, TreeOps, Work};
+use super::search::{TreeLocks, TreeOps};
 use super::tree::{BlockId, Tree};
 use crate::machine::Side;
 
@@ -179,11 +179,6 @@ impl<L: TreeLocks> TreeOps<'_, L> {
         let neighbour = self.tree().child(parent, slot?)?;
         self.lock_other(neighbour, level).await;
         Some(neighbour)
-    }
-
-    async fn free(&self, block: BlockId) {
-        self.tree.borrow_mut().release(block);
-        self.locks.work(Work::Free).await;
     }
 
     fn push_node_left(&self, left: BlockId, from: BlockId) {

@@ -15,8 +15,8 @@ const MAX_EXTENT: u64 = 128 << 20;
 pub struct FileData {
     size: u64,
     dirty: Vec<Range<u64>>,
-    /// First bytes of its extents, in order.
-    extents: Vec<u64>,
+    /// Its extents, in order.
+    extents: Vec<Placed>,
     inline: bool,
     /// The transaction that changed it last.
     changed: u64,
@@ -27,11 +27,26 @@ pub struct FileData {
     is_new: bool,
 }
 
-/// An extent that has been written.
+/// Data that are on their way to the disk, as the extent that they become.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
     /// Its item.
     pub item: Item,
+    /// Its first byte in the file.
+    pub offset: u64,
+    /// Its first byte on disk, when it has got there.
+    pub place: u64,
+    /// Bytes on disk; none if it is inline.
+    pub bytes: u64,
+}
+
+/// An extent of a file, and where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// Its first byte in the file.
+    pub offset: u64,
+    /// Its first byte on disk.
+    pub place: u64,
     /// Bytes on disk; none if it is inline.
     pub bytes: u64,
 }
@@ -42,10 +57,14 @@ impl FileData {
         Self { changed: transid, is_new: true, ..Self::default() }
     }
 
-    /// A file of this size that is on disk.
-    pub fn on_disk(size: u64, extents: u64) -> Self {
+    /// A file of this size that is on disk, its extents where `allocate` puts them.
+    pub fn on_disk(size: u64, extents: u64, mut allocate: impl FnMut(u64) -> u64) -> Self {
         let each = (size / extents.max(1)).next_multiple_of(u64::from(BLOCK)).clamp(u64::from(BLOCK), MAX_EXTENT);
-        let extents = (0..size).step_by(each as usize).collect();
+        let place = |offset: u64| {
+            let bytes = each.min((size - offset).next_multiple_of(u64::from(BLOCK)));
+            Placed { offset, place: allocate(bytes), bytes }
+        };
+        let extents = (0..size).step_by(each as usize).map(place).collect();
         Self { size, extents, ..Self::default() }
     }
 
@@ -54,9 +73,26 @@ impl FileData {
         self.size
     }
 
-    /// First bytes of its extents, in order.
-    pub fn extents(&self) -> &[u64] {
+    /// Its extents, in order.
+    pub fn extents(&self) -> &[Placed] {
         &self.extents
+    }
+
+    /// The extent in which a byte lies.
+    pub fn extent_of(&self, byte: u64) -> Option<Placed> {
+        let behind = self.extents.partition_point(|extent| extent.offset <= byte);
+        behind.checked_sub(1).map(|slot| self.extents[slot])
+    }
+
+    /// An extent has been written; the one that began where it does, which it replaces.
+    pub fn put(&mut self, extent: Placed) -> Option<Placed> {
+        match self.extents.binary_search_by_key(&extent.offset, |extent| extent.offset) {
+            Ok(slot) => Some(std::mem::replace(&mut self.extents[slot], extent)),
+            Err(slot) => {
+                self.extents.insert(slot, extent);
+                None
+            }
+        }
     }
 
     /// The items of its extents.
@@ -64,7 +100,7 @@ impl FileData {
         if self.inline {
             return vec![items::inline_extent(ino, self.size as u32)];
         }
-        self.extents.iter().map(|&offset| items::extent(ino, offset)).collect()
+        self.extents.iter().map(|extent| items::extent(ino, extent.offset)).collect()
     }
 
     /// Whether its items go into the log as a whole.
@@ -93,8 +129,8 @@ impl FileData {
         let dirty = std::mem::take(&mut self.dirty);
         self.inline = !dirty.is_empty() && self.size <= MAX_INLINE;
         if self.inline {
-            self.extents = vec![0];
-            return vec![Extent { item: items::inline_extent(ino, self.size as u32), bytes: 0 }];
+            self.extents = vec![Placed { offset: 0, place: 0, bytes: 0 }];
+            return vec![Extent { item: items::inline_extent(ino, self.size as u32), offset: 0, place: 0, bytes: 0 }];
         }
         let page = u64::from(BLOCK);
         let mut written = Vec::new();
@@ -103,10 +139,7 @@ impl FileData {
             let mut start = range.start / page * page;
             while start < end {
                 let bytes = (end - start).min(MAX_EXTENT);
-                written.push(Extent { item: items::extent(ino, start), bytes });
-                if let Err(slot) = self.extents.binary_search(&start) {
-                    self.extents.insert(slot, start);
-                }
+                written.push(Extent { item: items::extent(ino, start), offset: start, place: 0, bytes });
                 start += bytes;
             }
         }
@@ -138,19 +171,32 @@ mod tests {
         data.write(9, 4096, 7);
         let written = data.write_back(300);
         assert_eq!((written.len(), written[0].bytes, written[0].item.size), (1, 8192, 53));
-        assert_eq!(data.extents(), [0]);
+        let inline = data.put(Placed { offset: 0, place: 1 << 20, bytes: 8192 });
+        assert_eq!(inline.map(|extent| extent.bytes), Some(0), "what was inline is no more");
+        assert_eq!(data.extents().len(), 1);
     }
 
     #[test]
     fn writes_one_after_the_other_are_one_extent_and_others_each_their_own() {
-        let mut data = FileData::on_disk(1 << 20, 1);
+        let mut data = FileData::on_disk(1 << 20, 1, |_| 0);
         for offset in [0, 4096, 8192, 65536] {
             data.write(offset, 4096, 3);
         }
         let bytes: Vec<u64> = data.write_back(300).iter().map(|extent| extent.bytes).collect();
         assert_eq!(bytes, [3 * 4096, 4096]);
-        assert_eq!(data.extents(), [0, 65536]);
         assert!(data.write_back(300).is_empty());
+    }
+
+    #[test]
+    fn a_byte_lies_in_the_extent_that_begins_before_it() {
+        let mut next = 0;
+        let data = FileData::on_disk(300 << 20, 1, |bytes| {
+            next += bytes;
+            next - bytes
+        });
+        let places: Vec<u64> = data.extents().iter().map(|extent| extent.place).collect();
+        assert_eq!(places, [0, 128 << 20, 256 << 20], "extents of at most 128 MiB");
+        assert_eq!(data.extent_of((128 << 20) + 5).map(|extent| extent.place), Some(128 << 20));
     }
 
     #[test]

@@ -3,9 +3,9 @@
 //!
 //! A new file is logged in full, its items copied from the subvolume's tree together; of others the inode and the extents just
 //! written. Left out: new parent directories, extended attributes but for looking for them, the completion of ordered extents by
-//! workers (the syncing task does it), and the checksum tree, in which the checksums are looked up before they are logged.
+//! workers (the syncing task does it), and that checksums are looked up in their tree before they are logged.
 
-use super::data::Extent;
+use super::data::{Extent, Placed};
 use super::delayed::Batch;
 use super::items;
 use super::key::{Item, ItemKind, Key};
@@ -52,21 +52,21 @@ impl Btrfs {
         if !self.data(file.inode).needs_log(self.transid()) {
             return m.unlock(inode.i_rwsem, Side::Write).await;
         }
-        self.transaction.start(m).await;
+        let handle = self.transaction.start(m).await;
         let mine = self.log.start(m).await;
         self.log_inode(m, file.inode, inode, &written).await;
         self.log.end(m).await;
         m.unlock(inode.i_rwsem, Side::Write).await;
         self.log.sync(m, mine).await;
-        self.transaction.end(m);
+        self.transaction.end(m, handle);
         m.run(Account::System, self.fsync.costs.exit).await;
     }
 
     /// `btrfs_writepages` and `btrfs_finish_ordered_io`: what was written in memory, as extents.
     async fn write_back<M: Machine>(&self, m: &M, slot: u32, inode: Inode) -> Vec<Extent> {
         let c = &self.fsync.costs;
-        let overwrites = !self.data(slot).extents().is_empty();
-        let written = self.data(slot).write_back(inode.ino);
+        let in_place = self.nodatacow && !self.data(slot).extents().is_empty();
+        let mut written = self.data(slot).write_back(inode.ino);
         let bytes: u64 = written.iter().map(|extent| extent.bytes).sum();
         if written.is_empty() {
             return written;
@@ -75,14 +75,17 @@ impl Btrfs {
             m.run(Account::System, c.write_inline).await;
         } else {
             m.run(Account::System, c.writepages + c.page * (bytes / u64::from(BLOCK) - 1)).await;
-            if self.nodatacow && overwrites {
-                self.check_nocow(m, inode.ino).await;
+            if in_place {
+                for extent in &written {
+                    self.check_nocow(m, slot, inode.ino, extent.offset).await;
+                }
             }
             self.log.storage.write(m, bytes as u32, c.data_io).await;
         }
-        self.transaction.join(m).await;
-        if !(self.nodatacow && overwrites) {
-            for extent in &written {
+        let handle = self.transaction.join(m).await;
+        if !in_place {
+            for extent in &mut written {
+                self.place_data(m, slot, extent).await;
                 let locked = self.fs_root.locked(m);
                 let ops = locked.ops();
                 let mut path = ops.replace_extent(extent.item).await;
@@ -91,20 +94,38 @@ impl Btrfs {
             }
         }
         self.data(slot).change(self.transid());
-        self.transaction.end(m);
+        self.transaction.end(m, handle);
         written
     }
 
-    /// `run_delalloc_nocow`: looks the extent up, and whether somebody shares it (`btrfs_cross_ref_exist`). The extent tree is
-    /// not modelled, so what the second takes is a time, without waiting.
-    async fn check_nocow<M: Machine>(&self, m: &M, ino: u64) {
+    /// What was written has its place: the extent tree is to be told, and the checksum tree its sums
+    /// (`btrfs_finish_ordered_io`).
+    async fn place_data<M: Machine>(&self, m: &M, slot: u32, extent: &mut Extent) {
+        let &mut Extent { offset, bytes, .. } = extent;
+        if bytes == 0 {
+            return;
+        }
+        let place = self.extents.refs.space.borrow_mut().allocate_data(bytes);
+        extent.place = place;
+        self.extents.refs.add_data(m, place, bytes).await;
+        let replaced = self.data(slot).put(Placed { offset, place, bytes });
+        self.give_back_data(m, replaced).await;
+        if !self.nodatacow {
+            self.extents.add_csums(m, place, bytes).await;
+        }
+    }
+
+    /// `run_delalloc_nocow`: looks the extent up, and whether somebody shares it.
+    async fn check_nocow<M: Machine>(&self, m: &M, slot: u32, ino: u64, offset: u64) {
+        let Some(extent) = self.data(slot).extent_of(offset) else { return };
         let locked = self.fs_root.locked(m);
         let ops = locked.ops();
-        let (mut path, _) = ops.search_slot(Key::new(ino, ItemKind::ExtentData, 0), Intent::Read).await;
+        let (mut path, _) = ops.search_slot(Key::new(ino, ItemKind::ExtentData, extent.offset), Intent::Read).await;
         if self.nocow_check == NocowCheck::PathReleased {
             ops.release_path(&mut path).await;
         }
-        m.run(Account::System, self.cross_ref).await;
+        self.extents.look_for_other_refs(m, extent.place).await;
+        self.extents.look_for_csums(m, extent.place).await;
         ops.release_path(&mut path).await;
     }
 
@@ -130,7 +151,7 @@ impl Btrfs {
         }
         for extent in written {
             if extent.bytes > 0 && !self.nodatacow {
-                self.log_csums(m, extent.bytes).await;
+                self.log_csums(m, extent.place, extent.bytes).await;
             }
             if !is_new {
                 self.log_extent(m, extent.item).await;
@@ -166,8 +187,7 @@ impl Btrfs {
     }
 
     /// `log_csums`: as whole checksum items, that is without joining them to those of the extent before.
-    async fn log_csums<M: Machine>(&self, m: &M, bytes: u64) {
-        let first = self.next_csum.replace(self.next_csum.get() + bytes);
+    async fn log_csums<M: Machine>(&self, m: &M, first: u64, bytes: u64) {
         let blocks = bytes.div_ceil(u64::from(BLOCK));
         for done in (0..blocks).step_by(MOST_CSUMS as usize) {
             let csums = items::csums(first + done * u64::from(BLOCK), (blocks - done).min(MOST_CSUMS));

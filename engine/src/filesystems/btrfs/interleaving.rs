@@ -69,6 +69,13 @@ impl TreeLocks for PolledLocks {
         let mut yielded = false;
         poll_fn(|_| if std::mem::replace(&mut yielded, true) { Poll::Ready(()) } else { Poll::Pending }).await;
     }
+
+    async fn place(&self, _: usize) -> u64 {
+        self.work(Work::Copy).await;
+        0
+    }
+
+    async fn give_back(&self, _: u64, _: usize, _: bool) {}
 }
 
 /// Large items, so that leaves split and merge often.

@@ -59,3 +59,34 @@ pub fn orphan(ino: u64) -> Item {
 pub fn root_directory(ino: u64) -> [Item; 2] {
     [inode(ino), inode_ref(ino, ino, b"..")]
 }
+
+/// A tree block in use.
+pub fn metadata_item(place: u64, level: u8) -> Item {
+    Item::new(Key::new(place, ItemKind::MetadataItem, u64::from(level)), size::METADATA_ITEM)
+}
+
+/// An extent of data in use.
+pub fn extent_item(place: u64, bytes: u64) -> Item {
+    Item::new(Key::new(place, ItemKind::ExtentItem, bytes), size::EXTENT_ITEM)
+}
+
+/// A block group.
+pub fn block_group(start: u64, bytes: u64) -> Item {
+    Item::new(Key::new(start, ItemKind::BlockGroupItem, bytes), size::BLOCK_GROUP_ITEM)
+}
+
+/// The chunk tree's only block and the block group that it is in, as `mkfs` makes them.
+pub fn chunk_tree() -> [Item; 2] {
+    const START: u64 = 21 << 20;
+    [metadata_item(START, 0), block_group(START, 8 << 20)]
+}
+
+/// How the free space of a block group is kept.
+pub fn free_space_info(start: u64, bytes: u64) -> Item {
+    Item::new(Key::new(start, ItemKind::FreeSpaceInfo, bytes), size::FREE_SPACE_INFO)
+}
+
+/// A free extent.
+pub fn free_space_extent(start: u64, bytes: u64) -> Item {
+    Item::new(Key::new(start, ItemKind::FreeSpaceExtent, bytes), 0)
+}

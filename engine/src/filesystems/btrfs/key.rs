@@ -50,10 +50,14 @@ pub enum ItemKind {
     MetadataItem = 169,
     /// A block group.
     BlockGroupItem = 192,
+    /// How the free space of a block group is kept.
+    FreeSpaceInfo = 198,
+    /// A free extent.
+    FreeSpaceExtent = 199,
 }
 
 impl ItemKind {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 14] = [
         Self::InodeItem,
         Self::InodeRef,
         Self::OrphanItem,
@@ -66,6 +70,8 @@ impl ItemKind {
         Self::ExtentItem,
         Self::MetadataItem,
         Self::BlockGroupItem,
+        Self::FreeSpaceInfo,
+        Self::FreeSpaceExtent,
     ];
 
     /// The name that `btrfs inspect-internal dump-tree` prints.
@@ -83,6 +89,8 @@ impl ItemKind {
             Self::ExtentItem => "EXTENT_ITEM",
             Self::MetadataItem => "METADATA_ITEM",
             Self::BlockGroupItem => "BLOCK_GROUP_ITEM",
+            Self::FreeSpaceInfo => "FREE_SPACE_INFO",
+            Self::FreeSpaceExtent => "FREE_SPACE_EXTENT",
         }
     }
 }
@@ -103,6 +111,8 @@ pub mod size {
     pub const EXTENT_ITEM: u32 = 53;
     /// `struct btrfs_block_group_item`.
     pub const BLOCK_GROUP_ITEM: u32 = 24;
+    /// `struct btrfs_free_space_info`.
+    pub const FREE_SPACE_INFO: u32 = 8;
     /// One crc32c for each 4 KiB block.
     pub const CSUM: u32 = 4;
 
@@ -128,6 +138,11 @@ impl Key {
     /// The key of an item.
     pub fn new(objectid: u64, kind: ItemKind, offset: u64) -> Self {
         Self { object_and_kind: (objectid & OBJECTID_MASK) << 8 | kind as u64, offset }
+    }
+
+    /// The key behind all items of an object.
+    pub fn behind(objectid: u64) -> Self {
+        Self { object_and_kind: (objectid & OBJECTID_MASK) << 8 | 0xff, offset: u64::MAX }
     }
 
     /// The object's number.

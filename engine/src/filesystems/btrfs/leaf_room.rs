@@ -269,8 +269,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
     async fn del_leaf(&self, path: &mut Path, leaf: BlockId) {
         self.tree.borrow_mut().delete_pointer(path, 1, path.slots[1]);
         self.unlock_up_safe(path, 0).await;
-        self.tree.borrow_mut().release(leaf);
-        self.locks.work(Work::Free).await;
+        self.free(leaf).await;
     }
 }
 

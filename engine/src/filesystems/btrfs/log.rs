@@ -7,7 +7,7 @@
 
 use super::items;
 use super::key::NODE_SIZE;
-use super::root::Root;
+use super::root::{Root, Space};
 use super::search::Rules;
 use super::tree::Tree;
 use crate::cost_table;
@@ -83,11 +83,11 @@ pub struct LogTree {
 
 impl LogTree {
     /// No log yet.
-    pub fn new<M: Machine>(m: &M, rules: Rules, device: Option<Rc<BlockDevice>>, costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new<M: Machine>(m: &M, rules: Rules, space: Space, device: Option<Rc<BlockDevice>>, costs: &Costs<'_>) -> Result<Self, String> {
         let mutex = |name: &str| m.new_lock(m.class(name, "btrfs.log_mutex"));
         Ok(Self {
-            root: Root::new(m, "log", Tree::new(), rules, costs)?,
-            roots: Root::new(m, "log root", Tree::new(), rules, costs)?,
+            root: Root::new(m, "log", Tree::new(), space.clone(), rules, costs)?,
+            roots: Root::new(m, "log root", Tree::new(), space, rules, costs)?,
             csum_range: m.new_lock(m.class("btrfs.log_csum_range", "btrfs.log_csum_range")),
             tree_log_mutex: mutex("btrfs.tree_log_mutex"),
             mutex: mutex("btrfs.log_mutex"),
@@ -110,9 +110,8 @@ impl LogTree {
 
     /// `btrfs_free_log`: a commit, while no handle is open, makes the log superfluous.
     pub fn forget(&self) {
-        for root in [&self.root, &self.roots] {
-            root.tree.borrow_mut().clear();
-        }
+        self.root.clear();
+        self.roots.clear();
         self.exists.set(false);
     }
 

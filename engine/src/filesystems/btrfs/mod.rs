@@ -3,14 +3,19 @@
 //! Trees are those of a filesystem made with the defaults of `mkfs.btrfs` 6.2: 16 KiB nodes, skinny metadata, no holes,
 //! free space tree. The algorithms follow Linux 6.18.
 //!
-//! Not modelled: extended attributes, snapshots and shared blocks, compression, quota groups, several devices; the extent,
-//! checksum and free space trees, whose updates are a cost of the commit; writeback without fsync.
+//! Not modelled: extended attributes, snapshots and shared blocks, compression, quota groups, several devices; the trees of
+//! roots, chunks and devices; writeback without fsync.
 
 mod balance;
+mod commit;
+mod csums;
 #[cfg(test)]
 mod interleaving;
 mod data;
 pub mod delayed;
+pub mod delayed_refs;
+pub mod extents;
+mod free_space;
 mod grown;
 pub mod items;
 pub mod key;
@@ -18,6 +23,7 @@ mod leaf_room;
 pub mod path;
 pub mod report;
 pub mod search;
+pub mod space;
 pub mod subvolume;
 pub mod tree;
 

@@ -3,13 +3,16 @@
 use super::data::FileData;
 use super::delayed::DelayedRoot;
 use super::fsync::Fsync;
+use super::delayed_refs::DelayedRefs;
+use super::extents::{Extents, SpaceTrees};
 use super::grown::grown;
 use super::items;
 use super::key::FIRST_FREE_OBJECTID;
 use super::log::LogTree;
 use super::operations::OperationCosts;
-use super::root::Root;
+use super::root::{self, Root};
 use super::search::Rules;
+use super::space::Space;
 use super::subvolume::{Dir, Subvolume};
 use super::transaction::Transaction;
 use super::tree::Tree;
@@ -62,13 +65,20 @@ pub struct Kernel {
     pub nodatacow: bool,
 }
 
+/// What it is mounted on.
+pub struct Disk {
+    /// Its size in bytes.
+    pub size: u64,
+    /// The device, if the run has one.
+    pub device: Option<Rc<BlockDevice>>,
+}
+
 /// A mounted btrfs.
 pub struct Btrfs {
     pub(super) fs_root: Root,
     pub(super) log: LogTree,
     pub(super) fsync: Fsync,
-    /// Where the next extent of data begins on disk.
-    pub(super) next_csum: Cell<u64>,
+    pub(super) extents: Extents,
     pub(super) transaction: Transaction,
     pub(super) delayed: RefCell<DelayedRoot>,
     pub(super) delayed_line: LineId,
@@ -76,9 +86,7 @@ pub struct Btrfs {
     pub(super) delays_new_inodes: bool,
     pub(super) nodatacow: bool,
     pub(super) nocow_check: NocowCheck,
-    pub(super) cross_ref: Time,
     pub(super) costs: OperationCosts,
-    pub(super) delayed_ref: Time,
     pub(super) sb: SuperBlock,
     next_ino: Cell<u64>,
     directories: RefCell<Vec<Entries>>,
@@ -92,17 +100,21 @@ pub struct Btrfs {
 
 impl Btrfs {
     /// A fresh filesystem, mounted.
-    pub fn new<M: Machine>(m: &M, kernel: Kernel, device: Option<Rc<BlockDevice>>, costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new<M: Machine>(m: &M, kernel: Kernel, disk: Disk, costs: &Costs<'_>) -> Result<Self, String> {
         let rules = kernel.rules;
         let count = |name: &str| costs.number(name).map(|n| n as u32);
         let mut tree = Tree::new();
         tree.insert_items(tree.root(), 0, &items::root_directory(FIRST_FREE_OBJECTID));
+        let space = RefCell::new(Space::new(disk.size));
+        let trees = SpaceTrees::new(&space, &mut tree);
         tree.transid += 1; // mkfs wrote the first block
+        let refs = Rc::new(DelayedRefs::new(m, space.into_inner(), costs)?);
+        let (referenced, fleeting) = (root::Space::Referenced(refs.clone()), root::Space::Fleeting(refs.clone()));
         let fs = Self {
-            fs_root: Root::new(m, "fs", tree, rules, costs)?,
-            log: LogTree::new(m, rules, device, costs)?,
+            fs_root: Root::new(m, "fs", tree, referenced, rules, costs)?,
+            log: LogTree::new(m, rules, fleeting, disk.device, costs)?,
+            extents: Extents::new(m, trees, refs, rules, costs)?,
             fsync: Fsync::new(costs)?,
-            next_csum: Cell::default(),
             transaction: Transaction::new(m, costs)?,
             delayed: RefCell::default(),
             delayed_line: m.new_line(count("btrfs_delayed.root")?),
@@ -110,9 +122,7 @@ impl Btrfs {
             delays_new_inodes: kernel.delays_new_inodes,
             nodatacow: kernel.nodatacow,
             nocow_check: costs.designs().nocow_check,
-            cross_ref: costs.sum(&["cross_ref"])?,
             costs: OperationCosts::new(costs)?,
-            delayed_ref: costs.sum(&["delayed_ref"])?,
             sb: SuperBlock::new(m, costs)?,
             next_ino: Cell::new(FIRST_FREE_OBJECTID + 1),
             directories: RefCell::default(),
@@ -154,7 +164,8 @@ impl Btrfs {
         self.directories.borrow()[dir as usize].directory
     }
 
-    /// Files that are there when the run begins, written by the transaction that runs, their delayed refs run.
+    /// Files that are there when the run begins, written by the transaction that runs, their delayed refs run. Blocks that were
+    /// there stay where they are.
     pub(super) fn fill_with(&self, dirs: &[DirId], files: u64, name_length: usize) {
         let mut directories = self.directories.borrow_mut();
         let all = directories.iter().map(|d| Dir { ino: d.directory.ino, next_index: d.next_index }).collect();
@@ -166,7 +177,8 @@ impl Btrfs {
         }
         self.next_ino.set(full.next_ino);
         let mut tree = full.into_tree();
-        tree.take_new_blocks();
+        tree.take_places(&self.fs_root.tree.borrow());
+        self.extents.lay_out(&mut tree);
         *self.fs_root.tree.borrow_mut() = tree;
     }
 

@@ -4,9 +4,10 @@
 //! A create goes down the tree four times (two lookups, the inode, the entry by hash), an unlink six times in all (the
 //! entry, the orphan record, and in the eviction the reference, the inode, the orphan record again).
 
+use super::delayed_refs::Extent;
 use super::items;
 use super::key::{Item, ItemKind, Key};
-use super::data::FileData;
+use super::data::{FileData, Placed};
 use super::mount::{Btrfs, Directory, Inode};
 use super::search::{Intent, TreeLocks, TreeOps};
 use crate::cost_table;
@@ -151,7 +152,7 @@ impl Btrfs {
         m.run(Account::System, c.new_inode).await;
         self.read_item(m, items::inode_key(d.ino), c.read_leaf_again).await;
         m.run(Account::System, c.start).await;
-        self.transaction.start(m).await;
+        let handle = self.transaction.start(m).await;
         let ino = self.next_ino();
         self.insert(m, &[items::inode(ino), items::inode_ref(ino, d.ino, name)], c.insert_inode).await;
         let rest = self.sb.inodes.pass(m, Some(ino), c.inode_new).await;
@@ -163,7 +164,7 @@ impl Btrfs {
         }
         let index = self.insert_dir_item(m, dir, d, name, c.insert_entry).await;
         m.run(Account::System, c.tail).await;
-        self.transaction.end(m);
+        self.transaction.end(m, handle);
         self.balance_delayed_items(m).await;
         (ino, index)
     }
@@ -171,7 +172,7 @@ impl Btrfs {
     /// `btrfs_unlink` under the directory's and the file's lock.
     async fn unlink_inode<M: Machine>(&self, m: &M, dir: DirId, d: Directory, name: &[u8], inode: &Inode) {
         let c = &self.costs.unlink;
-        self.transaction.start(m).await;
+        let handle = self.transaction.start(m).await;
         self.delete_entry(m, items::dir_item(d.ino, name), c.delete_entry).await;
         m.lock(d.delayed, Side::Write).await;
         m.touch(self.delayed_line, Access::Write);
@@ -182,7 +183,7 @@ impl Btrfs {
         m.run(Account::System, c.delayed_index).await;
         self.insert(m, &[items::orphan(inode.ino)], c.insert_orphan).await;
         m.run(Account::System, c.tail).await;
-        self.transaction.end(m);
+        self.transaction.end(m, handle);
         self.balance_delayed_items(m).await;
     }
 
@@ -214,35 +215,45 @@ impl Btrfs {
     }
 
     /// The extents' part of `btrfs_truncate_inode_items`: with each search all that follow each other in the leaf.
-    async fn delete_extents<M: Machine>(&self, m: &M, ino: u64, mut extents: &[u64]) {
+    async fn delete_extents<M: Machine>(&self, m: &M, ino: u64, mut extents: &[Placed]) {
         while let Some(&first) = extents.first() {
             let locked = self.fs_root.locked(m);
             let ops = locked.ops();
-            let (mut path, found) = ops.search_slot(items::extent(ino, first).key, Intent::Delete).await;
+            let (mut path, found) = ops.search_slot(items::extent(ino, first.offset).key, Intent::Delete).await;
             m.run(Account::System, self.fs_root.after_search(self.costs.unlink.delete_inode)).await;
-            let keys = extents.iter().map(|&offset| items::extent(ino, offset).key);
+            let keys = extents.iter().map(|extent| items::extent(ino, extent.offset).key);
             let run = if found { ops.run_of_keys(&path, keys) } else { 0 };
             if run > 0 {
                 ops.del_items(&mut path, run).await;
             }
             ops.release_path(&mut path).await;
+            for &extent in &extents[..run.max(1)] {
+                self.give_back_data(m, Some(extent)).await;
+            }
             extents = &extents[run.max(1)..];
         }
     }
 
+    /// `btrfs_free_extent` of data that were on disk.
+    pub(super) async fn give_back_data<M: Machine>(&self, m: &M, extent: Option<Placed>) {
+        if let Some(Placed { place, bytes, .. }) = extent.filter(|extent| extent.bytes > 0) {
+            self.extents.refs.give_back(m, place, Extent::Data(bytes), false).await;
+        }
+    }
+
     /// `btrfs_evict_inode`, in the task that dropped the last reference.
-    async fn evict<M: Machine>(&self, m: &M, d: Directory, inode: &Inode, pages: bool, extents: &[u64]) {
+    async fn evict<M: Machine>(&self, m: &M, d: Directory, inode: &Inode, pages: bool, extents: &[Placed]) {
         let c = &self.costs.unlink;
         let rest = self.sb.inodes.pass(m, Some(inode.ino), if pages { c.evict_pages } else { c.evict }).await;
         m.run(Account::System, rest).await;
-        self.transaction.join(m).await;
+        let handle = self.transaction.join(m).await;
         self.delete(m, items::inode_ref(inode.ino, d.ino, b"").key, c.delete_ref).await;
         m.run(Account::System, c.truncate).await;
         self.delete_extents(m, inode.ino, extents).await;
         self.delete(m, items::inode_key(inode.ino), c.delete_inode).await;
         m.run(Account::System, c.after_truncate).await;
         self.delete(m, items::orphan(inode.ino).key, c.delete_orphan).await;
-        self.transaction.end(m);
+        self.transaction.end(m, handle);
     }
 }
 
@@ -297,13 +308,13 @@ impl<M: Machine> Filesystem<M> for Btrfs {
 
     async fn lay_out(&self, m: &M, dir: DirId, name: &[u8], laid: LaidOut) -> Result<File, NoSpace> {
         let file = self.create(m, dir, name).await?;
-        let data = FileData::on_disk(laid.bytes, laid.extents);
+        let data = FileData::on_disk(laid.bytes, laid.extents, |bytes| self.extents.lay_out_data(bytes, !self.nodatacow));
         let ino = self.file(file.inode).ino;
-        self.transaction.start(m).await;
+        let handle = self.transaction.start(m).await;
         for extent in data.items(ino) {
             self.insert(m, &[extent], 0).await;
         }
-        self.transaction.end(m);
+        self.transaction.end(m, handle);
         *self.data(file.inode) = data;
         Ok(file)
     }
@@ -371,9 +382,9 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         m.touch(d.line, Access::Write);
         self.read_item(m, items::dir_item(d.ino, names.to).key, self.costs.create.read_leaf).await;
         m.run(Account::System, under).await;
-        self.transaction.start(m).await;
+        let handle = self.transaction.start(m).await;
         let index = self.rename_inode(m, dir, d, names, &inode).await;
-        self.transaction.end(m);
+        self.transaction.end(m, handle);
         self.balance_delayed_items(m).await;
         self.set_index(file.inode, index);
         self.data(file.inode).change(self.transid());
@@ -395,9 +406,9 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         self.sb.start_write(m).await;
         let i_rwsem = self.file(file.inode).i_rwsem;
         m.lock(i_rwsem, Side::Write).await;
-        self.transaction.join(m).await;
+        let handle = self.transaction.join(m).await;
         m.run(Account::System, under).await;
-        self.transaction.end(m);
+        self.transaction.end(m, handle);
         m.unlock(i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
     }

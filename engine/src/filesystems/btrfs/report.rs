@@ -4,15 +4,21 @@
 use super::key::{Item, ItemKind, LEAF_DATA};
 use super::subvolume::Subvolume;
 use super::tree::{BlockId, Tree};
+use super::extents::SpaceTrees;
+use super::space::Space;
 use serde::Deserialize;
 use serde_json::{json, Map, Value};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+
+/// Bytes of the filesystems of the tables.
+const SIZE: u64 = 8 << 30;
 
 /// One question.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "report", deny_unknown_fields)]
 enum Request {
-    /// The subvolume after `files` empty files were made round robin in `dirs` directories of the root.
+    /// The trees after `files` empty files were made round robin in `dirs` directories of the root.
     #[serde(rename = "btrfs_growth")]
     Growth { dirs: u32, files: u32 },
     /// What a list of operations on named directories leaves.
@@ -80,9 +86,18 @@ fn growth(dirs: u32, files: u32) -> Result<Value, String> {
     for i in 0..files {
         subvolume.create(1 + i % dirs, format!("f{i:07}").as_bytes());
     }
-    subvolume.commit();
-    subvolume.tree().check()?;
-    let answer = shape(&subvolume.tree());
+    let space = RefCell::new(Space::new(SIZE));
+    let mut tree = Tree::new();
+    let trees = SpaceTrees::new(&space, &mut tree);
+    let mkfs = (tree.root(), tree.place(tree.root()));
+    let mut tree = subvolume.into_tree();
+    tree.set_place(mkfs.0, mkfs.1);
+    trees.lay_out(&space, &mut tree);
+    let mut answer = Value::default();
+    for (name, tree) in [("fs_tree", &tree), ("extent_tree", &trees.extent.borrow()), ("free_space_tree", &trees.free_space.borrow())] {
+        tree.check()?;
+        answer[name] = shape(tree);
+    }
     Ok(answer)
 }
 

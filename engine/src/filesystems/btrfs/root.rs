@@ -1,11 +1,14 @@
 //! A tree as tasks see it: each block with its lock and its cache lines, and what the work on blocks costs.
 
+use super::delayed_refs::{DelayedRefs, Extent};
+use super::key::NODE_SIZE;
 use super::search::{Rules, TreeLocks, TreeOps, Work};
 use super::tree::{BlockId, Tree, MAX_LEVEL};
 use crate::filesystems::costs::Costs;
 use crate::machine::{Access, Account, ClassId, LineId, LockId, Mode, Side, Time};
 use crate::waist::Machine;
 use std::cell::RefCell;
+use std::rc::Rc;
 
 crate::cost_table!(BlockCosts {
     node: ["node"],
@@ -15,6 +18,9 @@ crate::cost_table!(BlockCosts {
     copy: ["copy"],
     allocate: ["allocate"],
     free: ["free"],
+    extent_item: ["extent_item"],
+    free_space_item: ["free_space_item"],
+    csum_item: ["csum_item"],
     shift_item: ["shift_item"],
     delayed_item: ["delayed_item"],
     delayed_inode: ["delayed_inode"],
@@ -27,11 +33,13 @@ impl BlockCosts {
             Work::EnterLeaf => self.enter_leaf,
             Work::SearchLeaf => self.search_leaf,
             Work::TradeRoot => self.trade_root,
-            Work::Copy => self.allocate + self.copy,
-            Work::Allocate => self.allocate,
+            Work::Copy => self.copy,
             Work::Free => self.free,
             Work::Shift(items) => self.shift_item * items as Time,
             Work::DelayedInode => self.delayed_inode,
+            Work::ExtentItem => self.extent_item,
+            Work::FreeSpaceItem => self.free_space_item,
+            Work::CsumItem => self.csum_item,
             Work::DelayedItems(items) => self.delayed_item * items as Time,
         }
     }
@@ -52,6 +60,15 @@ struct BlockBuffer {
     probes: [LineId; MOST_PROBES],
 }
 
+/// Where a tree's blocks come from.
+#[derive(Clone)]
+pub enum Space {
+    /// They have references in the extent tree.
+    Referenced(Rc<DelayedRefs>),
+    /// They go with the transaction, and the extent tree never hears of them: those of the log.
+    Fleeting(Rc<DelayedRefs>),
+}
+
 /// A tree with its locks (`struct btrfs_root`).
 pub struct Root {
     /// The structure.
@@ -60,6 +77,7 @@ pub struct Root {
     costs: BlockCosts,
     buffers: RefCell<Vec<Option<BlockBuffer>>>,
     classes: [ClassId; MAX_LEVEL],
+    space: Space,
     ref_lines: u32,
     head_lines: u32,
     probes: usize,
@@ -67,14 +85,18 @@ pub struct Root {
 
 impl Root {
     /// A tree; `name` begins the names of its lock classes, one for each level.
-    pub fn new<M: Machine>(m: &M, name: &str, tree: Tree, rules: Rules, costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new<M: Machine>(m: &M, name: &str, mut tree: Tree, space: Space, rules: Rules, costs: &Costs<'_>) -> Result<Self, String> {
         let lines = |name: &str| costs.number(name).map(|lines| lines as u32);
+        if let Space::Fleeting(refs) = &space {
+            tree.set_place(tree.root(), refs.take_block());
+        }
         Ok(Self {
             tree: RefCell::new(tree),
             rules,
             costs: BlockCosts::new(costs)?,
             buffers: RefCell::default(),
             classes: std::array::from_fn(|level| m.class(&format!("btrfs.{name} tree L{level}"), "btrfs.tree")),
+            space,
             probes: (lines("btrfs_block.probes")? as usize).min(MOST_PROBES),
             ref_lines: lines("btrfs_block.refs")?,
             head_lines: lines("btrfs_block.struct")? + lines("btrfs_block.head")?,
@@ -89,6 +111,16 @@ impl Root {
     /// The same for an insertion.
     pub fn after_insertion(&self, time: Time) -> Time {
         self.after_search(time).saturating_sub(self.costs.enter_leaf)
+    }
+
+    /// Gives all blocks back, to begin anew: a log that is of no use any more.
+    pub fn clear(&self) {
+        let (Space::Fleeting(refs) | Space::Referenced(refs)) = &self.space;
+        let mut tree = self.tree.borrow_mut();
+        for block in tree.blocks() {
+            refs.space.borrow_mut().give_back(tree.place(block), u64::from(NODE_SIZE), false);
+        }
+        tree.clear(refs.take_block());
     }
 
     /// Runs `work` on the tree as a task that locks its blocks.
@@ -172,6 +204,27 @@ impl<M: Machine> TreeLocks for Locked<'_, M> {
         let time = self.root.costs.of(work);
         if time > 0 {
             self.m.run(Account::System, time).await;
+        }
+    }
+
+    async fn place(&self, level: usize) -> u64 {
+        let time = self.root.costs.allocate;
+        match &self.root.space {
+            Space::Referenced(refs) => {
+                self.m.run(Account::System, time.saturating_sub(refs.time())).await;
+                refs.add_block(self.m, level).await
+            }
+            Space::Fleeting(refs) => {
+                self.m.run(Account::System, time).await;
+                refs.take_block()
+            }
+        }
+    }
+
+    async fn give_back(&self, place: u64, level: usize, new: bool) {
+        match &self.root.space {
+            Space::Referenced(refs) => refs.give_back(self.m, place, Extent::Block(level as u8), new).await,
+            Space::Fleeting(refs) => refs.space.borrow_mut().give_back(place, u64::from(NODE_SIZE), false),
         }
     }
 }

@@ -22,8 +22,6 @@ pub enum Work {
     SearchLeaf,
     /// A block was copied because an earlier transaction wrote it.
     Copy,
-    /// A block was allocated.
-    Allocate,
     /// A block was given back.
     Free,
     /// The read lock of the root was traded for a write lock.
@@ -34,6 +32,12 @@ pub enum Work {
     DelayedItems(usize),
     /// A delayed inode was written into its item.
     DelayedInode,
+    /// An item of the extent tree was written or read.
+    ExtentItem,
+    /// An item of the free space tree was written or read.
+    FreeSpaceItem,
+    /// Checksums were written into an item or taken out.
+    CsumItem,
 }
 
 /// The locks of a tree's blocks.
@@ -52,6 +56,10 @@ pub trait TreeLocks {
     fn unlock(&self, block: BlockId, side: Side) -> impl Future<Output = ()>;
     /// Spends the time of a piece of work.
     fn work(&self, work: Work) -> impl Future<Output = ()>;
+    /// Finds a place on disk for a block of a level (`btrfs_alloc_tree_block`).
+    fn place(&self, level: usize) -> impl Future<Output = u64>;
+    /// Gives the place of a block of a level back; `new`: the running transaction took it (`btrfs_free_tree_block`).
+    fn give_back(&self, place: u64, level: usize, new: bool) -> impl Future<Output = ()>;
 }
 
 /// No locks and no time: what a single task does to the structure.
@@ -68,6 +76,10 @@ impl TreeLocks for NoLocks {
     fn change(&self, _: BlockId) {}
     async fn unlock(&self, _: BlockId, _: Side) {}
     async fn work(&self, _: Work) {}
+    async fn place(&self, _: usize) -> u64 {
+        0
+    }
+    async fn give_back(&self, _: u64, _: usize, _: bool) {}
 }
 
 /// What a search is for.
@@ -93,6 +105,9 @@ pub struct Rules {
     /// How it makes them spinning again.
     pub clearing: PathClearing,
 }
+
+/// The rules of Linux 6.18.
+pub const DEFAULT_RULES: Rules = Rules { early_unlock: true, modes: false, clearing: PathClearing::Never };
 
 /// A tree, and the locks by which a task goes through it.
 pub struct TreeOps<'a, L> {
@@ -296,7 +311,7 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
     }
 
     /// `setup_items_for_insert`: puts items where the path points to, in a leaf that has room for them.
-    async fn put_items(&self, path: &mut Path, items: &[Item]) {
+    pub(super) async fn put_items(&self, path: &mut Path, items: &[Item]) {
         if path.slots[0] == 0 {
             self.tree.borrow_mut().fixup_low_keys(path, items[0].key, 1);
         }
@@ -460,15 +475,28 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
 
     /// `btrfs_cow_block`, once a transaction for each block.
     pub(super) async fn cow(&self, block: BlockId) {
-        if self.tree.borrow_mut().cow(block) {
-            self.locks.work(Work::Copy).await;
+        if !self.tree().should_cow(block) {
+            return;
         }
+        let level = self.tree().level(block);
+        let place = self.locks.place(level).await;
+        let old = self.tree.borrow_mut().cow(block, place);
+        self.locks.work(Work::Copy).await;
+        self.locks.give_back(old, level, false).await;
     }
 
     /// `btrfs_alloc_tree_block`.
     pub(super) async fn allocate(&self, level: usize) -> BlockId {
-        let block = self.tree.borrow_mut().allocate(level);
-        self.locks.work(Work::Allocate).await;
-        block
+        let place = self.locks.place(level).await;
+        self.tree.borrow_mut().allocate(level, place)
+    }
+
+    /// `btrfs_free_tree_block`.
+    pub(super) async fn free(&self, block: BlockId) {
+        let (place, level) = (self.tree().place(block), self.tree().level(block));
+        let new = !self.tree().should_cow(block);
+        self.tree.borrow_mut().release(block);
+        self.locks.work(Work::Free).await;
+        self.locks.give_back(place, level, new).await;
     }
 }

@@ -4,9 +4,8 @@
 use super::delayed::{DelayedRoot, Prepared, BACKGROUND, BATCH};
 use super::items;
 use super::key::{Item, Key, FIRST_FREE_OBJECTID};
-use super::search::{NoLocks, Rules, TreeOps};
+use super::search::{NoLocks, TreeOps, DEFAULT_RULES};
 use super::tree::Tree;
-use crate::filesystems::designs::PathClearing;
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::pin;
@@ -115,7 +114,7 @@ impl Subvolume {
     }
 
     fn ops(&self) -> TreeOps<'_, NoLocks> {
-        TreeOps::new(&self.tree, &NoLocks, Rules { early_unlock: true, modes: false, clearing: PathClearing::Never })
+        TreeOps::new(&self.tree, &NoLocks, DEFAULT_RULES)
     }
 
     fn insert(&self, new: &[Item]) {
@@ -158,7 +157,7 @@ impl Subvolume {
 }
 
 /// The result of a future that never waits.
-fn now<T>(future: impl Future<Output = T>) -> T {
+pub(super) fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
         Poll::Pending => unreachable!("nothing waits without locks"),

@@ -61,8 +61,8 @@ pub struct Tree {
     pub transid: u64,
     /// What happened so far.
     pub counts: Counts,
-    /// Blocks that the running transaction has allocated or copied: each is a delayed ref of the commit.
-    new_blocks: u64,
+    /// Where each block lies on disk.
+    places: Vec<u64>,
 }
 
 impl Default for Tree {
@@ -74,9 +74,9 @@ impl Default for Tree {
 impl Tree {
     /// An empty tree: one empty leaf.
     pub fn new() -> Self {
-        let mut tree =
-            Self { blocks: Vec::new(), free: Default::default(), root: 0, transid: 1, counts: Counts::default(), new_blocks: 0 };
-        tree.root = tree.allocate(0);
+        let (blocks, places, free) = Default::default();
+        let mut tree = Self { blocks, free, root: 0, transid: 1, counts: Counts::default(), places };
+        tree.root = tree.allocate(0, 0);
         tree
     }
 
@@ -167,34 +167,43 @@ impl Tree {
         self.blocks[block as usize].generation != self.transid
     }
 
-    /// `btrfs_cow_block`; whether there was something to do.
-    pub fn cow(&mut self, block: BlockId) -> bool {
-        let copied = self.should_cow(block);
-        if copied {
-            self.change(block).generation = self.transid;
-            self.counts.copied += 1;
-            self.new_blocks += 1;
-        }
-        copied
+    /// Where a block lies on disk.
+    pub fn place(&self, block: BlockId) -> u64 {
+        self.places[block as usize]
     }
 
-    /// How many delayed refs wait; from now on none.
-    pub fn take_new_blocks(&mut self) -> u64 {
-        std::mem::take(&mut self.new_blocks)
+    /// Says where a block lies on disk.
+    pub fn set_place(&mut self, block: BlockId, place: u64) {
+        self.places[block as usize] = place;
     }
 
-    /// A new empty block.
-    pub fn allocate(&mut self, level: usize) -> BlockId {
+    /// Puts the blocks that another tree has where they are there, and all others nowhere yet.
+    pub fn take_places(&mut self, other: &Self) {
+        let known = other.places.len();
+        self.places[..known].copy_from_slice(&other.places);
+        self.places[known..].fill(0);
+    }
+
+    /// `btrfs_cow_block`: the block moves to a new place. Returns the old one.
+    pub fn cow(&mut self, block: BlockId, place: u64) -> u64 {
+        self.change(block).generation = self.transid;
+        self.counts.copied += 1;
+        std::mem::replace(&mut self.places[block as usize], place)
+    }
+
+    /// A new empty block at a place on disk.
+    pub fn allocate(&mut self, level: usize, place: u64) -> BlockId {
         self.counts.allocated += 1;
-        self.new_blocks += 1;
         let content =
             if level == 0 { Content::Leaf { items: Vec::new(), used: 0 } } else { Content::Node(Vec::new()) };
         let block = Block { level: level as u8, generation: self.transid, content };
         if let Some(id) = self.free[level].pop() {
             self.blocks[id as usize] = Arc::new(block);
+            self.places[id as usize] = place;
             return id;
         }
         self.blocks.push(Arc::new(block));
+        self.places.push(place);
         (self.blocks.len() - 1) as BlockId
     }
 
@@ -206,13 +215,13 @@ impl Tree {
         self.free[level].push(block);
     }
 
-    /// Forgets everything; the blocks may be used again.
-    pub fn clear(&mut self) {
+    /// Forgets everything, to begin anew at a place; the blocks may be used again.
+    pub fn clear(&mut self, place: u64) {
         let blocks: Vec<_> = self.blocks().collect();
         for block in blocks {
             self.release(block);
         }
-        self.root = self.allocate(0);
+        self.root = self.allocate(0, place);
     }
 
     /// The child of a root with one pointer becomes the root.

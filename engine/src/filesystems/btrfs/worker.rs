@@ -1,10 +1,8 @@
-//! What btrfs does in the background: workers that commit delayed items, and the transaction's commit.
+//! Workers that commit delayed items in the background.
 
 use super::delayed::{Batch, Prepared, BACKGROUND, BATCH, WRITEBACK};
 use super::items::inode_key;
-use super::key::NODE_SIZE;
 use super::mount::Btrfs;
-use crate::filesystems::BLOCK;
 use crate::machine::{Access, Account, LockId, Side, TaskId};
 use crate::waist::Machine;
 use std::cell::{Cell, RefCell};
@@ -110,10 +108,10 @@ impl Btrfs {
                 fs.workers.wake_one(&m);
                 while fs.delayed.borrow().worker_goes_on(nodes) {
                     let Some(next) = fs.delayed.borrow_mut().next_prepared() else { break };
-                    fs.transaction.join(&m).await;
+                    let handle = fs.transaction.join(&m).await;
                     m.run(Account::System, fs.costs.run_delayed_node()).await;
                     fs.commit_delayed_node(&m, next).await;
-                    fs.transaction.end(&m);
+                    fs.transaction.end(&m, handle);
                     nodes -= 1;
                 }
                 fs.workers.wake_waiting(&m).await;
@@ -155,28 +153,8 @@ impl Btrfs {
         }
     }
 
-    /// The program of the transaction thread (`btrfs_commit_transaction` every `ticks` ticks): delayed items while handles go
-    /// on, the rest and the delayed refs while they are kept out.
-    pub async fn transaction_thread<M: Machine>(m: M, fs: Rc<Self>, ticks: u64) {
-        m.at("commit");
-        loop {
-            m.wake_at_tick(m.task(), ticks);
-            m.park().await;
-            fs.run_delayed_items(&m).await;
-            fs.transaction.block(&m).await;
-            fs.run_delayed_items(&m).await;
-            let refs = fs.fs_root.tree.borrow_mut().take_new_blocks();
-            m.run(Account::System, fs.delayed_ref * refs).await;
-            m.lock(fs.log.tree_log_mutex, Side::Write).await;
-            fs.fs_root.tree.borrow_mut().transid += 1;
-            fs.log.forget();
-            fs.transaction.unblock(&m);
-            fs.log.storage.commit(&m, refs * u64::from(NODE_SIZE), BLOCK).await;
-            m.unlock(fs.log.tree_log_mutex, Side::Write).await;
-        }
-    }
-
-    async fn run_delayed_items<M: Machine>(&self, m: &M) {
+    /// `btrfs_run_delayed_items`.
+    pub(super) async fn run_delayed_items<M: Machine>(&self, m: &M) {
         loop {
             let Some(next) = self.delayed.borrow_mut().next_prepared() else { return };
             self.commit_delayed_node(m, next).await;
