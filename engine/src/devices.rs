@@ -204,6 +204,13 @@ impl Storage {
         self.write_ordered(m, last, 0).await;
     }
 
+    /// Reads and waits; without a device what is to be read is in memory.
+    pub async fn read<M: Machine>(&self, m: &M, bytes: u32) {
+        if let Some(device) = &self.device {
+            device.io(m, Request::Read { bytes }).await;
+        }
+    }
+
     /// Writes after what was written before is safe, as a log is written, and waits.
     pub async fn write_ordered<M: Machine>(&self, m: &M, bytes: u32, traced: Time) {
         match &self.device {

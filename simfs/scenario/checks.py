@@ -22,6 +22,7 @@ from simfs.scenario.schema import (
     LockCycle,
     LockKind,
     LockTasks,
+    Mix,
     NoFilesystem,
     PythonTasks,
     RowChoice,
@@ -187,6 +188,17 @@ def _filesystem_problems(scenario: Scenario, document: Document) -> Iterator[Pro
         known = filesystem_costs(use)
         yield from _unknown(use.costs, known, ("filesystem", "costs"), "cost", document)
     yield from _fio_problems(scenario, document)
+    yield from _walk_problems(scenario, document)
+
+
+def _walk_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
+    if isinstance(scenario.workload, Mix) and scenario.filesystem.kind not in ("xfs", "none"):
+        for number, operation in enumerate(scenario.workload.operations):
+            if operation.op == "walk":
+                at = document.place_of(("workload", "operations", number, "op")).value
+                yield Problem(
+                    at, f"only xfs reads inodes that are not in memory here, not {scenario.filesystem.kind}"
+                )
 
 
 def _fio_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:

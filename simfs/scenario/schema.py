@@ -409,7 +409,7 @@ class MixOperation(Section):
 
     op: Literal[
         "create", "open", "read", "append", "overwrite", "fsync", "unlink", "rename", "stat", "stat_missing",
-        "fstat", "statfs", "utimes", "readdir", "lock", "unlock",
+        "fstat", "statfs", "utimes", "readdir", "walk", "lock", "unlock",
     ] = Field(description="What is done; create and open close the file again.")  # fmt: skip
     weight: Annotated[StrictFloat, Field(gt=0, le=1e9)] = Field(
         default=1.0, description="How often it is drawn, relative to the others."

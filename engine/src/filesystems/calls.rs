@@ -123,6 +123,11 @@ impl Calls {
         self.costs.readdir + self.costs.readdir_name * Time::from(names)
     }
 
+    /// Time of one name of a listing.
+    pub fn readdir_name(&self) -> Time {
+        self.costs.readdir_name
+    }
+
     /// Time of `utimes` before and under the file's `i_rwsem`.
     pub fn setattr(&self) -> (Time, Time) {
         (self.costs.setattr_before, self.costs.setattr)

@@ -38,6 +38,8 @@ pub enum Act {
     Utimes,
     /// `opendir`, `readdir`, `closedir`.
     Readdir,
+    /// Reads the next name of a directory and `stat`s the file, which is not in memory.
+    Walk,
     /// `fcntl(F_SETLK)`.
     Lock,
     /// The unlock of it.
@@ -45,7 +47,7 @@ pub enum Act {
 }
 
 /// All operations by name.
-pub const ACTS: [(&str, Act); 16] = [
+pub const ACTS: [(&str, Act); 17] = [
     ("create", Act::Create),
     ("open", Act::Open),
     ("read", Act::Read),
@@ -60,6 +62,7 @@ pub const ACTS: [(&str, Act); 16] = [
     ("statfs", Act::Statfs),
     ("utimes", Act::Utimes),
     ("readdir", Act::Readdir),
+    ("walk", Act::Walk),
     ("lock", Act::Lock),
     ("unlock", Act::Unlock),
 ];
@@ -107,7 +110,11 @@ pub struct Actor<M, F> {
     random: Xoshiro256PlusPlus,
     task: u32,
     serial: u32,
+    walked: u32,
 }
+
+/// Files that a walk finds in a directory before it goes on to the next.
+const WALKED: u32 = 1000;
 
 impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
     /// The number of who makes files before the tasks start; names show it.
@@ -116,7 +123,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
     /// Task number `task` on the files of `pool`; new ones go into any of `dirs`.
     pub fn new(m: M, fs: Rc<F>, dirs: Rc<[DirId]>, pool: Pool, task: u32) -> Self {
         let random = m.stream(&format!("actor {task}"));
-        Self { m, fs, dirs, pool, random, task, serial: 0 }
+        Self { m, fs, dirs, pool, random, task, serial: 0, walked: 0 }
     }
 
     /// The task's own stream.
@@ -139,6 +146,11 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             Act::Statfs => fs.plain(&m, PlainCall::Statfs).await,
             Act::Lock => fs.plain(&m, PlainCall::LockRange).await,
             Act::Unlock => fs.plain(&m, PlainCall::UnlockRange).await,
+            Act::Walk => {
+                let dir = self.dirs[(self.walked / WALKED) as usize % self.dirs.len()];
+                fs.walk(&m, dir, self.walked % WALKED).await;
+                self.walked += 1;
+            }
             Act::Readdir => {
                 let dir = self.any_dir();
                 fs.readdir(&m, dir).await;

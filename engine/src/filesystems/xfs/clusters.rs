@@ -7,7 +7,8 @@ use crate::machine::ClassId;
 use crate::waist::Machine;
 use std::cell::RefCell;
 
-const INODES: u32 = BLOCKS_PER_CLUSTER << INOPBLOG;
+/// Inodes of a cluster.
+pub const INODES: u32 = BLOCKS_PER_CLUSTER << INOPBLOG;
 
 /// The cluster buffers of a mount, made when first asked for.
 pub struct Clusters {

@@ -29,4 +29,5 @@ mod inode;
 mod inodegc;
 mod log;
 pub mod mount;
+mod walk;
 mod operations;

@@ -11,6 +11,7 @@ use super::inodegc::{InodeGc, Limits};
 use super::layout::{self, Layout, ROOT};
 use super::log::Log;
 use super::operations::OperationCosts;
+use super::walk::Walk;
 use crate::devices::{BlockDevice, Storage};
 use crate::filesystems::costs::Costs;
 use crate::filesystems::designs::{Inactivation, UnlinkedList};
@@ -61,6 +62,7 @@ pub struct Xfs {
     pub(super) layout: RefCell<Layout>,
     pub(super) costs: OperationCosts,
     pub(super) inactive: Inactive,
+    pub(super) walk: Walk,
     pub(super) sb: SuperBlock,
     pub(super) log: Log,
     pub(super) storage: Storage,
@@ -133,6 +135,7 @@ impl Xfs {
             layout: RefCell::new(Layout::new(geometry)),
             costs: OperationCosts::new(costs)?,
             inactive: Inactive::new(costs)?,
+            walk: Walk::new(costs)?,
             sb: SuperBlock::new(m, costs)?,
             log: Log::new(m, costs)?,
             storage: Storage::new(m, device),

@@ -359,6 +359,10 @@ impl<M: Machine> Filesystem<M> for Xfs {
         self.sb.end_write(m).await;
     }
 
+    async fn walk(&self, m: &M, dir: DirId, nth: u32) {
+        self.walk_to(m, dir, nth).await;
+    }
+
     async fn readdir(&self, m: &M, dir: DirId) {
         let d = self.directory(dir);
         m.at("readdir");
