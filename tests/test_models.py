@@ -149,11 +149,13 @@ MUTEXES: Eras = {
     (4, 10): "mutex-4.10",
 }  # fmt: skip
 RWSEMS: Eras = {
-    (2, 6): "rwsem-2.6", (3, 9): "rwsem-3.10", (3, 16): "rwsem-3.16", (5, 3): "rwsem-5.3", (5, 11): "rwsem-5.11",
+    (2, 6): "rwsem-2.6", (3, 9): "rwsem-3.10", (3, 16): "rwsem-3.16", (4, 8): "rwsem-4.8", (5, 3): "rwsem-5.3",
+    (5, 11): "rwsem-5.11",
 }  # fmt: skip
 SPINLOCKS: Eras = {(2, 6): "tas", (2, 6, 25): "ticket", (4, 2): "qspinlock"}
 ERAS: dict[str, Eras] = {
-    "vfs.i_rwsem": MUTEXES | {(4, 7): "rwsem-3.16", (4, 10): "rwsem-3.16", (5, 3): "rwsem-5.3", (5, 11): "rwsem-5.11"},
+    "vfs.i_rwsem": {era: kind for era, kind in (MUTEXES | {(4, 7): "rwsem-3.16"}).items() if era < (4, 8)}
+    | {era: kind for era, kind in RWSEMS.items() if era >= (4, 8)},
     "vfs.freeze": {(2, 6): "percpu-rwsem"},
     "xfs.buffer": {(2, 6): "semaphore"},
     "xfs.ilock": RWSEMS,

@@ -27,7 +27,7 @@ use crate::workloads::lock_cycle::{self, Cycle};
 use crate::workloads::metadata::{self, Turn};
 use crate::workloads::range_lock::{self, Load};
 use crate::workloads::mix::{self, Mix};
-use crate::workloads::{compile, dbench, fs_mark};
+use crate::workloads::{compile, dbench, fs_mark, kernel_threads};
 use std::rc::Rc;
 
 /// Runs a spec (JSON) and returns the result (JSON). The error names what is wrong with the spec.
@@ -104,6 +104,9 @@ const NOT_TAKEN: &str = "none";
 pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
     let w = &spec.workload;
     let placement = w.pin_to_cpu.map_or(Placement::Anywhere, Placement::Pinned);
+    if let Some(threads) = &spec.kernel.kernel_threads {
+        kernel_threads::start(host, threads, spec.machine.cpus, spec.machine.costs.speed);
+    }
     if w.kind == WorkloadKind::LockCycle {
         return lock_cycle_tasks(host, spec, placement);
     }

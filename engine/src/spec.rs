@@ -171,6 +171,21 @@ pub struct KernelSpec {
     pub designs: BTreeMap<String, String>,
     /// Constants of the lock code and the scheduler.
     pub constants: KernelConstants,
+    /// Kernel threads that have nothing to do with the workload; none run when absent.
+    #[serde(default)]
+    pub kernel_threads: Option<KernelThreadsSpec>,
+}
+
+/// How often kernel threads run that have nothing to do with the workload.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KernelThreadsSpec {
+    /// From run to run of the thread bound to each CPU.
+    pub bound_interval_ns: f64,
+    /// Mean time from run to run of those that run anywhere.
+    pub unbound_interval_ns: f64,
+    /// CPU time of a run.
+    pub run_ns: f64,
 }
 
 /// Times of CFS, the scheduler before Linux 6.6.

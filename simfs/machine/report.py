@@ -82,7 +82,11 @@ def _lock(machine: Machine, lock_class: LockClass) -> dict[str, Any]:
         "wait_p50_ns": statistics.waits.percentile(50),
         "wait_p99_ns": statistics.waits.percentile(99),
         "wait_hdr": statistics.waits.encode(),
-        "line_transfers": sum(lock.line.transfers for lock in machine.locks if lock.lock_class is lock_class),
+        "line_transfers": sum(
+            lock.line.transfers
+            for lock in machine.locks
+            if lock.lock_class is lock_class and not lock.lies_in_another
+        ),
         "sites": [
             {"site": name, "contended": site.contended, "wait_total_ns": to_ns(site.wait_total)}
             for name in machine.sites

@@ -115,7 +115,7 @@ def _machine_problems(scenario: Scenario, document: Document) -> Iterator[Proble
     use = scenario.machine
     known = load_machine(use.profile).spec()["costs"]
     yield from _unknown(use.costs, known, ("machine", "costs"), "cost", document)
-    spec = machine_spec(use)
+    spec = machine_spec(use, scenario.workload.tasks)
     if not spec["cpus_per_core"] <= spec["cpus_per_llc"] <= spec["cpus_per_socket"] <= spec["cpus"]:
         order = "cpus_per_core <= cpus_per_llc <= cpus_per_socket <= cpus"
         figures = " <= ".join(str(spec[key.strip()]) for key in order.split("<="))

@@ -43,7 +43,7 @@ from simfs.scenario.schema import (
 AUTO_WARMUP = 0.25
 """Warm-up before `warmup: auto` has been resolved, relative to the duration."""
 
-_TOPOLOGY = ("cpus", "cpus_per_core", "cpus_per_llc", "cpus_per_socket")
+_SHARES = ("cpus_per_core", "cpus_per_llc", "cpus_per_socket")
 
 
 def to_run_spec(point: Point, replication: int) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def to_run_spec(point: Point, replication: int) -> dict[str, Any]:
     """
     scenario = point.scenario
     measure = scenario.measure
-    machine = machine_spec(scenario.machine)
+    machine = machine_spec(scenario.machine, scenario.workload.tasks)
     warmup = AUTO_WARMUP * measure.duration if isinstance(measure.warmup, str) else measure.warmup
     return {
         "seed": measure.seed,
@@ -69,10 +69,12 @@ def to_run_spec(point: Point, replication: int) -> dict[str, Any]:
     }
 
 
-def machine_spec(use: MachineUse) -> dict[str, Any]:
+def machine_spec(use: MachineUse, tasks: int) -> dict[str, Any]:
     """Return the `machine` section: the profile, its CPUs and costs replaced where the scenario says so."""
-    spec = load_machine(use.profile).spec(use.cpus)
-    spec |= {key: value for key in _TOPOLOGY if (value := getattr(use, key)) is not None}
+    cpus = tasks if use.cpus == "tasks" else use.cpus
+    spec = load_machine(use.profile).spec(cpus)
+    shares = {key: value for key in _SHARES if (value := getattr(use, key)) is not None}
+    spec |= {key: min(tasks, value) for key, value in shares.items()} if use.cpus == "tasks" else shares
     spec["costs"] |= use.costs
     if use.speed is not None:
         spec["costs"]["speed"] = use.speed
@@ -90,6 +92,8 @@ def kernel_spec(scenario: Scenario, cpus: int) -> dict[str, Any]:
         "preemption": use.preemption,
     }
     spec |= {key: value for key, value in given.items() if value is not None}
+    if use.kernel_threads:
+        spec["kernel_threads"] = load_workload("kernel_threads").spec()
     spec["constants"] |= use.constants
     spec["designs"] |= use.designs
     spec["locks"] |= scenario.lock_roles

@@ -42,7 +42,7 @@ Text = Annotated[str, Field(min_length=1, max_length=2000)]
 LockKind = Literal[
     "tas", "ticket", "mcs", "qspinlock", "cna", "rwlock-2.6", "qrwlock",
     "semaphore", "mutex-2.6.16", "mutex-2.6.30", "mutex-3.0", "mutex-3.10", "mutex", "mutex-4.10",
-    "rwsem-2.6", "rwsem-3.10", "rwsem-3.16", "rwsem-5.3", "rwsem", "rwsem-5.11",
+    "rwsem-2.6", "rwsem-3.10", "rwsem-3.16", "rwsem-4.8", "rwsem-5.3", "rwsem", "rwsem-5.11",
     "percpu-rwsem", "btrfs-tree-2", "btrfs-tree-3-biased", "btrfs-tree-3",
 ]  # fmt: skip
 OWN_LOCK = re.compile(r".+\.py:[A-Za-z_]\w*")
@@ -90,7 +90,10 @@ class MachineUse(Section):
     """A machine profile and what differs from it here. The profile's name alone will do."""
 
     profile: Text = Field(description="Name of a profile in models/machines, or path of a file like one.")
-    cpus: Cpus | None = Field(default=None, description="Number of CPUs (hardware threads).")
+    cpus: Cpus | Literal["tasks"] | None = Field(
+        default=None,
+        description="Number of CPUs (hardware threads); `tasks`: as many as there are tasks, all others are offline.",
+    )
     cpus_per_core: Cpus | None = Field(default=None, description="Hardware threads a core.")
     cpus_per_llc: Cpus | None = Field(default=None, description="CPUs that share a last-level cache.")
     cpus_per_socket: Cpus | None = Field(default=None, description="CPUs a socket.")
@@ -116,6 +119,10 @@ class KernelUse(Section):
         default=None,
         description="When kernel code gives up its CPU to another task; `host`: the tasks are virtual CPUs, which "
         "their host preempts anywhere, also under spinlocks.",
+    )
+    kernel_threads: StrictBool = Field(
+        default=False,
+        description="Whether kernel threads that have nothing to do with the workload take a CPU now and then.",
     )
     constants: dict[str, CountOrDuration] = Field(
         default={},

@@ -237,7 +237,8 @@ impl State {
         }
         let at = self.now + self.tasks[writer as usize].segment.debt;
         let cpu = self.tasks[poller as usize].cpu;
-        let seen = at + self.locks[lock as usize].line.access(&self.topology, cpu, at, Access::Read);
+        let line = self.line_of(lock);
+        let seen = at + self.locks[line].line.access(&self.topology, cpu, at, Access::Read);
         self.spin_check(poller, seen);
     }
 
@@ -328,11 +329,17 @@ impl State {
         self.classes[l.class as usize].grant_to_run += waited;
     }
 
+    /// Where the line of `lock` is: a wait lock lies in the line of the lock that it guards.
+    fn line_of(&self, lock: LockId) -> usize {
+        self.locks[lock as usize].lies_in.unwrap_or(lock) as usize
+    }
+
     /// The running `task` accesses the line of `lock`; the cost is added to what it owes.
     pub(super) fn touch_lock(&mut self, task: TaskId, lock: LockId, access: Access) {
+        let line = self.line_of(lock);
         let task = &mut self.tasks[task as usize];
         let at = self.now + task.segment.debt;
-        task.segment.debt += self.locks[lock as usize].line.access(&self.topology, task.cpu, at, access);
+        task.segment.debt += self.locks[line].line.access(&self.topology, task.cpu, at, access);
     }
 
     /// The running `task` accesses a data line.
@@ -369,7 +376,11 @@ impl State {
             queue.lock = Some(self.new_inner_lock(class, "wait_queue", queued));
         }
         self.locks.push(lock);
-        (self.locks.len() - 1) as LockId
+        let number = (self.locks.len() - 1) as LockId;
+        if let Some(inner) = wait_lock.filter(|_| kind.shares_line()) {
+            self.locks[inner as usize].lies_in = Some(number);
+        }
+        number
     }
 
     /// Makes a lock that is part of one of class `outer`.

@@ -7,6 +7,7 @@ pub mod dbench;
 pub mod draw;
 pub mod fs_mark;
 pub mod fio;
+pub mod kernel_threads;
 pub mod lock_cycle;
 pub mod metadata;
 pub mod mix;

@@ -10,7 +10,7 @@ from simfs.machine.locks.percpu_rwsem import PercpuRwsem
 from simfs.machine.locks.queued import Cna, Mcs, Qspinlock
 from simfs.machine.locks.rwlock import BiasedRwlock, Qrwlock
 from simfs.machine.locks.rwsem import Rwsem, Rwsem53
-from simfs.machine.locks.rwsem_counted import Rwsem26, Rwsem310, Rwsem316
+from simfs.machine.locks.rwsem_counted import Rwsem26, Rwsem48, Rwsem310, Rwsem316
 from simfs.machine.locks.semaphore import Semaphore
 from simfs.machine.locks.spinlock import TestAndSet, Ticket
 from simfs.machine.own import is_own, own_lock
@@ -33,6 +33,7 @@ KINDS: dict[str, type[Lock]] = {
     "rwsem-2.6": Rwsem26,
     "rwsem-3.10": Rwsem310,
     "rwsem-3.16": Rwsem316,
+    "rwsem-4.8": Rwsem48,
     "rwsem-5.3": Rwsem53,
     "rwsem-5.11": Rwsem,
     "rwsem": Rwsem,

@@ -13,6 +13,7 @@ class Completion(SleepingLock):
     """A wake-up is a hint: a task that comes in between may take the count, and the woken one sleeps again."""
 
     perf_name = "semaphore"
+    shares_line = True
 
     def __init__(self, place: Place) -> None:
         super().__init__(place)

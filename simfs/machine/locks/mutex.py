@@ -18,6 +18,7 @@ class Mutex(SleepingLock):
     """
 
     perf_name = "mutex"
+    shares_line = True
 
     def __init__(self, place: Place) -> None:
         super().__init__(place)
@@ -93,7 +94,7 @@ class Mutex(SleepingLock):
     # ---- the queue --------------------------------------------------------------------------------------------------
 
     def _wait_in_queue(self, task: Task) -> Waiting:
-        yield from self.wait_lock.lock_raw(task)
+        yield from self.lock_to_wait(task)
         if self.try_lock(task):
             self.wait_lock.unlock(task)
             return False
@@ -106,7 +107,7 @@ class Mutex(SleepingLock):
             first = self.waiters[0] is task
             self.handoff |= first and not taken
             taken = taken or (first and (yield from self._spin_as_first_waiter(task)))
-            yield from self.wait_lock.lock_raw(task)
+            yield from self.lock_to_wait(task)
             if taken:
                 break
         self.waiters.remove(task)

@@ -21,6 +21,7 @@ class Mutex2616(SleepingLock):
     """2.6.16: nobody spins."""
 
     perf_name = "mutex"
+    shares_line = True
 
     def __init__(self, place: Place) -> None:
         super().__init__(place)
@@ -60,7 +61,7 @@ class Mutex2616(SleepingLock):
     # ---- the queue --------------------------------------------------------------------------------------------------
 
     def _wait_in_queue(self, task: Task) -> Waiting:
-        yield from self.wait_lock.lock_raw(task)
+        yield from self.lock_to_wait(task)
         task.forget_wakeups()
         self.waiters.append(task)
         slept = False
@@ -68,7 +69,7 @@ class Mutex2616(SleepingLock):
             self.wait_lock.unlock(task)
             yield from task.park()
             slept = True
-            yield from self.wait_lock.lock_raw(task)
+            yield from self.lock_to_wait(task)
         self.wait_lock.unlock(task)
         return slept
 

@@ -110,7 +110,10 @@ POLICIES: dict[str, Policy] = {
     ),
     "rwsem-2.6": _rwsem("to 3.8", "nobody", "nobody", _RUN, "grant", "always"),
     "rwsem-3.10": _rwsem("3.9 to 3.15", "writers", "nobody", _RUN, "hint", "never"),
-    "rwsem-3.16": _rwsem("3.16 to 5.2", "writers", "the OSQ's head, a writer, on a writer", _RUN, "hint", "never"),
+    "rwsem-3.16": _rwsem("3.16 to 4.7", "writers", "the OSQ's head, a writer, on a writer", _RUN, "hint", "never"),
+    "rwsem-4.8": _rwsem(
+        "4.8 to 5.2", "writers", "the OSQ's head, a writer, on one writer after the other", _RUN, "hint", "never"
+    ),
     "rwsem-5.3": _rwsem(
         "5.3 to 5.10", "all unless handed over", "the OSQ's head on a writer; a writer on readers for 10 to 25 us",
         _ALL, "hint, then grant", "after 4 ms",

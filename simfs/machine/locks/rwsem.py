@@ -56,7 +56,7 @@ class Rwsem(AnyRwsem):
     def wait_as_reader(self, me: Waiter, share: int) -> Waiting:
         """Queue, unless the share in the count (if there is one) will do; sleep until granted."""
         task = me.task
-        yield from self.wait_lock.lock_raw(task)
+        yield from self.lock_to_wait(task)
         if share and not self.waiters and not self.writer and not self.handoff:
             self.set_reader_owned(task)
             self.wait_lock.unlock(task)
@@ -80,20 +80,20 @@ class Rwsem(AnyRwsem):
 
     def wait_as_writer(self, task: Task) -> Waiting:
         """Queue, sleep, and try whenever woken."""
-        yield from self.wait_lock.lock_raw(task)
+        yield from self.lock_to_wait(task)
         task.forget_wakeups()
         me = Waiter(task, Side.WRITE, self.machine.now)
         self.waiters.append(me)
         if woken := self.wake_after_queueing(me):
             self.unlock_and_wake(task, woken)
-            yield from self.wait_lock.lock_raw(task)
+            yield from self.lock_to_wait(task)
         slept = False
         while not self._try_as_queued_writer(me):
             self.wait_lock.unlock(task)
             if not (me.handoff and (yield from self._spin_for_handoff(task))):
                 yield from self.sleep_until_hope(me)
                 slept = True
-            yield from self.wait_lock.lock_raw(task)
+            yield from self.lock_to_wait(task)
         self.wait_lock.unlock(task)
         return slept
 
@@ -233,6 +233,7 @@ class Rwsem53(Rwsem):
         while True:
             yield from me.task.park()
             me.task.read(self.line)
+            yield from me.task.pay()
             if not self.locked or (self.waiters[0] is me and self.impatient(me)):
                 return
 

@@ -29,6 +29,7 @@ class AnyRwsem(SleepingLock):
     """Queued readers are always **granted** the lock."""
 
     perf_name = "rwsem"
+    shares_line = True
     wakes_under_wait_lock: ClassVar[bool] = False
     """Wake-ups are issued before the wait lock is dropped."""
     stops_at_other_owner: ClassVar[bool] = False
@@ -102,9 +103,13 @@ class AnyRwsem(SleepingLock):
             self.writer = None
             self.tell_pollers(task)
             leaves = self.writer_leaves()
-        if leaves and self.waiters:
-            yield from self.wait_lock.lock_raw(task)
+        if leaves and self.waiters and (yield from self.lock_to_wake(task)):
             self.unlock_and_wake(task, self.mark_wake())
+
+    def lock_to_wake(self, task: Task) -> Spinning:
+        """Take the wait lock to wake those who wait. False if somebody else will."""
+        yield from self.wait_lock.lock_raw(task)
+        return True
 
     def writer_leaves(self) -> bool:
         """Whether a writer that releases the lock is to wake those who wait."""

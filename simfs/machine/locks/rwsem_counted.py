@@ -10,6 +10,7 @@ from itertools import takewhile
 
 from simfs.machine.lock import Side, Waiting
 from simfs.machine.locks.rwsem_common import AnyRwsem, Waiter
+from simfs.machine.locks.sleeping import Spinning
 from simfs.machine.task import Steps, Task
 
 
@@ -31,7 +32,7 @@ class Rwsem310(AnyRwsem):
     def down_read_failed(self, task: Task) -> Waiting:
         """Queue behind everybody and sleep until granted."""
         self.shares += 1  # left behind by the fast path's add
-        yield from self.wait_lock.lock_raw(task)
+        yield from self.lock_to_wait(task)
         alone = self.enqueue(task, Side.READ)
         self.shares -= 1
         joins = alone and self.first_reader_joins and not self.written
@@ -53,7 +54,7 @@ class Rwsem310(AnyRwsem):
 
     def wait_as_writer(self, task: Task, bias: int) -> Waiting:
         """Sleep whenever the lock is not free."""
-        yield from self.wait_lock.lock_raw(task)
+        yield from self.lock_to_wait(task)
         alone = self.enqueue(task, Side.WRITE)
         self.arriving_writers -= bias
         self.wake_all(task, self.readers_ahead(alone=alone))
@@ -62,7 +63,7 @@ class Rwsem310(AnyRwsem):
             self.wait_lock.unlock(task)
             yield from self._sleep_until_free(task)
             slept = True
-            yield from self.wait_lock.lock_raw(task)
+            yield from self.lock_to_wait(task)
         task.atomic(self.line)
         self.set_writer(task)
         self.waiters = [w for w in self.waiters if w.task is not task]
@@ -75,11 +76,12 @@ class Rwsem310(AnyRwsem):
         return self.mark_wake(readers_only=True) if read_owned and not alone else []
 
     def _sleep_until_free(self, task: Task) -> Steps:
-        yield from task.park()
-        task.read(self.line)
-        while self.locked:
+        while True:
             yield from task.park()
             task.read(self.line)
+            yield from task.pay()
+            if not self.locked:
+                return
 
 
 class Rwsem26(Rwsem310):
@@ -98,7 +100,7 @@ class Rwsem26(Rwsem310):
 
     def wait_as_writer(self, task: Task, bias: int) -> Waiting:
         """Sleep until granted."""
-        yield from self.wait_lock.lock_raw(task)
+        yield from self.lock_to_wait(task)
         alone = self.enqueue(task, Side.WRITE)
         self.arriving_writers -= bias
         self.unlock_and_wake(task, self.readers_ahead(alone=alone) if self.locked else self.mark_wake())
@@ -109,7 +111,7 @@ class Rwsem26(Rwsem310):
 
 
 class Rwsem316(Rwsem310):
-    """3.16 to 5.2: writers spin (OSQ) on a running writer, and steal. No hand-off: who sleeps may starve.
+    """3.16 to 4.7: writers spin (OSQ) on a running writer, and steal. No hand-off: who sleeps may starve.
 
     An owner word without a task may mean readers, so nobody begins to spin then; but who spins already goes on.
     """
@@ -122,7 +124,50 @@ class Rwsem316(Rwsem310):
 
     def down_write_failed(self, task: Task) -> Waiting:
         """Spin, else queue."""
-        if (yield from self.spin(task, Side.WRITE)):
+        task.preempt_off += 1
+        yield from self._take_bias_back(task)
+        taken = yield from self.spin(task, Side.WRITE)
+        task.preempt_off -= 1
+        if taken:
             return False
         yield from task.reschedule()
         return (yield from self.wait_as_writer(task, bias=0))
+
+    def _take_bias_back(self, task: Task) -> Steps:
+        """The first attempt's add keeps others from a lock that is otherwise free, until it is undone."""
+        self.arriving_writers += 1
+        yield from task.pay()
+        task.atomic(self.line)
+        self.arriving_writers -= 1
+        self.tell_pollers(task)
+
+
+class Rwsem48(Rwsem316):
+    """4.8 to 5.2: who spins goes on when another writer takes the lock (since 4.0), and may begin with a free lock.
+
+    The owner word says that readers have the lock or had it, until the next writer; nobody spins on them. Wake-ups are
+    issued after the wait lock is dropped. A releaser that finds spinners wakes sleepers only if the wait lock is free
+    (since 4.2): the spinner will do it when it releases.
+    """
+
+    wakes_under_wait_lock = False
+    stops_at_other_owner = False
+
+    def may_begin_to_spin(self, side: Side) -> bool:
+        """On a running writer or nobody."""
+        return self.spinnable(side)
+
+    def spinnable(self, side: Side) -> bool:
+        """Not while the owner word says readers."""
+        return not self.reader_owned and super().spinnable(side)
+
+    def set_reader_owned(self, task: Task) -> None:
+        """The owner word forgets only with the next writer."""
+        self.reader_owned = True
+        super().set_reader_owned(task)
+
+    def lock_to_wake(self, task: Task) -> Spinning:
+        """Leave it to a spinner if somebody else has the wait lock."""
+        if not self.osq.queue:
+            return (yield from super().lock_to_wake(task))
+        return self.wait_lock.try_fast(task, Side.WRITE)

@@ -18,6 +18,7 @@ class Semaphore(SleepingLock):
     """
 
     perf_name = "semaphore"
+    shares_line = True
 
     def __init__(self, place: Place) -> None:
         super().__init__(place)
@@ -35,7 +36,7 @@ class Semaphore(SleepingLock):
 
     def wait(self, task: Task, side: Side) -> Waiting:
         """`down` when it did not succeed at once."""
-        yield from self.wait_lock.lock_raw(task)
+        yield from self.lock_to_wait(task)
         if self.count > 0:
             self.count -= 1
             self.begin_hold(task)

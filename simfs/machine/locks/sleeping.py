@@ -9,6 +9,7 @@ import simpy
 
 from simfs.machine.lock import Lock
 from simfs.machine.locks.spinlock import Spinlock
+from simfs.machine.task import Steps, Task
 
 Spinning = Generator[simpy.Event, Any, bool]
 """What a spin is: at its end it says whether it got what it spun for."""
@@ -28,3 +29,11 @@ class SleepingLock(Lock):
     def wait_lock(self) -> Spinlock:
         """The raw spinlock inside the lock."""
         return guard_of(self)
+
+    def lock_to_wait(self, task: Task) -> Steps:
+        """Take the wait lock to queue oneself or to look again.
+
+        What the task owes is paid first, so that nobody sees it in the queue, or gives it the lock, before it has come.
+        """
+        yield from self.wait_lock.lock_raw(task)
+        yield from task.pay()

@@ -127,6 +127,13 @@ async fn spin_lock(cx: &Context, inner: LockId) {
     }
 }
 
+/// Takes a wait lock to queue oneself or to look again. What the task owes is paid first, so that nobody sees it in the
+/// queue, or gives it the lock there, before it has come.
+async fn lock_to_wait(cx: &Context, inner: LockId) {
+    spin_lock(cx, inner).await;
+    cx.pay().await;
+}
+
 /// The lock that this task takes where `lock` is asked for, and its type: `lock` itself unless it was split.
 fn part(cx: &Context, lock: LockId) -> (LockId, LockKind) {
     let s = cx.state();

@@ -120,7 +120,7 @@ async fn spin_on_owner(cx: &Context, lock: LockId) -> bool {
 
 async fn wait_in_queue(cx: &Context, lock: LockId) -> bool {
     let inner = cx.state().inner(lock);
-    super::spin_lock(cx, inner).await;
+    super::lock_to_wait(cx, inner).await;
     if try_lock(cx, lock) {
         spinlock::unlock(cx, inner);
         return false;
@@ -136,10 +136,10 @@ async fn wait_in_queue(cx: &Context, lock: LockId) -> bool {
         let taken = try_or_ask_for_handoff(cx, lock);
         let first = body(&mut cx.state(), lock).waiters.front() == Some(&cx.id);
         if taken || (first && spin_as_first_waiter(cx, lock).await) {
-            super::spin_lock(cx, inner).await;
+            super::lock_to_wait(cx, inner).await;
             break;
         }
-        super::spin_lock(cx, inner).await;
+        super::lock_to_wait(cx, inner).await;
     }
     leave_queue(cx, lock);
     spinlock::unlock(cx, inner);

@@ -187,7 +187,7 @@ async fn poll(cx: &Context, lock: LockId, owner: Option<TaskId>) {
 
 async fn wait_in_queue(cx: &Context, lock: LockId, era: Era) -> bool {
     let inner = cx.state().inner(lock);
-    super::spin_lock(cx, inner).await;
+    super::lock_to_wait(cx, inner).await;
     cx.forget_wakeups();
     body(&mut cx.state(), lock).waiters.push_back(cx.id);
     let mut slept = false;
@@ -195,7 +195,7 @@ async fn wait_in_queue(cx: &Context, lock: LockId, era: Era) -> bool {
         spinlock::unlock(cx, inner);
         cx.park_here().await;
         slept = true;
-        super::spin_lock(cx, inner).await;
+        super::lock_to_wait(cx, inner).await;
     }
     spinlock::unlock(cx, inner);
     slept

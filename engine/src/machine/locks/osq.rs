@@ -14,6 +14,13 @@ use std::collections::VecDeque;
 #[derive(Debug, Default)]
 pub struct Osq(VecDeque<TaskId>);
 
+impl Osq {
+    /// Nobody spins.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 /// Finds the OSQ of a lock.
 pub type Find = fn(&mut State, LockId) -> &mut Osq;
 

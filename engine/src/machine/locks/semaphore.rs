@@ -49,7 +49,7 @@ pub(in crate::machine) fn try_down(cx: &Context, lock: LockId) -> bool {
 /// `down` when it did not succeed at once. Returns whether it slept.
 pub(in crate::machine) async fn down_slow(cx: &Context, lock: LockId) -> bool {
     let inner = cx.state().inner(lock);
-    super::spin_lock(cx, inner).await;
+    super::lock_to_wait(cx, inner).await;
     let free = body(&mut cx.state(), lock).count > 0;
     if free {
         body(&mut cx.state(), lock).count -= 1;

@@ -1,15 +1,15 @@
 //! What changed in `rw_semaphore` over the years, at named points.
 //!
-//! | behaviour | to 3.8 | 3.10 | 3.16 | 5.3 | 5.11 |
-//! |---|---|---|---|---|---|
-//! | a writer spins on a writer | no | no | yes | yes | yes |
-//! | a writer spins on readers | no | no | by chance | 10 to 25 us | 10 to 25 us |
-//! | a reader spins | no | no | no | on writers, in the writers' OSQ | no |
-//! | a reader steals | no | no | no | while spinning | once, on entry, unless crowded |
-//! | a writer steals | no | yes | yes | unless a hand-off is marked | the same |
-//! | a writer's wake-up | grant | hint | hint | hint | hint |
-//! | readers granted at once | the run at the head | the same | the same | all, up to 256 | the same |
-//! | hand-off | (always) | never | never | the first, after 4 ms | anybody after 4 ms, for the first |
+//! | behaviour | to 3.8 | 3.10 | 3.16 | 4.8 | 5.3 | 5.11 |
+//! |---|---|---|---|---|---|---|
+//! | a writer spins on a writer | no | no | yes, on one | yes | yes | yes |
+//! | a writer spins on readers | no | no | by chance | no | 10 to 25 us | 10 to 25 us |
+//! | a reader spins | no | no | no | no | on writers, in the writers' OSQ | no |
+//! | a reader steals | no | no | no | no | while spinning | once, on entry, unless crowded |
+//! | a writer steals | no | yes | yes | yes | unless a hand-off is marked | the same |
+//! | a writer's wake-up | grant | hint | hint | hint, or left to a spinner | hint | hint |
+//! | readers granted at once | the run at the head | the same | the same | the same | all, up to 256 | the same |
+//! | hand-off | (always) | never | never | never | the first, after 4 ms | anybody after 4 ms, for the first |
 
 /// An algorithm, by the version that brought it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,6 +18,7 @@ pub enum Era {
     V2_6,
     V3_10,
     V3_16,
+    V4_8,
     V5_3,
     V5_11,
 }
@@ -48,6 +49,17 @@ impl Era {
     /// back under the wait lock, and until then nobody can take a lock that is otherwise free.
     pub(super) fn has_phases(self) -> bool {
         self >= Self::V5_3
+    }
+
+    /// The owner word says that readers have the lock or had it, until the next writer; nobody spins on them, for how long
+    /// is not bounded yet.
+    pub(super) fn never_spins_on_readers(self) -> bool {
+        self == Self::V4_8
+    }
+
+    /// A releaser that finds spinners wakes sleepers only if the wait lock is free: the spinner will do it.
+    pub(super) fn leaves_wake_ups_to_spinners(self) -> bool {
+        self == Self::V4_8
     }
 
     /// Wake-ups are issued before the wait lock is dropped.

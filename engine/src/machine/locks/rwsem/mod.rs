@@ -161,6 +161,7 @@ fn set_reader_owned(s: &mut State, task: TaskId, lock: LockId) {
             let no_writer_spin = readers && no_writer_spin;
             b.owner = Owner { task: Some(task), readers: true, no_reader_spin: false, no_writer_spin };
         }
+        Era::V4_8 => b.owner = Owner { readers: true, ..Owner::default() },
         _ => {}
     }
     s.begin_shared(lock, task);

@@ -4,7 +4,7 @@ use super::wake::{self, Wake};
 use super::{body, set_reader_owned, spin, with, LockId, Side, Waiter};
 use crate::machine::context::Context;
 use crate::machine::line::Access;
-use crate::machine::locks::{spin_lock, spinlock};
+use crate::machine::locks::{lock_to_wait, spin_lock, spinlock};
 
 /// Returns whether it slept.
 pub(in crate::machine) async fn down_read_slow(cx: &Context, lock: LockId) -> bool {
@@ -74,7 +74,7 @@ async fn spin_as_reader(cx: &Context, lock: LockId) -> bool {
 
 async fn wait_as_reader(cx: &Context, lock: LockId, has_share: bool, no_reader_spin: bool) -> bool {
     let inner = cx.state().inner(lock);
-    spin_lock(cx, inner).await;
+    lock_to_wait(cx, inner).await;
     let open = with(cx, lock, |b| b.era.has_phases() && b.waiters.is_empty() && !b.writer && !b.handoff);
     if has_share && open {
         set_reader_owned(&mut cx.state(), cx.id, lock);

@@ -29,16 +29,16 @@ pub(super) async fn spin(cx: &Context, lock: LockId, side: Side) -> bool {
 /// `rwsem_can_spin_on_owner`. In 3.16 an owner word without a task may mean readers: then nobody begins.
 pub(super) fn may_begin(s: &mut State, lock: LockId, side: Side) -> bool {
     let b = body(s, lock);
-    let known = b.era.has_phases() || b.owner.task.is_some();
+    let known = b.era >= Era::V4_8 || b.owner.task.is_some();
     known && spinnable(s, lock, side)
 }
 
 /// A running writer, readers that are not marked, or nobody.
 fn spinnable(s: &mut State, lock: LockId, side: Side) -> bool {
-    let owner = body(s, lock).owner;
+    let Rwsem { owner, era, .. } = *body(s, lock);
     let marked = match side {
         Side::Read => owner.no_reader_spin,
-        Side::Write => owner.no_writer_spin,
+        Side::Write => owner.no_writer_spin || era.never_spins_on_readers() && owner.readers,
     };
     !marked && owner.writer().is_none_or(|writer| s.on_cpu(writer))
 }

@@ -18,7 +18,12 @@ pub(super) enum Wake {
 /// After a release.
 pub(super) async fn next(cx: &Context, lock: LockId) {
     let inner = cx.state().inner(lock);
-    spin_lock(cx, inner).await;
+    let spinner_will = with(cx, lock, |b| b.era.leaves_wake_ups_to_spinners() && !b.osq.is_empty());
+    if !spinner_will {
+        spin_lock(cx, inner).await;
+    } else if !spinlock::try_lock(cx, inner) {
+        return;
+    }
     mark(&mut cx.state(), lock, Wake::Any);
     issue(cx, lock, inner);
 }
@@ -51,7 +56,7 @@ pub(super) fn mark_after_queueing(s: &mut State, lock: LockId, side: Side, alone
     let read_owned = !free && !b.written();
     let wake = match (side, b.era) {
         (Side::Read, _) if free => Some(Wake::Any),
-        (Side::Read, Era::V3_10 | Era::V3_16 | Era::V5_3) if read_owned && alone => Some(Wake::Readers),
+        (Side::Read, Era::V3_10 | Era::V3_16 | Era::V4_8 | Era::V5_3) if read_owned && alone => Some(Wake::Readers),
         (Side::Read, Era::V5_11) if read_owned => Some(Wake::Readers),
         (Side::Write, Era::V2_6) if free => Some(Wake::Any),
         (Side::Write, Era::V5_3 | Era::V5_11) if free && !alone => Some(Wake::Any),

@@ -3,7 +3,7 @@
 use super::{body, set_writer, spin, wake, with, LockId, Side, Waiter};
 use crate::machine::context::{Context, SpinUntil};
 use crate::machine::line::Access;
-use crate::machine::locks::{spin_lock, spinlock};
+use crate::machine::locks::{lock_to_wait, spinlock};
 
 /// Returns whether it slept.
 pub(in crate::machine) async fn down_write_slow(cx: &Context, lock: LockId) -> bool {
@@ -13,6 +13,9 @@ pub(in crate::machine) async fn down_write_slow(cx: &Context, lock: LockId) -> b
         return wait_as_writer(cx, lock).await;
     }
     cx.preempt_disable();
+    if !era.has_phases() {
+        take_bias_back(cx, lock).await;
+    }
     let taken = spin::spin(cx, lock, Side::Write).await;
     cx.preempt_enable();
     if taken {
@@ -31,18 +34,18 @@ pub(in crate::machine) async fn down_write_slow(cx: &Context, lock: LockId) -> b
 async fn wait_as_writer(cx: &Context, lock: LockId) -> bool {
     let inner = cx.state().inner(lock);
     let era = with(cx, lock, |b| b.era);
-    spin_lock(cx, inner).await;
+    lock_to_wait(cx, inner).await;
     cx.forget_wakeups();
     queue_writer(cx, lock);
     if era.grants_writers() {
         wake::issue(cx, lock, inner);
         return sleep_until_granted(cx, lock).await;
     }
-    if era.wakes_under_wait_lock() {
+    if !era.has_phases() {
         wake::wake_marked(cx, lock);
     } else if with(cx, lock, |b| !b.wake_list.is_empty()) {
         wake::issue(cx, lock, inner);
-        spin_lock(cx, inner).await;
+        lock_to_wait(cx, inner).await;
     }
     let mut slept = false;
     while !take_as_queued_writer(cx, lock) {
@@ -51,10 +54,20 @@ async fn wait_as_writer(cx: &Context, lock: LockId) -> bool {
             sleep_until_hope(cx, lock).await;
             slept = true;
         }
-        spin_lock(cx, inner).await;
+        lock_to_wait(cx, inner).await;
     }
     spinlock::unlock(cx, inner);
     slept
+}
+
+/// The fast path's add is in the count until it is undone, and keeps others from a lock that is otherwise free.
+async fn take_bias_back(cx: &Context, lock: LockId) {
+    with(cx, lock, |b| b.arriving_writers += 1);
+    cx.pay().await;
+    let mut s = cx.state();
+    s.touch_lock(cx.id, lock, Access::Atomic);
+    body(&mut s, lock).arriving_writers -= 1;
+    s.show_pollers(cx.id, lock);
 }
 
 /// Appends the writer and marks who may go now.
@@ -83,12 +96,13 @@ async fn sleep_until_granted(cx: &Context, lock: LockId) -> bool {
 async fn sleep_until_hope(cx: &Context, lock: LockId) {
     loop {
         cx.park_here().await;
-        let mut s = cx.state();
-        let (now, patience) = (s.now, s.kernel.rwsem_handoff_wait);
-        if !body(&mut s, lock).era.looks_before_wait_lock() {
+        if !with(cx, lock, |b| b.era.looks_before_wait_lock()) {
             return;
         }
-        s.touch_lock(cx.id, lock, Access::Read);
+        cx.state().touch_lock(cx.id, lock, Access::Read);
+        cx.pay().await;
+        let mut s = cx.state();
+        let (now, patience) = (s.now, s.kernel.rwsem_handoff_wait);
         let b = body(&mut s, lock);
         let asks = b.era.has_phases() && b.is_first(cx.id) && now - b.waiters[0].since > patience;
         if asks || !b.locked() {
