@@ -225,6 +225,8 @@ class Scheduler:
         """
         if task.status is not Status.SLEEPING:
             task.woken = task.status is not Status.DEAD
+            if waker and task.woken:
+                waker.read_node(task)  # its `pi_lock` and state
             return
         self.machine.counters.wakeups += 1
         cpu = self._choose_cpu(task, waker.cpu if waker else None)

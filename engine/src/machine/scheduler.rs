@@ -154,6 +154,9 @@ impl State {
             Status::Dead => return,
             Status::Running | Status::Runnable => {
                 self.tasks[id as usize].woken = true;
+                if let Some(waker) = waker {
+                    self.read_node(waker, id); // its `pi_lock` and state
+                }
                 return;
             }
         }

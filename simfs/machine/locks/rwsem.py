@@ -232,9 +232,8 @@ class Rwsem53(Rwsem):
         """Sleep on while the lock is taken and there is no hand-off to ask for."""
         while True:
             yield from me.task.park()
-            me.task.read(self.line)
-            yield from me.task.pay()
-            if not self.locked or (self.waiters[0] is me and self.impatient(me)):
+            free = yield from self.looks_free(me.task)
+            if free or (self.waiters[0] is me and self.impatient(me)):
                 return
 
     def may_join(self, me: Waiter, *, alone: bool) -> bool:

@@ -164,6 +164,13 @@ class AnyRwsem(SleepingLock):
         for task in woken:
             self.wake(waker, task)
 
+    def looks_free(self, task: Task) -> Spinning:
+        """Read the count. A release that began later is behind this look in the line's queue: it is not seen."""
+        was_locked = self.locked
+        task.read(self.line)
+        yield from task.pay()
+        return not (was_locked or self.locked)
+
     def sleep_until_granted(self, task: Task) -> Steps:
         """Sleep until a share is granted."""
         while task not in self.granted:

@@ -78,9 +78,7 @@ class Rwsem310(AnyRwsem):
     def _sleep_until_free(self, task: Task) -> Steps:
         while True:
             yield from task.park()
-            task.read(self.line)
-            yield from task.pay()
-            if not self.locked:
+            if (yield from self.looks_free(task)):
                 return
 
 

@@ -99,13 +99,15 @@ async fn sleep_until_hope(cx: &Context, lock: LockId) {
         if !with(cx, lock, |b| b.era.looks_before_wait_lock()) {
             return;
         }
+        let was_locked = with(cx, lock, |b| b.locked());
         cx.state().touch_lock(cx.id, lock, Access::Read);
         cx.pay().await;
         let mut s = cx.state();
         let (now, patience) = (s.now, s.kernel.rwsem_handoff_wait);
         let b = body(&mut s, lock);
         let asks = b.era.has_phases() && b.is_first(cx.id) && now - b.waiters[0].since > patience;
-        if asks || !b.locked() {
+        // a release that began after this look is behind it in the line's queue: it was not seen
+        if asks || !(was_locked || b.locked()) {
             return;
         }
     }
