@@ -142,7 +142,8 @@ pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
             let early_unlock = spec.filesystem.early_unlock.unwrap_or(!modes); // no profile lies between 5.11 and 5.19
             let delays_new_inodes = spec.filesystem.delays_new_inodes.unwrap_or(modes);
             let rules = Rules { early_unlock, modes, clearing: costs.designs().path_clearing };
-            let kernel = Kernel { rules, delays_new_inodes, nodatacow: spec.filesystem.nodatacow };
+            let (nodatacow, new_directories) = (spec.filesystem.nodatacow, spec.filesystem.new_directories);
+            let kernel = Kernel { rules, delays_new_inodes, nodatacow, new_directories };
             let fs = Rc::new(host.setup(|m| Btrfs::new(m, kernel, Disk { size, device }, &costs))?);
             for _ in 0..fs.worker_count(spec.machine.cpus) {
                 let worker = fs.clone();

@@ -249,6 +249,9 @@ pub struct FilesystemSpec {
     /// do.
     #[serde(default)]
     pub delays_new_inodes: Option<bool>,
+    /// btrfs: the workload's directories count as made in the running transaction.
+    #[serde(default)]
+    pub new_directories: bool,
     /// btrfs: mounted with `nodatacow`.
     #[serde(default)]
     pub nodatacow: bool,

@@ -129,7 +129,7 @@ def _filesystem_spec(scenario: Scenario) -> dict[str, Any]:
     if isinstance(use, Ext4):
         spec |= {key: getattr(use, key) for key in ("journal", "dio_writes", "write_handles")}
     if isinstance(use, Btrfs):
-        own = {key: getattr(use, key) for key in ("early_unlock", "delays_new_inodes", "nodatacow")}
+        own = {key: getattr(use, key) for key in ("early_unlock", "delays_new_inodes", "nodatacow", "new_directories")}
         spec |= {key: value for key, value in own.items() if value is not None}
     return {"filesystem": spec, "vfs": {"costs": dict(_vfs_costs(use.kind))}}
 
@@ -190,8 +190,9 @@ def _params(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
         given = {key: getattr(use, key) for key in own}
         return params | given | _drawn("think", use.think) | _drawn("hold", use.hold)
     if isinstance(use, Fio):
-        own = ("block_size", "size", "files", "places", "extents", "iodepth", "fsync")
+        own = ("block_size", "size", "files", "extents", "iodepth", "fsync")
         given = {key: getattr(use, key) for key in own} | {
+            "places": "sequential" if use.rw == "write" else use.places,
             "reads": use.reads,
             "direct": float(use.direct),
             "cached": float(use.cached),

@@ -193,6 +193,11 @@ class Btrfs(Section):
     nodatacow: StrictBool = Field(
         default=False, description="Mounted with nodatacow: what has an extent is written in place."
     )
+    new_directories: StrictBool = Field(
+        default=False,
+        description="Whether the workload's directories count as made in the running transaction, as in a test that is over"
+        " before the first commit: fsync of a new file then logs its directory too. Otherwise they are older.",
+    )
     delays_new_inodes: StrictBool | None = Field(
         default=None,
         description="Whether a new file's inode is written once more, as a delayed item (before 5.19);"
@@ -300,10 +305,12 @@ class TmpFile(FileTasks):
 
 
 class Fio(Tasks):
-    """Each task reads and writes blocks at random places of a file, as fio does."""
+    """Each task reads and writes blocks at random places of a file, or writes them one after the other, as fio does."""
 
     kind: Literal["fio"]
-    rw: Literal["randread", "randwrite", "randrw"] = Field(default="randrw", description="What is done.")
+    rw: Literal["randread", "randwrite", "randrw", "write"] = Field(
+        default="randrw", description="What is done; 'write': one block after the other, and again from the beginning."
+    )
     rwmixread: Percentage = Field(default=0.5, description="With randrw: share of requests that read.")
     readers: Annotated[StrictInt, Field(ge=0, le=MAX_TASKS)] | None = Field(
         default=None, description="With randrw: so many tasks only read and all others only write."
@@ -339,12 +346,14 @@ class Fio(Tasks):
             raise refusal("iodepth above 1 needs direct: true; buffered requests are waited for")
         if self.readers is not None and self.rw != "randrw":
             raise refusal(f"readers are for randrw, not for {self.rw}")
+        if self.rw == "write" and self.places != "random":
+            raise refusal("rw: write takes block after block, so that places cannot be given")
         return self
 
     @property
     def reads(self) -> float:
         """Share of requests that read."""
-        return {"randread": 1.0, "randwrite": 0.0}.get(self.rw, self.rwmixread)
+        return {"randread": 1.0, "randwrite": 0.0, "write": 0.0}.get(self.rw, self.rwmixread)
 
 
 class Distribution(Section):

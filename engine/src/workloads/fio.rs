@@ -1,4 +1,5 @@
-//! fio's random jobs: each task reads and writes blocks of a file at random places, in a file of all or one each.
+//! fio's jobs: each task reads and writes blocks of a file at random places, or writes them one after the other, in a file of all or
+//! one each.
 
 use super::draw::{chance, uniform};
 use crate::filesystems::{File, Filesystem, Io, LaidOut};
@@ -7,6 +8,17 @@ use crate::machine::{Account, Time};
 use crate::spec::WorkloadSpec;
 use crate::waist::Machine;
 use std::rc::Rc;
+
+/// Which blocks of its file a task takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Places {
+    /// Any, drawn anew each time.
+    Random,
+    /// One of its own, always.
+    OwnBlock,
+    /// One after the other, and then again from the first.
+    Sequential,
+}
 
 /// What all jobs do.
 #[derive(Clone, Copy, Debug)]
@@ -27,8 +39,8 @@ pub struct Jobs {
     pub fsync: u32,
     /// Requests that a task has under way before it waits for one; 1 waits within the call.
     pub iodepth: u32,
-    /// Each task has a block of its own, which it always takes.
-    pub own_block: bool,
+    /// Which blocks a task takes.
+    pub places: Places,
     /// User CPU time a request.
     pub user: Time,
 }
@@ -49,7 +61,11 @@ impl Jobs {
             readers: w.params.get("readers").and_then(serde_json::Value::as_u64).map(|n| n as u32),
             fsync: w.number("fsync", 0.0) as u32,
             iodepth: w.number("iodepth", 1.0) as u32,
-            own_block: w.word("places", "random") == "own-block",
+            places: match w.word("places", "random") {
+                "own-block" => Places::OwnBlock,
+                "sequential" => Places::Sequential,
+                _ => Places::Random,
+            },
             user: from_ns(w.number("user_ns", 0.0) * speed),
         };
         if jobs.block == 0 || jobs.file.bytes < u64::from(jobs.block) {
@@ -75,9 +91,14 @@ pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, file: File, jobs
     let mut random = m.stream(&format!("task {task}"));
     let (reads, blocks) = (jobs.reads_of(task), jobs.file.bytes / u64::from(jobs.block));
     let done = (jobs.iodepth > 1).then(|| m.new_completion());
-    let (mut under_way, mut writes) = (0, 0);
+    let (mut under_way, mut writes, mut requests) = (0, 0, 0);
     loop {
-        let place = if jobs.own_block { u64::from(task) % blocks } else { (uniform(&mut random) * blocks as f64) as u64 };
+        let place = match jobs.places {
+            Places::Random => (uniform(&mut random) * blocks as f64) as u64,
+            Places::OwnBlock => u64::from(task) % blocks,
+            Places::Sequential => requests % blocks,
+        };
+        requests += 1;
         let io = Io { offset: place * u64::from(jobs.block), bytes: jobs.block, direct: jobs.direct, done };
         let is_read = reads >= 1.0 || chance(&mut random, reads);
         m.run(Account::User, jobs.user).await;

@@ -2,8 +2,8 @@
 //! before (`btrfs_sync_file`, `btrfs_log_inode` and `log_one_extent` of Linux 5.9 to 6.18).
 //!
 //! A new file is logged in full, its items copied from the subvolume's tree together; of others the inode and the extents just
-//! written. Left out: new parent directories, extended attributes but for looking for them, the completion of ordered extents by
-//! workers (the syncing task does it), and that checksums are looked up in their tree before they are logged.
+//! written. Left out: extended attributes but for looking for them, and the completion of ordered extents by workers (the syncing
+//! task does it).
 
 use super::data::{Extent, Placed};
 use super::delayed::Batch;
@@ -13,7 +13,7 @@ use super::mount::{Btrfs, Inode};
 use super::search::Intent;
 use crate::cost_table;
 use crate::filesystems::designs::{LogCsums, LogInode, NocowCheck};
-use crate::filesystems::{File, BLOCK};
+use crate::filesystems::{DirId, File, BLOCK};
 use crate::machine::{Account, Side, Time};
 use crate::waist::Machine;
 
@@ -53,13 +53,60 @@ impl Btrfs {
             return m.unlock(inode.i_rwsem, Side::Write).await;
         }
         let handle = self.transaction.start(m).await;
+        let is_new = self.data(file.inode).is_new();
+        if is_new {
+            self.check_parents(m, inode.dir).await;
+        }
         let mine = self.log.start(m).await;
         self.log_inode(m, file.inode, inode, &written).await;
+        if is_new {
+            self.log_new_ancestor(m, inode.dir).await;
+        }
         self.log.end(m).await;
         m.unlock(inode.i_rwsem, Side::Write).await;
         self.log.sync(m, mine).await;
         self.transaction.end(m, handle);
         m.run(Account::System, self.fsync.costs.exit).await;
+    }
+
+    /// `check_parent_dirs_for_sync`: whether something was unlinked from the directory of a new file or from those above it, which is
+    /// asked under their mutexes. That it was, and that the whole transaction must be committed then, is not modelled.
+    async fn check_parents<M: Machine>(&self, m: &M, dir: DirId) {
+        for dir in [dir, 0] {
+            let mutex = self.directory(dir).log_mutex;
+            m.lock(mutex, Side::Write).await;
+            m.unlock(mutex, Side::Write).await;
+        }
+    }
+
+    /// `log_new_ancestors_fast`: if the directory of a new file was made in this transaction as well, all that is delayed for it is
+    /// committed, and its inode and name are logged. Before kernels looked, they did it again with each file.
+    async fn log_new_ancestor<M: Machine>(&self, m: &M, dir: DirId) {
+        let (is_new, logged) = self.new_and_logged(dir);
+        if !is_new || (logged && self.fsync.inode > LogInode::LeafHeld) {
+            return;
+        }
+        let directory = self.directory(dir);
+        while self.commit_directory_batch(m, dir).await {}
+        m.lock(directory.log_mutex, Side::Write).await;
+        self.drop_items(m, directory.ino).await;
+        self.copy_items(m, directory.ino, &[]).await;
+        self.read_item(m, items::inode_key(directory.ino), 0).await; // extended attributes
+        m.unlock(directory.log_mutex, Side::Write).await;
+        self.set_logged(dir);
+    }
+
+    /// `drop_objectid_items`: what the log has of an inode.
+    async fn drop_items<M: Machine>(&self, m: &M, ino: u64) {
+        let locked = self.log.root.locked(m);
+        let ops = locked.ops().blocking();
+        let (mut path, found) = ops.search_slot(items::inode_key(ino), Intent::Delete).await;
+        if found {
+            let keys = [items::inode_key(ino), items::inode_ref(ino, 0, b"").key].into_iter();
+            let run = ops.run_of_keys(&path, keys);
+            ops.del_items(&mut path, run).await;
+        }
+        ops.release_path(&mut path).await;
     }
 
     /// `btrfs_writepages` and `btrfs_finish_ordered_io`: what was written in memory, as extents.
@@ -189,6 +236,7 @@ impl Btrfs {
     /// `log_csums`: as whole checksum items, that is without joining them to those of the extent before.
     async fn log_csums<M: Machine>(&self, m: &M, first: u64, bytes: u64) {
         let blocks = bytes.div_ceil(u64::from(BLOCK));
+        self.extents.look_for_csums(m, first).await;
         for done in (0..blocks).step_by(MOST_CSUMS as usize) {
             let csums = items::csums(first + done * u64::from(BLOCK), (blocks - done).min(MOST_CSUMS));
             if self.fsync.csums == LogCsums::Replace {

@@ -35,6 +35,8 @@ pub(super) struct Directory {
     pub i_rwsem: LockId,
     /// Mutex of its delayed node.
     pub delayed: LockId,
+    /// `log_mutex` of its inode.
+    pub log_mutex: LockId,
     pub line: LineId,
 }
 
@@ -43,12 +45,17 @@ struct Entries {
     directory: Directory,
     next_index: u64,
     names: u32,
+    /// The transaction that made it, and the one whose log has it.
+    made: u64,
+    logged: u64,
 }
 
 /// A file that exists.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Inode {
     pub ino: u64,
+    /// Its directory.
+    pub dir: DirId,
     /// Its place in its directory's `DIR_INDEX` items.
     pub index: u64,
     pub i_rwsem: LockId,
@@ -63,6 +70,8 @@ pub struct Kernel {
     pub delays_new_inodes: bool,
     /// Mounted with `nodatacow`: what has an extent is written in place.
     pub nodatacow: bool,
+    /// The directories count as made in the running transaction.
+    pub new_directories: bool,
 }
 
 /// What it is mounted on.
@@ -85,6 +94,7 @@ pub struct Btrfs {
     pub(super) workers: Workers,
     pub(super) delays_new_inodes: bool,
     pub(super) nodatacow: bool,
+    new_directories: bool,
     pub(super) nocow_check: NocowCheck,
     pub(super) costs: OperationCosts,
     pub(super) sb: SuperBlock,
@@ -121,6 +131,7 @@ impl Btrfs {
             workers: Workers::new(count("workers_max")? as usize),
             delays_new_inodes: kernel.delays_new_inodes,
             nodatacow: kernel.nodatacow,
+            new_directories: kernel.new_directories,
             nocow_check: costs.designs().nocow_check,
             costs: OperationCosts::new(costs)?,
             sb: SuperBlock::new(m, costs)?,
@@ -153,10 +164,12 @@ impl Btrfs {
             ino,
             i_rwsem: self.sb.new_directory(m),
             delayed: m.new_lock(m.class("btrfs.delayed_node", "btrfs.delayed_node")),
+            log_mutex: m.new_lock(m.class("btrfs.directory log_mutex", "btrfs.log_mutex")),
             line: m.new_line(self.directory_lines),
         };
         let mut directories = self.directories.borrow_mut();
-        directories.push(Entries { directory, next_index: items::DIR_START_INDEX, names: 0 });
+        let made = if self.new_directories && ino != FIRST_FREE_OBJECTID { self.transid() } else { 0 };
+        directories.push(Entries { directory, next_index: items::DIR_START_INDEX, names: 0, made, logged: 0 });
         (directories.len() - 1) as DirId
     }
 
@@ -180,6 +193,16 @@ impl Btrfs {
         tree.take_places(&self.fs_root.tree.borrow());
         self.extents.lay_out(&mut tree);
         *self.fs_root.tree.borrow_mut() = tree;
+    }
+
+    /// Whether a directory was made in the running transaction, and whether its log has it.
+    pub(super) fn new_and_logged(&self, dir: DirId) -> (bool, bool) {
+        let entries = &self.directories.borrow()[dir as usize];
+        (entries.made == self.transid(), entries.logged == self.transid())
+    }
+
+    pub(super) fn set_logged(&self, dir: DirId) {
+        self.directories.borrow_mut()[dir as usize].logged = self.transid();
     }
 
     /// `btrfs_set_inode_index`.

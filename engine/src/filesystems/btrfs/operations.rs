@@ -285,7 +285,7 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         m.unlock(d.i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
         m.run(Account::System, self.costs.create.open).await;
-        let inode = Inode { ino, index, i_rwsem: self.sb.new_file(m) };
+        let inode = Inode { ino, dir, index, i_rwsem: self.sb.new_file(m) };
         Ok(File { inode: self.add_file(inode), written: false })
     }
 

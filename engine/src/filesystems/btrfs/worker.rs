@@ -132,7 +132,7 @@ impl Btrfs {
     }
 
     /// One batch of a directory under its mutex; whether there was one.
-    async fn commit_directory_batch<M: Machine>(&self, m: &M, dir: u32) -> bool {
+    pub(super) async fn commit_directory_batch<M: Machine>(&self, m: &M, dir: u32) -> bool {
         let mutex = self.directory(dir).delayed;
         m.lock(mutex, Side::Write).await;
         let batch = self.delayed.borrow_mut().next_batch(dir);

@@ -1,0 +1,102 @@
+"""btrfs's log: what an fsync writes into it, who waits for whom, and how kernels differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine import answer
+from simfs.results.run_result import LockStats, RunResult
+from simfs.scenario import expand, load, to_run_spec
+
+SYNCED = "kind: fs_mark, files: 1000, size: 9 B, write: 9 B, sync: 1, keep: true, directories: per-task"
+WRITTEN = "kind: fio, rw: write, block_size: 64 KiB, fsync: 1, files: per-task, size: 64 MiB"
+
+
+def run(
+    tmp_path: Path, workload: str, filesystem: str = "", designs: str = "", device: str = "profile: nvme"
+) -> RunResult:
+    path = tmp_path / "log.yaml"
+    path.write_text(
+        "simfs: 1\nname: log\ntitle: log\nmachine: {profile: dual-socket-48, cpus: 16}\n"
+        f"kernel: {{profile: linux-5.9, designs: {{{designs}}}}}\ndevice: {{{device}}}\n"
+        f"filesystem: {{kind: btrfs{filesystem and ', ' + filesystem}}}\nworkload: {{{workload}}}\n"
+    )
+    (point,) = expand(load(path))
+    spec = to_run_spec(point, 0) | {"warmup_ns": 2e6, "duration_ns": 40e6}
+    result = RunResult.model_validate_json(answer(spec))
+    assert [law for law in result.laws if not law.ok] == []
+    assert result.stall is None
+    assert result.operations > 0
+    return result
+
+
+def lock(result: RunResult, name: str) -> LockStats:
+    return next(lock for lock in result.locks if lock.name == name)
+
+
+def test_a_small_file_goes_into_the_tree_and_waits_for_no_write_of_its_data(tmp_path: Path) -> None:
+    """Else both go to the log the same way; a write of 8 KiB takes this device 22 us, its submission and end 6 more."""
+    small = run(tmp_path, f"{SYNCED}, tasks: 1")
+    large = run(tmp_path, f"{SYNCED.replace('9 B', '8 KiB')}, tasks: 1")
+    times = [1e9 / result.throughput_per_s for result in (small, large)]
+    assert times[1] - times[0] > 28_000
+
+
+def test_a_file_that_the_log_has_is_not_logged_again(tmp_path: Path) -> None:
+    again = run(tmp_path, "kind: mix, tasks: 1, operations: [{op: fsync}], files: 1, file_size: 4 KiB")
+    assert all(lock.acquired == 0 for lock in again.locks if lock.name == "btrfs.log_mutex")
+    changed = run(
+        tmp_path,
+        "kind: mix, tasks: 1, operations: [{op: overwrite}, {op: fsync}], order: in-turn, files: 1,"
+        " file_size: 4 KiB",
+    )
+    assert lock(changed, "btrfs.log_mutex").acquired == pytest.approx(3 * changed.operations, rel=0.02)
+
+
+def test_a_log_write_takes_all_with_it_who_came_meanwhile(tmp_path: Path) -> None:
+    slow = "profile: nvme, flush: {time: 1 ms}"
+    alone, many = (run(tmp_path, f"{WRITTEN}, tasks: {tasks}", device=slow) for tasks in (1, 16))
+    assert many.throughput_per_s > 6 * alone.throughput_per_s
+
+
+def test_checksums_are_deleted_under_a_lock_of_their_range_before_5_9(tmp_path: Path) -> None:
+    """It is taken and given back around a deletion and an insertion."""
+    replaced = run(tmp_path, f"{WRITTEN}, tasks: 4", designs="btrfs.log_csums: replace")
+    inserted = run(tmp_path, f"{WRITTEN}, tasks: 4", designs="btrfs.log_csums: insert")
+    syncs = replaced.operations
+    assert lock(replaced, "btrfs.log_csum_range").acquired == pytest.approx(2 * syncs, rel=0.02)
+    assert [lock for lock in inserted.locks if lock.name == "btrfs.log_csum_range" and lock.acquired] == []
+
+    def leaves(result: RunResult) -> float:
+        taken = [lock.acquired for lock in result.locks if lock.name.startswith("btrfs.log tree L0")]
+        return sum(taken) / result.operations
+
+    assert leaves(replaced) > leaves(inserted) + 0.9
+
+
+def test_a_new_log_waits_for_the_commit_before_it_only_until_5_11(tmp_path: Path) -> None:
+    """A commit every 10 ms on a device that takes 2 ms for its superblock."""
+    device = "profile: nvme, flush: {time: 2 ms}"
+    waited = {}
+    for design in ("log-start", "log-super"):
+        often = "costs: {commit_interval: 10 ms}"
+        result = run(tmp_path, f"{SYNCED}, tasks: 8", often, f"btrfs.tree_log_mutex: {design}", device)
+        waited[design] = lock(result, "btrfs.log_mutex").wait_total_ns
+    assert waited["log-start"] > 2 * waited["log-super"]
+
+
+def test_a_file_in_a_new_directory_takes_the_directory_into_the_log_with_it(tmp_path: Path) -> None:
+    """Kernels before 5.16 do so with every file, those after once."""
+    taken = {}
+    for new, design in ((False, "leaf-held"), (True, "leaf-held"), (True, "known")):
+        result = run(
+            tmp_path,
+            f"{SYNCED}, tasks: 4",
+            f"new_directories: {str(new).lower()}",
+            f"btrfs.log_inode: {design}",
+        )
+        taken[new, design] = lock(result, "btrfs.log tree L1").acquired / result.operations
+    assert taken[True, "leaf-held"] > taken[False, "leaf-held"] + 1.5
+    assert taken[True, "known"] < taken[True, "leaf-held"] - 1.5
