@@ -190,8 +190,8 @@ def _params(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
         given = {key: getattr(use, key) for key in own}
         return params | given | _drawn("think", use.think) | _drawn("hold", use.hold)
     if isinstance(use, Fio):
-        own = ("block_size", "size", "files", "extents", "iodepth", "fsync")
-        given = {key: getattr(use, key) for key in own} | {
+        plain = ("block_size", "size", "files", "extents", "iodepth", "fsync")
+        given = {key: getattr(use, key) for key in plain} | {
             "places": "sequential" if use.rw == "write" else use.places,
             "reads": use.reads,
             "direct": float(use.direct),

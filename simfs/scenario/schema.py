@@ -195,8 +195,8 @@ class Btrfs(Section):
     )
     new_directories: StrictBool = Field(
         default=False,
-        description="Whether the workload's directories count as made in the running transaction, as in a test that is over"
-        " before the first commit: fsync of a new file then logs its directory too. Otherwise they are older.",
+        description="Whether the workload's directories count as made in the running transaction, as in a test that"
+        " is over before the first commit: fsync of a new file then logs its directory too.",
     )
     delays_new_inodes: StrictBool | None = Field(
         default=None,
