@@ -65,15 +65,9 @@ def test_checksums_are_deleted_under_a_lock_of_their_range_before_5_9(tmp_path: 
     """It is taken and given back around a deletion and an insertion."""
     replaced = run(tmp_path, f"{WRITTEN}, tasks: 4", designs="btrfs.log_csums: replace")
     inserted = run(tmp_path, f"{WRITTEN}, tasks: 4", designs="btrfs.log_csums: insert")
-    syncs = replaced.operations
-    assert lock(replaced, "btrfs.log_csum_range").acquired == pytest.approx(2 * syncs, rel=0.02)
+    taken = lock(replaced, "btrfs.log_csum_range").acquired
+    assert taken == pytest.approx(2 * replaced.operations, rel=0.02)
     assert [lock for lock in inserted.locks if lock.name == "btrfs.log_csum_range" and lock.acquired] == []
-
-    def leaves(result: RunResult) -> float:
-        taken = [lock.acquired for lock in result.locks if lock.name.startswith("btrfs.log tree L0")]
-        return sum(taken) / result.operations
-
-    assert leaves(replaced) > leaves(inserted) + 0.9
 
 
 def test_a_new_log_waits_for_the_commit_before_it_only_until_5_11(tmp_path: Path) -> None:

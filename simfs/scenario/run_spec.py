@@ -129,7 +129,10 @@ def _filesystem_spec(scenario: Scenario) -> dict[str, Any]:
     if isinstance(use, Ext4):
         spec |= {key: getattr(use, key) for key in ("journal", "dio_writes", "write_handles")}
     if isinstance(use, Btrfs):
-        own = {key: getattr(use, key) for key in ("early_unlock", "delays_new_inodes", "nodatacow", "new_directories")}
+        own = {
+            key: getattr(use, key)
+            for key in ("early_unlock", "delays_new_inodes", "nodatacow", "new_directories")
+        }
         spec |= {key: value for key, value in own.items() if value is not None}
     return {"filesystem": spec, "vfs": {"costs": dict(_vfs_costs(use.kind))}}
 

@@ -309,7 +309,8 @@ class Fio(Tasks):
 
     kind: Literal["fio"]
     rw: Literal["randread", "randwrite", "randrw", "write"] = Field(
-        default="randrw", description="What is done; 'write': one block after the other, and again from the beginning."
+        default="randrw",
+        description="What is done; 'write': one block after the other, and again from the beginning.",
     )
     rwmixread: Percentage = Field(default=0.5, description="With randrw: share of requests that read.")
     readers: Annotated[StrictInt, Field(ge=0, le=MAX_TASKS)] | None = Field(
