@@ -9,6 +9,7 @@ in the parameter, and a secant needs some three evaluations. Every evaluation ru
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -194,9 +195,11 @@ def _root(objective: Objective, start: Vector) -> Vector:
     if abs(at(first)) < objective.tolerance or second == first:
         return np.array([first])
     try:
-        found = optimize.root_scalar(
-            inside, method="secant", x0=first, x1=second, rtol=objective.tolerance, maxiter=12
-        )
+        # Two zeros in a row are the end of the search; the secant warns of them.
+        with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
+            found = optimize.root_scalar(
+                inside, method="secant", x0=first, x1=second, rtol=objective.tolerance, maxiter=12
+            )
     except _OutOfBoundsError:
         return np.array([_bracketed(at, p)])
     return np.array([found.root if found.converged else _bracketed(at, p)])
