@@ -54,5 +54,30 @@ def test_a_transaction_copies_each_block_that_it_changes_once() -> None:
     """More commits, more copies: each is a delayed ref for the new place and one for the old."""
     few, many = (with_commits("create_unlink", 1, interval) for interval in (1e8, 2e7))
     heads = [acquired(result, "btrfs.delayed_ref_head") for result in (few, many)]
-    assert 3 < heads[1] / heads[0] < 6
+    assert 3 < heads[1] / heads[0] < 10
     assert rate(many) < rate(few)
+
+
+@cache
+def reclaiming(design: str, size: str) -> RunResult:
+    """24 creating tasks for 0.8 s, without a commit."""
+    sweep = ["sweep.workload.tasks=[24]", "sweep.workload.kind=[create]", "sweep.workload.pin_to_cpu=[null]"]
+    spec = scenario_spec(
+        "guest-2cpu",
+        "btrfs-per-task",
+        *sweep,
+        f"filesystem.size={size}",
+        f"kernel={{profile: linux-6.18, designs: {{btrfs.reclaim: {design}}}}}",
+        warmup_ns=5e8,
+        duration_ns=3e8,
+    )
+    return simulate(spec)
+
+
+def test_a_worker_runs_delayed_refs_when_their_reservations_are_half_of_the_room() -> None:
+    """512 KiB a head and 256 KiB a delayed item: on 8 GiB some 600 heads are too many, on 1 TiB 60,000."""
+    small = reclaiming("preemptive", "8 GiB")
+    assert acquired(small, "btrfs.delayed_ref_head") > 100
+    assert acquired(small, "btrfs.extent tree L0") > 100
+    for other in (reclaiming("on-demand", "8 GiB"), reclaiming("preemptive", "1 TiB")):
+        assert acquired(other, "btrfs.delayed_ref_head") == 0

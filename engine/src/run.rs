@@ -4,7 +4,7 @@ use crate::devices::BlockDevice;
 use crate::filesystems::btrfs::mount::{Btrfs, Disk, Kernel};
 use crate::filesystems::btrfs::search::Rules;
 use crate::filesystems::costs::Costs;
-use crate::filesystems::designs::Designs;
+use crate::filesystems::designs::{Designs, MetadataReclaim};
 use crate::filesystems::ext4::file_io::DioWrites;
 use crate::filesystems::ext4::{self, Ext4};
 use crate::filesystems::tmpfs::Tmpfs;
@@ -148,6 +148,10 @@ pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
             for _ in 0..fs.worker_count(spec.machine.cpus) {
                 let worker = fs.clone();
                 host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::delayed_worker(m, worker));
+            }
+            if costs.designs().reclaim == MetadataReclaim::Preemptive {
+                let worker = fs.clone();
+                host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::reclaim_worker(m, worker));
             }
             let committer = fs.clone();
             let ticks = (fs.commit_interval() / from_ns(spec.kernel.tick_ns)).max(1);

@@ -40,6 +40,7 @@ DESIGNS: dict[str, tuple[str, ...]] = {
     "xfs.inodegc": ("task", "per-group", "per-cpu"),
     "xfs.iunlink": ("on-disk", "in-memory"),
     "btrfs.nocow_check": ("path-held", "path-released"),
+    "btrfs.reclaim": ("on-demand", "preemptive"),
     "btrfs.path_clearing": ("in-place", "blocking-first", "never"),
     "btrfs.tree_log_mutex": ("log-start", "log-super"),
     "btrfs.log_csums": ("replace", "insert"),

@@ -85,6 +85,15 @@ pub enum UnlinkedList {
     InMemory,
 }
 
+/// When btrfs begins to do what is delayed for the room that it holds reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetadataReclaim {
+    /// When there is none left (before 5.12).
+    OnDemand,
+    /// When half of it is promised.
+    Preemptive,
+}
+
 /// When btrfs asks whether an extent that it is to write in place is shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NocowCheck {
@@ -109,6 +118,8 @@ pub struct Designs {
     pub iunlink: UnlinkedList,
     /// `run_delalloc_nocow`.
     pub nocow_check: NocowCheck,
+    /// `need_preemptive_reclaim`.
+    pub reclaim: MetadataReclaim,
     /// `btrfs_clear_path_blocking`.
     pub path_clearing: PathClearing,
     /// `tree_log_mutex`.
@@ -130,6 +141,7 @@ impl Designs {
                 inodegc: Inactivation::PerCpu,
                 iunlink: UnlinkedList::InMemory,
                 nocow_check: NocowCheck::PathReleased,
+                reclaim: MetadataReclaim::Preemptive,
                 path_clearing: PathClearing::Never,
                 tree_log_mutex: TreeLogMutex::LogSuper,
                 log_csums: LogCsums::Insert,
@@ -167,6 +179,10 @@ impl Designs {
                 "btrfs.nocow_check" => {
                     let when = [("path-held", NocowCheck::PathHeld), ("path-released", NocowCheck::PathReleased)];
                     designs.nocow_check = choose(role, design, &when)?;
+                }
+                "btrfs.reclaim" => {
+                    let when = [("on-demand", MetadataReclaim::OnDemand), ("preemptive", MetadataReclaim::Preemptive)];
+                    designs.reclaim = choose(role, design, &when)?;
                 }
                 "btrfs.path_clearing" => {
                     let how = [

@@ -15,13 +15,18 @@ impl Btrfs {
         loop {
             m.wake_at_tick(m.task(), ticks);
             m.park().await;
-            fs.commit(&m, mutex).await;
+            _ = fs.commit(&m, mutex).await;
         }
     }
 
     /// Most delayed refs are run while handles go on; what they then add is run when those that are started are kept out, and
     /// the last, with the delayed items, when nobody may change anything.
-    async fn commit<M: Machine>(&self, m: &M, mutex: LockId) {
+    ///
+    /// Nothing is done, and false returned, if another task is at it.
+    pub(super) async fn commit<M: Machine>(&self, m: &M, mutex: LockId) -> bool {
+        if self.committing.replace(true) {
+            return false;
+        }
         self.extents.run_delayed_refs(m, mutex, self.extents.refs.waiting()).await;
         self.transaction.block_starts(m).await;
         self.run_delayed_items(m).await;
@@ -37,5 +42,7 @@ impl Btrfs {
         self.log.storage.commit(m, blocks * u64::from(NODE_SIZE), BLOCK).await;
         m.unlock(self.log.tree_log_mutex, Side::Write).await;
         self.extents.refs.space.borrow_mut().unpin();
+        self.committing.set(false);
+        true
     }
 }

@@ -52,7 +52,7 @@ impl Btrfs {
         if !self.data(file.inode).needs_log(self.transid()) {
             return m.unlock(inode.i_rwsem, Side::Write).await;
         }
-        let handle = self.transaction.start(m).await;
+        let handle = self.start_transaction(m).await;
         let is_new = self.data(file.inode).is_new();
         if is_new {
             self.check_parents(m, inode.dir).await;

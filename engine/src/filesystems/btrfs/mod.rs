@@ -31,6 +31,7 @@ mod fsync;
 mod log;
 pub mod mount;
 mod operations;
+mod reclaim;
 mod root;
 mod transaction;
 mod worker;

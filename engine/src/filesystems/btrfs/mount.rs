@@ -10,6 +10,7 @@ use super::items;
 use super::key::FIRST_FREE_OBJECTID;
 use super::log::LogTree;
 use super::operations::OperationCosts;
+use super::reclaim::Reclaim;
 use super::root::{self, Root};
 use super::search::Rules;
 use super::space::Space;
@@ -88,6 +89,9 @@ pub struct Btrfs {
     pub(super) log: LogTree,
     pub(super) fsync: Fsync,
     pub(super) extents: Extents,
+    pub(super) reclaim: Reclaim,
+    /// A task is committing the transaction.
+    pub(super) committing: Cell<bool>,
     pub(super) transaction: Transaction,
     pub(super) delayed: RefCell<DelayedRoot>,
     pub(super) delayed_line: LineId,
@@ -124,6 +128,8 @@ impl Btrfs {
             fs_root: Root::new(m, "fs", tree, referenced, rules, costs)?,
             log: LogTree::new(m, rules, fleeting, disk.device, costs)?,
             extents: Extents::new(m, trees, refs, rules, costs)?,
+            reclaim: Reclaim::default(),
+            committing: Cell::default(),
             fsync: Fsync::new(costs)?,
             transaction: Transaction::new(m, costs)?,
             delayed: RefCell::default(),

@@ -10,6 +10,7 @@ use super::key::{Item, ItemKind, Key};
 use super::data::{FileData, Placed};
 use super::mount::{Btrfs, Directory, Inode};
 use super::search::{Intent, TreeLocks, TreeOps};
+use super::transaction::Handle;
 use crate::cost_table;
 use crate::filesystems::{DirId, File, Filesystem, Io, LaidOut, NoSpace, PlainCall, Renaming};
 use crate::machine::{Access, Account, Side, Time};
@@ -91,6 +92,12 @@ fn leaving<L: TreeLocks>(ops: TreeOps<'_, L>, key: Key) -> TreeOps<'_, L> {
 }
 
 impl Btrfs {
+    /// `btrfs_start_transaction`.
+    pub(super) async fn start_transaction<M: Machine>(&self, m: &M) -> Handle {
+        self.reclaim_if_needed(m);
+        self.transaction.start(m).await
+    }
+
     /// A search that changes nothing; `time` goes by with the leaf locked.
     pub(super) async fn read_item<M: Machine>(&self, m: &M, key: Key, time: Time) {
         let locked = self.fs_root.locked(m);
@@ -152,7 +159,7 @@ impl Btrfs {
         m.run(Account::System, c.new_inode).await;
         self.read_item(m, items::inode_key(d.ino), c.read_leaf_again).await;
         m.run(Account::System, c.start).await;
-        let handle = self.transaction.start(m).await;
+        let handle = self.start_transaction(m).await;
         let ino = self.next_ino();
         self.insert(m, &[items::inode(ino), items::inode_ref(ino, d.ino, name)], c.insert_inode).await;
         let rest = self.sb.inodes.pass(m, Some(ino), c.inode_new).await;
@@ -172,7 +179,7 @@ impl Btrfs {
     /// `btrfs_unlink` under the directory's and the file's lock.
     async fn unlink_inode<M: Machine>(&self, m: &M, dir: DirId, d: Directory, name: &[u8], inode: &Inode) {
         let c = &self.costs.unlink;
-        let handle = self.transaction.start(m).await;
+        let handle = self.start_transaction(m).await;
         self.delete_entry(m, items::dir_item(d.ino, name), c.delete_entry).await;
         m.lock(d.delayed, Side::Write).await;
         m.touch(self.delayed_line, Access::Write);
@@ -310,7 +317,7 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         let file = self.create(m, dir, name).await?;
         let data = FileData::on_disk(laid.bytes, laid.extents, |bytes| self.extents.lay_out_data(bytes, !self.nodatacow));
         let ino = self.file(file.inode).ino;
-        let handle = self.transaction.start(m).await;
+        let handle = self.start_transaction(m).await;
         for extent in data.items(ino) {
             self.insert(m, &[extent], 0).await;
         }
@@ -382,7 +389,7 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         m.touch(d.line, Access::Write);
         self.read_item(m, items::dir_item(d.ino, names.to).key, self.costs.create.read_leaf).await;
         m.run(Account::System, under).await;
-        let handle = self.transaction.start(m).await;
+        let handle = self.start_transaction(m).await;
         let index = self.rename_inode(m, dir, d, names, &inode).await;
         self.transaction.end(m, handle);
         self.balance_delayed_items(m).await;

@@ -50,6 +50,9 @@ pub struct Space {
     data: Free,
     /// Given back in this transaction; free when it is committed.
     pinned: Vec<(u64, u64)>,
+    /// Bytes of metadata among them, and in use.
+    pinned_bytes: u64,
+    used: u64,
     /// How many block groups have their items.
     known: usize,
     group_bytes: [u64; 2],
@@ -73,6 +76,8 @@ impl Space {
             metadata: Free::default(),
             data: Free::default(),
             pinned: Vec::new(),
+            pinned_bytes: 0,
+            used: 0,
             known: 0,
             group_bytes: [metadata, data],
             room: size,
@@ -87,14 +92,21 @@ impl Space {
         self.groups.iter().filter(|group| group.purpose == Purpose::Metadata).map(|group| group.bytes).sum()
     }
 
-    /// Bytes of the device that belong to no block group.
-    pub fn unallocated(&self) -> u64 {
-        self.room
+    /// Bytes of metadata in use.
+    pub fn metadata_used(&self) -> u64 {
+        self.used
     }
 
-    /// Bytes that were given back and are not free yet.
+    /// Bytes of metadata that were given back and are not free yet.
     pub fn pinned_bytes(&self) -> u64 {
-        self.pinned.iter().map(|(_, bytes)| bytes).sum()
+        self.pinned_bytes
+    }
+
+    /// Bytes of metadata that reservations may be promised together: what is free, and an eighth of what block groups could be
+    /// made of besides one more for data (`calc_available_free_space`; the one more since 6.7).
+    pub fn promised(&self) -> u64 {
+        let could_be = (self.room / 2).saturating_sub(self.group_bytes[Purpose::Data as usize]);
+        could_be / 8 + self.metadata_bytes().saturating_sub(self.used)
     }
 
     /// Takes a place for a tree block (`find_free_extent`).
@@ -115,15 +127,22 @@ impl Space {
             self.free(purpose).take(bytes).expect("a new block group has room")
         });
         self.group_of(place).dirty = true;
+        if purpose == Purpose::Metadata {
+            self.used += bytes;
+        }
         place
     }
 
     /// Gives space back: at the commit, or at once if nobody could have seen it (`btrfs_pin_extent`, `btrfs_add_free_space`).
     pub fn give_back(&mut self, place: u64, bytes: u64, at_once: bool) {
+        let group = self.group_of(place);
+        let metadata = if group.purpose == Purpose::Metadata { bytes } else { 0 };
+        group.dirty = true;
+        self.used -= metadata;
         if at_once {
             self.make_free(place, bytes);
         } else {
-            self.group_of(place).dirty = true;
+            self.pinned_bytes += metadata;
             self.pinned.push((place, bytes));
         }
     }
@@ -135,6 +154,7 @@ impl Space {
             self.make_free(place, bytes);
         }
         self.pinned = pinned; // keeps its memory
+        self.pinned_bytes = 0;
     }
 
     /// Block groups that have been made since the last call.

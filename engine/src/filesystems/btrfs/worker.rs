@@ -121,7 +121,7 @@ impl Btrfs {
     }
 
     /// `__btrfs_commit_inode_delayed_items`.
-    async fn commit_delayed_node<M: Machine>(&self, m: &M, next: Prepared) {
+    pub(super) async fn commit_delayed_node<M: Machine>(&self, m: &M, next: Prepared) {
         match next {
             Prepared::Directory(dir) => while self.commit_directory_batch(m, dir).await {},
             Prepared::File(ino) => {
