@@ -374,10 +374,10 @@ impl Work {
 fn fio_jobs(spec: &RunSpec) -> Result<Jobs, String> {
     let jobs = Jobs::of(&spec.workload, spec.machine.costs.speed)?;
     let kind = spec.filesystem.kind;
-    if jobs.direct && !matches!(kind, FilesystemKind::Xfs | FilesystemKind::Ext4) {
-        return Err("workload.params.direct: only XFS and ext4 have direct I/O here".into());
+    if jobs.direct && kind == FilesystemKind::Btrfs {
+        return Err("workload.params.direct: btrfs has no direct I/O here".into());
     }
-    if kind == FilesystemKind::Ext4 && jobs.iodepth > 1 {
+    if kind != FilesystemKind::Xfs && jobs.iodepth > 1 {
         return Err("workload.params.iodepth: only XFS has requests that nobody waits for".into());
     }
     if spec.device.is_none() && matches!(kind, FilesystemKind::Xfs | FilesystemKind::Ext4) {

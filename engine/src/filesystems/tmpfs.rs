@@ -3,7 +3,7 @@
 use crate::cost_table;
 use super::costs::Costs;
 use super::vfs::SuperBlock;
-use super::{initial_files, DirId, File, Filesystem, NoSpace, PlainCall, Renaming};
+use super::{initial_files, DirId, File, Filesystem, Io, NoSpace, PlainCall, Renaming};
 use crate::machine::{Access, Account, LineId, LockId, Side};
 use crate::waist::Machine;
 use std::cell::RefCell;
@@ -141,6 +141,11 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
         m.lock(i_rwsem, Side::Write).await;
         self.sb.calls.overwrite(m, file, bytes).await;
         m.unlock(i_rwsem, Side::Write).await;
+    }
+
+    /// Since Linux 6.6 with `O_DIRECT` too: the page cache is all there is.
+    async fn write_at(&self, m: &M, file: &File, io: Io) {
+        self.overwrite(m, file, io.bytes).await;
     }
 
     async fn read(&self, m: &M, file: &File, bytes: u32) {

@@ -115,7 +115,6 @@ pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, file: File, jobs
                 under_way -= 1;
             }
         }
-        m.moved(u64::from(jobs.block));
         m.end(if is_read { "read" } else { "write" }, true);
         if !is_read {
             writes += 1;

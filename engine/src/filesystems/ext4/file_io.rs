@@ -109,6 +109,7 @@ impl Ext4 {
 
     pub(super) async fn read_file<M: Machine>(&self, m: &M, file: &File, io: Io) {
         m.at("read");
+        m.moved(u64::from(io.bytes));
         let (c, open) = (&self.io.costs, self.open_file(file));
         m.run(Account::System, c.read_start).await;
         if io.direct {
@@ -132,6 +133,7 @@ impl Ext4 {
 
     pub(super) async fn write_file<M: Machine>(&self, m: &M, file: &File, io: Io) {
         m.at("write");
+        m.moved(u64::from(io.bytes));
         let open = self.open_file(file);
         if io.direct { self.dio_write(m, &open, io).await } else { self.buffered_write(m, &open, io).await }
     }

@@ -215,11 +215,13 @@ impl Xfs {
 
     pub(super) async fn read_file<M: Machine>(&self, m: &M, file: &File, io: Io) {
         m.at("read");
+        m.moved(u64::from(io.bytes));
         if io.direct { self.dio_read(m, file, io).await } else { self.buffered_read(m, file, io).await }
     }
 
     pub(super) async fn write_file<M: Machine>(&self, m: &M, file: &File, io: Io) {
         m.at("write");
+        m.moved(u64::from(io.bytes));
         if io.direct { self.dio_write(m, file, io).await } else { self.buffered_write(m, file, io).await }
     }
 
