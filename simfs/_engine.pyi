@@ -96,6 +96,20 @@ class _Machine(Protocol):
         """Make a device that serves `parallelism` requests at once; its interrupt takes `interrupt` and a wake-up."""
     def submit(self, task: int, device: int, service: int, then: tuple[str, int], /) -> None:
         """Submit a request; its interrupt does ('complete', completion) or ('release', semaphore)."""
+    def new_disk(
+        self,
+        revolution: int,
+        seek_track: int,
+        seek_full: int,
+        capacity: int,
+        track: int,
+        depth: int,
+        interrupt: int,
+        /,
+    ) -> int:
+        """Make a device that is a disk: times, bytes of the disk and of a turn, how many requests it has at most."""
+    def submit_at(self, task: int, device: int, place: int, service: int, then: tuple[str, int], /) -> None:
+        """Submit a request at a place of a disk, in bytes."""
     def wake(self, task: int, other: int, /) -> None:
         """Let `task` wake `other`."""
     def wake_at_tick(self, task: int, other: int, ticks: int, /) -> None:

@@ -7,10 +7,10 @@
 //! | hardware | NVMe, SATA, disk | it is under way elsewhere, and its end interrupts the CPU that submitted it |
 
 use crate::machine::time::from_ns;
-use crate::machine::{Account, DeviceId, LockId, TaskId, Then, Time};
-use crate::spec::{DeviceSpec, ServedBy, ServiceSpec};
+use crate::machine::{Account, DeviceId, Disk, LockId, TaskId, Then, Time};
+use crate::spec::{DeviceSpec, DiskSpec, ServedBy, ServiceSpec};
 use crate::waist::Machine;
-use crate::workloads::draw::Draw;
+use crate::workloads::draw::{uniform, Draw};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -20,10 +20,14 @@ use std::rc::Rc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Request {
-    Read { bytes: u32 },
-    Write { bytes: u32 },
+    Read { bytes: u32, at: Place },
+    Write { bytes: u32, at: Place },
     Flush,
 }
+
+/// Where a request is on a disk: so many bytes from the beginning of a file, or anywhere. Files are taken to lie over each
+/// other at the beginning of the disk.
+pub type Place = Option<u64>;
 
 /// Time to serve one kind of request: drawn for the first 4 KiB, and so much for each further KiB.
 struct Service {
@@ -47,6 +51,18 @@ impl Service {
     }
 }
 
+/// The arm of a disk on which each KiB passes the head in `per_kib_ns`.
+fn arm(spec: &DiskSpec, per_kib_ns: f64) -> Disk {
+    Disk {
+        revolution: from_ns(spec.revolution_ns),
+        seek_track: from_ns(spec.seek_track_ns),
+        seek_full: from_ns(spec.seek_full_ns),
+        capacity: spec.capacity_bytes,
+        track: (spec.revolution_ns / per_kib_ns * 1024.0) as u64,
+        depth: spec.depth,
+    }
+}
+
 /// Requests that wait for a worker, and workers that wait for requests.
 #[derive(Default)]
 struct Queue {
@@ -58,6 +74,8 @@ enum Server {
     Submitter,
     Worker(Queue),
     Hardware(DeviceId),
+    /// With its capacity.
+    Disk(DeviceId, u64),
 }
 
 /// A block device.
@@ -73,10 +91,15 @@ pub struct BlockDevice {
 impl BlockDevice {
     /// A device of this description; `speed` multiplies the CPU times in it.
     pub fn new<M: Machine>(m: &M, spec: &DeviceSpec, speed: f64) -> Self {
+        let interrupt = from_ns(spec.interrupt_ns * speed);
         let server = match spec.served_by {
+            ServedBy::Hardware if spec.disk.is_some() => {
+                let disk = spec.disk.as_ref().map(|disk| arm(disk, spec.read.per_kib_ns)).expect("it is one");
+                Server::Disk(m.new_disk(disk, interrupt), disk.capacity)
+            }
             ServedBy::Submitter => Server::Submitter,
             ServedBy::Worker => Server::Worker(Queue::default()),
-            ServedBy::Hardware => Server::Hardware(m.new_device(spec.parallelism, from_ns(spec.interrupt_ns * speed))),
+            ServedBy::Hardware => Server::Hardware(m.new_device(spec.parallelism, interrupt)),
         };
         let served_at = if spec.served_by == ServedBy::Hardware { 1.0 } else { speed };
         let service = |spec: &ServiceSpec| Service::new(spec, served_at);
@@ -121,14 +144,32 @@ impl BlockDevice {
                 m.run(Account::System, self.submit).await;
                 m.submit(*device, service, Then::Complete(done));
             }
+            Server::Disk(device, capacity) => {
+                m.run(Account::System, self.submit).await;
+                match self.place(request, *capacity) {
+                    Some(place) => m.submit_at(*device, place, service, Then::Complete(done)),
+                    None => m.submit(*device, service, Then::Complete(done)),
+                }
+            }
+        }
+    }
+
+    /// Where the arm has to go: a flush needs none.
+    fn place(&self, request: Request, capacity: u64) -> Place {
+        match request {
+            Request::Read { at, .. } | Request::Write { at, .. } => {
+                let anywhere = || (uniform(&mut self.random.borrow_mut()) * capacity as f64) as u64;
+                Some(at.unwrap_or_else(anywhere))
+            }
+            Request::Flush => None,
         }
     }
 
     fn draw(&self, request: Request) -> Time {
         let random = &mut self.random.borrow_mut();
         match request {
-            Request::Read { bytes } => self.read.draw(random, bytes),
-            Request::Write { bytes } => self.write.draw(random, bytes),
+            Request::Read { bytes, .. } => self.read.draw(random, bytes),
+            Request::Write { bytes, .. } => self.write.draw(random, bytes),
             Request::Flush => self.flush.draw(random, 0),
         }
     }
@@ -179,7 +220,7 @@ impl Storage {
     /// Writes and waits; the loop device of the traces takes `traced`.
     pub async fn write<M: Machine>(&self, m: &M, bytes: u32, traced: Time) {
         match &self.device {
-            Some(device) => device.io(m, Request::Write { bytes }).await,
+            Some(device) => device.io(m, Request::Write { bytes, at: None }).await,
             None => self.traced_io(m, traced).await,
         }
     }
@@ -188,7 +229,7 @@ impl Storage {
     pub async fn submit_write<M: Machine>(&self, m: &M, bytes: u32, traced: Time) -> LockId {
         let done = m.new_completion();
         match &self.device {
-            Some(device) => device.submit(m, Request::Write { bytes }, done).await,
+            Some(device) => device.submit(m, Request::Write { bytes, at: None }, done).await,
             None => m.submit(self.traced, traced, Then::Complete(done)),
         }
         done
@@ -198,16 +239,16 @@ impl Storage {
     pub async fn commit<M: Machine>(&self, m: &M, bytes: u64, last: u32) {
         let Some(device) = &self.device else { return };
         for _ in 0..bytes / u64::from(COMMIT_WRITE) {
-            device.io(m, Request::Write { bytes: COMMIT_WRITE }).await;
+            device.io(m, Request::Write { bytes: COMMIT_WRITE, at: None }).await;
         }
-        device.io(m, Request::Write { bytes: (bytes % u64::from(COMMIT_WRITE)) as u32 }).await;
+        device.io(m, Request::Write { bytes: (bytes % u64::from(COMMIT_WRITE)) as u32, at: None }).await;
         self.write_ordered(m, last, 0).await;
     }
 
     /// Reads and waits; without a device what is to be read is in memory.
     pub async fn read<M: Machine>(&self, m: &M, bytes: u32) {
         if let Some(device) = &self.device {
-            device.io(m, Request::Read { bytes }).await;
+            device.io(m, Request::Read { bytes, at: None }).await;
         }
     }
 
@@ -216,7 +257,7 @@ impl Storage {
         match &self.device {
             Some(device) => {
                 device.io(m, Request::Flush).await;
-                device.io(m, Request::Write { bytes }).await;
+                device.io(m, Request::Write { bytes, at: None }).await;
             }
             None => self.traced_io(m, traced).await,
         }

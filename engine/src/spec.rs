@@ -290,6 +290,25 @@ pub struct DeviceSpec {
     pub write: ServiceSpec,
     /// Flushes of its cache.
     pub flush: ServiceSpec,
+    /// Its arm and platters if it is a disk; the times of requests are then besides these.
+    #[serde(default)]
+    pub disk: Option<DiskSpec>,
+}
+
+/// The arm and the platters of a disk.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiskSpec {
+    /// Time of one turn.
+    pub revolution_ns: f64,
+    /// A seek to the next track.
+    pub seek_track_ns: f64,
+    /// A seek over the whole disk.
+    pub seek_full_ns: f64,
+    /// Bytes on the disk.
+    pub capacity_bytes: u64,
+    /// How many requests it has at most.
+    pub depth: u32,
 }
 
 /// Who does the work of a request.

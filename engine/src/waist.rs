@@ -4,7 +4,7 @@
 //! operation. It neither knows nor cares which machine runs it, so any machine that implements [`Machine`] can run the
 //! very same programs.
 
-use crate::machine::{Access, Account, ClassId, CpuId, DeviceId, LineId, LockId, Mode, Side, TaskId, Then, Time};
+use crate::machine::{Access, Account, ClassId, CpuId, DeviceId, Disk, LineId, LockId, Mode, Side, TaskId, Then, Time};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::future::Future;
 
@@ -85,6 +85,10 @@ pub trait Machine: Clone + 'static {
     fn new_device(&self, parallelism: u32, interrupt: Time) -> DeviceId;
     /// Submits a request that takes `service`; its completion interrupt does `then`. The task goes on at once.
     fn submit(&self, device: DeviceId, service: Time, then: Then);
+    /// A new device that is a disk.
+    fn new_disk(&self, disk: Disk, interrupt: Time) -> DeviceId;
+    /// The same at a place of a disk (in bytes), where its arm has to be first.
+    fn submit_at(&self, device: DeviceId, place: u64, service: Time, then: Then);
 
     /// Sleeps without using a CPU.
     fn sleep(&self, time: Time) -> impl Future<Output = ()>;

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from simfs.machine.clock import What
 from simfs.machine.cpu import Cpu
+from simfs.machine.disk import Disk
 from simfs.machine.locks.completion import Completion
 from simfs.machine.locks.semaphore import Semaphore
 from simfs.machine.time import Time
@@ -28,35 +29,58 @@ class Request:
     cpu: Cpu
     service: Time
     then: Completion | Semaphore
+    place: int | None
+    """Where on a disk; none for what needs no arm."""
 
 
 class Device:
     """A device that serves `parallelism` requests at once and interrupts for `interrupt`, besides the wake-up."""
 
-    def __init__(self, machine: Machine, number: int, parallelism: int, interrupt: Time) -> None:
+    def __init__(
+        self, machine: Machine, number: int, parallelism: int, interrupt: Time, disk: Disk | None
+    ) -> None:
         self.machine = machine
         self.number = number
         self.interrupt = interrupt
         self._free_slots = max(parallelism, 1)
         self._waiting: deque[Request] = deque()
+        self.disk = disk
+        """What it is like if it is a disk."""
+        self._head = 0
 
     def __str__(self) -> str:
         return f"device#{self.number}"
 
-    def submit(self, cpu: Cpu, service: Time, then: Completion | Semaphore) -> None:
+    def submit(self, cpu: Cpu, service: Time, then: Completion | Semaphore, place: int | None = None) -> None:
         """Submit a request; a semaphore is held by the device until the request is done."""
         self.machine.note_cpu("submit", cpu, self)
         if isinstance(then, Semaphore):
             then.hand_to_device()
-        self._waiting.append(Request(self.machine.requests.take(), cpu, service, then))
+        self._waiting.append(Request(self.machine.requests.take(), cpu, service, then, place))
         self._serve()
 
     def _serve(self) -> None:
         if self._free_slots and self._waiting:
-            request = self._waiting.popleft()
+            request, reached = self._next()
+            self._waiting.remove(request)
             self._free_slots -= 1
-            end = self.machine.now + request.service
+            end = self.machine.now + reached + request.service
             self.machine.clock.at(end, What.DEVICE_DONE, request.number, lambda: self._done(request))
+
+    def _next(self) -> tuple[Request, Time]:
+        """Which of the waiting requests is served next, and how long the arm of a disk needs to be there."""
+        if self.disk is None:
+            return self._waiting[0], 0
+        queued = list(self._waiting)[: self.disk.depth]
+        request = min(queued, key=self._reached)
+        reached = self._reached(request)
+        self._head = self._head if request.place is None else request.place
+        return request, reached
+
+    def _reached(self, request: Request) -> Time:
+        if self.disk is None or request.place is None:
+            return 0
+        return self.disk.reaches(self._head, request.place, self.machine.now)
 
     def _done(self, request: Request) -> None:
         self.machine.requests.give_back(request.number)

@@ -8,6 +8,7 @@ from typing import ClassVar
 from simfs._engine import Program
 from simfs.machine.clock import What
 from simfs.machine.cpu import Account
+from simfs.machine.disk import Disk
 from simfs.machine.line import Access
 from simfs.machine.lock import Attempt, Lock, Mode, Side
 from simfs.machine.locks.completion import Completion
@@ -76,6 +77,26 @@ class Waist:
         done = self.machine.locks[then[1]]
         assert isinstance(done, Completion | Semaphore)
         self.machine.devices[device].submit(self._task(task).cpu, service, done)
+
+    def new_disk(
+        self,
+        revolution: int,
+        seek_track: int,
+        seek_full: int,
+        capacity: int,
+        track: int,
+        depth: int,
+        interrupt: int,
+    ) -> int:
+        """Make a device that is a disk."""
+        disk = Disk(revolution, seek_track, seek_full, capacity, track, depth)
+        return self.machine.new_device(1, interrupt, disk).number
+
+    def submit_at(self, task: int, device: int, place: int, service: int, then: tuple[str, int]) -> None:
+        """Submit a request at a place of a disk."""
+        done = self.machine.locks[then[1]]
+        assert isinstance(done, Completion | Semaphore)
+        self.machine.devices[device].submit(self._task(task).cpu, service, done, place)
 
     def wake(self, task: int, other: int) -> None:
         """Let `task` wake `other`."""

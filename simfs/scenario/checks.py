@@ -10,12 +10,12 @@ from pydantic import ValidationError
 from simfs.scenario.document import Document, Path_, Place
 from simfs.scenario.expand import value_of
 from simfs.scenario.measured import Dataset, load_dataset
-from simfs.scenario.models import load_device, load_kernel, load_machine, load_workload
+from simfs.scenario.models import load_kernel, load_machine, load_workload
 from simfs.scenario.overlay import assign, split_key
 from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.program import load_program
 from simfs.scenario.refusals import problems_of
-from simfs.scenario.run_spec import filesystem_costs, machine_spec
+from simfs.scenario.run_spec import device_spec, filesystem_costs, machine_spec
 from simfs.scenario.schema import (
     Fio,
     Fit,
@@ -221,7 +221,7 @@ def _fio_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
 def _device_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
     if scenario.device is None:
         return
-    load_device(scenario.device.profile)
+    device_spec(scenario.device)
     if isinstance(scenario.filesystem, NoFilesystem):
         yield Problem(document.place_of(("device",)).key, "there is no filesystem that would use a device")
 

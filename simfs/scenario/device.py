@@ -8,7 +8,7 @@ from pydantic import Field, StrictFloat, StrictInt
 
 from simfs.scenario.quantity import Model, Quantity
 from simfs.scenario.section import Section, word_as
-from simfs.scenario.units import Duration
+from simfs.scenario.units import Duration, Size
 
 ServedBy = Literal["submitter", "worker", "hardware"]
 
@@ -23,6 +23,26 @@ class Service(Model):
     def spec(self) -> dict[str, float]:
         """Return `device.read`, `.write` or `.flush` of a RunSpec."""
         return {"time_ns": self.time.ns, "cv": self.cv.plain, "per_kib_ns": self.per_kib.ns}
+
+
+class Disk(Model):
+    """The arm and the platters of a disk: what comes before a request's own time there."""
+
+    revolution: Quantity
+    seek_track: Quantity
+    seek_full: Quantity
+    capacity: Quantity
+    depth: Quantity
+
+    def spec(self) -> dict[str, float]:
+        """Return `device.disk` of a RunSpec."""
+        return {
+            "revolution_ns": self.revolution.ns,
+            "seek_track_ns": self.seek_track.ns,
+            "seek_full_ns": self.seek_full.ns,
+            "capacity_bytes": round(self.capacity.plain),
+            "depth": round(self.depth.plain),
+        }
 
 
 class Device(Model):
@@ -41,6 +61,7 @@ class Device(Model):
     read: Service
     write: Service
     flush: Service
+    disk: Disk | None = None
 
     def spec(self) -> dict[str, Any]:
         """Return the `device` section of a RunSpec."""
@@ -52,6 +73,7 @@ class Device(Model):
             "read": self.read.spec(),
             "write": self.write.spec(),
             "flush": self.flush.spec(),
+            **({} if self.disk is None else {"disk": self.disk.spec()}),
         }
 
 
@@ -64,6 +86,18 @@ class ServiceUse(Section):
         description="Standard deviation relative to the mean (log-normal); 0 is always the mean.",
     )
     per_kib: Duration | None = Field(default=None, description="Each KiB beyond the first 4.")
+
+
+class DiskUse(Section):
+    """What differs from a profile in a disk's arm and platters."""
+
+    revolution: Duration | None = Field(default=None, description="Time of one turn.")
+    seek_track: Duration | None = Field(default=None, description="A seek to the next track.")
+    seek_full: Duration | None = Field(default=None, description="A seek over the whole disk.")
+    capacity: Size | None = Field(default=None, description="Bytes on the disk.")
+    depth: Annotated[StrictInt, Field(ge=1, le=65_536)] | None = Field(
+        default=None, description="Requests among which the disk chooses the one that it reaches first."
+    )
 
 
 _Time = Annotated[ServiceUse, word_as("time", ServiceUse)]
@@ -85,3 +119,4 @@ class DeviceUse(Section):
     read: _Time = Field(default=ServiceUse(), description="Time of a read.")
     write: _Time = Field(default=ServiceUse(), description="Time of a write.")
     flush: _Time = Field(default=ServiceUse(), description="Time of a flush of the device's cache.")
+    disk: DiskUse = Field(default=DiskUse(), description="Arm and platters of a disk.")

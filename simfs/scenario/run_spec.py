@@ -115,6 +115,17 @@ def device_spec(use: DeviceUse) -> dict[str, Any]:
         time: ServiceUse = getattr(use, request)
         own = {"time_ns": time.time, "cv": time.cv, "per_kib_ns": time.per_kib}
         spec[request] |= {key: value for key, value in own.items() if value is not None}
+    arm = {
+        "revolution_ns": use.disk.revolution,
+        "seek_track_ns": use.disk.seek_track,
+        "seek_full_ns": use.disk.seek_full,
+        "capacity_bytes": use.disk.capacity,
+        "depth": use.disk.depth,
+    }
+    if given_arm := {key: value for key, value in arm.items() if value is not None}:
+        if "disk" not in spec:
+            raise ValueError(f"device {use.profile} is no disk: it has no arm")
+        spec["disk"] |= given_arm
     return spec
 
 

@@ -3,6 +3,7 @@
 
 use super::cpu::Account;
 use super::device::{DeviceId, Then};
+use super::disk::Disk;
 use super::line::Access;
 use super::lock::{ClassId, LockId, LockKind, Mode, Side};
 use super::queue::Happening;
@@ -255,7 +256,18 @@ impl Machine for Context {
         let cpu = self.cpu();
         let mut s = self.state();
         let then = s.release_own_part(self.id, then);
-        s.submit(device, cpu, service, then);
+        s.submit(device, cpu, None, service, then);
+    }
+
+    fn new_disk(&self, disk: Disk, interrupt: Time) -> DeviceId {
+        self.state().new_disk(disk, interrupt)
+    }
+
+    fn submit_at(&self, device: DeviceId, place: u64, service: Time, then: Then) {
+        let cpu = self.cpu();
+        let mut s = self.state();
+        let then = s.release_own_part(self.id, then);
+        s.submit(device, cpu, Some(place), service, then);
     }
 
     async fn sleep(&self, time: Time) {

@@ -1,6 +1,7 @@
 //! Devices: requests wait for one of a device's slots, take their service time, and complete by an interrupt on the CPU
 //! that submitted them. The interrupt may release a lock that a task took long ago: a buffer that hardware was writing.
 
+use super::disk::Disk;
 use super::lock::{LockId, LockKind};
 use super::locks::{completion, semaphore};
 use super::queue::Happening;
@@ -27,6 +28,8 @@ struct Request {
     device: DeviceId,
     cpu: CpuId,
     service: Time,
+    /// Where on a disk; none for what needs no arm.
+    place: Option<u64>,
     then: Then,
 }
 
@@ -37,6 +40,21 @@ pub(super) struct Device {
     /// CPU time of a completion interrupt, besides the wake-up in it.
     interrupt: Time,
     waiting: VecDeque<u32>,
+    /// What it is like if it is a disk, and where its head is.
+    disk: Option<(Disk, u64)>,
+}
+
+impl Device {
+    /// Which of the waiting requests is served next, and how long the arm of a disk needs to be there.
+    fn choose(&mut self, requests: &[Request], now: Time) -> (usize, Time) {
+        let Some((disk, head)) = &mut self.disk else { return (0, 0) };
+        let place = |id: u32| requests[id as usize].place;
+        let reached = |id: u32| place(id).map_or(0, |place| disk.reaches(*head, place, now));
+        let queued = self.waiting.iter().take(disk.depth as usize).enumerate();
+        let (time, next) = queued.map(|(at, &id)| (reached(id), at)).min().expect("somebody waits");
+        *head = place(self.waiting[next]).unwrap_or(*head);
+        (next, time)
+    }
 }
 
 /// All devices and their requests.
@@ -50,15 +68,22 @@ pub(super) struct Devices {
 impl State {
     /// A device that serves `parallelism` requests at once and interrupts for `interrupt`, besides the wake-up.
     pub(super) fn new_device(&mut self, parallelism: u32, interrupt: Time) -> DeviceId {
-        let device = Device { free_slots: parallelism.max(1), interrupt, waiting: VecDeque::new() };
+        let device = Device { free_slots: parallelism.max(1), interrupt, waiting: VecDeque::new(), disk: None };
         self.devices.devices.push(device);
         (self.devices.devices.len() - 1) as DeviceId
     }
 
+    /// A device that is a disk, with its head at the beginning.
+    pub(super) fn new_disk(&mut self, disk: Disk, interrupt: Time) -> DeviceId {
+        let device = self.new_device(1, interrupt);
+        self.devices.devices[device as usize].disk = Some((disk, 0));
+        device
+    }
+
     /// Submits a request from `cpu`.
-    pub(super) fn submit(&mut self, device: DeviceId, cpu: CpuId, service: Time, then: Then) {
+    pub(super) fn submit(&mut self, device: DeviceId, cpu: CpuId, place: Option<u64>, service: Time, then: Then) {
         self.note_cpu("submit", cpu, Object::Device(device));
-        let request = Request { device, cpu, service, then };
+        let request = Request { device, cpu, service, place, then };
         let id = match self.devices.unused.pop() {
             Some(id) => {
                 self.devices.requests[id as usize] = request;
@@ -77,13 +102,15 @@ impl State {
     }
 
     fn serve(&mut self, device: DeviceId) {
-        let d = &mut self.devices.devices[device as usize];
-        if d.free_slots == 0 {
+        let Devices { devices, requests, .. } = &mut self.devices;
+        let d = &mut devices[device as usize];
+        if d.free_slots == 0 || d.waiting.is_empty() {
             return;
         }
-        let Some(id) = d.waiting.pop_front() else { return };
+        let (next, reached) = d.choose(requests, self.now);
+        let Some(id) = d.waiting.remove(next) else { return };
         d.free_slots -= 1;
-        let end = self.now + self.devices.requests[id as usize].service;
+        let end = self.now + reached + requests[id as usize].service;
         self.push(end, Happening::DeviceDone, id, 0);
     }
 

@@ -6,7 +6,7 @@
 
 use super::failure::{caught, raise};
 use super::programs;
-use crate::machine::{Access, Account, ClassId, CpuId, DeviceId, LineId, LockId, Mode, Side, TaskId, Then, Time};
+use crate::machine::{Access, Account, ClassId, CpuId, DeviceId, Disk, LineId, LockId, Mode, Side, TaskId, Then, Time};
 use crate::random;
 use crate::run;
 use crate::spec::RunSpec;
@@ -292,6 +292,14 @@ impl Future for Taken<'_> {
     }
 }
 
+/// What a completion interrupt does, as Python is told.
+fn done(then: Then) -> (&'static str, LockId) {
+    match then {
+        Then::Complete(completion) => ("complete", completion),
+        Then::Release(lock) => ("release", lock),
+    }
+}
+
 impl Machine for Foreign {
     fn task(&self) -> TaskId {
         self.task
@@ -380,11 +388,16 @@ impl Machine for Foreign {
     }
 
     fn submit(&self, device: DeviceId, service: Time, then: Then) {
-        let then = match then {
-            Then::Complete(completion) => ("complete", completion),
-            Then::Release(lock) => ("release", lock),
-        };
-        self.tell("submit", (self.task, device, service, then));
+        self.tell("submit", (self.task, device, service, done(then)));
+    }
+
+    fn new_disk(&self, disk: Disk, interrupt: Time) -> DeviceId {
+        let Disk { revolution, seek_track, seek_full, capacity, track, depth } = disk;
+        self.ask("new_disk", (revolution, seek_track, seek_full, capacity, track, depth, interrupt))
+    }
+
+    fn submit_at(&self, device: DeviceId, place: u64, service: Time, then: Then) {
+        self.tell("submit_at", (self.task, device, place, service, done(then)));
     }
 
     fn sleep(&self, time: Time) -> impl Future<Output = ()> {

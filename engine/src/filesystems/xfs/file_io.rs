@@ -231,7 +231,7 @@ impl Xfs {
         open.iolock.lock(m, &io, Side::Read).await;
         m.touch(open.dio_count, Access::Write);
         self.map(m, file, &open, c.mapped).await;
-        let request = Request::Read { bytes: io.bytes };
+        let request = Request::Read { bytes: io.bytes, at: Some(io.offset) };
         match io.done {
             None => self.storage.device().io(m, request).await,
             Some(done) => self.storage.device().submit(m, request, done).await,
@@ -251,7 +251,7 @@ impl Xfs {
         m.run(Account::System, c.write_checks).await;
         m.touch(open.dio_count, Access::Write);
         self.map(m, file, &open, c.write_mapped).await;
-        let request = Request::Write { bytes: io.bytes };
+        let request = Request::Write { bytes: io.bytes, at: Some(io.offset) };
         match io.done {
             None => {
                 self.storage.device().io(m, request).await;
@@ -336,7 +336,7 @@ impl Xfs {
     async fn read_pages<M: Machine>(&self, m: &M, file: &File, open: &OpenFile, io: Io) {
         if !open.pages.has(io.offset, io.bytes) {
             self.map(m, file, open, self.io.costs.mapped).await;
-            self.storage.device().io(m, Request::Read { bytes: io.bytes }).await;
+            self.storage.device().io(m, Request::Read { bytes: io.bytes, at: Some(io.offset) }).await;
             open.pages.fill(io.offset, io.bytes);
         }
     }

@@ -1,0 +1,71 @@
+"""A disk has one arm and turning platters, and serves first what it reaches first."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from machines import assert_same
+
+from simfs import _engine
+from simfs.scenario import ScenarioError, expand, load, to_run_spec
+
+TURN = 6e6  # ns
+SCENARIO = """\
+simfs: 1
+name: disk
+title: Direct reads of a file on a disk
+machine: {profile: server-24, cpus: 8}
+kernel: linux-6.12
+filesystem: {kind: ext4, size: 32 GiB}
+device:
+  profile: hdd
+  disk: {revolution: 6 ms, seek_track: 400 us, seek_full: 8 ms, capacity: 600 GB}
+  read: {time: 100 us, cv: 0}
+workload: {kind: fio, tasks: 1, rw: randread, direct: true, block_size: 4 KiB, size: 10 GiB}
+measure: {warmup: 1 s, duration: 60 s, replications: 1}
+"""
+
+
+def spec(tmp_path: Path, *options: str) -> dict[str, Any]:
+    path = tmp_path / "disk.yaml"
+    path.write_text(SCENARIO)
+    return to_run_spec(expand(load(str(path), options))[0], 0)
+
+
+def time_each(tmp_path: Path, *options: str) -> float:
+    """Time for each request, in ns."""
+    result = json.loads(_engine.run(json.dumps(spec(tmp_path, *options))))
+    assert all(law["ok"] for law in result["laws"])
+    return float(result["window_ns"] / result["operations"])
+
+
+def test_a_disk_that_has_one_request_at_a_time_needs_a_seek_half_a_turn_and_its_own_time_for_each(
+    tmp_path: Path,
+) -> None:
+    """Two random places of a part p of the disk: the mean root of their distance is 8/15 of that of p."""
+    seek = 0.4e6 + (8e6 - 0.4e6) * (10 * 2**30 / 600e9) ** 0.5 * 8 / 15
+    each = time_each(tmp_path, "workload.tasks=16", "device.disk.depth=1")
+    assert each == pytest.approx(seek + TURN / 2 + 0.1e6, rel=0.02)
+
+
+def test_one_block_again_and_again_comes_once_a_turn(tmp_path: Path) -> None:
+    assert time_each(tmp_path, "workload.size=4 KiB") == pytest.approx(TURN, rel=0.01)
+
+
+def test_the_more_requests_a_disk_has_the_sooner_it_reaches_one_of_them(tmp_path: Path) -> None:
+    times = [time_each(tmp_path, f"workload.tasks={tasks}") for tasks in (1, 4, 16)]
+    assert times[0] > 1.5 * times[1] > 1.5 * 1.5 * times[2]
+
+
+@pytest.mark.parametrize("tasks", [1, 7])
+def test_both_machines_agree_about_a_disk(tmp_path: Path, tasks: int) -> None:
+    given = spec(tmp_path, f"workload.tasks={tasks}", "workload.rw=randrw", "workload.fsync=5")
+    assert assert_same(given | {"warmup_ns": 0.0, "duration_ns": 2e8}) > 200
+
+
+def test_only_a_disk_has_an_arm(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match="device nvme is no disk"):
+        spec(tmp_path, "device.profile=nvme")
