@@ -38,6 +38,7 @@ impl Btrfs {
         self.fs_root.tree.borrow_mut().transid += 1;
         self.log.forget();
         self.extents.next_transaction();
+        self.extents.refs.space.borrow_mut().begin_commit();
         self.transaction.unblock(m);
         self.log.storage.commit(m, blocks * u64::from(NODE_SIZE), BLOCK).await;
         m.unlock(self.log.tree_log_mutex, Side::Write).await;

@@ -50,8 +50,11 @@ pub struct Space {
     data: Free,
     /// Given back in this transaction; free when it is committed.
     pinned: Vec<(u64, u64)>,
-    /// Bytes of metadata among them, and in use.
+    /// The same of the transaction that is on its way to the disk.
+    committing: Vec<(u64, u64)>,
+    /// Bytes of metadata among either, and in use.
     pinned_bytes: u64,
+    committing_bytes: u64,
     used: u64,
     /// How many block groups have their items.
     known: usize,
@@ -77,6 +80,8 @@ impl Space {
             data: Free::default(),
             pinned: Vec::new(),
             pinned_bytes: 0,
+            committing: Vec::new(),
+            committing_bytes: 0,
             used: 0,
             known: 0,
             group_bytes: [metadata, data],
@@ -99,7 +104,7 @@ impl Space {
 
     /// Bytes of metadata that were given back and are not free yet.
     pub fn pinned_bytes(&self) -> u64 {
-        self.pinned_bytes
+        self.pinned_bytes + self.committing_bytes
     }
 
     /// Bytes of metadata that reservations may be promised together: what is free, and an eighth of what block groups could be
@@ -147,14 +152,20 @@ impl Space {
         }
     }
 
-    /// `btrfs_finish_extent_commit`: what was pinned is free.
+    /// A transaction is being committed: what is pinned from now on belongs to the next.
+    pub fn begin_commit(&mut self) {
+        self.committing.append(&mut self.pinned);
+        self.committing_bytes += std::mem::take(&mut self.pinned_bytes);
+    }
+
+    /// `btrfs_finish_extent_commit`: what the committed transaction has pinned is free.
     pub fn unpin(&mut self) {
-        let mut pinned = std::mem::take(&mut self.pinned);
+        let mut pinned = std::mem::take(&mut self.committing);
         for (place, bytes) in pinned.drain(..) {
             self.make_free(place, bytes);
         }
-        self.pinned = pinned; // keeps its memory
-        self.pinned_bytes = 0;
+        self.committing = pinned; // keeps its memory
+        self.committing_bytes = 0;
     }
 
     /// Block groups that have been made since the last call.
@@ -256,8 +267,10 @@ mod tests {
         let first = space.allocate_block();
         (1..all).for_each(|_| _ = space.allocate_block());
         space.give_back(first, BLOCK, false);
+        space.unpin(); // the commit before this one
         let elsewhere = space.allocate_block();
         assert_ne!(space.group(elsewhere), space.group(first), "the group is full, so there is a second");
+        space.begin_commit();
         space.unpin();
         let rest = (256 << 20) / BLOCK - 1;
         (0..rest).for_each(|_| _ = space.allocate_block());
