@@ -172,6 +172,8 @@ def _lock(
         "wait_hdr": _hdr(contended, wait),
         "hold_total_ns": held,
         "hold_max_ns": 5 * hold,
+        "acquired_shared": 0,
+        "hold_shared_total_ns": 0.0,
         "resolved_spinning": contended - slept,
         "slept": slept,
         "handoffs": slept,

@@ -10,7 +10,7 @@ from engine import answer
 from simfs.results.run_result import LockStats, RunResult
 from simfs.scenario import ScenarioError, expand, load, to_run_spec
 from simfs.scenario.checks import DESIGNS
-from simfs.scenario.models import available, load_kernel
+from simfs.scenario.models import available, load_filesystem, load_kernel
 
 HEAD = "simfs: 1\nname: d\ntitle: d\nmachine: {profile: dual-socket-48, cpus: 16}\n"
 
@@ -21,7 +21,7 @@ def run(
     path = tmp_path / "d.yaml"
     path.write_text(
         f"{HEAD}kernel: {{profile: {kernel}, designs: {{{designs}}}}}\n"
-        f"filesystem: {filesystem}\nworkload: {{{workload}, directories: per-task}}\n"
+        f"filesystem: {filesystem}\nworkload: {{{workload}}}\n"
     )
     (point,) = expand(load(path))
     result = RunResult.model_validate_json(
@@ -36,8 +36,8 @@ def lock(result: RunResult, name: str) -> LockStats | None:
     return next((lock for lock in result.locks if lock.name == name), None)
 
 
-CREATE = "kind: create, tasks: 16"
-CYCLE = "kind: create_unlink, tasks: 16"
+CREATE = "kind: create, tasks: 16, directories: per-task"
+CYCLE = "kind: create_unlink, tasks: 16, directories: per-task"
 
 
 def test_ext4_passes_every_inode_through_one_hash_lock_and_xfs_through_none(tmp_path: Path) -> None:
@@ -129,8 +129,8 @@ def test_inodes_that_wait_for_a_worker_are_on_unlinked_lists_that_run_through_th
 
 
 def test_ext4_without_a_journal_starts_no_handles(tmp_path: Path) -> None:
-    with_one = run(tmp_path, "{kind: ext4}", "kind: tmpfile, fsync: true, tasks: 4")
-    without = run(tmp_path, "{kind: ext4, journal: false}", "kind: tmpfile, fsync: true, tasks: 4")
+    with_one = run(tmp_path, "{kind: ext4}", "kind: tmpfile, fsync: true, tasks: 4, directories: per-task")
+    without = run(tmp_path, "{kind: ext4, journal: false}", "kind: tmpfile, fsync: true, tasks: 4, directories: per-task")
     assert without.throughput_per_s > with_one.throughput_per_s
 
 
@@ -162,13 +162,34 @@ def test_who_creates_waits_for_who_asks_with_the_leaf_locked(tmp_path: Path) -> 
             tmp_path,
             "{kind: btrfs, nodatacow: true, costs: {cross_ref: 1 ms}}",
             "kind: mix, tasks: 8, operations: [{op: overwrite}, {op: fsync}, {op: create}], order: in-turn, "
-            "files: 1, file_size: 4 KiB",
+            "files: 1, file_size: 4 KiB, directories: per-task",
             designs=f"btrfs.nocow_check: {design}",
         )
         leaves = [lock.wait_total_ns for lock in result.locks if lock.name.startswith("btrfs.fs tree")]
         return sum(leaves) / result.operations
 
     assert waited("path-held") > 2 * waited("path-released")
+
+
+def test_the_leaf_is_held_shared_for_the_search_of_the_extent_tree(tmp_path: Path) -> None:
+    """Besides: a head is looked for under the spinlock of the delayed refs, and the checksum tree is searched."""
+
+    def asked(design: str) -> tuple[float, dict[str, float]]:
+        result = run(
+            tmp_path,
+            "{kind: btrfs, nodatacow: true}",
+            "kind: fio, tasks: 4, rw: randwrite, size: 1 MiB, files: per-task, cached: true, fsync: 1",
+            designs=f"btrfs.nocow_check: {design}",
+        )
+        leaf = lock(result, "btrfs.fs tree L0")
+        assert leaf is not None
+        taken = {lock.name: lock.acquired / result.operations for lock in result.locks}
+        return leaf.hold_shared_total_ns / leaf.acquired_shared, taken
+
+    (held, taken), (released, _) = asked("path-held"), asked("path-released")
+    assert held - released > load_filesystem("btrfs").constants["cross_ref"].ns / 2
+    for name in ("btrfs.extent tree L0", "btrfs.delayed_refs", "btrfs.csum tree L0"):
+        assert taken[name] == pytest.approx(1, rel=0.05)
 
 
 def test_a_path_that_stays_blocking_takes_its_locks_inside_once(tmp_path: Path) -> None:

@@ -98,6 +98,7 @@ class Lock:
         self.holder: Task | None = None
         """Who holds it exclusively; a granted waiter that still sleeps included."""
         self.readers = 0
+        self._readers_since: Time = 0
         """How many hold it shared."""
         self.pollers: list[Task] = []
         """Who polls its line and looks again when somebody has written to it, in the order of coming."""
@@ -197,16 +198,26 @@ class Lock:
 
     def begin_shared(self, task: Task) -> None:
         """`task` becomes one of the readers that hold the lock."""
+        self._book_readers()
         self.readers += 1
         self.lock_class.statistics.acquired += 1
+        self.lock_class.statistics.acquired_shared += 1
         if self.holder is not None:
             self._intrusion(task, f"{self.holder} holds it")
         self.machine.note("acquire shared", task, self)
 
     def end_shared(self, task: Task) -> None:
         """`task` is no longer one of the readers that hold the lock."""
+        self._book_readers()
         self.readers -= 1
         self.machine.note("release shared", task, self)
+
+    def _book_readers(self) -> None:
+        """The time that readers have held it, before one more or less does."""
+        now = self.machine.now
+        since = min(max(self._readers_since, self.machine.window_start), now)
+        self.lock_class.statistics.hold_shared_total += self.readers * (now - since)
+        self._readers_since = now
 
     def _intrusion(self, task: Task, present: str) -> None:
         detail = f"{task} takes {self} at {self.machine.now} ps while {present}"

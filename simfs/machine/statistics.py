@@ -43,6 +43,9 @@ class ClassStatistics:
     hold_total: Time = 0
     """Time held exclusively."""
     hold_max: Time = 0
+    acquired_shared: int = 0
+    hold_shared_total: Time = 0
+    """Time held shared, of all who do together."""
     resolved_spinning: int = 0
     """Waits that ended without sleeping."""
     slept: int = 0

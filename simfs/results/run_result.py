@@ -76,6 +76,10 @@ class LockStats(Strict):
     wait_hdr: str = Field(description="histogram of the waits in ns, as in Latency", repr=False)
     hold_total_ns: NonNegativeFloat
     hold_max_ns: NonNegativeFloat
+    acquired_shared: NonNegativeInt = Field(default=0, description="acquisitions that share it, of all")
+    hold_shared_total_ns: NonNegativeFloat = Field(
+        default=0, description="time held shared, of all who do together; the other holds are exclusive"
+    )
     resolved_spinning: NonNegativeInt
     slept: NonNegativeInt
     handoffs: NonNegativeInt

@@ -230,8 +230,9 @@ pub struct Lock {
     /// When the present hold began, and the holder's times at that moment.
     pub held_since: Time,
     holder_times: StateTimes,
-    /// How many hold it shared.
+    /// How many hold it shared, and since when so many.
     pub readers: u32,
+    readers_since: Time,
     /// Who polls its line and looks again when somebody has written to it, in the order of coming.
     pub pollers: Vec<TaskId>,
     /// Somebody waited during the present hold.
@@ -257,6 +258,7 @@ impl Lock {
             held_since: 0,
             holder_times: StateTimes::default(),
             readers: 0,
+            readers_since: 0,
             pollers: Vec::new(),
             contended: false,
             device: None,
@@ -290,6 +292,13 @@ impl Lock {
     /// Notes that somebody has to wait for the present holder.
     pub fn mark_contended(&mut self) {
         self.contended = true;
+    }
+
+    /// Books the time that readers have held it, before one more or less does.
+    pub fn book_readers(&mut self, now: Time, window: Time, stats: &mut ClassStats) {
+        let since = self.readers_since.max(window).min(now);
+        stats.hold_shared_total += Time::from(self.readers) * (now - since);
+        self.readers_since = now;
     }
 
     /// Ends the exclusive hold and books it.
@@ -343,6 +352,10 @@ pub struct ClassStats {
     pub hold_total: Time,
     /// Longest exclusive hold.
     pub hold_max: Time,
+    /// Acquisitions that share it.
+    pub acquired_shared: u64,
+    /// Time held shared, of all who do together.
+    pub hold_shared_total: Time,
     /// Waits that ended without sleeping.
     pub resolved_spinning: u64,
     /// Waits that slept.
@@ -385,6 +398,8 @@ impl ClassStats {
             waits: crate::hdr::histogram(2),
             hold_total: 0,
             hold_max: 0,
+            acquired_shared: 0,
+            hold_shared_total: 0,
             resolved_spinning: 0,
             slept: 0,
             handoffs: 0,

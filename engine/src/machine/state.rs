@@ -408,8 +408,11 @@ impl State {
     /// `task` becomes one of the readers that hold `lock`.
     pub(super) fn begin_shared(&mut self, lock: LockId, task: TaskId) {
         let l = &mut self.locks[lock as usize];
+        let stats = &mut self.classes[l.class as usize];
+        l.book_readers(self.now, self.window_start, stats);
         l.readers += 1;
-        self.classes[l.class as usize].acquired += 1;
+        stats.acquired += 1;
+        stats.acquired_shared += 1;
         if let Some(writer) = l.holder {
             self.intrusion(task, lock, &format!("task {writer} holds it"));
         }
@@ -418,7 +421,9 @@ impl State {
 
     /// `task` is no longer one of the readers that hold `lock`.
     pub(super) fn end_shared(&mut self, lock: LockId, task: TaskId) {
-        self.locks[lock as usize].readers -= 1;
+        let l = &mut self.locks[lock as usize];
+        l.book_readers(self.now, self.window_start, &mut self.classes[l.class as usize]);
+        l.readers -= 1;
         self.note("release shared", task, Object::Lock(lock));
     }
 
