@@ -129,8 +129,8 @@ def test_inodes_that_wait_for_a_worker_are_on_unlinked_lists_that_run_through_th
 
 
 def test_ext4_without_a_journal_starts_no_handles(tmp_path: Path) -> None:
-    with_one = run(tmp_path, "{kind: ext4}", "kind: tmpfile, fsync: true, tasks: 4, directories: per-task")
-    without = run(tmp_path, "{kind: ext4, journal: false}", "kind: tmpfile, fsync: true, tasks: 4, directories: per-task")
+    synced = "kind: tmpfile, fsync: true, tasks: 4, directories: per-task"
+    with_one, without = (run(tmp_path, f"{{kind: ext4, journal: {on}}}", synced) for on in ("true", "false"))
     assert without.throughput_per_s > with_one.throughput_per_s
 
 

@@ -71,7 +71,16 @@ def _lock(machine: Machine, lock_class: LockClass) -> dict[str, Any]:
     statistics = lock_class.statistics
     times = ("wait_total", "wait_max", "hold_total", "hold_max", "hold_shared_total", "grant_to_run")
     holder = ("holder_running", "holder_runnable", "holder_sleeping", "holder_device")
-    counts = ("acquired", "acquired_shared", "contended", "resolved_spinning", "slept", "handoffs", "steals", "wakeups")
+    counts = (
+        "acquired",
+        "acquired_shared",
+        "contended",
+        "resolved_spinning",
+        "slept",
+        "handoffs",
+        "steals",
+        "wakeups",
+    )
     return {
         "name": lock_class.name,
         "role": lock_class.role,

@@ -81,7 +81,8 @@ impl FileData {
     /// The extent in which a byte lies.
     pub fn extent_of(&self, byte: u64) -> Option<Placed> {
         let behind = self.extents.partition_point(|extent| extent.offset <= byte);
-        behind.checked_sub(1).map(|slot| self.extents[slot])
+        let extent = self.extents[behind.checked_sub(1)?];
+        (byte < extent.offset + extent.bytes).then_some(extent)
     }
 
     /// An extent has been written; the one that began where it does, which it replaces.
@@ -197,6 +198,7 @@ mod tests {
         let places: Vec<u64> = data.extents().iter().map(|extent| extent.place).collect();
         assert_eq!(places, [0, 128 << 20, 256 << 20], "extents of at most 128 MiB");
         assert_eq!(data.extent_of((128 << 20) + 5).map(|extent| extent.place), Some(128 << 20));
+        assert_eq!(data.extent_of(300 << 20), None, "the file has ended");
     }
 
     #[test]

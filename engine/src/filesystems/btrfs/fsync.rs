@@ -109,10 +109,9 @@ impl Btrfs {
         ops.release_path(&mut path).await;
     }
 
-    /// `btrfs_writepages` and `btrfs_finish_ordered_io`: what was written in memory, as extents.
+    /// `btrfs_writepages` and `btrfs_finish_ordered_io`: what was written in memory, as extents. Returns those that are new.
     async fn write_back<M: Machine>(&self, m: &M, slot: u32, inode: Inode) -> Vec<Extent> {
         let c = &self.fsync.costs;
-        let in_place = self.nodatacow && !self.data(slot).extents().is_empty();
         let mut written = self.data(slot).write_back(inode.ino);
         let bytes: u64 = written.iter().map(|extent| extent.bytes).sum();
         if written.is_empty() {
@@ -122,23 +121,24 @@ impl Btrfs {
             m.run(Account::System, c.write_inline).await;
         } else {
             m.run(Account::System, c.writepages + c.page * (bytes / u64::from(BLOCK) - 1)).await;
-            if in_place {
-                for extent in &written {
-                    self.check_nocow(m, slot, inode.ino, extent.offset).await;
+            if self.nodatacow {
+                for place in self.places_of(slot, &written) {
+                    self.check_nocow(m, inode.ino, place).await;
                 }
             }
             self.log.storage.write(m, bytes as u32, c.data_io).await;
         }
         let handle = self.transaction.join(m).await;
-        if !in_place {
-            for extent in &mut written {
-                self.place_data(m, slot, extent).await;
-                let locked = self.fs_root.locked(m);
-                let ops = locked.ops();
-                let mut path = ops.replace_extent(extent.item).await;
-                m.run(Account::System, self.fs_root.after_search(c.item)).await;
-                ops.release_path(&mut path).await;
-            }
+        if self.nodatacow {
+            written.retain(|extent| self.data(slot).extent_of(extent.offset).is_none()); // the others stay where they are
+        }
+        for extent in &mut written {
+            self.place_data(m, slot, extent).await;
+            let locked = self.fs_root.locked(m);
+            let ops = locked.ops();
+            let mut path = ops.replace_extent(extent.item).await;
+            m.run(Account::System, self.fs_root.after_search(c.item)).await;
+            ops.release_path(&mut path).await;
         }
         self.data(slot).change(self.transid());
         self.transaction.end(m, handle);
@@ -162,9 +162,14 @@ impl Btrfs {
         }
     }
 
+    /// The extents in which what is written lies already.
+    fn places_of(&self, slot: u32, written: &[Extent]) -> Vec<Placed> {
+        let data = self.data(slot);
+        written.iter().filter_map(|extent| data.extent_of(extent.offset)).collect()
+    }
+
     /// `run_delalloc_nocow`: looks the extent up, and whether somebody shares it.
-    async fn check_nocow<M: Machine>(&self, m: &M, slot: u32, ino: u64, offset: u64) {
-        let Some(extent) = self.data(slot).extent_of(offset) else { return };
+    async fn check_nocow<M: Machine>(&self, m: &M, ino: u64, extent: Placed) {
         let locked = self.fs_root.locked(m);
         let ops = locked.ops();
         let (mut path, _) = ops.search_slot(Key::new(ino, ItemKind::ExtentData, extent.offset), Intent::Read).await;
