@@ -113,6 +113,7 @@ CASES = [
     Case("cpus: 4", "costs: {wakup: 1 us}", "4:39", "did you mean 'wakeup'?"),
     Case("cpus: 4", "costs: {wakeup: 1000}", "4:47", "has no unit"),
     Case("cpus: 4", "costs: {wakeup: -1 us}", "4:47", "at least 0"),
+    Case("cpus: 4", "costs: {line_overlap: 4 us}", "4:53", "valid number"),
     Case("cpus: 4", "costs: [1 us]", "4:38", "expected a mapping"),
     Case("cpus: 4", "speed: 0", "4:38", "greater than 0"),
     Case("{profile: server-24, cpus: 4}", "[server-24]", "4:10", "expected a mapping"),
@@ -347,6 +348,14 @@ def test_names_that_are_no_scenarios(name: str, says: str) -> None:
     [
         ("workload.tsks=3", "--set workload.tsks=3: unknown key 'tsks' (did you mean 'tasks'?)"),
         ("worklod.tasks=3", "unknown key 'worklod' (did you mean 'workload'?)"),
+        (
+            "machine.costs.step_c=1",
+            "--set machine.costs.step_c=1: unknown key 'step_c' (did you mean 'step_cv'?)",
+        ),
+        (
+            "kernel.constants.rwsem_handoff_wait=-1",
+            "--set kernel.constants.rwsem_handoff_wait=-1: kernel.constants",
+        ),
         ("workload.tasks=0", "--set workload.tasks=0: workload.tasks: should be greater than or equal to 1"),
         ("workload.user_cpu=3", "has no unit"),
         ("workload.tasks", "write it as KEY=VALUE"),

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from simfs.scenario.document import Document, Path_, Place
 from simfs.scenario.expand import value_of
 from simfs.scenario.measured import Dataset, load_dataset
-from simfs.scenario.models import load_kernel, load_machine, load_workload
+from simfs.scenario.models import load_kernel, load_workload
 from simfs.scenario.overlay import assign, split_key
 from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.program import load_program
@@ -114,8 +114,6 @@ def _profile(
 
 def _machine_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
     use = scenario.machine
-    known = load_machine(use.profile).spec()["costs"]
-    yield from _unknown(use.costs, known, ("machine", "costs"), "cost", document)
     spec = machine_spec(use, scenario.workload.tasks)
     if not spec["cpus_per_core"] <= spec["cpus_per_llc"] <= spec["cpus_per_socket"] <= spec["cpus"]:
         order = "cpus_per_core <= cpus_per_llc <= cpus_per_socket <= cpus"

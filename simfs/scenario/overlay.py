@@ -11,7 +11,7 @@ from simfs.scenario.section import shorten
 from simfs.scenario.suggest import nearest
 
 _NAMES_WITH_DOTS = {("locks",), ("sweep",), ("workload", "params")} | {
-    (section, table) for section in ("machine", "kernel", "filesystem") for table in ("costs", "constants")
+    (section, table) for section in ("kernel", "filesystem") for table in ("costs", "constants")
 }
 _WORDS = {"machine": "profile", "kernel": "profile", "device": "profile", "measured": "dataset"}
 
@@ -63,6 +63,8 @@ def assign(document: Document, path: Path_, value: object, place: Place) -> None
     for stale in [known for known in document.places if known[: len(resolved)] == resolved]:
         del document.places[stale]
     document.places[resolved] = place
+    for depth in range(1, len(path)):
+        document.places.setdefault(path[:depth], place)  # of sections that were not there before
 
 
 def widen_word(document: Document, path: Path_) -> None:

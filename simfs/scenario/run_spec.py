@@ -8,6 +8,7 @@ from typing import Any
 
 from simfs.scenario.device import DeviceUse, ServiceUse
 from simfs.scenario.expand import Point
+from simfs.scenario.machine import MachineUse
 from simfs.scenario.models import (
     load_device,
     load_filesystem,
@@ -27,7 +28,6 @@ from simfs.scenario.schema import (
     KernelUse,
     LockCycle,
     LockTasks,
-    MachineUse,
     Mix,
     MixOperation,
     NoFilesystem,
@@ -75,7 +75,7 @@ def machine_spec(use: MachineUse, tasks: int) -> dict[str, Any]:
     spec = load_machine(use.profile).spec(cpus)
     shares = {key: value for key in _SHARES if (value := getattr(use, key)) is not None}
     spec |= {key: min(tasks, value) for key, value in shares.items()} if use.cpus == "tasks" else shares
-    spec["costs"] |= use.costs
+    spec["costs"] |= {name: value for name, value in use.costs if value is not None}
     if use.speed is not None:
         spec["costs"]["speed"] = use.speed
     return spec

@@ -21,7 +21,8 @@ from pydantic import (
 )
 
 from simfs.scenario.device import DeviceUse
-from simfs.scenario.section import Section, refusal, word_as
+from simfs.scenario.machine import MAX_CPUS, MachineUse
+from simfs.scenario.section import Section, Text, refusal, word_as
 from simfs.scenario.units import (
     Duration,
     Percentage,
@@ -34,11 +35,9 @@ from simfs.scenario.units import (
 VERSION = 1
 """The version of the scenario language this simfs reads."""
 
-MAX_CPUS = 256
 MAX_TASKS = 10_000
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$", max_length=80)]
-Text = Annotated[str, Field(min_length=1, max_length=2000)]
 LockKind = Literal[
     "tas", "ticket", "mcs", "qspinlock", "cna", "rwlock-2.6", "qrwlock",
     "semaphore", "mutex-2.6.16", "mutex-2.6.30", "mutex-3.0", "mutex-3.10", "mutex", "mutex-4.10",
@@ -60,7 +59,6 @@ LockUse = Annotated[
     ),
 ]
 """A built-in lock, or the name of one's own; `simfs.scenario.checks` refuses all others."""
-Cpus = Annotated[StrictInt, Field(ge=1, le=MAX_CPUS)]
 Seed = Annotated[StrictInt, Field(ge=0, lt=2**64)]
 
 
@@ -84,23 +82,6 @@ CountOrDuration = Annotated[
     Field(ge=0, le=1e15),
     BeforeValidator(_count_or_duration, json_schema_input_type=StrictFloat | Duration),
 ]
-
-
-class MachineUse(Section):
-    """A machine profile and what differs from it here. The profile's name alone will do."""
-
-    profile: Text = Field(description="Name of a profile in models/machines, or path of a file like one.")
-    cpus: Cpus | Literal["tasks"] | None = Field(
-        default=None,
-        description="Number of CPUs (hardware threads); `tasks`: as many as there are tasks, all others are offline.",
-    )
-    cpus_per_core: Cpus | None = Field(default=None, description="Hardware threads a core.")
-    cpus_per_llc: Cpus | None = Field(default=None, description="CPUs that share a last-level cache.")
-    cpus_per_socket: Cpus | None = Field(default=None, description="CPUs a socket.")
-    speed: Annotated[StrictFloat, Field(gt=0, le=1000)] | None = Field(
-        default=None, description="Factor on all program times."
-    )
-    costs: dict[str, Duration] = Field(default={}, description="Costs that replace the profile's, by name.")
 
 
 class KernelUse(Section):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Field,
     ModelWrapValidatorHandler,
     ValidationError,
     model_validator,
@@ -16,6 +17,9 @@ from pydantic import (
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from simfs.scenario.suggest import nearest
+
+Text = Annotated[str, Field(min_length=1, max_length=2000)]
+"""Something that people read, or the name of a file."""
 
 
 class Section(BaseModel):

@@ -1,0 +1,61 @@
+"""The section of a scenario that names a machine profile and says what differs from it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Discriminator, Field, StrictFloat, StrictInt, Tag
+
+from simfs.scenario.section import Section, Text
+from simfs.scenario.units import Duration
+
+MAX_CPUS = 256
+
+Cpus = Annotated[StrictInt, Field(ge=1, le=MAX_CPUS)]
+CpusOrTasks = Annotated[
+    Annotated[Cpus, Tag("number")] | Annotated[Literal["tasks"], Tag("word")],
+    Discriminator(lambda value: "word" if value == "tasks" else "number"),
+]
+
+
+class CostsUse(Section):
+    """Costs of the hardware and of switching that replace a profile's; `docs/models.md` says what each is."""
+
+    line_hit: Duration | None = Field(default=None, description="An access that needs no transfer.")
+    line_smt: Duration | None = Field(default=None, description="A line from the other thread of a core.")
+    line_llc: Duration | None = Field(
+        default=None, description="A line from under the same last-level cache."
+    )
+    line_socket: Duration | None = Field(default=None, description="A line from elsewhere in the socket.")
+    line_remote: Duration | None = Field(default=None, description="A line from another socket.")
+    line_overlap: Annotated[StrictFloat, Field(ge=1, le=1000)] | None = Field(
+        default=None, description="How many neighbouring lines a CPU fetches at once."
+    )
+    cpu_relax: Duration | None = Field(default=None, description="A round of a polling loop.")
+    context_switch: Duration | None = Field(default=None, description="A context switch.")
+    wakeup: Duration | None = Field(default=None, description="What a wake-up costs the waker.")
+    ipi_send: Duration | None = Field(
+        default=None, description="What the waker pays besides to interrupt an idle CPU."
+    )
+    ipi_deliver: Duration | None = Field(default=None, description="Until that CPU notices.")
+    step_cv: Annotated[StrictFloat, Field(ge=0, le=10)] | None = Field(
+        default=None,
+        description="How much the time of the same kernel code varies: standard deviation over mean.",
+    )
+
+
+class MachineUse(Section):
+    """A machine profile and what differs from it here. The profile's name alone will do."""
+
+    profile: Text = Field(description="Name of a profile in models/machines, or path of a file like one.")
+    cpus: CpusOrTasks | None = Field(
+        default=None,
+        description="Number of CPUs (hardware threads); `tasks`: as many as there are tasks, all others are offline.",
+    )
+    cpus_per_core: Cpus | None = Field(default=None, description="Hardware threads a core.")
+    cpus_per_llc: Cpus | None = Field(default=None, description="CPUs that share a last-level cache.")
+    cpus_per_socket: Cpus | None = Field(default=None, description="CPUs a socket.")
+    speed: Annotated[StrictFloat, Field(gt=0, le=1000)] | None = Field(
+        default=None, description="Factor on all program times."
+    )
+    costs: CostsUse = Field(default=CostsUse(), description="Costs that replace the profile's.")
