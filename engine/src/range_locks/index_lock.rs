@@ -56,19 +56,19 @@ impl PthreadMutex {
     }
 
     async fn lock<M: Machine>(&self, m: &M) {
-        m.touch(self.line, Access::Write);
+        m.touch(self.line, Access::Atomic);
         if self.word.get() == 0 {
             self.word.set(1);
             return;
         }
         while self.word.replace(2) != 0 {
             self.futex_wait(m).await;
-            m.touch(self.line, Access::Write);
+            m.touch(self.line, Access::Atomic);
         }
     }
 
     async fn unlock<M: Machine>(&self, m: &M) {
-        m.touch(self.line, Access::Write);
+        m.touch(self.line, Access::Atomic);
         if self.word.replace(0) == 2 {
             m.run(Account::System, self.syscall).await;
             let sleeper = self.sleepers.borrow_mut().pop_front();
