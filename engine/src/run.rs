@@ -127,6 +127,11 @@ pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
             let rules = xfs_rules(spec, &costs)?;
             let fs = Rc::new(host.setup(|m| Xfs::new(m, &geometry, device, rules, &costs))?);
             fs.start_workers(|placement, worker| host.spawn(placement, Life::Background, |m| worker.run(m)));
+            fs.start_log_workers(|fs| {
+                host.spawn(Placement::Anywhere, Life::Background, move |m| Xfs::push_worker(m, fs));
+            });
+            let ender = fs.clone();
+            host.spawn(Placement::Anywhere, Life::Background, move |m| Xfs::log_ender(m, ender));
             if w.number("iodepth", 1.0) > 1.0 {
                 host.setup(|m| fs.prepare_dio_workers(m));
                 for cpu in 0..spec.machine.cpus {

@@ -37,6 +37,7 @@ DESIGNS: dict[str, tuple[str, ...]] = {
     "vfs.inode_hash": ("global", "per-chain"),
     "vfs.inode_list": ("global", "per-cpu"),
     "xfs.cil": ("global", "per-cpu-counters", "per-cpu-lists", "per-cpu"),
+    "xfs.cil_push": ("serial", "pipelined"),
     "xfs.inodegc": ("task", "per-group", "per-cpu"),
     "xfs.iunlink": ("on-disk", "in-memory"),
     "btrfs.nocow_check": ("path-held", "path-released"),

@@ -24,6 +24,15 @@ pub enum Cil {
     PerCpu,
 }
 
+/// How many checkpoints of XFS are written at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CilPush {
+    /// One after the other (before 5.15).
+    Serial,
+    /// Up to four.
+    Pipelined,
+}
+
 /// Who frees unlinked XFS inodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inactivation {
@@ -112,6 +121,8 @@ pub struct Designs {
     pub inode_list: Spread,
     /// `xc_cil_lock`.
     pub cil: Cil,
+    /// `xlog_cil_push_work`.
+    pub cil_push: CilPush,
     /// `xfs_inodegc`.
     pub inodegc: Inactivation,
     /// `xfs_iunlink`.
@@ -138,6 +149,7 @@ impl Designs {
                 inode_hash: Spread::Global,
                 inode_list: Spread::Global,
                 cil: Cil::PerCpu,
+                cil_push: CilPush::Pipelined,
                 inodegc: Inactivation::PerCpu,
                 iunlink: UnlinkedList::InMemory,
                 nocow_check: NocowCheck::PathReleased,
@@ -163,6 +175,10 @@ impl Designs {
                         ("per-cpu", Cil::PerCpu),
                     ];
                     designs.cil = choose(role, design, &steps)?;
+                }
+                "xfs.cil_push" => {
+                    let how = [("serial", CilPush::Serial), ("pipelined", CilPush::Pipelined)];
+                    designs.cil_push = choose(role, design, &how)?;
                 }
                 "xfs.inodegc" => {
                     let who = [

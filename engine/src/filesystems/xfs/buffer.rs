@@ -1,6 +1,7 @@
 //! XFS buffers as transactions see them: a lock that is held from `xfs_trans_get_buf` to commit, and the lines that a
 //! transaction writes.
 
+use super::checkpoint::Item;
 use crate::machine::{Access, ClassId, LineId, LockId, Side};
 use crate::waist::Machine;
 
@@ -8,13 +9,18 @@ use crate::waist::Machine;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffer {
     lock: LockId,
-    lines: LineId,
+    pub(super) lines: LineId,
 }
 
 impl Buffer {
     /// A buffer of which a transaction writes `lines` cache lines.
     pub fn new<M: Machine>(m: &M, class: ClassId, lines: u32) -> Self {
         Self { lock: m.new_lock(class), lines: m.new_line(lines) }
+    }
+
+    /// As transactions log it.
+    pub fn item(&self) -> Item {
+        Item::Buffer(self.lines)
     }
 
     /// `xfs_buf_lock`: waits on `b_sema`, then works on lines that its last user may have left in another CPU's cache.

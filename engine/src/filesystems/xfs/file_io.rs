@@ -306,7 +306,7 @@ impl Xfs {
         m.run(Account::System, c.times_reserve).await;
         inode.ilock(m).await;
         open.changed.set(tick);
-        self.log.commit(m, Logged::items(1)).await;
+        self.log.commit(m, Logged::items([inode.item()])).await;
         m.run(Account::System, c.times_commit).await;
         self.log.committed(m).await;
         inode.iunlock(m).await;

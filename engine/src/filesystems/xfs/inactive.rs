@@ -80,7 +80,7 @@ impl Xfs {
         self.log.reserve(m);
         inode.ilock(m).await;
         m.run(Account::System, work).await;
-        self.log.commit(m, Logged::items(1)).await;
+        self.log.commit(m, Logged::items([inode.item()])).await;
         m.run(Account::System, commit).await;
         self.log.committed(m).await;
         inode.iunlock(m).await;
@@ -111,7 +111,7 @@ impl Xfs {
             lock_all(m, &inodes).await;
         }
         m.run(Account::System, (c.listed - c.alone) * inodes.len() as Time).await;
-        self.log.commit(m, Logged::items(4 + inodes.len())).await;
+        self.log.commit(m, Logged::items([inode.item(), group.agi.item(), group.inobt.item(), group.finobt.item()]).buffers(&inodes)).await;
         m.run(Account::System, c.commit).await;
         inode.iunlock(m).await; // the inode is the transaction's own: released first
         group.agi.unlock(m).await;

@@ -1,6 +1,7 @@
 //! In-core inodes: a slot a file, found by inode number, kept after the file is freed until the number is used again
 //! (`xfs_iget` then recycles it instead of building a new one).
 
+use super::log::Item;
 use crate::machine::{Access, ClassId, LineId, LockId, Side};
 use crate::waist::Machine;
 use std::cell::RefCell;
@@ -14,9 +15,16 @@ pub struct Inode {
     pub iolock: LockId,
     /// `i_lock`, XFS's ILOCK.
     pub ilock: LockId,
+    /// The lines that a transaction writes.
+    pub line: LineId,
 }
 
 impl Inode {
+    /// As transactions log it.
+    pub fn item(&self) -> Item {
+        Item::Inode(self.line)
+    }
+
     /// Takes the ILOCK exclusively.
     pub async fn ilock<M: Machine>(&self, m: &M) {
         m.lock(self.ilock, Side::Write).await;
@@ -48,7 +56,6 @@ pub struct Number {
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     inode: Inode,
-    line: LineId,
     /// Unlinked and not yet freed in core (`XFS_NEED_INACTIVE`, `XFS_INACTIVATING`).
     inactivating: bool,
 }
@@ -73,8 +80,9 @@ impl InodeTable {
             m.park().await;
         }
         let s = &mut self.slots.borrow_mut()[slot as usize];
-        s.inode = Inode { ino: number.ino, iolock: m.new_lock(classes.0), ilock: m.new_lock(classes.1) };
-        m.touch(s.line, Access::Write);
+        let line = s.inode.line;
+        s.inode = Inode { ino: number.ino, iolock: m.new_lock(classes.0), ilock: m.new_lock(classes.1), line };
+        m.touch(line, Access::Write);
         (slot, recycled)
     }
 
@@ -98,14 +106,14 @@ impl InodeTable {
 
     fn new_slot<M: Machine>(&self, m: &M, lines: u32) -> u32 {
         let mut slots = self.slots.borrow_mut();
-        let inode = Inode { ino: 0, iolock: 0, ilock: 0 };
-        slots.push(Slot { inode, line: m.new_line(lines), inactivating: false });
+        let inode = Inode { ino: 0, iolock: 0, ilock: 0, line: m.new_line(lines) };
+        slots.push(Slot { inode, inactivating: false });
         (slots.len() - 1) as u32
     }
 
     /// Takes the inode's lines to this CPU, for writing.
     pub fn touch<M: Machine>(&self, m: &M, slot: u32) {
-        m.touch(self.slots.borrow()[slot as usize].line, Access::Write);
+        m.touch(self.slots.borrow()[slot as usize].inode.line, Access::Write);
     }
 
     /// The inode in a slot.

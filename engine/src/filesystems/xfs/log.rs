@@ -3,6 +3,9 @@
 //! Since 6.0 the CIL is per CPU, so a commit writes few shared lines besides the context lock's. Before, every commit moved its
 //! items to the tail of one list and added up their space, under a spinlock.
 
+pub use super::checkpoint::Item;
+use super::buffer::Buffer;
+use super::checkpoint::Checkpoints;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::designs::Cil;
 use crate::machine::{Access, Account, LineId, LockId, Side, Time};
@@ -26,37 +29,51 @@ pub struct Log {
     counters: LineId,
     list: LineId,
     costs: CilCosts,
+    pub(super) checkpoints: Checkpoints,
 }
 
 /// What a transaction commits.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Logged {
-    items: usize,
+    items: arrayvec::ArrayVec<Item, 16>,
+    further: usize,
     frees_extents: bool,
 }
 
 impl Logged {
-    /// So many dirty items: inodes and buffers.
-    pub fn items(items: usize) -> Self {
-        Self { items, frees_extents: false }
+    /// These dirty items.
+    pub fn items(items: impl IntoIterator<Item = Item>) -> Self {
+        Self { items: items.into_iter().collect(), ..Self::default() }
     }
 
-    /// So many, and extents that stay busy until they are on disk.
-    pub fn freeing(items: usize) -> Self {
-        Self { items, frees_extents: true }
+    /// And these buffers.
+    pub fn buffers(mut self, buffers: &[Buffer]) -> Self {
+        self.items.extend(buffers.iter().map(Buffer::item));
+        self
+    }
+
+    /// And so many that have no lines of their own here: the group's free space trees and free list, and an inode that is being made.
+    pub fn further(mut self, items: usize) -> Self {
+        self.further = items;
+        self
+    }
+
+    /// And extents that stay busy until they are on disk.
+    pub fn freeing_extents(mut self) -> Self {
+        self.frees_extents = true;
+        self
     }
 }
 
-
-
 impl Log {
-    /// Makes the log's lines and locks.
-    pub fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
-        let ctx = m.class("xfs.xc_ctx_lock", "xfs.cil_ctx");
+    /// Makes the lines and locks of a log of so many bytes.
+    pub fn new<M: Machine>(m: &M, bytes: u64, costs: &Costs<'_>) -> Result<Self, String> {
+        let ctx_lock = m.new_lock(m.class("xfs.xc_ctx_lock", "xfs.cil_ctx"));
         Ok(Self {
             grant_heads: m.new_line(costs.number("xfs_log.grant_heads")? as u32),
             cil: m.new_line(costs.number("xfs_cil.shared")? as u32),
-            ctx_lock: m.new_lock(ctx),
+            ctx_lock,
+            checkpoints: Checkpoints::new(ctx_lock, bytes, costs)?,
             design: costs.designs().cil,
             cil_lock: m.new_lock(m.class("xfs.xc_cil_lock", "xfs.cil_lock")),
             counters: m.new_line(costs.number("xfs_cil.counters")? as u32),
@@ -75,11 +92,12 @@ impl Log {
     pub async fn commit<M: Machine>(&self, m: &M, logged: Logged) {
         m.lock(self.ctx_lock, Side::Read).await;
         m.touch(self.cil, Access::Write);
-        self.insert_items(m, logged).await;
+        self.insert_items(m, &logged).await;
+        logged.items.into_iter().for_each(|item| self.checkpoints.insert(item));
     }
 
     /// The part of `xlog_cil_insert_items` under `xc_cil_lock`.
-    async fn insert_items<M: Machine>(&self, m: &M, logged: Logged) {
+    async fn insert_items<M: Machine>(&self, m: &M, logged: &Logged) {
         let (lists, counters) = (self.design <= Cil::PerCpuCounters, self.design == Cil::Global);
         let busy = self.design <= Cil::PerCpuLists && logged.frees_extents;
         if !(lists || busy) {
@@ -93,7 +111,7 @@ impl Log {
         }
         if lists {
             m.touch(self.list, Access::Write);
-            hold += self.costs.item * logged.items as Time;
+            hold += self.costs.item * (logged.items.len() + logged.further) as Time;
         }
         m.run(Account::System, hold).await;
         m.unlock(self.cil_lock, Side::Write).await;
@@ -103,5 +121,6 @@ impl Log {
     pub async fn committed<M: Machine>(&self, m: &M) {
         m.unlock(self.ctx_lock, Side::Read).await;
         m.touch(self.grant_heads, Access::Write); // the unused part of the reservation goes back
+        self.checkpoints.push_background(m).await;
     }
 }

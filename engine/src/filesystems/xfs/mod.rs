@@ -4,7 +4,7 @@
 //! The structures are those of a filesystem made with the defaults of `mkfs.xfs` 6.1 (4 KiB blocks, 512-byte inodes,
 //! finobt, sparse inodes, reflink, ftype). Each report lists the buffers of an operation in the kernel's lock order.
 //!
-//! Not modelled: file data, extended attributes, busy extents, stripe alignment, quota, realtime.
+//! Not modelled: file data, extended attributes, busy extents, stripe alignment, quota, realtime, space of the log, writing in place.
 
 pub mod ag;
 pub mod bmap;
@@ -13,6 +13,7 @@ pub mod dir_hash;
 mod dir_node;
 mod dir_short;
 pub mod directory;
+mod checkpoint;
 pub mod free_space;
 pub mod geometry;
 pub mod groups;

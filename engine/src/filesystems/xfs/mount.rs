@@ -9,7 +9,7 @@ use super::inactive::{self, Inactive, Worker};
 use super::inode::InodeTable;
 use super::inodegc::{InodeGc, Limits};
 use super::layout::{self, Layout, ROOT};
-use super::log::Log;
+use super::log::{Item, Log};
 use super::operations::OperationCosts;
 use super::walk::Walk;
 use crate::devices::{BlockDevice, Storage};
@@ -46,6 +46,16 @@ pub(super) struct XfsDirectory {
 }
 
 impl XfsDirectory {
+    /// Its inode as transactions log it.
+    pub fn item(&self) -> Item {
+        Item::Inode(self.line)
+    }
+
+    /// The lines of its data block.
+    pub fn data_lines(&self) -> LineId {
+        self.data.lines
+    }
+
     /// The buffers that adding or removing a name locks, in the kernel's order, by the directory's form.
     pub fn buffers(&self, form: DirForm) -> arrayvec::ArrayVec<Buffer, 4> {
         match form {
@@ -137,7 +147,7 @@ impl Xfs {
             inactive: Inactive::new(costs)?,
             walk: Walk::new(costs)?,
             sb: SuperBlock::new(m, costs)?,
-            log: Log::new(m, costs)?,
+            log: Log::new(m, u64::from(geometry.logblocks) * u64::from(crate::filesystems::BLOCK), costs)?,
             storage: Storage::new(m, device),
             io: FileIo::new(m, rules, costs)?,
             inodes: InodeTable::default(),
@@ -162,6 +172,11 @@ impl Xfs {
             let placement = if bound { Placement::Pinned(list as CpuId) } else { Placement::Anywhere };
             gc.set_worker(spawn(placement, Worker { fs: self.clone(), list }));
         }
+    }
+
+    /// Starts the log's workers: `push` starts one that writes checkpoints.
+    pub fn start_log_workers(self: &Rc<Self>, mut push: impl FnMut(Rc<Self>)) {
+        (0..self.log.checkpoints.workers()).for_each(|_| push(self.clone()));
     }
 
     pub(super) fn directory(&self, dir: DirId) -> XfsDirectory {

@@ -173,7 +173,7 @@ impl<M: Machine> Filesystem<M> for Xfs {
         group.inobt.lock(m).await;
         let dir = self.new_directory(m, id, ino);
         m.run(Account::System, c.inode + self.add_name_time(form) + c.finish).await;
-        self.log.commit(m, Logged::items(5 + parent.buffers(form).len())).await;
+        self.log.commit(m, Logged::items([parent.item(), group.agi.item(), group.finobt.item(), group.inobt.item()]).buffers(&parent.buffers(form)).further(1)).await;
         m.run(Account::System, self.commit_time(form, false)).await;
         group.agi.unlock(m).await;
         group.finobt.unlock(m).await;
@@ -277,7 +277,7 @@ impl<M: Machine> Filesystem<M> for Xfs {
             self.log.reserve(m);
             inode.ilock(m).await; // xfs_free_eofblocks
             m.run(Account::System, c.eofblocks).await;
-            self.log.commit(m, Logged::items(1)).await;
+            self.log.commit(m, Logged::items([inode.item()])).await;
             m.run(Account::System, c.eofblocks_commit).await;
             self.log.committed(m).await;
             inode.iunlock(m).await;
@@ -297,6 +297,7 @@ impl<M: Machine> Filesystem<M> for Xfs {
             None => self.write_back_new(m, inode).await,
         }
         m.run(Account::System, c.force).await;
+        self.log.checkpoints.forced();
         m.sleep(c.force_wait).await;
         m.run(Account::System, c.log_io_submit).await;
         self.storage.write_ordered(m, BLOCK, c.log_io).await;
@@ -351,7 +352,7 @@ impl<M: Machine> Filesystem<M> for Xfs {
         m.lock(inode.iolock, Side::Write).await;
         self.log.reserve(m);
         inode.ilock(m).await;
-        self.log.commit(m, Logged::items(1)).await;
+        self.log.commit(m, Logged::items([inode.item()])).await;
         m.run(Account::System, under).await;
         self.log.committed(m).await;
         inode.iunlock(m).await;
@@ -400,7 +401,7 @@ impl Xfs {
         m.run(Account::System, c.agf).await;
         group.agf.lock(m).await;
         m.run(Account::System, c.allocate).await;
-        self.log.commit(m, Logged::items(4)).await;
+        self.log.commit(m, Logged::items([inode.item(), group.agf.item()]).further(2)).await;
         m.run(Account::System, c.commit).await;
         group.agf.unlock(m).await;
         self.log.committed(m).await;
@@ -463,7 +464,14 @@ impl Xfs {
             work = self.costs.space.allocate + if new_blocks > 0 { self.costs.space.new_dir_block } else { 0 };
         }
         m.run(Account::System, work + c.finish).await;
-        self.log.commit(m, Logged::items(5 + buffers.len() + if allocates { 3 } else { 0 })).await;
+        let mut logged = Logged::items([d.item(), inode.item(), group.agi.item(), group.finobt.item(), group.inobt.item()]).buffers(&buffers);
+        if new_blocks > 0 {
+            self.log.checkpoints.renew(d.data_lines());
+        }
+        if allocates {
+            logged = logged.buffers(&[group.agf]).further(2);
+        }
+        self.log.commit(m, logged).await;
         m.run(Account::System, self.commit_time(form, allocates)).await;
         group.agi.unlock(m).await;
         group.finobt.unlock(m).await;
@@ -514,7 +522,7 @@ impl Xfs {
             lock_all(m, &inodes).await;
         }
         m.run(Account::System, (c.listed - c.alone) * inodes.len() as Time).await;
-        self.log.commit(m, Logged::items(3 + buffers.len() + inodes.len())).await;
+        self.log.commit(m, Logged::items([d.item(), inode.item(), group.agi.item()]).buffers(&buffers).buffers(&inodes)).await;
         m.run(Account::System, if form == DirForm::Node { c.commit_node } else { c.commit }).await;
         group.agi.unlock(m).await;
         unlock_all(m, &buffers).await;
@@ -564,7 +572,11 @@ impl Xfs {
             group.agf.lock(m).await;
         }
         m.run(Account::System, under + larger + if added { space.allocate + space.new_dir_block } else { 0 }).await;
-        self.log.commit(m, Logged::items(2 + buffers.len() + if added { 3 } else { 0 })).await;
+        let mut logged = Logged::items([d.item(), inode.item()]).buffers(&buffers);
+        if added {
+            logged = logged.buffers(&[group.agf]).further(2);
+        }
+        self.log.commit(m, logged).await;
         unlock_all(m, &buffers).await;
         if added {
             group.agf.unlock(m).await;
@@ -603,7 +615,7 @@ impl Xfs {
         let group = self.group_of(d.ino);
         group.agf.lock(m).await;
         m.run(Account::System, c.free).await;
-        self.log.commit(m, Logged::freeing(4)).await;
+        self.log.commit(m, Logged::items([d.item(), group.agf.item()]).further(2).freeing_extents()).await;
         m.run(Account::System, c.free_commit).await;
         group.agf.unlock(m).await;
         self.log.committed(m).await;

@@ -1,0 +1,80 @@
+"""XFS's checkpoints: when the CIL is full, who writes it, and who waits for that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from machines import assert_same
+
+from engine import Spec, answer
+from simfs.results.run_result import LockStats, RunResult
+from simfs.scenario import expand, load, to_run_spec
+
+HEAD = "simfs: 1\nname: c\ntitle: c\nmachine: {profile: dual-socket-48, cpus: 16}\n"
+SMALL = {"cil_limit_mib": 1.0}
+CREATE = "{kind: create, tasks: 16, directories: per-task}"
+
+
+def spec_of(
+    tmp_path: Path, kernel: str, costs: Mapping[str, float], workload: str = CREATE, ms: float = 60
+) -> Spec:
+    path = tmp_path / "c.yaml"
+    path.write_text(
+        f"{HEAD}kernel: {kernel}\nfilesystem: {{kind: xfs, agcount: 16}}\nworkload: {workload}\ndevice: nvme\n"
+    )
+    (point,) = expand(load(path))
+    spec = to_run_spec(point, 0) | {"warmup_ns": 5e6, "duration_ns": ms * 1e6}
+    spec["filesystem"]["costs"] |= costs
+    return spec
+
+
+def run(spec: Spec) -> RunResult:
+    result = RunResult.model_validate_json(answer(spec))
+    assert [law for law in result.laws if not law.ok] == []
+    assert result.stall is None
+    return result
+
+
+def ctx_lock(result: RunResult) -> LockStats:
+    return next(lock for lock in result.locks if lock.name == "xfs.xc_ctx_lock")
+
+
+def test_commits_wait_for_the_context_lock_while_a_worker_takes_the_items(tmp_path: Path) -> None:
+    roomy = ctx_lock(run(spec_of(tmp_path, "linux-6.12", {}, ms=20)))
+    full = ctx_lock(run(spec_of(tmp_path, "linux-6.12", SMALL, ms=20)))
+    assert roomy.contended == 0
+    assert full.contended > 0
+    assert "create" in {site.site for site in full.sites}
+
+
+def test_nothing_commits_faster_than_one_worker_ends_the_log_buffers(tmp_path: Path) -> None:
+    slow = run(spec_of(tmp_path, "linux-6.12", SMALL | {"checkpoint.committed": 10_000.0}, ms=1000))
+    later = sum(slow.batch_operations[10:]) / 0.5  # when all contexts and log buffers are full
+    assert 50_000 < later < 1.1e9 / 10_000  # an inode a file, at least, is an item
+
+
+def test_one_checkpoint_after_the_other_is_slower_than_up_to_four_at_a_time(tmp_path: Path) -> None:
+    def rate(design: str) -> float:
+        kernel = f"{{profile: linux-6.12, designs: {{xfs.cil_push: {design}}}}}"
+        return run(spec_of(tmp_path, kernel, SMALL | {"checkpoint.write": 8_000.0}, ms=100)).throughput_per_s
+
+    assert rate("pipelined") > 1.5 * rate("serial")
+
+
+def test_an_item_that_is_logged_again_takes_no_more_room(tmp_path: Path) -> None:
+    names = "{kind: mix, tasks: 16, directories: per-task, operations: [{op: utimes}], files: 20}"
+    assert ctx_lock(run(spec_of(tmp_path, "linux-6.12", SMALL, names))).contended == 0
+
+
+def test_both_machines_push_the_same(tmp_path: Path) -> None:
+    spec = spec_of(tmp_path, "linux-6.12", {"cil_limit_mib": 0.05}, ms=2)
+    assert ctx_lock(run(spec)).contended > 0
+    assert_same(spec)
+
+
+@pytest.mark.parametrize("kernel", ["linux-5.9", "linux-6.1"])
+def test_a_run_with_checkpoints_repeats(tmp_path: Path, kernel: str) -> None:
+    spec = spec_of(tmp_path, kernel, SMALL, ms=20)
+    assert answer(spec) == answer(spec)
