@@ -63,7 +63,7 @@ class Fault:
     wrong: Callable[..., Any]
     kind: str
     tasks: int
-    """Many: there is always a queue. Two: who waits has just come."""
+    """Many: there is always a queue. Few: who waits has just come."""
     caught_by: frozenset[str]
 
 
@@ -91,7 +91,7 @@ def a_wake_up_is_lost(self: Lock, waker: Task, waiter: Task) -> None:
     """The waiter was given the lock and is never told."""
 
 
-@fault(Task, "park", "semaphore", STALL, TRACE, tasks=2)
+@fault(Task, "park", "rwsem", STALL, TRACE, tasks=4)
 def a_wake_up_before_the_sleep_is_lost(self: Task) -> Any:  # noqa: ANN401
     yield from self.pay()
     self.woken = False
@@ -135,7 +135,7 @@ def a_hand_off_that_was_asked_for_is_not_made(self: Mutex, task: Task, side: obj
 RELEASE_MUTEX: Callable[..., Any] = Mutex.release
 
 
-@fault(Mutex, "_may_spin", "mutex", TRACE)
+@fault(Mutex, "_may_spin", "mutex", STALL, TRACE)
 def who_spins_does_not_see_that_the_owner_sleeps(self: Mutex, task: Task) -> bool:
     return not task.need_resched
 
