@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 from simfs.cli import app
 from simfs.scenario import Scenario, expand, load, paths, to_run_spec
+from simfs.scenario.kernel import LockKind
 from simfs.scenario.measured import load_dataset
 from simfs.scenario.quantity import Quantity
-from simfs.scenario.schema import LockKind
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

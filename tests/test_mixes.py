@@ -14,7 +14,7 @@ from engine import Spec, answer
 from simfs.results.run_result import RunResult
 from simfs.scenario import ScenarioError, expand, load, to_run_spec
 from simfs.scenario.models import load_vfs
-from simfs.scenario.schema import MixOperation
+from simfs.scenario.workload import MixOperation
 
 MakeSpec = Callable[..., Spec]
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from simfs.scenario import expand, load, paths, placed_rows, to_run_spec, value_of, with_values
-from simfs.scenario.schema import Ext4, Scenario, Xfs
+from simfs.scenario.filesystem import Ext4, Xfs
+from simfs.scenario.schema import Scenario
 
 SHIPPED = paths.names(paths.SCENARIOS)
 

@@ -21,7 +21,7 @@ from simfs.experiments.sweep_design import DesignError, Factor, Kind, factor, ro
 from simfs.experiments.sweep_refine import crossings, knee, refinement
 from simfs.results.store import Store
 from simfs.scenario import expand, load, points_at
-from simfs.scenario.schema import LockCycle
+from simfs.scenario.workload import LockCycle
 
 RUNNER = CliRunner()
 SMALL = ["lock-cycle", "--quick", "--set", "measure.duration=20 ms", "--set", "measure.warmup=2 ms"]

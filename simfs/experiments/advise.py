@@ -21,9 +21,10 @@ from simfs.results.run_result import Strict
 from simfs.results.statistics import Estimate
 from simfs.scenario import Measure, Point, Scenario
 from simfs.scenario.document import Document
+from simfs.scenario.filesystem import Xfs
 from simfs.scenario.load import check
 from simfs.scenario.overlay import set_option
-from simfs.scenario.schema import FileTasks, Xfs
+from simfs.scenario.workload import FileTasks
 
 FLAT = 0.02
 """Part of the best throughput that is not worth more allocation groups."""

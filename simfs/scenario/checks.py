@@ -9,6 +9,8 @@ from pydantic import ValidationError
 
 from simfs.scenario.document import Document, Path_, Place
 from simfs.scenario.expand import value_of
+from simfs.scenario.filesystem import NoFilesystem, Xfs
+from simfs.scenario.kernel import LockKind
 from simfs.scenario.measured import Dataset, load_dataset
 from simfs.scenario.models import load_kernel, load_workload
 from simfs.scenario.overlay import assign, split_key
@@ -16,21 +18,10 @@ from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.program import load_program
 from simfs.scenario.refusals import problems_of
 from simfs.scenario.run_spec import device_spec, filesystem_costs, machine_spec
-from simfs.scenario.schema import (
-    Fio,
-    Fit,
-    LockCycle,
-    LockKind,
-    LockTasks,
-    Mix,
-    NoFilesystem,
-    PythonTasks,
-    RowChoice,
-    Scenario,
-    Xfs,
-)
+from simfs.scenario.schema import Fit, RowChoice, Scenario
 from simfs.scenario.section import shorten
 from simfs.scenario.suggest import nearest
+from simfs.scenario.workload import Fio, LockCycle, LockTasks, Mix, PythonTasks
 
 BUILT_IN: tuple[str, ...] = get_args(LockKind)
 DESIGNS: dict[str, tuple[str, ...]] = {

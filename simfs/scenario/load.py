@@ -12,10 +12,11 @@ from simfs.scenario import paths
 from simfs.scenario.checks import check_calibration, check_measured, check_profiles
 from simfs.scenario.document import Document
 from simfs.scenario.expand import drafts
+from simfs.scenario.kernel import OWN_LOCK
 from simfs.scenario.overlay import set_option
 from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.refusals import problems_of
-from simfs.scenario.schema import OWN_LOCK, VERSION, Scenario
+from simfs.scenario.schema import VERSION, Scenario
 from simfs.scenario.section import shorten
 from simfs.scenario.suggest import nearest
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from simfs.scenario.device import DeviceUse, ServiceUse
 from simfs.scenario.expand import Point
+from simfs.scenario.filesystem import Btrfs, Ext4, NoFilesystem, Tmpfs, Xfs
+from simfs.scenario.kernel import KernelUse
 from simfs.scenario.machine import MachineUse
 from simfs.scenario.models import (
     load_device,
@@ -18,26 +20,20 @@ from simfs.scenario.models import (
     load_workload,
 )
 from simfs.scenario.program import digest
-from simfs.scenario.schema import (
-    Btrfs,
+from simfs.scenario.schema import Scenario
+from simfs.scenario.workload import (
     Compile,
     Distribution,
-    Ext4,
     Fio,
     FsMark,
-    KernelUse,
     LockCycle,
     LockTasks,
     Mix,
     MixOperation,
-    NoFilesystem,
     PythonTasks,
     RangeLock,
-    Scenario,
     TmpFile,
-    Tmpfs,
     Workload,
-    Xfs,
 )
 
 AUTO_WARMUP = 0.25

@@ -1,0 +1,139 @@
+"""The section of a scenario that says what the filesystem is."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import (
+    Field,
+    StrictBool,
+    StrictInt,
+    model_validator,
+)
+
+from simfs.scenario.section import Section, Text, refusal
+from simfs.scenario.units import (
+    Duration,
+    Size,
+)
+
+INDEX_LOCKS = {"interval-tree": "qspinlock", "btree": "mutex"}
+"""The lock around a range lock's index, by design; the optimistic design has none."""
+
+
+class Xfs(Section):
+    """XFS. Geometry follows mkfs.xfs."""
+
+    MIN_AG_BYTES: ClassVar[int] = 16 << 20
+    MAX_AG_BYTES: ClassVar[int] = 1 << 40
+
+    kind: Literal["xfs"]
+    profile: Text | None = Field(
+        default=None, description="Cost profile in models/filesystems; 'xfs' when absent."
+    )
+    size: Size = Field(default=8 << 30, description="Size of the device.")
+    agcount: Annotated[StrictInt, Field(ge=1, le=1_000_000)] = Field(
+        default=4, description="Allocation groups."
+    )
+    iolock: Literal["rwsem", "none", "interval-tree", "btree", "optimistic"] = Field(
+        default="rwsem",
+        description="What direct I/O takes: the IOLOCK shared, nothing, or a range lock of this design.",
+    )
+    buffered_io: Literal["locked", "reads-unlocked", "writes-shared", "prewarmed"] = Field(
+        default="locked",
+        description="What I/O through the page cache takes: reads the IOLOCK shared and writes exclusively, reads"
+        " nothing, both the IOLOCK shared, or as 'locked' with a read's pages in memory before it takes the lock.",
+    )
+    costs: dict[str, Duration] = Field(
+        default={}, description="Step costs that replace the profile's, by name."
+    )
+
+    @model_validator(mode="after")
+    def _groups_fit(self) -> Self:
+        group = self.size / self.agcount
+        if not self.MIN_AG_BYTES <= group <= self.MAX_AG_BYTES:
+            raise refusal(
+                f"agcount {self.agcount} makes allocation groups of {group / 2**20:g} MiB;"
+                " mkfs.xfs takes 16 MiB to 1 TiB a group"
+            )
+        return self
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """Role -> kind of the locks that no kernel has: the one around a range lock's index."""
+        return {"range_lock": INDEX_LOCKS[self.iolock]} if self.iolock in INDEX_LOCKS else {}
+
+
+class Btrfs(Section):
+    """btrfs on one device."""
+
+    kind: Literal["btrfs"]
+    profile: Text | None = Field(
+        default=None, description="Cost profile in models/filesystems; 'btrfs' when absent."
+    )
+    size: Size = Field(default=8 << 30, description="Size of the device.")
+    early_unlock: StrictBool | None = Field(
+        default=None,
+        description="Whether an insertion unlocks the parents before it searches the leaf (since 5.17);"
+        " null: as the kernel does.",
+    )
+    nodatacow: StrictBool = Field(
+        default=False, description="Mounted with nodatacow: what has an extent is written in place."
+    )
+    new_directories: StrictBool = Field(
+        default=False,
+        description="Whether the workload's directories count as made in the running transaction, as in a test that"
+        " is over before the first commit: fsync of a new file then logs its directory too.",
+    )
+    delays_new_inodes: StrictBool | None = Field(
+        default=None,
+        description="Whether a new file's inode is written once more, as a delayed item (before 5.19);"
+        " null: as the kernel does.",
+    )
+    costs: dict[str, Duration] = Field(
+        default={}, description="Step costs that replace the profile's, by name."
+    )
+
+
+class Ext4(Section):
+    """ext4."""
+
+    kind: Literal["ext4"]
+    profile: Text | None = Field(
+        default=None, description="Cost profile in models/filesystems; 'ext4' when absent."
+    )
+    size: Size = Field(default=8 << 30, description="Size of the device.")
+    journal: StrictBool = Field(default=True, description="Whether it has a journal.")
+    dio_writes: Literal["exclusive", "relocked", "shared"] = Field(
+        default="shared",
+        description="What a direct write holds: i_rwsem for itself, the same but not while the device works"
+        " (dioread_nolock before 5.5), or i_rwsem shared (since 5.5).",
+    )
+    write_handles: StrictBool = Field(
+        default=False, description="Whether a buffered write starts a journal handle (before 5.15)."
+    )
+    costs: dict[str, Duration] = Field(
+        default={}, description="Step costs that replace the profile's, by name."
+    )
+
+
+class Tmpfs(Section):
+    """tmpfs: the VFS alone, the floor under every filesystem."""
+
+    kind: Literal["tmpfs"]
+    profile: Text | None = Field(
+        default=None, description="Cost profile in models/filesystems; 'tmpfs' when absent."
+    )
+    size: Size = Field(default=8 << 30, description="Size limit of the mount.")
+    costs: dict[str, Duration] = Field(
+        default={}, description="Step costs that replace the profile's, by name."
+    )
+
+
+class NoFilesystem(Section):
+    """No filesystem: the workload takes locks only."""
+
+    kind: Literal["none"]
+
+
+Filesystem = Annotated[Xfs | Btrfs | Ext4 | Tmpfs | NoFilesystem, Field(discriminator="kind")]

@@ -1,0 +1,403 @@
+"""The section of a scenario that says what the tasks do."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import (
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    model_validator,
+)
+
+from simfs.scenario.filesystem import INDEX_LOCKS
+from simfs.scenario.kernel import CountOrDuration, LockUse
+from simfs.scenario.machine import MAX_CPUS
+from simfs.scenario.section import Section, Text, refusal, word_as
+from simfs.scenario.units import (
+    Duration,
+    Percentage,
+    PositiveDuration,
+    Size,
+)
+
+MAX_TASKS = 10_000
+
+
+class Tasks(Section):
+    """What all workloads share."""
+
+    tasks: Annotated[StrictInt, Field(ge=1, le=MAX_TASKS)] = Field(
+        default=1, description="Number of processes."
+    )
+    pin_to_cpu: Annotated[StrictInt, Field(ge=0, lt=MAX_CPUS)] | None = Field(
+        default=None,
+        description="Number of the one CPU all tasks are bound to; null leaves them to the scheduler.",
+    )
+
+
+class FileTasks(Tasks):
+    """What all workloads on files share."""
+
+    directories: Literal["shared", "per-task"] = Field(
+        default="shared", description="All tasks in one directory, or a new directory for each."
+    )
+    params: dict[str, CountOrDuration] = Field(
+        default={}, description="Replace the workload profile's: durations with a unit, or counts."
+    )
+
+
+class Compile(FileTasks):
+    """Each task compiles small sources one after the other: the temporary-file pattern of gcc."""
+
+    kind: Literal["compile"]
+    user_cpu: PositiveDuration | None = Field(
+        default=None, description="User CPU time of one compile; the workload profile's when absent."
+    )
+
+
+class Create(FileTasks):
+    """Each task creates empty files that stay."""
+
+    kind: Literal["create"]
+
+
+class CreateUnlink(FileTasks):
+    """Each task creates an empty file and unlinks it."""
+
+    kind: Literal["create_unlink"]
+
+
+class TmpFile(FileTasks):
+    """Each task creates a file, writes to it, closes and unlinks it."""
+
+    kind: Literal["tmpfile"]
+    write: Size = Field(default=4096, description="Bytes written to each file.")
+    fsync: StrictBool = Field(default=False, description="Whether the file is synced before it is closed.")
+
+
+class Fio(Tasks):
+    """Each task reads and writes blocks at random places of a file, or writes them one after the other, as fio does."""
+
+    kind: Literal["fio"]
+    rw: Literal["randread", "randwrite", "randrw", "write"] = Field(
+        default="randrw",
+        description="What is done; 'write': one block after the other, and again from the beginning.",
+    )
+    rwmixread: Percentage = Field(default=0.5, description="With randrw: share of requests that read.")
+    readers: Annotated[StrictInt, Field(ge=0, le=MAX_TASKS)] | None = Field(
+        default=None, description="With randrw: so many tasks only read and all others only write."
+    )
+    size: Size = Field(default=256 << 20, description="Size of a file.")
+    block_size: Size = Field(default=4096, description="Bytes of a request.")
+    files: Literal["shared", "per-task"] = Field(default="shared", description="One file, or one for each.")
+    places: Literal["random", "own-block"] = Field(
+        default="random", description="'own-block': each task takes the same block of its own every time."
+    )
+    extents: Annotated[StrictInt, Field(ge=1, le=2**31)] = Field(
+        default=1, description="Extents that a file is in; XFS looks them up in its extent map."
+    )
+    cached: StrictBool = Field(
+        default=False, description="Whether all pages of the files are in memory at the beginning, or none."
+    )
+    direct: StrictBool = Field(default=False, description="Whether requests bypass the page cache.")
+    iodepth: Annotated[StrictInt, Field(ge=1, le=65_536)] = Field(
+        default=1, description="Requests that a task has under way; 1 waits within the call."
+    )
+    fsync: Annotated[StrictInt, Field(ge=0)] = Field(
+        default=0, description="Each task syncs its file after so many writes; 0 is never."
+    )
+    params: dict[str, CountOrDuration] = Field(
+        default={}, description="Replace the workload profile's: durations with a unit, or counts."
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.size < self.block_size:
+            raise refusal(f"a file of {self.size} B does not hold a block of {self.block_size} B")
+        if self.iodepth > 1 and not self.direct:
+            raise refusal("iodepth above 1 needs direct: true; buffered requests are waited for")
+        if self.readers is not None and self.rw != "randrw":
+            raise refusal(f"readers are for randrw, not for {self.rw}")
+        if self.rw == "write" and self.places != "random":
+            raise refusal("rw: write takes block after block, so that places cannot be given")
+        return self
+
+    @property
+    def reads(self) -> float:
+        """Share of requests that read."""
+        return {"randread": 1.0, "randwrite": 0.0, "write": 0.0}.get(self.rw, self.rwmixread)
+
+
+class Distribution(Section):
+    """A drawn duration, given by its mean: '15 us', {exponential: 15 us} or {lognormal: 15 us, cv: 0.5}."""
+
+    constant: Duration | None = Field(default=None, description="This duration every time.")
+    exponential: Duration | None = Field(
+        default=None, description="Exponentially distributed with this mean."
+    )
+    lognormal: Duration | None = Field(default=None, description="Log-normally distributed with this mean.")
+    cv: Annotated[StrictFloat, Field(gt=0, le=10)] | None = Field(
+        default=None, description="Standard deviation of lognormal, relative to its mean."
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        given = [kind for kind in _DISTRIBUTIONS if getattr(self, kind) is not None]
+        if len(given) != 1:
+            raise refusal(f"give one of {', '.join(_DISTRIBUTIONS)}")
+        if (self.cv is not None) != (given == ["lognormal"]):
+            raise refusal("lognormal needs its cv, and only lognormal has one")
+        return self
+
+    @property
+    def kind(self) -> str:
+        """Which distribution it is."""
+        return next(kind for kind in _DISTRIBUTIONS if getattr(self, kind) is not None)
+
+    @property
+    def mean(self) -> float:
+        """The mean in nanoseconds."""
+        return float(getattr(self, self.kind))
+
+
+_DISTRIBUTIONS = ("constant", "exponential", "lognormal")
+
+Draws = Annotated[Distribution, word_as("constant", Distribution)]
+
+Count = Annotated[StrictInt, Field(ge=0, le=10**8)]
+
+Subdirectories = Annotated[
+    StrictInt, Field(ge=1, le=100_000, description="Directories of each task, or of all if they share.")
+]
+
+InitialFiles = Annotated[
+    Count,
+    Field(
+        description="Files in the directories before the run: it is a piece of a longer one, out of its middle."
+    ),
+]
+
+
+class FsMark(FileTasks):
+    """Each thread creates so many files a loop, as fs_mark does, and unlinks them again or keeps them."""
+
+    kind: Literal["fs_mark"]
+    files: Annotated[Count, Field(ge=1)] = Field(default=1000, description="Files a loop and thread (-n).")
+    size: Size | None = Field(
+        default=51200, description="Bytes written to each file (-s); null leaves it empty."
+    )
+    write: Size = Field(default=16384, description="Bytes of a single write (-w).")
+    sync: Literal[0, 1, 3, 5] = Field(
+        default=1,
+        description="-S: 0 none, 1 each file before it is closed, 5 all after a loop, 3 these in reverse order.",
+    )
+    keep: StrictBool = Field(default=False, description="Files stay (-k).")
+    subdirectories: Subdirectories = 1
+    initial_files: InitialFiles = 0
+
+
+class MixOperation(Section):
+    """One of the operations of a mix."""
+
+    op: Literal[
+        "create", "open", "read", "append", "overwrite", "fsync", "unlink", "rename", "stat", "stat_missing",
+        "fstat", "statfs", "utimes", "readdir", "walk", "lock", "unlock",
+    ] = Field(description="What is done; create and open close the file again.")  # fmt: skip
+    weight: Annotated[StrictFloat, Field(gt=0, le=1e9)] = Field(
+        default=1.0, description="How often it is drawn, relative to the others."
+    )
+    size: Size | None = Field(
+        default=None, description="Bytes read or written: 4 KiB unless told, of create none."
+    )
+    think: Draws = Field(
+        default=Distribution(constant=0.0), description="User CPU time before it, beside the loop's own."
+    )
+
+
+class Mix(FileTasks):
+    """Each task does operations of a list on a set of files: drawn by weight, or one after the other."""
+
+    kind: Literal["mix"]
+    operations: tuple[MixOperation, ...] = Field(description="What is drawn from, or done in turn.")
+    order: Literal["drawn", "in-turn"] = Field(
+        default="drawn", description="'in-turn': all, one after the other; a turn counts as one operation."
+    )
+    file_set: Literal["own", "shared"] = Field(
+        default="own", description="Each task has files of its own, or all use the same."
+    )
+    files: Annotated[StrictInt, Field(ge=0, le=1_000_000)] = Field(
+        default=1, description="Files in a set before the first operation, cached."
+    )
+    file_size: Size | None = Field(default=None, description="Bytes in each of them; empty when absent.")
+    subdirectories: Subdirectories = 1
+    initial_files: InitialFiles = 0
+
+    @model_validator(mode="after")
+    def _nobody_takes_away_what_others_use(self) -> Self:
+        if not self.operations:
+            raise refusal("operations: a mix needs at least one")
+        taken = [operation.op for operation in self.operations if operation.op in ("unlink", "rename")]
+        if self.file_set == "shared" and taken:
+            raise refusal(f"{taken[0]} needs files of the task's own, and file_set is shared")
+        return self
+
+
+RangeCount = Annotated[StrictInt, Field(ge=1, le=2**20)]
+
+
+class Dbench(Tasks):
+    """Each client plays the calls of dbench's load file without thinking, in directories of its own."""
+
+    kind: Literal["dbench"]
+    params: dict[str, CountOrDuration] = Field(
+        default={}, description="Replace the workload profile's: durations with a unit, or counts."
+    )
+
+    @property
+    def directories(self) -> str:
+        """Clients share none."""
+        return "per-task"
+
+
+class LockTasks(Tasks):
+    """What all workloads on locks alone share."""
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """Role -> kind of the locks it takes."""
+        raise NotImplementedError
+
+
+class LockCycle(LockTasks):
+    """Each task thinks, takes the one lock, holds it, and releases it."""
+
+    kind: Literal["lock_cycle"]
+    lock: LockUse = Field(default="semaphore", description="Kind of the lock.")
+    think: Draws = Field(description="Time between two lock cycles.")
+    thinks: Literal["cpu", "sleep"] = Field(
+        default="cpu", description="Whether thinking uses the CPU or sleeps."
+    )
+    hold: Draws = Field(description="CPU time the lock is held.")
+    pauses: Annotated[StrictInt, Field(ge=0, le=10**6)] = Field(
+        default=0, description="Pause instructions (`cpu_relax` of the machine) in each hold, besides `hold`."
+    )
+    readers: Annotated[StrictFloat, Field(ge=0, le=1)] = Field(
+        default=0.0, description="Share of read acquisitions."
+    )
+    blocking: Annotated[StrictFloat, Field(ge=0, le=1)] = Field(
+        default=0.0,
+        description="Share of holds in which the holder of a btrfs tree lock goes blocking; its waiters sleep.",
+    )
+    data_lines: Annotated[StrictInt, Field(ge=0, le=64)] = Field(
+        default=0, description="Cache lines the lock protects: a writer writes them all, a reader reads them."
+    )
+    binding: Literal["none", "compact", "spread"] = Field(
+        default="none",
+        description="Whether each task is bound to a CPU of its own: 'compact' fills a socket before the next,"
+        " 'spread' takes sockets in turn, hyper-threads last; 'none' leaves tasks to the scheduler.",
+    )
+    locks: Annotated[StrictInt, Field(ge=1, le=2)] = Field(
+        default=1, description="With 2, a second lock is taken while the first is held."
+    )
+    order: Literal["same", "opposite"] = Field(
+        default="same", description="'opposite': every other task takes the two locks the other way round."
+    )
+    device: Draws | None = Field(
+        default=None,
+        description="The lock is handed to a device, which releases it after this time; only for a semaphore.",
+    )
+
+    @model_validator(mode="after")
+    def _only_semaphores_have_no_owner(self) -> Self:
+        if self.device is not None and self.lock != "semaphore":
+            raise refusal(f"only a semaphore can be released by a device, not a {self.lock}")
+        return self
+
+    @model_validator(mode="after")
+    def _pauses_always_take_the_same_time(self) -> Self:
+        if self.pauses and self.hold.kind != "constant":
+            raise refusal(f"pauses go with a constant hold, not with one that is {self.hold.kind}")
+        return self
+
+    @model_validator(mode="after")
+    def _bound_once(self) -> Self:
+        if self.binding != "none" and self.pin_to_cpu is not None:
+            raise refusal("tasks are bound to one CPU (pin_to_cpu) or each to its own (binding), not both")
+        return self
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """Role -> kind of its one lock."""
+        return {"lock": self.lock}
+
+
+class RangeLock(LockTasks):
+    """Each task locks a range of one file, holds it, and unlocks the range it has held longest."""
+
+    kind: Literal["range_lock"]
+    design: Literal["interval-tree", "btree", "optimistic", "rwsem"] = Field(
+        default="interval-tree", description="How ranges are locked; 'rwsem' locks the whole file."
+    )
+    index_lock: Literal["kernel", "pthread"] = Field(
+        default="kernel",
+        description="The lock around a whole index: that of the role, or in user space glibc's mutex.",
+    )
+    ranges: Literal["per-task", "interleaved", "shared"] = Field(
+        default="per-task",
+        description="A part of the file for each task, every so-manieth range, or any: only these overlap.",
+    )
+    units: RangeCount = Field(default=1024, description="With shared ranges: the units that they start at.")
+    length: RangeCount = Field(default=1, description="Units in a range.")
+    outstanding: RangeCount = Field(default=1, description="Most ranges that a task holds at once.")
+    readers: Annotated[StrictFloat, Field(ge=0, le=1)] = Field(
+        default=0.0, description="Share of ranges locked for reading."
+    )
+    hold: Draws = Field(
+        default=Distribution(constant=0.0),
+        description="CPU time between locking a range and unlocking the oldest.",
+    )
+    think: Draws = Field(default=Distribution(constant=0.0), description="CPU time between two turns.")
+    params: dict[str, CountOrDuration] = Field(
+        default={}, description="Replace the workload profile's: durations with a unit, or counts."
+    )
+
+    @model_validator(mode="after")
+    def _who_may_wait_holds_one(self) -> Self:
+        if self.outstanding > 1 and (self.ranges == "shared" or self.design == "rwsem"):
+            what = "ranges are shared" if self.ranges == "shared" else "an rwsem locks the whole file"
+            raise refusal(f"a task that may have to wait can hold only one range, and {what}")
+        return self
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """Role -> kind of the lock around the index; the optimistic design takes none."""
+        return {"range_lock": INDEX_LOCKS.get(self.design, "rwsem")}
+
+
+class PythonTasks(Tasks):
+    """Each task runs a generator function of a Python file, which yields its steps."""
+
+    kind: Literal["python"]
+    program: Text = Field(description="FILE:FUNCTION; the file's path is relative to the scenario.")
+    params: dict[str, CountOrDuration] = Field(
+        default={}, description="What the program finds in task.params: durations with a unit, or counts."
+    )
+
+
+Workload = Annotated[
+    Compile
+    | Create
+    | CreateUnlink
+    | TmpFile
+    | FsMark
+    | Mix
+    | Dbench
+    | Fio
+    | LockCycle
+    | RangeLock
+    | PythonTasks,
+    Field(discriminator="kind"),
+]
