@@ -4,6 +4,7 @@ pub mod devices;
 pub mod filesystems;
 pub mod hdr;
 pub mod machine;
+pub mod population;
 #[cfg(feature = "python")]
 mod python;
 pub mod random;

@@ -8,7 +8,7 @@ use super::failure::{caught, raise};
 use super::programs;
 use crate::machine::{Access, Account, ClassId, CpuId, DeviceId, Disk, LineId, LockId, Mode, Side, TaskId, Then, Time};
 use crate::random;
-use crate::run;
+use crate::population;
 use crate::spec::RunSpec;
 use crate::waist::{Host, Life, Machine, Placement};
 use fragile::Sticky;
@@ -36,7 +36,7 @@ pub fn populate(
     let spec = RunSpec::from_json(spec).map_err(PyValueError::new_err)?;
     let mut host = ForeignHost(Rc::new(Shared::new(machine, &spec)?));
     let populated = caught(|| match program {
-        None => run::populate(&mut host, &spec),
+        None => population::populate(&mut host, &spec),
         Some(program) => programs::populate(&mut host, &spec, program, setup),
     })?;
     populated.map_err(PyValueError::new_err)

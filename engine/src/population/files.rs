@@ -1,0 +1,173 @@
+//! The tasks of workloads on a filesystem, and what lies on it when they start.
+
+use super::placement;
+use crate::filesystems::costs::Costs;
+use crate::filesystems::{DirId, Filesystem};
+use crate::machine::Time;
+use crate::spec::{Directories, FilesystemKind, RunSpec, WorkloadKind};
+use crate::waist::{Host, Life, Machine, Placement};
+use crate::workloads::acts::{Actor, Full, Pool};
+use crate::workloads::fio::{self, Jobs};
+use crate::workloads::metadata::{self, Turn};
+use crate::workloads::mix::{self, Mix};
+use crate::workloads::{compile, dbench, fs_mark};
+use std::rc::Rc;
+
+/// One setup task makes the directories, then starts the tasks of the workload.
+pub(super) fn start<H: Host, F: Filesystem<H::Handle>>(
+    host: &mut H,
+    spec: &RunSpec,
+    fs: Rc<F>,
+    costs: &Costs<'_>,
+) -> Result<(), String> {
+    let (w, placement) = (&spec.workload, placement(spec));
+    let work = Work::new(spec, costs)?;
+    let (tasks, own) = (w.tasks, w.directories == Directories::PerTask);
+    let each = (w.number("subdirectories", 1.0) as u32).max(1);
+    let initial_files = w.number("initial_files", 0.0) as u64;
+    if let Work::Fio(jobs) = work {
+        return fio_tasks(host, fs, jobs, tasks, placement);
+    }
+    host.spawn(Placement::Anywhere, Life::Background, move |m: H::Handle| async move {
+        let sets = if own { tasks } else { 1 };
+        let mut directories = Vec::new();
+        for number in 0..sets * each {
+            match fs.mkdir(&m, format!("d{number:03}").as_bytes()).await {
+                Ok(directory) => directories.push(directory),
+                Err(_) => return m.give_up("no space left for the directories"),
+            }
+        }
+        if initial_files > 0 && fs.fill(&directories, initial_files, work.name_length()).is_err() {
+            return m.give_up("no space left for the initial files");
+        }
+        if work.prepare(&m, &fs, &directories).await.is_err() {
+            return;
+        }
+        for task in 0..tasks {
+            let dirs = directories.chunks(each as usize).nth((task % sets) as usize).expect("one set a task");
+            work.start(&m, fs.clone(), dirs.into(), task, placement);
+        }
+    });
+    Ok(())
+}
+
+/// One setup task lays the files out, then starts the jobs.
+fn fio_tasks<H: Host, F: Filesystem<H::Handle>>(host: &mut H, fs: Rc<F>, jobs: Jobs, tasks: u32, placement: Placement) -> Result<(), String> {
+    host.spawn(Placement::Anywhere, Life::Background, move |m: H::Handle| async move {
+        let Ok(dir) = fs.mkdir(&m, b"fio").await else { return m.give_up("no space left for the directory") };
+        let mut files = Vec::new();
+        for number in 0..if jobs.own_file { tasks } else { 1 } {
+            let name = format!("fio.{number}.0");
+            match fs.lay_out(&m, dir, name.as_bytes(), jobs.file).await {
+                Ok(file) => files.push(file),
+                Err(_) => return m.give_up("no space left for the files"),
+            }
+        }
+        for task in 0..tasks {
+            let (fs, file) = (fs.clone(), files[task as usize % files.len()]);
+            m.spawn(placement, Life::Foreground, move |m| fio::run(m, fs, file, jobs, task));
+        }
+    });
+    Ok(())
+}
+
+/// What each task of a file workload does.
+enum Work {
+    Loop(Turn, Time),
+    Compile(Rc<compile::Params>),
+    FsMark(Rc<fs_mark::Params>),
+    Mix(Rc<Mix>, Pool),
+    Dbench(Rc<dbench::Params>),
+    Fio(Jobs),
+}
+
+impl Work {
+    fn new(spec: &RunSpec, costs: &Costs<'_>) -> Result<Self, String> {
+        let w = &spec.workload;
+        let user = costs.sum(&["user.loop"])?;
+        let turn = match w.kind {
+            WorkloadKind::Create => Turn::Create,
+            WorkloadKind::CreateUnlink => Turn::CreateUnlink,
+            WorkloadKind::Tmpfile => {
+                Turn::Tmpfile { bytes: w.number("write_bytes", 4096.0) as u32, fsync: w.number("fsync", 0.0) > 0.0 }
+            },
+            WorkloadKind::Compile => {
+                return Ok(Self::Compile(Rc::new(compile::Params::new(w, spec.machine.costs.speed)?)))
+            }
+            WorkloadKind::FsMark => return Ok(Self::FsMark(Rc::new(fs_mark::Params::new(w, user)?))),
+            WorkloadKind::Dbench => return Ok(Self::Dbench(Rc::new(dbench::Params::new(w, spec.machine.costs.speed)?))),
+            WorkloadKind::Mix => return Ok(Self::Mix(Rc::new(Mix::new(w, user)?), Pool::default())),
+            WorkloadKind::Fio => return Ok(Self::Fio(fio_jobs(spec)?)),
+            WorkloadKind::LockCycle | WorkloadKind::RangeLock | WorkloadKind::Python => {
+                return Err("workload.kind: needs no filesystem".into())
+            }
+        };
+        Ok(Self::Loop(turn, user))
+    }
+
+    /// Bytes of the names that it gives to files.
+    fn name_length(&self) -> usize {
+        match self {
+            Self::FsMark(_) => fs_mark::NAME_LENGTH,
+            _ => 12,
+        }
+    }
+
+    /// What all tasks find when they start.
+    async fn prepare<M: Machine, F: Filesystem<M>>(&self, m: &M, fs: &Rc<F>, dirs: &[DirId]) -> Result<(), Full> {
+        match self {
+            Self::Mix(mix, pool) if mix.shared => {
+                let mut actor = Actor::new(m.clone(), fs.clone(), dirs.into(), pool.clone(), Actor::<M, F>::NOBODY);
+                mix::prepare(&mut actor, mix).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn start<M: Machine, F: Filesystem<M>>(&self, m: &M, fs: Rc<F>, dirs: Rc<[DirId]>, task: u32, placement: Placement) {
+        let dir = dirs[0];
+        match self {
+            Self::Loop(turn, user) => {
+                let (turn, user) = (*turn, *user);
+                m.spawn(placement, Life::Foreground, move |m| metadata::run(m, fs, dir, task, turn, user));
+            }
+            Self::Fio(_) => unreachable!("jobs start on their files"),
+            Self::Compile(params) => {
+                let params = params.clone();
+                m.spawn(placement, Life::Foreground, move |m| compile::run(m, fs, dir, task, params, placement));
+            }
+            Self::FsMark(params) => {
+                let params = params.clone();
+                m.spawn(placement, Life::Foreground, move |m| fs_mark::run(m, fs, dirs, task, params));
+            }
+            Self::Dbench(params) => {
+                let params = params.clone();
+                m.spawn(placement, Life::Foreground, move |m| {
+                    dbench::run(m.clone(), Actor::new(m, fs, dirs, Pool::default(), task), params)
+                });
+            }
+            Self::Mix(mix, all) => {
+                let pool = if mix.shared { all.clone() } else { Pool::default() };
+                let mix = mix.clone();
+                m.spawn(placement, Life::Foreground, move |m| {
+                    mix::run(m.clone(), Actor::new(m, fs, dirs, pool, task), mix)
+                });
+            }
+        }
+    }
+}
+
+fn fio_jobs(spec: &RunSpec) -> Result<Jobs, String> {
+    let jobs = Jobs::of(&spec.workload, spec.machine.costs.speed)?;
+    let kind = spec.filesystem.kind;
+    if jobs.direct && kind == FilesystemKind::Btrfs {
+        return Err("workload.params.direct: btrfs has no direct I/O here".into());
+    }
+    if kind != FilesystemKind::Xfs && jobs.iodepth > 1 {
+        return Err("workload.params.iodepth: only XFS has requests that nobody waits for".into());
+    }
+    if spec.device.is_none() && matches!(kind, FilesystemKind::Xfs | FilesystemKind::Ext4) {
+        return Err("device: fio needs one on this filesystem".into());
+    }
+    Ok(jobs)
+}

@@ -1,0 +1,74 @@
+//! The tasks of workloads that need no filesystem: lock cycles and range locks.
+
+use super::{placement, work_of};
+use crate::machine::time::from_ns;
+use crate::range_locks::{Prices, RangeLock};
+use crate::spec::{Change, RunSpec};
+use crate::waist::{Host, Life, Machine};
+use crate::workloads::binding::{placements, Binding};
+use crate::workloads::draw::Draw;
+use crate::workloads::lock_cycle::{self, Cycle};
+use crate::workloads::range_lock::{self, Load};
+use std::rc::Rc;
+
+/// Tasks that think and hold locks.
+pub(super) fn lock_cycle<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
+    let w = &spec.workload;
+    let draw = |what: &str, default: f64| Draw::of(w, what, default);
+    let write = match w.number("device_ns", 0.0) {
+        ns if ns > 0.0 => Some(draw("device", ns)?),
+        _ => None,
+    };
+    let spins_or_sleeps = spec.whatif.as_ref().is_some_and(|w| matches!(&w.change, Change::Kind(k) if k != "semaphore"));
+    if write.is_some() && spins_or_sleeps {
+        return Err("whatif.change.kind: only a semaphore can be released by a device".into());
+    }
+    if write.is_some() && spec.kernel.locks.get("lock").map(String::as_str) != Some("semaphore") {
+        return Err("workload.params.device_ns: only a semaphore can be released by a device".into());
+    }
+    let (nested, opposite) = (w.number("locks", 1.0) > 1.0, w.word("order", "same") == "opposite");
+    let lines = w.number("data_lines", 0.0) as u32;
+    let (first, second, device, data) = host.setup(|m| {
+        let class = m.class("lock", "lock");
+        let device = m.new_device(w.number("device_parallelism", 1.0) as u32, 0);
+        let data = (lines > 0).then(|| m.new_line(lines));
+        (m.new_lock(class), nested.then(|| m.new_lock(class)), device, data)
+    });
+    let cycle = Cycle {
+        outer: first,
+        inner: second,
+        think: draw("think", 1000.0)?,
+        hold: draw("hold", 50.0)?,
+        thinks_on_cpu: w.word("think", "cpu") == "cpu",
+        data,
+        readers: w.number("readers", 0.0),
+        blocking: w.number("blocking", 0.0),
+        write: write.map(|service| (device, service)),
+    };
+    let binding = Binding::parse(w.word("binding", "none"))?;
+    for (task, placement) in (0..w.tasks).zip(placements(binding, spec, placement(spec))) {
+        let cycle = match second {
+            Some(second) if opposite && task % 2 == 1 => Cycle { outer: second, inner: Some(first), ..cycle },
+            _ => cycle,
+        };
+        host.spawn(placement, Life::Foreground, |m| lock_cycle::run(m, cycle, format!("task {task}")));
+    }
+    Ok(())
+}
+
+/// Tasks that lock ranges.
+pub(super) fn range_lock<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
+    let w = &spec.workload;
+    let load = Load::of(w)?;
+    let time = |name: &str| from_ns(w.number(name, 0.0) * spec.machine.costs.speed);
+    let work = time(work_of(load.design));
+    let syscall = (w.word("index_lock", "kernel") == "pthread").then(|| time("syscall_ns"));
+    let prices = Prices { work, pause: from_ns(spec.machine.costs.cpu_relax), syscall };
+    let lock = Rc::new(host.setup(|m| RangeLock::new(m, load.design, prices)));
+    let ledger = load.ledger();
+    for task in 0..w.tasks {
+        let (lock, ledger) = (lock.clone(), ledger.clone());
+        host.spawn(placement(spec), Life::Foreground, move |m| range_lock::run(m, lock, load, task, ledger));
+    }
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! Filesystems as a spec asks for them, with their kernel threads; then the tasks start on them.
+
+use super::{files, work_of, NOT_TAKEN};
+use crate::devices::BlockDevice;
+use crate::filesystems::btrfs::mount::{Btrfs, Disk, Kernel};
+use crate::filesystems::btrfs::search::Rules;
+use crate::filesystems::costs::Costs;
+use crate::filesystems::designs::MetadataReclaim;
+use crate::filesystems::ext4::file_io::DioWrites;
+use crate::filesystems::ext4::{self, Ext4};
+use crate::filesystems::tmpfs::Tmpfs;
+use crate::filesystems::xfs::file_io;
+use crate::filesystems::xfs::geometry::Geometry;
+use crate::filesystems::xfs::mount::Xfs;
+use crate::machine::time::{from_ns, US};
+use crate::machine::Time;
+use crate::range_locks::{Design, Prices};
+use crate::spec::RunSpec;
+use crate::waist::{Host, Life, Placement};
+use std::rc::Rc;
+
+/// jbd2 commits every 5 s (the mount option `commit`'s default).
+const COMMIT_INTERVAL: Time = 5_000_000 * US;
+
+/// Bytes of the device.
+fn size(spec: &RunSpec) -> u64 {
+    spec.filesystem.size_bytes.unwrap_or(8 << 30)
+}
+
+/// XFS with its inode workers and those of its log; where nobody waits for requests, with who ends direct writes.
+pub(super) fn xfs<H: Host>(host: &mut H, spec: &RunSpec, device: Option<Rc<BlockDevice>>, costs: &Costs<'_>) -> Result<(), String> {
+    let agcount = spec.filesystem.agcount.map(u64::from);
+    let geometry = Geometry::new(size(spec), agcount).map_err(|e| format!("filesystem: {e}"))?;
+    let rules = xfs_rules(spec, costs)?;
+    let fs = Rc::new(host.setup(|m| Xfs::new(m, &geometry, device, rules, costs))?);
+    fs.start_workers(|placement, worker| host.spawn(placement, Life::Background, |m| worker.run(m)));
+    fs.start_log_workers(|fs| {
+        host.spawn(Placement::Anywhere, Life::Background, move |m| Xfs::push_worker(m, fs));
+    });
+    let ender = fs.clone();
+    host.spawn(Placement::Anywhere, Life::Background, move |m| Xfs::log_ender(m, ender));
+    if spec.workload.number("iodepth", 1.0) > 1.0 {
+        host.setup(|m| fs.prepare_dio_workers(m));
+        for cpu in 0..spec.machine.cpus {
+            let fs = fs.clone();
+            host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Xfs::dio_worker(m, fs, cpu as usize));
+        }
+    }
+    files::start(host, spec, fs, costs)
+}
+
+/// btrfs with the workers of its delayed items, of metadata reclaim, and its transaction thread.
+pub(super) fn btrfs<H: Host>(host: &mut H, spec: &RunSpec, device: Option<Rc<BlockDevice>>, costs: &Costs<'_>) -> Result<(), String> {
+    let tree_lock = spec.kernel.locks.get("btrfs.tree").map_or("", String::as_str);
+    let modes = tree_lock.starts_with("btrfs-tree");
+    let early_unlock = spec.filesystem.early_unlock.unwrap_or(!modes); // no profile lies between 5.11 and 5.19
+    let delays_new_inodes = spec.filesystem.delays_new_inodes.unwrap_or(modes);
+    let rules = Rules { early_unlock, modes, clearing: costs.designs().path_clearing };
+    let (nodatacow, new_directories) = (spec.filesystem.nodatacow, spec.filesystem.new_directories);
+    let kernel = Kernel { rules, delays_new_inodes, nodatacow, new_directories };
+    let fs = Rc::new(host.setup(|m| Btrfs::new(m, kernel, Disk { size: size(spec), device }, costs))?);
+    for _ in 0..fs.worker_count(spec.machine.cpus) {
+        let worker = fs.clone();
+        host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::delayed_worker(m, worker));
+    }
+    if costs.designs().reclaim == MetadataReclaim::Preemptive {
+        let worker = fs.clone();
+        host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::reclaim_worker(m, worker));
+    }
+    let committer = fs.clone();
+    let ticks = (fs.commit_interval() / from_ns(spec.kernel.tick_ns)).max(1);
+    host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::transaction_thread(m, committer, ticks));
+    files::start(host, spec, fs, costs)
+}
+
+/// ext4 with its journal thread.
+pub(super) fn ext4<H: Host>(host: &mut H, spec: &RunSpec, device: Option<Rc<BlockDevice>>, costs: &Costs<'_>) -> Result<(), String> {
+    let options = ext4_options(spec)?;
+    let fs = Rc::new(host.setup(|m| Ext4::new(m, size(spec), device, options, costs))?);
+    let journal = fs.clone();
+    let ticks = (COMMIT_INTERVAL / from_ns(spec.kernel.tick_ns)).max(1);
+    host.spawn(Placement::Anywhere, Life::Background, move |m| Ext4::journal_thread(m, journal, ticks));
+    files::start(host, spec, fs, costs)
+}
+
+/// tmpfs.
+pub(super) fn tmpfs<H: Host>(host: &mut H, spec: &RunSpec, costs: &Costs<'_>) -> Result<(), String> {
+    let fs = Rc::new(host.setup(|m| Tmpfs::new(m, costs))?);
+    files::start(host, spec, fs, costs)
+}
+
+/// How ext4 is made and mounted.
+fn ext4_options(spec: &RunSpec) -> Result<ext4::Options, String> {
+    let f = &spec.filesystem;
+    let held = f.dio_writes.as_deref().unwrap_or("shared");
+    let dio_writes = DioWrites::parse(held).map_err(|e| format!("filesystem.dio_writes: {e}"))?;
+    let rules = ext4::file_io::Rules { dio_writes, write_handles: f.write_handles };
+    Ok(ext4::Options { journal: f.journal, rules })
+}
+
+/// How XFS locks files, by the kernel and the scenario.
+fn xfs_rules(spec: &RunSpec, costs: &Costs<'_>) -> Result<file_io::Rules, String> {
+    let iolock = spec.filesystem.iolock.as_deref().unwrap_or("rwsem");
+    let range_lock = match iolock {
+        "rwsem" | "none" => None,
+        design => {
+            let design = Design::parse(design).map_err(|e| format!("filesystem.iolock: {e}"))?;
+            let work = |name: &str| costs.sum(&[&format!("range_lock.{name}")]);
+            let pause = from_ns(spec.machine.costs.cpu_relax);
+            Some((design, Prices { work: work(work_of(design))?, pause, syscall: None }))
+        }
+    };
+    let flags_lock = spec.kernel.locks.get("xfs.i_flags_lock").ok_or("kernel.locks has no role 'xfs.i_flags_lock'")?;
+    let buffered = file_io::BufferedIo::parse(spec.filesystem.buffered_io.as_deref().unwrap_or("locked"))
+        .map_err(|e| format!("filesystem.buffered_io: {e}"))?;
+    Ok(file_io::Rules { buffered, range_lock, unlocked: iolock == "none", flags_lock: flags_lock != NOT_TAKEN, tick: from_ns(spec.kernel.tick_ns) })
+}
