@@ -5,7 +5,7 @@ Virtual run time, lag, deadlines, and run to parity. All virtual times are picos
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from simfs.machine.cpu import Cpu
 from simfs.machine.policy import Entering, members
@@ -67,15 +67,15 @@ class Eevdf:
     def pick(self, cpu: Cpu) -> Task | None:
         """The task that should run (`pick_eevdf`).
 
-        Of those not ahead of the average, the one with the earliest deadline; the current one stays while its slice
-        is protected.
+        Of those not ahead of the average, the one with the earliest deadline; the current one, if it is not ahead,
+        stays while its slice is protected.
         """
         if not cpu.queue:
             return cpu.current
-        if cpu.current is not None and self.machine.kernel.run_to_parity and cpu.current.entity.protected:
-            return cpu.current
         tasks = members(cpu)
         average, _ = self._average(cpu)
+        if self._is_protected(cpu.current) and cpu.current.entity.vruntime <= average:
+            return cpu.current
         eligible = [task for task in tasks if task.entity.vruntime <= average]
         if eligible:
             return min(eligible, key=lambda task: task.entity.deadline)
@@ -87,7 +87,11 @@ class Eevdf:
 
     def slice_ends(self, cpu: Cpu) -> bool:
         """Whether the tick finds that another task should run."""
-        return self.pick(cpu) is not cpu.current
+        return not self._is_protected(cpu.current) and self.pick(cpu) is not cpu.current
+
+    def _is_protected(self, task: Task | None) -> TypeGuard[Task]:
+        """Whether it runs to parity: until it is ahead of the average, which does not by itself end its slice."""
+        return task is not None and self.machine.kernel.run_to_parity and task.entity.protected
 
 
 def _toward_zero(a: int, b: int) -> int:

@@ -52,21 +52,22 @@ impl State {
     }
 
     /// The task that should run (`pick_eevdf`): of those not ahead of the average, the one with the earliest deadline;
-    /// the current one stays while its slice is protected.
+    /// the current one, if it is not ahead, stays while its slice is protected.
     pub(super) fn pick(&self, cpu: CpuId) -> Option<TaskId> {
         let c = &self.cpus[cpu as usize];
         if c.queue.is_empty() {
             return c.current;
         }
-        if let Some(current) = c.current {
-            if self.kernel.run_to_parity && self.tasks[current as usize].entity.protected {
-                return Some(current);
-            }
-        }
         if c.queue.len() == 1 && c.current.is_none() {
             return Some(c.queue[0]);
         }
         let (average, _) = self.average_vruntime(cpu);
+        if let Some(current) = c.current {
+            let entity = self.tasks[current as usize].entity;
+            if self.kernel.run_to_parity && entity.protected && entity.vruntime <= average {
+                return Some(current);
+            }
+        }
         let entity = |id: &&TaskId| self.tasks[**id as usize].entity;
         let everybody = || c.current.iter().chain(c.queue.iter());
         everybody()
@@ -74,5 +75,12 @@ impl State {
             .min_by_key(|id| entity(id).deadline)
             .or_else(|| everybody().min_by_key(|id| entity(id).vruntime))
             .copied()
+    }
+
+    /// Whether the tick finds the slice used up and another task to run: being ahead of the average does not end a slice.
+    pub(super) fn eevdf_slice_ends(&self, cpu: CpuId) -> bool {
+        let current = self.cpus[cpu as usize].current;
+        let protected = current.is_some_and(|id| self.tasks[id as usize].entity.protected);
+        !(self.kernel.run_to_parity && protected) && self.pick(cpu) != current
     }
 }

@@ -73,7 +73,7 @@ impl State {
 
     fn slice_ends(&self, cpu: CpuId) -> bool {
         match self.cfs() {
-            None => self.pick(cpu) != self.cpus[cpu as usize].current,
+            None => self.eevdf_slice_ends(cpu),
             Some(cfs) => self.cfs_slice_ends(cfs, cpu),
         }
     }
