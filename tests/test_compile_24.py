@@ -33,8 +33,8 @@ def idle(variant: str) -> float:
 
 
 def test_xfs_in_one_directory_loses_to_ext4_while_cpus_idle() -> None:
-    assert speed("xfs") < 0.85 * speed("ext4")
-    assert idle("xfs") > 0.10
+    assert speed("xfs") < 0.97 * speed("ext4")
+    assert idle("xfs") > 0.05
     assert idle("ext4") < 0.03
 
 

@@ -40,14 +40,14 @@ def test_several_processes_in_one_directory_are_slower_than_one_while_cpus_idle(
 
 def test_bound_to_one_cpu_many_processes_are_as_fast_as_one() -> None:
     bound = measured(SHARED, 24, "0")
-    assert rate(bound) == pytest.approx(rate(measured(SHARED, 1, "0")), rel=0.1)
+    assert rate(bound) == pytest.approx(rate(measured(SHARED, 1, "0")), rel=0.2)
     assert rate(bound) > 1.5 * rate(measured(SHARED, 24))
     assert the_lock(bound, "xfs.AGI").slept == 0
 
 
 @pytest.mark.parametrize("tasks", [2, 24])
 def test_with_a_directory_each_two_cpus_do_nearly_twice_the_work(tasks: int) -> None:
-    assert 1.7 < rate(measured(OWN, tasks)) / rate(measured(OWN, 1)) < 2.05
+    assert 1.6 < rate(measured(OWN, tasks)) / rate(measured(OWN, 1)) < 2.05
     assert idle(measured(OWN, tasks)) < 0.05
 
 

@@ -18,6 +18,7 @@ from ruamel.yaml.error import YAMLError
 from simfs.scenario.device import Device
 from simfs.scenario.paths import MODELS, Kind, find, names
 from simfs.scenario.quantity import Model, Quantity
+from simfs.scenario.section import shorten
 from simfs.scenario.suggest import nearest
 
 Preemption = Literal["none", "voluntary", "full"]
@@ -287,7 +288,7 @@ def _load(what: Kind, name: str, model: type[M]) -> M:
     if path is None:
         near = nearest(name, available(what))
         hint = f"did you mean '{near}'?" if near else f"there are {', '.join(available(what))}"
-        raise ValueError(f"unknown {what.removesuffix('s')} '{name}'; {hint}")
+        raise ValueError(f"unknown {what.removesuffix('s')} '{shorten(name)}'; {hint}")
     try:
         return model.model_validate(YAML(typ="safe").load(path))
     except ValidationError as error:

@@ -98,5 +98,5 @@ def shorten(value: object) -> str:
         return "nothing"
     if isinstance(value, int) and abs(value) >= 10**30:
         return "a huge number"
-    text = str(value).replace("\n", " ")
+    text = " ".join(str(value).split())
     return text if len(text) <= 60 else text[:57] + "..."
