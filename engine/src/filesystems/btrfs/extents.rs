@@ -152,14 +152,20 @@ impl SpaceTrees {
         let extent = TreeOps::new(&self.extent, &laying, DEFAULT_RULES);
         let free_space = TreeOps::new(&self.free_space, &laying, DEFAULT_RULES);
         let group = |place| space.borrow().group(place);
-        let take = |start, end| now(free_space.remove_free_space(group(start), start, end - start));
         let next_group = || space.borrow_mut().take_new_group();
-        let next_head = || heads.borrow_mut().select(0);
-        loop {
+        let make_groups = || {
             while let Some(group) = next_group() {
                 now(extent.insert_extent_item(items::block_group(group.start, group.bytes)));
                 now(free_space.add_free_group(group));
             }
+        };
+        let take = |start, end| {
+            make_groups(); // running a ref may have taken a place in a new one
+            now(free_space.remove_free_space(group(start), start, end - start));
+        };
+        let next_head = || heads.borrow_mut().select(0);
+        loop {
+            make_groups();
             let mut run: Option<(u64, u64)> = None;
             while let Some(head) = next_head() {
                 heads.borrow_mut().finish(head.place);
@@ -246,14 +252,19 @@ impl Extents {
 
     /// `btrfs_run_delayed_refs`: runs so many heads, or as many as there are. `mutex` is the runner's own.
     pub async fn run_delayed_refs<M: Machine>(&self, m: &M, mutex: LockId, most: usize) {
-        for _ in 0..most {
+        if self.refs.space.borrow().has_new_group() {
+            m.lock(self.free_space_lock, Side::Write).await;
             self.make_groups(m).await;
+            m.unlock(self.free_space_lock, Side::Write).await;
+        }
+        for _ in 0..most {
             let Some(head) = self.refs.locked(m, |heads| heads.select(mutex)).await else { return };
             m.lock(mutex, Side::Write).await;
             m.run(Account::System, self.costs.run_head).await;
             self.extent.locked(m).ops().run_in_extent_tree(head).await;
             let group = self.refs.space.borrow().group(head.place);
             m.lock(self.free_space_lock, Side::Write).await;
+            self.make_groups(m).await; // the place may lie in one that was made meanwhile
             self.free_space.locked(m).ops().run_in_free_space_tree(group, head).await;
             m.unlock(self.free_space_lock, Side::Write).await;
             if let (Extent::Data(bytes), false) = (head.extent, head.added) {
@@ -280,14 +291,12 @@ impl Extents {
         m.new_lock(m.class("btrfs.delayed_ref_head", "btrfs.delayed_ref_head"))
     }
 
-    /// `btrfs_create_pending_block_groups`.
+    /// `btrfs_create_pending_block_groups`, by who has the `free_space_lock`: nobody finds a group half made.
     async fn make_groups<M: Machine>(&self, m: &M) {
         loop {
             let Some(group) = self.refs.space.borrow_mut().take_new_group() else { return };
             self.extent.locked(m).ops().insert_extent_item(items::block_group(group.start, group.bytes)).await;
-            m.lock(self.free_space_lock, Side::Write).await;
             self.free_space.locked(m).ops().add_free_group(group).await;
-            m.unlock(self.free_space_lock, Side::Write).await;
         }
     }
 
@@ -356,5 +365,18 @@ mod tests {
         extent.check().unwrap();
         assert_eq!(extent.len(extent.root()), 3 + 9, "three block groups, nine tree blocks");
         assert_eq!(free_extents(&trees.free_space.borrow()), 2 * 2, "two groups, each with one free extent");
+    }
+
+    #[test]
+    fn a_tree_that_grows_into_a_new_block_group_while_refs_are_run_is_told_of_it() {
+        let space = RefCell::new(Space::new(256 << 20));
+        let trees = SpaceTrees::new(&space, &mut Tree::new());
+        let group = space.borrow().metadata_bytes();
+        while space.borrow().metadata_used() < group - 4 * 16384 {
+            space.borrow_mut().allocate_block();
+        }
+        let places: Vec<u64> = (0..2000).map(|_| trees.lay_out_data(&space, 4096, false)).collect();
+        assert!(space.borrow().metadata_bytes() > group);
+        assert_eq!(places.len(), 2000);
     }
 }

@@ -175,6 +175,11 @@ impl Space {
         new
     }
 
+    /// Whether there are block groups that have no items yet.
+    pub fn has_new_group(&self) -> bool {
+        self.known < self.groups.len()
+    }
+
     /// A block group whose use has changed since the last call; from now on it has not.
     pub fn take_dirty_group(&mut self) -> Option<Group> {
         let dirty = self.groups.iter_mut().find(|group| group.dirty)?;
