@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import shlex
 import shutil
@@ -215,3 +216,9 @@ def test_the_engine_has_every_lock_of_the_scenario_language(
 def test_every_lock_is_documented() -> None:
     kinds = text(ROOT / "docs" / "scenarios.md").partition("\nKinds: ")[2].partition("\n")[0]
     assert set(engine_locks()) <= set(re.findall(r"`(?:= )?([\w.-]+)`", kinds))
+
+
+def test_the_record_of_predictions_has_rows_of_every_data_set() -> None:
+    with (ROOT / "docs/predictions.csv").open() as record:
+        recorded = {row["dataset"] for row in csv.DictReader(record)}
+    assert recorded == {path.stem for path in (ROOT / "scenarios/measured").glob("*.yaml")}
