@@ -297,6 +297,27 @@ def test_a_fit_that_cannot_be_done_leaves_its_rows_open_and_the_others_predicted
     assert [row["predicted"] is None for row in rows_of(done)] == [True] * 4 + [False] * 4
 
 
+def test_a_defect_of_the_engine_is_one_and_loses_no_other_data_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def defective(spec: str) -> str:
+        if json.loads(spec)["workload"]["tasks"] == 1:
+            raise RuntimeError("a defect in the engine (tree.rs:1:1)")
+        return native_engine()(spec)
+
+    dataset, _ = write(tmp_path, {}, {"calibrate": []})
+    good = tmp_path / "good"
+    good.mkdir()
+    rows = [row | {"x": 2} for row in DATASET["rows"][:1]]
+    other, _ = write(good, {"name": "other", "rows": rows}, {"name": "good", "calibrate": []})
+    monkeypatch.setattr(simfs.results.run, "native_engine", lambda: defective)
+    done = invoke(dataset, other, "--format", "json", "--store", tmp_path / "runs")
+    assert done.exit_code == 1
+    assert "mine: not predicted" in done.stderr
+    assert "a defect in the engine" in done.stderr.replace("\n", " ")
+    assert [row["predicted"] is None for row in rows_of(done)] == [True] * 4 + [False]
+
+
 def test_a_store_that_cannot_be_written_is_two(tmp_path: Path) -> None:
     dataset, _ = write(tmp_path)
     assert invoke(dataset, "--store", "/dev/null/runs").exit_code == 2

@@ -190,7 +190,7 @@ def _told(found: Sequence[Validated]) -> int:
             complain(f"{each.dataset}: and {len(each.notes) - SHOWN} more rows without a prediction")
         if each.problem:
             complain(f"{each.dataset}: not predicted: {each.problem}")
-            codes.append(BAD_INPUT if each.scenario else 0)
+            codes.append(BROKEN if each.defect else BAD_INPUT if each.scenario else 0)
         for finding in each.findings:
             complain(
                 f"check failed: {each.dataset}: {finding.point} #{finding.replication}: {finding.message}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from simfs.experiments.answer import fit, run_points
+from simfs.results.defect import EngineError
 from simfs.results.run import Engine, Progress
 from simfs.results.validation import Row, Validated, with_baselines
 from simfs.scenario import Dataset, PlacedRow, Point, Problem, Scenario, ScenarioError, placed_rows, points_at
@@ -27,7 +28,7 @@ def validate(
     progress: Progress | None = None,
     engine: Engine | None = None,
 ) -> Validated:
-    """Predict the rows of a data set; without a scenario, or where its fit or engine refuses, they stay open.
+    """Predict the rows of a data set; without a scenario, or where its fit or engine refuses or fails, they stay open.
 
     `quick` runs the points for a first look; the fit stays the same.
     """
@@ -45,6 +46,8 @@ def validate(
         )
     except (ValueError, ScenarioError) as error:
         return replace(whole, problem=str(error))
+    except EngineError as error:
+        return replace(whole, problem=str(error), defect=True)  # other data sets are not lost for it
     found = {point.id: point for point in result.points}
     rows, notes = list(whole.rows), dict.fromkeys(refused)
     for i, row in enumerate(placed):

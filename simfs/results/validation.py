@@ -70,7 +70,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Validated:
-    """A data set with its predictions; `problem` says why there are none."""
+    """A data set with its predictions; `problem` says why there are none, `defect` that the engine is to blame."""
 
     dataset: str
     title: str
@@ -80,6 +80,7 @@ class Validated:
     fits: tuple[Fit, ...] = ()
     findings: tuple[Finding, ...] = ()
     problem: str | None = None
+    defect: bool = False
     notes: tuple[str, ...] = field(default=())
 
 
