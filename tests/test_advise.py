@@ -46,7 +46,9 @@ def creators() -> Advice:
         "calibrate=[]",
     ]
     scenario = load("compile-24", settings)
-    return advise(the_point(scenario, "xfs"), scenario.measure, scenario="compile-24", operation="create-unlink")
+    return advise(
+        the_point(scenario, "xfs"), scenario.measure, scenario="compile-24", operation="create-unlink"
+    )
 
 
 def test_the_gain_is_flat_where_more_groups_bring_no_two_per_cent() -> None:
