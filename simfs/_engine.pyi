@@ -355,7 +355,7 @@ class Task(Machine):
         """
     @staticmethod
     def at(site: str) -> Step:
-        """Name what the task is doing, for lock waits by site."""
+        """Name what the task is doing, for lock waits by site; from here on it has another pace (`step_cv`)."""
     @staticmethod
     def begin() -> Step:
         """Begin an operation."""

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import (
-    Field,
-    StrictBool,
-    StrictInt,
-    model_validator,
-)
+from pydantic import Field, StrictBool, StrictInt, model_validator
 
 from simfs.scenario.section import Section, Text, refusal
-from simfs.scenario.units import (
-    Duration,
-    Size,
-)
+from simfs.scenario.units import Duration, Size
 
 INDEX_LOCKS = {"interval-tree": "qspinlock", "btree": "mutex"}
 """The lock around a range lock's index, by design; the optimistic design has none."""

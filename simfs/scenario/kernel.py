@@ -5,20 +5,10 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal, get_args
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    StrictBool,
-    StrictFloat,
-    WithJsonSchema,
-)
+from pydantic import BeforeValidator, Field, StrictBool, StrictFloat, WithJsonSchema
 
 from simfs.scenario.section import Section, Text
-from simfs.scenario.units import (
-    Duration,
-    PositiveDuration,
-    checked_duration,
-)
+from simfs.scenario.units import Duration, PositiveDuration, checked_duration
 
 LockKind = Literal[
     "tas", "ticket", "mcs", "qspinlock", "cna", "rwlock-2.6", "qrwlock",

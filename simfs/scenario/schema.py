@@ -8,27 +8,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    PlainSerializer,
-    StrictFloat,
-    StrictInt,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, PlainSerializer, StrictFloat, StrictInt, model_validator
 
 from simfs.scenario.device import DeviceUse
 from simfs.scenario.filesystem import Btrfs, Ext4, Filesystem, NoFilesystem, Tmpfs, Xfs
 from simfs.scenario.kernel import OWN_LOCK, KernelUse, LockUse
 from simfs.scenario.machine import MachineUse
 from simfs.scenario.section import Section, Text, refusal, word_as
-from simfs.scenario.units import (
-    Duration,
-    Percentage,
-    PositiveDuration,
-    checked_duration,
-    format_duration,
-)
+from simfs.scenario.units import Duration, Percentage, PositiveDuration, checked_duration, format_duration
 from simfs.scenario.workload import (
     Compile,
     Create,

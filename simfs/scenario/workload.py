@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import (
-    Field,
-    StrictBool,
-    StrictFloat,
-    StrictInt,
-    model_validator,
-)
+from pydantic import Field, StrictBool, StrictFloat, StrictInt, model_validator
 
 from simfs.scenario.filesystem import INDEX_LOCKS
 from simfs.scenario.kernel import CountOrDuration, LockUse
 from simfs.scenario.machine import MAX_CPUS
 from simfs.scenario.section import Section, Text, refusal, word_as
-from simfs.scenario.units import (
-    Duration,
-    Percentage,
-    PositiveDuration,
-    Size,
-)
+from simfs.scenario.units import Duration, Percentage, PositiveDuration, Size
 
 MAX_TASKS = 10_000
 
