@@ -17,7 +17,7 @@ Spec = dict[str, Any]
 
 FREE: Mapping[str, float] = {
     "line_hit": 0, "line_smt": 0, "line_llc": 0, "line_socket": 0, "line_remote": 0, "line_overlap": 1, "step_cv": 0,
-    "cpu_relax": 0, "context_switch": 0, "wakeup": 0, "ipi_send": 0, "ipi_deliver": 0, "speed": 1,
+    "smt_speed": 1, "cpu_relax": 0, "context_switch": 0, "wakeup": 0, "ipi_send": 0, "ipi_deliver": 0, "speed": 1,
 }  # fmt: skip
 """Costs of an ideal machine: nothing but the program takes time."""
 

@@ -45,7 +45,8 @@ def machines(draw: st.DrawFn) -> dict[str, Any]:
         "costs": {**FREE}
         | {name: draw(cheap) for name in (*LINES, "cpu_relax")}
         | {name: draw(st.one_of(st.just(0.0), st.just(1000.0), st.floats(1, 5000))) for name in switches}
-        | {"line_overlap": 10.0, "step_cv": draw(st.sampled_from([0.0, 0.06, 0.5]))},
+        | {"line_overlap": 10.0, "step_cv": draw(st.sampled_from([0.0, 0.06, 0.5]))}
+        | {"smt_speed": draw(st.sampled_from([0.5, 0.6, 1.0]))},
         "idle_states": draw(st.sampled_from([[], states])),
         "watts_active": 4.0,
         "watts_spin": 3.0,

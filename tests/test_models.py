@@ -120,7 +120,16 @@ def test_machine_spec_has_the_fields_of_the_seam(name: str) -> None:
     }
     assert set(spec["costs"]) == {
         *("line_hit", "line_smt", "line_llc", "line_socket", "line_remote", "line_overlap"),
-        *("cpu_relax", "context_switch", "wakeup", "ipi_send", "ipi_deliver", "step_cv", "speed"),
+        *(
+            "cpu_relax",
+            "context_switch",
+            "wakeup",
+            "ipi_send",
+            "ipi_deliver",
+            "step_cv",
+            "smt_speed",
+            "speed",
+        ),
     }
     exits = [state["exit_ns"] for state in spec["idle_states"]]
     assert exits == sorted(exits)

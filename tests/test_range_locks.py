@@ -21,6 +21,7 @@ LINES = {
     "line_remote": 50,
     "line_overlap": 10,
     "step_cv": 0,
+    "smt_speed": 1.0,
 }
 
 

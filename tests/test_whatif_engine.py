@@ -15,6 +15,7 @@ REALISTIC = {
     "line_socket": 49,
     "line_overlap": 10,
     "step_cv": 0,
+    "smt_speed": 1.0,
     "context_switch": 1500,
     "wakeup": 1000,
 }

@@ -116,6 +116,8 @@ pub struct MachineCosts {
     pub ipi_deliver: f64,
     /// How much the time of the same kernel code varies: standard deviation over mean.
     pub step_cv: f64,
+    /// How fast a program runs while the other CPU of its core executes too, relative to alone.
+    pub smt_speed: f64,
     pub speed: f64,
 }
 
@@ -426,6 +428,7 @@ impl RunSpec {
         require(self.duration_ns > 0.0 && self.duration_ns < 1e15, "duration_ns", "must be positive and below 1e15")?;
         require((0.0..1e15).contains(&self.warmup_ns), "warmup_ns", "must be between 0 and 1e15")?;
         require((0.0..=10.0).contains(&m.costs.step_cv), "machine.costs.step_cv", "must be between 0 and 10")?;
+        require(m.costs.smt_speed > 0.0 && m.costs.smt_speed <= 1.0, "machine.costs.smt_speed", "must be above 0 and at most 1")?;
         require(m.costs.line_overlap >= 1.0, "machine.costs.line_overlap", "must be at least 1")?;
         require(self.kernel.tick_ns >= 1e3, "kernel.tick_ns", "must be at least 1 us")?;
         require(self.kernel.base_slice_ns >= 1e3, "kernel.base_slice_ns", "must be at least 1 us")?;

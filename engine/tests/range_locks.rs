@@ -13,7 +13,7 @@ const NS: Time = 1000;
 
 fn spec(cpus: u32, duration_ns: f64) -> RunSpec {
     let costs = serde_json::json!({
-        "line_hit": 2, "line_smt": 8, "line_llc": 49, "line_socket": 49, "line_remote": 120, "line_overlap": 10, "step_cv": 0,
+        "line_hit": 2, "line_smt": 8, "line_llc": 49, "line_socket": 49, "line_remote": 120, "line_overlap": 10, "step_cv": 0, "smt_speed": 1,
         "context_switch": 1500, "wakeup": 1000, "ipi_send": 0, "ipi_deliver": 0,
         "cpu_relax": 47, "speed": 1
     });

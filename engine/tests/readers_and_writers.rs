@@ -33,7 +33,7 @@ fn bench(lock: &str, cpus: u32, duration: Time, costs: Costs) -> Bench {
     let text = format!(
         r#"{{"seed": 1, "warmup_ns": 0, "duration_ns": {duration_ns}, "batches": 1,
         "machine": {{"cpus": {cpus}, "cpus_per_core": 1, "cpus_per_llc": {cpus}, "cpus_per_socket": {cpus},
-          "costs": {{"line_hit": 0, "line_smt": 0, "line_llc": 0, "line_socket": 0, "line_remote": 0, "line_overlap": 1, "step_cv": 0,
+          "costs": {{"line_hit": 0, "line_smt": 0, "line_llc": 0, "line_socket": 0, "line_remote": 0, "line_overlap": 1, "step_cv": 0, "smt_speed": 1,
             "cpu_relax": 0, "context_switch": {part}, "wakeup": {part}, "ipi_send": 0, "ipi_deliver": {part}, "speed": 1}},
           "idle_states": [{{"name": "C1", "exit_ns": {part}, "residency_ns": 0, "watts": 1}}],
           "watts_active": 4, "watts_spin": 4}},

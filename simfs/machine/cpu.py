@@ -63,6 +63,8 @@ class Cpu:
         self.accounts: dict[Account, Time] = dict.fromkeys(Account, 0)
         self.accounted: Time = 0
         """Until when the accounts are complete."""
+        self.executing = False
+        """It uses the execution units that it shares with its siblings; kept up to date only where there are any."""
 
     @property
     def load(self) -> int:

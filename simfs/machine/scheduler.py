@@ -14,6 +14,7 @@ from simfs.machine.clock import What
 from simfs.machine.cpu import Account, Cpu, IdleLadder, Phase
 from simfs.machine.eevdf import Eevdf
 from simfs.machine.policy import Entering, Policy
+from simfs.machine.smt import Siblings
 from simfs.machine.task import Status, Task
 from simfs.machine.time import Time
 
@@ -33,6 +34,7 @@ class Scheduler:
         self.idle_joules = 0.0
         """Energy of idle periods that have ended in the measured window."""
         self.policy = _policy(machine)
+        self.siblings = Siblings(self, machine.topology)
 
     @property
     def now(self) -> Time:
@@ -44,6 +46,7 @@ class Scheduler:
     def start_segment(self, task: Task, account: Account, own: Time) -> None:
         """Start a stretch of `own` CPU time of a running task, after what it owes."""
         task.account = account
+        task.stretched = False
         task.segment.own = self.machine.paces.taken(task, account, own)
         self.continue_segment(task)
 
@@ -54,10 +57,12 @@ class Scheduler:
             return
         task.started = self.now
         task.in_segment = True
-        task.generation += 1
-        self._end_of_segment(task)
+        self.run_segment(task)
 
-    def _end_of_segment(self, task: Task) -> None:
+    def run_segment(self, task: Task) -> None:
+        """From now on what is left of the segment is used up."""
+        self.siblings.stretch(task)
+        task.generation += 1
         generation = task.generation
         end = self.now + task.segment.total
         self.machine.clock.at(
@@ -104,8 +109,7 @@ class Scheduler:
         if task.in_segment:
             self.book_segment(task)
             task.segment.irq += time
-            task.generation += 1
-            self._end_of_segment(task)
+            self.run_segment(task)
         else:
             if task.spinning:
                 self.book_spin(task)  # the handler runs while the task waits
@@ -177,6 +181,7 @@ class Scheduler:
             task.entity.picked = task.entity.vruntime
         cpu.phase, cpu.next = Phase.SWITCHING, task
         cpu.generation += 1
+        self.siblings.set_executing(cpu, True)
         self._later(cpu, self.machine.costs.context_switch, What.SWITCH_DONE)
 
     def _later(self, cpu: Cpu, delay: Time, what: What) -> None:
@@ -200,6 +205,7 @@ class Scheduler:
             else:
                 cpu.phase, cpu.since = Phase.IDLE, self.now
                 self.idle.add(cpu.number)
+                self.siblings.set_executing(cpu, False)
                 self.machine.note_cpu("idle", cpu)
             return
         cpu.phase, cpu.current, cpu.next = Phase.RUNNING, task, None
@@ -288,7 +294,8 @@ class Scheduler:
         if task.pinned or previous.number in self.idle:
             return previous
         target = waker if waker is not None and waker.load < previous.load else previous
-        return self._idle_near(target) or target
+        idle = self.siblings.idle_near(target.number, previous.number, self.idle)
+        return target if idle is None else self.cpus[idle]
 
     def _idle_near(self, cpu: Cpu) -> Cpu | None:
         """An idle CPU under the same last-level cache, searched upwards from `cpu` and then from the first."""
@@ -299,15 +306,17 @@ class Scheduler:
     def cpu_for_new(self, parent: Cpu) -> Cpu:
         """Where a new task starts (`find_idlest_cpu`).
 
-        The CPU that became idle last wakes fastest; without any, the least loaded one, its parent's among equals.
+        The CPU that became idle last wakes fastest, on an idle core if there is one; without any, the least loaded one,
+        its parent's among equals.
         """
 
-        def idle_since(number: int) -> tuple[Time, int]:
+        def wakes_fastest(number: int) -> tuple[bool, Time, int]:
             cpu = self.cpus[number]
-            return (cpu.since if cpu.phase is Phase.IDLE else self.now, -number)
+            since = cpu.since if cpu.phase is Phase.IDLE else self.now
+            return (self.siblings.is_core_idle(number, self.idle), since, -number)
 
         if self.idle:
-            return self.cpus[max(self.idle, key=idle_since)]
+            return self.cpus[max(self.idle, key=wakes_fastest)]
         return min(self.cpus, key=lambda cpu: (cpu.load, cpu is not parent, cpu.number))
 
     # ---- preemption and the tick ------------------------------------------------------------------------------------

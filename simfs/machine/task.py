@@ -111,6 +111,8 @@ class Task:
     in_segment: bool = False
     """It has part of a segment left to run (otherwise its program takes the next step)."""
     segment: Segment = field(default_factory=Segment)
+    stretched: bool = False
+    """The segment's own time is what it takes while a sibling executes too."""
     account: Account = Account.SYSTEM
     """Where the segment's own time is booked."""
     started: Time = 0
@@ -228,6 +230,7 @@ class Task:
         self.generation += 1
         self.in_segment, self.spinning = False, True
         self.started, self.spins_until_resched = machine.now, until_resched
+        machine.scheduler.siblings.set_executing(self.cpu, False)
         if owner is not None:
             owner.watchers.append(self)
         if deadline is not None:
@@ -248,6 +251,7 @@ class Task:
             return  # a stale check: the spin it was for is over
         self.generation += 1
         self.spinning = self.spins_until_resched = False
+        self.machine.scheduler.siblings.set_executing(self.cpu, True)
         self.machine.scheduler.book_spin(self)
         self.machine.note("look", self)
         self.resume()

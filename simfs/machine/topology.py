@@ -16,8 +16,9 @@ class Topology:
         self.cpus: int = machine["cpus"]
         self.per_socket: int = max(machine["cpus_per_socket"], 1)
         self._per_llc = max(machine["cpus_per_llc"], 1)
+        self._per_core: int = max(machine["cpus_per_core"], 1)
         self._levels = [
-            (max(machine["cpus_per_core"], 1), from_ns(costs["line_smt"])),
+            (self._per_core, from_ns(costs["line_smt"])),
             (self._per_llc, from_ns(costs["line_llc"])),
             (self.per_socket, from_ns(costs["line_socket"])),
         ]
@@ -25,6 +26,8 @@ class Topology:
         self._overlap: float = costs["line_overlap"]
         self.hit = from_ns(costs["line_hit"])
         """Time of an access that needs no transfer."""
+        self.smt_speed: float = costs["smt_speed"]
+        """How fast a program runs while the other CPU of its core executes too, relative to alone."""
 
     def transfer(self, a: int, b: int) -> Time:
         """Time to move one line between two CPUs: by the nearest level that they share."""
@@ -39,10 +42,22 @@ class Topology:
         """The socket of `cpu`."""
         return cpu // self.per_socket
 
+    @property
+    def has_siblings(self) -> bool:
+        """Whether cores have more CPUs than one."""
+        return self._per_core > 1
+
+    def core(self, cpu: int) -> range:
+        """The CPUs of `cpu`'s core."""
+        return self._group(cpu, self._per_core)
+
     def llc(self, cpu: int) -> range:
         """The CPUs that share `cpu`'s last-level cache."""
-        first = cpu // self._per_llc * self._per_llc
-        return range(first, min(first + self._per_llc, self.cpus))
+        return self._group(cpu, self._per_llc)
+
+    def _group(self, cpu: int, size: int) -> range:
+        first = cpu // size * size
+        return range(first, min(first + size, self.cpus))
 
 
 def nearest(cpu: int, others: Iterable[int]) -> int | None:

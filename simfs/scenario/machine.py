@@ -42,6 +42,10 @@ class CostsUse(Section):
         default=None,
         description="How much the time of the same kernel code varies: standard deviation over mean.",
     )
+    smt_speed: Annotated[StrictFloat, Field(gt=0, le=1)] | None = Field(
+        default=None,
+        description="How fast a program runs while the other CPU of its core executes too, relative to alone.",
+    )
 
 
 class MachineUse(Section):

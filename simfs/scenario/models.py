@@ -40,7 +40,8 @@ class MachineCosts(Model):
     """What the hardware charges: line transfers by distance, switches, wake-ups and interrupts.
 
     `speed` multiplies the processor time of programs: 1.0 is the machine on which the steps were traced.
-    `step_cv` is how much the time of the same kernel code varies, standard deviation over mean.
+    `step_cv` is how much the time of the same kernel code varies, standard deviation over mean. `smt_speed` is how fast
+    a program runs while the other CPU of its core executes too, relative to alone.
     """
 
     line_hit: Quantity
@@ -55,6 +56,7 @@ class MachineCosts(Model):
     ipi_send: Quantity
     ipi_deliver: Quantity
     step_cv: Quantity
+    smt_speed: Quantity
     speed: Quantity
 
 

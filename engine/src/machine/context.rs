@@ -91,6 +91,8 @@ impl Context {
             task.spinning = true;
             task.started = now;
             task.spins_until_resched = until.need_resched;
+            let cpu = task.cpu;
+            s.set_executing(cpu, false);
             if let Some(owner) = until.owner_off_cpu {
                 s.tasks[owner as usize].watchers.push(id);
             }

@@ -63,6 +63,8 @@ pub struct Cpu {
     pub accounts: [Time; ACCOUNTS],
     /// Until when the accounts are complete.
     pub accounted: Time,
+    /// It uses the execution units that it shares with its siblings; kept up to date only where there are any.
+    pub executing: bool,
 }
 
 impl Cpu {
@@ -80,6 +82,7 @@ impl Cpu {
             base_vruntime: 0,
             accounts: [0; ACCOUNTS],
             accounted: 0,
+            executing: false,
         }
     }
 

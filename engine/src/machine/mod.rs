@@ -1,7 +1,7 @@
 //! The native machine: time, CPUs, the scheduler, cache lines, locks, devices.
 //!
 //! `queue` orders events; `state` is everything that changes; `scheduler` gives CPUs to tasks, `eevdf` chooses which,
-//! `segment` books their time, `pace` makes it vary; `lock` and `locks` are what tasks wait for; `device` serves requests; `whatif` changes one lock class; `context` is a task's
+//! `segment` books their time, `pace` and `smt` make it vary; `lock` and `locks` are what tasks wait for; `device` serves requests; `whatif` changes one lock class; `context` is a task's
 //! handle, and `native` the executor that drives programs over it.
 
 mod cfs;
@@ -19,6 +19,7 @@ mod policy;
 mod queue;
 mod scheduler;
 mod segment;
+mod smt;
 mod state;
 mod task;
 pub mod time;

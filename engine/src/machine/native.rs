@@ -264,6 +264,8 @@ fn happen(s: &mut State, event: Event) -> Option<TaskId> {
             task.generation = task.generation.wrapping_add(1);
             task.spinning = false;
             task.spins_until_resched = false;
+            let cpu = task.cpu;
+            s.set_executing(cpu, true);
             s.book_spin(id);
             s.note("look", id, Object::Nothing);
             Some(id)

@@ -103,6 +103,7 @@ impl State {
         c.phase = Phase::Switching(next);
         c.generation = c.generation.wrapping_add(1);
         let generation = c.generation;
+        self.set_executing(cpu, true);
         self.push(end, Happening::SwitchDone, cpu, generation);
     }
 
@@ -116,6 +117,7 @@ impl State {
             if c.queue.is_empty() {
                 c.phase = Phase::Idle(now);
                 self.idle.insert(cpu); // the tick may have moved away who was woken meanwhile
+                self.set_executing(cpu, false);
                 self.note_cpu("idle", cpu, Object::Nothing);
             } else {
                 self.idle.remove(cpu);
@@ -265,17 +267,18 @@ impl State {
             Some(w) if load(w) < load(previous) => w,
             _ => previous,
         };
-        self.idle.next_in(self.topology.llc(target), target).unwrap_or(target)
+        self.idle_near(target, previous).unwrap_or(target)
     }
 
-    /// Where a new task starts (`find_idlest_cpu`): the CPU that became idle last (it wakes fastest), else the least
-    /// loaded one, its parent's if it is among them.
+    /// Where a new task starts (`find_idlest_cpu`): the CPU that became idle last (it wakes fastest), on an idle core if there
+    /// is one; else the least loaded one, its parent's if it is among them.
     pub(super) fn choose_cpu_for_new(&self, parent: CpuId) -> CpuId {
         let idle_since = |cpu: CpuId| match self.cpus[cpu as usize].phase {
             Phase::Idle(since) => since,
             _ => self.now,
         };
-        self.idle.iter().max_by_key(|&cpu| (idle_since(cpu), std::cmp::Reverse(cpu))).unwrap_or_else(|| {
+        let wakes_fastest = |&cpu: &CpuId| (self.is_core_idle(cpu), idle_since(cpu), std::cmp::Reverse(cpu));
+        self.idle.iter().max_by_key(wakes_fastest).unwrap_or_else(|| {
             let load = |cpu: CpuId| (self.cpus[cpu as usize].load(), cpu != parent, cpu);
             (0..self.topology.cpus).min_by_key(|&cpu| load(cpu)).unwrap_or(parent)
         })

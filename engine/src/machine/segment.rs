@@ -14,6 +14,7 @@ impl State {
         let own = self.paces.taken(id, account, own);
         let task = &mut self.tasks[id as usize];
         task.account = account;
+        task.stretched = false;
         task.segment.own = if task.scaled_holds == 0 { own } else { (own as f64 * self.hold_scale).round() as Time };
         self.continue_segment(id);
     }
@@ -24,12 +25,18 @@ impl State {
             self.preempt(cpu);
             return;
         }
-        let now = self.now;
         let task = &mut self.tasks[id as usize];
-        task.started = now;
+        task.started = self.now;
         task.resume = Resume::Segment;
+        self.run_segment(id);
+    }
+
+    /// From now on what is left of the segment of `id` is used up.
+    pub(super) fn run_segment(&mut self, id: TaskId) {
+        self.stretch(id);
+        let task = &mut self.tasks[id as usize];
         task.generation = task.generation.wrapping_add(1);
-        let (end, generation) = (now + task.segment.total(), task.generation);
+        let (end, generation) = (self.now + task.segment.total(), task.generation);
         self.push(end, Happening::SegmentEnd, id, generation);
     }
 
@@ -70,10 +77,7 @@ impl State {
         if self.tasks[id as usize].resume == Resume::Segment {
             self.book_segment(id);
             self.tasks[id as usize].segment.irq += time;
-            let task = &mut self.tasks[id as usize];
-            task.generation = task.generation.wrapping_add(1);
-            let (end, generation) = (self.now + task.segment.total(), task.generation);
-            self.push(end, Happening::SegmentEnd, id, generation);
+            self.run_segment(id);
         } else {
             if self.tasks[id as usize].spinning {
                 self.book_spin(id); // the handler runs while the task waits

@@ -103,6 +103,8 @@ pub struct Task {
     pub resume: Resume,
     /// Its current or next stretch of CPU time.
     pub segment: Segment,
+    /// The segment's own time is what it takes while a sibling executes too.
+    pub stretched: bool,
     /// Where the segment's own time is booked.
     pub account: Account,
     /// When the running segment started.
@@ -157,6 +159,7 @@ impl Task {
             pinned,
             resume: Resume::Program,
             segment: Segment::default(),
+            stretched: false,
             account: Account::System,
             started: 0,
             generation: 0,

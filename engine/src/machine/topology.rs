@@ -2,6 +2,7 @@
 
 use super::time::{from_ns, Time};
 use crate::spec::MachineSpec;
+use std::ops::Range;
 
 /// A CPU's number.
 pub type CpuId = u32;
@@ -15,10 +16,13 @@ pub const MAX_CPUS: u32 = WORDS as u32 * 64;
 pub struct Topology {
     /// Number of CPUs (hardware threads).
     pub cpus: u32,
+    per_core: u32,
     per_llc: u32,
     per_socket: u32,
     /// Cost of an access that needs no transfer.
     pub hit: Time,
+    /// How fast a program runs while the other CPU of its core executes too, relative to alone.
+    pub smt_speed: f64,
     transfers: Vec<Time>, // from * cpus + to
     overlap: f64,
 }
@@ -29,9 +33,11 @@ impl Topology {
         let costs = &spec.costs;
         Self {
             cpus: spec.cpus,
+            per_core: spec.cpus_per_core.max(1),
             per_llc: spec.cpus_per_llc.max(1),
             per_socket: spec.cpus_per_socket.max(1),
             hit: from_ns(costs.line_hit),
+            smt_speed: costs.smt_speed,
             transfers: transfers(spec),
             overlap: costs.line_overlap,
         }
@@ -51,10 +57,24 @@ impl Topology {
         one + (one as f64 * f64::from(span.saturating_sub(1)) / self.overlap) as Time
     }
 
+    /// Whether cores have more CPUs than one.
+    pub fn has_siblings(&self) -> bool {
+        self.per_core > 1
+    }
+
+    /// The CPUs of `cpu`'s core.
+    pub fn core(&self, cpu: CpuId) -> Range<CpuId> {
+        self.group(cpu, self.per_core)
+    }
+
     /// The CPUs that share `cpu`'s last-level cache.
-    pub fn llc(&self, cpu: CpuId) -> std::ops::Range<CpuId> {
-        let first = cpu / self.per_llc * self.per_llc;
-        first..(first + self.per_llc).min(self.cpus)
+    pub fn llc(&self, cpu: CpuId) -> Range<CpuId> {
+        self.group(cpu, self.per_llc)
+    }
+
+    fn group(&self, cpu: CpuId, size: u32) -> Range<CpuId> {
+        let first = cpu / size * size;
+        first..(first + size).min(self.cpus)
     }
 
     /// The socket of `cpu`.
@@ -127,7 +147,7 @@ impl CpuSet {
     }
 
     /// The first member of `range`, searched upwards from `start` and then from the range's beginning.
-    pub fn next_in(&self, range: std::ops::Range<CpuId>, start: CpuId) -> Option<CpuId> {
+    pub fn next_in(&self, range: Range<CpuId>, start: CpuId) -> Option<CpuId> {
         if self.is_empty() {
             return None;
         }
