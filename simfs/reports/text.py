@@ -222,7 +222,7 @@ def _operations(point: PointResult, result: ScenarioResult) -> Table:
 
 def _locks(point: PointResult, result: ScenarioResult) -> Table:
     table = new_table(f"{result.title(point.variant)}: locks by total wait, {_where(point)}")
-    for name in ("contended", "total wait", "max wait", "avg wait"):
+    for name in ("contended", "total wait", "max wait", "avg wait", "avg hold"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("type", no_wrap=True)
     table.add_column("lock (caller)", overflow="fold", ratio=1)
@@ -247,6 +247,7 @@ def _lock_row(lock: LockSummary) -> list[str]:
         duration(lock.wait_total_ns),
         duration(lock.wait_max_ns),
         duration(lock.wait_mean_ns),
+        _holds(lock),
         lock.type,
         lock.name + caller,
         f"{lock.resolved_spinning:,}",
@@ -256,10 +257,16 @@ def _lock_row(lock: LockSummary) -> list[str]:
     ]
 
 
+def _holds(lock: LockSummary) -> str:
+    """Mean hold of one who has the lock alone; under it, that of one who shares it."""
+    alone = duration(lock.hold_mean_ns) if lock.acquired > lock.acquired_shared else NOTHING
+    return f"{alone}\nshared\n{duration(lock.hold_shared_mean_ns)}" if lock.acquired_shared else alone
+
+
 def _site_row(site: LockSite) -> list[str]:
     mean = site.wait_total_ns / site.contended if site.contended else 0.0
     count, total = f"{site.contended:,}", duration(site.wait_total_ns)
-    return [count, total, "", duration(mean), "", f"  by {site.site}", "", "", "", ""]
+    return [count, total, "", duration(mean), "", "", f"  by {site.site}", "", "", "", ""]
 
 
 def holder_split(lock: LockSummary) -> str:

@@ -66,6 +66,17 @@ class LockSummary(LockStats):
         return self.wait_total_ns / self.contended if self.contended else 0.0
 
     @property
+    def hold_mean_ns(self) -> float:
+        """Mean time that somebody has the lock alone, in nanoseconds."""
+        alone = self.acquired - self.acquired_shared
+        return self.hold_total_ns / alone if alone else 0.0
+
+    @property
+    def hold_shared_mean_ns(self) -> float:
+        """Mean time for which one of those who share the lock has it, in nanoseconds."""
+        return self.hold_shared_total_ns / self.acquired_shared if self.acquired_shared else 0.0
+
+    @property
     def caller(self) -> str:
         """The site that waited longest in total, or the empty string where none was recorded."""
         return max(self.sites, key=lambda s: (s.wait_total_ns, s.site)).site if self.sites else ""
