@@ -141,6 +141,25 @@ def test_each_part_of_a_wakeup_shows_in_the_latency_exactly(part: str) -> None:
     assert lock.grant_to_run_ns / lock.handoffs == pytest.approx(latency, rel=1e-3, abs=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("hold", "deliver", "latency"),
+    [(100, 2000, 4000), (1400, 2000, 4000), (5000, 2000, 4000), (100, 400, 2900), (1400, 400, 2400)],
+)
+def test_who_is_woken_while_its_cpu_switches_to_idle_waits_for_the_interrupt(
+    hold: float, deliver: float, latency: float
+) -> None:
+    """Two tasks meet once: the second sleeps from 0 on, its CPU idles from 1500, the first releases after its hold.
+
+    An interrupt that comes while the CPU still switches is taken when that is done; a later one ends its idling.
+    """
+    idle = [{"name": "C1", "exit_ns": 500, "residency_ns": 0, "watts": 1}]
+    costs = {"ipi_deliver": deliver, "context_switch": 1500}
+    spec = lock_cycle("semaphore", 2, 2, think_ns=1e5, hold_ns=hold, costs=costs, idle_states=idle)
+    lock = the_lock(simulate(spec | {"duration_ns": 2e5}))
+    assert lock.handoffs == 1
+    assert lock.grant_to_run_ns == latency
+
+
 IDLE_STATES = [
     {"name": "shallow", "exit_ns": 500, "residency_ns": 0, "watts": 2.0},
     {"name": "deep", "exit_ns": 7000, "residency_ns": 20_000, "watts": 0.5},

@@ -58,6 +58,8 @@ class Cpu:
         """When the current task's virtual run time was last brought up to date."""
         self.owed_irq: Time = 0
         """Time of interrupts that came while nobody ran; who runs next pays it."""
+        self.interrupted: Time = 0
+        """When the interrupt arrives that was sent while the CPU switched to idle."""
         self.base_vruntime = 0
         """The queue's zero of virtual run time when it is empty."""
         self.accounts: dict[Account, Time] = dict.fromkeys(Account, 0)

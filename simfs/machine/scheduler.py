@@ -201,7 +201,7 @@ class Scheduler:
         if task is None:
             if cpu.queue:
                 self.idle.discard(cpu.number)
-                self._schedule(cpu)  # woken before the switch to idle was complete
+                self._woken_while_switching(cpu)
             else:
                 cpu.phase, cpu.since = Phase.IDLE, self.now
                 self.idle.add(cpu.number)
@@ -221,6 +221,17 @@ class Scheduler:
             self.continue_segment(task)
         else:
             task.resume()
+
+    def _woken_while_switching(self, cpu: Cpu) -> None:
+        """A task was woken here before the switch to idle was complete.
+
+        The waker left it to an interrupt (`ttwu_queue_wakelist`), for which the CPU idles.
+        """
+        idles = cpu.interrupted - self.now
+        if idles <= 0:
+            self._schedule(cpu)
+        else:
+            self._exit_idle(cpu, idles + self.ladder.exit(idles))
 
     # ---- waking -----------------------------------------------------------------------------------------------------
 
@@ -259,24 +270,31 @@ class Scheduler:
         self.machine.note("wake", task)
         cpu.queue.append(task)
         if cpu.phase is Phase.IDLE:
-            self._leave_idle(cpu, waker.cpu if waker else None, delay)
+            self._leave_idle(cpu, delay + self._delivery(cpu, waker))
         elif cpu.phase is Phase.RUNNING:
             if self.policy.preempts(task, cpu):
                 self._set_need_resched(cpu)
             self._arm_tick(cpu)
-        elif cpu.phase is Phase.SWITCHING and cpu.next is None:
+        elif cpu.number in self.idle:  # switching to it; if not in it, somebody else's interrupt is under way
             self.idle.discard(cpu.number)
+            cpu.interrupted = self.now + delay + self._delivery(cpu, waker)
 
-    def _leave_idle(self, cpu: Cpu, waker: Cpu | None, delay: Time) -> None:
-        costs = self.machine.costs
+    def _delivery(self, cpu: Cpu, waker: Task | None) -> Time:
+        """From sending an interrupt, if it takes one to wake somebody on `cpu`, to its arrival."""
+        return self.machine.costs.ipi_deliver if waker is not None and waker.cpu is not cpu else 0
+
+    def _leave_idle(self, cpu: Cpu, interrupt: Time) -> None:
+        """An interrupt that wakes `cpu` arrives in `interrupt`."""
         self.idle.discard(cpu.number)
-        deliver = costs.ipi_deliver if waker is not None and waker is not cpu else 0
         idle = self.now - cpu.since
         measured = max(self.machine.window_start - cpu.since, 0)
         self.idle_joules += self.ladder.joules(measured, idle)
+        self._exit_idle(cpu, interrupt + self.ladder.exit(idle))
+
+    def _exit_idle(self, cpu: Cpu, time: Time) -> None:
         cpu.phase, cpu.since = Phase.IDLE_EXIT, self.now
         cpu.generation += 1
-        self._later(cpu, delay + deliver + self.ladder.exit(idle), What.IDLE_EXIT)
+        self._later(cpu, time, What.IDLE_EXIT)
 
     def _idle_exit_done(self, cpu: Cpu) -> None:
         self.idle_joules += self.ladder.exit_joules(self.now - max(cpu.since, self.machine.window_start))
@@ -399,7 +417,7 @@ class Scheduler:
         task = self._movable(cpu)
         if task is not None:
             self._migrate(task, cpu, target)
-            self._leave_idle(target, cpu, 0)
+            self._leave_idle(target, self.machine.costs.ipi_deliver)
 
     # ---- accounts ---------------------------------------------------------------------------------------------------
 

@@ -57,6 +57,8 @@ pub struct Cpu {
     pub exec_start: Time,
     /// Time of interrupts that came while nobody ran; who runs next pays it.
     pub owed_irq: Time,
+    /// When the interrupt arrives that was sent while the CPU switched to idle.
+    pub interrupted: Time,
     /// The queue's zero of virtual run time when it is empty (ps).
     pub base_vruntime: i64,
     /// Accounted time by [`Account`].
@@ -79,6 +81,7 @@ impl Cpu {
             tick_armed: false,
             exec_start: 0,
             owed_irq: 0,
+            interrupted: 0,
             base_vruntime: 0,
             accounts: [0; ACCOUNTS],
             accounted: 0,

@@ -121,7 +121,7 @@ impl State {
                 self.note_cpu("idle", cpu, Object::Nothing);
             } else {
                 self.idle.remove(cpu);
-                self.schedule(cpu); // woken before the switch to idle was complete
+                self.woken_while_switching(cpu);
             }
             return None;
         };
@@ -143,6 +143,17 @@ impl State {
                 self.continue_segment(id);
                 None
             }
+        }
+    }
+
+    /// A task was woken here before the switch to idle was complete. The waker left it to an interrupt
+    /// (`ttwu_queue_wakelist`), for which the CPU idles.
+    fn woken_while_switching(&mut self, cpu: CpuId) {
+        let (now, arrives) = (self.now, self.cpus[cpu as usize].interrupted);
+        if arrives <= now {
+            self.schedule(cpu);
+        } else {
+            self.exit_idle(cpu, arrives + self.idle_ladder.exit(arrives - now));
         }
     }
 
@@ -218,7 +229,11 @@ impl State {
                 }
                 self.arm_tick(cpu);
             }
-            Phase::Switching(None) => self.idle.remove(cpu),
+            Phase::Switching(None) if self.is_idle(cpu) => {
+                self.idle.remove(cpu);
+                self.cpus[cpu as usize].interrupted = now + delay + self.delivery(cpu, from);
+            }
+            Phase::Switching(None) => {} // somebody else's interrupt is under way
             Phase::Switching(Some(_)) | Phase::IdleExit(_) => {}
         }
     }
@@ -226,14 +241,26 @@ impl State {
     fn leave_idle(&mut self, cpu: CpuId, since: Time, from: Option<CpuId>, delay: Time) {
         let now = self.now;
         self.idle.remove(cpu);
-        let deliver = if from.is_some_and(|f| f != cpu) { self.costs.ipi_deliver } else { 0 };
-        let exit = self.idle_ladder.exit(now - since);
         self.idle_joules += self.idle_ladder.joules(self.window_start.saturating_sub(since), now - since);
+        self.exit_idle(cpu, now + delay + self.delivery(cpu, from) + self.idle_ladder.exit(now - since));
+    }
+
+    /// From sending an interrupt, if it takes one to wake somebody on `cpu`, to its arrival.
+    fn delivery(&self, cpu: CpuId, from: Option<CpuId>) -> Time {
+        if from.is_some_and(|from| from != cpu) {
+            self.costs.ipi_deliver
+        } else {
+            0
+        }
+    }
+
+    /// From now until `end`, `cpu` leaves its idle state.
+    fn exit_idle(&mut self, cpu: CpuId, end: Time) {
         let c = &mut self.cpus[cpu as usize];
-        c.phase = Phase::IdleExit(now);
+        c.phase = Phase::IdleExit(self.now);
         c.generation = c.generation.wrapping_add(1);
         let generation = c.generation;
-        self.push(now + delay + deliver + exit, Happening::IdleExit, cpu, generation);
+        self.push(end, Happening::IdleExit, cpu, generation);
     }
 
     /// `cpu` has left its idle state.
