@@ -242,7 +242,6 @@ def test_a_fragmented_file_has_a_deeper_extent_map(tmp_path: Path) -> None:
         ("direct: true, size: 64 MiB", "direct: true, size: 1 KiB", "8:.*does not hold a block"),
         ("direct: true", "rw: randread, readers: 1", "8:.*readers are for randrw"),
         ("{kind: xfs}", "{kind: btrfs}", "8:.*xfs and ext4 have direct I/O here"),
-        ("\ndevice: ", "\n# ", "8:1.*fio on xfs needs a device"),
     ],
 )
 def test_jobs_that_cannot_be_are_refused_with_their_place(

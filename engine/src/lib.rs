@@ -15,3 +15,4 @@ pub mod spec;
 pub mod structures;
 pub mod waist;
 pub mod workloads;
+pub mod workqueue;

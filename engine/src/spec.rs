@@ -29,7 +29,7 @@ pub struct RunSpec {
     pub kernel: KernelSpec,
     /// The filesystem.
     pub filesystem: FilesystemSpec,
-    /// What it is stored on; when absent, the loop device on which the costs of the filesystems were traced.
+    /// What it is stored on; when absent, something that takes no time.
     #[serde(default)]
     pub device: Option<DeviceSpec>,
     /// Costs of the layer above the filesystem.
@@ -284,8 +284,14 @@ pub struct DeviceSpec {
     pub parallelism: u32,
     /// CPU time of the submitter, from building the request to handing it over.
     pub submit_ns: f64,
-    /// CPU time of the completion interrupt, besides the wake-up in it; only hardware interrupts.
+    /// CPU time of a request's end besides the wake-up in it: the interrupt of hardware, the softirq after a worker.
     pub interrupt_ns: f64,
+    /// CPU time of `kblockd` to issue one request of a flush sequence.
+    #[serde(default)]
+    pub dispatch_ns: f64,
+    /// It can write data past its cache (`REQ_FUA`); without, a flush follows them.
+    #[serde(default = "yes")]
+    pub fua: bool,
     /// Reads.
     pub read: ServiceSpec,
     /// Writes.
@@ -295,6 +301,25 @@ pub struct DeviceSpec {
     /// Its arm and platters if it is a disk; the times of requests are then besides these.
     #[serde(default)]
     pub disk: Option<DiskSpec>,
+}
+
+impl DeviceSpec {
+    /// Something that takes no time.
+    pub fn instant() -> Self {
+        let none = ServiceSpec { time_ns: 0.0, cv: 0.0, per_kib_ns: 0.0 };
+        Self {
+            served_by: ServedBy::Submitter,
+            parallelism: 1,
+            submit_ns: 0.0,
+            interrupt_ns: 0.0,
+            dispatch_ns: 0.0,
+            fua: true,
+            read: none,
+            write: none,
+            flush: none,
+            disk: None,
+        }
+    }
 }
 
 /// The arm and the platters of a disk.

@@ -202,10 +202,6 @@ def _fio_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
     elif job.iodepth > 1 and kind != "xfs":
         at = document.place_of(("workload", "iodepth")).value
         yield Problem(at, f"only xfs has requests that nobody waits for, not {kind}")
-    elif scenario.device is None and kind in ("xfs", "ext4"):
-        yield Problem(
-            document.place_of(("workload",)).key, f"fio on {kind} needs a device: nvme, for example"
-        )
 
 
 def _device_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:

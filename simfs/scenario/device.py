@@ -48,8 +48,11 @@ class Disk(Model):
 class Device(Model):
     """A block device: who serves its requests, how many at once, and how long they take.
 
-    `submit` is the submitter's CPU time, `interrupt` that of the completion interrupt on the same CPU, without
-    the wake-up, which is the machine's. What a submitter or a worker serves takes CPU time, not the device's.
+    `submit` is the submitter's CPU time, `interrupt` that of a request's end (the interrupt of hardware on the same
+    CPU, the softirq after a worker) without the wake-up, which is the machine's, `dispatch` that of `kblockd` for a
+    request of a flush sequence. `fua` tells how data are written past the cache: by the device, or by a flush after
+    them.
+    What a submitter or a worker serves takes CPU time, not the device's.
     """
 
     name: str
@@ -58,6 +61,8 @@ class Device(Model):
     parallelism: Quantity
     submit: Quantity
     interrupt: Quantity
+    dispatch: Quantity
+    fua: Literal["device", "flush"]
     read: Service
     write: Service
     flush: Service
@@ -70,6 +75,8 @@ class Device(Model):
             "parallelism": round(self.parallelism.plain),
             "submit_ns": self.submit.ns,
             "interrupt_ns": self.interrupt.ns,
+            "dispatch_ns": self.dispatch.ns,
+            "fua": self.fua == "device",
             "read": self.read.spec(),
             "write": self.write.spec(),
             "flush": self.flush.spec(),
@@ -114,7 +121,7 @@ class DeviceUse(Section):
     )
     submit: Duration | None = Field(default=None, description="CPU time of the submitter.")
     interrupt: Duration | None = Field(
-        default=None, description="CPU time of the completion interrupt, without the wake-up."
+        default=None, description="CPU time of a request's end, without the wake-up."
     )
     read: _Time = Field(default=ServiceUse(), description="Time of a read.")
     write: _Time = Field(default=ServiceUse(), description="Time of a write.")

@@ -60,7 +60,7 @@ def to_run_spec(point: Point, replication: int) -> dict[str, Any]:
         "machine": machine,
         "kernel": kernel_spec(scenario, machine["cpus"]),
         **_filesystem_spec(scenario),
-        "device": None if scenario.device is None else device_spec(scenario.device),
+        "device": None if scenario.storage is None else device_spec(scenario.storage),
         "workload": _workload_spec(scenario.workload, machine),
     }
 

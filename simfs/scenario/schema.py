@@ -160,8 +160,7 @@ class Scenario(Section):
     filesystem: Filesystem = NoFilesystem(kind="none")
     device: Annotated[DeviceUse, word_as("profile", DeviceUse)] | None = Field(
         default=None,
-        description="What the filesystem is stored on; null is the loop device of the traces, whose times are"
-        " among the filesystem's costs.",
+        description="What the filesystem is stored on; null is loop-tmpfs, on which the filesystems were traced.",
     )
     locks: dict[str, LockUse] = Field(
         default={},
@@ -175,6 +174,12 @@ class Scenario(Section):
     measure: Measure = Measure()
     measured: Annotated[MeasuredUse, word_as("dataset", MeasuredUse)] | None = None
     calibrate: tuple[Fit, ...] = Field(default=(), description="What may be fitted, and on what.")
+
+    @property
+    def storage(self) -> DeviceUse | None:
+        """The device, also where none is named."""
+        stored = self.device is None and self.filesystem.kind in ("xfs", "btrfs", "ext4")
+        return DeviceUse(profile="loop-tmpfs") if stored else self.device
 
     @property
     def own_locks(self) -> dict[str, str]:

@@ -7,7 +7,7 @@ use crate::cost_table;
 use super::costs::Costs;
 use super::vfs::SuperBlock;
 use super::{initial_files, DirId, File, Filesystem, Io, LaidOut, NoSpace, PlainCall, Renaming, BLOCK};
-use crate::devices::{BlockDevice, Storage};
+use crate::devices::BlockDevice;
 use crate::machine::{Access, Account, LineId, LockId, Side, TaskId, Time};
 use crate::waist::Machine;
 use file_io::{FileIo, Rules};
@@ -49,9 +49,7 @@ cost_table!(WriteCosts {
 
 cost_table!(FsyncCosts {
     writepages: ["wfsync.writepages"],
-    data_io: ["wfsync.data_io"],
     commit_lock: ["wfsync.commit_lock"],
-    commit_io: ["wfsync.commit_io"],
     commit_end: ["wfsync.commit_end"],
     exit: ["wfsync.exit"],
 });
@@ -101,7 +99,7 @@ struct Journal {
     committer: Cell<Option<TaskId>>,
     /// Who waits for the next commit to be on disk (`jbd2_log_wait_commit`).
     syncers: RefCell<Vec<LockId>>,
-    storage: Storage,
+    storage: Rc<BlockDevice>,
     timer_armed: Cell<bool>,
     /// Whether there is a journal at all: without, handles cost nothing and meet nowhere.
     on: bool,
@@ -170,7 +168,7 @@ impl Journal {
         for task in std::mem::take(&mut *self.waiting.borrow_mut()) {
             m.wake(task);
         }
-        self.storage.write_ordered(m, BLOCK, c.commit_io).await;
+        self.storage.write_ordered(m, BLOCK).await;
         m.run(Account::System, c.commit_end).await;
         for done in synced {
             m.complete(done).await;
@@ -214,7 +212,7 @@ struct Files {
 
 impl Ext4 {
     /// A fresh filesystem of `size` bytes with its root directory.
-    pub fn new<M: Machine>(m: &M, size: u64, device: Option<Rc<BlockDevice>>, options: Options, costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new<M: Machine>(m: &M, size: u64, device: Rc<BlockDevice>, options: Options, costs: &Costs<'_>) -> Result<Self, String> {
         let lines = |name: &str| costs.number(name).map(|n| n as u32);
         let group_lines = lines("ext4_bitmap.struct")? + lines("ext4_bitmap.data")?
             + lines("ext4_group_desc.struct")? + lines("ext4_group_desc.data")?
@@ -235,7 +233,7 @@ impl Ext4 {
                 waiting: RefCell::default(),
                 committer: Cell::new(None),
                 syncers: RefCell::default(),
-                storage: Storage::new(m, device),
+                storage: device,
                 timer_armed: Cell::new(false),
                 on: options.journal,
             },
@@ -400,7 +398,7 @@ impl<M: Machine> Filesystem<M> for Ext4 {
             self.journal.start(m).await;
             m.run(Account::System, c.writepages).await;
             self.journal.stop(m);
-            self.journal.storage.write(m, BLOCK, c.data_io).await;
+            self.journal.storage.write(m, BLOCK).await;
         }
         self.journal.sync(m).await;
         m.run(Account::System, c.exit).await;

@@ -10,10 +10,9 @@ use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::designs::Designs;
 use crate::range_locks::Design;
-use crate::spec::{DeviceSpec, FilesystemKind, RunSpec, ServedBy, WorkloadKind};
-use crate::waist::{Host, Life, Placement};
+use crate::spec::{DeviceSpec, FilesystemKind, RunSpec, WorkloadKind};
+use crate::waist::{Host, Placement};
 use crate::workloads::kernel_threads;
-use std::rc::Rc;
 
 /// The kind of a role that this kernel's code does not take.
 pub(crate) const NOT_TAKEN: &str = "none";
@@ -39,26 +38,15 @@ fn placement(spec: &RunSpec) -> Placement {
 fn mount<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
     let speed = spec.machine.costs.speed;
     let costs = Costs::new(vec![&spec.filesystem.costs, &spec.vfs.costs], speed, Designs::new(&spec.kernel.designs)?);
-    let device = spec.device.as_ref().map(|device| block_device(host, device, speed));
-    match spec.filesystem.kind {
-        FilesystemKind::Xfs => mounts::xfs(host, spec, device, &costs),
-        FilesystemKind::Btrfs => mounts::btrfs(host, spec, device, &costs),
-        FilesystemKind::Ext4 => mounts::ext4(host, spec, device, &costs),
-        FilesystemKind::Tmpfs => mounts::tmpfs(host, spec, &costs),
-        FilesystemKind::None => Err("filesystem.kind: this workload needs a filesystem".into()),
-    }
-}
-
-/// A device and the threads that serve it.
-fn block_device<H: Host>(host: &mut H, spec: &DeviceSpec, speed: f64) -> Rc<BlockDevice> {
-    let device = Rc::new(host.setup(|m| BlockDevice::new(m, spec, speed)));
-    if spec.served_by == ServedBy::Worker {
-        for _ in 0..spec.parallelism {
-            let device = device.clone();
-            host.spawn(Placement::Anywhere, Life::Background, move |m| BlockDevice::worker(m, device));
-        }
-    }
-    device
+    let mount = match spec.filesystem.kind {
+        FilesystemKind::Xfs => mounts::xfs,
+        FilesystemKind::Btrfs => mounts::btrfs,
+        FilesystemKind::Ext4 => mounts::ext4,
+        FilesystemKind::Tmpfs => return mounts::tmpfs(host, spec, &costs),
+        FilesystemKind::None => return Err("filesystem.kind: this workload needs a filesystem".into()),
+    };
+    let device = BlockDevice::start(host, &spec.device.clone().unwrap_or_else(DeviceSpec::instant), speed);
+    mount(host, spec, device, &costs)
 }
 
 /// The price of a search, by the index of a range lock.

@@ -28,7 +28,7 @@ fn size(spec: &RunSpec) -> u64 {
 }
 
 /// XFS with its inode workers and those of its log; where nobody waits for requests, with who ends direct writes.
-pub(super) fn xfs<H: Host>(host: &mut H, spec: &RunSpec, device: Option<Rc<BlockDevice>>, costs: &Costs<'_>) -> Result<(), String> {
+pub(super) fn xfs<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevice>, costs: &Costs<'_>) -> Result<(), String> {
     let agcount = spec.filesystem.agcount.map(u64::from);
     let geometry = Geometry::new(size(spec), agcount).map_err(|e| format!("filesystem: {e}"))?;
     let rules = xfs_rules(spec, costs)?;
@@ -40,17 +40,16 @@ pub(super) fn xfs<H: Host>(host: &mut H, spec: &RunSpec, device: Option<Rc<Block
     let ender = fs.clone();
     host.spawn(Placement::Anywhere, Life::Background, move |m| Xfs::log_ender(m, ender));
     if spec.workload.number("iodepth", 1.0) > 1.0 {
-        host.setup(|m| fs.prepare_dio_workers(m));
         for cpu in 0..spec.machine.cpus {
             let fs = fs.clone();
-            host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Xfs::dio_worker(m, fs, cpu as usize));
+            host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Xfs::dio_worker(m, fs, cpu));
         }
     }
     files::start(host, spec, fs, costs)
 }
 
 /// btrfs with the workers of its delayed items, of metadata reclaim, and its transaction thread.
-pub(super) fn btrfs<H: Host>(host: &mut H, spec: &RunSpec, device: Option<Rc<BlockDevice>>, costs: &Costs<'_>) -> Result<(), String> {
+pub(super) fn btrfs<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevice>, costs: &Costs<'_>) -> Result<(), String> {
     let tree_lock = spec.kernel.locks.get("btrfs.tree").map_or("", String::as_str);
     let modes = tree_lock.starts_with("btrfs-tree");
     let early_unlock = spec.filesystem.early_unlock.unwrap_or(!modes); // no profile lies between 5.11 and 5.19
@@ -74,7 +73,7 @@ pub(super) fn btrfs<H: Host>(host: &mut H, spec: &RunSpec, device: Option<Rc<Blo
 }
 
 /// ext4 with its journal thread.
-pub(super) fn ext4<H: Host>(host: &mut H, spec: &RunSpec, device: Option<Rc<BlockDevice>>, costs: &Costs<'_>) -> Result<(), String> {
+pub(super) fn ext4<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevice>, costs: &Costs<'_>) -> Result<(), String> {
     let options = ext4_options(spec)?;
     let fs = Rc::new(host.setup(|m| Ext4::new(m, size(spec), device, options, costs))?);
     let journal = fs.clone();

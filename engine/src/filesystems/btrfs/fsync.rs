@@ -21,7 +21,6 @@ cost_table!(FsyncCosts {
     writepages: ["wfsync.reserve_extent", "wfsync.ordered_extent_add", "wfsync.get_extent", "wfsync.submit"],
     write_inline: ["wfsync.get_extent"],
     page: ["writeback_page"],
-    data_io: ["wfsync.data_io"],
     item: ["wfsync.log_item"],
     range: ["extent_io"],
     clone: ["copy"],
@@ -126,7 +125,7 @@ impl Btrfs {
                     self.check_nocow(m, inode.ino, place).await;
                 }
             }
-            self.log.storage.write(m, bytes as u32, c.data_io).await;
+            self.log.storage.write(m, bytes as u32).await;
         }
         let handle = self.transaction.join(m).await;
         if self.nodatacow {

@@ -11,7 +11,7 @@ use super::root::{Root, Space};
 use super::search::Rules;
 use super::tree::Tree;
 use crate::cost_table;
-use crate::devices::{BlockDevice, Storage};
+use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::designs::TreeLogMutex;
 use crate::filesystems::BLOCK;
@@ -23,8 +23,6 @@ use std::rc::Rc;
 cost_table!(LogCosts {
     item: ["wfsync.log_item"],
     write_block: ["wfsync.write_block"],
-    log_io: ["wfsync.log_io"],
-    super_io: ["wfsync.super_io"],
 });
 
 /// Tasks that sleep until something has come about, and let go of a mutex meanwhile. All are woken together.
@@ -58,7 +56,7 @@ pub struct LogTree {
     /// What commits of transactions hold until their superblocks are written (`tree_log_mutex`).
     pub tree_log_mutex: LockId,
     /// What it is stored on.
-    pub storage: Storage,
+    pub storage: Rc<BlockDevice>,
     roots: Root,
     mutex: LockId,
     roots_mutex: LockId,
@@ -83,7 +81,7 @@ pub struct LogTree {
 
 impl LogTree {
     /// No log yet.
-    pub fn new<M: Machine>(m: &M, rules: Rules, space: Space, device: Option<Rc<BlockDevice>>, costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new<M: Machine>(m: &M, rules: Rules, space: Space, device: Rc<BlockDevice>, costs: &Costs<'_>) -> Result<Self, String> {
         let mutex = |name: &str| m.new_lock(m.class(name, "btrfs.log_mutex"));
         Ok(Self {
             root: Root::new(m, "log", Tree::new(), space.clone(), rules, costs)?,
@@ -93,7 +91,7 @@ impl LogTree {
             mutex: mutex("btrfs.log_mutex"),
             roots_mutex: mutex("btrfs.log_root_tree"),
             mutex_design: costs.designs().tree_log_mutex,
-            storage: Storage::new(m, device),
+            storage: device,
             costs: LogCosts::new(costs)?,
             exists: Cell::new(false),
             counters: m.new_line(1),
@@ -153,7 +151,7 @@ impl LogTree {
         self.committing[index].set(true);
         self.wait_for_commit(m, mine - 1).await;
         self.wait_for_writers(m).await;
-        let log = self.submit(m, &self.root, 0, self.costs.log_io).await;
+        let log = self.submit(m, &self.root, 0).await;
         self.filling.set(mine + 1);
         m.unlock(self.mutex, Side::Write).await;
         self.write_roots(m, log).await;
@@ -188,7 +186,7 @@ impl LogTree {
 
     /// `btrfs_write_marked_extents`: submits the blocks changed since the last time; they are copied before they change again.
     /// Returns what their end completes.
-    async fn submit<M: Machine>(&self, m: &M, root: &Root, which: usize, traced: u64) -> LockId {
+    async fn submit<M: Machine>(&self, m: &M, root: &Root, which: usize) -> LockId {
         let blocks = {
             let mut tree = root.tree.borrow_mut();
             tree.transid += 1;
@@ -196,7 +194,7 @@ impl LogTree {
             so_far - self.written[which].replace(so_far)
         };
         m.run(Account::System, self.costs.write_block * blocks).await;
-        self.storage.submit_write(m, blocks as u32 * NODE_SIZE, traced).await
+        self.storage.submit_write(m, blocks as u32 * NODE_SIZE).await
     }
 
     /// Writes the log's place into the tree of log roots, and waits for both trees' blocks.
@@ -209,7 +207,7 @@ impl LogTree {
             m.run(Account::System, self.roots.after_insertion(self.costs.item)).await;
             ops.release_path(&mut path).await;
         }
-        let roots = self.submit(m, &self.roots, 1, 0).await;
+        let roots = self.submit(m, &self.roots, 1).await;
         for written in [log, roots] {
             m.wait_for(written).await;
             m.drop_completion(written);
@@ -223,7 +221,7 @@ impl LogTree {
         if waits {
             m.lock(self.tree_log_mutex, Side::Write).await;
         }
-        self.storage.write_ordered(m, BLOCK, self.costs.super_io).await;
+        self.storage.write_ordered(m, BLOCK).await;
         if waits {
             m.unlock(self.tree_log_mutex, Side::Write).await;
         }

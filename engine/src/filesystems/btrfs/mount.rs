@@ -80,7 +80,7 @@ pub struct Disk {
     /// Its size in bytes.
     pub size: u64,
     /// The device, if the run has one.
-    pub device: Option<Rc<BlockDevice>>,
+    pub device: Rc<BlockDevice>,
 }
 
 /// A mounted btrfs.

@@ -116,14 +116,14 @@ impl Ext4 {
             m.lock(open.i_rwsem, Side::Read).await;
             m.touch(open.dio_count, Access::Write);
             self.map(m, &open, c.map).await;
-            self.journal.storage.device().io(m, Request::Read { bytes: io.bytes, at: Some(io.offset) }).await;
+            self.journal.storage.io(m, Request::Read { bytes: io.bytes, at: Some(io.offset) }).await;
             m.touch(open.dio_count, Access::Write);
             m.run(Account::System, c.read_end).await;
             m.unlock(open.i_rwsem, Side::Read).await;
         } else {
             if !open.pages.has(io.offset, io.bytes) {
                 self.map(m, &open, c.map).await;
-                self.journal.storage.device().io(m, Request::Read { bytes: io.bytes, at: Some(io.offset) }).await;
+                self.journal.storage.io(m, Request::Read { bytes: io.bytes, at: Some(io.offset) }).await;
                 open.pages.fill(io.offset, io.bytes);
             }
             m.run(Account::System, c.read_page * io.pages()).await;
@@ -149,7 +149,7 @@ impl Ext4 {
             m.unlock(open.i_rwsem, side).await;
         }
         self.map(m, open, c.write_map).await;
-        self.journal.storage.device().io(m, Request::Write { bytes: io.bytes, at: Some(io.offset) }).await;
+        self.journal.storage.io(m, Request::Write { bytes: io.bytes, at: Some(io.offset) }).await;
         m.touch(open.dio_count, Access::Write);
         if held == DioWrites::Relocked {
             m.lock(open.i_rwsem, side).await;
@@ -190,7 +190,7 @@ impl Ext4 {
         let dirty = open.pages.take_dirty();
         if dirty > 0 {
             m.run(Account::System, self.io.costs.writepages).await;
-            self.journal.storage.device().io(m, Request::Write { bytes: dirty, at: None }).await;
+            self.journal.storage.io(m, Request::Write { bytes: dirty, at: None }).await;
         }
         true
     }

@@ -21,7 +21,6 @@ crate::cost_table!(CheckpointCosts {
     order: ["checkpoint.order"],
     write: ["checkpoint.write"],
     committed: ["checkpoint.committed"],
-    io: ["wfsync.switch_out_3_wait"],
 });
 
 /// Log buffers and their size (`XLOG_MAX_ICLOGS`, `logbsize`).
@@ -277,7 +276,7 @@ impl Xfs {
             }
             cil.get_iclog(m).await;
             m.run(Account::System, work).await;
-            let written = self.storage.submit_write(m, ICLOG, cil.costs.io).await;
+            let written = self.storage.submit_write(m, ICLOG).await;
             cil.put_under_way(m, UnderWay { written, ends: if last { context.take() } else { None } });
         }
         cil.end_turn(m, sequence).await;

@@ -11,14 +11,14 @@ use super::log::Logged;
 use super::inode::Inode;
 use super::mount::Xfs;
 use crate::cost_table;
-use crate::devices::Request;
+use crate::devices::{End, Request, Work};
 use crate::filesystems::page_cache::PageCache;
 use crate::filesystems::{File, Io, LaidOut, BLOCK};
-use crate::machine::{Access, Account, LineId, LockId, Side, Time};
+use crate::machine::{Access, Account, CpuId, LineId, LockId, Side, Time};
 use crate::range_locks::{Design, Prices, Range, RangeLock, RequestId};
 use crate::waist::Machine;
+use crate::workqueue::Workqueue;
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::rc::Rc;
 
 cost_table!(IoCosts {
@@ -139,21 +139,14 @@ pub(super) struct OpenFile {
     changed: Cell<Time>,
 }
 
-/// Direct writes that nobody waits for end in a worker of their CPU (`s_dio_done_wq`, until Linux 6.5).
-#[derive(Default)]
-struct Ended {
-    /// A request of this CPU is done; not before there is a worker.
-    ready: Cell<Option<LockId>>,
-    /// Slot of the inode and what the caller waits for, in the order of submission.
-    writes: RefCell<VecDeque<(u32, LockId)>>,
-}
-
 /// Open files, and what is common to them.
 pub(super) struct FileIo {
     costs: IoCosts,
     rules: Rules,
     files: RefCell<Vec<Option<Rc<OpenFile>>>>,
-    ended: Vec<Ended>,
+    /// Direct writes that nobody waits for end in a worker of their CPU (`s_dio_done_wq`, until Linux 6.5): slot of the inode,
+    /// and what the caller waits for.
+    ended: Rc<Workqueue<Work>>,
 }
 
 impl FileIo {
@@ -163,7 +156,7 @@ impl FileIo {
             costs: IoCosts::new(costs)?,
             rules,
             files: RefCell::default(),
-            ended: (0..m.cpus()).map(|_| Ended::default()).collect(),
+            ended: Rc::new(Workqueue::new(m)),
         })
     }
 
@@ -233,8 +226,8 @@ impl Xfs {
         self.map(m, file, &open, c.mapped).await;
         let request = Request::Read { bytes: io.bytes, at: Some(io.offset) };
         match io.done {
-            None => self.storage.device().io(m, request).await,
-            Some(done) => self.storage.device().submit(m, request, done).await,
+            None => self.storage.io(m, request).await,
+            Some(done) => self.storage.submit(m, request, End::Complete(done)).await,
         }
         m.touch(open.dio_count, Access::Write); // of a request not waited for, its interrupt will do that
         m.run(Account::System, c.read_end).await;
@@ -254,14 +247,11 @@ impl Xfs {
         let request = Request::Write { bytes: io.bytes, at: Some(io.offset) };
         match io.done {
             None => {
-                self.storage.device().io(m, request).await;
+                self.storage.io(m, request).await;
                 self.end_write(m, &open).await;
             }
             Some(done) => {
-                let ended = &self.io.ended[m.cpu() as usize];
-                let ready = ended.ready.get().expect("requests that nobody waits for need the workers");
-                ended.writes.borrow_mut().push_back((file.inode, done));
-                self.storage.device().submit(m, request, ready).await;
+                self.storage.submit(m, request, End::Queue(self.io.ended.clone(), (file.inode, done))).await;
             }
         }
         open.iolock.unlock(m).await;
@@ -336,7 +326,7 @@ impl Xfs {
     async fn read_pages<M: Machine>(&self, m: &M, file: &File, open: &OpenFile, io: Io) {
         if !open.pages.has(io.offset, io.bytes) {
             self.map(m, file, open, self.io.costs.mapped).await;
-            self.storage.device().io(m, Request::Read { bytes: io.bytes, at: Some(io.offset) }).await;
+            self.storage.io(m, Request::Read { bytes: io.bytes, at: Some(io.offset) }).await;
             open.pages.fill(io.offset, io.bytes);
         }
     }
@@ -358,22 +348,11 @@ impl Xfs {
         m.run(Account::System, c.buffered_end).await;
     }
 
-    /// Prepares for requests that nobody waits for. The workers of all CPUs must be started after it.
-    pub fn prepare_dio_workers<M: Machine>(&self, m: &M) {
-        for ended in &self.io.ended {
-            ended.ready.set(Some(m.new_completion()));
-        }
-    }
-
     /// The program of a CPU's `dio` worker.
-    pub async fn dio_worker<M: Machine>(m: M, fs: Rc<Self>, cpu: usize) {
-        let ended = &fs.io.ended[cpu];
-        let ready = ended.ready.get().expect("prepared");
+    pub async fn dio_worker<M: Machine>(m: M, fs: Rc<Self>, cpu: CpuId) {
         m.at("dio worker");
         loop {
-            m.wait_for(ready).await;
-            let next = ended.writes.borrow_mut().pop_front();
-            let (slot, done) = next.expect("as many as are done");
+            let (slot, done) = fs.io.ended.next(&m, cpu).await;
             let open = fs.io.file(slot).expect("the file was laid out");
             fs.end_write(&m, &open).await;
             m.complete(done).await;

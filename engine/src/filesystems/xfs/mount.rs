@@ -12,7 +12,7 @@ use super::layout::{self, Layout, ROOT};
 use super::log::{Item, Log};
 use super::operations::OperationCosts;
 use super::walk::Walk;
-use crate::devices::{BlockDevice, Storage};
+use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::designs::{Inactivation, UnlinkedList};
 use crate::filesystems::vfs::SuperBlock;
@@ -75,7 +75,7 @@ pub struct Xfs {
     pub(super) walk: Walk,
     pub(super) sb: SuperBlock,
     pub(super) log: Log,
-    pub(super) storage: Storage,
+    pub(super) storage: Rc<BlockDevice>,
     pub(super) io: FileIo,
     pub(super) inodes: InodeTable,
     pub(super) inode_classes: (ClassId, ClassId),
@@ -118,7 +118,7 @@ impl Xfs {
     pub fn new<M: Machine>(
         m: &M,
         geometry: &Geometry,
-        device: Option<Rc<BlockDevice>>,
+        device: Rc<BlockDevice>,
         rules: Rules,
         costs: &Costs<'_>,
     ) -> Result<Self, String> {
@@ -148,7 +148,7 @@ impl Xfs {
             walk: Walk::new(costs)?,
             sb: SuperBlock::new(m, costs)?,
             log: Log::new(m, u64::from(geometry.logblocks) * u64::from(crate::filesystems::BLOCK), costs)?,
-            storage: Storage::new(m, device),
+            storage: device,
             io: FileIo::new(m, rules, costs)?,
             inodes: InodeTable::default(),
             inode_classes: (m.class("xfs.IOLOCK", "xfs.iolock"), m.class("xfs.ILOCK (file)", "xfs.ilock")),

@@ -110,11 +110,9 @@ cost_table!(FsyncCosts {
     allocate: ["wfsync.lock_agfl", "wfsync.unlock_agfl", "wfsync.lock_cntbt", "wfsync.lock_bnobt", "wfsync.defer_finish", "wfsync.trans_commit_2"],
     commit: ["wfsync.unlock_agf"],
     submit: ["wfsync.unlock_cntbt", "wfsync.unlock_bnobt", "wfsync.trans_free_2", "wfsync.unlock_file_ilock_excl_3", "wfsync.switch_out"],
-    data_io: ["wfsync.switch_out_wait"],
     force: ["wfsync.log_force", "wfsync.log_force_2", "wfsync.switch_out_2"],
     force_wait: ["wfsync.switch_out_2_wait"],
     log_io_submit: ["wfsync.switch_out_3"],
-    log_io: ["wfsync.switch_out_3_wait"],
     exit: ["wfsync.exit_fsync"],
 });
 
@@ -300,7 +298,7 @@ impl<M: Machine> Filesystem<M> for Xfs {
         self.log.checkpoints.forced();
         m.sleep(c.force_wait).await;
         m.run(Account::System, c.log_io_submit).await;
-        self.storage.write_ordered(m, BLOCK, c.log_io).await;
+        self.storage.write_ordered(m, BLOCK).await;
         m.run(Account::System, c.exit).await;
     }
 
@@ -387,7 +385,7 @@ impl Xfs {
         let c = &self.costs.fsync;
         if dirty > 0 {
             m.run(Account::System, c.submit).await;
-            self.storage.write(m, dirty, c.data_io).await;
+            self.storage.write(m, dirty).await;
         }
     }
 
@@ -407,7 +405,7 @@ impl Xfs {
         self.log.committed(m).await;
         inode.iunlock(m).await;
         m.run(Account::System, c.submit).await;
-        self.storage.write(m, BLOCK, c.data_io).await;
+        self.storage.write(m, BLOCK).await;
     }
 
     /// `xfs_lookup`: the directory's ILOCK shared, and its blocks down to the leaf.

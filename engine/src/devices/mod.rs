@@ -1,0 +1,385 @@
+//! Block devices as filesystems use them. Who serves a request decides what it costs whom:
+//!
+//! | served by | examples | what a request does |
+//! |---|---|---|
+//! | submitter | persistent memory, RAM disk | the submitting task copies the data itself and never waits |
+//! | worker | loop device | a kernel thread does it and raises a softirq, so that `ksoftirqd` of its CPU ends it |
+//! | hardware | NVMe, SATA, disk | it is under way elsewhere, and its end interrupts the CPU that submitted it |
+//!
+//! A loop device has one hardware queue, and `blk_mq_complete_request_remote` leaves the end of a request of such a one to
+//! the softirq; raised by a thread, that is `ksoftirqd`'s. Flushes, and writes ordered by them, go step by step through
+//! `kblockd` (`blk_mq_kick_requeue_list`).
+
+mod flush;
+
+use crate::machine::time::from_ns;
+use crate::machine::{Account, CpuId, DeviceId, Disk, LockId, TaskId, Then, Time};
+use crate::spec::{DeviceSpec, DiskSpec, ServedBy, ServiceSpec};
+use crate::waist::{Host, Life, Machine, Placement};
+use crate::workloads::draw::{uniform, Draw};
+use crate::workqueue::Workqueue;
+use flush::{Flushes, Next, Sequence, Step};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Request {
+    Read { bytes: u32, at: Place },
+    Write { bytes: u32, at: Place },
+    Flush,
+    /// A write with `REQ_PREFLUSH`, what ended before it is safe first, or `REQ_FUA`, it is safe itself when it ends.
+    LogWrite { bytes: u32, preflush: bool, fua: bool },
+}
+
+/// What a work item is about, and what its end completes if its owner has use for that.
+pub type Work = (u32, LockId);
+
+/// What the end of a request does.
+#[derive(Clone, Debug)]
+pub enum End {
+    /// Completes a completion.
+    Complete(LockId),
+    /// Queues a work item on the CPU where the request ends.
+    Queue(Rc<Workqueue<Work>>, Work),
+}
+
+/// What a request is part of.
+#[derive(Debug)]
+enum Part {
+    Alone(End),
+    Sequence(Step),
+}
+
+/// What `kblockd` does: it issues a step of a sequence, or goes on with one after the interrupt that ended a step.
+#[derive(Debug)]
+enum Job {
+    Issue(Step),
+    Ended(Step),
+}
+
+/// Where a request is on a disk: so many bytes from the beginning of a file, or anywhere. Files are taken to lie over each
+/// other at the beginning of the disk.
+pub type Place = Option<u64>;
+
+/// Time to serve one kind of request: drawn for the first 4 KiB, and so much for each further KiB.
+struct Service {
+    first: Draw,
+    per_kib: f64,
+}
+
+impl Service {
+    /// `speed` scales what is CPU time.
+    fn new(spec: &ServiceSpec, speed: f64) -> Self {
+        let first = match spec.cv {
+            cv if cv > 0.0 => Draw::LogNormal { mean: from_ns(spec.time_ns * speed), cv },
+            _ => Draw::Constant(from_ns(spec.time_ns * speed)),
+        };
+        Self { first, per_kib: spec.per_kib_ns * speed }
+    }
+
+    fn draw(&self, random: &mut Xoshiro256PlusPlus, bytes: u32) -> Time {
+        let further = f64::from(bytes.saturating_sub(4096)) / 1024.0;
+        self.first.draw(random) + from_ns(further * self.per_kib)
+    }
+}
+
+/// The arm of a disk on which each KiB passes the head in `per_kib_ns`.
+fn arm(spec: &DiskSpec, per_kib_ns: f64) -> Disk {
+    Disk {
+        revolution: from_ns(spec.revolution_ns),
+        seek_track: from_ns(spec.seek_track_ns),
+        seek_full: from_ns(spec.seek_full_ns),
+        capacity: spec.capacity_bytes,
+        track: (spec.revolution_ns / per_kib_ns * 1024.0) as u64,
+        depth: spec.depth,
+    }
+}
+
+/// Requests that wait for a worker, and workers that wait for requests.
+#[derive(Default)]
+struct Queue {
+    requests: RefCell<VecDeque<(Time, Part)>>,
+    idle: RefCell<Vec<TaskId>>,
+}
+
+enum Server {
+    Submitter,
+    Worker(Queue),
+    Hardware(DeviceId),
+    /// With its capacity.
+    Disk(DeviceId, u64),
+}
+
+/// A block device.
+pub struct BlockDevice {
+    server: Server,
+    submit: Time,
+    /// CPU time of the end of a request in the softirq.
+    end: Time,
+    dispatch: Time,
+    fua: bool,
+    read: Service,
+    write: Service,
+    flush: Service,
+    flushes: RefCell<Flushes>,
+    softirq: Workqueue<Part>,
+    kblockd: Workqueue<Job>,
+    random: RefCell<Xoshiro256PlusPlus>,
+}
+
+impl BlockDevice {
+    /// A device of this description, without its threads; `speed` multiplies the CPU times in it.
+    pub fn new<M: Machine>(m: &M, spec: &DeviceSpec, speed: f64) -> Self {
+        let end = from_ns(spec.interrupt_ns * speed);
+        let server = match spec.served_by {
+            ServedBy::Hardware if spec.disk.is_some() => {
+                let disk = spec.disk.as_ref().map(|disk| arm(disk, spec.read.per_kib_ns)).expect("it is one");
+                Server::Disk(m.new_disk(disk, end), disk.capacity)
+            }
+            ServedBy::Submitter => Server::Submitter,
+            ServedBy::Worker => Server::Worker(Queue::default()),
+            ServedBy::Hardware => Server::Hardware(m.new_device(spec.parallelism, end)),
+        };
+        let served_at = if spec.served_by == ServedBy::Hardware { 1.0 } else { speed };
+        let service = |spec: &ServiceSpec| Service::new(spec, served_at);
+        Self {
+            server,
+            submit: from_ns(spec.submit_ns * speed),
+            end,
+            dispatch: from_ns(spec.dispatch_ns * speed),
+            fua: spec.fua,
+            read: service(&spec.read),
+            write: service(&spec.write),
+            flush: service(&spec.flush),
+            flushes: RefCell::default(),
+            softirq: Workqueue::new(m),
+            kblockd: Workqueue::new(m),
+            random: RefCell::new(m.stream("device")),
+        }
+    }
+
+    /// Makes a device and starts its threads.
+    pub fn start<H: Host>(host: &mut H, spec: &DeviceSpec, speed: f64) -> Rc<Self> {
+        let device = Rc::new(host.setup(|m| Self::new(m, spec, speed)));
+        let workers = if spec.served_by == ServedBy::Worker { spec.parallelism } else { 0 };
+        for _ in 0..workers {
+            let device = device.clone();
+            host.spawn(Placement::Anywhere, Life::Background, move |m| Self::worker(m, device));
+        }
+        for cpu in 0..host.setup(|m| m.cpus()) {
+            if spec.served_by == ServedBy::Worker {
+                let device = device.clone();
+                host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Self::ksoftirqd(m, device, cpu));
+            }
+            if spec.served_by != ServedBy::Submitter {
+                let device = device.clone();
+                host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Self::kblockd(m, device, cpu));
+            }
+        }
+        device
+    }
+
+    /// Does a request and waits for its end.
+    pub async fn io<M: Machine>(&self, m: &M, request: Request) {
+        if let Server::Submitter = self.server {
+            return self.serve_here(m, request).await;
+        }
+        let done = m.new_completion();
+        self.submit(m, request, End::Complete(done)).await;
+        m.wait_for(done).await;
+        m.drop_completion(done);
+    }
+
+    /// Submits a request and goes on.
+    pub async fn submit<M: Machine>(&self, m: &M, request: Request, end: End) {
+        if let Server::Submitter = self.server {
+            self.serve_here(m, request).await;
+            return Self::finish(m, end).await;
+        }
+        m.run(Account::System, self.submit).await;
+        let (preflush, bytes, postflush) = match request {
+            Request::Flush => (true, None, false),
+            Request::LogWrite { bytes, preflush, fua } => (preflush, Some(bytes), fua && !self.fua),
+            Request::Read { .. } | Request::Write { .. } => (false, None, false),
+        };
+        if preflush || postflush {
+            self.flushes.borrow_mut().begin(Sequence { preflush, bytes, postflush, end });
+            self.go_on(m).await;
+        } else {
+            self.issue(m, request, Part::Alone(end));
+        }
+    }
+
+    async fn serve_here<M: Machine>(&self, m: &M, request: Request) {
+        let flushed = |asked: bool| if asked { self.draw(Request::Flush) } else { 0 };
+        let flushes = match request {
+            Request::LogWrite { preflush, fua, .. } => flushed(preflush) + flushed(fua && !self.fua),
+            _ => 0,
+        };
+        m.run(Account::System, self.submit + flushes + self.draw(request)).await;
+    }
+
+    /// Gives a request to who serves it.
+    fn issue<M: Machine>(&self, m: &M, request: Request, part: Part) {
+        let service = self.draw(request);
+        let device = match &self.server {
+            Server::Submitter => unreachable!("it serves itself"),
+            Server::Worker(queue) => {
+                queue.requests.borrow_mut().push_back((service, part));
+                let worker = queue.idle.borrow_mut().pop();
+                return worker.map_or((), |worker| m.wake(worker));
+            }
+            Server::Hardware(device) | Server::Disk(device, _) => *device,
+        };
+        // The interrupt comes on this CPU; what ends there does so in the order of submission.
+        let then = Then::Complete(match part {
+            Part::Alone(End::Complete(done)) => done,
+            Part::Alone(End::Queue(queue, work)) => queue.push(m.cpu(), work),
+            Part::Sequence(step) => self.kblockd.push(m.cpu(), Job::Ended(step)),
+        });
+        match self.place(request) {
+            Some(place) => m.submit_at(device, place, service, then),
+            None => m.submit(device, service, then),
+        }
+    }
+
+    /// Where the arm of a disk has to go: a flush needs none.
+    fn place(&self, request: Request) -> Place {
+        let Server::Disk(_, capacity) = self.server else { return None };
+        let at = match request {
+            Request::Read { at, .. } | Request::Write { at, .. } => at,
+            Request::LogWrite { .. } => None,
+            Request::Flush => return None,
+        };
+        Some(at.unwrap_or_else(|| (uniform(&mut self.random.borrow_mut()) * capacity as f64) as u64))
+    }
+
+    fn draw(&self, request: Request) -> Time {
+        let random = &mut self.random.borrow_mut();
+        match request {
+            Request::Read { bytes, .. } => self.read.draw(random, bytes),
+            Request::Write { bytes, .. } | Request::LogWrite { bytes, .. } => self.write.draw(random, bytes),
+            Request::Flush => self.flush.draw(random, 0),
+        }
+    }
+
+    async fn finish<M: Machine>(m: &M, end: End) {
+        match end {
+            End::Complete(done) => m.complete(done).await,
+            End::Queue(queue, work) => queue.queue(m, work).await,
+        }
+    }
+
+    /// A step of a sequence is done.
+    async fn ended<M: Machine>(&self, m: &M, step: Step) {
+        match step {
+            Step::Flush => self.flushes.borrow_mut().flushed(),
+            Step::Data(id) => self.flushes.borrow_mut().written(id),
+        }
+        self.go_on(m).await;
+    }
+
+    async fn go_on<M: Machine>(&self, m: &M) {
+        loop {
+            let next = self.flushes.borrow_mut().next();
+            match next {
+                None => return,
+                Some(Next::Issue(step)) => self.kblockd.queue(m, Job::Issue(step)).await,
+                Some(Next::End(end)) => Self::finish(m, end).await,
+            }
+        }
+    }
+
+    /// The program of a worker thread of a device that has them (`loop_process_work`).
+    async fn worker<M: Machine>(m: M, device: Rc<Self>) {
+        let Server::Worker(queue) = &device.server else { return };
+        m.at("device worker");
+        loop {
+            let next = queue.requests.borrow_mut().pop_front();
+            match next {
+                Some((service, part)) => {
+                    m.run(Account::System, service).await;
+                    device.softirq.queue(&m, part).await;
+                }
+                None => {
+                    queue.idle.borrow_mut().push(m.task());
+                    while queue.idle.borrow().contains(&m.task()) {
+                        m.park().await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The program of the thread that ends a CPU's requests (`blk_done_softirq`).
+    async fn ksoftirqd<M: Machine>(m: M, device: Rc<Self>, cpu: CpuId) {
+        m.at("ksoftirqd");
+        loop {
+            let part = device.softirq.next(&m, cpu).await;
+            m.run(Account::System, device.end).await;
+            match part {
+                Part::Alone(end) => Self::finish(&m, end).await,
+                Part::Sequence(step) => device.ended(&m, step).await,
+            }
+        }
+    }
+
+    /// The program of a CPU's `kblockd` (`blk_mq_requeue_work`).
+    async fn kblockd<M: Machine>(m: M, device: Rc<Self>, cpu: CpuId) {
+        m.at("kblockd");
+        loop {
+            match device.kblockd.next(&m, cpu).await {
+                Job::Ended(step) => device.ended(&m, step).await,
+                Job::Issue(step) => {
+                    m.run(Account::System, device.dispatch).await;
+                    let request = match step {
+                        Step::Flush => Request::Flush,
+                        Step::Data(id) => Request::Write { bytes: device.flushes.borrow().bytes(id), at: None },
+                    };
+                    device.issue(&m, request, Part::Sequence(step));
+                }
+            }
+        }
+    }
+}
+
+/// Bytes of a write of a commit; a device takes many at once, and is busy all the same.
+const COMMIT_WRITE: u32 = 1 << 20;
+
+/// Requests of metadata, whose places nobody asks for.
+impl BlockDevice {
+    /// Writes and waits.
+    pub async fn write<M: Machine>(&self, m: &M, bytes: u32) {
+        self.io(m, Request::Write { bytes, at: None }).await;
+    }
+
+    /// Submits a write; its end completes what is returned.
+    pub async fn submit_write<M: Machine>(&self, m: &M, bytes: u32) -> LockId {
+        let done = m.new_completion();
+        self.submit(m, Request::Write { bytes, at: None }, End::Complete(done)).await;
+        done
+    }
+
+    /// Writes after what was written before is safe, and waits until this is safe, too.
+    pub async fn write_ordered<M: Machine>(&self, m: &M, bytes: u32) {
+        self.io(m, Request::LogWrite { bytes, preflush: true, fua: true }).await;
+    }
+
+    /// Reads and waits.
+    pub async fn read<M: Machine>(&self, m: &M, bytes: u32) {
+        self.io(m, Request::Read { bytes, at: None }).await;
+    }
+
+    /// What a commit writes in the background: so many bytes, and when they are safe so many more.
+    pub async fn commit<M: Machine>(&self, m: &M, bytes: u64, last: u32) {
+        for _ in 0..bytes / u64::from(COMMIT_WRITE) {
+            self.write(m, COMMIT_WRITE).await;
+        }
+        self.write(m, (bytes % u64::from(COMMIT_WRITE)) as u32).await;
+        self.write_ordered(m, last).await;
+    }
+}

@@ -1,0 +1,53 @@
+//! Workqueues bound to CPUs (`alloc_workqueue` without `WQ_UNBOUND`): what is queued on a CPU is done by a kernel thread of
+//! that CPU, one item after the other.
+
+use crate::machine::{CpuId, LockId};
+use crate::waist::Machine;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+#[derive(Debug)]
+struct OfCpu<T> {
+    items: RefCell<VecDeque<T>>,
+    /// Completed once for each item.
+    ready: LockId,
+}
+
+/// Items that wait for the kernel thread of their CPU.
+#[derive(Debug)]
+pub struct Workqueue<T> {
+    cpus: Vec<OfCpu<T>>,
+}
+
+impl<T> Workqueue<T> {
+    /// One that is empty; its threads are the owner's programs.
+    pub fn new<M: Machine>(m: &M) -> Self {
+        let cpu = |_| OfCpu { items: RefCell::default(), ready: m.new_completion() };
+        Self { cpus: (0..m.cpus()).map(cpu).collect() }
+    }
+
+    /// Queues an item on a CPU, from an interrupt there that will complete what is returned.
+    pub fn push(&self, cpu: CpuId, item: T) -> LockId {
+        let cpu = &self.cpus[cpu as usize];
+        cpu.items.borrow_mut().push_back(item);
+        cpu.ready
+    }
+
+    /// `queue_work`: queues an item on the CPU of this task.
+    pub async fn queue<M: Machine>(&self, m: &M, item: T) {
+        let ready = self.push(m.cpu(), item);
+        m.complete(ready).await;
+    }
+
+    /// The next item of a CPU, for its thread.
+    pub async fn next<M: Machine>(&self, m: &M, cpu: CpuId) -> T {
+        let cpu = &self.cpus[cpu as usize];
+        loop {
+            m.wait_for(cpu.ready).await;
+            let item = cpu.items.borrow_mut().pop_front();
+            if let Some(item) = item {
+                return item;
+            }
+        }
+    }
+}
