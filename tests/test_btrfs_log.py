@@ -94,3 +94,44 @@ def test_a_file_in_a_new_directory_takes_the_directory_into_the_log_with_it(tmp_
         taken[new, design] = lock(result, "btrfs.log tree L1").acquired / result.operations
     assert taken[True, "leaf-held"] > taken[False, "leaf-held"] + 1.5
     assert taken[True, "known"] < taken[True, "leaf-held"] - 1.5
+
+
+RENAMED = (
+    "kind: mix, tasks: 16, files: 4, file_size: 4 KiB, operations: [{op: create, weight: 10}, {op: unlink, weight: 10},"
+    " {op: append, weight: 8}, {op: rename, weight: 1}, {op: fsync, weight: 4}]"
+)
+
+
+def renamed(tmp_path: Path, designs: str, workload: str = RENAMED) -> RunResult:
+    """A commit takes milliseconds here; who begins a log takes the mutex of commits as well, once a commit."""
+    device = "profile: nvme, flush: {time: 1 ms}"
+    return run(tmp_path, workload, designs=f"btrfs.tree_log_mutex: log-start, {designs}", device=device)
+
+
+def test_a_name_that_the_log_does_not_know_to_be_lost_makes_the_next_fsync_commit_everything(
+    tmp_path: Path,
+) -> None:
+    plain = renamed(tmp_path, "", RENAMED.replace(" {op: rename, weight: 1},", ""))
+    assert sum(lock.acquired for lock in plain.locks if lock.name == "btrfs.tree_log_mutex") <= 1, "one log"
+    taken = {
+        design: lock(renamed(tmp_path, f"btrfs.full_commit: {design}"), "btrfs.tree_log_mutex").acquired
+        for design in ("running", "directory")
+    }
+    assert taken["running"] > 1.5 * taken["directory"] > 10, "since 5.12 only if the file lost its own name"
+
+
+def test_a_commit_that_waits_for_the_one_before_keeps_creates_out_until_6_7(tmp_path: Path) -> None:
+    waits = {}
+    for start in ("at-once", "after-previous"):
+        result = renamed(tmp_path, f"btrfs.full_commit: since-committed, btrfs.commit_start: {start}")
+        waits[start] = result.latency["create"].mean_ns
+    assert waits["at-once"] > 3 * waits["after-previous"], waits
+
+
+def test_until_5_10_an_fsync_beside_a_full_commit_makes_another(tmp_path: Path) -> None:
+    """So that creates are kept out by one commit after the other."""
+    waits = {}
+    for design in ("since-committed", "running"):
+        result = renamed(tmp_path, f"btrfs.full_commit: {design}, btrfs.commit_start: at-once")
+        waits[design] = result.latency["create"].mean_ns
+    assert waits["since-committed"] > 1.5 * waits["running"], waits

@@ -35,6 +35,8 @@ DESIGNS: dict[str, tuple[str, ...]] = {
     "btrfs.reclaim": ("on-demand", "preemptive"),
     "btrfs.path_clearing": ("in-place", "blocking-first", "never"),
     "btrfs.tree_log_mutex": ("log-start", "log-super"),
+    "btrfs.full_commit": ("since-committed", "running", "directory"),
+    "btrfs.commit_start": ("at-once", "after-previous"),
     "btrfs.log_csums": ("replace", "insert"),
     "btrfs.log_inode": ("leaf-held", "known", "leaf-cloned"),
 }

@@ -53,6 +53,27 @@ pub enum TreeLogMutex {
     LogSuper,
 }
 
+/// When an fsync of btrfs commits the whole transaction because a rename has taken a name away that the log does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FullCommit {
+    /// A directory above the file lost the name since the last commit that is over; and while such a commit is on its way, every
+    /// fsync makes another (before 5.11).
+    SinceCommitted,
+    /// A directory above the file lost the name in the running transaction (5.11).
+    Running,
+    /// The directory is itself to be logged, for the file was renamed too (since 5.12).
+    Directory,
+}
+
+/// When a commit of btrfs that has to wait for the one before keeps out who starts a handle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommitStart {
+    /// At once (before 6.7).
+    AtOnce,
+    /// When that one is over.
+    AfterPrevious,
+}
+
 /// How btrfs puts checksums into the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogCsums {
@@ -135,6 +156,10 @@ pub struct Designs {
     pub path_clearing: PathClearing,
     /// `tree_log_mutex`.
     pub tree_log_mutex: TreeLogMutex,
+    /// `btrfs_record_unlink_dir`.
+    pub full_commit: FullCommit,
+    /// `btrfs_commit_transaction`.
+    pub commit_start: CommitStart,
     /// `log_csums`.
     pub log_csums: LogCsums,
     /// `btrfs_log_inode`.
@@ -156,6 +181,8 @@ impl Designs {
                 reclaim: MetadataReclaim::Preemptive,
                 path_clearing: PathClearing::Never,
                 tree_log_mutex: TreeLogMutex::LogSuper,
+                full_commit: FullCommit::Directory,
+                commit_start: CommitStart::AfterPrevious,
                 log_csums: LogCsums::Insert,
                 log_inode: LogInode::LeafCloned,
             };
@@ -211,6 +238,18 @@ impl Designs {
                 "btrfs.tree_log_mutex" => {
                     let what = [("log-start", TreeLogMutex::LogStart), ("log-super", TreeLogMutex::LogSuper)];
                     designs.tree_log_mutex = choose(role, design, &what)?;
+                }
+                "btrfs.full_commit" => {
+                    let when = [
+                        ("since-committed", FullCommit::SinceCommitted),
+                        ("running", FullCommit::Running),
+                        ("directory", FullCommit::Directory),
+                    ];
+                    designs.full_commit = choose(role, design, &when)?;
+                }
+                "btrfs.commit_start" => {
+                    let when = [("at-once", CommitStart::AtOnce), ("after-previous", CommitStart::AfterPrevious)];
+                    designs.commit_start = choose(role, design, &when)?;
                 }
                 "btrfs.log_csums" => {
                     designs.log_csums = choose(role, design, &[("replace", LogCsums::Replace), ("insert", LogCsums::Insert)])?;

@@ -67,8 +67,9 @@ pub(super) fn btrfs<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevic
         host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::reclaim_worker(m, worker));
     }
     let committer = fs.clone();
-    let ticks = (fs.commit_interval() / from_ns(spec.kernel.tick_ns)).max(1);
-    host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::transaction_thread(m, committer, ticks));
+    let tick = from_ns(spec.kernel.tick_ns);
+    let ticks = (fs.commit_interval() / tick).max(1);
+    host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::transaction_thread(m, committer, ticks, tick));
     files::start(host, spec, fs, costs)
 }
 

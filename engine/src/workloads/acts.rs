@@ -86,6 +86,21 @@ struct Held {
     file: File,
     /// It has been written to since it was last closed.
     dirty: bool,
+    /// It has been written to since it was last synced, if it ever was.
+    unsynced: bool,
+}
+
+/// Which file an operation is done on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// Any, all alike.
+    Any,
+    /// The one that was written to last.
+    Written,
+    /// The one that was made last.
+    Made,
+    /// The one that was synced last.
+    Synced,
 }
 
 /// Files that one task uses, or all of them.
@@ -111,6 +126,10 @@ pub struct Actor<M, F> {
     task: u32,
     serial: u32,
     walked: u32,
+    /// The files that were made, written to and synced last.
+    made: Option<Name>,
+    written: Option<Name>,
+    synced: Option<Name>,
 }
 
 /// Files that a walk finds in a directory before it goes on to the next.
@@ -123,12 +142,17 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
     /// Task number `task` on the files of `pool`; new ones go into any of `dirs`.
     pub fn new(m: M, fs: Rc<F>, dirs: Rc<[DirId]>, pool: Pool, task: u32) -> Self {
         let random = m.stream(&format!("actor {task}"));
-        Self { m, fs, dirs, pool, random, task, serial: 0, walked: 0 }
+        Self { m, fs, dirs, pool, random, task, serial: 0, walked: 0, made: None, written: None, synced: None }
     }
 
     /// The task's own stream.
     pub fn random(&mut self) -> &mut Xoshiro256PlusPlus {
         &mut self.random
+    }
+
+    /// How many directories the task has.
+    pub fn directories(&self) -> usize {
+        self.dirs.len()
     }
 
     /// How many files there are.
@@ -155,16 +179,22 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
                 let dir = self.any_dir();
                 fs.readdir(&m, dir).await;
             }
-            _ => return self.on_file(act, bytes).await,
+            _ => return self.on(Which::Any, act, bytes).await,
         }
         Ok(())
     }
 
-    async fn on_file(&mut self, act: Act, bytes: u32) -> Result<(), Full> {
+    /// Does an operation that needs a file on one of these; on any where there is none such.
+    pub async fn on(&mut self, which: Which, act: Act, bytes: u32) -> Result<(), Full> {
         if self.files() == 0 {
             self.create(0).await?;
         }
-        let (m, fs, place) = (self.m.clone(), self.fs.clone(), self.any_place());
+        let place = self.place(which).unwrap_or_else(|| self.any_place());
+        self.at(place, act, bytes).await
+    }
+
+    async fn at(&mut self, place: usize, act: Act, bytes: u32) -> Result<(), Full> {
+        let (m, fs) = (self.m.clone(), self.fs.clone());
         let mut held = self.pool.borrow().files[place];
         match act {
             Act::Open => {
@@ -174,14 +204,17 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             Act::Read => fs.read(&m, &held.file, bytes).await,
             Act::Overwrite if held.file.written => {
                 fs.overwrite(&m, &held.file, bytes).await;
-                self.pool.borrow_mut().files[place].dirty = true;
+                self.note_write(place, held);
             }
             Act::Append | Act::Overwrite => {
                 fs.write(&m, &mut held.file, bytes).await;
-                held.dirty = true;
-                self.pool.borrow_mut().files[place] = held;
+                self.note_write(place, held);
             }
-            Act::Fsync => fs.fsync(&m, &held.file).await,
+            Act::Fsync => {
+                fs.fsync(&m, &held.file).await;
+                self.pool.borrow_mut().files[place].unsynced = false;
+                self.synced = Some(held.name);
+            }
             Act::Stat => fs.stat(&m, &held.file).await,
             Act::Utimes => fs.set_times(&m, &held.file).await,
             Act::Unlink => {
@@ -195,10 +228,48 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
                     return Err(self.full());
                 }
                 self.pool.borrow_mut().files[place].name = to;
+                for last in [&mut self.made, &mut self.written] {
+                    *last = last.map(|name| if name == held.name { to } else { name });
+                }
             }
             _ => unreachable!("needs no file"),
         }
         Ok(())
+    }
+
+    fn note_write(&mut self, place: usize, held: Held) {
+        self.pool.borrow_mut().files[place] = Held { dirty: true, unsynced: true, ..held };
+        self.written = Some(held.name);
+    }
+
+    /// Where a file is, if there still is one.
+    fn place(&self, which: Which) -> Option<usize> {
+        let name = match which {
+            Which::Any => None,
+            Which::Made => self.made,
+            Which::Written => self.written,
+            Which::Synced => self.synced,
+        }?;
+        self.pool.borrow().files.iter().position(|held| held.name == name)
+    }
+
+    /// The directory of the file that was written to last, by its place among the task's, if that has not been synced since.
+    pub fn unsynced(&self) -> Option<usize> {
+        let held = self.pool.borrow().files[self.place(Which::Written)?];
+        held.unsynced.then(|| self.dirs.iter().position(|&dir| dir == held.dir)).flatten()
+    }
+
+    /// Does an operation on any file of one of `dirs` (the task's directories by place) that was not synced since it was written to;
+    /// on any where there is none such.
+    pub async fn on_unsynced(&mut self, dirs: std::ops::Range<usize>, act: Act) -> Result<(), Full> {
+        let wanted = |held: &Held| held.unsynced && self.dirs[dirs.clone()].contains(&held.dir);
+        let count = self.pool.borrow().files.iter().filter(|held| wanted(held)).count();
+        let drawn = (uniform(&mut self.random) * count as f64) as usize;
+        let place = self.pool.borrow().files.iter().enumerate().filter(|(_, held)| wanted(held)).nth(drawn).map(|(place, _)| place);
+        match place {
+            Some(place) => self.at(place, act, 0).await,
+            None => self.on(Which::Any, act, 0).await,
+        }
     }
 
     async fn create(&mut self, bytes: u32) -> Result<(), Full> {
@@ -215,7 +286,8 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             fs.write(&m, &mut file, bytes).await;
         }
         let mut pool = self.pool.borrow_mut();
-        pool.files.push(Held { dir, name, file, dirty: bytes > 0 });
+        pool.files.push(Held { dir, name, file, dirty: bytes > 0, unsynced: bytes > 0 });
+        self.made = Some(name);
         Ok(pool.files.len() - 1)
     }
 

@@ -1,9 +1,12 @@
 //! dbench: clients that play the calls of a file server under load, without think time. Calls are drawn by how often each
-//! stands in the benchmark's load file; what a call does in system calls is what its client does for it.
+//! stands in the benchmark's load file; what a call does in system calls is what its client does for it. Which file it is done on
+//! matters where what is new is written, synced and renamed: most writes are to the file written before or to the one made last, a
+//! flush is always of the file written last, half of all renames are of the file flushed last, and only some directories hold files
+//! that are ever flushed.
 //!
 //! Names are looked for without regard to case: first by `stat`, and where there is none by listing the directory.
 
-use super::acts::{Act, Actor, Full};
+use super::acts::{Act, Actor, Full, Which};
 use super::draw::{chance, uniform};
 use crate::filesystems::Filesystem;
 use crate::machine::{Account, Time};
@@ -63,6 +66,14 @@ pub struct Params {
     read_bytes: u32,
     /// Share of writes that find pages with blocks.
     overwrites: f64,
+    /// Share of writes to the file written before, and of the others to the one made last.
+    writes_again: f64,
+    writes_new: f64,
+    /// So many directories hold files that are flushed.
+    flushed_directories: usize,
+    /// Share of renames of the file flushed last, and of the others in directories where files are flushed.
+    renames_flushed: f64,
+    renames_beside: f64,
     files: u32,
     user: Time,
     probe: Time,
@@ -87,6 +98,11 @@ impl Params {
             write_bytes: number("write_bytes")? as u32,
             read_bytes: number("read_bytes")? as u32,
             overwrites: number("overwrites")?,
+            writes_again: number("writes_again")?,
+            writes_new: number("writes_new")?,
+            flushed_directories: number("flushed_directories")?.min(w.number("subdirectories", 1.0)) as usize,
+            renames_flushed: number("renames_flushed")?,
+            renames_beside: number("renames_beside")?,
             files: number("files")? as u32,
             user: time("user_ns")?,
             probe: time("probe_ns")?,
@@ -101,13 +117,28 @@ pub async fn run<M: Machine, F: Filesystem<M>>(m: M, mut actor: Actor<M, F>, p: 
             return;
         }
     }
-    while one(&m, &mut actor, &p).await.is_ok() {}
+    let mut owed = 0;
+    while one(&m, &mut actor, &p, &mut owed).await.is_ok() {}
 }
 
-async fn one<M: Machine, F: Filesystem<M>>(m: &M, actor: &mut Actor<M, F>, p: &Params) -> Result<(), Full> {
+/// A drawn call. A flush is `owed` until something has been written that may be flushed.
+async fn one<M: Machine, F: Filesystem<M>>(m: &M, actor: &mut Actor<M, F>, p: &Params, owed: &mut u32) -> Result<(), Full> {
     let drawn = uniform(actor.random());
     let place = p.upto.iter().position(|&up| drawn < up).unwrap_or(CALLS.len() - 1);
     let (_, call, name) = CALLS[place];
+    if call == Call::Flush {
+        *owed += 1;
+    } else {
+        timed(m, actor, call, name, p).await?;
+    }
+    if *owed > 0 && actor.unsynced().is_some_and(|dir| dir < p.flushed_directories) {
+        *owed -= 1;
+        timed(m, actor, Call::Flush, "Flush", p).await?;
+    }
+    Ok(())
+}
+
+async fn timed<M: Machine, F: Filesystem<M>>(m: &M, actor: &mut Actor<M, F>, call: Call, name: &'static str, p: &Params) -> Result<(), Full> {
     m.run(Account::User, p.user).await;
     m.run(Account::System, p.probe).await;
     m.begin();
@@ -139,7 +170,7 @@ async fn play<M: Machine, F: Filesystem<M>>(actor: &mut Actor<M, F>, call: Call,
         Call::Rename => {
             actor.act(Act::Stat, 0).await?;
             look_in_vain(actor).await?;
-            actor.act(Act::Rename, 0).await
+            rename(actor, p).await
         }
         Call::Unlink => {
             actor.act(Act::Stat, 0).await?;
@@ -159,12 +190,29 @@ async fn play<M: Machine, F: Filesystem<M>>(actor: &mut Actor<M, F>, call: Call,
         }
         Call::Write => {
             let act = if chance(actor.random(), p.overwrites) { Act::Overwrite } else { Act::Append };
-            actor.act(act, p.write_bytes).await
+            let which = if chance(actor.random(), p.writes_again) {
+                Which::Written
+            } else if chance(actor.random(), p.writes_new) {
+                Which::Made
+            } else {
+                Which::Any
+            };
+            actor.on(which, act, p.write_bytes).await
         }
         Call::Read => actor.act(Act::Read, p.read_bytes).await,
         Call::Lock => actor.act(Act::Lock, 0).await,
         Call::Unlock => actor.act(Act::Unlock, 0).await,
-        Call::Flush => actor.act(Act::Fsync, 0).await,
+        Call::Flush => actor.on(Which::Written, Act::Fsync, 0).await,
+    }
+}
+
+async fn rename<M: Machine, F: Filesystem<M>>(actor: &mut Actor<M, F>, p: &Params) -> Result<(), Full> {
+    if chance(actor.random(), p.renames_flushed) {
+        actor.on(Which::Synced, Act::Rename, 0).await
+    } else if chance(actor.random(), p.renames_beside) {
+        actor.on_unsynced(0..p.flushed_directories, Act::Rename).await
+    } else {
+        actor.on_unsynced(p.flushed_directories..actor.directories(), Act::Rename).await
     }
 }
 

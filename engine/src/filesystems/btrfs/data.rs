@@ -23,6 +23,9 @@ pub struct FileData {
     /// The transaction whose log has it, and whether that has all changes.
     logged: u64,
     logged_all: bool,
+    /// The transactions that made it and that renamed it last (`last_unlink_trans`).
+    made: u64,
+    renamed: u64,
     /// Its items were not all logged or committed since it was made (`BTRFS_INODE_NEEDS_FULL_SYNC`).
     is_new: bool,
 }
@@ -54,7 +57,7 @@ pub struct Placed {
 impl FileData {
     /// A file just made in this transaction.
     pub fn new(transid: u64) -> Self {
-        Self { changed: transid, is_new: true, ..Self::default() }
+        Self { changed: transid, made: transid, is_new: true, ..Self::default() }
     }
 
     /// A file of this size that is on disk, its extents where `allocate` puts them.
@@ -125,6 +128,27 @@ impl FileData {
         self.logged_all = false;
     }
 
+    /// It got another name.
+    pub fn rename(&mut self, transid: u64) {
+        self.renamed = transid;
+        self.change(transid);
+    }
+
+    /// The last transaction in which it was made or renamed.
+    pub fn named(&self) -> u64 {
+        self.made.max(self.renamed)
+    }
+
+    /// The last transaction in which it was renamed.
+    pub fn renamed(&self) -> u64 {
+        self.renamed
+    }
+
+    /// Whether the log of a transaction has it.
+    pub fn is_logged(&self, transid: u64) -> bool {
+        self.logged == transid
+    }
+
     /// Takes what waits to be written, whole pages, as the extents that it becomes: within the tree if the file is small.
     pub fn write_back(&mut self, ino: u64) -> Vec<Extent> {
         let dirty = std::mem::take(&mut self.dirty);
@@ -147,9 +171,9 @@ impl FileData {
         written
     }
 
-    /// Whether an fsync has anything to log: it was changed since the last commit, and since it was last logged.
-    pub fn needs_log(&self, transid: u64) -> bool {
-        self.changed >= transid && !(self.logged == transid && self.logged_all)
+    /// Whether an fsync has anything to log: it was changed since transaction `committed`, and since it was last logged.
+    pub fn needs_log(&self, transid: u64, committed: u64) -> bool {
+        self.changed > committed && !(self.logged == transid && self.logged_all)
     }
 
     /// The log of this transaction has all of it.
@@ -204,11 +228,12 @@ mod tests {
     #[test]
     fn what_is_logged_or_committed_is_not_logged_again() {
         let mut data = FileData::new(7);
-        assert!(data.needs_log(7));
+        assert!(data.needs_log(7, 6));
         data.log(7);
-        assert!(!data.needs_log(7));
+        assert!(!data.needs_log(7, 6));
         data.write(0, 9, 7);
-        assert!(data.needs_log(7));
-        assert!(!data.needs_log(8), "the commit of 7 has it on disk");
+        assert!(data.needs_log(7, 6));
+        assert!(data.needs_log(8, 6), "the commit of 7 is on its way");
+        assert!(!data.needs_log(8, 7), "the commit of 7 has it on disk");
     }
 }

@@ -12,7 +12,7 @@ use super::key::{Item, ItemKind, Key};
 use super::mount::{Btrfs, Inode};
 use super::search::Intent;
 use crate::cost_table;
-use crate::filesystems::designs::{LogCsums, LogInode, NocowCheck};
+use crate::filesystems::designs::{FullCommit, LogCsums, LogInode, NocowCheck};
 use crate::filesystems::{DirId, File, BLOCK};
 use crate::machine::{Account, Side, Time};
 use crate::waist::Machine;
@@ -32,12 +32,13 @@ pub struct Fsync {
     costs: FsyncCosts,
     csums: LogCsums,
     inode: LogInode,
+    full_commit: FullCommit,
 }
 
 impl Fsync {
     pub(super) fn new(costs: &crate::filesystems::costs::Costs<'_>) -> Result<Self, String> {
         let designs = costs.designs();
-        Ok(Self { costs: FsyncCosts::new(costs)?, csums: designs.log_csums, inode: designs.log_inode })
+        Ok(Self { costs: FsyncCosts::new(costs)?, csums: designs.log_csums, inode: designs.log_inode, full_commit: designs.full_commit })
     }
 }
 
@@ -48,33 +49,106 @@ impl Btrfs {
         let inode = self.file(file.inode);
         let written = self.write_back(m, file.inode, inode).await;
         m.lock(inode.i_rwsem, Side::Write).await;
-        if !self.data(file.inode).needs_log(self.transid()) {
+        if !self.data(file.inode).needs_log(self.transid(), self.transaction.committed()) {
             return m.unlock(inode.i_rwsem, Side::Write).await;
         }
         let handle = self.start_transaction(m).await;
-        let is_new = self.data(file.inode).is_new();
-        if is_new {
-            self.check_parents(m, inode.dir).await;
+        let mine = self.fill_log(m, file.inode, inode, &written).await;
+        m.unlock(inode.i_rwsem, Side::Write).await;
+        let synced = match mine {
+            Some(mine) => self.log.sync(m, mine, || self.needs_full_commit()).await,
+            None => false,
+        };
+        if synced {
+            self.transaction.end(m, handle);
+        } else {
+            self.commit_for_fsync(m, handle).await;
         }
-        let mine = self.log.start(m).await;
-        self.log_inode(m, file.inode, inode, &written).await;
+        m.run(Account::System, self.fsync.costs.exit).await;
+    }
+
+    /// `btrfs_log_inode_parent`: the number of the log transaction that has the file. None if the transaction must be committed.
+    async fn fill_log<M: Machine>(&self, m: &M, slot: u32, inode: Inode, written: &[Extent]) -> Option<u64> {
+        if self.fsync.full_commit == FullCommit::SinceCommitted && self.transaction.full_commit_under_way() {
+            return None;
+        }
+        if self.lost_name(m, slot, inode.dir).await {
+            self.transaction.set_full_commit(self.transid());
+            return None;
+        }
+        let is_new = self.data(slot).is_new();
+        let mine = self.log.start(m, || self.needs_full_commit()).await?;
+        self.log_inode(m, slot, inode, written).await;
         if is_new {
             self.log_new_ancestor(m, inode.dir).await;
         }
         self.log.end(m).await;
-        m.unlock(inode.i_rwsem, Side::Write).await;
-        self.log.sync(m, mine).await;
-        self.transaction.end(m, handle);
-        m.run(Account::System, self.fsync.costs.exit).await;
+        Some(mine)
     }
 
-    /// `check_parent_dirs_for_sync`: whether something was unlinked from the directory of a new file or from those above it, which is
-    /// asked under their mutexes. That it was, and that the whole transaction must be committed then, is not modelled.
-    async fn check_parents<M: Machine>(&self, m: &M, dir: DirId) {
+    /// `btrfs_need_log_full_commit`. New block groups are in no log either (`btrfs_make_block_group`).
+    fn needs_full_commit(&self) -> bool {
+        self.transaction.needs_full_commit(self.transid()) || self.extents.refs.space.borrow().has_new_group()
+    }
+
+    /// Whether the log would need a name that a directory has lost, by the kernel's rule.
+    async fn lost_name<M: Machine>(&self, m: &M, slot: u32, dir: DirId) -> bool {
+        let before = match self.fsync.full_commit {
+            FullCommit::SinceCommitted => self.transaction.committed(),
+            FullCommit::Running => self.transid() - 1,
+            FullCommit::Directory => {
+                let logs_directory = self.data(slot).renamed() == self.transid();
+                return logs_directory && self.last_unlink(dir) == self.transid();
+            }
+        };
+        self.data(slot).named() > before && self.parent_lost_name(m, dir, before).await
+    }
+
+    /// `check_parent_dirs_for_sync`: whether the directory of a file or one above it has lost a name that the log does not know since
+    /// that transaction, which is asked under their mutexes.
+    async fn parent_lost_name<M: Machine>(&self, m: &M, dir: DirId, before: u64) -> bool {
         for dir in [dir, 0] {
             let mutex = self.directory(dir).log_mutex;
             m.lock(mutex, Side::Write).await;
+            let lost = self.last_unlink(dir) > before;
             m.unlock(mutex, Side::Write).await;
+            if lost {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// `btrfs_record_unlink_dir` of a rename: a directory loses a name; if the log has the file it will have the new name too.
+    pub(super) async fn record_rename<M: Machine>(&self, m: &M, slot: u32, dir: DirId) {
+        let transid = self.transid();
+        let is_logged = self.data(slot).is_logged(transid) || self.new_and_logged(dir).1;
+        if !is_logged {
+            let mutex = self.directory(dir).log_mutex;
+            m.lock(mutex, Side::Write).await;
+            self.record_unlink(dir);
+            m.unlock(mutex, Side::Write).await;
+        }
+        self.data(slot).rename(transid);
+    }
+
+    /// `btrfs_log_new_name`: what the log has of a renamed file gets the new name.
+    pub(super) async fn log_new_name<M: Machine>(&self, m: &M, slot: u32, ino: u64) {
+        if !self.data(slot).is_logged(self.transid()) {
+            return;
+        }
+        if self.log.start(m, || self.needs_full_commit()).await.is_some() {
+            self.drop_items(m, ino).await;
+            self.copy_items(m, ino, &[]).await;
+            self.log.end(m).await;
+        }
+    }
+
+    /// `btrfs_del_inode_ref_in_log`: a name that is lost is taken out of the log, if that has the file.
+    pub(super) async fn unlink_in_log<M: Machine>(&self, m: &M, slot: u32, inode: Inode) {
+        if self.data(slot).is_logged(self.transid()) && self.log.join(m).await {
+            self.log_change(m, items::inode_ref(inode.ino, self.directory(inode.dir).ino, b"").key, Intent::Delete).await;
+            self.log.end(m).await;
         }
     }
 

@@ -74,6 +74,8 @@ pub struct LogTree {
     /// By number modulo 2: whether it is under way (`log_commit`), and who waits for its end.
     committing: [Cell<bool>; 2],
     waiting: [Sleepers; 2],
+    /// The last that was not written, because the whole transaction must be committed.
+    failed: [Cell<u64>; 2],
     waiting_for_writers: Sleepers,
     /// Blocks of both trees written so far.
     written: [Cell<u64>; 2],
@@ -101,6 +103,7 @@ impl LogTree {
             committed: Cell::new(0),
             committing: Default::default(),
             waiting: Default::default(),
+            failed: Default::default(),
             waiting_for_writers: Sleepers::default(),
             written: Default::default(),
         })
@@ -113,9 +116,14 @@ impl LogTree {
         self.exists.set(false);
     }
 
-    /// `start_log_trans`: joins the log transaction that is being filled; its number.
-    pub async fn start<M: Machine>(&self, m: &M) -> u64 {
+    /// `start_log_trans`: joins the log transaction that is being filled; its number. None if there is a log and the whole
+    /// transaction must be committed.
+    pub async fn start<M: Machine>(&self, m: &M, needs_full_commit: impl Fn() -> bool) -> Option<u64> {
         m.lock(self.mutex, Side::Write).await;
+        if self.exists.get() && needs_full_commit() {
+            m.unlock(self.mutex, Side::Write).await;
+            return None;
+        }
         if !self.exists.get() {
             if self.mutex_design == TreeLogMutex::LogStart {
                 m.lock(self.tree_log_mutex, Side::Write).await;
@@ -128,7 +136,27 @@ impl LogTree {
         self.writers.set(self.writers.get() + 1);
         let mine = self.filling.get();
         m.unlock(self.mutex, Side::Write).await;
-        mine
+        Some(mine)
+    }
+
+    /// `join_running_log_trans`: keeps the log from being synced, if there is one.
+    pub async fn join<M: Machine>(&self, m: &M) -> bool {
+        if !self.exists.get() {
+            return false;
+        }
+        m.lock(self.mutex, Side::Write).await;
+        let exists = self.exists.get();
+        if exists {
+            self.pin(m);
+        }
+        m.unlock(self.mutex, Side::Write).await;
+        exists
+    }
+
+    /// `btrfs_pin_log_trans`: whoever wants to sync waits until this is ended.
+    pub fn pin<M: Machine>(&self, m: &M) {
+        m.touch(self.counters, Access::Atomic);
+        self.writers.set(self.writers.get() + 1);
     }
 
     /// `btrfs_end_log_trans`.
@@ -140,23 +168,38 @@ impl LogTree {
         }
     }
 
-    /// `btrfs_sync_log`: returns when log transaction `mine` is on disk, written by this task or by another.
-    pub async fn sync<M: Machine>(&self, m: &M, mine: u64) {
+    /// `btrfs_sync_log`: returns when log transaction `mine` is on disk, written by this task or by another. False if it is not,
+    /// because the whole transaction must be committed.
+    pub async fn sync<M: Machine>(&self, m: &M, mine: u64, needs_full_commit: impl Fn() -> bool) -> bool {
         let index = (mine % 2) as usize;
         m.lock(self.mutex, Side::Write).await;
         if self.committed.get() >= mine || self.committing[index].get() {
             self.wait_for_commit(m, mine).await;
-            return m.unlock(self.mutex, Side::Write).await;
+            m.unlock(self.mutex, Side::Write).await;
+            return self.failed[index].get() != mine;
         }
         self.committing[index].set(true);
         self.wait_for_commit(m, mine - 1).await;
         self.wait_for_writers(m).await;
+        if needs_full_commit() {
+            self.filling.set(mine + 1);
+            self.failed[index].set(mine);
+            self.end_commit(m, mine).await;
+            return false;
+        }
         let log = self.submit(m, &self.root, 0).await;
         self.filling.set(mine + 1);
         m.unlock(self.mutex, Side::Write).await;
         self.write_roots(m, log).await;
         self.write_super(m).await;
         m.lock(self.mutex, Side::Write).await;
+        self.end_commit(m, mine).await;
+        true
+    }
+
+    /// Log transaction `mine` is over, by who holds the mutex.
+    async fn end_commit<M: Machine>(&self, m: &M, mine: u64) {
+        let index = (mine % 2) as usize;
         self.committed.set(mine);
         self.committing[index].set(false);
         m.unlock(self.mutex, Side::Write).await;

@@ -1,5 +1,6 @@
 //! A mounted btrfs: its trees, directories and files, and the lines that all operations share.
 
+use super::commit::Commits;
 use super::data::FileData;
 use super::delayed::DelayedRoot;
 use super::fsync::Fsync;
@@ -49,6 +50,8 @@ struct Entries {
     /// The transaction that made it, and the one whose log has it.
     made: u64,
     logged: u64,
+    /// The transaction in which it last lost the name of a file that its log did not know (`last_unlink_trans`).
+    unlinked: u64,
 }
 
 /// A file that exists.
@@ -90,8 +93,7 @@ pub struct Btrfs {
     pub(super) fsync: Fsync,
     pub(super) extents: Extents,
     pub(super) reclaim: Reclaim,
-    /// A task is committing the transaction.
-    pub(super) committing: Cell<bool>,
+    pub(super) commits: Commits,
     pub(super) transaction: Transaction,
     pub(super) delayed: RefCell<DelayedRoot>,
     pub(super) delayed_line: LineId,
@@ -122,6 +124,7 @@ impl Btrfs {
         let space = RefCell::new(Space::new(disk.size));
         let trees = SpaceTrees::new(&space, &mut tree);
         tree.transid += 1; // mkfs wrote the first block
+        let before = tree.transid - 1;
         let refs = Rc::new(DelayedRefs::new(m, space.into_inner(), costs)?);
         let (referenced, fleeting) = (root::Space::Referenced(refs.clone()), root::Space::Fleeting(refs.clone()));
         let fs = Self {
@@ -129,9 +132,9 @@ impl Btrfs {
             log: LogTree::new(m, rules, fleeting, disk.device, costs)?,
             extents: Extents::new(m, trees, refs, rules, costs)?,
             reclaim: Reclaim::default(),
-            committing: Cell::default(),
+            commits: Commits::new(costs)?,
             fsync: Fsync::new(costs)?,
-            transaction: Transaction::new(m, costs)?,
+            transaction: Transaction::new(m, before, costs)?,
             delayed: RefCell::default(),
             delayed_line: m.new_line(count("btrfs_delayed.root")?),
             workers: Workers::new(count("workers_max")? as usize),
@@ -175,7 +178,7 @@ impl Btrfs {
         };
         let mut directories = self.directories.borrow_mut();
         let made = if self.new_directories && ino != FIRST_FREE_OBJECTID { self.transid() } else { 0 };
-        directories.push(Entries { directory, next_index: items::DIR_START_INDEX, names: 0, made, logged: 0 });
+        directories.push(Entries { directory, next_index: items::DIR_START_INDEX, names: 0, made, logged: 0, unlinked: 0 });
         (directories.len() - 1) as DirId
     }
 
@@ -209,6 +212,16 @@ impl Btrfs {
 
     pub(super) fn set_logged(&self, dir: DirId) {
         self.directories.borrow_mut()[dir as usize].logged = self.transid();
+    }
+
+    /// A directory has lost the name of a file that the log does not know.
+    pub(super) fn record_unlink(&self, dir: DirId) {
+        self.directories.borrow_mut()[dir as usize].unlinked = self.transid();
+    }
+
+    /// The transaction in which that was last so.
+    pub(super) fn last_unlink(&self, dir: DirId) -> u64 {
+        self.directories.borrow()[dir as usize].unlinked
     }
 
     /// `btrfs_set_inode_index`.

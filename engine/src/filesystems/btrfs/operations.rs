@@ -177,10 +177,11 @@ impl Btrfs {
     }
 
     /// `btrfs_unlink` under the directory's and the file's lock.
-    async fn unlink_inode<M: Machine>(&self, m: &M, dir: DirId, d: Directory, name: &[u8], inode: &Inode) {
+    async fn unlink_inode<M: Machine>(&self, m: &M, dir: DirId, d: Directory, name: &[u8], inode: &Inode, slot: u32) {
         let c = &self.costs.unlink;
         let handle = self.start_transaction(m).await;
         self.delete_entry(m, items::dir_item(d.ino, name), c.delete_entry).await;
+        self.unlink_in_log(m, slot, *inode).await;
         m.lock(d.delayed, Side::Write).await;
         m.touch(self.delayed_line, Access::Write);
         self.delayed.borrow_mut().delete_index(dir, items::dir_index(d.ino, inode.index, name).key);
@@ -368,7 +369,7 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         m.touch(d.line, Access::Write);
         m.run(Account::System, c.lookup).await;
         m.lock(inode.i_rwsem, Side::Write).await;
-        self.unlink_inode(m, dir, d, name, &inode).await;
+        self.unlink_inode(m, dir, d, name, &inode, file.inode).await;
         m.unlock(inode.i_rwsem, Side::Write).await;
         m.unlock(d.i_rwsem, Side::Write).await;
         m.at("evict");
@@ -390,11 +391,15 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         self.read_item(m, items::dir_item(d.ino, names.to).key, self.costs.create.read_leaf).await;
         m.run(Account::System, under).await;
         let handle = self.start_transaction(m).await;
+        self.log.pin(m);
+        self.record_rename(m, file.inode, dir).await;
+        self.unlink_in_log(m, file.inode, inode).await;
         let index = self.rename_inode(m, dir, d, names, &inode).await;
+        self.log_new_name(m, file.inode, inode.ino).await;
+        self.log.end(m).await;
         self.transaction.end(m, handle);
         self.balance_delayed_items(m).await;
         self.set_index(file.inode, index);
-        self.data(file.inode).change(self.transid());
         m.unlock(inode.i_rwsem, Side::Write).await;
         m.unlock(d.i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;

@@ -80,10 +80,11 @@ impl Btrfs {
     /// A quarter of what holds most (`flush_space`); whether there was anything.
     async fn reclaim_some<M: Machine>(&self, m: &M, mutex: LockId) -> bool {
         let Reclaimable { items, refs, pinned } = self.reclaimable();
-        if pinned > items + refs {
-            return self.commit(m, mutex).await;
-        }
         let handle = self.transaction.join(m).await;
+        if pinned > items + refs {
+            self.commit(m, handle, mutex).await;
+            return true;
+        }
         let mut some = true;
         if items > refs {
             let nodes = items / 4 / ITEM * 2;

@@ -158,14 +158,20 @@ impl Space {
         self.committing_bytes += std::mem::take(&mut self.pinned_bytes);
     }
 
-    /// `btrfs_finish_extent_commit`: what the committed transaction has pinned is free.
-    pub fn unpin(&mut self) {
+    /// `btrfs_finish_extent_commit`: what the committed transaction has pinned is free. Returns how many extents that was, neighbours
+    /// together.
+    pub fn unpin(&mut self) -> u64 {
         let mut pinned = std::mem::take(&mut self.committing);
+        pinned.sort_unstable();
+        let (mut extents, mut end) = (0, 0);
         for (place, bytes) in pinned.drain(..) {
+            extents += u64::from(place != end);
+            end = place + bytes;
             self.make_free(place, bytes);
         }
         self.committing = pinned; // keeps its memory
         self.committing_bytes = 0;
+        extents
     }
 
     /// Block groups that have been made since the last call.

@@ -1,16 +1,18 @@
-//! The running transaction as tasks meet it: starting, joining and ending a handle, and being kept out while it commits
-//! (`fs/btrfs/transaction.c` of Linux 6.18).
+//! Transactions as tasks meet them: starting, joining and ending a handle of the running one, being kept out while it commits, and
+//! waiting until one is on disk (`fs/btrfs/transaction.c` of Linux 5.9 to 6.18).
 
 use crate::filesystems::costs::Costs;
-use crate::machine::{Access, LineId, TaskId};
+use crate::machine::{Access, LineId, TaskId, Time};
 use crate::waist::Machine;
 use std::cell::{Cell, RefCell};
 
 /// Whom a commit keeps out, step by step (`btrfs_blocked_trans_types`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
-    /// Nobody.
+    /// Nobody, and nobody is committing it.
     Running,
+    /// Nobody yet (`TRANS_STATE_COMMIT_PREP`).
+    CommitPrep,
     /// Handles that are started (`TRANS_STATE_COMMIT_START`).
     CommitStart,
     /// Handles that join, too (`TRANS_STATE_COMMIT_DOING`).
@@ -34,11 +36,22 @@ pub struct Transaction {
     state: Cell<State>,
     waiting: RefCell<Vec<TaskId>>,
     committer: Cell<Option<TaskId>>,
+    /// The last transaction with its superblocks on disk, and the last with which all is done.
+    on_disk: Cell<u64>,
+    done: Cell<u64>,
+    /// Tasks that wait for either, in the order in which they came.
+    waiting_for_commit: RefCell<Vec<TaskId>>,
+    /// The last transaction of which an fsync must commit all (`last_trans_log_full_commit`).
+    full_commit: Cell<u64>,
+    /// A task runs the delayed refs of the running transaction before its commit (`BTRFS_DELAYED_REFS_FLUSHING`).
+    flushing: Cell<bool>,
+    /// When the running transaction began.
+    began: Cell<Time>,
 }
 
 impl Transaction {
-    /// A transaction without handles.
-    pub fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
+    /// A transaction without handles; the one before it, of this number, is on disk.
+    pub fn new<M: Machine>(m: &M, before: u64, costs: &Costs<'_>) -> Result<Self, String> {
         Ok(Self {
             counters: m.new_line(costs.number("btrfs_transaction.shared")? as u32),
             space_info: m.new_line(costs.number("btrfs_space_info.shared")? as u32),
@@ -47,6 +60,12 @@ impl Transaction {
             state: Cell::new(State::Running),
             waiting: RefCell::default(),
             committer: Cell::new(None),
+            on_disk: Cell::new(before),
+            done: Cell::new(before),
+            waiting_for_commit: RefCell::default(),
+            full_commit: Cell::new(0),
+            flushing: Cell::new(false),
+            began: Cell::new(0),
         })
     }
 
@@ -89,9 +108,71 @@ impl Transaction {
     /// Whether the handles that a commit waits for have ended.
     fn is_awaited(&self) -> bool {
         match self.state.get() {
-            State::Running => false,
+            State::Running | State::CommitPrep => false,
             State::CommitStart => self.started.get() == 0,
             State::CommitDoing => self.writers.get() == 0,
+        }
+    }
+
+    /// Takes the running transaction's commit upon this task, unless another has.
+    pub fn begin_commit(&self) -> bool {
+        let mine = self.state.get() == State::Running;
+        if mine {
+            self.state.set(State::CommitPrep);
+        }
+        mine
+    }
+
+    /// Whether this task is the one to run delayed refs ahead of the commit, of all that want it.
+    pub fn begin_flush(&self) -> bool {
+        !self.flushing.replace(true)
+    }
+
+    /// Keeps handles that are started out from now on.
+    pub fn keep_starts_out(&self, m: &impl Machine) {
+        self.committer.set(Some(m.task()));
+        self.state.set(State::CommitStart);
+    }
+
+    /// Says that an fsync of this transaction must commit all of it.
+    pub fn set_full_commit(&self, number: u64) {
+        self.full_commit.set(number);
+    }
+
+    /// Whether an fsync of this transaction must commit all of it.
+    pub fn needs_full_commit(&self, number: u64) -> bool {
+        self.full_commit.get() == number
+    }
+
+    /// Whether a commit that an fsync asked for is on its way.
+    pub fn full_commit_under_way(&self) -> bool {
+        self.full_commit.get() > self.done.get()
+    }
+
+    /// The last transaction with which all is done (`last_trans_committed`).
+    pub fn committed(&self) -> u64 {
+        self.done.get()
+    }
+
+    /// When the running transaction began.
+    pub fn began(&self) -> Time {
+        self.began.get()
+    }
+
+    /// Sleeps until a transaction's superblocks are on disk, or until all is done (`wait_for_commit`).
+    pub async fn wait_for_commit<M: Machine>(&self, m: &M, number: u64, until_done: bool) {
+        let reached = if until_done { &self.done } else { &self.on_disk };
+        while reached.get() < number {
+            self.waiting_for_commit.borrow_mut().push(m.task());
+            m.park().await;
+        }
+    }
+
+    /// A transaction's superblocks are on disk, or all is done with it.
+    pub fn finish<M: Machine>(&self, m: &M, number: u64, all: bool) {
+        if all { &self.done } else { &self.on_disk }.set(number);
+        for task in std::mem::take(&mut *self.waiting_for_commit.borrow_mut()) {
+            m.wake(task);
         }
     }
 
@@ -107,7 +188,7 @@ impl Transaction {
 
     async fn block<M: Machine>(&self, m: &M, state: State) {
         self.committer.set(Some(m.task()));
-        self.state.set(state);
+        self.state.set(state.max(self.state.get()));
         while !self.is_awaited() {
             m.park().await;
         }
@@ -116,6 +197,8 @@ impl Transaction {
     /// Lets handles of the next transaction in (`TRANS_STATE_UNBLOCKED`).
     pub fn unblock<M: Machine>(&self, m: &M) {
         self.state.set(State::Running);
+        self.flushing.set(false);
+        self.began.set(m.now());
         for task in std::mem::take(&mut *self.waiting.borrow_mut()) {
             m.wake(task);
         }
