@@ -78,6 +78,8 @@ class _Machine(Protocol):
         """Return the CPU a task runs on."""
     def touch(self, task: int, line: int, access: str, /) -> None:
         """Access a line at once; what it costs is owed and paid with the task's next run."""
+    def touch_beside(self, task: int, lock: int, access: str, /) -> None:
+        """Access what lies in the line of a lock's word, at the same price."""
     def new_class(self, name: str, role: str, /) -> int:
         """Make a lock class, or find it by name; `role` finds the lock's kind in the kernel profile."""
     def new_lock(self, lock_class: int, /) -> int:

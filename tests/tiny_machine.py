@@ -111,8 +111,12 @@ class TinyMachine:
 
     def touch(self, task: int, line: int, access: str) -> None:
         assert line < self.lines
-        assert access in ("read", "write")
+        assert access in ("read", "write", "atomic")
         self.calls["touch"] += 1
+
+    def touch_beside(self, task: int, lock: int, access: str) -> None:
+        assert lock < len(self.locks)
+        self.calls["touch beside"] += 1
 
     def new_class(self, name: str, role: str) -> int:
         self.classes.append(name)

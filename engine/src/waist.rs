@@ -53,6 +53,8 @@ pub trait Machine: Clone + 'static {
     fn run(&self, account: Account, time: Time) -> impl Future<Output = ()>;
     /// Accesses a line (or a group of lines) at once; what it costs is owed and paid with the next run.
     fn touch(&self, line: LineId, access: Access);
+    /// The same of what lies in the cache line of a lock's word.
+    fn touch_beside(&self, lock: LockId, access: Access);
 
     /// A lock class: `name` for the statistics, `role` finds the lock type in the kernel profile.
     fn class(&self, name: &str, role: &str) -> ClassId;

@@ -39,6 +39,10 @@ class Waist:
         """Access a line."""
         self._task(task).access(self.machine.lines[line], Access(access))
 
+    def touch_beside(self, task: int, lock: int, access: str) -> None:
+        """Access what lies in the line of a lock's word."""
+        self._task(task).access(self.machine.locks[lock].line, Access(access))
+
     def new_class(self, name: str, role: str) -> int:
         """Make a lock class, or find it by name."""
         return self.machine.classes.index(self.machine.lock_class(name, role))

@@ -180,6 +180,11 @@ impl Machine for Context {
         self.state().touch_line(self.id, line, access);
     }
 
+    fn touch_beside(&self, lock: LockId, access: Access) {
+        let (part, _) = super::locks::part(self, lock);
+        self.state().touch_lock(self.id, part, access);
+    }
+
     fn class(&self, name: &str, role: &str) -> ClassId {
         let mut s = self.state();
         let named = s.kernel.locks.get(role).ok_or_else(|| format!("kernel.locks has no role '{role}'"));

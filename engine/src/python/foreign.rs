@@ -147,6 +147,14 @@ fn mode_word(mode: Mode) -> &'static str {
     }
 }
 
+fn word_of(access: Access) -> &'static str {
+    match access {
+        Access::Read => "read",
+        Access::Write => "write",
+        Access::Atomic => "atomic",
+    }
+}
+
 fn account_word(account: Account) -> &'static str {
     match account {
         Account::User => "user",
@@ -322,12 +330,11 @@ impl Machine for Foreign {
     }
 
     fn touch(&self, line: LineId, access: Access) {
-        let word = match access {
-            Access::Read => "read",
-            Access::Write => "write",
-            Access::Atomic => "atomic",
-        };
-        self.tell("touch", (self.task, line, word));
+        self.tell("touch", (self.task, line, word_of(access)));
+    }
+
+    fn touch_beside(&self, lock: LockId, access: Access) {
+        self.tell("touch_beside", (self.task, lock, word_of(access)));
     }
 
     fn class(&self, name: &str, role: &str) -> ClassId {

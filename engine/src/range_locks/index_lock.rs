@@ -31,6 +31,14 @@ impl IndexLock {
         }
     }
 
+    /// Accesses the index's root, which lies beside the lock.
+    pub fn touch_root<M: Machine>(&self, m: &M, access: Access) {
+        match self {
+            Self::Kernel(lock) => m.touch_beside(*lock, access),
+            Self::Pthread(mutex) => m.touch(mutex.line, access),
+        }
+    }
+
     /// Releases it.
     pub async fn unlock<M: Machine>(&self, m: &M) {
         match self {

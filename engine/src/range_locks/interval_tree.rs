@@ -4,7 +4,8 @@
 //! one that itself waits, however far away what that waits for is.
 //!
 //! The tree's node lies in the request, on its task's stack: one line of it is what others read and write (of the 72
-//! bytes, the node and the count are the first 64).
+//! bytes, the node and the count are the first 64). The root, the leftmost node and the count of requests lie beside the
+//! spinlock, in the 32 bytes of `struct range_lock_tree`: who comes to wait takes their line from the holder.
 
 use super::index_lock::IndexLock;
 use super::lines::Lines;
@@ -59,6 +60,7 @@ impl IntervalTreeLock {
     pub async fn lock<M: Machine>(&self, m: &M, request: RequestId, range: Range, side: Side) {
         let reader = side == Side::Read;
         self.index_lock.lock(m).await;
+        self.index_lock.touch_root(m, Access::Write); // counts the request as well
         let mut blocking = 0;
         self.conflicts(m, range, reader, |_| blocking += 1);
         {
@@ -82,6 +84,7 @@ impl IntervalTreeLock {
             (me.range, me.reader)
         };
         self.index_lock.lock(m).await;
+        self.index_lock.touch_root(m, Access::Read);
         self.tree.borrow_mut().erase(request, &mut |node: NodeId, access| self.lines.touch(m, node, access));
         let (mut first, mut last) = (NOBODY, NOBODY);
         self.conflicts(m, range, reader, |waiter| {

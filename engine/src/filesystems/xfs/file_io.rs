@@ -9,6 +9,7 @@
 
 use super::log::Logged;
 use super::inode::Inode;
+use super::inode_lines::InodeLines;
 use super::mount::Xfs;
 use crate::cost_table;
 use crate::devices::{End, Request, Work};
@@ -129,9 +130,7 @@ const IEXT_CHILDREN: u64 = 16;
 /// An open file with all its blocks.
 pub(super) struct OpenFile {
     iolock: IoLock,
-    dio_count: LineId,
-    /// `i_flags_lock`, where writes take it.
-    flags_lock: Option<LockId>,
+    lines: InodeLines,
     /// Blocks on the way to one extent, root first. Lookups only read them.
     extent_map: Vec<LineId>,
     pages: PageCache,
@@ -173,10 +172,10 @@ impl FileIo {
             blocks = blocks.div_ceil(IEXT_CHILDREN);
             extent_map.push(m.new_line(4));
         }
+        let flags_lock = self.rules.flags_lock.then(|| m.new_lock(m.class("xfs.i_flags_lock", "xfs.i_flags_lock")));
         let file = OpenFile {
             iolock,
-            dio_count: m.new_line(1),
-            flags_lock: self.rules.flags_lock.then(|| m.new_lock(m.class("xfs.i_flags_lock", "xfs.i_flags_lock"))),
+            lines: InodeLines::new(m, inode.iolock, inode.ilock, flags_lock),
             extent_map,
             pages: PageCache::of(laid.bytes, laid.cached),
             changed: Cell::new(Time::MAX),
@@ -220,16 +219,23 @@ impl Xfs {
 
     async fn dio_read<M: Machine>(&self, m: &M, file: &File, io: Io) {
         let (c, open) = (&self.io.costs, self.open_file(file));
+        open.lines.enter(m);
         m.run(Account::System, c.read_start).await;
+        if io.done.is_some() {
+            open.lines.count(m); // in the interrupt of an earlier read, on this CPU
+        }
         open.iolock.lock(m, &io, Side::Read).await;
-        m.touch(open.dio_count, Access::Write);
+        open.lines.count(m);
         self.map(m, file, &open, c.mapped).await;
+        open.lines.build_bio(m);
         let request = Request::Read { bytes: io.bytes, at: Some(io.offset) };
         match io.done {
-            None => self.storage.io(m, request).await,
+            None => {
+                self.storage.io(m, request).await;
+                open.lines.count(m);
+            }
             Some(done) => self.storage.submit(m, request, End::Complete(done)).await,
         }
-        m.touch(open.dio_count, Access::Write); // of a request not waited for, its interrupt will do that
         m.run(Account::System, c.read_end).await;
         open.iolock.unlock(m).await;
         m.run(Account::System, c.read_exit).await;
@@ -237,13 +243,17 @@ impl Xfs {
 
     async fn dio_write<M: Machine>(&self, m: &M, file: &File, io: Io) {
         let (c, open) = (&self.io.costs, self.open_file(file));
+        open.lines.enter(m);
         m.run(Account::System, c.write_start).await;
         open.iolock.lock(m, &io, Side::Write).await;
+        open.lines.check_write(m);
         self.look_at_size(m, &open).await;
+        open.lines.check_write(m);
         self.update_times(m, file, &open).await;
         m.run(Account::System, c.write_checks).await;
-        m.touch(open.dio_count, Access::Write);
+        open.lines.count(m);
         self.map(m, file, &open, c.write_mapped).await;
+        open.lines.build_bio(m);
         let request = Request::Write { bytes: io.bytes, at: Some(io.offset) };
         match io.done {
             None => {
@@ -261,8 +271,10 @@ impl Xfs {
     /// `xfs_read_iomap_begin`, `xfs_direct_write_iomap_begin`: the blocks under the ILOCK, shared.
     async fn map<M: Machine>(&self, m: &M, file: &File, open: &OpenFile, time: Time) {
         let inode = self.inodes.inode(file.inode);
+        open.lines.look_at_format(m);
         m.run(Account::System, self.io.costs.map).await;
         m.lock(inode.ilock, Side::Read).await;
+        open.lines.got_ilock(m);
         for &block in &open.extent_map {
             m.touch(block, Access::Read);
         }
@@ -273,12 +285,12 @@ impl Xfs {
     /// `xfs_dio_write_end_io` and the end of `iomap_dio_complete`.
     async fn end_write<M: Machine>(&self, m: &M, open: &OpenFile) {
         self.look_at_size(m, open).await;
-        m.touch(open.dio_count, Access::Write);
+        open.lines.count(m);
         m.run(Account::System, self.io.costs.write_end).await;
     }
 
     async fn look_at_size<M: Machine>(&self, m: &M, open: &OpenFile) {
-        if let Some(lock) = open.flags_lock {
+        if let Some(lock) = open.lines.flags_lock() {
             m.lock(lock, Side::Write).await;
             m.run(Account::System, 0).await; // what it cost to get the lock's line; the size is read in no time
             m.unlock(lock, Side::Write).await;

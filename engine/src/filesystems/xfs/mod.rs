@@ -27,6 +27,7 @@ mod clusters;
 pub mod file_io;
 mod inactive;
 mod inode;
+mod inode_lines;
 mod inodegc;
 mod log;
 pub mod mount;

@@ -135,7 +135,7 @@ async fn lock_to_wait(cx: &Context, inner: LockId) {
 }
 
 /// The lock that this task takes where `lock` is asked for, and its type: `lock` itself unless it was split.
-fn part(cx: &Context, lock: LockId) -> (LockId, LockKind) {
+pub(super) fn part(cx: &Context, lock: LockId) -> (LockId, LockKind) {
     let s = cx.state();
     let l = &s.locks[lock as usize];
     (if l.parts.is_empty() { lock } else { l.part_of(cx.id) }, l.kind)

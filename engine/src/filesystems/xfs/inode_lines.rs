@@ -1,0 +1,81 @@
+//! The cache lines of an inode that direct I/O of many tasks fights for: two rwsems, a spinlock and a count are in them, and
+//! beside these what every request reads, so that a read costs a transfer as well.
+//!
+//! From the order of the fields in `struct xfs_inode` and `struct inode` of Linux 5.1 and 6.1 (x86-64, with POSIX ACLs,
+//! security modules and cgroup writeback; inodes begin on a line of their own), offsets in bytes:
+//!
+//! | line | written | read beside it |
+//! |---|---|---|
+//! | 64 | 5.1: count of the ILOCK (120) | 5.1: root and height of the extent map (`i_df`, 72 to 104), at each lookup |
+//! | 128 | owner of the ILOCK (5.1: 152), which each reader stores since 4.20; 6.1: with its count (168) | |
+//! | 192 | 5.1: `i_flags_lock` (204) | 5.1: `di_format` (225), before the ILOCK is taken |
+//! | 448 | count and owner of `i_rwsem`, which is the IOLOCK (472 to 512) | `i_blkbits` (454), for each bio |
+//! | 640 | `i_dio_count` (652; 6.1: 660) | `i_version` (640) and, for leases, `i_flctx` (672; 6.1: 680) by writes; `i_flctx` for mandatory file locks (`rw_verify_area`, until 5.14) by all |
+
+use crate::machine::{Access, LineId, LockId};
+use crate::waist::Machine;
+
+/// The lines of one open file's inode.
+pub(super) struct InodeLines {
+    iolock: LockId,
+    ilock: LockId,
+    dio_count: LineId,
+    before_5_13: Option<Before>,
+}
+
+/// What was elsewhere, or was not asked for, in later kernels.
+struct Before {
+    /// The owner word of the ILOCK is not in the line of its count.
+    ilock_owner: LineId,
+    flags_lock: LockId,
+}
+
+impl InodeLines {
+    /// `flags_lock` is `i_flags_lock` in kernels where direct writes take it.
+    pub fn new<M: Machine>(m: &M, iolock: LockId, ilock: LockId, flags_lock: Option<LockId>) -> Self {
+        let before_5_13 = flags_lock.map(|flags_lock| Before { ilock_owner: m.new_line(1), flags_lock });
+        Self { iolock, ilock, dio_count: m.new_line(1), before_5_13 }
+    }
+
+    /// `i_flags_lock`, where writes take it.
+    pub fn flags_lock(&self) -> Option<LockId> {
+        self.before_5_13.as_ref().map(|before| before.flags_lock)
+    }
+
+    /// A request comes: `rw_verify_area` asks for mandatory locks.
+    pub fn enter<M: Machine>(&self, m: &M) {
+        if self.before_5_13.is_some() {
+            m.touch(self.dio_count, Access::Read);
+        }
+    }
+
+    /// A write looks for leases (`break_layout`), or whether anybody has asked for the version (`file_update_time`).
+    pub fn check_write<M: Machine>(&self, m: &M) {
+        m.touch(self.dio_count, Access::Read);
+    }
+
+    /// `inode_dio_begin` and `inode_dio_end`.
+    pub fn count<M: Machine>(&self, m: &M) {
+        m.touch(self.dio_count, Access::Atomic);
+    }
+
+    /// `xfs_ilock_data_map_shared` looks how the extents are stored.
+    pub fn look_at_format<M: Machine>(&self, m: &M) {
+        if let Some(before) = &self.before_5_13 {
+            m.touch_beside(before.flags_lock, Access::Read);
+        }
+    }
+
+    /// A reader has got the ILOCK: it notes itself, and finds the extent map.
+    pub fn got_ilock<M: Machine>(&self, m: &M) {
+        if let Some(before) = &self.before_5_13 {
+            m.touch(before.ilock_owner, Access::Write);
+            m.touch_beside(self.ilock, Access::Read);
+        }
+    }
+
+    /// `iomap_dio_bio_actor` asks for the size of blocks.
+    pub fn build_bio<M: Machine>(&self, m: &M) {
+        m.touch_beside(self.iolock, Access::Read);
+    }
+}
