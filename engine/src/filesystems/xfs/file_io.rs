@@ -274,11 +274,12 @@ impl Xfs {
         open.lines.look_at_format(m);
         m.run(Account::System, self.io.costs.map).await;
         m.lock(inode.ilock, Side::Read).await;
-        open.lines.got_ilock(m);
+        open.lines.own_ilock(m);
         for &block in &open.extent_map {
             m.touch(block, Access::Read);
         }
         m.run(Account::System, time).await;
+        open.lines.find_extent_map(m); // after what the step takes, so that others can have had the line
         m.unlock(inode.ilock, Side::Read).await;
     }
 

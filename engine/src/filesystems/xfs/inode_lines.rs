@@ -66,10 +66,16 @@ impl InodeLines {
         }
     }
 
-    /// A reader has got the ILOCK: it notes itself, and finds the extent map.
-    pub fn got_ilock<M: Machine>(&self, m: &M) {
+    /// A reader has got the ILOCK and notes itself.
+    pub fn own_ilock<M: Machine>(&self, m: &M) {
         if let Some(before) = &self.before_5_13 {
             m.touch(before.ilock_owner, Access::Write);
+        }
+    }
+
+    /// `xfs_iext_lookup_extent` begins at the root of the extent map.
+    pub fn find_extent_map<M: Machine>(&self, m: &M) {
+        if self.before_5_13.is_some() {
             m.touch_beside(self.ilock, Access::Read);
         }
     }
