@@ -256,7 +256,9 @@ def test_jobs_that_cannot_be_are_refused_with_their_place(
 
 def transfers(result: dict[str, Any], lock: str) -> float:
     """Transfers of the lock's line, a request."""
-    return float(sum(one["line_transfers"] for one in result["locks"] if one["name"] == lock) / result["operations"])
+    return float(
+        sum(one["line_transfers"] for one in result["locks"] if one["name"] == lock) / result["operations"]
+    )
 
 
 def test_what_lies_beside_the_iolock_is_read_for_each_request_and_costs_a_transfer_where_the_lock_is_written(
@@ -270,6 +272,8 @@ def test_what_lies_beside_the_iolock_is_read_for_each_request_and_costs_a_transf
 
 def test_the_extent_map_lay_beside_the_ilock_before_5_13(tmp_path: Path) -> None:
     busy = ("device=ramdisk", "workload.rw=randread", "workload.tasks=8", "measure.duration=5 ms")
-    later, then = (transfers(run(tmp_path, *busy, *o), "xfs.ILOCK (file)") for o in ((), ("kernel=linux-5.1",)))
+    later, then = (
+        transfers(run(tmp_path, *busy, *o), "xfs.ILOCK (file)") for o in ((), ("kernel=linux-5.1",))
+    )
     assert later < 2
     assert then > later + 0.2
