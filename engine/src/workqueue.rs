@@ -1,5 +1,5 @@
-//! Workqueues bound to CPUs (`alloc_workqueue` without `WQ_UNBOUND`): what is queued on a CPU is done by a kernel thread of
-//! that CPU, one item after the other.
+//! Workqueues: what is queued on a CPU is done by a kernel thread of that CPU, one item after the other; what is queued on an
+//! unbound one (`WQ_UNBOUND`) by a thread that may run anywhere.
 
 use crate::machine::{CpuId, LockId};
 use crate::waist::Machine;
@@ -26,9 +26,18 @@ impl<T> Workqueue<T> {
         Self { cpus: (0..m.cpus()).map(cpu).collect() }
     }
 
+    /// One that is not bound to CPUs; its threads take the items of CPU 0.
+    pub fn unbound<M: Machine>(m: &M) -> Self {
+        Self { cpus: vec![OfCpu { items: RefCell::default(), ready: m.new_completion() }] }
+    }
+
+    fn of(&self, cpu: CpuId) -> &OfCpu<T> {
+        &self.cpus[cpu as usize % self.cpus.len()]
+    }
+
     /// Queues an item on a CPU, from an interrupt there that will complete what is returned.
     pub fn push(&self, cpu: CpuId, item: T) -> LockId {
-        let cpu = &self.cpus[cpu as usize];
+        let cpu = self.of(cpu);
         cpu.items.borrow_mut().push_back(item);
         cpu.ready
     }
@@ -41,7 +50,7 @@ impl<T> Workqueue<T> {
 
     /// The next item of a CPU, for its thread.
     pub async fn next<M: Machine>(&self, m: &M, cpu: CpuId) -> T {
-        let cpu = &self.cpus[cpu as usize];
+        let cpu = self.of(cpu);
         loop {
             m.wait_for(cpu.ready).await;
             let item = cpu.items.borrow_mut().pop_front();

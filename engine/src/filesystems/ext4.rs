@@ -2,15 +2,19 @@
 //! background freeing). Phases and times are those of event traces of a 6.18 kernel.
 
 pub mod file_io;
+mod fsync;
+mod journal;
 
 use crate::cost_table;
 use super::costs::Costs;
 use super::vfs::SuperBlock;
-use super::{initial_files, DirId, File, Filesystem, Io, LaidOut, NoSpace, PlainCall, Renaming, BLOCK};
+use super::{initial_files, DirId, File, Filesystem, Io, LaidOut, NoSpace, PlainCall, Renaming};
 use crate::devices::BlockDevice;
-use crate::machine::{Access, Account, LineId, LockId, Side, TaskId, Time};
+use crate::machine::{Access, Account, LineId, LockId, Side, Time};
 use crate::waist::Machine;
 use file_io::{FileIo, Rules};
+use fsync::Fsync;
+use journal::{Block, Journal};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -45,13 +49,6 @@ impl HtreeCosts {
 cost_table!(WriteCosts {
     write: ["tmp_short.enter_write", "tmp_short.ext4_da_write_begin", "tmp_short.ext4_ext_map_blocks_enter", "tmp_short.ext4_ext_map_blocks_exit", "tmp_short.ext4_da_reserve_space", "tmp_short.ext4_da_write_end", "tmp_short.exit_write"],
     close: ["tmp_short.enter_close", "tmp_short.exit_close"],
-});
-
-cost_table!(FsyncCosts {
-    writepages: ["wfsync.writepages"],
-    commit_lock: ["wfsync.commit_lock"],
-    commit_end: ["wfsync.commit_end"],
-    exit: ["wfsync.exit"],
 });
 
 cost_table!(UnlinkCosts {
@@ -89,93 +86,6 @@ struct Directory {
     names: Cell<u32>,
 }
 
-/// The journal as handles meet it.
-struct Journal {
-    /// `j_state_lock` and the counters of the running transaction.
-    line: LineId,
-    updates: Cell<u32>,
-    locked: Cell<bool>,
-    waiting: RefCell<Vec<TaskId>>,
-    committer: Cell<Option<TaskId>>,
-    /// Who waits for the next commit to be on disk (`jbd2_log_wait_commit`).
-    syncers: RefCell<Vec<LockId>>,
-    storage: Rc<BlockDevice>,
-    timer_armed: Cell<bool>,
-    /// Whether there is a journal at all: without, handles cost nothing and meet nowhere.
-    on: bool,
-}
-
-impl Journal {
-    /// `jbd2_journal_start`: waits while the running transaction is being locked for commit.
-    async fn start<M: Machine>(&self, m: &M) {
-        if !self.on {
-            return;
-        }
-        m.touch(self.line, Access::Write);
-        while self.locked.get() {
-            self.waiting.borrow_mut().push(m.task());
-            m.park().await;
-        }
-        self.updates.set(self.updates.get() + 1);
-    }
-
-    /// `jbd2_journal_stop`: the last handle of a locked transaction wakes the committer.
-    fn stop<M: Machine>(&self, m: &M) {
-        if !self.on {
-            return;
-        }
-        m.touch(self.line, Access::Write);
-        self.updates.set(self.updates.get() - 1);
-        if self.locked.get() && self.updates.get() == 0 {
-            if let Some(committer) = self.committer.get() {
-                m.wake(committer);
-            }
-        }
-    }
-
-    /// Waits until all handles stopped so far are on disk (`jbd2_complete_transaction`).
-    async fn sync<M: Machine>(&self, m: &M) {
-        if !self.on {
-            return;
-        }
-        let done = m.new_completion();
-        self.syncers.borrow_mut().push(done);
-        if let Some(committer) = self.committer.get() {
-            m.wake(committer);
-        }
-        m.wait_for(done).await;
-        m.drop_completion(done);
-    }
-
-    /// `kjournald2`: when asked to, or after `interval` ticks, locks the running transaction, waits for its handles, lets new
-    /// ones go on, writes the log, and tells who waits for it.
-    async fn commit<M: Machine>(&self, m: &M, interval: u64, c: &FsyncCosts) {
-        self.committer.set(Some(m.task()));
-        if self.syncers.borrow().is_empty() {
-            if !self.timer_armed.replace(true) {
-                m.wake_at_tick(m.task(), interval);
-            }
-            m.park().await;
-            self.timer_armed.set(!self.syncers.borrow().is_empty()); // asked for, or the timer has fired
-        }
-        self.locked.set(true);
-        while self.updates.get() > 0 {
-            m.park().await;
-        }
-        let synced = std::mem::take(&mut *self.syncers.borrow_mut());
-        m.run(Account::System, c.commit_lock).await;
-        self.locked.set(false);
-        for task in std::mem::take(&mut *self.waiting.borrow_mut()) {
-            m.wake(task);
-        }
-        self.storage.write_ordered(m, BLOCK).await;
-        m.run(Account::System, c.commit_end).await;
-        for done in synced {
-            m.complete(done).await;
-        }
-    }
-}
-
 /// How it is made and mounted.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -183,6 +93,8 @@ pub struct Options {
     pub journal: bool,
     /// How files are written.
     pub rules: Rules,
+    /// Length of a tick, in which an inode's times change once.
+    pub tick: Time,
 }
 
 /// A mounted ext4.
@@ -192,8 +104,9 @@ pub struct Ext4 {
     htree: HtreeCosts,
     write: WriteCosts,
     unlink: UnlinkCosts,
-    fsync: FsyncCosts,
+    fsync: Fsync,
     journal: Journal,
+    storage: Rc<BlockDevice>,
     io: FileIo,
     groups: Vec<Group>,
     /// `s_orphan_lock` and the list head.
@@ -203,11 +116,20 @@ pub struct Ext4 {
     files: RefCell<Files>,
 }
 
-/// Files that exist: which group, which victim lock.
+/// Files that exist.
 #[derive(Default)]
 struct Files {
-    slots: Vec<(u32, LockId)>,
+    slots: Vec<Slot>,
     free: Vec<u32>,
+}
+
+#[derive(Clone, Copy)]
+struct Slot {
+    group: u32,
+    i_rwsem: LockId,
+    /// The transaction that last changed the inode (`i_sync_tid`), and the tick in which its times last changed.
+    transaction: u64,
+    changed: Time,
 }
 
 impl Ext4 {
@@ -225,18 +147,9 @@ impl Ext4 {
             htree: HtreeCosts::new(costs)?,
             write: WriteCosts::new(costs)?,
             unlink: UnlinkCosts::new(costs)?,
-            fsync: FsyncCosts::new(costs)?,
-            journal: Journal {
-                line: m.new_line(lines("jbd2_handle.journal")? + lines("jbd2_handle.transaction")?),
-                updates: Cell::new(0),
-                locked: Cell::new(false),
-                waiting: RefCell::default(),
-                committer: Cell::new(None),
-                syncers: RefCell::default(),
-                storage: device,
-                timer_armed: Cell::new(false),
-                on: options.journal,
-            },
+            fsync: Fsync::new(m, options.tick, costs)?,
+            journal: Journal::new(m, options.journal, device.clone(), costs)?,
+            storage: device,
             io: FileIo::new(options.rules, costs)?,
             groups: (0..size.div_ceil(GROUP_BYTES).max(1)).map(group).collect(),
             orphan: (m.new_lock(m.class("ext4.orphan lock", "ext4.orphan")), m.new_line(lines("ext4_orphan.list")?)),
@@ -251,9 +164,7 @@ impl Ext4 {
     /// The program of the journal thread; `interval` in ticks.
     pub async fn journal_thread<M: Machine>(m: M, fs: Rc<Self>, interval: u64) {
         m.at("jbd2");
-        loop {
-            fs.journal.commit(&m, interval, &fs.fsync).await;
-        }
+        fs.journal.thread(&m, interval).await;
     }
 
     fn new_directory<M: Machine>(&self, m: &M, group: u32) -> DirId {
@@ -277,6 +188,11 @@ impl Ext4 {
         m.run(Account::System, time).await;
     }
 
+    /// The bitmap and the descriptor of a group.
+    fn group_block(&self, group: u32) -> Block {
+        Block::Of(self.groups[group as usize % self.groups.len()].lines)
+    }
+
     /// `ext4_orphan_add`, `ext4_orphan_del`.
     async fn move_orphan<M: Machine>(&self, m: &M, time: Time) {
         m.lock(self.orphan.0, Side::Write).await;
@@ -286,15 +202,15 @@ impl Ext4 {
     }
 
     fn new_file<M: Machine>(&self, m: &M, group: u32) -> u32 {
-        let lock = self.sb.new_file(m);
+        let slot = Slot { group, i_rwsem: self.sb.new_file(m), transaction: 0, changed: m.now() / self.fsync.tick };
         let mut files = self.files.borrow_mut();
         match files.free.pop() {
-            Some(slot) => {
-                files.slots[slot as usize] = (group, lock);
-                slot
+            Some(free) => {
+                files.slots[free as usize] = slot;
+                free
             }
             None => {
-                files.slots.push((group, lock));
+                files.slots.push(slot);
                 (files.slots.len() - 1) as u32
             }
         }
@@ -302,12 +218,19 @@ impl Ext4 {
 
     fn drop_file<M: Machine>(&self, m: &M, slot: u32) {
         let mut files = self.files.borrow_mut();
-        m.drop_lock(files.slots[slot as usize].1);
+        m.drop_lock(files.slots[slot as usize].i_rwsem);
         files.free.push(slot);
+        self.fsync.dirty.forget(slot);
     }
 
     fn i_rwsem(&self, file: &File) -> LockId {
-        self.files.borrow().slots[file.inode as usize].1
+        self.files.borrow().slots[file.inode as usize].i_rwsem
+    }
+
+    /// The end of a handle that has changed a file's inode, and these blocks.
+    fn stop<M: Machine>(&self, m: &M, transaction: u64, slot: u32, changed: &[Block]) {
+        self.files.borrow_mut().slots[slot as usize].transaction = transaction;
+        self.journal.stop(m, &[&[Block::Inode(slot)], changed].concat());
     }
 
     fn directory(&self, dir: DirId) -> (LockId, LineId, u32, u32) {
@@ -343,7 +266,7 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         m.touch(line, Access::Write);
         let search = if htree { self.htree.lookup.saturating_sub(self.htree.lookup_linear) } else { 0 };
         m.run(Account::System, c.lookup + search).await;
-        self.journal.start(m).await;
+        let transaction = self.journal.start(m).await;
         self.with_group(m, group, c.find_group + c.new_inode).await;
         let inode = self.new_file(m, group);
         let add_entry = if htree { self.htree.add_entry } else { c.add_entry };
@@ -351,7 +274,7 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         m.run(Account::System, rest).await;
         self.count_names(dir, 1);
         m.run(Account::System, c.stop + c.tail).await;
-        self.journal.stop(m);
+        self.stop(m, transaction, inode, &[Block::Of(line), self.group_block(group)]);
         m.unlock(i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
         m.run(Account::System, c.open).await;
@@ -368,6 +291,8 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         m.at("write");
         let lock = self.i_rwsem(file);
         m.lock(lock, Side::Write).await;
+        self.update_times(m, file.inode).await;
+        self.fsync.dirty.append(file.inode, bytes);
         self.sb.calls.append(m, self.write.write, bytes).await;
         m.unlock(lock, Side::Write).await;
         file.written = true;
@@ -377,6 +302,8 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         m.at("write");
         let lock = self.i_rwsem(file);
         m.lock(lock, Side::Write).await;
+        self.update_times(m, file.inode).await;
+        self.fsync.dirty.overwrite(file.inode, bytes);
         self.sb.calls.overwrite(m, file, bytes).await;
         m.unlock(lock, Side::Write).await;
     }
@@ -392,21 +319,12 @@ impl<M: Machine> Filesystem<M> for Ext4 {
     }
 
     async fn fsync(&self, m: &M, file: &File) {
-        let c = &self.fsync;
-        m.at("fsync");
-        if !self.write_back(m, file).await {
-            self.journal.start(m).await;
-            m.run(Account::System, c.writepages).await;
-            self.journal.stop(m);
-            self.journal.storage.write(m, BLOCK).await;
-        }
-        self.journal.sync(m).await;
-        m.run(Account::System, c.exit).await;
+        self.sync_file(m, file.inode).await;
     }
 
     async fn lay_out(&self, m: &M, dir: DirId, name: &[u8], laid: LaidOut) -> Result<File, NoSpace> {
         let file = self.create(m, dir, name).await?;
-        let i_rwsem = self.files.borrow().slots[file.inode as usize].1;
+        let i_rwsem = self.i_rwsem(&file);
         self.io.open(m, file.inode, i_rwsem, laid);
         Ok(file)
     }
@@ -426,18 +344,18 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         self.sb.start_write(m).await;
         let (i_rwsem, line, _, names) = self.directory(dir);
         let htree = names > LINEAR_NAMES;
-        let (group, victim) = self.files.borrow().slots[file.inode as usize];
+        let Slot { group, i_rwsem: victim, .. } = self.files.borrow().slots[file.inode as usize];
         m.lock(i_rwsem, Side::Write).await;
         m.touch(line, Access::Write);
         m.run(Account::System, c.lookup).await;
         m.lock(victim, Side::Write).await;
-        self.journal.start(m).await;
+        let transaction = self.journal.start(m).await;
         let (find, delete) = if htree { (self.htree.find_entry, self.htree.delete_entry) } else { (c.find_entry, c.delete_entry) };
         m.run(Account::System, find).await;
         self.move_orphan(m, delete).await;
         self.count_names(dir, -1);
         m.run(Account::System, c.stop).await;
-        self.journal.stop(m);
+        self.stop(m, transaction, file.inode, &[Block::Of(line), Block::Of(self.orphan.1)]);
         m.unlock(victim, Side::Write).await;
         m.run(Account::System, c.tail).await;
         m.unlock(i_rwsem, Side::Write).await;
@@ -455,9 +373,9 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         m.lock(i_rwsem, Side::Write).await;
         m.lock(victim, Side::Write).await;
         m.touch(line, Access::Write);
-        self.journal.start(m).await;
+        let transaction = self.journal.start(m).await;
         m.run(Account::System, under + if names > LINEAR_NAMES { self.htree.rename(&self.create, &self.unlink) } else { 0 }).await;
-        self.journal.stop(m);
+        self.stop(m, transaction, file.inode, &[Block::Of(line)]);
         m.unlock(victim, Side::Write).await;
         m.unlock(i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
@@ -476,9 +394,9 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         self.sb.start_write(m).await;
         let i_rwsem = self.i_rwsem(file);
         m.lock(i_rwsem, Side::Write).await;
-        self.journal.start(m).await;
+        let transaction = self.journal.start(m).await;
         m.run(Account::System, under).await;
-        self.journal.stop(m);
+        self.stop(m, transaction, file.inode, &[]);
         m.unlock(i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
     }
@@ -502,12 +420,12 @@ impl Ext4 {
     async fn evict<M: Machine>(&self, m: &M, group: u32, file: File) {
         let c = &self.unlink;
         m.run(Account::System, c.evict_start + if file.written { c.evict_pages } else { 0 }).await;
-        self.journal.start(m).await;
+        let transaction = self.journal.start(m).await;
         self.move_orphan(m, c.orphan).await;
         self.with_group(m, group, c.free_inode).await;
         let rest = self.sb.inodes.pass(m, Some(u64::from(file.inode)), c.evict_stop).await;
         m.run(Account::System, rest).await;
-        self.journal.stop(m);
+        self.stop(m, transaction, file.inode, &[Block::Of(self.orphan.1), self.group_block(group)]);
         self.drop_file(m, file.inode);
     }
 }

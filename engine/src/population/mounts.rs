@@ -80,6 +80,8 @@ pub(super) fn ext4<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevice
     let journal = fs.clone();
     let ticks = (COMMIT_INTERVAL / from_ns(spec.kernel.tick_ns)).max(1);
     host.spawn(Placement::Anywhere, Life::Background, move |m| Ext4::journal_thread(m, journal, ticks));
+    let worker = fs.clone();
+    host.spawn(Placement::Anywhere, Life::Background, move |m| Ext4::conversion_worker(m, worker));
     files::start(host, spec, fs, costs)
 }
 
@@ -95,7 +97,7 @@ fn ext4_options(spec: &RunSpec) -> Result<ext4::Options, String> {
     let held = f.dio_writes.as_deref().unwrap_or("shared");
     let dio_writes = DioWrites::parse(held).map_err(|e| format!("filesystem.dio_writes: {e}"))?;
     let rules = ext4::file_io::Rules { dio_writes, write_handles: f.write_handles };
-    Ok(ext4::Options { journal: f.journal, rules })
+    Ok(ext4::Options { journal: f.journal, rules, tick: from_ns(spec.kernel.tick_ns) })
 }
 
 /// How XFS locks files, by the kernel and the scenario.

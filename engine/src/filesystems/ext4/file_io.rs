@@ -30,7 +30,7 @@ cost_table!(IoCosts {
     buffered_page: ["tmp_short.ext4_da_write_begin", "tmp_short.ext4_da_write_end", "tmp_short.exit_write"],
     read_page: ["tmp_short.ext4_da_write_end"],
     handle: ["cu_short.jbd2_handle_start", "cu_short.jbd2_handle_stop"],
-    writepages: ["wfsync.writepages"],
+    writepages: ["wfsync.writepages_over"],
 });
 
 /// What a direct write holds.
@@ -97,14 +97,14 @@ impl FileIo {
         files[slot as usize] = Some(Rc::new(file));
     }
 
-    fn file(&self, file: &File) -> Option<Rc<OpenFile>> {
-        self.files.borrow().get(file.inode as usize).cloned().flatten()
+    fn file(&self, slot: u32) -> Option<Rc<OpenFile>> {
+        self.files.borrow().get(slot as usize).cloned().flatten()
     }
 }
 
 impl Ext4 {
     fn open_file(&self, file: &File) -> Rc<OpenFile> {
-        self.io.file(file).expect("the file was laid out")
+        self.io.file(file.inode).expect("the file was laid out")
     }
 
     pub(super) async fn read_file<M: Machine>(&self, m: &M, file: &File, io: Io) {
@@ -116,14 +116,14 @@ impl Ext4 {
             m.lock(open.i_rwsem, Side::Read).await;
             m.touch(open.dio_count, Access::Write);
             self.map(m, &open, c.map).await;
-            self.journal.storage.io(m, Request::Read { bytes: io.bytes, at: Some(io.offset) }).await;
+            self.storage.io(m, Request::Read { bytes: io.bytes, at: Some(io.offset) }).await;
             m.touch(open.dio_count, Access::Write);
             m.run(Account::System, c.read_end).await;
             m.unlock(open.i_rwsem, Side::Read).await;
         } else {
             if !open.pages.has(io.offset, io.bytes) {
                 self.map(m, &open, c.map).await;
-                self.journal.storage.io(m, Request::Read { bytes: io.bytes, at: Some(io.offset) }).await;
+                self.storage.io(m, Request::Read { bytes: io.bytes, at: Some(io.offset) }).await;
                 open.pages.fill(io.offset, io.bytes);
             }
             m.run(Account::System, c.read_page * io.pages()).await;
@@ -149,7 +149,7 @@ impl Ext4 {
             m.unlock(open.i_rwsem, side).await;
         }
         self.map(m, open, c.write_map).await;
-        self.journal.storage.io(m, Request::Write { bytes: io.bytes, at: Some(io.offset) }).await;
+        self.storage.io(m, Request::Write { bytes: io.bytes, at: Some(io.offset) }).await;
         m.touch(open.dio_count, Access::Write);
         if held == DioWrites::Relocked {
             m.lock(open.i_rwsem, side).await;
@@ -175,7 +175,7 @@ impl Ext4 {
             if self.io.rules.write_handles && self.journal.on {
                 self.journal.start(m).await;
                 m.run(Account::System, c.handle + c.buffered_page).await;
-                self.journal.stop(m);
+                self.journal.stop(m, &[]);
             } else {
                 m.run(Account::System, c.buffered_page).await;
             }
@@ -184,14 +184,12 @@ impl Ext4 {
         m.unlock(open.i_rwsem, Side::Write).await;
     }
 
-    /// Writes back what of an open file is dirty. Returns whether it is one.
-    pub(super) async fn write_back<M: Machine>(&self, m: &M, file: &File) -> bool {
-        let Some(open) = self.io.file(file) else { return false };
-        let dirty = open.pages.take_dirty();
+    /// Writes back what of a laid out file is dirty.
+    pub(super) async fn write_back_laid_out<M: Machine>(&self, m: &M, slot: u32) {
+        let dirty = self.io.file(slot).map_or(0, |open| open.pages.take_dirty());
         if dirty > 0 {
             m.run(Account::System, self.io.costs.writepages).await;
-            self.journal.storage.io(m, Request::Write { bytes: dirty, at: None }).await;
+            self.storage.io(m, Request::Write { bytes: dirty, at: None }).await;
         }
-        true
     }
 }
