@@ -72,7 +72,7 @@ def test_both_machines_agree_about_every_device_under_every_filesystem(
 
 
 def test_a_slower_device_makes_a_sync_slower_by_as_much(tmp_path: Path) -> None:
-    """One task's fsync writes its page, flushes, and writes the log: twice the write time and once the flush.
+    """One task's fsync writes its page, then the changed blocks, flushes, and writes the commit record.
 
     So little slower that no CPU sleeps deeper meanwhile.
     """
@@ -81,16 +81,18 @@ def test_a_slower_device_makes_a_sync_slower_by_as_much(tmp_path: Path) -> None:
         result = run(spec(tmp_path, "workload.tasks=1", *options))
         return float(result["window_ns"] / result["operations"])
 
-    slower = latency("device.write.time=60 us", "device.flush.time=20 us", "measure.duration=100 ms")
-    assert slower - latency("measure.duration=100 ms") == pytest.approx(2 * 10e3 + 10e3, rel=0.05)
+    fast = latency("device.write.time=10 us", "measure.duration=50 ms")
+    slow = latency("device.write.time=20 us", "device.flush.time=20 us", "measure.duration=50 ms")
+    assert slow - fast == pytest.approx(3 * 10e3 + 10e3, rel=0.05)
 
 
 def test_a_submitter_that_copies_never_waits(tmp_path: Path) -> None:
-    """On a disk the data of a sync are a switch, and its log write is one for the task and three for kblockd."""
+    """On a disk the data of a sync are a switch, and its log write is one for the task and three for kblockd; with
+    those to idle, twice as many."""
     memory = run(spec(tmp_path, "device=ramdisk", "filesystem.kind=xfs", "workload.tasks=1"))
     disk = run(spec(tmp_path, "filesystem.kind=xfs", "workload.tasks=1"))
     per_operation = [r["context_switches"] / r["operations"] for r in (memory, disk)]
-    assert 5 <= per_operation[1] - per_operation[0] < 6.2  # an inodegc worker finds less to do at a time on a disk
+    assert 10 <= per_operation[1] - per_operation[0] < 13  # an inodegc worker finds less to do at a time on a disk
 
 
 def test_an_interrupt_takes_its_time_from_the_cpu_that_submitted(tmp_path: Path) -> None:
@@ -98,4 +100,4 @@ def test_an_interrupt_takes_its_time_from_the_cpu_that_submitted(tmp_path: Path)
         result = run(spec(tmp_path, "workload.tasks=1", *options))
         return float(result["cpu_ns"]["irq"] / result["operations"])
 
-    assert irq("device.interrupt=5 us") - irq("device.interrupt=0 us") == pytest.approx(3 * 5e3, rel=0.05)
+    assert irq("device.interrupt=5 us") - irq("device.interrupt=0 us") == pytest.approx(4 * 5e3, rel=0.05)

@@ -38,11 +38,15 @@ def rate(result: dict[str, Any]) -> float:
 
 
 @pytest.mark.parametrize("filesystem", ["xfs", "ext4"])
-def test_one_task_waits_for_its_own_io_and_lets_the_cpu_idle(filesystem: str) -> None:
-    result = run(filesystem, 1)
-    assert (
-        80e3 < 1e9 / rate(result) < 200e3
-    )  # 94 us (ext4) and 94-100 us (XFS) measured without create and unlink
+def test_one_task_on_one_cpu_takes_the_time_of_the_traces(filesystem: str) -> None:
+    """94 us (ext4) and 94 to 100 us (XFS) measured with an open instead of create and unlink, some 15 us."""
+    assert 85e3 < 1e9 / rate(run(filesystem, 1, cpus=1)) < 125e3
+
+
+@pytest.mark.parametrize("filesystem", ["xfs", "ext4"])
+def test_threads_on_other_cpus_make_a_sync_slower_than_on_one(filesystem: str) -> None:
+    """An idle CPU takes long to wake on this machine, and a sync is a chain of threads that wake each other."""
+    assert rate(run(filesystem, 1, cpus=2)) < 0.7 * rate(run(filesystem, 1, cpus=1))
 
 
 def test_xfs_tasks_that_sync_together_share_flushes() -> None:

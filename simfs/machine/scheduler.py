@@ -198,6 +198,7 @@ class Scheduler:
     def _switch_done(self, cpu: Cpu) -> None:
         cpu.account(self.now, Account.SWITCH)
         task = cpu.next
+        self.machine.counters.switches += 1  # also to idle: rq->nr_switches
         if task is None:
             if cpu.queue:
                 self.idle.discard(cpu.number)
@@ -212,7 +213,6 @@ class Scheduler:
         cpu.exec_start = self.now
         task.segment.irq += cpu.owed_irq
         cpu.owed_irq = 0
-        self.machine.counters.switches += 1
         task.become(Status.RUNNING)
         self.machine.note("run", task)
         if cpu.queue:

@@ -113,6 +113,8 @@ impl State {
         let c = &mut self.cpus[cpu as usize];
         c.account(now, Account::Switch);
         let Phase::Switching(next) = c.phase else { unreachable!("a switch was under way") };
+        self.counters.switches += 1; // also to idle: rq->nr_switches
+        let c = &mut self.cpus[cpu as usize];
         let Some(id) = next else {
             if c.queue.is_empty() {
                 c.phase = Phase::Idle(now);
@@ -129,7 +131,6 @@ impl State {
         c.current = Some(id);
         c.exec_start = now;
         let (queued, owed) = (!c.queue.is_empty(), std::mem::take(&mut c.owed_irq));
-        self.counters.switches += 1;
         let task = &mut self.tasks[id as usize];
         task.segment.irq += owed;
         task.become_status(now, Status::Running);
