@@ -62,9 +62,11 @@ impl Heads {
         !cancels
     }
 
-    /// `btrfs_select_ref_head`: the next in the order of addresses, round and round, with its runner's mutex.
+    /// `btrfs_select_ref_head`: the next in the order of addresses, round and round, with its runner's mutex. What has come to one
+    /// that is being run (`processing`) waits.
     pub fn select(&mut self, mutex: LockId) -> Option<Head> {
-        let next = self.waiting.range(self.next..).next().or_else(|| self.waiting.iter().next());
+        let is_free = |(&place, _): &(&u64, &(Extent, bool))| self.runner(place).is_none();
+        let next = self.waiting.range(self.next..).find(is_free).or_else(|| self.waiting.iter().find(is_free));
         let (&place, &(extent, added)) = next?;
         self.waiting.remove(&place);
         self.running.push((place, mutex));
@@ -195,6 +197,17 @@ mod tests {
         heads.add(block(5, false));
         let rest: Vec<u64> = std::iter::from_fn(|| heads.select(0)).map(|head| head.place).collect();
         assert_eq!(rest, [20, 30, 5]);
+    }
+
+    #[test]
+    fn what_comes_to_a_head_that_is_being_run_waits_until_that_is_done() {
+        let mut heads = Heads::default();
+        heads.add(block(10, true));
+        heads.select(7);
+        heads.add(block(10, false));
+        assert_eq!(heads.select(8), None);
+        heads.finish(10);
+        assert_eq!(heads.select(8).map(|head| head.added), Some(false));
     }
 
     #[test]
