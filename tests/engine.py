@@ -55,7 +55,13 @@ def lock_cycle(
             "watts_spin": 4.0,
         },
         "kernel": {
-            **{"name": "test", "tick_ns": 4e6, "base_slice_ns": 3e6, "run_to_parity": True},
+            **{
+                "name": "test",
+                "tick_ns": 4e6,
+                "base_slice_ns": 3e6,
+                "run_to_parity": True,
+                "delay_dequeue": False,
+            },
             **{"preemption": "voluntary", "locks": {"lock": lock}, "constants": CONSTANTS},
             **(kernel or {}),
         },

@@ -212,7 +212,17 @@ def test_the_report_fits_and_cuts_no_number_off(width: int) -> None:
 
 def test_the_report_has_the_columns_of_perf_and_says_what_was_fitted() -> None:
     report = printed(CURVE)
-    columns = ("contended", "total wait", "max wait", "avg wait", "avg hold", "type", "caller", "compiles/s", "idle %")
+    columns = (
+        "contended",
+        "total wait",
+        "max wait",
+        "avg wait",
+        "avg hold",
+        "type",
+        "caller",
+        "compiles/s",
+        "idle %",
+    )
     for column in columns:
         assert column in report
     assert "by unlink" in report

@@ -21,7 +21,7 @@ PHASES = ("rwsem-5.3", "rwsem-5.11")
 
 def spinning_writers(kind: str, tasks: int = 8, patience: float = 4e6) -> Spec:
     """Writers that spin and steal, and now and then a long reader that makes all of them sleep."""
-    kernel = {"constants": {**CONSTANTS, "rwsem_handoff_wait": patience}}
+    kernel = {"tick_ns": 1e6, "constants": {**CONSTANTS, "rwsem_handoff_wait": patience}}
     return lock_cycle(
         kind,
         tasks,
@@ -75,7 +75,10 @@ def test_from_4_8_on_a_spinner_stays_when_another_writer_takes_the_lock() -> Non
 
 def test_kernel_threads_put_spinners_to_sleep_and_without_a_hand_off_most_of_them_stay_asleep() -> None:
     """A thread that takes the owner's CPU makes all who spin on it sleep; who still spins steals from then on."""
-    threads = {"kernel_threads": {"bound_interval_ns": 5e6, "unbound_interval_ns": 5e6, "run_ns": 5e4}}
+    threads = {
+        "tick_ns": 1e6,
+        "kernel_threads": {"bound_interval_ns": 5e6, "unbound_interval_ns": 5e6, "run_ns": 5e4},
+    }
     times: Spec = {"think_ns": 200, "hold_distribution": "lognormal", "hold_cv": 0.1}
     busy = {}
     for kind in ("rwsem-4.8", "rwsem-5.11"):
@@ -97,7 +100,9 @@ def test_the_wait_lock_lies_in_the_line_of_its_lock() -> None:
 def test_from_5_3_on_a_sleeper_starves_for_the_handoff_wait_and_no_longer(kind: str, patience: float) -> None:
     lock = the_lock(simulate(spinning_writers(kind, patience=patience)))
     assert lock.steals > 0
-    assert patience < lock.wait_max_ns < patience + 2e6
+    assert (
+        patience < lock.wait_max_ns < patience + 3e6
+    )  # as many ticks have passed, the last one up to 1 ms later
 
 
 def test_nobody_steals_a_lock_that_is_granted() -> None:

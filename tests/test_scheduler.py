@@ -230,6 +230,7 @@ def specs(draw: st.DrawFn, shuffle_ties: bool) -> Spec:
         kernel={
             "preemption": draw(st.sampled_from(PREEMPTION)),
             "run_to_parity": draw(st.booleans()),
+            "delay_dequeue": draw(st.booleans()),
             "tick_ns": draw(st.sampled_from([1e4, 1e5, 4e6])),
             "base_slice_ns": draw(st.sampled_from([1e4, 3e6])),
             "constants": {

@@ -164,6 +164,8 @@ pub struct KernelSpec {
     pub cfs: Option<CfsSpec>,
     /// Whether a running task is protected from wake-up preemption for its slice.
     pub run_to_parity: bool,
+    /// EEVDF: who sleeps ahead of the average stays in the queue until it is not (`DELAY_DEQUEUE`).
+    pub delay_dequeue: bool,
     /// When kernel code can be preempted.
     pub preemption: Preemption,
     /// Role -> lock type.

@@ -61,6 +61,14 @@ class Cfs:
         """The least virtual run time may have grown."""
         self._update_least(cpu)
 
+    def sleep(self, task: Task, cpu: Cpu) -> None:
+        """As `leave`: who sleeps leaves at once."""
+        self.leave(task, cpu)
+
+    def requeue(self, task: Task, cpu: Cpu) -> None:
+        """Nobody sleeps in the queue."""
+        raise NotImplementedError(f"{task} sleeps in the queue of CPU {cpu.number}")
+
     def pick(self, cpu: Cpu) -> Task | None:
         """The task with the least virtual run time; the first come of equals."""
         return min(cpu.queue, key=lambda task: task.entity.vruntime, default=None)

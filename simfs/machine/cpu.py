@@ -50,6 +50,8 @@ class Cpu:
         """Since when it idles or leaves idle."""
         self.queue: list[Task] = []
         """Runnable tasks other than the current one, in order of arrival."""
+        self.delayed: list[Task] = []
+        """Sleepers that have not left the scheduler's queue yet."""
         self.need_resched = False
         self.generation = 0
         """Outdates happenings of an earlier switch or idle exit."""

@@ -1,6 +1,9 @@
 """EEVDF (`kernel/sched/fair.c`, Linux 6.6 and later) on the tasks of one CPU, all at equal weight.
 
-Virtual run time, lag, deadlines, and run to parity. All virtual times are picoseconds.
+Virtual run time, lag, deadlines, run to parity, delayed dequeue. All virtual times are picoseconds.
+
+From 6.12 on (`DELAY_DEQUEUE`) a task that goes to sleep ahead of the average stays in the queue's average, and competes
+until it has fallen behind: then it is picked and leaves without lag. Who is woken before that goes on where it is.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ class Eevdf:
 
     def _average(self, cpu: Cpu) -> tuple[int, int]:
         """The queue's average virtual run time (`avg_vruntime`), and over how many tasks."""
-        tasks = members(cpu)
+        tasks = [*members(cpu), *cpu.delayed]
         base, count = cpu.base_vruntime, len(tasks)
         total = sum(task.entity.vruntime - base for task in tasks)
         return base + (total // count if count else 0), count
@@ -64,15 +67,41 @@ class Eevdf:
         if count == 0:
             cpu.base_vruntime = entity.vruntime
 
+    def sleep(self, task: Task, cpu: Cpu) -> None:
+        """Note that a task, which has just left its CPU, sleeps (`dequeue_entity`)."""
+        self.leave(task, cpu)
+        if self.machine.kernel.delay_dequeue and task.entity.lag < 0:
+            task.entity.delayed = True
+            cpu.delayed.append(task)
+
+    def requeue(self, task: Task, cpu: Cpu) -> None:
+        """A delayed task is awake again: what it has gained while asleep is forfeit (`requeue_delayed_entity`)."""
+        cpu.delayed.remove(task)
+        self.leave(task, cpu)
+        task.entity.delayed = False
+        if task.entity.lag > 0:
+            task.entity.lag = 0
+            self.enter(task, cpu, Entering.WOKEN)
+
     def pick(self, cpu: Cpu) -> Task | None:
-        """The task that should run (`pick_eevdf`).
+        """The task that should run, after those who only compete for the end of their delay have left."""
+        while (picked := self._pick(cpu)) in cpu.delayed:
+            assert picked is not None
+            cpu.delayed.remove(picked)
+            self.leave(picked, cpu)
+            picked.entity.delayed = False
+            picked.entity.lag = min(picked.entity.lag, 0)  # DELAY_ZERO
+        return picked
+
+    def _pick(self, cpu: Cpu) -> Task | None:
+        """The task that is next (`pick_eevdf`).
 
         Of those not ahead of the average, the one with the earliest deadline; the current one, if it is not ahead,
         stays while its slice is protected.
         """
-        if not cpu.queue:
+        if not cpu.queue and not cpu.delayed:
             return cpu.current
-        tasks = members(cpu)
+        tasks = [*members(cpu), *cpu.delayed]
         average, _ = self._average(cpu)
         if self._is_protected(cpu.current) and cpu.current.entity.vruntime <= average:
             return cpu.current
@@ -83,7 +112,7 @@ class Eevdf:
 
     def preempts(self, woken: Task, cpu: Cpu) -> bool:
         """Whether a task that has just been queued should run at once."""
-        return self.pick(cpu) is woken
+        return self._pick(cpu) is woken
 
     def slice_ends(self, cpu: Cpu) -> bool:
         """Whether the tick finds that another task should run."""

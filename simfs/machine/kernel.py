@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 from simfs.machine.time import Time, from_ns
@@ -47,13 +48,16 @@ class Kernel:
     """Latency and wake-up granularity of CFS; kernels without have EEVDF."""
     run_to_parity: bool
     """A running task is protected for its slice."""
+    delay_dequeue: bool
+    """Who sleeps ahead of the average stays in EEVDF's queue until it is not."""
     preemption: str
     """When kernel code gives way: `none`, `voluntary`, `full`; or at any time, to the `host` of a guest."""
     locks: Mapping[str, str]
     """Lock kind by role."""
     migration_cost: Time
     """A task that ran less than this ago is not pulled to another CPU."""
-    rwsem_handoff_wait: Time
+    rwsem_handoff_ticks: int
+    """How many ticks the first waiter of an rwsem lets pass before it asks for a hand-off."""
     rwsem_reader_batch: int
     rwsem_reader_spin_base: Time
     rwsem_reader_spin_per_reader: Time
@@ -72,10 +76,11 @@ class Kernel:
             base_slice=from_ns(kernel["base_slice_ns"]),
             cfs=(from_ns(cfs["latency_ns"]), from_ns(cfs["wakeup_granularity_ns"])) if cfs else None,
             run_to_parity=kernel["run_to_parity"],
+            delay_dequeue=kernel["delay_dequeue"],
             preemption=kernel["preemption"],
             locks=kernel["locks"],
             migration_cost=from_ns(constants["migration_cost"]),
-            rwsem_handoff_wait=from_ns(constants["rwsem_handoff_wait"]),
+            rwsem_handoff_ticks=ceil(constants["rwsem_handoff_wait"] / kernel["tick_ns"]),
             rwsem_reader_batch=int(constants["rwsem_reader_batch_max"]),
             rwsem_reader_spin_base=from_ns(constants["rwsem_reader_spin_base"]),
             rwsem_reader_spin_per_reader=from_ns(constants["rwsem_reader_spin_per_reader"]),

@@ -30,6 +30,12 @@ class Policy(Protocol):
     def leave(self, task: Task, cpu: Cpu) -> None:
         """Note that a task has just left the queue."""
 
+    def sleep(self, task: Task, cpu: Cpu) -> None:
+        """Note that a task, which has just left its CPU, sleeps."""
+
+    def requeue(self, task: Task, cpu: Cpu) -> None:
+        """A task that slept and had not left the queue is awake again."""
+
     def pick(self, cpu: Cpu) -> Task | None:
         """The task that a CPU without a current one should run."""
 

@@ -149,7 +149,7 @@ class Scheduler:
         task.in_segment = False
         self.machine.note("sleep", task)
         self._leave_cpu(task, Status.SLEEPING)
-        self.policy.leave(task, task.cpu)
+        self.policy.sleep(task, task.cpu)
         self._schedule(task.cpu)
 
     def exit(self, task: Task) -> None:
@@ -200,13 +200,13 @@ class Scheduler:
         task = cpu.next
         self.machine.counters.switches += 1  # also to idle: rq->nr_switches
         if task is None:
+            self.siblings.set_executing(cpu, False)
             if cpu.queue:
                 self.idle.discard(cpu.number)
                 self._woken_while_switching(cpu)
             else:
                 cpu.phase, cpu.since = Phase.IDLE, self.now
                 self.idle.add(cpu.number)
-                self.siblings.set_executing(cpu, False)
                 self.machine.note_cpu("idle", cpu)
             return
         cpu.phase, cpu.current, cpu.next = Phase.RUNNING, task, None
@@ -246,8 +246,19 @@ class Scheduler:
                 waker.read_node(task)  # its `pi_lock` and state
             return
         self.machine.counters.wakeups += 1
+        if task.entity.delayed:
+            self._wake_in_queue(task, waker)
+            return
         cpu = self._choose_cpu(task, waker.cpu if waker else None)
         self._enqueue(task, cpu, waker, Entering.WOKEN)
+
+    def _wake_in_queue(self, task: Task, waker: Task | None) -> None:
+        """Wake a task that sleeps and has not left its queue yet: it stays there (`ttwu_runnable`)."""
+        if waker:
+            self._charge_waker(waker, task.cpu)
+        self.policy.update_current(task.cpu)
+        self.policy.requeue(task, task.cpu)
+        self._add_awake(task)
 
     def start(self, task: Task, parent: Task | None) -> None:
         """Make a new task runnable on the CPU chosen for it (`wake_up_new_task`)."""
@@ -263,21 +274,26 @@ class Scheduler:
     def _enqueue(self, task: Task, cpu: Cpu, waker: Task | None, entering: Entering) -> None:
         delay = self._charge_waker(waker, cpu) if waker else 0
         self.machine.counters.migrations += task.cpu is not cpu
-        task.become(Status.RUNNABLE)
         self.policy.update_current(cpu)
         self.policy.enter(task, cpu, entering)
         task.cpu = cpu
-        self.machine.note("wake", task)
-        cpu.queue.append(task)
+        self._add_awake(task)
         if cpu.phase is Phase.IDLE:
             self._leave_idle(cpu, delay + self._delivery(cpu, waker))
-        elif cpu.phase is Phase.RUNNING:
-            if self.policy.preempts(task, cpu):
-                self._set_need_resched(cpu)
-            self._arm_tick(cpu)
         elif cpu.number in self.idle:  # switching to it; if not in it, somebody else's interrupt is under way
             self.idle.discard(cpu.number)
             cpu.interrupted = self.now + delay + self._delivery(cpu, waker)
+
+    def _add_awake(self, task: Task) -> None:
+        """Make a placed task runnable on its CPU; it runs at once if it should."""
+        cpu = task.cpu
+        task.become(Status.RUNNABLE)
+        self.machine.note("wake", task)
+        cpu.queue.append(task)
+        if cpu.phase is Phase.RUNNING:
+            if self.policy.preempts(task, cpu):
+                self._set_need_resched(cpu)
+            self._arm_tick(cpu)
 
     def _delivery(self, cpu: Cpu, waker: Task | None) -> Time:
         """From sending an interrupt, if it takes one to wake somebody on `cpu`, to its arrival."""

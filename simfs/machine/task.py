@@ -80,6 +80,8 @@ class Entity:
     """It has been picked and has not used up its slice since (run to parity)."""
     picked: int = 0
     """Its virtual run time when it was picked."""
+    delayed: bool = False
+    """It sleeps and is in its queue until it is no longer ahead of the average."""
 
 
 @dataclass(frozen=True)

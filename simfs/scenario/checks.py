@@ -129,9 +129,10 @@ def _kernel_problems(scenario: Scenario, document: Document) -> Iterator[Problem
         holder = scenario.workload if isinstance(scenario.workload, LockTasks) else scenario.filesystem
         own = holder.roles if isinstance(holder, LockTasks | Xfs) else {}
         yield from _unknown(scenario.lock_roles, [*spec["locks"], *own], ("locks",), "lock role", document)
-    if scenario.kernel.run_to_parity and "cfs" in spec:
-        at = document.place_of(("kernel", "run_to_parity")).value
-        yield Problem(at, f"kernel {scenario.kernel.profile} has CFS, and run to parity is a rule of EEVDF")
+    for rule, title in (("run_to_parity", "run to parity"), ("delay_dequeue", "delayed dequeue")):
+        if getattr(scenario.kernel, rule) and "cfs" in spec:
+            at = document.place_of(("kernel", rule)).value
+            yield Problem(at, f"kernel {scenario.kernel.profile} has CFS, and {title} is a rule of EEVDF")
 
 
 def _design_problems(given: Mapping[str, str], document: Document) -> Iterator[Problem]:

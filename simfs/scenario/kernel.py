@@ -55,6 +55,9 @@ class KernelUse(Section):
     run_to_parity: StrictBool | None = Field(
         default=None, description="Whether a running task is protected from wake-up preemption for its slice."
     )
+    delay_dequeue: StrictBool | None = Field(
+        default=None, description="Whether who sleeps ahead of its share stays in the queue until it is not."
+    )
     designs: dict[str, str] = Field(
         default={}, description="What one lock guards and who does the work: role -> design."
     )

@@ -144,6 +144,7 @@ class Kernel(Model):
     latency: Slice | None = None
     wakeup_granularity: Slice | None = None
     run_to_parity: bool
+    delay_dequeue: bool
     preemption: Preemption
     scheduler_source: Annotated[str, Field(min_length=8)]
     locks: dict[str, LockEra]
@@ -163,6 +164,7 @@ class Kernel(Model):
             "tick_ns": self.tick.ns,
             "base_slice_ns": self.slice.ns(cpus),
             "run_to_parity": self.run_to_parity,
+            "delay_dequeue": self.delay_dequeue,
             **self._cfs(cpus),
             "preemption": self.preemption,
             "locks": {role: era.type for role, era in self.locks.items()},

@@ -85,6 +85,7 @@ def kernel_spec(scenario: Scenario, cpus: int) -> dict[str, Any]:
         "tick_ns": use.tick,
         "base_slice_ns": use.base_slice,
         "run_to_parity": use.run_to_parity,
+        "delay_dequeue": use.delay_dequeue,
         "preemption": use.preemption,
     }
     spec |= {key: value for key, value in given.items() if value is not None}

@@ -47,6 +47,8 @@ pub struct Cpu {
     pub phase: Phase,
     /// Runnable tasks other than the current one, in order of arrival.
     pub queue: Vec<TaskId>,
+    /// Sleepers that have not left the scheduler's queue yet.
+    pub delayed: Vec<TaskId>,
     /// The scheduler wants the current task to yield.
     pub need_resched: bool,
     /// Outdates events made for an earlier switch or idle exit.
@@ -76,6 +78,7 @@ impl Cpu {
             current: None,
             phase: Phase::Idle(0),
             queue: Vec::new(),
+            delayed: Vec::new(),
             need_resched: false,
             generation: 0,
             tick_armed: false,

@@ -55,10 +55,18 @@ impl State {
         }
     }
 
-    /// The task that `cpu`, which has no current one, should run.
-    pub(super) fn pick_next(&self, cpu: CpuId) -> Option<TaskId> {
+    /// Notes that `id`, which has just left `cpu`, sleeps.
+    pub(super) fn went_to_sleep(&mut self, id: TaskId, cpu: CpuId) {
         match self.cfs() {
-            None => self.pick(cpu),
+            None => self.eevdf_sleep(id, cpu),
+            Some(_) => self.cfs_update(cpu),
+        }
+    }
+
+    /// The task that `cpu`, which has no current one, should run.
+    pub(super) fn pick_next(&mut self, cpu: CpuId) -> Option<TaskId> {
+        match self.cfs() {
+            None => self.pick_awake(cpu),
             Some(_) => self.cfs_pick(cpu),
         }
     }
@@ -71,7 +79,7 @@ impl State {
         }
     }
 
-    fn slice_ends(&self, cpu: CpuId) -> bool {
+    fn slice_ends(&mut self, cpu: CpuId) -> bool {
         match self.cfs() {
             None => self.eevdf_slice_ends(cpu),
             Some(cfs) => self.cfs_slice_ends(cfs, cpu),

@@ -44,7 +44,7 @@ impl State {
         self.tasks[id as usize].resume = Resume::Program;
         self.note("sleep", id, Object::Nothing);
         self.leave_cpu(id, Status::Sleeping);
-        self.left_queue(id, cpu);
+        self.went_to_sleep(id, cpu);
         self.schedule(cpu);
     }
 
@@ -116,10 +116,11 @@ impl State {
         self.counters.switches += 1; // also to idle: rq->nr_switches
         let c = &mut self.cpus[cpu as usize];
         let Some(id) = next else {
+            self.set_executing(cpu, false);
+            let c = &mut self.cpus[cpu as usize];
             if c.queue.is_empty() {
                 c.phase = Phase::Idle(now);
                 self.idle.insert(cpu); // the tick may have moved away who was woken meanwhile
-                self.set_executing(cpu, false);
                 self.note_cpu("idle", cpu, Object::Nothing);
             } else {
                 self.idle.remove(cpu);
@@ -175,10 +176,24 @@ impl State {
             }
         }
         self.counters.wakeups += 1;
+        if self.tasks[id as usize].entity.delayed {
+            return self.wake_in_queue(id, waker);
+        }
         let from = waker.map(|w| self.tasks[w as usize].cpu);
         let cpu = self.choose_cpu(id, from);
         let delay = waker.map_or(0, |w| self.charge_waker(w, cpu));
         self.enqueue(id, cpu, from, delay, Entering::Woken);
+    }
+
+    /// Wakes `id`, which sleeps and has not left its queue yet: it stays there (`ttwu_runnable`).
+    fn wake_in_queue(&mut self, id: TaskId, waker: Option<TaskId>) {
+        let cpu = self.tasks[id as usize].cpu;
+        if let Some(waker) = waker {
+            self.charge_waker(waker, cpu);
+        }
+        self.update_current(cpu);
+        self.eevdf_requeue(id, cpu);
+        self.add_awake(id, cpu);
     }
 
     /// Wakes `id` if it is parked; else its next park ends at once.
@@ -211,31 +226,35 @@ impl State {
 
     /// Makes `id` runnable on `cpu`.
     fn enqueue(&mut self, id: TaskId, cpu: CpuId, from: Option<CpuId>, delay: Time, entering: Entering) {
-        let now = self.now;
         if self.tasks[id as usize].cpu != cpu {
             self.counters.migrations += 1;
         }
-        let task = &mut self.tasks[id as usize];
-        task.become_status(now, Status::Runnable);
         self.update_current(cpu);
         self.place(id, cpu, entering);
         self.tasks[id as usize].cpu = cpu;
-        self.note("wake", id, Object::Nothing);
-        self.add_to_queue(cpu, id);
+        self.add_awake(id, cpu);
         match self.cpus[cpu as usize].phase {
             Phase::Idle(since) => self.leave_idle(cpu, since, from, delay),
-            Phase::Running => {
-                if self.preempts(id, cpu) {
-                    self.set_need_resched(cpu);
-                }
-                self.arm_tick(cpu);
-            }
             Phase::Switching(None) if self.is_idle(cpu) => {
                 self.idle.remove(cpu);
-                self.cpus[cpu as usize].interrupted = now + delay + self.delivery(cpu, from);
+                self.cpus[cpu as usize].interrupted = self.now + delay + self.delivery(cpu, from);
             }
             Phase::Switching(None) => {} // somebody else's interrupt is under way
-            Phase::Switching(Some(_)) | Phase::IdleExit(_) => {}
+            Phase::Running | Phase::Switching(Some(_)) | Phase::IdleExit(_) => {}
+        }
+    }
+
+    /// The placed `id` is runnable on `cpu`, and runs at once if it should.
+    fn add_awake(&mut self, id: TaskId, cpu: CpuId) {
+        let now = self.now;
+        self.tasks[id as usize].become_status(now, Status::Runnable);
+        self.note("wake", id, Object::Nothing);
+        self.add_to_queue(cpu, id);
+        if self.cpus[cpu as usize].phase == Phase::Running {
+            if self.preempts(id, cpu) {
+                self.set_need_resched(cpu);
+            }
+            self.arm_tick(cpu);
         }
     }
 

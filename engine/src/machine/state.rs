@@ -47,12 +47,14 @@ pub struct Kernel {
     pub cfs: Option<Cfs>,
     /// Running tasks are protected for their slice.
     pub run_to_parity: bool,
+    /// Who sleeps ahead of the average stays in the queue until it is not.
+    pub delay_dequeue: bool,
     /// When kernel code gives way.
     pub preemption: Preemption,
     /// A task that ran less than this ago is not pulled to another CPU.
     pub migration_cost: Time,
-    /// rwsem: how long the first waiter waits before it asks for a hand-off.
-    pub rwsem_handoff_wait: Time,
+    /// rwsem: how many ticks the first waiter lets pass before it asks for a hand-off.
+    pub rwsem_handoff_ticks: u64,
     /// rwsem: most readers woken by one call.
     pub rwsem_reader_batch: usize,
     /// rwsem: how long a writer spins on readers: base, a reader, at most.
@@ -160,9 +162,10 @@ impl State {
                     wakeup_granularity: from_ns(cfs.wakeup_granularity_ns),
                 }),
                 run_to_parity: spec.kernel.run_to_parity,
+                delay_dequeue: spec.kernel.delay_dequeue,
                 preemption: spec.kernel.preemption,
                 migration_cost: from_ns(constants.migration_cost),
-                rwsem_handoff_wait: from_ns(constants.rwsem_handoff_wait),
+                rwsem_handoff_ticks: (constants.rwsem_handoff_wait / spec.kernel.tick_ns).ceil() as u64,
                 rwsem_reader_batch: constants.rwsem_reader_batch_max as usize,
                 rwsem_reader_spin: (
                     from_ns(constants.rwsem_reader_spin_base),
@@ -282,6 +285,12 @@ impl State {
     pub(super) fn read_node(&mut self, task: TaskId, other: TaskId) {
         let time = self.topology.transfer(self.tasks[other as usize].cpu, self.tasks[task as usize].cpu);
         self.tasks[task as usize].segment.debt += time;
+    }
+
+    /// Whether who waits `since` then for an rwsem may ask for a hand-off: the clock that it looks at, `jiffies`, moves by ticks.
+    pub(super) fn may_ask_for_handoff(&self, since: Time) -> bool {
+        let tick = self.kernel.tick;
+        self.now / tick - since / tick > self.kernel.rwsem_handoff_ticks
     }
 
     /// The socket of the CPU of `task`.

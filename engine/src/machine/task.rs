@@ -75,6 +75,8 @@ pub struct Entity {
     pub protected: bool,
     /// Its virtual run time when it was picked.
     pub picked: i64,
+    /// It sleeps and is in its queue until it is no longer ahead of the average.
+    pub delayed: bool,
 }
 
 /// Time spent running, wanting to run, and sleeping, up to `since`.

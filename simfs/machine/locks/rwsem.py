@@ -103,7 +103,8 @@ class Rwsem(AnyRwsem):
 
     def impatient(self, me: Waiter) -> bool:
         """It has waited long enough to ask for a hand-off."""
-        return self.machine.now - me.since > self.machine.kernel.rwsem_handoff_wait
+        kernel = self.machine.kernel  # the clock that it looks at, `jiffies`, moves by ticks
+        return self.machine.now // kernel.tick - me.since // kernel.tick > kernel.rwsem_handoff_ticks
 
     def _try_as_queued_writer(self, me: Waiter) -> bool:
         """`rwsem_try_write_lock`: takes the lock, or marks the first waiter for a hand-off after 4 ms."""

@@ -105,6 +105,12 @@ impl Rwsem {
         self.waiters.front().is_some_and(|first| first.task == task)
     }
 
+    /// The first waiter is the next to have the lock.
+    fn ask_for_handoff(&mut self) {
+        self.handoff = true;
+        self.waiters[0].handoff = true;
+    }
+
     fn clear_nonspinnable(&mut self) {
         self.owner.no_writer_spin = false;
     }

@@ -96,13 +96,12 @@ fn grant_writer(s: &mut State, lock: LockId) {
 
 /// Grants the readers of a phase, unless a writer has taken the lock meanwhile.
 fn grant_readers(s: &mut State, lock: LockId, first: Waiter) {
-    let (now, patience, batch) = (s.now, s.kernel.rwsem_handoff_wait, s.kernel.rwsem_reader_batch);
+    let (impatient, batch) = (s.may_ask_for_handoff(first.since), s.kernel.rwsem_reader_batch);
     let b = body(s, lock);
     if b.written() {
         // a writer stole it: the reader asks for a hand-off once it has waited long enough
-        if b.era.has_phases() && now - first.since > patience && !b.handoff {
-            b.handoff = true;
-            b.waiters[0].handoff = true;
+        if b.era.has_phases() && impatient && !b.handoff {
+            b.ask_for_handoff();
         }
         return;
     }

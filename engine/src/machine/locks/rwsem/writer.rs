@@ -103,9 +103,10 @@ async fn sleep_until_hope(cx: &Context, lock: LockId) {
         cx.state().touch_lock(cx.id, lock, Access::Read);
         cx.pay().await;
         let mut s = cx.state();
-        let (now, patience) = (s.now, s.kernel.rwsem_handoff_wait);
         let b = body(&mut s, lock);
-        let asks = b.era.has_phases() && b.is_first(cx.id) && now - b.waiters[0].since > patience;
+        let since = (b.era.has_phases() && b.is_first(cx.id)).then(|| b.waiters[0].since);
+        let asks = since.is_some_and(|since| s.may_ask_for_handoff(since));
+        let b = body(&mut s, lock);
         // a release that began after this look is behind it in the line's queue: it was not seen
         if asks || !(was_locked || b.locked()) {
             return;
@@ -116,18 +117,16 @@ async fn sleep_until_hope(cx: &Context, lock: LockId) {
 /// `rwsem_try_write_lock`, under the wait lock: takes the lock, or marks the first waiter after 4 ms.
 fn take_as_queued_writer(cx: &Context, lock: LockId) -> bool {
     let mut s = cx.state();
-    let (now, patience) = (s.now, s.kernel.rwsem_handoff_wait);
     let b = body(&mut s, lock);
     let first = b.waiters[0];
     if b.handoff && first.handoff && first.task != cx.id {
         return false;
     }
     if b.locked() {
-        let since = b.waiters.iter().find(|w| w.task == cx.id).map_or(now, |w| w.since);
-        let may_ask = b.era.has_phases() && (first.task == cx.id || !b.era.only_first_asks());
-        if may_ask && !b.handoff && now - since > patience {
-            b.handoff = true;
-            b.waiters[0].handoff = true;
+        let since = b.waiters.iter().find(|w| w.task == cx.id).map(|w| w.since);
+        let may_ask = !b.handoff && b.era.has_phases() && (first.task == cx.id || !b.era.only_first_asks());
+        if may_ask && since.is_some_and(|since| s.may_ask_for_handoff(since)) {
+            body(&mut s, lock).ask_for_handoff();
         }
         return false;
     }
