@@ -157,8 +157,8 @@ def test_queued_readers_of_an_rwsem_are_granted_together() -> None:
         "rwsem", 32, duration_ns=1e9, think_ns=1e3, hold_ns=hold, readers=0.9, costs=REAL, kernel=kernel
     )
     result = simulate(spec)
-    assert rate(result) * hold > 2
-    assert the_lock(result).handoffs > 0.5 * result.operations
+    assert rate(result) * hold > 1.8
+    assert the_lock(result).handoffs > 0.4 * result.operations
 
 
 # ---- percpu-rwsem ----------------------------------------------------------------------------------------

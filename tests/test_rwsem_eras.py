@@ -77,6 +77,7 @@ def test_kernel_threads_put_spinners_to_sleep_and_without_a_hand_off_most_of_the
     """A thread that takes the owner's CPU makes all who spin on it sleep; who still spins steals from then on."""
     threads = {
         "tick_ns": 1e6,
+        "constants": {**CONSTANTS, "rwsem_handoff_wait": 1e6},
         "kernel_threads": {"bound_interval_ns": 5e6, "unbound_interval_ns": 5e6, "run_ns": 5e4},
     }
     times: Spec = {"think_ns": 200, "hold_distribution": "lognormal", "hold_cv": 0.1}
