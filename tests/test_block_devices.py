@@ -92,7 +92,9 @@ def test_a_submitter_that_copies_never_waits(tmp_path: Path) -> None:
     memory = run(spec(tmp_path, "device=ramdisk", "filesystem.kind=xfs", "workload.tasks=1"))
     disk = run(spec(tmp_path, "filesystem.kind=xfs", "workload.tasks=1"))
     per_operation = [r["context_switches"] / r["operations"] for r in (memory, disk)]
-    assert 10 <= per_operation[1] - per_operation[0] < 13  # an inodegc worker finds less to do at a time on a disk
+    assert (
+        10 <= per_operation[1] - per_operation[0] < 13
+    )  # an inodegc worker finds less to do at a time on a disk
 
 
 def test_an_interrupt_takes_its_time_from_the_cpu_that_submitted(tmp_path: Path) -> None:
