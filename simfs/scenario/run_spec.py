@@ -197,7 +197,7 @@ def _params(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
         return dict(use.params)
     params: dict[str, Any] = load_workload(use.kind).spec() | use.params
     if isinstance(use, RangeLock):
-        own = ("design", "index_lock", "ranges", "units", "length", "outstanding", "readers")
+        own = ("design", "index_lock", "ranges", "units", "length", "outstanding", "order", "readers")
         given = {key: getattr(use, key) for key in own}
         return params | given | _drawn("think", use.think) | _drawn("hold", use.hold)
     if isinstance(use, Fio):

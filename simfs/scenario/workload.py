@@ -324,7 +324,10 @@ class LockCycle(LockTasks):
 
 
 class RangeLock(LockTasks):
-    """Each task locks a range of one file, holds it, and unlocks the range it has held longest."""
+    """Each task locks a range of one file, holds it, and unlocks the range it has held longest.
+
+    In batches it locks all its ranges and then unlocks them.
+    """
 
     kind: Literal["range_lock"]
     design: Literal["interval-tree", "btree", "optimistic", "rwsem"] = Field(
@@ -341,12 +344,16 @@ class RangeLock(LockTasks):
     units: RangeCount = Field(default=1024, description="With shared ranges: the units that they start at.")
     length: RangeCount = Field(default=1, description="Units in a range.")
     outstanding: RangeCount = Field(default=1, description="Most ranges that a task holds at once.")
+    order: Literal["rotating", "batches"] = Field(
+        default="rotating",
+        description="Unlock the oldest after each lock, or lock all ranges, neighbours in turn, and then unlock all.",
+    )
     readers: Annotated[StrictFloat, Field(ge=0, le=1)] = Field(
         default=0.0, description="Share of ranges locked for reading."
     )
     hold: Draws = Field(
         default=Distribution(constant=0.0),
-        description="CPU time between locking a range and unlocking the oldest.",
+        description="CPU time between locking a range (in batches: the last) and unlocking the oldest.",
     )
     think: Draws = Field(default=Distribution(constant=0.0), description="CPU time between two turns.")
     params: dict[str, CountOrDuration] = Field(
@@ -358,6 +365,8 @@ class RangeLock(LockTasks):
         if self.outstanding > 1 and (self.ranges == "shared" or self.design == "rwsem"):
             what = "ranges are shared" if self.ranges == "shared" else "an rwsem locks the whole file"
             raise refusal(f"a task that may have to wait can hold only one range, and {what}")
+        if self.order == "batches" and self.ranges == "shared":
+            raise refusal("ranges that may have to wait for each other are not locked in batches")
         return self
 
     @property

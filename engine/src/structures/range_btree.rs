@@ -2,7 +2,8 @@
 //! (`fs/xfs/libxfs/xfs_iext_tree.c`): leaves of 14 records linked both ways, inner nodes of 15 children.
 //!
 //! A full node splits in half, but not when the new record comes after all others; a node below half joins a sibling when
-//! both fit into one. Keys in inner nodes only part the children; unlike in XFS they do not follow a child's first record.
+//! both fit into one. Keys in inner nodes follow a child's first record (`xfs_iext_update_node`), so whoever removes that
+//! writes to the nodes above as well.
 
 use super::{NodeId, Touch};
 use crate::machine::Access;
@@ -53,6 +54,10 @@ impl Node {
 
     fn max(&self) -> usize {
         if self.leaf { RECORDS } else { CHILDREN }
+    }
+
+    fn first_key(&self) -> Key {
+        if self.leaf { self.records[0].key } else { self.keys[0] }
     }
 
     fn records(&self) -> &[Record] {
@@ -223,6 +228,9 @@ impl RangeBTree {
     pub fn insert_changes(&self, key: Key) -> Changes {
         let path = self.seek(key, &mut |_, _| {});
         let mut changes = Changes::one(path.0[0].0);
+        if path.0[0].1 == 0 {
+            self.following(&path, 1).for_each(|(node, _)| changes.add(node));
+        }
         for &(node, _) in &path.0[..self.levels] {
             changes.add(node);
             let node = &self.nodes[node as usize];
@@ -238,11 +246,17 @@ impl RangeBTree {
     pub fn remove_changes(&self, key: Key) -> Changes {
         let path = self.seek(key, &mut |_, _| {});
         let mut changes = Changes::one(path.0[0].0);
+        let mut first = path.0[0].1 == 0;
         for level in 0..self.levels {
             let id = path.0[level].0;
             changes.add(id);
             let node = &self.nodes[id as usize];
-            let (left, right) = match self.fate(&path, level, node.len - 1, &mut |_, _| {}) {
+            if first && node.len > 1 {
+                self.following(&path, level + 1).for_each(|(node, _)| changes.add(node));
+            }
+            let fate = self.fate(&path, level, node.len - 1, &mut |_, _| {});
+            first = matches!(fate, Fate::IsEmpty) && path.0[level + 1].1 == 0;
+            let (left, right) = match fate {
                 Fate::Stays => break,
                 Fate::IsEmpty => (node.prev, node.next),
                 Fate::JoinsLeft(left) => (left, node.next),
@@ -261,6 +275,9 @@ impl RangeBTree {
         }
         let path = self.seek(record.key, touch);
         let mut split = self.put_record(path.0[0], record, touch);
+        if path.0[0].1 == 0 {
+            self.follow_first(&path, 0, touch);
+        }
         let mut level = 1;
         while let Some((key, node)) = split {
             if level == self.levels {
@@ -281,9 +298,15 @@ impl RangeBTree {
         let record = self.nodes[leaf as usize].records[index];
         debug_assert!(record.key == key, "no record {key:?}");
         self.change(leaf, touch).remove(index);
+        let mut first = index == 0;
         for level in 0..self.levels {
             let (node, len) = (path.0[level].0, self.nodes[path.0[level].0 as usize].len);
-            match self.fate(&path, level, len, touch) {
+            if first && len > 0 {
+                self.follow_first(&path, level, touch);
+            }
+            let fate = self.fate(&path, level, len, touch);
+            first = matches!(fate, Fate::IsEmpty) && path.0[level + 1].1 == 0;
+            match fate {
                 Fate::Stays => break,
                 Fate::IsEmpty => self.drop_child(path.0[level + 1], touch),
                 Fate::JoinsLeft(left) => self.join(path.0[level + 1], left, node, touch),
@@ -338,6 +361,9 @@ impl RangeBTree {
             };
         }
         for i in 0..node.len {
+            if self.nodes[node.children[i] as usize].first_key() != node.keys[i] {
+                return Err(format!("node {id}: key {i} is not its child's first"));
+            }
             let low = if i == 0 { low } else { Some(node.keys[i]) };
             let high = if i + 1 == node.len { high } else { Some(node.keys[i + 1]) };
             self.check_below(node.children[i], levels - 1, low, high, leaves)?;
@@ -377,6 +403,23 @@ impl RangeBTree {
         }
         *self.change(id, touch) = Node::new(leaf);
         id
+    }
+
+    // Keys
+
+    /// The entries of a path, from `level` up, whose keys are the first one below them: up to one that is not its node's first.
+    fn following<'a>(&self, path: &'a Path, level: usize) -> impl Iterator<Item = (NodeId, usize)> + use<'a> {
+        let above = path.0.get(level..self.levels).unwrap_or_default();
+        let last = above.iter().position(|&(_, index)| index > 0).map_or(above.len(), |at| at + 1);
+        above[..last].iter().copied()
+    }
+
+    /// The node of a path at `level` has a new first entry: the keys above follow.
+    fn follow_first(&mut self, path: &Path, level: usize, touch: &mut impl Touch) {
+        let key = self.nodes[path.0[level].0 as usize].first_key();
+        for (node, index) in self.following(path, level + 1) {
+            self.change(node, touch).keys[index] = key;
+        }
     }
 
     // Growing
@@ -423,10 +466,10 @@ impl RangeBTree {
 
     fn grow(&mut self, key: Key, right: NodeId, touch: &mut impl Touch) {
         assert!(self.levels < MAX_LEVELS, "a tree of {MAX_LEVELS} levels has room for a billion ranges");
-        let left = self.root;
+        let (left, first) = (self.root, self.nodes[self.root as usize].first_key());
         self.root = self.new_node(false, touch);
         let root = &mut self.nodes[self.root as usize];
-        root.insert_child(0, Key::default(), left);
+        root.insert_child(0, first, left);
         root.insert_child(1, key, right);
         self.levels += 1;
     }
@@ -454,8 +497,7 @@ impl RangeBTree {
 
     /// Moves all of `right`, child `index` of `parent`, into its left sibling.
     fn join(&mut self, (parent, index): (NodeId, usize), left: NodeId, right: NodeId, touch: &mut impl Touch) {
-        let mut moved = self.nodes[right as usize];
-        moved.keys[0] = self.nodes[parent as usize].keys[index]; // the first child's key was never needed
+        let moved = self.nodes[right as usize];
         self.change(left, touch).take_from(&moved, 0);
         self.drop_child((parent, index), touch);
     }

@@ -1,8 +1,9 @@
-//! The range lock's microbenchmark: each task locks a range, holds it, and unlocks the one it has held longest, for ever.
+//! The range lock's microbenchmark: each task locks a range, holds it, and unlocks the one it has held longest, for ever; or
+//! it locks all its ranges one after the other and then unlocks them all.
 
 use super::draw::{chance, Draw};
 use crate::machine::{Account, Side};
-use crate::range_locks::{Design, Range, RangeLock};
+use crate::range_locks::{Design, Range, RangeLock, RequestId};
 use crate::spec::WorkloadSpec;
 use crate::waist::Machine;
 use rand_core::RngCore;
@@ -34,6 +35,8 @@ pub struct Load {
     pub length: u64,
     /// Most ranges that a task holds at once.
     pub outstanding: u32,
+    /// All of them are locked, and then all unlocked.
+    pub batches: bool,
     /// Share of ranges locked for reading.
     pub readers: f64,
     /// CPU time between locking a range and unlocking the oldest.
@@ -63,8 +66,16 @@ impl Load {
         if outstanding > 1 && (matches!(layout, Layout::Shared(_)) || design == Design::Rwsem) {
             return Err("workload.params.outstanding: a task that may have to wait for a range can hold only one".into());
         }
+        let batches = match w.word("order", "rotating") {
+            "rotating" => false,
+            "batches" => true,
+            other => return Err(format!("workload.params.order: unknown order '{other}'; known: rotating, batches")),
+        };
+        if batches && matches!(layout, Layout::Shared(_)) {
+            return Err("workload.params.order: ranges that may have to wait for each other are not locked in batches".into());
+        }
         let (hold, think) = (Draw::of(w, "hold", 0.0)?, Draw::of(w, "think", 0.0)?);
-        Ok(Self { design, tasks: w.tasks, layout, length, outstanding, readers: w.number("readers", 0.0), hold, think })
+        Ok(Self { design, tasks: w.tasks, layout, length, outstanding, batches, readers: w.number("readers", 0.0), hold, think })
     }
 
     /// An empty ledger: a line for each task where tasks can collide, else none.
@@ -87,12 +98,16 @@ pub async fn run<M: Machine>(m: M, lock: Rc<RangeLock>, load: Load, task: u32, l
     let mut random = m.stream(&format!("task {task}"));
     let requests: Vec<_> = (0..load.outstanding).map(|_| lock.new_request(&m)).collect();
     let mut places = Places::new(&load, task);
+    if load.batches {
+        return lock_and_unlock_all(&m, &lock, &load, &mut random, &places, &requests).await;
+    }
     for turn in 0u64.. {
         let slot = (turn % u64::from(load.outstanding)) as usize;
         let range = places.draw(&mut random, slot);
         let side = if chance(&mut random, load.readers) { Side::Read } else { Side::Write };
         m.run(Account::User, load.think.draw(&mut random)).await;
         m.begin();
+        m.at("lock");
         lock.lock(&m, requests[slot], range, side).await;
         m.end("lock", false);
         if !enter(&ledger, task, range, side) {
@@ -102,10 +117,39 @@ pub async fn run<M: Machine>(m: M, lock: Rc<RangeLock>, load: Load, task: u32, l
         let oldest = (slot + 1) % requests.len();
         if turn + 1 >= u64::from(load.outstanding) {
             leave(&ledger, task);
+            m.at("unlock");
             lock.unlock(&m, requests[oldest]).await;
             places.give_back(oldest);
         }
         m.end("lock and unlock", true);
+    }
+}
+
+/// Locks all ranges of a task, neighbours after each other, and then unlocks them in the same order.
+async fn lock_and_unlock_all<M: Machine>(
+    m: &M,
+    lock: &RangeLock,
+    load: &Load,
+    random: &mut Xoshiro256PlusPlus,
+    places: &Places,
+    requests: &[RequestId],
+) {
+    loop {
+        for (place, &request) in (0..).zip(requests) {
+            let side = if chance(random, load.readers) { Side::Read } else { Side::Write };
+            m.run(Account::User, load.think.draw(random)).await;
+            m.begin();
+            m.at("lock");
+            lock.lock(m, request, places.own(place), side).await;
+            m.end("lock", false);
+        }
+        m.run(Account::User, load.hold.draw(random)).await;
+        for &request in requests {
+            m.begin();
+            m.at("unlock");
+            lock.unlock(m, request).await;
+            m.end("unlock", true);
+        }
     }
 }
 
@@ -150,11 +194,24 @@ impl Places {
     }
 
     fn draw(&mut self, random: &mut Xoshiro256PlusPlus, slot: usize) -> Range {
-        let start = match self.layout {
-            Layout::Shared(units) => random.next_u64() % units,
-            Layout::PerTask => self.task * PART + self.draw_own(random, slot) * self.length,
-            Layout::Interleaved => (self.draw_own(random, slot) * self.tasks + self.task) * self.length,
-        };
+        match self.layout {
+            Layout::Shared(units) => self.from(random.next_u64() % units),
+            _ => {
+                let place = self.draw_own(random, slot);
+                self.own(place)
+            }
+        }
+    }
+
+    /// The range of a number that only this task has.
+    fn own(&self, place: u64) -> Range {
+        match self.layout {
+            Layout::PerTask => self.from(self.task * PART + place * self.length),
+            _ => self.from((place * self.tasks + self.task) * self.length),
+        }
+    }
+
+    fn from(&self, start: u64) -> Range {
         Range { start, last: start + self.length - 1 }
     }
 
