@@ -264,6 +264,19 @@ def test_an_earlier_result_is_replaced_with_the_same_bytes(tmp_path: Path) -> No
     assert {p: p.read_bytes() for p in write(tmp_path) if p.name != "manifest.json"} == first
 
 
+def test_files_that_only_an_earlier_result_has_are_removed_unless_they_were_changed(tmp_path: Path) -> None:
+    export.write(CURVE, tmp_path, scenario="simfs: 1\n", seed=1)
+    before = {path for path in tmp_path.rglob("*") if path.is_file()}
+    stale = sorted(before - set(write(tmp_path)))
+    assert stale
+    assert not any(path.exists() for path in stale)
+
+    export.write(CURVE, tmp_path, scenario="simfs: 1\n", seed=1)
+    stale[0].write_bytes(b"a note of mine")
+    write(tmp_path)
+    assert [path.exists() for path in stale] == [True] + [False] * (len(stale) - 1)
+
+
 def test_a_result_whose_writing_was_cut_short_can_be_replaced(tmp_path: Path) -> None:
     for path in write(tmp_path)[3:]:
         path.unlink()

@@ -53,9 +53,9 @@ def write(
 ) -> list[Path]:
     """Write everything about `result` into `directory` and return the files; arguments as for `manifest`.
 
-    Each file is replaced as a whole, so a kill leaves old or new files but no half ones. An earlier result
-    there is replaced. Raises ExportError for a file, and for a directory with something other than a simfs
-    result in it.
+    Each file is replaced as a whole, so a kill leaves old or new files but no half ones. An earlier result there is
+    replaced: files of it that this one does not have are removed, unless somebody has changed them. Raises
+    ExportError for a file, and for a directory with something other than a simfs result in it.
     """
     about = manifest(result, scenario=scenario, seed=seed, command=command, resolved=resolved, engine=engine)
     return write_files(directory, about, dict(_files(result)))
@@ -64,9 +64,14 @@ def write(
 def write_files(directory: Path, about: Mapping[str, Any], files: Mapping[str, bytes]) -> list[Path]:
     """Write `files` by name and a manifest of `about` and their SHA-256 into `directory`, as `write` does."""
     _refuse_foreign(directory)
+    earlier = _listed(directory)
     sums = {name: sha256(data).hexdigest() for name, data in files.items()}
     whole = {MANIFEST: _json({**about, "files": sums}), **files}
-    return [_write(directory / name, data) for name, data in whole.items()]
+    written = [_write(directory / name, data) for name, data in whole.items()]
+    for name, digest in earlier.items():
+        if name not in whole:
+            _remove(directory / name, digest)
+    return written
 
 
 def to_json(result: ScenarioResult) -> str:
@@ -106,11 +111,27 @@ def _is_result(directory: Path) -> bool:
 
 
 def _is_ours(path: Path) -> bool:
+    return "simfs" in _document(path)
+
+
+def _document(path: Path) -> dict[str, Any]:
+    """The JSON object in a file; an empty one if there is none."""
     try:
         document = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
-        return False
-    return isinstance(document, dict) and "simfs" in document
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _listed(directory: Path) -> dict[str, str]:
+    """The files of the result in `directory` with their SHA-256."""
+    files = _document(directory / MANIFEST).get("files")
+    return files if isinstance(files, dict) else {}
+
+
+def _remove(path: Path, digest: str) -> None:
+    if path.is_file() and sha256(path.read_bytes()).hexdigest() == digest:
+        path.unlink()
 
 
 def _write(path: Path, data: bytes) -> Path:
