@@ -98,6 +98,8 @@ class _Machine(Protocol):
         """Make a device that serves `parallelism` requests at once; its interrupt takes `interrupt` and a wake-up."""
     def submit(self, task: int, device: int, service: int, then: tuple[str, int], /) -> None:
         """Submit a request; its interrupt does ('complete', completion) or ('release', semaphore)."""
+    def lend(self, lock: int, /) -> bool:
+        """Let a device hold a semaphore that a task has taken; another task may unlock it. False if it is no semaphore."""
     def new_disk(
         self,
         revolution: int,

@@ -150,6 +150,9 @@ class TinyMachine:
     def submit(self, task: int, device: int, service: int, then: tuple[str, int]) -> None:
         self.calls[f"submit, then {then[0]}"] += 1
 
+    def lend(self, lock: int) -> bool:
+        return False
+
     def new_disk(self, *_: int) -> int:
         return 0
 

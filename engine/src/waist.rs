@@ -87,6 +87,9 @@ pub trait Machine: Clone + 'static {
     fn new_device(&self, parallelism: u32, interrupt: Time) -> DeviceId;
     /// Submits a request that takes `service`; its completion interrupt does `then`. The task goes on at once.
     fn submit(&self, device: DeviceId, service: Time, then: Then);
+    /// From now on a device holds this semaphore, which the task has taken; who learns that the device is done unlocks it. Says no,
+    /// and changes nothing, if it is a lock that only its owner can release, or a split one.
+    fn lend(&self, lock: LockId) -> bool;
     /// A new device that is a disk.
     fn new_disk(&self, disk: Disk, interrupt: Time) -> DeviceId;
     /// The same at a place of a disk (in bytes), where its arm has to be first.

@@ -82,6 +82,14 @@ class Waist:
         assert isinstance(done, Completion | Semaphore)
         self.machine.devices[device].submit(self._task(task).cpu, service, done)
 
+    def lend(self, lock: int) -> bool:
+        """Let a device hold a semaphore from now on; say no if it is another lock."""
+        lent = self.machine.locks[lock]
+        if not isinstance(lent, Semaphore):
+            return False
+        lent.hand_to_device()
+        return True
+
     def new_disk(
         self,
         revolution: int,

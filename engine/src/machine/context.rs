@@ -266,6 +266,10 @@ impl Machine for Context {
         s.submit(device, cpu, None, service, then);
     }
 
+    fn lend(&self, lock: LockId) -> bool {
+        self.state().lend(lock)
+    }
+
     fn new_disk(&self, disk: Disk, interrupt: Time) -> DeviceId {
         self.state().new_disk(disk, interrupt)
     }

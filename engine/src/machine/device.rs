@@ -101,6 +101,16 @@ impl State {
         self.serve(device);
     }
 
+    /// A device has `lock` from now on, if that can be released by another than the task that took it.
+    pub(super) fn lend(&mut self, lock: LockId) -> bool {
+        let l = &self.locks[lock as usize];
+        let lends = l.kind == LockKind::Semaphore && l.parts.is_empty();
+        if lends {
+            self.hand_to_device(lock);
+        }
+        lends
+    }
+
     fn serve(&mut self, device: DeviceId) {
         let Devices { devices, requests, .. } = &mut self.devices;
         let d = &mut devices[device as usize];

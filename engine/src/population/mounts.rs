@@ -39,6 +39,8 @@ pub(super) fn xfs<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevice>
     });
     let ender = fs.clone();
     host.spawn(Placement::Anywhere, Life::Background, move |m| Xfs::log_ender(m, ender));
+    let (pusher, tick) = (fs.clone(), from_ns(spec.kernel.tick_ns));
+    host.spawn(Placement::Anywhere, Life::Background, move |m| Xfs::xfsaild(m, pusher, tick));
     if spec.workload.number("iodepth", 1.0) > 1.0 {
         for cpu in 0..spec.machine.cpus {
             let fs = fs.clone();

@@ -398,6 +398,10 @@ impl Machine for Foreign {
         self.tell("submit", (self.task, device, service, done(then)));
     }
 
+    fn lend(&self, lock: LockId) -> bool {
+        self.ask("lend", (lock,))
+    }
+
     fn new_disk(&self, disk: Disk, interrupt: Time) -> DeviceId {
         let Disk { revolution, seek_track, seek_full, capacity, track, depth } = disk;
         self.ask("new_disk", (revolution, seek_track, seek_full, capacity, track, depth, interrupt))

@@ -5,22 +5,32 @@ use super::checkpoint::Item;
 use crate::machine::{Access, ClassId, LineId, LockId, Side};
 use crate::waist::Machine;
 
+/// Where a buffer is on disk, in blocks from the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Its first block.
+    pub block: u64,
+    /// How many they are.
+    pub blocks: u32,
+}
+
 /// A metadata buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffer {
-    lock: LockId,
+    pub(super) lock: LockId,
     pub(super) lines: LineId,
+    pub(super) place: Place,
 }
 
 impl Buffer {
     /// A buffer of which a transaction writes `lines` cache lines.
-    pub fn new<M: Machine>(m: &M, class: ClassId, lines: u32) -> Self {
-        Self { lock: m.new_lock(class), lines: m.new_line(lines) }
+    pub fn new<M: Machine>(m: &M, class: ClassId, lines: u32, place: Place) -> Self {
+        Self { lock: m.new_lock(class), lines: m.new_line(lines), place }
     }
 
     /// As transactions log it.
     pub fn item(&self) -> Item {
-        Item::Buffer(self.lines)
+        Item::Buffer(*self)
     }
 
     /// `xfs_buf_lock`: waits on `b_sema`, then works on lines that its last user may have left in another CPU's cache.

@@ -4,9 +4,12 @@
 //! reached an eighth of the log, or 32 MiB, a worker takes it, with `xc_ctx_lock` for itself while it goes through the items; who commits
 //! beyond twice that much sleeps until it has. What it costs to fetch so many items is in the times for
 //! each, as they were traced. The worker copies the items into the 8 log buffers and waits when all of them are under
-//! way. When the last buffer of a checkpoint is on disk, another worker puts its items into the AIL, and only then is that
+//! way. When the last buffer of a checkpoint is on disk, another worker puts its items into the AIL (`ail.rs`), and only then is that
 //! buffer free again. Before 5.15 one checkpoint was written after the other; since then up to 4 are, whose last buffers go out in order.
 
+use super::ail::{Ail, ItemId, Lsn};
+use super::buffer::Buffer;
+use super::log::Log;
 use super::mount::Xfs;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::designs::{Cil, CilPush};
@@ -26,28 +29,30 @@ crate::cost_table!(CheckpointCosts {
 /// Log buffers and their size (`XLOG_MAX_ICLOGS`, `logbsize`).
 const ICLOGS: u32 = 8;
 const ICLOG: u32 = 32 << 10;
-
-/// Bytes that an item takes in a context: an inode; a buffer with one chunk of 128 bytes; each further chunk; the most.
-const INODE: u16 = 256;
-const BUFFER: u16 = 180;
-const CHUNK: u16 = 128;
-const BLOCK: u16 = 4096;
+/// Bytes of a log buffer's header.
+const HEADER: u64 = 512;
 
 /// Something that transactions log, told by its lines.
 #[derive(Clone, Copy, Debug)]
 pub enum Item {
-    /// An inode.
-    Inode(LineId),
+    /// An inode, which lies in a cluster buffer.
+    #[allow(missing_docs)]
+    Inode { line: LineId, cluster: Buffer },
     /// A buffer.
-    Buffer(LineId),
+    Buffer(Buffer),
 }
 
 /// What one checkpoint is made of.
 #[derive(Debug, Default)]
-struct Context {
+pub struct Context {
     sequence: u32,
-    items: Vec<LineId>,
+    /// What it logs.
+    pub items: Vec<ItemId>,
     bytes: u64,
+    /// Where it begins in the log.
+    pub start: Lsn,
+    /// Where it ends.
+    pub end: Lsn,
 }
 
 /// A log buffer under way: when it is written, and whose last it is.
@@ -64,11 +69,11 @@ pub struct Checkpoints {
     workers: u32,
     costs: CheckpointCosts,
     context: RefCell<Context>,
-    /// By line: the context that it was last logged in, and its bytes there.
-    logged: RefCell<Vec<(u32, u16)>>,
-    /// Emptied lists of items.
-    spare: RefCell<Vec<Vec<LineId>>>,
+    /// Where the next checkpoint will begin.
+    head: Cell<Lsn>,
     queued: Cell<bool>,
+    /// The last context that was to be pushed.
+    pushed: Cell<u32>,
     idle_workers: RefCell<Vec<TaskId>>,
     throttled: RefCell<Vec<LockId>>,
     free_iclogs: Cell<u32>,
@@ -92,9 +97,9 @@ impl Checkpoints {
             workers: if designs.cil_push == CilPush::Serial { 1 } else { 4 },
             costs: CheckpointCosts::new(costs)?,
             context: RefCell::new(Context { sequence: 1, ..Context::default() }),
-            logged: RefCell::default(),
-            spare: RefCell::default(),
+            head: Cell::new(1),
             queued: Cell::new(false),
+            pushed: Cell::new(0),
             idle_workers: RefCell::default(),
             throttled: RefCell::default(),
             free_iclogs: Cell::new(ICLOGS),
@@ -111,34 +116,13 @@ impl Checkpoints {
         self.workers
     }
 
-    /// A commit, which holds `xc_ctx_lock` shared, has changed an item.
-    pub fn insert(&self, item: Item) {
-        let (line, first, most) = match item {
-            Item::Inode(line) => (line, INODE, INODE),
-            Item::Buffer(line) => (line, BUFFER, BLOCK),
-        };
-        let (mut logged, mut context) = (self.logged.borrow_mut(), self.context.borrow_mut());
-        let at = line as usize;
-        if logged.len() <= at {
-            logged.resize(at + 1, (0, 0));
-        }
-        let (sequence, bytes) = &mut logged[at];
-        if *sequence != context.sequence {
-            (*sequence, *bytes) = (context.sequence, first);
-            context.items.push(line);
-            context.bytes += u64::from(first);
-        } else {
-            let more = CHUNK.min(most - *bytes);
-            *bytes += more;
-            context.bytes += u64::from(more);
-        }
-    }
-
-    /// A buffer's lines now stand for another block, which was not logged before.
-    pub fn renew(&self, buffer: LineId) {
-        if let Some(logged) = self.logged.borrow_mut().get_mut(buffer as usize) {
-            *logged = (0, 0);
-        }
+    /// A commit, which holds `xc_ctx_lock` shared, has changed an item: the bytes by which the context grows.
+    pub fn insert(&self, ail: &mut Ail, item: Item) -> u64 {
+        let mut context = self.context.borrow_mut();
+        let (new, bytes) = ail.log(item, context.sequence);
+        context.items.extend(new);
+        context.bytes += bytes;
+        bytes
     }
 
     /// The end of a commit, which no longer holds `xc_ctx_lock` (`xlog_cil_push_background`).
@@ -147,12 +131,7 @@ impl Checkpoints {
         if bytes < self.limit {
             return;
         }
-        if !self.queued.replace(true) {
-            let worker = self.idle_workers.borrow_mut().pop();
-            if let Some(worker) = worker {
-                m.wake(worker);
-            }
-        }
+        self.push(m);
         if bytes >= 2 * self.limit {
             let pushed = m.new_completion();
             self.throttled.borrow_mut().push(pushed);
@@ -161,24 +140,44 @@ impl Checkpoints {
         }
     }
 
-    /// `fsync` has written the context, whose work is in its own steps.
-    pub fn forced(&self) {
-        let context = self.switch();
-        self.recycle(context);
+    /// Has a worker write the context, and does not wait for it (`xlog_cil_flush`).
+    pub fn flush<M: Machine>(&self, m: &M) {
+        if self.context.borrow().bytes > 0 {
+            self.push(m);
+        }
+    }
+
+    fn push<M: Machine>(&self, m: &M) {
+        let sequence = self.context.borrow().sequence;
+        if self.pushed.replace(sequence) == sequence {
+            return; // xc_push_seq
+        }
+        self.queued.set(true);
+        let worker = self.idle_workers.borrow_mut().pop();
+        if let Some(worker) = worker {
+            m.wake(worker);
+        }
+    }
+
+    /// `fsync` writes the context; the work is in its own steps.
+    pub fn forced(&self, log: &Log) -> Context {
+        let context = self.switch(log);
         self.turn.set(self.turn.get() + 1);
+        context
     }
 
-    fn switch(&self) -> Context {
+    /// The context is full; what is logged from now on is in the next. Headers of log records take space too.
+    fn switch(&self, log: &Log) -> Context {
         let mut context = self.context.borrow_mut();
-        let items = self.spare.borrow_mut().pop().unwrap_or_default();
-        let next = Context { sequence: context.sequence + 1, items, bytes: 0 };
-        std::mem::replace(&mut *context, next)
-    }
-
-    fn recycle(&self, context: Context) {
-        let mut items = context.items;
-        items.clear();
-        self.spare.borrow_mut().push(items);
+        let items = log.ail.borrow_mut().spare();
+        let next = Context { sequence: context.sequence + 1, items, ..Context::default() };
+        let mut full = std::mem::replace(&mut *context, next);
+        let headers = HEADER * full.bytes.div_ceil(u64::from(ICLOG));
+        log.grants.add(headers);
+        full.start = self.head.get();
+        full.end = full.start + full.bytes + headers;
+        self.head.set(full.end);
+        full
     }
 
     async fn wait_for_turn<M: Machine>(&self, m: &M, sequence: u32) {
@@ -242,7 +241,12 @@ impl Xfs {
                 m.park().await;
                 continue;
             }
-            let context = Self::take_context(&m, cil).await;
+            let context = Self::take_context(&m, &fs.log).await;
+            if context.items.is_empty() {
+                cil.wait_for_turn(&m, context.sequence).await; // fsync was first
+                cil.end_turn(&m, context.sequence).await;
+                continue;
+            }
             if cil.orders {
                 m.run(Account::System, cil.costs.order * context.items.len() as Time).await;
             }
@@ -251,9 +255,10 @@ impl Xfs {
     }
 
     /// `xlog_cil_build_lv_chain`: the items are taken off the list, while nobody can commit.
-    async fn take_context<M: Machine>(m: &M, cil: &Checkpoints) -> Context {
+    async fn take_context<M: Machine>(m: &M, log: &Log) -> Context {
+        let cil = &log.checkpoints;
         m.lock(cil.ctx_lock, Side::Write).await;
-        let context = cil.switch();
+        let context = cil.switch(log);
         m.run(Account::System, cil.costs.build * context.items.len() as Time).await;
         m.unlock(cil.ctx_lock, Side::Write).await;
         let throttled = std::mem::take(&mut *cil.throttled.borrow_mut());
@@ -297,7 +302,7 @@ impl Xfs {
             m.drop_completion(written);
             if let Some(context) = ends {
                 m.run(Account::System, cil.costs.committed * context.items.len() as Time).await; // xlog_cil_committed
-                cil.recycle(context);
+                fs.log.ail_insert(&m, context);
             }
             cil.free_iclog(&m).await;
         }

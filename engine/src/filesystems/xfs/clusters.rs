@@ -1,7 +1,7 @@
 //! Inode cluster buffers: 32 inodes of 512 bytes lie in one buffer of 16 KiB, which is locked by whoever changes one of them on disk,
 //! and not in memory only: the unlinked lists, and the first logging of an inode since it was last written.
 
-use super::buffer::Buffer;
+use super::buffer::{Buffer, Place};
 use super::geometry::{BLOCKS_PER_CLUSTER, INOPBLOG};
 use crate::machine::ClassId;
 use crate::waist::Machine;
@@ -14,14 +14,15 @@ pub const INODES: u32 = BLOCKS_PER_CLUSTER << INOPBLOG;
 pub struct Clusters {
     class: ClassId,
     lines: u32,
+    agblocks: u32,
     /// By allocation group and place in it.
     buffers: RefCell<Vec<Vec<Option<Buffer>>>>,
 }
 
 impl Clusters {
-    /// Of buffers of which a transaction writes `lines` cache lines.
-    pub fn new<M: Machine>(m: &M, lines: u32) -> Self {
-        Self { class: m.class("xfs.inode cluster", "xfs.buffer"), lines, buffers: RefCell::default() }
+    /// Of buffers of which a transaction writes `lines` cache lines, in groups of so many blocks.
+    pub fn new<M: Machine>(m: &M, lines: u32, agblocks: u32) -> Self {
+        Self { class: m.class("xfs.inode cluster", "xfs.buffer"), lines, agblocks, buffers: RefCell::default() }
     }
 
     /// The buffer of an inode.
@@ -34,6 +35,8 @@ impl Clusters {
         if group.len() <= place {
             group.resize(place + 1, None);
         }
-        *group[place].get_or_insert_with(|| Buffer::new(m, self.class, self.lines))
+        let block = agno as u64 * u64::from(self.agblocks) + place as u64 * u64::from(BLOCKS_PER_CLUSTER);
+        let on_disk = Place { block, blocks: BLOCKS_PER_CLUSTER };
+        *group[place].get_or_insert_with(|| Buffer::new(m, self.class, self.lines, on_disk))
     }
 }

@@ -8,6 +8,7 @@
 //! transaction (`xfs_vn_update_time`).
 
 use super::log::Logged;
+use super::grant::TR_FSYNCTS;
 use super::inode::Inode;
 use super::inode_lines::InodeLines;
 use super::mount::Xfs;
@@ -305,13 +306,13 @@ impl Xfs {
             return;
         }
         let (c, inode) = (&self.io.costs, self.inodes.inode(file.inode));
-        self.log.reserve(m);
+        let ticket = self.log.reserve(m, TR_FSYNCTS).await;
         m.run(Account::System, c.times_reserve).await;
         inode.ilock(m).await;
         open.changed.set(tick);
         self.log.commit(m, Logged::items([inode.item()])).await;
         m.run(Account::System, c.times_commit).await;
-        self.log.committed(m).await;
+        self.log.committed(m, ticket).await;
         inode.iunlock(m).await;
         m.run(Account::System, c.times_end).await;
     }

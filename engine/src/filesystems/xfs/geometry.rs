@@ -164,6 +164,11 @@ impl Geometry {
         u64::from(agno) << self.agblklog | u64::from(agbno)
     }
 
+    /// Blocks of the device before block `agbno` of group `agno`.
+    pub fn linear(&self, agno: u32, agbno: u32) -> u64 {
+        u64::from(agno) * u64::from(self.agblocks) + u64::from(agbno)
+    }
+
     /// The group and the number in it of filesystem block `fsblock`.
     pub fn split_fsblock(&self, fsblock: u64) -> (u32, u32) {
         ((fsblock >> self.agblklog) as u32, (fsblock & ((1 << self.agblklog) - 1)) as u32)

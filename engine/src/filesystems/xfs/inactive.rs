@@ -3,6 +3,7 @@
 
 use crate::cost_table;
 use super::buffer::{lock_all, unlock_all};
+use super::grant::{Reservation, TR_ATTRINVAL, TR_IFREE, TR_ITRUNCATE};
 use super::inode::Inode;
 use super::inodegc::{InodeGc, Limits};
 use super::log::Logged;
@@ -66,30 +67,30 @@ impl Xfs {
         let inode = self.inodes.inode(slot);
         let c = &self.inactive.0;
         if written {
-            self.empty_transaction(m, &inode, c.truncate, c.truncate_commit).await;
+            self.empty_transaction(m, &inode, TR_ITRUNCATE, (c.truncate, c.truncate_commit)).await;
         }
         self.inodes.touch(m, slot);
         inode.peek(m).await;
-        self.empty_transaction(m, &inode, c.attr, c.attr_commit).await;
+        self.empty_transaction(m, &inode, TR_ATTRINVAL, (c.attr, c.attr_commit)).await;
         self.ifree(m, &inode).await;
         self.inodes.set_reclaimable(m, slot);
     }
 
     /// A transaction that logs only the inode.
-    async fn empty_transaction<M: Machine>(&self, m: &M, inode: &Inode, work: u64, commit: u64) {
-        self.log.reserve(m);
+    async fn empty_transaction<M: Machine>(&self, m: &M, inode: &Inode, kind: Reservation, (work, commit): (Time, Time)) {
+        let ticket = self.log.reserve(m, kind).await;
         inode.ilock(m).await;
         m.run(Account::System, work).await;
         self.log.commit(m, Logged::items([inode.item()])).await;
         m.run(Account::System, commit).await;
-        self.log.committed(m).await;
+        self.log.committed(m, ticket).await;
         inode.iunlock(m).await;
     }
 
     /// `xfs_inactive_ifree`: off the unlinked list, back into inobt and finobt, all under the AGI.
     async fn ifree<M: Machine>(&self, m: &M, inode: &Inode) {
         let c = &self.inactive.0;
-        self.log.reserve(m);
+        let ticket = self.log.reserve(m, TR_IFREE).await;
         inode.ilock(m).await;
         m.run(Account::System, c.agi).await;
         let group = self.group_of(inode.ino);
@@ -102,6 +103,7 @@ impl Xfs {
             layout.iunlink_remove(inode.ino).expect("an unlinked inode is on a list")
         };
         let inodes = self.rewritten(m, list);
+        self.log.precommit(m, &[inode.item()]).await;
         if self.iunlink == UnlinkedList::OnDisk {
             self.read_next(m, inode).await;
             lock_all(m, &inodes).await;
@@ -118,7 +120,7 @@ impl Xfs {
         group.inobt.unlock(m).await;
         group.finobt.unlock(m).await;
         unlock_all(m, &inodes).await;
-        self.log.committed(m).await;
+        self.log.committed(m, ticket).await;
         m.run(Account::System, c.release).await;
     }
 

@@ -1,6 +1,7 @@
 //! In-core inodes: a slot a file, found by inode number, kept after the file is freed until the number is used again
 //! (`xfs_iget` then recycles it instead of building a new one).
 
+use super::buffer::Buffer;
 use super::log::Item;
 use crate::machine::{Access, ClassId, LineId, LockId, Side};
 use crate::waist::Machine;
@@ -17,12 +18,14 @@ pub struct Inode {
     pub ilock: LockId,
     /// The lines that a transaction writes.
     pub line: LineId,
+    /// The buffer that it is written with.
+    pub cluster: Buffer,
 }
 
 impl Inode {
     /// As transactions log it.
     pub fn item(&self) -> Item {
-        Item::Inode(self.line)
+        Item::Inode { line: self.line, cluster: self.cluster }
     }
 
     /// Takes the ILOCK exclusively.
@@ -53,9 +56,22 @@ pub struct Number {
     pub ino: u64,
 }
 
+/// What an inode in core is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct InodeParts {
+    /// The class of its IOLOCK.
+    pub iolock: ClassId,
+    /// The class of its ILOCK.
+    pub ilock: ClassId,
+    /// Cache lines that a transaction writes.
+    pub lines: u32,
+    /// The buffer that it is written with.
+    pub cluster: Buffer,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    inode: Inode,
+    inode: Option<Inode>,
     /// Unlinked and not yet freed in core (`XFS_NEED_INACTIVE`, `XFS_INACTIVATING`).
     inactivating: bool,
 }
@@ -73,20 +89,21 @@ impl InodeTable {
     ///
     /// The inodegc worker marks an inode free on disk before it has finished with the inode in core. Who is given that
     /// number meanwhile has to wait: it sleeps until the next tick and looks again, with the AGI held.
-    pub async fn iget<M: Machine>(&self, m: &M, classes: (ClassId, ClassId), number: Number, lines: u32) -> (u32, bool) {
-        let (slot, recycled) = self.find_or_make(m, number, lines);
+    pub async fn iget<M: Machine>(&self, m: &M, made_of: InodeParts, number: Number) -> (u32, bool) {
+        let InodeParts { iolock, ilock, lines, cluster } = made_of;
+        let (slot, recycled) = self.find_or_make(number);
         while self.slots.borrow()[slot as usize].inactivating {
             m.wake_at_tick(m.task(), 0);
             m.park().await;
         }
         let s = &mut self.slots.borrow_mut()[slot as usize];
-        let line = s.inode.line;
-        s.inode = Inode { ino: number.ino, iolock: m.new_lock(classes.0), ilock: m.new_lock(classes.1), line };
+        let line = s.inode.as_ref().map_or_else(|| m.new_line(lines), |inode| inode.line);
+        s.inode = Some(Inode { ino: number.ino, iolock: m.new_lock(iolock), ilock: m.new_lock(ilock), line, cluster });
         m.touch(line, Access::Write);
         (slot, recycled)
     }
 
-    fn find_or_make<M: Machine>(&self, m: &M, number: Number, lines: u32) -> (u32, bool) {
+    fn find_or_make(&self, number: Number) -> (u32, bool) {
         let mut cached = self.cached.borrow_mut();
         let (agno, agino) = (number.agno as usize, number.agino as usize);
         if cached.len() <= agno {
@@ -99,26 +116,25 @@ impl InodeTable {
         if numbers[agino] > 0 {
             return (numbers[agino] - 1, true);
         }
-        let slot = self.new_slot(m, lines);
+        let slot = self.new_slot();
         numbers[agino] = slot + 1;
         (slot, false)
     }
 
-    fn new_slot<M: Machine>(&self, m: &M, lines: u32) -> u32 {
+    fn new_slot(&self) -> u32 {
         let mut slots = self.slots.borrow_mut();
-        let inode = Inode { ino: 0, iolock: 0, ilock: 0, line: m.new_line(lines) };
-        slots.push(Slot { inode, inactivating: false });
+        slots.push(Slot { inode: None, inactivating: false });
         (slots.len() - 1) as u32
     }
 
     /// Takes the inode's lines to this CPU, for writing.
     pub fn touch<M: Machine>(&self, m: &M, slot: u32) {
-        m.touch(self.slots.borrow()[slot as usize].inode.line, Access::Write);
+        m.touch(self.inode(slot).line, Access::Write);
     }
 
     /// The inode in a slot.
     pub fn inode(&self, slot: u32) -> Inode {
-        self.slots.borrow()[slot as usize].inode
+        self.slots.borrow()[slot as usize].inode.expect("a slot is handed out with its inode")
     }
 
     /// The last reference to an unlinked inode is gone (`xfs_inode_mark_reclaimable` finds that it needs inactivation).

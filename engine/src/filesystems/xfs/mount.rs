@@ -1,16 +1,17 @@
 //! A mounted XFS: its structures, and the locks and lines of its parts.
 
-use super::buffer::Buffer;
+use super::buffer::{Buffer, Place};
 use super::clusters::Clusters;
 use super::directory::DirForm;
 use super::file_io::{FileIo, Rules};
-use super::geometry::Geometry;
+use super::geometry::{Geometry, FINOBT_ROOT, INOBT_ROOT, INOPBLOG};
 use super::inactive::{self, Inactive, Worker};
 use super::inode::InodeTable;
 use super::inodegc::{InodeGc, Limits};
 use super::layout::{self, Layout, ROOT};
 use super::log::{Item, Log};
 use super::operations::OperationCosts;
+use super::touch::{BlockKind, Touches};
 use super::walk::Walk;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
@@ -39,6 +40,7 @@ pub(super) struct XfsDirectory {
     pub i_rwsem: LockId,
     pub ilock: LockId,
     pub line: LineId,
+    cluster: Buffer,
     da_node: Buffer,
     leafn: Buffer,
     freeindex: Buffer,
@@ -48,12 +50,7 @@ pub(super) struct XfsDirectory {
 impl XfsDirectory {
     /// Its inode as transactions log it.
     pub fn item(&self) -> Item {
-        Item::Inode(self.line)
-    }
-
-    /// The lines of its data block.
-    pub fn data_lines(&self) -> LineId {
-        self.data.lines
+        Item::Inode { line: self.line, cluster: self.cluster }
     }
 
     /// The buffers that adding or removing a name locks, in the kernel's order, by the directory's form.
@@ -135,11 +132,12 @@ impl Xfs {
         };
         let class = |name: &str| m.class(name, "xfs.buffer");
         let classes = (class("xfs.AGI"), class("xfs.AGF"), class("xfs.inobt"), class("xfs.finobt"));
-        let groups = (0..geometry.agcount).map(|_| AllocationGroup {
-            agi: Buffer::new(m, classes.0, agi),
-            agf: Buffer::new(m, classes.1, agi),
-            inobt: Buffer::new(m, classes.2, btree),
-            finobt: Buffer::new(m, classes.3, btree),
+        let at = |agno: u32, agbno: u32| Place { block: geometry.linear(agno, agbno), blocks: 1 };
+        let groups = (0..geometry.agcount).map(|agno| AllocationGroup {
+            agi: Buffer::new(m, classes.0, agi, at(agno, 0)),
+            agf: Buffer::new(m, classes.1, agi, at(agno, 0)),
+            inobt: Buffer::new(m, classes.2, btree, at(agno, INOBT_ROOT)),
+            finobt: Buffer::new(m, classes.3, btree, at(agno, FINOBT_ROOT)),
         });
         let fs = Self {
             layout: RefCell::new(Layout::new(geometry)),
@@ -156,7 +154,7 @@ impl Xfs {
             inodegc: inactive::lists(lists, limits),
             inactivation,
             iunlink: costs.designs().iunlink,
-            clusters: Clusters::new(m, footprints.buffer + count("xfs_inode_cluster.data")?),
+            clusters: Clusters::new(m, footprints.buffer + count("xfs_inode_cluster.data")?, geometry.agblocks),
             groups: groups.collect(),
             directories: RefCell::default(),
             footprints,
@@ -194,19 +192,30 @@ impl Xfs {
     pub(super) fn new_directory<M: Machine>(&self, m: &M, id: layout::DirId, ino: u64) -> DirId {
         let f = &self.footprints;
         let block = m.class("xfs.directory block", "xfs.buffer");
+        let (agno, agino) = self.layout.borrow().geometry().split_ino(ino);
+        let near = |nth: u32| Place { block: self.layout.borrow().geometry().linear(agno, (agino >> INOPBLOG) + nth), blocks: 1 };
         let directory = XfsDirectory {
             id,
             ino,
             i_rwsem: self.sb.new_directory(m),
             ilock: m.new_lock(m.class("xfs.ILOCK (directory)", "xfs.ilock")),
             line: m.new_line(f.dir_inode),
-            da_node: Buffer::new(m, block, f.buffer),
-            leafn: Buffer::new(m, block, f.dir_leaf),
-            freeindex: Buffer::new(m, block, f.dir_free),
-            data: Buffer::new(m, block, f.dir_data),
+            cluster: self.clusters.of(m, agno, agino),
+            da_node: Buffer::new(m, block, f.buffer, near(1)),
+            leafn: Buffer::new(m, block, f.dir_leaf, near(2)),
+            freeindex: Buffer::new(m, block, f.dir_free, near(3)),
+            data: Buffer::new(m, block, f.dir_data, near(4)),
         };
         let mut directories = self.directories.borrow_mut();
         directories.push(directory);
         (directories.len() - 1) as DirId
+    }
+
+    /// The buffer of a directory's data block stands for a new one from now on, the last that an operation touched.
+    pub(super) fn renew_data_block(&self, d: &mut XfsDirectory, touched: &Touches) {
+        self.log.ail.borrow_mut().renew(d.data.lines);
+        let Some((_, fsblock)) = touched.iter().filter(|(kind, _)| matches!(kind, BlockKind::DirBlock | BlockKind::DirData)).last() else { return };
+        let (agno, agbno) = self.layout.borrow().geometry().split_fsblock(fsblock);
+        d.data.place.block = self.layout.borrow().geometry().linear(agno, agbno);
     }
 }

@@ -8,7 +8,8 @@
 use crate::cost_table;
 use super::buffer::{lock_all, unlock_all, Buffer};
 use super::directory::DirForm;
-use super::inode::{Inode, Number};
+use super::grant::{Ticket, TR_CREATE, TR_ICHANGE, TR_ITRUNCATE, TR_MKDIR, TR_REMOVE, TR_RENAME, TR_WRITE};
+use super::inode::{Inode, InodeParts, Number};
 use super::log::Logged;
 use super::mount::{Xfs, XfsDirectory};
 use super::groups::NoSpace;
@@ -30,7 +31,6 @@ cost_table!(CreateCosts {
     inode_btrees: ["cu_short.lock_finobt", "cu_short.lock_inobt"],
     iget_recycle: ["cu_short.iget_recycle", "cu_short.try_file_ilock_excl", "cu_short.unlock_file_ilock_excl", "cu_short.lock_file_ilock_excl"],
     iget_miss: ["create_node.iget_miss", "create_node.try_file_ilock_excl"],
-    cluster: ["create_node.lock_inode_cluster", "create_node.unlock_inode_cluster"],
     finish: ["cu_short.defer_finish", "cu_short.trans_commit"],
     commit: ["cu_short.unlock_agi"],
     commit_node: ["cu_node.unlock_agi"],
@@ -66,7 +66,7 @@ cost_table!(MkdirCosts {
     walk: ["mkdir_node.enter_mkdirat", "mkdir_node.lock_dir_ilock_shared"],
     reserve: ["mkdir_node.log_reserve", "mkdir_node.trans_alloc", "mkdir_node.lock_dir_ilock_excl"],
     agi: ["mkdir_node.read_agi", "mkdir_node.lock_agi"],
-    inode: ["mkdir_node.lock_finobt", "mkdir_node.lock_inobt", "mkdir_node.iget_miss", "mkdir_node.try_file_ilock_excl", "mkdir_node.lock_inode_cluster", "mkdir_node.unlock_inode_cluster"],
+    inode: ["mkdir_node.lock_finobt", "mkdir_node.lock_inobt", "mkdir_node.iget_miss", "mkdir_node.try_file_ilock_excl"],
     finish: ["mkdir_node.defer_finish", "mkdir_node.trans_commit"],
     release: ["mkdir_node.unlock_finobt", "mkdir_node.unlock_inobt", "mkdir_node.trans_free", "mkdir_node.unlock_file_ilock_excl", "mkdir_node.unlock_dir_ilock_excl"],
     exit: ["mkdir_node.exit_mkdirat"],
@@ -156,7 +156,7 @@ impl<M: Machine> Filesystem<M> for Xfs {
         m.lock(parent.i_rwsem, Side::Write).await;
         m.run(Account::System, c.walk).await;
         self.lookup(m, &parent, name).await;
-        self.log.reserve(m);
+        let ticket = self.log.reserve(m, TR_MKDIR).await;
         m.run(Account::System, c.reserve).await;
         m.lock(parent.ilock, Side::Write).await;
         m.touch(parent.line, Access::Write);
@@ -171,12 +171,12 @@ impl<M: Machine> Filesystem<M> for Xfs {
         group.inobt.lock(m).await;
         let dir = self.new_directory(m, id, ino);
         m.run(Account::System, c.inode + self.add_name_time(form) + c.finish).await;
-        self.log.commit(m, Logged::items([parent.item(), group.agi.item(), group.finobt.item(), group.inobt.item()]).buffers(&parent.buffers(form)).further(1)).await;
+        self.log.commit(m, Logged::items([parent.item(), self.directory(dir).item(), group.agi.item(), group.finobt.item(), group.inobt.item()]).buffers(&parent.buffers(form))).await;
         m.run(Account::System, self.commit_time(form, false)).await;
         group.agi.unlock(m).await;
         group.finobt.unlock(m).await;
         group.inobt.unlock(m).await;
-        self.log.committed(m).await;
+        self.log.committed(m, ticket).await;
         m.run(Account::System, c.release).await;
         m.unlock(parent.ilock, Side::Write).await;
         m.unlock(parent.i_rwsem, Side::Write).await;
@@ -272,12 +272,12 @@ impl<M: Machine> Filesystem<M> for Xfs {
         m.run(Account::System, c.close).await;
         if m.try_lock(inode.iolock, Side::Write) {
             inode.peek(m).await;
-            self.log.reserve(m);
+            let ticket = self.log.reserve(m, TR_ITRUNCATE).await;
             inode.ilock(m).await; // xfs_free_eofblocks
             m.run(Account::System, c.eofblocks).await;
             self.log.commit(m, Logged::items([inode.item()])).await;
             m.run(Account::System, c.eofblocks_commit).await;
-            self.log.committed(m).await;
+            self.log.committed(m, ticket).await;
             inode.iunlock(m).await;
             m.unlock(inode.iolock, Side::Write).await;
         }
@@ -295,10 +295,11 @@ impl<M: Machine> Filesystem<M> for Xfs {
             None => self.write_back_new(m, inode).await,
         }
         m.run(Account::System, c.force).await;
-        self.log.checkpoints.forced();
+        let context = self.log.checkpoints.forced(&self.log);
         m.sleep(c.force_wait).await;
         m.run(Account::System, c.log_io_submit).await;
         self.storage.write_ordered(m, BLOCK).await;
+        self.log.ail_insert(m, context);
         m.run(Account::System, c.exit).await;
     }
 
@@ -348,11 +349,11 @@ impl<M: Machine> Filesystem<M> for Xfs {
         self.sb.start_write(m).await;
         let inode = self.inodes.inode(file.inode);
         m.lock(inode.iolock, Side::Write).await;
-        self.log.reserve(m);
+        let ticket = self.log.reserve(m, TR_ICHANGE).await;
         inode.ilock(m).await;
         self.log.commit(m, Logged::items([inode.item()])).await;
         m.run(Account::System, under).await;
-        self.log.committed(m).await;
+        self.log.committed(m, ticket).await;
         inode.iunlock(m).await;
         m.unlock(inode.iolock, Side::Write).await;
         self.sb.end_write(m).await;
@@ -393,7 +394,7 @@ impl Xfs {
     async fn write_back_new<M: Machine>(&self, m: &M, inode: Inode) {
         let c = &self.costs.fsync;
         m.run(Account::System, c.reserve).await;
-        self.log.reserve(m);
+        let ticket = self.log.reserve(m, TR_WRITE).await;
         inode.ilock(m).await; // xfs_bmapi_convert_one_delalloc
         let group = self.group_of(inode.ino);
         m.run(Account::System, c.agf).await;
@@ -402,7 +403,7 @@ impl Xfs {
         self.log.commit(m, Logged::items([inode.item(), group.agf.item()]).further(2)).await;
         m.run(Account::System, c.commit).await;
         group.agf.unlock(m).await;
-        self.log.committed(m).await;
+        self.log.committed(m, ticket).await;
         inode.iunlock(m).await;
         m.run(Account::System, c.submit).await;
         self.storage.write(m, BLOCK).await;
@@ -426,7 +427,7 @@ impl Xfs {
     /// `xfs_create`: allocates an inode under the AGI, adds the name, commits. Returns the new file's slot.
     async fn xfs_create<M: Machine>(&self, m: &M, d: &XfsDirectory, name: &[u8]) -> Result<u32, NoSpace> {
         let c = &self.costs.create;
-        self.log.reserve(m);
+        let ticket = self.log.reserve(m, TR_CREATE).await;
         m.run(Account::System, c.reserve).await;
         m.lock(d.ilock, Side::Write).await;
         m.touch(d.line, Access::Write);
@@ -436,21 +437,14 @@ impl Xfs {
         group.finobt.lock(m).await;
         group.inobt.lock(m).await;
         let (number, new_chunk) = self.dialloc(d)?;
-        let (slot, recycled) = self.inodes.iget(m, self.inode_classes, number, self.inode_lines).await;
+        let (slot, recycled) = self.inodes.iget(m, self.inode_parts(m, number), number).await;
         let inode = self.inodes.inode(slot);
         inode.ilock(m).await;
         let iget = if recycled { c.iget_recycle } else { c.iget_miss };
         let mut work = c.inode_btrees + self.sb.inodes.pass(m, None, iget).await; // in no hash: inode_fake_hash
-        if !recycled {
-            let cluster = self.clusters.of(m, number.agno, number.agino); // which an inode in memory keeps from its first logging on
-            cluster.lock(m).await;
-            m.run(Account::System, c.cluster).await;
-            cluster.unlock(m).await;
-        }
-        let (form, new_blocks) = {
-            let touch = self.layout.borrow_mut().add_name(d.id, name, number.ino)?;
-            (touch.after, touch.new_blocks)
-        };
+        let touch = self.layout.borrow_mut().add_name(d.id, name, number.ino)?;
+        let (form, new_blocks) = (touch.after, touch.new_blocks);
+        let mut d = *d;
         let buffers = d.buffers(form);
         lock_all(m, &buffers).await;
         work += self.add_name_time(form);
@@ -462,10 +456,10 @@ impl Xfs {
             work = self.costs.space.allocate + if new_blocks > 0 { self.costs.space.new_dir_block } else { 0 };
         }
         m.run(Account::System, work + c.finish).await;
-        let mut logged = Logged::items([d.item(), inode.item(), group.agi.item(), group.finobt.item(), group.inobt.item()]).buffers(&buffers);
         if new_blocks > 0 {
-            self.log.checkpoints.renew(d.data_lines());
+            self.renew_data_block(&mut d, &touch.touches);
         }
+        let mut logged = Logged::items([d.item(), inode.item(), group.agi.item(), group.finobt.item(), group.inobt.item()]).buffers(&d.buffers(form));
         if allocates {
             logged = logged.buffers(&[group.agf]).further(2);
         }
@@ -478,11 +472,16 @@ impl Xfs {
         if allocates {
             group.agf.unlock(m).await;
         }
-        self.log.committed(m).await;
+        self.log.committed(m, ticket).await;
         m.run(Account::System, c.release).await;
         inode.iunlock(m).await;
         m.unlock(d.ilock, Side::Write).await;
         Ok(slot)
+    }
+
+    fn inode_parts<M: Machine>(&self, m: &M, number: Number) -> InodeParts {
+        let (iolock, ilock) = self.inode_classes;
+        InodeParts { iolock, ilock, lines: self.inode_lines, cluster: self.clusters.of(m, number.agno, number.agino) }
     }
 
     /// `xfs_dialloc` on the structures: the new inode's number, and whether a chunk was allocated for it.
@@ -496,7 +495,7 @@ impl Xfs {
     /// `xfs_remove`: puts the inode on the AGI's unlinked list, removes the name, commits.
     async fn xfs_remove<M: Machine>(&self, m: &M, d: &XfsDirectory, name: &[u8], inode: Inode) {
         let c = &self.costs.unlink;
-        self.log.reserve(m);
+        let ticket = self.log.reserve(m, TR_REMOVE).await;
         m.run(Account::System, c.reserve).await;
         m.lock(d.ilock, Side::Write).await;
         m.touch(d.line, Access::Write);
@@ -506,6 +505,7 @@ impl Xfs {
         group.agi.lock(m).await;
         let list = self.layout.borrow_mut().iunlink(inode.ino);
         let inodes = self.rewritten(m, list);
+        self.log.precommit(m, &[d.item(), inode.item()]).await;
         if self.iunlink == UnlinkedList::OnDisk {
             lock_all(m, &inodes).await;
         }
@@ -525,10 +525,7 @@ impl Xfs {
         group.agi.unlock(m).await;
         unlock_all(m, &buffers).await;
         unlock_all(m, &inodes).await;
-        self.log.committed(m).await;
-        if frees_blocks {
-            self.free_extent(m, d).await;
-        }
+        self.end_commit(m, d, ticket, frees_blocks).await;
         m.run(Account::System, c.release).await;
         inode.iunlock(m).await;
         m.unlock(d.ilock, Side::Write).await;
@@ -550,7 +547,7 @@ impl Xfs {
     /// ILOCK. No allocation group is touched but for a directory block.
     async fn xfs_rename<M: Machine>(&self, m: &M, d: &XfsDirectory, names: Renaming<'_>, inode: Inode, under: Time) -> Result<(), NoSpace> {
         self.lookup(m, d, names.to).await;
-        self.log.reserve(m);
+        let ticket = self.log.reserve(m, TR_RENAME).await;
         m.lock(d.ilock, Side::Write).await;
         m.touch(d.line, Access::Write);
         inode.ilock(m).await;
@@ -579,10 +576,7 @@ impl Xfs {
         if added {
             group.agf.unlock(m).await;
         }
-        self.log.committed(m).await;
-        if freed {
-            self.free_extent(m, d).await;
-        }
+        self.end_commit(m, d, ticket, freed).await;
         inode.iunlock(m).await;
         m.unlock(d.ilock, Side::Write).await;
         Ok(())
@@ -605,9 +599,13 @@ impl Xfs {
         }
     }
 
-    /// The rolled transaction that gives a directory's emptied block back (`xfs_extent_free_finish_item`), still under the
-    /// directory's ILOCK.
-    async fn free_extent<M: Machine>(&self, m: &M, d: &XfsDirectory) {
+    /// The end of a commit, and where a directory's block was emptied, the rolled transaction that gives it back
+    /// (`xfs_extent_free_finish_item`), still under the directory's ILOCK.
+    async fn end_commit<M: Machine>(&self, m: &M, d: &XfsDirectory, ticket: Ticket, frees: bool) {
+        if !frees {
+            return self.log.committed(m, ticket).await;
+        }
+        let ticket = self.log.rolled(m, ticket).await;
         let c = &self.costs.space;
         m.run(Account::System, c.roll + c.free_agf).await;
         let group = self.group_of(d.ino);
@@ -616,7 +614,7 @@ impl Xfs {
         self.log.commit(m, Logged::items([d.item(), group.agf.item()]).further(2).freeing_extents()).await;
         m.run(Account::System, c.free_commit).await;
         group.agf.unlock(m).await;
-        self.log.committed(m).await;
+        self.log.committed(m, ticket).await;
     }
 
     /// A create's commit up to the first release, by how many buffers it has joined.

@@ -1,0 +1,397 @@
+//! The active item list (`xfs_trans_ail.c`): what the log has and its place on disk has not, ordered by the position of the checkpoint
+//! that wrote it last. Its first item is the tail of the log: nothing in the log may be overwritten from there on.
+//!
+//! An inode that is logged is attached to the buffer of its cluster until it is clean again (since 5.9), which takes that buffer's lock.
+//! What is in a checkpoint that is not yet on disk is pinned and must not be written in place.
+
+use super::buffer::{Buffer, Place};
+use super::checkpoint::Item;
+use crate::machine::{LineId, LockId};
+use std::collections::VecDeque;
+
+/// A log item.
+pub type ItemId = u32;
+
+/// A position in the log: bytes written to it before; 0 is no position.
+pub type Lsn = u64;
+
+/// No item.
+const NONE: ItemId = 0;
+
+/// Bytes that an item takes in a context: an inode; a buffer with one chunk of 128 bytes; each further chunk; the most.
+const INODE: u16 = 256;
+const BUFFER: u16 = 180;
+const CHUNK: u16 = 128;
+const BLOCK: u16 = 4096;
+
+/// What a log item stands for.
+#[derive(Clone, Copy, Debug)]
+pub enum Subject {
+    /// An inode, told by its lines, and the item of its cluster buffer.
+    #[allow(missing_docs)]
+    Inode { line: LineId, cluster: ItemId },
+    /// A buffer.
+    Buffer(Buffer),
+    /// A block whose buffer stands for another one by now; nobody asks for its lock.
+    Former(Place),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct LogItem {
+    subject: Subject,
+    /// The context that it was last logged in, and its bytes there.
+    sequence: u32,
+    bytes: u16,
+    /// Contexts that have it and are not yet on disk.
+    pins: u8,
+    /// Where the checkpoint begins that has it, if it is in the list.
+    lsn: Lsn,
+    /// The same when it was last on its way to its place.
+    flushed: Lsn,
+    /// A cluster buffer's first attached inode, an inode's next.
+    next: ItemId,
+    attached: bool,
+    /// Logged by a transaction that has yet to put it into the context.
+    joined: bool,
+    /// An inode: differs from its buffer (`ili_fields`). A buffer: queued for writing.
+    dirty: bool,
+    /// An inode: its buffer is being written with it.
+    flushing: bool,
+}
+
+/// A checkpoint on disk, and those of its items that no later one has.
+#[derive(Debug)]
+struct Committed {
+    start: Lsn,
+    items: Vec<ItemId>,
+    live: u32,
+}
+
+/// Where a walk along the list is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cursor {
+    start: Lsn,
+    next: usize,
+}
+
+/// The list, and all items whether in it or not.
+#[derive(Debug)]
+pub struct Ail {
+    items: Vec<LogItem>,
+    unused: Vec<ItemId>,
+    by_line: Vec<ItemId>,
+    committed: VecDeque<Committed>,
+    /// Emptied lists of items.
+    spare: Vec<Vec<ItemId>>,
+    /// The end of the last checkpoint on disk.
+    head: Lsn,
+    target: Lsn,
+}
+
+impl From<Lsn> for Cursor {
+    fn from(start: Lsn) -> Self {
+        Self { start, next: 0 }
+    }
+}
+
+impl Default for Ail {
+    fn default() -> Self {
+        Self {
+            items: vec![LogItem::new(Subject::Former(Place::default()))],
+            unused: Vec::new(),
+            by_line: Vec::new(),
+            committed: VecDeque::new(),
+            spare: Vec::new(),
+            head: 1,
+            target: 0,
+        }
+    }
+}
+
+impl LogItem {
+    fn new(subject: Subject) -> Self {
+        Self {
+            subject,
+            sequence: 0,
+            bytes: 0,
+            pins: 0,
+            lsn: 0,
+            flushed: 0,
+            next: NONE,
+            attached: false,
+            joined: false,
+            dirty: false,
+            flushing: false,
+        }
+    }
+}
+
+impl Ail {
+    fn at(&self, id: ItemId) -> &LogItem {
+        &self.items[id as usize]
+    }
+
+    fn at_mut(&mut self, id: ItemId) -> &mut LogItem {
+        &mut self.items[id as usize]
+    }
+
+    fn add(&mut self, item: LogItem) -> ItemId {
+        match self.unused.pop() {
+            Some(id) => {
+                self.items[id as usize] = item;
+                id
+            }
+            None => {
+                self.items.push(item);
+                (self.items.len() - 1) as ItemId
+            }
+        }
+    }
+
+    fn find(&mut self, line: LineId, subject: impl FnOnce(&mut Self) -> Subject) -> ItemId {
+        let at = line as usize;
+        if self.by_line.len() <= at {
+            self.by_line.resize(at + 1, NONE);
+        }
+        if self.by_line[at] == NONE {
+            let item = LogItem::new(subject(self));
+            self.by_line[at] = self.add(item);
+        }
+        self.by_line[at]
+    }
+
+    fn of(&mut self, item: Item) -> ItemId {
+        match item {
+            Item::Buffer(buffer) => self.find(buffer.lines, |_| Subject::Buffer(buffer)),
+            Item::Inode { line, cluster } => {
+                let cluster = self.of(Item::Buffer(cluster));
+                self.find(line, |_| Subject::Inode { line, cluster })
+            }
+        }
+    }
+
+    /// A transaction that is about to commit has changed the item; an inode that is attached to no buffer has to be.
+    pub fn join(&mut self, item: Item) -> bool {
+        let id = self.of(item);
+        let it = self.at_mut(id);
+        let Subject::Inode { .. } = it.subject else { return false };
+        (it.joined, it.dirty) = (true, true);
+        !it.attached
+    }
+
+    /// Attaches an inode to its cluster buffer, whose lock the transaction has (`xfs_inode_item_precommit`).
+    pub fn attach(&mut self, item: Item) {
+        let id = self.of(item);
+        if let Subject::Inode { cluster, .. } = self.at(id).subject {
+            let first = std::mem::replace(&mut self.at_mut(cluster).next, id);
+            let it = self.at_mut(id);
+            (it.attached, it.next) = (true, first);
+        }
+    }
+
+    /// Adds an item to a context, once however often it is logged there: its number if it was not there, and its further bytes.
+    pub fn log(&mut self, item: Item, sequence: u32) -> (Option<ItemId>, u64) {
+        let id = self.of(item);
+        let it = self.at_mut(id);
+        it.joined = false;
+        let (first, most) = if matches!(it.subject, Subject::Inode { .. }) { (INODE, INODE) } else { (BUFFER, BLOCK) };
+        if it.sequence == sequence {
+            let more = CHUNK.min(most - it.bytes);
+            it.bytes += more;
+            return (None, u64::from(more));
+        }
+        (it.sequence, it.bytes) = (sequence, first);
+        it.pins += 1;
+        (Some(id), u64::from(first))
+    }
+
+    /// A buffer's lines stand for another block from now on, which was not logged before.
+    pub fn renew(&mut self, buffer: LineId) {
+        let id = self.by_line.get_mut(buffer as usize).map_or(NONE, std::mem::take);
+        if id != NONE {
+            self.at_mut(id).subject = Subject::Former(self.place(id));
+            self.drop_unused(id);
+        }
+    }
+
+    fn drop_unused(&mut self, id: ItemId) {
+        let it = self.at(id);
+        if matches!(it.subject, Subject::Former(_)) && it.pins == 0 && it.lsn == 0 && !it.dirty {
+            self.unused.push(id);
+        }
+    }
+
+    /// The checkpoint from `start` to `end` is on disk: its items are unpinned, and belong where it is
+    /// (`xfs_trans_ail_update_bulk`). Returns whether the list was empty.
+    pub fn insert(&mut self, items: Vec<ItemId>, start: Lsn, end: Lsn) -> bool {
+        let was_empty = self.is_empty();
+        let mut live = 0;
+        for &id in &items {
+            self.at_mut(id).pins -= 1;
+            if self.at(id).lsn < start {
+                self.delete(id);
+                self.at_mut(id).lsn = start;
+                live += 1;
+            }
+        }
+        self.head = self.head.max(end);
+        let at = self.committed.partition_point(|c| c.start < start);
+        self.committed.insert(at, Committed { start, items, live });
+        self.trim();
+        was_empty
+    }
+
+    fn delete(&mut self, id: ItemId) {
+        let lsn = std::mem::take(&mut self.at_mut(id).lsn);
+        if lsn > 0 {
+            let at = self.committed.partition_point(|c| c.start < lsn);
+            self.committed[at].live -= 1;
+        }
+    }
+
+    fn trim(&mut self) {
+        while self.committed.front().is_some_and(|c| c.live == 0) {
+            let mut items = self.committed.pop_front().expect("there is one").items;
+            items.clear();
+            self.spare.push(items);
+        }
+    }
+
+    /// A list for the items of a context.
+    pub fn spare(&mut self) -> Vec<ItemId> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Whether nothing is left to be written.
+    pub fn is_empty(&self) -> bool {
+        self.committed.is_empty()
+    }
+
+    /// Bytes of the log that are still needed (`l_tail_space`).
+    pub fn tail_space(&self) -> u64 {
+        self.head - self.committed.front().map_or(self.head, |c| c.start)
+    }
+
+    /// How far is to be pushed (`xfs_ail_calc_push_target` since 6.11): to the end if `all`, else so far that a quarter of a log of `size` is
+    /// free.
+    pub fn push_target(&mut self, all: bool, size: u64) -> Option<Lsn> {
+        let last = self.committed.iter().rev().find(|c| c.live > 0)?.start;
+        let first = self.committed.front()?.start;
+        if all {
+            self.target = last;
+        } else if size.saturating_sub(last - first) < size / 4 {
+            self.target = self.target.max(first + size / 4).min(last);
+        }
+        Some(self.target)
+    }
+
+    /// The next item of a walk, and where it is; the walk begins with the items that are not before `cursor`.
+    pub fn next(&self, cursor: &mut Cursor) -> Option<(ItemId, Lsn)> {
+        let at = self.committed.partition_point(|c| c.start < cursor.start);
+        for c in self.committed.iter().skip(at) {
+            if c.start != cursor.start {
+                *cursor = Cursor { start: c.start, next: 0 };
+            }
+            while let Some(&id) = c.items.get(cursor.next) {
+                cursor.next += 1;
+                if self.at(id).lsn == c.start {
+                    return Some((id, c.start));
+                }
+            }
+        }
+        None
+    }
+
+    /// What an item stands for.
+    pub fn subject(&self, id: ItemId) -> Subject {
+        self.at(id).subject
+    }
+
+    /// Whether a checkpoint that is not yet on disk has it; an inode also must not be written while its buffer is pinned.
+    pub fn is_pinned(&self, id: ItemId) -> bool {
+        let it = self.at(id);
+        it.pins > 0 || matches!(it.subject, Subject::Inode { cluster, .. } if self.at(cluster).pins > 0)
+    }
+
+    /// Whether an inode's buffer is being written with it.
+    pub fn is_flushing(&self, id: ItemId) -> bool {
+        self.at(id).flushing
+    }
+
+    /// Copies the attached inodes into their cluster buffer that may be (`xfs_iflush_cluster`), and tells their lines to `seen`.
+    pub fn flush_cluster(&mut self, cluster: ItemId, mut seen: impl FnMut(LineId)) -> u32 {
+        let (mut id, mut flushed) = (self.at(cluster).next, 0);
+        while id != NONE {
+            let it = self.at_mut(id);
+            if it.dirty && it.lsn > 0 && it.pins == 0 && !it.joined && !it.flushing {
+                (it.dirty, it.flushing, it.flushed) = (false, true, it.lsn);
+                flushed += 1;
+                if let Subject::Inode { line, .. } = it.subject {
+                    seen(line);
+                }
+            }
+            id = self.at(id).next;
+        }
+        flushed
+    }
+
+    /// Queues a buffer to be written (`xfs_buf_delwri_queue`); not if it is queued.
+    pub fn queue(&mut self, id: ItemId) -> bool {
+        !std::mem::replace(&mut self.at_mut(id).dirty, true)
+    }
+
+    /// Where a buffer is on disk.
+    pub fn place(&self, id: ItemId) -> Place {
+        match self.at(id).subject {
+            Subject::Buffer(buffer) => buffer.place,
+            Subject::Former(place) => place,
+            Subject::Inode { cluster, .. } => self.place(cluster),
+        }
+    }
+
+    /// The lock of a buffer that can be asked for.
+    pub fn lock(&self, id: ItemId) -> Option<LockId> {
+        match self.at(id).subject {
+            Subject::Buffer(buffer) => Some(buffer.lock),
+            _ => None,
+        }
+    }
+
+    /// A buffer is on its way to the device.
+    pub fn submit(&mut self, id: ItemId) {
+        let it = self.at_mut(id);
+        (it.dirty, it.flushed) = (false, it.lsn);
+    }
+
+    /// A buffer is on disk, and the inodes in it (`xfs_buf_item_done`, `xfs_buf_inode_iodone`): what was not changed again meanwhile
+    /// leaves the list. Returns how many inodes were in it.
+    pub fn written(&mut self, id: ItemId) -> u32 {
+        self.clean(id);
+        let (mut inode, mut inodes, mut last) = (self.at(id).next, 0, id);
+        while inode != NONE {
+            let next = self.at(inode).next;
+            if std::mem::take(&mut self.at_mut(inode).flushing) {
+                inodes += 1;
+                self.clean(inode);
+            }
+            let it = self.at_mut(inode);
+            if it.dirty {
+                last = inode;
+            } else {
+                (it.attached, it.next) = (false, NONE);
+                self.at_mut(last).next = next;
+            }
+            inode = next;
+        }
+        self.drop_unused(id);
+        self.trim();
+        inodes
+    }
+
+    fn clean(&mut self, id: ItemId) {
+        let it = self.at(id);
+        if it.lsn > 0 && it.lsn == it.flushed {
+            self.delete(id);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Space in the log (`xlog_grant_head_check`, `xlog_grant_head_wait`): a transaction reserves the most that it can need before it takes a
+//! lock. If that much is not free, it queues and makes the AIL push all; when the tail has moved, as many are woken as
+//! the space is enough for, in their order, and each looks again. Who comes while others wait may go before those that were woken only if
+//! there is enough for all of them.
+//!
+//! What a transaction has put into the CIL stays granted until its checkpoint is on disk; then the AIL holds the space. The reserve and the
+//! write head differ by what transactions take when they roll more often than was reserved; none here does, so they are one.
+
+use crate::machine::TaskId;
+use crate::waist::Machine;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+
+/// Bytes in a log record for its header and its transactions' start, and what a log sector rounds up.
+const RECORD: u64 = 512 + 12;
+const RECORD_SIZE: u64 = 32 << 10;
+const ROUNDING: u64 = 2 * 512;
+
+/// What a kind of transaction reserves: the bytes it can log at most, and how often it can roll.
+#[derive(Clone, Copy, Debug)]
+pub struct Reservation {
+    bytes: u64,
+    count: u64,
+}
+
+impl Reservation {
+    const fn new(bytes: u64, count: u64) -> Self {
+        Self { bytes, count }
+    }
+
+    /// `xfs_log_calc_unit_res` for records of 32 KiB.
+    fn unit(self) -> u64 {
+        self.bytes + RECORD * (self.bytes.div_ceil(RECORD_SIZE - RECORD) + 1) + ROUNDING
+    }
+}
+
+// As `xfs_db -c logres` of xfsprogs 6.1 tells for a filesystem with the defaults of its mkfs.
+/// Mapping delayed blocks.
+pub const TR_WRITE: Reservation = Reservation::new(109_048, 4);
+/// Dropping blocks.
+pub const TR_ITRUNCATE: Reservation = Reservation::new(175_488, 4);
+/// Renaming.
+pub const TR_RENAME: Reservation = Reservation::new(308_696, 2);
+/// Unlinking.
+pub const TR_REMOVE: Reservation = Reservation::new(171_376, 2);
+/// Creating a file.
+pub const TR_CREATE: Reservation = Reservation::new(214_000, 2);
+/// Creating a directory.
+pub const TR_MKDIR: Reservation = Reservation::new(214_000, 3);
+/// Freeing an inode.
+pub const TR_IFREE: Reservation = Reservation::new(189_944, 2);
+/// Changing attributes of an inode.
+pub const TR_ICHANGE: Reservation = Reservation::new(2_168, 1);
+/// Changing its times.
+pub const TR_FSYNCTS: Reservation = Reservation::new(760, 1);
+/// Dropping its attribute fork.
+pub const TR_ATTRINVAL: Reservation = Reservation::new(174_720, 1);
+
+/// What a transaction has reserved.
+#[derive(Debug)]
+#[must_use = "it has to be given back"]
+pub struct Ticket {
+    unit: u64,
+    count: u64,
+}
+
+impl Ticket {
+    /// As much as a transaction of this kind reserves.
+    pub fn new(reservation: Reservation) -> Self {
+        Self { unit: reservation.unit(), count: reservation.count }
+    }
+
+    /// Bytes of all that it may log.
+    pub fn bytes(&self) -> u64 {
+        self.unit * self.count
+    }
+
+    /// The part for what the transaction does after it has rolled once, and the bytes that this leaves.
+    pub fn roll(self) -> (Self, u64) {
+        let count = self.count.saturating_sub(1).max(1);
+        let rest = Self { unit: self.unit, count };
+        let left = self.bytes() - rest.bytes();
+        (rest, left)
+    }
+}
+
+struct Waiter {
+    task: TaskId,
+    bytes: u64,
+}
+
+/// What is granted of the log, and who waits for more.
+#[derive(Default)]
+pub struct GrantHead {
+    granted: Cell<u64>,
+    waiters: RefCell<VecDeque<Waiter>>,
+}
+
+impl GrantHead {
+    /// Bytes granted.
+    pub fn granted(&self) -> u64 {
+        self.granted.get()
+    }
+
+    /// So many bytes are granted.
+    pub fn add(&self, bytes: u64) {
+        self.granted.set(self.granted.get() + bytes);
+    }
+
+    /// So many bytes are given back, or the AIL holds them.
+    pub fn sub(&self, bytes: u64) {
+        self.granted.set(self.granted.get() - bytes);
+    }
+
+    /// Wakes who waits, in order, as far as `free` bytes are enough (`xlog_grant_head_wake`). Returns what is left of them, if
+    /// they were enough for all.
+    pub fn wake<M: Machine>(&self, m: &M, mut free: u64) -> Option<u64> {
+        for waiter in self.waiters.borrow().iter() {
+            free = free.checked_sub(waiter.bytes)?;
+            m.wake(waiter.task);
+        }
+        Some(free)
+    }
+
+    /// Whether a transaction that comes now need not wait.
+    pub fn admits<M: Machine>(&self, m: &M, bytes: u64, free: u64) -> bool {
+        self.wake(m, free).is_some_and(|left| left >= bytes)
+    }
+
+    /// Waits until `free` tells of enough; `push` has the tail moved.
+    pub async fn wait<M: Machine>(&self, m: &M, bytes: u64, free: impl Fn() -> u64, push: impl Fn()) {
+        self.waiters.borrow_mut().push_back(Waiter { task: m.task(), bytes });
+        loop {
+            push();
+            m.park().await;
+            if free() >= bytes {
+                break;
+            }
+        }
+        self.waiters.borrow_mut().retain(|waiter| waiter.task != m.task());
+    }
+}

@@ -1,0 +1,325 @@
+//! The thread that writes metadata in place (`xfsaild`, `fs/xfs/xfs_trans_ail.c` since 6.11): it goes along the AIL from the tail of the log
+//! as far as a quarter of the log needs to become free, or to the end if somebody waits for space.
+//!
+//! It takes buffer locks by trylock only. What is locked counts as stuck and is tried again; what is pinned too, and has
+//! the CIL flushed. An inode is copied into its cluster buffer together with the others of the cluster that are dirty. Buffers are
+//! queued, sorted, and written with their locks held: the device holds them until its interrupt has woken a worker (`xfs_buf_ioend_work`).
+//! Whoever wants such a buffer waits for the device.
+
+use super::ail::{Cursor, ItemId, Lsn, Subject};
+use super::buffer::Place;
+use super::mount::Xfs;
+use crate::filesystems::costs::Costs;
+use crate::filesystems::BLOCK;
+use crate::machine::{Access, Account, LockId, Side, TaskId, Time};
+use crate::waist::{Life, Machine, Placement};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+crate::cost_table!(AilCosts {
+    visit: ["ail.visit"],
+    flush: ["ail.flush_inode"],
+    submit: ["ail.submit_buffer"],
+    done: ["ail.done_buffer"],
+    done_inode: ["ail.done_inode"],
+    io: ["wfsync.switch_out_3_wait"],
+});
+
+/// Items that are stuck before the thread gives up for now, and visited before it looks at the log anew.
+const STUCK: u32 = 100;
+const VISITED: u32 = 1000;
+/// Sleep when the target is reached, and when nine of ten were stuck: 50 and 20 ms.
+const MS: Time = crate::machine::time::US * 1000;
+const REACHED: Time = 50 * MS;
+const HINDERED: Time = 20 * MS;
+/// Requests that a queue of the block layer takes (`BLKDEV_DEFAULT_RQ`), and blocks that it puts into one (1,280 KiB).
+const REQUESTS: usize = 128;
+const MERGED: u32 = 320;
+
+/// What came of pushing an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pushed {
+    Success,
+    Flushing,
+    Pinned,
+    Locked,
+}
+
+/// What a turn has met.
+#[derive(Debug, Default)]
+struct Turn {
+    visited: u32,
+    stuck: u32,
+    flushing: u32,
+    last: Lsn,
+    /// The walk came to the end.
+    ended: bool,
+}
+
+/// Buffers that are written by one request; the lock of each, if the device holds it.
+struct Write {
+    buffers: Vec<(ItemId, Option<LockId>)>,
+    written: LockId,
+}
+
+/// The thread's state, and that of the workers that end its writes.
+pub struct Pusher {
+    costs: AilCosts,
+    thread: Cell<Option<TaskId>>,
+    kicked: Cell<bool>,
+    push_all: Cell<bool>,
+    /// Something was pinned: the CIL has to be flushed before the next walk from the tail.
+    flush_log: Cell<bool>,
+    last_pushed: Cell<Lsn>,
+    queue: RefCell<Vec<ItemId>>,
+    writes: RefCell<VecDeque<Write>>,
+    under_way: Cell<usize>,
+    idle_workers: RefCell<Vec<TaskId>>,
+}
+
+impl Pusher {
+    /// Before the thread has started.
+    pub fn new(costs: &Costs<'_>) -> Result<Self, String> {
+        Ok(Self {
+            costs: AilCosts::new(costs)?,
+            thread: Cell::new(None),
+            kicked: Cell::new(false),
+            push_all: Cell::new(false),
+            flush_log: Cell::new(false),
+            last_pushed: Cell::new(0),
+            queue: RefCell::default(),
+            writes: RefCell::default(),
+            under_way: Cell::new(0),
+            idle_workers: RefCell::default(),
+        })
+    }
+
+    /// Wakes the thread.
+    pub fn wake<M: Machine>(&self, m: &M) {
+        self.kicked.set(true);
+        if let Some(thread) = self.thread.get() {
+            m.wake(thread);
+        }
+    }
+
+    /// `xfs_ail_push_all`.
+    pub fn push_all<M: Machine>(&self, m: &M) {
+        if !self.push_all.replace(true) {
+            self.wake(m);
+        }
+    }
+
+    async fn sleep<M: Machine>(&self, m: &M, time: Time, tick: Time) {
+        let ticks = time.div_ceil(tick);
+        let until = (m.now() / tick + ticks) * tick;
+        m.wake_at_tick(m.task(), ticks - 1);
+        self.kicked.set(false);
+        while !self.kicked.take() && m.now() < until {
+            m.park().await;
+        }
+    }
+}
+
+impl Xfs {
+    /// The program of `xfsaild`; timers ring at the end of a tick.
+    pub async fn xfsaild<M: Machine>(m: M, fs: Rc<Self>, tick: Time) {
+        let pusher = &fs.log.pusher;
+        pusher.thread.set(Some(m.task()));
+        m.at("xfsaild");
+        let mut pause = 0;
+        loop {
+            if fs.log.ail.borrow().is_empty() && pusher.queue.borrow().is_empty() {
+                m.park().await;
+                pause = 0;
+                continue;
+            }
+            if pause > 0 {
+                pusher.sleep(&m, pause, tick).await;
+            }
+            pause = fs.push(&m).await;
+        }
+    }
+
+    /// `xfsaild_push`: one turn; how long to sleep before the next.
+    async fn push<M: Machine>(self: &Rc<Self>, m: &M) -> Time {
+        let pusher = &self.log.pusher;
+        if pusher.last_pushed.get() == 0 && pusher.flush_log.take() {
+            self.log.checkpoints.flush(m);
+        }
+        let target = self.log.ail.borrow_mut().push_target(pusher.push_all.take(), self.log.size());
+        let turn = self.push_to(m, target.unwrap_or(0)).await;
+        if self.submit_queued(m).await {
+            pusher.flush_log.set(true);
+        }
+        let reached = turn.visited == 0 || turn.ended || turn.last >= target.unwrap_or(0);
+        let hindered = !reached && (turn.stuck + turn.flushing) * 100 / turn.visited > 90;
+        if reached || hindered {
+            pusher.last_pushed.set(0);
+        }
+        match () {
+            () if reached => REACHED,
+            () if hindered => HINDERED,
+            () => 0,
+        }
+    }
+
+    async fn push_to<M: Machine>(&self, m: &M, target: Lsn) -> Turn {
+        let (pusher, mut turn) = (&self.log.pusher, Turn::default());
+        let mut cursor = Cursor::from(pusher.last_pushed.get());
+        loop {
+            let next = self.log.ail.borrow().next(&mut cursor);
+            let Some((id, lsn)) = next.filter(|&(_, lsn)| lsn <= target) else {
+                turn.ended = true;
+                break;
+            };
+            if turn.stuck > STUCK || turn.visited > VISITED && lsn != turn.last {
+                break;
+            }
+            turn.last = lsn;
+            if self.log.ail.borrow().is_flushing(id) {
+                continue;
+            }
+            match self.push_item(m, id).await {
+                Pushed::Success => pusher.last_pushed.set(lsn),
+                Pushed::Flushing => {
+                    turn.flushing += 1;
+                    pusher.last_pushed.set(lsn);
+                }
+                Pushed::Pinned => {
+                    turn.stuck += 1;
+                    pusher.flush_log.set(true);
+                }
+                Pushed::Locked => turn.stuck += 1,
+            }
+            turn.visited += 1;
+        }
+        turn
+    }
+
+    /// `xfs_inode_item_push`, `xfs_buf_item_push`.
+    async fn push_item<M: Machine>(&self, m: &M, id: ItemId) -> Pushed {
+        let (costs, ail) = (&self.log.pusher.costs, &self.log.ail);
+        m.run(Account::System, costs.visit).await;
+        let (subject, pinned) = (ail.borrow().subject(id), ail.borrow().is_pinned(id));
+        if pinned {
+            return Pushed::Pinned;
+        }
+        let buffer = if let Subject::Inode { cluster, .. } = subject { cluster } else { id };
+        let lock = ail.borrow().lock(buffer);
+        if lock.is_some_and(|lock| !m.try_lock(lock, Side::Write)) {
+            return Pushed::Locked;
+        }
+        let pushed = match buffer == id || self.flush_cluster(m, buffer).await {
+            false => Pushed::Locked,
+            true if ail.borrow_mut().queue(buffer) => {
+                self.log.pusher.queue.borrow_mut().push(buffer);
+                Pushed::Success
+            }
+            true => Pushed::Flushing,
+        };
+        if let Some(lock) = lock {
+            m.unlock(lock, Side::Write).await;
+        }
+        pushed
+    }
+
+    /// `xfs_iflush_cluster`; false if no inode could be flushed, because transactions have them.
+    async fn flush_cluster<M: Machine>(&self, m: &M, cluster: ItemId) -> bool {
+        let flushed = self.log.ail.borrow_mut().flush_cluster(cluster, |line| m.touch(line, Access::Read));
+        m.run(Account::System, self.log.pusher.costs.flush * Time::from(flushed)).await;
+        flushed > 0
+    }
+
+    /// `xfs_buf_delwri_submit_nowait`: writes what is neither pinned nor locked, and keeps the rest. Whether something was pinned.
+    async fn submit_queued<M: Machine>(self: &Rc<Self>, m: &M) -> bool {
+        let (pusher, ail) = (&self.log.pusher, &self.log.ail);
+        let mut queued = std::mem::take(&mut *pusher.queue.borrow_mut());
+        queued.sort_by_key(|&id| ail.borrow().place(id));
+        let (mut pinned, mut kept, mut request, mut end) = (false, Vec::new(), Vec::new(), None);
+        for id in queued {
+            let (place, lock, is_pinned) = (ail.borrow().place(id), ail.borrow().lock(id), ail.borrow().is_pinned(id));
+            pinned |= is_pinned;
+            if is_pinned || lock.is_some_and(|lock| !m.try_lock(lock, Side::Write)) {
+                kept.push(id);
+                continue;
+            }
+            if end != Some(place.block) || self.blocks_of(&request) + place.blocks > MERGED {
+                self.write_buffers(m, std::mem::take(&mut request)).await;
+            }
+            m.run(Account::System, pusher.costs.submit).await;
+            ail.borrow_mut().submit(id);
+            request.push((id, lock));
+            end = Some(place.block + u64::from(place.blocks));
+        }
+        self.write_buffers(m, request).await;
+        pusher.queue.borrow_mut().extend(kept);
+        pinned
+    }
+
+    fn blocks_of(&self, buffers: &[(ItemId, Option<LockId>)]) -> u32 {
+        let ail = self.log.ail.borrow();
+        buffers.iter().map(|&(id, _)| ail.place(id).blocks).sum()
+    }
+
+    /// Writes neighbouring buffers by one request. A lock that only its owner can release is not held meanwhile, as if a copy were
+    /// written.
+    async fn write_buffers<M: Machine>(self: &Rc<Self>, m: &M, mut buffers: Vec<(ItemId, Option<LockId>)>) {
+        let Some(&(first, _)) = buffers.first() else { return };
+        let (pusher, blocks, Place { block, .. }) = (&self.log.pusher, self.blocks_of(&buffers), self.log.ail.borrow().place(first));
+        while pusher.under_way.get() >= REQUESTS {
+            pusher.kicked.set(false);
+            m.park().await;
+        }
+        let mut own = arrayvec::ArrayVec::<LockId, { MERGED as usize }>::new();
+        for (_, lock) in &mut buffers {
+            if let Some(kept) = lock.take_if(|lock| !m.lend(*lock)) {
+                own.push(kept);
+            }
+        }
+        let written = self.storage.submit_write_at(m, blocks * BLOCK, block * u64::from(BLOCK), pusher.costs.io).await;
+        pusher.under_way.set(pusher.under_way.get() + 1);
+        pusher.writes.borrow_mut().push_back(Write { buffers, written });
+        for lock in own {
+            m.unlock(lock, Side::Write).await;
+        }
+        let idle = pusher.idle_workers.borrow_mut().pop();
+        match idle {
+            Some(worker) => m.wake(worker),
+            None => {
+                let fs = self.clone();
+                m.spawn(Placement::Anywhere, Life::Background, move |m| Self::buffer_worker(m, fs));
+            }
+        }
+    }
+
+    /// The program of a worker that ends writes (`xfs_buf_ioend_work`); as many are as there have been writes at a time.
+    async fn buffer_worker<M: Machine>(m: M, fs: Rc<Self>) {
+        let pusher = &fs.log.pusher;
+        m.at("buffer i/o end");
+        loop {
+            let next = pusher.writes.borrow_mut().pop_front();
+            let Some(Write { buffers, written }) = next else {
+                if !pusher.idle_workers.borrow().contains(&m.task()) {
+                    pusher.idle_workers.borrow_mut().push(m.task());
+                }
+                m.park().await;
+                continue;
+            };
+            m.wait_for(written).await;
+            m.drop_completion(written);
+            for (id, lock) in buffers {
+                let inodes = fs.log.ail.borrow_mut().written(id);
+                m.run(Account::System, pusher.costs.done + pusher.costs.done_inode * Time::from(inodes)).await;
+                if let Some(lock) = lock {
+                    m.unlock(lock, Side::Write).await;
+                }
+            }
+            fs.log.space_wake(&m);
+            pusher.under_way.set(pusher.under_way.get() - 1);
+            if pusher.under_way.get() + 1 == REQUESTS {
+                pusher.wake(&m);
+            }
+        }
+    }
+}
