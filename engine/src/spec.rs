@@ -230,6 +230,9 @@ pub struct FilesystemSpec {
     /// XFS: number of allocation groups; the default of `mkfs.xfs` when absent.
     #[serde(default)]
     pub agcount: Option<u32>,
+    /// XFS: size of the log; the default of `mkfs.xfs` when absent.
+    #[serde(default)]
+    pub log_bytes: Option<u64>,
     /// btrfs: whether an insertion unlocks the parents before it searches the leaf; when absent, as kernels with that tree
     /// lock do.
     #[serde(default)]

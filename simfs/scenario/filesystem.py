@@ -18,6 +18,7 @@ class Xfs(Section):
 
     MIN_AG_BYTES: ClassVar[int] = 16 << 20
     MAX_AG_BYTES: ClassVar[int] = 1 << 40
+    HEADERS: ClassVar[int] = 12 * 4096
 
     kind: Literal["xfs"]
     profile: Text | None = Field(
@@ -26,6 +27,9 @@ class Xfs(Section):
     size: Size = Field(default=8 << 30, description="Size of the device.")
     agcount: Annotated[StrictInt, Field(ge=1, le=1_000_000)] = Field(
         default=4, description="Allocation groups."
+    )
+    log_size: Annotated[Size, Field(ge=10 << 20, le=2038 << 20)] | None = Field(
+        default=None, description="Size of the log; null: as mkfs.xfs makes it."
     )
     iolock: Literal["rwsem", "none", "interval-tree", "btree", "optimistic"] = Field(
         default="rwsem",
@@ -47,6 +51,11 @@ class Xfs(Section):
             raise refusal(
                 f"agcount {self.agcount} makes allocation groups of {group / 2**20:g} MiB;"
                 " mkfs.xfs takes 16 MiB to 1 TiB a group"
+            )
+        if self.log_size is not None and self.log_size > group - self.HEADERS:
+            raise refusal(
+                f"log_size {self.log_size / 2**20:g} MiB: the log lies in one allocation group, and these have"
+                f" {group / 2**20:g} MiB"
             )
         return self
 

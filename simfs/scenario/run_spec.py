@@ -134,6 +134,8 @@ def _filesystem_spec(scenario: Scenario) -> dict[str, Any]:
     spec: dict[str, Any] = {"kind": use.kind, "size_bytes": use.size, "costs": costs}
     if isinstance(use, Xfs):
         spec |= {key: getattr(use, key) for key in ("agcount", "iolock", "buffered_io")}
+        if use.log_size is not None:
+            spec["log_bytes"] = use.log_size
     if isinstance(use, Ext4):
         spec |= {key: getattr(use, key) for key in ("journal", "dio_writes", "write_handles")}
     if isinstance(use, Btrfs):

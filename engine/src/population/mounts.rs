@@ -30,7 +30,11 @@ fn size(spec: &RunSpec) -> u64 {
 /// XFS with its inode workers and those of its log; where nobody waits for requests, with who ends direct writes.
 pub(super) fn xfs<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevice>, costs: &Costs<'_>) -> Result<(), String> {
     let agcount = spec.filesystem.agcount.map(u64::from);
-    let geometry = Geometry::new(size(spec), agcount).map_err(|e| format!("filesystem: {e}"))?;
+    let geometry = Geometry::new(size(spec), agcount).and_then(|geometry| match spec.filesystem.log_bytes {
+        Some(bytes) => geometry.with_log(bytes),
+        None => Ok(geometry),
+    });
+    let geometry = geometry.map_err(|e| format!("filesystem: {e}"))?;
     let rules = xfs_rules(spec, costs)?;
     let fs = Rc::new(host.setup(|m| Xfs::new(m, &geometry, device, rules, costs))?);
     fs.start_workers(|placement, worker| host.spawn(placement, Life::Background, |m| worker.run(m)));

@@ -55,7 +55,7 @@ struct LogItem {
     joined: bool,
     /// An inode: differs from its buffer (`ili_fields`). A buffer: queued for writing.
     dirty: bool,
-    /// An inode: its buffer is being written with it.
+    /// An inode: its buffer is queued or being written with it. A buffer: it is being written.
     flushing: bool,
 }
 
@@ -216,7 +216,7 @@ impl Ail {
 
     fn drop_unused(&mut self, id: ItemId) {
         let it = self.at(id);
-        if matches!(it.subject, Subject::Former(_)) && it.pins == 0 && it.lsn == 0 && !it.dirty {
+        if matches!(it.subject, Subject::Former(_)) && it.pins == 0 && it.lsn == 0 && !it.dirty && !it.flushing {
             self.unused.push(id);
         }
     }
@@ -313,8 +313,13 @@ impl Ail {
         it.pins > 0 || matches!(it.subject, Subject::Inode { cluster, .. } if self.at(cluster).pins > 0)
     }
 
-    /// Whether an inode's buffer is being written with it.
-    pub fn is_flushing(&self, id: ItemId) -> bool {
+    /// Whether an item is an inode that is in a buffer which is queued or being written (`XFS_LI_FLUSHING`).
+    pub fn is_flushed(&self, id: ItemId) -> bool {
+        self.is_writing(id) && matches!(self.at(id).subject, Subject::Inode { .. })
+    }
+
+    /// Whether an item is on its way to the device.
+    pub fn is_writing(&self, id: ItemId) -> bool {
         self.at(id).flushing
     }
 
@@ -360,12 +365,13 @@ impl Ail {
     /// A buffer is on its way to the device.
     pub fn submit(&mut self, id: ItemId) {
         let it = self.at_mut(id);
-        (it.dirty, it.flushed) = (false, it.lsn);
+        (it.dirty, it.flushing, it.flushed) = (false, true, it.lsn);
     }
 
     /// A buffer is on disk, and the inodes in it (`xfs_buf_item_done`, `xfs_buf_inode_iodone`): what was not changed again meanwhile
     /// leaves the list. Returns how many inodes were in it.
     pub fn written(&mut self, id: ItemId) -> u32 {
+        self.at_mut(id).flushing = false;
         self.clean(id);
         let (mut inode, mut inodes, mut last) = (self.at(id).next, 0, id);
         while inode != NONE {

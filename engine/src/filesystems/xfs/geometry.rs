@@ -42,6 +42,8 @@ const AG_MAX_BLOCKS: u64 = TIB - 1;
 const MAX_AGCOUNT: u64 = u32::MAX as u64 - 1;
 /// `XFS_MIN_REALISTIC_LOG_BLOCKS`: 64 MiB.
 const LOG_MIN_BLOCKS: u64 = 64 * MIB;
+/// `XFS_MIN_LOG_BYTES`: 10 MiB.
+const LOG_LEAST_BLOCKS: u64 = 10 * MIB;
 /// `XFS_MAX_LOG_BYTES`: 2 GiB - 10 MiB.
 const LOG_MAX_BLOCKS: u64 = 2038 * MIB;
 /// One block of log for this many blocks of data.
@@ -62,6 +64,8 @@ pub enum GeometryError {
     EmptyLastAg(u64),
     /// A group cannot hold the smallest log (64 MiB); blocks in a group.
     LogDoesNotFit(u64),
+    /// A log that is too small or too large; blocks given, and the most.
+    BadLog(u64, u64),
     /// Only one group is left, so there would be one superblock.
     SingleAg,
 }
@@ -76,6 +80,9 @@ impl fmt::Display for GeometryError {
             Self::EmptyLastAg(count) => write!(f, "agcount {count} leaves the last allocation group empty"),
             Self::LogDoesNotFit(blocks) => {
                 write!(f, "allocation groups of {blocks} blocks cannot hold the smallest log (64 MiB)")
+            }
+            Self::BadLog(blocks, most) => {
+                write!(f, "a log of {blocks} blocks is not possible: 10 MiB to {} MiB, inside one allocation group", most / MIB)
             }
             Self::SingleAg => write!(f, "must have at least two allocation groups"),
         }
@@ -128,6 +135,15 @@ impl Geometry {
             log_agno: agcount as u32 / 2,
             imaxpct: if dblocks < TIB { 25 } else if dblocks < 50 * TIB { 5 } else { 1 },
         })
+    }
+
+    /// The same with a log of so many bytes (`mkfs.xfs -l size=`), as 6.1 would not make for less than 64 MiB any more.
+    pub fn with_log(self, bytes: u64) -> Result<Self, GeometryError> {
+        let usable = usable(u64::from(self.agblocks));
+        match bytes / BLOCK_SIZE {
+            blocks if (LOG_LEAST_BLOCKS..=LOG_MAX_BLOCKS.min(usable)).contains(&blocks) => Ok(Self { logblocks: blocks as u32, ..self }),
+            blocks => Err(GeometryError::BadLog(blocks, LOG_MAX_BLOCKS.min(usable))),
+        }
     }
 
     /// Blocks of group `agno`.
@@ -225,11 +241,15 @@ fn validate(dblocks: u64, agblocks: u64, agcount: u64) -> Result<(), GeometryErr
     }
 }
 
+/// Blocks of a group that a log may have.
+fn usable(agblocks: u64) -> u64 {
+    agblocks - u64::from(PREALLOC_BLOCKS + AGFL_BLOCKS) - 1
+}
+
 /// `calculate_log_size`: 1/2048 of the space, between 64 MiB and 2038 MiB, inside one group
 /// (`xfs_alloc_ag_max_usable` leaves headers, roots and AGFL; mkfs leaves one block more).
 fn log_blocks(dblocks: u64, agblocks: u64) -> Result<u32, GeometryError> {
-    let usable = agblocks - u64::from(PREALLOC_BLOCKS + AGFL_BLOCKS) - 1;
-    let wanted = (dblocks / LOG_RATIO).clamp(LOG_MIN_BLOCKS, LOG_MAX_BLOCKS).min(usable);
+    let wanted = (dblocks / LOG_RATIO).clamp(LOG_MIN_BLOCKS, LOG_MAX_BLOCKS).min(usable(agblocks));
     if wanted < LOG_MIN_BLOCKS {
         return Err(GeometryError::LogDoesNotFit(agblocks));
     }

@@ -177,7 +177,7 @@ impl Xfs {
                 break;
             }
             turn.last = lsn;
-            if self.log.ail.borrow().is_flushing(id) {
+            if self.log.ail.borrow().is_flushed(id) {
                 continue;
             }
             match self.push_item(m, id).await {
@@ -206,8 +206,8 @@ impl Xfs {
             return Pushed::Pinned;
         }
         let buffer = if let Subject::Inode { cluster, .. } = subject { cluster } else { id };
-        let lock = ail.borrow().lock(buffer);
-        if lock.is_some_and(|lock| !m.try_lock(lock, Side::Write)) {
+        let (lock, writing) = (ail.borrow().lock(buffer), ail.borrow().is_writing(buffer));
+        if writing || lock.is_some_and(|lock| !m.try_lock(lock, Side::Write)) {
             return Pushed::Locked;
         }
         let pushed = match buffer == id || self.flush_cluster(m, buffer).await {
