@@ -45,6 +45,10 @@ pub(super) fn xfs<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevice>
     host.spawn(Placement::Anywhere, Life::Background, move |m| Xfs::log_ender(m, ender));
     let (pusher, tick) = (fs.clone(), from_ns(spec.kernel.tick_ns));
     host.spawn(Placement::Anywhere, Life::Background, move |m| Xfs::xfsaild(m, pusher, tick));
+    for cpu in 0..spec.machine.cpus {
+        let fs = fs.clone();
+        host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Xfs::buffer_worker(m, fs, cpu));
+    }
     if spec.workload.number("iodepth", 1.0) > 1.0 {
         for cpu in 0..spec.machine.cpus {
             let fs = fs.clone();

@@ -91,7 +91,7 @@ impl Log {
             bytes,
             grants: GrantHead::default(),
             ail: RefCell::default(),
-            pusher: Pusher::new(costs)?,
+            pusher: Pusher::new(m, costs)?,
         })
     }
 

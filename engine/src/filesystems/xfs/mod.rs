@@ -4,7 +4,7 @@
 //! The structures are those of a filesystem made with the defaults of `mkfs.xfs` 6.1 (4 KiB blocks, 512-byte inodes,
 //! finobt, sparse inodes, reflink, ftype). Each report lists the buffers of an operation in the kernel's lock order.
 //!
-//! Not modelled: file data, extended attributes, busy extents, stripe alignment, quota, realtime, space of the log, writing in place.
+//! Not modelled: file data, extended attributes, busy extents, stripe alignment, quota, realtime.
 
 pub mod ag;
 pub mod bmap;
@@ -32,6 +32,8 @@ mod inode_lines;
 mod inodegc;
 mod grant;
 mod log;
+#[cfg(test)]
+mod log_tests;
 pub mod mount;
 mod walk;
 mod xfsaild;

@@ -9,12 +9,13 @@
 use super::ail::{Cursor, ItemId, Lsn, Subject};
 use super::buffer::Place;
 use super::mount::Xfs;
+use crate::devices::{End, Request, Work};
 use crate::filesystems::costs::Costs;
 use crate::filesystems::BLOCK;
-use crate::machine::{Access, Account, LockId, Side, TaskId, Time};
-use crate::waist::{Life, Machine, Placement};
+use crate::machine::{Access, Account, CpuId, LockId, Side, TaskId, Time};
+use crate::waist::Machine;
+use crate::workqueue::Workqueue;
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::rc::Rc;
 
 crate::cost_table!(AilCosts {
@@ -23,7 +24,6 @@ crate::cost_table!(AilCosts {
     submit: ["ail.submit_buffer"],
     done: ["ail.done_buffer"],
     done_inode: ["ail.done_inode"],
-    io: ["wfsync.switch_out_3_wait"],
 });
 
 /// Items that are stuck before the thread gives up for now, and visited before it looks at the log anew.
@@ -58,10 +58,7 @@ struct Turn {
 }
 
 /// Buffers that are written by one request; the lock of each, if the device holds it.
-struct Write {
-    buffers: Vec<(ItemId, Option<LockId>)>,
-    written: LockId,
-}
+type Write = Vec<(ItemId, Option<LockId>)>;
 
 /// The thread's state, and that of the workers that end its writes.
 pub struct Pusher {
@@ -73,14 +70,17 @@ pub struct Pusher {
     flush_log: Cell<bool>,
     last_pushed: Cell<Lsn>,
     queue: RefCell<Vec<ItemId>>,
-    writes: RefCell<VecDeque<Write>>,
+    /// Writes under way, by number, and numbers that are free.
+    writes: RefCell<Vec<Write>>,
+    unused: RefCell<Vec<u32>>,
     under_way: Cell<usize>,
-    idle_workers: RefCell<Vec<TaskId>>,
+    /// `m_buf_workqueue`.
+    written: Rc<Workqueue<Work>>,
 }
 
 impl Pusher {
     /// Before the thread has started.
-    pub fn new(costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
         Ok(Self {
             costs: AilCosts::new(costs)?,
             thread: Cell::new(None),
@@ -90,8 +90,9 @@ impl Pusher {
             last_pushed: Cell::new(0),
             queue: RefCell::default(),
             writes: RefCell::default(),
+            unused: RefCell::default(),
             under_way: Cell::new(0),
-            idle_workers: RefCell::default(),
+            written: Rc::new(Workqueue::new(m)),
         })
     }
 
@@ -108,6 +109,28 @@ impl Pusher {
         if !self.push_all.replace(true) {
             self.wake(m);
         }
+    }
+
+    /// The number of a write that begins.
+    fn begin(&self, write: Write) -> u32 {
+        self.under_way.set(self.under_way.get() + 1);
+        let mut writes = self.writes.borrow_mut();
+        match self.unused.borrow_mut().pop() {
+            Some(number) => {
+                writes[number as usize] = write;
+                number
+            }
+            None => {
+                writes.push(write);
+                (writes.len() - 1) as u32
+            }
+        }
+    }
+
+    fn end(&self, number: u32) -> Write {
+        self.under_way.set(self.under_way.get() - 1);
+        self.unused.borrow_mut().push(number);
+        std::mem::take(&mut self.writes.borrow_mut()[number as usize])
     }
 
     async fn sleep<M: Machine>(&self, m: &M, time: Time, tick: Time) {
@@ -142,7 +165,7 @@ impl Xfs {
     }
 
     /// `xfsaild_push`: one turn; how long to sleep before the next.
-    async fn push<M: Machine>(self: &Rc<Self>, m: &M) -> Time {
+    async fn push<M: Machine>(&self, m: &M) -> Time {
         let pusher = &self.log.pusher;
         if pusher.last_pushed.get() == 0 && pusher.flush_log.take() {
             self.log.checkpoints.flush(m);
@@ -232,7 +255,7 @@ impl Xfs {
     }
 
     /// `xfs_buf_delwri_submit_nowait`: writes what is neither pinned nor locked, and keeps the rest. Whether something was pinned.
-    async fn submit_queued<M: Machine>(self: &Rc<Self>, m: &M) -> bool {
+    async fn submit_queued<M: Machine>(&self, m: &M) -> bool {
         let (pusher, ail) = (&self.log.pusher, &self.log.ail);
         let mut queued = std::mem::take(&mut *pusher.queue.borrow_mut());
         queued.sort_by_key(|&id| ail.borrow().place(id));
@@ -257,58 +280,41 @@ impl Xfs {
         pinned
     }
 
-    fn blocks_of(&self, buffers: &[(ItemId, Option<LockId>)]) -> u32 {
+    fn blocks_of(&self, buffers: &Write) -> u32 {
         let ail = self.log.ail.borrow();
         buffers.iter().map(|&(id, _)| ail.place(id).blocks).sum()
     }
 
     /// Writes neighbouring buffers by one request. A lock that only its owner can release is not held meanwhile, as if a copy were
     /// written.
-    async fn write_buffers<M: Machine>(self: &Rc<Self>, m: &M, mut buffers: Vec<(ItemId, Option<LockId>)>) {
+    async fn write_buffers<M: Machine>(&self, m: &M, mut buffers: Write) {
         let Some(&(first, _)) = buffers.first() else { return };
         let (pusher, blocks, Place { block, .. }) = (&self.log.pusher, self.blocks_of(&buffers), self.log.ail.borrow().place(first));
         while pusher.under_way.get() >= REQUESTS {
-            pusher.kicked.set(false);
             m.park().await;
         }
         let mut own = arrayvec::ArrayVec::<LockId, { MERGED as usize }>::new();
         for (_, lock) in &mut buffers {
-            if let Some(kept) = lock.take_if(|lock| !m.lend(*lock)) {
-                own.push(kept);
-            }
+            own.extend(lock.take_if(|lock| !m.lend(*lock)));
         }
-        let written = self.storage.submit_write_at(m, blocks * BLOCK, block * u64::from(BLOCK), pusher.costs.io).await;
-        pusher.under_way.set(pusher.under_way.get() + 1);
-        pusher.writes.borrow_mut().push_back(Write { buffers, written });
+        let write = pusher.begin(buffers);
+        let request = Request::Write { bytes: blocks * BLOCK, at: Some(block * u64::from(BLOCK)) };
+        self.storage.submit(m, request, End::Queue(pusher.written.clone(), (write, 0))).await;
         for lock in own {
             m.unlock(lock, Side::Write).await;
         }
-        let idle = pusher.idle_workers.borrow_mut().pop();
-        match idle {
-            Some(worker) => m.wake(worker),
-            None => {
-                let fs = self.clone();
-                m.spawn(Placement::Anywhere, Life::Background, move |m| Self::buffer_worker(m, fs));
-            }
-        }
     }
 
-    /// The program of a worker that ends writes (`xfs_buf_ioend_work`); as many are as there have been writes at a time.
-    async fn buffer_worker<M: Machine>(m: M, fs: Rc<Self>) {
+    /// The program of a CPU's worker that ends writes (`xfs_buf_ioend_work`).
+    pub async fn buffer_worker<M: Machine>(m: M, fs: Rc<Self>, cpu: CpuId) {
         let pusher = &fs.log.pusher;
         m.at("buffer i/o end");
         loop {
-            let next = pusher.writes.borrow_mut().pop_front();
-            let Some(Write { buffers, written }) = next else {
-                if !pusher.idle_workers.borrow().contains(&m.task()) {
-                    pusher.idle_workers.borrow_mut().push(m.task());
-                }
-                m.park().await;
-                continue;
-            };
-            m.wait_for(written).await;
-            m.drop_completion(written);
-            for (id, lock) in buffers {
+            let (write, _) = pusher.written.next(&m, cpu).await;
+            if pusher.under_way.get() == REQUESTS {
+                pusher.wake(&m);
+            }
+            for (id, lock) in pusher.end(write) {
                 let inodes = fs.log.ail.borrow_mut().written(id);
                 m.run(Account::System, pusher.costs.done + pusher.costs.done_inode * Time::from(inodes)).await;
                 if let Some(lock) = lock {
@@ -316,10 +322,6 @@ impl Xfs {
                 }
             }
             fs.log.space_wake(&m);
-            pusher.under_way.set(pusher.under_way.get() - 1);
-            if pusher.under_way.get() + 1 == REQUESTS {
-                pusher.wake(&m);
-            }
         }
     }
 }

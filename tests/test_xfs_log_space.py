@@ -1,0 +1,77 @@
+"""XFS when its log is nearly full: who writes metadata in place, and who waits for space or for a buffer under write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from machines import assert_same
+
+from engine import Spec, answer
+from simfs.results.run_result import LockStats, RunResult
+from simfs.scenario import ScenarioError, expand, load, to_run_spec
+
+TOUCH = "{kind: mix, tasks: 16, directories: per-task, operations: [{op: utimes}, {op: create}, {op: unlink}], files: 500}"
+
+
+def spec_of(tmp_path: Path, log_size: str, ms: float, workload: str = TOUCH, device: str = "nvme") -> Spec:
+    path = tmp_path / "l.yaml"
+    path.write_text(
+        "simfs: 1\nname: l\ntitle: l\nmachine: {profile: dual-socket-48, cpus: 16}\nkernel: linux-6.12\n"
+        f"filesystem: {{kind: xfs, agcount: 16, log_size: {log_size}}}\nworkload: {workload}\ndevice: {device}\n"
+    )
+    (point,) = expand(load(path))
+    return to_run_spec(point, 0) | {"warmup_ns": 60e6, "duration_ns": ms * 1e6}
+
+
+def run(spec: Spec) -> RunResult:
+    result = RunResult.model_validate_json(answer(spec))
+    assert [law for law in result.laws if not law.ok] == []
+    assert result.stall is None
+    return result
+
+
+def lock(result: RunResult, name: str) -> LockStats:
+    return next(lock for lock in result.locks if lock.name == name)
+
+
+@pytest.mark.parametrize("device", ["nvme", "loop-tmpfs"])
+def test_with_a_log_that_is_too_small_all_go_on_but_wait_for_its_tail(tmp_path: Path, device: str) -> None:
+    small, large = (run(spec_of(tmp_path, size, 50, device=device)) for size in ("10 MiB", "256 MiB"))
+    assert all(small.per_task_operations)
+    assert small.throughput_per_s < 0.7 * large.throughput_per_s
+    assert small.cpu_ns.idle > 0.2 * 16 * 50e6 > 4 * large.cpu_ns.idle
+
+
+def test_who_wants_a_cluster_under_write_waits_for_the_device(tmp_path: Path) -> None:
+    waits = lock(run(spec_of(tmp_path, "10 MiB", 200, device="sata-ssd")), "xfs.inode cluster")
+    assert waits.holder_device_ns > 10 * (waits.holder_running_ns + waits.holder_sleeping_ns)
+    assert waits.wait_max_ns > 40e3  # what a write takes
+    assert {site.site for site in waits.sites} & {"utimes", "unlink"}
+
+
+def test_both_machines_write_in_place_the_same(tmp_path: Path) -> None:
+    create = "{kind: create, tasks: 32, directories: per-task}"
+    spec = spec_of(tmp_path, "10 MiB", 4, create) | {"warmup_ns": 0}
+    spec["filesystem"]["costs"]["cil_limit_mib"] = 0.02
+    names = {lock.name for lock in run(spec).locks if lock.holder_device_ns > 0}
+    assert "xfs.inode cluster" in names
+    assert_same(spec)
+
+
+def test_a_buffer_lock_with_an_owner_is_not_held_while_it_is_written(tmp_path: Path) -> None:
+    spec = spec_of(tmp_path, "10 MiB", 40)
+    spec["kernel"]["locks"]["xfs.buffer"] = "mutex"
+    assert lock(run(spec), "xfs.inode cluster").holder_device_ns == 0
+
+
+@pytest.mark.parametrize(
+    ("size", "problem"),
+    [
+        ("9 MiB", r"l\.yaml:6:\d+: filesystem\.log_size: "),
+        ("1100 MiB", r"l\.yaml:6:\d+: .*log_size 1100 MiB: the log lies in"),
+    ],
+)
+def test_a_log_that_cannot_be_made_is_refused(tmp_path: Path, size: str, problem: str) -> None:
+    with pytest.raises(ScenarioError, match=problem):
+        spec_of(tmp_path, size, 1)
