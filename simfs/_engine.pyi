@@ -99,7 +99,7 @@ class _Machine(Protocol):
     def submit(self, task: int, device: int, service: int, then: tuple[str, int], /) -> None:
         """Submit a request; its interrupt does ('complete', completion) or ('release', semaphore)."""
     def lend(self, lock: int, /) -> bool:
-        """Let a device hold a semaphore that a task has taken; another task may unlock it. False if it is no semaphore."""
+        """Let a device hold a semaphore that a task has taken and another may unlock; False if it is no semaphore."""
     def new_disk(
         self,
         revolution: int,

@@ -1,4 +1,4 @@
-"""XFS when its log is nearly full: who writes metadata in place, and who waits for space or for a buffer under write."""
+"""XFS when its log is nearly full: who writes metadata in place, who waits for space or a buffer under write."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from engine import Spec, answer
 from simfs.results.run_result import LockStats, RunResult
 from simfs.scenario import ScenarioError, expand, load, to_run_spec
 
-TOUCH = "{kind: mix, tasks: 16, directories: per-task, operations: [{op: utimes}, {op: create}, {op: unlink}], files: 500}"
+OPERATIONS = "[{op: utimes}, {op: create}, {op: unlink}]"
+TOUCH = f"{{kind: mix, tasks: 16, directories: per-task, operations: {OPERATIONS}, files: 500}}"
 
 
 def spec_of(tmp_path: Path, log_size: str, ms: float, workload: str = TOUCH, device: str = "nvme") -> Spec:
