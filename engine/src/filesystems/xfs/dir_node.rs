@@ -4,7 +4,7 @@
 use super::bmap::Change;
 use super::dir_data::{entry_size, DataBlock, DIR_BLOCK};
 use super::dir_hash::{HashEntries, HashEntry};
-use super::directory::{first_hole, put, Storage, FREE_OFFSET, HASH_ENTRY, LEAF_HEADER, LEAF_OFFSET, NO_BLOCK};
+use super::dir_storage::{first_hole, put, Storage, FREE_OFFSET, HASH_ENTRY, LEAF_HEADER, LEAF_OFFSET, NO_BLOCK};
 use super::groups::NoSpace;
 use super::touch::{BlockKind, Touches};
 

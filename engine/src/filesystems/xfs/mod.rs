@@ -12,6 +12,7 @@ pub mod dir_data;
 pub mod dir_hash;
 mod dir_node;
 mod dir_short;
+mod dir_storage;
 pub mod directory;
 mod ail;
 mod checkpoint;
