@@ -1,17 +1,15 @@
-//! The index of a node-form directory (`xfs_dir2_node.c`, `xfs_da_btree.c`): a hash tree, and for each data block the
-//! longest free run, kept in free index blocks.
+//! The index of a node-form directory (`xfs_dir2_node.c`, `xfs_da_btree.c`): a hash tree, and beside it the free index.
 
 use super::bmap::Change;
 use super::dir_data::{entry_size, DataBlock, DIR_BLOCK};
+use super::dir_free::{FreeIndex, Looked};
 use super::dir_hash::{HashEntries, HashEntry};
-use super::dir_storage::{first_hole, put, Storage, FREE_OFFSET, HASH_ENTRY, LEAF_HEADER, LEAF_OFFSET, NO_BLOCK};
+use super::dir_storage::{first_hole, put, Storage, HASH_ENTRY, LEAF_HEADER, LEAF_OFFSET};
 use super::groups::NoSpace;
 use super::touch::{BlockKind, Touches};
 
 /// Hash entries in a leaf, and children of a node (`leaf_max_ents`, `node_ents`).
 const ENTRIES_MAX: usize = (DIR_BLOCK - LEAF_HEADER) / HASH_ENTRY;
-/// Data blocks that one free index block stands for (`free_max_bests`).
-const BESTS_MAX: usize = (DIR_BLOCK - LEAF_HEADER) / 2;
 /// A leaf with fewer bytes in use is tried to be joined (`magicpct`, 37 %).
 const JOIN_BYTES: usize = DIR_BLOCK * 37 / 100;
 const NIL: u32 = u32::MAX;
@@ -45,13 +43,6 @@ impl DaBlock {
     }
 }
 
-/// A block of the free index.
-#[derive(Clone, Debug)]
-struct FreeBlock {
-    fsblock: u64,
-    bests: Vec<u16>,
-}
-
 /// A cursor in the hash tree (`xfs_da_state_path`), root first.
 #[derive(Clone, Copy)]
 struct Path {
@@ -77,13 +68,13 @@ pub(super) struct Found {
 pub(super) struct NodeIndex {
     /// Blocks of the leaf part of the directory by their place there; the root is the first.
     tree: Vec<Option<DaBlock>>,
-    free: Vec<Option<FreeBlock>>,
+    free: FreeIndex,
 }
 
 impl NodeIndex {
     pub(super) fn new(fsblock: u64, leaf: HashEntries, free: u64, bests: Vec<u16>) -> Self {
         let root = DaBlock { leaf, ..DaBlock::new(fsblock, 0) };
-        Self { tree: vec![Some(root)], free: vec![Some(FreeBlock { fsblock: free, bests })] }
+        Self { tree: vec![Some(root)], free: FreeIndex::new(free, bests) }
     }
 
     pub(super) fn index_blocks(&self) -> usize {
@@ -91,7 +82,7 @@ impl NodeIndex {
     }
 
     pub(super) fn free_blocks(&self) -> usize {
-        self.free.iter().flatten().count()
+        self.free.blocks()
     }
 
     /// All hash entries in order.
@@ -135,12 +126,12 @@ impl NodeIndex {
     ) -> Result<(), NoSpace> {
         let size = entry_size(name.len()) as u16;
         let (mut path, looked) = self.seek_for_add(hash, size, change.touches);
-        let db = match self.find_data_block(looked, size, change.touches) {
+        let db = match self.free.find_data_block(looked, size, change.touches) {
             Some(db) => db,
-            None => self.add_data_block(storage, change)?,
+            None => self.free.add_data_block(storage, change)?,
         };
         let offset = storage.add_entry(db, name, ino, change.touches);
-        self.set_best(db, storage.block(db).longest());
+        self.free.set(db, storage.block(db).longest());
         let entry = HashEntry::new(hash, db, offset);
         let (slot, index) = path.leaf();
         if self.leaf_insert(slot, index, entry) {
@@ -168,13 +159,12 @@ impl NodeIndex {
         block.remove(offset);
         let (longest, empty) = (block.longest(), block.is_empty());
         if longest > before {
-            let fdb = db / BESTS_MAX;
-            change.touches.add(BlockKind::DirFree, self.free_block(fdb).fsblock);
+            self.free.touch(db, change.touches);
             if empty {
                 storage.shrink_data(db, change);
-                self.drop_best(db, storage, change);
+                self.free.drop(db, storage, change);
             } else {
-                self.set_best(db, longest);
+                self.free.set(db, longest);
             }
         }
         self.fix_hash_path(&path, path.active);
@@ -186,17 +176,13 @@ impl NodeIndex {
 
     /// `xfs_dir2_node_trim_free`: drops empty free index blocks at the end.
     pub(super) fn trim_free(&mut self, storage: &mut Storage, change: &mut Change<'_>) {
-        while self.free.len() > 1 && self.free.last().is_some_and(is_unused) {
-            if self.free.pop().flatten().is_some() {
-                storage.map.shrink(FREE_OFFSET + self.free.len() as u32, change);
-            }
-        }
+        self.free.trim(storage, change);
     }
 
     /// Live hash entries and free values, if there is one block of each.
     pub(super) fn only_blocks(&self) -> Option<(usize, usize)> {
-        match (self.tree.as_slice(), self.free.as_slice()) {
-            ([Some(root)], [Some(free)]) => Some((root.leaf.live(), free.bests.len())),
+        match self.tree.as_slice() {
+            [Some(root)] => Some((root.leaf.live(), self.free.only_block()?)),
             _ => None,
         }
     }
@@ -206,8 +192,7 @@ impl NodeIndex {
         let fsblock = self.da(0).fsblock;
         let mut index = std::mem::take(&mut self.da_mut(0).leaf);
         index.compact();
-        let bests = self.free[0].take().map(|free| free.bests).unwrap_or_default();
-        (fsblock, index, bests)
+        (fsblock, index, self.free.take_only_block())
     }
 
     /// Checks levels, order, sibling links and the hashes in the nodes.
@@ -240,12 +225,7 @@ impl NodeIndex {
 
     /// Checks the free index against the data blocks.
     pub(super) fn check_bests(&self, data: &[Option<DataBlock>]) -> Result<(), String> {
-        let known = |db: usize| {
-            let block = self.free.get(db / BESTS_MAX)?.as_ref()?;
-            block.bests.get(db % BESTS_MAX).copied().filter(|&best| best != NO_BLOCK)
-        };
-        let wrong = (0..data.len()).find(|&db| data[db].as_ref().map(DataBlock::longest) != known(db));
-        wrong.map_or(Ok(()), |db| Err(format!("free index is wrong for data block {db}")))
+        self.free.check(data)
     }
 
     fn da(&self, slot: u32) -> &DaBlock {
@@ -256,15 +236,8 @@ impl NodeIndex {
         self.tree[slot as usize].as_mut().expect("a mapped hash block")
     }
 
-    fn free_block(&self, fdb: usize) -> &FreeBlock {
-        self.free[fdb].as_ref().expect("a mapped free index block")
-    }
-
-    // The free index
-
-    /// `xfs_dir2_leafn_lookup_for_addname`: where the entry goes, and the free index block looked at, with the data
-    /// block of an equal hash that has room.
-    fn seek_for_add(&self, hash: u32, size: u16, touches: &mut Touches) -> (Path, Option<(usize, Option<usize>)>) {
+    /// `xfs_dir2_leafn_lookup_for_addname`: where the entry goes, and what was seen of the free index on the way.
+    fn seek_for_add(&self, hash: u32, size: u16, touches: &mut Touches) -> (Path, Option<Looked>) {
         let mut path = self.seek(hash, touches);
         let mut looked = None;
         loop {
@@ -272,13 +245,11 @@ impl NodeIndex {
             let leaf = &self.da(slot).leaf;
             let behind = leaf.all()[index..].iter().take_while(|entry| entry.hash == hash).count();
             path.at[path.active - 1].1 = index + behind;
-            looked = looked.map(|(fdb, _)| (fdb, None));
+            looked = looked.map(Looked::in_an_earlier_leaf);
             for (at, db, _) in leaf.same_hash(index, hash) {
-                let fdb = db / BESTS_MAX;
-                touches.add(BlockKind::DirFree, self.free_block(fdb).fsblock);
-                let roomy = self.free_block(fdb).bests[db % BESTS_MAX] >= size;
-                looked = Some((fdb, roomy.then_some(db)));
-                if roomy {
+                let seen = self.free.look(db, size, touches);
+                looked = Some(seen);
+                if seen.roomy.is_some() {
                     path.at[path.active - 1].1 = at;
                     break;
                 }
@@ -289,68 +260,6 @@ impl NodeIndex {
             self.da(path.leaf().0).touch(touches);
         }
     }
-
-    /// `xfs_dir2_node_find_freeblk`: the last data block with room. The free index block that the lookup already
-    /// looked at is left out, which is why equal hashes make a directory grow.
-    fn find_data_block(
-        &self,
-        looked: Option<(usize, Option<usize>)>,
-        size: u16,
-        touches: &mut Touches,
-    ) -> Option<usize> {
-        if let Some((_, Some(db))) = looked {
-            return Some(db);
-        }
-        let skip = looked.map(|(fdb, _)| fdb);
-        let blocks = self.free.iter().enumerate().rev().filter(|(fdb, _)| Some(*fdb) != skip);
-        for (fdb, block) in blocks.filter_map(|(fdb, block)| Some((fdb, block.as_ref()?))) {
-            touches.add(BlockKind::DirFree, block.fsblock);
-            if let Some(i) = block.bests.iter().rposition(|&best| best != NO_BLOCK && best >= size) {
-                return Some(fdb * BESTS_MAX + i);
-            }
-        }
-        None
-    }
-
-    /// `xfs_dir2_node_add_datablk`.
-    fn add_data_block(&mut self, storage: &mut Storage, change: &mut Change<'_>) -> Result<usize, NoSpace> {
-        let db = storage.grow_data(change)?;
-        let fdb = db / BESTS_MAX;
-        if self.free.get(fdb).is_none_or(Option::is_none) {
-            let fsblock = storage.map.grow(storage.inode_block, FREE_OFFSET + fdb as u32, change)?;
-            put(&mut self.free, fdb, FreeBlock { fsblock, bests: Vec::new() });
-        }
-        change.touches.add(BlockKind::DirFree, self.free_block(fdb).fsblock);
-        Ok(db)
-    }
-
-    fn set_best(&mut self, db: usize, best: u16) {
-        let bests = &mut self.free[db / BESTS_MAX].as_mut().expect("a mapped free index block").bests;
-        let i = db % BESTS_MAX;
-        if i >= bests.len() {
-            bests.resize(i + 1, NO_BLOCK);
-        }
-        bests[i] = best;
-    }
-
-    /// `xfs_dir3_data_block_free`: the data block is gone; an unused free index block goes with it.
-    fn drop_best(&mut self, db: usize, storage: &mut Storage, change: &mut Change<'_>) {
-        self.set_best(db, NO_BLOCK);
-        let fdb = db / BESTS_MAX;
-        let bests = &mut self.free[fdb].as_mut().expect("a mapped free index block").bests;
-        while bests.last() == Some(&NO_BLOCK) {
-            bests.pop();
-        }
-        if is_unused(&self.free[fdb]) {
-            storage.map.shrink(FREE_OFFSET + fdb as u32, change);
-            self.free[fdb] = None;
-            while self.free.last().is_some_and(Option::is_none) {
-                self.free.pop();
-            }
-        }
-    }
-
-    // The hash tree
 
     /// Goes down to the first leaf that may hold `hash`.
     fn seek(&self, hash: u32, touches: &mut Touches) -> Path {
@@ -622,8 +531,4 @@ impl NodeIndex {
             self.tree.pop();
         }
     }
-}
-
-fn is_unused(block: &Option<FreeBlock>) -> bool {
-    block.as_ref().is_none_or(|free| free.bests.iter().all(|&best| best == NO_BLOCK))
 }

@@ -9,6 +9,7 @@
 pub mod ag;
 pub mod bmap;
 pub mod dir_data;
+mod dir_free;
 pub mod dir_hash;
 mod dir_node;
 mod dir_short;
