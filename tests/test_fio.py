@@ -244,7 +244,6 @@ def test_a_fragmented_file_has_a_deeper_extent_map(tmp_path: Path) -> None:
         ("direct: true", "iodepth: 2", "8:.*iodepth above 1 needs direct: true"),
         ("direct: true, size: 64 MiB", "direct: true, size: 1 KiB", "8:.*does not hold a block"),
         ("direct: true", "rw: randread, readers: 1", "8:.*readers are for randrw"),
-        ("{kind: xfs}", "{kind: btrfs}", "8:.*xfs and ext4 have direct I/O here"),
     ],
 )
 def test_jobs_that_cannot_be_are_refused_with_their_place(

@@ -36,6 +36,8 @@ DESIGNS: dict[str, tuple[str, ...]] = {
     "btrfs.path_clearing": ("in-place", "blocking-first", "never"),
     "btrfs.tree_log_mutex": ("log-start", "log-super"),
     "btrfs.full_commit": ("since-committed", "running", "directory"),
+    "btrfs.fsync_wait": ("ordered", "writeback"),
+    "btrfs.direct_write": ("direct", "buffered"),
     "btrfs.commit_start": ("at-once", "after-previous"),
     "btrfs.log_csums": ("replace", "insert"),
     "btrfs.log_inode": ("leaf-held", "known", "leaf-cloned"),
@@ -199,10 +201,7 @@ def _fio_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
     job, kind = scenario.workload, scenario.filesystem.kind
     if not isinstance(job, Fio) or kind == "none":
         return
-    if job.direct and kind == "btrfs":
-        at = document.place_of(("workload", "direct")).value
-        yield Problem(at, "xfs and ext4 have direct I/O here, and tmpfs has its page cache; not btrfs")
-    elif job.iodepth > 1 and kind != "xfs":
+    if job.iodepth > 1 and kind != "xfs":
         at = document.place_of(("workload", "iodepth")).value
         yield Problem(at, f"only xfs has requests that nobody waits for, not {kind}")
 

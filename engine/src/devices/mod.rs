@@ -45,7 +45,12 @@ pub enum End {
     Complete(LockId),
     /// Queues a work item on the CPU where the request ends.
     Queue(Rc<Workqueue<Work>>, Work),
+    /// Does both, the item without anything to complete; an interrupt queues the item, and its worker is to complete first.
+    Both(Rc<Workqueue<Work>>, Work),
 }
+
+/// Nothing to complete.
+pub const NOTHING: LockId = LockId::MAX;
 
 /// What a request is part of.
 #[derive(Debug)]
@@ -238,7 +243,7 @@ impl BlockDevice {
         // The interrupt comes on this CPU; what ends there does so in the order of submission.
         let then = Then::Complete(match part {
             Part::Alone(End::Complete(done)) => done,
-            Part::Alone(End::Queue(queue, work)) => queue.push(m.cpu(), work),
+            Part::Alone(End::Queue(queue, work) | End::Both(queue, work)) => queue.push(m.cpu(), work),
             Part::Sequence(step) => self.kblockd.push(m.cpu(), Job::Ended(step)),
         });
         match self.place(request) {
@@ -271,6 +276,10 @@ impl BlockDevice {
         match end {
             End::Complete(done) => m.complete(done).await,
             End::Queue(queue, work) => queue.queue(m, work).await,
+            End::Both(queue, (work, done)) => {
+                m.complete(done).await;
+                queue.queue(m, (work, NOTHING)).await;
+            }
         }
     }
 

@@ -65,6 +65,24 @@ pub enum FullCommit {
     Directory,
 }
 
+/// What an fsync of btrfs that logs only what has changed waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FsyncWait {
+    /// Until the trees know of the data, as any other (before 5.10).
+    Ordered,
+    /// Until the data are written.
+    Writeback,
+}
+
+/// How direct writes of data with checksums are done on btrfs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DirectWrite {
+    /// From the caller's pages (before 6.15).
+    Direct,
+    /// Through the page cache.
+    Buffered,
+}
+
 /// When a commit of btrfs that has to wait for the one before keeps out who starts a handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommitStart {
@@ -158,6 +176,10 @@ pub struct Designs {
     pub tree_log_mutex: TreeLogMutex,
     /// `btrfs_record_unlink_dir`.
     pub full_commit: FullCommit,
+    /// `btrfs_sync_file`.
+    pub fsync_wait: FsyncWait,
+    /// `btrfs_direct_write`.
+    pub direct_write: DirectWrite,
     /// `btrfs_commit_transaction`.
     pub commit_start: CommitStart,
     /// `log_csums`.
@@ -182,6 +204,8 @@ impl Designs {
                 path_clearing: PathClearing::Never,
                 tree_log_mutex: TreeLogMutex::LogSuper,
                 full_commit: FullCommit::Directory,
+                fsync_wait: FsyncWait::Writeback,
+                direct_write: DirectWrite::Direct,
                 commit_start: CommitStart::AfterPrevious,
                 log_csums: LogCsums::Insert,
                 log_inode: LogInode::LeafCloned,
@@ -246,6 +270,14 @@ impl Designs {
                         ("directory", FullCommit::Directory),
                     ];
                     designs.full_commit = choose(role, design, &when)?;
+                }
+                "btrfs.fsync_wait" => {
+                    let what = [("ordered", FsyncWait::Ordered), ("writeback", FsyncWait::Writeback)];
+                    designs.fsync_wait = choose(role, design, &what)?;
+                }
+                "btrfs.direct_write" => {
+                    let how = [("direct", DirectWrite::Direct), ("buffered", DirectWrite::Buffered)];
+                    designs.direct_write = choose(role, design, &how)?;
                 }
                 "btrfs.commit_start" => {
                     let when = [("at-once", CommitStart::AtOnce), ("after-previous", CommitStart::AfterPrevious)];

@@ -160,13 +160,10 @@ impl Work {
 fn fio_jobs(spec: &RunSpec) -> Result<Jobs, String> {
     let jobs = Jobs::of(&spec.workload, spec.machine.costs.speed)?;
     let kind = spec.filesystem.kind;
-    if jobs.direct && kind == FilesystemKind::Btrfs {
-        return Err("workload.params.direct: btrfs has no direct I/O here".into());
-    }
     if kind != FilesystemKind::Xfs && jobs.iodepth > 1 {
         return Err("workload.params.iodepth: only XFS has requests that nobody waits for".into());
     }
-    if spec.device.is_none() && matches!(kind, FilesystemKind::Xfs | FilesystemKind::Ext4) {
+    if spec.device.is_none() && (jobs.direct && kind == FilesystemKind::Btrfs || matches!(kind, FilesystemKind::Xfs | FilesystemKind::Ext4)) {
         return Err("device: fio needs one on this filesystem".into());
     }
     Ok(jobs)

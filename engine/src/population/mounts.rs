@@ -72,6 +72,11 @@ pub(super) fn btrfs<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevic
         let worker = fs.clone();
         host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::delayed_worker(m, worker));
     }
+    for _ in 0..fs.worker_count(spec.machine.cpus) {
+        let (reader, writer) = (fs.clone(), fs.clone());
+        host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::read_worker(m, reader));
+        host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::write_worker(m, writer));
+    }
     if costs.designs().reclaim == MetadataReclaim::Preemptive {
         let worker = fs.clone();
         host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::reclaim_worker(m, worker));

@@ -2,7 +2,9 @@
 
 use super::items;
 use super::key::Item;
+use super::ordered::Replaced;
 use crate::filesystems::BLOCK;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Most bytes of a file that lies in the tree itself (`BTRFS_DEFAULT_MAX_INLINE`).
@@ -17,6 +19,8 @@ pub struct FileData {
     dirty: Vec<Range<u64>>,
     /// Its extents, in order.
     extents: Vec<Placed>,
+    /// Extents on disk that are in use in parts: by first byte the size, and the number of parts.
+    shared: BTreeMap<u64, (u64, u32)>,
     inline: bool,
     /// The transaction that changed it last.
     changed: u64,
@@ -54,6 +58,18 @@ pub struct Placed {
     pub bytes: u64,
 }
 
+impl Placed {
+    fn end(&self) -> u64 {
+        self.offset + self.bytes
+    }
+
+    /// What of it is behind a byte of the file.
+    fn behind(&self, byte: u64) -> Option<Self> {
+        let skipped = byte - self.offset;
+        (skipped < self.bytes).then(|| Self { offset: byte, place: self.place + skipped, bytes: self.bytes - skipped })
+    }
+}
+
 impl FileData {
     /// A file just made in this transaction.
     pub fn new(transid: u64) -> Self {
@@ -77,6 +93,7 @@ impl FileData {
     }
 
     /// Its extents, in order.
+    #[cfg(test)]
     pub fn extents(&self) -> &[Placed] {
         &self.extents
     }
@@ -88,15 +105,63 @@ impl FileData {
         (byte < extent.offset + extent.bytes).then_some(extent)
     }
 
-    /// An extent has been written; the one that began where it does, which it replaces.
-    pub fn put(&mut self, extent: Placed) -> Option<Placed> {
-        match self.extents.binary_search_by_key(&extent.offset, |extent| extent.offset) {
-            Ok(slot) => Some(std::mem::replace(&mut self.extents[slot], extent)),
-            Err(slot) => {
-                self.extents.insert(slot, extent);
-                None
-            }
+    /// An extent takes a place in the file, and so perhaps the place of others.
+    pub fn put(&mut self, extent: Placed) -> Replaced {
+        let end = extent.offset + extent.bytes;
+        let slot = self.extents.partition_point(|other| other.offset < extent.offset);
+        let mut replaced = Replaced::default();
+        if let Some(before) = slot.checked_sub(1).map(|before| self.extents[before]).filter(|other| other.end() > extent.offset) {
+            replaced.tail = before.behind(end);
+            self.extents[slot - 1].bytes = extent.offset - before.offset;
+            self.share(before, 1 + u32::from(replaced.tail.is_some()));
         }
+        match self.extents.get(slot).copied().filter(|other| other.offset == extent.offset) {
+            Some(other) => {
+                self.extents[slot] = extent;
+                replaced.tail = other.behind(end);
+                match replaced.tail {
+                    Some(_) => self.share(other, 1),
+                    None => replaced.gone = self.release(other),
+                }
+            }
+            None => self.extents.insert(slot, extent),
+        }
+        if let Some(tail) = replaced.tail {
+            self.extents.insert(slot + 1, tail);
+        }
+        replaced
+    }
+
+    /// So many parts of what was one part of an extent are in use, or of the whole.
+    fn share(&mut self, part: Placed, parts: u32) {
+        match self.shared_by(part.place) {
+            Some((_, shared)) => shared.1 += parts - 1,
+            None => _ = self.shared.insert(part.place, (part.bytes, parts)),
+        }
+    }
+
+    /// The extent on disk of which a part lies at a place: its first byte, its size, and how many parts are in use.
+    fn shared_by(&mut self, place: u64) -> Option<(u64, &mut (u64, u32))> {
+        let (&first, shared) = self.shared.range_mut(..=place).next_back()?;
+        (place < first + shared.0).then_some((first, shared))
+    }
+
+    /// A part of an extent, or a whole one, is no more in use: the extent on disk that nobody needs now.
+    fn release(&mut self, part: Placed) -> Option<Placed> {
+        let Some((place, shared)) = self.shared_by(part.place) else { return Some(part) };
+        shared.1 -= 1;
+        let (bytes, parts) = *shared;
+        if parts > 0 {
+            return None;
+        }
+        self.shared.remove(&place);
+        Some(Placed { place, bytes, ..part })
+    }
+
+    /// The file goes: its extents, each with the extent on disk that nobody needs then.
+    pub fn drop_extents(&mut self) -> Vec<(Placed, Option<Placed>)> {
+        let extents = std::mem::take(&mut self.extents);
+        extents.into_iter().map(|extent| (extent, self.release(extent))).collect()
     }
 
     /// The items of its extents.
@@ -197,7 +262,7 @@ mod tests {
         let written = data.write_back(300);
         assert_eq!((written.len(), written[0].bytes, written[0].item.size), (1, 8192, 53));
         let inline = data.put(Placed { offset: 0, place: 1 << 20, bytes: 8192 });
-        assert_eq!(inline.map(|extent| extent.bytes), Some(0), "what was inline is no more");
+        assert_eq!(inline.gone.map(|extent| extent.bytes), Some(0), "what was inline is no more");
         assert_eq!(data.extents().len(), 1);
     }
 
@@ -210,6 +275,24 @@ mod tests {
         let bytes: Vec<u64> = data.write_back(300).iter().map(|extent| extent.bytes).collect();
         assert_eq!(bytes, [3 * 4096, 4096]);
         assert!(data.write_back(300).is_empty());
+    }
+
+    #[test]
+    fn what_is_written_into_the_middle_of_an_extent_splits_it() {
+        let mut data = FileData::on_disk(1 << 20, 1, |_| 1 << 30);
+        let written = Placed { offset: 8192, place: 77 << 20, bytes: 4096 };
+        let replaced = data.put(written);
+        assert_eq!(replaced.tail, Some(Placed { offset: 12288, place: (1 << 30) + 12288, bytes: (1 << 20) - 12288 }));
+        assert_eq!(replaced.gone, None, "the rest of it is used");
+        let bytes: Vec<u64> = data.extents().iter().map(|extent| extent.bytes).collect();
+        assert_eq!(bytes, [8192, 4096, (1 << 20) - 12288]);
+        assert_eq!(data.put(Placed { place: 78 << 20, ..written }).gone, Some(written));
+        let first = data.put(Placed { offset: 0, place: 79 << 20, bytes: 4096 });
+        assert_eq!(first.tail.map(|tail| (tail.offset, tail.bytes)), Some((4096, 4096)));
+        let second = data.put(Placed { offset: 4096, place: 80 << 20, bytes: 4096 });
+        assert_eq!(second.gone, None, "what is left of the whole lies behind");
+        let gone: Vec<u64> = data.drop_extents().iter().filter_map(|(_, gone)| gone.map(|gone| gone.bytes)).collect();
+        assert_eq!(gone, [4096, 4096, 4096, 1 << 20], "three extents and at last the whole");
     }
 
     #[test]

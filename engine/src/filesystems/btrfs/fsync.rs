@@ -12,9 +12,9 @@ use super::key::{Item, ItemKind, Key};
 use super::mount::{Btrfs, Inode};
 use super::search::Intent;
 use crate::cost_table;
-use crate::filesystems::designs::{FullCommit, LogCsums, LogInode, NocowCheck};
+use crate::filesystems::designs::{FsyncWait, FullCommit, LogCsums, LogInode, NocowCheck};
 use crate::filesystems::{DirId, File, BLOCK};
-use crate::machine::{Account, Side, Time};
+use crate::machine::{Account, LockId, Side, Time};
 use crate::waist::Machine;
 
 cost_table!(FsyncCosts {
@@ -27,18 +27,27 @@ cost_table!(FsyncCosts {
     exit: ["wfsync.exit"],
 });
 
+/// What an fsync has submitted.
+struct Writeback {
+    /// What has got a new place.
+    extents: Vec<Extent>,
+    /// Completed when it is on the device.
+    written: Vec<LockId>,
+}
+
 /// Times of an fsync, and how kernels differ in it.
 pub struct Fsync {
     costs: FsyncCosts,
     csums: LogCsums,
     inode: LogInode,
     full_commit: FullCommit,
+    wait: FsyncWait,
 }
 
 impl Fsync {
     pub(super) fn new(costs: &crate::filesystems::costs::Costs<'_>) -> Result<Self, String> {
         let designs = costs.designs();
-        Ok(Self { costs: FsyncCosts::new(costs)?, csums: designs.log_csums, inode: designs.log_inode, full_commit: designs.full_commit })
+        Ok(Self { costs: FsyncCosts::new(costs)?, csums: designs.log_csums, inode: designs.log_inode, full_commit: designs.full_commit, wait: designs.fsync_wait })
     }
 }
 
@@ -47,13 +56,14 @@ impl Btrfs {
     pub(super) async fn sync_file<M: Machine>(&self, m: &M, file: &File) {
         m.at("fsync");
         let inode = self.file(file.inode);
-        let written = self.write_back(m, file.inode, inode).await;
+        let writeback = self.write_back(m, file.inode, inode).await;
         m.lock(inode.i_rwsem, Side::Write).await;
+        self.wait_for_data(m, file.inode, &writeback).await;
         if !self.data(file.inode).needs_log(self.transid(), self.transaction.committed()) {
             return m.unlock(inode.i_rwsem, Side::Write).await;
         }
         let handle = self.start_transaction(m).await;
-        let mine = self.fill_log(m, file.inode, inode, &written).await;
+        let mine = self.fill_log(m, file.inode, inode, &writeback.extents).await;
         m.unlock(inode.i_rwsem, Side::Write).await;
         let synced = match mine {
             Some(mine) => self.log.sync(m, mine, || self.needs_full_commit()).await,
@@ -182,56 +192,56 @@ impl Btrfs {
         ops.release_path(&mut path).await;
     }
 
-    /// `btrfs_writepages` and `btrfs_finish_ordered_io`: what was written in memory, as extents. Returns those that are new.
-    async fn write_back<M: Machine>(&self, m: &M, slot: u32, inode: Inode) -> Vec<Extent> {
+    /// `btrfs_writepages`: what was written in memory is submitted, as extents, or goes into the tree at once.
+    async fn write_back<M: Machine>(&self, m: &M, slot: u32, inode: Inode) -> Writeback {
         let c = &self.fsync.costs;
-        let mut written = self.data(slot).write_back(inode.ino);
-        let bytes: u64 = written.iter().map(|extent| extent.bytes).sum();
-        if written.is_empty() {
-            return written;
+        let mut extents = self.data(slot).write_back(inode.ino);
+        let mut written = Vec::new();
+        let bytes: u64 = extents.iter().map(|extent| extent.bytes).sum();
+        if extents.is_empty() {
+            return Writeback { extents, written };
         }
         if bytes == 0 {
             m.run(Account::System, c.write_inline).await;
-        } else {
-            m.run(Account::System, c.writepages + c.page * (bytes / u64::from(BLOCK) - 1)).await;
-            if self.nodatacow {
-                for place in self.places_of(slot, &written) {
-                    self.check_nocow(m, inode.ino, place).await;
-                }
-            }
-            self.log.storage.write(m, bytes as u32).await;
+            self.write_inline(m, slot, extents[0].item).await;
+            return Writeback { extents, written };
         }
-        let handle = self.transaction.join(m).await;
+        m.run(Account::System, c.writepages + c.page * (bytes / u64::from(BLOCK) - 1)).await;
+        let in_place: Vec<bool> = extents.iter().map(|extent| self.nodatacow && self.data(slot).extent_of(extent.offset).is_some()).collect();
         if self.nodatacow {
-            written.retain(|extent| self.data(slot).extent_of(extent.offset).is_none()); // the others stay where they are
+            for place in self.places_of(slot, &extents) {
+                self.check_nocow(m, inode.ino, place).await;
+            }
         }
-        for extent in &mut written {
-            self.place_data(m, slot, extent).await;
-            let locked = self.fs_root.locked(m);
-            let ops = locked.ops();
-            let mut path = ops.replace_extent(extent.item).await;
-            m.run(Account::System, self.fs_root.after_search(c.item)).await;
-            ops.release_path(&mut path).await;
+        for (extent, &in_place) in extents.iter_mut().zip(&in_place) {
+            self.ordered.wait_for_range(m, slot, extent.offset, extent.bytes).await;
+            written.push(self.submit_ordered(m, slot, extent, in_place).await);
         }
-        self.data(slot).change(self.transid());
-        self.transaction.end(m, handle);
-        written
+        let mut known = in_place.iter();
+        extents.retain(|_| known.next() == Some(&false)); // the others stay where they are
+        Writeback { extents, written }
     }
 
-    /// What was written has its place: the extent tree is to be told, and the checksum tree its sums
-    /// (`btrfs_finish_ordered_io`).
-    async fn place_data<M: Machine>(&self, m: &M, slot: u32, extent: &mut Extent) {
-        let &mut Extent { offset, bytes, .. } = extent;
-        if bytes == 0 {
-            return;
+    /// `cow_file_range_inline`.
+    async fn write_inline<M: Machine>(&self, m: &M, slot: u32, item: Item) {
+        let handle = self.transaction.join(m).await;
+        let locked = self.fs_root.locked(m);
+        let ops = locked.ops();
+        let mut path = ops.replace_extent(item).await;
+        m.run(Account::System, self.fs_root.after_search(self.fsync.costs.item)).await;
+        ops.release_path(&mut path).await;
+        self.data(slot).change(self.transid());
+        self.transaction.end(m, handle);
+    }
+
+    /// An fsync that has to log all of a file waits until the trees know its extents, others for the writeback.
+    async fn wait_for_data<M: Machine>(&self, m: &M, slot: u32, writeback: &Writeback) {
+        for &written in &writeback.written {
+            m.wait_for(written).await;
+            m.drop_completion(written);
         }
-        let place = self.extents.refs.space.borrow_mut().allocate_data(bytes);
-        extent.place = place;
-        self.extents.refs.add_data(m, place, bytes).await;
-        let replaced = self.data(slot).put(Placed { offset, place, bytes });
-        self.give_back_data(m, replaced).await;
-        if !self.nodatacow {
-            self.extents.add_csums(m, place, bytes).await;
+        if self.data(slot).is_new() || self.fsync.wait == FsyncWait::Ordered {
+            self.ordered.wait_for_file(m, slot).await;
         }
     }
 
@@ -242,7 +252,7 @@ impl Btrfs {
     }
 
     /// `run_delalloc_nocow`: looks the extent up, and whether somebody shares it.
-    async fn check_nocow<M: Machine>(&self, m: &M, ino: u64, extent: Placed) {
+    pub(super) async fn check_nocow<M: Machine>(&self, m: &M, ino: u64, extent: Placed) {
         let locked = self.fs_root.locked(m);
         let ops = locked.ops();
         let (mut path, _) = ops.search_slot(Key::new(ino, ItemKind::ExtentData, extent.offset), Intent::Read).await;
@@ -276,7 +286,7 @@ impl Btrfs {
         }
         for extent in written {
             if extent.bytes > 0 && !self.nodatacow {
-                self.log_csums(m, extent.place, extent.bytes).await;
+                self.log_csums(m, extent.place, extent.bytes, is_new).await; // others have them from the ordered extent
             }
             if !is_new {
                 self.log_extent(m, extent.item).await;
@@ -312,9 +322,11 @@ impl Btrfs {
     }
 
     /// `log_csums`: as whole checksum items, that is without joining them to those of the extent before.
-    async fn log_csums<M: Machine>(&self, m: &M, first: u64, bytes: u64) {
+    async fn log_csums<M: Machine>(&self, m: &M, first: u64, bytes: u64, look: bool) {
         let blocks = bytes.div_ceil(u64::from(BLOCK));
-        self.extents.look_for_csums(m, first).await;
+        if look {
+            self.extents.look_for_csums(m, first).await;
+        }
         for done in (0..blocks).step_by(MOST_CSUMS as usize) {
             let csums = items::csums(first + done * u64::from(BLOCK), (blocks - done).min(MOST_CSUMS));
             if self.fsync.csums == LogCsums::Replace {

@@ -9,6 +9,7 @@
 mod balance;
 mod commit;
 mod csums;
+mod direct;
 #[cfg(test)]
 mod interleaving;
 mod data;
@@ -31,6 +32,7 @@ mod fsync;
 mod log;
 pub mod mount;
 mod operations;
+mod ordered;
 mod reclaim;
 mod root;
 mod transaction;

@@ -3,6 +3,7 @@
 use super::commit::Commits;
 use super::data::FileData;
 use super::delayed::DelayedRoot;
+use super::direct::Direct;
 use super::fsync::Fsync;
 use super::delayed_refs::DelayedRefs;
 use super::extents::{Extents, SpaceTrees};
@@ -11,6 +12,7 @@ use super::items;
 use super::key::FIRST_FREE_OBJECTID;
 use super::log::LogTree;
 use super::operations::OperationCosts;
+use super::ordered::OrderedExtents;
 use super::reclaim::Reclaim;
 use super::root::{self, Root};
 use super::search::Rules;
@@ -92,6 +94,8 @@ pub struct Btrfs {
     pub(super) log: LogTree,
     pub(super) fsync: Fsync,
     pub(super) extents: Extents,
+    pub(super) ordered: OrderedExtents,
+    pub(super) direct: Direct,
     pub(super) reclaim: Reclaim,
     pub(super) commits: Commits,
     pub(super) transaction: Transaction,
@@ -131,6 +135,8 @@ impl Btrfs {
             fs_root: Root::new(m, "fs", tree, referenced, rules, costs)?,
             log: LogTree::new(m, rules, fleeting, disk.device, costs)?,
             extents: Extents::new(m, trees, refs, rules, costs)?,
+            ordered: OrderedExtents::new(m, costs)?,
+            direct: Direct::new(costs)?,
             reclaim: Reclaim::default(),
             commits: Commits::new(costs)?,
             fsync: Fsync::new(costs)?,

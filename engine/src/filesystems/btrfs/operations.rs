@@ -223,20 +223,20 @@ impl Btrfs {
     }
 
     /// The extents' part of `btrfs_truncate_inode_items`: with each search all that follow each other in the leaf.
-    async fn delete_extents<M: Machine>(&self, m: &M, ino: u64, mut extents: &[Placed]) {
-        while let Some(&first) = extents.first() {
+    async fn delete_extents<M: Machine>(&self, m: &M, ino: u64, mut extents: &[(Placed, Option<Placed>)]) {
+        while let Some((first, _)) = extents.first() {
             let locked = self.fs_root.locked(m);
             let ops = locked.ops();
             let (mut path, found) = ops.search_slot(items::extent(ino, first.offset).key, Intent::Delete).await;
             m.run(Account::System, self.fs_root.after_search(self.costs.unlink.delete_inode)).await;
-            let keys = extents.iter().map(|extent| items::extent(ino, extent.offset).key);
+            let keys = extents.iter().map(|(extent, _)| items::extent(ino, extent.offset).key);
             let run = if found { ops.run_of_keys(&path, keys) } else { 0 };
             if run > 0 {
                 ops.del_items(&mut path, run).await;
             }
             ops.release_path(&mut path).await;
-            for &extent in &extents[..run.max(1)] {
-                self.give_back_data(m, Some(extent)).await;
+            for &(_, on_disk) in &extents[..run.max(1)] {
+                self.give_back_data(m, on_disk).await;
             }
             extents = &extents[run.max(1)..];
         }
@@ -250,7 +250,7 @@ impl Btrfs {
     }
 
     /// `btrfs_evict_inode`, in the task that dropped the last reference.
-    async fn evict<M: Machine>(&self, m: &M, d: Directory, inode: &Inode, pages: bool, extents: &[Placed]) {
+    async fn evict<M: Machine>(&self, m: &M, d: Directory, inode: &Inode, pages: bool, extents: &[(Placed, Option<Placed>)]) {
         let c = &self.costs.unlink;
         let rest = self.sb.inodes.pass(m, Some(inode.ino), if pages { c.evict_pages } else { c.evict }).await;
         m.run(Account::System, rest).await;
@@ -307,6 +307,7 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         m.at("write");
         let lock = self.file(file.inode).i_rwsem;
         m.lock(lock, Side::Write).await;
+        self.reclaim_if_needed(m); // btrfs_delalloc_reserve_metadata
         self.sb.calls.append(m, self.costs.write.write, bytes).await;
         let end = self.data(file.inode).size();
         self.data(file.inode).write(end, u64::from(bytes), self.transid());
@@ -327,10 +328,21 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         Ok(file)
     }
 
+    async fn read_at(&self, m: &M, file: &File, io: Io) {
+        if io.direct {
+            return self.direct_read(m, file, io).await;
+        }
+        self.sb.calls.read(m, file, io.bytes).await;
+    }
+
     async fn write_at(&self, m: &M, file: &File, io: Io) {
+        if io.direct {
+            return self.direct_write(m, file, io).await;
+        }
         m.at("write");
         let lock = self.file(file.inode).i_rwsem;
         m.lock(lock, Side::Write).await;
+        self.reclaim_if_needed(m);
         self.sb.calls.overwrite(m, file, io.bytes).await;
         self.data(file.inode).write(io.offset, u64::from(io.bytes), self.transid());
         m.unlock(lock, Side::Write).await;
@@ -340,6 +352,7 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         m.at("write");
         let lock = self.file(file.inode).i_rwsem;
         m.lock(lock, Side::Write).await;
+        self.reclaim_if_needed(m);
         self.sb.calls.overwrite(m, file, bytes).await;
         self.data(file.inode).write(0, u64::from(bytes), self.transid());
         m.unlock(lock, Side::Write).await;
@@ -373,7 +386,8 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         m.unlock(inode.i_rwsem, Side::Write).await;
         m.unlock(d.i_rwsem, Side::Write).await;
         m.at("evict");
-        let extents = self.data(file.inode).extents().to_vec();
+        self.ordered.wait_for_file(m, file.inode).await; // they hold the inode
+        let extents = self.data(file.inode).drop_extents();
         self.evict(m, d, &inode, file.written, &extents).await;
         self.sb.end_write(m).await;
         m.run(Account::System, c.exit).await;

@@ -1,0 +1,82 @@
+"""btrfs's data on their way to the device: ordered extents and their workers, direct I/O, what an fsync waits for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine import answer
+from simfs.results.run_result import RunResult
+from simfs.scenario import expand, load, to_run_spec
+
+DIRECT = "kind: fio, direct: true, block_size: 4 KiB, size: 64 MiB, files: per-task"
+
+
+def run(tmp_path: Path, job: str, designs: str = "", device: str = "nvme", filesystem: str = "btrfs") -> RunResult:
+    path = tmp_path / "io.yaml"
+    path.write_text(
+        "simfs: 1\nname: io\ntitle: io\nmachine: guest-2cpu\n"
+        f"kernel: {{profile: linux-6.18, designs: {{{designs}}}}}\ndevice: {device}\n"
+        f"filesystem: {{kind: {filesystem}}}\nworkload: {{{job}}}\n"
+    )
+    (point,) = expand(load(path))
+    result = RunResult.model_validate_json(
+        answer(to_run_spec(point, 0) | {"warmup_ns": 5e6, "duration_ns": 40e6})
+    )
+    assert [law for law in result.laws if not law.ok] == []
+    assert result.stall is None
+    assert result.operations > 0
+    return result
+
+
+def taken(result: RunResult, lock: str) -> tuple[float, float]:
+    """How often an operation takes a lock for itself, and shared."""
+    of = [one for one in result.locks if one.name == lock]
+    shared = sum(one.acquired_shared for one in of) / result.operations
+    return sum(one.acquired for one in of) / result.operations - shared, shared
+
+
+def test_a_direct_read_is_ended_by_a_worker_that_verifies_it(tmp_path: Path) -> None:
+    """On a RAM disk XFS reads without a switch; the worker is one to it and one back, on either CPU."""
+    switches = {}
+    for filesystem in ("xfs", "btrfs"):
+        result = run(tmp_path, f"{DIRECT}, rw: randread", device="ramdisk", filesystem=filesystem)
+        switches[filesystem] = result.context_switches / result.operations
+    assert switches["xfs"] < 0.1
+    assert switches["btrfs"] > 1.9
+
+
+def test_direct_writes_of_data_with_checksums_go_through_the_page_cache_since_6_15(tmp_path: Path) -> None:
+    """So they have the file for themselves while they copy; those before share it until they are written."""
+    held = {
+        how: taken(run(tmp_path, f"{DIRECT}, rw: randwrite", f"btrfs.direct_write: {how}"), "vfs.i_rwsem (file)")
+        for how in ("direct", "buffered")
+    }
+    assert held["direct"] == pytest.approx((0, 1), abs=0.02)
+    assert held["buffered"] == pytest.approx((1, 0), abs=0.02)
+
+
+def test_each_write_takes_a_new_place_and_a_worker_tells_the_trees(tmp_path: Path) -> None:
+    """One extent item, sometimes also the end of the one that it lies in; one checksum; at least one head."""
+    result = run(tmp_path, f"{DIRECT}, rw: randwrite")
+    sites = {site.site for lock in result.locks if "fs tree" in lock.name for site in lock.sites}
+    assert sites <= {"endio-write", "commit", "reclaim", "delayed items"}, "no writer goes to the trees himself"
+    assert 1 <= taken(result, "btrfs.csum tree L0")[0] < 1.5
+    assert 1 <= taken(result, "btrfs.fs tree L0")[0] < 3
+
+
+def test_what_is_written_in_place_leaves_the_trees_alone(tmp_path: Path) -> None:
+    result = run(tmp_path, f"{DIRECT}, rw: randwrite", filesystem="btrfs, nodatacow: true")
+    assert taken(result, "btrfs.csum tree L0")[0] == 0
+    assert taken(result, "btrfs.fs tree L0")[0] == 0
+    assert taken(result, "btrfs.fs tree L0")[1] >= 0.9, "the file's extent is looked up"
+
+
+def test_an_fsync_of_what_was_overwritten_waits_for_the_trees_until_5_9(tmp_path: Path) -> None:
+    job = "kind: fio, rw: randwrite, block_size: 4 KiB, size: 64 MiB, files: per-task, cached: true, fsync: 1"
+    times = {
+        what: run(tmp_path, job, f"btrfs.fsync_wait: {what}").latency["fsync"].p50_ns
+        for what in ("ordered", "writeback")
+    }
+    assert times["ordered"] > times["writeback"] + 5_000, times
