@@ -73,17 +73,14 @@ impl Btrfs {
         }
         self.reclaim_if_needed(m); // btrfs_delalloc_reserve_metadata
         m.run(Account::System, c.reserve).await;
-        let in_place = match self.data(slot).extent_of(io.offset) {
-            Some(_) if !self.nodatacow => false,
-            before => before.is_some(),
-        };
-        if let (true, Some(before)) = (in_place, self.data(slot).extent_of(io.offset)) {
+        let before = self.data(slot).extent_of(io.offset).filter(|_| self.nodatacow);
+        if let Some(before) = before {
             self.check_nocow(m, inode.ino, before).await;
         }
         m.run(Account::System, c.ordered + c.submit).await;
         let item = items::extent(inode.ino, io.offset);
         let mut extent = Extent { item, offset: io.offset, place: 0, bytes: u64::from(io.bytes) };
-        let written = self.submit_ordered(m, slot, &mut extent, in_place).await;
+        let written = self.submit_ordered(m, slot, &mut extent, before.is_some()).await;
         m.wait_for(written).await;
         m.drop_completion(written);
         m.moved(u64::from(io.bytes));
