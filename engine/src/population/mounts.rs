@@ -41,8 +41,11 @@ pub(super) fn xfs<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevice>
     fs.start_log_workers(|fs| {
         host.spawn(Placement::Anywhere, Life::Background, move |m| Xfs::push_worker(m, fs));
     });
-    let ender = fs.clone();
-    host.spawn(Placement::Anywhere, Life::Background, move |m| Xfs::log_ender(m, ender));
+    for cpu in 0..spec.machine.cpus {
+        let (log, conversions) = (fs.clone(), fs.clone());
+        host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Xfs::log_ender(m, log, cpu));
+        host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Xfs::conversion_worker(m, conversions, cpu));
+    }
     let (pusher, tick) = (fs.clone(), from_ns(spec.kernel.tick_ns));
     host.spawn(Placement::Anywhere, Life::Background, move |m| Xfs::xfsaild(m, pusher, tick));
     for cpu in 0..spec.machine.cpus {

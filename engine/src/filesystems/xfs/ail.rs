@@ -307,6 +307,13 @@ impl Ail {
         self.at(id).subject
     }
 
+    /// The last context that has the item of these lines, if one that has it is not yet on disk.
+    pub fn pinned_by(&self, line: LineId) -> Option<u32> {
+        let id = self.by_line.get(line as usize).copied().unwrap_or(NONE);
+        let it = self.at(id);
+        (it.pins > 0).then_some(it.sequence)
+    }
+
     /// Whether a checkpoint that is not yet on disk has it; an inode also must not be written while its buffer is pinned.
     pub fn is_pinned(&self, id: ItemId) -> bool {
         let it = self.at(id);

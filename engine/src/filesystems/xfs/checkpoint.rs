@@ -3,17 +3,20 @@
 //! A commit adds what it has changed to the current context, an item once however often it is logged. When the context has
 //! reached an eighth of the log, or 32 MiB, a worker takes it, with `xc_ctx_lock` for itself while it goes through the items; who commits
 //! beyond twice that much sleeps until it has. What it costs to fetch so many items is in the times for
-//! each, as they were traced. The worker copies the items into the 8 log buffers and waits when all of them are under
-//! way. When the last buffer of a checkpoint is on disk, another worker puts its items into the AIL (`ail.rs`), and only then is that
-//! buffer free again. Before 5.15 one checkpoint was written after the other; since then up to 4 are, whose last buffers go out in order.
+//! each, as they were traced. The worker copies the items into log buffers (`iclog.rs`). When the buffer with the commit record is on disk,
+//! another worker puts the items into the AIL (`ail.rs`). A worker that pushes in the background leaves its last buffer to be filled by who comes
+//! next; who forces the log writes it himself. Before 5.15 one checkpoint was written after the other; since then up to 4 are, whose commit
+//! records are written in order.
 
 use super::ail::{Ail, ItemId, Lsn};
 use super::buffer::Buffer;
+use super::iclog::{Iclogs, Number, HEADER, ICLOG};
 use super::log::Log;
 use super::mount::Xfs;
+use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::designs::{Cil, CilPush};
-use crate::machine::{Account, LineId, LockId, Side, TaskId, Time};
+use crate::machine::{Account, CpuId, LineId, LockId, Side, TaskId, Time};
 use crate::waist::Machine;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -26,11 +29,8 @@ crate::cost_table!(CheckpointCosts {
     committed: ["checkpoint.committed"],
 });
 
-/// Log buffers and their size (`XLOG_MAX_ICLOGS`, `logbsize`).
-const ICLOGS: u32 = 8;
-const ICLOG: u32 = 32 << 10;
-/// Bytes of a log buffer's header.
-const HEADER: u64 = 512;
+/// Bytes of a commit record.
+const COMMIT_RECORD: u64 = 128;
 
 /// Something that transactions log, told by its lines.
 #[derive(Clone, Copy, Debug)]
@@ -55,12 +55,6 @@ pub struct Context {
     pub end: Lsn,
 }
 
-/// A log buffer under way: when it is written, and whose last it is.
-struct UnderWay {
-    written: LockId,
-    ends: Option<Context>,
-}
-
 /// The CIL's contexts and the log buffers.
 pub struct Checkpoints {
     limit: u64,
@@ -76,18 +70,19 @@ pub struct Checkpoints {
     pushed: Cell<u32>,
     idle_workers: RefCell<Vec<TaskId>>,
     throttled: RefCell<Vec<LockId>>,
-    free_iclogs: Cell<u32>,
-    iclog_waiters: RefCell<VecDeque<LockId>>,
-    under_way: RefCell<VecDeque<UnderWay>>,
-    idle_ender: Cell<Option<TaskId>>,
-    /// The context whose last buffer is to go out next, and who waits for the turn of which.
+    /// The next push writes its commit record at once (`xc_push_commit_stable`).
+    stable: Cell<bool>,
+    /// The context whose commit record is to be written next, and who waits for the turn of which.
     turn: Cell<u32>,
     turn_waiters: RefCell<Vec<(u32, LockId)>>,
+    /// Contexts, and the buffers that have their commit records.
+    written: RefCell<VecDeque<(u32, Number)>>,
+    pub(super) iclogs: Iclogs,
 }
 
 impl Checkpoints {
     /// An empty CIL under `ctx_lock`, of a log of so many bytes.
-    pub fn new(ctx_lock: LockId, log_bytes: u64, costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new<M: Machine>(m: &M, ctx_lock: LockId, log_bytes: u64, storage: Rc<BlockDevice>, costs: &Costs<'_>) -> Result<Self, String> {
         let designs = costs.designs();
         let most = (costs.number("cil_limit_mib")? * f64::from(1 << 20)) as u64;
         Ok(Self {
@@ -102,12 +97,11 @@ impl Checkpoints {
             pushed: Cell::new(0),
             idle_workers: RefCell::default(),
             throttled: RefCell::default(),
-            free_iclogs: Cell::new(ICLOGS),
-            iclog_waiters: RefCell::default(),
-            under_way: RefCell::default(),
-            idle_ender: Cell::new(None),
+            stable: Cell::new(false),
             turn: Cell::new(1),
             turn_waiters: RefCell::default(),
+            written: RefCell::default(),
+            iclogs: Iclogs::new(m, storage, designs.cil_push == CilPush::Serial),
         })
     }
 
@@ -140,10 +134,26 @@ impl Checkpoints {
         }
     }
 
-    /// Has a worker write the context, and does not wait for it (`xlog_cil_flush`).
-    pub fn flush<M: Machine>(&self, m: &M) {
+    /// Has everything written that was committed so far, and does not wait for it (`xlog_cil_flush`).
+    pub async fn flush<M: Machine>(&self, m: &M) {
         if self.context.borrow().bytes > 0 {
+            self.stable.set(true);
             self.push(m);
+        } else {
+            self.iclogs.force_active(m).await;
+        }
+    }
+
+    /// `xfs_log_force_seq`: waits until a context is on disk.
+    pub async fn force<M: Machine>(&self, m: &M, sequence: u32) {
+        if self.context.borrow().sequence == sequence {
+            self.stable.set(false);
+            self.push(m);
+        }
+        self.wait_for_turn(m, sequence + 1).await;
+        let number = self.written.borrow().iter().find(|(written, _)| *written == sequence).map(|(_, number)| *number);
+        if let Some(number) = number {
+            self.iclogs.force(m, number, true).await;
         }
     }
 
@@ -159,20 +169,13 @@ impl Checkpoints {
         }
     }
 
-    /// `fsync` writes the context; the work is in its own steps.
-    pub fn forced(&self, log: &Log) -> Context {
-        let context = self.switch(log);
-        self.turn.set(self.turn.get() + 1);
-        context
-    }
-
     /// The context is full; what is logged from now on is in the next. Headers of log records take space too.
     fn switch(&self, log: &Log) -> Context {
         let mut context = self.context.borrow_mut();
         let items = log.ail.borrow_mut().spare();
         let next = Context { sequence: context.sequence + 1, items, ..Context::default() };
         let mut full = std::mem::replace(&mut *context, next);
-        let headers = HEADER * full.bytes.div_ceil(u64::from(ICLOG));
+        let headers = HEADER * full.bytes.div_ceil(ICLOG);
         log.grants.add(headers);
         full.start = self.head.get();
         full.end = full.start + full.bytes + headers;
@@ -189,41 +192,14 @@ impl Checkpoints {
         }
     }
 
+    /// The commit record of a context is in a buffer.
     async fn end_turn<M: Machine>(&self, m: &M, sequence: u32) {
         self.turn.set(sequence + 1);
-        let next = {
-            let mut waiters = self.turn_waiters.borrow_mut();
-            let at = waiters.iter().position(|(waits, _)| *waits == sequence + 1);
-            at.map(|at| waiters.swap_remove(at).1)
-        };
-        if let Some(next) = next {
-            m.complete(next).await;
-        }
-    }
-
-    /// `xlog_state_get_iclog_space`.
-    async fn get_iclog<M: Machine>(&self, m: &M) {
-        while self.free_iclogs.get() == 0 {
-            let free = m.new_completion();
-            self.iclog_waiters.borrow_mut().push_back(free);
-            m.wait_for(free).await;
-            m.drop_completion(free);
-        }
-        self.free_iclogs.set(self.free_iclogs.get() - 1);
-    }
-
-    async fn free_iclog<M: Machine>(&self, m: &M) {
-        self.free_iclogs.set(self.free_iclogs.get() + 1);
-        let next = self.iclog_waiters.borrow_mut().pop_front();
-        if let Some(next) = next {
-            m.complete(next).await;
-        }
-    }
-
-    fn put_under_way<M: Machine>(&self, m: &M, buffer: UnderWay) {
-        self.under_way.borrow_mut().push_back(buffer);
-        if let Some(ender) = self.idle_ender.take() {
-            m.wake(ender);
+        loop {
+            let next = self.turn_waiters.borrow().iter().position(|(waits, _)| *waits <= sequence + 1);
+            let Some(next) = next else { return };
+            let (_, turn) = self.turn_waiters.borrow_mut().remove(next);
+            m.complete(turn).await;
         }
     }
 }
@@ -242,11 +218,6 @@ impl Xfs {
                 continue;
             }
             let context = Self::take_context(&m, &fs.log).await;
-            if context.items.is_empty() {
-                cil.wait_for_turn(&m, context.sequence).await; // fsync was first
-                cil.end_turn(&m, context.sequence).await;
-                continue;
-            }
             if cil.orders {
                 m.run(Account::System, cil.costs.order * context.items.len() as Time).await;
             }
@@ -268,43 +239,50 @@ impl Xfs {
         context
     }
 
-    /// `xlog_write`: buffer after buffer; the one with the commit record in the order of the contexts.
+    /// `xlog_cil_write_chain` and `xlog_cil_write_commit_record`: the items buffer by buffer, then the record in the order of the contexts.
     async fn write_checkpoint<M: Machine>(&self, m: &M, context: Context) {
-        let cil = &self.log.checkpoints;
-        let (sequence, count) = (context.sequence, context.bytes.div_ceil(u64::from(ICLOG)).max(1));
-        let work = cil.costs.write * context.items.len() as Time / count;
-        let mut context = Some(context);
-        for buffer in 1..=count {
-            let last = buffer == count;
-            if last {
-                cil.wait_for_turn(m, sequence).await;
-            }
-            cil.get_iclog(m).await;
-            m.run(Account::System, work).await;
-            let written = self.storage.submit_write(m, ICLOG).await;
-            cil.put_under_way(m, UnderWay { written, ends: if last { context.take() } else { None } });
+        let (cil, sequence) = (&self.log.checkpoints, context.sequence);
+        let (iclogs, stable) = (&cil.iclogs, cil.stable.take());
+        let (work, mut left, mut first) = (cil.costs.write * context.items.len() as Time, context.bytes, None);
+        while left > 0 {
+            let (number, part) = iclogs.get_space(m, left).await;
+            first.get_or_insert(number);
+            m.run(Account::System, work * part / context.bytes).await;
+            left -= part;
+            iclogs.release(m, number).await;
         }
+        cil.wait_for_turn(m, sequence).await;
+        let (number, _) = iclogs.get_space(m, COMMIT_RECORD).await;
+        iclogs.attach(number, context);
+        cil.written.borrow_mut().push_back((sequence, number));
         cil.end_turn(m, sequence).await;
+        if first.is_some_and(|first| first < number) {
+            iclogs.wait_on(m, number - 1).await;
+            iclogs.preflush(number);
+        }
+        if stable {
+            iclogs.switch(m, number).await;
+        }
+        iclogs.release(m, number).await;
     }
 
-    /// The program of the worker that ends log buffers in their order (`xlog_ioend_work`).
-    pub async fn log_ender<M: Machine>(m: M, fs: Rc<Self>) {
+    /// The program of a CPU's worker that ends log buffers (`xlog_ioend_work`).
+    pub async fn log_ender<M: Machine>(m: M, fs: Rc<Self>, cpu: CpuId) {
         let cil = &fs.log.checkpoints;
         m.at("log end");
         loop {
-            let next = cil.under_way.borrow_mut().pop_front();
-            let Some(UnderWay { written, ends }) = next else {
-                cil.idle_ender.set(Some(m.task()));
-                m.park().await;
+            let (number, _) = cil.iclogs.ended.next(&m, cpu).await;
+            if !cil.iclogs.done(&m, number).await {
                 continue;
-            };
-            m.wait_for(written).await;
-            m.drop_completion(written);
-            if let Some(context) = ends {
-                m.run(Account::System, cil.costs.committed * context.items.len() as Time).await; // xlog_cil_committed
-                fs.log.ail_insert(&m, context);
             }
-            cil.free_iclog(&m).await;
+            while let Some(ends) = cil.iclogs.next_ended() {
+                for context in ends {
+                    m.run(Account::System, cil.costs.committed * context.items.len() as Time).await; // xlog_cil_committed
+                    fs.log.ail_insert(&m, context);
+                    cil.written.borrow_mut().pop_front();
+                }
+                cil.iclogs.free(&m).await;
+            }
         }
     }
 }

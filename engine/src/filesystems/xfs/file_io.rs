@@ -7,8 +7,6 @@
 //! look at the file's size, once before and once after. The first write in a tick changes the times of the inode in a
 //! transaction (`xfs_vn_update_time`).
 
-use super::log::Logged;
-use super::grant::TR_FSYNCTS;
 use super::inode::Inode;
 use super::inode_lines::InodeLines;
 use super::mount::Xfs;
@@ -20,7 +18,7 @@ use crate::machine::{Access, Account, CpuId, LineId, LockId, Side, Time};
 use crate::range_locks::{Design, Prices, Range, RangeLock, RequestId};
 use crate::waist::Machine;
 use crate::workqueue::Workqueue;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 cost_table!(IoCosts {
@@ -39,9 +37,6 @@ cost_table!(IoCosts {
     buffered_copy: ["tmp_short.unlock_file_iolock_excl"],
     buffered_end: ["tmp_short.exit_write"],
     read_page: ["read_page"],
-    times_reserve: ["tmp_short.log_reserve_2", "tmp_short.trans_alloc_2", "tmp_short.lock_file_ilock_excl_3"],
-    times_commit: ["tmp_short.trans_commit_2", "tmp_short.trans_free_2"],
-    times_end: ["tmp_short.unlock_file_ilock_excl_4"],
 });
 
 /// What I/O through the page cache takes of the IOLOCK.
@@ -135,8 +130,6 @@ pub(super) struct OpenFile {
     /// Blocks on the way to one extent, root first. Lookups only read them.
     extent_map: Vec<LineId>,
     pages: PageCache,
-    /// The tick in which its times were last changed.
-    changed: Cell<Time>,
 }
 
 /// Open files, and what is common to them.
@@ -179,7 +172,6 @@ impl FileIo {
             lines: InodeLines::new(m, inode.iolock, inode.ilock, flags_lock),
             extent_map,
             pages: PageCache::of(laid.bytes, laid.cached),
-            changed: Cell::new(Time::MAX),
         };
         let mut files = self.files.borrow_mut();
         if files.len() <= slot as usize {
@@ -250,7 +242,7 @@ impl Xfs {
         open.lines.check_write(m);
         self.look_at_size(m, &open).await;
         open.lines.check_write(m);
-        self.update_times(m, file, &open).await;
+        self.update_times(m, file.inode).await;
         m.run(Account::System, c.write_checks).await;
         open.lines.count(m);
         self.map(m, file, &open, c.write_mapped).await;
@@ -299,24 +291,6 @@ impl Xfs {
         }
     }
 
-    /// `file_update_time`: the clock of inodes goes on once a tick.
-    async fn update_times<M: Machine>(&self, m: &M, file: &File, open: &OpenFile) {
-        let tick = m.now() / self.io.rules.tick;
-        if open.changed.get() == tick {
-            return;
-        }
-        let (c, inode) = (&self.io.costs, self.inodes.inode(file.inode));
-        let ticket = self.log.reserve(m, TR_FSYNCTS).await;
-        m.run(Account::System, c.times_reserve).await;
-        inode.ilock(m).await;
-        open.changed.set(tick);
-        self.log.commit(m, Logged::items([inode.item()])).await;
-        m.run(Account::System, c.times_commit).await;
-        self.log.committed(m, ticket).await;
-        inode.iunlock(m).await;
-        m.run(Account::System, c.times_end).await;
-    }
-
     /// `xfs_file_buffered_read`: pages that are not in memory are read with the IOLOCK held.
     async fn buffered_read<M: Machine>(&self, m: &M, file: &File, io: Io) {
         let (c, open, inode) = (&self.io.costs, self.open_file(file), self.inodes.inode(file.inode));
@@ -352,7 +326,7 @@ impl Xfs {
         let side = if self.io.rules.buffered == BufferedIo::WritesShared { Side::Read } else { Side::Write };
         m.run(Account::System, c.buffered_start).await;
         m.lock(inode.iolock, side).await;
-        self.update_times(m, file, &open).await;
+        self.update_times(m, file.inode).await;
         m.run(Account::System, c.buffered_checks).await;
         inode.ilock(m).await;
         inode.iunlock(m).await;

@@ -9,11 +9,13 @@ use super::buffer::Buffer;
 use super::checkpoint::{Checkpoints, Context};
 use super::grant::{GrantHead, Reservation, Ticket};
 use super::xfsaild::Pusher;
+use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::designs::Cil;
 use crate::machine::{Access, Account, LineId, LockId, Side, Time};
 use crate::waist::Machine;
 use std::cell::RefCell;
+use std::rc::Rc;
 
 crate::cost_table!(CilCosts {
     counters: ["cil_counters"],
@@ -76,13 +78,13 @@ impl Logged {
 
 impl Log {
     /// Makes the lines and locks of a log of so many bytes.
-    pub fn new<M: Machine>(m: &M, bytes: u64, costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new<M: Machine>(m: &M, bytes: u64, storage: Rc<BlockDevice>, costs: &Costs<'_>) -> Result<Self, String> {
         let ctx_lock = m.new_lock(m.class("xfs.xc_ctx_lock", "xfs.cil_ctx"));
         Ok(Self {
             grant_heads: m.new_line(costs.number("xfs_log.grant_heads")? as u32),
             cil: m.new_line(costs.number("xfs_cil.shared")? as u32),
             ctx_lock,
-            checkpoints: Checkpoints::new(ctx_lock, bytes, costs)?,
+            checkpoints: Checkpoints::new(m, ctx_lock, bytes, storage, costs)?,
             design: costs.designs().cil,
             cil_lock: m.new_lock(m.class("xfs.xc_cil_lock", "xfs.cil_lock")),
             counters: m.new_line(costs.number("xfs_cil.counters")? as u32),

@@ -28,6 +28,8 @@ pub mod touch;
 mod buffer;
 mod clusters;
 pub mod file_io;
+mod fsync;
+mod iclog;
 mod inactive;
 mod inode;
 mod inode_lines;

@@ -4,6 +4,7 @@ use super::buffer::{Buffer, Place};
 use super::clusters::Clusters;
 use super::directory::DirForm;
 use super::file_io::{FileIo, Rules};
+use super::fsync::Fsync;
 use super::geometry::{Geometry, FINOBT_ROOT, INOBT_ROOT, INOPBLOG};
 use super::inactive::{self, Inactive, Worker};
 use super::inode::InodeTable;
@@ -74,6 +75,7 @@ pub struct Xfs {
     pub(super) log: Log,
     pub(super) storage: Rc<BlockDevice>,
     pub(super) io: FileIo,
+    pub(super) sync: Fsync,
     pub(super) inodes: InodeTable,
     pub(super) inode_classes: (ClassId, ClassId),
     pub(super) inode_lines: u32,
@@ -119,7 +121,7 @@ impl Xfs {
         rules: Rules,
         costs: &Costs<'_>,
     ) -> Result<Self, String> {
-        let footprints = Footprints::new(costs)?;
+        let (footprints, tick) = (Footprints::new(costs)?, rules.tick);
         let count = |name: &str| costs.number(name).map(|n| n as u32);
         let agi = footprints.buffer + count("xfs_agi.data_create")?;
         let btree = footprints.buffer + count("xfs_inobt.data")?;
@@ -145,9 +147,10 @@ impl Xfs {
             inactive: Inactive::new(costs)?,
             walk: Walk::new(costs)?,
             sb: SuperBlock::new(m, costs)?,
-            log: Log::new(m, u64::from(geometry.logblocks) * u64::from(crate::filesystems::BLOCK), costs)?,
+            log: Log::new(m, u64::from(geometry.logblocks) * u64::from(crate::filesystems::BLOCK), device.clone(), costs)?,
             storage: device,
             io: FileIo::new(m, rules, costs)?,
+            sync: Fsync::new(m, tick, costs)?,
             inodes: InodeTable::default(),
             inode_classes: (m.class("xfs.IOLOCK", "xfs.iolock"), m.class("xfs.ILOCK (file)", "xfs.ilock")),
             inode_lines: footprints.dir_inode,

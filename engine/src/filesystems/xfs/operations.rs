@@ -8,7 +8,7 @@
 use crate::cost_table;
 use super::buffer::{lock_all, unlock_all, Buffer};
 use super::directory::DirForm;
-use super::grant::{Ticket, TR_CREATE, TR_ICHANGE, TR_ITRUNCATE, TR_MKDIR, TR_REMOVE, TR_RENAME, TR_WRITE};
+use super::grant::{Ticket, TR_CREATE, TR_ICHANGE, TR_ITRUNCATE, TR_MKDIR, TR_REMOVE, TR_RENAME};
 use super::inode::{Inode, InodeParts, Number};
 use super::log::Logged;
 use super::mount::{Xfs, XfsDirectory};
@@ -16,7 +16,7 @@ use super::groups::NoSpace;
 use super::touch::BlockKind;
 use super::layout::{Unlinking, ROOT};
 use crate::filesystems::designs::{Inactivation, UnlinkedList};
-use crate::filesystems::{initial_files, DirId, File, Filesystem, Io, LaidOut, PlainCall, Renaming, BLOCK};
+use crate::filesystems::{initial_files, DirId, File, Filesystem, Io, LaidOut, PlainCall, Renaming};
 use crate::machine::{Access, Account, Side, Time};
 use crate::waist::Machine;
 
@@ -103,19 +103,6 @@ cost_table!(UnlinkCosts {
     evict_all: ["cu_short.inode_set_need_inactive"],
 });
 
-cost_table!(FsyncCosts {
-    start: ["wfsync.enter_fsync", "wfsync.file_fsync", "wfsync.lock_file_ilock_shared_2", "wfsync.unlock_file_ilock_shared_2"],
-    reserve: ["wfsync.log_reserve_2", "wfsync.trans_alloc_2", "wfsync.lock_file_ilock_excl_3"],
-    agf: ["wfsync.read_agf", "wfsync.trylock_agf"],
-    allocate: ["wfsync.lock_agfl", "wfsync.unlock_agfl", "wfsync.lock_cntbt", "wfsync.lock_bnobt", "wfsync.defer_finish", "wfsync.trans_commit_2"],
-    commit: ["wfsync.unlock_agf"],
-    submit: ["wfsync.unlock_cntbt", "wfsync.unlock_bnobt", "wfsync.trans_free_2", "wfsync.unlock_file_ilock_excl_3", "wfsync.switch_out"],
-    force: ["wfsync.log_force", "wfsync.log_force_2", "wfsync.switch_out_2"],
-    force_wait: ["wfsync.switch_out_2_wait"],
-    log_io_submit: ["wfsync.switch_out_3"],
-    exit: ["wfsync.exit_fsync"],
-});
-
 cost_table!(OpenCosts {
     open: ["wfsync.enter_openat", "wfsync.exit_openat"],
 });
@@ -128,7 +115,6 @@ pub(super) struct OperationCosts {
     space: SpaceCosts,
     write: WriteCosts,
     unlink: UnlinkCosts,
-    fsync: FsyncCosts,
     open: OpenCosts,
 }
 
@@ -141,7 +127,6 @@ impl OperationCosts {
             space: SpaceCosts::new(costs)?,
             write: WriteCosts::new(costs)?,
             unlink: UnlinkCosts::new(costs)?,
-            fsync: FsyncCosts::new(costs)?,
             open: OpenCosts::new(costs)?,
         })
     }
@@ -221,8 +206,10 @@ impl<M: Machine> Filesystem<M> for Xfs {
         m.run(Account::System, c.start).await;
         m.lock(inode.iolock, Side::Write).await;
         inode.peek(m).await;
+        self.update_times(m, file.inode).await;
         inode.ilock(m).await;
         inode.iunlock(m).await;
+        self.sync.dirty.append(file.inode, bytes);
         self.sb.calls.append(m, c.attr + c.delalloc + c.copy, bytes).await;
         m.unlock(inode.iolock, Side::Write).await;
         m.run(Account::System, c.end).await;
@@ -233,7 +220,9 @@ impl<M: Machine> Filesystem<M> for Xfs {
         m.at("write");
         let inode = self.inodes.inode(file.inode);
         m.lock(inode.iolock, Side::Write).await;
+        self.update_times(m, file.inode).await;
         inode.peek(m).await; // xfs_bmbt_to_iomap
+        self.sync.dirty.overwrite(file.inode, bytes);
         self.sb.calls.overwrite(m, file, bytes).await;
         m.unlock(inode.iolock, Side::Write).await;
     }
@@ -285,22 +274,7 @@ impl<M: Machine> Filesystem<M> for Xfs {
     }
 
     async fn fsync(&self, m: &M, file: &File) {
-        m.at("fsync");
-        let c = &self.costs.fsync;
-        let inode = self.inodes.inode(file.inode);
-        m.run(Account::System, c.start).await;
-        inode.peek(m).await;
-        match self.io.file(file.inode) {
-            Some(open) => self.write_back(m, open.take_dirty()).await,
-            None => self.write_back_new(m, inode).await,
-        }
-        m.run(Account::System, c.force).await;
-        let context = self.log.checkpoints.forced(&self.log);
-        m.sleep(c.force_wait).await;
-        m.run(Account::System, c.log_io_submit).await;
-        self.storage.write_ordered(m, BLOCK).await;
-        self.log.ail_insert(m, context);
-        m.run(Account::System, c.exit).await;
+        self.sync_file(m, file.inode).await;
     }
 
     async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) {
@@ -381,34 +355,6 @@ impl<M: Machine> Filesystem<M> for Xfs {
 }
 
 impl Xfs {
-    /// Writes back what lies in allocated blocks.
-    async fn write_back<M: Machine>(&self, m: &M, dirty: u32) {
-        let c = &self.costs.fsync;
-        if dirty > 0 {
-            m.run(Account::System, c.submit).await;
-            self.storage.write(m, dirty).await;
-        }
-    }
-
-    /// Writes back a page that has no block yet.
-    async fn write_back_new<M: Machine>(&self, m: &M, inode: Inode) {
-        let c = &self.costs.fsync;
-        m.run(Account::System, c.reserve).await;
-        let ticket = self.log.reserve(m, TR_WRITE).await;
-        inode.ilock(m).await; // xfs_bmapi_convert_one_delalloc
-        let group = self.group_of(inode.ino);
-        m.run(Account::System, c.agf).await;
-        group.agf.lock(m).await;
-        m.run(Account::System, c.allocate).await;
-        self.log.commit(m, Logged::items([inode.item(), group.agf.item()]).further(2)).await;
-        m.run(Account::System, c.commit).await;
-        group.agf.unlock(m).await;
-        self.log.committed(m, ticket).await;
-        inode.iunlock(m).await;
-        m.run(Account::System, c.submit).await;
-        self.storage.write(m, BLOCK).await;
-    }
-
     /// `xfs_lookup`: the directory's ILOCK shared, and its blocks down to the leaf.
     async fn lookup<M: Machine>(&self, m: &M, d: &XfsDirectory, name: &[u8]) {
         let c = &self.costs.create;
@@ -438,6 +384,7 @@ impl Xfs {
         group.inobt.lock(m).await;
         let (number, new_chunk) = self.dialloc(d)?;
         let (slot, recycled) = self.inodes.iget(m, self.inode_parts(m, number), number).await;
+        self.sync.made(m, slot);
         let inode = self.inodes.inode(slot);
         inode.ilock(m).await;
         let iget = if recycled { c.iget_recycle } else { c.iget_miss };

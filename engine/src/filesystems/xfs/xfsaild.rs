@@ -168,7 +168,7 @@ impl Xfs {
     async fn push<M: Machine>(&self, m: &M) -> Time {
         let pusher = &self.log.pusher;
         if pusher.last_pushed.get() == 0 && pusher.flush_log.take() {
-            self.log.checkpoints.flush(m);
+            self.log.checkpoints.flush(m).await;
         }
         let target = self.log.ail.borrow_mut().push_target(pusher.push_all.take(), self.log.size());
         let turn = self.push_to(m, target.unwrap_or(0)).await;

@@ -1,0 +1,240 @@
+//! The log buffers (`xfs_log.c`): checkpoints are copied into the active one, which is written when it is full or somebody forces the log.
+//!
+//! Who copies holds a reference; a buffer that is to be written goes to the device with the last. Buffers may end out of order; what has its
+//! commit record in one is committed in order, and only then the buffer is free again and who waits for it goes on. A buffer that is
+//! forced is written with `REQ_PREFLUSH` and `REQ_FUA`, and so was every one before 5.14. Two forces that meet share a write: before a
+//! force writes a buffer that is not full it waits for the one before, which lets others commit into it meanwhile.
+
+use super::checkpoint::Context;
+use crate::devices::{BlockDevice, End, Request, Work};
+use crate::machine::LockId;
+use crate::waist::Machine;
+use crate::workqueue::Workqueue;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// Log buffers and their size (`XLOG_MAX_ICLOGS`, `logbsize`), the header in each, and the sectors that are written.
+const ICLOGS: usize = 8;
+pub const ICLOG: u64 = 32 << 10;
+pub const HEADER: u64 = 512;
+const SECTOR: u64 = 512;
+
+/// A log buffer's number in the order in which they are filled.
+pub type Number = u32;
+
+#[derive(Debug, Default)]
+struct Iclog {
+    used: u64,
+    /// Who copies into it.
+    writers: u32,
+    /// It is no longer active (`XLOG_STATE_WANT_SYNC` and later).
+    switched: bool,
+    /// It is on the device.
+    done: bool,
+    preflush: bool,
+    fua: bool,
+    /// Contexts whose commit records are in it.
+    ends: Vec<Context>,
+}
+
+/// What somebody waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum For {
+    /// A buffer is on the device.
+    Written(Number),
+    /// What is in it is committed.
+    Committed(Number),
+    /// A free buffer.
+    Free,
+}
+
+/// All log buffers.
+pub struct Iclogs {
+    storage: Rc<BlockDevice>,
+    /// Every buffer is written with both flags.
+    always_ordered: bool,
+    /// Those that are not free, oldest first; the number of the first.
+    iclogs: RefCell<VecDeque<Iclog>>,
+    first: Cell<Number>,
+    waiters: RefCell<Vec<(For, LockId)>>,
+    /// A worker commits what has ended.
+    committing: Cell<bool>,
+    /// Buffers that have ended (`l_ioend_workqueue`).
+    pub ended: Rc<Workqueue<Work>>,
+}
+
+impl Iclogs {
+    /// All are free.
+    pub fn new<M: Machine>(m: &M, storage: Rc<BlockDevice>, always_ordered: bool) -> Self {
+        Self {
+            storage,
+            always_ordered,
+            iclogs: RefCell::default(),
+            first: Cell::new(0),
+            waiters: RefCell::default(),
+            committing: Cell::new(false),
+            ended: Rc::new(Workqueue::new(m)),
+        }
+    }
+
+    fn is_free(&self, number: Number) -> bool {
+        number < self.first.get()
+    }
+
+    fn with<T>(&self, number: Number, change: impl FnOnce(&mut Iclog) -> T) -> T {
+        change(&mut self.iclogs.borrow_mut()[(number - self.first.get()) as usize])
+    }
+
+    /// The one that is filled now; none while all are under way.
+    fn active(&self) -> Option<Number> {
+        let mut iclogs = self.iclogs.borrow_mut();
+        if iclogs.back().is_none_or(|last| last.switched) {
+            if iclogs.len() == ICLOGS {
+                return None;
+            }
+            iclogs.push_back(Iclog::default());
+        }
+        Some(self.first.get() + iclogs.len() as Number - 1)
+    }
+
+    /// `xlog_state_get_iclog_space`: room for up to so many bytes, and a reference to where it is.
+    pub async fn get_space<M: Machine>(&self, m: &M, bytes: u64) -> (Number, u64) {
+        loop {
+            let Some(number) = self.active() else {
+                self.wait(m, For::Free).await;
+                continue;
+            };
+            let part = self.with(number, |iclog| {
+                let part = bytes.min(ICLOG - HEADER - iclog.used);
+                iclog.used += part;
+                iclog.writers += u32::from(part > 0);
+                part
+            });
+            if part > 0 {
+                return (number, part);
+            }
+            self.switch(m, number).await;
+        }
+    }
+
+    /// `xlog_state_release_iclog`: gives the reference back. A buffer that is full is written.
+    pub async fn release<M: Machine>(&self, m: &M, number: Number) {
+        let full = self.with(number, |iclog| {
+            iclog.writers -= 1;
+            iclog.used == ICLOG - HEADER || (iclog.switched && iclog.writers == 0)
+        });
+        if full {
+            self.switch(m, number).await;
+        }
+    }
+
+    /// `xlog_state_switch_iclogs`: the buffer is to be written, at once if nobody copies into it.
+    pub async fn switch<M: Machine>(&self, m: &M, number: Number) {
+        let request = self.with(number, |iclog| {
+            iclog.switched = true;
+            let bytes = (HEADER + iclog.used).next_multiple_of(SECTOR) as u32;
+            let (preflush, fua) = (iclog.preflush || self.always_ordered, iclog.fua || self.always_ordered);
+            (iclog.writers == 0).then_some(Request::LogWrite { bytes, preflush, fua })
+        });
+        if let Some(request) = request {
+            self.storage.submit(m, request, End::Queue(self.ended.clone(), (number, 0))).await;
+        }
+    }
+
+    /// A commit record is in a buffer, to which the caller has a reference.
+    pub fn attach(&self, number: Number, context: Context) {
+        self.with(number, |iclog| {
+            iclog.ends.push(context);
+            iclog.fua = true;
+        });
+    }
+
+    /// The buffer has to be written after the cache is flushed.
+    pub fn preflush(&self, number: Number) {
+        self.with(number, |iclog| iclog.preflush = true);
+    }
+
+    /// `xlog_force_lsn` and, where nobody `waits`, `xlog_force_iclog`.
+    pub async fn force<M: Machine>(&self, m: &M, number: Number, waits: bool) {
+        if waits && !self.is_free(number) && self.with(number, |iclog| !iclog.switched) && number > self.first.get() {
+            self.wait(m, For::Written(number - 1)).await;
+        }
+        if self.is_free(number) {
+            return;
+        }
+        let active = self.with(number, |iclog| {
+            (iclog.preflush, iclog.fua) = (true, true);
+            !iclog.switched
+        });
+        if active {
+            self.switch(m, number).await;
+        }
+        if waits {
+            self.wait(m, For::Committed(number)).await;
+        }
+    }
+
+    /// Writes the active buffer if there is something in it, and waits for nothing (`xfs_log_force` without `XFS_LOG_SYNC`).
+    pub async fn force_active<M: Machine>(&self, m: &M) {
+        let last = self.iclogs.borrow().len() as Number;
+        if last > 0 {
+            self.force(m, self.first.get() + last - 1, false).await;
+        }
+    }
+
+    /// Waits until what is in a buffer is committed (`xlog_wait_on_iclog`).
+    pub async fn wait_on<M: Machine>(&self, m: &M, number: Number) {
+        self.wait(m, For::Committed(number)).await;
+    }
+
+    fn is_so(&self, what: For) -> bool {
+        match what {
+            For::Written(number) => self.is_free(number) || self.with(number, |iclog| iclog.done),
+            For::Committed(number) => self.is_free(number),
+            For::Free => self.iclogs.borrow().len() < ICLOGS,
+        }
+    }
+
+    async fn wait<M: Machine>(&self, m: &M, what: For) {
+        while !self.is_so(what) {
+            let so = m.new_completion();
+            self.waiters.borrow_mut().push((what, so));
+            m.wait_for(so).await;
+            m.drop_completion(so);
+        }
+    }
+
+    async fn wake<M: Machine>(&self, m: &M, what: For) {
+        loop {
+            let next = self.waiters.borrow().iter().position(|(waits, _)| *waits == what);
+            let Some(next) = next else { return };
+            let (_, so) = self.waiters.borrow_mut().remove(next);
+            m.complete(so).await;
+        }
+    }
+
+    /// `xlog_state_done_syncing`: a buffer is on the device. Returns whether the caller has to commit what has ended.
+    pub async fn done<M: Machine>(&self, m: &M, number: Number) -> bool {
+        self.with(number, |iclog| iclog.done = true);
+        self.wake(m, For::Written(number)).await;
+        !self.committing.replace(true)
+    }
+
+    /// What ends with the oldest buffer, if that is on the device.
+    pub fn next_ended(&self) -> Option<Vec<Context>> {
+        let mut iclogs = self.iclogs.borrow_mut();
+        let ended = iclogs.front_mut().filter(|iclog| iclog.done).map(|iclog| std::mem::take(&mut iclog.ends));
+        self.committing.set(ended.is_some());
+        ended
+    }
+
+    /// What ended with the oldest buffer is committed (`xlog_state_clean_iclog`).
+    pub async fn free<M: Machine>(&self, m: &M) {
+        let number = self.first.get();
+        self.iclogs.borrow_mut().pop_front();
+        self.first.set(number + 1);
+        self.wake(m, For::Committed(number)).await;
+        self.wake(m, For::Free).await;
+    }
+}
