@@ -1,15 +1,17 @@
 //! The native machine: time, CPUs, the scheduler, cache lines, locks, devices.
 //!
 //! `queue` orders events; `state` is everything that changes; `scheduler` gives CPUs to tasks, `eevdf` chooses which,
-//! `segment` books their time, `pace` and `smt` make it vary; `lock` and `locks` are what tasks wait for; `device` serves requests; `whatif` changes one lock class; `context` is a task's
+//! `segment` books their time, `accounts` the window's, `pace` and `smt` make it vary; `lock`, `holds` and `locks` are what tasks wait for; `device` serves requests; `whatif` changes one lock class; `context` is a task's
 //! handle, and `native` the executor that drives programs over it.
 
+mod accounts;
 mod cfs;
 mod context;
 mod cpu;
 mod device;
 mod disk;
 mod eevdf;
+mod holds;
 mod line;
 pub mod lock;
 mod locks;

@@ -2,16 +2,16 @@
 //! streams, the counters.
 
 use super::cfs::Cfs;
-use super::cpu::{Account, Cpu, IdleLadder, Phase};
+use super::cpu::{Cpu, IdleLadder};
 use super::device::Devices;
 use super::line::{Access, Line};
 use super::lock::{ClassId, ClassStats, Lock, LockId, LockKind};
 use super::pace::Paces;
 use super::queue::{Event, EventQueue, Happening};
-use super::task::{Resume, StateTimes, Status, Task, TaskId};
+use super::task::{Status, Task, TaskId};
 use super::time::{from_ns, Time};
-use super::topology::{CpuId, CpuSet, Topology};
-use super::trace::{Entry, Object};
+use super::topology::{CpuSet, Topology};
+use super::trace::Entry;
 use crate::random;
 use crate::spec::{Preemption, RunSpec, WhatIf};
 use rand_core::RngCore;
@@ -307,37 +307,6 @@ impl State {
         self.locks[self.inner(lock) as usize].holder.is_some()
     }
 
-    /// `task` takes the free `lock`, which is stealing where somebody else is `first` in the queue.
-    pub(super) fn take(&mut self, lock: LockId, task: TaskId, first: Option<TaskId>) {
-        let class = self.locks[lock as usize].class;
-        self.classes[class as usize].steals += u64::from(first.is_some_and(|first| first != task));
-        self.begin_hold(lock, task);
-    }
-
-    /// `lock`, just released, becomes the property of `next`, which still sleeps or spins.
-    pub(super) fn grant(&mut self, lock: LockId, next: TaskId) {
-        self.begin_hold(lock, next);
-        self.locks[lock as usize].granted = Some(next);
-        let class = self.locks[lock as usize].class;
-        self.classes[class as usize].handoffs += 1;
-    }
-
-    /// Whether `lock` was given to `task`; if so the task takes note, once.
-    pub(super) fn take_grant(&mut self, lock: LockId, task: TaskId) -> bool {
-        let granted = self.locks[lock as usize].granted == Some(task);
-        if granted {
-            self.locks[lock as usize].granted = None;
-        }
-        granted
-    }
-
-    /// The task that `lock` was granted to has come to run.
-    pub(super) fn granted_task_runs(&mut self, lock: LockId) {
-        let l = &self.locks[lock as usize];
-        let waited = self.now - l.held_since.max(self.window_start);
-        self.classes[l.class as usize].grant_to_run += waited;
-    }
-
     /// Where the line of `lock` is: a wait lock lies in the line of the lock that it guards.
     fn line_of(&self, lock: LockId) -> usize {
         self.locks[lock as usize].lies_in.unwrap_or(lock) as usize
@@ -399,83 +368,6 @@ impl State {
         self.new_lock(class)
     }
 
-    /// `task` becomes the exclusive holder of `lock`.
-    pub(super) fn begin_hold(&mut self, lock: LockId, task: TaskId) {
-        let times = self.holder_times(lock, task);
-        let l = &mut self.locks[lock as usize];
-        if l.holder.is_some() || l.readers > 0 {
-            let present = l.holder.map_or_else(|| format!("{} readers hold it", l.readers), |t| format!("task {t} holds it"));
-            self.intrusion(task, lock, &present);
-        }
-        let l = &mut self.locks[lock as usize];
-        l.begin_hold(task, self.now, times);
-        self.tasks[task as usize].scaled_holds += u32::from(l.scaled);
-        self.classes[l.class as usize].acquired += 1;
-        self.note("acquire", task, Object::Lock(lock));
-    }
-
-    /// `task` becomes one of the readers that hold `lock`.
-    pub(super) fn begin_shared(&mut self, lock: LockId, task: TaskId) {
-        let l = &mut self.locks[lock as usize];
-        let stats = &mut self.classes[l.class as usize];
-        l.book_readers(self.now, self.window_start, stats);
-        l.readers += 1;
-        stats.acquired += 1;
-        stats.acquired_shared += 1;
-        if let Some(writer) = l.holder {
-            self.intrusion(task, lock, &format!("task {writer} holds it"));
-        }
-        self.note("acquire shared", task, Object::Lock(lock));
-    }
-
-    /// `task` is no longer one of the readers that hold `lock`.
-    pub(super) fn end_shared(&mut self, lock: LockId, task: TaskId) {
-        let l = &mut self.locks[lock as usize];
-        l.book_readers(self.now, self.window_start, &mut self.classes[l.class as usize]);
-        l.readers -= 1;
-        self.note("release shared", task, Object::Lock(lock));
-    }
-
-    #[cold]
-    fn intrusion(&mut self, task: TaskId, lock: LockId, present: &str) {
-        let name = self.name_of(Object::Lock(lock));
-        let detail = format!("task {task} takes {name} at {} ps while {present}", self.now);
-        self.broken.push(Broken { law: "mutual exclusion", detail });
-    }
-
-    /// The holder's time by state. Who holds a spinlock never leaves its CPU: its times are the clock.
-    fn holder_times(&self, lock: LockId, holder: TaskId) -> StateTimes {
-        match self.locks[lock as usize].kind {
-            LockKind::Spin(_) if self.kernel.preemption != Preemption::Host => StateTimes { running: self.now, ..StateTimes::default() },
-            _ => self.tasks[holder as usize].times_at(self.now),
-        }
-    }
-
-    /// The exclusive hold of `lock` ends, whoever ends it.
-    pub(super) fn end_hold(&mut self, lock: LockId) {
-        let l = &self.locks[lock as usize];
-        let Some(holder) = l.holder else {
-            let name = self.name_of(Object::Lock(lock));
-            let detail = format!("{name} is released at {} ps and nobody holds it", self.now);
-            self.broken.push(Broken { law: "mutual exclusion", detail });
-            return;
-        };
-        let own = u32::from(l.scaled && !l.held_by_device());
-        let times = self.holder_times(lock, holder);
-        self.leave_scaled_hold(holder, own);
-        let l = &mut self.locks[lock as usize];
-        l.end_hold(self.now, self.window_start, times, &mut self.classes[l.class as usize]);
-        self.note("release", holder, Object::Lock(lock));
-    }
-
-    /// From now on a device holds `lock`, which a task has taken.
-    pub(super) fn hand_to_device(&mut self, lock: LockId) {
-        let Some(holder) = self.locks[lock as usize].holder else { return };
-        let times = self.tasks[holder as usize].times_at(self.now);
-        self.leave_scaled_hold(holder, u32::from(self.locks[lock as usize].scaled));
-        self.locks[lock as usize].hand_to_device(self.now, times);
-    }
-
     /// Whether `task` is executing now.
     pub(super) fn on_cpu(&self, task: TaskId) -> bool {
         self.tasks[task as usize].status == Status::Running
@@ -484,101 +376,5 @@ impl State {
     /// The random stream called `name`.
     pub fn stream(&self, replication: u64, name: &str) -> Xoshiro256PlusPlus {
         random::stream(self.seed, replication, name)
-    }
-
-    /// Brings all time accounts up to now.
-    pub(super) fn book_everything(&mut self) {
-        for cpu in 0..self.cpus.len() as CpuId {
-            let c = &self.cpus[cpu as usize];
-            let current = c.current;
-            match (c.phase, current) {
-                (Phase::Running, Some(id)) if self.tasks[id as usize].resume == Resume::Segment => {
-                    self.book_segment(id);
-                }
-                (Phase::Running, Some(id)) => self.book_spin(id),
-                (phase, _) => {
-                    let account = match phase {
-                        Phase::Idle(_) | Phase::IdleExit(_) => Account::Idle,
-                        Phase::Switching(_) => Account::Switch,
-                        Phase::Running => Account::Spin,
-                    };
-                    let now = self.now;
-                    self.cpus[cpu as usize].account(now, account);
-                }
-            }
-        }
-    }
-
-    /// Starts the measured window: all statistics begin anew.
-    pub(super) fn start_window(&mut self) {
-        self.book_everything();
-        let now = self.now;
-        self.window_start = now;
-        self.counters = Counters::default();
-        self.idle_joules = 0.0;
-        self.cpus.iter_mut().for_each(|c| c.accounts = Default::default());
-        self.classes.iter_mut().for_each(|c| c.reset(now));
-        self.latencies.iter_mut().for_each(|(_, h)| h.reset());
-        self.tasks.iter_mut().for_each(|t| t.operations = 0);
-        self.locks.iter_mut().for_each(|l| l.line.transfers = 0);
-    }
-}
-
-/// What reports read.
-impl State {
-    /// Why something could not be set up.
-    pub fn take_problem(&mut self) -> Option<String> {
-        self.given_up.take()
-    }
-
-    /// Time by account over all CPUs in the measured window.
-    pub fn account_totals(&self) -> [Time; super::cpu::ACCOUNTS] {
-        let mut totals = [0; super::cpu::ACCOUNTS];
-        for cpu in &self.cpus {
-            totals.iter_mut().zip(cpu.accounts).for_each(|(total, time)| *total += time);
-        }
-        totals
-    }
-
-    /// Length of the measured window so far.
-    pub fn window(&self) -> Time {
-        self.now - self.window_start
-    }
-
-    /// Energy (J) of all idle time in the window, periods in progress included.
-    pub fn idle_energy(&self) -> f64 {
-        let open = self.cpus.iter().filter_map(|cpu| match cpu.phase {
-            Phase::Idle(since) => {
-                let from = self.window_start.saturating_sub(since);
-                Some(self.idle_ladder.joules(from, self.now - since))
-            }
-            Phase::IdleExit(since) => Some(self.idle_ladder.exit_joules(self.now - since.max(self.window_start))),
-            _ => None,
-        });
-        self.idle_joules + open.sum::<f64>()
-    }
-
-    /// Operations of each foreground task.
-    pub fn per_task_operations(&self) -> Vec<u64> {
-        self.tasks.iter().filter(|t| !t.background).map(|t| t.operations).collect()
-    }
-
-    /// Latency histograms (ns) by operation.
-    pub fn latencies(&self) -> &[(&'static str, hdrhistogram::Histogram<u64>)] {
-        &self.latencies
-    }
-
-    /// The name of a site by its number.
-    pub fn site_name(&self, number: usize) -> &'static str {
-        self.sites.get(number).copied().unwrap_or("")
-    }
-
-    /// Transfers of lock lines by class.
-    pub fn line_transfers_by_class(&self) -> Vec<u64> {
-        let mut transfers = vec![0; self.classes.len()];
-        for lock in &self.locks {
-            transfers[lock.class as usize] += lock.line.transfers;
-        }
-        transfers
     }
 }

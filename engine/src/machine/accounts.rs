@@ -1,0 +1,105 @@
+//! The time accounts of a run as a whole, the measured window, and what reports read.
+
+use super::cpu::{Account, Phase};
+use super::state::{Counters, State};
+use super::task::Resume;
+use super::time::Time;
+use super::topology::CpuId;
+
+impl State {
+    /// Brings all time accounts up to now.
+    pub(super) fn book_everything(&mut self) {
+        for cpu in 0..self.cpus.len() as CpuId {
+            let c = &self.cpus[cpu as usize];
+            let current = c.current;
+            match (c.phase, current) {
+                (Phase::Running, Some(id)) if self.tasks[id as usize].resume == Resume::Segment => {
+                    self.book_segment(id);
+                }
+                (Phase::Running, Some(id)) => self.book_spin(id),
+                (phase, _) => {
+                    let account = match phase {
+                        Phase::Idle(_) | Phase::IdleExit(_) => Account::Idle,
+                        Phase::Switching(_) => Account::Switch,
+                        Phase::Running => Account::Spin,
+                    };
+                    let now = self.now;
+                    self.cpus[cpu as usize].account(now, account);
+                }
+            }
+        }
+    }
+
+    /// Starts the measured window: all statistics begin anew.
+    pub(super) fn start_window(&mut self) {
+        self.book_everything();
+        let now = self.now;
+        self.window_start = now;
+        self.counters = Counters::default();
+        self.idle_joules = 0.0;
+        self.cpus.iter_mut().for_each(|c| c.accounts = Default::default());
+        self.classes.iter_mut().for_each(|c| c.reset(now));
+        self.latencies.iter_mut().for_each(|(_, h)| h.reset());
+        self.tasks.iter_mut().for_each(|t| t.operations = 0);
+        self.locks.iter_mut().for_each(|l| l.line.transfers = 0);
+    }
+}
+
+/// What reports read.
+impl State {
+    /// Why something could not be set up.
+    pub fn take_problem(&mut self) -> Option<String> {
+        self.given_up.take()
+    }
+
+    /// Time by account over all CPUs in the measured window.
+    pub fn account_totals(&self) -> [Time; super::cpu::ACCOUNTS] {
+        let mut totals = [0; super::cpu::ACCOUNTS];
+        for cpu in &self.cpus {
+            totals.iter_mut().zip(cpu.accounts).for_each(|(total, time)| *total += time);
+        }
+        totals
+    }
+
+    /// Length of the measured window so far.
+    pub fn window(&self) -> Time {
+        self.now - self.window_start
+    }
+
+    /// Energy (J) of all idle time in the window, periods in progress included.
+    pub fn idle_energy(&self) -> f64 {
+        let open = self.cpus.iter().filter_map(|cpu| match cpu.phase {
+            Phase::Idle(since) => {
+                let from = self.window_start.saturating_sub(since);
+                Some(self.idle_ladder.joules(from, self.now - since))
+            }
+            Phase::IdleExit(since) => Some(self.idle_ladder.exit_joules(self.now - since.max(self.window_start))),
+            _ => None,
+        });
+        self.idle_joules + open.sum::<f64>()
+    }
+
+    /// Operations of each foreground task.
+    pub fn per_task_operations(&self) -> Vec<u64> {
+        self.tasks.iter().filter(|t| !t.background).map(|t| t.operations).collect()
+    }
+
+    /// Latency histograms (ns) by operation.
+    pub fn latencies(&self) -> &[(&'static str, hdrhistogram::Histogram<u64>)] {
+        &self.latencies
+    }
+
+    /// The name of a site by its number.
+    pub fn site_name(&self, number: usize) -> &'static str {
+        self.sites.get(number).copied().unwrap_or("")
+    }
+
+    /// Transfers of lock lines by class.
+    pub fn line_transfers_by_class(&self) -> Vec<u64> {
+        let mut transfers = vec![0; self.classes.len()];
+        for lock in &self.locks {
+            transfers[lock.class as usize] += lock.line.transfers;
+        }
+        transfers
+    }
+}
