@@ -13,7 +13,9 @@ from simfs.scenario import expand, load, to_run_spec
 DIRECT = "kind: fio, direct: true, block_size: 4 KiB, size: 64 MiB, files: per-task"
 
 
-def run(tmp_path: Path, job: str, designs: str = "", device: str = "nvme", filesystem: str = "btrfs") -> RunResult:
+def run(
+    tmp_path: Path, job: str, designs: str = "", device: str = "nvme", filesystem: str = "btrfs"
+) -> RunResult:
     path = tmp_path / "io.yaml"
     path.write_text(
         "simfs: 1\nname: io\ntitle: io\nmachine: guest-2cpu\n"
@@ -50,7 +52,9 @@ def test_a_direct_read_is_ended_by_a_worker_that_verifies_it(tmp_path: Path) -> 
 def test_direct_writes_of_data_with_checksums_go_through_the_page_cache_since_6_15(tmp_path: Path) -> None:
     """So they have the file for themselves while they copy; those before share it until they are written."""
     held = {
-        how: taken(run(tmp_path, f"{DIRECT}, rw: randwrite", f"btrfs.direct_write: {how}"), "vfs.i_rwsem (file)")
+        how: taken(
+            run(tmp_path, f"{DIRECT}, rw: randwrite", f"btrfs.direct_write: {how}"), "vfs.i_rwsem (file)"
+        )
         for how in ("direct", "buffered")
     }
     assert held["direct"] == pytest.approx((0, 1), abs=0.02)
@@ -61,7 +65,9 @@ def test_each_write_takes_a_new_place_and_a_worker_tells_the_trees(tmp_path: Pat
     """One extent item, sometimes also the end of the one that it lies in; one checksum; at least one head."""
     result = run(tmp_path, f"{DIRECT}, rw: randwrite")
     sites = {site.site for lock in result.locks if "fs tree" in lock.name for site in lock.sites}
-    assert sites <= {"endio-write", "commit", "reclaim", "delayed items"}, "no writer goes to the trees himself"
+    assert sites <= {"endio-write", "commit", "reclaim", "delayed items"}, (
+        "no writer goes to the trees himself"
+    )
     assert 1 <= taken(result, "btrfs.csum tree L0")[0] < 1.5
     assert 1 <= taken(result, "btrfs.fs tree L0")[0] < 3
 
