@@ -40,8 +40,7 @@ impl Worker {
         let gc = &self.fs.inodegc[self.list];
         m.at("inodegc");
         loop {
-            gc.take(&mut batch);
-            if batch.is_empty() {
+            if !gc.start(m.now(), &mut batch) {
                 m.park().await;
                 continue;
             }
@@ -135,6 +134,6 @@ impl Xfs {
 }
 
 /// So many lists.
-pub(super) fn lists(count: usize, limits: Limits) -> Vec<InodeGc> {
-    (0..count).map(|_| InodeGc::new(limits)).collect()
+pub(super) fn lists(count: usize, limits: Limits, tick: Time) -> Vec<InodeGc> {
+    (0..count).map(|_| InodeGc::new(limits, tick)).collect()
 }

@@ -2,9 +2,11 @@
 //! bound to it that frees them.
 //!
 //! A queued inode starts the worker one tick later; with more than a cluster's worth of inodes on the list (32 of 512
-//! bytes) at once; with more than 256 the unlinking task waits for the worker (`xfs_inodegc_want_flush_work`).
+//! bytes) at once; with more than 256 the unlinking task waits for the worker (`xfs_inodegc_want_flush_work`). The worker frees
+//! what is on the list when it starts. What comes meanwhile is for its next start, and an inode that comes between the tick
+//! and the start puts that off to the next tick (`mod_delayed_work`).
 
-use crate::machine::{LockId, TaskId};
+use crate::machine::{LockId, TaskId, Time};
 use crate::waist::Machine;
 use std::cell::{Cell, RefCell};
 
@@ -20,21 +22,27 @@ pub struct Limits {
 /// The list and worker of one CPU.
 pub struct InodeGc {
     limits: Limits,
+    tick: Time,
     list: RefCell<Vec<(u32, bool)>>,
     worker: Cell<TaskId>,
-    timer_armed: Cell<bool>,
+    /// From when on the worker may start; without, there is nothing for it to do.
+    due: Cell<Option<Time>>,
+    /// Who waits for the worker's next turn, and for this one.
     flushers: RefCell<Vec<LockId>>,
+    flushing: RefCell<Vec<LockId>>,
 }
 
 impl InodeGc {
     /// An empty list; the worker is set once it is spawned.
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: Limits, tick: Time) -> Self {
         Self {
             limits,
+            tick,
             list: RefCell::default(),
             worker: Cell::new(TaskId::MAX),
-            timer_armed: Cell::new(false),
+            due: Cell::new(None),
             flushers: RefCell::default(),
+            flushing: RefCell::default(),
         }
     }
 
@@ -49,9 +57,13 @@ impl InodeGc {
         let items = self.list.borrow().len();
         self.list.borrow_mut().push((slot, written));
         if items > self.limits.batch {
+            self.due.set(Some(m.now()));
             m.wake(self.worker.get());
-        } else if !self.timer_armed.replace(true) {
-            m.wake_at_tick(self.worker.get(), 0);
+        } else {
+            let next_tick = (m.now() / self.tick + 1) * self.tick;
+            if self.due.replace(Some(next_tick)) != Some(next_tick) {
+                m.wake_at_tick(self.worker.get(), 0);
+            }
         }
         (items > self.limits.throttle).then(|| {
             let done = m.new_completion();
@@ -60,17 +72,23 @@ impl InodeGc {
         })
     }
 
-    /// Takes the whole list into `batch`, which is empty.
-    pub fn take(&self, batch: &mut Vec<(u32, bool)>) {
-        self.timer_armed.set(false);
-        std::mem::swap(&mut *self.list.borrow_mut(), batch);
+    /// The worker starts, if it may: takes the whole list into `batch`, which is empty.
+    pub fn start(&self, now: Time, batch: &mut Vec<(u32, bool)>) -> bool {
+        let starts = self.due.get().is_some_and(|due| due <= now);
+        if starts {
+            self.due.set(None);
+            std::mem::swap(&mut *self.list.borrow_mut(), batch);
+            std::mem::swap(&mut *self.flushers.borrow_mut(), &mut *self.flushing.borrow_mut());
+        }
+        starts
     }
 
-    /// Lets those go on who wait for the worker.
+    /// Lets those go on who wait for this turn of the worker.
     pub async fn flushed<M: Machine>(&self, m: &M) {
-        let waiting = std::mem::take(&mut *self.flushers.borrow_mut());
-        for done in waiting {
+        let mut waiting = std::mem::take(&mut *self.flushing.borrow_mut());
+        for done in waiting.drain(..) {
             m.complete(done).await;
         }
+        *self.flushing.borrow_mut() = waiting;
     }
 }

@@ -33,7 +33,7 @@ mod iclog;
 mod inactive;
 mod inode;
 mod inode_lines;
-mod inodegc;
+pub mod inodegc;
 mod grant;
 mod log;
 #[cfg(test)]

@@ -154,7 +154,7 @@ impl Xfs {
             inodes: InodeTable::default(),
             inode_classes: (m.class("xfs.IOLOCK", "xfs.iolock"), m.class("xfs.ILOCK (file)", "xfs.ilock")),
             inode_lines: footprints.dir_inode,
-            inodegc: inactive::lists(lists, limits),
+            inodegc: inactive::lists(lists, limits, tick),
             inactivation,
             iunlink: costs.designs().iunlink,
             clusters: Clusters::new(m, footprints.buffer + count("xfs_inode_cluster.data")?, geometry.agblocks),
