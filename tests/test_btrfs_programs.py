@@ -79,6 +79,14 @@ def test_a_directory_each_does_not_keep_24_tasks_apart(kind: str) -> None:
     assert max(waits, key=lambda name: waits[name]) in LEVELS
 
 
+def test_room_is_reserved_and_given_back_under_one_spinlock() -> None:
+    """A create: reserved and given back. An unlink: reserved, the forgotten entry's, its own; the eviction's two."""
+    space = the_lock(small_files("create_unlink", 1), "btrfs.space_info")
+    assert space.acquired / small_files("create_unlink", 1).operations == pytest.approx(2 + 3 + 2, rel=0.01)
+    assert space.contended == 0
+    assert the_lock(small_files("create_unlink", 2), "btrfs.space_info").contended > 0
+
+
 def test_bound_to_one_cpu_many_tasks_are_as_fast_as_one() -> None:
     bound = small_files("create_unlink", 24, "0")
     assert rate(bound) == pytest.approx(rate(small_files("create_unlink", 1, "0")), rel=0.1)

@@ -184,6 +184,7 @@ ERAS: dict[str, Eras] = {
     "btrfs.log_mutex": MUTEXES,
     "btrfs.log_csum_range": SPINLOCKS,
     "btrfs.delayed_refs": SPINLOCKS,
+    "btrfs.space_info": SPINLOCKS,
     "btrfs.delayed_ref_head": MUTEXES,
     "btrfs.free_space_lock": MUTEXES,
 }  # fmt: skip

@@ -69,7 +69,7 @@ impl Btrfs {
             self.extents.run_delayed_refs(m, mutex, self.extents.refs.waiting()).await;
         }
         if !self.transaction.begin_commit() {
-            self.transaction.end(m, handle);
+            self.transaction.end(m, handle).await;
             return self.transaction.wait_for_commit(m, mine, !self.commits.one_flushes).await;
         }
         if self.commits.start == CommitStart::AtOnce {
@@ -77,7 +77,7 @@ impl Btrfs {
         }
         self.transaction.wait_for_commit(m, mine - 1, !self.commits.one_flushes).await;
         self.transaction.keep_starts_out(m);
-        self.transaction.end(m, handle);
+        self.transaction.end(m, handle).await;
         self.run_delayed_items(m).await;
         self.transaction.block_starts(m).await;
         self.run_delayed_items(m).await;

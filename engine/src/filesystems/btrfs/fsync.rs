@@ -70,7 +70,7 @@ impl Btrfs {
             None => false,
         };
         if synced {
-            self.transaction.end(m, handle);
+            self.transaction.end(m, handle).await;
         } else {
             self.commit_for_fsync(m, handle).await;
         }
@@ -231,7 +231,7 @@ impl Btrfs {
         m.run(Account::System, self.fs_root.after_search(self.fsync.costs.item)).await;
         ops.release_path(&mut path).await;
         self.data(slot).change(self.transid());
-        self.transaction.end(m, handle);
+        self.transaction.end(m, handle).await;
     }
 
     /// An fsync that has to log all of a file waits until the trees know its extents, others for the writeback.

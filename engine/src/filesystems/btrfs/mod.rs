@@ -34,6 +34,7 @@ pub mod mount;
 mod operations;
 mod ordered;
 mod reclaim;
+mod reservations;
 mod root;
 mod transaction;
 mod worker;

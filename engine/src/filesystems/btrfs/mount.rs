@@ -131,6 +131,8 @@ impl Btrfs {
         let before = tree.transid - 1;
         let refs = Rc::new(DelayedRefs::new(m, space.into_inner(), costs)?);
         let (referenced, fleeting) = (root::Space::Referenced(refs.clone()), root::Space::Fleeting(refs.clone()));
+        let transaction = Transaction::new(m, before, costs)?;
+        let operations = OperationCosts::new(costs)?.without(&transaction.reservations);
         let fs = Self {
             fs_root: Root::new(m, "fs", tree, referenced, rules, costs)?,
             log: LogTree::new(m, rules, fleeting, disk.device, costs)?,
@@ -140,7 +142,7 @@ impl Btrfs {
             reclaim: Reclaim::default(),
             commits: Commits::new(costs)?,
             fsync: Fsync::new(costs)?,
-            transaction: Transaction::new(m, before, costs)?,
+            transaction,
             delayed: RefCell::default(),
             delayed_line: m.new_line(count("btrfs_delayed.root")?),
             workers: Workers::new(count("workers_max")? as usize),
@@ -148,7 +150,7 @@ impl Btrfs {
             nodatacow: kernel.nodatacow,
             new_directories: kernel.new_directories,
             nocow_check: costs.designs().nocow_check,
-            costs: OperationCosts::new(costs)?,
+            costs: operations,
             sb: SuperBlock::new(m, costs)?,
             next_ino: Cell::new(FIRST_FREE_OBJECTID + 1),
             directories: RefCell::default(),

@@ -9,6 +9,7 @@ use super::items;
 use super::key::{Item, ItemKind, Key};
 use super::data::{FileData, Placed};
 use super::mount::{Btrfs, Directory, Inode};
+use super::reservations::Reservations;
 use super::search::{Intent, TreeLocks, TreeOps};
 use super::transaction::Handle;
 use crate::cost_table;
@@ -74,6 +75,21 @@ impl OperationCosts {
             write: WriteCosts::new(costs)?,
             unlink: UnlinkCosts::new(costs)?,
         })
+    }
+
+    /// Takes what reservations are charged for out of the traced steps that they are part of.
+    pub(super) fn without(mut self, reservations: &Reservations) -> Self {
+        let Reservations { reserve_time, release_time, .. } = *reservations;
+        let (create, unlink) = (&mut self.create, &mut self.unlink);
+        for step in [&mut create.start, &mut unlink.lookup, &mut unlink.evict, &mut unlink.evict_pages] {
+            *step = step.saturating_sub(reserve_time);
+        }
+        for step in [&mut create.tail, &mut unlink.delayed_index, &mut unlink.tail, &mut unlink.exit] {
+            *step = step.saturating_sub(release_time);
+        }
+        let node = &mut self.delayed.run_node; // its handle, and its items' room
+        *node = node.saturating_sub(2 * release_time);
+        self
     }
 
     /// Of a worker, for each directory or inode, besides the work on the tree.
@@ -171,7 +187,7 @@ impl Btrfs {
         }
         let index = self.insert_dir_item(m, dir, d, name, c.insert_entry).await;
         m.run(Account::System, c.tail).await;
-        self.transaction.end(m, handle);
+        self.transaction.end(m, handle).await;
         self.balance_delayed_items(m).await;
         (ino, index)
     }
@@ -188,10 +204,11 @@ impl Btrfs {
         self.delayed.borrow_mut().update_inode(dir);
         m.unlock(d.delayed, Side::Write).await;
         self.count_names(dir, -1);
+        self.transaction.reservations.release(m).await;
         m.run(Account::System, c.delayed_index).await;
         self.insert(m, &[items::orphan(inode.ino)], c.insert_orphan).await;
         m.run(Account::System, c.tail).await;
-        self.transaction.end(m, handle);
+        self.transaction.end(m, handle).await;
         self.balance_delayed_items(m).await;
     }
 
@@ -254,6 +271,7 @@ impl Btrfs {
         let c = &self.costs.unlink;
         let rest = self.sb.inodes.pass(m, Some(inode.ino), if pages { c.evict_pages } else { c.evict }).await;
         m.run(Account::System, rest).await;
+        self.transaction.reservations.reserve(m).await; // `evict_refill_and_join`
         let handle = self.transaction.join(m).await;
         self.delete(m, items::inode_ref(inode.ino, d.ino, b"").key, c.delete_ref).await;
         m.run(Account::System, c.truncate).await;
@@ -261,7 +279,7 @@ impl Btrfs {
         self.delete(m, items::inode_key(inode.ino), c.delete_inode).await;
         m.run(Account::System, c.after_truncate).await;
         self.delete(m, items::orphan(inode.ino).key, c.delete_orphan).await;
-        self.transaction.end(m, handle);
+        self.transaction.end(m, handle).await;
     }
 }
 
@@ -323,7 +341,7 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         for extent in data.items(ino) {
             self.insert(m, &[extent], 0).await;
         }
-        self.transaction.end(m, handle);
+        self.transaction.end(m, handle).await;
         *self.data(file.inode) = data;
         Ok(file)
     }
@@ -411,7 +429,7 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         let index = self.rename_inode(m, dir, d, names, &inode).await;
         self.log_new_name(m, file.inode, inode.ino).await;
         self.log.end(m).await;
-        self.transaction.end(m, handle);
+        self.transaction.end(m, handle).await;
         self.balance_delayed_items(m).await;
         self.set_index(file.inode, index);
         m.unlock(inode.i_rwsem, Side::Write).await;
@@ -434,7 +452,7 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         m.lock(i_rwsem, Side::Write).await;
         let handle = self.transaction.join(m).await;
         m.run(Account::System, under).await;
-        self.transaction.end(m, handle);
+        self.transaction.end(m, handle).await;
         m.unlock(i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
     }

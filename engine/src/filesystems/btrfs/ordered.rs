@@ -153,7 +153,7 @@ impl Btrfs {
         }
         m.run(Account::System, c.end).await;
         self.data(ordered.slot).change(self.transid());
-        self.transaction.end(m, handle);
+        self.transaction.end(m, handle).await;
         self.ordered.under_way.borrow_mut().remove(&id);
         for task in std::mem::take(&mut *self.ordered.waiting.borrow_mut()) {
             m.wake(task);

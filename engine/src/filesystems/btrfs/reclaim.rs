@@ -98,7 +98,7 @@ impl Btrfs {
         } else {
             self.extents.run_delayed_refs(m, mutex, (refs / 4 / REF).max(1) as usize).await;
         }
-        self.transaction.end(m, handle);
+        self.transaction.end(m, handle).await;
         some
     }
 }

@@ -1,6 +1,7 @@
 //! Transactions as tasks meet them: starting, joining and ending a handle of the running one, being kept out while it commits, and
 //! waiting until one is on disk (`fs/btrfs/transaction.c` of Linux 5.9 to 6.18).
 
+use super::reservations::Reservations;
 use crate::filesystems::costs::Costs;
 use crate::machine::{Access, LineId, TaskId, Time};
 use crate::waist::Machine;
@@ -29,7 +30,8 @@ pub struct Handle {
 /// The running transaction (`struct btrfs_transaction`) and the space that handles reserve.
 pub struct Transaction {
     counters: LineId,
-    space_info: LineId,
+    /// Room that handles reserve.
+    pub reservations: Reservations,
     /// Handles that were started and, first, all of them (`num_extwriters`, `num_writers`).
     writers: Cell<u32>,
     started: Cell<u32>,
@@ -54,7 +56,7 @@ impl Transaction {
     pub fn new<M: Machine>(m: &M, before: u64, costs: &Costs<'_>) -> Result<Self, String> {
         Ok(Self {
             counters: m.new_line(costs.number("btrfs_transaction.shared")? as u32),
-            space_info: m.new_line(costs.number("btrfs_space_info.shared")? as u32),
+            reservations: Reservations::new(m, costs)?,
             writers: Cell::new(0),
             started: Cell::new(0),
             state: Cell::new(State::Running),
@@ -71,7 +73,7 @@ impl Transaction {
 
     /// `btrfs_start_transaction`: reserves room, then waits while the transaction is being committed.
     pub async fn start<M: Machine>(&self, m: &M) -> Handle {
-        m.touch(self.space_info, Access::Write);
+        self.reservations.reserve(m).await;
         self.enter(m, true).await
     }
 
@@ -93,8 +95,8 @@ impl Transaction {
     }
 
     /// `btrfs_end_transaction`.
-    pub fn end<M: Machine>(&self, m: &M, handle: Handle) {
-        m.touch(self.space_info, Access::Write);
+    pub async fn end<M: Machine>(&self, m: &M, handle: Handle) {
+        self.reservations.release(m).await;
         m.touch(self.counters, Access::Write);
         self.writers.set(self.writers.get() - 1);
         self.started.set(self.started.get() - u32::from(handle.started));

@@ -111,7 +111,7 @@ impl Btrfs {
                     let handle = fs.transaction.join(&m).await;
                     m.run(Account::System, fs.costs.run_delayed_node()).await;
                     fs.commit_delayed_node(&m, next).await;
-                    fs.transaction.end(&m, handle);
+                    fs.transaction.end(&m, handle).await;
                     nodes -= 1;
                 }
                 fs.workers.wake_waiting(&m).await;
@@ -146,6 +146,7 @@ impl Btrfs {
     }
 
     pub(super) async fn finish_delayed<M: Machine>(&self, m: &M, count: usize) {
+        self.transaction.reservations.release(m).await;
         m.touch(self.delayed_line, Access::Write);
         let look_again = self.delayed.borrow_mut().finish(count);
         if look_again {
