@@ -1,6 +1,7 @@
 //! The extent map of a directory (`xfs_bmap.c`): a list in the inode as long as it fits, then a B+tree.
 
 use super::groups::{Groups, NoSpace};
+use super::iext::{Cursor, Extent, ExtentMap};
 use super::touch::{BlockKind, Touches};
 use crate::structures::btree::{BTree, BlockId, BlockSource, Limits, Record, Touch};
 
@@ -39,12 +40,22 @@ struct Mapping {
 }
 
 impl Mapping {
-    fn end(&self) -> u32 {
+    fn behind(&self) -> u32 {
         self.offset + self.len
     }
 
     fn joins(&self, next: &Self) -> bool {
-        self.end() == next.offset && self.start + u64::from(self.len) == next.start
+        self.behind() == next.offset && self.start + u64::from(self.len) == next.start
+    }
+}
+
+impl Extent for Mapping {
+    fn offset(&self) -> u64 {
+        u64::from(self.offset)
+    }
+
+    fn end(&self) -> u64 {
+        u64::from(self.offset + self.len)
     }
 }
 
@@ -84,14 +95,14 @@ impl Change<'_> {
 #[derive(Clone, Debug)]
 pub struct BlockMap {
     fork_size: usize,
-    extents: Vec<Mapping>,
+    extents: ExtentMap<Mapping>,
     tree: Option<BTree<Mapping>>,
 }
 
 impl BlockMap {
     /// An empty map in an inode with a data fork of `fork_size` bytes.
     pub fn new(fork_size: usize) -> Self {
-        Self { fork_size, extents: Vec::new(), tree: None }
+        Self { fork_size, extents: ExtentMap::default(), tree: None }
     }
 
     /// Bytes of the data fork (`xfs_inode_data_fork_size`).
@@ -121,17 +132,18 @@ impl BlockMap {
 
     /// Checks the map.
     pub fn check(&self) -> Result<(), String> {
-        if let Some(pair) = self.extents.windows(2).find(|p| p[0].end() > p[1].offset || p[0].joins(&p[1])) {
-            return Err(format!("extents {pair:?} overlap or should be one"));
+        self.extents.check()?;
+        if let Some((extent, next)) = self.extents.iter().zip(self.extents.iter().skip(1)).find(|(extent, next)| extent.joins(next)) {
+            return Err(format!("extents {extent:?} and {next:?} should be one"));
         }
         let Some(tree) = &self.tree else { return Ok(()) };
         tree.check().map_err(|e| format!("bmbt: {e}"))?;
-        if tree.iter().eq(&self.extents) { Ok(()) } else { Err("bmbt differs from the extent list".into()) }
+        if tree.iter().eq(self.extents.iter()) { Ok(()) } else { Err("bmbt differs from the extent list".into()) }
     }
 
     /// Allocates a block for the hole at `offset` of the inode in block `inode` (`xfs_bmapi_write`).
     pub fn grow(&mut self, inode: u64, offset: u32, change: &mut Change<'_>) -> Result<u64, NoSpace> {
-        let at = self.extents.partition_point(|extent| extent.offset <= offset);
+        let at = self.extents.lookup(u64::from(offset));
         let minleft = self.tree.as_ref().map_or(1, |tree| tree.levels() as u32);
         let near = self.adjacent(at, offset, change.groups).unwrap_or(inode);
         let start = change.take_block(near, minleft)?;
@@ -139,15 +151,15 @@ impl BlockMap {
         if self.tree.is_none() && self.extents.len() > self.inline_extents() {
             let leaf = change.take_block(inode, 0)?;
             change.touches.add(BlockKind::Bmbt, leaf);
-            self.tree = Some(BTree::in_inode(BMBT, self.inline_children(), leaf, &self.extents));
+            self.tree = Some(BTree::in_inode(BMBT, self.inline_children(), leaf, &self.extents.iter().copied().collect::<Vec<_>>()));
         }
         Ok(start)
     }
 
     /// Frees the block at `offset` (`xfs_bunmapi`).
     pub fn shrink(&mut self, offset: u32, change: &mut Change<'_>) {
-        let at = self.extents.partition_point(|extent| extent.offset <= offset) - 1;
-        let old = self.extents[at];
+        let at = self.extents.lookup(u64::from(offset));
+        let old = *self.extents.get(at).expect("the block is mapped");
         let before = Mapping { len: offset - old.offset, ..old };
         let skip = before.len + 1;
         let after =
@@ -160,7 +172,7 @@ impl BlockMap {
             (_, 0) => self.replace(at, before, change),
             _ => {
                 self.replace(at, before, change);
-                self.insert(at + 1, after, change);
+                self.insert(after, change);
             }
         }
         if self.extents.len() <= self.inline_extents() {
@@ -182,15 +194,15 @@ impl BlockMap {
 
     /// `xfs_bmap_adjacent`: the block that continues the extent before or leads to the one behind, whichever is
     /// nearer in the file.
-    fn adjacent(&self, at: usize, offset: u32, groups: &Groups) -> Option<u64> {
+    fn adjacent(&self, at: Cursor, offset: u32, groups: &Groups) -> Option<u64> {
         let same_group = |a: u64, b: u64| groups.geometry.split_fsblock(a).0 == groups.geometry.split_fsblock(b).0;
         let valid = |block: u64, of: u64| {
             same_group(block, of) && groups.geometry.split_fsblock(block).1 < groups.geometry.agblocks
         };
         let next = self.extents.get(at);
-        let prev = at.checked_sub(1).map(|before| self.extents[before]).and_then(|prev| {
+        let prev = self.previous(at).and_then(|(_, prev)| {
             let end = prev.start + u64::from(prev.len);
-            let gap = u64::from(offset - prev.end());
+            let gap = u64::from(offset - prev.behind());
             if !valid(end, prev.start) {
                 return None;
             }
@@ -215,29 +227,34 @@ impl BlockMap {
     }
 
     /// `xfs_bmap_add_extent_hole_real`.
-    fn add(&mut self, at: usize, new: Mapping, change: &mut Change<'_>) {
-        let left = at.checked_sub(1).map(|before| self.extents[before]).filter(|left| left.joins(&new));
+    fn add(&mut self, at: Cursor, new: Mapping, change: &mut Change<'_>) {
+        let left = self.previous(at).filter(|(_, left)| left.joins(&new));
         let right = self.extents.get(at).copied().filter(|right| new.joins(right));
         match (left, right) {
-            (Some(left), Some(right)) => {
+            (Some((_, left)), Some(right)) => {
                 self.remove(at, change);
-                self.replace(at - 1, Mapping { len: left.len + 1 + right.len, ..left }, change);
+                self.replace(self.extents.lookup(u64::from(left.offset)), Mapping { len: left.len + 1 + right.len, ..left }, change);
             }
-            (Some(left), None) => self.replace(at - 1, Mapping { len: left.len + 1, ..left }, change),
+            (Some((before, left)), None) => self.replace(before, Mapping { len: left.len + 1, ..left }, change),
             (None, Some(right)) => self.replace(at, Mapping { len: right.len + 1, ..new }, change),
-            (None, None) => self.insert(at, new, change),
+            (None, None) => self.insert(new, change),
         }
     }
 
-    fn insert(&mut self, at: usize, new: Mapping, change: &mut Change<'_>) {
-        self.extents.insert(at, new);
+    fn previous(&self, at: Cursor) -> Option<(Cursor, Mapping)> {
+        let before = self.extents.before(at)?;
+        self.extents.get(before).map(|extent| (before, *extent))
+    }
+
+    fn insert(&mut self, new: Mapping, change: &mut Change<'_>) {
+        self.extents.insert(new);
         if let Some(tree) = &mut self.tree {
             let touch = tree.insert(new, change);
             report(change, &touch);
         }
     }
 
-    fn remove(&mut self, at: usize, change: &mut Change<'_>) {
+    fn remove(&mut self, at: Cursor, change: &mut Change<'_>) {
         let old = self.extents.remove(at);
         if let Some(tree) = &mut self.tree {
             let touch = tree.delete(&old.offset, change);
@@ -245,8 +262,9 @@ impl BlockMap {
         }
     }
 
-    fn replace(&mut self, at: usize, new: Mapping, change: &mut Change<'_>) {
-        let old = std::mem::replace(&mut self.extents[at], new);
+    fn replace(&mut self, at: Cursor, new: Mapping, change: &mut Change<'_>) {
+        let old = *self.extents.get(at).expect("there is an extent");
+        self.extents.update(at, new);
         if let Some(tree) = &mut self.tree {
             let touch = tree.update(&old.offset, new);
             report(change, &touch);

@@ -7,6 +7,7 @@
 //! look at the file's size, once before and once after. The first write in a tick changes the times of the inode in a
 //! transaction (`xfs_vn_update_time`).
 
+use super::file_extents::FileExtents;
 use super::inode::Inode;
 use super::inode_lines::InodeLines;
 use super::mount::Xfs;
@@ -14,7 +15,7 @@ use crate::cost_table;
 use crate::devices::{End, Request, Work};
 use crate::filesystems::page_cache::PageCache;
 use crate::filesystems::{File, Io, LaidOut, BLOCK};
-use crate::machine::{Access, Account, CpuId, LineId, LockId, Side, Time};
+use crate::machine::{Account, CpuId, LockId, Side, Time};
 use crate::range_locks::{Design, Prices, Range, RangeLock, RequestId};
 use crate::waist::Machine;
 use crate::workqueue::Workqueue;
@@ -119,16 +120,11 @@ impl IoLock {
     }
 }
 
-/// Records and children of a block of the extent map in memory (`xfs_iext_tree.c`: 256 bytes).
-const IEXT_RECORDS: u64 = 15;
-const IEXT_CHILDREN: u64 = 16;
-
 /// An open file with all its blocks.
 pub(super) struct OpenFile {
     iolock: IoLock,
     lines: InodeLines,
-    /// Blocks on the way to one extent, root first. Lookups only read them.
-    extent_map: Vec<LineId>,
+    extents: FileExtents,
     pages: PageCache,
 }
 
@@ -160,17 +156,11 @@ impl FileIo {
             Some((design, prices)) => IoLock::Ranges(Box::new(RangeLock::new(m, *design, *prices)), RefCell::default()),
             None => IoLock::Rwsem(inode.iolock),
         };
-        let mut blocks = laid.extents.div_ceil(IEXT_RECORDS);
-        let mut extent_map = vec![m.new_line(4)];
-        while blocks > 1 {
-            blocks = blocks.div_ceil(IEXT_CHILDREN);
-            extent_map.push(m.new_line(4));
-        }
         let flags_lock = self.rules.flags_lock.then(|| m.new_lock(m.class("xfs.i_flags_lock", "xfs.i_flags_lock")));
         let file = OpenFile {
             iolock,
             lines: InodeLines::new(m, inode.iolock, inode.ilock, flags_lock),
-            extent_map,
+            extents: FileExtents::new(m, laid),
             pages: PageCache::of(laid.bytes, laid.cached),
         };
         let mut files = self.files.borrow_mut();
@@ -219,7 +209,7 @@ impl Xfs {
         }
         open.iolock.lock(m, &io, Side::Read).await;
         open.lines.count(m);
-        self.map(m, file, &open, c.mapped).await;
+        self.map(m, file, &open, io, c.mapped).await;
         open.lines.build_bio(m);
         let request = Request::Read { bytes: io.bytes, at: Some(io.offset) };
         match io.done {
@@ -245,7 +235,7 @@ impl Xfs {
         self.update_times(m, file.inode).await;
         m.run(Account::System, c.write_checks).await;
         open.lines.count(m);
-        self.map(m, file, &open, c.write_mapped).await;
+        self.map(m, file, &open, io, c.write_mapped).await;
         open.lines.build_bio(m);
         let request = Request::Write { bytes: io.bytes, at: Some(io.offset) };
         match io.done {
@@ -262,15 +252,13 @@ impl Xfs {
     }
 
     /// `xfs_read_iomap_begin`, `xfs_direct_write_iomap_begin`: the blocks under the ILOCK, shared.
-    async fn map<M: Machine>(&self, m: &M, file: &File, open: &OpenFile, time: Time) {
+    async fn map<M: Machine>(&self, m: &M, file: &File, open: &OpenFile, io: Io, time: Time) {
         let inode = self.inodes.inode(file.inode);
         open.lines.look_at_format(m);
         m.run(Account::System, self.io.costs.map).await;
         m.lock(inode.ilock, Side::Read).await;
         open.lines.own_ilock(m);
-        for &block in &open.extent_map {
-            m.touch(block, Access::Read);
-        }
+        open.extents.find(m, io.offset);
         m.run(Account::System, time).await;
         open.lines.find_extent_map(m); // after what the step takes, so that others can have had the line
         m.unlock(inode.ilock, Side::Read).await;
@@ -313,7 +301,7 @@ impl Xfs {
     /// Reads what is not in memory.
     async fn read_pages<M: Machine>(&self, m: &M, file: &File, open: &OpenFile, io: Io) {
         if !open.pages.has(io.offset, io.bytes) {
-            self.map(m, file, open, self.io.costs.mapped).await;
+            self.map(m, file, open, io, self.io.costs.mapped).await;
             self.storage.io(m, Request::Read { bytes: io.bytes, at: Some(io.offset) }).await;
             open.pages.fill(io.offset, io.bytes);
         }
@@ -329,6 +317,7 @@ impl Xfs {
         self.update_times(m, file.inode).await;
         m.run(Account::System, c.buffered_checks).await;
         inode.ilock(m).await;
+        open.extents.find(m, io.offset);
         inode.iunlock(m).await;
         open.pages.write(io.offset, io.bytes);
         m.run(Account::System, c.buffered_copy * io.pages()).await;

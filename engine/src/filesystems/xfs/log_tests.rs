@@ -43,7 +43,7 @@ fn spec(duration: Time) -> RunSpec {
             }
         },
         "kernel": {
-            "name": "test", "tick_ns": 4e6, "base_slice_ns": 3e6, "run_to_parity": true, "preemption": "voluntary", "locks": locks,
+            "name": "test", "tick_ns": 4e6, "base_slice_ns": 3e6, "run_to_parity": true, "delay_dequeue": true, "preemption": "voluntary", "locks": locks,
             "constants": {
                 "migration_cost": 5e5, "rwsem_handoff_wait": 4e6, "rwsem_reader_batch_max": 256, "rwsem_reader_spin_base": 1e4,
                 "rwsem_reader_spin_per_reader": 500, "rwsem_reader_spin_cap": 2.5e4, "percpu_rwsem_grace_period": 1e7,

@@ -27,6 +27,7 @@ pub mod touch;
 
 mod buffer;
 mod clusters;
+mod file_extents;
 pub mod file_io;
 mod fsync;
 mod iclog;
@@ -34,6 +35,7 @@ mod inactive;
 mod inode;
 mod inode_lines;
 pub mod inodegc;
+pub mod iext;
 mod grant;
 mod log;
 #[cfg(test)]
