@@ -37,21 +37,7 @@ pub(super) fn xfs<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevice>
     let geometry = geometry.map_err(|e| format!("filesystem: {e}"))?;
     let rules = xfs_rules(spec, costs)?;
     let fs = Rc::new(host.setup(|m| Xfs::new(m, &geometry, device, rules, costs))?);
-    fs.start_workers(|placement, worker| host.spawn(placement, Life::Background, |m| worker.run(m)));
-    fs.start_log_workers(|fs| {
-        host.spawn(Placement::Anywhere, Life::Background, move |m| Xfs::push_worker(m, fs));
-    });
-    for cpu in 0..spec.machine.cpus {
-        let (log, conversions) = (fs.clone(), fs.clone());
-        host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Xfs::log_ender(m, log, cpu));
-        host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Xfs::conversion_worker(m, conversions, cpu));
-    }
-    let (pusher, tick) = (fs.clone(), from_ns(spec.kernel.tick_ns));
-    host.spawn(Placement::Anywhere, Life::Background, move |m| Xfs::xfsaild(m, pusher, tick));
-    for cpu in 0..spec.machine.cpus {
-        let fs = fs.clone();
-        host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Xfs::buffer_worker(m, fs, cpu));
-    }
+    fs.start(host, from_ns(spec.kernel.tick_ns));
     if spec.workload.number("iodepth", 1.0) > 1.0 {
         for cpu in 0..spec.machine.cpus {
             let fs = fs.clone();

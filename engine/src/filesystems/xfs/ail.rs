@@ -235,8 +235,10 @@ impl Ail {
             }
         }
         self.head = self.head.max(end);
-        let at = self.committed.partition_point(|c| c.start < start);
-        self.committed.insert(at, Committed { start, items, live });
+        if live > 0 {
+            let at = self.committed.partition_point(|c| c.start < start);
+            self.committed.insert(at, Committed { start, items, live });
+        }
         self.trim();
         was_empty
     }

@@ -81,21 +81,7 @@ fn mounted<F: Future<Output = ()> + 'static>(duration: Time, test: impl FnOnce(C
     .expect("a device");
     let device = BlockDevice::start(&mut native, &device, 1.0);
     let fs = Rc::new(native.setup(|m| build(m, &device, &mut BTreeMap::from([("cil_limit_mib".into(), 1.0)]))));
-    for program in 0..6 {
-        let fs = fs.clone();
-        native.spawn(Placement::Pinned(program % 4), Life::Background, move |m| async move {
-            match program {
-                0 => Xfs::xfsaild(m, fs, 4 * MS).await,
-                1 => Xfs::push_worker(m, fs).await,
-                2 => Xfs::log_ender(m, fs).await,
-                cpu => Xfs::buffer_worker(m, fs, cpu % 4).await,
-            }
-        });
-    }
-    for cpu in [0, 1] {
-        let fs = fs.clone();
-        native.spawn(Placement::Pinned(cpu), Life::Background, move |m| Xfs::buffer_worker(m, fs, cpu));
-    }
+    fs.start(&mut native, 4 * MS);
     let done = Rc::new(Cell::new(false));
     let ended = done.clone();
     native.spawn(Placement::Pinned(3), Life::Foreground, move |m| async move {
@@ -117,7 +103,7 @@ async fn change(m: &Context, fs: &Xfs, logged: Logged) {
 
 /// Puts what was committed onto disk.
 async fn checkpoint(m: &Context, fs: &Xfs) {
-    fs.log.checkpoints.flush(m);
+    fs.log.checkpoints.flush(m).await;
     m.sleep(10 * MS).await;
 }
 

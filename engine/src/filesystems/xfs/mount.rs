@@ -19,8 +19,8 @@ use crate::filesystems::costs::Costs;
 use crate::filesystems::designs::{Inactivation, UnlinkedList};
 use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::DirId;
-use crate::machine::{ClassId, CpuId, LineId, LockId, TaskId};
-use crate::waist::{Machine, Placement};
+use crate::machine::{ClassId, CpuId, LineId, LockId, Time};
+use crate::waist::{Host, Life, Machine, Placement};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -113,7 +113,7 @@ impl Footprints {
 }
 
 impl Xfs {
-    /// A fresh filesystem of the given geometry, mounted; its workers are started by [`Xfs::start_workers`].
+    /// A fresh filesystem of the given geometry, mounted; its threads are started by [`Xfs::start`].
     pub fn new<M: Machine>(
         m: &M,
         geometry: &Geometry,
@@ -166,18 +166,27 @@ impl Xfs {
         Ok(fs)
     }
 
-    /// Starts the inodegc workers: `spawn` starts a program and returns its task.
-    pub fn start_workers(self: &Rc<Self>, mut spawn: impl FnMut(Placement, Worker) -> TaskId) {
+    /// Starts its kernel threads: inodegc workers, those of the log and of fsync, and who writes metadata in place. Timers ring at
+    /// the end of a tick.
+    pub fn start<H: Host>(self: &Rc<Self>, host: &mut H, tick: Time) {
         for (list, gc) in self.inodegc.iter().enumerate() {
             let bound = self.inactivation == Inactivation::PerCpu;
             let placement = if bound { Placement::Pinned(list as CpuId) } else { Placement::Anywhere };
-            gc.set_worker(spawn(placement, Worker { fs: self.clone(), list }));
+            let worker = Worker { fs: self.clone(), list };
+            gc.set_worker(host.spawn(placement, Life::Background, |m| worker.run(m)));
         }
-    }
-
-    /// Starts the log's workers: `push` starts one that writes checkpoints.
-    pub fn start_log_workers(self: &Rc<Self>, mut push: impl FnMut(Rc<Self>)) {
-        (0..self.log.checkpoints.workers()).for_each(|_| push(self.clone()));
+        for _ in 0..self.log.checkpoints.workers() {
+            let fs = self.clone();
+            host.spawn(Placement::Anywhere, Life::Background, move |m| Self::push_worker(m, fs));
+        }
+        for cpu in 0..host.setup(|m| m.cpus()) {
+            let (log, conversions, buffers) = (self.clone(), self.clone(), self.clone());
+            host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Self::log_ender(m, log, cpu));
+            host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Self::conversion_worker(m, conversions, cpu));
+            host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Self::buffer_worker(m, buffers, cpu));
+        }
+        let fs = self.clone();
+        host.spawn(Placement::Anywhere, Life::Background, move |m| Self::xfsaild(m, fs, tick));
     }
 
     pub(super) fn directory(&self, dir: DirId) -> XfsDirectory {
