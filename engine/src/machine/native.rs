@@ -237,6 +237,7 @@ impl Native {
 
 /// Processes an event. Returns the task whose program is to take its next step.
 fn happen(s: &mut State, event: Event) -> Option<TaskId> {
+    debug_assert!(event.time >= s.now, "time goes back: {event:?} at {}", s.now);
     s.now = event.time;
     s.processed += 1;
     let (id, subject) = (event.subject, event.subject as usize);

@@ -81,6 +81,8 @@ const LONG: usize = 64;
 
 /// Pending events, popped in [`Event`] order.
 pub struct EventQueue {
+    /// Time of the last popped event: no other can come before it.
+    now: Time,
     base: Time,
     width: u32,
     sorted: Vec<Key>, // descending: the first event is the last entry
@@ -92,7 +94,7 @@ impl EventQueue {
     /// An empty queue at time 0.
     pub fn new() -> Self {
         let buckets = (0..64).map(|_| Vec::new()).collect();
-        Self { base: 0, width: 0, sorted: Vec::new(), buckets, occupied: 0 }
+        Self { now: 0, base: 0, width: 0, sorted: Vec::new(), buckets, occupied: 0 }
     }
 
     /// Adds an event; its time must not lie before the last popped one.
@@ -121,6 +123,7 @@ impl EventQueue {
             self.refill();
         }
         let key = self.sorted.pop()?;
+        self.now = time_of(key);
         Some(Event::of(key))
     }
 
@@ -168,11 +171,11 @@ impl EventQueue {
         self.buckets[bucket as usize] = moving; // keeps the capacity: no allocation in the steady state
     }
 
-    /// Halves the stretch, from its first event on, until it holds few of `keys` or is one instant.
-    fn narrow_to(&mut self, first: Time, keys: &[Key]) {
+    /// Halves the stretch around `start` until it holds few of `keys` or is one instant.
+    fn narrow_to(&mut self, start: Time, keys: &[Key]) {
         while self.width > 0 {
             self.width -= 1;
-            self.base = first >> self.width << self.width;
+            self.base = start >> self.width << self.width;
             let inside = |key: &&Key| (time_of(**key) ^ self.base) >> self.width == 0;
             if keys.iter().filter(inside).count() <= LONG / 2 {
                 return;
@@ -180,9 +183,10 @@ impl EventQueue {
         }
     }
 
+    /// Narrows the stretch around the present: the first event may be far, and another come before it.
     fn narrow(&mut self) {
         let keys = std::mem::take(&mut self.sorted);
-        self.narrow_to(time_of(keys[keys.len() - 1]), &keys);
+        self.narrow_to(self.now, &keys);
         let later = keys.partition_point(|&key| (time_of(key) ^ self.base) >> self.width != 0);
         for &key in &keys[..later] {
             self.put_away(key);
@@ -253,6 +257,19 @@ mod tests {
                 same_order_as_a_sorted_set(seed, pending);
             }
         }
+    }
+
+    #[test]
+    fn an_event_may_come_before_the_first_of_many_that_were_pending() {
+        let (mut queue, now) = (EventQueue::new(), 1 << 20);
+        queue.push(event(now, Happening::Timer, 0));
+        assert_eq!(queue.pop().map(|e| e.time), Some(now)); // the sorted stretch lasts until 2 << 20
+        for number in 0..2 * LONG as u32 {
+            queue.push(event(now + 500_000 + Time::from(number), Happening::Timer, number));
+        }
+        queue.push(event(now + 1, Happening::Timer, 0));
+        let times: Vec<_> = std::iter::from_fn(|| queue.pop()).map(|e| e.time).collect();
+        assert!(times.is_sorted() && times[0] == now + 1 && times.len() == 2 * LONG + 1, "{times:?}");
     }
 
     #[test]
