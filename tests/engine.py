@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from simfs.results.run_result import LockStats, RunResult
@@ -76,6 +77,15 @@ def scenario_spec(name: str, variant: str, *overrides: str, warmup_ns: float, du
     if len(points) != 1:
         raise ValueError(f"{name}, {variant}, {overrides}: {len(points)} points instead of one")
     return to_run_spec(points[0], 0) | {"warmup_ns": warmup_ns, "duration_ns": duration_ns}
+
+
+def run_scenario(path: Path, text: str, *, warmup_ns: float, duration_ns: float) -> RunResult:
+    """A run of the only point of a scenario that a test writes, at `path`, for a given time; it must not stall."""
+    path.write_text(text)
+    (point,) = expand(load(path))
+    result = simulate(to_run_spec(point, 0) | {"warmup_ns": warmup_ns, "duration_ns": duration_ns})
+    assert result.stall is None
+    return result
 
 
 def answer(spec: Spec) -> str:

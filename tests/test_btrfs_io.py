@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engine import answer
+from engine import run_scenario
 from simfs.results.run_result import RunResult
-from simfs.scenario import expand, load, to_run_spec
 
 DIRECT = "kind: fio, direct: true, block_size: 4 KiB, size: 64 MiB, files: per-task"
 
@@ -16,18 +15,12 @@ DIRECT = "kind: fio, direct: true, block_size: 4 KiB, size: 64 MiB, files: per-t
 def run(
     tmp_path: Path, job: str, designs: str = "", device: str = "nvme", filesystem: str = "btrfs"
 ) -> RunResult:
-    path = tmp_path / "io.yaml"
-    path.write_text(
+    text = (
         "simfs: 1\nname: io\ntitle: io\nmachine: guest-2cpu\n"
         f"kernel: {{profile: linux-6.18, designs: {{{designs}}}}}\ndevice: {device}\n"
         f"filesystem: {{kind: {filesystem}}}\nworkload: {{{job}}}\n"
     )
-    (point,) = expand(load(path))
-    result = RunResult.model_validate_json(
-        answer(to_run_spec(point, 0) | {"warmup_ns": 5e6, "duration_ns": 40e6})
-    )
-    assert [law for law in result.laws if not law.ok] == []
-    assert result.stall is None
+    result = run_scenario(tmp_path / "io.yaml", text, warmup_ns=5e6, duration_ns=40e6)
     assert result.operations > 0
     return result
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engine import answer
+from engine import run_scenario
 from simfs.results.run_result import LockStats, RunResult
-from simfs.scenario import expand, load, to_run_spec
 
 SYNCED = "kind: fs_mark, files: 1000, size: 9 B, write: 9 B, sync: 1, keep: true, directories: per-task"
 WRITTEN = "kind: fio, rw: write, block_size: 64 KiB, fsync: 1, files: per-task, size: 64 MiB"
@@ -17,17 +16,12 @@ WRITTEN = "kind: fio, rw: write, block_size: 64 KiB, fsync: 1, files: per-task, 
 def run(
     tmp_path: Path, workload: str, filesystem: str = "", designs: str = "", device: str = "profile: nvme"
 ) -> RunResult:
-    path = tmp_path / "log.yaml"
-    path.write_text(
+    text = (
         "simfs: 1\nname: log\ntitle: log\nmachine: {profile: dual-socket-48, cpus: 16}\n"
         f"kernel: {{profile: linux-5.9, designs: {{{designs}}}}}\ndevice: {{{device}}}\n"
         f"filesystem: {{kind: btrfs{filesystem and ', ' + filesystem}}}\nworkload: {{{workload}}}\n"
     )
-    (point,) = expand(load(path))
-    spec = to_run_spec(point, 0) | {"warmup_ns": 2e6, "duration_ns": 40e6}
-    result = RunResult.model_validate_json(answer(spec))
-    assert [law for law in result.laws if not law.ok] == []
-    assert result.stall is None
+    result = run_scenario(tmp_path / "log.yaml", text, warmup_ns=2e6, duration_ns=40e6)
     assert result.operations > 0
     return result
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from engine import answer
+from engine import run_scenario
 from simfs.results.run_result import LockStats, RunResult
-from simfs.scenario import ScenarioError, expand, load, to_run_spec
+from simfs.scenario import ScenarioError
 from simfs.scenario.checks import DESIGNS
 from simfs.scenario.models import available, load_filesystem, load_kernel
 
@@ -24,18 +24,11 @@ def run(
     designs: str = "",
     machine: str = MACHINE,
 ) -> RunResult:
-    path = tmp_path / "d.yaml"
-    path.write_text(
+    text = (
         f"{HEAD}machine: {{{machine}}}\nkernel: {{profile: {kernel}, designs: {{{designs}}}}}\n"
         f"filesystem: {filesystem}\nworkload: {{{workload}}}\n"
     )
-    (point,) = expand(load(path))
-    result = RunResult.model_validate_json(
-        answer(to_run_spec(point, 0) | {"warmup_ns": 3e6, "duration_ns": 20e6})
-    )
-    assert [law for law in result.laws if not law.ok] == []
-    assert result.stall is None
-    return result
+    return run_scenario(tmp_path / "d.yaml", text, warmup_ns=3e6, duration_ns=20e6)
 
 
 def lock(result: RunResult, name: str) -> LockStats | None:
