@@ -1,7 +1,7 @@
 //! A directory under long churn keeps all its invariants, whatever its form: the blocks, the hash index and the free space.
 
-use simfs_engine::filesystems::xfs::geometry::Geometry;
-use simfs_engine::filesystems::xfs::layout::{Layout, ROOT};
+use simfs_engine::filesystems::xfs::structures::geometry::Geometry;
+use simfs_engine::filesystems::xfs::structures::layout::{Layout, ROOT};
 
 struct Draw(u64);
 

@@ -1,6 +1,6 @@
 //! When the worker that frees unlinked inodes starts, and with which of them.
 
-use simfs_engine::filesystems::xfs::inodegc::{InodeGc, Limits};
+use simfs_engine::filesystems::xfs::operations::inodegc::{InodeGc, Limits};
 use simfs_engine::machine::{Account, Native, Time};
 use simfs_engine::spec::RunSpec;
 use simfs_engine::waist::{Host, Life, Machine, Placement};

@@ -18,7 +18,7 @@ pub mod xfs;
 use crate::machine::{LockId, Time};
 use crate::waist::Machine;
 pub use calls::PlainCall;
-pub use xfs::groups::NoSpace;
+pub use xfs::structures::groups::NoSpace;
 use std::future::Future;
 use std::ops::Range;
 
@@ -83,7 +83,7 @@ pub fn structure_report(request: &str) -> Result<String, String> {
     let report: serde_json::Value = serde_json::from_str(request).map_err(|e| e.to_string())?;
     match report["report"].as_str() {
         Some(name) if name.starts_with("btrfs_") => btrfs::report::structure_report(request),
-        _ => xfs::report::structure_report(request),
+        _ => xfs::structures::report::structure_report(request),
     }
 }
 

@@ -3,14 +3,14 @@
 use super::{files, work_of, NOT_TAKEN};
 use crate::devices::BlockDevice;
 use crate::filesystems::btrfs::mount::{Btrfs, Disk, Kernel};
-use crate::filesystems::btrfs::search::Rules;
+use crate::filesystems::btrfs::tree::search::Rules;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::designs::MetadataReclaim;
 use crate::filesystems::ext4::file_io::DioWrites;
 use crate::filesystems::ext4::{self, Ext4};
 use crate::filesystems::tmpfs::Tmpfs;
-use crate::filesystems::xfs::file_io;
-use crate::filesystems::xfs::geometry::Geometry;
+use crate::filesystems::xfs::operations::file_io;
+use crate::filesystems::xfs::structures::geometry::Geometry;
 use crate::filesystems::xfs::mount::Xfs;
 use crate::machine::time::{from_ns, US};
 use crate::machine::Time;

@@ -1,26 +1,26 @@
 //! A mounted btrfs: its trees, directories and files, and the lines that all operations share.
 
-use super::commit::Commits;
+use super::transaction::commit::Commits;
 use super::data::FileData;
-use super::delayed::DelayedRoot;
-use super::direct::Direct;
-use super::fsync::Fsync;
-use super::delayed_refs::DelayedRefs;
-use super::extents::{Extents, SpaceTrees};
+use super::transaction::delayed::DelayedRoot;
+use super::data::direct::Direct;
+use super::log::fsync::Fsync;
+use super::space::delayed_refs::DelayedRefs;
+use super::space::extents::{Extents, SpaceTrees};
 use super::grown::grown;
-use super::items;
-use super::key::FIRST_FREE_OBJECTID;
+use super::tree::items;
+use super::tree::key::FIRST_FREE_OBJECTID;
 use super::log::LogTree;
 use super::operations::OperationCosts;
-use super::ordered::OrderedExtents;
-use super::reclaim::Reclaim;
+use super::data::ordered::OrderedExtents;
+use super::transaction::reclaim::Reclaim;
 use super::root::{self, Root};
-use super::search::Rules;
+use super::tree::search::Rules;
 use super::space::Space;
 use super::subvolume::{Dir, Subvolume};
 use super::transaction::Transaction;
 use super::tree::Tree;
-use super::worker::Workers;
+use super::transaction::worker::Workers;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::designs::NocowCheck;
@@ -58,7 +58,7 @@ struct Entries {
 
 /// A file that exists.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Inode {
+pub(crate) struct Inode {
     pub ino: u64,
     /// Its directory.
     pub dir: DirId,

@@ -4,13 +4,13 @@
 //! A create goes down the tree four times (two lookups, the inode, the entry by hash), an unlink six times in all (the
 //! entry, the orphan record, and in the eviction the reference, the inode, the orphan record again).
 
-use super::delayed_refs::Extent;
-use super::items;
-use super::key::{Item, ItemKind, Key};
+use super::space::delayed_refs::Extent;
+use super::tree::items;
+use super::tree::key::{Item, ItemKind, Key};
 use super::data::{FileData, Placed};
 use super::mount::{Btrfs, Directory, Inode};
-use super::reservations::Reservations;
-use super::search::{Intent, TreeLocks, TreeOps};
+use super::space::reservations::Reservations;
+use super::tree::search::{Intent, TreeLocks, TreeOps};
 use super::transaction::Handle;
 use crate::cost_table;
 use crate::filesystems::{DirId, File, Filesystem, Io, LaidOut, NoSpace, PlainCall, Renaming};

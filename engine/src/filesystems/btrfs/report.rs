@@ -1,10 +1,10 @@
 //! The trees as seen from outside, in the shape of the tables that were read from real filesystems. Input and output are
 //! JSON; only tests ask.
 
-use super::key::{Item, ItemKind, LEAF_DATA};
+use super::tree::key::{Item, ItemKind, LEAF_DATA};
 use super::subvolume::Subvolume;
 use super::tree::{BlockId, Tree};
-use super::extents::SpaceTrees;
+use super::space::extents::SpaceTrees;
 use super::space::Space;
 use serde::Deserialize;
 use serde_json::{json, Map, Value};
@@ -49,7 +49,7 @@ pub fn structure_report(request_json: &str) -> Result<String, String> {
     let answer = match request {
         Request::Growth { dirs, files } => growth(dirs, files)?,
         Request::Script { steps } => script(&steps)?,
-        Request::NameHash { name } => json!({"hash": super::key::name_hash(name.as_bytes())}),
+        Request::NameHash { name } => json!({"hash": super::tree::key::name_hash(name.as_bytes())}),
     };
     Ok(answer.to_string())
 }

@@ -1,8 +1,8 @@
 //! A tree as tasks see it: each block with its lock and its cache lines, and what the work on blocks costs.
 
-use super::delayed_refs::{DelayedRefs, Extent};
-use super::key::NODE_SIZE;
-use super::search::{Rules, TreeLocks, TreeOps, Work};
+use super::space::delayed_refs::{DelayedRefs, Extent};
+use super::tree::key::NODE_SIZE;
+use super::tree::search::{Rules, TreeLocks, TreeOps, Work};
 use super::tree::{BlockId, Tree, MAX_LEVEL};
 use crate::filesystems::costs::Costs;
 use crate::machine::{Access, Account, ClassId, LineId, LockId, Mode, Side, Time};

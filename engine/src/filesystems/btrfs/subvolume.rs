@@ -1,10 +1,10 @@
 //! A subvolume with a single task on it, for which no time goes by: what its tree looks like. The worker of delayed items is done
 //! before the task's next call.
 
-use super::delayed::{DelayedRoot, Prepared, BACKGROUND, BATCH};
-use super::items;
-use super::key::{Item, Key, FIRST_FREE_OBJECTID};
-use super::search::{NoLocks, TreeOps, DEFAULT_RULES};
+use super::transaction::delayed::{DelayedRoot, Prepared, BACKGROUND, BATCH};
+use super::tree::items;
+use super::tree::key::{Item, Key, FIRST_FREE_OBJECTID};
+use super::tree::search::{NoLocks, TreeOps, DEFAULT_RULES};
 use super::tree::Tree;
 use std::cell::RefCell;
 use std::future::Future;

@@ -1,7 +1,7 @@
 //! In-core inodes: a slot a file, found by inode number, kept after the file is freed until the number is used again
 //! (`xfs_iget` then recycles it instead of building a new one).
 
-use super::buffer::Buffer;
+use super::log::buffer::Buffer;
 use super::log::Item;
 use crate::machine::{Access, ClassId, LineId, LockId, Side};
 use crate::waist::Machine;

@@ -1,19 +1,19 @@
 //! A mounted XFS: its structures, and the locks and lines of its parts.
 
-use super::buffer::{Buffer, Place};
-use super::clusters::Clusters;
-use super::directory::DirForm;
-use super::file_io::{FileIo, Rules};
-use super::fsync::Fsync;
-use super::geometry::{Geometry, FINOBT_ROOT, INOBT_ROOT, INOPBLOG};
-use super::inactive::{self, Inactive, Worker};
+use super::log::buffer::{Buffer, Place};
+use super::log::clusters::Clusters;
+use super::structures::directory::DirForm;
+use super::operations::file_io::{FileIo, Rules};
+use super::operations::fsync::Fsync;
+use super::structures::geometry::{Geometry, FINOBT_ROOT, INOBT_ROOT, INOPBLOG};
+use super::operations::inactive::{self, Inactive, Worker};
 use super::inode::InodeTable;
-use super::inodegc::{InodeGc, Limits};
-use super::layout::{self, Layout, ROOT};
+use super::operations::inodegc::{InodeGc, Limits};
+use super::structures::layout::{self, Layout, ROOT};
 use super::log::{Item, Log};
 use super::operations::OperationCosts;
-use super::touch::{BlockKind, Touches};
-use super::walk::Walk;
+use super::structures::touch::{BlockKind, Touches};
+use super::operations::walk::Walk;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::designs::{Inactivation, UnlinkedList};

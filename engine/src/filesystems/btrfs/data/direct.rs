@@ -1,0 +1,92 @@
+//! Direct I/O (`fs/btrfs/direct-io.c`). Reads share `i_rwsem`, look the checksums up and wait for the worker that verifies them. Writes
+//! of data with checksums go through the page cache since 6.15, because the caller may change them while they are written; before,
+//! and where data have no checksums, they share `i_rwsem` until they are on the device, in a new place each or, with `nodatacow`,
+//! where they were. Either way an ordered extent tells the trees.
+
+use super::Extent;
+use crate::filesystems::btrfs::tree::items;
+use crate::filesystems::btrfs::mount::Btrfs;
+use crate::cost_table;
+use crate::filesystems::costs::Costs;
+use crate::filesystems::designs::DirectWrite;
+use crate::filesystems::{File, Io};
+use crate::machine::{Account, Side};
+use crate::waist::Machine;
+
+cost_table!(DirectCosts {
+    read_start: ["dread.get_extent"],
+    lookup: ["dread.lookup_csums"],
+    read_end: ["dread.exit_pread64"],
+    write_start: ["dwrite.get_extent"],
+    dirty: ["dwrite.dirty"],
+    reserve: ["dwrite.reserve_extent"],
+    ordered: ["dwrite.ordered_extent_add", "dwrite.get_extent_2"],
+    submit: ["dwrite.submit"],
+    write_end: ["dwrite.exit_pwrite64"],
+});
+
+/// Times of direct I/O, and how kernels differ in it.
+pub(crate) struct Direct {
+    costs: DirectCosts,
+    writes: DirectWrite,
+}
+
+impl Direct {
+    pub(crate) fn new(costs: &Costs<'_>) -> Result<Self, String> {
+        Ok(Self { costs: DirectCosts::new(costs)?, writes: costs.designs().direct_write })
+    }
+}
+
+impl Btrfs {
+    /// `btrfs_direct_read`.
+    pub(crate) async fn direct_read<M: Machine>(&self, m: &M, file: &File, io: Io) {
+        let (c, lock) = (&self.direct.costs, self.file(file.inode).i_rwsem);
+        m.at("read");
+        m.lock(lock, Side::Read).await;
+        self.ordered.wait_for_range(m, file.inode, io.offset, u64::from(io.bytes)).await;
+        m.run(Account::System, c.read_start).await;
+        let extent = self.data(file.inode).extent_of(io.offset);
+        if let (Some(extent), false) = (extent, self.nodatacow) {
+            let place = extent.place + (io.offset - extent.offset);
+            self.extents.look_for_csums(m, place).await;
+            m.run(Account::System, c.lookup).await;
+        }
+        self.read_data(m, io.offset, io.bytes).await;
+        m.moved(u64::from(io.bytes));
+        m.run(Account::System, c.read_end).await;
+        m.unlock(lock, Side::Read).await;
+    }
+
+    /// `btrfs_direct_write` of whole blocks within the file.
+    pub(crate) async fn direct_write<M: Machine>(&self, m: &M, file: &File, io: Io) {
+        let (c, slot) = (&self.direct.costs, file.inode);
+        let inode = self.file(slot);
+        let buffered = !self.nodatacow && self.direct.writes == DirectWrite::Buffered;
+        let side = if buffered { Side::Write } else { Side::Read };
+        m.at("write");
+        m.lock(inode.i_rwsem, side).await;
+        m.run(Account::System, c.write_start).await;
+        self.ordered.wait_for_range(m, slot, io.offset, u64::from(io.bytes)).await;
+        if buffered {
+            m.run(Account::System, c.dirty).await;
+            m.unlock(inode.i_rwsem, side).await;
+        }
+        self.reclaim_if_needed(m); // btrfs_delalloc_reserve_metadata
+        m.run(Account::System, c.reserve).await;
+        let before = self.data(slot).extent_of(io.offset).filter(|_| self.nodatacow);
+        if let Some(before) = before {
+            self.check_nocow(m, inode.ino, before).await;
+        }
+        m.run(Account::System, c.ordered + c.submit).await;
+        let item = items::extent(inode.ino, io.offset);
+        let mut extent = Extent { item, offset: io.offset, place: 0, bytes: u64::from(io.bytes) };
+        let written = self.submit_ordered(m, slot, &mut extent, before.is_some()).await;
+        m.wait_for(written).await;
+        m.drop_completion(written);
+        m.moved(u64::from(io.bytes));
+        m.run(Account::System, c.write_end).await;
+        if !buffered {
+            m.unlock(inode.i_rwsem, side).await;
+        }
+    }
+}

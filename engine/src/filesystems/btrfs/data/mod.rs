@@ -1,0 +1,325 @@
+//! What is known in memory of a file's data: its size, what waits to be written, where its extents begin, and whether the log has it.
+
+pub mod direct;
+pub mod ordered;
+
+use super::tree::items;
+use super::tree::key::Item;
+use ordered::Replaced;
+use crate::filesystems::BLOCK;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Most bytes of a file that lies in the tree itself (`BTRFS_DEFAULT_MAX_INLINE`).
+const MAX_INLINE: u64 = 2048;
+/// Most bytes of an extent (`BTRFS_MAX_EXTENT_SIZE`).
+const MAX_EXTENT: u64 = 128 << 20;
+
+/// A file's data.
+#[derive(Clone, Debug, Default)]
+pub struct FileData {
+    size: u64,
+    dirty: Vec<Range<u64>>,
+    /// Its extents, in order.
+    extents: Vec<Placed>,
+    /// Extents on disk that are in use in parts: by first byte the size, and the number of parts.
+    shared: BTreeMap<u64, (u64, u32)>,
+    inline: bool,
+    /// The transaction that changed it last.
+    changed: u64,
+    /// The transaction whose log has it, and whether that has all changes.
+    logged: u64,
+    logged_all: bool,
+    /// The transactions that made it and that renamed it last (`last_unlink_trans`).
+    made: u64,
+    renamed: u64,
+    /// Its items were not all logged or committed since it was made (`BTRFS_INODE_NEEDS_FULL_SYNC`).
+    is_new: bool,
+}
+
+/// Data that are on their way to the disk, as the extent that they become.
+#[derive(Clone, Copy, Debug)]
+pub struct Extent {
+    /// Its item.
+    pub item: Item,
+    /// Its first byte in the file.
+    pub offset: u64,
+    /// Its first byte on disk, when it has got there.
+    pub place: u64,
+    /// Bytes on disk; none if it is inline.
+    pub bytes: u64,
+}
+
+/// An extent of a file, and where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// Its first byte in the file.
+    pub offset: u64,
+    /// Its first byte on disk.
+    pub place: u64,
+    /// Bytes on disk; none if it is inline.
+    pub bytes: u64,
+}
+
+impl Placed {
+    fn end(&self) -> u64 {
+        self.offset + self.bytes
+    }
+
+    /// What of it is behind a byte of the file.
+    fn behind(&self, byte: u64) -> Option<Self> {
+        let skipped = byte - self.offset;
+        (skipped < self.bytes).then(|| Self { offset: byte, place: self.place + skipped, bytes: self.bytes - skipped })
+    }
+}
+
+impl FileData {
+    /// A file just made in this transaction.
+    pub fn new(transid: u64) -> Self {
+        Self { changed: transid, made: transid, is_new: true, ..Self::default() }
+    }
+
+    /// A file of this size that is on disk, its extents where `allocate` puts them.
+    pub fn on_disk(size: u64, extents: u64, mut allocate: impl FnMut(u64) -> u64) -> Self {
+        let each = (size / extents.max(1)).next_multiple_of(u64::from(BLOCK)).clamp(u64::from(BLOCK), MAX_EXTENT);
+        let place = |offset: u64| {
+            let bytes = each.min((size - offset).next_multiple_of(u64::from(BLOCK)));
+            Placed { offset, place: allocate(bytes), bytes }
+        };
+        let extents = (0..size).step_by(each as usize).map(place).collect();
+        Self { size, extents, ..Self::default() }
+    }
+
+    /// The end of the file.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Its extents, in order.
+    #[cfg(test)]
+    pub fn extents(&self) -> &[Placed] {
+        &self.extents
+    }
+
+    /// The extent in which a byte lies.
+    pub fn extent_of(&self, byte: u64) -> Option<Placed> {
+        let behind = self.extents.partition_point(|extent| extent.offset <= byte);
+        let extent = self.extents[behind.checked_sub(1)?];
+        (byte < extent.offset + extent.bytes).then_some(extent)
+    }
+
+    /// An extent takes a place in the file, and so perhaps the place of others.
+    pub fn put(&mut self, extent: Placed) -> Replaced {
+        let end = extent.offset + extent.bytes;
+        let slot = self.extents.partition_point(|other| other.offset < extent.offset);
+        let mut replaced = Replaced::default();
+        if let Some(before) = slot.checked_sub(1).map(|before| self.extents[before]).filter(|other| other.end() > extent.offset) {
+            replaced.tail = before.behind(end);
+            self.extents[slot - 1].bytes = extent.offset - before.offset;
+            self.share(before, 1 + u32::from(replaced.tail.is_some()));
+        }
+        match self.extents.get(slot).copied().filter(|other| other.offset == extent.offset) {
+            Some(other) => {
+                self.extents[slot] = extent;
+                replaced.tail = other.behind(end);
+                match replaced.tail {
+                    Some(_) => self.share(other, 1),
+                    None => replaced.gone = self.release(other),
+                }
+            }
+            None => self.extents.insert(slot, extent),
+        }
+        if let Some(tail) = replaced.tail {
+            self.extents.insert(slot + 1, tail);
+        }
+        replaced
+    }
+
+    /// So many parts of what was one part of an extent are in use, or of the whole.
+    fn share(&mut self, part: Placed, parts: u32) {
+        match self.shared_by(part.place) {
+            Some((_, shared)) => shared.1 += parts - 1,
+            None => _ = self.shared.insert(part.place, (part.bytes, parts)),
+        }
+    }
+
+    /// The extent on disk of which a part lies at a place: its first byte, its size, and how many parts are in use.
+    fn shared_by(&mut self, place: u64) -> Option<(u64, &mut (u64, u32))> {
+        let (&first, shared) = self.shared.range_mut(..=place).next_back()?;
+        (place < first + shared.0).then_some((first, shared))
+    }
+
+    /// A part of an extent, or a whole one, is no more in use: the extent on disk that nobody needs now.
+    fn release(&mut self, part: Placed) -> Option<Placed> {
+        let Some((place, shared)) = self.shared_by(part.place) else { return Some(part) };
+        shared.1 -= 1;
+        let (bytes, parts) = *shared;
+        if parts > 0 {
+            return None;
+        }
+        self.shared.remove(&place);
+        Some(Placed { place, bytes, ..part })
+    }
+
+    /// The file goes: its extents, each with the extent on disk that nobody needs then.
+    pub fn drop_extents(&mut self) -> Vec<(Placed, Option<Placed>)> {
+        let extents = std::mem::take(&mut self.extents);
+        extents.into_iter().map(|extent| (extent, self.release(extent))).collect()
+    }
+
+    /// The items of its extents.
+    pub fn items(&self, ino: u64) -> Vec<Item> {
+        if self.inline {
+            return vec![items::inline_extent(ino, self.size as u32)];
+        }
+        self.extents.iter().map(|extent| items::extent(ino, extent.offset)).collect()
+    }
+
+    /// Whether its items go into the log as a whole.
+    pub fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// Bytes are written in memory.
+    pub fn write(&mut self, offset: u64, bytes: u64, transid: u64) {
+        self.size = self.size.max(offset + bytes);
+        self.change(transid);
+        match self.dirty.last_mut() {
+            Some(last) if last.start <= offset && offset <= last.end => last.end = last.end.max(offset + bytes),
+            _ => self.dirty.push(offset..offset + bytes),
+        }
+    }
+
+    /// Something else of it has changed: the log must have it anew.
+    pub fn change(&mut self, transid: u64) {
+        self.changed = transid;
+        self.logged_all = false;
+    }
+
+    /// It got another name.
+    pub fn rename(&mut self, transid: u64) {
+        self.renamed = transid;
+        self.change(transid);
+    }
+
+    /// The last transaction in which it was made or renamed.
+    pub fn named(&self) -> u64 {
+        self.made.max(self.renamed)
+    }
+
+    /// The last transaction in which it was renamed.
+    pub fn renamed(&self) -> u64 {
+        self.renamed
+    }
+
+    /// Whether the log of a transaction has it.
+    pub fn is_logged(&self, transid: u64) -> bool {
+        self.logged == transid
+    }
+
+    /// Takes what waits to be written, whole pages, as the extents that it becomes: within the tree if the file is small.
+    pub fn write_back(&mut self, ino: u64) -> Vec<Extent> {
+        let dirty = std::mem::take(&mut self.dirty);
+        self.inline = !dirty.is_empty() && self.size <= MAX_INLINE;
+        if self.inline {
+            self.extents = vec![Placed { offset: 0, place: 0, bytes: 0 }];
+            return vec![Extent { item: items::inline_extent(ino, self.size as u32), offset: 0, place: 0, bytes: 0 }];
+        }
+        let page = u64::from(BLOCK);
+        let mut written = Vec::new();
+        for range in dirty {
+            let end = range.end.next_multiple_of(page);
+            let mut start = range.start / page * page;
+            while start < end {
+                let bytes = (end - start).min(MAX_EXTENT);
+                written.push(Extent { item: items::extent(ino, start), offset: start, place: 0, bytes });
+                start += bytes;
+            }
+        }
+        written
+    }
+
+    /// Whether an fsync has anything to log: it was changed since transaction `committed`, and since it was last logged.
+    pub fn needs_log(&self, transid: u64, committed: u64) -> bool {
+        self.changed > committed && !(self.logged == transid && self.logged_all)
+    }
+
+    /// The log of this transaction has all of it.
+    pub fn log(&mut self, transid: u64) {
+        (self.logged, self.logged_all, self.is_new) = (transid, true, false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_file_lies_in_the_tree_until_it_outgrows_it() {
+        let mut data = FileData::new(7);
+        data.write(0, 9, 7);
+        let written = data.write_back(300);
+        assert_eq!(written.len(), 1);
+        assert_eq!((written[0].bytes, written[0].item.size), (0, 30));
+        data.write(9, 4096, 7);
+        let written = data.write_back(300);
+        assert_eq!((written.len(), written[0].bytes, written[0].item.size), (1, 8192, 53));
+        let inline = data.put(Placed { offset: 0, place: 1 << 20, bytes: 8192 });
+        assert_eq!(inline.gone.map(|extent| extent.bytes), Some(0), "what was inline is no more");
+        assert_eq!(data.extents().len(), 1);
+    }
+
+    #[test]
+    fn writes_one_after_the_other_are_one_extent_and_others_each_their_own() {
+        let mut data = FileData::on_disk(1 << 20, 1, |_| 0);
+        for offset in [0, 4096, 8192, 65536] {
+            data.write(offset, 4096, 3);
+        }
+        let bytes: Vec<u64> = data.write_back(300).iter().map(|extent| extent.bytes).collect();
+        assert_eq!(bytes, [3 * 4096, 4096]);
+        assert!(data.write_back(300).is_empty());
+    }
+
+    #[test]
+    fn what_is_written_into_the_middle_of_an_extent_splits_it() {
+        let mut data = FileData::on_disk(1 << 20, 1, |_| 1 << 30);
+        let written = Placed { offset: 8192, place: 77 << 20, bytes: 4096 };
+        let replaced = data.put(written);
+        assert_eq!(replaced.tail, Some(Placed { offset: 12288, place: (1 << 30) + 12288, bytes: (1 << 20) - 12288 }));
+        assert_eq!(replaced.gone, None, "the rest of it is used");
+        let bytes: Vec<u64> = data.extents().iter().map(|extent| extent.bytes).collect();
+        assert_eq!(bytes, [8192, 4096, (1 << 20) - 12288]);
+        assert_eq!(data.put(Placed { place: 78 << 20, ..written }).gone, Some(written));
+        let first = data.put(Placed { offset: 0, place: 79 << 20, bytes: 4096 });
+        assert_eq!(first.tail.map(|tail| (tail.offset, tail.bytes)), Some((4096, 4096)));
+        let second = data.put(Placed { offset: 4096, place: 80 << 20, bytes: 4096 });
+        assert_eq!(second.gone, None, "what is left of the whole lies behind");
+        let gone: Vec<u64> = data.drop_extents().iter().filter_map(|(_, gone)| gone.map(|gone| gone.bytes)).collect();
+        assert_eq!(gone, [4096, 4096, 4096, 1 << 20], "three extents and at last the whole");
+    }
+
+    #[test]
+    fn a_byte_lies_in_the_extent_that_begins_before_it() {
+        let mut next = 0;
+        let data = FileData::on_disk(300 << 20, 1, |bytes| {
+            next += bytes;
+            next - bytes
+        });
+        let places: Vec<u64> = data.extents().iter().map(|extent| extent.place).collect();
+        assert_eq!(places, [0, 128 << 20, 256 << 20], "extents of at most 128 MiB");
+        assert_eq!(data.extent_of((128 << 20) + 5).map(|extent| extent.place), Some(128 << 20));
+        assert_eq!(data.extent_of(300 << 20), None, "the file has ended");
+    }
+
+    #[test]
+    fn what_is_logged_or_committed_is_not_logged_again() {
+        let mut data = FileData::new(7);
+        assert!(data.needs_log(7, 6));
+        data.log(7);
+        assert!(!data.needs_log(7, 6));
+        data.write(0, 9, 7);
+        assert!(data.needs_log(7, 6));
+        assert!(data.needs_log(8, 6), "the commit of 7 is on its way");
+        assert!(!data.needs_log(8, 7), "the commit of 7 has it on disk");
+    }
+}

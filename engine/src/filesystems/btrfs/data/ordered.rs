@@ -1,0 +1,182 @@
+//! Ordered extents: data on their way to the device, and what is to be told to the trees when they are there
+//! (`fs/btrfs/ordered-data.c`, `btrfs_finish_one_ordered` of Linux 5.10 to 6.18). Who submits data goes on; the end of the write wakes
+//! who waits for the writeback and queues the rest for a worker of `endio-write`, which any CPU may run.
+//!
+//! Left out: that a commit waits for what fast fsyncs have logged, and compression.
+
+use super::{Extent, Placed};
+use crate::filesystems::btrfs::mount::Btrfs;
+use crate::cost_table;
+use crate::devices::{End, Request, Work, NOTHING};
+use crate::filesystems::costs::Costs;
+use crate::machine::{Account, LockId, TaskId};
+use crate::waist::Machine;
+use crate::workqueue::Workqueue;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+cost_table!(OrderedCosts {
+    start: ["ordered.start"],
+    item: ["ordered.item"],
+    reference: ["ordered.reference"],
+    end: ["ordered.end"],
+    verify: ["dread.verify"],
+});
+
+/// An extent whose write is not over.
+#[derive(Clone, Debug)]
+struct Ordered {
+    slot: u32,
+    extent: Extent,
+    /// It lies where data of the file lay before: the trees know it.
+    in_place: bool,
+    /// What it takes the place of.
+    replaced: Replaced,
+}
+
+/// What an extent takes the place of.
+#[derive(Clone, Debug, Default)]
+pub struct Replaced {
+    /// Extents that are nobody's any more.
+    pub gone: Option<Placed>,
+    /// The end of one in whose middle it lies, which becomes an extent of its own.
+    pub tail: Option<Placed>,
+}
+
+/// Ordered extents of all files.
+pub struct OrderedExtents {
+    costs: OrderedCosts,
+    under_way: RefCell<BTreeMap<u32, Ordered>>,
+    next: Cell<u32>,
+    waiting: RefCell<Vec<TaskId>>,
+    /// The work queues `endio-write` and, for reads, `endio`.
+    writes: Rc<Workqueue<Work>>,
+    reads: Rc<Workqueue<Work>>,
+}
+
+impl OrderedExtents {
+    pub(crate) fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
+        Ok(Self {
+            costs: OrderedCosts::new(costs)?,
+            under_way: RefCell::default(),
+            next: Cell::new(0),
+            waiting: RefCell::default(),
+            writes: Rc::new(Workqueue::unbound(m)),
+            reads: Rc::new(Workqueue::unbound(m)),
+        })
+    }
+
+    fn has(&self, slot: u32) -> bool {
+        self.under_way.borrow().values().any(|ordered| ordered.slot == slot)
+    }
+
+    fn overlaps(&self, slot: u32, offset: u64, bytes: u64) -> bool {
+        let under_way = self.under_way.borrow();
+        let mut extents = under_way.values().filter(|ordered| ordered.slot == slot).map(|ordered| ordered.extent);
+        extents.any(|extent| extent.offset < offset + bytes && offset < extent.offset + extent.bytes)
+    }
+
+    async fn wait_while<M: Machine>(&self, m: &M, under_way: impl Fn() -> bool) {
+        while under_way() {
+            self.waiting.borrow_mut().push(m.task());
+            m.park().await;
+        }
+    }
+
+    /// `btrfs_wait_ordered_range` of a whole file.
+    pub async fn wait_for_file<M: Machine>(&self, m: &M, slot: u32) {
+        self.wait_while(m, || self.has(slot)).await;
+    }
+
+    /// `lock_and_cleanup_extent_if_need`: what is on its way from this range must get there first.
+    pub async fn wait_for_range<M: Machine>(&self, m: &M, slot: u32, offset: u64, bytes: u64) {
+        self.wait_while(m, || self.overlaps(slot, offset, bytes)).await;
+    }
+}
+
+impl Btrfs {
+    /// An extent gets its place (`cow_file_range`), and its write is submitted. Returns what completes when it is written.
+    pub(crate) async fn submit_ordered<M: Machine>(&self, m: &M, slot: u32, extent: &mut Extent, in_place: bool) -> LockId {
+        let (mut replaced, at) = (Replaced::default(), extent.offset);
+        if !in_place {
+            extent.place = self.extents.refs.space.borrow_mut().allocate_data(extent.bytes);
+            replaced = self.data(slot).put(Placed { offset: extent.offset, place: extent.place, bytes: extent.bytes });
+        }
+        let (id, written) = (self.ordered.next.get(), m.new_completion());
+        self.ordered.next.set(id.wrapping_add(1));
+        self.ordered.under_way.borrow_mut().insert(id, Ordered { slot, extent: *extent, in_place, replaced });
+        let request = Request::Write { bytes: extent.bytes as u32, at: Some(at) };
+        self.log.storage.submit(m, request, End::Both(self.ordered.writes.clone(), (id, written))).await;
+        written
+    }
+
+    /// Reads past the page cache; the worker that ends it looks at the checksums.
+    pub(super) async fn read_data<M: Machine>(&self, m: &M, offset: u64, bytes: u32) {
+        let done = m.new_completion();
+        let request = Request::Read { bytes, at: Some(offset) };
+        self.log.storage.submit(m, request, End::Queue(self.ordered.reads.clone(), (0, done))).await;
+        m.wait_for(done).await;
+        m.drop_completion(done);
+    }
+
+    /// The program of a worker of `endio`.
+    pub async fn read_worker<M: Machine>(m: M, fs: Rc<Self>) {
+        m.at("endio");
+        loop {
+            let (_, done) = fs.ordered.reads.next(&m, 0).await;
+            m.run(Account::System, fs.ordered.costs.verify).await;
+            m.complete(done).await;
+        }
+    }
+
+    /// The program of a worker of `endio-write`.
+    pub async fn write_worker<M: Machine>(m: M, fs: Rc<Self>) {
+        loop {
+            let (id, written) = fs.ordered.writes.next(&m, 0).await;
+            m.at("endio-write");
+            if written != NOTHING {
+                m.complete(written).await;
+            }
+            fs.finish_ordered(&m, id).await;
+        }
+    }
+
+    /// `btrfs_finish_one_ordered`.
+    async fn finish_ordered<M: Machine>(&self, m: &M, id: u32) {
+        let c = &self.ordered.costs;
+        let ordered = self.ordered.under_way.borrow()[&id].clone();
+        m.run(Account::System, c.start).await;
+        let handle = self.transaction.join(m).await;
+        if !ordered.in_place {
+            self.insert_ordered(m, &ordered).await;
+        }
+        m.run(Account::System, c.end).await;
+        self.data(ordered.slot).change(self.transid());
+        self.transaction.end(m, handle).await;
+        self.ordered.under_way.borrow_mut().remove(&id);
+        for task in std::mem::take(&mut *self.ordered.waiting.borrow_mut()) {
+            m.wake(task);
+        }
+    }
+
+    /// `insert_ordered_extent_file_extent` and `add_pending_csums`.
+    async fn insert_ordered<M: Machine>(&self, m: &M, ordered: &Ordered) {
+        let (c, extent) = (&self.ordered.costs, &ordered.extent);
+        let locked = self.fs_root.locked(m);
+        let ops = locked.ops();
+        let mut path = ops.replace_extent(extent.item).await;
+        m.run(Account::System, self.fs_root.after_search(c.item)).await;
+        ops.release_path(&mut path).await;
+        if let Some(tail) = ordered.replaced.tail {
+            let ino = self.file(ordered.slot).ino;
+            self.insert(m, &[crate::filesystems::btrfs::tree::items::extent(ino, tail.offset)], 0).await;
+        }
+        self.extents.refs.add_data(m, extent.place, extent.bytes).await;
+        self.give_back_data(m, ordered.replaced.gone).await;
+        m.run(Account::System, c.reference).await;
+        if !self.nodatacow {
+            self.extents.add_csums(m, extent.place, extent.bytes).await;
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! The log of a subvolume: the tree that fsync writes its items into, and how it gets to the disk (`start_log_trans`,
+//! `btrfs_end_log_trans` and `btrfs_sync_log` of `fs/btrfs/tree-log.c`, Linux 5.9 to 6.18).
+//!
+//! Log transactions follow each other: one is filled while the one before it is on its way to the disk. Who wants to sync waits for
+//! his predecessor, then until nobody is writing into the log, and so takes all with him who came meanwhile. On a mount without
+//! `ssd` he would let a tick go by first; that is left out, as are logs of several subvolumes.
+
+pub mod fsync;
+
+use super::tree::items;
+use super::tree::key::NODE_SIZE;
+use super::root::{Root, Space};
+use super::tree::search::Rules;
+use super::tree::Tree;
+use crate::cost_table;
+use crate::devices::BlockDevice;
+use crate::filesystems::costs::Costs;
+use crate::filesystems::designs::TreeLogMutex;
+use crate::filesystems::BLOCK;
+use crate::machine::{Access, Account, LineId, LockId, Side};
+use crate::waist::Machine;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+cost_table!(LogCosts {
+    item: ["wfsync.log_item"],
+    write_block: ["wfsync.write_block"],
+});
+
+/// Tasks that sleep until something has come about, and let go of a mutex meanwhile. All are woken together.
+#[derive(Default)]
+struct Sleepers(RefCell<Vec<LockId>>);
+
+impl Sleepers {
+    async fn sleep<M: Machine>(&self, m: &M, mutex: LockId) {
+        let woken = m.new_completion();
+        self.0.borrow_mut().push(woken);
+        m.unlock(mutex, Side::Write).await;
+        m.wait_for(woken).await;
+        m.drop_completion(woken);
+        m.lock(mutex, Side::Write).await;
+    }
+
+    async fn wake_all<M: Machine>(&self, m: &M) {
+        let sleepers = std::mem::take(&mut *self.0.borrow_mut());
+        for woken in sleepers {
+            m.complete(woken).await;
+        }
+    }
+}
+
+/// The log of a subvolume (`log_root` and its counters).
+pub struct LogTree {
+    /// The tree.
+    pub root: Root,
+    /// The spinlock of `log_csum_range`.
+    pub csum_range: LockId,
+    /// What commits of transactions hold until their superblocks are written (`tree_log_mutex`).
+    pub tree_log_mutex: LockId,
+    /// What it is stored on.
+    pub storage: Rc<BlockDevice>,
+    roots: Root,
+    mutex: LockId,
+    roots_mutex: LockId,
+    mutex_design: TreeLogMutex,
+    costs: LogCosts,
+    /// There is a log tree since the last commit of a transaction.
+    exists: Cell<bool>,
+    /// `log_writers` and `log_batch`.
+    counters: LineId,
+    writers: Cell<u32>,
+    batch: Cell<u64>,
+    /// Number of the log transaction that is being filled, and of the last that is on disk.
+    filling: Cell<u64>,
+    committed: Cell<u64>,
+    /// By number modulo 2: whether it is under way (`log_commit`), and who waits for its end.
+    committing: [Cell<bool>; 2],
+    waiting: [Sleepers; 2],
+    /// The last that was not written, because the whole transaction must be committed.
+    failed: [Cell<u64>; 2],
+    waiting_for_writers: Sleepers,
+    /// Blocks of both trees written so far.
+    written: [Cell<u64>; 2],
+}
+
+impl LogTree {
+    /// No log yet.
+    pub fn new<M: Machine>(m: &M, rules: Rules, space: Space, device: Rc<BlockDevice>, costs: &Costs<'_>) -> Result<Self, String> {
+        let mutex = |name: &str| m.new_lock(m.class(name, "btrfs.log_mutex"));
+        Ok(Self {
+            root: Root::new(m, "log", Tree::new(), space.clone(), rules, costs)?,
+            roots: Root::new(m, "log root", Tree::new(), space, rules, costs)?,
+            csum_range: m.new_lock(m.class("btrfs.log_csum_range", "btrfs.log_csum_range")),
+            tree_log_mutex: mutex("btrfs.tree_log_mutex"),
+            mutex: mutex("btrfs.log_mutex"),
+            roots_mutex: mutex("btrfs.log_root_tree"),
+            mutex_design: costs.designs().tree_log_mutex,
+            storage: device,
+            costs: LogCosts::new(costs)?,
+            exists: Cell::new(false),
+            counters: m.new_line(1),
+            writers: Cell::new(0),
+            batch: Cell::new(0),
+            filling: Cell::new(1),
+            committed: Cell::new(0),
+            committing: Default::default(),
+            waiting: Default::default(),
+            failed: Default::default(),
+            waiting_for_writers: Sleepers::default(),
+            written: Default::default(),
+        })
+    }
+
+    /// `btrfs_free_log`: a commit, while no handle is open, makes the log superfluous.
+    pub fn forget(&self) {
+        self.root.clear();
+        self.roots.clear();
+        self.exists.set(false);
+    }
+
+    /// `start_log_trans`: joins the log transaction that is being filled; its number. None if there is a log and the whole
+    /// transaction must be committed.
+    pub async fn start<M: Machine>(&self, m: &M, needs_full_commit: impl Fn() -> bool) -> Option<u64> {
+        m.lock(self.mutex, Side::Write).await;
+        if self.exists.get() && needs_full_commit() {
+            m.unlock(self.mutex, Side::Write).await;
+            return None;
+        }
+        if !self.exists.get() {
+            if self.mutex_design == TreeLogMutex::LogStart {
+                m.lock(self.tree_log_mutex, Side::Write).await;
+                m.unlock(self.tree_log_mutex, Side::Write).await;
+            }
+            self.exists.set(true);
+        }
+        m.touch(self.counters, Access::Atomic);
+        self.batch.set(self.batch.get() + 1);
+        self.writers.set(self.writers.get() + 1);
+        let mine = self.filling.get();
+        m.unlock(self.mutex, Side::Write).await;
+        Some(mine)
+    }
+
+    /// `join_running_log_trans`: keeps the log from being synced, if there is one.
+    pub async fn join<M: Machine>(&self, m: &M) -> bool {
+        if !self.exists.get() {
+            return false;
+        }
+        m.lock(self.mutex, Side::Write).await;
+        let exists = self.exists.get();
+        if exists {
+            self.pin(m);
+        }
+        m.unlock(self.mutex, Side::Write).await;
+        exists
+    }
+
+    /// `btrfs_pin_log_trans`: whoever wants to sync waits until this is ended.
+    pub fn pin<M: Machine>(&self, m: &M) {
+        m.touch(self.counters, Access::Atomic);
+        self.writers.set(self.writers.get() + 1);
+    }
+
+    /// `btrfs_end_log_trans`.
+    pub async fn end<M: Machine>(&self, m: &M) {
+        m.touch(self.counters, Access::Atomic);
+        self.writers.set(self.writers.get() - 1);
+        if self.writers.get() == 0 {
+            self.waiting_for_writers.wake_all(m).await;
+        }
+    }
+
+    /// `btrfs_sync_log`: returns when log transaction `mine` is on disk, written by this task or by another. False if it is not,
+    /// because the whole transaction must be committed.
+    pub async fn sync<M: Machine>(&self, m: &M, mine: u64, needs_full_commit: impl Fn() -> bool) -> bool {
+        let index = (mine % 2) as usize;
+        m.lock(self.mutex, Side::Write).await;
+        if self.committed.get() >= mine || self.committing[index].get() {
+            self.wait_for_commit(m, mine).await;
+            m.unlock(self.mutex, Side::Write).await;
+            return self.failed[index].get() != mine;
+        }
+        self.committing[index].set(true);
+        self.wait_for_commit(m, mine - 1).await;
+        self.wait_for_writers(m).await;
+        if needs_full_commit() {
+            self.filling.set(mine + 1);
+            self.failed[index].set(mine);
+            self.end_commit(m, mine).await;
+            return false;
+        }
+        let log = self.submit(m, &self.root, 0).await;
+        self.filling.set(mine + 1);
+        m.unlock(self.mutex, Side::Write).await;
+        self.write_roots(m, log).await;
+        self.write_super(m).await;
+        m.lock(self.mutex, Side::Write).await;
+        self.end_commit(m, mine).await;
+        true
+    }
+
+    /// Log transaction `mine` is over, by who holds the mutex.
+    async fn end_commit<M: Machine>(&self, m: &M, mine: u64) {
+        let index = (mine % 2) as usize;
+        self.committed.set(mine);
+        self.committing[index].set(false);
+        m.unlock(self.mutex, Side::Write).await;
+        self.waiting[index].wake_all(m).await;
+    }
+
+    /// `wait_log_commit`.
+    async fn wait_for_commit<M: Machine>(&self, m: &M, number: u64) {
+        let index = (number % 2) as usize;
+        while self.committed.get() < number && self.committing[index].get() {
+            self.waiting[index].sleep(m, self.mutex).await;
+        }
+    }
+
+    /// Until a look finds no writers, and nobody has begun to write since the look before.
+    async fn wait_for_writers<M: Machine>(&self, m: &M) {
+        loop {
+            let batch = self.batch.get();
+            while self.writers.get() > 0 {
+                self.waiting_for_writers.sleep(m, self.mutex).await;
+            }
+            if batch == self.batch.get() {
+                return;
+            }
+        }
+    }
+
+    /// `btrfs_write_marked_extents`: submits the blocks changed since the last time; they are copied before they change again.
+    /// Returns what their end completes.
+    async fn submit<M: Machine>(&self, m: &M, root: &Root, which: usize) -> LockId {
+        let blocks = {
+            let mut tree = root.tree.borrow_mut();
+            tree.transid += 1;
+            let so_far = tree.counts.copied + tree.counts.allocated;
+            so_far - self.written[which].replace(so_far)
+        };
+        m.run(Account::System, self.costs.write_block * blocks).await;
+        self.storage.submit_write(m, blocks as u32 * NODE_SIZE).await
+    }
+
+    /// Writes the log's place into the tree of log roots, and waits for both trees' blocks.
+    async fn write_roots<M: Machine>(&self, m: &M, log: LockId) {
+        m.lock(self.roots_mutex, Side::Write).await;
+        {
+            let locked = self.roots.locked(m);
+            let ops = locked.ops().blocking();
+            let (mut path, _) = ops.insert_items(&[items::log_root()]).await;
+            m.run(Account::System, self.roots.after_insertion(self.costs.item)).await;
+            ops.release_path(&mut path).await;
+        }
+        let roots = self.submit(m, &self.roots, 1).await;
+        for written in [log, roots] {
+            m.wait_for(written).await;
+            m.drop_completion(written);
+        }
+        m.unlock(self.roots_mutex, Side::Write).await;
+    }
+
+    /// `write_all_supers`.
+    async fn write_super<M: Machine>(&self, m: &M) {
+        let waits = self.mutex_design == TreeLogMutex::LogSuper;
+        if waits {
+            m.lock(self.tree_log_mutex, Side::Write).await;
+        }
+        self.storage.write_ordered(m, BLOCK).await;
+        if waits {
+            m.unlock(self.tree_log_mutex, Side::Write).await;
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The checksum tree: one crc32c of each data block, those of neighbours together in one item (`fs/btrfs/file-item.c`).
+
+use crate::filesystems::btrfs::tree::items;
+use crate::filesystems::btrfs::tree::key::{size, Item, ItemKind, EXTENT_CSUM_OBJECTID};
+use crate::filesystems::btrfs::tree::search::{Intent, TreeLocks, TreeOps, Work};
+use crate::filesystems::BLOCK;
+
+/// Sums that an item may have: a leaf has room for them and another item's head (`MAX_CSUM_ITEMS`).
+const MOST_SUMS: u64 = 4000;
+
+impl<L: TreeLocks> TreeOps<'_, L> {
+    /// `btrfs_csum_file_blocks`: sums go into the item before them if it ends where they begin and has room.
+    pub async fn insert_csums(&self, place: u64, bytes: u64) {
+        let (mut at, mut blocks) = (place, bytes.div_ceil(u64::from(BLOCK)));
+        while blocks > 0 {
+            let item = items::csums(at, blocks.min(MOST_SUMS));
+            let (mut path, found) = self.search_slot(item.key, Intent::Insert(item.bytes())).await;
+            let before = path.slots[0].checked_sub(1).map(|slot| self.tree().items(path.leaf())[slot]);
+            let joins = before.filter(|before| ends(before) == Some(at) && u64::from(before.size / 4) + sums(&item) <= MOST_SUMS);
+            if let Some(before) = joins {
+                path.slots[0] -= 1;
+                let together = u32::from(before.size) + u32::from(item.size);
+                self.tree.borrow_mut().resize_item(path.leaf(), path.slots[0], together);
+                self.locks.change(path.leaf());
+            } else if !found {
+                self.put_items(&mut path, &[item]).await;
+            }
+            self.locks.work(Work::CsumItem).await;
+            self.release_path(&mut path).await;
+            at += sums(&item) * u64::from(BLOCK);
+            blocks -= sums(&item);
+        }
+    }
+
+    /// `btrfs_del_csums`: what an item has besides stays.
+    pub async fn delete_csums(&self, place: u64, bytes: u64) {
+        let mut end = place + bytes.next_multiple_of(u64::from(BLOCK));
+        while end > place {
+            let last = items::csums(end - u64::from(BLOCK), 1).key;
+            let (mut path, found) = self.search_slot(last, Intent::Delete).await;
+            if !found {
+                match path.slots[0].checked_sub(1) {
+                    Some(slot) => path.slots[0] = slot,
+                    None => return self.release_path(&mut path).await,
+                }
+            }
+            let item = self.tree().items(path.leaf())[path.slots[0]];
+            let (first, behind) = (item.key.offset(), ends(&item).unwrap_or(0));
+            if behind <= place {
+                return self.release_path(&mut path).await;
+            }
+            let (from, to) = (first.max(place), behind.min(end));
+            self.locks.work(Work::CsumItem).await;
+            let rest = items::csums(to, (behind - to) / u64::from(BLOCK));
+            if from > first {
+                let kept = size::CSUM * ((from - first) / u64::from(BLOCK)) as u32;
+                self.tree.borrow_mut().resize_item(path.leaf(), path.slots[0], kept);
+            } else {
+                self.del_items(&mut path, 1).await;
+            }
+            self.release_path(&mut path).await;
+            if to < behind {
+                let (mut path, _) = self.insert_items(&[rest]).await;
+                self.release_path(&mut path).await;
+            }
+            end = from;
+        }
+    }
+}
+
+fn sums(item: &Item) -> u64 {
+    u64::from(u32::from(item.size) / size::CSUM)
+}
+
+/// The byte of the disk behind those whose sums an item has.
+fn ends(item: &Item) -> Option<u64> {
+    let is_csum = item.key.kind() == ItemKind::ExtentCsum && item.key.objectid() == EXTENT_CSUM_OBJECTID;
+    is_csum.then(|| item.key.offset() + sums(item) * u64::from(BLOCK))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::filesystems::btrfs::tree::search::{NoLocks, DEFAULT_RULES};
+    use crate::filesystems::btrfs::subvolume::now;
+    use crate::filesystems::btrfs::tree::Tree;
+    use super::*;
+    use std::cell::RefCell;
+
+    fn after(change: impl FnOnce(&TreeOps<'_, NoLocks>)) -> Vec<(u64, u64)> {
+        let tree = RefCell::new(Tree::new());
+        change(&TreeOps::new(&tree, &NoLocks, DEFAULT_RULES));
+        let tree = tree.into_inner();
+        tree.check().unwrap();
+        let leaves = tree.blocks().filter(|&block| tree.level(block) == 0);
+        leaves.flat_map(|leaf| tree.items(leaf)).map(|item| (item.key.offset() / 4096, sums(item))).collect()
+    }
+
+    #[test]
+    fn sums_of_neighbours_share_an_item() {
+        let items = after(|ops| {
+            for block in [10, 11, 12, 20, 21] {
+                now(ops.insert_csums(block * 4096, 4096));
+            }
+        });
+        assert_eq!(items, [(10, 3), (20, 2)]);
+    }
+
+    #[test]
+    fn many_sums_are_several_items() {
+        let items = after(|ops| now(ops.insert_csums(0, 9000 * 4096)));
+        assert_eq!(items, [(0, 4000), (4000, 4000), (8000, 1000)]);
+    }
+
+    #[test]
+    fn sums_are_deleted_from_the_front_the_end_and_the_middle_of_an_item() {
+        let deleted = |first: u64, blocks: u64| {
+            after(|ops| {
+                now(ops.insert_csums(100 * 4096, 10 * 4096));
+                now(ops.delete_csums(first * 4096, blocks * 4096));
+            })
+        };
+        assert_eq!(deleted(100, 3), [(103, 7)]);
+        assert_eq!(deleted(108, 2), [(100, 8)]);
+        assert_eq!(deleted(104, 2), [(100, 4), (106, 4)]);
+        assert_eq!(deleted(100, 10), []);
+        assert_eq!(deleted(50, 10), [(100, 10)]);
+    }
+}

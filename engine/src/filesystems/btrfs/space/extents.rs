@@ -1,0 +1,382 @@
+//! The trees of space: the extent tree, which has an item of every tree block, extent of data and block group, and the free
+//! space tree. Running a delayed ref changes both; a search of the extent tree says whether an extent is shared
+//! (`fs/btrfs/extent-tree.c` of Linux 6.18).
+
+use super::delayed_refs::{DelayedRefs, Extent, Head, Heads};
+use crate::filesystems::btrfs::tree::items;
+use crate::filesystems::btrfs::tree::key::{Item, Key};
+use crate::filesystems::btrfs::root::{self, Root};
+use crate::filesystems::btrfs::tree::search::{Intent, Rules, TreeLocks, TreeOps, Work, DEFAULT_RULES};
+use super::{Group, Space};
+use crate::filesystems::btrfs::subvolume::now;
+use crate::filesystems::btrfs::tree::{BlockId, Tree};
+use crate::cost_table;
+use crate::filesystems::costs::Costs;
+use crate::machine::{Account, LockId, Mode, Side};
+use crate::waist::Machine;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+impl<L: TreeLocks> TreeOps<'_, L> {
+    /// The extent tree's part of a delayed ref (`alloc_reserved_tree_block`, `__btrfs_free_extent`).
+    async fn run_in_extent_tree(&self, head: Head) {
+        let item = item_of(head);
+        if head.added {
+            self.insert_extent_item(item).await;
+        } else {
+            let (mut path, found) = self.search_slot(item.key, Intent::Delete).await;
+            assert!(found, "{item:?} was never told");
+            self.locks.work(Work::ExtentItem).await;
+            if found {
+                self.del_items(&mut path, 1).await;
+            }
+            self.release_path(&mut path).await;
+        }
+    }
+
+    async fn run_in_free_space_tree(&self, group: Group, head: Head) {
+        if head.added {
+            self.remove_free_space(group, head.place, head.extent.bytes()).await;
+        } else {
+            self.add_free_space(group, head.place, head.extent.bytes()).await;
+        }
+    }
+
+    async fn insert_extent_item(&self, item: Item) {
+        let (mut path, inserted) = self.insert_items(&[item]).await;
+        assert!(inserted, "{item:?} is there");
+        self.locks.work(Work::ExtentItem).await;
+        self.release_path(&mut path).await;
+    }
+}
+
+fn item_of(head: Head) -> Item {
+    match head.extent {
+        Extent::Block(level) => items::metadata_item(head.place, level),
+        Extent::Data(bytes) => items::extent_item(head.place, bytes),
+    }
+}
+
+/// Tasks that take places and delay references for which no time goes by.
+struct Laying<'a> {
+    space: &'a RefCell<Space>,
+    heads: &'a RefCell<Heads>,
+}
+
+impl TreeLocks for Laying<'_> {
+    async fn lock(&self, _: BlockId, _: usize, _: Side) {}
+    async fn try_lock(&self, _: BlockId, _: usize, _: Side) -> bool {
+        true
+    }
+    async fn convert(&self, _: BlockId, _: Side, _: Mode) {}
+    fn look_into(&self, _: BlockId) {}
+    fn change(&self, _: BlockId) {}
+    async fn unlock(&self, _: BlockId, _: Side) {}
+    async fn work(&self, _: Work) {}
+    async fn place(&self, level: usize) -> u64 {
+        let place = self.space.borrow_mut().allocate_block();
+        self.heads.borrow_mut().add(Head { place, extent: Extent::Block(level as u8), added: true });
+        place
+    }
+    async fn give_back(&self, place: u64, level: usize, _: bool) {
+        let extent = Extent::Block(level as u8);
+        let waits = self.heads.borrow_mut().add(Head { place, extent, added: false });
+        self.space.borrow_mut().give_back(place, extent.bytes(), !waits);
+    }
+}
+
+/// The trees of space as they lie on disk.
+#[derive(Default)]
+pub struct SpaceTrees {
+    /// An item of each extent in use.
+    pub extent: RefCell<Tree>,
+    /// An item of each free extent.
+    pub free_space: RefCell<Tree>,
+    /// Checksums of data.
+    pub csum: RefCell<Tree>,
+}
+
+/// Trees that `mkfs` makes and nothing here changes: the roots, devices, subvolume numbers, data relocation.
+const OTHER_TREES: usize = 4;
+
+impl SpaceTrees {
+    /// What `mkfs` leaves: a block for each tree, `fs` among them, and one of the chunk tree.
+    pub fn new(space: &RefCell<Space>, fs: &mut Tree) -> Self {
+        let trees = Self::default();
+        let heads = RefCell::default();
+        let laying = Laying { space, heads: &heads };
+        let take = |tree: &mut Tree| tree.set_place(tree.root(), now(laying.place(0)));
+        for tree in [&trees.extent, &trees.free_space, &trees.csum] {
+            take(&mut tree.borrow_mut());
+        }
+        take(fs);
+        for _ in 0..OTHER_TREES {
+            now(laying.place(0));
+        }
+        let ops = TreeOps::new(&trees.extent, &laying, DEFAULT_RULES);
+        for item in items::chunk_tree() {
+            now(ops.insert_extent_item(item));
+        }
+        trees.settle(space, &heads);
+        trees
+    }
+
+    /// Places for the blocks of a tree that have none, as if they had been written one after the other.
+    pub fn lay_out(&self, space: &RefCell<Space>, tree: &mut Tree) {
+        let heads = RefCell::default();
+        let mut blocks: Vec<BlockId> = tree.blocks().filter(|&block| tree.place(block) == 0).collect();
+        blocks.sort_unstable();
+        let laying = Laying { space, heads: &heads };
+        for block in blocks {
+            let place = now(laying.place(tree.level(block)));
+            tree.set_place(block, place);
+        }
+        self.settle(space, &heads);
+    }
+
+    /// A place for data, perhaps with their checksums.
+    fn lay_out_data(&self, space: &RefCell<Space>, bytes: u64, with_csums: bool) -> u64 {
+        let heads = RefCell::<Heads>::default();
+        let place = space.borrow_mut().allocate_data(bytes);
+        heads.borrow_mut().add(Head { place, extent: Extent::Data(bytes), added: true });
+        if with_csums {
+            now(TreeOps::new(&self.csum, &Laying { space, heads: &heads }, DEFAULT_RULES).insert_csums(place, bytes));
+        }
+        self.settle(space, &heads);
+        place
+    }
+
+    /// Runs all delayed refs; those of neighbours take their free space at once.
+    fn settle(&self, space: &RefCell<Space>, heads: &RefCell<Heads>) {
+        let laying = Laying { space, heads };
+        let extent = TreeOps::new(&self.extent, &laying, DEFAULT_RULES);
+        let free_space = TreeOps::new(&self.free_space, &laying, DEFAULT_RULES);
+        let group = |place| space.borrow().group(place);
+        let next_group = || space.borrow_mut().take_new_group();
+        let make_groups = || {
+            while let Some(group) = next_group() {
+                now(extent.insert_extent_item(items::block_group(group.start, group.bytes)));
+                now(free_space.add_free_group(group));
+            }
+        };
+        let take = |start, end| {
+            make_groups(); // running a ref may have taken a place in a new one
+            now(free_space.remove_free_space(group(start), start, end - start));
+        };
+        let next_head = || heads.borrow_mut().select(0);
+        loop {
+            make_groups();
+            let mut run: Option<(u64, u64)> = None;
+            while let Some(head) = next_head() {
+                heads.borrow_mut().finish(head.place);
+                now(extent.run_in_extent_tree(head));
+                if !head.added {
+                    now(free_space.run_in_free_space_tree(group(head.place), head));
+                    continue;
+                }
+                let (place, end) = (head.place, head.place + head.extent.bytes());
+                run = match run {
+                    Some((start, before)) if before == place && group(start).end() > place => Some((start, end)),
+                    Some((start, before)) => {
+                        take(start, before);
+                        Some((place, end))
+                    }
+                    None => Some((place, end)),
+                };
+            }
+            if let Some((start, end)) = run {
+                take(start, end);
+            }
+            if heads.borrow().waiting() == 0 {
+                return;
+            }
+        }
+    }
+}
+
+cost_table!(ExtentCosts {
+    run_head: ["delayed_ref_head"],
+    cross_ref: ["cross_ref"],
+});
+
+/// The trees of space as tasks see them.
+pub struct Extents {
+    extent: Root,
+    free_space: Root,
+    /// Checksums of data.
+    pub csum: Root,
+    /// What the trees are still to be told.
+    pub refs: Rc<DelayedRefs>,
+    /// Guards the items of a block group's free space (`free_space_lock`), here of all groups.
+    free_space_lock: LockId,
+    costs: ExtentCosts,
+}
+
+impl Extents {
+    /// From what is on disk.
+    pub fn new<M: Machine>(m: &M, trees: SpaceTrees, refs: Rc<DelayedRefs>, rules: Rules, costs: &Costs<'_>) -> Result<Self, String> {
+        let root = |name: &str, tree: RefCell<Tree>| {
+            let mut tree = tree.into_inner();
+            tree.transid += 1; // mkfs wrote the first blocks
+            Root::new(m, name, tree, root::Space::Referenced(refs.clone()), rules, costs)
+        };
+        Ok(Self {
+            extent: root("extent", trees.extent)?,
+            free_space: root("free space", trees.free_space)?,
+            csum: root("csum", trees.csum)?,
+            free_space_lock: m.new_lock(m.class("btrfs.free_space_lock", "btrfs.free_space_lock")),
+            costs: ExtentCosts::new(costs)?,
+            refs: refs.clone(),
+        })
+    }
+
+    /// Places for the blocks of a tree that have none. Takes no time.
+    pub fn lay_out(&self, tree: &mut Tree) {
+        self.at_once(|trees| trees.lay_out(&self.refs.space, tree));
+    }
+
+    /// A place for data that are there already, perhaps with their checksums. Takes no time.
+    pub fn lay_out_data(&self, bytes: u64, with_csums: bool) -> u64 {
+        self.at_once(|trees| trees.lay_out_data(&self.refs.space, bytes, with_csums))
+    }
+
+    fn at_once<T>(&self, change: impl FnOnce(&SpaceTrees) -> T) -> T {
+        let take = |root: &Root| RefCell::new(root.tree.take());
+        let trees = SpaceTrees { extent: take(&self.extent), free_space: take(&self.free_space), csum: take(&self.csum) };
+        let answer = change(&trees);
+        self.extent.tree.swap(&trees.extent);
+        self.free_space.tree.swap(&trees.free_space);
+        self.csum.tree.swap(&trees.csum);
+        answer
+    }
+
+    /// `btrfs_run_delayed_refs`: runs so many heads, or as many as there are. `mutex` is the runner's own.
+    pub async fn run_delayed_refs<M: Machine>(&self, m: &M, mutex: LockId, most: usize) {
+        if self.refs.space.borrow().has_new_group() {
+            m.lock(self.free_space_lock, Side::Write).await;
+            self.make_groups(m).await;
+            m.unlock(self.free_space_lock, Side::Write).await;
+        }
+        for _ in 0..most {
+            let Some(head) = self.refs.locked(m, |heads| heads.select(mutex)).await else { return };
+            m.lock(mutex, Side::Write).await;
+            m.run(Account::System, self.costs.run_head).await;
+            self.extent.locked(m).ops().run_in_extent_tree(head).await;
+            let group = self.refs.space.borrow().group(head.place);
+            m.lock(self.free_space_lock, Side::Write).await;
+            self.make_groups(m).await; // the place may lie in one that was made meanwhile
+            self.free_space.locked(m).ops().run_in_free_space_tree(group, head).await;
+            m.unlock(self.free_space_lock, Side::Write).await;
+            if let (Extent::Data(bytes), false) = (head.extent, head.added) {
+                self.csum.locked(m).ops().delete_csums(head.place, bytes).await;
+            }
+            self.refs.locked(m, |heads| heads.finish(head.place)).await;
+            m.unlock(mutex, Side::Write).await;
+        }
+    }
+
+    /// Runs heads, and those that come of it, until there are none (`commit_cowonly_roots`).
+    pub async fn run_all_delayed_refs<M: Machine>(&self, m: &M, mutex: LockId) {
+        loop {
+            self.run_delayed_refs(m, mutex, usize::MAX).await;
+            self.write_dirty_groups(m).await;
+            if self.refs.waiting() == 0 {
+                return;
+            }
+        }
+    }
+
+    /// The mutex of one who runs delayed refs: that of the head which he is at.
+    pub fn new_runner<M: Machine>(&self, m: &M) -> LockId {
+        m.new_lock(m.class("btrfs.delayed_ref_head", "btrfs.delayed_ref_head"))
+    }
+
+    /// `btrfs_create_pending_block_groups`, by who has the `free_space_lock`: nobody finds a group half made.
+    async fn make_groups<M: Machine>(&self, m: &M) {
+        loop {
+            let Some(group) = self.refs.space.borrow_mut().take_new_group() else { return };
+            self.extent.locked(m).ops().insert_extent_item(items::block_group(group.start, group.bytes)).await;
+            self.free_space.locked(m).ops().add_free_group(group).await;
+        }
+    }
+
+    /// `btrfs_write_dirty_block_groups`: how much of each block group is in use.
+    async fn write_dirty_groups<M: Machine>(&self, m: &M) {
+        loop {
+            let Some(group) = self.refs.space.borrow_mut().take_dirty_group() else { return };
+            let key = items::block_group(group.start, group.bytes).key;
+            let locked = self.extent.locked(m);
+            let ops = locked.ops();
+            let (mut path, _) = ops.search_slot(key, Intent::Update).await;
+            locked.work(Work::ExtentItem).await;
+            ops.release_path(&mut path).await;
+        }
+    }
+
+    /// `btrfs_cross_ref_exist`: whether somebody else has an extent, as the extent tree says and the delayed refs. Nobody has,
+    /// but finding out takes the locks of both.
+    pub async fn look_for_other_refs<M: Machine>(&self, m: &M, place: u64) {
+        loop {
+            let locked = self.extent.locked(m);
+            let ops = locked.ops();
+            let (mut path, _) = ops.search_slot(Key::behind(place), Intent::Read).await;
+            m.run(Account::System, self.costs.cross_ref).await;
+            ops.release_path(&mut path).await;
+            let Some(runner) = self.refs.locked(m, |heads| heads.runner(place)).await else { return };
+            m.lock(runner, Side::Write).await;
+            m.unlock(runner, Side::Write).await;
+        }
+    }
+
+    /// `btrfs_csum_file_blocks`.
+    pub async fn add_csums<M: Machine>(&self, m: &M, place: u64, bytes: u64) {
+        self.csum.locked(m).ops().insert_csums(place, bytes).await;
+    }
+
+    /// `csum_exist_in_range`: a search in vain, for data that are written in place have none.
+    pub async fn look_for_csums<M: Machine>(&self, m: &M, place: u64) {
+        let locked = self.csum.locked(m);
+        let ops = locked.ops();
+        let (mut path, _) = ops.search_slot(items::csums(place, 0).key, Intent::Read).await;
+        ops.release_path(&mut path).await;
+    }
+
+    /// The next transaction has begun.
+    pub fn next_transaction(&self) {
+        for root in [&self.extent, &self.free_space, &self.csum] {
+            root.tree.borrow_mut().transid += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn free_extents(tree: &Tree) -> usize {
+        tree.blocks().filter(|&b| tree.level(b) == 0).map(|leaf| tree.len(leaf)).sum()
+    }
+
+    #[test]
+    fn a_new_filesystem_has_its_own_blocks_in_the_extent_tree() {
+        let space = RefCell::new(Space::new(8 << 30));
+        let trees = SpaceTrees::new(&space, &mut Tree::new());
+        let extent = trees.extent.borrow();
+        extent.check().unwrap();
+        assert_eq!(extent.len(extent.root()), 3 + 9, "three block groups, nine tree blocks");
+        assert_eq!(free_extents(&trees.free_space.borrow()), 2 * 2, "two groups, each with one free extent");
+    }
+
+    #[test]
+    fn a_tree_that_grows_into_a_new_block_group_while_refs_are_run_is_told_of_it() {
+        let space = RefCell::new(Space::new(256 << 20));
+        let trees = SpaceTrees::new(&space, &mut Tree::new());
+        let group = space.borrow().metadata_bytes();
+        while space.borrow().metadata_used() < group - 4 * 16384 {
+            space.borrow_mut().allocate_block();
+        }
+        let places: Vec<u64> = (0..2000).map(|_| trees.lay_out_data(&space, 4096, false)).collect();
+        assert!(space.borrow().metadata_bytes() > group);
+        assert_eq!(places.len(), 2000);
+    }
+}

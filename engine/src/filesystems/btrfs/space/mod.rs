@@ -1,0 +1,318 @@
+//! Where blocks and data lie: block groups, and the free space in them as it is in memory (`fs/btrfs/block-group.c`,
+//! `free-space-cache.c`). An allocation takes the next free extent that is large enough, beginning where the last ended.
+//!
+//! Not modelled: bitmaps of free space, the fine rules of clusters, block groups that become empty.
+
+pub mod csums;
+pub mod delayed_refs;
+pub mod extents;
+pub mod free_space;
+pub mod reservations;
+
+use super::tree::key::NODE_SIZE;
+use std::collections::BTreeMap;
+
+/// What a block group is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Tree blocks.
+    Metadata,
+    /// Contents of files.
+    Data,
+}
+
+/// A block group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Its first byte in the logical address space.
+    pub start: u64,
+    /// Its size.
+    pub bytes: u64,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// Its use has changed since the last commit.
+    dirty: bool,
+}
+
+impl Group {
+    /// The byte behind it.
+    pub fn end(&self) -> u64 {
+        self.start + self.bytes
+    }
+}
+
+/// Free extents of block groups of one purpose, and where the last allocation ended.
+#[derive(Clone, Debug, Default)]
+struct Free {
+    extents: BTreeMap<u64, u64>,
+    cursor: u64,
+}
+
+/// The space of a filesystem.
+#[derive(Clone, Debug)]
+pub struct Space {
+    groups: Vec<Group>,
+    metadata: Free,
+    data: Free,
+    /// Given back in this transaction; free when it is committed.
+    pinned: Vec<(u64, u64)>,
+    /// The same of the transaction that is on its way to the disk.
+    committing: Vec<(u64, u64)>,
+    /// Bytes of metadata among either, and in use.
+    pinned_bytes: u64,
+    committing_bytes: u64,
+    used: u64,
+    /// How many block groups have their items.
+    known: usize,
+    group_bytes: [u64; 2],
+    room: u64,
+}
+
+/// `mkfs.btrfs` begins with block groups of 8 MiB for data and for the chunk tree, behind the first superblock.
+const FIRST: u64 = 13 << 20;
+const SMALL: u64 = 8 << 20;
+/// From this size on filesystems have larger block groups of metadata (`calc_chunk_size`).
+const LARGE_FILESYSTEM: u64 = 50 << 30;
+
+impl Space {
+    /// The space that `mkfs` leaves on a device of this size: a group for data, one for the chunk tree, one for metadata. All
+    /// metadata is stored twice.
+    pub fn new(size: u64) -> Self {
+        let metadata = if size > LARGE_FILESYSTEM { 1 << 30 } else { 256 << 20 };
+        let data = (size / 10).min(1 << 30);
+        let mut space = Self {
+            groups: Vec::new(),
+            metadata: Free::default(),
+            data: Free::default(),
+            pinned: Vec::new(),
+            pinned_bytes: 0,
+            committing: Vec::new(),
+            committing_bytes: 0,
+            used: 0,
+            known: 0,
+            group_bytes: [metadata, data],
+            room: size,
+        };
+        space.add_group(FIRST, SMALL, Purpose::Data);
+        space.add_group(FIRST + 2 * SMALL, metadata.min(size / 10), Purpose::Metadata);
+        space
+    }
+
+    /// Bytes of all block groups of metadata.
+    pub fn metadata_bytes(&self) -> u64 {
+        self.groups.iter().filter(|group| group.purpose == Purpose::Metadata).map(|group| group.bytes).sum()
+    }
+
+    /// Bytes of metadata in use.
+    pub fn metadata_used(&self) -> u64 {
+        self.used
+    }
+
+    /// Bytes of metadata that were given back and are not free yet.
+    pub fn pinned_bytes(&self) -> u64 {
+        self.pinned_bytes + self.committing_bytes
+    }
+
+    /// Bytes of metadata that reservations may be promised together: what is free, and an eighth of what block groups could be
+    /// made of besides one more for data (`calc_available_free_space`; the one more since 6.7).
+    pub fn promised(&self) -> u64 {
+        let could_be = (self.room / 2).saturating_sub(self.group_bytes[Purpose::Data as usize]);
+        could_be / 8 + self.metadata_bytes().saturating_sub(self.used)
+    }
+
+    /// Takes a place for a tree block (`find_free_extent`).
+    pub fn allocate_block(&mut self) -> u64 {
+        self.allocate(Purpose::Metadata, u64::from(NODE_SIZE))
+    }
+
+    /// Takes a place for data.
+    pub fn allocate_data(&mut self, bytes: u64) -> u64 {
+        self.allocate(Purpose::Data, bytes)
+    }
+
+    fn allocate(&mut self, purpose: Purpose, bytes: u64) -> u64 {
+        let place = self.free(purpose).take(bytes).unwrap_or_else(|| {
+            let start = self.groups.last().map_or(FIRST, Group::end);
+            let size = self.group_bytes[purpose as usize].max(bytes);
+            self.add_group(start, size, purpose);
+            self.free(purpose).take(bytes).expect("a new block group has room")
+        });
+        self.group_of(place).dirty = true;
+        if purpose == Purpose::Metadata {
+            self.used += bytes;
+        }
+        place
+    }
+
+    /// Gives space back: at the commit, or at once if nobody could have seen it (`btrfs_pin_extent`, `btrfs_add_free_space`).
+    pub fn give_back(&mut self, place: u64, bytes: u64, at_once: bool) {
+        let group = self.group_of(place);
+        let metadata = if group.purpose == Purpose::Metadata { bytes } else { 0 };
+        group.dirty = true;
+        self.used -= metadata;
+        if at_once {
+            self.make_free(place, bytes);
+        } else {
+            self.pinned_bytes += metadata;
+            self.pinned.push((place, bytes));
+        }
+    }
+
+    /// A transaction is being committed: what is pinned from now on belongs to the next.
+    pub fn begin_commit(&mut self) {
+        self.committing.append(&mut self.pinned);
+        self.committing_bytes += std::mem::take(&mut self.pinned_bytes);
+    }
+
+    /// `btrfs_finish_extent_commit`: what the committed transaction has pinned is free. Returns how many extents that was, neighbours
+    /// together.
+    pub fn unpin(&mut self) -> u64 {
+        let mut pinned = std::mem::take(&mut self.committing);
+        pinned.sort_unstable();
+        let (mut extents, mut end) = (0, 0);
+        for (place, bytes) in pinned.drain(..) {
+            extents += u64::from(place != end);
+            end = place + bytes;
+            self.make_free(place, bytes);
+        }
+        self.committing = pinned; // keeps its memory
+        self.committing_bytes = 0;
+        extents
+    }
+
+    /// Block groups that have been made since the last call.
+    pub fn take_new_group(&mut self) -> Option<Group> {
+        let new = self.groups.get(self.known).copied();
+        self.known += usize::from(new.is_some());
+        new
+    }
+
+    /// Whether there are block groups that have no items yet.
+    pub fn has_new_group(&self) -> bool {
+        self.known < self.groups.len()
+    }
+
+    /// A block group whose use has changed since the last call; from now on it has not.
+    pub fn take_dirty_group(&mut self) -> Option<Group> {
+        let dirty = self.groups.iter_mut().find(|group| group.dirty)?;
+        dirty.dirty = false;
+        Some(*dirty)
+    }
+
+    /// The block group in which a byte lies.
+    pub fn group(&self, place: u64) -> Group {
+        self.groups[self.index(place)]
+    }
+
+    fn group_of(&mut self, place: u64) -> &mut Group {
+        let index = self.index(place);
+        &mut self.groups[index]
+    }
+
+    fn index(&self, place: u64) -> usize {
+        self.groups.partition_point(|group| group.start <= place) - 1
+    }
+
+    fn free(&mut self, purpose: Purpose) -> &mut Free {
+        match purpose {
+            Purpose::Metadata => &mut self.metadata,
+            Purpose::Data => &mut self.data,
+        }
+    }
+
+    fn add_group(&mut self, start: u64, bytes: u64, purpose: Purpose) {
+        let copies = if purpose == Purpose::Metadata { 2 } else { 1 };
+        self.room = self.room.saturating_sub(bytes * copies);
+        self.groups.push(Group { start, bytes, purpose, dirty: true });
+        self.free(purpose).extents.insert(start, bytes);
+    }
+
+    fn make_free(&mut self, place: u64, bytes: u64) {
+        let group = self.group(place);
+        self.free(group.purpose).add(group, place, bytes);
+    }
+}
+
+impl Free {
+    fn take(&mut self, bytes: u64) -> Option<u64> {
+        let fits = |(&start, &len): (&u64, &u64)| (len >= bytes).then_some((start, len));
+        let behind = self.extents.range(self.cursor..).find_map(fits);
+        let (start, len) = behind.or_else(|| self.extents.range(..self.cursor).find_map(fits))?;
+        self.extents.remove(&start);
+        if len > bytes {
+            self.extents.insert(start + bytes, len - bytes);
+        }
+        self.cursor = start + bytes;
+        Some(start)
+    }
+
+    /// Extents of one group that touch are one.
+    fn add(&mut self, group: Group, place: u64, bytes: u64) {
+        let (mut start, mut end) = (place, place + bytes);
+        if let Some((&left, &len)) = self.extents.range(group.start..place).next_back() {
+            if left + len == start {
+                start = left;
+            }
+        }
+        if end < group.end() {
+            if let Some(len) = self.extents.remove(&end) {
+                end += len;
+            }
+        }
+        self.extents.insert(start, end - start);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: u64 = NODE_SIZE as u64;
+
+    #[test]
+    fn blocks_lie_one_behind_the_other_in_the_group_that_mkfs_makes() {
+        let mut space = Space::new(8 << 30);
+        let places: Vec<u64> = (0..3).map(|_| space.allocate_block()).collect();
+        assert_eq!(places, [30_408_704, 30_408_704 + BLOCK, 30_408_704 + 2 * BLOCK]); // as dump-tree prints them
+        assert_eq!(space.group(places[2]).bytes, 256 << 20);
+    }
+
+    #[test]
+    fn what_is_given_back_is_free_after_the_commit_only() {
+        let mut space = Space::new(8 << 30);
+        let all = (256 << 20) / BLOCK;
+        let first = space.allocate_block();
+        (1..all).for_each(|_| _ = space.allocate_block());
+        space.give_back(first, BLOCK, false);
+        space.unpin(); // the commit before this one
+        let elsewhere = space.allocate_block();
+        assert_ne!(space.group(elsewhere), space.group(first), "the group is full, so there is a second");
+        space.begin_commit();
+        space.unpin();
+        let rest = (256 << 20) / BLOCK - 1;
+        (0..rest).for_each(|_| _ = space.allocate_block());
+        assert_eq!(space.allocate_block(), first);
+    }
+
+    #[test]
+    fn neighbours_become_one_extent_again() {
+        let mut space = Space::new(8 << 30);
+        let places: Vec<u64> = (0..4).map(|_| space.allocate_block()).collect();
+        for i in [0, 2, 1, 3] {
+            space.give_back(places[i], BLOCK, true);
+        }
+        let group = space.group(places[0]);
+        assert_eq!(space.metadata.extents, BTreeMap::from([(group.start, group.bytes)]));
+    }
+
+    #[test]
+    fn new_and_dirty_groups_are_told_once() {
+        let mut space = Space::new(1 << 40);
+        let new: Vec<Group> = std::iter::from_fn(|| space.take_new_group()).collect();
+        assert_eq!(new.iter().map(|group| group.bytes).collect::<Vec<_>>(), [8 << 20, 1 << 30]);
+        while space.take_dirty_group().is_some() {}
+        space.allocate_data(4096);
+        assert_eq!(space.take_dirty_group().map(|group| group.purpose), Some(Purpose::Data));
+        assert_eq!((space.take_dirty_group(), space.take_new_group()), (None, None));
+    }
+}

@@ -1,0 +1,112 @@
+//! The commit of a transaction (`btrfs_commit_transaction` of Linux 5.9 to 6.18): by the transaction thread every so often, by
+//! reclaim, and by each fsync that the log cannot serve.
+
+use crate::filesystems::btrfs::tree::key::NODE_SIZE;
+use crate::filesystems::btrfs::mount::Btrfs;
+use super::Handle;
+use crate::cost_table;
+use crate::filesystems::costs::Costs;
+use crate::filesystems::designs::{CommitStart, FullCommit};
+use crate::filesystems::BLOCK;
+use crate::machine::{Account, LockId, Side};
+use crate::waist::Machine;
+use std::rc::Rc;
+
+cost_table!(CommitCosts {
+    block: ["commit_block"],
+    unpin: ["unpin"],
+});
+
+/// Times of a commit, and how kernels differ in it.
+pub struct Commits {
+    costs: CommitCosts,
+    start: CommitStart,
+    /// Of several tasks that want a commit one runs delayed refs, and they wait for the superblocks only (since 5.12).
+    one_flushes: bool,
+}
+
+impl Commits {
+    pub(crate) fn new(costs: &Costs<'_>) -> Result<Self, String> {
+        let designs = costs.designs();
+        let one_flushes = designs.full_commit == FullCommit::Directory;
+        Ok(Self { costs: CommitCosts::new(costs)?, start: designs.commit_start, one_flushes })
+    }
+}
+
+impl Btrfs {
+    /// The program of the transaction thread: commits what has run for `ticks` ticks of this length.
+    pub async fn transaction_thread<M: Machine>(m: M, fs: Rc<Self>, ticks: u64, tick: u64) {
+        m.at("commit");
+        let mutex = fs.extents.new_runner(&m);
+        let mut next = ticks;
+        loop {
+            m.wake_at_tick(m.task(), next);
+            m.park().await;
+            let age = (m.now() - fs.transaction.began()) / tick;
+            next = ticks.saturating_sub(age).max(1);
+            if age + 1 >= ticks {
+                let handle = fs.transaction.join(&m).await;
+                fs.commit(&m, handle, mutex).await;
+                next = ticks;
+            }
+        }
+    }
+
+    /// An fsync's commit: others that come for it meanwhile wait for the one who began.
+    pub(crate) async fn commit_for_fsync<M: Machine>(&self, m: &M, handle: Handle) {
+        let mutex = self.extents.new_runner(m);
+        self.commit(m, handle, mutex).await;
+        m.drop_lock(mutex);
+    }
+
+    /// Commits the transaction of a handle, or waits for who does.
+    ///
+    /// Most delayed refs are run while handles go on; what they then add is run when those that are started are kept out, and
+    /// the last, with the delayed items, when nobody may change anything.
+    pub(super) async fn commit<M: Machine>(&self, m: &M, handle: Handle, mutex: LockId) {
+        let mine = self.transid();
+        if self.transaction.begin_flush() || !self.commits.one_flushes {
+            self.extents.run_delayed_refs(m, mutex, self.extents.refs.waiting()).await;
+        }
+        if !self.transaction.begin_commit() {
+            self.transaction.end(m, handle).await;
+            return self.transaction.wait_for_commit(m, mine, !self.commits.one_flushes).await;
+        }
+        if self.commits.start == CommitStart::AtOnce {
+            self.transaction.keep_starts_out(m);
+        }
+        self.transaction.wait_for_commit(m, mine - 1, !self.commits.one_flushes).await;
+        self.transaction.keep_starts_out(m);
+        self.transaction.end(m, handle).await;
+        self.run_delayed_items(m).await;
+        self.transaction.block_starts(m).await;
+        self.run_delayed_items(m).await;
+        self.transaction.block_all(m).await;
+        self.run_delayed_items(m).await;
+        self.extents.run_all_delayed_refs(m, mutex).await;
+        m.lock(self.log.tree_log_mutex, Side::Write).await;
+        let blocks = self.extents.refs.take_count();
+        self.next_transaction(m);
+        self.write_transaction(m, blocks).await;
+        self.transaction.finish(m, mine, false);
+        m.unlock(self.log.tree_log_mutex, Side::Write).await;
+        let extents = self.extents.refs.space.borrow_mut().unpin();
+        m.run(Account::System, self.commits.costs.unpin * extents).await;
+        self.transaction.finish(m, mine, true);
+    }
+
+    /// Nobody has a handle: what is changed from now on belongs to the next transaction.
+    fn next_transaction<M: Machine>(&self, m: &M) {
+        self.fs_root.tree.borrow_mut().transid += 1;
+        self.log.forget();
+        self.extents.next_transaction();
+        self.extents.refs.space.borrow_mut().begin_commit();
+        self.transaction.unblock(m);
+    }
+
+    /// `btrfs_write_and_wait_transaction` and `write_all_supers`.
+    async fn write_transaction<M: Machine>(&self, m: &M, blocks: u64) {
+        m.run(Account::System, self.commits.costs.block * blocks).await;
+        self.log.storage.commit(m, blocks * u64::from(NODE_SIZE), BLOCK).await;
+    }
+}

@@ -1,0 +1,213 @@
+//! Transactions as tasks meet them: starting, joining and ending a handle of the running one, being kept out while it commits, and
+//! waiting until one is on disk (`fs/btrfs/transaction.c` of Linux 5.9 to 6.18).
+
+pub mod commit;
+pub mod delayed;
+pub mod reclaim;
+pub mod worker;
+
+use super::space::reservations::Reservations;
+use crate::filesystems::costs::Costs;
+use crate::machine::{Access, LineId, TaskId, Time};
+use crate::waist::Machine;
+use std::cell::{Cell, RefCell};
+
+/// Whom a commit keeps out, step by step (`btrfs_blocked_trans_types`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum State {
+    /// Nobody, and nobody is committing it.
+    Running,
+    /// Nobody yet (`TRANS_STATE_COMMIT_PREP`).
+    CommitPrep,
+    /// Handles that are started (`TRANS_STATE_COMMIT_START`).
+    CommitStart,
+    /// Handles that join, too (`TRANS_STATE_COMMIT_DOING`).
+    CommitDoing,
+}
+
+/// A task's part in the transaction (`struct btrfs_trans_handle`).
+#[must_use]
+pub struct Handle {
+    /// It was started, not joined.
+    started: bool,
+}
+
+/// The running transaction (`struct btrfs_transaction`) and the space that handles reserve.
+pub struct Transaction {
+    counters: LineId,
+    /// Room that handles reserve.
+    pub reservations: Reservations,
+    /// Handles that were started and, first, all of them (`num_extwriters`, `num_writers`).
+    writers: Cell<u32>,
+    started: Cell<u32>,
+    state: Cell<State>,
+    waiting: RefCell<Vec<TaskId>>,
+    committer: Cell<Option<TaskId>>,
+    /// The last transaction with its superblocks on disk, and the last with which all is done.
+    on_disk: Cell<u64>,
+    done: Cell<u64>,
+    /// Tasks that wait for either, in the order in which they came.
+    waiting_for_commit: RefCell<Vec<TaskId>>,
+    /// The last transaction of which an fsync must commit all (`last_trans_log_full_commit`).
+    full_commit: Cell<u64>,
+    /// A task runs the delayed refs of the running transaction before its commit (`BTRFS_DELAYED_REFS_FLUSHING`).
+    flushing: Cell<bool>,
+    /// When the running transaction began.
+    began: Cell<Time>,
+}
+
+impl Transaction {
+    /// A transaction without handles; the one before it, of this number, is on disk.
+    pub fn new<M: Machine>(m: &M, before: u64, costs: &Costs<'_>) -> Result<Self, String> {
+        Ok(Self {
+            counters: m.new_line(costs.number("btrfs_transaction.shared")? as u32),
+            reservations: Reservations::new(m, costs)?,
+            writers: Cell::new(0),
+            started: Cell::new(0),
+            state: Cell::new(State::Running),
+            waiting: RefCell::default(),
+            committer: Cell::new(None),
+            on_disk: Cell::new(before),
+            done: Cell::new(before),
+            waiting_for_commit: RefCell::default(),
+            full_commit: Cell::new(0),
+            flushing: Cell::new(false),
+            began: Cell::new(0),
+        })
+    }
+
+    /// `btrfs_start_transaction`: reserves room, then waits while the transaction is being committed.
+    pub async fn start<M: Machine>(&self, m: &M) -> Handle {
+        self.reservations.reserve(m).await;
+        self.enter(m, true).await
+    }
+
+    /// `btrfs_join_transaction`: waits only while a commit wants no more changes.
+    pub async fn join<M: Machine>(&self, m: &M) -> Handle {
+        self.enter(m, false).await
+    }
+
+    async fn enter<M: Machine>(&self, m: &M, started: bool) -> Handle {
+        let kept_out = if started { State::CommitStart } else { State::CommitDoing };
+        m.touch(self.counters, Access::Write);
+        while self.state.get() >= kept_out {
+            self.waiting.borrow_mut().push(m.task());
+            m.park().await;
+        }
+        self.writers.set(self.writers.get() + 1);
+        self.started.set(self.started.get() + u32::from(started));
+        Handle { started }
+    }
+
+    /// `btrfs_end_transaction`.
+    pub async fn end<M: Machine>(&self, m: &M, handle: Handle) {
+        self.reservations.release(m).await;
+        m.touch(self.counters, Access::Write);
+        self.writers.set(self.writers.get() - 1);
+        self.started.set(self.started.get() - u32::from(handle.started));
+        if self.is_awaited() {
+            if let Some(committer) = self.committer.get() {
+                m.wake(committer);
+            }
+        }
+    }
+
+    /// Whether the handles that a commit waits for have ended.
+    fn is_awaited(&self) -> bool {
+        match self.state.get() {
+            State::Running | State::CommitPrep => false,
+            State::CommitStart => self.started.get() == 0,
+            State::CommitDoing => self.writers.get() == 0,
+        }
+    }
+
+    /// Takes the running transaction's commit upon this task, unless another has.
+    pub fn begin_commit(&self) -> bool {
+        let mine = self.state.get() == State::Running;
+        if mine {
+            self.state.set(State::CommitPrep);
+        }
+        mine
+    }
+
+    /// Whether this task is the one to run delayed refs ahead of the commit, of all that want it.
+    pub fn begin_flush(&self) -> bool {
+        !self.flushing.replace(true)
+    }
+
+    /// Keeps handles that are started out from now on.
+    pub fn keep_starts_out(&self, m: &impl Machine) {
+        self.committer.set(Some(m.task()));
+        self.state.set(State::CommitStart);
+    }
+
+    /// Says that an fsync of this transaction must commit all of it.
+    pub fn set_full_commit(&self, number: u64) {
+        self.full_commit.set(number);
+    }
+
+    /// Whether an fsync of this transaction must commit all of it.
+    pub fn needs_full_commit(&self, number: u64) -> bool {
+        self.full_commit.get() == number
+    }
+
+    /// Whether a commit that an fsync asked for is on its way.
+    pub fn full_commit_under_way(&self) -> bool {
+        self.full_commit.get() > self.done.get()
+    }
+
+    /// The last transaction with which all is done (`last_trans_committed`).
+    pub fn committed(&self) -> u64 {
+        self.done.get()
+    }
+
+    /// When the running transaction began.
+    pub fn began(&self) -> Time {
+        self.began.get()
+    }
+
+    /// Sleeps until a transaction's superblocks are on disk, or until all is done (`wait_for_commit`).
+    pub async fn wait_for_commit<M: Machine>(&self, m: &M, number: u64, until_done: bool) {
+        let reached = if until_done { &self.done } else { &self.on_disk };
+        while reached.get() < number {
+            self.waiting_for_commit.borrow_mut().push(m.task());
+            m.park().await;
+        }
+    }
+
+    /// A transaction's superblocks are on disk, or all is done with it.
+    pub fn finish<M: Machine>(&self, m: &M, number: u64, all: bool) {
+        if all { &self.done } else { &self.on_disk }.set(number);
+        for task in std::mem::take(&mut *self.waiting_for_commit.borrow_mut()) {
+            m.wake(task);
+        }
+    }
+
+    /// Keeps handles that are started out and waits for the present ones to end.
+    pub async fn block_starts<M: Machine>(&self, m: &M) {
+        self.block(m, State::CommitStart).await;
+    }
+
+    /// Keeps all handles out and waits for the present ones to end.
+    pub async fn block_all<M: Machine>(&self, m: &M) {
+        self.block(m, State::CommitDoing).await;
+    }
+
+    async fn block<M: Machine>(&self, m: &M, state: State) {
+        self.committer.set(Some(m.task()));
+        self.state.set(state.max(self.state.get()));
+        while !self.is_awaited() {
+            m.park().await;
+        }
+    }
+
+    /// Lets handles of the next transaction in (`TRANS_STATE_UNBLOCKED`).
+    pub fn unblock<M: Machine>(&self, m: &M) {
+        self.state.set(State::Running);
+        self.flushing.set(false);
+        self.began.set(m.now());
+        for task in std::mem::take(&mut *self.waiting.borrow_mut()) {
+            m.wake(task);
+        }
+    }
+}

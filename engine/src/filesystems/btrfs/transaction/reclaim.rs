@@ -1,0 +1,104 @@
+//! Reclaim of room for metadata before it is short (`need_preemptive_reclaim` and `btrfs_preempt_reclaim_metadata_space` of
+//! `fs/btrfs/space-info.c`, since 5.12): what is delayed holds reservations sixteen times the size of a block and more, so a
+//! worker does some of it, or commits, when they take half of the room that may be promised.
+//!
+//! Left out: the reserve of all trees together (some MiB), waiting for reclaim when there is no room left, and that the
+//! threshold moves with how often that happens.
+
+use crate::filesystems::btrfs::tree::key::NODE_SIZE;
+use crate::filesystems::btrfs::mount::Btrfs;
+use crate::filesystems::btrfs::tree::MAX_LEVEL;
+use crate::machine::{LockId, TaskId};
+use crate::waist::Machine;
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// Bytes that are reserved to insert one item: a path may be copied and split at each level (`btrfs_calc_insert_metadata_size`).
+const ITEM: u64 = NODE_SIZE as u64 * MAX_LEVEL as u64 * 2;
+/// Bytes for a delayed ref, which is an item of the extent tree and one of the free space tree
+/// (`btrfs_calc_delayed_ref_bytes`).
+const REF: u64 = 2 * ITEM;
+/// Reservations up to here are never too many.
+const HARMLESS: u64 = 128 << 20;
+
+/// The worker that reclaims.
+#[derive(Default)]
+pub struct Reclaim {
+    worker: Cell<Option<TaskId>>,
+    busy: Cell<bool>,
+}
+
+/// Bytes of metadata that could be had back, by what holds them.
+struct Reclaimable {
+    items: u64,
+    refs: u64,
+    pinned: u64,
+}
+
+impl Btrfs {
+    fn reclaimable(&self) -> Reclaimable {
+        Reclaimable {
+            items: self.delayed.borrow().items() as u64 * ITEM,
+            refs: self.extents.refs.waiting() as u64 * REF,
+            pinned: self.extents.refs.space.borrow().pinned_bytes(),
+        }
+    }
+
+    fn needs_reclaim(&self) -> bool {
+        let Reclaimable { items, refs, pinned } = self.reclaimable();
+        let all = items + refs + pinned;
+        if all <= HARMLESS {
+            return false;
+        }
+        let space = self.extents.refs.space.borrow();
+        let nearly_full = space.metadata_used() >= space.metadata_bytes() / 10 * 9;
+        !nearly_full && all >= space.promised() / 2
+    }
+
+    /// The end of a reservation (`__reserve_bytes`).
+    pub(crate) fn reclaim_if_needed<M: Machine>(&self, m: &M) {
+        if let (Some(worker), false) = (self.reclaim.worker.get(), self.reclaim.busy.get()) {
+            if self.needs_reclaim() {
+                self.reclaim.busy.set(true);
+                m.wake(worker);
+            }
+        }
+    }
+
+    /// The program of the worker.
+    pub async fn reclaim_worker<M: Machine>(m: M, fs: Rc<Self>) {
+        m.at("reclaim");
+        let mutex = fs.extents.new_runner(&m);
+        fs.reclaim.worker.set(Some(m.task()));
+        loop {
+            m.park().await;
+            while fs.needs_reclaim() && fs.reclaim_some(&m, mutex).await {}
+            fs.reclaim.busy.set(false);
+        }
+    }
+
+    /// A quarter of what holds most (`flush_space`); whether there was anything.
+    async fn reclaim_some<M: Machine>(&self, m: &M, mutex: LockId) -> bool {
+        let Reclaimable { items, refs, pinned } = self.reclaimable();
+        let handle = self.transaction.join(m).await;
+        if pinned > items + refs {
+            self.commit(m, handle, mutex).await;
+            return true;
+        }
+        let mut some = true;
+        if items > refs {
+            let nodes = items / 4 / ITEM * 2;
+            for _ in 0..nodes.max(1) {
+                let Some(next) = self.delayed.borrow_mut().next_prepared() else {
+                    some = false;
+                    break;
+                };
+                self.commit_delayed_node(m, next).await;
+            }
+        } else {
+            self.extents.run_delayed_refs(m, mutex, (refs / 4 / REF).max(1) as usize).await;
+        }
+        self.transaction.end(m, handle).await;
+        some
+    }
+}

@@ -1,0 +1,404 @@
+//! A tree of 16 KiB blocks, byte-accurate as to room: blocks by number, and the changes of one or two of them that the
+//! algorithms of `search`, `leaf_room` and `balance` are made of. Nothing here locks.
+//!
+//! Every item is kept (key and size, 24 bytes), so a tree of 70 million items is exact and takes some 2 GB. Copies of a tree
+//! share the blocks that neither has changed since.
+
+pub mod balance;
+#[cfg(test)]
+mod interleaving;
+pub mod items;
+pub mod key;
+pub mod leaf_room;
+pub mod path;
+pub mod search;
+
+use key::{Item, Key, LEAF_DATA};
+use path::Path;
+use std::sync::Arc;
+
+/// The number of a tree block in memory. Copy-on-write moves a block on disk; its number stays.
+pub type BlockId = u32;
+/// Levels a tree may have (`BTRFS_MAX_LEVEL`).
+pub const MAX_LEVEL: usize = 8;
+
+/// A pointer of a node to a block one level below.
+#[derive(Clone, Copy, Debug)]
+pub struct Pointer {
+    /// The lowest key below.
+    pub key: Key,
+    /// The block.
+    pub child: BlockId,
+}
+
+/// What a block holds.
+#[derive(Clone, Debug)]
+enum Content {
+    Leaf { items: Vec<Item>, used: u32 },
+    Node(Vec<Pointer>),
+}
+
+/// A tree block.
+#[derive(Clone, Debug)]
+struct Block {
+    level: u8,
+    /// The transaction that wrote it last.
+    generation: u64,
+    content: Content,
+}
+
+/// What happened to a tree since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Blocks copied because an earlier transaction had written them.
+    pub copied: u64,
+    /// Blocks added.
+    pub allocated: u64,
+    /// Blocks given back.
+    pub freed: u64,
+    /// Searches that began anew with more write locks.
+    pub restarts: u64,
+}
+
+/// A tree.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    blocks: Vec<Arc<Block>>,
+    free: [Vec<BlockId>; MAX_LEVEL],
+    root: BlockId,
+    /// The running transaction.
+    pub transid: u64,
+    /// What happened so far.
+    pub counts: Counts,
+    /// Where each block lies on disk.
+    places: Vec<u64>,
+}
+
+impl Default for Tree {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Tree {
+    /// An empty tree: one empty leaf.
+    pub fn new() -> Self {
+        let (blocks, places, free) = Default::default();
+        let mut tree = Self { blocks, free, root: 0, transid: 1, counts: Counts::default(), places };
+        tree.root = tree.allocate(0, 0);
+        tree
+    }
+
+    /// The root block.
+    pub fn root(&self) -> BlockId {
+        self.root
+    }
+
+    /// How far a block is above the leaves.
+    pub fn level(&self, block: BlockId) -> usize {
+        usize::from(self.blocks[block as usize].level)
+    }
+
+    /// How many items or pointers a block has (`btrfs_header_nritems`).
+    pub fn len(&self, block: BlockId) -> usize {
+        match &self.blocks[block as usize].content {
+            Content::Leaf { items, .. } => items.len(),
+            Content::Node(pointers) => pointers.len(),
+        }
+    }
+
+    /// Whether a block has neither items nor pointers.
+    pub fn is_empty(&self, block: BlockId) -> bool {
+        self.len(block) == 0
+    }
+
+    /// The items of a leaf.
+    pub fn items(&self, leaf: BlockId) -> &[Item] {
+        match &self.blocks[leaf as usize].content {
+            Content::Leaf { items, .. } => items,
+            Content::Node(_) => unreachable!("block {leaf} is no leaf"),
+        }
+    }
+
+    /// The pointers of a node.
+    pub fn pointers(&self, node: BlockId) -> &[Pointer] {
+        match &self.blocks[node as usize].content {
+            Content::Node(pointers) => pointers,
+            Content::Leaf { .. } => unreachable!("block {node} is a leaf"),
+        }
+    }
+
+    /// The lowest key of a block.
+    pub fn first_key(&self, block: BlockId) -> Key {
+        self.key(block, 0)
+    }
+
+    /// A key of a block.
+    pub fn key(&self, block: BlockId, slot: usize) -> Key {
+        match &self.blocks[block as usize].content {
+            Content::Leaf { items, .. } => items[slot].key,
+            Content::Node(pointers) => pointers[slot].key,
+        }
+    }
+
+    /// A block's child at `slot`, if there is one.
+    pub fn child(&self, node: BlockId, slot: usize) -> Option<BlockId> {
+        self.pointers(node).get(slot).map(|pointer| pointer.child)
+    }
+
+    /// Bytes that a leaf has left (`btrfs_leaf_free_space`).
+    pub fn free_space(&self, leaf: BlockId) -> u32 {
+        match &self.blocks[leaf as usize].content {
+            Content::Leaf { used, .. } => LEAF_DATA - used,
+            Content::Node(_) => unreachable!("block {leaf} is no leaf"),
+        }
+    }
+
+    /// Bytes that the items of a leaf from `slot` on take (`leaf_space_used`).
+    pub fn used_from(&self, leaf: BlockId, slot: usize) -> u32 {
+        self.items(leaf)[slot..].iter().map(Item::bytes).sum()
+    }
+
+    /// `btrfs_bin_search`: whether a block has the key, and where it is or belongs; slots before `low` are known to be lower.
+    pub fn search_block(&self, block: BlockId, key: Key, low: usize) -> (bool, usize) {
+        let found = match &self.blocks[block as usize].content {
+            Content::Leaf { items, .. } => items[low..].binary_search_by(|item| item.key.cmp(&key)),
+            Content::Node(pointers) => pointers[low..].binary_search_by(|pointer| pointer.key.cmp(&key)),
+        };
+        match found {
+            Ok(slot) => (true, low + slot),
+            Err(slot) => (false, low + slot),
+        }
+    }
+
+    /// Whether the running transaction has to copy a block before it may change it (`should_cow_block`).
+    pub fn should_cow(&self, block: BlockId) -> bool {
+        self.blocks[block as usize].generation != self.transid
+    }
+
+    /// Where a block lies on disk.
+    pub fn place(&self, block: BlockId) -> u64 {
+        self.places[block as usize]
+    }
+
+    /// Says where a block lies on disk.
+    pub fn set_place(&mut self, block: BlockId, place: u64) {
+        self.places[block as usize] = place;
+    }
+
+    /// Puts the blocks that another tree has where they are there, and all others nowhere yet.
+    pub fn take_places(&mut self, other: &Self) {
+        let known = other.places.len();
+        self.places[..known].copy_from_slice(&other.places);
+        self.places[known..].fill(0);
+    }
+
+    /// `btrfs_cow_block`: the block moves to a new place. Returns the old one.
+    pub fn cow(&mut self, block: BlockId, place: u64) -> u64 {
+        self.change(block).generation = self.transid;
+        self.counts.copied += 1;
+        std::mem::replace(&mut self.places[block as usize], place)
+    }
+
+    /// A new empty block at a place on disk.
+    pub fn allocate(&mut self, level: usize, place: u64) -> BlockId {
+        self.counts.allocated += 1;
+        let content =
+            if level == 0 { Content::Leaf { items: Vec::new(), used: 0 } } else { Content::Node(Vec::new()) };
+        let block = Block { level: level as u8, generation: self.transid, content };
+        if let Some(id) = self.free[level].pop() {
+            self.blocks[id as usize] = Arc::new(block);
+            self.places[id as usize] = place;
+            return id;
+        }
+        self.blocks.push(Arc::new(block));
+        self.places.push(place);
+        (self.blocks.len() - 1) as BlockId
+    }
+
+    /// Gives a block back (`btrfs_free_tree_block`).
+    pub fn release(&mut self, block: BlockId) {
+        self.counts.freed += 1;
+        let level = self.level(block);
+        self.change(block).content = Content::Node(Vec::new());
+        self.free[level].push(block);
+    }
+
+    /// Forgets everything, to begin anew at a place; the blocks may be used again.
+    pub fn clear(&mut self, place: u64) {
+        let blocks: Vec<_> = self.blocks().collect();
+        for block in blocks {
+            self.release(block);
+        }
+        self.root = self.allocate(0, place);
+    }
+
+    /// The child of a root with one pointer becomes the root.
+    pub fn promote(&mut self, child: BlockId) {
+        self.root = child;
+    }
+
+    /// Makes an empty node the root, with one pointer to the former root; it enters the path.
+    pub fn insert_new_root(&mut self, path: &mut Path, level: usize, root: BlockId) {
+        let lower = self.root;
+        debug_assert_eq!(path.nodes[level - 1], Some(lower));
+        let key = self.first_key(lower);
+        self.pointers_mut(root).push(Pointer { key, child: lower });
+        self.root = root;
+        path.nodes[level] = Some(root);
+        path.slots[level] = 0;
+    }
+
+    /// `insert_ptr`: a pointer to a new block into the path's node at `level`.
+    pub fn insert_pointer(&mut self, path: &Path, key: Key, child: BlockId, slot: usize, level: usize) {
+        let node = path.node(level);
+        self.pointers_mut(node).insert(slot, Pointer { key, child });
+    }
+
+    /// `btrfs_del_ptr`: drops a pointer of the path's node at `level`.
+    pub fn delete_pointer(&mut self, path: &Path, level: usize, slot: usize) {
+        let node = path.node(level);
+        self.pointers_mut(node).remove(slot);
+        if self.is_empty(node) {
+            debug_assert_eq!(node, self.root, "only a root may lose its last pointer");
+            let leaf = self.change(node);
+            leaf.level = 0;
+            leaf.content = Content::Leaf { items: Vec::new(), used: 0 };
+        } else if slot == 0 {
+            self.fixup_low_keys(path, self.first_key(node), level + 1);
+        }
+    }
+
+    /// `fixup_low_keys`: a block's lowest key has changed; so have those of the nodes above, as long as it is their first.
+    pub fn fixup_low_keys(&mut self, path: &Path, key: Key, level: usize) {
+        for level in level..MAX_LEVEL {
+            let Some(node) = path.nodes[level] else { break };
+            let slot = path.slots[level];
+            self.pointers_mut(node)[slot].key = key;
+            if slot != 0 {
+                break;
+            }
+        }
+    }
+
+    /// Sets the key of one pointer.
+    pub fn set_key(&mut self, node: BlockId, slot: usize, key: Key) {
+        self.pointers_mut(node)[slot].key = key;
+    }
+
+    /// Moves the pointers or items of `from` from `at` on to the front of its right neighbour.
+    pub fn move_to_right(&mut self, from: BlockId, at: usize, to: BlockId) {
+        match self.pair(from, to) {
+            (Content::Leaf { items, used }, Content::Leaf { items: right, used: right_used }) => {
+                let bytes: u32 = items[at..].iter().map(Item::bytes).sum();
+                right.splice(0..0, items.drain(at..));
+                *used -= bytes;
+                *right_used += bytes;
+            }
+            (Content::Node(pointers), Content::Node(right)) => {
+                right.splice(0..0, pointers.drain(at..));
+            }
+            _ => unreachable!("neighbours are of one level"),
+        }
+    }
+
+    /// Moves the first `count` pointers or items of `from` to the end of its left neighbour.
+    pub fn move_to_left(&mut self, from: BlockId, count: usize, to: BlockId) {
+        match self.pair(from, to) {
+            (Content::Leaf { items, used }, Content::Leaf { items: left, used: left_used }) => {
+                let bytes: u32 = items[..count].iter().map(Item::bytes).sum();
+                left.extend(items.drain(..count));
+                *used -= bytes;
+                *left_used += bytes;
+            }
+            (Content::Node(pointers), Content::Node(left)) => left.extend(pointers.drain(..count)),
+            _ => unreachable!("neighbours are of one level"),
+        }
+    }
+
+    /// Puts items into a leaf that has room.
+    pub fn insert_items(&mut self, leaf: BlockId, slot: usize, new: &[Item]) {
+        let Content::Leaf { items, used } = &mut self.change(leaf).content else {
+            unreachable!("block {leaf} is no leaf")
+        };
+        items.splice(slot..slot, new.iter().copied());
+        *used += new.iter().map(Item::bytes).sum::<u32>();
+        debug_assert!(*used <= LEAF_DATA, "leaf {leaf} overflows");
+    }
+
+    /// Takes `count` items out of a leaf.
+    pub fn remove_items(&mut self, leaf: BlockId, slot: usize, count: usize) {
+        let Content::Leaf { items, used } = &mut self.change(leaf).content else {
+            unreachable!("block {leaf} is no leaf")
+        };
+        *used -= items[slot..slot + count].iter().map(Item::bytes).sum::<u32>();
+        items.drain(slot..slot + count);
+    }
+
+    /// Changes the size of an item (`btrfs_extend_item`, `btrfs_truncate_item`).
+    pub fn resize_item(&mut self, leaf: BlockId, slot: usize, size: u32) {
+        let Content::Leaf { items, used } = &mut self.change(leaf).content else {
+            unreachable!("block {leaf} is no leaf")
+        };
+        *used = *used + size - u32::from(items[slot].size);
+        items[slot].size = size as u16;
+        debug_assert!(*used <= LEAF_DATA, "leaf {leaf} overflows");
+    }
+
+    /// All blocks that are in the tree, parents first, with their depth-first order kept.
+    pub fn blocks(&self) -> impl Iterator<Item = BlockId> + '_ {
+        let mut stack = vec![self.root];
+        std::iter::from_fn(move || {
+            let block = stack.pop()?;
+            if self.level(block) > 0 {
+                stack.extend(self.pointers(block).iter().rev().map(|pointer| pointer.child));
+            }
+            Some(block)
+        })
+    }
+
+    /// Checks order, levels, lowest keys, and the count of bytes.
+    pub fn check(&self) -> Result<(), String> {
+        let mut last = None;
+        for block in self.blocks() {
+            if self.level(block) > 0 {
+                for pointer in self.pointers(block) {
+                    let child = pointer.child;
+                    if self.level(child) + 1 != self.level(block) {
+                        return Err(format!("block {child} is not one level below its parent {block}"));
+                    }
+                    if self.is_empty(child) || self.first_key(child) != pointer.key {
+                        return Err(format!("the pointer of block {block} to {child} has a wrong key"));
+                    }
+                }
+                continue;
+            }
+            if LEAF_DATA - self.free_space(block) != self.used_from(block, 0) {
+                return Err(format!("leaf {block} has lost count of its bytes"));
+            }
+            for item in self.items(block) {
+                if last.is_some_and(|last| last >= item.key) {
+                    return Err(format!("leaf {block}: {:?} is out of order", item.key));
+                }
+                last = Some(item.key);
+            }
+        }
+        Ok(())
+    }
+
+    fn pointers_mut(&mut self, node: BlockId) -> &mut Vec<Pointer> {
+        match &mut self.change(node).content {
+            Content::Node(pointers) => pointers,
+            Content::Leaf { .. } => unreachable!("block {node} is a leaf"),
+        }
+    }
+
+    fn pair(&mut self, a: BlockId, b: BlockId) -> (&mut Content, &mut Content) {
+        let [a, b] = self.blocks.get_disjoint_mut([a as usize, b as usize]).expect("two different blocks");
+        (&mut Arc::make_mut(a).content, &mut Arc::make_mut(b).content)
+    }
+
+    fn change(&mut self, block: BlockId) -> &mut Block {
+        Arc::make_mut(&mut self.blocks[block as usize])
+    }
+}

@@ -1,0 +1,60 @@
+//! XFS buffers as transactions see them: a lock that is held from `xfs_trans_get_buf` to commit, and the lines that a
+//! transaction writes.
+
+use super::checkpoint::Item;
+use crate::machine::{Access, ClassId, LineId, LockId, Side};
+use crate::waist::Machine;
+
+/// Where a buffer is on disk, in blocks from the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Its first block.
+    pub block: u64,
+    /// How many they are.
+    pub blocks: u32,
+}
+
+/// A metadata buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffer {
+    pub(crate) lock: LockId,
+    pub(crate) lines: LineId,
+    pub(crate) place: Place,
+}
+
+impl Buffer {
+    /// A buffer of which a transaction writes `lines` cache lines.
+    pub fn new<M: Machine>(m: &M, class: ClassId, lines: u32, place: Place) -> Self {
+        Self { lock: m.new_lock(class), lines: m.new_line(lines), place }
+    }
+
+    /// As transactions log it.
+    pub fn item(&self) -> Item {
+        Item::Buffer(*self)
+    }
+
+    /// `xfs_buf_lock`: waits on `b_sema`, then works on lines that its last user may have left in another CPU's cache.
+    pub async fn lock<M: Machine>(&self, m: &M) {
+        m.lock(self.lock, Side::Write).await;
+        m.touch(self.lines, Access::Write);
+    }
+
+    /// `xfs_buf_unlock`, from `iop_committing` for a buffer that was joined to a transaction.
+    pub async fn unlock<M: Machine>(&self, m: &M) {
+        m.unlock(self.lock, Side::Write).await;
+    }
+}
+
+/// Locks buffers in this order.
+pub async fn lock_all<M: Machine>(m: &M, buffers: &[Buffer]) {
+    for buffer in buffers {
+        buffer.lock(m).await;
+    }
+}
+
+/// Unlocks buffers in this order.
+pub async fn unlock_all<M: Machine>(m: &M, buffers: &[Buffer]) {
+    for buffer in buffers {
+        buffer.unlock(m).await;
+    }
+}

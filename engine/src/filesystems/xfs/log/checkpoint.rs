@@ -1,0 +1,288 @@
+//! Checkpoints: what commits have collected in the CIL is written to the log by a worker (`xlog_cil_push_work`).
+//!
+//! A commit adds what it has changed to the current context, an item once however often it is logged. When the context has
+//! reached an eighth of the log, or 32 MiB, a worker takes it, with `xc_ctx_lock` for itself while it goes through the items; who commits
+//! beyond twice that much sleeps until it has. What it costs to fetch so many items is in the times for
+//! each, as they were traced. The worker copies the items into log buffers (`iclog.rs`). When the buffer with the commit record is on disk,
+//! another worker puts the items into the AIL (`ail.rs`). A worker that pushes in the background leaves its last buffer to be filled by who comes
+//! next; who forces the log writes it himself. Before 5.15 one checkpoint was written after the other; since then up to 4 are, whose commit
+//! records are written in order.
+
+use super::ail::{Ail, ItemId, Lsn};
+use super::buffer::Buffer;
+use super::iclog::{Iclogs, Number, HEADER, ICLOG};
+use super::Log;
+use crate::filesystems::xfs::mount::Xfs;
+use crate::devices::BlockDevice;
+use crate::filesystems::costs::Costs;
+use crate::filesystems::designs::{Cil, CilPush};
+use crate::machine::{Account, CpuId, LineId, LockId, Side, TaskId, Time};
+use crate::waist::Machine;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+crate::cost_table!(CheckpointCosts {
+    build: ["checkpoint.build"],
+    order: ["checkpoint.order"],
+    write: ["checkpoint.write"],
+    committed: ["checkpoint.committed"],
+});
+
+/// Bytes of a commit record.
+const COMMIT_RECORD: u64 = 128;
+
+/// Something that transactions log, told by its lines.
+#[derive(Clone, Copy, Debug)]
+pub enum Item {
+    /// An inode, which lies in a cluster buffer.
+    #[allow(missing_docs)]
+    Inode { line: LineId, cluster: Buffer },
+    /// A buffer.
+    Buffer(Buffer),
+}
+
+/// What one checkpoint is made of.
+#[derive(Debug, Default)]
+pub struct Context {
+    sequence: u32,
+    /// What it logs.
+    pub items: Vec<ItemId>,
+    bytes: u64,
+    /// Where it begins in the log.
+    pub start: Lsn,
+    /// Where it ends.
+    pub end: Lsn,
+}
+
+/// The CIL's contexts and the log buffers.
+pub struct Checkpoints {
+    limit: u64,
+    ctx_lock: LockId,
+    orders: bool,
+    workers: u32,
+    costs: CheckpointCosts,
+    context: RefCell<Context>,
+    /// Where the next checkpoint will begin.
+    head: Cell<Lsn>,
+    queued: Cell<bool>,
+    /// The last context that was to be pushed.
+    pushed: Cell<u32>,
+    idle_workers: RefCell<Vec<TaskId>>,
+    throttled: RefCell<Vec<LockId>>,
+    /// The next push writes its commit record at once (`xc_push_commit_stable`).
+    stable: Cell<bool>,
+    /// The context whose commit record is to be written next, and who waits for the turn of which.
+    turn: Cell<u32>,
+    turn_waiters: RefCell<Vec<(u32, LockId)>>,
+    /// Contexts, and the buffers that have their commit records.
+    written: RefCell<VecDeque<(u32, Number)>>,
+    pub(super) iclogs: Iclogs,
+}
+
+impl Checkpoints {
+    /// An empty CIL under `ctx_lock`, of a log of so many bytes.
+    pub fn new<M: Machine>(m: &M, ctx_lock: LockId, log_bytes: u64, storage: Rc<BlockDevice>, costs: &Costs<'_>) -> Result<Self, String> {
+        let designs = costs.designs();
+        let most = (costs.number("cil_limit_mib")? * f64::from(1 << 20)) as u64;
+        Ok(Self {
+            limit: (log_bytes / 8).min(most),
+            ctx_lock,
+            orders: designs.cil >= Cil::PerCpuLists && designs.cil_push == CilPush::Pipelined, // not in the series of 2020
+            workers: if designs.cil_push == CilPush::Serial { 1 } else { 4 },
+            costs: CheckpointCosts::new(costs)?,
+            context: RefCell::new(Context { sequence: 1, ..Context::default() }),
+            head: Cell::new(1),
+            queued: Cell::new(false),
+            pushed: Cell::new(0),
+            idle_workers: RefCell::default(),
+            throttled: RefCell::default(),
+            stable: Cell::new(false),
+            turn: Cell::new(1),
+            turn_waiters: RefCell::default(),
+            written: RefCell::default(),
+            iclogs: Iclogs::new(m, storage, designs.cil_push == CilPush::Serial),
+        })
+    }
+
+    /// How many workers write checkpoints.
+    pub fn workers(&self) -> u32 {
+        self.workers
+    }
+
+    /// A commit, which holds `xc_ctx_lock` shared, has changed an item: the bytes by which the context grows.
+    pub fn insert(&self, ail: &mut Ail, item: Item) -> u64 {
+        let mut context = self.context.borrow_mut();
+        let (new, bytes) = ail.log(item, context.sequence);
+        context.items.extend(new);
+        context.bytes += bytes;
+        bytes
+    }
+
+    /// The end of a commit, which no longer holds `xc_ctx_lock` (`xlog_cil_push_background`).
+    pub async fn push_background<M: Machine>(&self, m: &M) {
+        let bytes = self.context.borrow().bytes;
+        if bytes < self.limit {
+            return;
+        }
+        self.push(m);
+        if bytes >= 2 * self.limit {
+            let pushed = m.new_completion();
+            self.throttled.borrow_mut().push(pushed);
+            m.wait_for(pushed).await;
+            m.drop_completion(pushed);
+        }
+    }
+
+    /// Has everything written that was committed so far, and does not wait for it (`xlog_cil_flush`).
+    pub async fn flush<M: Machine>(&self, m: &M) {
+        if self.context.borrow().bytes > 0 {
+            self.stable.set(true);
+            self.push(m);
+        } else {
+            self.iclogs.force_active(m).await;
+        }
+    }
+
+    /// `xfs_log_force_seq`: waits until a context is on disk.
+    pub async fn force<M: Machine>(&self, m: &M, sequence: u32) {
+        if self.context.borrow().sequence == sequence {
+            self.stable.set(false);
+            self.push(m);
+        }
+        self.wait_for_turn(m, sequence + 1).await;
+        let number = self.written.borrow().iter().find(|(written, _)| *written == sequence).map(|(_, number)| *number);
+        if let Some(number) = number {
+            self.iclogs.force(m, number, true).await;
+        }
+    }
+
+    fn push<M: Machine>(&self, m: &M) {
+        let sequence = self.context.borrow().sequence;
+        if self.pushed.replace(sequence) == sequence {
+            return; // xc_push_seq
+        }
+        self.queued.set(true);
+        let worker = self.idle_workers.borrow_mut().pop();
+        if let Some(worker) = worker {
+            m.wake(worker);
+        }
+    }
+
+    /// The context is full; what is logged from now on is in the next. Headers of log records take space too.
+    fn switch(&self, log: &Log) -> Context {
+        let mut context = self.context.borrow_mut();
+        let items = log.ail.borrow_mut().spare();
+        let next = Context { sequence: context.sequence + 1, items, ..Context::default() };
+        let mut full = std::mem::replace(&mut *context, next);
+        let headers = HEADER * full.bytes.div_ceil(ICLOG);
+        log.grants.add(headers);
+        full.start = self.head.get();
+        full.end = full.start + full.bytes + headers;
+        self.head.set(full.end);
+        full
+    }
+
+    async fn wait_for_turn<M: Machine>(&self, m: &M, sequence: u32) {
+        while self.turn.get() < sequence {
+            let turn = m.new_completion();
+            self.turn_waiters.borrow_mut().push((sequence, turn));
+            m.wait_for(turn).await;
+            m.drop_completion(turn);
+        }
+    }
+
+    /// The commit record of a context is in a buffer.
+    async fn end_turn<M: Machine>(&self, m: &M, sequence: u32) {
+        self.turn.set(sequence + 1);
+        loop {
+            let next = self.turn_waiters.borrow().iter().position(|(waits, _)| *waits <= sequence + 1);
+            let Some(next) = next else { return };
+            let (_, turn) = self.turn_waiters.borrow_mut().remove(next);
+            m.complete(turn).await;
+        }
+    }
+}
+
+impl Xfs {
+    /// The program of a worker that writes checkpoints.
+    pub async fn push_worker<M: Machine>(m: M, fs: Rc<Self>) {
+        let cil = &fs.log.checkpoints;
+        m.at("cil push");
+        loop {
+            if !cil.queued.replace(false) {
+                if !cil.idle_workers.borrow().contains(&m.task()) {
+                    cil.idle_workers.borrow_mut().push(m.task());
+                }
+                m.park().await;
+                continue;
+            }
+            let context = Self::take_context(&m, &fs.log).await;
+            if cil.orders {
+                m.run(Account::System, cil.costs.order * context.items.len() as Time).await;
+            }
+            fs.write_checkpoint(&m, context).await;
+        }
+    }
+
+    /// `xlog_cil_build_lv_chain`: the items are taken off the list, while nobody can commit.
+    async fn take_context<M: Machine>(m: &M, log: &Log) -> Context {
+        let cil = &log.checkpoints;
+        m.lock(cil.ctx_lock, Side::Write).await;
+        let context = cil.switch(log);
+        m.run(Account::System, cil.costs.build * context.items.len() as Time).await;
+        m.unlock(cil.ctx_lock, Side::Write).await;
+        let throttled = std::mem::take(&mut *cil.throttled.borrow_mut());
+        for committer in throttled {
+            m.complete(committer).await;
+        }
+        context
+    }
+
+    /// `xlog_cil_write_chain` and `xlog_cil_write_commit_record`: the items buffer by buffer, then the record in the order of the contexts.
+    async fn write_checkpoint<M: Machine>(&self, m: &M, context: Context) {
+        let (cil, sequence) = (&self.log.checkpoints, context.sequence);
+        let (iclogs, stable) = (&cil.iclogs, cil.stable.take());
+        let (work, mut left, mut first) = (cil.costs.write * context.items.len() as Time, context.bytes, None);
+        while left > 0 {
+            let (number, part) = iclogs.get_space(m, left).await;
+            first.get_or_insert(number);
+            m.run(Account::System, work * part / context.bytes).await;
+            left -= part;
+            iclogs.release(m, number).await;
+        }
+        cil.wait_for_turn(m, sequence).await;
+        let (number, _) = iclogs.get_space(m, COMMIT_RECORD).await;
+        iclogs.attach(number, context);
+        cil.written.borrow_mut().push_back((sequence, number));
+        cil.end_turn(m, sequence).await;
+        if first.is_some_and(|first| first < number) {
+            iclogs.wait_on(m, number - 1).await;
+            iclogs.preflush(number);
+        }
+        if stable {
+            iclogs.switch(m, number).await;
+        }
+        iclogs.release(m, number).await;
+    }
+
+    /// The program of a CPU's worker that ends log buffers (`xlog_ioend_work`).
+    pub async fn log_ender<M: Machine>(m: M, fs: Rc<Self>, cpu: CpuId) {
+        let cil = &fs.log.checkpoints;
+        m.at("log end");
+        loop {
+            let (number, _) = cil.iclogs.ended.next(&m, cpu).await;
+            if !cil.iclogs.done(&m, number).await {
+                continue;
+            }
+            while let Some(ends) = cil.iclogs.next_ended() {
+                for context in ends {
+                    m.run(Account::System, cil.costs.committed * context.items.len() as Time).await; // xlog_cil_committed
+                    fs.log.ail_insert(&m, context);
+                    cil.written.borrow_mut().pop_front();
+                }
+                cil.iclogs.free(&m).await;
+            }
+        }
+    }
+}

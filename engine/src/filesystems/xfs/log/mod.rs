@@ -1,0 +1,220 @@
+//! The log as transactions meet it: space in it, and the commit into the CIL under `xc_ctx_lock` held shared.
+//!
+//! Since 6.0 the CIL is per CPU, so a commit writes few shared lines besides the context lock's. Before, every commit moved its
+//! items to the tail of one list and added up their space, under a spinlock.
+
+pub use checkpoint::Item;
+mod ail;
+pub mod buffer;
+mod checkpoint;
+pub mod clusters;
+pub mod grant;
+mod iclog;
+#[cfg(test)]
+mod tests;
+mod xfsaild;
+
+use ail::Ail;
+use buffer::Buffer;
+use checkpoint::{Checkpoints, Context};
+use grant::{GrantHead, Reservation, Ticket};
+use xfsaild::Pusher;
+use crate::devices::BlockDevice;
+use crate::filesystems::costs::Costs;
+use crate::filesystems::designs::Cil;
+use crate::machine::{Access, Account, LineId, LockId, Side, Time};
+use crate::waist::Machine;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+crate::cost_table!(CilCosts {
+    counters: ["cil_counters"],
+    item: ["cil_item"],
+    attach: ["create_node.lock_inode_cluster", "create_node.unlock_inode_cluster"],
+});
+
+/// The log of one mount.
+pub struct Log {
+    /// `l_reserve_head` and `l_write_head`: atomics that every reservation moves.
+    grant_heads: LineId,
+    /// Space accounting of the CIL context.
+    cil: LineId,
+    ctx_lock: LockId,
+    design: Cil,
+    /// `xc_cil_lock`, and the lines that are written under it: space counters, and list pointers of an item and its neighbours.
+    cil_lock: LockId,
+    counters: LineId,
+    list: LineId,
+    costs: CilCosts,
+    bytes: u64,
+    pub(super) checkpoints: Checkpoints,
+    pub(super) grants: GrantHead,
+    pub(super) ail: RefCell<Ail>,
+    pub(super) pusher: Pusher,
+}
+
+/// What a transaction commits.
+#[derive(Clone, Debug, Default)]
+pub struct Logged {
+    items: arrayvec::ArrayVec<Item, 16>,
+    further: usize,
+    frees_extents: bool,
+}
+
+impl Logged {
+    /// These dirty items.
+    pub fn items(items: impl IntoIterator<Item = Item>) -> Self {
+        Self { items: items.into_iter().collect(), ..Self::default() }
+    }
+
+    /// And these buffers.
+    pub fn buffers(mut self, buffers: &[Buffer]) -> Self {
+        self.items.extend(buffers.iter().map(Buffer::item));
+        self
+    }
+
+    /// And so many that have no lines of their own here: the group's free space trees and free list, and an inode that is being made.
+    pub fn further(mut self, items: usize) -> Self {
+        self.further = items;
+        self
+    }
+
+    /// And extents that stay busy until they are on disk.
+    pub fn freeing_extents(mut self) -> Self {
+        self.frees_extents = true;
+        self
+    }
+}
+
+impl Log {
+    /// Makes the lines and locks of a log of so many bytes.
+    pub fn new<M: Machine>(m: &M, bytes: u64, storage: Rc<BlockDevice>, costs: &Costs<'_>) -> Result<Self, String> {
+        let ctx_lock = m.new_lock(m.class("xfs.xc_ctx_lock", "xfs.cil_ctx"));
+        Ok(Self {
+            grant_heads: m.new_line(costs.number("xfs_log.grant_heads")? as u32),
+            cil: m.new_line(costs.number("xfs_cil.shared")? as u32),
+            ctx_lock,
+            checkpoints: Checkpoints::new(m, ctx_lock, bytes, storage, costs)?,
+            design: costs.designs().cil,
+            cil_lock: m.new_lock(m.class("xfs.xc_cil_lock", "xfs.cil_lock")),
+            counters: m.new_line(costs.number("xfs_cil.counters")? as u32),
+            list: m.new_line(costs.number("xfs_cil.item_neighbours")? as u32),
+            costs: CilCosts::new(costs)?,
+            bytes,
+            grants: GrantHead::default(),
+            ail: RefCell::default(),
+            pusher: Pusher::new(m, costs)?,
+        })
+    }
+
+    /// Bytes in the log.
+    pub fn size(&self) -> u64 {
+        self.bytes
+    }
+
+    /// `xlog_grant_space_left`.
+    fn space_left(&self) -> u64 {
+        self.bytes.saturating_sub(self.ail.borrow().tail_space() + self.grants.granted())
+    }
+
+    /// `xfs_log_reserve`: waits for space; the heads move to this CPU.
+    pub async fn reserve<M: Machine>(&self, m: &M, reservation: Reservation) -> Ticket {
+        let ticket = Ticket::new(reservation);
+        if !self.grants.admits(m, ticket.bytes(), self.space_left()) {
+            let push = || self.pusher.push_all(m);
+            self.grants.wait(m, ticket.bytes(), || self.space_left(), push).await;
+        }
+        self.grants.add(ticket.bytes());
+        m.touch(self.grant_heads, Access::Write);
+        ticket
+    }
+
+    /// `xfs_log_space_wake`.
+    pub fn space_wake<M: Machine>(&self, m: &M) {
+        self.grants.wake(m, self.space_left());
+    }
+
+    /// `xlog_cil_ail_insert`: a checkpoint is on disk.
+    pub fn ail_insert<M: Machine>(&self, m: &M, context: Context) {
+        let Context { items, start, end, .. } = context;
+        if self.ail.borrow_mut().insert(items, start, end) {
+            self.pusher.wake(m);
+        }
+        self.grants.sub(end - start);
+        self.space_wake(m);
+    }
+
+    /// `xfs_trans_run_precommits`: inodes that are attached to no buffer are, under its lock. Those whose buffer the transaction
+    /// itself has need none. The kernel does it in the order of inode numbers; a transaction that locks cluster buffers
+    /// does it here before.
+    pub async fn precommit<M: Machine>(&self, m: &M, items: &[Item]) {
+        for &item in items {
+            let Item::Inode { cluster, .. } = item else { continue };
+            if !self.ail.borrow_mut().join(item) {
+                continue;
+            }
+            let own = items.iter().any(|other| matches!(other, Item::Buffer(buffer) if *buffer == cluster));
+            if !own {
+                cluster.lock(m).await;
+            }
+            m.run(Account::System, self.costs.attach).await;
+            self.ail.borrow_mut().attach(item);
+            if !own {
+                cluster.unlock(m).await;
+            }
+        }
+    }
+
+    /// `xlog_cil_commit` up to the point where the items' locks are dropped. The caller runs the time of it, drops the locks
+    /// and calls [`Log::committed`].
+    pub async fn commit<M: Machine>(&self, m: &M, logged: Logged) {
+        self.precommit(m, &logged.items).await;
+        m.lock(self.ctx_lock, Side::Read).await;
+        m.touch(self.cil, Access::Write);
+        self.insert_items(m, &logged).await;
+        let mut ail = self.ail.borrow_mut();
+        let bytes: u64 = logged.items.into_iter().map(|item| self.checkpoints.insert(&mut ail, item)).sum();
+        self.grants.add(bytes);
+    }
+
+    /// The part of `xlog_cil_insert_items` under `xc_cil_lock`.
+    async fn insert_items<M: Machine>(&self, m: &M, logged: &Logged) {
+        let (lists, counters) = (self.design <= Cil::PerCpuCounters, self.design == Cil::Global);
+        let busy = self.design <= Cil::PerCpuLists && logged.frees_extents;
+        if !(lists || busy) {
+            return;
+        }
+        m.lock(self.cil_lock, Side::Write).await;
+        let mut hold = 0;
+        if counters {
+            m.touch(self.counters, Access::Write);
+            hold += self.costs.counters;
+        }
+        if lists {
+            m.touch(self.list, Access::Write);
+            hold += self.costs.item * (logged.items.len() + logged.further) as Time;
+        }
+        m.run(Account::System, hold).await;
+        m.unlock(self.cil_lock, Side::Write).await;
+    }
+
+    /// The end of `xlog_cil_commit`, after the items' locks are dropped.
+    pub async fn committed<M: Machine>(&self, m: &M, ticket: Ticket) {
+        self.end_commit(m, ticket.bytes()).await;
+    }
+
+    /// The same where the transaction goes on with what else it has reserved (`xfs_trans_roll`).
+    pub async fn rolled<M: Machine>(&self, m: &M, ticket: Ticket) -> Ticket {
+        let (rest, left) = ticket.roll();
+        self.end_commit(m, left).await;
+        rest
+    }
+
+    async fn end_commit<M: Machine>(&self, m: &M, unused: u64) {
+        m.unlock(self.ctx_lock, Side::Read).await;
+        m.touch(self.grant_heads, Access::Write); // the unused part of the reservation goes back
+        self.grants.sub(unused);
+        self.space_wake(m);
+        self.checkpoints.push_background(m).await;
+    }
+}

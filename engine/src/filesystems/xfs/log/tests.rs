@@ -1,0 +1,274 @@
+//! Rules of the AIL's thread and of space in the log, on the native machine: a small mounted filesystem whose costs are all 100 ns, on a
+//! device that needs 2 ms to write.
+
+use super::ail::Subject;
+use crate::filesystems::xfs::operations::file_io::{BufferedIo, Rules};
+use crate::filesystems::xfs::structures::geometry::Geometry;
+use super::grant::{GrantHead, TR_CREATE, TR_ICHANGE};
+use super::{Item, Logged};
+use crate::filesystems::xfs::mount::Xfs;
+use crate::devices::BlockDevice;
+use crate::filesystems::costs::Costs;
+use crate::filesystems::designs::Designs;
+use crate::machine::{Context, Native, Time};
+use crate::spec::{DeviceSpec, RunSpec};
+use crate::waist::{Host, Life, Machine, Placement};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::rc::Rc;
+
+const MS: Time = 1_000_000_000;
+
+fn spec(duration: Time) -> RunSpec {
+    let locks: BTreeMap<&str, &str> = [
+        ("xfs.buffer", "semaphore"),
+        ("xfs.ilock", "rwsem"),
+        ("xfs.iolock", "rwsem"),
+        ("xfs.cil_ctx", "rwsem"),
+        ("xfs.cil_lock", "qspinlock"),
+        ("vfs.i_rwsem", "rwsem"),
+        ("vfs.freeze", "percpu-rwsem"),
+        ("vfs.inode_hash", "qspinlock"),
+        ("vfs.inode_list", "qspinlock"),
+    ]
+    .into();
+    let json = serde_json::json!({
+        "seed": 1, "warmup_ns": 0, "duration_ns": duration / 1000, "batches": 1,
+        "machine": {
+            "cpus": 4, "cpus_per_core": 1, "cpus_per_llc": 4, "cpus_per_socket": 4, "idle_states": [], "watts_active": 4, "watts_spin": 4,
+            "costs": {
+                "smt_speed": 1, "line_hit": 2, "line_smt": 8, "line_llc": 49, "line_socket": 49, "line_remote": 120, "line_overlap": 10, "step_cv": 0,
+                "context_switch": 1500, "wakeup": 1000, "ipi_send": 0, "ipi_deliver": 0, "cpu_relax": 47, "speed": 1
+            }
+        },
+        "kernel": {
+            "name": "test", "tick_ns": 4e6, "base_slice_ns": 3e6, "run_to_parity": true, "delay_dequeue": true, "preemption": "voluntary", "locks": locks,
+            "constants": {
+                "migration_cost": 5e5, "rwsem_handoff_wait": 4e6, "rwsem_reader_batch_max": 256, "rwsem_reader_spin_base": 1e4,
+                "rwsem_reader_spin_per_reader": 500, "rwsem_reader_spin_cap": 2.5e4, "percpu_rwsem_grace_period": 1e7,
+                "numa_spinlock_threshold": 1e7
+            }
+        },
+        "filesystem": {"kind": "none"},
+        "workload": {"kind": "lock_cycle", "tasks": 1}
+    });
+    RunSpec::from_json(&json.to_string()).expect("a valid spec")
+}
+
+/// A filesystem whose costs are whatever it asks for, at 100 each.
+fn build(m: &Context, device: &Rc<BlockDevice>, table: &mut BTreeMap<String, f64>) -> Xfs {
+    let geometry = Geometry::new(1 << 30, None).and_then(|g| g.with_log(10 << 20)).expect("mkfs makes it");
+    loop {
+        let rules = Rules { buffered: BufferedIo::Locked, range_lock: None, unlocked: false, flags_lock: false, tick: 4 * MS };
+        let designs = Designs::new(&BTreeMap::new()).expect("none is given");
+        let missing = match Xfs::new(m, &geometry, device.clone(), rules, &Costs::new(vec![table], 1.0, designs)) {
+            Ok(fs) => return fs,
+            Err(error) => error.split('\'').nth(1).expect("it names the cost").to_owned(),
+        };
+        table.insert(missing, 100.0);
+    }
+}
+
+/// Runs `test` beside the threads of a filesystem; it has to end.
+fn mounted<F: Future<Output = ()> + 'static>(duration: Time, test: impl FnOnce(Context, Rc<Xfs>) -> F + 'static) -> Native {
+    let spec = spec(duration);
+    let mut native = Native::new(&spec);
+    let device: DeviceSpec = serde_json::from_value(serde_json::json!({
+        "served_by": "hardware", "parallelism": 4, "submit_ns": 100, "interrupt_ns": 100,
+        "read": {"time_ns": 2e6, "cv": 0, "per_kib_ns": 0}, "write": {"time_ns": 2e6, "cv": 0, "per_kib_ns": 0}, "flush": {"time_ns": 0, "cv": 0, "per_kib_ns": 0}
+    }))
+    .expect("a device");
+    let device = BlockDevice::start(&mut native, &device, 1.0);
+    let fs = Rc::new(native.setup(|m| build(m, &device, &mut BTreeMap::from([("cil_limit_mib".into(), 1.0)]))));
+    fs.start(&mut native, 4 * MS);
+    let done = Rc::new(Cell::new(false));
+    let ended = done.clone();
+    native.spawn(Placement::Pinned(3), Life::Foreground, move |m| async move {
+        test(m, fs).await;
+        ended.set(true);
+    });
+    let outcome = native.run(&spec);
+    assert!(outcome.stall.is_none() && outcome.broken.is_empty(), "{outcome:?}");
+    assert!(done.get(), "the test did not come to its end in {} ms", duration / MS);
+    native
+}
+
+/// A transaction that changes what `items` tells.
+async fn change(m: &Context, fs: &Xfs, logged: Logged) {
+    let ticket = fs.log.reserve(m, TR_ICHANGE).await;
+    fs.log.commit(m, logged).await;
+    fs.log.committed(m, ticket).await;
+}
+
+/// Puts what was committed onto disk.
+async fn checkpoint(m: &Context, fs: &Xfs) {
+    fs.log.checkpoints.flush(m).await;
+    m.sleep(10 * MS).await;
+}
+
+/// Where in the list an item is.
+fn position(fs: &Xfs, item: Item) -> Option<u64> {
+    let wanted = match item {
+        Item::Inode { line, .. } => line,
+        Item::Buffer(buffer) => buffer.lines,
+    };
+    let (ail, mut cursor) = (fs.log.ail.borrow(), super::ail::Cursor::default());
+    std::iter::from_fn(|| ail.next(&mut cursor)).find_map(|(id, lsn)| {
+        let lines = match ail.subject(id) {
+            Subject::Inode { line, .. } => line,
+            Subject::Buffer(buffer) => buffer.lines,
+            Subject::Former(_) => return None,
+        };
+        (lines == wanted).then_some(lsn)
+    })
+}
+
+fn buffers(fs: &Xfs) -> (super::buffer::Buffer, super::buffer::Buffer) {
+    let group = fs.group_of(fs.directory(0).ino);
+    (group.agi, group.inobt)
+}
+
+#[test]
+fn a_buffer_that_is_locked_is_passed_by_and_tried_again() {
+    mounted(300 * MS, |m, fs| async move {
+        let (agi, inobt) = buffers(&fs);
+        change(&m, &fs, Logged::default().buffers(&[agi, inobt])).await;
+        checkpoint(&m, &fs).await;
+        agi.lock(&m).await;
+        fs.log.pusher.push_all(&m);
+        m.sleep(10 * MS).await;
+        assert!(position(&fs, agi.item()).is_some() && position(&fs, inobt.item()).is_none());
+        agi.unlock(&m).await;
+        m.sleep(100 * MS).await;
+        assert!(fs.log.ail.borrow().is_empty());
+    });
+}
+
+#[test]
+fn what_is_pinned_has_the_cil_written_though_it_is_not_full() {
+    mounted(300 * MS, |m, fs| async move {
+        let (agi, _) = buffers(&fs);
+        change(&m, &fs, Logged::default().buffers(&[agi])).await;
+        checkpoint(&m, &fs).await;
+        let first = position(&fs, agi.item());
+        change(&m, &fs, Logged::default().buffers(&[agi])).await;
+        m.sleep(100 * MS).await;
+        assert_eq!(position(&fs, agi.item()), first, "nobody has asked for it");
+        fs.log.pusher.push_all(&m);
+        m.sleep(100 * MS).await;
+        assert!(position(&fs, agi.item()) > first);
+    });
+}
+
+#[test]
+fn the_device_holds_a_buffer_while_it_is_written() {
+    let native = mounted(100 * MS, |m, fs| async move {
+        let (agi, _) = buffers(&fs);
+        change(&m, &fs, Logged::default().buffers(&[agi])).await;
+        checkpoint(&m, &fs).await;
+        fs.log.pusher.push_all(&m);
+        m.sleep(MS / 2).await;
+        let asked = m.now();
+        agi.lock(&m).await;
+        assert!((MS..2 * MS).contains(&(m.now() - asked)), "a write takes 2 ms");
+        agi.unlock(&m).await;
+        assert!(fs.log.ail.borrow().is_empty());
+    });
+    let device: Time = native.state().classes.iter().filter(|c| c.name == "xfs.AGI").map(|c| c.holder_device).sum();
+    assert!((2 * MS..3 * MS).contains(&device));
+}
+
+#[test]
+fn a_clean_inode_waits_for_its_cluster_under_write_and_a_dirty_one_does_not() {
+    mounted(200 * MS, |m, fs| async move {
+        let Item::Inode { cluster, .. } = fs.directory(0).item() else { unreachable!() };
+        let [dirty, clean] = [0, 1].map(|_| Item::Inode { line: m.new_line(1), cluster });
+        change(&m, &fs, Logged::items([dirty])).await;
+        checkpoint(&m, &fs).await;
+        for (item, waits) in [(dirty, false), (clean, true)] {
+            fs.log.pusher.push_all(&m);
+            m.sleep(MS / 2).await;
+            let asked = m.now();
+            change(&m, &fs, Logged::items([item])).await;
+            assert_eq!(m.now() - asked > MS, waits, "{} us", (m.now() - asked) / 1_000_000);
+            m.sleep(5 * MS).await;
+            assert_eq!(position(&fs, dirty), None, "as it was flushed, it is on disk");
+            checkpoint(&m, &fs).await;
+            assert!(position(&fs, item).is_some(), "what was logged meanwhile is not");
+        }
+    });
+}
+
+#[test]
+fn the_tail_of_the_log_is_the_oldest_item_that_no_later_checkpoint_has() {
+    mounted(100 * MS, |m, fs| async move {
+        let (agi, inobt) = buffers(&fs);
+        let mut spaces = Vec::new();
+        for logged in [agi, inobt, agi, inobt] {
+            change(&m, &fs, Logged::default().buffers(&[logged])).await;
+            checkpoint(&m, &fs).await;
+            spaces.push(fs.log.ail.borrow().tail_space());
+        }
+        let one = spaces[0];
+        assert_eq!(spaces, [one, 2 * one, 2 * one, 2 * one]);
+        assert_eq!(fs.log.grants.granted(), 0);
+    });
+}
+
+#[test]
+fn a_transaction_sleeps_while_others_have_reserved_the_whole_log() {
+    mounted(100 * MS, |m, fs| async move {
+        let mut tickets = Vec::new();
+        for _ in 0..23 {
+            tickets.push(fs.log.reserve(&m, TR_CREATE).await); // 430 KiB each
+        }
+        let granted = Rc::new(Cell::new(None));
+        let (other, seen) = (fs.clone(), granted.clone());
+        m.spawn(Placement::Anywhere, Life::Foreground, move |m| async move {
+            let ticket = other.log.reserve(&m, TR_CREATE).await;
+            seen.set(Some(m.now()));
+            other.log.grants.sub(ticket.bytes());
+        });
+        m.sleep(20 * MS).await;
+        assert_eq!(granted.get(), None);
+        let last = tickets.pop().expect("there are 23");
+        let freed = m.now();
+        fs.log.grants.sub(last.bytes());
+        fs.log.space_wake(&m);
+        m.sleep(MS).await;
+        assert!(granted.get().is_some_and(|at| at >= freed));
+        tickets.iter().for_each(|ticket| fs.log.grants.sub(ticket.bytes()));
+    });
+}
+
+#[test]
+fn who_waits_for_log_space_gets_it_in_order_and_a_small_one_does_not_pass_a_large_one() {
+    let spec = spec(20 * MS);
+    let mut native = Native::new(&spec);
+    let (head, free) = (Rc::new(GrantHead::default()), Rc::new(Cell::new(0u64)));
+    let order = Rc::new(RefCell::new(Vec::new()));
+    for (number, bytes) in [5, 1, 1].into_iter().enumerate() {
+        let (head, free, order) = (head.clone(), free.clone(), order.clone());
+        native.spawn(Placement::Pinned(number as u32), Life::Foreground, move |m| async move {
+            m.sleep(number as Time * MS).await;
+            assert!(!head.admits(&m, bytes, free.get()));
+            head.wait(&m, bytes, || free.get(), || ()).await;
+            free.set(free.get() - bytes);
+            order.borrow_mut().push(number);
+        });
+    }
+    let waiting = order.clone();
+    native.spawn(Placement::Pinned(3), Life::Foreground, move |m| async move {
+        m.sleep(5 * MS).await;
+        for (more, admitted) in [(4, vec![]), (2, vec![0, 1]), (1, vec![0, 1, 2])] {
+            free.set(free.get() + more);
+            assert!(!head.admits(&m, 1, free.get()) || admitted.len() == 3, "who waits comes first");
+            m.sleep(MS).await;
+            assert_eq!(*waiting.borrow(), admitted);
+        }
+    });
+    let outcome = native.run(&spec);
+    assert!(outcome.stall.is_none() && outcome.broken.is_empty(), "{outcome:?}");
+    assert_eq!(*order.borrow(), [0, 1, 2]);
+}

@@ -1,0 +1,338 @@
+//! Reading and writing at a place of a file that has all its blocks: direct I/O (`xfs_file_dio_read`,
+//! `xfs_file_dio_write_aligned`, `iomap_dio_rw`) and overwriting in the page cache (`xfs_file_buffered_write`).
+//!
+//! Direct I/O holds the IOLOCK shared until the request is submitted, and where the caller waits, until it is done. Each
+//! takes the ILOCK shared to look its blocks up. Beside these two locks all who use the file meet in `i_dio_count`,
+//! written at the beginning and the end of each request, and before Linux 5.13 in `i_flags_lock`, which a write took to
+//! look at the file's size, once before and once after. The first write in a tick changes the times of the inode in a
+//! transaction (`xfs_vn_update_time`).
+
+use crate::filesystems::xfs::structures::file_extents::FileExtents;
+use crate::filesystems::xfs::inode::Inode;
+use crate::filesystems::xfs::inode_lines::InodeLines;
+use crate::filesystems::xfs::mount::Xfs;
+use crate::cost_table;
+use crate::devices::{End, Request, Work};
+use crate::filesystems::page_cache::PageCache;
+use crate::filesystems::{File, Io, LaidOut, BLOCK};
+use crate::machine::{Account, CpuId, LockId, Side, Time};
+use crate::range_locks::{Design, Prices, Range, RangeLock, RequestId};
+use crate::waist::Machine;
+use crate::workqueue::Workqueue;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+cost_table!(IoCosts {
+    read_start: ["dread.file_direct_read", "dread.lock_file_iolock_shared"],
+    map: ["dread.lock_file_ilock_shared"],
+    mapped: ["dread.unlock_file_ilock_shared"],
+    read_end: ["dread.unlock_file_iolock_shared"],
+    read_exit: ["dread.exit_pread64"],
+    write_start: ["dwrite.lock_file_iolock_shared"],
+    write_checks: ["dwrite.file_direct_write"],
+    write_mapped: ["dwrite.unlock_file_ilock_shared"],
+    write_end: ["dwrite.unlock_file_iolock_shared"],
+    write_exit: ["dwrite.exit_pwrite64"],
+    buffered_start: ["tmp_short.lock_file_iolock_excl"],
+    buffered_checks: ["tmp_short.lock_file_ilock_shared", "tmp_short.unlock_file_ilock_shared", "tmp_short.file_buffered_write"],
+    buffered_copy: ["tmp_short.unlock_file_iolock_excl"],
+    buffered_end: ["tmp_short.exit_write"],
+    read_page: ["read_page"],
+});
+
+/// What I/O through the page cache takes of the IOLOCK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BufferedIo {
+    /// Reads share it, a write has it for itself.
+    Locked,
+    /// A write has it for itself, reads take none: what ext4 does.
+    ReadsUnlocked,
+    /// Reads and writes share it.
+    WritesShared,
+    /// As `Locked`, but a read has its pages in memory before it takes the lock (posted in 2022).
+    Prewarmed,
+}
+
+impl BufferedIo {
+    /// By name.
+    pub fn parse(name: &str) -> Result<Self, String> {
+        match name {
+            "locked" => Ok(Self::Locked),
+            "reads-unlocked" => Ok(Self::ReadsUnlocked),
+            "writes-shared" => Ok(Self::WritesShared),
+            "prewarmed" => Ok(Self::Prewarmed),
+            other => Err(format!("unknown '{other}'; known: locked, reads-unlocked, writes-shared, prewarmed")),
+        }
+    }
+}
+
+/// How files are locked and read, apart from the costs.
+pub struct Rules {
+    /// What I/O through the page cache takes.
+    pub buffered: BufferedIo,
+    /// A range lock in place of the IOLOCK, for direct I/O.
+    pub range_lock: Option<(Design, Prices)>,
+    /// Direct I/O takes no IOLOCK at all: a counterfactual.
+    pub unlocked: bool,
+    /// Writes take `i_flags_lock` to look at the size.
+    pub flags_lock: bool,
+    /// Length of a tick.
+    pub tick: Time,
+}
+
+/// What direct I/O locks for its time.
+enum IoLock {
+    Rwsem(LockId),
+    /// The range lock, and the request of each task.
+    Ranges(Box<RangeLock>, RefCell<Vec<Option<RequestId>>>),
+    Nothing,
+}
+
+impl IoLock {
+    async fn lock<M: Machine>(&self, m: &M, io: &Io, range_side: Side) {
+        match self {
+            Self::Rwsem(lock) => m.lock(*lock, Side::Read).await,
+            Self::Ranges(ranges, requests) => {
+                let request = Self::request(m, ranges, requests);
+                let start = io.offset / u64::from(BLOCK);
+                let last = (io.offset + u64::from(io.bytes) - 1) / u64::from(BLOCK);
+                ranges.lock(m, request, Range { start, last }, range_side).await;
+            }
+            Self::Nothing => {}
+        }
+    }
+
+    async fn unlock<M: Machine>(&self, m: &M) {
+        match self {
+            Self::Rwsem(lock) => m.unlock(*lock, Side::Read).await,
+            Self::Ranges(ranges, requests) => ranges.unlock(m, Self::request(m, ranges, requests)).await,
+            Self::Nothing => {}
+        }
+    }
+
+    /// A task's request, which lies on its stack.
+    fn request<M: Machine>(m: &M, ranges: &RangeLock, requests: &RefCell<Vec<Option<RequestId>>>) -> RequestId {
+        let (mut requests, task) = (requests.borrow_mut(), m.task() as usize);
+        if requests.len() <= task {
+            requests.resize(task + 1, None);
+        }
+        *requests[task].get_or_insert_with(|| ranges.new_request(m))
+    }
+}
+
+/// An open file with all its blocks.
+pub(crate) struct OpenFile {
+    iolock: IoLock,
+    lines: InodeLines,
+    extents: FileExtents,
+    pages: PageCache,
+}
+
+/// Open files, and what is common to them.
+pub(crate) struct FileIo {
+    costs: IoCosts,
+    rules: Rules,
+    files: RefCell<Vec<Option<Rc<OpenFile>>>>,
+    /// Direct writes that nobody waits for end in a worker of their CPU (`s_dio_done_wq`, until Linux 6.5): slot of the inode,
+    /// and what the caller waits for.
+    ended: Rc<Workqueue<Work>>,
+}
+
+impl FileIo {
+    /// No file is open.
+    pub fn new<M: Machine>(m: &M, rules: Rules, costs: &crate::filesystems::costs::Costs<'_>) -> Result<Self, String> {
+        Ok(Self {
+            costs: IoCosts::new(costs)?,
+            rules,
+            files: RefCell::default(),
+            ended: Rc::new(Workqueue::new(m)),
+        })
+    }
+
+    /// The file in a slot is laid out so.
+    pub fn open<M: Machine>(&self, m: &M, slot: u32, inode: Inode, laid: LaidOut) {
+        let iolock = match &self.rules.range_lock {
+            _ if self.rules.unlocked => IoLock::Nothing,
+            Some((design, prices)) => IoLock::Ranges(Box::new(RangeLock::new(m, *design, *prices)), RefCell::default()),
+            None => IoLock::Rwsem(inode.iolock),
+        };
+        let flags_lock = self.rules.flags_lock.then(|| m.new_lock(m.class("xfs.i_flags_lock", "xfs.i_flags_lock")));
+        let file = OpenFile {
+            iolock,
+            lines: InodeLines::new(m, inode.iolock, inode.ilock, flags_lock),
+            extents: FileExtents::new(m, laid),
+            pages: PageCache::of(laid.bytes, laid.cached),
+        };
+        let mut files = self.files.borrow_mut();
+        if files.len() <= slot as usize {
+            files.resize_with(slot as usize + 1, || None);
+        }
+        files[slot as usize] = Some(Rc::new(file));
+    }
+
+    /// The open file in a slot, if it is one.
+    pub fn file(&self, slot: u32) -> Option<Rc<OpenFile>> {
+        self.files.borrow().get(slot as usize).cloned().flatten()
+    }
+}
+
+impl OpenFile {
+    /// Bytes that were written to the page cache since they were last asked for.
+    pub fn take_dirty(&self) -> u32 {
+        self.pages.take_dirty()
+    }
+}
+
+impl Xfs {
+    fn open_file(&self, file: &File) -> Rc<OpenFile> {
+        self.io.file(file.inode).expect("the file was laid out")
+    }
+
+    pub(crate) async fn read_file<M: Machine>(&self, m: &M, file: &File, io: Io) {
+        m.at("read");
+        m.moved(u64::from(io.bytes));
+        if io.direct { self.dio_read(m, file, io).await } else { self.buffered_read(m, file, io).await }
+    }
+
+    pub(crate) async fn write_file<M: Machine>(&self, m: &M, file: &File, io: Io) {
+        m.at("write");
+        m.moved(u64::from(io.bytes));
+        if io.direct { self.dio_write(m, file, io).await } else { self.buffered_write(m, file, io).await }
+    }
+
+    async fn dio_read<M: Machine>(&self, m: &M, file: &File, io: Io) {
+        let (c, open) = (&self.io.costs, self.open_file(file));
+        open.lines.enter(m);
+        m.run(Account::System, c.read_start).await;
+        if io.done.is_some() {
+            open.lines.count(m); // in the interrupt of an earlier read, on this CPU
+        }
+        open.iolock.lock(m, &io, Side::Read).await;
+        open.lines.count(m);
+        self.map(m, file, &open, io, c.mapped).await;
+        open.lines.build_bio(m);
+        let request = Request::Read { bytes: io.bytes, at: Some(io.offset) };
+        match io.done {
+            None => {
+                self.storage.io(m, request).await;
+                open.lines.count(m);
+            }
+            Some(done) => self.storage.submit(m, request, End::Complete(done)).await,
+        }
+        m.run(Account::System, c.read_end).await;
+        open.iolock.unlock(m).await;
+        m.run(Account::System, c.read_exit).await;
+    }
+
+    async fn dio_write<M: Machine>(&self, m: &M, file: &File, io: Io) {
+        let (c, open) = (&self.io.costs, self.open_file(file));
+        open.lines.enter(m);
+        m.run(Account::System, c.write_start).await;
+        open.iolock.lock(m, &io, Side::Write).await;
+        open.lines.check_write(m);
+        self.look_at_size(m, &open).await;
+        open.lines.check_write(m);
+        self.update_times(m, file.inode).await;
+        m.run(Account::System, c.write_checks).await;
+        open.lines.count(m);
+        self.map(m, file, &open, io, c.write_mapped).await;
+        open.lines.build_bio(m);
+        let request = Request::Write { bytes: io.bytes, at: Some(io.offset) };
+        match io.done {
+            None => {
+                self.storage.io(m, request).await;
+                self.end_write(m, &open).await;
+            }
+            Some(done) => {
+                self.storage.submit(m, request, End::Queue(self.io.ended.clone(), (file.inode, done))).await;
+            }
+        }
+        open.iolock.unlock(m).await;
+        m.run(Account::System, c.write_exit).await;
+    }
+
+    /// `xfs_read_iomap_begin`, `xfs_direct_write_iomap_begin`: the blocks under the ILOCK, shared.
+    async fn map<M: Machine>(&self, m: &M, file: &File, open: &OpenFile, io: Io, time: Time) {
+        let inode = self.inodes.inode(file.inode);
+        open.lines.look_at_format(m);
+        m.run(Account::System, self.io.costs.map).await;
+        m.lock(inode.ilock, Side::Read).await;
+        open.lines.own_ilock(m);
+        open.extents.find(m, io.offset);
+        m.run(Account::System, time).await;
+        open.lines.find_extent_map(m); // after what the step takes, so that others can have had the line
+        m.unlock(inode.ilock, Side::Read).await;
+    }
+
+    /// `xfs_dio_write_end_io` and the end of `iomap_dio_complete`.
+    async fn end_write<M: Machine>(&self, m: &M, open: &OpenFile) {
+        self.look_at_size(m, open).await;
+        open.lines.count(m);
+        m.run(Account::System, self.io.costs.write_end).await;
+    }
+
+    async fn look_at_size<M: Machine>(&self, m: &M, open: &OpenFile) {
+        if let Some(lock) = open.lines.flags_lock() {
+            m.lock(lock, Side::Write).await;
+            m.run(Account::System, 0).await; // what it cost to get the lock's line; the size is read in no time
+            m.unlock(lock, Side::Write).await;
+        }
+    }
+
+    /// `xfs_file_buffered_read`: pages that are not in memory are read with the IOLOCK held.
+    async fn buffered_read<M: Machine>(&self, m: &M, file: &File, io: Io) {
+        let (c, open, inode) = (&self.io.costs, self.open_file(file), self.inodes.inode(file.inode));
+        let locks = self.io.rules.buffered != BufferedIo::ReadsUnlocked;
+        m.run(Account::System, c.read_start).await;
+        if self.io.rules.buffered == BufferedIo::Prewarmed {
+            self.read_pages(m, file, &open, io).await;
+        }
+        if locks {
+            m.lock(inode.iolock, Side::Read).await;
+        }
+        self.read_pages(m, file, &open, io).await;
+        m.run(Account::System, c.read_page * io.pages()).await;
+        if locks {
+            m.unlock(inode.iolock, Side::Read).await;
+        }
+        m.run(Account::System, c.read_exit).await;
+    }
+
+    /// Reads what is not in memory.
+    async fn read_pages<M: Machine>(&self, m: &M, file: &File, open: &OpenFile, io: Io) {
+        if !open.pages.has(io.offset, io.bytes) {
+            self.map(m, file, open, io, self.io.costs.mapped).await;
+            self.storage.io(m, Request::Read { bytes: io.bytes, at: Some(io.offset) }).await;
+            open.pages.fill(io.offset, io.bytes);
+        }
+    }
+
+    /// `xfs_file_buffered_write` of blocks that exist, page by page (`xfs_buffered_write_iomap_begin` takes the ILOCK
+    /// exclusively); writing back is left to `fsync`.
+    async fn buffered_write<M: Machine>(&self, m: &M, file: &File, io: Io) {
+        let (c, open, inode) = (&self.io.costs, self.open_file(file), self.inodes.inode(file.inode));
+        let side = if self.io.rules.buffered == BufferedIo::WritesShared { Side::Read } else { Side::Write };
+        m.run(Account::System, c.buffered_start).await;
+        m.lock(inode.iolock, side).await;
+        self.update_times(m, file.inode).await;
+        m.run(Account::System, c.buffered_checks).await;
+        inode.ilock(m).await;
+        open.extents.find(m, io.offset);
+        inode.iunlock(m).await;
+        open.pages.write(io.offset, io.bytes);
+        m.run(Account::System, c.buffered_copy * io.pages()).await;
+        m.unlock(inode.iolock, side).await;
+        m.run(Account::System, c.buffered_end).await;
+    }
+
+    /// The program of a CPU's `dio` worker.
+    pub async fn dio_worker<M: Machine>(m: M, fs: Rc<Self>, cpu: CpuId) {
+        m.at("dio worker");
+        loop {
+            let (slot, done) = fs.io.ended.next(&m, cpu).await;
+            let open = fs.io.file(slot).expect("the file was laid out");
+            fs.end_write(&m, &open).await;
+            m.complete(done).await;
+        }
+    }
+}

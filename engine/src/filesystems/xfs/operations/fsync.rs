@@ -1,0 +1,167 @@
+//! `fsync` (`xfs_file_fsync`): dirty pages are written, then the log is forced up to the checkpoint that has the inode; where that is on
+//! disk, the device's cache is flushed.
+//!
+//! Blocks for new pages are allocated, as unwritten, when the pages are written (`xfs_bmapi_convert_one_delalloc`); when the data are on
+//! the device, a worker of the CPU where the write ended makes them written (`xfs_end_io`, `xfs_iomap_write_unwritten`), and only then
+//! the pages are no longer under writeback.
+
+use crate::filesystems::xfs::log::grant::{TR_FSYNCTS, TR_WRITE};
+use crate::filesystems::xfs::inode::Inode;
+use crate::filesystems::xfs::log::Logged;
+use crate::filesystems::xfs::mount::Xfs;
+use crate::cost_table;
+use crate::devices::{End, Request, Work};
+use crate::filesystems::costs::Costs;
+use crate::filesystems::dirty::DirtyFiles;
+use crate::machine::{Account, CpuId, Time};
+use crate::waist::Machine;
+use crate::workqueue::Workqueue;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+cost_table!(FsyncCosts {
+    start: ["wfsync.enter_fsync", "wfsync.file_fsync", "wfsync.lock_file_ilock_shared_2", "wfsync.unlock_file_ilock_shared_2"],
+    reserve: ["wfsync.log_reserve_2", "wfsync.trans_alloc_2", "wfsync.lock_file_ilock_excl_3"],
+    agf: ["wfsync.read_agf", "wfsync.trylock_agf"],
+    allocate: ["wfsync.lock_agfl", "wfsync.unlock_agfl", "wfsync.lock_cntbt", "wfsync.lock_bnobt", "wfsync.defer_finish", "wfsync.trans_commit_2"],
+    commit: ["wfsync.unlock_agf"],
+    submit: ["wfsync.unlock_cntbt", "wfsync.unlock_bnobt", "wfsync.trans_free_2", "wfsync.unlock_file_ilock_excl_3", "wfsync.switch_out"],
+    page: ["writeback_page"],
+    convert: ["wfsync.convert"],
+    force: ["wfsync.log_force", "wfsync.log_force_2", "wfsync.switch_out_2"],
+    exit: ["wfsync.switch_out_3", "wfsync.exit_fsync"],
+    times_reserve: ["tmp_short.log_reserve_2", "tmp_short.trans_alloc_2", "tmp_short.lock_file_ilock_excl_3"],
+    times_commit: ["tmp_short.trans_commit_2", "tmp_short.trans_free_2"],
+    times_end: ["tmp_short.unlock_file_ilock_excl_4"],
+});
+
+/// What writing back and syncing needs.
+pub(crate) struct Fsync {
+    costs: FsyncCosts,
+    tick: Time,
+    /// By slot, the tick in which the inode's times last changed.
+    changed: RefCell<Vec<Time>>,
+    /// What was written to files and not written back.
+    pub dirty: DirtyFiles,
+    /// Files with extents to be made written ones, and what completes when they are (`xfs-conv`).
+    unwritten: Rc<Workqueue<Work>>,
+}
+
+impl Fsync {
+    /// Nothing is dirty.
+    pub fn new<M: Machine>(m: &M, tick: Time, costs: &Costs<'_>) -> Result<Self, String> {
+        Ok(Self {
+            costs: FsyncCosts::new(costs)?,
+            tick,
+            changed: RefCell::default(),
+            dirty: DirtyFiles::default(),
+            unwritten: Rc::new(Workqueue::new(m)),
+        })
+    }
+
+    /// A file is there: its times are those of now, nothing of it is dirty.
+    pub fn made<M: Machine>(&self, m: &M, slot: u32) {
+        self.dirty.forget(slot);
+        self.change(slot, m.now() / self.tick);
+    }
+
+    /// Returns whether the times change, which they do once a tick.
+    fn change(&self, slot: u32, tick: Time) -> bool {
+        let (mut changed, slot) = (self.changed.borrow_mut(), slot as usize);
+        if changed.len() <= slot {
+            changed.resize(slot + 1, Time::MAX);
+        }
+        std::mem::replace(&mut changed[slot], tick) != tick
+    }
+}
+
+impl Xfs {
+    /// `file_update_time`, `xfs_vn_update_time`: the clock of inodes goes on once a tick.
+    pub(crate) async fn update_times<M: Machine>(&self, m: &M, slot: u32) {
+        if !self.sync.change(slot, m.now() / self.sync.tick) {
+            return;
+        }
+        let (c, inode) = (&self.sync.costs, self.inodes.inode(slot));
+        let ticket = self.log.reserve(m, TR_FSYNCTS).await;
+        m.run(Account::System, c.times_reserve).await;
+        inode.ilock(m).await;
+        self.log.commit(m, Logged::items([inode.item()])).await;
+        m.run(Account::System, c.times_commit).await;
+        self.log.committed(m, ticket).await;
+        inode.iunlock(m).await;
+        m.run(Account::System, c.times_end).await;
+    }
+
+    pub(crate) async fn sync_file<M: Machine>(&self, m: &M, slot: u32) {
+        m.at("fsync");
+        let (c, inode) = (&self.sync.costs, self.inodes.inode(slot));
+        m.run(Account::System, c.start).await;
+        inode.peek(m).await;
+        self.write_back(m, slot, inode).await;
+        let pinned = self.log.ail.borrow().pinned_by(inode.line);
+        match pinned {
+            Some(checkpoint) => {
+                m.run(Account::System, c.force).await;
+                self.log.checkpoints.force(m, checkpoint).await;
+            }
+            None => self.storage.io(m, Request::Flush).await,
+        }
+        m.run(Account::System, c.exit).await;
+    }
+
+    /// `file_write_and_wait_range`.
+    async fn write_back<M: Machine>(&self, m: &M, slot: u32, inode: Inode) {
+        let (c, dirty) = (&self.sync.costs, self.sync.dirty.take(slot));
+        let over = dirty.over + self.io.file(slot).map_or(0, |open| open.take_dirty());
+        let (done, mut submitted) = (m.new_completion(), 0);
+        m.run(Account::System, c.page * dirty.pages().saturating_sub(1)).await;
+        if over > 0 {
+            self.storage.submit(m, Request::Write { bytes: over, at: None }, End::Complete(done)).await;
+            submitted += 1;
+        }
+        if dirty.new > 0 {
+            self.allocate(m, inode).await;
+            let end = End::Queue(self.sync.unwritten.clone(), (slot, done));
+            self.storage.submit(m, Request::Write { bytes: dirty.new, at: None }, end).await;
+            submitted += 1;
+        }
+        for _ in 0..submitted {
+            m.wait_for(done).await;
+        }
+        m.drop_completion(done);
+    }
+
+    /// Blocks for pages that have none (`xfs_bmapi_convert_one_delalloc`).
+    async fn allocate<M: Machine>(&self, m: &M, inode: Inode) {
+        let c = &self.sync.costs;
+        m.run(Account::System, c.reserve).await;
+        let ticket = self.log.reserve(m, TR_WRITE).await;
+        inode.ilock(m).await;
+        let group = self.group_of(inode.ino);
+        m.run(Account::System, c.agf).await;
+        group.agf.lock(m).await;
+        m.run(Account::System, c.allocate).await;
+        self.log.commit(m, Logged::items([inode.item(), group.agf.item()]).further(2)).await;
+        m.run(Account::System, c.commit).await;
+        group.agf.unlock(m).await;
+        self.log.committed(m, ticket).await;
+        inode.iunlock(m).await;
+        m.run(Account::System, c.submit).await;
+    }
+
+    /// The program of a CPU's worker that ends writes of unwritten extents.
+    pub async fn conversion_worker<M: Machine>(m: M, fs: Rc<Self>, cpu: CpuId) {
+        m.at("xfs-conv");
+        loop {
+            let (slot, done) = fs.sync.unwritten.next(&m, cpu).await;
+            let inode = fs.inodes.inode(slot);
+            let ticket = fs.log.reserve(&m, TR_WRITE).await;
+            inode.ilock(&m).await;
+            fs.log.commit(&m, Logged::items([inode.item()])).await;
+            m.run(Account::System, fs.sync.costs.convert).await;
+            fs.log.committed(&m, ticket).await;
+            inode.iunlock(&m).await;
+            m.complete(done).await;
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The free index of a node-form directory (`xfs_dir2_node.c`): of each data block the longest free run, in blocks of their own.
+
+use crate::filesystems::xfs::structures::bmap::Change;
+use super::data::{DataBlock, DIR_BLOCK};
+use super::storage::{put, Storage, FREE_OFFSET, LEAF_HEADER, NO_BLOCK};
+use crate::filesystems::xfs::structures::groups::NoSpace;
+use crate::filesystems::xfs::structures::touch::{BlockKind, Touches};
+
+/// Data blocks that one free index block stands for (`free_max_bests`).
+const BESTS_MAX: usize = (DIR_BLOCK - LEAF_HEADER) / 2;
+
+/// A block of the free index.
+#[derive(Clone, Debug)]
+struct FreeBlock {
+    fsblock: u64,
+    bests: Vec<u16>,
+}
+
+/// What the lookup for an insertion saw of the free index: the block that it read last, and a data block with room.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Looked {
+    at: usize,
+    pub(super) roomy: Option<usize>,
+}
+
+impl Looked {
+    /// A data block counts only if its entry is in the last leaf with equal hashes.
+    pub(super) fn in_an_earlier_leaf(self) -> Self {
+        Self { roomy: None, ..self }
+    }
+}
+
+/// Blocks of the free part of the directory by their place there.
+#[derive(Clone, Debug)]
+pub(super) struct FreeIndex(Vec<Option<FreeBlock>>);
+
+impl FreeIndex {
+    /// Of one block.
+    pub(super) fn new(fsblock: u64, bests: Vec<u16>) -> Self {
+        Self(vec![Some(FreeBlock { fsblock, bests })])
+    }
+
+    pub(super) fn blocks(&self) -> usize {
+        self.0.iter().flatten().count()
+    }
+
+    /// Reads the block that stands for data block `db`.
+    pub(super) fn touch(&self, db: usize, touches: &mut Touches) {
+        touches.add(BlockKind::DirFree, self.block(db / BESTS_MAX).fsblock);
+    }
+
+    /// Looks whether data block `db` has room for `size` bytes.
+    pub(super) fn look(&self, db: usize, size: u16, touches: &mut Touches) -> Looked {
+        self.touch(db, touches);
+        let at = db / BESTS_MAX;
+        Looked { at, roomy: (self.block(at).bests[db % BESTS_MAX] >= size).then_some(db) }
+    }
+
+    /// `xfs_dir2_node_find_freeblk`: the last data block with room. The free index block that the lookup already
+    /// looked at is left out, which is why equal hashes make a directory grow.
+    pub(super) fn find_data_block(&self, looked: Option<Looked>, size: u16, touches: &mut Touches) -> Option<usize> {
+        if let Some(Looked { roomy: Some(db), .. }) = looked {
+            return Some(db);
+        }
+        let skip = looked.map(|seen| seen.at);
+        let blocks = self.0.iter().enumerate().rev().filter(|(at, _)| Some(*at) != skip);
+        for (at, block) in blocks.filter_map(|(at, block)| Some((at, block.as_ref()?))) {
+            touches.add(BlockKind::DirFree, block.fsblock);
+            if let Some(i) = block.bests.iter().rposition(|&best| best != NO_BLOCK && best >= size) {
+                return Some(at * BESTS_MAX + i);
+            }
+        }
+        None
+    }
+
+    /// `xfs_dir2_node_add_datablk`.
+    pub(super) fn add_data_block(&mut self, storage: &mut Storage, change: &mut Change<'_>) -> Result<usize, NoSpace> {
+        let db = storage.grow_data(change)?;
+        let at = db / BESTS_MAX;
+        if self.0.get(at).is_none_or(Option::is_none) {
+            let fsblock = storage.map.grow(storage.inode_block, FREE_OFFSET + at as u32, change)?;
+            put(&mut self.0, at, FreeBlock { fsblock, bests: Vec::new() });
+        }
+        self.touch(db, change.touches);
+        Ok(db)
+    }
+
+    /// The longest free run of data block `db` is `best` now.
+    pub(super) fn set(&mut self, db: usize, best: u16) {
+        let bests = self.bests(db / BESTS_MAX);
+        let i = db % BESTS_MAX;
+        if i >= bests.len() {
+            bests.resize(i + 1, NO_BLOCK);
+        }
+        bests[i] = best;
+    }
+
+    /// `xfs_dir3_data_block_free`: the data block is gone; an unused free index block goes with it.
+    pub(super) fn drop(&mut self, db: usize, storage: &mut Storage, change: &mut Change<'_>) {
+        self.set(db, NO_BLOCK);
+        let at = db / BESTS_MAX;
+        let bests = self.bests(at);
+        while bests.last() == Some(&NO_BLOCK) {
+            bests.pop();
+        }
+        if is_unused(&self.0[at]) {
+            storage.map.shrink(FREE_OFFSET + at as u32, change);
+            self.0[at] = None;
+            while self.0.last().is_some_and(Option::is_none) {
+                self.0.pop();
+            }
+        }
+    }
+
+    /// Drops empty blocks at the end.
+    pub(super) fn trim(&mut self, storage: &mut Storage, change: &mut Change<'_>) {
+        while self.0.len() > 1 && self.0.last().is_some_and(is_unused) {
+            if self.0.pop().flatten().is_some() {
+                storage.map.shrink(FREE_OFFSET + self.0.len() as u32, change);
+            }
+        }
+    }
+
+    /// The number of values, if there is one block.
+    pub(super) fn only_block(&self) -> Option<usize> {
+        match self.0.as_slice() {
+            [Some(free)] => Some(free.bests.len()),
+            _ => None,
+        }
+    }
+
+    /// Takes the values of the only block.
+    pub(super) fn take_only_block(&mut self) -> Vec<u16> {
+        self.0[0].take().map(|free| free.bests).unwrap_or_default()
+    }
+
+    /// Compares it with the data blocks.
+    pub(super) fn check(&self, data: &[Option<DataBlock>]) -> Result<(), String> {
+        let known = |db: usize| {
+            let block = self.0.get(db / BESTS_MAX)?.as_ref()?;
+            block.bests.get(db % BESTS_MAX).copied().filter(|&best| best != NO_BLOCK)
+        };
+        let wrong = (0..data.len()).find(|&db| data[db].as_ref().map(DataBlock::longest) != known(db));
+        wrong.map_or(Ok(()), |db| Err(format!("free index is wrong for data block {db}")))
+    }
+
+    fn block(&self, at: usize) -> &FreeBlock {
+        self.0[at].as_ref().expect("a mapped free index block")
+    }
+
+    fn bests(&mut self, at: usize) -> &mut Vec<u16> {
+        &mut self.0[at].as_mut().expect("a mapped free index block").bests
+    }
+}
+
+fn is_unused(block: &Option<FreeBlock>) -> bool {
+    block.as_ref().is_none_or(|free| free.bests.iter().all(|&best| best == NO_BLOCK))
+}

@@ -1,0 +1,14 @@
+//! What XFS has on disk and in memory, as plain data structures: no locks, no time.
+
+pub mod ag;
+pub mod bmap;
+pub mod directory;
+pub mod file_extents;
+pub mod free_space;
+pub mod geometry;
+pub mod groups;
+pub mod iext;
+pub mod inode_alloc;
+pub mod layout;
+pub mod report;
+pub mod touch;
