@@ -236,6 +236,9 @@ def test_out_has_rows_scores_and_a_figure_for_each_data_set(tmp_path: Path) -> N
     assert json.loads((out / "rows.json").read_text()) == rows_of(done)
     scores = {(r["dataset"], r["predictor"]): r for r in csv.DictReader((out / "scores.csv").open())}
     assert scores["overall", "simfs"]["rows"] == "2"
+    (fit,) = csv.DictReader((out / "fits.csv").open())
+    assert (fit["dataset"], fit["parameter"], fit["unit"]) == ("mine", "workload.think.exponential", "ns")
+    assert 1e3 < float(fit["value"]) < 1e6
     for name in ("mine", "overview"):
         assert (out / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert (out / "figures" / f"{name}.svg").is_file()

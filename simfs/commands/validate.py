@@ -176,8 +176,13 @@ def _write(found: Sequence[Validated], out: Path) -> None:
     from simfs.reports.validate_figures import figures
 
     rows = [row for each in found for row in each.rows]
-    texts = {"rows.json": reports.to_json(rows), "rows.csv": reports.to_csv(rows)}
-    write_texts(out, "validate", {**texts, "scores.csv": reports.scores_to_csv(found)}, figures(found))
+    texts = {
+        "rows.json": reports.to_json(rows),
+        "rows.csv": reports.to_csv(rows),
+        "scores.csv": reports.scores_to_csv(found),
+        "fits.csv": reports.fits_to_csv(found),
+    }
+    write_texts(out, "validate", texts, figures(found))
 
 
 def _told(found: Sequence[Validated]) -> int:

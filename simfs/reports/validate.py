@@ -75,6 +75,17 @@ def scores_to_csv(found: Sequence[Validated]) -> str:
     return out.getvalue()
 
 
+def fits_to_csv(found: Sequence[Validated]) -> str:
+    """What was fitted for each data set as CSV; values in the unit beside them."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["dataset", "parameter", "value", "unit"])
+    for each in found:
+        for fit in each.fits:
+            writer.writerows([each.dataset, k, v, fit.units.get(k, "")] for k, v in fit.values.items())
+    return out.getvalue()
+
+
 def broken_limits(
     each: Validated, *, max_error: float | None, median_error: float | None, signs: float | None
 ) -> Iterator[str]:
