@@ -228,8 +228,9 @@ class Answer:
         """Write tables, figures and a manifest into a directory; return the files."""
         from simfs.reports.export import write
 
-        resolved = self.scenario.model_dump(mode="json", exclude_unset=True)
-        return write(self.result, Path(out), scenario="", seed=self.scenario.measure.seed, resolved=resolved)
+        asked = self.scenario
+        resolved = asked.model_dump(mode="json", exclude_unset=True)
+        return write(self.result, Path(out), scenario=asked.text, seed=asked.measure.seed, resolved=resolved)
 
     def _columns(self, frame: pd.DataFrame) -> list[str]:
         """The columns of the swept keys: tasks under their short name, quantities with their unit."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from io import BytesIO, TextIOWrapper
+from os import mkfifo
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from simfs.cli import app
-from simfs.scenario import ScenarioError, expand, load, to_run_spec
+from simfs.scenario import ScenarioError, expand, load, paths, to_run_spec
 
 BASE = """\
 simfs: 1
@@ -81,7 +83,7 @@ CASES = [
     Case("title: Base", "title: Base\n---\nname: other", "4:1", "not valid YAML"),
     Case("title: Base", "title: Base\x07", "3:12", "control character"),
     Case("title: Base", 'title: "\\xZZ"', "3:", "not valid YAML"),
-    Case("title: Base", 'title: "\\ud800"', "3:8", "stands for no character"),
+    Case("title: Base", 'title: "\\ud800"', "3:8", "which cannot be printed"),
     Case("title: Base", "title: &a [*a]", "3:", "nested more than"),
     Case("title: Base", "title: Base\nquestion: " + "[" * 200_000 + "]" * 200_000, "", "nested more than"),
     Case("title: Base", "title: Base\nquestion: " + "[" * 40 + "]" * 40, "4:", "nested more than"),
@@ -333,7 +335,7 @@ def test_a_byte_order_mark_is_no_problem(scenario: Path) -> None:
         ("a\0b", "no such file"),
         (".", "there is no scenario of this name"),
         ("./", "is a directory"),
-        ("/dev/null", "is empty"),
+        ("/dev/null", "is not a file"),
         ("/root/" + "y" * 300 + ".yaml", "no such file"),
     ],
 )
@@ -378,3 +380,36 @@ def test_options_that_cannot_be_set(option: str, says: str, scenario: Path) -> N
     with pytest.raises(ScenarioError) as refused:
         load(scenario, [option])
     assert says in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("calibrate.0=x", "calibrate.0.prior=1"),
+        ("variants=[a]", "variants.0.name=b"),
+        ("measured=" + "x" * 300,),
+    ],
+)
+def test_options_that_depend_on_each_other(options: tuple[str, ...], scenario: Path) -> None:
+    scenario.write_text(BASE)
+    with pytest.raises(ScenarioError) as refused:
+        load(scenario, options)
+    assert refused.value.problems[0].where.startswith("--set ")
+
+
+def test_standard_input_is_a_scenario(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    profile = paths.MODELS / "machines" / "server-24.yaml"
+    (tmp_path / "own.yaml").write_text(profile.read_text("utf-8"), "utf-8")
+    text = BASE.replace("server-24", "./own.yaml")
+    for name in ("-", "/dev/stdin"):
+        monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(text.encode())))
+        scenario = load(name)
+        assert scenario.text == text
+        assert scenario.machine.profile == "own.yaml"
+
+
+def test_a_named_pipe_is_no_scenario(tmp_path: Path) -> None:
+    mkfifo(tmp_path / "pipe.yaml")
+    with pytest.raises(ScenarioError, match="is not a file"):
+        load(tmp_path / "pipe.yaml")

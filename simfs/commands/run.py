@@ -26,7 +26,7 @@ from simfs.commands.common import (
     refuse_file,
     refused,
 )
-from simfs.scenario import Scenario, expand, load, paths
+from simfs.scenario import Scenario, expand, load
 
 if TYPE_CHECKING:
     from simfs.results.model import ScenarioResult
@@ -65,7 +65,7 @@ def run(
         asked, result = _answer(asked, given, threads or os.cpu_count() or 1, chosen, quick=quick)
         _print(result, output)
         if out is not None:
-            _write(result, out, asked, scenario, chosen)
+            _write(result, out, asked, chosen)
         for finding in result.findings:
             complain(f"{finding.point} #{finding.replication}: {finding.message}")
     raise typer.Exit(result.exit_code)
@@ -107,16 +107,14 @@ def _print(result: ScenarioResult, output: Format) -> None:
     typer.echo(to_json(result) if output is Format.JSON else to_csv(result), nl=False)
 
 
-def _write(result: ScenarioResult, out: Path, asked: Scenario, name: str, engine: Engine) -> None:
+def _write(result: ScenarioResult, out: Path, asked: Scenario, engine: Engine) -> None:
     from simfs.reports.export import write
 
-    source = paths.find(name, paths.SCENARIOS)
-    text = source.read_text("utf-8") if source else ""
     try:
         write(
             result,
             out,
-            scenario=text,
+            scenario=asked.text,
             seed=asked.measure.seed,
             command=sys.argv[1:],
             resolved=asked.model_dump(mode="json", exclude_unset=True),

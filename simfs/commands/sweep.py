@@ -146,7 +146,9 @@ def _report(plan: Plan, asked: Scenario, result: ScenarioResult, out: Path) -> N
 
     resolved = asked.model_dump(mode="json", exclude_unset=True)
     try:
-        write(result, out, scenario="", seed=asked.measure.seed, command=sys.argv[1:], resolved=resolved)
+        write(
+            result, out, scenario=asked.text, seed=asked.measure.seed, command=sys.argv[1:], resolved=resolved
+        )
     except OSError as error:
         raise refused(f"{out}: cannot be written: {error.strerror}") from None
     print_sweep(result)

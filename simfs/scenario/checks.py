@@ -75,8 +75,7 @@ def check_measured(scenario: Scenario, document: Document) -> Iterator[Problem]:
     try:
         dataset = load_dataset(scenario.measured.dataset)
     except ScenarioError as error:
-        at = document.place_of(document.locate(("measured", "dataset"))).value
-        yield from (Problem(at, f"{p.where}: {p.message}", p.suggestion) for p in error.problems)
+        yield from _in_file(error, document.place_of(document.locate(("measured", "dataset"))).value)
         return
     labels = [series.variant or name for name, series in dataset.series.items()]
     variants = [variant.name for variant in scenario.variants]
@@ -100,12 +99,19 @@ def check_calibration(scenario: Scenario, document: Document) -> Iterator[Proble
 def _profile(
     problems: Callable[[], Iterable[Problem]], document: Document, section: str
 ) -> Iterator[Problem]:
+    at = document.place_of(document.locate((section, "profile"))).value
     try:
         yield from problems()
-    except (ValueError, OSError) as error:
-        at = document.place_of(document.locate((section, "profile"))).value
+    except ScenarioError as error:
+        yield from _in_file(error, at)
+    except ValueError as error:
         message, _, hint = str(error).partition("; did you mean '")
         yield Problem(at, message, hint.removesuffix("'?") or None)
+
+
+def _in_file(error: ScenarioError, at: str) -> Iterator[Problem]:
+    """What is wrong with a file that the scenario names at `at`."""
+    yield from (Problem(at, f"{p.where}: {p.message}", p.suggestion) for p in error.problems)
 
 
 def _machine_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:

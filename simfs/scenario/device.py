@@ -6,33 +6,33 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictFloat, StrictInt
 
-from simfs.scenario.quantity import Model, Quantity
+from simfs.scenario.quantity import Bytes, Count, Period, Time, Variation
 from simfs.scenario.section import Section, word_as
 from simfs.scenario.units import Duration, Size
 
 ServedBy = Literal["submitter", "worker", "hardware"]
 
 
-class Service(Model):
+class Service(Section):
     """How long one kind of request takes: mean of 4 KiB, its variation, and each further KiB."""
 
-    time: Quantity
-    cv: Quantity
-    per_kib: Quantity
+    time: Time
+    cv: Variation
+    per_kib: Time
 
     def spec(self) -> dict[str, float]:
         """Return `device.read`, `.write` or `.flush` of a RunSpec."""
         return {"time_ns": self.time.ns, "cv": self.cv.plain, "per_kib_ns": self.per_kib.ns}
 
 
-class Disk(Model):
+class Disk(Section):
     """The arm and the platters of a disk: what comes before a request's own time there."""
 
-    revolution: Quantity
-    seek_track: Quantity
-    seek_full: Quantity
-    capacity: Quantity
-    depth: Quantity
+    revolution: Period
+    seek_track: Time
+    seek_full: Time
+    capacity: Bytes
+    depth: Count
 
     def spec(self) -> dict[str, float]:
         """Return `device.disk` of a RunSpec."""
@@ -45,7 +45,7 @@ class Disk(Model):
         }
 
 
-class Device(Model):
+class Device(Section):
     """A block device: who serves its requests, how many at once, and how long they take.
 
     `submit` is the submitter's CPU time, `interrupt` that of a request's end (the interrupt of hardware on the same
@@ -58,10 +58,10 @@ class Device(Model):
     name: str
     title: str
     served_by: ServedBy
-    parallelism: Quantity
-    submit: Quantity
-    interrupt: Quantity
-    dispatch: Quantity
+    parallelism: Count
+    submit: Time
+    interrupt: Time
+    dispatch: Time
     fua: Literal["device", "flush"]
     read: Service
     write: Service

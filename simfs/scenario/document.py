@@ -7,6 +7,7 @@ finds all duplicate keys, and leaves nothing in the file that could run code or 
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,16 +18,21 @@ from typing import Any, Self
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
+from simfs.scenario.files import FileError, is_stream, read
 from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.section import shorten
 
-MAX_BYTES = 1 << 20
 MAX_DEPTH = 20
 MAX_NODES = 20_000
 MAX_OPENINGS = 5_000
+MAX_EXPLAINED = 1 << 16
+
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Control characters, which could be orders to a terminal, and halves of surrogate pairs."""
 
 Path_ = tuple[str | int, ...]
 """Where something is in the data: keys and list indices from the top."""
@@ -47,6 +53,7 @@ class Document:
     name: str
     data: dict[str, Any]
     places: dict[Path_, Place] = field(default_factory=dict)
+    text: str = ""
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -61,11 +68,16 @@ class Document:
             raise ScenarioError(
                 [Problem(f"{name}:1:1", f"expected a mapping (key: value), got {shorten(data)}")]
             )
-        return cls(name, data, places)
+        return cls(name, data, places, text)
+
+    @property
+    def folder(self) -> Path:
+        """What the names of files in this one are relative to."""
+        return Path() if is_stream(Path(self.name)) else Path(self.name).parent
 
     def copy(self) -> Document:
         """Return a copy that can be changed without changing this one."""
-        return Document(self.name, deepcopy(self.data), dict(self.places))
+        return Document(self.name, deepcopy(self.data), dict(self.places), self.text)
 
     def place_of(self, path: Path_) -> Place:
         """Return the place of `path`, or of the nearest thing around it."""
@@ -96,21 +108,40 @@ def parse_value(text: str, name: str) -> tuple[object, dict[Path_, Place]]:
 
 
 def _compose(text: str, name: str) -> Node | None:
-    """Compose with libyaml, several times as fast as the parser in Python, which tells better what is wrong."""
+    """Compose with libyaml, many times as fast as the parser in Python, which tells better what is wrong."""
     # libyaml's nodes are built by recursion without a limit: what could overflow the stack is not for it.
     if sum(map(text.count, ("[", "{", "?", "- "))) > MAX_OPENINGS:
-        return _compose_in_python(text, name)
-    try:
+        _refuse_endless(text, name)
+    with suppress(Exception):
         node: Node | None = YAML(typ="safe").compose(text)
-    except Exception:
-        return _compose_in_python(text, name)
-    return node
+        return node
+    _refuse_endless(text, name)
+    # The parser in Python takes a minute for a megabyte.
+    return _explained(YAML(typ="safe", pure=len(text) <= MAX_EXPLAINED), text, name)
 
 
-def _compose_in_python(text: str, name: str) -> Node | None:
+def _refuse_endless(text: str, name: str) -> None:
+    """Refuse what is nested too deep or too long, by libyaml's events, which come one by one."""
+    depth, mark = 0, None
+    with suppress(Exception):  # what is not YAML is for others to tell
+        for number, event in enumerate(YAML(typ="safe").parse(text)):
+            depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+            if depth > MAX_DEPTH + 1 or number > 3 * MAX_NODES:
+                mark = event.start_mark
+                break
+    if mark is not None:
+        what = (
+            f"is nested more than {MAX_DEPTH} deep"
+            if depth > MAX_DEPTH
+            else f"has more than {MAX_NODES} values"
+        )
+        raise ScenarioError([Problem(f"{name}:{mark.line + 1}:{mark.column + 1}", what)])
+
+
+def _explained(parser: YAML, text: str, name: str) -> Node | None:
     try:
         with warnings.catch_warnings(action="ignore"):
-            node: Node | None = YAML(typ="safe", pure=True).compose(text)
+            node: Node | None = parser.compose(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         at = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else f"{name}:1:1"
@@ -119,8 +150,6 @@ def _compose_in_python(text: str, name: str) -> Node | None:
     except ReaderError as error:
         at = _position(text, error.position, name)
         raise ScenarioError([Problem(at, "has a control character, which YAML does not allow")]) from None
-    except RecursionError:
-        raise ScenarioError([Problem(f"{name}:1:1", f"is nested more than {MAX_DEPTH} deep")]) from None
     # The parser fails in its own ways on some malformed input (a bad %YAML directive, a bad escape).
     except (YAMLError, ValueError, TypeError, AttributeError, IndexError, KeyError, AssertionError) as error:
         raise ScenarioError([Problem(f"{name}:1:1", f"not valid YAML: {shorten(error)}")]) from None
@@ -156,7 +185,7 @@ class _Builder:
     def _items(self, node: MappingNode, path: Path_) -> Iterator[tuple[str, object]]:
         seen: set[str] = set()
         for key_node, value_node in node.value:
-            if not isinstance(key_node, ScalarNode) or _is_broken(key_node.value):
+            if not isinstance(key_node, ScalarNode) or _UNPRINTABLE.search(key_node.value):
                 self._refuse(key_node, "a key must be a plain word")
             elif key_node.value == "<<":
                 self._refuse(key_node, "merge keys (<<) are not supported: use variants")
@@ -176,8 +205,8 @@ class _Builder:
 
     def _scalar(self, node: Node) -> object:
         kind, text = str(node.tag).removeprefix("tag:yaml.org,2002:"), node.value
-        if _is_broken(text):
-            return self._refuse(node, "has an escape that stands for no character")
+        if unprintable := _UNPRINTABLE.search(text):
+            return self._refuse(node, f"has the character {unprintable[0]!a}, which cannot be printed")
         if kind in ("str", "timestamp"):
             return text
         if kind == "null":
@@ -204,11 +233,6 @@ class _Builder:
         return None
 
 
-def _is_broken(text: str) -> bool:
-    """Tell text with half a surrogate pair, which cannot be written anywhere."""
-    return any("\ud800" <= character <= "\udfff" for character in text)
-
-
 def _as_number(text: str) -> int | float:
     if len(text) > 100:
         return 10**30
@@ -219,23 +243,17 @@ def _as_number(text: str) -> int | float:
 
 
 def _read_text(path: Path) -> str:
+    name = str(path)
     try:
-        if path.is_dir():
-            raise ScenarioError([Problem(str(path), "is a directory, not a file")])
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise ScenarioError([Problem(str(path), f"cannot be read: {error.strerror or error}")]) from None
-    except ValueError:
-        raise ScenarioError([Problem(shorten(path), "is not a path")]) from None
-    if len(content) > MAX_BYTES:
-        raise ScenarioError([Problem(str(path), f"is larger than {MAX_BYTES >> 20} MiB")])
+        content = read(path)
+    except FileError as error:
+        raise ScenarioError([Problem(shorten(name), str(error))]) from None
     if b"\0" in content:
-        raise ScenarioError([Problem(str(path), "is a binary file, not YAML text")])
+        raise ScenarioError([Problem(name, "is a binary file, not YAML text")])
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        at = _position(content[: error.start].decode("utf-8", "replace"), error.start, str(path))
+        at = _position(content[: error.start].decode("utf-8", "replace"), error.start, name)
         raise ScenarioError([Problem(at, "is not UTF-8 text")]) from None
 
 

@@ -12,11 +12,12 @@ from simfs.scenario import paths
 from simfs.scenario.checks import check_calibration, check_measured, check_profiles
 from simfs.scenario.document import Document
 from simfs.scenario.expand import drafts
+from simfs.scenario.files import STANDARD_INPUT
 from simfs.scenario.kernel import OWN_LOCK
 from simfs.scenario.overlay import set_option
 from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.refusals import problems_of
-from simfs.scenario.schema import VERSION, Scenario
+from simfs.scenario.schema import VERSION, Scenario, Written
 from simfs.scenario.section import shorten
 from simfs.scenario.suggest import nearest
 
@@ -30,7 +31,9 @@ def load(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
     _set_all(document, overrides)
     _check_version(document)
     _anchor_paths(document)
-    return check(document)
+    scenario = check(document)
+    scenario._written = Written(document.text)
+    return scenario
 
 
 def check(document: Document) -> Scenario:
@@ -72,10 +75,7 @@ def _variant_problems(document: Document) -> Iterator[Problem]:
 
 
 def _find(name: str) -> Path:
-    try:
-        path = paths.find(name, paths.SCENARIOS)
-    except (OSError, ValueError):
-        path = None
+    path = STANDARD_INPUT if name == "-" else paths.find(name, paths.SCENARIOS)
     if path is not None:
         return path
     known = paths.names(paths.SCENARIOS)
@@ -110,7 +110,7 @@ def _set_all(document: Document, options: Sequence[str]) -> None:
 
 def _anchor_paths(document: Document) -> None:
     """Make paths in the file relative to the file."""
-    folder = Path(document.name).parent
+    folder = document.folder
     holders = [document.data, *(v for v in _list(document.data.get("variants")) if isinstance(v, dict))]
     for holder in holders:
         for section, key in (

@@ -2,7 +2,8 @@
 
 A model is a YAML file of sourced numbers (`Quantity`). `spec()` of each gives the plain numbers, times in
 nanoseconds, that the engine takes in the section of the same name of a RunSpec (docs/seams.md).
-docs/models.md tells where the numbers come from.
+docs/models.md tells where the numbers come from. Loading raises `ValueError` for an unknown name, and `ScenarioError`
+for a file with something wrong in it.
 """
 
 from __future__ import annotations
@@ -12,13 +13,24 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError, model_validator
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
 from simfs.scenario.device import Device
+from simfs.scenario.document import Document
 from simfs.scenario.paths import MODELS, Kind, find, names
-from simfs.scenario.quantity import Model, Quantity
-from simfs.scenario.section import shorten
+from simfs.scenario.problems import ScenarioError
+from simfs.scenario.quantity import (
+    Cpus,
+    Overlap,
+    Period,
+    Quantity,
+    SharedSpeed,
+    Speed,
+    Time,
+    Variation,
+    Watts,
+)
+from simfs.scenario.refusals import problems_of
+from simfs.scenario.section import Section, refusal, shorten
 from simfs.scenario.suggest import nearest
 
 Preemption = Literal["none", "voluntary", "full"]
@@ -27,16 +39,16 @@ _FOOTPRINTS = {"ext4": ("ext4_", "jbd2_")}
 """Objects whose footprints belong to a filesystem, where they are not just named after it."""
 
 
-class Topology(Model):
+class Topology(Section):
     """How many logical CPUs there are, and how many share a core, a last-level cache and a socket."""
 
-    cpus: Quantity
-    cpus_per_core: Quantity
-    cpus_per_llc: Quantity
-    cpus_per_socket: Quantity
+    cpus: Cpus
+    cpus_per_core: Cpus
+    cpus_per_llc: Cpus
+    cpus_per_socket: Cpus
 
 
-class MachineCosts(Model):
+class MachineCosts(Section):
     """What the hardware charges: line transfers by distance, switches, wake-ups and interrupts.
 
     `speed` multiplies the processor time of programs: 1.0 is the machine on which the steps were traced.
@@ -44,32 +56,32 @@ class MachineCosts(Model):
     a program runs while the other CPU of its core executes too, relative to alone.
     """
 
-    line_hit: Quantity
-    line_smt: Quantity
-    line_llc: Quantity
-    line_socket: Quantity
-    line_remote: Quantity
-    line_overlap: Quantity
-    cpu_relax: Quantity
-    context_switch: Quantity
-    wakeup: Quantity
-    ipi_send: Quantity
-    ipi_deliver: Quantity
-    step_cv: Quantity
-    smt_speed: Quantity
-    speed: Quantity
+    line_hit: Time
+    line_smt: Time
+    line_llc: Time
+    line_socket: Time
+    line_remote: Time
+    line_overlap: Overlap
+    cpu_relax: Time
+    context_switch: Time
+    wakeup: Time
+    ipi_send: Time
+    ipi_deliver: Time
+    step_cv: Variation
+    smt_speed: SharedSpeed
+    speed: Speed
 
 
-class IdleState(Model):
+class IdleState(Section):
     """An idle state: the time to leave it, the stay from which it is chosen, and the power of a CPU in it."""
 
     name: str
-    exit: Quantity
-    residency: Quantity
-    watts: Quantity
+    exit: Time
+    residency: Time
+    watts: Watts
 
 
-class EndToEnd(Model):
+class EndToEnd(Section):
     """A figure measured as a whole, and the costs that must add up to it.
 
     `terms` are names of `costs`, of `micro`, or ``idle.<state>``. The sum is exact, so nothing
@@ -77,11 +89,11 @@ class EndToEnd(Model):
     """
 
     what: str
-    measured: Quantity
+    measured: Time
     terms: tuple[str, ...]
 
 
-class Machine(Model):
+class Machine(Section):
     """A machine: what it is made of and what each act on it costs."""
 
     name: str
@@ -90,8 +102,8 @@ class Machine(Model):
     costs: MachineCosts
     micro: dict[str, Quantity] = Field(default_factory=dict)
     idle_states: Annotated[tuple[IdleState, ...], Field(min_length=1)]
-    watts_active: Quantity
-    watts_spin: Quantity
+    watts_active: Watts
+    watts_spin: Watts
     end_to_end: tuple[EndToEnd, ...] = ()
 
     def spec(self, cpus: int | None = None) -> dict[str, Any]:
@@ -117,29 +129,29 @@ class Machine(Model):
         return sum(known[term].ns for term in terms)
 
 
-class Slice(Model):
+class Slice(Section):
     """A scheduler period, scaled as the kernel does: times 1 + floor(log2(min(cpus, 8)))."""
 
-    base: Quantity
+    base: Period
 
     def ns(self, cpus: int) -> float:
         """Return the period in ns on a machine with `cpus` CPUs."""
         return self.base.ns * min(cpus, 8).bit_length()
 
 
-class LockEra(Model):
+class LockEra(Section):
     """Which algorithm a lock role uses in this kernel, or how a part of it is designed."""
 
     type: str
     source: Annotated[str, Field(min_length=8)]
 
 
-class Kernel(Model):
+class Kernel(Section):
     """A kernel: its scheduler's times, its preemption model and the era of every lock."""
 
     name: str
     title: str
-    tick: Quantity
+    tick: Period
     slice: Slice
     latency: Slice | None = None
     wakeup_granularity: Slice | None = None
@@ -154,7 +166,7 @@ class Kernel(Model):
     @model_validator(mode="after")
     def _one_scheduler(self) -> Kernel:
         if (self.latency is None) != (self.wakeup_granularity is None):
-            raise ValueError("CFS needs both latency and wakeup_granularity, EEVDF has neither")
+            raise refusal("CFS needs both latency and wakeup_granularity, EEVDF has neither")
         return self
 
     def spec(self, cpus: int) -> dict[str, Any]:
@@ -179,16 +191,16 @@ class Kernel(Model):
         return {"cfs": {"latency_ns": self.latency.ns(cpus), "wakeup_granularity_ns": preemption}}
 
 
-class Group(Model):
+class Group(Section):
     """One traced sequence of steps: what was done, how common it was, and what the tracer cost an event."""
 
     what: str
     context: Literal["task", "kworker"]
     share: Quantity
-    tracer_per_event: Quantity
+    tracer_per_event: Time
 
 
-class Filesystem(Model):
+class Filesystem(Section):
     """A filesystem's costs, named ``<group>.<step>``; the file's order is the order of the steps.
 
     The value is the processor time since the previous step of the group: the work that ends at this step.
@@ -213,7 +225,7 @@ class Filesystem(Model):
         return steps
 
 
-class Workload(Model):
+class Workload(Section):
     """A workload's parameters."""
 
     name: str
@@ -227,19 +239,19 @@ class Workload(Model):
 
 @cache
 def load_machine(name: str | Path) -> Machine:
-    """Load a machine by name (``server-24``) or by path; `ValueError` if missing or invalid."""
+    """Load a machine by name (``server-24``) or by path."""
     return _load("machines", str(name), Machine)
 
 
 @cache
 def load_kernel(name: str | Path) -> Kernel:
-    """Load a kernel by name (``linux-6.11``) or by path; `ValueError` if missing or invalid."""
+    """Load a kernel by name (``linux-6.11``) or by path."""
     return _load("kernels", str(name), Kernel)
 
 
 @cache
 def load_filesystem(kind: str | Path) -> Filesystem:
-    """Load a filesystem and its footprints by kind (``xfs``) or path; `ValueError` if missing or invalid."""
+    """Load a filesystem and its footprints by kind (``xfs``) or path."""
     own = _load("filesystems", str(kind), Filesystem)
     prefixes = _FOOTPRINTS.get(own.name, (f"{own.name}_",))
     return own.model_copy(update={"constants": own.constants | _footprints(prefixes)})
@@ -269,13 +281,13 @@ def load_footprints() -> Filesystem:
 
 @cache
 def load_device(name: str | Path) -> Device:
-    """Load a block device by name (``nvme``) or by path; `ValueError` if missing or invalid."""
+    """Load a block device by name (``nvme``) or by path."""
     return _load("devices", str(name), Device)
 
 
 @cache
 def load_workload(kind: str | Path) -> Workload:
-    """Load a workload by kind (``compile``) or by path; `ValueError` if missing or invalid."""
+    """Load a workload by kind (``compile``) or by path."""
     return _load("workloads", str(kind), Workload)
 
 
@@ -284,29 +296,26 @@ def available(what: Kind) -> list[str]:
     return [name for name in names(MODELS / what) if name not in ("vfs", "footprints")]
 
 
-M = TypeVar("M", bound=Model)
+M = TypeVar("M", bound=Section)
 
 
 def _load(what: Kind, name: str, model: type[M]) -> M:
+    """Read a model; `ValueError` for an unknown name, `ScenarioError` for what is wrong with the file."""
     path = find(name, MODELS / what)
     if path is None:
         near = nearest(name, available(what))
         hint = f"did you mean '{near}'?" if near else f"there are {', '.join(available(what))}"
         raise ValueError(f"unknown {what.removesuffix('s')} '{shorten(name)}'; {hint}")
+    document = Document.read(path)
     try:
-        return model.model_validate(YAML(typ="safe").load(path))
+        return model.model_validate(document.data)
     except ValidationError as error:
-        first, *more = error.errors(include_url=False)
-        place = ".".join(str(key) for key in first["loc"])
-        rest = f" (and {len(more)} more)" if more else ""
-        raise ValueError(f"{path}: {place}: {first['msg']}{rest}") from error
-    except YAMLError as error:
-        raise ValueError(f"{path}: {error}") from error
+        raise ScenarioError(problems_of(error, document)) from None
 
 
 def _footprints(prefixes: tuple[str, ...]) -> dict[str, Quantity]:
     return {name: q for name, q in load_footprints().costs.items() if name.startswith(prefixes)}
 
 
-def _quantities(model: Model) -> dict[str, Quantity]:
+def _quantities(model: Section) -> dict[str, Quantity]:
     return {name: value for name, value in model if isinstance(value, Quantity)}

@@ -99,15 +99,13 @@ def _keep_common(section: dict[str, Any], name: str, kind: object) -> None:
 
 def _enter(holder: Any, path: Path_, place: Place) -> object:  # noqa: ANN401 - any level of YAML data
     step = path[-1]
-    if isinstance(holder, list):
-        return holder[_index(holder, step, place)]
-    inner = holder.setdefault(step, {})
+    at: Any = _index(holder, step, place) if isinstance(holder, list) else step
+    inner = holder[at] if isinstance(holder, list) else holder.get(at)
+    if inner is None:
+        holder[at] = inner = {}
     if not isinstance(inner, (dict, list)):
-        if inner is None:
-            holder[step] = inner = {}
-        else:
-            dotted = ".".join(map(str, path))
-            raise ScenarioError([Problem(place.key, f"{dotted} is a single value and has no keys")])
+        dotted = ".".join(map(str, path))
+        raise ScenarioError([Problem(place.key, f"{dotted} is a single value and has no keys")])
     return inner
 
 

@@ -25,9 +25,16 @@ def find(name_or_path: str, folder: Path, beside: Path | None = None) -> Path | 
     """Return the file meant by a shipped name or a path (relative also to `beside`); None for neither."""
     shipped = folder / f"{name_or_path}.yaml"
     if is_name(name_or_path):
-        return shipped if shipped.is_file() else None
+        return shipped if _exists(shipped) else None
     candidates = [Path(name_or_path)] + ([beside / name_or_path] if beside else [])
-    return next((path for path in candidates if path.exists()), None)
+    return next((path for path in candidates if _exists(path)), None)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # a name too long, or with a character that no name can have
+        return False
 
 
 def is_name(name_or_path: str) -> bool:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, StrictFloat, model_validator
+
+from simfs.scenario.machine import MAX_CPUS
+from simfs.scenario.section import Section, refusal
+from simfs.scenario.units import MAX_BYTES, MAX_NS
 
 TimeUnit = Literal["ns", "us", "ms", "s"]
 PlainUnit = Literal["W", "fraction", "ratio", "count", "CPUs", "lines", "bytes", "blocks", "readers", "polls"]
@@ -12,14 +17,11 @@ Evidence = Literal["read", "derived", "measured", "recalled"]
 
 _NS_PER_UNIT: dict[str, float] = dict(zip(get_args(TimeUnit), (1.0, 1e3, 1e6, 1e9), strict=True))
 
-
-class Model(BaseModel):
-    """The base of all cost models: frozen, and unknown keys are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+_LIMITS: dict[str, tuple[float, float]] = {"fraction": (0, 1), "CPUs": (1, MAX_CPUS), "bytes": (0, MAX_BYTES)}
+"""What a machine can be made of, by unit; 0 to a million of all others. Times are those of scenarios."""
 
 
-class Quantity(Model):
+class Quantity(Section):
     """One number and why we believe it.
 
     `evidence` says how far to trust it: *read* in the named source, *measured* on the named machine,
@@ -27,9 +29,9 @@ class Quantity(Model):
     again: verify before citing). `range` is what the sources span and always holds the value.
     """
 
-    value: float
+    value: StrictFloat
     unit: TimeUnit | PlainUnit
-    range: tuple[float, float]
+    range: tuple[StrictFloat, StrictFloat]
     evidence: Evidence
     source: Annotated[str, Field(min_length=8)]
 
@@ -37,7 +39,16 @@ class Quantity(Model):
     def _value_lies_in_range(self) -> Self:
         low, high = self.range
         if not low <= self.value <= high:
-            raise ValueError(f"value {self.value:g} lies outside its range [{low:g}, {high:g}]")
+            raise refusal(f"value {self.value:g} lies outside its range [{low:g}, {high:g}]")
+        return self
+
+    @model_validator(mode="after")
+    def _range_lies_within_its_unit(self) -> Self:
+        scale = _NS_PER_UNIT.get(self.unit)
+        least, most = (0, MAX_NS / scale) if scale else _LIMITS.get(self.unit, (0, 1e6))
+        low, high = self.range
+        if not least <= low <= high <= most:
+            raise refusal(f"range [{low:g}, {high:g}] lies outside {least:g} to {most:g} {self.unit}")
         return self
 
     @property
@@ -57,3 +68,34 @@ class Quantity(Model):
         if self.unit not in _NS_PER_UNIT:
             raise ValueError(f"{self.value:g} {self.unit} is not a time")
         return self.plain
+
+
+def _in(units: tuple[str, ...], low: float = 0, high: float = math.inf) -> AfterValidator:
+    """Take only quantities in these units whose value is from `low` to `high`."""
+
+    def check(quantity: Quantity) -> Quantity:
+        if quantity.unit not in units:
+            raise refusal(f"is given in {' or '.join(units)}, not in {quantity.unit}")
+        if not low <= quantity.plain <= high:
+            raise refusal(f"value {quantity.plain:g} lies outside {low:g} to {high:g}")
+        return quantity
+
+    return AfterValidator(check)
+
+
+_TIMES = get_args(TimeUnit)
+
+Time = Annotated[Quantity, _in(_TIMES)]
+Period = Annotated[Quantity, _in(_TIMES, low=1)]
+"""A time of at least a nanosecond."""
+Watts = Annotated[Quantity, _in(("W",))]
+Cpus = Annotated[Quantity, _in(("CPUs",))]
+Bytes = Annotated[Quantity, _in(("bytes",), low=1)]
+Count = Annotated[Quantity, _in(("count",), low=1, high=65_536)]
+"""How many there are of something that a machine has."""
+Variation = Annotated[Quantity, _in(("ratio", "fraction"), high=10)]
+"""Standard deviation over mean."""
+Overlap = Annotated[Quantity, _in(("ratio",), low=1, high=1000)]
+Speed = Annotated[Quantity, _in(("ratio",), low=1e-6, high=1000)]
+SharedSpeed = Annotated[Quantity, _in(("ratio", "fraction"), low=1e-6, high=1)]
+"""Speed beside another program, relative to alone."""

@@ -6,9 +6,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, PlainSerializer, StrictFloat, StrictInt, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    PrivateAttr,
+    StrictFloat,
+    StrictInt,
+    model_validator,
+)
 
 from simfs.scenario.device import DeviceUse
 from simfs.scenario.filesystem import Btrfs, Ext4, Filesystem, NoFilesystem, Tmpfs, Xfs
@@ -146,6 +155,13 @@ class Fit(Section):
     )
 
 
+@dataclass(frozen=True)
+class Written:
+    """The file that a scenario was read from. It is no part of what a scenario is: no two of them differ in it."""
+
+    text: str = field(default="", compare=False)
+
+
 class Scenario(Section):
     """A question to simfs: a machine, a kernel, a filesystem, a workload, and the designs to compare."""
 
@@ -174,6 +190,12 @@ class Scenario(Section):
     measure: Measure = Measure()
     measured: Annotated[MeasuredUse, word_as("dataset", MeasuredUse)] | None = None
     calibrate: tuple[Fit, ...] = Field(default=(), description="What may be fitted, and on what.")
+    _written: Written = PrivateAttr(default=Written())
+
+    @property
+    def text(self) -> str:
+        """The file as it was read; empty for a scenario that was not read from one."""
+        return self._written.text
 
     @property
     def storage(self) -> DeviceUse | None:

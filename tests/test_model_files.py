@@ -1,0 +1,138 @@
+"""Model files of users: whatever is in one, it loads or is refused with its place."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from time import process_time
+
+import pytest
+
+from simfs.scenario import Problem, ScenarioError, load
+from simfs.scenario.document import Document
+from simfs.scenario.models import load_device, load_kernel, load_machine, load_workload
+from simfs.scenario.paths import MODELS
+
+SCENARIO = """\
+simfs: 1
+name: own
+title: A profile of one's own
+machine: {profile: ./own.yaml}
+kernel: linux-6.11
+workload: {kind: lock_cycle, tasks: 2, lock: mutex, think: 1 us, hold: 1 us}
+"""
+
+
+def refusal(path: Path, text: str) -> Problem:
+    path.write_text(text, "utf-8")
+    with pytest.raises(ScenarioError) as refused:
+        load_machine(path)
+    return refused.value.problems[0]
+
+
+def machine(old: str = "", new: str = "") -> str:
+    text = (MODELS / "machines" / "server-24.yaml").read_text("utf-8")
+    assert old in text
+    return text.replace(old, new, 1)
+
+
+def line_of(text: str, part: str) -> int:
+    return text[: text.index(part)].count("\n") + 1
+
+
+def test_a_model_nested_without_end_is_refused(tmp_path: Path) -> None:
+    # The recursive composer of libyaml killed the interpreter here.
+    problem = refusal(tmp_path / "deep.yaml", "x: " + "[" * 200_000)
+    assert "nested more than" in problem.message
+
+
+def test_a_large_model_is_refused(tmp_path: Path) -> None:
+    assert "larger than 1 MiB" in refusal(tmp_path / "large.yaml", "#" * (1 << 21)).message
+
+
+def test_a_duplicate_key_of_a_model_is_refused_at_its_place(tmp_path: Path) -> None:
+    problem = refusal(tmp_path / "twice.yaml", "name: a\ntitle: b\nname: c\n")
+    assert problem == Problem(f"{tmp_path / 'twice.yaml'}:3:1", "duplicate key 'name'")
+
+
+def test_an_unknown_key_of_a_model_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    text = machine("watts_spin:", "watts_spinn: 0\nwatts_spin:")
+    path = tmp_path / "own.yaml"
+    problem = refusal(path, text)
+    place = f"{path}:{line_of(text, 'watts_spinn')}:1"
+    assert problem == Problem(place, "unknown key 'watts_spinn'", "watts_spin")
+
+
+OUT_OF_BOUNDS = {
+    "watts_active: {value: -1, unit: W, range: [-1, 0], evidence: derived, source: of a test}": "0 to 1e+06 W",
+    "watts_active: {value: 1, unit: ns, range: [0, 1], evidence: derived, source: of a test}": "given in W",
+    "watts_active: {value: '1', unit: W, range: [0, 1], evidence: derived, source: of a test}": "valid number",
+}
+
+
+@pytest.mark.parametrize("line", OUT_OF_BOUNDS)
+def test_numbers_are_bounded_by_their_unit(tmp_path: Path, line: str) -> None:
+    text = "\n".join(line if known.startswith("watts_active:") else known for known in machine().splitlines())
+    problem = refusal(tmp_path / "own.yaml", text)
+    assert problem.where.startswith(f"{tmp_path / 'own.yaml'}:{line_of(text, 'watts_active')}:")
+    assert OUT_OF_BOUNDS[line] in problem.message
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "key", "value"),
+    [
+        ("machines", "server-24", "context_switch", "{value: 1.0e+18, unit: ns, range: [0, 1.0e+19]"),
+        ("machines", "server-24", "smt_speed", "{value: 2, unit: ratio, range: [0, 3]"),
+        ("kernels", "linux-6.11", "tick", "{value: 0, unit: ms, range: [0, 3]"),
+        ("kernels", "linux-6.11", "base", "{value: 1.0e+18, unit: ms, range: [0, 1.0e+19]"),
+        ("devices", "nvme", "parallelism", "{value: 1000000, unit: count, range: [1, 1000000]"),
+    ],
+)
+def test_what_no_machine_can_run_is_refused(
+    tmp_path: Path, kind: str, name: str, key: str, value: str
+) -> None:
+    loaders = {"machines": load_machine, "kernels": load_kernel, "devices": load_device}
+    text = (MODELS / kind / f"{name}.yaml").read_text("utf-8")
+    text = re.sub(rf"(\b{key}: ){{.*?\]", rf"\g<1>{value}", text, count=1)
+    path = tmp_path / "own.yaml"
+    path.write_text(text, "utf-8")
+    with pytest.raises(ScenarioError) as refused:
+        loaders[kind](path)
+    assert refused.value.problems[0].where.startswith(f"{path}:{line_of(text, f'{key}: {value}')}:")
+
+
+def test_the_scenario_and_the_place_in_its_model_are_told(tmp_path: Path) -> None:
+    (tmp_path / "scenario.yaml").write_text(SCENARIO, "utf-8")
+    (tmp_path / "own.yaml").write_text("name: [\n", "utf-8")
+    with pytest.raises(ScenarioError) as refused:
+        load(tmp_path / "scenario.yaml")
+    (problem,) = refused.value.problems
+    assert problem.where == f"{tmp_path / 'scenario.yaml'}:4:20"
+    assert problem.message.startswith(f"{tmp_path / 'own.yaml'}:2:1: not valid YAML")
+
+
+def test_a_pipe_is_no_model(tmp_path: Path) -> None:
+    # Opening it would wait for a writer for ever.
+    os.mkfifo(tmp_path / "own.yaml")
+    with pytest.raises(ScenarioError, match="is not a file"):
+        load_workload(tmp_path / "own.yaml")
+
+
+def test_a_scenario_of_many_brackets_is_refused_at_once() -> None:
+    for text in ("x: " + "[" * 100_000, "x: [" + "{a: " * 100_000, "- [1]\n" * 150_000 + "]"):
+        begin = process_time()
+        with pytest.raises(ScenarioError) as refused:
+            Document.parse(text, "brackets")
+        assert process_time() - begin < 1
+        assert refused.value.problems[0].where.startswith("brackets:")
+
+
+@pytest.mark.parametrize(
+    "text", ['title: "\\e[31m"', 'title: "\\x9b31m"', '"a\\a": 1', 'a: [{b: "\\u007f"}]']
+)
+def test_orders_to_the_terminal_are_refused(text: str) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        Document.parse(text, "name")
+    (problem,) = refused.value.problems
+    assert str(problem).isprintable()
