@@ -53,6 +53,8 @@ class Cpu:
         self.delayed: list[Task] = []
         """Sleepers that have not left the scheduler's queue yet."""
         self.need_resched = False
+        self.arrivals: list[Task] = []
+        """Tasks woken here while the CPU switches to another one."""
         self.generation = 0
         """Outdates happenings of an earlier switch or idle exit."""
         self.tick_armed = False

@@ -7,6 +7,7 @@ idle CPUs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from simfs.machine.cfs import Cfs
@@ -217,10 +218,18 @@ class Scheduler:
         self.machine.note("run", task)
         if cpu.queue:
             self._arm_tick(cpu)
+        arrivals, cpu.arrivals = cpu.arrivals, []
         if task.in_segment:
             self.continue_segment(task)
+            self._look_at(arrivals, cpu)
         else:
+            self._look_at(arrivals, cpu)
             task.resume()
+
+    def _look_at(self, arrivals: Sequence[Task], cpu: Cpu) -> None:
+        """Compare those who were woken while `cpu` switched, and waited for its run queue, with who has it now."""
+        if any(self.policy.preempts(task, cpu) for task in arrivals):
+            self._set_need_resched(cpu)
 
     def _woken_while_switching(self, cpu: Cpu) -> None:
         """A task was woken here before the switch to idle was complete.
@@ -294,6 +303,8 @@ class Scheduler:
             if self.policy.preempts(task, cpu):
                 self._set_need_resched(cpu)
             self._arm_tick(cpu)
+        elif cpu.next is not None:
+            cpu.arrivals.append(task)
 
     def _delivery(self, cpu: Cpu, waker: Task | None) -> Time:
         """From sending an interrupt, if it takes one to wake somebody on `cpu`, to its arrival."""
@@ -419,6 +430,8 @@ class Scheduler:
         self.machine.counters.migrations += 1
         self.policy.update_current(source)
         source.queue.remove(task)
+        if task in source.arrivals:
+            source.arrivals.remove(task)
         self.policy.leave(task, source)
         self.policy.enter(task, target, Entering.MOVED)
         task.cpu = target

@@ -51,6 +51,8 @@ pub struct Cpu {
     pub delayed: Vec<TaskId>,
     /// The scheduler wants the current task to yield.
     pub need_resched: bool,
+    /// Somebody was woken here while the CPU switched to a task.
+    pub arrived: bool,
     /// Outdates events made for an earlier switch or idle exit.
     pub generation: u32,
     /// Whether a tick event is pending.
@@ -80,6 +82,7 @@ impl Cpu {
             queue: Vec::new(),
             delayed: Vec::new(),
             need_resched: false,
+            arrived: false,
             generation: 0,
             tick_armed: false,
             exec_start: 0,

@@ -132,6 +132,7 @@ impl State {
         c.current = Some(id);
         c.exec_start = now;
         let (queued, owed) = (!c.queue.is_empty(), std::mem::take(&mut c.owed_irq));
+        let arrived = std::mem::take(&mut c.arrived);
         let task = &mut self.tasks[id as usize];
         task.segment.irq += owed;
         task.become_status(now, Status::Running);
@@ -139,12 +140,26 @@ impl State {
         if queued {
             self.arm_tick(cpu);
         }
-        match self.tasks[id as usize].resume {
-            Resume::Program => Some(id),
-            Resume::Segment => {
-                self.continue_segment(id);
-                None
-            }
+        let goes_on = self.tasks[id as usize].resume == Resume::Program;
+        if !goes_on {
+            self.continue_segment(id);
+        }
+        if arrived {
+            self.look_at_arrivals(cpu);
+        }
+        goes_on.then_some(id)
+    }
+
+    /// Who was woken while `cpu` switched had to wait for the lock of its run queue, and is now compared with who has it.
+    fn look_at_arrivals(&mut self, cpu: CpuId) {
+        let mut preempted = false;
+        for at in 0..self.cpus[cpu as usize].queue.len() {
+            let id = self.cpus[cpu as usize].queue[at];
+            let arrived = std::mem::take(&mut self.tasks[id as usize].entity.arrived);
+            preempted |= arrived && self.preempts(id, cpu);
+        }
+        if preempted {
+            self.set_need_resched(cpu);
         }
     }
 
@@ -250,11 +265,18 @@ impl State {
         self.tasks[id as usize].become_status(now, Status::Runnable);
         self.note("wake", id, Object::Nothing);
         self.add_to_queue(cpu, id);
-        if self.cpus[cpu as usize].phase == Phase::Running {
-            if self.preempts(id, cpu) {
-                self.set_need_resched(cpu);
+        match self.cpus[cpu as usize].phase {
+            Phase::Running => {
+                if self.preempts(id, cpu) {
+                    self.set_need_resched(cpu);
+                }
+                self.arm_tick(cpu);
             }
-            self.arm_tick(cpu);
+            Phase::Switching(Some(_)) => {
+                self.cpus[cpu as usize].arrived = true;
+                self.tasks[id as usize].entity.arrived = true;
+            }
+            _ => {}
         }
     }
 
@@ -363,7 +385,9 @@ impl State {
         self.remove_from_queue(from, id);
         self.left_queue(id, from);
         self.place(id, to, Entering::Moved);
-        self.tasks[id as usize].cpu = to;
+        let task = &mut self.tasks[id as usize];
+        task.cpu = to;
+        task.entity.arrived = false;
         self.note("migrate", id, Object::Nothing);
         self.add_to_queue(to, id);
     }

@@ -77,6 +77,8 @@ pub struct Entity {
     pub picked: i64,
     /// It sleeps and is in its queue until it is no longer ahead of the average.
     pub delayed: bool,
+    /// It was woken while its CPU switched to another task, and has not been compared with that yet.
+    pub arrived: bool,
 }
 
 /// Time spent running, wanting to run, and sleeping, up to `since`.
