@@ -24,6 +24,9 @@ Value = StrictBool | StrictInt | StrictFloat | StrictStr | None
 Role = Literal["calibrate", "predict", "info"]
 """What a row is for; `info` is shown beside the prediction and counts for nothing."""
 
+Evidence = Literal["published", "measured", "emulated"]
+"""Where a data set comes from: others' publication, our own machines, or a real kernel in emulation."""
+
 
 class Source(Section):
     """Where the figures come from."""
@@ -86,6 +89,10 @@ class Dataset(Section):
 
     name: str
     title: str
+    evidence: Evidence = Field(
+        default="published",
+        description="By others, on a machine of ours, or of a real kernel in emulation (docs/laboratory.md).",
+    )
     source: Source
     machine: str
     kernel: str

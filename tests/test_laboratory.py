@@ -1,0 +1,136 @@
+"""The laboratory's readers, on a recorded console and a short trace; its plans and archives; its data sets."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from laboratory import initramfs, plan, results, trace
+from laboratory.dataset import FORMS, document
+
+from simfs.scenario import load, paths
+from simfs.scenario.checks import chosen_rows
+from simfs.scenario.measured import load_dataset
+
+ROOT = Path(__file__).parent.parent
+TOOL = ROOT / "tools/emulated-kernel"
+DATA = Path(__file__).parent / "data/laboratory"
+EMULATED = [name for name in paths.names(paths.MEASURED) if name.startswith("emulated-")]
+
+
+def test_a_console_gives_its_rows_with_what_was_run() -> None:
+    console = results.read_console(DATA / "smoke.log")
+    assert console.complete
+    assert console.info["kernel"] == "6.12.117+deb12-cloud-amd64"
+    assert [result["window"] for result in console.results] == [0, 1]
+    first = console.results[0]
+    assert first.words == {"filesystem": "xfs", "kind": "create_unlink"}
+    assert first["rate"] == pytest.approx(first["operations"] / first["seconds"], rel=1e-3)
+
+
+def test_a_console_that_breaks_off_or_fails_is_not_complete() -> None:
+    lines = (DATA / "smoke.log").read_text().splitlines()
+    assert not results.parse_console("cut", lines[:3]).complete
+    assert not results.parse_console("failed", ["FAILED", *lines]).complete
+
+
+def test_the_table_has_a_line_for_each_row_and_single_cost() -> None:
+    console = results.read_console(DATA / "smoke.log")
+    micro = results.parse_console("micro", ["MICRO syscall=310.5", "END uptime=1.0"])
+    lines = results.table([console, micro]).splitlines()
+    assert len(lines) == 1 + 2 + 1
+    assert "xfs 4 create_unlink tasks 2" in lines[1]
+    assert lines[3].split()[1:] == ["syscall", "310.5", "ns"]
+
+
+def test_a_trace_tells_who_holds_the_agi_and_how_long_the_granted_wait() -> None:
+    report = trace.Reader().read((DATA / "agi.trace").read_text().splitlines())
+    assert report.grant_to_run == {"worker, bound": [pytest.approx(700)]}
+    assert report.wake_to_run == {"worker, bound": [pytest.approx(699)]}
+    assert report.held == {
+        "load, runs": pytest.approx(30),
+        "worker, bound, granted, sleeps": pytest.approx(1),
+        "worker, bound, granted, runnable behind load": pytest.approx(699),
+        "worker, bound, granted, runs": pytest.approx(1),
+        "worker, bound, runs": pytest.approx(10),
+    }
+    assert (report.acquired["worker, bound"], report.found_held["worker, bound"]) == (1, 1)
+    assert report.span == pytest.approx(1000)
+    assert "AGI held 74.1 %" in report.text()
+
+
+def test_a_trace_of_another_kind_is_refused() -> None:
+    with pytest.raises(ValueError, match="no event"):
+        trace.Reader().read(["# tracer: nop", "nothing"])
+
+
+@pytest.mark.parametrize("name", sorted(plan.LOADS))
+def test_plans_name_functions_of_init_and_kernels_that_there_are(name: str) -> None:
+    functions = set(re.findall(r"^(\w+)\(\)", (TOOL / "guest/init").read_text(), re.MULTILINE))
+    kinds = set(re.findall(r'^    \{"(\w+)"', (TOOL / "guest/files.c").read_text(), re.MULTILINE))
+    names = [guest.name for guest in plan.LOADS[name]]
+    assert len(set(names)) == len(names)
+    for guest in plan.LOADS[name]:
+        assert guest.kernel in plan.KERNELS
+        for row in guest.rows:
+            words = row.split()
+            assert words[0] in functions
+            assert words[0] != "files" or (len(words) == 10 and words[3] in kinds)
+
+
+def test_an_archive_has_folders_before_files_and_is_the_same_each_time() -> None:
+    def make() -> bytes:
+        archive = initramfs.Archive()
+        archive.add("bin/deep/tool", b"12345")
+        archive.add_device("bin/null", 1, 3)
+        return archive.finish()
+
+    assert make() == make()
+    assert len(make()) % 512 == 0
+    names = re.findall(rb"070701[0-9A-F]{104}([^\0]+)\0", make())
+    assert names == [b"bin", b"bin/deep", b"bin/deep/tool", b"bin/null", b"TRAILER!!!"]
+
+
+def test_modules_say_what_they_need() -> None:
+    assert list(initramfs.dependencies(b"junk\0depends=libcrc32c,xor\0softdep=pre: raid6_pq\0")) == [
+        "libcrc32c",
+        "xor",
+        "raid6_pq",
+    ]
+    assert list(initramfs.dependencies(b"\0depends=\0")) == []
+
+
+def test_a_data_set_is_made_of_consoles(tmp_path: Path) -> None:
+    one = "RESULT kind=create tasks=1 pin=0 own=1 window=0 rate=9216.84 idle=95.845 switches=0.0029"
+    many = "RESULT kind=create tasks=24 pin=0 own=1 window=0 rate=50000.4 idle=1.5 switches=2"
+    lines = [
+        "INFO kernel=6.12.117+deb12-cloud-amd64",
+        "ROW filesystem=ext4 agcount=4",
+        one,
+        many,
+        "END uptime=1",
+    ]
+    path = tmp_path / "made.yaml"
+    form = next(form for form in FORMS if form.name == "emulated-files")
+    path.write_text(document(form, [results.parse_console("files-1", lines)], "2026-11-22", 1))
+    made = load_dataset(str(path))
+    assert made.evidence == "emulated"
+    assert made.series["create, ext4-per-task"].values == {"workload.kind": "create"}
+    roles = {(row.x, row.metric): row.role for row in made.rows}
+    assert roles[1, "operations_per_s"] == "calibrate"
+    assert roles[1, "idle_percent"] == "info"
+    assert {role for (x, _), role in roles.items() if x == 24} == {"predict"}
+
+
+@pytest.mark.parametrize("name", EMULATED)
+def test_emulated_data_say_how_they_were_made_and_fit_one_task_only(name: str) -> None:
+    data = load_dataset(name)
+    assert data.evidence == "emulated"
+    assert "QEMU" in data.source.where
+    assert "emulate.py" in (data.source.read_from or "")
+    assert all(row.role != "calibrate" for row in data.rows if row.x != 1)
+    for scenario in map(load, paths.names(paths.SCENARIOS)):
+        if scenario.measured and scenario.measured.dataset == name:
+            used = [data.rows[i] for wanted in scenario.calibrate for i in chosen_rows(data, wanted)]
+            assert all(row.x == 1 for row in used)

@@ -1,0 +1,111 @@
+/* Loops over small files; an operation of each kind is one turn. */
+#include "load.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char page[4096] __attribute__((aligned(4096)));
+static int kept = -1; /* descriptor that a kind keeps open */
+
+static int create(const char *name)
+{
+    int fd = open(name, O_RDWR | O_CREAT | O_EXCL, 0644);
+    if (fd < 0)
+        die(name);
+    return fd;
+}
+
+static void create_only(const char *dir, int task, long n)
+{
+    char name[160];
+    snprintf(name, sizeof name, "%s/c%d.%ld", dir, task, n);
+    close(create(name));
+}
+
+static void create_unlink(const char *dir, int task, long n)
+{
+    char name[160];
+    snprintf(name, sizeof name, "%s/u%d.%ld", dir, task, n);
+    close(create(name));
+    if (unlink(name))
+        die(name);
+}
+
+static void temporary_file(const char *dir, int task, long n)
+{
+    char name[160];
+    int fd;
+    snprintf(name, sizeof name, "%s/t%d.%ld", dir, task, n);
+    fd = create(name);
+    if (write(fd, page, sizeof page) != sizeof page)
+        die(name);
+    close(fd);
+    if (unlink(name))
+        die(name);
+}
+
+static void rename_prepare(const char *dir, int task)
+{
+    char name[160];
+    snprintf(name, sizeof name, "%s/r%d.0", dir, task);
+    close(create(name));
+}
+
+static void rename_between(const char *dir, int task, long n)
+{
+    char from[160], to[160];
+    snprintf(from, sizeof from, "%s/r%d.%ld", dir, task, n % 2);
+    snprintf(to, sizeof to, "%s/r%d.%ld", dir, task, 1 - n % 2);
+    if (rename(from, to))
+        die(from);
+}
+
+static void append_prepare(const char *dir, int task)
+{
+    char name[160];
+    snprintf(name, sizeof name, "%s/a%d", dir, task);
+    kept = create(name);
+}
+
+static void append_fsync(const char *dir, int task, long n)
+{
+    (void)dir, (void)task, (void)n;
+    if (write(kept, page, sizeof page) != sizeof page || fsync(kept))
+        die("append");
+}
+
+#define DIRECT_PAGES 4096
+static void direct_prepare(const char *dir, int task)
+{
+    char name[160];
+    snprintf(name, sizeof name, "%s/d", dir);
+    kept = open(name, O_RDWR | O_CREAT, 0644);
+    for (int i = 0; kept >= 0 && task == 0 && i < DIRECT_PAGES; i++)
+        if (write(kept, page, sizeof page) != sizeof page)
+            die(name);
+    if (kept < 0 || fsync(kept) || fcntl(kept, F_SETFL, O_DIRECT))
+        die(name);
+}
+
+/* Every fourth request is a write; each goes to the next page of a fixed walk. */
+static void direct_io(const char *dir, int task, long n)
+{
+    off_t at = 4096L * ((task * 1021L + n * 769L) % DIRECT_PAGES);
+    ssize_t done = n % 4 ? pread(kept, page, sizeof page, at) : pwrite(kept, page, sizeof page, at);
+    (void)dir;
+    if (done != sizeof page)
+        die("direct I/O");
+}
+
+const struct kind file_kinds[] = {
+    {"create", 0, create_only},
+    {"create_unlink", 0, create_unlink},
+    {"tmpfile", 0, temporary_file},
+    {"rename", rename_prepare, rename_between},
+    {"append_fsync", append_prepare, append_fsync},
+    {"direct_io", direct_prepare, direct_io},
+    {"compile", 0, compile_operation},
+    {0, 0, 0},
+};

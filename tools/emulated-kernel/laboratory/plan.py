@@ -1,0 +1,140 @@
+"""The loads: which guests are started for each, and which rows are measured in each guest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+KERNELS = {
+    "6.1": "linux-image-6.1.0-56-cloud-amd64=6.1.192-2",
+    "6.12": "linux-image-6.12.117+deb12-cloud-amd64=6.12.117-1~deb12u1",
+}
+"""Kernel packages: CFS, and EEVDF. Both have HZ=250."""
+
+COMPILE_WINDOWS = "300 500 1"
+SHORT = "60 150 1"
+"""Warm-up and window in milliseconds, number of windows."""
+
+
+@dataclass(frozen=True)
+class Guest:
+    """One boot of a kernel, and what is done in it; `speed` is instructions in 1000 ns, `quantum` is in ns."""
+
+    name: str
+    rows: tuple[str, ...]
+    kernel: str = "6.12"
+    cpus: int = 24
+    autogroup: bool = True
+    slice_ns: int = 0
+    features: tuple[str, ...] = ()
+    trace: tuple[str, ...] = ()
+    preempt: str = "voluntary"
+    speed: int = 1000
+    quantum: int = 1000
+    environment: dict[str, int] = field(default_factory=dict)
+
+    def plan(self) -> str:
+        """Return what the guest's init does, as shell."""
+        lines = [f"export {name}={value}" for name, value in self.environment.items()]
+        if self.trace:
+            lines.append(f'TRACE="{" ".join(self.trace)}"')
+        lines.append(" ".join(["settings", str(int(self.autogroup)), str(self.slice_ns), *self.features]))
+        return "\n".join([*lines, *self.rows, ""])
+
+
+def files(filesystem: str, kind: str, tasks: int, own: bool, time: str, pin: bool = False) -> str:
+    """Return a row: `xfs` has 4 allocation groups, `xfs49` has 49; `own` is a directory for each task."""
+    agcount = 49 if filesystem == "xfs49" else 4
+    return f"files {filesystem.removesuffix('49')} {agcount} {kind} {tasks} {int(pin)} {int(own)} {time}"
+
+
+def _compile() -> Iterable[Guest]:
+    both = tuple(files(fs, "compile", 24, own=False, time=COMPILE_WINDOWS) for fs in ("xfs", "ext4"))
+    one = tuple(files(fs, "compile", 1, own=False, time="60 400 1") for fs in ("xfs", "ext4"))
+    pinned = tuple(
+        files(fs, "compile", 24, own=False, time=COMPILE_WINDOWS, pin=True) for fs in ("xfs", "ext4")
+    )
+    many = (files("xfs49", "compile", 24, own=True, time=COMPILE_WINDOWS),)
+    base = Guest("compile-6.12", both + many + one)
+    yield base
+    yield replace(base, name="compile-6.12-noautogroup", autogroup=False, rows=both)
+    like_611 = replace(
+        base, name="compile-6.12-nodelay", features=("NO_DELAY_DEQUEUE",), slice_ns=3_000_000, rows=both
+    )
+    yield like_611
+    yield replace(like_611, name="compile-6.12-nodelay-noautogroup", autogroup=False)
+    yield replace(base, name="compile-6.12-pinned", rows=pinned)
+    yield replace(
+        like_611,
+        name="compile-6.12-nodelay-noplacelag",
+        features=("NO_DELAY_DEQUEUE", "NO_PLACE_LAG", "NO_RUN_TO_PARITY"),
+    )
+    yield replace(base, name="compile-6.1", kernel="6.1", rows=both + one)
+    yield replace(base, name="compile-6.1-noautogroup", kernel="6.1", autogroup=False, rows=both)
+
+
+FILESYSTEMS = (
+    ("xfs", False),
+    ("xfs", True),
+    ("xfs49", True),
+    ("ext4", True),
+    ("tmpfs", True),
+    ("btrfs", True),
+)
+"""As the real guest was measured; own directories of 4 allocation groups besides."""
+
+
+def _files(tasks: tuple[int, ...], kernel: str = "6.12", time: str = SHORT) -> Guest:
+    rows = tuple(
+        files(fs, kind, n, own, time)
+        for n in tasks
+        for kind in ("create", "create_unlink", "tmpfile")
+        for fs, own in FILESYSTEMS
+    )
+    return Guest(f"files-{'-'.join(map(str, tasks))}-{kernel}", rows, kernel=kernel)
+
+
+def _other() -> Iterable[Guest]:
+    for n in (1, 4, 24):
+        rows = (
+            files("xfs", "rename", n, False, SHORT),
+            files("ext4", "rename", n, False, SHORT),
+            files("xfs", "append_fsync", n, False, SHORT),
+            files("ext4", "append_fsync", n, False, SHORT),
+            files("xfs", "direct_io", n, False, SHORT),
+            files("ext4", "direct_io", n, False, SHORT),
+        )
+        yield Guest(f"other-{n}-6.12", rows)
+
+
+def _scheduler() -> Iterable[Guest]:
+    rows = (
+        "alone wake 8 1 0.4",
+        "alone wake 8 2 0.4",
+        "alone chain 24 8 20 0.15",
+        "alone chain 24 16 20 0.15",
+        "alone chain 48 24 20 0.15",
+        "alone forks 24 60 2000 0.2",
+        "alone forks 24 80 2000 0.2",
+        "alone forks 32 100 2000 0.2",
+        "alone forks 32 110 2000 0.2",
+    )
+    base = Guest("scheduler-6.12", rows, quantum=500)
+    yield base
+    yield replace(base, name="scheduler-6.12-noautogroup", autogroup=False)
+    yield replace(base, name="scheduler-6.12-nodelay", features=("NO_DELAY_DEQUEUE",), slice_ns=3_000_000)
+    yield replace(base, name="scheduler-6.1", kernel="6.1")
+
+
+LOADS: dict[str, tuple[Guest, ...]] = {
+    "compile": tuple(_compile()),
+    "files": (_files((1, 4)), _files((24,)), _files((2, 8)), _files((16,))),
+    "files-6.1": (_files((1, 4), "6.1"), _files((24,), "6.1")),
+    "other": tuple(_other()),
+    "scheduler": tuple(_scheduler()),
+    "micro": (
+        Guest("micro-6.12", ("alone micro",), cpus=2, quantum=100),
+        Guest("micro-6.1", ("alone micro",), cpus=2, quantum=100, kernel="6.1"),
+    ),
+    "smoke": (Guest("smoke", (files("xfs", "create_unlink", 2, False, "20 50 2"),), cpus=2),),
+}
