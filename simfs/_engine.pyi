@@ -54,11 +54,12 @@ def structure_report(request: str) -> str:
     """
 
 def trace(
-    spec: str, program: _Worker | None = None, setup: _Setup | None = None
+    spec: str, program: _Worker | None = None, setup: _Setup | None = None, *, start: int = 0
 ) -> tuple[str, list[tuple[int, int | None, int, str, str]]]:
-    """Run one RunSpec and return its RunResult and everything that happened, in order.
+    """Run one RunSpec and return its RunResult and everything that happened, in order, from `start` (ps) on.
 
-    An event is (time in picoseconds, task or None, CPU, what, about what). Raises as `run` does.
+    An event is (time in picoseconds, task or None, CPU, what, about what). Raises as `run` does, and `ValueError`
+    for more than a million events.
     """
 
 class _Machine(Protocol):

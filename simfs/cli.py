@@ -1,12 +1,11 @@
-"""The command line. Each command is a function in `simfs/commands`; `COMMANDS` lists them.
-
-Exit codes: 0 well, 1 a law of the simulation is broken, the engine has a defect or the installation is
-incomplete, 2 bad input, 3 a run stalled, 130 interrupted.
-"""
+"""The command line. Each command is a function in `simfs/commands`; `COMMANDS` lists them."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
@@ -15,6 +14,7 @@ from simfs import __version__
 from simfs.commands.about import doctor, list_, schema
 from simfs.commands.advise import advise
 from simfs.commands.calibrate import calibrate
+from simfs.commands.common import EXIT_CODES, FAILED, complain, plain_errors
 from simfs.commands.compare import compare
 from simfs.commands.locks import locks
 from simfs.commands.run import run
@@ -23,6 +23,7 @@ from simfs.commands.sweep import merge, sweep
 from simfs.commands.trace import trace
 from simfs.commands.validate import validate
 from simfs.commands.whatif import whatif
+from simfs.scenario.files import NO_CODE
 
 COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "run": (run, "simfs run compile-24 --set workload.tasks=24 --out results/compile-24"),
@@ -54,6 +55,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
 app = typer.Typer(
     name="simfs",
     help="Predict how much filesystem throughput is lost to lock contention, and where.",
+    epilog=EXIT_CODES,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -64,8 +66,17 @@ for _name, (_command, _example) in COMMANDS.items():
 
 
 def main() -> None:
-    """Start the command line."""
-    app(prog_name="simfs")
+    """Start the command line; what a command lets through is told as one line too."""
+    if sys.stdout is None:
+        complain("standard output is closed: send it to /dev/null instead")
+        sys.exit(FAILED)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a table is worth more than one character of it
+    try:
+        with plain_errors():
+            app(prog_name="simfs")
+    except typer.Exit as ended:
+        sys.exit(ended.exit_code)
 
 
 def _version(wanted: bool) -> None:
@@ -79,5 +90,12 @@ def _common(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
+    no_code: Annotated[
+        bool,
+        typer.Option(
+            "--no-code", help=f"Refuse scenarios that bring Python code; as {NO_CODE}=1 in the environment."
+        ),
+    ] = False,
 ) -> None:
-    pass
+    if no_code:
+        os.environ[NO_CODE] = "1"

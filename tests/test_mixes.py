@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from typer.testing import CliRunner
 
 from engine import Spec, answer
+from simfs.cli import app
 from simfs.results.run_result import RunResult
 from simfs.scenario import ScenarioError, expand, load, to_run_spec
 from simfs.scenario.models import load_vfs
@@ -179,3 +181,14 @@ def test_a_walk_puts_each_inode_on_the_list_and_reads_32_of_them_at_once(scenari
 def test_a_walk_on_a_filesystem_that_does_not_read_inodes_is_refused(scenario: MakeSpec) -> None:
     with pytest.raises(ScenarioError, match="only xfs reads inodes that are not in memory here, not ext4"):
         scenario("ext4", mix({"op": "walk"}))
+
+
+def test_a_stall_in_the_set_up_is_told_as_one(tmp_path: Path) -> None:
+    """Statistics of the tasks that were never started refused it first, as bad input."""
+    path = tmp_path / "m.yaml"
+    workload = "workload: {kind: mix, initial_files: 3000000, operations: [{op: stat}]}\n"
+    measure = "measure: {warmup: 0, duration: 1 ms, replications: 1}\n"
+    path.write_text(f"{HEAD}filesystem: {{kind: xfs, size: 300 MiB}}\n{workload}{measure}")
+    answer = CliRunner().invoke(app, ["run", str(path)])
+    assert answer.exit_code == 3
+    assert "no space left for the initial files" in " ".join(answer.stdout.split())

@@ -170,3 +170,12 @@ def test_a_built_in_lock_cannot_be_renamed(tmp_path: Path) -> None:
     assert answer.exit_code == 2
     assert "mine.yaml:6:9" in answer.stderr
     assert "built-in" in answer.stderr
+
+
+def test_a_lock_of_others_can_be_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "raise SystemExit(0)")
+    monkeypatch.setenv("SIMFS_NO_CODE", "1")
+    answer = RUNNER.invoke(app, ["run", str(tmp_path / "mine.yaml")])
+    assert answer.exit_code == 2
+    assert "mine.py is Python code, which --no-code or SIMFS_NO_CODE refuses to run" in answer.stderr
+    load("own-lock")  # what comes with simfs is trusted

@@ -18,6 +18,7 @@ from simfs._engine import Lock, Machine, ProgramError, Step, Task
 from simfs.cli import app
 from simfs.results.run_result import RunResult
 from simfs.scenario import expand, load, to_run_spec
+from simfs.scenario.imports import modules_of
 from simfs.scenario.program import with_programs
 
 Program = Generator[Step, Any, None]
@@ -530,8 +531,57 @@ def test_a_changed_program_is_another_run(tmp_path: Path) -> None:
     assert "call" in json.loads(with_programs(_engine.run)(run_spec()))["latency"]
 
 
+def test_a_changed_module_of_a_program_is_another_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its store had the results of before: the name of a run knew only the program's own file."""
+    monkeypatch.syspath_prepend(tmp_path)
+    program = MINE.replace('task.end("visit")', "task.end(words_of_mine.WORD)")
+    for late in (False, True):
+        head = "" if late else "import words_of_mine\n"
+        text = program.replace("    think, ", "    import words_of_mine\n    think, ") if late else program
+        specs = []
+        for word in ("visit", "calls"):  # as long, and within a second: bytecode would be thought fresh
+            (tmp_path / "words_of_mine.py").write_text("from words_of_others import WORD\n")
+            (tmp_path / "words_of_others.py").write_text(f"WORD = '{word}'\n")
+            specs.append(json.dumps(to_run_spec(expand(load(written(tmp_path, head + text)))[0], 0)))
+            assert word in json.loads(with_programs(_engine.run)(specs[-1]))["latency"]
+        assert specs[0] != specs[1]
+
+
+def test_a_spec_runs_only_the_program_that_it_was_made_with(tmp_path: Path) -> None:
+    spec = json.dumps(to_run_spec(expand(load(written(tmp_path)))[0], 0))
+    (tmp_path / "mine.py").write_text(MINE.replace("visit", "call"))
+    with pytest.raises(ValueError, match="has been changed since"):
+        with_programs(_engine.run)(spec)
+
+
+def test_relative_imports_are_followed(tmp_path: Path) -> None:
+    package = tmp_path / "parts"
+    (package / "deep").mkdir(parents=True)
+    (package / "deep" / "a.py").write_text("from . import b\nfrom ..c import x\nimport json, missing\n")
+    for name in ("deep/b.py", "c.py"):
+        (package / name).write_text("x = 1\n")
+    assert modules_of(package / "deep" / "a.py") == {package / "deep" / "b.py", package / "c.py"}
+
+
+def test_code_of_others_can_be_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path, "raise SystemExit(0)")
+    monkeypatch.setenv("SIMFS_NO_CODE", "0")  # the option sets it
+    answer = CliRunner().invoke(app, ["--no-code", "run", str(path)])
+    assert answer.exit_code == 2
+    assert "mine.yaml:9:12: " in answer.stderr
+    assert "which --no-code or SIMFS_NO_CODE refuses to run" in answer.stderr
+    path = written(tmp_path)
+    for value, code in (("1", 2), ("0", 0), ("", 0)):
+        monkeypatch.setenv("SIMFS_NO_CODE", value)
+        assert ran(path, "--quick").exit_code == code
+    monkeypatch.setenv("SIMFS_NO_CODE", "1")
+    load("nfs-create")  # what comes with simfs is trusted
+
+
 BROKEN = [
-    ("a missing file", None, "9:12", "mine.py: No such file"),
+    ("a missing file", None, "9:12", "mine.py: cannot be read: No such file"),
     (
         "a missing function",
         MINE.replace("worker", "wrker"),

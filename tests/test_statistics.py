@@ -98,7 +98,7 @@ def test_jain_lies_between_one_nth_and_one(shares: list[float]) -> None:
 def test_jain_extremes() -> None:
     assert jain([7, 7, 7]) == pytest.approx(1)
     assert jain([1, 0, 0, 0]) == pytest.approx(0.25)
-    assert jain([0, 0]) == 1
+    assert jain([0, 0]) == jain([]) == 1
 
 
 def test_one_observation_has_no_interval() -> None:

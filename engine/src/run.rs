@@ -1,6 +1,6 @@
 //! One run from spec to result: builds the machine, puts on it what the spec asks for, runs, reports.
 
-use crate::machine::trace::Entry;
+use crate::machine::trace::{too_many, Entry, MOST};
 use crate::machine::{CpuId, LockKind, Native, Outcome, TaskId, Time};
 use crate::population::{populate, NOT_TAKEN};
 use crate::report::RunResult;
@@ -14,29 +14,36 @@ pub fn run_json(spec: &str) -> Result<String, String> {
 /// The same with programs that `populate` brings.
 pub fn run_json_with(spec: &str, populate: impl Populate) -> Result<String, String> {
     let spec = RunSpec::from_json(spec)?;
-    let (native, outcome) = ran(&spec, populate, false)?;
+    let (native, outcome) = ran(&spec, populate, None)?;
     let result = RunResult::new(&spec, &native.state(), outcome);
     serde_json::to_string(&result).map_err(|e| e.to_string())
 }
 
 /// Runs a spec.
 pub fn run(spec: &RunSpec) -> Result<RunResult, String> {
-    let (native, outcome) = ran(spec, populate, false)?;
+    let (native, outcome) = ran(spec, populate, None)?;
     let result = RunResult::new(spec, &native.state(), outcome);
     Ok(result)
 }
 
-/// Runs a spec (JSON) and records everything that happens. Returns the result (JSON) and the trace.
-pub fn trace_json(spec: &str) -> Result<(String, Vec<NamedEntry>), String> {
-    trace_json_with(spec, populate)
+/// Runs a spec (JSON) and records everything that happens at `from` and later. Returns the result (JSON) and the trace.
+pub fn trace_json(spec: &str, from: Time) -> Result<(String, Vec<NamedEntry>), String> {
+    trace_json_with(spec, from, populate)
 }
 
 /// The same with programs that `populate` brings.
-pub fn trace_json_with(spec: &str, populate: impl Populate) -> Result<(String, Vec<NamedEntry>), String> {
+pub fn trace_json_with(
+    spec: &str,
+    from: Time,
+    populate: impl Populate,
+) -> Result<(String, Vec<NamedEntry>), String> {
     let spec = RunSpec::from_json(spec)?;
-    let (native, outcome) = ran(&spec, populate, true)?;
+    let (native, outcome) = ran(&spec, populate, Some(from))?;
     let mut state = native.state();
     let entries = state.take_trace();
+    if entries.len() > MOST {
+        return Err(too_many());
+    }
     let named = |e: &Entry| (e.time, e.task, e.cpu, e.what, state.name_of(e.object));
     let entries = entries.iter().map(named).collect();
     let result = RunResult::new(&spec, &state, outcome);
@@ -49,10 +56,10 @@ pub trait Populate: FnOnce(&mut Native, &RunSpec) -> Result<(), String> {}
 impl<P: FnOnce(&mut Native, &RunSpec) -> Result<(), String>> Populate for P {}
 
 /// A native machine after its run.
-fn ran(spec: &RunSpec, populate: impl Populate, traced: bool) -> Result<(Native, Outcome), String> {
+fn ran(spec: &RunSpec, populate: impl Populate, traced_from: Option<Time>) -> Result<(Native, Outcome), String> {
     let mut native = ready(spec, populate)?;
-    if traced {
-        native.state().record_trace();
+    if let Some(from) = traced_from {
+        native.state().record_trace(from);
     }
     let outcome = native.run(spec);
     let problem = native.state().vain_what_if();

@@ -61,7 +61,7 @@ fn bench(lock: &str, cpus: u32, duration: Time, costs: Costs) -> Bench {
 impl Bench {
     /// Runs it; gives back operations by batch and the trace.
     fn run(mut self) -> (u64, Vec<Entry>) {
-        self.native.state().record_trace();
+        self.native.state().record_trace(0);
         let outcome = self.native.run(&self.spec);
         assert!(outcome.broken.is_empty(), "{:?}", outcome.broken);
         assert!(outcome.stall.is_none(), "{:?}", outcome.stall);
@@ -248,7 +248,7 @@ fn spins(lock: &str, readers: u32) -> Vec<Time> {
             m.park().await;
         });
     }
-    bench.native.state().record_trace();
+    bench.native.state().record_trace(0);
     bench.native.run(&bench.spec);
     let trace = bench.native.state().take_trace();
     let first = |task: u32, what: &str, after: Time| {

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from simfs.commands.common import plain_errors
+from simfs.commands.common import FAILED, emit, plain_errors
 from simfs.scenario import paths
 from simfs.scenario.document import Document
 from simfs.scenario.models import available
@@ -29,7 +29,7 @@ def schema() -> None:
     from simfs.scenario.json_schema import json_schema
 
     with plain_errors():
-        typer.echo(json.dumps(json_schema(), indent=2))
+        emit(f"{json.dumps(json_schema(), indent=2)}\n")
 
 
 def doctor() -> None:
@@ -44,7 +44,7 @@ def doctor() -> None:
             if not finding.ok and finding.advice:
                 typer.echo(f"{'':8} -> {finding.advice}")
             healthy &= finding.ok or not finding.required
-    raise typer.Exit(0 if healthy else 1)
+    raise typer.Exit(0 if healthy else FAILED)
 
 
 def _print_titles(heading: str, folder: Path, names: list[str]) -> None:

@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import ValidationError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from simfs.results.defect import EngineError
+from simfs.results.store import DISK_FAILURES
 from simfs.scenario import Problem, ScenarioError
+from simfs.scenario.section import shorten
 
-DEFECT = 1
+BROKEN = 1
 BAD_INPUT = 2
+FAILED = 4
 INTERRUPTED = 130
+
+EXIT_CODES = """\
+Exit codes: 0 well, 1 a law of the simulation was broken or a check failed, 2 bad input, 3 a deadlock or stall was
+found, 4 simfs or its environment failed (a defect, a full disk, no engine), 130 interrupted.
+"""
+
+TRACEBACK = "SIMFS_TRACEBACK"
+"""The environment variable that shows where in simfs something went wrong."""
+
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+"""click's or typer's own, by the version of typer."""
 
 notes = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
 """For people: progress, complaints. Standard output is for results."""
@@ -48,34 +65,64 @@ Quick = Annotated[bool, typer.Option("--quick", help="A first look: a fifth of t
 
 @contextmanager
 def plain_errors(lost: str = "nothing was written") -> Iterator[None]:
-    """Turn what the user can cause into one line and an exit code; `lost` says what an interrupt costs."""
+    """Turn whatever goes wrong into one line and an exit code; `lost` says what an interrupt costs."""
     try:
         yield
         sys.stdout.flush()
+    except (typer.Exit, typer.Abort, _UsageError):
+        raise
+    except SystemExit as ended:
+        # The reader has gone: rich and click end with 1 then, which means something else here.
+        if isinstance(ended.__context__, BrokenPipeError):
+            _drop_output()
+            raise typer.Exit(0) from None
+        raise
     except ScenarioError as error:
         complain(str(error))
         raise typer.Exit(BAD_INPUT) from None
-    except EngineError as error:
-        complain(f"{error}; this is never your fault: please report it with the scenario")
-        raise typer.Exit(DEFECT) from None
+    except BrokenPipeError:  # the reader has gone
+        _drop_output()
+        raise typer.Exit(0) from None
     except KeyboardInterrupt:
         complain(f"interrupted: {lost}")
         raise typer.Exit(INTERRUPTED) from None
-    except BrokenPipeError:
-        # The reader has gone; Python would complain once more when it flushes at exit.
+    except Exception as error:
+        _drop_output()
+        complain(_failure(error))
+        if os.environ.get(TRACEBACK):
+            traceback.print_exception(error)
+        too_long = isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG
+        raise typer.Exit(BAD_INPUT if too_long else FAILED) from None
+
+
+def _failure(error: Exception) -> str:
+    """What to say of a failure that is not the scenario's."""
+    what = str(error) or type(error).__name__
+    if isinstance(error, OSError):
+        return f"{error.filename or 'standard output'}: {error.strerror or what}"
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this"
+    if not isinstance(error, EngineError | ImportError):
+        line = traceback.extract_tb(error.__traceback__)[-1]
+        what = f"{type(error).__name__}: {shorten(what)} (at {Path(line.filename).name}:{line.lineno})"
+    if isinstance(error, ImportError):
+        return f"the native engine or a package cannot be loaded ({what}); `simfs doctor` tells what to do"
+    return f"{what}; this is never your fault: please report it with the scenario"
+
+
+def _drop_output() -> None:
+    """Forget what could not be printed: Python would complain once more when it flushes at exit."""
+    with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(0) from None
 
 
 @contextmanager
 def refusals_of_runs() -> Iterator[None]:
-    """Turn what an experiment refuses, and an engine that cannot be loaded, into a `ScenarioError`."""
+    """Turn what an experiment refuses into a `ScenarioError`."""
     try:
         yield
-    except ImportError as error:
-        raise refused(
-            f"the native engine cannot be loaded ({error}); `simfs doctor` tells what to do"
-        ) from None
+    except (ValidationError, UnicodeError):  # never meant for the user
+        raise
     except ValueError as error:
         raise refused(str(error)) from None
 
@@ -105,6 +152,18 @@ def refuse_file(out: Path | None) -> None:
         raise refused(f"--out {out}: is a file, not a directory")
 
 
+def unwritable(out: Path, error: OSError) -> Exception:
+    """What to raise where `out` cannot be written: a full or broken disk is not the user's mistake."""
+    if error.errno in DISK_FAILURES:
+        return OSError(error.errno, f"cannot be written: {error.strerror}", str(out))
+    return refused(f"{out}: cannot be written: {error.strerror}")
+
+
+def emit(text: str) -> None:
+    """Print a document for other programs, in UTF-8 whatever the terminal's encoding is."""
+    typer.echo(text.encode(), nl=False)
+
+
 def refused(message: str) -> ScenarioError:
     """The error of one problem, given as `where: what`."""
     where, colon, rest = message.partition(": ")
@@ -112,5 +171,5 @@ def refused(message: str) -> ScenarioError:
 
 
 def complain(message: str) -> None:
-    """Print one line to standard error, as it is."""
-    notes.print(message)
+    """Print lines to standard error as they are, but no orders to the terminal, which a file's name may hold."""
+    notes.print("".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in message))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from pydantic import BaseModel
 
-from simfs.commands.common import notes, refused
+from simfs.commands.common import emit, notes, unwritable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,7 +37,7 @@ def keys_of(settings: Iterable[str]) -> set[str]:
 
 def print_json(answer: BaseModel) -> None:
     """Print an answer as one JSON document."""
-    typer.echo(as_json(answer))
+    emit(f"{as_json(answer)}\n")
 
 
 def as_json(answer: BaseModel) -> str:
@@ -72,5 +72,5 @@ def write_texts(
     try:
         write_files(out, about, files)
     except OSError as error:
-        raise refused(f"{out}: cannot be written: {error.strerror}") from None
+        raise unwritable(out, error) from None
     notes.print(f"written to {out}")

@@ -12,7 +12,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from simfs.commands.common import Format, plain_errors
+from simfs.commands.common import Format, emit, plain_errors
 
 HEADINGS = {
     "kernel": "Linux",
@@ -56,9 +56,9 @@ def locks(
     ]
     with plain_errors():
         if output is Format.JSON:
-            typer.echo(json.dumps(rows, indent=2))
+            emit(f"{json.dumps(rows, indent=2)}\n")
         elif output is Format.CSV:
-            typer.echo(_csv(rows), nl=False)
+            emit(_csv(rows))
         else:
             _print(rows)
 

@@ -18,6 +18,7 @@ from simfs.commands.common import (
     Settings,
     Threads,
     complain,
+    emit,
     notes,
     overrides,
     plain_errors,
@@ -25,6 +26,7 @@ from simfs.commands.common import (
     refusals_of_runs,
     refuse_file,
     refused,
+    unwritable,
 )
 from simfs.scenario import Scenario, expand, load
 
@@ -104,7 +106,7 @@ def _print(result: ScenarioResult, output: Format) -> None:
         return
     from simfs.reports.export import to_csv, to_json
 
-    typer.echo(to_json(result) if output is Format.JSON else to_csv(result), nl=False)
+    emit(to_json(result) if output is Format.JSON else to_csv(result))
 
 
 def _write(result: ScenarioResult, out: Path, asked: Scenario, engine: Engine) -> None:
@@ -121,5 +123,5 @@ def _write(result: ScenarioResult, out: Path, asked: Scenario, engine: Engine) -
             engine=engine.value,
         )
     except OSError as error:
-        raise refused(f"{out}: cannot be written: {error.strerror}") from None
+        raise unwritable(out, error) from None
     notes.print(f"written to {out}")

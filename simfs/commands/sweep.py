@@ -23,6 +23,7 @@ from simfs.commands.common import (
     progress,
     refusals_of_runs,
     refused,
+    unwritable,
 )
 from simfs.scenario import Scenario, load
 
@@ -150,7 +151,7 @@ def _report(plan: Plan, asked: Scenario, result: ScenarioResult, out: Path) -> N
             result, out, scenario=asked.text, seed=asked.measure.seed, command=sys.argv[1:], resolved=resolved
         )
     except OSError as error:
-        raise refused(f"{out}: cannot be written: {error.strerror}") from None
+        raise unwritable(out, error) from None
     print_sweep(result)
     for line in places(plan, result):
         typer.echo(line)

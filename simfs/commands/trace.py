@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
-import sys
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from simfs.commands.common import (
+    BROKEN,
     ScenarioName,
     Seed,
     Settings,
     complain,
+    emit,
     notes,
     overrides,
     plain_errors,
@@ -71,9 +73,9 @@ def trace(
         point = _point(scenario, overrides(settings, seed), variant)
         text = json.dumps(to_run_spec(point, 0) | {"warmup_ns": 0.0, "duration_ns": max(begin + span, 1.0)})
         with refusals_of_runs():
-            events, equal = _events(text, engine)
-        _print([event for event in events if event[0] >= begin * 1000], output)
-    raise typer.Exit(0 if equal else 1)
+            events, equal = _events(text, engine, start=round(begin * 1000))
+        _print(events, output)
+    raise typer.Exit(0 if equal else BROKEN)
 
 
 def _duration(text: str, option: str) -> float:
@@ -96,15 +98,15 @@ def _point(name: str, given: list[str], variant: str | None) -> Point:
     return chosen[0]
 
 
-def _events(spec: str, engine: Machine) -> tuple[list[Event], bool]:
+def _events(spec: str, engine: Machine, start: int) -> tuple[list[Event], bool]:
     from simfs import _engine, machine
     from simfs.machine.agreement import first_difference
     from simfs.reports.trace import line
     from simfs.scenario.program import program_of
 
     program = program_of(spec) or ()
-    native = _engine.trace(spec, *program)[1] if engine is not Machine.SIMPY else []
-    reference = machine.trace(spec, *program)[1] if engine is not Machine.NATIVE else []
+    native = _engine.trace(spec, *program, start=start)[1] if engine is not Machine.SIMPY else []
+    reference = machine.trace(spec, *program, start=start)[1] if engine is not Machine.NATIVE else []
     if engine is not Machine.BOTH:
         return native or reference, True
     at = first_difference(native, reference)
@@ -122,13 +124,15 @@ def _print(events: list[Event], output: TraceFormat) -> None:
 
     match output:
         case TraceFormat.TEXT:
-            sys.stdout.writelines(f"{line(event)}\n" for event in events)
+            emit("".join(f"{line(event)}\n" for event in events))
         case TraceFormat.CSV:
-            writer = csv.writer(sys.stdout, lineterminator="\n")
+            text = io.StringIO()
+            writer = csv.writer(text, lineterminator="\n")
             writer.writerow(["time_ns", "task", "cpu", "what", "about"])
             writer.writerows(record(event).values() for event in events)
+            emit(text.getvalue())
         case TraceFormat.JSON:
             document: list[dict[str, Any]] = [record(event) for event in events]
-            typer.echo(json.dumps(document))
+            emit(f"{json.dumps(document)}\n")
         case TraceFormat.CHROME:
-            typer.echo(json.dumps(chrome(events)))
+            emit(f"{json.dumps(chrome(events))}\n")

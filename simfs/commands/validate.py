@@ -12,11 +12,14 @@ import typer
 
 from simfs.commands.common import (
     BAD_INPUT,
+    BROKEN,
+    FAILED,
     Format,
     Quick,
     Seed,
     Threads,
     complain,
+    emit,
     notes,
     overrides,
     plain_errors,
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
     from simfs.results.run import Engine
     from simfs.results.validation import Validated
 
-BROKEN, STALLED = 1, 3
+STALLED = 3
 
 SHOWN = 3
 """Rows without a prediction that are named of each data set before the rest is counted."""
@@ -168,7 +171,7 @@ def _print(found: Sequence[Validated], output: Format) -> None:
         reports.print_validation(found)
     else:
         rows = [row for each in found for row in each.rows]
-        typer.echo(reports.to_json(rows) if output is Format.JSON else reports.to_csv(rows), nl=False)
+        emit(reports.to_json(rows) if output is Format.JSON else reports.to_csv(rows))
 
 
 def _write(found: Sequence[Validated], out: Path) -> None:
@@ -195,7 +198,7 @@ def _told(found: Sequence[Validated]) -> int:
             complain(f"{each.dataset}: and {len(each.notes) - SHOWN} more rows without a prediction")
         if each.problem:
             complain(f"{each.dataset}: not predicted: {each.problem}")
-            codes.append(BROKEN if each.defect else BAD_INPUT if each.scenario else 0)
+            codes.append(FAILED if each.defect else BAD_INPUT if each.scenario else 0)
         for finding in each.findings:
             complain(
                 f"check failed: {each.dataset}: {finding.point} #{finding.replication}: {finding.message}"

@@ -20,7 +20,7 @@ from simfs.experiments.sweep_design import DesignError, Row, distinct
 from simfs.experiments.sweep_refine import Refinement, refinement
 from simfs.results.model import ScenarioResult, Wall
 from simfs.results.run import Engine, Progress
-from simfs.results.store import Store, engine_version, write_whole
+from simfs.results.store import DISK_FAILURES, Store, engine_version, write_whole
 from simfs.scenario import Point, Scenario, points_at
 
 Goal = Literal["knee", "crossover"]
@@ -128,6 +128,8 @@ def open_folder(folder: Path, plan: Plan) -> Store:
     try:
         write_whole(path, plan.to_json(), sync=True)
     except OSError as error:
+        if error.errno in DISK_FAILURES:
+            raise
         raise SweepError(f"{folder}: cannot be written: {error.strerror}") from None
     return Store(folder / STORE)
 

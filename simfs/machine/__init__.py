@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from simfs._engine import populate
-from simfs.machine.machine import Event, Machine
+from simfs.machine.machine import Event, Machine, Trace
 from simfs.machine.own import errors_of_own_locks, is_own
 from simfs.machine.report import report
 from simfs.machine.waist import Waist
@@ -28,13 +28,13 @@ def run(spec: str, *program: Callable[..., Any]) -> str:
     return _traced(spec, None, *program)
 
 
-def trace(spec: str, *program: Callable[..., Any]) -> tuple[str, list[Event]]:
-    """Run one RunSpec and return its RunResult and everything that happened, in order."""
-    events: list[Event] = []
+def trace(spec: str, *program: Callable[..., Any], start: int = 0) -> tuple[str, list[Event]]:
+    """Run one RunSpec and return its RunResult and everything that happened, in order, from `start` (ps) on."""
+    events = Trace(start)
     return _traced(spec, events, *program), events
 
 
-def _traced(spec: str, events: list[Event] | None, *program: Callable[..., Any]) -> str:
+def _traced(spec: str, events: Trace | None, *program: Callable[..., Any]) -> str:
     data = json.loads(spec)
     if data.get("whatif"):
         raise ValueError("whatif: only the native machine answers counterfactuals")

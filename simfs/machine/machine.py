@@ -35,6 +35,26 @@ STANDSTILL = 5_000_000
 """Happenings at one instant after which time is said to stand still."""
 
 
+MOST_EVENTS = 1_000_000
+"""Events that a trace holds at most."""
+
+
+class Trace(list[Event]):
+    """The events of a run from `start` on; raises ValueError for more than `MOST_EVENTS`."""
+
+    def __init__(self, start: Time) -> None:
+        super().__init__()
+        self.start = start
+
+    def append(self, event: Event) -> None:
+        """Record an event that is not before the start."""
+        if event[0] < self.start:
+            return
+        if len(self) == MOST_EVENTS:
+            raise ValueError(f"trace: more than {MOST_EVENTS} events: ask for less time")
+        super().append(event)
+
+
 class Machine:
     """A machine at time 0 with all CPUs idle, as a RunSpec describes it (`docs/seams.md`)."""
 
@@ -64,7 +84,7 @@ class Machine:
         self.window_start: Time = 0
         self.broken_laws: list[tuple[str, str]] = []
         self.given_up: str | None = None
-        self.trace: list[Event] | None = None
+        self.trace: Trace | None = None
 
     @property
     def now(self) -> Time:

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 from simfs.machine.lock import Lock
+from simfs.scenario.files import FileError, read_code
 
 _MODULE = "simfs own lock "
 """How the modules of users' files are called in `sys.modules`, before their path."""
@@ -52,9 +53,9 @@ def own_lock(reference: str) -> type[Lock]:
 
 def _module(file: Path) -> ModuleType:
     try:
-        code = compile(file.read_bytes(), str(file), "exec", dont_inherit=True)
-    except OSError as error:
-        raise OwnLockError(f"{file} cannot be read: {error.strerror or error}") from None
+        code = compile(read_code(file), str(file), "exec", dont_inherit=True)
+    except FileError as error:
+        raise OwnLockError(f"{file} {error}") from None
     except SyntaxError as error:
         where = f"{file}:{error.lineno or 1}:{error.offset or 1}"
         raise OwnLockError(f"not valid Python: {error.msg}", where) from None

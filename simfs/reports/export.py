@@ -69,7 +69,7 @@ def write_files(directory: Path, about: Mapping[str, Any], files: Mapping[str, b
     whole = {MANIFEST: _json({**about, "files": sums}), **files}
     written = [_write(directory / name, data) for name, data in whole.items()]
     for name, digest in earlier.items():
-        if name not in whole:
+        if name not in whole and _is_inside(directory, name):
             _remove(directory / name, digest)
     return written
 
@@ -127,6 +127,14 @@ def _listed(directory: Path) -> dict[str, str]:
     """The files of the result in `directory` with their SHA-256."""
     files = _document(directory / MANIFEST).get("files")
     return files if isinstance(files, dict) else {}
+
+
+def _is_inside(directory: Path, name: str) -> bool:
+    """Tell a file in `directory`: somebody else's manifest may name any file."""
+    try:
+        return (directory / name).resolve().is_relative_to(directory.resolve())
+    except (OSError, ValueError):
+        return False
 
 
 def _remove(path: Path, digest: str) -> None:

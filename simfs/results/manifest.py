@@ -14,6 +14,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from simfs.results.model import ScenarioResult
+from simfs.results.store import engine_version
+from simfs.scenario.files import digests
 
 PACKAGES = ("simfs", "numpy", "scipy", "pydantic", "pyarrow", "matplotlib")
 """Packages whose version can change a result or a figure."""
@@ -48,10 +50,11 @@ def manifest(
 
 
 def software(engine: str = "native") -> dict[str, Any]:
-    """The machine that ran, versions of everything that can change a result, the platform, as JSON-ready data."""
+    """The machine that ran, versions and files of everything that can change a result, the platform; for JSON."""
     return {
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
         "engine": {"name": engine, "version": _engine_version()},
+        "read": digests(),
         "platform": {"system": platform.system(), "machine": platform.machine(), "byte_order": sys.byteorder},
     }
 
@@ -69,4 +72,4 @@ def _version(package: str) -> str | None:
 
 
 def _engine_version() -> str | None:
-    return getattr(sys.modules.get("simfs._engine"), "__version__", None)
+    return engine_version() if "simfs._engine" in sys.modules else None

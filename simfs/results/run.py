@@ -217,7 +217,7 @@ def _work(job: _Job, engine: Engine) -> tuple[Any, float]:
     try:
         return _outcome(job, engine), time.perf_counter() - begin
     except ValueError as error:
-        raise type(error)(f"{job.label}: {error}") from error
+        raise ValueError(f"{job.label}: {error}") from error
     except RuntimeError as error:
         raise EngineError(f"{job.label}: {error}") from error
 
@@ -229,7 +229,7 @@ def _outcome(job: _Job, engine: Engine) -> RunResult | float:
     changes: dict[str, float] = {"replication": job.replication}
     if job.state.warmup_ns is not None:
         changes["warmup_ns"] = job.state.warmup_ns
-    return RunResult.model_validate_json(engine(request.text(**changes)))
+    return RunResult.read(engine(request.text(**changes)))
 
 
 def _record(job: _Job, outcome: RunResult | float, seconds: float) -> None:

@@ -5,7 +5,7 @@ Times are nanoseconds, energies joules, everything else counts inside the measur
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -15,6 +15,7 @@ from pydantic import (
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
+    ValidationError,
 )
 
 
@@ -130,6 +131,16 @@ class RunResult(Strict):
     locks: tuple[LockStats, ...]
     laws: tuple[Law, ...]
     stall: Stall | None = None
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Read what the engine returned; RuntimeError where that is no result."""
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(map(str, first["loc"])) or "all of it"
+            raise RuntimeError(f"the engine's result is wrong: {where}: {first['msg']}") from None
 
     @property
     def throughput_per_s(self) -> float:

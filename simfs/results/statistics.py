@@ -140,9 +140,9 @@ def mser(observations: ArrayLike, group: int = 5) -> int:
 def jain(shares: ArrayLike) -> float:
     """Jain's fairness index, (sum x)^2 / (n sum x^2): 1 when all are equal, 1/n when one has all.
 
-    Nobody having anything counts as fair (1).
+    Nobody having anything counts as fair (1), and so does nobody being there, as in a run that ends in its set-up.
     """
-    x = _vector(shares)
+    x = np.asarray(shares, dtype=float)
     squares = math.fsum(x * x)
     return 1.0 if squares == 0 else math.fsum(x) ** 2 / (x.size * squares)
 
@@ -150,10 +150,10 @@ def jain(shares: ArrayLike) -> float:
 def max_min(shares: ArrayLike) -> float:
     """The largest share over the smallest: 1 when all are equal, infinite when somebody has nothing.
 
-    Nobody having anything counts as fair (1).
+    Nobody having anything, or being there, counts as fair (1).
     """
-    x = _vector(shares)
-    if x.max() == 0:
+    x = np.asarray(shares, dtype=float)
+    if not x.any():
         return 1.0
     return float(x.max() / x.min()) if x.min() > 0 else math.inf
 

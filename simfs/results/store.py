@@ -2,12 +2,13 @@
 
 A run is named by the SHA-256 of its RunSpec (seed and replication are in it) and of the versions of package
 and engine, so nothing in the store can be out of date and stores can be poured together. An entry is written
-to a temporary file and renamed; a kill leaves it whole or absent. Entries carry a checksum and are not synced
-one by one: one that a power cut tore reads as absent and is run again.
+to a temporary file and renamed; a kill leaves it whole or absent. Entries carry a checksum and their own name, and are
+not synced one by one: one that a power cut tore, or that lies under another's name, reads as absent and is run again.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import threading
@@ -20,6 +21,9 @@ from pathlib import Path
 from simfs import __version__
 
 Engine = Callable[[str], str]
+
+DISK_FAILURES = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+"""What is wrong with the disk when a place could be written to: it is full, or broken."""
 
 
 class MissingRunError(ValueError):
@@ -63,15 +67,16 @@ class Store:
         return sha256(f"{self.version}\n{spec}".encode()).hexdigest()
 
     def get(self, key: str) -> str | None:
-        """The result of a run; None where it is absent or torn."""
+        """The result of a run; None where it is absent, torn or another run's."""
         try:
-            return zlib.decompress(self._path(key).read_bytes()).decode()
-        except (FileNotFoundError, zlib.error):
+            name, _, result = zlib.decompress(self._path(key).read_bytes()).decode().partition("\n")
+        except (FileNotFoundError, zlib.error, UnicodeDecodeError):
             return None
+        return result if name == key else None
 
     def put(self, key: str, result: str) -> None:
         """Keep a result."""
-        write_whole(self._path(key), zlib.compress(result.encode(), 1))
+        write_whole(self._path(key), zlib.compress(f"{key}\n{result}".encode(), 1))
 
     def adopt(self, other: Store) -> int:
         """Copy what `other` has and this one has not; return how many runs that were."""

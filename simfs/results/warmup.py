@@ -26,4 +26,4 @@ def settled(request: Request, engine: Callable[[str], str]) -> float:
 
 def pilot(request: Request, engine: Callable[[str], str]) -> RunResult:
     """The run that the end of the warm-up is found from."""
-    return RunResult.model_validate_json(engine(request.text(warmup_ns=0, batches=PILOT_BATCHES)))
+    return RunResult.read(engine(request.text(warmup_ns=0, batches=PILOT_BATCHES)))

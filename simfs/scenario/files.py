@@ -5,12 +5,18 @@ Only regular files and standard input are read: opening a named pipe could wait 
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from hashlib import sha256
 from pathlib import Path
 
+from simfs.scenario import paths
+
 MAX_BYTES = 1 << 20
+
+NO_CODE = "SIMFS_NO_CODE"
+"""The environment variable that refuses Python programs and locks, unless it is 0 or empty."""
 
 STANDARD_INPUT = Path("/dev/stdin")
 
@@ -44,9 +50,18 @@ def read(path: Path) -> bytes:
     return content
 
 
-def digest_read(path: Path | str) -> str | None:
-    """The SHA-256 of a file when it was last read here; None if it never was."""
-    return _digests.get(str(path))
+def read_code(path: Path) -> bytes:
+    """Return the Python code in a file; raise `FileError` also where code that does not come with simfs is refused."""
+    forbidden = os.environ.get(NO_CODE, "0") not in ("", "0")
+    if forbidden and not path.resolve().is_relative_to(paths.SCENARIOS.resolve()):
+        raise FileError(f"is Python code, which --no-code or {NO_CODE} refuses to run")
+    return read(path)
+
+
+def digests() -> dict[str, str]:
+    """The SHA-256 of every file that this process has read, as it was then; shipped ones by their name in simfs."""
+    shipped = f"{paths.DATA}/"
+    return {name.removeprefix(shipped): _digests[name] for name in sorted(_digests)}
 
 
 def _content(path: Path) -> bytes:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 import traceback
-from collections.abc import Callable, Generator
-from functools import cache
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from inspect import isgeneratorfunction
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from simfs.scenario.files import FileError, read_code
+from simfs.scenario.imports import modules_of
 from simfs.scenario.suggest import nearest
 
 Worker = Callable[..., Generator[Any, Any, Any]]
@@ -28,7 +31,7 @@ class Program(NamedTuple):
 def load_program(place: str) -> Program:
     """Load `FILE:FUNCTION`; raise `ValueError` for what is not there, does not load or never yields."""
     path, name = _parted(place)
-    module = _module(path, digest(place))
+    module = _loaded(path).module
     worker = getattr(module, name, None)
     if worker is None:
         near = nearest(name, [known for known, value in vars(module).items() if isgeneratorfunction(value)])
@@ -39,12 +42,12 @@ def load_program(place: str) -> Program:
 
 
 def digest(place: str) -> str:
-    """The SHA-256 of the file of `FILE:FUNCTION`; raise `ValueError` where there is none."""
+    """The SHA-256 of the file of `FILE:FUNCTION` and of the modules beside it that it imports.
+
+    Raises `ValueError` for what is not there or does not load.
+    """
     path, _ = _parted(place)
-    try:
-        return sha256(path.read_bytes()).hexdigest()
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    return sha256("".join(_loaded(path).files.values()).encode()).hexdigest()
 
 
 def with_programs(run: Callable[..., str]) -> Callable[[str], str]:
@@ -57,11 +60,21 @@ def with_programs(run: Callable[..., str]) -> Callable[[str], str]:
 
 
 def program_of(spec: str) -> Program | None:
-    """The program of a RunSpec (JSON text); None for a workload that is built in."""
+    """The program of a RunSpec (JSON text); None for a workload that is built in.
+
+    Raises `ValueError` as `load_program`, and for a program that is not the one the spec was made with.
+    """
     if '"python"' not in spec:  # parsing a spec takes as long as a hundredth of a run
         return None
     workload = json.loads(spec).get("workload", {})
-    return load_program(workload["program"]) if workload.get("kind") == "python" else None
+    if workload.get("kind") != "python":
+        return None
+    place = workload["program"]
+    if workload.get("program_sha256", wanted := digest(place)) != wanted:
+        raise ValueError(
+            f"{place}: is not the program that the scenario was loaded with, or has been changed since"
+        )
+    return load_program(place)
 
 
 def _parted(place: str) -> tuple[Path, str]:
@@ -71,18 +84,62 @@ def _parted(place: str) -> tuple[Path, str]:
     return Path(path), name
 
 
-@cache
-def _module(path: Path, digest: str) -> ModuleType:
-    # Not the import system's business: no bytecode beside the user's file, and a changed file is a new module.
-    module = ModuleType(f"simfs_program_{digest[:16]}")
+@dataclass(frozen=True)
+class _Loaded:
+    """A program's module, and the SHA-256 of the files that it came from when it was run."""
+
+    module: ModuleType
+    files: Mapping[Path, str]
+
+
+_programs: dict[Path, _Loaded] = {}
+
+
+def _loaded(path: Path) -> _Loaded:
+    known = _programs.get(path)
+    if known is not None:
+        if known.files == {file: _sha256(file) for file in known.files}:
+            return known
+        _forget(set(known.files) - {path})
+    module = _run(path, _content(path))
+    files = {file: _sha256(file) for file in (path, *sorted(modules_of(path)))}
+    _programs[path] = _Loaded(module, files)
+    return _programs[path]
+
+
+def _forget(files: set[Path]) -> None:
+    """Let the next import of these files find what is in them now."""
+    for name, module in list(sys.modules.items()):
+        if (file := getattr(module, "__file__", None)) and Path(file) in files:
+            del sys.modules[name]
+    importlib.invalidate_caches()
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return read_code(path)
+    except FileError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _sha256(path: Path) -> str:
+    return sha256(_content(path)).hexdigest()
+
+
+def _run(path: Path, content: bytes) -> ModuleType:
+    # Not the import system's business: no bytecode beside the user's files, and a changed file is a new module.
+    module = ModuleType(f"simfs_program_{sha256(content).hexdigest()[:16]}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module
+    wrote, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
-        exec(compile(path.read_bytes(), str(path), "exec"), vars(module))
+        exec(compile(content, str(path), "exec"), vars(module))
     except SyntaxError as error:
         raise ValueError(f"{path}:{error.lineno}:{error.offset}: {error.msg}") from None
     except (Exception, SystemExit) as error:
         lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
         where = f"{path}:{lines[-1]}" if lines else str(path)
         raise ValueError(f"{where}: {type(error).__name__}: {error}") from error
+    finally:
+        sys.dont_write_bytecode = wrote
     return module

@@ -11,7 +11,7 @@ use super::queue::{Event, EventQueue, Happening};
 use super::task::{Status, Task, TaskId};
 use super::time::{from_ns, Time};
 use super::topology::{CpuSet, Topology};
-use super::trace::Entry;
+use super::trace::Trace;
 use crate::random;
 use crate::spec::{Preemption, RunSpec, WhatIf};
 use rand_core::RngCore;
@@ -120,7 +120,7 @@ pub struct State {
     pub idle_joules: f64,
     pub(super) window_start: Time,
     pub(super) broken: Vec<Broken>,
-    pub(super) trace: Option<Vec<Entry>>,
+    pub(super) trace: Option<Trace>,
     /// Scratch of [`State::show_in_random_order`], which must not allocate.
     refetches: Vec<TaskId>,
     /// Why a program could not go on.

@@ -36,15 +36,25 @@ pub struct Entry {
     pub object: Object,
 }
 
+/// Events that a trace holds at most: Python needs some 300 bytes for one.
+pub const MOST: usize = 1_000_000;
+
+/// What is recorded of a run.
+#[derive(Debug, Default)]
+pub struct Trace {
+    from: Time,
+    entries: Vec<Entry>,
+}
+
 impl State {
-    /// Starts recording.
-    pub fn record_trace(&mut self) {
-        self.trace = Some(Vec::new());
+    /// Starts recording; what happens before `from` is left out. A run with more than [`MOST`] events gives up.
+    pub fn record_trace(&mut self, from: Time) {
+        self.trace = Some(Trace { from, entries: Vec::new() });
     }
 
     /// What was recorded; the names of its objects are [`State::name_of`].
     pub fn take_trace(&mut self) -> Vec<Entry> {
-        self.trace.take().unwrap_or_default()
+        self.trace.take().unwrap_or_default().entries
     }
 
     /// Records that `what` happens to `task`.
@@ -67,7 +77,11 @@ impl State {
     #[cold]
     fn record(&mut self, what: &'static str, task: Option<TaskId>, cpu: CpuId, object: Object) {
         let entry = Entry { time: self.now, task, cpu, what, object };
-        self.trace.get_or_insert_default().push(entry);
+        let Some(trace) = self.trace.as_mut().filter(|trace| entry.time >= trace.from) else { return };
+        trace.entries.push(entry);
+        if trace.entries.len() > MOST {
+            self.given_up.get_or_insert_with(too_many);
+        }
     }
 
     /// An object's name as traces and messages print it: `xfs.AGI#3`.
@@ -79,4 +93,9 @@ impl State {
             Object::Operation(name) => name.into(),
         }
     }
+}
+
+/// Why a trace ends that has become too long.
+pub fn too_many() -> String {
+    format!("trace: more than {MOST} events: ask for less time")
 }

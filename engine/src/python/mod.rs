@@ -29,15 +29,21 @@ fn run(py: Python<'_>, spec: &str, program: Callable<'_, '_>, setup: Callable<'_
     }
 }
 
-/// The same; returns the result and the event trace.
+/// The same; returns the result and the trace of the events at `start` (ps) and later.
 #[pyfunction]
-#[pyo3(signature = (spec, program=None, setup=None))]
-fn trace(py: Python<'_>, spec: &str, program: Callable<'_, '_>, setup: Callable<'_, '_>) -> PyResult<Traced> {
+#[pyo3(signature = (spec, program=None, setup=None, *, start=0))]
+fn trace(
+    py: Python<'_>,
+    spec: &str,
+    program: Callable<'_, '_>,
+    setup: Callable<'_, '_>,
+    start: u64,
+) -> PyResult<Traced> {
     match program {
-        None => detached(py, || crate::run::trace_json(spec)),
-        Some(program) => {
-            attached(|| crate::run::trace_json_with(spec, |m, spec| programs::populate(m, spec, program, setup)))
-        }
+        None => detached(py, || crate::run::trace_json(spec, start)),
+        Some(program) => attached(|| {
+            crate::run::trace_json_with(spec, start, |m, spec| programs::populate(m, spec, program, setup))
+        }),
     }
 }
 
