@@ -70,7 +70,7 @@ impl Shared {
             Placement::Pinned(cpu) => Some(cpu),
             Placement::Anywhere => None,
         };
-        let spawned = Python::with_gil(|py| {
+        let spawned = Python::attach(|py| {
             let held = Py::new(py, Program(Sticky::new(RefCell::new(State::Spawning))))?;
             let arguments = (parent, pinned, life == Life::Background, held.clone_ref(py));
             let task: TaskId = self.machine(py)?.call_method1("spawn", arguments)?.extract()?;
@@ -256,8 +256,8 @@ impl Foreign {
     }
 
     /// The same, for the answer.
-    fn ask<T: for<'py> FromPyObject<'py>>(&self, method: &str, arguments: impl for<'py> PyCallArgs<'py>) -> T {
-        self.call(method, arguments, |answer| answer.extract())
+    fn ask<T: for<'py> FromPyObjectOwned<'py>>(&self, method: &str, arguments: impl for<'py> PyCallArgs<'py>) -> T {
+        self.call(method, arguments, |answer| answer.extract().map_err(Into::into))
     }
 
     fn call<T>(
@@ -266,12 +266,12 @@ impl Foreign {
         arguments: impl for<'py> PyCallArgs<'py>,
         read: impl FnOnce(Bound<'_, PyAny>) -> PyResult<T>,
     ) -> T {
-        let answer = Python::with_gil(|py| read(self.shared.machine(py)?.call_method1(method, arguments)?));
+        let answer = Python::attach(|py| read(self.shared.machine(py)?.call_method1(method, arguments)?));
         answer.unwrap_or_else(|error| raise(error))
     }
 
-    fn attribute<T: for<'py> FromPyObject<'py>>(&self, name: &str) -> T {
-        let value = Python::with_gil(|py| self.shared.machine(py)?.getattr(name)?.extract());
+    fn attribute<T: for<'py> FromPyObjectOwned<'py>>(&self, name: &str) -> T {
+        let value = Python::attach(|py| self.shared.machine(py)?.getattr(name)?.extract().map_err(Into::into));
         value.unwrap_or_else(|error| raise(error))
     }
 

@@ -57,7 +57,7 @@ fn structure_report(py: Python<'_>, request: &str) -> PyResult<String> {
 
 /// Works without the GIL. A wrong request is a `ValueError`; a defect of the engine is a `RuntimeError` that says what.
 fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, String> + Send) -> PyResult<T> {
-    py.allow_threads(|| caught(work))?.map_err(PyValueError::new_err)
+    py.detach(|| caught(work))?.map_err(PyValueError::new_err)
 }
 
 /// The same with the GIL. What the user's code raises comes out as a `ProgramError`.

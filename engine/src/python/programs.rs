@@ -106,7 +106,7 @@ async fn drive<M: waist::Machine>(m: M, run: Rc<Run>, part: Part, name: String) 
                 Action::Submit(device, time, then) => m.submit(*device, time.draw(&mut random), *then),
                 Action::Park => m.park().await,
                 Action::Wake(task) | Action::WakeAtTick(task, _) if *task > run.last_task.get() => {
-                    raise(Python::with_gil(|py| mistake(generator.bind(py), &format!("there is no task {task}"))))
+                    raise(Python::attach(|py| mistake(generator.bind(py), &format!("there is no task {task}"))))
                 }
                 Action::Wake(task) => m.wake(*task),
                 Action::WakeAtTick(task, ticks) => m.wake_at_tick(*task, *ticks),
@@ -135,7 +135,7 @@ fn boxed<M: waist::Machine>(m: M, run: Rc<Run>, part: Part, name: String) -> Pin
 
 impl Part {
     fn child(&self, program: &Py<PyAny>, arguments: &Py<PyTuple>) -> Self {
-        Python::with_gil(|py| Self {
+        Python::attach(|py| Self {
             program: program.clone_ref(py),
             arguments: arguments.clone_ref(py),
             number: self.number,
@@ -146,13 +146,13 @@ impl Part {
 
 /// The generator of a task, before its first step.
 fn begun<M: waist::Machine>(m: &M, run: &Rc<Run>, part: &Part) -> Py<PyIterator> {
-    let begun = Python::with_gil(|py| {
+    let begun = Python::attach(|py| {
         let task = Task { number: part.number, shared: part.shared.clone_ref(py) };
         let task = Py::new(py, PyClassInitializer::from(Machine::new(m, run)).add_subclass(task))?;
-        let arguments = (task,).into_pyobject(py)?.add(part.arguments.bind(py))?.downcast_into::<PyTuple>()?;
+        let arguments = (task,).into_pyobject(py)?.add(part.arguments.bind(py))?.cast_into::<PyTuple>()?;
         let program = part.program.bind(py);
         let generator = program.call1(arguments).map_err(|error| explained(py, error, program))?;
-        match generator.downcast_into::<PyIterator>() {
+        match generator.cast_into::<PyIterator>() {
             Ok(generator) if generator.hasattr("gi_frame")? => Ok(generator.unbind()),
             _ => Err(ProgramError::new_err(format!("{}: is not a generator function", name_of(program)))),
         }
@@ -162,7 +162,7 @@ fn begun<M: waist::Machine>(m: &M, run: &Rc<Run>, part: &Part) -> Py<PyIterator>
 
 /// Lets a program go on to its next step; None at its end.
 fn resumed(generator: &Py<PyIterator>, answer: Answer, part: &Part) -> Option<Py<Step>> {
-    let step = Python::with_gil(|py| {
+    let step = Python::attach(|py| {
         let generator = generator.bind(py);
         let next = match answer {
             Answer::Nothing => generator.clone().next().transpose(),
@@ -170,7 +170,7 @@ fn resumed(generator: &Py<PyIterator>, answer: Answer, part: &Part) -> Option<Py
             Answer::Task(task) => sent(generator, task.into_pyobject(py)?.into_any()),
         };
         match next {
-            Ok(Some(step)) => match step.downcast_into::<Step>() {
+            Ok(Some(step)) => match step.cast_into::<Step>() {
                 Ok(step) => Ok(Some(step.unbind())),
                 Err(other) => Err(not_a_step(generator, &other.into_inner())),
             },

@@ -31,7 +31,7 @@ pub struct Completion(pub LockId);
 pub struct Device(pub DeviceId);
 
 /// A distribution of times; the engine draws from it.
-#[pyclass(frozen, module = "simfs._engine")]
+#[pyclass(frozen, skip_from_py_object, module = "simfs._engine")]
 #[derive(Clone, Copy)]
 pub struct Draw(pub draw::Draw);
 
@@ -172,7 +172,7 @@ pub fn account(word: &str) -> PyResult<Account> {
 pub fn several(steps: &Bound<'_, PyTuple>) -> PyResult<Step> {
     let mut all = Vec::with_capacity(steps.len());
     for step in steps {
-        let step = step.downcast_into::<Step>()?.unbind();
+        let step = step.cast_into::<Step>()?.unbind();
         match &step.get().0 {
             Action::Several(inner) => all.extend(inner.iter().map(|step| step.clone_ref(steps.py()))),
             _ => all.push(step),
