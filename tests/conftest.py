@@ -1,7 +1,12 @@
-"""How hard Hypothesis tries: `pytest --hypothesis-profile=full` is the long run."""
+"""How hard Hypothesis tries, and on how many CPUs the tests run.
+
+The default draws the same examples every time, so that the verdict depends on the code alone. Look for new ones
+with `--hypothesis-profile=explore`, or `full` for a long run.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,9 +15,16 @@ from hypothesis import HealthCheck, settings
 
 SLOW = [HealthCheck.too_slow]
 
-settings.register_profile("ci", max_examples=200, deadline=None, suppress_health_check=SLOW)
-settings.register_profile("full", max_examples=2000, deadline=None, suppress_health_check=SLOW)
+settings.register_profile("ci", max_examples=200, deadline=None, suppress_health_check=SLOW, derandomize=True)
+settings.register_profile("explore", settings.get_profile("ci"), derandomize=False)
+settings.register_profile("full", settings.get_profile("explore"), max_examples=2000)
 settings.load_profile("ci")
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """A worker for each CPU, but for tests that are named: for a few files, workers would cost more than they save."""
+    whole = all(Path(name).is_dir() for name in config.args)
+    return (os.cpu_count() or 1) if whole else 0
 
 
 @pytest.fixture(scope="session", autouse=True)

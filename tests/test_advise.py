@@ -63,6 +63,7 @@ def test_a_choice_that_stalls_is_never_advised() -> None:
     assert found.agcount == 8
 
 
+@pytest.mark.slow
 def test_tasks_in_one_directory_are_told_to_part_and_why(creators: Advice) -> None:
     assert creators.best.directories == "per-task"
     assert creators.best.verdict == "better"
@@ -74,6 +75,7 @@ def test_tasks_in_one_directory_are_told_to_part_and_why(creators: Advice) -> No
     assert "with one shared directory allocation groups do not matter" in said
 
 
+@pytest.mark.slow
 def test_groups_in_one_directory_change_nothing_at_all(creators: Advice) -> None:
     # The inodes of a directory come from its own group, however many there are.
     shared = [c.throughput.mean for c in creators.layouts if c.directories == "shared"]
@@ -81,6 +83,7 @@ def test_groups_in_one_directory_change_nothing_at_all(creators: Advice) -> None
     assert len(set(shared)) == 1
 
 
+@pytest.mark.slow
 def test_the_figure_shows_both_layouts_and_the_advice(creators: Advice) -> None:
     (axes,) = figure(creators).axes
     assert axes.get_legend_handles_labels()[1] == [
@@ -137,6 +140,7 @@ def test_bad_input_is_two_and_no_traceback(options: list[str], says: str) -> Non
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_the_example_of_the_help_runs() -> None:
     words = RUNNER.invoke(app, ["advise", "--help"]).stdout.split("Example: simfs ")[1].split()
     done = RUNNER.invoke(app, words)

@@ -62,6 +62,7 @@ def test_what_is_wrong_with_a_device_is_told_with_its_place(
         spec(tmp_path, text=SCENARIO.replace(old, new))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("filesystem", ["xfs", "ext4", "btrfs"])
 @pytest.mark.parametrize("name", available("devices"))
 def test_both_machines_agree_about_every_device_under_every_filesystem(

@@ -74,6 +74,7 @@ def reclaiming(design: str, size: str) -> RunResult:
     return simulate(spec)
 
 
+@pytest.mark.slow
 def test_a_worker_runs_delayed_refs_when_their_reservations_are_half_of_the_room() -> None:
     """512 KiB a head and 256 KiB a delayed item: on 8 GiB some 600 heads are too many, on 1 TiB 60,000."""
     small = reclaiming("preemptive", "8 GiB")

@@ -114,6 +114,7 @@ def test_tree_locks_that_spin_are_made_blocking_before_their_holder_sleeps() -> 
     assert sum(lock.slept for lock in result.locks if lock.name in LEVELS) > 0
 
 
+@pytest.mark.slow
 def test_an_insertion_holds_the_parent_for_the_search_of_the_leaf_unless_it_unlocks_early() -> None:
     """Two insertions a create; in this tree of two levels the parent is the root, held for writing.
 

@@ -56,7 +56,13 @@ def case_of(dirs: int, files: int) -> Table:
     return tree
 
 
-@pytest.mark.parametrize("case", CASES, ids=name)
+EACH = [
+    pytest.param(case, id=name(case), marks=[pytest.mark.slow] if case["files"] > 100_000 else [])
+    for case in CASES
+]
+
+
+@pytest.mark.parametrize("case", EACH)
 @pytest.mark.parametrize("what", ["root_level", "items", "item_sizes", "first_items"])
 def test_levels_and_items_are_those_of_the_kernel(case: Table, what: str) -> None:
     assert grown(case["dirs"], case["files"])[what] == case["fs_tree"][what]
@@ -73,7 +79,7 @@ def test_leaves_of_hash_ordered_entries_and_of_inodes_are_equal() -> None:
     assert tree[INODES] == table[INODES]
 
 
-@pytest.mark.parametrize("case", CASES, ids=name)
+@pytest.mark.parametrize("case", EACH)
 def test_inodes_fill_their_leaves_as_on_the_kernel(case: Table) -> None:
     """Made in ascending order: 71 files a leaf, also half a million of them."""
     trees = (grown(case["dirs"], case["files"]), case["fs_tree"])
@@ -82,7 +88,7 @@ def test_inodes_fill_their_leaves_as_on_the_kernel(case: Table) -> None:
     assert (tree["items_p50"], tree["fill_p50"]) == (142, 0.9942) == (table["items_p50"], table["fill_p50"])
 
 
-@pytest.mark.parametrize("case", CASES, ids=name)
+@pytest.mark.parametrize("case", EACH)
 def test_number_of_leaves_and_nodes_is_near_the_kernels(case: Table) -> None:
     tree, table = grown(case["dirs"], case["files"]), case["fs_tree"]
     assert tree["leaves"] == pytest.approx(table["leaves"], rel=0.02, abs=1)

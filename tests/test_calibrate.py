@@ -93,6 +93,7 @@ def found(path: Path) -> Calibration:
     return calibration(scenario, [MeasuredRow(**vars(row)) for row in placed_rows(scenario.measured)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lock", ["semaphore", "mutex", "ticket"])
 @pytest.mark.parametrize(("think", "hold"), [(20.0, 4.0), (40.0, 6.0)])
 def test_known_parameters_are_recovered_inside_their_intervals(
@@ -107,6 +108,7 @@ def test_known_parameters_are_recovered_inside_their_intervals(
     assert fit.warnings == ()
 
 
+@pytest.mark.slow
 def test_one_parameter_on_one_row_is_recovered(tmp_path: Path) -> None:
     rows = truth(20.0, 4.0, "mutex", (16,))
     (one,) = found(write(tmp_path, rows, "mutex", HOLD, think="20 us", hold="2 us")).parameters
@@ -136,6 +138,7 @@ def test_a_scenario_that_declares_no_fit_is_bad_input() -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_provenance_says_all_a_fit_rests_on(tmp_path: Path) -> None:
     path = write(tmp_path, truth(20.0, 4.0, "mutex", (16,)), "mutex", HOLD, think="20 us", hold="2 us")
     out = tmp_path / "fit.json"
@@ -149,6 +152,7 @@ def test_provenance_says_all_a_fit_rests_on(tmp_path: Path) -> None:
     assert {"simfs", "numpy", "scipy"} <= document["software"]["versions"].keys()
 
 
+@pytest.mark.slow
 def test_the_example_of_the_help_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     words = RUNNER.invoke(app, ["calibrate", "--help"]).stdout.split("Example: simfs ")[1].split()
     monkeypatch.chdir(tmp_path)

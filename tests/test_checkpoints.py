@@ -49,6 +49,7 @@ def test_commits_wait_for_the_context_lock_while_a_worker_takes_the_items(tmp_pa
     assert "create" in {site.site for site in full.sites}
 
 
+@pytest.mark.slow
 def test_nothing_commits_faster_than_one_worker_ends_the_log_buffers(tmp_path: Path) -> None:
     slow = run(spec_of(tmp_path, "linux-6.12", SMALL | {"checkpoint.committed": 10_000.0}, ms=1000))
     later = sum(slow.batch_operations[10:]) / 0.5  # when all contexts and log buffers are full
@@ -63,11 +64,13 @@ def test_one_checkpoint_after_the_other_is_slower_than_up_to_four_at_a_time(tmp_
     assert rate("pipelined") > 1.5 * rate("serial")
 
 
+@pytest.mark.slow
 def test_an_item_that_is_logged_again_takes_no_more_room(tmp_path: Path) -> None:
     names = "{kind: mix, tasks: 16, directories: per-task, operations: [{op: utimes}], files: 20}"
     assert ctx_lock(run(spec_of(tmp_path, "linux-6.12", SMALL, names))).contended == 0
 
 
+@pytest.mark.slow
 def test_both_machines_push_the_same(tmp_path: Path) -> None:
     spec = spec_of(tmp_path, "linux-6.12", {"cil_limit_mib": 0.05}, ms=4)
     assert ctx_lock(run(spec)).contended > 0

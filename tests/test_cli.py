@@ -27,6 +27,7 @@ def test_help_has_an_example(command: str) -> None:
     assert f"Example: simfs {command}" in answer.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_example_of_the_help_runs(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -92,6 +93,7 @@ def test_messages_print_what_is_written_and_no_pictures(tmp_path: Path) -> None:
     assert "root:x:0 [bold]" in RUNNER.invoke(app, ["run", str(path)]).stderr
 
 
+@pytest.mark.slow
 def test_list_names_everything_shipped() -> None:
     shown = RUNNER.invoke(app, ["list"]).stdout
     for name in [

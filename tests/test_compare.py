@@ -49,6 +49,7 @@ def test_a_better_lock_is_better_and_seen_from_the_other_side_worse() -> None:
     assert back.difference.mean == pytest.approx(-forth.difference.mean)
 
 
+@pytest.mark.slow
 def test_folders_compare_like_the_runs_they_hold(tmp_path: Path) -> None:
     out = tmp_path / "r"
     assert RUNNER.invoke(app, ["run", "lock-cycle", *OPTIONS, "--out", str(out)]).exit_code == 0
@@ -94,6 +95,7 @@ def test_json_is_one_document() -> None:
     assert Comparison.model_validate(json.loads(done.stdout)).pairs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("a", "b", "says"),
     [

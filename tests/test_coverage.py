@@ -30,12 +30,14 @@ def in_band(estimates: list[Estimate], truth: float) -> bool:
     return 0.93 <= coverage(estimates, truth) <= 0.97
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rho", [0.3, 0.6])
 def test_replications_of_mm1_after_their_warm_up(rho: float) -> None:
     waits = mm1_waits(np.random.default_rng(11), RUNS * 10, 1500, rho)[:, 300:].mean(axis=1)
     assert in_band([interval(runs) for runs in waits.reshape(RUNS, 10)], rho / (1 - rho))
 
 
+@pytest.mark.slow
 def test_batch_means_of_one_mm1_run() -> None:
     waits = mm1_waits(np.random.default_rng(12), RUNS, 22_000, 0.5)[:, 2000:]
     assert in_band([batch_means(run) for run in waits], 1.0)
@@ -121,6 +123,7 @@ def test_the_twin_has_the_textbook_values() -> None:
     assert twin.knee == 21
 
 
+@pytest.mark.slow
 def test_the_engine_covers_the_machine_repairman() -> None:
     """1,000 experiments of 5 replications on an ideal ticket lock, exponential hold and think times."""
     exponential: dict[str, Any] = {f"{what}_distribution": "exponential" for what in ("think", "hold")}

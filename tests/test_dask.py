@@ -89,6 +89,7 @@ def runs(folder: Path) -> int:
     return sum(1 for _ in folder.glob("store/??/*"))
 
 
+@pytest.mark.slow
 def test_a_cluster_gives_the_same_bytes_although_a_worker_is_killed(tmp_path: Path) -> None:
     home, away = tmp_path / "home", tmp_path / "away"
     assert RUNNER.invoke(app, [*SWEEP, "--out", str(home)]).exit_code == 0

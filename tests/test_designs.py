@@ -78,6 +78,7 @@ def test_lists_by_cpu_take_the_waiting_off_the_inode_list(tmp_path: Path) -> Non
     assert many.throughput_per_s > 1.5 * one.throughput_per_s
 
 
+@pytest.mark.slow
 def test_each_step_out_of_the_cil_lock_leaves_fewer_acquisitions_or_shorter_holds(tmp_path: Path) -> None:
     def held(design: str) -> tuple[int, float]:
         result = run(tmp_path, "{kind: xfs, agcount: 16}", CYCLE, designs=f"xfs.cil: {design}")
@@ -108,6 +109,7 @@ def test_who_frees_unlinked_inodes_shows_in_the_worker(tmp_path: Path) -> None:
         assert sites(design)[0] == pytest.approx(3, rel=0.25)  # create, unlink, free: whoever does it
 
 
+@pytest.mark.slow
 def test_inodes_that_wait_for_a_worker_are_on_unlinked_lists_that_run_through_their_buffers(
     tmp_path: Path,
 ) -> None:

@@ -143,6 +143,7 @@ def test_a_command_parses(line: str) -> None:
 CHEAP = ("simfs list", "simfs schema", "simfs doctor", "simfs locks", "simfs trace")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line", parametrized([(n, c) for n, c in COMMANDS if "--quick" in c or c.startswith(CHEAP)])
 )

@@ -39,6 +39,7 @@ def manifest(found: dict[str, bytes]) -> dict[str, Any]:
     return read
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_both_machines_give_the_same_results_to_the_byte(name: str, tmp_path: Path) -> None:
     native, simpy = files(name, "native", tmp_path / "native"), files(name, "simpy", tmp_path / "simpy")

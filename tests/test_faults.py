@@ -218,6 +218,7 @@ def a_wait_is_counted_late(self: ClassStatistics, now: int) -> None:
 # ---- the test ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS, ids=[f.name.replace(" ", "-") for f in FAULTS])
 def test_a_fault_is_caught(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = load(fault.kind, fault.tasks)

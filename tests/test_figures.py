@@ -95,6 +95,7 @@ def test_the_legend_lies_outside_the_axes(name: str) -> None:
         assert not axes.get_visible() or overlap is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(FIGURES))
 def test_the_same_bytes_twice(name: str) -> None:
     one, other = (figures(CURVE)[name] for _ in range(2))
@@ -147,6 +148,7 @@ def settings() -> ScenarioResult:
     return run_scenario(points, Runs(2), sweep=sweep, measured=rows, **measure)
 
 
+@pytest.mark.slow
 def test_a_table_of_many_settings_is_drawn_in_panels_and_fits_the_terminal() -> None:
     table = settings()
     assert list(figures(table)) == ["locks", "warm-up", "measured"]
@@ -160,6 +162,7 @@ def test_a_table_of_many_settings_is_drawn_in_panels_and_fits_the_terminal() -> 
     assert max(map(len, printed(table, 100).splitlines())) <= 100
 
 
+@pytest.mark.slow
 def test_more_curves_than_can_be_told_apart_get_a_panel_each() -> None:
     points = [
         replace(p, variant=f"loop {i} of a long name")
@@ -202,6 +205,7 @@ def printed(result: ScenarioResult, width: int = 118) -> str:
     return console.export_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [100, 118])
 def test_the_report_fits_and_cuts_no_number_off(width: int) -> None:
     for result in (CURVE, TABLE):
@@ -248,6 +252,7 @@ def write(directory: Path) -> list[Path]:
     return export.write(TABLE, directory, scenario="simfs: 1\n", seed=1, command=["simfs", "run"])
 
 
+@pytest.mark.slow
 def test_a_result_directory_is_complete_and_reads_back(tmp_path: Path) -> None:
     out = tmp_path / "a" / "b"
     written = write(out)
@@ -259,11 +264,13 @@ def test_a_result_directory_is_complete_and_reads_back(tmp_path: Path) -> None:
     assert all(sha256((out / name).read_bytes()).hexdigest() == digest for name, digest in files.items())
 
 
+@pytest.mark.slow
 def test_an_earlier_result_is_replaced_with_the_same_bytes(tmp_path: Path) -> None:
     first = {p: p.read_bytes() for p in write(tmp_path) if p.name != "manifest.json"}
     assert {p: p.read_bytes() for p in write(tmp_path) if p.name != "manifest.json"} == first
 
 
+@pytest.mark.slow
 def test_files_that_only_an_earlier_result_has_are_removed_unless_they_were_changed(tmp_path: Path) -> None:
     export.write(CURVE, tmp_path, scenario="simfs: 1\n", seed=1)
     before = {path for path in tmp_path.rglob("*") if path.is_file()}
@@ -277,12 +284,14 @@ def test_files_that_only_an_earlier_result_has_are_removed_unless_they_were_chan
     assert [path.exists() for path in stale] == [True] + [False] * (len(stale) - 1)
 
 
+@pytest.mark.slow
 def test_a_result_whose_writing_was_cut_short_can_be_replaced(tmp_path: Path) -> None:
     for path in write(tmp_path)[3:]:
         path.unlink()
     assert all(path.exists() for path in write(tmp_path))
 
 
+@pytest.mark.slow
 def test_someone_elses_directory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("mine")
     with pytest.raises(OSError, match="not a simfs result"):

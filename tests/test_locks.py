@@ -179,6 +179,7 @@ def test_readers_of_an_rwsem_do_share_one() -> None:
     assert result.operations < 8 * 1e4 / 4
 
 
+@pytest.mark.slow
 def test_a_writer_of_a_percpu_rwsem_waits_a_grace_period_and_lets_the_readers_go_on() -> None:
     spec = lock_cycle("percpu-rwsem", 8, duration_ns=1e9, think_ns=1e3, hold_ns=1e3, readers=0.999, **RANDOM)
     spec["kernel"]["constants"] = {**CONSTANTS, "percpu_rwsem_grace_period": 1e6}

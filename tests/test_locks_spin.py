@@ -126,6 +126,7 @@ def per_slice(spec: Spec) -> float:
     return rate(simulate(spec)) * float(spec["kernel"]["base_slice_ns"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lock", ["ticket", "mcs", "qspinlock"])
 def test_a_fifo_spinlock_with_more_virtual_cpus_than_cpus_is_taken_a_few_times_a_slice(lock: str) -> None:
     """Whoever is next often does not run, and all others wait for it to come to run again."""
@@ -134,10 +135,12 @@ def test_a_fifo_spinlock_with_more_virtual_cpus_than_cpus_is_taken_a_few_times_a
     assert per_slice(virtual_cpus(lock, 8)) < 3 * 4
 
 
+@pytest.mark.slow
 def test_a_spinlock_that_anybody_may_take_loses_only_the_slices_of_preempted_holders() -> None:
     assert per_slice(virtual_cpus("tas", 8)) > 100 * per_slice(virtual_cpus("ticket", 8))
 
 
+@pytest.mark.slow
 def test_where_nobody_preempts_a_spinlock_more_tasks_than_cpus_cost_nothing() -> None:
     crowded, alone = (per_slice(virtual_cpus("ticket", tasks, "full")) for tasks in (8, 4))
     assert crowded == pytest.approx(alone, rel=0.05)

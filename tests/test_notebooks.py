@@ -27,6 +27,7 @@ def test_a_notebook_is_its_script(script: Path) -> None:
     assert sources(script.with_suffix(".ipynb")) == sources(script)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_a_notebook_runs_and_shows_its_figures(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))

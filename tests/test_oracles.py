@@ -104,6 +104,7 @@ def test_the_recursion_gives_the_printed_check_values() -> None:
     assert found == pytest.approx(CHECK_VALUES, abs=2e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lock", EXCLUSIVE)
 @pytest.mark.parametrize("tasks", CHECK_VALUES)
 def test_free_locks_agree_with_mean_value_analysis_at_the_check_values(lock: str, tasks: int) -> None:
@@ -317,6 +318,7 @@ def waiting_costs(cost: float, limit: float, number: int) -> float:
     return (result.cpu_ns.spin + cost * lock.slept) / lock.contended
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cost", [0.3, 1.0, 3.0])
 @pytest.mark.parametrize("limit", [0.0, 0.5, 1.0, 3.0])
 def test_spinning_for_a_while_and_then_sleeping_costs_what_the_formula_says(

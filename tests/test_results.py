@@ -180,6 +180,7 @@ def test_an_ideal_is_not_taken_from_another_setting() -> None:
 # --- running
 
 
+@pytest.mark.slow
 def test_the_same_bytes_on_any_number_of_threads_and_in_any_order() -> None:
     def erratic(spec: str) -> str:
         time.sleep(random.random() * 0.003)

@@ -60,6 +60,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("fuzz") / "scenario.yaml"
 
 
+@pytest.mark.slow
 @relaxed
 @given(data=st.data())
 def test_values_replaced_keys_dropped_and_renamed(file: Path, data: st.DataObject) -> None:
@@ -95,6 +96,7 @@ def test_bytes_cut_and_inserted(file: Path, source: Path, cut: int, insert: byte
     loads_or_is_refused(file)
 
 
+@pytest.mark.slow
 @relaxed
 @given(
     source=st.sampled_from(SHIPPED),
@@ -114,6 +116,7 @@ def test_any_option(key: str, value: str) -> None:
     loads_or_is_refused("lock-cycle", (f"{key}={value}",))
 
 
+@pytest.mark.slow
 @relaxed
 @given(key=st.sampled_from(KNOWN_KEYS), value=ODD_VALUES)
 def test_any_value_of_a_known_key(key: str, value: object) -> None:

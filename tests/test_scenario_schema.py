@@ -18,6 +18,7 @@ def test_the_schema_is_a_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(json_schema())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_scenarios_fit_the_schema(path: Path) -> None:
     jsonschema.validate(Document.read(path).data, json_schema(), jsonschema.Draft202012Validator)

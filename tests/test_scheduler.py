@@ -269,12 +269,14 @@ every_run = settings(
 )
 
 
+@pytest.mark.slow
 @given(specs(shuffle_ties=False))
 @every_run
 def test_no_time_and_no_operation_is_lost_on_any_machine(spec: Spec) -> None:
     lawful(spec)
 
 
+@pytest.mark.slow
 @given(specs(shuffle_ties=True))
 @every_run
 def test_none_is_lost_either_when_events_of_one_instant_come_in_random_order(spec: Spec) -> None:

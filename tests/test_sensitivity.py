@@ -50,6 +50,7 @@ def test_an_interaction_shows_as_spread() -> None:
     assert {s.parameter for s in found if s.sigma > 10} == {"a", "b"}
 
 
+@pytest.mark.slow
 def test_sobol_indices_of_the_ishigami_function_are_the_published_ones() -> None:
     def ishigami(xs: Sequence[Vector]) -> list[float]:
         y = [np.pi * (2 * x - 1) for x in xs]
@@ -108,6 +109,7 @@ def test_a_pattern_that_matches_nothing_and_a_metric_that_is_none_are_bad_input(
         assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_json_is_one_document_and_the_same_twice() -> None:
     options = [x for setting in SHORT for x in ("--set", setting)]
     command = [
@@ -136,6 +138,7 @@ def test_the_whole_curve_is_what_bands_are_drawn_on() -> None:
     assert [b.tasks for b in found.bands] == [1, 8]
 
 
+@pytest.mark.slow
 def test_the_example_of_the_help_runs() -> None:
     import shlex
 

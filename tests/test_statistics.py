@@ -41,6 +41,7 @@ def test_student_t_on_the_textbook_example() -> None:
     assert estimate.half_width == pytest.approx(0.24, abs=0.005)
 
 
+@pytest.mark.slow
 def test_replications_of_mm1_cover_the_truth() -> None:
     rho, cut = 0.5, 200
     waits = mm1_waits(np.random.default_rng(1), 1000 * 8, 1200, rho)[:, cut:].mean(axis=1)

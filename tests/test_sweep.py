@@ -141,6 +141,7 @@ def test_bad_input_is_two_and_names_the_option(options: list[str], says: str, tm
     assert "Traceback" not in answer.stderr
 
 
+@pytest.mark.slow
 def test_another_sweep_or_a_foreign_directory_is_refused(tmp_path: Path) -> None:
     assert sweep(*SMALL, "--vary", "workload.tasks=1,2", "--out", tmp_path / "a").exit_code == 0
     for options, says in (
@@ -157,6 +158,7 @@ def test_another_sweep_or_a_foreign_directory_is_refused(tmp_path: Path) -> None
     assert "not empty" in answer.stderr
 
 
+@pytest.mark.slow
 def test_the_table_has_swept_durations_as_numbers(tmp_path: Path) -> None:
     options = ("--vary", "workload.hold=5 us,7 us", "--vary", "workload.tasks=1,2", "--out", tmp_path)
     assert sweep(*SMALL, *options).exit_code == 0
@@ -225,6 +227,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_killed_ten_times_it_resumes_to_the_same_bytes(undisturbed: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     total = len(list(Store(undisturbed / "store", "").entries()))
@@ -240,6 +243,7 @@ def test_killed_ten_times_it_resumes_to_the_same_bytes(undisturbed: Path, tmp_pa
     assert files(out) == files(undisturbed)
 
 
+@pytest.mark.slow
 def test_an_interrupt_keeps_what_has_ended_and_says_so(undisturbed: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     running = process(out)
@@ -250,11 +254,13 @@ def test_an_interrupt_keeps_what_has_ended_and_says_so(undisturbed: Path, tmp_pa
     assert files(out) == files(undisturbed)
 
 
+@pytest.mark.slow
 def test_threads_leave_no_trace(undisturbed: Path, tmp_path: Path) -> None:
     assert sweep(*BIG[:-1], "5", "--out", tmp_path / "out").exit_code == 0
     assert files(tmp_path / "out") == files(undisturbed)
 
 
+@pytest.mark.slow
 def test_shards_merge_to_the_same_bytes(undisturbed: Path, tmp_path: Path) -> None:
     shards = [tmp_path / f"shard-{i}" for i in (1, 2, 3)]
     for i, folder in enumerate(shards, 1):
@@ -267,6 +273,7 @@ def test_shards_merge_to_the_same_bytes(undisturbed: Path, tmp_path: Path) -> No
     assert files(tmp_path / "whole") == files(undisturbed)
 
 
+@pytest.mark.slow
 def test_shards_may_share_a_directory(undisturbed: Path, tmp_path: Path) -> None:
     for part in ("1/2", "2/2"):
         assert sweep(*BIG, "--shard", part, "--out", tmp_path / "out").exit_code == 0
@@ -274,6 +281,7 @@ def test_shards_may_share_a_directory(undisturbed: Path, tmp_path: Path) -> None
     assert files(tmp_path / "out") == files(undisturbed)
 
 
+@pytest.mark.slow
 def test_only_shards_of_one_sweep_merge(undisturbed: Path, tmp_path: Path) -> None:
     assert sweep(*SMALL, "--vary", "workload.tasks=1", "--out", tmp_path / "a").exit_code == 0
     for folders, says in (
@@ -315,6 +323,7 @@ def test_refinement_goes_along_the_tasks_if_they_vary() -> None:
     assert refinement("knee", rows, ["mutex"]).key == "workload.tasks"
 
 
+@pytest.mark.slow
 def test_the_knee_of_a_lock_is_narrowed_to_one_task(tmp_path: Path) -> None:
     """A lock saturates at N* = (Z + S) / S tasks; the machine's costs are part of S, the interval of the place."""
     workload = next(p for p in expand(load("lock-cycle")) if p.variant == "mutex").scenario.workload
@@ -347,6 +356,7 @@ measure: {warmup: 2 ms, duration: 20 ms, replications: 2}
 """
 
 
+@pytest.mark.slow
 def test_a_crossing_is_narrowed_to_neighbours(tmp_path: Path) -> None:
     """Short thinks win until the lock is full (11 tasks, 200,000 cycles/s), which short holds pass with 20 tasks."""
     asked = tmp_path / "crossing.yaml"

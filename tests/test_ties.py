@@ -21,6 +21,7 @@ def equal_means(spec: Spec) -> bool:
     return bool(stats.ttest_ind(plain, shuffled, equal_var=False).pvalue > 1 - LEVEL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_the_mean_of_a_lock_cycle_does_not_hang_on_the_order_of_ties(kind: str) -> None:
     readers = 0.5 if kind.startswith(("rw", "qrw", "percpu")) else 0.0
@@ -31,6 +32,7 @@ def test_the_mean_of_a_lock_cycle_does_not_hang_on_the_order_of_ties(kind: str) 
     assert equal_means(spec)
 
 
+@pytest.mark.slow
 def test_the_mean_of_a_filesystem_does_not_hang_on_the_order_of_ties() -> None:
     spec = scenario_spec(
         "guest-2cpu", "xfs-shared", "workload.kind=create_unlink", "workload.tasks=8", "workload.pin_to_cpu=null",

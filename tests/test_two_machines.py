@@ -28,12 +28,14 @@ def test_both_machines_give_the_same_trace_of_any_lock_cycle(spec: Spec) -> None
     assert_same(spec)
 
 
+@pytest.mark.slow
 @share(0.35)
 @given(programs())
 def test_both_machines_give_the_same_trace_of_any_python_program(program: GeneratedProgram) -> None:
     assert_same(program.spec, program.worker, program.setup)
 
 
+@pytest.mark.slow
 @share(0.15)
 @given(moved_scenarios("guest-2cpu"))
 def test_both_machines_give_the_same_trace_of_any_filesystem_on_any_kernel(moved: Moved) -> None:
@@ -46,6 +48,7 @@ def test_both_machines_give_the_same_trace_of_range_locks_over_any_lock(moved: M
     assert_same(moved.spec() | {"duration_ns": 2e4})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHIPPED)
 def test_both_machines_give_the_same_trace_of_every_shipped_scenario(name: str) -> None:
     events = 0

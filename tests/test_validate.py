@@ -229,6 +229,7 @@ def test_a_row_without_a_simulated_point_is_null_and_said(tmp_path: Path) -> Non
     assert "2 of 3" in invoke(dataset).stdout
 
 
+@pytest.mark.slow
 def test_out_has_rows_scores_and_a_figure_for_each_data_set(tmp_path: Path) -> None:
     dataset, _ = write(tmp_path)
     out = tmp_path / "out"

@@ -49,6 +49,7 @@ def validated(name: str) -> Validated:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETS)
 def test_no_text_lies_over_another_or_outside(name: str) -> None:
     assert_no_overlap(dataset(validated(name)))

@@ -177,6 +177,7 @@ def test_bad_input_is_two_and_no_traceback(options: list[str], says: str) -> Non
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_the_example_of_the_help_runs() -> None:
     words = RUNNER.invoke(app, ["whatif", "--help"]).stdout.split("Example: simfs ")[1].split()
     done = RUNNER.invoke(app, words)

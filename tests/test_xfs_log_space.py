@@ -36,6 +36,7 @@ def lock(result: RunResult, name: str) -> LockStats:
     return next(lock for lock in result.locks if lock.name == name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["nvme", "loop-tmpfs"])
 def test_with_a_log_that_is_too_small_all_go_on_but_wait_for_its_tail(tmp_path: Path, device: str) -> None:
     small, large = (run(spec_of(tmp_path, size, 50, device=device)) for size in ("10 MiB", "256 MiB"))
@@ -44,6 +45,7 @@ def test_with_a_log_that_is_too_small_all_go_on_but_wait_for_its_tail(tmp_path: 
     assert small.cpu_ns.idle > 0.2 * 16 * 50e6 > 4 * large.cpu_ns.idle
 
 
+@pytest.mark.slow
 def test_who_wants_a_cluster_under_write_waits_for_the_device(tmp_path: Path) -> None:
     waits = lock(run(spec_of(tmp_path, "10 MiB", 200, device="sata-ssd")), "xfs.inode cluster")
     assert waits.holder_device_ns > 10 * (waits.holder_running_ns + waits.holder_sleeping_ns)
@@ -51,6 +53,7 @@ def test_who_wants_a_cluster_under_write_waits_for_the_device(tmp_path: Path) ->
     assert {site.site for site in waits.sites} & {"utimes", "unlink"}
 
 
+@pytest.mark.slow
 def test_both_machines_write_in_place_the_same(tmp_path: Path) -> None:
     create = "{kind: create, tasks: 64, directories: per-task}"
     spec = spec_of(tmp_path, "10 MiB", 4, create) | {"warmup_ns": 0}

@@ -96,7 +96,13 @@ def test_placement(table: Table, what: str, placements: dict[str, Table]) -> Non
     assert like(placements[name(table)][what], table[what]) == table[what]
 
 
-@pytest.mark.parametrize("table", GROWTH, ids=name)
+@pytest.mark.parametrize(
+    "table",
+    [
+        pytest.param(table, id=name(table), marks=[pytest.mark.slow] if table["files"] > 100_000 else [])
+        for table in GROWTH
+    ],
+)
 def test_growth(table: Table) -> None:
     found = report("xfs_growth", table, dirs=table["dirs"], files=table["files"])
     by_agno = {group["agno"]: group for group in found["ags"]}
