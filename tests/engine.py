@@ -39,6 +39,7 @@ def lock_cycle(
     idle_states: Sequence[Mapping[str, Any]] = (),
     kernel: Mapping[str, Any] | None = None,
     pin_to_cpu: int | None = None,
+    binding: str = "none",
     **params: Any,  # noqa: ANN401
 ) -> Spec:
     """A RunSpec of tasks that think, take a lock, hold it, release it; one CPU a task unless told otherwise."""
@@ -67,7 +68,8 @@ def lock_cycle(
             **(kernel or {}),
         },
         "filesystem": {"kind": "none"},
-        "workload": {"kind": "lock_cycle", "tasks": tasks, "pin_to_cpu": pin_to_cpu, "params": params},
+        "workload": {"kind": "lock_cycle", "tasks": tasks, "params": params}
+        | {"pin_to_cpu": pin_to_cpu, "binding": binding},
     }
 
 

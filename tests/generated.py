@@ -107,6 +107,8 @@ def lock_cycles(draw: st.DrawFn) -> Spec:
     spec["kernel"] = draw(kernels({"lock": kind}))
     if draw(st.booleans()):
         spec["workload"]["pin_to_cpu"] = draw(st.integers(0, spec["machine"]["cpus"] - 1))
+    else:
+        spec["workload"]["binding"] = draw(st.sampled_from(["none", "compact", "spread"]))
     return spec
 
 

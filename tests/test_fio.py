@@ -279,5 +279,5 @@ def test_the_extent_map_lay_beside_the_ilock_before_5_13(tmp_path: Path) -> None
 
 
 def test_all_tasks_of_the_guests_fio_jobs_use_one_file() -> None:
-    """The measurement had one file of 256 MiB for n processes on every filesystem; some variants once had a file each."""
+    """The measurement had one file of 256 MiB for n processes on every filesystem; some once had a file each."""
     assert {point.scenario.workload.files for point in expand(load("guest-fio"))} == {"shared"}

@@ -405,6 +405,19 @@ pub enum Directories {
     PerTask,
 }
 
+/// Which CPU each task is bound to, and all that it starts.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Binding {
+    /// None: the scheduler decides.
+    #[default]
+    None,
+    /// One of its own; a socket is filled before the next one is begun.
+    Compact,
+    /// One of its own; one socket after the other gets a task.
+    Spread,
+}
+
 /// What the tasks do.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -419,6 +432,9 @@ pub struct WorkloadSpec {
     /// All tasks on this one CPU.
     #[serde(default)]
     pub pin_to_cpu: Option<u32>,
+    /// Each task on a CPU of its own.
+    #[serde(default)]
+    pub binding: Binding,
     /// Where the program of a Python workload is: `FILE:FUNCTION`. Who calls the engine loads it.
     #[serde(default)]
     pub program: Option<String>,
@@ -475,6 +491,7 @@ impl RunSpec {
         }
         if let Some(cpu) = self.workload.pin_to_cpu {
             require(cpu < m.cpus, "workload.pin_to_cpu", "names a CPU that the machine does not have")?;
+            require(self.workload.binding == Binding::None, "workload.binding", "must be none where all tasks are on one CPU")?;
         }
         Ok(())
     }

@@ -172,6 +172,7 @@ def _workload_spec(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
         "kind": use.kind,
         "tasks": use.tasks,
         "pin_to_cpu": use.pin_to_cpu,
+        "binding": use.binding,
         "params": _params(use, machine),
     }
     if isinstance(use, PythonTasks):
@@ -188,7 +189,6 @@ def _params(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
             "readers": use.readers,
             "blocking": use.blocking,
             "data_lines": use.data_lines,
-            "binding": use.binding,
             "locks": use.locks,
             "order": use.order,
             **({} if use.device is None else _drawn("device", use.device)),
@@ -211,8 +211,10 @@ def _params(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
             "cached": float(use.cached),
         }
         return params | given | ({} if use.readers is None else {"readers": use.readers})
-    if isinstance(use, Compile) and use.user_cpu is not None:
-        params["user_cpu_ns"] = use.user_cpu
+    if isinstance(use, Compile):
+        params["shell"] = float(use.shell)
+        if use.user_cpu is not None:
+            params["user_cpu_ns"] = use.user_cpu
     if isinstance(use, TmpFile):
         params["write_bytes"] = use.write
         params["fsync"] = float(use.fsync)

@@ -25,6 +25,18 @@ class Tasks(Section):
         default=None,
         description="Number of the one CPU all tasks are bound to; null leaves them to the scheduler.",
     )
+    binding: Literal["none", "compact", "spread"] = Field(
+        default="none",
+        description="Whether each task, and all that it starts, is bound to a CPU of its own: 'compact' fills a"
+        " socket before the next, 'spread' takes sockets in turn, hyper-threads last; 'none' leaves tasks to the"
+        " scheduler.",
+    )
+
+    @model_validator(mode="after")
+    def _bound_once(self) -> Self:
+        if self.binding != "none" and self.pin_to_cpu is not None:
+            raise refusal("tasks are bound to one CPU (pin_to_cpu) or each to its own (binding), not both")
+        return self
 
 
 class FileTasks(Tasks):
@@ -44,6 +56,10 @@ class Compile(FileTasks):
     kind: Literal["compile"]
     user_cpu: PositiveDuration | None = Field(
         default=None, description="User CPU time of one compile; the workload profile's when absent."
+    )
+    shell: StrictBool = Field(
+        default=False,
+        description="Whether each turn is `system()`, so that a shell starts the driver; the task itself otherwise.",
     )
 
 
@@ -283,11 +299,6 @@ class LockCycle(LockTasks):
     data_lines: Annotated[StrictInt, Field(ge=0, le=64)] = Field(
         default=0, description="Cache lines the lock protects: a writer writes them all, a reader reads them."
     )
-    binding: Literal["none", "compact", "spread"] = Field(
-        default="none",
-        description="Whether each task is bound to a CPU of its own: 'compact' fills a socket before the next,"
-        " 'spread' takes sockets in turn, hyper-threads last; 'none' leaves tasks to the scheduler.",
-    )
     locks: Annotated[StrictInt, Field(ge=1, le=2)] = Field(
         default=1, description="With 2, a second lock is taken while the first is held."
     )
@@ -309,12 +320,6 @@ class LockCycle(LockTasks):
     def _pauses_always_take_the_same_time(self) -> Self:
         if self.pauses and self.hold.kind != "constant":
             raise refusal(f"pauses go with a constant hold, not with one that is {self.hold.kind}")
-        return self
-
-    @model_validator(mode="after")
-    def _bound_once(self) -> Self:
-        if self.binding != "none" and self.pin_to_cpu is not None:
-            raise refusal("tasks are bound to one CPU (pin_to_cpu) or each to its own (binding), not both")
         return self
 
     @property

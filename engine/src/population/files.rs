@@ -1,12 +1,12 @@
 //! The tasks of workloads on a filesystem, and what lies on it when they start.
 
-use super::placement;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::{DirId, Filesystem};
 use crate::machine::Time;
 use crate::spec::{Directories, FilesystemKind, RunSpec, WorkloadKind};
 use crate::waist::{Host, Life, Machine, Placement};
 use crate::workloads::acts::{Actor, Full, Pool};
+use crate::workloads::binding::placements;
 use crate::workloads::fio::{self, Jobs};
 use crate::workloads::metadata::{self, Turn};
 use crate::workloads::mix::{self, Mix};
@@ -20,13 +20,13 @@ pub(super) fn start<H: Host, F: Filesystem<H::Handle>>(
     fs: Rc<F>,
     costs: &Costs<'_>,
 ) -> Result<(), String> {
-    let (w, placement) = (&spec.workload, placement(spec));
+    let (w, placements) = (&spec.workload, placements(spec));
     let work = Work::new(spec, costs)?;
     let (tasks, own) = (w.tasks, w.directories == Directories::PerTask);
     let each = (w.number("subdirectories", 1.0) as u32).max(1);
     let initial_files = w.number("initial_files", 0.0) as u64;
     if let Work::Fio(jobs) = work {
-        return fio_tasks(host, fs, jobs, tasks, placement);
+        return fio_tasks(host, fs, jobs, tasks, placements);
     }
     host.spawn(Placement::Anywhere, Life::Background, move |m: H::Handle| async move {
         let sets = if own { tasks } else { 1 };
@@ -43,7 +43,7 @@ pub(super) fn start<H: Host, F: Filesystem<H::Handle>>(
         if work.prepare(&m, &fs, &directories).await.is_err() {
             return;
         }
-        for task in 0..tasks {
+        for (task, placement) in (0..tasks).zip(placements) {
             let dirs = directories.chunks(each as usize).nth((task % sets) as usize).expect("one set a task");
             work.start(&m, fs.clone(), dirs.into(), task, placement);
         }
@@ -52,7 +52,13 @@ pub(super) fn start<H: Host, F: Filesystem<H::Handle>>(
 }
 
 /// One setup task lays the files out, then starts the jobs.
-fn fio_tasks<H: Host, F: Filesystem<H::Handle>>(host: &mut H, fs: Rc<F>, jobs: Jobs, tasks: u32, placement: Placement) -> Result<(), String> {
+fn fio_tasks<H: Host, F: Filesystem<H::Handle>>(
+    host: &mut H,
+    fs: Rc<F>,
+    jobs: Jobs,
+    tasks: u32,
+    placements: impl Iterator<Item = Placement> + 'static,
+) -> Result<(), String> {
     host.spawn(Placement::Anywhere, Life::Background, move |m: H::Handle| async move {
         let Ok(dir) = fs.mkdir(&m, b"fio").await else { return m.give_up("no space left for the directory") };
         let mut files = Vec::new();
@@ -63,7 +69,7 @@ fn fio_tasks<H: Host, F: Filesystem<H::Handle>>(host: &mut H, fs: Rc<F>, jobs: J
                 Err(_) => return m.give_up("no space left for the files"),
             }
         }
-        for task in 0..tasks {
+        for (task, placement) in (0..tasks).zip(placements) {
             let (fs, file) = (fs.clone(), files[task as usize % files.len()]);
             m.spawn(placement, Life::Foreground, move |m| fio::run(m, fs, file, jobs, task));
         }

@@ -1,11 +1,11 @@
 //! The tasks of workloads that need no filesystem: lock cycles and range locks.
 
-use super::{placement, work_of};
+use super::work_of;
 use crate::machine::time::from_ns;
 use crate::range_locks::{Prices, RangeLock};
 use crate::spec::{Change, RunSpec};
 use crate::waist::{Host, Life, Machine};
-use crate::workloads::binding::{placements, Binding};
+use crate::workloads::binding::placements;
 use crate::workloads::draw::Draw;
 use crate::workloads::lock_cycle::{self, Cycle};
 use crate::workloads::range_lock::{self, Load};
@@ -45,8 +45,7 @@ pub(super) fn lock_cycle<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), St
         blocking: w.number("blocking", 0.0),
         write: write.map(|service| (device, service)),
     };
-    let binding = Binding::parse(w.word("binding", "none"))?;
-    for (task, placement) in (0..w.tasks).zip(placements(binding, spec, placement(spec))) {
+    for (task, placement) in (0..w.tasks).zip(placements(spec)) {
         let cycle = match second {
             Some(second) if opposite && task % 2 == 1 => Cycle { outer: second, inner: Some(first), ..cycle },
             _ => cycle,
@@ -66,9 +65,9 @@ pub(super) fn range_lock<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), St
     let prices = Prices { work, pause: from_ns(spec.machine.costs.cpu_relax), syscall };
     let lock = Rc::new(host.setup(|m| RangeLock::new(m, load.design, prices)));
     let ledger = load.ledger();
-    for task in 0..w.tasks {
+    for (task, placement) in (0..w.tasks).zip(placements(spec)) {
         let (lock, ledger) = (lock.clone(), ledger.clone());
-        host.spawn(placement(spec), Life::Foreground, move |m| range_lock::run(m, lock, load, task, ledger));
+        host.spawn(placement, Life::Foreground, move |m| range_lock::run(m, lock, load, task, ledger));
     }
     Ok(())
 }

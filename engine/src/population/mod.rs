@@ -11,7 +11,7 @@ use crate::filesystems::costs::Costs;
 use crate::filesystems::designs::Designs;
 use crate::range_locks::Design;
 use crate::spec::{DeviceSpec, FilesystemKind, RunSpec, WorkloadKind};
-use crate::waist::{Host, Placement};
+use crate::waist::Host;
 use crate::workloads::kernel_threads;
 
 /// The kind of a role that this kernel's code does not take.
@@ -28,11 +28,6 @@ pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
         WorkloadKind::Python => Err("workload.kind: a python workload runs only with its program".into()),
         _ => mount(host, spec),
     }
-}
-
-/// Where the tasks of a workload may run.
-fn placement(spec: &RunSpec) -> Placement {
-    spec.workload.pin_to_cpu.map_or(Placement::Anywhere, Placement::Pinned)
 }
 
 fn mount<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {

@@ -5,7 +5,8 @@ use super::steps::{Action, Step};
 use super::task::{Machine, Run, Task};
 use crate::machine::TaskId;
 use crate::spec::{RunSpec, WorkloadKind};
-use crate::waist::{self, Host, Life, Placement};
+use crate::waist::{self, Host, Life};
+use crate::workloads::binding::placements;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyStopIteration, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -27,11 +28,10 @@ pub fn populate<H: Host>(
     if spec.workload.kind != WorkloadKind::Python {
         return Err("workload.kind: only a python workload takes a program".into());
     }
-    let placement = spec.workload.pin_to_cpu.map_or(Placement::Anywhere, Placement::Pinned);
     let py = program.py();
     prepare(host, spec, program, setup)
         .map(|(run, shared)| {
-            for number in 0..spec.workload.tasks {
+            for (number, placement) in (0..spec.workload.tasks).zip(placements(spec)) {
                 let (its_run, arguments) = (run.clone(), PyTuple::empty(py).unbind());
                 let part = Part { program: program.clone().unbind(), arguments, number, shared: shared.clone_ref(py) };
                 run.know(host.spawn(placement, Life::Foreground, |m| drive(m, its_run, part, format!("task {number}"))));

@@ -1,47 +1,29 @@
-//! Which CPU each task of a lock cycle is bound to, as benchmarks bind their threads.
+//! Which CPU each task of a workload is bound to, and all that it starts, as benchmarks bind their processes and threads.
 
 use crate::machine::CpuId;
-use crate::spec::RunSpec;
+use crate::spec::{Binding, MachineSpec, RunSpec};
 use crate::waist::Placement;
 
-/// The order in which tasks are bound to CPUs, one each; hyper-threads of a busy core come last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Binding {
-    /// A socket is filled before the next one is begun.
-    Compact,
-    /// One socket after the other gets a task.
-    Spread,
-}
-
-impl Binding {
-    /// From its name; `none` leaves tasks to the scheduler.
-    pub fn parse(name: &str) -> Result<Option<Self>, String> {
-        match name {
-            "none" => Ok(None),
-            "compact" => Ok(Some(Self::Compact)),
-            "spread" => Ok(Some(Self::Spread)),
-            other => Err(format!("workload.params.binding: unknown '{other}'; known: none, compact, spread")),
+/// All CPUs in the order in which tasks are bound to them, one each; hyper-threads of a busy core come last.
+fn order(binding: Binding, machine: &MachineSpec) -> Vec<CpuId> {
+    let (per_core, per_socket) = (machine.cpus_per_core.max(1), machine.cpus_per_socket.max(1));
+    let mut cpus: Vec<CpuId> = (0..machine.cpus).collect();
+    cpus.sort_by_key(|cpu| {
+        let (thread, socket, place) = (cpu % per_core, cpu / per_socket, cpu % per_socket);
+        match binding {
+            Binding::Spread => (thread, place, socket),
+            Binding::None | Binding::Compact => (thread, socket, place),
         }
-    }
-
-    /// All CPUs in the order in which tasks are bound to them.
-    fn order(self, spec: &RunSpec) -> Vec<CpuId> {
-        let machine = &spec.machine;
-        let (per_core, per_socket) = (machine.cpus_per_core.max(1), machine.cpus_per_socket.max(1));
-        let mut cpus: Vec<CpuId> = (0..machine.cpus).collect();
-        cpus.sort_by_key(|cpu| {
-            let (thread, socket, place) = (cpu % per_core, cpu / per_socket, cpu % per_socket);
-            match self {
-                Self::Compact => (thread, socket, place),
-                Self::Spread => (thread, place, socket),
-            }
-        });
-        cpus
-    }
+    });
+    cpus
 }
 
-/// Where task after task starts. With more tasks than CPUs it begins again at the first.
-pub fn placements(binding: Option<Binding>, spec: &RunSpec, all: Placement) -> impl Iterator<Item = Placement> {
-    let cpus = binding.map_or_else(Vec::new, |binding| binding.order(spec));
-    (0..).map(move |task: usize| if cpus.is_empty() { all } else { Placement::Pinned(cpus[task % cpus.len()]) })
+/// Where task after task starts, without end. With more tasks than CPUs it begins again at the first.
+pub fn placements(spec: &RunSpec) -> impl Iterator<Item = Placement> + 'static {
+    let anywhere = spec.workload.pin_to_cpu.map_or(Placement::Anywhere, Placement::Pinned);
+    let places = match spec.workload.binding {
+        Binding::None => vec![anywhere],
+        binding => order(binding, &spec.machine).into_iter().map(Placement::Pinned).collect(),
+    };
+    places.into_iter().cycle()
 }

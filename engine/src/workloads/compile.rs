@@ -1,5 +1,5 @@
 //! One task after another `gcc -c hello.c`: the driver, cc1 and as, what each does in the directory, and the CPU time
-//! between (`docs/gcc-compile.md` says how that was observed).
+//! between (`docs/gcc-compile.md` says how that was observed). Where the task calls `system()` for it, a shell starts the driver.
 
 use super::draw::Draw;
 use crate::filesystems::{DirId, File, Filesystem};
@@ -23,9 +23,18 @@ pub struct Params {
     asm_bytes: u32,
     object_bytes: u32,
     object_writes: u32,
+    shell: Option<Shell>,
     gcc: Gcc,
     cc1: Cc1,
     r#as: As,
+}
+
+/// CPU time of `sh -c`, and how far into it the driver is started.
+#[derive(Clone, Copy, Debug)]
+struct Shell {
+    user: Time,
+    kernel: Time,
+    spawn_cc: f64,
 }
 
 /// Shares of the whole CPU time, and how far into a process's own time each of its operations comes.
@@ -69,6 +78,14 @@ impl Params {
             asm_bytes: number("asm_bytes")? as u32,
             object_bytes: number("object_bytes")? as u32,
             object_writes: (number("object_writes")? as u32).max(1),
+            shell: match w.number("shell", 0.0) > 0.0 {
+                true => Some(Shell {
+                    user: from_ns(number("sh.user_cpu_ns")? * speed),
+                    kernel: from_ns(number("sh.kernel_cpu_ns")? * speed),
+                    spawn_cc: number("sh.spawn_cc_at")?,
+                }),
+                false => None,
+            },
             gcc: Gcc {
                 share: number("gcc.cpu_share")?,
                 create_asm: number("gcc.create_asm_at")?,
@@ -113,8 +130,11 @@ pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, dir: DirId, task
     stagger(&m, &compiler).await;
     loop {
         m.begin();
-        let driver = Child::spawn(&m, &compiler, gcc);
-        driver.wait(&m).await;
+        let child = match compiler.params.shell {
+            Some(_) => Child::spawn(&m, &compiler, sh),
+            None => Child::spawn(&m, &compiler, gcc),
+        };
+        child.wait(&m).await;
         m.end("compile", true);
     }
 }
@@ -165,10 +185,16 @@ struct Progress {
 }
 
 impl Progress {
+    /// That of a process of the compiler.
     fn new<F>(c: &Compiler<F>, share: f64) -> Self {
+        Self::of(c, c.params.user, c.params.kernel, share)
+    }
+
+    /// A share of so much.
+    fn of<F>(c: &Compiler<F>, user: Time, kernel: Time, share: f64) -> Self {
         let spread = c.params.spread.draw(&mut c.random.borrow_mut()) as f64 / from_ns(1e6) as f64;
         let scaled = |time: Time| (time as f64 * share * spread) as Time;
-        Self { user: scaled(c.params.user), kernel: scaled(c.params.kernel), done: 0.0 }
+        Self { user: scaled(user), kernel: scaled(kernel), done: 0.0 }
     }
 
     /// Runs until `fraction` of the whole is done.
@@ -186,6 +212,15 @@ impl Progress {
             pieces -= 1;
         }
     }
+}
+
+/// `sh -c "cc -c ..."`, which starts the driver and waits for it.
+async fn sh<M: Machine, F: Filesystem<M>>(m: M, c: Rc<Compiler<F>>) {
+    let shell = c.params.shell.expect("it was started");
+    let mut cpu = Progress::of(&c, shell.user, shell.kernel, 1.0);
+    cpu.to(&m, shell.spawn_cc).await;
+    Child::spawn(&m, &c, gcc).wait(&m).await;
+    cpu.to(&m, 1.0).await;
 }
 
 async fn gcc<M: Machine, F: Filesystem<M>>(m: M, c: Rc<Compiler<F>>) {
