@@ -45,6 +45,9 @@ def run(spec: str, program: _Worker | None = None, setup: _Setup | None = None) 
     is wrong, `ProgramError` for a program that raises, and `RuntimeError` for a defect of the engine.
     """
 
+def vocabulary() -> str:
+    """Return the words that specs may use, as JSON text."""
+
 def structure_report(request: str) -> str:
     """Return what XFS structures look like after an experiment, both as JSON text.
 

@@ -57,14 +57,8 @@ def lock_cycle(
             "watts_spin": 4.0,
         },
         "kernel": {
-            **{
-                "name": "test",
-                "tick_ns": 4e6,
-                "base_slice_ns": 3e6,
-                "run_to_parity": True,
-                "delay_dequeue": False,
-            },
-            **{"preemption": "voluntary", "locks": {"lock": lock}, "constants": CONSTANTS},
+            **{"name": "test", "tick_ns": 4e6, "base_slice_ns": 3e6, "preemption": "voluntary"},
+            **{"locks": {"lock": lock}, "rules": {"sched.delay_dequeue": False}, "constants": CONSTANTS},
             **(kernel or {}),
         },
         "filesystem": {"kind": "none"},

@@ -69,13 +69,17 @@ PATIENCE = (
 @st.composite
 def kernels(draw: st.DrawFn, locks: Mapping[str, str]) -> dict[str, Any]:
     patience = {name: draw(times) for name in PATIENCE}
+    cfs = draw(st.one_of(st.none(), CFS))
     return {
         "name": "generated",
         "tick_ns": draw(st.sampled_from([1e4, 1e5, 1e6])),
         "base_slice_ns": draw(st.sampled_from([1e3, 3e4, 7e5])),
-        "cfs": draw(st.one_of(st.none(), CFS)),
-        "run_to_parity": draw(st.booleans()),
-        "delay_dequeue": draw(st.booleans()),
+        "cfs": cfs,
+        "rules": {
+            "sched.class": "cfs" if cfs else "eevdf",
+            "sched.run_to_parity": draw(st.booleans()),
+            "sched.delay_dequeue": draw(st.booleans()),
+        },
         "preemption": draw(st.sampled_from(["none", "voluntary", "full", "host"])),
         "locks": dict(locks),
         "constants": {**CONSTANTS, **patience, "rwsem_reader_batch_max": draw(st.sampled_from([1, 2, 256]))},

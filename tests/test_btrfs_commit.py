@@ -67,7 +67,7 @@ def reclaiming(design: str, size: str) -> RunResult:
         "btrfs-per-task",
         *sweep,
         f"filesystem.size={size}",
-        f"kernel={{profile: linux-6.18, designs: {{btrfs.reclaim: {design}}}}}",
+        f"kernel={{profile: linux-6.18, rules: {{btrfs.reclaim: {design}}}}}",
         warmup_ns=5e8,
         duration_ns=3e8,
     )

@@ -13,11 +13,11 @@ DIRECT = "kind: fio, direct: true, block_size: 4 KiB, size: 64 MiB, files: per-t
 
 
 def run(
-    tmp_path: Path, job: str, designs: str = "", device: str = "nvme", filesystem: str = "btrfs"
+    tmp_path: Path, job: str, rules: str = "", device: str = "nvme", filesystem: str = "btrfs"
 ) -> RunResult:
     text = (
         "simfs: 1\nname: io\ntitle: io\nmachine: guest-2cpu\n"
-        f"kernel: {{profile: linux-6.18, designs: {{{designs}}}}}\ndevice: {device}\n"
+        f"kernel: {{profile: linux-6.18, rules: {{{rules}}}}}\ndevice: {device}\n"
         f"filesystem: {{kind: {filesystem}}}\nworkload: {{{job}}}\n"
     )
     result = run_scenario(tmp_path / "io.yaml", text, warmup_ns=5e6, duration_ns=40e6)

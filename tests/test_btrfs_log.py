@@ -14,11 +14,11 @@ WRITTEN = "kind: fio, rw: write, block_size: 64 KiB, fsync: 1, files: per-task, 
 
 
 def run(
-    tmp_path: Path, workload: str, filesystem: str = "", designs: str = "", device: str = "profile: nvme"
+    tmp_path: Path, workload: str, filesystem: str = "", rules: str = "", device: str = "profile: nvme"
 ) -> RunResult:
     text = (
         "simfs: 1\nname: log\ntitle: log\nmachine: {profile: dual-socket-48, cpus: 16}\n"
-        f"kernel: {{profile: linux-5.9, designs: {{{designs}}}}}\ndevice: {{{device}}}\n"
+        f"kernel: {{profile: linux-5.9, rules: {{{rules}}}}}\ndevice: {{{device}}}\n"
         f"filesystem: {{kind: btrfs{filesystem and ', ' + filesystem}}}\nworkload: {{{workload}}}\n"
     )
     result = run_scenario(tmp_path / "log.yaml", text, warmup_ns=2e6, duration_ns=40e6)
@@ -57,8 +57,8 @@ def test_a_log_write_takes_all_with_it_who_came_meanwhile(tmp_path: Path) -> Non
 
 def test_checksums_are_deleted_under_a_lock_of_their_range_before_5_9(tmp_path: Path) -> None:
     """It is taken and given back around a deletion and an insertion."""
-    replaced = run(tmp_path, f"{WRITTEN}, tasks: 4", designs="btrfs.log_csums: replace")
-    inserted = run(tmp_path, f"{WRITTEN}, tasks: 4", designs="btrfs.log_csums: insert")
+    replaced = run(tmp_path, f"{WRITTEN}, tasks: 4", rules="btrfs.log_csums: replace")
+    inserted = run(tmp_path, f"{WRITTEN}, tasks: 4", rules="btrfs.log_csums: insert")
     taken = lock(replaced, "btrfs.log_csum_range").acquired
     assert taken == pytest.approx(2 * replaced.operations, rel=0.02)
     assert [lock for lock in inserted.locks if lock.name == "btrfs.log_csum_range" and lock.acquired] == []
@@ -96,10 +96,10 @@ RENAMED = (
 )
 
 
-def renamed(tmp_path: Path, designs: str, workload: str = RENAMED) -> RunResult:
+def renamed(tmp_path: Path, rules: str, workload: str = RENAMED) -> RunResult:
     """A commit takes milliseconds here; who begins a log takes the mutex of commits as well, once a commit."""
     device = "profile: nvme, flush: {time: 1 ms}"
-    return run(tmp_path, workload, designs=f"btrfs.tree_log_mutex: log-start, {designs}", device=device)
+    return run(tmp_path, workload, rules=f"btrfs.tree_log_mutex: log-start, {rules}", device=device)
 
 
 def test_a_name_that_the_log_does_not_know_to_be_lost_makes_the_next_fsync_commit_everything(

@@ -124,7 +124,7 @@ def test_an_insertion_holds_the_parent_for_the_search_of_the_leaf_unless_it_unlo
     spec = scenario_spec("guest-2cpu", "btrfs-per-task", *sweep, warmup_ns=5e7, duration_ns=2e8)
     holds = {}
     for early in (False, True):
-        spec["filesystem"]["early_unlock"] = early
+        spec["kernel"]["rules"]["btrfs.early_unlock"] = early
         results = replications(spec, 3)
         holds[early] = [the_lock(r, LEVELS[1]).hold_total_ns / r.operations for r in results]
     search = load_filesystem("btrfs").constants["leaf_search"].ns
@@ -132,15 +132,15 @@ def test_an_insertion_holds_the_parent_for_the_search_of_the_leaf_unless_it_unlo
     assert median(gains) == pytest.approx(2 * search, rel=0.1)
 
 
-def creating(tasks: int, **filesystem: object) -> RunResult:
+def creating(tasks: int, rule: str, value: object) -> RunResult:
     """Tasks that create in directories of their own on a server of 12 CPUs."""
     few = [
         f"workload.tasks={tasks}",
         "sweep.workload.initial_files=[20000]",
-        "sweep.filesystem.early_unlock=[true]",
+        "sweep.kernel.rules.btrfs.early_unlock=[true]",
     ]
     spec = scenario_spec("btrfs-unlock-parent", "default", *few, warmup_ns=1e7, duration_ns=3e7)
-    spec["filesystem"] |= filesystem
+    spec["kernel"]["rules"][rule] = value
     return simulate(spec)
 
 
@@ -149,18 +149,18 @@ def per_operation(result: RunResult, level: int) -> float:
 
 
 def test_before_5_19_a_worker_locks_the_leaf_of_every_new_inode_once_more() -> None:
-    once, twice = (creating(1, delays_new_inodes=delays) for delays in (False, True))
+    once, twice = (creating(1, "btrfs.delays_new_inodes", delays) for delays in (False, True))
     assert per_operation(twice, 0) - per_operation(once, 0) == pytest.approx(1, abs=0.1)
 
 
 def test_workers_that_update_new_inodes_slow_twelve_creating_tasks_down() -> None:
     """They lock what the tasks insert into: a fifth of the throughput and more is lost."""
-    alone, both = (creating(12, delays_new_inodes=delays) for delays in (False, True))
+    alone, both = (creating(12, "btrfs.delays_new_inodes", delays) for delays in (False, True))
     assert rate(both) < 0.8 * rate(alone)
 
 
 def test_early_unlock_shortens_the_hold_of_the_parent_where_tasks_meet() -> None:
-    late, early = (the_lock(creating(12, early_unlock=early), LEVELS[1]) for early in (False, True))
+    late, early = (the_lock(creating(12, "btrfs.early_unlock", early), LEVELS[1]) for early in (False, True))
     assert early.hold_total_ns / early.acquired < late.hold_total_ns / late.acquired
 
 

@@ -58,7 +58,7 @@ def test_nothing_commits_faster_than_one_worker_ends_the_log_buffers(tmp_path: P
 
 def test_one_checkpoint_after_the_other_is_slower_than_up_to_four_at_a_time(tmp_path: Path) -> None:
     def rate(design: str) -> float:
-        kernel = f"{{profile: linux-6.12, designs: {{xfs.cil_push: {design}}}}}"
+        kernel = f"{{profile: linux-6.12, rules: {{xfs.cil_push: {design}}}}}"
         return run(spec_of(tmp_path, kernel, SMALL | {"checkpoint.write": 8_000.0}, ms=100)).throughput_per_s
 
     assert rate("pipelined") > 1.5 * rate("serial")

@@ -19,7 +19,7 @@ MS = 10**9
 
 def one_ahead(delay_dequeue: bool) -> tuple[Policy, Cpu, Task, Task]:
     """A task that has run for 2 ms and goes to sleep while another waits."""
-    machine = Machine(lock_cycle(kernel={"delay_dequeue": delay_dequeue}))
+    machine = Machine(lock_cycle(kernel={"rules": {"sched.delay_dequeue": delay_dequeue}}))
     policy, cpu = machine.scheduler.policy, machine.scheduler.cpus[0]
     ahead, other = Task(machine, 0, cpu), Task(machine, 1, cpu)
     ahead.entity.vruntime, ahead.entity.deadline = 2 * MS, 3 * MS

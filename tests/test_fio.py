@@ -52,10 +52,10 @@ def acquired(result: dict[str, Any], lock: str) -> int:
 def test_both_machines_do_the_same_direct_io_on_ext4(tmp_path: Path, how: str, journal: bool) -> None:
     options = (
         "filesystem.kind=ext4",
-        f"filesystem.dio_writes={how}",
+        f"kernel.rules.ext4.dio_writes={how}",
         f"filesystem.journal={str(journal).lower()}",
     )
-    given = spec(tmp_path, *options, "workload.fsync=3", "kernel=linux-4.9")
+    given = spec(tmp_path, *options, "workload.fsync=3", "kernel.profile=linux-4.9")
     assert assert_same(given | {"warmup_ns": 0.0, "duration_ns": 2e6}) > 50
 
 
@@ -63,7 +63,7 @@ def test_both_machines_do_the_same_direct_io_on_ext4(tmp_path: Path, how: str, j
 def test_direct_writes_of_ext4_take_turns_only_where_they_hold_the_lock_alone(
     tmp_path: Path, how: str, times: int
 ) -> None:
-    write = ("filesystem.kind=ext4", f"filesystem.dio_writes={how}", "workload.rw=randwrite")
+    write = ("filesystem.kind=ext4", f"kernel.rules.ext4.dio_writes={how}", "workload.rw=randwrite")
     alone = rate(run(tmp_path, *write, "workload.tasks=1"))
     assert rate(run(tmp_path, *write)) == pytest.approx(times * alone, rel=0.15)
 
@@ -73,7 +73,7 @@ def test_a_journal_handle_in_each_buffered_write_meets_in_the_journal_only_where
 ) -> None:
     old = (
         "filesystem.kind=ext4", "workload.direct=false", "workload.rw=randwrite", "workload.places=own-block",
-        "workload.tasks=1", "filesystem.write_handles=true",
+        "workload.tasks=1", "kernel.rules.ext4.write_handles=true",
     )  # fmt: skip
     journaled, plain = rate(run(tmp_path, *old)), rate(run(tmp_path, *old, "filesystem.journal=false"))
     handle = 194 + 534  # ns of the steps of a handle

@@ -88,7 +88,8 @@ def test_waiters_of_a_mutex_sleep_when_its_owner_does_not_run() -> None:
 def test_a_mutex_is_stolen_from_its_first_sleeper_once_and_then_handed_over(tasks: int) -> None:
     """On one CPU where nobody preempts the old owner takes it again before the sleeper runs, who asks for it."""
     spec = lock_cycle("mutex", tasks, 1, warmup_ns=1e7, duration_ns=1e10, think_ns=1, hold_ns=1e7)
-    spec["kernel"] |= {"preemption": "full", "cfs": {"latency_ns": 24e6, "wakeup_granularity_ns": 1e9}}
+    cfs = {"rules": {"sched.class": "cfs"}, "cfs": {"latency_ns": 24e6, "wakeup_granularity_ns": 1e9}}
+    spec["kernel"] |= {"preemption": "full", **cfs}
     result = simulate(spec)
     lock = the_lock(result)
     assert lock.handoffs > 0.3 * lock.acquired

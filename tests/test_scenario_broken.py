@@ -128,7 +128,38 @@ CASES = [
     Case(
         "kernel: linux-6.11", "kernel: {profile: linux-6.11, preemption: ful}", "5:43", "did you mean 'full'?"
     ),
-    Case("kernel: linux-6.11", "kernel: {profile: linux-6.11, run_to_parity: 1}", "5:46", "valid boolean"),
+    Case("kernel: linux-6.11", "kernel: linux-5.25", "5:9", "did you mean 'linux-5.19'?"),
+    Case("kernel: linux-6.11", "kernel: linux-7.0", "5:9", "did you mean 'linux-6.18'?"),
+    Case(
+        "kernel: linux-6.11",
+        "kernel: {profile: linux-6.11, rules: {xfs.inodgc: task}}",
+        "5:39",
+        "unknown rule 'xfs.inodgc' (did you mean 'xfs.inodegc'?)",
+    ),
+    Case(
+        "kernel: linux-6.11",
+        "kernel: {profile: linux-6.11, rules: {xfs.inodegc: per-cpux}}",
+        "5:52",
+        "is not one of task, per-group, per-cpu (did you mean 'per-cpu'?)",
+    ),
+    Case(
+        "kernel: linux-6.11",
+        "kernel: {profile: linux-6.11, rules: {btrfs.early_unlock: 'true'}}",
+        "5:59",
+        "is not one of false, true",
+    ),
+    Case(
+        "kernel: linux-6.11",
+        "kernel: {profile: linux-6.1, rules: {sched.run_to_parity: true}}",
+        "5:59",
+        "linux-6.1 has CFS",
+    ),
+    Case(
+        "kernel: linux-6.11",
+        "kernel: {profile: linux-6.11, designs: {xfs.inodegc: task}}",
+        "5:31",
+        "it is kernel.rules now",
+    ),
     Case(
         "kernel: linux-6.11",
         "kernel: {profile: linux-6.11, constants: {rwsem_handof_wait: 4 ms}}",

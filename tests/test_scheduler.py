@@ -45,7 +45,11 @@ def test_with_more_tasks_than_cpus_everybody_goes_on(lock: str, preemption: str)
 
 # ---- CFS -------------------------------------------------------------------------------------------------
 
-CFS: dict[str, Any] = {"cfs": {"latency_ns": 24e6, "wakeup_granularity_ns": 4e6}, "tick_ns": 1e6}
+CFS: dict[str, Any] = {
+    "rules": {"sched.class": "cfs"},
+    "cfs": {"latency_ns": 24e6, "wakeup_granularity_ns": 4e6},
+    "tick_ns": 1e6,
+}
 """The times of a CFS kernel on eight and more CPUs, with a minimum granularity of 3 ms, and ticks often enough."""
 
 
@@ -85,7 +89,8 @@ def test_a_task_woken_under_cfs_preempts_who_is_further_ahead_than_the_granulari
 
 def sleepers_on_one_cpu(preemption: str, run_to_parity: bool) -> RunResult:
     """Tasks that sleep, then run in the kernel for a while, none in the way of another but for the CPU."""
-    kernel = {"preemption": preemption, "run_to_parity": run_to_parity, "tick_ns": 1e6}
+    rules = {"sched.run_to_parity": run_to_parity, "sched.delay_dequeue": False}
+    kernel = {"preemption": preemption, "rules": rules, "tick_ns": 1e6}
     times: dict[str, Any] = {"think": "sleep", "think_ns": 5e6, "hold_ns": 1e6, **RANDOM}
     return simulate(
         lock_cycle("rwsem", 6, 1, duration_ns=1e9, pin_to_cpu=0, readers=1.0, kernel=kernel, **times)
@@ -229,8 +234,10 @@ def specs(draw: st.DrawFn, shuffle_ties: bool) -> Spec:
         idle_states=draw(st.sampled_from([[], IDLE_STATES])),
         kernel={
             "preemption": draw(st.sampled_from(PREEMPTION)),
-            "run_to_parity": draw(st.booleans()),
-            "delay_dequeue": draw(st.booleans()),
+            "rules": {
+                "sched.run_to_parity": draw(st.booleans()),
+                "sched.delay_dequeue": draw(st.booleans()),
+            },
             "tick_ns": draw(st.sampled_from([1e4, 1e5, 4e6])),
             "base_slice_ns": draw(st.sampled_from([1e4, 3e6])),
             "constants": {

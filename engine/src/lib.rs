@@ -3,6 +3,7 @@
 pub mod devices;
 pub mod filesystems;
 pub mod hdr;
+pub mod kernel;
 pub mod machine;
 pub mod population;
 #[cfg(feature = "python")]
@@ -13,6 +14,7 @@ pub mod report;
 pub mod run;
 pub mod spec;
 pub mod structures;
+pub mod vocabulary;
 pub mod waist;
 pub mod workloads;
 pub mod workqueue;

@@ -2,7 +2,7 @@
 
 use crate::machine::trace::{too_many, Entry, MOST};
 use crate::machine::{CpuId, LockKind, Native, Outcome, TaskId, Time};
-use crate::population::{populate, NOT_TAKEN};
+use crate::population::populate;
 use crate::report::RunResult;
 use crate::spec::RunSpec;
 
@@ -71,7 +71,7 @@ pub type NamedEntry = (Time, Option<TaskId>, CpuId, &'static str, String);
 
 /// A native machine with everything on it that a spec asks for.
 fn ready(spec: &RunSpec, populate: impl Populate) -> Result<Native, String> {
-    for (role, kind) in spec.kernel.locks.iter().filter(|(_, kind)| *kind != NOT_TAKEN) {
+    for (role, kind) in &spec.kernel.locks {
         LockKind::parse(kind).map_err(|e| format!("kernel.locks.{role}: {e}"))?;
     }
     let mut native = Native::new(spec);

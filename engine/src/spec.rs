@@ -1,5 +1,7 @@
 //! What the engine is given for one run (`docs/seams.md`, seam 1). Times are nanoseconds.
 
+use crate::kernel::sched::Class;
+use crate::kernel::Rules;
 use crate::machine::LockKind;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -159,20 +161,16 @@ pub struct KernelSpec {
     pub tick_ns: f64,
     /// EEVDF: the base slice; CFS: the minimum granularity.
     pub base_slice_ns: f64,
-    /// The other times of CFS; kernels without them have EEVDF.
+    /// The other times of CFS, where that is the scheduler.
     #[serde(default)]
     pub cfs: Option<CfsSpec>,
-    /// Whether a running task is protected from wake-up preemption for its slice.
-    pub run_to_parity: bool,
-    /// EEVDF: who sleeps ahead of the average stays in the queue until it is not (`DELAY_DEQUEUE`).
-    pub delay_dequeue: bool,
     /// When kernel code can be preempted.
     pub preemption: Preemption,
     /// Role -> lock type.
     pub locks: BTreeMap<String, String>,
-    /// What one lock guards and who does the work: role -> design; those of Linux 6.12 where absent.
+    /// Everything else that kernels do differently, by name; as Linux 6.12 does it where absent.
     #[serde(default)]
-    pub designs: BTreeMap<String, String>,
+    pub rules: Rules,
     /// Constants of the lock code and the scheduler.
     pub constants: KernelConstants,
     /// Kernel threads that have nothing to do with the workload; none run when absent.
@@ -233,29 +231,15 @@ pub struct FilesystemSpec {
     /// XFS: size of the log; the default of `mkfs.xfs` when absent.
     #[serde(default)]
     pub log_bytes: Option<u64>,
-    /// btrfs: whether an insertion unlocks the parents before it searches the leaf; when absent, as kernels with that tree
-    /// lock do.
-    #[serde(default)]
-    pub early_unlock: Option<bool>,
     /// ext4: whether it has a journal.
     #[serde(default = "yes")]
     pub journal: bool,
-    /// ext4: what a direct write holds: `exclusive`, `relocked`, or `shared`, the default.
-    #[serde(default)]
-    pub dio_writes: Option<String>,
-    /// ext4: whether a buffered write starts a handle for each page.
-    #[serde(default)]
-    pub write_handles: bool,
     /// XFS: what I/O through the page cache takes of the IOLOCK: `locked`, `reads-unlocked` or `writes-shared`.
     #[serde(default)]
     pub buffered_io: Option<String>,
     /// XFS: what direct I/O takes as IOLOCK: `rwsem`, `none`, or a range lock's design.
     #[serde(default)]
     pub iolock: Option<String>,
-    /// btrfs: whether a new file's inode is written once more, as a delayed item; when absent, as kernels with that tree lock
-    /// do.
-    #[serde(default)]
-    pub delays_new_inodes: Option<bool>,
     /// btrfs: the workload's directories count as made in the running transaction.
     #[serde(default)]
     pub new_directories: bool,
@@ -478,6 +462,8 @@ impl RunSpec {
         require(m.costs.line_overlap >= 1.0, "machine.costs.line_overlap", "must be at least 1")?;
         require(self.kernel.tick_ns >= 1e3, "kernel.tick_ns", "must be at least 1 us")?;
         require(self.kernel.base_slice_ns >= 1e3, "kernel.base_slice_ns", "must be at least 1 us")?;
+        let cfs = self.kernel.rules.class == Class::Cfs;
+        require(cfs == self.kernel.cfs.is_some(), "kernel.cfs", "must be given where the rule sched.class is cfs, and nowhere else")?;
         if let Some(device) = &self.device {
             require(device.parallelism >= 1, "device.parallelism", "must be at least 1")?;
         }

@@ -29,7 +29,7 @@ fn spec(cpus: u32, duration_ns: f64) -> RunSpec {
             "idle_states": [], "watts_active": 4, "watts_spin": 4
         },
         "kernel": {
-            "name": "test", "tick_ns": 1e6, "base_slice_ns": 3e6, "run_to_parity": true, "delay_dequeue": true, "preemption": "voluntary",
+            "name": "test", "tick_ns": 1e6, "base_slice_ns": 3e6, "preemption": "voluntary",
             "locks": {"range_lock": "qspinlock"}, "constants": constants
         },
         "filesystem": {"kind": "none"},

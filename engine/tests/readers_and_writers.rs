@@ -37,7 +37,7 @@ fn bench(lock: &str, cpus: u32, duration: Time, costs: Costs) -> Bench {
             "cpu_relax": 0, "context_switch": {part}, "wakeup": {part}, "ipi_send": 0, "ipi_deliver": {part}, "speed": 1}},
           "idle_states": [{{"name": "C1", "exit_ns": {part}, "residency_ns": 0, "watts": 1}}],
           "watts_active": 4, "watts_spin": 4}},
-        "kernel": {{"name": "test", "tick_ns": 4e6, "base_slice_ns": 3e6, "run_to_parity": true, "delay_dequeue": true, "preemption": "none",
+        "kernel": {{"name": "test", "tick_ns": 4e6, "base_slice_ns": 3e6, "preemption": "none",
           "locks": {{"lock": "{lock}"}},
           "constants": {{"migration_cost": 5e5, "rwsem_handoff_wait": 4e6, "rwsem_reader_batch_max": 256,
             "rwsem_reader_spin_base": {base_ns}, "rwsem_reader_spin_per_reader": {each_ns},

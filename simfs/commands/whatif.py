@@ -29,8 +29,8 @@ from simfs.commands.experiment import (
     write_answer,
 )
 from simfs.scenario import Problem, ScenarioError, load
-from simfs.scenario.checks import BUILT_IN
 from simfs.scenario.suggest import nearest
+from simfs.vocabulary import vocabulary
 
 KINDS = ("semaphore", "mutex", "rwsem")
 """Kinds that a lock is replaced by where nothing is asked for: those under which a holder may sleep."""
@@ -114,10 +114,11 @@ def whatif(
 def _changes(
     lock: str | None, scales: list[float], remove: bool, kinds: list[str], splits: list[int]
 ) -> list[tuple[str, dict[str, object] | str]]:
+    known = vocabulary().lock_kinds
     for kind in kinds:
-        if kind not in BUILT_IN:
+        if kind not in known:
             raise ScenarioError(
-                [Problem(f"--kind {kind}", "there is no lock of this kind", nearest(kind, BUILT_IN))]
+                [Problem(f"--kind {kind}", "there is no lock of this kind", nearest(kind, known))]
             )
     changes: list[dict[str, object] | str] = [{"hold_scale": scale} for scale in scales]
     changes += ["remove"] if remove else []

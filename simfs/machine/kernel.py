@@ -8,6 +8,7 @@ from math import ceil
 from typing import Any
 
 from simfs.machine.time import Time, from_ns
+from simfs.vocabulary import vocabulary
 
 
 @dataclass(frozen=True)
@@ -71,12 +72,13 @@ class Kernel:
     def of(cls, kernel: Mapping[str, Any]) -> Kernel:
         """From the `kernel` of a RunSpec."""
         constants, cfs = kernel["constants"], kernel.get("cfs")
+        rules = {**vocabulary().defaults, **kernel.get("rules", {})}
         return cls(
             tick=from_ns(kernel["tick_ns"]),
             base_slice=from_ns(kernel["base_slice_ns"]),
             cfs=(from_ns(cfs["latency_ns"]), from_ns(cfs["wakeup_granularity_ns"])) if cfs else None,
-            run_to_parity=kernel["run_to_parity"],
-            delay_dequeue=kernel["delay_dequeue"],
+            run_to_parity=rules["sched.run_to_parity"],
+            delay_dequeue=rules["sched.delay_dequeue"],
             preemption=kernel["preemption"],
             locks=kernel["locks"],
             migration_cost=from_ns(constants["migration_cost"]),

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import get_args
 
 from pydantic import ValidationError
 
 from simfs.scenario.document import Document, Path_, Place
 from simfs.scenario.expand import value_of
 from simfs.scenario.filesystem import NoFilesystem, Xfs
-from simfs.scenario.kernel import LockKind
 from simfs.scenario.measured import Dataset, load_dataset
 from simfs.scenario.models import load_kernel, load_workload
 from simfs.scenario.overlay import assign, split_key
@@ -21,28 +19,9 @@ from simfs.scenario.run_spec import device_spec, filesystem_costs, machine_spec
 from simfs.scenario.schema import Fit, RowChoice, Scenario
 from simfs.scenario.section import shorten
 from simfs.scenario.suggest import nearest
+from simfs.scenario.timeline import not_a_choice
 from simfs.scenario.workload import Fio, LockCycle, LockTasks, Mix, PythonTasks
-
-BUILT_IN: tuple[str, ...] = get_args(LockKind)
-DESIGNS: dict[str, tuple[str, ...]] = {
-    "vfs.inode_hash": ("global", "per-chain"),
-    "vfs.inode_list": ("global", "per-cpu"),
-    "xfs.cil": ("global", "per-cpu-counters", "per-cpu-lists", "per-cpu"),
-    "xfs.cil_push": ("serial", "pipelined"),
-    "xfs.inodegc": ("task", "per-group", "per-cpu"),
-    "xfs.iunlink": ("on-disk", "in-memory"),
-    "btrfs.nocow_check": ("path-held", "path-released"),
-    "btrfs.reclaim": ("on-demand", "preemptive"),
-    "btrfs.path_clearing": ("in-place", "blocking-first", "never"),
-    "btrfs.tree_log_mutex": ("log-start", "log-super"),
-    "btrfs.full_commit": ("since-committed", "running", "directory"),
-    "btrfs.fsync_wait": ("ordered", "writeback"),
-    "btrfs.direct_write": ("direct", "buffered"),
-    "btrfs.commit_start": ("at-once", "after-previous"),
-    "btrfs.log_csums": ("replace", "insert"),
-    "btrfs.log_inode": ("leaf-held", "known", "leaf-cloned"),
-}
-"""What the engine knows of each role (`engine/src/filesystems/designs.rs`)."""
+from simfs.vocabulary import vocabulary
 
 
 def check_profiles(scenario: Scenario, document: Document) -> Iterator[Problem]:
@@ -128,29 +107,29 @@ def _machine_problems(scenario: Scenario, document: Document) -> Iterator[Proble
 
 
 def _kernel_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
-    spec = load_kernel(scenario.kernel.profile).spec(1)
+    kernel = load_kernel(scenario.kernel.profile).ruled(scenario.kernel.rules)
+    spec = kernel.spec(1)
     yield from _unknown(
         scenario.kernel.constants, spec["constants"], ("kernel", "constants"), "constant", document
     )
-    yield from _design_problems(scenario.kernel.designs, document)
+    yield from _rule_problems(scenario.kernel.rules, document)
+    for rule in ("sched.run_to_parity", "sched.delay_dequeue"):
+        if scenario.kernel.rules.get(rule) is True and kernel.rules["sched.class"] == "cfs":
+            at = document.place_of(("kernel", "rules", rule)).value
+            yield Problem(at, f"kernel {kernel.name} has CFS, and {rule} is a rule of EEVDF")
     if not isinstance(scenario.workload, PythonTasks):  # a program may name its locks as it likes
         holder = scenario.workload if isinstance(scenario.workload, LockTasks) else scenario.filesystem
         own = holder.roles if isinstance(holder, LockTasks | Xfs) else {}
         yield from _unknown(scenario.lock_roles, [*spec["locks"], *own], ("locks",), "lock role", document)
-    for rule, title in (("run_to_parity", "run to parity"), ("delay_dequeue", "delayed dequeue")):
-        if getattr(scenario.kernel, rule) and "cfs" in spec:
-            at = document.place_of(("kernel", rule)).value
-            yield Problem(at, f"kernel {scenario.kernel.profile} has CFS, and {title} is a rule of EEVDF")
 
 
-def _design_problems(given: Mapping[str, str], document: Document) -> Iterator[Problem]:
-    yield from _unknown(given, DESIGNS, ("kernel", "designs"), "role of a design", document)
-    for role, design in given.items():
-        known = DESIGNS.get(role, (design,))
-        if design not in known:
-            at = document.place_of(("kernel", "designs", role)).value
-            message = f"kernel.designs.{role}: {shorten(design)} is not one of {', '.join(known)}"
-            yield Problem(at, message, nearest(design, known))
+def _rule_problems(given: Mapping[str, bool | str], document: Document) -> Iterator[Problem]:
+    known = vocabulary().rules
+    yield from _unknown(given, known, ("kernel", "rules"), "rule", document)
+    for name, value in given.items():
+        if wrong := name in known and not_a_choice(value, known[name].values):
+            at = document.place_of(("kernel", "rules", name)).value
+            yield Problem(at, f"kernel.rules.{name}: {wrong[0]}", wrong[1])
 
 
 def _lock_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
@@ -158,14 +137,15 @@ def _lock_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
     uses: dict[Path_, str] = {("locks", role): use for role, use in scenario.locks.items() if role not in own}
     if isinstance(scenario.workload, LockCycle):
         uses["workload", "lock"] = scenario.workload.lock
-    known = [*BUILT_IN, *own]
+    built_in = vocabulary().lock_kinds
+    known = [*built_in, *own]
     for path, use in uses.items():
         if use not in known:
             at = document.place_of(path).value
             message = f"{'.'.join(map(str, path))}: {shorten(use)} is not one of {', '.join(known)}"
             yield Problem(at, message, nearest(use, known))
     for name, reference in own.items():
-        if name in BUILT_IN:
+        if name in built_in:
             yield Problem(document.place_of(("locks", name)).key, f"'{name}' is the name of a built-in lock")
         yield from _own_lock_problems(name, reference, document)
 

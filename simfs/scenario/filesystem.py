@@ -68,16 +68,16 @@ class Xfs(Section):
 class Btrfs(Section):
     """btrfs on one device."""
 
+    MOVED: ClassVar[dict[str, str]] = {
+        "early_unlock": "kernel.rules: {btrfs.early_unlock: ...}",
+        "delays_new_inodes": "kernel.rules: {btrfs.delays_new_inodes: ...}",
+    }
+
     kind: Literal["btrfs"]
     profile: Text | None = Field(
         default=None, description="Cost profile in models/filesystems; 'btrfs' when absent."
     )
     size: Size = Field(default=8 << 30, description="Size of the device.")
-    early_unlock: StrictBool | None = Field(
-        default=None,
-        description="Whether an insertion unlocks the parents before it searches the leaf (since 5.17);"
-        " null: as the kernel does.",
-    )
     nodatacow: StrictBool = Field(
         default=False, description="Mounted with nodatacow: what has an extent is written in place."
     )
@@ -85,11 +85,6 @@ class Btrfs(Section):
         default=False,
         description="Whether the workload's directories count as made in the running transaction, as in a test that"
         " is over before the first commit: fsync of a new file then logs its directory too.",
-    )
-    delays_new_inodes: StrictBool | None = Field(
-        default=None,
-        description="Whether a new file's inode is written once more, as a delayed item (before 5.19);"
-        " null: as the kernel does.",
     )
     costs: dict[str, Duration] = Field(
         default={}, description="Step costs that replace the profile's, by name."
@@ -99,20 +94,17 @@ class Btrfs(Section):
 class Ext4(Section):
     """ext4."""
 
+    MOVED: ClassVar[dict[str, str]] = {
+        "dio_writes": "kernel.rules: {ext4.dio_writes: ...}",
+        "write_handles": "kernel.rules: {ext4.write_handles: ...}",
+    }
+
     kind: Literal["ext4"]
     profile: Text | None = Field(
         default=None, description="Cost profile in models/filesystems; 'ext4' when absent."
     )
     size: Size = Field(default=8 << 30, description="Size of the device.")
     journal: StrictBool = Field(default=True, description="Whether it has a journal.")
-    dio_writes: Literal["exclusive", "relocked", "shared"] = Field(
-        default="shared",
-        description="What a direct write holds: i_rwsem for itself, the same but not while the device works"
-        " (dioread_nolock before 5.5), or i_rwsem shared (since 5.5).",
-    )
-    write_handles: StrictBool = Field(
-        default=False, description="Whether a buffered write starts a journal handle (before 5.15)."
-    )
     costs: dict[str, Duration] = Field(
         default={}, description="Step costs that replace the profile's, by name."
     )

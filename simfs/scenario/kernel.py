@@ -1,37 +1,43 @@
-"""The section of a scenario that names a kernel profile, and the lock types there are."""
+"""The section of a scenario that names a kernel and what differs from it, and how locks are named."""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, get_args
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, StrictBool, StrictFloat, WithJsonSchema
+from pydantic import BeforeValidator, Field, StrictBool, StrictFloat
 
 from simfs.scenario.section import Section, Text
 from simfs.scenario.units import Duration, PositiveDuration, checked_duration
-
-LockKind = Literal[
-    "tas", "ticket", "mcs", "qspinlock", "cna", "rwlock-2.6", "qrwlock",
-    "semaphore", "mutex-2.6.16", "mutex-2.6.30", "mutex-3.0", "mutex-3.10", "mutex", "mutex-4.10",
-    "rwsem-2.6", "rwsem-3.10", "rwsem-3.16", "rwsem-4.8", "rwsem-5.3", "rwsem", "rwsem-5.11",
-    "percpu-rwsem", "btrfs-tree-2", "btrfs-tree-3-biased", "btrfs-tree-3",
-]  # fmt: skip
+from simfs.vocabulary import vocabulary
 
 OWN_LOCK = re.compile(r".+\.py:[A-Za-z_]\w*")
 """How a lock written by the user is given: a file and the class in it."""
 
-LockUse = Annotated[
-    str,
-    Field(min_length=1, max_length=1000),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"enum": list(get_args(LockKind))},
-                {"type": "string", "description": "A lock of one's own: its name, or FILE.py:CLASS."},
-            ]
-        }
-    ),
-]
+
+class _Lazy:
+    """A JSON schema that is made from the engine's vocabulary when it is asked for: models load without the engine."""
+
+    def __init__(self, schema: Callable[[], dict[str, Any]]) -> None:
+        self.schema = schema
+
+    def __get_pydantic_json_schema__(self, core: object, handler: object) -> dict[str, Any]:
+        return self.schema()
+
+
+def _lock_schema() -> dict[str, Any]:
+    own = {"type": "string", "description": "A lock of one's own: its name, or FILE.py:CLASS."}
+    return {"anyOf": [{"enum": list(vocabulary().lock_kinds)}, own]}
+
+
+def _rules_schema() -> dict[str, Any]:
+    rules = vocabulary().rules.values()
+    properties = {rule.name: {"description": rule.about, "enum": list(rule.values)} for rule in rules}
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+LockUse = Annotated[str, Field(min_length=1, max_length=1000), _Lazy(_lock_schema)]
 """A built-in lock, or the name of one's own; `simfs.scenario.checks` refuses all others."""
 
 
@@ -47,19 +53,21 @@ CountOrDuration = Annotated[
 
 
 class KernelUse(Section):
-    """A kernel profile and what differs from it here. The profile's name alone will do."""
+    """A kernel and what differs from it here. Its name alone will do."""
 
-    profile: Text = Field(description="Name of a profile in models/kernels, or path of a file like one.")
+    MOVED: ClassVar[dict[str, str]] = {
+        "designs": "kernel.rules",
+        "run_to_parity": "kernel.rules: {sched.run_to_parity: true or false}",
+        "delay_dequeue": "kernel.rules: {sched.delay_dequeue: true or false}",
+    }
+
+    profile: Text = Field(
+        description="A release, for example linux-5.11, a profile in models/kernels, or path of a file like one."
+    )
     tick: PositiveDuration | None = Field(default=None, description="Length of a scheduler tick.")
     base_slice: PositiveDuration | None = Field(default=None, description="Time slice of a task.")
-    run_to_parity: StrictBool | None = Field(
-        default=None, description="Whether a running task is protected from wake-up preemption for its slice."
-    )
-    delay_dequeue: StrictBool | None = Field(
-        default=None, description="Whether who sleeps ahead of its share stays in the queue until it is not."
-    )
-    designs: dict[str, str] = Field(
-        default={}, description="What one lock guards and who does the work: role -> design."
+    rules: Annotated[dict[str, StrictBool | str], _Lazy(_rules_schema)] = Field(
+        default={}, description="What this kernel does differently: rule -> value; no other rule changes."
     )
     preemption: Literal["none", "voluntary", "full", "host"] | None = Field(
         default=None,

@@ -8,11 +8,12 @@ for a file with something wrong in it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError
 
 from simfs.scenario.device import Device
 from simfs.scenario.document import Document
@@ -21,7 +22,6 @@ from simfs.scenario.problems import ScenarioError
 from simfs.scenario.quantity import (
     Cpus,
     Overlap,
-    Period,
     Quantity,
     SharedSpeed,
     Speed,
@@ -29,11 +29,13 @@ from simfs.scenario.quantity import (
     Variation,
     Watts,
 )
-from simfs.scenario.refusals import problems_of
-from simfs.scenario.section import Section, refusal, shorten
+from simfs.scenario.refusals import problem_at, problems_of
+from simfs.scenario.section import Section, shorten
 from simfs.scenario.suggest import nearest
+from simfs.scenario.timeline import Kernel, Profile, Refusal, Timeline, linux, parse_version
 
-Preemption = Literal["none", "voluntary", "full"]
+TIMELINE = "timeline"
+"""The file of `models/kernels` that is no kernel."""
 
 _FOOTPRINTS = {"ext4": ("ext4_", "jbd2_")}
 """Objects whose footprints belong to a filesystem, where they are not just named after it."""
@@ -129,68 +131,6 @@ class Machine(Section):
         return sum(known[term].ns for term in terms)
 
 
-class Slice(Section):
-    """A scheduler period, scaled as the kernel does: times 1 + floor(log2(min(cpus, 8)))."""
-
-    base: Period
-
-    def ns(self, cpus: int) -> float:
-        """Return the period in ns on a machine with `cpus` CPUs."""
-        return self.base.ns * min(cpus, 8).bit_length()
-
-
-class LockEra(Section):
-    """Which algorithm a lock role uses in this kernel, or how a part of it is designed."""
-
-    type: str
-    source: Annotated[str, Field(min_length=8)]
-
-
-class Kernel(Section):
-    """A kernel: its scheduler's times, its preemption model and the era of every lock."""
-
-    name: str
-    title: str
-    tick: Period
-    slice: Slice
-    latency: Slice | None = None
-    wakeup_granularity: Slice | None = None
-    run_to_parity: bool
-    delay_dequeue: bool
-    preemption: Preemption
-    scheduler_source: Annotated[str, Field(min_length=8)]
-    locks: dict[str, LockEra]
-    designs: dict[str, LockEra]
-    constants: dict[str, Quantity]
-
-    @model_validator(mode="after")
-    def _one_scheduler(self) -> Kernel:
-        if (self.latency is None) != (self.wakeup_granularity is None):
-            raise refusal("CFS needs both latency and wakeup_granularity, EEVDF has neither")
-        return self
-
-    def spec(self, cpus: int) -> dict[str, Any]:
-        """Return the `kernel` section of a RunSpec for a machine with `cpus` CPUs; times in ns."""
-        return {
-            "name": self.name,
-            "tick_ns": self.tick.ns,
-            "base_slice_ns": self.slice.ns(cpus),
-            "run_to_parity": self.run_to_parity,
-            "delay_dequeue": self.delay_dequeue,
-            **self._cfs(cpus),
-            "preemption": self.preemption,
-            "locks": {role: era.type for role, era in self.locks.items()},
-            "designs": {role: era.type for role, era in self.designs.items()},
-            "constants": {name: quantity.plain for name, quantity in self.constants.items()},
-        }
-
-    def _cfs(self, cpus: int) -> dict[str, dict[str, float]]:
-        if self.latency is None or self.wakeup_granularity is None:
-            return {}
-        preemption = self.wakeup_granularity.ns(cpus)
-        return {"cfs": {"latency_ns": self.latency.ns(cpus), "wakeup_granularity_ns": preemption}}
-
-
 class Group(Section):
     """One traced sequence of steps: what was done, how common it was, and what the tracer cost an event."""
 
@@ -244,9 +184,21 @@ def load_machine(name: str | Path) -> Machine:
 
 
 @cache
+def load_timeline() -> Timeline:
+    """Load what Linux does since which version."""
+    return _load("kernels", TIMELINE, Timeline)
+
+
+@cache
 def load_kernel(name: str | Path) -> Kernel:
-    """Load a kernel by name (``linux-6.11``) or by path."""
-    return _load("kernels", str(name), Kernel)
+    """Load a kernel: any release of the timeline (``linux-5.11``), or a profile by name or path."""
+    timeline, text = load_timeline(), str(name)
+    if text == TIMELINE:
+        raise _unknown("kernels", text)
+    if find(text, MODELS / "kernels") is None and (version := _version_in(text)) in timeline.versions():
+        return timeline.kernel(version)
+    profile = _load("kernels", text, Profile, timeline.refusals)
+    return timeline.of(profile)
 
 
 @cache
@@ -292,25 +244,49 @@ def load_workload(kind: str | Path) -> Workload:
 
 
 def available(what: Kind) -> list[str]:
-    """Return the names of all models of one kind, sorted."""
-    return [name for name in names(MODELS / what) if name not in ("vfs", "footprints")]
+    """Return the names of all models of one kind: kernels by age, the rest sorted."""
+    own = [name for name in names(MODELS / what) if name not in ("vfs", "footprints", TIMELINE)]
+    releases = [linux(version) for version in load_timeline().versions()] if what == "kernels" else []
+    return [*releases, *(name for name in own if name not in releases)]
 
 
 M = TypeVar("M", bound=Section)
 
 
-def _load(what: Kind, name: str, model: type[M]) -> M:
-    """Read a model; `ValueError` for an unknown name, `ScenarioError` for what is wrong with the file."""
+def _load(
+    what: Kind, name: str, model: type[M], refusals: Callable[[M], Iterable[Refusal]] = lambda _: ()
+) -> M:
+    """Read a model; `ValueError` for an unknown name, `ScenarioError` for what is wrong with the file.
+
+    `refusals` tells what is wrong with a model that has the right form.
+    """
     path = find(name, MODELS / what)
     if path is None:
-        near = nearest(name, available(what))
-        hint = f"did you mean '{near}'?" if near else f"there are {', '.join(available(what))}"
-        raise ValueError(f"unknown {what.removesuffix('s')} '{shorten(name)}'; {hint}")
+        raise _unknown(what, name)
     document = Document.read(path)
     try:
-        return model.model_validate(document.data)
+        loaded = model.model_validate(document.data)
     except ValidationError as error:
         raise ScenarioError(problems_of(error, document)) from None
+    if problems := [problem_at(document, *refused) for refused in refusals(loaded)]:
+        raise ScenarioError(problems)
+    return loaded
+
+
+def _unknown(what: Kind, name: str) -> ValueError:
+    known = available(what)
+    version = _version_in(name) if what == "kernels" else ()
+    near = linux(load_timeline().nearest(version)) if version else nearest(name, known)
+    listed = f"{known[0]} to {known[-1]}" if what == "kernels" else ", ".join(known)
+    hint = f"did you mean '{near}'?" if near else f"there are {listed}"
+    return ValueError(f"unknown {what.removesuffix('s')} '{shorten(name)}'; {hint}")
+
+
+def _version_in(name: str) -> tuple[int, ...]:
+    try:
+        return parse_version(name.removeprefix("linux-")) if name.startswith("linux-") else ()
+    except ValueError:
+        return ()
 
 
 def _footprints(prefixes: tuple[str, ...]) -> dict[str, Quantity]:

@@ -10,7 +10,7 @@ from simfs.scenario.schema import KINDS
 from simfs.scenario.section import shorten
 from simfs.scenario.suggest import nearest
 
-_NAMES_WITH_DOTS = {("locks",), ("sweep",), ("workload", "params")} | {
+_NAMES_WITH_DOTS = {("locks",), ("sweep",), ("workload", "params"), ("kernel", "rules")} | {
     (section, table) for section in ("kernel", "filesystem") for table in ("costs", "constants")
 }
 _WORDS = {"machine": "profile", "kernel": "profile", "device": "profile", "measured": "dataset"}

@@ -63,9 +63,14 @@ class Quantity(Section):
         return self.range[0] * scale, self.range[1] * scale
 
     @property
+    def is_time(self) -> bool:
+        """Whether it is a time."""
+        return self.unit in _NS_PER_UNIT
+
+    @property
     def ns(self) -> float:
         """The value in nanoseconds; `ValueError` when it is not a time."""
-        if self.unit not in _NS_PER_UNIT:
+        if not self.is_time:
             raise ValueError(f"{self.value:g} {self.unit} is not a time")
         return self.plain
 

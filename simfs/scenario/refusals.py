@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from simfs.scenario.document import Document
+from simfs.scenario.document import Document, Path_
 from simfs.scenario.problems import Problem
 
 
@@ -18,11 +18,17 @@ def problems_of(error: ValidationError, document: Document) -> Iterator[Problem]
 
 
 def _problem(detail: ErrorDetails, document: Document) -> Problem:
-    path = document.locate(detail["loc"])
     context = detail.get("ctx", {})
-    message = str(context.get("message", detail["msg"]))
+    return problem_at(
+        document, detail["loc"], str(context.get("message", detail["msg"])), context.get("suggestion")
+    )
+
+
+def problem_at(document: Document, location: Path_, message: str, suggestion: str | None) -> Problem:
+    """Return a problem at the place where what is at `location` was written."""
+    path = document.locate(location)
     about_key = message.startswith(("unknown key", "key '"))
     place = document.place_of(path)
     if path and not about_key:
         message = f"{'.'.join(map(str, path))}: {message}"
-    return Problem(place.key if about_key else place.value, message, context.get("suggestion"))
+    return Problem(place.key if about_key else place.value, message, suggestion)

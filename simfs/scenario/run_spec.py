@@ -80,19 +80,12 @@ def machine_spec(use: MachineUse, tasks: int) -> dict[str, Any]:
 def kernel_spec(scenario: Scenario, cpus: int) -> dict[str, Any]:
     """Return the `kernel` section for a machine with `cpus` CPUs."""
     use: KernelUse = scenario.kernel
-    spec = load_kernel(use.profile).spec(cpus)
-    given = {
-        "tick_ns": use.tick,
-        "base_slice_ns": use.base_slice,
-        "run_to_parity": use.run_to_parity,
-        "delay_dequeue": use.delay_dequeue,
-        "preemption": use.preemption,
-    }
+    spec = load_kernel(use.profile).ruled(use.rules).spec(cpus)
+    given = {"tick_ns": use.tick, "base_slice_ns": use.base_slice, "preemption": use.preemption}
     spec |= {key: value for key, value in given.items() if value is not None}
     if use.kernel_threads:
         spec["kernel_threads"] = load_workload("kernel_threads").spec()
     spec["constants"] |= use.constants
-    spec["designs"] |= use.designs
     spec["locks"] |= scenario.lock_roles
     if isinstance(scenario.workload, LockTasks):
         own = scenario.own_locks
@@ -137,13 +130,9 @@ def _filesystem_spec(scenario: Scenario) -> dict[str, Any]:
         if use.log_size is not None:
             spec["log_bytes"] = use.log_size
     if isinstance(use, Ext4):
-        spec |= {key: getattr(use, key) for key in ("journal", "dio_writes", "write_handles")}
+        spec["journal"] = use.journal
     if isinstance(use, Btrfs):
-        own = {
-            key: getattr(use, key)
-            for key in ("early_unlock", "delays_new_inodes", "nodatacow", "new_directories")
-        }
-        spec |= {key: value for key, value in own.items() if value is not None}
+        spec |= {key: getattr(use, key) for key in ("nodatacow", "new_directories")}
     return {"filesystem": spec, "vfs": {"costs": dict(_vfs_costs(use.kind))}}
 
 

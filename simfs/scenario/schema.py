@@ -23,7 +23,7 @@ from simfs.scenario.device import DeviceUse
 from simfs.scenario.filesystem import Btrfs, Ext4, Filesystem, NoFilesystem, Tmpfs, Xfs
 from simfs.scenario.kernel import OWN_LOCK, KernelUse, LockUse
 from simfs.scenario.machine import MachineUse
-from simfs.scenario.section import Section, Text, refusal, word_as
+from simfs.scenario.section import Section, Text, changes_of, refusal, word_as
 from simfs.scenario.units import Duration, Percentage, PositiveDuration, checked_duration, format_duration
 from simfs.scenario.workload import (
     Compile,
@@ -64,16 +64,16 @@ class Variant(Section):
 
     name: Name
     title: Text | None = None
-    machine: Annotated[dict[str, Any], word_as("profile", MachineUse)] = Field(
+    machine: Annotated[dict[str, Any], changes_of(MachineUse)] = Field(
         default={}, description="A profile's name, or keys that differ."
     )
-    kernel: Annotated[dict[str, Any], word_as("profile", KernelUse)] = Field(
+    kernel: Annotated[dict[str, Any], changes_of(KernelUse)] = Field(
         default={}, description="A profile's name, or keys that differ."
     )
     filesystem: dict[str, Any] = Field(
         default={}, description="Keys that differ; a new kind keeps what both know."
     )
-    device: Annotated[dict[str, Any], word_as("profile", DeviceUse)] = Field(
+    device: Annotated[dict[str, Any], changes_of(DeviceUse)] = Field(
         default={}, description="A profile's name, or keys that differ."
     )
     locks: dict[str, Any] = Field(default={}, description="Lock kinds by role.")

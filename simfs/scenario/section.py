@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
     BaseModel,
@@ -12,6 +13,7 @@ from pydantic import (
     Field,
     ModelWrapValidatorHandler,
     ValidationError,
+    create_model,
     model_validator,
 )
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
@@ -26,6 +28,9 @@ class Section(BaseModel):
     """A frozen mapping with known keys; its errors are worded for the author of a scenario."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    MOVED: ClassVar[Mapping[str, str]] = {}
+    """Keys that this section had once -> where what they said is said now."""
 
     @model_validator(mode="wrap")
     @classmethod
@@ -49,6 +54,14 @@ def word_as(key: str, section: type[Section]) -> BeforeValidator:
     return BeforeValidator(widen, json_schema_input_type=str | section)
 
 
+def changes_of(section: type[Section]) -> BeforeValidator:
+    """Let a plain word stand for a profile's name, or some keys for what differs from another's."""
+    profile = (Text | None, Field(default=None, description="Name of another profile."))
+    name, about = f"{section.__name__}Changes", section.__doc__
+    changes = create_model(name, __base__=section, __doc__=about, profile=profile)  # type: ignore[arg-type]
+    return word_as("profile", changes)
+
+
 def refusal(message: str, suggestion: str | None = None) -> PydanticCustomError:
     """Return the error a validator raises: what is wrong, and what was probably meant."""
     # A context keeps braces in the user's text from being read as placeholders.
@@ -67,8 +80,10 @@ def _refusal(detail: ErrorDetails, section: type[Section]) -> PydanticCustomErro
     kind, loc, context = detail["type"], detail["loc"], detail.get("ctx", {})
     if "message" in context:
         return refusal(context["message"], context["suggestion"])
+    if kind == "extra_forbidden" and loc[-1] in section.MOVED:
+        return refusal(f"unknown key '{loc[-1]}': it is {section.MOVED[str(loc[-1])]} now")
     if kind == "extra_forbidden":
-        return refusal(f"unknown key '{shorten(loc[-1])}'", nearest(loc[-1], section.model_fields))
+        return refusal(f"unknown key '{shorten(loc[-1])}'", nearest(loc[-1], _keys(section)))
     if kind == "missing":
         return refusal(f"key '{loc[-1]}' is missing" if isinstance(loc[-1], str) else "a value is missing")
     if kind in ("model_type", "dict_type", "model_attributes_type"):
@@ -79,6 +94,10 @@ def _refusal(detail: ErrorDetails, section: type[Section]) -> PydanticCustomErro
         return refusal(f"key {context['discriminator']} is missing")
     message = detail["msg"].removeprefix("Value error, ").replace("Input should", "should")
     return refusal(f"{message}, got {shorten(detail['input'])}")
+
+
+def _keys(section: type[Section]) -> list[str]:
+    return [field.alias or name for name, field in section.model_fields.items()]
 
 
 def _not_a_choice(context: dict[str, Any], given: object) -> PydanticCustomError:

@@ -1,27 +1,27 @@
 //! Named costs, looked up once when a filesystem is built.
 
-use super::designs::Designs;
+use crate::kernel::Rules;
 use crate::machine::time::from_ns;
 use crate::machine::Time;
 use std::collections::BTreeMap;
 
 /// What filesystems are built from: the cost tables of a run, how fast the machine is compared with the one they were measured
-/// on, and the designs of the kernel.
+/// on, and the rules of the kernel.
 pub struct Costs<'a> {
     tables: Vec<&'a BTreeMap<String, f64>>,
     speed: f64,
-    designs: Designs,
+    rules: Rules,
 }
 
 impl<'a> Costs<'a> {
     /// `speed` multiplies every time: 2 is a machine half as fast.
-    pub fn new(tables: Vec<&'a BTreeMap<String, f64>>, speed: f64, designs: Designs) -> Self {
-        Self { tables, speed, designs }
+    pub fn new(tables: Vec<&'a BTreeMap<String, f64>>, speed: f64, rules: Rules) -> Self {
+        Self { tables, speed, rules }
     }
 
-    /// The designs of the kernel.
-    pub fn designs(&self) -> Designs {
-        self.designs
+    /// The rules of the kernel.
+    pub fn rules(&self) -> Rules {
+        self.rules
     }
 
     /// The plain number of a name: a count, say.

@@ -12,7 +12,7 @@ use super::{initial_files, DirId, File, Filesystem, Io, LaidOut, NoSpace, PlainC
 use crate::devices::BlockDevice;
 use crate::machine::{Access, Account, LineId, LockId, Side, Time};
 use crate::waist::Machine;
-use file_io::{FileIo, Rules};
+use file_io::FileIo;
 use fsync::Fsync;
 use journal::{Block, Journal};
 use std::cell::{Cell, RefCell};
@@ -91,8 +91,6 @@ struct Directory {
 pub struct Options {
     /// It has a journal.
     pub journal: bool,
-    /// How files are written.
-    pub rules: Rules,
     /// Length of a tick, in which an inode's times change once.
     pub tick: Time,
 }
@@ -150,7 +148,7 @@ impl Ext4 {
             fsync: Fsync::new(m, options.tick, costs)?,
             journal: Journal::new(m, options.journal, device.clone(), costs)?,
             storage: device,
-            io: FileIo::new(options.rules, costs)?,
+            io: FileIo::new(costs)?,
             groups: (0..size.div_ceil(GROUP_BYTES).max(1)).map(group).collect(),
             orphan: (m.new_lock(m.class("ext4.orphan lock", "ext4.orphan")), m.new_line(lines("ext4_orphan.list")?)),
             directories: RefCell::default(),

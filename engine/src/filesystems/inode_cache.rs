@@ -4,7 +4,7 @@
 //! What is done under these locks is part of a traced step: callers hand in the step's time and get back what is left of it.
 
 use super::costs::Costs;
-use super::designs::Spread;
+use crate::kernel::vfs::{InodeHash, InodeList};
 use crate::machine::{Access, Account, LineId, LockId, Side, Time};
 use crate::waist::Machine;
 
@@ -22,11 +22,11 @@ pub struct InodeCache {
 impl InodeCache {
     /// Makes the locks; the error names a cost that is missing.
     pub fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
-        let designs = costs.designs();
+        let rules = costs.rules();
         let (hash, list) =
             (m.class("vfs.inode_hash_lock", "vfs.inode_hash"), m.class("vfs.s_inode_list_lock", "vfs.inode_list"));
-        let chains = if designs.inode_hash == Spread::Global { 1 } else { CHAINS };
-        let lists = if designs.inode_list == Spread::Global { 1 } else { m.cpus() as usize };
+        let chains = if rules.inode_hash == InodeHash::Global { 1 } else { CHAINS };
+        let lists = if rules.inode_list == InodeList::Global { 1 } else { m.cpus() as usize };
         // The list's head lies in the lock's line; the old first inode's pointers in another.
         let neighbours = (costs.number("vfs_sb.inode_list")? as u32).saturating_sub(1).max(1);
         Ok(Self {

@@ -6,7 +6,6 @@
 pub mod btrfs;
 pub mod calls;
 pub mod costs;
-pub mod designs;
 pub mod dirty;
 pub mod ext4;
 pub mod inode_cache;

@@ -155,6 +155,11 @@ impl LockKind {
         matches!(self, Self::Semaphore | Self::Mutex | Self::CountedMutex(_) | Self::Rwsem(_))
     }
 
+    /// Whether its holders turn it from spinning to blocking and back.
+    pub fn has_modes(self) -> bool {
+        matches!(self, Self::BtrfsTree2 | Self::BtrfsTree3(_))
+    }
+
     /// Whether who waits for such a lock may sleep.
     pub(super) fn may_sleep(self) -> bool {
         !matches!(self, Self::Spin(_) | Self::Rwlock(_) | Self::Removed)

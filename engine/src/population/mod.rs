@@ -8,14 +8,10 @@ mod mounts;
 
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
-use crate::filesystems::designs::Designs;
 use crate::range_locks::Design;
 use crate::spec::{DeviceSpec, FilesystemKind, RunSpec, WorkloadKind};
 use crate::waist::Host;
 use crate::workloads::kernel_threads;
-
-/// The kind of a role that this kernel's code does not take.
-pub(crate) const NOT_TAKEN: &str = "none";
 
 /// Puts the filesystem and the tasks of a spec on a machine. The error names what is wrong with the spec.
 pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
@@ -32,7 +28,7 @@ pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
 
 fn mount<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
     let speed = spec.machine.costs.speed;
-    let costs = Costs::new(vec![&spec.filesystem.costs, &spec.vfs.costs], speed, Designs::new(&spec.kernel.designs)?);
+    let costs = Costs::new(vec![&spec.filesystem.costs, &spec.vfs.costs], speed, spec.kernel.rules);
     let mount = match spec.filesystem.kind {
         FilesystemKind::Xfs => mounts::xfs,
         FilesystemKind::Btrfs => mounts::btrfs,

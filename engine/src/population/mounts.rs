@@ -1,19 +1,18 @@
 //! Filesystems as a spec asks for them, with their kernel threads; then the tasks start on them.
 
-use super::{files, work_of, NOT_TAKEN};
+use super::{files, work_of};
 use crate::devices::BlockDevice;
 use crate::filesystems::btrfs::mount::{Btrfs, Disk, Kernel};
 use crate::filesystems::btrfs::tree::search::Rules;
 use crate::filesystems::costs::Costs;
-use crate::filesystems::designs::MetadataReclaim;
-use crate::filesystems::ext4::file_io::DioWrites;
 use crate::filesystems::ext4::{self, Ext4};
 use crate::filesystems::tmpfs::Tmpfs;
 use crate::filesystems::xfs::operations::file_io;
 use crate::filesystems::xfs::structures::geometry::Geometry;
 use crate::filesystems::xfs::mount::Xfs;
+use crate::kernel::btrfs::MetadataReclaim;
 use crate::machine::time::{from_ns, US};
-use crate::machine::Time;
+use crate::machine::{LockKind, Time};
 use crate::range_locks::{Design, Prices};
 use crate::spec::RunSpec;
 use crate::waist::{Host, Life, Placement};
@@ -49,13 +48,12 @@ pub(super) fn xfs<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevice>
 
 /// btrfs with the workers of its delayed items, of metadata reclaim, and its transaction thread.
 pub(super) fn btrfs<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevice>, costs: &Costs<'_>) -> Result<(), String> {
-    let tree_lock = spec.kernel.locks.get("btrfs.tree").map_or("", String::as_str);
-    let modes = tree_lock.starts_with("btrfs-tree");
-    let early_unlock = spec.filesystem.early_unlock.unwrap_or(!modes); // no profile lies between 5.11 and 5.19
-    let delays_new_inodes = spec.filesystem.delays_new_inodes.unwrap_or(modes);
-    let rules = Rules { early_unlock, modes, clearing: costs.designs().path_clearing };
+    let rules = costs.rules();
+    let tree_lock = spec.kernel.locks.get("btrfs.tree").map(|kind| LockKind::parse(kind));
+    let modes = matches!(tree_lock, Some(Ok(kind)) if kind.has_modes());
+    let locking = Rules { early_unlock: rules.early_unlock, modes, clearing: rules.path_clearing };
     let (nodatacow, new_directories) = (spec.filesystem.nodatacow, spec.filesystem.new_directories);
-    let kernel = Kernel { rules, delays_new_inodes, nodatacow, new_directories };
+    let kernel = Kernel { rules: locking, delays_new_inodes: rules.delays_new_inodes, nodatacow, new_directories };
     let fs = Rc::new(host.setup(|m| Btrfs::new(m, kernel, Disk { size: size(spec), device }, costs))?);
     for _ in 0..fs.worker_count(spec.machine.cpus) {
         let worker = fs.clone();
@@ -66,7 +64,7 @@ pub(super) fn btrfs<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevic
         host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::read_worker(m, reader));
         host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::write_worker(m, writer));
     }
-    if costs.designs().reclaim == MetadataReclaim::Preemptive {
+    if rules.reclaim == MetadataReclaim::Preemptive {
         let worker = fs.clone();
         host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::reclaim_worker(m, worker));
     }
@@ -79,7 +77,7 @@ pub(super) fn btrfs<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevic
 
 /// ext4 with its journal thread.
 pub(super) fn ext4<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevice>, costs: &Costs<'_>) -> Result<(), String> {
-    let options = ext4_options(spec)?;
+    let options = ext4::Options { journal: spec.filesystem.journal, tick: from_ns(spec.kernel.tick_ns) };
     let fs = Rc::new(host.setup(|m| Ext4::new(m, size(spec), device, options, costs))?);
     let journal = fs.clone();
     let ticks = (COMMIT_INTERVAL / from_ns(spec.kernel.tick_ns)).max(1);
@@ -95,16 +93,7 @@ pub(super) fn tmpfs<H: Host>(host: &mut H, spec: &RunSpec, costs: &Costs<'_>) ->
     files::start(host, spec, fs, costs)
 }
 
-/// How ext4 is made and mounted.
-fn ext4_options(spec: &RunSpec) -> Result<ext4::Options, String> {
-    let f = &spec.filesystem;
-    let held = f.dio_writes.as_deref().unwrap_or("shared");
-    let dio_writes = DioWrites::parse(held).map_err(|e| format!("filesystem.dio_writes: {e}"))?;
-    let rules = ext4::file_io::Rules { dio_writes, write_handles: f.write_handles };
-    Ok(ext4::Options { journal: f.journal, rules, tick: from_ns(spec.kernel.tick_ns) })
-}
-
-/// How XFS locks files, by the kernel and the scenario.
+/// How XFS locks files.
 fn xfs_rules(spec: &RunSpec, costs: &Costs<'_>) -> Result<file_io::Rules, String> {
     let iolock = spec.filesystem.iolock.as_deref().unwrap_or("rwsem");
     let range_lock = match iolock {
@@ -116,8 +105,7 @@ fn xfs_rules(spec: &RunSpec, costs: &Costs<'_>) -> Result<file_io::Rules, String
             Some((design, Prices { work: work(work_of(design))?, pause, syscall: None }))
         }
     };
-    let flags_lock = spec.kernel.locks.get("xfs.i_flags_lock").ok_or("kernel.locks has no role 'xfs.i_flags_lock'")?;
     let buffered = file_io::BufferedIo::parse(spec.filesystem.buffered_io.as_deref().unwrap_or("locked"))
         .map_err(|e| format!("filesystem.buffered_io: {e}"))?;
-    Ok(file_io::Rules { buffered, range_lock, unlocked: iolock == "none", flags_lock: flags_lock != NOT_TAKEN, tick: from_ns(spec.kernel.tick_ns) })
+    Ok(file_io::Rules { buffered, range_lock, unlocked: iolock == "none", tick: from_ns(spec.kernel.tick_ns) })
 }

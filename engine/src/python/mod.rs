@@ -55,6 +55,12 @@ fn structure_report(py: Python<'_>, request: &str) -> PyResult<String> {
     detached(py, || crate::filesystems::structure_report(request))
 }
 
+/// The words that specs may use (JSON text).
+#[pyfunction]
+fn vocabulary(py: Python<'_>) -> PyResult<String> {
+    detached(py, || Ok(crate::vocabulary::vocabulary().to_string()))
+}
+
 /// Works without the GIL. A wrong request is a `ValueError`; a defect of the engine is a `RuntimeError` that says what.
 fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, String> + Send) -> PyResult<T> {
     py.detach(|| caught(work))?.map_err(PyValueError::new_err)
@@ -72,6 +78,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__source__", env!("SIMFS_ENGINE_SOURCE"))?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(trace, module)?)?;
+    module.add_function(wrap_pyfunction!(vocabulary, module)?)?;
     module.add_function(wrap_pyfunction!(structure_report, module)?)?;
     module.add_function(wrap_pyfunction!(foreign::populate, module)?)?;
     module.add_class::<foreign::Program>()?;

@@ -23,7 +23,7 @@ use super::tree::Tree;
 use super::transaction::worker::Workers;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
-use crate::filesystems::designs::NocowCheck;
+use crate::kernel::btrfs::NocowCheck;
 use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::DirId;
 use crate::machine::time::from_ns;
@@ -149,7 +149,7 @@ impl Btrfs {
             delays_new_inodes: kernel.delays_new_inodes,
             nodatacow: kernel.nodatacow,
             new_directories: kernel.new_directories,
-            nocow_check: costs.designs().nocow_check,
+            nocow_check: costs.rules().nocow_check,
             costs: operations,
             sb: SuperBlock::new(m, costs)?,
             next_ino: Cell::new(FIRST_FREE_OBJECTID + 1),

@@ -2,8 +2,8 @@
 //! forerunners, and overwriting in the page cache (`ext4_buffered_write_iter`).
 //!
 //! A direct read holds `i_rwsem` shared. What a direct write holds has changed: the lock for itself until its data are
-//! on the device; with the mount option `dioread_nolock` not during that time, but before and after it; since 5.5 (posted in
-//! September 2019) the lock shared, if no block is new. Buffered writes hold it for themselves, buffered reads take none.
+//! on the device; with the mount option `dioread_nolock` not during that time, but before and after it; since 5.6 (posted from
+//! September 2019 on) the lock shared, if no block is new. Buffered writes hold it for themselves, buffered reads take none.
 //! Looking up blocks takes the lock of the extent status tree for reading.
 
 use super::Ext4;
@@ -12,6 +12,8 @@ use crate::devices::Request;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::page_cache::PageCache;
 use crate::filesystems::{File, Io, LaidOut};
+use crate::kernel::ext4::DioWrites;
+use crate::kernel::Rules;
 use crate::machine::{Access, Account, LineId, LockId, Side};
 use crate::waist::Machine;
 use std::cell::RefCell;
@@ -33,38 +35,6 @@ cost_table!(IoCosts {
     writepages: ["wfsync.writepages_over"],
 });
 
-/// What a direct write holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DioWrites {
-    /// `i_rwsem` for itself, until the data are on the device.
-    Exclusive,
-    /// The same, but not while the device works.
-    Relocked,
-    /// `i_rwsem` shared.
-    Shared,
-}
-
-impl DioWrites {
-    /// By name.
-    pub fn parse(name: &str) -> Result<Self, String> {
-        match name {
-            "exclusive" => Ok(Self::Exclusive),
-            "relocked" => Ok(Self::Relocked),
-            "shared" => Ok(Self::Shared),
-            other => Err(format!("unknown '{other}'; known: exclusive, relocked, shared")),
-        }
-    }
-}
-
-/// How files are written, apart from the costs.
-#[derive(Clone, Copy, Debug)]
-pub struct Rules {
-    /// What a direct write holds.
-    pub dio_writes: DioWrites,
-    /// A buffered write starts a handle of the journal for each page (until 5.14).
-    pub write_handles: bool,
-}
-
 /// An open file with all its blocks.
 struct OpenFile {
     i_rwsem: LockId,
@@ -82,8 +52,8 @@ pub(super) struct FileIo {
 
 impl FileIo {
     /// No file is open.
-    pub fn new(rules: Rules, costs: &Costs<'_>) -> Result<Self, String> {
-        Ok(Self { costs: IoCosts::new(costs)?, rules, files: RefCell::default() })
+    pub fn new(costs: &Costs<'_>) -> Result<Self, String> {
+        Ok(Self { costs: IoCosts::new(costs)?, rules: costs.rules(), files: RefCell::default() })
     }
 
     /// The file in a slot is laid out so.

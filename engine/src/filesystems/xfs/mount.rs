@@ -16,7 +16,7 @@ use super::structures::touch::{BlockKind, Touches};
 use super::operations::walk::Walk;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
-use crate::filesystems::designs::{Inactivation, UnlinkedList};
+use crate::kernel::xfs::{Inactivation, UnlinkedList};
 use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::DirId;
 use crate::machine::{ClassId, CpuId, LineId, LockId, Time};
@@ -126,7 +126,7 @@ impl Xfs {
         let agi = footprints.buffer + count("xfs_agi.data_create")?;
         let btree = footprints.buffer + count("xfs_inobt.data")?;
         let limits = Limits { batch: count("inodegc_batch")? as usize, throttle: count("inodegc_throttle")? as usize };
-        let inactivation = costs.designs().inodegc;
+        let inactivation = costs.rules().inodegc;
         let lists = match inactivation {
             Inactivation::Task => 0,
             Inactivation::PerGroup => geometry.agcount as usize,
@@ -156,7 +156,7 @@ impl Xfs {
             inode_lines: footprints.dir_inode,
             inodegc: inactive::lists(lists, limits, tick),
             inactivation,
-            iunlink: costs.designs().iunlink,
+            iunlink: costs.rules().iunlink,
             clusters: Clusters::new(m, footprints.buffer + count("xfs_inode_cluster.data")?, geometry.agblocks),
             groups: groups.collect(),
             directories: RefCell::default(),

@@ -8,7 +8,7 @@ use crate::filesystems::btrfs::tree::items;
 use crate::filesystems::btrfs::mount::Btrfs;
 use crate::cost_table;
 use crate::filesystems::costs::Costs;
-use crate::filesystems::designs::DirectWrite;
+use crate::kernel::btrfs::DirectWrite;
 use crate::filesystems::{File, Io};
 use crate::machine::{Account, Side};
 use crate::waist::Machine;
@@ -33,7 +33,7 @@ pub(crate) struct Direct {
 
 impl Direct {
     pub(crate) fn new(costs: &Costs<'_>) -> Result<Self, String> {
-        Ok(Self { costs: DirectCosts::new(costs)?, writes: costs.designs().direct_write })
+        Ok(Self { costs: DirectCosts::new(costs)?, writes: costs.rules().direct_write })
     }
 }
 

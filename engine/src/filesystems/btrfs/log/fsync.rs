@@ -12,7 +12,7 @@ use crate::filesystems::btrfs::tree::key::{Item, ItemKind, Key};
 use crate::filesystems::btrfs::mount::{Btrfs, Inode};
 use crate::filesystems::btrfs::tree::search::Intent;
 use crate::cost_table;
-use crate::filesystems::designs::{FsyncWait, FullCommit, LogCsums, LogInode, NocowCheck};
+use crate::kernel::btrfs::{FsyncWait, FullCommit, LogCsums, LogInode, NocowCheck};
 use crate::filesystems::{DirId, File, BLOCK};
 use crate::machine::{Account, LockId, Side, Time};
 use crate::waist::Machine;
@@ -46,8 +46,8 @@ pub struct Fsync {
 
 impl Fsync {
     pub(crate) fn new(costs: &crate::filesystems::costs::Costs<'_>) -> Result<Self, String> {
-        let designs = costs.designs();
-        Ok(Self { costs: FsyncCosts::new(costs)?, csums: designs.log_csums, inode: designs.log_inode, full_commit: designs.full_commit, wait: designs.fsync_wait })
+        let rules = costs.rules();
+        Ok(Self { costs: FsyncCosts::new(costs)?, csums: rules.log_csums, inode: rules.log_inode, full_commit: rules.full_commit, wait: rules.fsync_wait })
     }
 }
 

@@ -15,7 +15,7 @@ use super::tree::Tree;
 use crate::cost_table;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
-use crate::filesystems::designs::TreeLogMutex;
+use crate::kernel::btrfs::TreeLogMutex;
 use crate::filesystems::BLOCK;
 use crate::machine::{Access, Account, LineId, LockId, Side};
 use crate::waist::Machine;
@@ -94,7 +94,7 @@ impl LogTree {
             tree_log_mutex: mutex("btrfs.tree_log_mutex"),
             mutex: mutex("btrfs.log_mutex"),
             roots_mutex: mutex("btrfs.log_root_tree"),
-            mutex_design: costs.designs().tree_log_mutex,
+            mutex_design: costs.rules().tree_log_mutex,
             storage: device,
             costs: LogCosts::new(costs)?,
             exists: Cell::new(false),

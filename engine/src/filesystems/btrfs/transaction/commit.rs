@@ -6,7 +6,7 @@ use crate::filesystems::btrfs::mount::Btrfs;
 use super::Handle;
 use crate::cost_table;
 use crate::filesystems::costs::Costs;
-use crate::filesystems::designs::{CommitStart, FullCommit};
+use crate::kernel::btrfs::{CommitFlush, CommitStart};
 use crate::filesystems::BLOCK;
 use crate::machine::{Account, LockId, Side};
 use crate::waist::Machine;
@@ -21,15 +21,13 @@ cost_table!(CommitCosts {
 pub struct Commits {
     costs: CommitCosts,
     start: CommitStart,
-    /// Of several tasks that want a commit one runs delayed refs, and they wait for the superblocks only (since 5.12).
-    one_flushes: bool,
+    flush: CommitFlush,
 }
 
 impl Commits {
     pub(crate) fn new(costs: &Costs<'_>) -> Result<Self, String> {
-        let designs = costs.designs();
-        let one_flushes = designs.full_commit == FullCommit::Directory;
-        Ok(Self { costs: CommitCosts::new(costs)?, start: designs.commit_start, one_flushes })
+        let rules = costs.rules();
+        Ok(Self { costs: CommitCosts::new(costs)?, start: rules.commit_start, flush: rules.commit_flush })
     }
 }
 
@@ -65,17 +63,18 @@ impl Btrfs {
     /// the last, with the delayed items, when nobody may change anything.
     pub(super) async fn commit<M: Machine>(&self, m: &M, handle: Handle, mutex: LockId) {
         let mine = self.transid();
-        if self.transaction.begin_flush() || !self.commits.one_flushes {
+        let each = self.commits.flush == CommitFlush::Each;
+        if self.transaction.begin_flush() || each {
             self.extents.run_delayed_refs(m, mutex, self.extents.refs.waiting()).await;
         }
         if !self.transaction.begin_commit() {
             self.transaction.end(m, handle).await;
-            return self.transaction.wait_for_commit(m, mine, !self.commits.one_flushes).await;
+            return self.transaction.wait_for_commit(m, mine, each).await;
         }
         if self.commits.start == CommitStart::AtOnce {
             self.transaction.keep_starts_out(m);
         }
-        self.transaction.wait_for_commit(m, mine - 1, !self.commits.one_flushes).await;
+        self.transaction.wait_for_commit(m, mine - 1, each).await;
         self.transaction.keep_starts_out(m);
         self.transaction.end(m, handle).await;
         self.run_delayed_items(m).await;

@@ -3,7 +3,7 @@
 use super::key::{Item, ItemKind, Key};
 use super::search::{Intent, Rules, TreeLocks, TreeOps, Work};
 use super::{BlockId, Tree};
-use crate::filesystems::designs::PathClearing;
+use crate::kernel::btrfs::PathClearing;
 use crate::machine::{Mode, Side};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -6,7 +6,7 @@
 use super::key::{Item, Key, ITEM_HEAD, MAX_POINTERS};
 use super::path::Path;
 use super::{BlockId, Tree, MAX_LEVEL};
-use crate::filesystems::designs::PathClearing;
+use crate::kernel::btrfs::PathClearing;
 use crate::machine::{Mode, Side};
 use std::cell::{Ref, RefCell};
 use std::future::Future;

@@ -15,7 +15,7 @@ use super::Log;
 use crate::filesystems::xfs::mount::Xfs;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
-use crate::filesystems::designs::{Cil, CilPush};
+use crate::kernel::xfs::{Cil, CilPush};
 use crate::machine::{Account, CpuId, LineId, LockId, Side, TaskId, Time};
 use crate::waist::Machine;
 use std::cell::{Cell, RefCell};
@@ -83,13 +83,13 @@ pub struct Checkpoints {
 impl Checkpoints {
     /// An empty CIL under `ctx_lock`, of a log of so many bytes.
     pub fn new<M: Machine>(m: &M, ctx_lock: LockId, log_bytes: u64, storage: Rc<BlockDevice>, costs: &Costs<'_>) -> Result<Self, String> {
-        let designs = costs.designs();
+        let rules = costs.rules();
         let most = (costs.number("cil_limit_mib")? * f64::from(1 << 20)) as u64;
         Ok(Self {
             limit: (log_bytes / 8).min(most),
             ctx_lock,
-            orders: designs.cil >= Cil::PerCpuLists && designs.cil_push == CilPush::Pipelined, // not in the series of 2020
-            workers: if designs.cil_push == CilPush::Serial { 1 } else { 4 },
+            orders: rules.cil >= Cil::PerCpuLists && rules.cil_order,
+            workers: if rules.cil_push == CilPush::Serial { 1 } else { 4 },
             costs: CheckpointCosts::new(costs)?,
             context: RefCell::new(Context { sequence: 1, ..Context::default() }),
             head: Cell::new(1),
@@ -101,7 +101,7 @@ impl Checkpoints {
             turn: Cell::new(1),
             turn_waiters: RefCell::default(),
             written: RefCell::default(),
-            iclogs: Iclogs::new(m, storage, designs.cil_push == CilPush::Serial),
+            iclogs: Iclogs::new(m, storage, rules.cil_push == CilPush::Serial),
         })
     }
 

@@ -21,7 +21,7 @@ use grant::{GrantHead, Reservation, Ticket};
 use xfsaild::Pusher;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
-use crate::filesystems::designs::Cil;
+use crate::kernel::xfs::Cil;
 use crate::machine::{Access, Account, LineId, LockId, Side, Time};
 use crate::waist::Machine;
 use std::cell::RefCell;
@@ -95,7 +95,7 @@ impl Log {
             cil: m.new_line(costs.number("xfs_cil.shared")? as u32),
             ctx_lock,
             checkpoints: Checkpoints::new(m, ctx_lock, bytes, storage, costs)?,
-            design: costs.designs().cil,
+            design: costs.rules().cil,
             cil_lock: m.new_lock(m.class("xfs.xc_cil_lock", "xfs.cil_lock")),
             counters: m.new_line(costs.number("xfs_cil.counters")? as u32),
             list: m.new_line(costs.number("xfs_cil.item_neighbours")? as u32),

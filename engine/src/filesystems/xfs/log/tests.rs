@@ -9,7 +9,7 @@ use super::{Item, Logged};
 use crate::filesystems::xfs::mount::Xfs;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
-use crate::filesystems::designs::Designs;
+use crate::kernel::Rules as KernelRules;
 use crate::machine::{Context, Native, Time};
 use crate::spec::{DeviceSpec, RunSpec};
 use crate::waist::{Host, Life, Machine, Placement};
@@ -43,7 +43,7 @@ fn spec(duration: Time) -> RunSpec {
             }
         },
         "kernel": {
-            "name": "test", "tick_ns": 4e6, "base_slice_ns": 3e6, "run_to_parity": true, "delay_dequeue": true, "preemption": "voluntary", "locks": locks,
+            "name": "test", "tick_ns": 4e6, "base_slice_ns": 3e6, "preemption": "voluntary", "locks": locks,
             "constants": {
                 "migration_cost": 5e5, "rwsem_handoff_wait": 4e6, "rwsem_reader_batch_max": 256, "rwsem_reader_spin_base": 1e4,
                 "rwsem_reader_spin_per_reader": 500, "rwsem_reader_spin_cap": 2.5e4, "percpu_rwsem_grace_period": 1e7,
@@ -60,9 +60,8 @@ fn spec(duration: Time) -> RunSpec {
 fn build(m: &Context, device: &Rc<BlockDevice>, table: &mut BTreeMap<String, f64>) -> Xfs {
     let geometry = Geometry::new(1 << 30, None).and_then(|g| g.with_log(10 << 20)).expect("mkfs makes it");
     loop {
-        let rules = Rules { buffered: BufferedIo::Locked, range_lock: None, unlocked: false, flags_lock: false, tick: 4 * MS };
-        let designs = Designs::new(&BTreeMap::new()).expect("none is given");
-        let missing = match Xfs::new(m, &geometry, device.clone(), rules, &Costs::new(vec![table], 1.0, designs)) {
+        let rules = Rules { buffered: BufferedIo::Locked, range_lock: None, unlocked: false, tick: 4 * MS };
+        let missing = match Xfs::new(m, &geometry, device.clone(), rules, &Costs::new(vec![table], 1.0, KernelRules::default())) {
             Ok(fs) => return fs,
             Err(error) => error.split('\'').nth(1).expect("it names the cost").to_owned(),
         };

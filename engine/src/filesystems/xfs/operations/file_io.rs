@@ -15,6 +15,7 @@ use crate::cost_table;
 use crate::devices::{End, Request, Work};
 use crate::filesystems::page_cache::PageCache;
 use crate::filesystems::{File, Io, LaidOut, BLOCK};
+use crate::kernel::xfs::DioSizeCheck;
 use crate::machine::{Account, CpuId, LockId, Side, Time};
 use crate::range_locks::{Design, Prices, Range, RangeLock, RequestId};
 use crate::waist::Machine;
@@ -74,8 +75,6 @@ pub struct Rules {
     pub range_lock: Option<(Design, Prices)>,
     /// Direct I/O takes no IOLOCK at all: a counterfactual.
     pub unlocked: bool,
-    /// Writes take `i_flags_lock` to look at the size.
-    pub flags_lock: bool,
     /// Length of a tick.
     pub tick: Time,
 }
@@ -132,6 +131,7 @@ pub(crate) struct OpenFile {
 pub(crate) struct FileIo {
     costs: IoCosts,
     rules: Rules,
+    dio_size_check: DioSizeCheck,
     files: RefCell<Vec<Option<Rc<OpenFile>>>>,
     /// Direct writes that nobody waits for end in a worker of their CPU (`s_dio_done_wq`, until Linux 6.5): slot of the inode,
     /// and what the caller waits for.
@@ -144,6 +144,7 @@ impl FileIo {
         Ok(Self {
             costs: IoCosts::new(costs)?,
             rules,
+            dio_size_check: costs.rules().dio_size_check,
             files: RefCell::default(),
             ended: Rc::new(Workqueue::new(m)),
         })
@@ -156,7 +157,8 @@ impl FileIo {
             Some((design, prices)) => IoLock::Ranges(Box::new(RangeLock::new(m, *design, *prices)), RefCell::default()),
             None => IoLock::Rwsem(inode.iolock),
         };
-        let flags_lock = self.rules.flags_lock.then(|| m.new_lock(m.class("xfs.i_flags_lock", "xfs.i_flags_lock")));
+        let locked = self.dio_size_check == DioSizeCheck::Locked;
+        let flags_lock = locked.then(|| m.new_lock(m.class("xfs.i_flags_lock", "xfs.i_flags_lock")));
         let file = OpenFile {
             iolock,
             lines: InodeLines::new(m, inode.iolock, inode.ilock, flags_lock),

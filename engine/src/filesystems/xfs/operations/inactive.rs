@@ -8,7 +8,7 @@ use crate::filesystems::xfs::inode::Inode;
 use super::inodegc::{InodeGc, Limits};
 use crate::filesystems::xfs::log::Logged;
 use crate::filesystems::xfs::mount::Xfs;
-use crate::filesystems::designs::UnlinkedList;
+use crate::kernel::xfs::UnlinkedList;
 use crate::machine::{Account, Time};
 use crate::waist::Machine;
 use std::rc::Rc;

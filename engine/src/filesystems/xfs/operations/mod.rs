@@ -21,7 +21,7 @@ use super::mount::{Xfs, XfsDirectory};
 use super::structures::groups::NoSpace;
 use super::structures::touch::BlockKind;
 use super::structures::layout::{Unlinking, ROOT};
-use crate::filesystems::designs::{Inactivation, UnlinkedList};
+use crate::kernel::xfs::{Inactivation, UnlinkedList};
 use crate::filesystems::{initial_files, DirId, File, Filesystem, Io, LaidOut, PlainCall, Renaming};
 use crate::machine::{Access, Account, Side, Time};
 use crate::waist::Machine;

@@ -1,4 +1,4 @@
-"""Designs of a kernel: what one lock guards, and who does the work; and the locks of all inodes."""
+"""Rules of a kernel: what one lock guards, and who does the work; and the locks of all inodes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import pytest
 
 from engine import run_scenario
 from simfs.results.run_result import LockStats, RunResult
-from simfs.scenario import ScenarioError
-from simfs.scenario.checks import DESIGNS
-from simfs.scenario.models import available, load_filesystem, load_kernel
+from simfs.scenario.models import load_filesystem
+from simfs.vocabulary import vocabulary
 
 HEAD = "simfs: 1\nname: d\ntitle: d\n"
 MACHINE = "profile: dual-socket-48, cpus: 16"
@@ -21,11 +20,11 @@ def run(
     filesystem: str,
     workload: str,
     kernel: str = "linux-6.12",
-    designs: str = "",
+    rules: str = "",
     machine: str = MACHINE,
 ) -> RunResult:
     text = (
-        f"{HEAD}machine: {{{machine}}}\nkernel: {{profile: {kernel}, designs: {{{designs}}}}}\n"
+        f"{HEAD}machine: {{{machine}}}\nkernel: {{profile: {kernel}, rules: {{{rules}}}}}\n"
         f"filesystem: {filesystem}\nworkload: {{{workload}}}\n"
     )
     return run_scenario(tmp_path / "d.yaml", text, warmup_ns=3e6, duration_ns=20e6)
@@ -62,7 +61,7 @@ def test_a_long_hold_of_the_hash_lock_ends_the_scaling_and_a_lock_for_each_chain
 ) -> None:
     slow = "{kind: ext4, costs: {inode_hash: 2 us}}"
     one = run(tmp_path, slow, CREATE)
-    many = run(tmp_path, slow, CREATE, designs="vfs.inode_hash: per-chain")
+    many = run(tmp_path, slow, CREATE, rules="vfs.inode_hash: per-chain")
     assert one.throughput_per_s < 1e9 / 2000  # no more than one hold after the other
     assert many.throughput_per_s > 1.4 * one.throughput_per_s
 
@@ -70,7 +69,7 @@ def test_a_long_hold_of_the_hash_lock_ends_the_scaling_and_a_lock_for_each_chain
 def test_lists_by_cpu_take_the_waiting_off_the_inode_list(tmp_path: Path) -> None:
     slow = "{kind: tmpfs, costs: {inode_list: 1 us}}"
     one = run(tmp_path, slow, CREATE)
-    many = run(tmp_path, slow, CREATE, designs="vfs.inode_list: per-cpu")
+    many = run(tmp_path, slow, CREATE, rules="vfs.inode_list: per-cpu")
     waited = [lock(result, "vfs.s_inode_list_lock") for result in (one, many)]
     assert waited[0] is not None
     assert waited[1] is not None
@@ -80,32 +79,32 @@ def test_lists_by_cpu_take_the_waiting_off_the_inode_list(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_each_step_out_of_the_cil_lock_leaves_fewer_acquisitions_or_shorter_holds(tmp_path: Path) -> None:
-    def held(design: str) -> tuple[int, float]:
-        result = run(tmp_path, "{kind: xfs, agcount: 16}", CYCLE, designs=f"xfs.cil: {design}")
+    def held(design: object) -> tuple[int, float]:
+        result = run(tmp_path, "{kind: xfs, agcount: 16}", CYCLE, rules=f"xfs.cil: {design}")
         found = lock(result, "xfs.xc_cil_lock")
         per = result.operations
         return (0, 0.0) if found is None else (found.acquired, found.hold_total_ns / per)
 
-    steps = [held(design) for design in DESIGNS["xfs.cil"]]
+    steps = [held(design) for design in vocabulary().rules["xfs.cil"].values]
     assert steps[0][1] > steps[1][1] > steps[2][1]
     assert steps[0][0] > 10 * steps[2][0]
     assert steps[3] == (0, 0.0)
 
 
 def test_who_frees_unlinked_inodes_shows_in_the_worker(tmp_path: Path) -> None:
-    def sites(design: str) -> tuple[float, set[str]]:
+    def sites(design: object) -> tuple[float, set[str]]:
         result = run(
             tmp_path,
             "{kind: xfs, agcount: 4}",
             "kind: create_unlink, tasks: 4",
-            designs=f"xfs.inodegc: {design}",
+            rules=f"xfs.inodegc: {design}",
         )
         agi = lock(result, "xfs.AGI")
         assert agi is not None
         return agi.acquired / result.operations, {site.site for site in agi.sites}
 
     assert "inodegc" not in sites("task")[1]
-    for design in DESIGNS["xfs.inodegc"]:
+    for design in vocabulary().rules["xfs.inodegc"].values:
         assert sites(design)[0] == pytest.approx(3, rel=0.25)  # create, unlink, free: whoever does it
 
 
@@ -120,7 +119,7 @@ def test_inodes_that_wait_for_a_worker_are_on_unlinked_lists_that_run_through_th
             tmp_path,
             "{kind: xfs, agcount: 16}",
             CYCLE,
-            designs=f"xfs.inodegc: {inodegc}, xfs.iunlink: {iunlink}",
+            rules=f"xfs.inodegc: {inodegc}, xfs.iunlink: {iunlink}",
             machine=f"{MACHINE}, costs: {{wakeup: 0 ns, ipi_deliver: 0 ns}}",
         )
         found = lock(result, "xfs.inode cluster")
@@ -138,36 +137,14 @@ def test_ext4_without_a_journal_starts_no_handles(tmp_path: Path) -> None:
     assert without.throughput_per_s > with_one.throughput_per_s
 
 
-@pytest.mark.parametrize("name", available("kernels"))
-def test_every_kernel_says_the_design_of_every_role(name: str) -> None:
-    designs = load_kernel(name).spec(4)["designs"]
-    assert set(designs) == set(DESIGNS)
-    assert all(design in DESIGNS[role] for role, design in designs.items())
-
-
-@pytest.mark.parametrize(
-    ("designs", "wrong"),
-    [
-        (
-            "xfs.cil: per-cpux",
-            r"d\.yaml:5:\d+: kernel\.designs\.xfs\.cil: per-cpux is not one of .*'per-cpu'",
-        ),
-        ("xfs.cli: global", r"d\.yaml:5:\d+: unknown role of a design 'xfs\.cli'.*'xfs\.cil'"),
-    ],
-)
-def test_a_wrong_design_is_refused_at_its_place(tmp_path: Path, designs: str, wrong: str) -> None:
-    with pytest.raises(ScenarioError, match=wrong):
-        run(tmp_path, "{kind: xfs}", CREATE, designs=designs)
-
-
 def test_who_creates_waits_for_who_asks_with_the_leaf_locked(tmp_path: Path) -> None:
-    def waited(design: str) -> float:
+    def waited(design: object) -> float:
         result = run(
             tmp_path,
             "{kind: btrfs, nodatacow: true, costs: {cross_ref: 1 ms}}",
             "kind: mix, tasks: 8, operations: [{op: overwrite}, {op: fsync}, {op: create}], order: in-turn, "
             "files: 1, file_size: 4 KiB, directories: per-task",
-            designs=f"btrfs.nocow_check: {design}",
+            rules=f"btrfs.nocow_check: {design}",
         )
         leaves = [lock.wait_total_ns for lock in result.locks if lock.name.startswith("btrfs.fs tree")]
         return sum(leaves) / result.operations
@@ -178,12 +155,12 @@ def test_who_creates_waits_for_who_asks_with_the_leaf_locked(tmp_path: Path) -> 
 def test_the_leaf_is_held_shared_for_the_search_of_the_extent_tree(tmp_path: Path) -> None:
     """Besides: a head is looked for under the spinlock of the delayed refs, and the checksum tree is searched."""
 
-    def asked(design: str) -> tuple[float, dict[str, float]]:
+    def asked(design: object) -> tuple[float, dict[str, float]]:
         result = run(
             tmp_path,
             "{kind: btrfs, nodatacow: true}",
             "kind: fio, tasks: 4, rw: randwrite, size: 1 MiB, files: per-task, cached: true, fsync: 1",
-            designs=f"btrfs.nocow_check: {design}",
+            rules=f"btrfs.nocow_check: {design}",
         )
         leaf = lock(result, "btrfs.fs tree L0")
         assert leaf is not None
@@ -199,7 +176,7 @@ def test_the_leaf_is_held_shared_for_the_search_of_the_extent_tree(tmp_path: Pat
 def test_a_path_that_stays_blocking_takes_its_locks_inside_once(tmp_path: Path) -> None:
     """Clearing a blocking path takes each rwlock again; with fair rwlocks that must not end in a deadlock."""
 
-    def taken_inside(design: str) -> float:
+    def taken_inside(design: object) -> float:
         result = run(tmp_path, "{kind: btrfs}", CREATE, "linux-5.9", f"btrfs.path_clearing: {design}")
         inside, outside = lock(result, "btrfs.fs tree L0.lock"), lock(result, "btrfs.fs tree L0")
         assert inside is not None

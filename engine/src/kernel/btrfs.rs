@@ -1,0 +1,121 @@
+//! Rules of btrfs.
+
+use super::choice::choice;
+
+choice! {
+    /// What `tree_log_mutex`, which a commit holds until its superblocks are written, keeps from being done meanwhile.
+    pub enum TreeLogMutex {
+        /// The first fsync of the next transaction may not begin a log (before 5.11).
+        LogStart = "log-start",
+        /// A log's superblock may not be written.
+        LogSuper = "log-super",
+    }
+}
+
+choice! {
+    /// When an fsync commits the whole transaction because a rename has taken a name away that the log does not know.
+    pub enum FullCommit {
+        /// A directory above the file lost the name since the last commit that is over; and while such a commit is on its way, every
+        /// fsync makes another (before 5.11).
+        SinceCommitted = "since-committed",
+        /// A directory above the file lost the name in the running transaction (5.11).
+        Running = "running",
+        /// The directory is itself to be logged, for the file was renamed too (since 5.12).
+        Directory = "directory",
+    }
+}
+
+choice! {
+    /// What an fsync that logs only what has changed waits for.
+    pub enum FsyncWait {
+        /// Until the trees know of the data, as any other (before 5.10).
+        Ordered = "ordered",
+        /// Until the data are written.
+        Writeback = "writeback",
+    }
+}
+
+choice! {
+    /// How direct writes of data with checksums are done.
+    pub enum DirectWrite {
+        /// From the caller's pages (before 6.15).
+        Direct = "direct",
+        /// Through the page cache.
+        Buffered = "buffered",
+    }
+}
+
+choice! {
+    /// When a commit that has to wait for the one before keeps out who starts a handle.
+    pub enum CommitStart {
+        /// At once (before 6.7).
+        AtOnce = "at-once",
+        /// When that one is over.
+        AfterPrevious = "after-previous",
+    }
+}
+
+choice! {
+    /// Of several tasks that want a commit, who runs delayed references before it begins, and what the others wait for.
+    pub enum CommitFlush {
+        /// Each; they wait until the commit is over (before 5.12).
+        Each = "each",
+        /// The first; they wait for the superblocks only.
+        First = "first",
+    }
+}
+
+choice! {
+    /// How checksums are put into the log.
+    pub enum LogCsums {
+        /// Those of the same range are deleted before, under a lock of the range (before 5.9).
+        Replace = "replace",
+        /// They are inserted; others can be there only if extents are shared.
+        Insert = "insert",
+    }
+}
+
+choice! {
+    /// How an inode is logged.
+    pub enum LogInode {
+        /// Without looking whether the log has it: a new one is deleted before, another is inserted. What is copied is copied under
+        /// the lock of the subvolume's leaf (before 5.16).
+        LeafHeld = "leaf-held",
+        /// After looking, and still under the leaf's lock.
+        Known = "known",
+        /// From a clone of the leaf (since 6.2).
+        LeafCloned = "leaf-cloned",
+    }
+}
+
+choice! {
+    /// How a search makes the locks of its path spinning again when it need no longer sleep (`btrfs_clear_path_blocking`).
+    pub enum PathClearing {
+        /// One after the other, from the root down (to 3.15).
+        InPlace = "in-place",
+        /// The same, after those that spin were made blocking as well, since fair rwlocks would deadlock otherwise (3.16 to 4.19).
+        BlockingFirst = "blocking-first",
+        /// Not at all: what is blocking stays so (since 4.20).
+        Never = "never",
+    }
+}
+
+choice! {
+    /// When what is delayed is begun, for the room that it holds reserved.
+    pub enum MetadataReclaim {
+        /// When there is none left (before 5.12).
+        OnDemand = "on-demand",
+        /// When half of it is promised.
+        Preemptive = "preemptive",
+    }
+}
+
+choice! {
+    /// When a write in place asks whether its extent is shared.
+    pub enum NocowCheck {
+        /// With the leaf of the file's extent locked (before 5.11).
+        PathHeld = "path-held",
+        /// After it is unlocked.
+        PathReleased = "path-released",
+    }
+}

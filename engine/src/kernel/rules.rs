@@ -1,0 +1,153 @@
+//! The table of all rules. A rule is a line here, its values beside in its family's file, and its eras in
+//! `models/kernels/timeline.yaml`; the default, for specs that do not give it, is that of Linux 6.12.
+
+use super::choice::Choice;
+use super::{btrfs, ext4, sched, vfs, xfs};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// One rule as others see it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Rule {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is about.
+    pub about: &'static str,
+    /// The values it can have, in the order in which kernels had them.
+    pub values: Vec<Value>,
+    /// Its value where a spec does not say.
+    pub default: Value,
+}
+
+macro_rules! rules {
+    ($(#[doc = $about:literal] $name:literal => $field:ident: $choice:ty = $default:expr;)+) => {
+        /// The rules of a kernel.
+        #[derive(Clone, Copy, Debug, Deserialize)]
+        #[serde(try_from = "BTreeMap<String, Value>")]
+        pub struct Rules { $(#[doc = $about] pub $field: $choice,)+ }
+
+        impl Default for Rules {
+            fn default() -> Self {
+                Self { $($field: $default,)+ }
+            }
+        }
+
+        impl TryFrom<BTreeMap<String, Value>> for Rules {
+            type Error = String;
+
+            fn try_from(given: BTreeMap<String, Value>) -> Result<Self, String> {
+                let mut rules = Self::default();
+                for (name, value) in &given {
+                    match name.as_str() {
+                        $($name => rules.$field = choose(name, value)?,)+
+                        _ => return Err(format!("kernel.rules: unknown rule '{name}'")),
+                    }
+                }
+                Ok(rules)
+            }
+        }
+
+        impl Rules {
+            /// All rules there are.
+            pub fn table() -> Vec<Rule> {
+                vec![$(describe::<$choice>($name, $about, $default),)+]
+            }
+        }
+    };
+}
+
+rules! {
+    /// Which scheduler ordinary tasks have.
+    "sched.class" => class: sched::Class = sched::Class::Eevdf;
+    /// EEVDF: a running task is protected from wake-up preemption for its slice (`RUN_TO_PARITY`).
+    "sched.run_to_parity" => run_to_parity: bool = true;
+    /// EEVDF: who sleeps ahead of the average stays in the queue until it is not (`DELAY_DEQUEUE`).
+    "sched.delay_dequeue" => delay_dequeue: bool = true;
+    /// What one `inode_hash_lock` guards.
+    "vfs.inode_hash" => inode_hash: vfs::InodeHash = vfs::InodeHash::Global;
+    /// How many lists of inodes a superblock has.
+    "vfs.inode_list" => inode_list: vfs::InodeList = vfs::InodeList::Global;
+    /// What a commit into the CIL takes `xc_cil_lock` for.
+    "xfs.cil" => cil: xfs::Cil = xfs::Cil::PerCpu;
+    /// How many checkpoints are written at a time (`xlog_cil_push_work`).
+    "xfs.cil_push" => cil_push: xfs::CilPush = xfs::CilPush::Pipelined;
+    /// A checkpoint puts the items of lists by CPU into their order first (`xlog_cil_order_cmp`).
+    "xfs.cil_order" => cil_order: bool = true;
+    /// Who frees unlinked inodes (`xfs_inodegc`).
+    "xfs.inodegc" => inodegc: xfs::Inactivation = xfs::Inactivation::PerCpu;
+    /// When the pointers of unlinked lists are changed in the inodes' buffers (`xfs_iunlink`).
+    "xfs.iunlink" => iunlink: xfs::UnlinkedList = xfs::UnlinkedList::InMemory;
+    /// How a direct write looks at the file's size.
+    "xfs.dio_size_check" => dio_size_check: xfs::DioSizeCheck = xfs::DioSizeCheck::Lockless;
+    /// An insertion that fits the leaf unlocks the leaf's parent before it searches the leaf.
+    "btrfs.early_unlock" => early_unlock: bool = true;
+    /// The inode of a new file is written once more, as a delayed item.
+    "btrfs.delays_new_inodes" => delays_new_inodes: bool = false;
+    /// When a write in place asks whether its extent is shared (`run_delalloc_nocow`).
+    "btrfs.nocow_check" => nocow_check: btrfs::NocowCheck = btrfs::NocowCheck::PathReleased;
+    /// When what is delayed is done for the room reserved (`need_preemptive_reclaim`).
+    "btrfs.reclaim" => reclaim: btrfs::MetadataReclaim = btrfs::MetadataReclaim::Preemptive;
+    /// How a search makes blocking locks of its path spinning again (`btrfs_clear_path_blocking`).
+    "btrfs.path_clearing" => path_clearing: btrfs::PathClearing = btrfs::PathClearing::Never;
+    /// What waits while a commit holds `tree_log_mutex`.
+    "btrfs.tree_log_mutex" => tree_log_mutex: btrfs::TreeLogMutex = btrfs::TreeLogMutex::LogSuper;
+    /// When an fsync commits the whole transaction because of renames (`btrfs_record_unlink_dir`).
+    "btrfs.full_commit" => full_commit: btrfs::FullCommit = btrfs::FullCommit::Directory;
+    /// What an fsync that logs only what has changed waits for (`btrfs_sync_file`).
+    "btrfs.fsync_wait" => fsync_wait: btrfs::FsyncWait = btrfs::FsyncWait::Writeback;
+    /// How direct writes of data with checksums are done (`btrfs_direct_write`).
+    "btrfs.direct_write" => direct_write: btrfs::DirectWrite = btrfs::DirectWrite::Direct;
+    /// When a commit that waits for the one before keeps out who starts a handle (`btrfs_commit_transaction`).
+    "btrfs.commit_start" => commit_start: btrfs::CommitStart = btrfs::CommitStart::AfterPrevious;
+    /// Of several tasks that want a commit, who runs delayed references before it (`btrfs_commit_transaction`).
+    "btrfs.commit_flush" => commit_flush: btrfs::CommitFlush = btrfs::CommitFlush::First;
+    /// How checksums are put into the log (`log_csums`).
+    "btrfs.log_csums" => log_csums: btrfs::LogCsums = btrfs::LogCsums::Insert;
+    /// How an inode is logged (`btrfs_log_inode`).
+    "btrfs.log_inode" => log_inode: btrfs::LogInode = btrfs::LogInode::LeafCloned;
+    /// What a direct write holds; `relocked` is the mount option `dioread_nolock` of kernels where it is exclusive.
+    "ext4.dio_writes" => dio_writes: ext4::DioWrites = ext4::DioWrites::Shared;
+    /// A buffered write starts a journal handle for each page (`ext4_da_write_begin`).
+    "ext4.write_handles" => write_handles: bool = false;
+}
+
+fn choose<C: Choice>(name: &str, given: &Value) -> Result<C, String> {
+    let found = C::ALL.iter().find(|value| value.written() == *given).copied();
+    found.ok_or_else(|| {
+        let known: Vec<_> = C::ALL.iter().map(|value| value.written().to_string()).collect();
+        format!("kernel.rules.{name}: {given} is not one of {}", known.join(", "))
+    })
+}
+
+fn describe<C: Choice>(name: &'static str, about: &'static str, default: C) -> Rule {
+    Rule { name, about: about.trim(), values: C::ALL.iter().map(|value| value.written()).collect(), default: default.written() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(name: &str, value: Value) -> Result<Rules, String> {
+        Rules::try_from(BTreeMap::from([(name.to_owned(), value)]))
+    }
+
+    #[test]
+    fn every_rule_takes_each_of_its_values_and_nothing_else() {
+        for rule in Rules::table() {
+            assert!(rule.values.len() > 1 && rule.values.contains(&rule.default), "{}", rule.name);
+            for value in &rule.values {
+                given(rule.name, value.clone()).expect(rule.name);
+            }
+            assert!(given(rule.name, "no such value".into()).expect_err(rule.name).contains(rule.name));
+            assert!(given(rule.name, 1.into()).is_err());
+        }
+    }
+
+    #[test]
+    fn a_rule_that_is_given_is_the_only_one_that_changes() {
+        let rules = given("xfs.cil", "global".into()).expect("a value of it");
+        assert_eq!((rules.cil, rules.cil_push), (xfs::Cil::Global, xfs::CilPush::Pipelined));
+        assert!(given("xfs.cli", "global".into()).expect_err("no such rule").contains("unknown rule 'xfs.cli'"));
+    }
+}

@@ -1,0 +1,59 @@
+//! Rules of XFS.
+
+use super::choice::choice;
+
+choice! {
+    /// What a commit into the CIL takes `xc_cil_lock` for.
+    pub enum Cil {
+        /// Space counters and the list of items.
+        Global = "global",
+        /// The list of items; counters are per CPU.
+        PerCpuCounters = "per-cpu-counters",
+        /// Busy extents only; lists are per CPU too.
+        PerCpuLists = "per-cpu-lists",
+        /// Nothing.
+        PerCpu = "per-cpu",
+    }
+}
+
+choice! {
+    /// How many checkpoints are written at a time.
+    pub enum CilPush {
+        /// One after the other (before 5.15).
+        Serial = "serial",
+        /// Up to four.
+        Pipelined = "pipelined",
+    }
+}
+
+choice! {
+    /// Who frees unlinked inodes.
+    pub enum Inactivation {
+        /// The task that unlinked them (before 5.14).
+        Task = "task",
+        /// A worker for each allocation group, on any CPU.
+        PerGroup = "per-group",
+        /// A worker for each CPU, bound to it.
+        PerCpu = "per-cpu",
+    }
+}
+
+choice! {
+    /// When the pointers of unlinked lists that lie in inodes are changed.
+    pub enum UnlinkedList {
+        /// At once, in the inodes' buffers (before 6.0).
+        OnDisk = "on-disk",
+        /// In memory, and in the buffers at commit.
+        InMemory = "in-memory",
+    }
+}
+
+choice! {
+    /// How a direct write looks at the file's size.
+    pub enum DioSizeCheck {
+        /// Under `i_flags_lock`, before it and at its end (before 5.13).
+        Locked = "locked",
+        /// Without a lock if it lies within the file.
+        Lockless = "lockless",
+    }
+}
