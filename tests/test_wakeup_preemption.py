@@ -17,6 +17,7 @@ SWITCH = 1000.0
 """Nanoseconds of a context switch."""
 
 CFS: dict[str, Any] = {
+    "rules": {"sched.class": "cfs"},
     "cfs": {"latency_ns": 24e6, "wakeup_granularity_ns": 0.0},
     "tick_ns": 4e6,
     "preemption": "full",
