@@ -51,6 +51,7 @@ def shell(command: str, **environment: str) -> subprocess.CompletedProcess[bytes
         ("SIMFS locks --format csv | head -1", 0, ""),
         ("SIMFS locks | head -1", 0, ""),
         ("SIMFS --help | true", 0, ""),
+        ("COLUMNS=0 SIMFS locks > /dev/full", 4, "standard output: No space left on device\n"),
     ],
 )
 def test_an_output_that_takes_nothing(command: str, code: int, says: str) -> None:

@@ -419,6 +419,7 @@ def test_options_that_cannot_be_set(option: str, says: str, scenario: Path) -> N
         ("calibrate.0=x", "calibrate.0.prior=1"),
         ("variants=[a]", "variants.0.name=b"),
         ("measured=" + "x" * 300,),
+        ('measured="a\\nb"',),
     ],
 )
 def test_options_that_depend_on_each_other(options: tuple[str, ...], scenario: Path) -> None:
@@ -426,6 +427,7 @@ def test_options_that_depend_on_each_other(options: tuple[str, ...], scenario: P
     with pytest.raises(ScenarioError) as refused:
         load(scenario, options)
     assert refused.value.problems[0].where.startswith("--set ")
+    assert not any("\n" in str(problem) for problem in refused.value.problems)
 
 
 def test_standard_input_is_a_scenario(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

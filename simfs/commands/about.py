@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from simfs.commands.common import FAILED, emit, plain_errors
+from simfs.reports.layout import report_console
 from simfs.scenario import paths
 from simfs.scenario.document import Document
 from simfs.scenario.models import TIMELINE, available, load_kernel, load_timeline
@@ -71,4 +71,4 @@ def _print(heading: str, rows: Mapping[str, str]) -> None:
     table = Table(heading, "", box=None, pad_edge=False, show_header=True, title=None)
     for name, text in rows.items():
         table.add_row(f"  {name}", text)
-    Console(highlight=False, markup=False, emoji=False).print(table)
+    report_console().print(table)

@@ -20,6 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from simfs.results.defect import EngineError
 from simfs.results.store import DISK_FAILURES
 from simfs.scenario import Problem, ScenarioError
+from simfs.scenario.problems import printable
 from simfs.scenario.section import shorten
 
 BROKEN = 1
@@ -172,4 +173,4 @@ def refused(message: str) -> ScenarioError:
 
 def complain(message: str) -> None:
     """Print lines to standard error as they are, but no orders to the terminal, which a file's name may hold."""
-    notes.print("".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in message))
+    typer.echo(printable(message), err=True)

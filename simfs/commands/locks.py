@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 
 from simfs.commands.common import Format, emit, plain_errors
+from simfs.reports.layout import report_console
 
 HEADINGS = {
     "kernel": "Linux",
@@ -72,9 +72,7 @@ def _csv(rows: list[dict[str, str]]) -> str:
 
 
 def _print(rows: list[dict[str, str]]) -> None:
-    console = Console(
-        highlight=False, markup=False, emoji=False, width=None if Console().is_terminal else WIDTH
-    )
+    console = report_console(WIDTH)
     for title, axes in TABLES.items():
         table = Table(
             title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)

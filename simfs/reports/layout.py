@@ -10,10 +10,14 @@ WIDTH = 118
 """Columns a report is laid out for where the output is no terminal."""
 
 
-def report_console() -> Console:
-    """Standard output for reports: names and titles are printed as they are, whatever brackets and colons they have."""
-    width = None if Console().is_terminal else WIDTH
-    return Console(width=width, highlight=False, markup=False, emoji=False)
+def report_console(width: int = WIDTH) -> Console:
+    """Standard output for reports: names and titles are printed as they are, whatever brackets and colons they have.
+
+    `width` is for what is no terminal, or one that does not know how wide it is.
+    """
+    there = Console()
+    known = there.is_terminal and there.width > 0
+    return Console(width=None if known else width, highlight=False, markup=False, emoji=False)
 
 
 def new_table(title: str) -> Table:

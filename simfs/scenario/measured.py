@@ -15,7 +15,7 @@ from simfs.scenario.metrics import TOTALS, metric
 from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.refusals import problems_of
 from simfs.scenario.schema import MeasuredUse
-from simfs.scenario.section import Section, refusal
+from simfs.scenario.section import Section, refusal, shorten
 from simfs.scenario.suggest import nearest
 
 Value = StrictBool | StrictInt | StrictFloat | StrictStr | None
@@ -140,7 +140,7 @@ def load_dataset(name_or_path: str, beside: Path | None = None) -> Dataset:
     path = paths.find(name_or_path, paths.MEASURED, beside)
     if path is None:
         near = nearest(name_or_path, paths.names(paths.MEASURED))
-        raise ScenarioError([Problem(name_or_path, "there is no such measured dataset", near)])
+        raise ScenarioError([Problem(shorten(name_or_path), "there is no such measured dataset", near)])
     document = Document.read(path)
     try:
         return Dataset.model_validate(document.data)

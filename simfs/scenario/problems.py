@@ -20,7 +20,12 @@ class Problem:
     def __str__(self) -> str:
         """Return `where: message (did you mean 'x'?)`."""
         hint = f" (did you mean '{self.suggestion}'?)" if self.suggestion else ""
-        return f"{self.where}: {self.message}{hint}"
+        return printable(f"{self.where}: {self.message}{hint}")
+
+
+def printable(text: str) -> str:
+    """Text without orders to the terminal, which names of files and values may hold; lines stay lines."""
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
 
 
 class ScenarioError(Exception):
