@@ -26,10 +26,14 @@ SIZE = 16 << 30
 Block = dict[str, Any]
 
 HAS_TOOLS = bool(shutil.which("mkfs.btrfs") and shutil.which("btrfs"))
-pytestmark = pytest.mark.skipif(
-    not HAS_TOOLS, reason="needs mkfs.btrfs and btrfs (Debian: apt-get install btrfs-progs)"
-)
-MOUNTABLE = os.environ.get("SIMFS_MOUNT_BTRFS") == "1"
+pytestmark = [
+    pytest.mark.oracle,
+    pytest.mark.skipif(
+        not HAS_TOOLS, reason="needs mkfs.btrfs and btrfs (Debian: apt-get install btrfs-progs)"
+    ),
+]
+MOUNT = os.environ.get("SIMFS_MOUNT_BTRFS", "")
+NO_MOUNT = f"SIMFS_MOUNT_BTRFS={MOUNT}" if MOUNT else "needs a loop mount: set SIMFS_MOUNT_BTRFS=1, as root"
 
 
 @pytest.fixture
@@ -131,7 +135,7 @@ def on_the_kernel(root: Path, steps: list[dict[str, Any]]) -> list[int]:
     return inos
 
 
-@pytest.mark.skipif(not MOUNTABLE, reason="mounts a loop device: set SIMFS_MOUNT_BTRFS=1, as root")
+@pytest.mark.skipif(MOUNT != "1", reason=NO_MOUNT)
 @pytest.mark.parametrize(
     ("seed", "count", "names", "commit_every"),
     [(1, 60, 40, 7), (2, 900, 900, 30), (3, 6000, 40_000, 40), (4, 30_000, 400_000, 60)],

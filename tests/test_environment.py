@@ -59,6 +59,7 @@ def test_an_output_that_takes_nothing(command: str, code: int, says: str) -> Non
     assert (done.returncode, done.stderr.decode()) == (code, says)
 
 
+@pytest.mark.slow
 def test_an_output_in_ascii() -> None:
     words = shlex.join([*SMALL, "--set", "variants.0.title=é"])
     text = shell(f"SIMFS run {words}", PYTHONIOENCODING="ascii")
@@ -112,6 +113,7 @@ def test_a_name_that_is_too_long(command: str) -> None:
     assert len(answer.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "there")

@@ -10,6 +10,7 @@ from fuzz.inputs import KINDS, made
 from fuzz.judge import outcome
 
 
+@pytest.mark.slow
 def test_hundreds_of_damaged_inputs(capfd: pytest.CaptureFixture[str]) -> None:
     code = main(["--inputs", "400", "--environments", "2"])
     told = capfd.readouterr().out
