@@ -57,6 +57,10 @@ class Line:
         self.busy_until = start + topology.transfer_span(supplier, cpu, self.span)
         return self.busy_until - at
 
+    def is_elsewhere(self, cpu: int) -> bool:
+        """Whether some other CPU has a copy, so that `cpu` has to fetch the line before it can write to it."""
+        return bool(self.sharers - {cpu}) if self.owner is None else self.owner != cpu
+
     def _hits(self, cpu: int, access: Access) -> bool:
         return cpu in self.sharers if access is Access.READ else self.owner == cpu
 

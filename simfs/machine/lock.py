@@ -9,7 +9,7 @@ the statistics and check that nobody holds it beside a writer.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -132,7 +132,7 @@ class Lock:
     def try_lock_spinning(self, task: Task, side: Side) -> Attempt:
         """Take the lock if that needs no sleep; only btrfs's tree locks of old wait, for holders that spin."""
         yield from ()
-        return self.try_lock(task, side)
+        return self.attempt(task, side)
 
     def convert(self, task: Task, side: Side, mode: Mode) -> Steps:
         """Change the mode in which the task holds the lock; only btrfs's tree locks of old have modes."""
@@ -141,14 +141,51 @@ class Lock:
     # ---- acquiring --------------------------------------------------------------------------------------------------
 
     def acquire(self, task: Task, side: Side) -> Steps:
-        """Acquire the lock, waiting by its rules. Without contention that takes no simulated step."""
+        """Acquire the lock, waiting by its rules. A lock that only this CPU uses takes no simulated step."""
         might_sleep = not self.spins and not task.preempt_off
         if might_sleep and self.machine.kernel.preemption == "voluntary" and task.need_resched:
             yield from task.reschedule()  # a task gives way where it asks for a lock that may sleep
-        if not self.try_fast(task, side):
+        yield from self.pay_first(task)
+        if not self._taken(task, self.try_fast, side):
             yield from self.waited_for(task, self.wait(task, side))
         if self.holder is not task and not self.readers:
             self.machine.broken("mutual exclusion", f"{task} has acquired {self} and does not hold it")
+
+    def attempt(self, task: Task, side: Side) -> bool:
+        """Acquire the lock if that needs no waiting."""
+        return self._taken(task, self.try_lock, side)
+
+    def attempt_spinning(self, task: Task, side: Side) -> Attempt:
+        """Acquire the lock if that needs no sleep."""
+        yield from self.pay_first(task)
+        return (yield from self.try_lock_spinning(task, side))
+
+    def pay_first(self, task: Task) -> Steps:
+        """Before an attempt: who has to fetch the line pays first what it owes.
+
+        So nobody waits for a holder that is not there yet. Who has the line to itself was the last to use the lock and
+        goes on in debt: nobody is about to ask for it, and that saves an event.
+        """
+        cpu, locks = task.cpu.number, [self, self.inner] if self.inner else [self]
+        if any(lock.line.is_elsewhere(cpu) for lock in locks):
+            yield from task.pay()
+
+    def _taken(self, task: Task, attempt: Callable[[Task, Side], bool], side: Side) -> bool:
+        """Make an attempt. The hold of a lock that is taken in debt begins when that is paid."""
+        owed = task.debt
+        taken = attempt(task, side)
+        if taken and owed:
+            self._begins_later(task, owed)
+            if self.inner:
+                self.inner._begins_later(task, owed)
+        return taken
+
+    def _begins_later(self, task: Task, owed: Time) -> None:
+        if self.holder is task:
+            self._held_since += owed
+        elif self.readers:
+            statistics = self.lock_class.statistics
+            statistics.hold_shared_total = max(statistics.hold_shared_total - owed, 0)
 
     def waited_for(self, task: Task, waiting: Waiting) -> Steps:
         """Carry out one wait, from asking to having."""

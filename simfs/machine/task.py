@@ -218,8 +218,13 @@ class Task:
 
     def pay(self) -> Steps:
         """Spend the CPU time that the task owes."""
-        if self.segment.total > 0:
+        if self.debt > 0:
             yield from self.run(Account.SYSTEM, 0)
+
+    @property
+    def debt(self) -> Time:
+        """The CPU time that the task owes."""
+        return self.segment.total
 
     def spin(
         self, owner: Task | None = None, *, until_resched: bool = False, deadline: Time | None = None

@@ -74,7 +74,7 @@ class Waist:
 
     def try_lock(self, task: int, lock: int, side: str) -> bool:
         """Acquire a lock if that needs no waiting."""
-        return self.machine.locks[lock].try_lock(self._task(task), Side(side))
+        return self.machine.locks[lock].attempt(self._task(task), Side(side))
 
     def submit(self, task: int, device: int, service: int, then: tuple[str, int]) -> None:
         """Submit a request to a device."""
@@ -181,7 +181,7 @@ class Waist:
         return self._lock(lock).acquire(task, Side(side))
 
     def _try_lock_spinning(self, task: Task, lock: int, side: str) -> Attempt:
-        return self._lock(lock).try_lock_spinning(task, Side(side))
+        return self._lock(lock).attempt_spinning(task, Side(side))
 
     def _release(self, task: Task, lock: int, side: str) -> Steps:
         return self._lock(lock).release(task, Side(side))

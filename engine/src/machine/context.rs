@@ -73,10 +73,14 @@ impl Context {
 
     /// Spends the CPU time that the task owes.
     pub(super) async fn pay(&self) {
-        let owes = self.state().tasks[self.id as usize].segment.total() > 0;
-        if owes {
+        if self.debt() > 0 {
             self.run(Account::System, 0).await;
         }
+    }
+
+    /// What the task owes.
+    pub(super) fn debt(&self) -> Time {
+        self.state().tasks[self.id as usize].segment.total()
     }
 
     /// Stays on the CPU until a lock asks for a look ([`State::spin_check`]) or `until` comes, and at least until what

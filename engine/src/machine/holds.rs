@@ -3,6 +3,7 @@
 use super::lock::{LockId, LockKind};
 use super::state::{Broken, State};
 use super::task::{StateTimes, TaskId};
+use super::time::Time;
 use super::trace::Object;
 use crate::spec::Preemption;
 
@@ -12,6 +13,21 @@ impl State {
         let class = self.locks[lock as usize].class;
         self.classes[class as usize].steals += u64::from(first.is_some_and(|first| first != task));
         self.begin_hold(lock, task);
+    }
+
+    /// `task`, which has just taken `lock`, `owed` so much before: the hold begins when that is paid, that of the lock inside too.
+    #[cold]
+    pub(super) fn begins_later(&mut self, lock: LockId, task: TaskId, owed: Time) {
+        let inner = self.locks[lock as usize].wait_lock;
+        for lock in std::iter::once(lock).chain(inner) {
+            let l = &mut self.locks[lock as usize];
+            if l.holder == Some(task) {
+                l.held_since += owed;
+            } else if l.readers > 0 {
+                let shared = &mut self.classes[l.class as usize].hold_shared_total;
+                *shared = shared.saturating_sub(owed);
+            }
+        }
     }
 
     /// `lock`, just released, becomes the property of `next`, which still sleeps or spins.

@@ -65,6 +65,14 @@ impl Line {
         self.busy_until - at
     }
 
+    /// Whether some other CPU has a copy, so that `cpu` has to fetch the line before it can write to it.
+    pub fn is_elsewhere(&self, cpu: CpuId) -> bool {
+        match self.owner {
+            Some(owner) => owner != cpu,
+            None => self.sharers.iter().any(|other| other != cpu),
+        }
+    }
+
     /// Who of the others has the copy that it takes longest to get.
     fn farthest(&self, topology: &Topology, cpu: CpuId) -> Option<CpuId> {
         self.sharers.iter().filter(|&other| other != cpu).max_by_key(|&other| topology.transfer(other, cpu))

@@ -312,6 +312,13 @@ impl State {
         self.locks[lock as usize].lies_in.unwrap_or(lock) as usize
     }
 
+    /// Whether the running `task` has to fetch the line of `lock`, or of the lock inside it, to take it.
+    pub(super) fn fetches(&self, task: TaskId, lock: LockId) -> bool {
+        let cpu = self.tasks[task as usize].cpu;
+        let fetched = |lock| self.locks[self.line_of(lock)].line.is_elsewhere(cpu);
+        fetched(lock) || self.locks[lock as usize].wait_lock.is_some_and(fetched)
+    }
+
     /// The running `task` accesses the line of `lock`; the cost is added to what it owes.
     pub(super) fn touch_lock(&mut self, task: TaskId, lock: LockId, access: Access) {
         let line = self.line_of(lock);

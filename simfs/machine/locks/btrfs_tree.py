@@ -228,6 +228,7 @@ class BtrfsTree3(Lock):
         return True
 
     def _lock_inner(self, task: Task, side: Side) -> Steps:
+        yield from self.rwlock.pay_first(task)
         if not self.rwlock.try_fast(task, side):
             yield from self.rwlock.waited_for(task, self.rwlock.wait(task, side))
 

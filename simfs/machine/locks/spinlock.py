@@ -69,7 +69,8 @@ class Spinlock(Lock):
 
     def lock_raw(self, task: Task) -> Steps:
         """Take a raw spinlock inside another lock."""
-        if not self.try_fast(task, Side.WRITE):
+        yield from self.pay_first(task)
+        if not self._taken(task, self.try_fast, Side.WRITE):
             yield from self.waited_for(task, self.wait(task, Side.WRITE))
 
     def tell_pollers(self, writer: Task) -> None:

@@ -140,6 +140,7 @@ async fn wait_for_blocking(cx: &Context, lock: LockId, side: Side) -> bool {
 }
 
 async fn lock_inner(cx: &Context, inner: LockId, side: Side) {
+    super::pay_first(cx, inner).await;
     if !rwlock::lock_fast(cx, inner, side) {
         let wait = Wait::begin(cx, inner);
         rwlock::wait(cx, inner, side).await;

@@ -19,18 +19,21 @@ pub mod spinlock;
 pub mod waitqueue;
 
 use super::context::Context;
+use super::cpu::Account;
 use super::lock::{LockId, LockKind, Mode, Side};
 use super::time::Time;
 use super::trace::Object;
+use crate::waist::Machine;
 
-/// Acquires `lock`, waiting by its rules. An uncontended acquisition changes state at once and costs no event.
+/// Acquires `lock`, waiting by its rules. A lock that only this CPU uses is taken at once and costs no event.
 pub(super) async fn acquire(cx: &Context, lock: LockId, side: Side) {
     let (lock, kind) = part(cx, lock);
     if kind.may_sleep() && might_reschedule(cx) {
         cx.reschedule().await;
     }
+    let owed = pay_first(cx, lock).await;
     if try_fast(cx, kind, lock, side) {
-        return;
+        return took(cx, lock, owed);
     }
     let wait = Wait::begin(cx, lock);
     let slept = match kind {
@@ -54,18 +57,24 @@ pub(super) async fn acquire(cx: &Context, lock: LockId, side: Side) {
 /// Acquires `lock` if that needs no waiting.
 pub(super) fn try_acquire(cx: &Context, lock: LockId, side: Side) -> bool {
     let (lock, kind) = part(cx, lock);
-    match kind {
+    let owed = cx.debt();
+    let taken = match kind {
         LockKind::Rwlock(_) => rwlock::try_lock(cx, lock, side),
         LockKind::BtrfsTree3(_) => btrfs_tree_3::try_lock(cx, lock, side),
         LockKind::CountedMutex(_) => mutex_counted::try_lock(cx, lock),
         LockKind::Mutex => mutex::try_lock(cx, lock),
         kind => try_fast(cx, kind, lock, side),
+    };
+    if taken {
+        took(cx, lock, owed);
     }
+    taken
 }
 
 /// Acquires `lock` if that needs no sleep.
 pub(super) async fn try_acquire_spinning(cx: &Context, lock: LockId, side: Side) -> bool {
     let (part, kind) = part(cx, lock);
+    pay_first(cx, part).await;
     match kind {
         LockKind::BtrfsTree2 => btrfs_tree_2::try_lock_spinning(cx, part).await,
         LockKind::BtrfsTree3(_) => btrfs_tree_3::try_lock_spinning(cx, part, side).await,
@@ -118,17 +127,38 @@ fn try_fast(cx: &Context, kind: LockKind, lock: LockId, side: Side) -> bool {
     }
 }
 
-/// Takes a raw spinlock inside another lock.
-async fn spin_lock(cx: &Context, inner: LockId) {
-    if !spinlock::try_lock(cx, inner) {
-        let wait = Wait::begin(cx, inner);
-        spinlock::wait(cx, inner).await;
-        wait.end(cx, false);
+/// Before an attempt at `lock`. Who has to fetch its line pays first, so that nobody waits for a holder that is not there
+/// yet. Who has the line to itself was the last to use the lock and goes on in debt: nobody is about to ask for it, and
+/// that saves an event. Returns what is still owed.
+async fn pay_first(cx: &Context, lock: LockId) -> Time {
+    let owed = cx.debt();
+    if owed == 0 || !cx.state().fetches(cx.id, lock) {
+        return owed;
+    }
+    cx.run(Account::System, 0).await;
+    0
+}
+
+/// The hold of a lock that was just taken in debt begins when that is paid.
+fn took(cx: &Context, lock: LockId, owed: Time) {
+    if owed > 0 {
+        cx.state().begins_later(lock, cx.id, owed);
     }
 }
 
-/// Takes a wait lock to queue oneself or to look again. What the task owes is paid first, so that nobody sees it in the
-/// queue, or gives it the lock there, before it has come.
+/// Takes a raw spinlock inside another lock.
+async fn spin_lock(cx: &Context, inner: LockId) {
+    let owed = pay_first(cx, inner).await;
+    if spinlock::try_lock(cx, inner) {
+        return took(cx, inner, owed);
+    }
+    let wait = Wait::begin(cx, inner);
+    spinlock::wait(cx, inner).await;
+    wait.end(cx, false);
+}
+
+/// Takes a wait lock to queue oneself or to look again. The word's own way to this CPU is paid too, so that nobody sees the
+/// task in the queue, or gives it the lock there, before it has come.
 async fn lock_to_wait(cx: &Context, inner: LockId) {
     spin_lock(cx, inner).await;
     cx.pay().await;
