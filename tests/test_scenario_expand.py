@@ -46,6 +46,14 @@ def test_points_come_in_order_and_have_stable_names(small: Scenario) -> None:
     ]
 
 
+def test_a_key_of_one_variant_has_a_value_and_can_be_set(small: Scenario) -> None:
+    assert value_of(small, "variants.ext4.machine.cpus") == 8
+    changed = with_values(small, {"variants.ext4.machine.cpus": 4})
+    assert [point.scenario.machine.cpus for point in expand(changed)] == [None] * 4 + [4] * 4
+    with pytest.raises(KeyError):
+        value_of(small, "variants.btrfs.machine.cpus")
+
+
 def test_a_variant_keeps_what_it_does_not_change(small: Scenario) -> None:
     points = expand(small)
     xfs, ext4 = points[0].scenario, points[-1].scenario

@@ -97,6 +97,8 @@ def value_of(scenario: Scenario, key: str) -> object:
     for step in split_key(key):
         if isinstance(value, Mapping):
             value = value[str(step)]
+        elif isinstance(value, tuple):  # entries have names, as in `variants.xfs.machine.speed`
+            value = {entry.name: entry for entry in value}[str(step)]
         elif hasattr(value, str(step)):
             value = getattr(value, str(step))
         else:

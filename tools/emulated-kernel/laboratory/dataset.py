@@ -11,20 +11,21 @@ from laboratory.plan import KERNELS
 from laboratory.results import Console, Result, read_console
 
 EMULATOR = "QEMU 10.0.13+ds (Debian 13's source package) with parallel-time.patch"
-METRICS = {"rate": ("{operation}_per_s", "1/s", 5), "idle": ("idle_percent", "%", 4),
-           "switches": ("context_switches_per_operation", "1", 4)}  # fmt: skip
-"""What a RESULT line calls it, the metric, its unit, digits that are kept."""
+Place = tuple[str, dict[str, float]]
+"""A series, and the values of a scenario that it stands for."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """What a data set is made of: which rows, and which variant and values of a scenario a row is."""
+    """What a data set is made of: consoles by the start of their names, and the place of each row, or none."""
 
     name: str
     title: str
     operation: str
     prefix: str
-    series: Callable[[str, Result], tuple[str, str, dict[str, str]] | None]
+    place: Callable[[str, Result], Place | None]
+    x: tuple[str, str] = ("tasks", "workload.tasks")
+    """What a RESULT line calls it, and the key of a scenario."""
     notes: tuple[str, ...] = ()
 
 
@@ -35,24 +36,49 @@ def filesystem_of(result: Result) -> str:
     return f"{result.words['filesystem']}{groups}-{'per-task' if number['own'] else 'shared'}"
 
 
-def _files(_guest: str, result: Result) -> tuple[str, str, dict[str, str]]:
-    variant, kind = filesystem_of(result), result.words["kind"]
-    return f"{kind}, {variant}", variant, {"workload.kind": kind}
+def _of_kind(kind: str) -> Callable[[str, Result], Place | None]:
+    return lambda _guest, result: (filesystem_of(result), {}) if result.words["kind"] == kind else None
 
 
-def _compile(guest: str, result: Result) -> tuple[str, str, dict[str, str]]:
-    filesystem = filesystem_of(result).removesuffix("-shared")
-    kernel = guest.removeprefix("compile-")
-    return f"{filesystem}, {kernel}", f"{filesystem}-{kernel}", {}
+def _compile(guest: str, result: Result) -> Place | None:
+    return f"{filesystem_of(result).removesuffix('-shared')}-{guest.removeprefix('compile-')}", {}
 
 
+def _chain(guest: str, result: Result) -> Place | None:
+    if result.words["kind"] != "chain":
+        return None
+    tasks = result["tasks"]
+    return f"{guest.removeprefix('scheduler-')}, {tasks:g} tasks", {
+        "workload.tasks": tasks,
+        "workload.params.tasks": tasks,
+    }
+
+
+def _forks(guest: str, result: Result) -> Place | None:
+    if result.words["kind"] != "forks":
+        return None
+    load, work = result["percent"] * CPUS / 100, result["us"]
+    pause = round(1000 * work * (result["tasks"] / load - 1))
+    return f"{guest.removeprefix('scheduler-')}, {result['percent']:g} %", {"workload.params.pause": pause}
+
+
+CPUS = 24
+_MORE = "by 1 to 24 processes on 24 emulated CPUs, Linux 6.12"
 FORMS = (
+    Form("emulated-create", f"Creating files {_MORE}", "operations", "files-", _of_kind("create")),
     Form(
-        "emulated-files",
-        "Creating, unlinking and writing small files by 1 to 24 processes on 24 emulated CPUs, Linux 6.12",
+        "emulated-create-unlink",
+        f"Creating and unlinking files {_MORE}",
         "operations",
         "files-",
-        _files,
+        _of_kind("create_unlink"),
+    ),
+    Form(
+        "emulated-tmpfile",
+        f"Creating, writing and unlinking files {_MORE}",
+        "operations",
+        "files-",
+        _of_kind("tmpfile"),
     ),
     Form(
         "emulated-compile",
@@ -60,37 +86,62 @@ FORMS = (
         "compiles",
         "compile-",
         _compile,
-        (
+        notes=(
             "A loop is a compile-like program (guest/compile.c): 10.5 million user instructions, 720 page faults, "
             "three processes, calls as of gcc. It is not gcc.",
+        ),
+    ),
+    Form(
+        "emulated-chain",
+        "Tokens that go round a ring of tasks on 24 emulated CPUs",
+        "operations",
+        "scheduler-",
+        _chain,
+        ("tokens", "workload.params.tokens"),
+        ("Who has a token computes for 20 us and passes it on by a futex.",),
+    ),
+    Form(
+        "emulated-forks",
+        "Forks and execs at 60 to 110 % load of 24 emulated CPUs",
+        "operations",
+        "scheduler-",
+        _forks,
+        notes=(
+            "A task forks and execs a process that computes for 2 ms, waits for it, and sleeps so long that all tasks "
+            "would keep that share of the CPUs busy.",
         ),
     ),
 )
 
 
-def rows(form: Form, consoles: Iterable[Console]) -> Iterator[tuple[str, str, dict[str, str], str]]:
-    """Yield series, variant, values and text of each row."""
+def measures(form: Form, result: Result) -> Iterator[tuple[str, str, str]]:
+    """Yield metric, unit and value of what a RESULT line gives."""
+    number = result.numbers
+    yield f"{form.operation}_per_s", "1/s", f"{number['rate']:.5g}"
+    yield "idle_percent", '"%"', f"{number['idle']:.4g}"
+    yield "context_switches_per_operation", '"1"', f"{number['switches']:.4g}"
+    if "p50_us" in number:  # the line has the time beyond the process's own work
+        for statistic in ("p50", "p99"):
+            yield f"fork_{statistic}_latency_us", "us", f"{number[f'{statistic}_us'] + number['us']:.5g}"
+
+
+def rows(form: Form, consoles: Iterable[Console]) -> Iterator[tuple[Place, str]]:
+    """Yield the place and the text of each row."""
     for console in consoles:
         for result in console.results:
-            place = form.series(console.guest, result)
+            place = form.place(console.guest, result)
             if place is None:
                 continue
-            for name, (metric, unit, digits) in METRICS.items():
-                if name in result.numbers:
-                    yield (
-                        *place,
-                        _row(place[0], result, metric.format(operation=form.operation), unit, name, digits),
-                    )
-
-
-def _row(series: str, result: Result, metric: str, unit: str, name: str, digits: int) -> str:
-    tasks = int(result["tasks"])
-    role = "predict" if tasks > 1 else "calibrate" if name == "rate" else "info"
-    value = float(f"{result[name]:.{digits}g}")
-    unit = f'"{unit}"' if unit in ("%", "1") else unit
-    return (
-        f'{{series: "{series}", x: {tasks}, metric: {metric}, unit: {unit}, value: {value:g}, role: {role}}}'
-    )
+            x = result[form.x[0]]
+            for metric, unit, value in measures(form, result):
+                role = "predict" if x > 1 else "calibrate" if metric.endswith("s_per_s") else "info"
+                yield (
+                    place,
+                    (
+                        f'{{series: "{place[0]}", x: {x:g}, metric: {metric}, unit: {unit}, '
+                        f"value: {float(value):g}, role: {role}}}"
+                    ),
+                )
 
 
 def document(form: Form, consoles: list[Console], date: str, seed: int) -> str:
@@ -111,15 +162,15 @@ def document(form: Form, consoles: list[Console], date: str, seed: int) -> str:
         f"  read_from: consoles of python tools/emulated-kernel/emulate.py {load} --seed {seed}",
         "machine: 24 emulated CPUs, one instruction a nanosecond, free caches and line transfers; loop on tmpfs",
         f'kernel: "Debian {packages}; HZ=250, preempt=voluntary"',
-        "x: workload.tasks",
+        f"x: {form.x[1]}",
         "series:",
     ]
-    for series, (variant, values) in {s: (v, w) for s, v, w, _ in found}.items():
-        shown = ", ".join(f"{key}: {value}" for key, value in values.items())
-        lines.append(f'  "{series}": {{variant: {variant}{f", values: {{{shown}}}" if shown else ""}}}')
-    lines += ["rows:", *(f"  - {text}" for *_, text in sorted(found, key=lambda row: row[0]))]
+    for series, values in dict(place for place, _ in found).items():
+        shown = ", ".join(f"{key}: {value:g}" for key, value in values.items())
+        lines.append(f'  "{series}": {{{f"values: {{{shown}}}" if shown else ""}}}')
+    lines += ["rows:", *(f"  - {text}" for _, text in sorted(found, key=lambda row: row[0][0]))]
     if form.notes:
-        lines += ["notes:", *(f"  - {note}" for note in form.notes)]
+        lines += ["notes:", *(f'  - "{note}"' for note in form.notes)]
     return "\n".join([*lines, ""])
 
 

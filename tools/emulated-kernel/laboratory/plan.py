@@ -11,8 +11,8 @@ KERNELS = {
 }
 """Kernel packages: CFS, and EEVDF. Both have HZ=250."""
 
-COMPILE_WINDOWS = "300 500 1"
-SHORT = "60 150 1"
+COMPILE_WINDOWS = "200 400 1"
+SHORT = "40 100 1"
 """Warm-up and window in milliseconds, number of windows."""
 
 
@@ -109,22 +109,27 @@ def _other() -> Iterable[Guest]:
 
 def _scheduler() -> Iterable[Guest]:
     rows = (
-        "alone wake 8 1 0.4",
-        "alone wake 8 2 0.4",
-        "alone chain 24 8 20 0.15",
-        "alone chain 24 16 20 0.15",
-        "alone chain 48 24 20 0.15",
+        "alone chain 24 1 20 0.05",
+        "alone chain 24 8 20 0.1",
+        "alone chain 24 16 20 0.1",
+        "alone chain 48 24 20 0.1",
+        "alone forks 1 4 2000 0.1",
         "alone forks 24 60 2000 0.2",
         "alone forks 24 80 2000 0.2",
         "alone forks 32 100 2000 0.2",
         "alone forks 32 110 2000 0.2",
+        "alone wake 6 1 0.3",
+        "alone wake 6 2 0.3",
     )
-    base = Guest("scheduler-6.12", rows, quantum=500)
+    base = Guest("scheduler-6.12", rows)
     yield base
     yield replace(base, name="scheduler-6.12-noautogroup", autogroup=False)
     yield replace(base, name="scheduler-6.12-nodelay", features=("NO_DELAY_DEQUEUE",), slice_ns=3_000_000)
     yield replace(base, name="scheduler-6.1", kernel="6.1")
 
+
+ROUNDS = tuple(files(fs, "create", 24, fs != "xfs", "30 50 1") for fs in ("tmpfs", "ext4", "xfs49", "xfs"))
+"""Rows that a shorter round changes: who waits for a spinlock looks at it once a round."""
 
 LOADS: dict[str, tuple[Guest, ...]] = {
     "compile": tuple(_compile()),
@@ -133,8 +138,9 @@ LOADS: dict[str, tuple[Guest, ...]] = {
     "other": tuple(_other()),
     "scheduler": tuple(_scheduler()),
     "micro": (
-        Guest("micro-6.12", ("alone micro",), cpus=2, quantum=100),
-        Guest("micro-6.1", ("alone micro",), cpus=2, quantum=100, kernel="6.1"),
+        Guest("micro-6.12", ("alone micro",), quantum=100),
+        Guest("micro-6.1", ("alone micro",), quantum=100, kernel="6.1"),
     ),
+    "rounds": tuple(Guest(f"rounds-{ns}", ROUNDS, quantum=ns) for ns in (100, 250, 1000)),
     "smoke": (Guest("smoke", (files("xfs", "create_unlink", 2, False, "20 50 2"),), cpus=2),),
 }
