@@ -34,7 +34,7 @@ static void futex_wake(volatile int *word)
 }
 
 struct results {
-    volatile int go, stop, count;
+    volatile int count; /* of operations; no more than MAX_SAMPLES have a sample */
     double sample[MAX_SAMPLES];
 };
 
@@ -43,6 +43,11 @@ static void add_sample(struct results *r, double value)
     int at = __sync_fetch_and_add(&r->count, 1);
     if (at < MAX_SAMPLES)
         r->sample[at] = value;
+}
+
+static int samples(const struct results *r)
+{
+    return r->count < MAX_SAMPLES ? r->count : MAX_SAMPLES;
 }
 
 struct machine_time {
@@ -77,9 +82,6 @@ static void stop_after(struct results *r, double seconds, struct machine_time *a
     *a = machine_time();
     usleep((useconds_t)(1e6 * seconds));
     *b = machine_time();
-    r->stop = 1;
-    if (r->count > MAX_SAMPLES)
-        r->count = MAX_SAMPLES;
 }
 
 struct pair {
@@ -139,7 +141,7 @@ static int wake(int pairs, int groups, double seconds)
     }
     stop_after(r, seconds, &a, &b);
     snprintf(head, sizeof head, "kind=wake pairs=%d groups=%d", pairs, groups);
-    percentiles(head, r->sample, r->count);
+    percentiles(head, r->sample, samples(r));
     while (n)
         kill(pids[--n], SIGKILL);
     return 0;
@@ -209,7 +211,7 @@ static int forks(int tasks, double percent, double us, double seconds)
     stop_after(r, seconds, &a, &b);
     snprintf(head, sizeof head, "kind=forks tasks=%d percent=%g us=%g rate=%.1f idle=%.3f switches=%.4f", tasks, percent, us,
              r->count / seconds, 100 * (b.idle - a.idle) / (b.all - a.all), (double)(b.switches - a.switches) / r->count);
-    percentiles(head, r->sample, r->count);
+    percentiles(head, r->sample, samples(r));
     for (int i = 0; i < tasks; i++)
         kill(pids[i], SIGKILL);
     return 0;

@@ -63,15 +63,21 @@ def _forks(guest: str, result: Result) -> Place | None:
 
 
 CPUS = 24
+_TICKS = (
+    "Idle time of a window of 100 ms is counted in ticks of 10 ms of all 24 CPUs: steps of 0.4 points.",
+)
 _MORE = "by 1 to 24 processes on 24 emulated CPUs, Linux 6.12"
 FORMS = (
-    Form("emulated-create", f"Creating files {_MORE}", "operations", "files-", _of_kind("create")),
+    Form(
+        "emulated-create", f"Creating files {_MORE}", "operations", "files-", _of_kind("create"), notes=_TICKS
+    ),
     Form(
         "emulated-create-unlink",
         f"Creating and unlinking files {_MORE}",
         "operations",
         "files-",
         _of_kind("create_unlink"),
+        notes=_TICKS,
     ),
     Form(
         "emulated-tmpfile",
@@ -79,6 +85,7 @@ FORMS = (
         "operations",
         "files-",
         _of_kind("tmpfile"),
+        notes=_TICKS,
     ),
     Form(
         "emulated-compile",
@@ -126,9 +133,9 @@ def measures(form: Form, result: Result) -> Iterator[tuple[str, str, str]]:
 
 
 def rows(form: Form, consoles: Iterable[Console]) -> Iterator[tuple[Place, str]]:
-    """Yield the place and the text of each row."""
+    """Yield the place and the text of each row, by rising x."""
     for console in consoles:
-        for result in console.results:
+        for result in sorted(console.results, key=lambda result: result.numbers.get(form.x[0], 0)):
             place = form.place(console.guest, result)
             if place is None:
                 continue
@@ -146,7 +153,7 @@ def rows(form: Form, consoles: Iterable[Console]) -> Iterator[tuple[Place, str]]
 
 def document(form: Form, consoles: list[Console], date: str, seed: int) -> str:
     """Return the data set as YAML."""
-    found = list(rows(form, consoles))
+    found = sorted(rows(form, consoles), key=lambda row: row[0][0])
     kernels = sorted({console.info["kernel"] for console in consoles})
     packages = ", ".join(name for name in KERNELS.values() if any(k in name for k in kernels))
     load = form.prefix.removesuffix("-")
@@ -168,9 +175,10 @@ def document(form: Form, consoles: list[Console], date: str, seed: int) -> str:
     for series, values in dict(place for place, _ in found).items():
         shown = ", ".join(f"{key}: {value:g}" for key, value in values.items())
         lines.append(f'  "{series}": {{{f"values: {{{shown}}}" if shown else ""}}}')
-    lines += ["rows:", *(f"  - {text}" for _, text in sorted(found, key=lambda row: row[0][0]))]
-    if form.notes:
-        lines += ["notes:", *(f'  - "{note}"' for note in form.notes)]
+    lines += ["rows:", *(f"  - {text}" for _, text in found)]
+    cut = [f"{c.guest} was ended after {len(c.results)} rows." for c in consoles if not c.complete]
+    if form.notes or cut:
+        lines += ["notes:", *(f'  - "{note}"' for note in (*form.notes, *cut))]
     return "\n".join([*lines, ""])
 
 
@@ -181,12 +189,13 @@ def main() -> None:
     parser.add_argument("into", type=Path, help="scenarios/measured")
     parser.add_argument("--date", required=True, help="when they were run")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--partial", action="store_true", help="take rows of consoles that were cut off, too")
     options = parser.parse_args()
     for form in FORMS:
         consoles = [read_console(path) for path in sorted(options.consoles.glob(f"{form.prefix}*.log"))]
-        whole = [console for console in consoles if console.complete]
-        if whole:
-            text = document(form, whole, options.date, options.seed)
+        used = [c for c in consoles if c.results and (c.complete or options.partial)]
+        if any(form.place(c.guest, result) for c in used for result in c.results):
+            text = document(form, used, options.date, options.seed)
             (options.into / f"{form.name}.yaml").write_text(text)
 
 

@@ -109,17 +109,17 @@ def _other() -> Iterable[Guest]:
 
 def _scheduler() -> Iterable[Guest]:
     rows = (
-        "alone chain 24 1 20 0.05",
-        "alone chain 24 8 20 0.1",
-        "alone chain 24 16 20 0.1",
-        "alone chain 48 24 20 0.1",
+        "alone chain 24 1 20 0.04",
+        "alone chain 24 8 20 0.06",
+        "alone chain 24 16 20 0.06",
+        "alone chain 48 24 20 0.06",
         "alone forks 1 4 2000 0.1",
-        "alone forks 24 60 2000 0.2",
-        "alone forks 24 80 2000 0.2",
-        "alone forks 32 100 2000 0.2",
-        "alone forks 32 110 2000 0.2",
-        "alone wake 6 1 0.3",
-        "alone wake 6 2 0.3",
+        "alone forks 24 60 2000 0.15",
+        "alone forks 24 80 2000 0.15",
+        "alone forks 32 100 2000 0.15",
+        "alone forks 32 110 2000 0.15",
+        "alone wake 6 1 0.2",
+        "alone wake 6 2 0.2",
     )
     base = Guest("scheduler-6.12", rows)
     yield base
@@ -138,8 +138,8 @@ LOADS: dict[str, tuple[Guest, ...]] = {
     "other": tuple(_other()),
     "scheduler": tuple(_scheduler()),
     "micro": (
-        Guest("micro-6.12", ("alone micro",), quantum=100),
-        Guest("micro-6.1", ("alone micro",), quantum=100, kernel="6.1"),
+        Guest("micro-2-6.12", ("alone micro",), cpus=2),
+        Guest("micro-24-6.12", ("alone micro",)),
     ),
     "rounds": tuple(Guest(f"rounds-{ns}", ROUNDS, quantum=ns) for ns in (100, 250, 1000)),
     "smoke": (Guest("smoke", (files("xfs", "create_unlink", 2, False, "20 50 2"),), cpus=2),),
