@@ -61,7 +61,19 @@ def mutated(random: Random, tree: Tree, others: list[Tree]) -> Tree:
         known = list(places(tree))
         if known:
             _change(random, tree, random.choice(known), others)
+    if random.random() < 0.3:
+        _stretch(random, tree)
     return tree
+
+
+def _stretch(random: Random, tree: Tree) -> None:
+    """Give a sourced number of a model another value with a range that holds it: only its unit can refuse it then."""
+    parts = (at(tree, path) for path in places(tree))
+    quantities = [part for part in parts if isinstance(part, dict) and {"value", "range"} <= part.keys()]
+    if quantities:
+        chosen = random.choice(quantities)
+        chosen["value"] = random.choice([0, 1, 10, 256, 65_536, 1e6, 1e9, 1e12, 1e15, 2.0**60, -1, 1e300])
+        chosen["range"] = [min(chosen["value"], random.choice([0, 1])), max(chosen["value"], 1)]
 
 
 def _change(random: Random, tree: Tree, path: Path_, others: list[Tree]) -> None:
