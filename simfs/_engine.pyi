@@ -122,6 +122,8 @@ class _Machine(Protocol):
         """Let `task` wake `other`."""
     def wake_at_tick(self, task: int, other: int, ticks: int, /) -> None:
         """Wake `other` by a timer at the end of the scheduler tick after `ticks` more ticks."""
+    def set_nice(self, task: int, nice: int, /) -> None:
+        """Give `task` a nice level."""
     def spawn(self, parent: int | None, pinned: int | None, background: bool, program: Program, /) -> int:
         """Start a task and return its number; the program must not be stepped before that."""
     def at(self, task: int, site: str, /) -> None:
@@ -354,6 +356,12 @@ class Task(Machine):
     @staticmethod
     def wake_at_tick(task: int, ticks: int = 0) -> Step:
         """Wake a task by a timer at the end of the scheduler tick after `ticks` more ticks."""
+    @staticmethod
+    def set_nice(nice: int) -> Step:
+        """Have a nice level from -20 (the most CPU time) to 19 from now on; tasks that it starts have it too.
+
+        Raises `ValueError` for another number.
+        """
     def spawn(
         self, program: _Worker, *arguments: object, pinned: int | None = None, background: bool = False
     ) -> Step:

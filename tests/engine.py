@@ -22,6 +22,9 @@ FREE: Mapping[str, float] = {
 }  # fmt: skip
 """Costs of an ideal machine: nothing but the program takes time."""
 
+PLAIN: Mapping[str, bool | str] = {"sched.delay_dequeue": False, "sched.groups": "none"}
+"""Rules of the scheduler that leave each task a task among others."""
+
 CONSTANTS: Mapping[str, float] = {
     name: quantity.plain for name, quantity in load_kernel("linux-6.12").constants.items()
 }
@@ -58,8 +61,9 @@ def lock_cycle(
         },
         "kernel": {
             **{"name": "test", "tick_ns": 4e6, "base_slice_ns": 3e6, "preemption": "voluntary"},
-            **{"locks": {"lock": lock}, "rules": {"sched.delay_dequeue": False}, "constants": CONSTANTS},
+            **{"locks": {"lock": lock}, "constants": CONSTANTS},
             **(kernel or {}),
+            "rules": {**PLAIN, **(kernel or {}).get("rules", {})},
         },
         "filesystem": {"kind": "none"},
         "workload": {"kind": "lock_cycle", "tasks": tasks, "params": params}

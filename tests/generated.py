@@ -15,6 +15,7 @@ from simfs._engine import Completion, Device, Line, Lock, Machine, Step, Task
 from simfs.machine.locks import KINDS
 from simfs.machine.own import is_own
 from simfs.scenario import expand, load, to_run_spec
+from simfs.vocabulary import vocabulary
 
 LOCKS = sorted(KINDS)
 SPINNING = [name for name in LOCKS if KINDS[name].spins]
@@ -66,6 +67,16 @@ PATIENCE = (
 """Times after which kernel code does something else."""
 
 
+scheduler_rules = st.fixed_dictionaries(
+    {
+        rule.name: st.sampled_from(rule.values)
+        for rule in vocabulary().rules.values()
+        if rule.name.startswith("sched.") and rule.name != "sched.class"
+    }
+)
+"""Everything about the scheduler but its class, for which it needs times."""
+
+
 @st.composite
 def kernels(draw: st.DrawFn, locks: Mapping[str, str]) -> dict[str, Any]:
     patience = {name: draw(times) for name in PATIENCE}
@@ -77,8 +88,7 @@ def kernels(draw: st.DrawFn, locks: Mapping[str, str]) -> dict[str, Any]:
         "cfs": cfs,
         "rules": {
             "sched.class": "cfs" if cfs else "eevdf",
-            "sched.run_to_parity": draw(st.booleans()),
-            "sched.delay_dequeue": draw(st.booleans()),
+            **draw(scheduler_rules),
         },
         "preemption": draw(st.sampled_from(["none", "voluntary", "full", "host"])),
         "locks": dict(locks),

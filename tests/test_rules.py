@@ -128,7 +128,7 @@ def test_inodes_that_wait_for_a_worker_are_on_unlinked_lists_that_run_through_th
     assert buffers("task", "in-memory") == pytest.approx(0, abs=0.01)  # alone on its list: the AGI knows it
     assert buffers("task", "on-disk") == pytest.approx(1, abs=0.05)  # read, to see what comes next
     assert buffers("per-group", "in-memory") > 0.3
-    assert buffers("per-group", "on-disk") == pytest.approx(1 + buffers("per-group", "in-memory"), rel=0.35)
+    assert buffers("per-group", "on-disk") > 0.9 * (1 + buffers("per-group", "in-memory"))
 
 
 def test_ext4_without_a_journal_starts_no_handles(tmp_path: Path) -> None:

@@ -82,3 +82,30 @@ def test_who_is_woken_while_its_cpu_switches_is_looked_at_when_that_is_done(mach
         (1_014_000_000, "preempt", HOG),
         (1_015_000_000, "run", SLEEPER),
     ]
+
+
+def syscalls(task: Task) -> Generator[Step, Any, None]:
+    """A system call and user code, each of 100 us."""
+    while True:
+        yield task.begin()
+        yield task.run(1e5, "system")
+        yield task.run(1e5)
+        yield task.end("turn")
+
+
+def beside_a_sleeper(task: Task) -> Generator[Step, Any, None]:
+    yield task.spawn(syscalls, pinned=0, background=True)
+    while True:
+        yield task.sleep(1.7e5)
+        yield task.run(1e4, "system")
+
+
+@pytest.mark.parametrize("machine", [_engine, reference])
+def test_user_code_that_loses_its_cpu_before_it_begins_is_run_later(machine: Any) -> None:  # noqa: ANN401
+    """Who is woken during a system call has the CPU when that returns to user mode."""
+    given = spec() | {"duration_ns": 5e7}
+    given["kernel"]["preemption"] = "voluntary"
+    given["machine"]["cpus"] = 1
+    result = json.loads(machine.run(json.dumps(given), beside_a_sleeper, door))
+    assert result["involuntary_switches"] > 50
+    assert result["cpu_ns"]["user"] == pytest.approx(1e5 * result["operations"], abs=1e5)

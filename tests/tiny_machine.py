@@ -166,6 +166,9 @@ class TinyMachine:
         else:
             self.kicked.add(other)
 
+    def set_nice(self, task: int, nice: int) -> None:
+        self.calls["set_nice"] += 1
+
     def wake_at_tick(self, task: int, other: int, ticks: int) -> None:
         self.wake(task, other)
 

@@ -419,6 +419,9 @@ pub struct WorkloadSpec {
     /// Each task on a CPU of its own.
     #[serde(default)]
     pub binding: Binding,
+    /// Their nice level.
+    #[serde(default)]
+    pub nice: i32,
     /// Where the program of a Python workload is: `FILE:FUNCTION`. Who calls the engine loads it.
     #[serde(default)]
     pub program: Option<String>,
@@ -454,6 +457,7 @@ impl RunSpec {
         let m = &self.machine;
         require((1..=crate::machine::MAX_CPUS).contains(&m.cpus), "machine.cpus", "must be 1..=256")?;
         require(self.workload.tasks >= 1, "workload.tasks", "must be at least 1")?;
+        require((-20..=19).contains(&self.workload.nice), "workload.nice", "must be -20..=19")?;
         require(self.batches >= 1, "batches", "must be at least 1")?;
         require(self.duration_ns > 0.0 && self.duration_ns < 1e15, "duration_ns", "must be positive and below 1e15")?;
         require((0.0..1e15).contains(&self.warmup_ns), "warmup_ns", "must be between 0 and 1e15")?;

@@ -103,6 +103,8 @@ pub trait Machine: Clone + 'static {
     fn wake(&self, task: TaskId);
     /// Wakes a task by a timer at the end of the scheduler tick after `ticks` more ticks.
     fn wake_at_tick(&self, task: TaskId, ticks: u64);
+    /// Gives this task a nice level, from -20 (the most CPU time) to 19; tasks that it starts have it too.
+    fn set_nice(&self, nice: i32);
     /// Starts a new task.
     fn spawn<P, F>(&self, placement: Placement, life: Life, program: P) -> TaskId
     where

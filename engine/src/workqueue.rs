@@ -6,6 +6,9 @@ use crate::waist::Machine;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
+/// The nice level of the threads of a workqueue for high priority (`WQ_HIGHPRI`, `HIGHPRI_NICE_LEVEL`).
+pub const HIGHPRI: i32 = -20;
+
 #[derive(Debug)]
 struct OfCpu<T> {
     items: RefCell<VecDeque<T>>,

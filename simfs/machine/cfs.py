@@ -1,90 +1,105 @@
-"""CFS (`kernel/sched/fair.c` before Linux 6.6) on the tasks of one CPU, all at equal weight."""
+"""CFS (`kernel/sched/fair.c` before Linux 6.6) in one run queue.
+
+The `base` of a run queue is its `min_vruntime`. Left out: the buddies of tasks.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from simfs.machine.cpu import Cpu
-from simfs.machine.policy import Entering, members
-from simfs.machine.task import Task
+from simfs.machine.entity import Entity, mul_div
+from simfs.machine.policy import Entering
+from simfs.machine.run_queue import Level, RunQueue
 from simfs.machine.time import Time
-
-if TYPE_CHECKING:
-    from simfs.machine.machine import Machine
 
 
 class Cfs:
-    """The task with the least virtual run time runs, for its share of a period; sleepers get half a period of credit.
+    """The member with the least virtual run time runs, for its share of a period.
 
-    `base_vruntime` of a CPU is its `min_vruntime`. Left out: the buddies, which skip the next in line on a yield.
+    Sleepers get up to half a period of credit.
     """
 
-    def __init__(
-        self, machine: Machine, latency: Time, min_granularity: Time, wakeup_granularity: Time
-    ) -> None:
-        self.machine = machine
-        self.latency = latency
+    def __init__(self, latency: Time, min_granularity: Time, wakeup_granularity: Time) -> None:
+        self._latency = latency
         """The period that all runnable tasks share (`sched_latency`)."""
-        self.min_granularity = min_granularity
+        self._min_granularity = min_granularity
         """The least share of it: with more tasks the period grows."""
-        self.wakeup_granularity = wakeup_granularity
+        self._wakeup_granularity = wakeup_granularity
         """How far behind the current task a woken one must be to preempt it."""
 
-    def _slice(self, tasks: int) -> Time:
-        """The share of one of `tasks` (`sched_slice`)."""
-        return max(self.latency, tasks * self.min_granularity) // tasks
+    def _slice(self, queue: RunQueue, entity: Entity) -> Time:
+        """A member's share of the period of its queue, and so on upwards (`sched_slice`).
 
-    def update_current(self, cpu: Cpu) -> None:
-        """Bring the current task's virtual run time up to date, and the least one (`update_min_vruntime`)."""
-        if cpu.current is not None:
-            cpu.current.entity.vruntime += self.machine.now - cpu.exec_start
-            cpu.exec_start = self.machine.now
-            self._update_least(cpu)
+        One that is about to enter counts already.
+        """
+        members = queue.members + (not entity.queued)
+        share = max(self._latency, members * self._min_granularity)
+        levels = [(queue, entity)]
+        if queue.level is Level.GROUP:
+            levels.append((queue.cpu.queue_of(Level.ROOT), queue.cpu.group))
+        for run_queue, member in levels:
+            others = run_queue.weight
+            share = mul_div(share, member.weight, others if member.queued else others + member.weight)
+        return share
 
-    def _update_least(self, cpu: Cpu) -> None:
-        least = min((task.entity.vruntime for task in members(cpu)), default=cpu.base_vruntime)
-        cpu.base_vruntime = max(cpu.base_vruntime, least)
+    def update(self, queue: RunQueue, current: Entity) -> bool:
+        """Let the least virtual run time go on with that of the current member."""
+        self.left(queue)
+        return False
 
-    def enter(self, task: Task, cpu: Cpu, entering: Entering) -> None:
-        """`place_entity`; who comes from another CPU keeps its distance to the least virtual run time there."""
-        base = cpu.base_vruntime
-        moved = task.entity.vruntime - task.cpu.base_vruntime + base
+    def left(self, queue: RunQueue) -> None:
+        """`update_min_vruntime`: it never goes back."""
+        queue.base = max(
+            queue.base, min((entity.vruntime for entity in queue.everybody()), default=queue.base)
+        )
+
+    def enter(self, queue: RunQueue, entity: Entity, entering: Entering) -> None:
+        """`place_entity`; a task from another CPU keeps its distance to the least virtual run time there."""
+        old = queue if entity.task is None else entity.task.cpu.queue_of(queue.level)
+        moved = entity.vruntime - old.base + queue.base
         match entering:
             case Entering.NEW:
-                task.entity.vruntime = base + self._slice(len(members(cpu)) + 1)
+                entity.vruntime = queue.base + entity.virtual_time(self._slice(queue, entity))
             case Entering.WOKEN:
-                task.entity.vruntime = max(moved, base - self.latency // 2)
+                entity.vruntime = max(moved, queue.base - self._latency // 2)
             case Entering.MOVED:
-                task.entity.vruntime = moved
+                entity.vruntime = moved
 
-    def leave(self, task: Task, cpu: Cpu) -> None:
-        """The least virtual run time may have grown."""
-        self._update_least(cpu)
+    def store_lag(self, queue: RunQueue, entity: Entity) -> None:
+        """There is none."""
 
-    def sleep(self, task: Task, cpu: Cpu) -> None:
-        """As `leave`: who sleeps leaves at once."""
-        self.leave(task, cpu)
+    def reweigh(self, queue: RunQueue, entity: Entity, weight: int) -> None:
+        """Its virtual run time is what it is."""
 
-    def requeue(self, task: Task, cpu: Cpu) -> None:
-        """Nobody sleeps in the queue."""
-        raise NotImplementedError(f"{task} sleeps in the queue of CPU {cpu.number}")
+    def delays(self, queue: RunQueue, entity: Entity) -> bool:
+        """Who sleeps leaves."""
+        return False
 
-    def pick(self, cpu: Cpu) -> Task | None:
-        """The task with the least virtual run time; the first come of equals."""
-        return min(cpu.queue, key=lambda task: task.entity.vruntime, default=None)
+    def next(self, queue: RunQueue) -> Entity | None:
+        """The member with the least virtual run time (`pick_next_entity`).
 
-    def preempts(self, woken: Task, cpu: Cpu) -> bool:
-        """`wakeup_preempt_entity`."""
-        if cpu.current is None:
-            return False
-        return cpu.current.entity.vruntime - woken.entity.vruntime > self.wakeup_granularity
+        The first come of equals, the current one only if it has less. The group, if it is the next buddy, goes before
+        who is not far behind it.
+        """
+        left = min(queue.waiting(), key=lambda entity: entity.vruntime, default=queue.current)
+        if left and queue.current and queue.current.vruntime < left.vruntime:
+            left = queue.current
+        if queue.level is Level.ROOT and queue.cpu.group_is_next and left:
+            group = queue.cpu.group
+            return left if self._is_behind(group.vruntime, left) else group
+        return left
 
-    def slice_ends(self, cpu: Cpu) -> bool:
-        """`check_preempt_tick`."""
-        first = self.pick(cpu)
-        if cpu.current is None or first is None:
-            return False
-        entity, share = cpu.current.entity, self._slice(len(cpu.queue) + 1)
-        ran = entity.vruntime - entity.picked
-        ahead = entity.vruntime - first.entity.vruntime
-        return ran > share or (ran >= self.min_granularity and ahead > share)
+    def preempts(self, queue: RunQueue, woken: Entity) -> bool:
+        """`check_preempt_wakeup`."""
+        return queue.current is not None and self._is_behind(queue.current.vruntime, woken)
+
+    def _is_behind(self, vruntime: int, entity: Entity) -> bool:
+        """Whether a member is so far behind that it should run instead (`wakeup_preempt_entity`)."""
+        return vruntime - entity.vruntime > entity.virtual_time(self._wakeup_granularity)
+
+    def slice_ends(self, queue: RunQueue, current: Entity) -> bool:
+        """Whether `current` has had its share, or is that far ahead of who waits (`check_preempt_tick`)."""
+        share = self._slice(queue, current)
+        if current.ran > share:
+            queue.cpu.clear_next(current)
+            return True
+        first = min((entity.vruntime for entity in queue.waiting()), default=current.vruntime)
+        return current.ran >= self._min_granularity and current.vruntime - first > share

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from simfs.machine.entity import Entity
+from simfs.machine.run_queue import Level, RunQueue
 from simfs.machine.time import Time, from_ns
 
 if TYPE_CHECKING:
@@ -49,9 +51,14 @@ class Cpu:
         self.since: Time = 0
         """Since when it idles or leaves idle."""
         self.queue: list[Task] = []
-        """Runnable tasks other than the current one, in order of arrival."""
+        """Runnable tasks other than the current one, in order of arrival, of both run queues."""
         self.delayed: list[Task] = []
-        """Sleepers that have not left the scheduler's queue yet."""
+        """Sleepers that have not left their run queue yet."""
+        self._run_queues = {level: RunQueue(self, level) for level in Level}
+        self.group = Entity()
+        """The load's group on this CPU, a member of the root's run queue while it has tasks."""
+        self.group_is_next = False
+        """The group's task has gone to sleep and left others (`cfs_rq->next`)."""
         self.need_resched = False
         self.arrivals: list[Task] = []
         """Tasks woken here while the CPU switches to another one."""
@@ -59,24 +66,34 @@ class Cpu:
         """Outdates happenings of an earlier switch or idle exit."""
         self.tick_armed = False
         self.exec_start: Time = 0
-        """When the current task's virtual run time was last brought up to date."""
+        """Up to when the virtual run time of the executing task is up to date."""
         self.owed_irq: Time = 0
         """Time of interrupts that came while nobody ran; who runs next pays it."""
         self.interrupted: Time = 0
         """When the interrupt arrives that was sent while the CPU switched to idle."""
-        self.base_vruntime = 0
-        """The queue's zero of virtual run time when it is empty."""
         self.accounts: dict[Account, Time] = dict.fromkeys(Account, 0)
         self.accounted: Time = 0
         """Until when the accounts are complete."""
         self.executing = False
         """It uses the execution units that it shares with its siblings; kept up to date only where there are any."""
 
+    def queue_of(self, level: Level) -> RunQueue:
+        """One of its run queues."""
+        return self._run_queues[level]
+
+    def clear_next(self, entity: Entity) -> None:
+        """The group, if it is that, need not be picked again (`clear_buddies`)."""
+        self.group_is_next = self.group_is_next and entity is not self.group
+
+    @property
+    def executing_task(self) -> Task | None:
+        """The task that has this CPU, from the moment at which it was picked."""
+        return self.current or self.next
+
     @property
     def load(self) -> int:
         """Number of tasks that want this CPU."""
-        busy = self.current is not None or (self.phase is Phase.SWITCHING and self.next is not None)
-        return len(self.queue) + busy
+        return len(self.queue) + (self.executing_task is not None)
 
     def account(self, now: Time, account: Account) -> None:
         """Book the time since the last booking."""

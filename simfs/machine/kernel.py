@@ -49,6 +49,14 @@ class Kernel:
     """Latency and wake-up granularity of CFS; kernels without have EEVDF."""
     run_to_parity: bool
     """A running task is protected for its slice."""
+    place_lag: bool
+    """Lag is kept over a sleep."""
+    place_deadline_initial: bool
+    """A new task has half a slice to begin with."""
+    pick_buddy: bool
+    """A group whose task goes to sleep is picked again if it has others."""
+    groups: str
+    """Which tasks compete as a group: `none`, or the load, of one session (`autogroup`) or in one `cgroup`."""
     delay_dequeue: bool
     """Who sleeps ahead of the average stays in EEVDF's queue until it is not."""
     preemption: str
@@ -68,6 +76,11 @@ class Kernel:
     numa_spinlock_threshold: Time
     """CNA: how long waiters of other sockets are kept out of the way."""
 
+    @property
+    def most_lag(self) -> Time:
+        """The most service that anybody is owed, or owes (`entity_lag`)."""
+        return max(2 * self.base_slice, self.tick)
+
     @classmethod
     def of(cls, kernel: Mapping[str, Any]) -> Kernel:
         """From the `kernel` of a RunSpec."""
@@ -78,6 +91,10 @@ class Kernel:
             base_slice=from_ns(kernel["base_slice_ns"]),
             cfs=(from_ns(cfs["latency_ns"]), from_ns(cfs["wakeup_granularity_ns"])) if cfs else None,
             run_to_parity=rules["sched.run_to_parity"],
+            place_lag=rules["sched.place_lag"],
+            place_deadline_initial=rules["sched.place_deadline_initial"],
+            pick_buddy=rules["sched.pick_buddy"],
+            groups=rules["sched.groups"],
             delay_dequeue=rules["sched.delay_dequeue"],
             preemption=kernel["preemption"],
             locks=kernel["locks"],

@@ -15,12 +15,14 @@ from simfs.machine.clock import Clock
 from simfs.machine.cpu import Cpu
 from simfs.machine.device import Device, Numbers
 from simfs.machine.disk import Disk
+from simfs.machine.entity import weight_of
 from simfs.machine.kernel import Costs, Kernel
 from simfs.machine.line import Line
 from simfs.machine.lock import Lock, LockClass, Place
 from simfs.machine.locks import KINDS, kind_named
 from simfs.machine.locks.completion import Completion
 from simfs.machine.pace import Paces
+from simfs.machine.run_queue import Level
 from simfs.machine.scheduler import Scheduler
 from simfs.machine.stall import Stall, nobody_can_go_on, waits_in_a_circle
 from simfs.machine.statistics import ClassStatistics, Counters
@@ -167,6 +169,11 @@ class Machine:
         cpu = pinned or self.scheduler.cpu_for_new(parent.cpu if parent else cpus[0])
         number = self._free_tasks.popleft() if self._free_tasks else len(self.tasks)
         task = Task(self, number, cpu, pinned is not None, background, StateTimes(since=self.now))
+        if parent is not None:
+            task.level, task.entity.weight = parent.level, parent.entity.weight
+        if not background:
+            task.entity.weight = weight_of(self.spec["workload"].get("nice", 0))
+            task.level = Level.ROOT if self.kernel.groups == "none" else Level.GROUP
         if number < len(self.tasks):
             self.tasks[number] = task
         else:

@@ -1,8 +1,7 @@
 """The scheduler: segments of CPU time, switches, preemption, wake-up placement, idle CPUs and balancing.
 
-Rules from `kernel/sched/{core,fair}.c` of Linux 5 and 6, all tasks at equal weight. Who runs next is decided by a
-`policy`: `eevdf` or `cfs`. Left out: cgroups, nice levels, real-time classes, periodic balancing other than pulls by
-idle CPUs.
+Rules from `kernel/sched/{core,fair}.c` of Linux 5 and 6. Who runs next is decided by a `policy`, with the rules of
+`eevdf` or `cfs`. Left out: real-time classes, periodic balancing other than pulls by idle CPUs.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ from simfs.machine.cfs import Cfs
 from simfs.machine.clock import What
 from simfs.machine.cpu import Account, Cpu, IdleLadder, Phase
 from simfs.machine.eevdf import Eevdf
-from simfs.machine.policy import Entering, Policy
+from simfs.machine.policy import Entering, Leaving, Policy, Rules
+from simfs.machine.run_queue import Level
 from simfs.machine.smt import Siblings
 from simfs.machine.task import Status, Task
 from simfs.machine.time import Time
@@ -34,7 +34,7 @@ class Scheduler:
         """CPUs without anything to run, those that are still switching to idle included."""
         self.idle_joules = 0.0
         """Energy of idle periods that have ended in the measured window."""
-        self.policy = _policy(machine)
+        self.policy = Policy(machine, _rules(machine), machine.topology.cpus)
         self.siblings = Siblings(self, machine.topology)
 
     @property
@@ -53,11 +53,11 @@ class Scheduler:
 
     def continue_segment(self, task: Task) -> None:
         """Go on with what is left of a task's segment."""
-        if task.need_resched and self._preemptible(task):
-            self.preempt(task.cpu)
+        task.in_segment = True
+        if task.need_resched and self._preemptible(task) and (other := self.replacement(task.cpu)):
+            self.preempt(task.cpu, other)
             return
         task.started = self.now
-        task.in_segment = True
         self.run_segment(task)
 
     def run_segment(self, task: Task) -> None:
@@ -124,23 +124,34 @@ class Scheduler:
 
     # ---- switching --------------------------------------------------------------------------------------------------
 
-    def preempt(self, cpu: Cpu) -> None:
-        """Take the current task off involuntarily; it goes on later where it was."""
+    def replacement(self, cpu: Cpu) -> Task | None:
+        """Who should run instead of the current task, which could go on (`schedule`, `pick_next_task`).
+
+        What made the CPU look is dealt with.
+        """
+        self.policy.update_current(cpu)
+        cpu.need_resched = False
+        picked = self.policy.pick(cpu)
+        return None if picked is cpu.current else picked
+
+    def preempt(self, cpu: Cpu, other: Task) -> None:
+        """Take the current task off involuntarily for another one; it goes on later where it was."""
         task = cpu.current
         assert task is not None, "only a running task is preempted"
         self.machine.counters.involuntary += 1
         self.machine.note("preempt", task)
-        self._leave_cpu(task, Status.RUNNABLE)
-        cpu.queue.append(task)
-        self._schedule(cpu)
+        self._give_way(task, other)
 
-    def yield_cpu(self, task: Task) -> None:
-        """The running task gives way and stays runnable."""
+    def yield_cpu(self, task: Task, other: Task) -> None:
+        """The running task gives way to another one and stays runnable."""
         task.in_segment = False
         self.machine.note("yield", task)
+        self._give_way(task, other)
+
+    def _give_way(self, task: Task, other: Task) -> None:
         self._leave_cpu(task, Status.RUNNABLE)
+        self._switch_to(task.cpu, other)
         task.cpu.queue.append(task)
-        self._schedule(task.cpu)
 
     def sleep(self, task: Task) -> None:
         """The running task goes to sleep."""
@@ -149,37 +160,45 @@ class Scheduler:
             self.machine.broken("no sleep while atomic", detail)
         task.in_segment = False
         self.machine.note("sleep", task)
+        self.policy.dequeue(task, task.cpu, Leaving.SLEEPING)
         self._leave_cpu(task, Status.SLEEPING)
-        self.policy.sleep(task, task.cpu)
         self._schedule(task.cpu)
 
     def exit(self, task: Task) -> None:
         """The running task has ended."""
         self.machine.note("exit", task)
+        self.policy.dequeue(task, task.cpu, Leaving.ENDED)
+        self.policy.group.detach_load(task, task.cpu)
         self._leave_cpu(task, Status.DEAD)
         self._schedule(task.cpu)
 
     def _leave_cpu(self, task: Task, status: Status) -> None:
-        self.policy.update_current(task.cpu)
         task.become(status)
         task.generation += 1
         task.last_ran = self.now
-        task.entity.protected = False
         watchers, task.watchers = task.watchers, []
         for watcher in watchers:
             watcher.look_at(self.now)
         task.cpu.current = None
 
     def _schedule(self, cpu: Cpu) -> None:
-        """Give a CPU without a current task the next one; without any it pulls one from elsewhere, or idles."""
+        """Give a CPU whose task has left the next one; without any it pulls one from elsewhere, or idles."""
         cpu.need_resched = False
         task = self.policy.pick(cpu) or self._pull(cpu)
-        if task is None:
-            self.idle.add(cpu.number)
+        if task is not None:
+            self._switch_to(cpu, task)
         else:
-            cpu.queue.remove(task)
-            task.entity.protected = True
-            task.entity.picked = task.entity.vruntime
+            self.idle.add(cpu.number)
+            self.policy.set_next(cpu, None)
+            self._begin_switch(cpu, None)
+
+    def _switch_to(self, cpu: Cpu, task: Task) -> None:
+        self.policy.set_next(cpu, task)
+        cpu.queue.remove(task)
+        cpu.exec_start = self.now
+        self._begin_switch(cpu, task)
+
+    def _begin_switch(self, cpu: Cpu, task: Task | None) -> None:
         cpu.phase, cpu.next = Phase.SWITCHING, task
         cpu.generation += 1
         self.siblings.set_executing(cpu, True)
@@ -211,13 +230,11 @@ class Scheduler:
                 self.machine.note_cpu("idle", cpu)
             return
         cpu.phase, cpu.current, cpu.next = Phase.RUNNING, task, None
-        cpu.exec_start = self.now
         task.segment.irq += cpu.owed_irq
         cpu.owed_irq = 0
         task.become(Status.RUNNING)
         self.machine.note("run", task)
-        if cpu.queue:
-            self._arm_tick(cpu)
+        self._arm_tick(cpu)
         arrivals, cpu.arrivals = cpu.arrivals, []
         if task.in_segment:
             self.continue_segment(task)
@@ -228,8 +245,8 @@ class Scheduler:
 
     def _look_at(self, arrivals: Sequence[Task], cpu: Cpu) -> None:
         """Compare those who were woken while `cpu` switched, and waited for its run queue, with who has it now."""
-        if any(self.policy.preempts(task, cpu) for task in arrivals):
-            self._set_need_resched(cpu)
+        cpu.need_resched |= any(self.policy.preempts(task, cpu) for task in arrivals)
+        self._heed_resched(cpu)
 
     def _woken_while_switching(self, cpu: Cpu) -> None:
         """A task was woken here before the switch to idle was complete.
@@ -265,8 +282,7 @@ class Scheduler:
         """Wake a task that sleeps and has not left its queue yet: it stays there (`ttwu_runnable`)."""
         if waker:
             self._charge_waker(waker, task.cpu)
-        self.policy.update_current(task.cpu)
-        self.policy.requeue(task, task.cpu)
+        self.policy.requeue(task)
         self._add_awake(task)
 
     def start(self, task: Task, parent: Task | None) -> None:
@@ -282,10 +298,14 @@ class Scheduler:
 
     def _enqueue(self, task: Task, cpu: Cpu, waker: Task | None, entering: Entering) -> None:
         delay = self._charge_waker(waker, cpu) if waker else 0
-        self.machine.counters.migrations += task.cpu is not cpu
-        self.policy.update_current(cpu)
-        self.policy.enter(task, cpu, entering)
-        task.cpu = cpu
+        if entering is Entering.NEW:
+            self.policy.group.load_of_new(task, cpu)
+            self.policy.group.attach_load(task, cpu)
+        elif task.cpu is not cpu:
+            self.machine.counters.migrations += 1
+            self.policy.group.detach_load(task, task.cpu)
+            self.policy.group.attach_load(task, cpu)
+        self.policy.enqueue(task, cpu, entering)
         self._add_awake(task)
         if cpu.phase is Phase.IDLE:
             self._leave_idle(cpu, delay + self._delivery(cpu, waker))
@@ -294,17 +314,21 @@ class Scheduler:
             cpu.interrupted = self.now + delay + self._delivery(cpu, waker)
 
     def _add_awake(self, task: Task) -> None:
-        """Make a placed task runnable on its CPU; it runs at once if it should."""
+        """Make a queued task runnable on its CPU; it runs at once if it should."""
         cpu = task.cpu
         task.become(Status.RUNNABLE)
         self.machine.note("wake", task)
-        cpu.queue.append(task)
         if cpu.phase is Phase.RUNNING:
-            if self.policy.preempts(task, cpu):
-                self._set_need_resched(cpu)
+            cpu.need_resched |= self.policy.preempts(task, cpu)
+            self._heed_resched(cpu)
             self._arm_tick(cpu)
         elif cpu.next is not None:
             cpu.arrivals.append(task)
+
+    def set_nice(self, task: Task, nice: int) -> None:
+        """Give a running task another nice level; it may not be the one that should run (`prio_changed_fair`)."""
+        self.policy.set_nice(task, nice)
+        task.cpu.need_resched |= len(task.cpu.queue) > 0
 
     def _delivery(self, cpu: Cpu, waker: Task | None) -> Time:
         """From sending an interrupt, if it takes one to wake somebody on `cpu`, to its arrival."""
@@ -366,24 +390,28 @@ class Scheduler:
 
     # ---- preemption and the tick ------------------------------------------------------------------------------------
 
-    def _set_need_resched(self, cpu: Cpu) -> None:
-        """Another task should have `cpu`: preempt its current one at once if that may be."""
-        cpu.need_resched = True
+    def _heed_resched(self, cpu: Cpu) -> None:
+        """If another task may be wanted on `cpu`, preempt its current one at once if that may be."""
         task = cpu.current
-        if task is None:
+        if task is None or not cpu.need_resched or cpu.phase is not Phase.RUNNING:
             return
         if task.in_segment and self._preemptible(task):
             self.book_segment(task)
-            self.preempt(cpu)
+            if other := self.replacement(cpu):
+                self.preempt(cpu, other)
+            else:
+                self.run_segment(task)
         elif task.spins_until_resched:
             task.look_at(self.now)
-        elif task.spinning and self.machine.kernel.preemption == "host":
+        elif task.spinning and self.machine.kernel.preemption == "host" and (other := self.replacement(cpu)):
             task.spinning = False  # it looks again when it comes to run
             self.book_spin(task)
-            self.preempt(cpu)
+            self.preempt(cpu, other)
 
     def _arm_tick(self, cpu: Cpu) -> None:
-        if not cpu.tick_armed:
+        """A busy CPU ticks when somebody waits for it, or its group's weight is to be kept up to date."""
+        grouped = cpu.queue_of(Level.ROOT).current is cpu.group
+        if not cpu.tick_armed and (grouped or cpu.queue):
             cpu.tick_armed = True
             tick = self.machine.kernel.tick
             next_tick = (self.now // tick + 1) * tick
@@ -393,15 +421,12 @@ class Scheduler:
         """End a used-up slice, and let an idle CPU take a waiting task."""
         cpu.tick_armed = False
         self.machine.note_cpu("tick", cpu)
-        if not cpu.queue:
-            return
-        self._kick_idle_cpu(cpu)
-        if cpu.phase is Phase.RUNNING:
-            self.policy.update_current(cpu)
-            if self.policy.slice_ends(cpu):
-                self._set_need_resched(cpu)
         if cpu.queue:
-            self._arm_tick(cpu)
+            self._kick_idle_cpu(cpu)
+        if cpu.phase is Phase.RUNNING and cpu.current is not None:
+            self.policy.tick(cpu, cpu.current)
+            self._heed_resched(cpu)
+        self._arm_tick(cpu)
 
     # ---- balancing --------------------------------------------------------------------------------------------------
 
@@ -428,15 +453,14 @@ class Scheduler:
 
     def _migrate(self, task: Task, source: Cpu, target: Cpu) -> None:
         self.machine.counters.migrations += 1
-        self.policy.update_current(source)
-        source.queue.remove(task)
+        self.policy.dequeue(task, source, Leaving.MOVED)
         if task in source.arrivals:
             source.arrivals.remove(task)
-        self.policy.leave(task, source)
-        self.policy.enter(task, target, Entering.MOVED)
-        task.cpu = target
+        self.policy.group.detach_load(task, source)
+        self.policy.group.attach_load(task, target)
+        self.policy.enqueue(task, target, Entering.MOVED)
         self.machine.note("migrate", task)
-        target.queue.append(task)
+        self._heed_resched(source)
 
     def _kick_idle_cpu(self, cpu: Cpu) -> None:
         """An overloaded CPU's tick wakes an idle CPU to take a waiting task (`nohz_balancer_kick`)."""
@@ -473,9 +497,9 @@ class Scheduler:
         return self.idle_joules + energy
 
 
-def _policy(machine: Machine) -> Policy:
+def _rules(machine: Machine) -> Rules:
     kernel = machine.kernel
     if kernel.cfs is None:
-        return Eevdf(machine)
+        return Eevdf(kernel)
     latency, wakeup_granularity = kernel.cfs
-    return Cfs(machine, latency, kernel.base_slice, wakeup_granularity)
+    return Cfs(latency, kernel.base_slice, wakeup_granularity)

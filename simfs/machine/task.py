@@ -15,7 +15,9 @@ import simpy
 
 from simfs.machine.clock import What
 from simfs.machine.cpu import Account, Cpu
+from simfs.machine.entity import Entity
 from simfs.machine.line import Access, Line
+from simfs.machine.run_queue import Level
 from simfs.machine.time import Time
 
 if TYPE_CHECKING:
@@ -64,24 +66,6 @@ class Segment:
         self.debt -= debt
         self.own = max(self.own - own, 0)
         return irq, debt, own
-
-
-@dataclass
-class Entity:
-    """A task's state in the scheduler, on virtual clocks; all tasks have equal weight."""
-
-    vruntime: int = 0
-    """CPU time received."""
-    deadline: int = 0
-    """When its current request is to be fulfilled."""
-    lag: int = 0
-    """How much service it was owed when it left the queue."""
-    protected: bool = False
-    """It has been picked and has not used up its slice since (run to parity)."""
-    picked: int = 0
-    """Its virtual run time when it was picked."""
-    delayed: bool = False
-    """It sleeps and is in its queue until it is no longer ahead of the average."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +119,8 @@ class Task:
     """Tasks that spin as long as this one stays on its CPU."""
     waits: list[tuple[Lock, Time]] = field(default_factory=list)
     """What it waits for and since when: a lock, and inside that perhaps the raw spinlock of the lock."""
+    level: Level = Level.ROOT
+    """The run queue it belongs to."""
     entity: Entity = field(default_factory=Entity)
     last_ran: Time = 0
     """When it last left a CPU."""
@@ -146,6 +132,7 @@ class Task:
 
     def __post_init__(self) -> None:
         self._turn: simpy.Event = self.machine.clock.env.event()
+        self.entity.task = self
 
     def __repr__(self) -> str:
         return f"task {self.number}"
@@ -280,8 +267,8 @@ class Task:
     def reschedule(self) -> Steps:
         """Give way if the scheduler wants the CPU."""
         yield from self.pay()
-        if self.need_resched:
-            self.machine.scheduler.yield_cpu(self)
+        if self.need_resched and (other := self.machine.scheduler.replacement(self.cpu)):
+            self.machine.scheduler.yield_cpu(self, other)
             yield from self.suspend()
 
     @property

@@ -127,6 +127,10 @@ class Waist:
 
         self.machine.clock.at(at, What.TIMER, other, ring, rank=1)
 
+    def set_nice(self, task: int, nice: int) -> None:
+        """Give `task` a nice level."""
+        self.machine.scheduler.set_nice(self._task(task), nice)
+
     def spawn(self, parent: int | None, pinned: int | None, background: bool, program: Program) -> int:
         """Start a task."""
         return self.machine.spawn(

@@ -106,6 +106,12 @@ def _machine_problems(scenario: Scenario, document: Document) -> Iterator[Proble
         yield Problem(at, f"there is no CPU {pinned}: the machine has CPUs 0 to {spec['cpus'] - 1}")
 
 
+_EEVDF_RULES = tuple(
+    f"sched.{rule}"
+    for rule in ("run_to_parity", "place_lag", "place_deadline_initial", "delay_dequeue", "pick_buddy")
+)
+
+
 def _kernel_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
     kernel = load_kernel(scenario.kernel.profile).ruled(scenario.kernel.rules)
     spec = kernel.spec(1)
@@ -113,7 +119,7 @@ def _kernel_problems(scenario: Scenario, document: Document) -> Iterator[Problem
         scenario.kernel.constants, spec["constants"], ("kernel", "constants"), "constant", document
     )
     yield from _rule_problems(scenario.kernel.rules, document)
-    for rule in ("sched.run_to_parity", "sched.delay_dequeue"):
+    for rule in _EEVDF_RULES:
         if scenario.kernel.rules.get(rule) is True and kernel.rules["sched.class"] == "cfs":
             at = document.place_of(("kernel", "rules", rule)).value
             yield Problem(at, f"kernel {kernel.name} has CFS, and {rule} is a rule of EEVDF")

@@ -161,6 +161,7 @@ def _workload_spec(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
         "kind": use.kind,
         "tasks": use.tasks,
         "pin_to_cpu": use.pin_to_cpu,
+        "nice": use.nice,
         "binding": use.binding,
         "params": _params(use, machine),
     }

@@ -25,6 +25,9 @@ class Tasks(Section):
         default=None,
         description="Number of the one CPU all tasks are bound to; null leaves them to the scheduler.",
     )
+    nice: Annotated[StrictInt, Field(ge=-20, le=19)] = Field(
+        default=0, description="Nice level of the tasks, from -20 (the most CPU time) to 19."
+    )
     binding: Literal["none", "compact", "spread"] = Field(
         default="none",
         description="Whether each task, and all that it starts, is bound to a CPU of its own: 'compact' fills a"

@@ -17,7 +17,7 @@ use crate::machine::{Account, CpuId, DeviceId, Disk, LockId, TaskId, Then, Time}
 use crate::spec::{DeviceSpec, DiskSpec, ServedBy, ServiceSpec};
 use crate::waist::{Host, Life, Machine, Placement};
 use crate::workloads::draw::{uniform, Draw};
-use crate::workqueue::Workqueue;
+use crate::workqueue::{Workqueue, HIGHPRI};
 use flush::{Flushes, Next, Sequence, Step};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::RefCell;
@@ -340,6 +340,7 @@ impl BlockDevice {
     /// The program of a CPU's `kblockd` (`blk_mq_requeue_work`).
     async fn kblockd<M: Machine>(m: M, device: Rc<Self>, cpu: CpuId) {
         m.at("kblockd");
+        m.set_nice(HIGHPRI);
         loop {
             match device.kblockd.next(&m, cpu).await {
                 Job::Ended(step) => device.ended(&m, step).await,

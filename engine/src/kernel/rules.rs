@@ -62,8 +62,16 @@ rules! {
     "sched.class" => class: sched::Class = sched::Class::Eevdf;
     /// EEVDF: a running task is protected from wake-up preemption for its slice (`RUN_TO_PARITY`).
     "sched.run_to_parity" => run_to_parity: bool = true;
+    /// EEVDF: lag is kept over a sleep (`PLACE_LAG`).
+    "sched.place_lag" => place_lag: bool = true;
+    /// EEVDF: a new task has half a slice to begin with (`PLACE_DEADLINE_INITIAL`).
+    "sched.place_deadline_initial" => place_deadline_initial: bool = true;
     /// EEVDF: who sleeps ahead of the average stays in the queue until it is not (`DELAY_DEQUEUE`).
     "sched.delay_dequeue" => delay_dequeue: bool = true;
+    /// EEVDF: a group whose task goes to sleep is picked again if it has others (`PICK_BUDDY`).
+    "sched.pick_buddy" => pick_buddy: bool = false;
+    /// Which tasks compete for a CPU as a group: those of the load, one session (`autogroup`) or in one `cgroup`, or none.
+    "sched.groups" => groups: sched::Groups = sched::Groups::Autogroup;
     /// What one `inode_hash_lock` guards.
     "vfs.inode_hash" => inode_hash: vfs::InodeHash = vfs::InodeHash::Global;
     /// How many lists of inodes a superblock has.

@@ -11,3 +11,15 @@ choice! {
         Eevdf = "eevdf",
     }
 }
+
+choice! {
+    /// Which tasks compete for a CPU as a group, beside kernel threads that do so for themselves.
+    pub enum Groups {
+        /// None: each task for itself.
+        None = "none",
+        /// The load, which is one session (since 2.6.38).
+        Autogroup = "autogroup",
+        /// The load, which is in one cgroup with the CPU controller.
+        Cgroup = "cgroup",
+    }
+}

@@ -1,11 +1,12 @@
-//! CFS (`kernel/sched/fair.c` before Linux 6.6) on the tasks of one CPU, all at equal weight: the task with the least virtual
-//! run time runs, for its share of a period; sleepers get up to half a period of credit.
+//! CFS (`kernel/sched/fair.c` before Linux 6.6) in one run queue: the member with the least virtual run time runs, for its share
+//! of a period; sleepers get up to half a period of credit.
 //!
-//! `base_vruntime` of a CPU is its `min_vruntime`. Left out: the buddies, which skip the next in line on a yield.
+//! The `base` of a run queue is its `min_vruntime`. Left out: the buddies of tasks.
 
+use super::entity::{mul_div, Entity, Member};
 use super::policy::Entering;
+use super::run_queue::Level;
 use super::state::State;
-use super::task::TaskId;
 use super::time::Time;
 use super::topology::CpuId;
 
@@ -21,58 +22,89 @@ pub struct Cfs {
 }
 
 impl Cfs {
-    /// The share of one of `tasks` (`sched_slice`).
-    fn slice(&self, tasks: usize) -> i64 {
-        let tasks = tasks as Time;
-        (self.latency.max(tasks * self.min_granularity) / tasks) as i64
+    /// The period of so many members (`__sched_period`).
+    fn period(&self, members: u32) -> i64 {
+        self.latency.max(Time::from(members) * self.min_granularity) as i64
     }
 }
 
 impl State {
     /// `update_min_vruntime`: never goes back.
-    pub(super) fn cfs_update(&mut self, cpu: CpuId) {
-        let c = &self.cpus[cpu as usize];
-        let everybody = c.current.iter().chain(c.queue.iter());
-        if let Some(least) = everybody.map(|&id| self.tasks[id as usize].entity.vruntime).min() {
-            let c = &mut self.cpus[cpu as usize];
-            c.base_vruntime = c.base_vruntime.max(least);
+    pub(super) fn cfs_update(&mut self, cpu: CpuId, level: Level) {
+        if let Some(least) = self.members(cpu, level).map(|(_, entity)| entity.vruntime).min() {
+            let queue = self.run_queue_mut(cpu, level);
+            queue.base = queue.base.max(least);
         }
     }
 
-    /// `place_entity`; who comes from another CPU keeps its distance to the least virtual run time there.
-    pub(super) fn cfs_enter(&mut self, cfs: Cfs, id: TaskId, cpu: CpuId, entering: Entering) {
-        let c = &self.cpus[cpu as usize];
-        let (base, tasks) = (c.base_vruntime, c.queue.len() + usize::from(c.current.is_some()) + 1);
-        let old = self.cpus[self.tasks[id as usize].cpu as usize].base_vruntime;
-        let entity = &mut self.tasks[id as usize].entity;
+    /// A member's share of the period of its queue, and so on upwards (`sched_slice`); one that is about to enter counts already.
+    fn cfs_slice(&self, cfs: Cfs, cpu: CpuId, level: Level, member: Member) -> i64 {
+        let entering = |entity_queued: bool| u32::from(!entity_queued);
+        let queued = self.entity(cpu, member).queued;
+        let mut slice = cfs.period(self.run_queue(cpu, level).members + entering(queued));
+        let upper = (level == Level::Group).then_some((Level::Root, Member::Group));
+        for (level, member) in [Some((level, member)), upper].into_iter().flatten() {
+            let entity = self.entity(cpu, member);
+            let others = self.run_queue(cpu, level).weight;
+            slice = mul_div(slice, entity.weight, if entity.queued { others } else { others + entity.weight });
+        }
+        slice
+    }
+
+    /// `place_entity`; a task that comes from another CPU keeps its distance to the least virtual run time there.
+    pub(super) fn cfs_enter(&mut self, cfs: Cfs, cpu: CpuId, level: Level, member: Member, entering: Entering) {
+        let base = self.run_queue(cpu, level).base;
+        let old = match member {
+            Member::Task(id) => self.run_queue(self.tasks[id as usize].cpu, level).base,
+            Member::Group => base,
+        };
+        let slice = self.cfs_slice(cfs, cpu, level, member);
+        let entity = self.entity_mut(cpu, member);
         let moved = entity.vruntime - old + base;
         entity.vruntime = match entering {
-            Entering::New => base + cfs.slice(tasks),
+            Entering::New => base + entity.virtual_time(slice),
             Entering::Woken => moved.max(base - cfs.latency as i64 / 2),
             Entering::Moved => moved,
         };
     }
 
-    /// The task with the least virtual run time; the first come of equals.
-    pub(super) fn cfs_pick(&self, cpu: CpuId) -> Option<TaskId> {
-        let queue = &self.cpus[cpu as usize].queue;
-        queue.iter().min_by_key(|&&id| self.tasks[id as usize].entity.vruntime).copied()
+    /// The member with the least virtual run time, the first come of equals, the current one only if it has less
+    /// (`pick_next_entity`). The group, if it is the next buddy, goes before who is not far behind it.
+    pub(super) fn cfs_pick(&self, cfs: Cfs, cpu: CpuId, level: Level) -> Option<Member> {
+        let first = self.waiting(cpu, level).min_by_key(|(_, entity)| entity.vruntime);
+        let current = self.run_queue(cpu, level).current.map(|member| (member, self.entity(cpu, member)));
+        let left = match (current, first) {
+            (Some(current), Some(first)) if current.1.vruntime < first.1.vruntime => Some(current),
+            (current, first) => first.or(current),
+        };
+        if level == Level::Root && self.cpus[cpu as usize].group_is_next {
+            let group = &self.cpus[cpu as usize].group;
+            if left.is_some_and(|(_, left)| !cfs_behind(cfs, group.vruntime, left)) {
+                return Some(Member::Group);
+            }
+        }
+        left.map(|(member, _)| member)
     }
 
-    /// `wakeup_preempt_entity`.
-    pub(super) fn cfs_preempts(&self, cfs: Cfs, woken: TaskId, cpu: CpuId) -> bool {
-        let Some(current) = self.cpus[cpu as usize].current else { return false };
-        let vruntime = |id: TaskId| self.tasks[id as usize].entity.vruntime;
-        vruntime(current) - vruntime(woken) > cfs.wakeup_granularity as i64
+    /// `check_preempt_wakeup`.
+    pub(super) fn cfs_preempts(&self, cfs: Cfs, cpu: CpuId, current: Member, woken: Member) -> bool {
+        cfs_behind(cfs, self.entity(cpu, current).vruntime, self.entity(cpu, woken))
     }
 
-    /// `check_preempt_tick`.
-    pub(super) fn cfs_slice_ends(&self, cfs: Cfs, cpu: CpuId) -> bool {
-        let c = &self.cpus[cpu as usize];
-        let (Some(current), Some(first)) = (c.current, self.cfs_pick(cpu)) else { return false };
-        let (entity, slice) = (&self.tasks[current as usize].entity, cfs.slice(c.queue.len() + 1));
-        let ran = entity.vruntime - entity.picked;
-        let ahead = entity.vruntime - self.tasks[first as usize].entity.vruntime;
-        ran > slice || (ran >= cfs.min_granularity as i64 && ahead > slice)
+    /// `check_preempt_tick`: whether `current` has had its share, or is that far ahead of who waits.
+    pub(super) fn cfs_slice_ends(&mut self, cfs: Cfs, cpu: CpuId, level: Level, current: Member) -> bool {
+        let slice = self.cfs_slice(cfs, cpu, level, current);
+        let entity = self.entity(cpu, current);
+        if entity.ran > slice {
+            self.cpus[cpu as usize].group_is_next &= current != Member::Group;
+            return true;
+        }
+        let first = self.waiting(cpu, level).map(|(_, entity)| entity.vruntime).min();
+        entity.ran >= cfs.min_granularity as i64 && first.is_some_and(|first| entity.vruntime - first > slice)
     }
+}
+
+/// Whether `entity` is so far behind `vruntime` that it should run instead (`wakeup_preempt_entity`).
+fn cfs_behind(cfs: Cfs, vruntime: i64, entity: &Entity) -> bool {
+    vruntime - entity.vruntime > entity.virtual_time(cfs.wakeup_granularity as i64)
 }

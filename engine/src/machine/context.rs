@@ -4,14 +4,17 @@
 use super::cpu::Account;
 use super::device::{DeviceId, Then};
 use super::disk::Disk;
+use super::entity::weight_of;
 use super::line::Access;
 use super::lock::{ClassId, LockId, LockKind, Mode, Side};
 use super::queue::Happening;
+use super::run_queue::Level;
 use super::state::{LineId, State};
 use super::task::{Status, Task, TaskId};
 use super::time::{to_ns, Time};
 use super::topology::CpuId;
 use super::trace::Object;
+use crate::kernel::sched::Groups;
 use crate::waist::{Life, Machine, Placement};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::{RefCell, RefMut};
@@ -144,9 +147,9 @@ impl Context {
     /// Gives way if the scheduler wants the CPU.
     pub(super) async fn reschedule(&self) {
         self.pay().await;
-        let wanted = self.state().need_resched(self.id);
-        if wanted {
-            Suspend(Some(|| self.state().yield_cpu(self.id))).await;
+        let next = self.state().wanted_by(self.id);
+        if let Some(next) = next {
+            Suspend(Some(|| self.state().yield_cpu(self.id, next))).await;
         }
     }
 
@@ -319,6 +322,10 @@ impl Machine for Context {
         s.push(at, Happening::Timer, task, u32::MAX);
     }
 
+    fn set_nice(&self, nice: i32) {
+        self.state().set_nice(self.id, nice);
+    }
+
     fn spawn<P, F>(&self, placement: Placement, life: Life, program: P) -> TaskId
     where
         P: FnOnce(Self) -> F,
@@ -400,6 +407,14 @@ where
         };
         let mut task = Task::new(cpu, pinned, s.now);
         task.background = life == Life::Background;
+        if let Some((parent, _)) = parent {
+            let parent = &s.tasks[parent as usize];
+            (task.level, task.entity.weight) = (parent.level, parent.entity.weight);
+        }
+        if life == Life::Foreground {
+            task.entity.weight = weight_of(s.load_nice);
+            task.level = if s.kernel.rules.groups == Groups::None { Level::Root } else { Level::Group };
+        }
         match s.free_tasks.pop_front() {
             Some(id) => {
                 task.generation = s.tasks[id as usize].generation.wrapping_add(1);

@@ -1,5 +1,9 @@
 //! One CPU: what it does now, what it has done (exact time accounts), and how deeply it idles.
 
+use super::entity::{Entity, NICE_0};
+use super::group::Contribution;
+use super::load::Average;
+use super::run_queue::RunQueue;
 use super::task::TaskId;
 use super::time::{from_ns, Time};
 use crate::spec::IdleState;
@@ -45,10 +49,18 @@ pub struct Cpu {
     pub current: Option<TaskId>,
     /// What the CPU is doing.
     pub phase: Phase,
-    /// Runnable tasks other than the current one, in order of arrival.
+    /// Runnable tasks other than the current one, in order of arrival, of both run queues.
     pub queue: Vec<TaskId>,
-    /// Sleepers that have not left the scheduler's queue yet.
+    /// Sleepers that have not left their run queue yet.
     pub delayed: Vec<TaskId>,
+    /// The run queues, by [`super::run_queue::Level`].
+    pub run_queues: [RunQueue; 2],
+    /// The load's group on this CPU, a member of the root's run queue while it has tasks.
+    pub group: Entity,
+    /// The group's part of the sum over all CPUs.
+    pub contribution: Contribution,
+    /// The group's task has gone to sleep and left others (`cfs_rq->next`).
+    pub group_is_next: bool,
     /// The scheduler wants the current task to yield.
     pub need_resched: bool,
     /// Somebody was woken here while the CPU switched to a task.
@@ -63,8 +75,6 @@ pub struct Cpu {
     pub owed_irq: Time,
     /// When the interrupt arrives that was sent while the CPU switched to idle.
     pub interrupted: Time,
-    /// The queue's zero of virtual run time when it is empty (ps).
-    pub base_vruntime: i64,
     /// Accounted time by [`Account`].
     pub accounts: [Time; ACCOUNTS],
     /// Until when the accounts are complete.
@@ -81,6 +91,10 @@ impl Cpu {
             phase: Phase::Idle(0),
             queue: Vec::new(),
             delayed: Vec::new(),
+            run_queues: [RunQueue::default(); 2],
+            group: Entity::new(NICE_0, Average::default()),
+            contribution: Contribution::default(),
+            group_is_next: false,
             need_resched: false,
             arrived: false,
             generation: 0,
@@ -88,17 +102,23 @@ impl Cpu {
             exec_start: 0,
             owed_irq: 0,
             interrupted: 0,
-            base_vruntime: 0,
             accounts: [0; ACCOUNTS],
             accounted: 0,
             executing: false,
         }
     }
 
+    /// The task that has this CPU, from the moment at which it was picked.
+    pub fn executing_task(&self) -> Option<TaskId> {
+        match self.phase {
+            Phase::Switching(next) => next,
+            _ => self.current,
+        }
+    }
+
     /// Number of tasks that want this CPU.
     pub fn load(&self) -> usize {
-        let switching_in = matches!(self.phase, Phase::Switching(Some(_)));
-        self.queue.len() + usize::from(self.current.is_some() || switching_in)
+        self.queue.len() + usize::from(self.executing_task().is_some())
     }
 
     /// Books the time since the last booking.

@@ -1,7 +1,7 @@
 //! The native machine: time, CPUs, the scheduler, cache lines, locks, devices.
 //!
-//! `queue` orders events; `state` is everything that changes; `scheduler` gives CPUs to tasks, `eevdf` chooses which,
-//! `segment` books their time, `accounts` the window's, `pace` and `smt` make it vary; `lock`, `holds` and `locks` are what tasks wait for; `device` serves requests; `whatif` changes one lock class; `context` is a task's
+//! `queue` orders events; `state` is everything that changes; `scheduler` gives CPUs to tasks, `policy` chooses which (by
+//! `eevdf` or `cfs`, in the run queues of `run_queue`, with the weights of `group` and the averages of `load`), `segment` books their time, `accounts` the window's, `pace` and `smt` make it vary; `lock`, `holds` and `locks` are what tasks wait for; `device` serves requests; `whatif` changes one lock class; `context` is a task's
 //! handle, and `native` the executor that drives programs over it.
 
 mod accounts;
@@ -11,14 +11,18 @@ mod cpu;
 mod device;
 mod disk;
 mod eevdf;
+mod entity;
+mod group;
 mod holds;
 mod line;
+mod load;
 pub mod lock;
 mod locks;
 mod native;
 mod pace;
 mod policy;
 mod queue;
+mod run_queue;
 mod scheduler;
 mod segment;
 mod smt;

@@ -1,15 +1,14 @@
-//! Which of a CPU's tasks runs: the scheduler's questions, answered by EEVDF or, for kernels before 6.6, by CFS.
+//! Who competes in which run queue, and which of a CPU's tasks runs. What differs between EEVDF and CFS, the scheduler before 6.6,
+//! is asked of `eevdf` and `cfs`, run queue by run queue.
 
 use super::cfs::Cfs;
-use super::cpu::Phase;
-use super::queue::Happening;
+use super::entity::{weight_of, Member};
+use super::run_queue::Level;
 use super::state::State;
-use super::task::{Resume, TaskId};
+use super::task::TaskId;
 use super::topology::CpuId;
-use super::trace::Object;
-use crate::spec::Preemption;
 
-/// How a task comes into a run queue.
+/// How a member comes into a run queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entering {
     /// For the first time.
@@ -20,75 +19,190 @@ pub enum Entering {
     Moved,
 }
 
+/// Why a task leaves its run queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaving {
+    /// It sleeps.
+    Sleeping,
+    /// It has ended.
+    Ended,
+    /// For another CPU's queue.
+    Moved,
+}
+
 impl State {
     fn cfs(&self) -> Option<Cfs> {
         self.kernel.cfs
     }
 
-    /// Brings the current task's virtual run time up to date.
+    /// Brings the virtual run times of the current task and its group up to date (`update_curr`). A used-up slice sets
+    /// `need_resched`; who calls it sees to that.
     pub(super) fn update_current(&mut self, cpu: CpuId) {
         let now = self.now;
         let c = &mut self.cpus[cpu as usize];
-        let Some(id) = c.current else { return };
+        let Some(id) = c.executing_task() else { return };
         let ran = (now - c.exec_start) as i64;
         c.exec_start = now;
-        self.tasks[id as usize].entity.vruntime += ran;
-        match self.cfs() {
-            None => self.eevdf_update(id, cpu),
-            Some(_) => self.cfs_update(cpu),
+        if ran == 0 {
+            return;
+        }
+        for &level in self.levels_of(id) {
+            let member = self.member_at(level, id);
+            let entity = self.entity_mut(cpu, member);
+            entity.vruntime += entity.virtual_time(ran);
+            entity.ran += ran;
+            if self.cfs().is_some() {
+                self.cfs_update(cpu, level);
+            } else if self.eevdf_update(cpu, level, member) {
+                let c = &mut self.cpus[cpu as usize];
+                c.need_resched = true;
+                c.group_is_next &= member != Member::Group;
+            }
         }
     }
 
-    /// Places a task that is about to enter a queue.
-    pub(super) fn place(&mut self, id: TaskId, cpu: CpuId, entering: Entering) {
-        match self.cfs() {
-            None => self.eevdf_enter(id, cpu, entering),
-            Some(cfs) => self.cfs_enter(cfs, id, cpu, entering),
+    // ---- entering and leaving ---------------------------------------------------------------------------------
+
+    /// `id` comes into the run queues of `cpu`; `task.cpu` is still where it was (`enqueue_task_fair`).
+    pub(super) fn enqueue_task(&mut self, cpu: CpuId, id: TaskId, entering: Entering) {
+        self.update_current(cpu);
+        let level = self.tasks[id as usize].level;
+        self.enqueue_entity(cpu, level, Member::Task(id), entering);
+        self.tasks[id as usize].cpu = cpu;
+        self.add_to_queue(cpu, id);
+        if level == Level::Group {
+            self.group_has_more(cpu);
         }
     }
 
-    /// Notes that `id` has just left `cpu`'s queue.
-    pub(super) fn left_queue(&mut self, id: TaskId, cpu: CpuId) {
-        match self.cfs() {
-            None => self.store_lag(id, cpu),
-            Some(_) => self.cfs_update(cpu),
+    fn group_has_more(&mut self, cpu: CpuId) {
+        if self.cpus[cpu as usize].group.delayed {
+            self.requeue(cpu, Level::Root, Member::Group);
+        }
+        self.update_load(cpu, Level::Root, Member::Group);
+        self.update_group_weight(cpu);
+        if !self.cpus[cpu as usize].group.queued {
+            self.enqueue_entity(cpu, Level::Root, Member::Group, Entering::Woken);
         }
     }
 
-    /// Notes that `id`, which has just left `cpu`, sleeps.
-    pub(super) fn went_to_sleep(&mut self, id: TaskId, cpu: CpuId) {
+    fn enqueue_entity(&mut self, cpu: CpuId, level: Level, member: Member, entering: Entering) {
+        self.update_load(cpu, level, member);
         match self.cfs() {
-            None => self.eevdf_sleep(id, cpu),
-            Some(_) => self.cfs_update(cpu),
+            None => self.eevdf_enter(cpu, level, member, entering),
+            Some(cfs) => self.cfs_enter(cfs, cpu, level, member, entering),
+        }
+        let entity = self.entity_mut(cpu, member);
+        entity.queued = true;
+        let weight = entity.weight;
+        let queue = self.run_queue_mut(cpu, level);
+        queue.members += 1;
+        queue.weight += weight;
+    }
+
+    /// `id`, which runs or waits on `cpu`, leaves its run queues (`dequeue_task_fair`).
+    pub(super) fn dequeue_task(&mut self, cpu: CpuId, id: TaskId, leaving: Leaving) {
+        self.update_current(cpu);
+        let level = self.tasks[id as usize].level;
+        if leaving == Leaving::Sleeping && self.stays_delayed(cpu, level, Member::Task(id)) {
+            self.cpus[cpu as usize].delayed.push(id);
+            return;
+        }
+        self.dequeue_entity(cpu, level, Member::Task(id));
+        self.remove_from_queue(cpu, id);
+        if level == Level::Group {
+            self.group_has_less(cpu, leaving != Leaving::Moved);
         }
     }
 
-    /// The task that `cpu`, which has no current one, should run.
-    pub(super) fn pick_next(&mut self, cpu: CpuId) -> Option<TaskId> {
-        match self.cfs() {
-            None => self.pick_awake(cpu),
-            Some(_) => self.cfs_pick(cpu),
+    /// Who goes to sleep ahead of the average competes on until it is not (`DELAY_DEQUEUE`).
+    fn stays_delayed(&mut self, cpu: CpuId, level: Level, member: Member) -> bool {
+        let stays = self.kernel.rules.delay_dequeue && self.cfs().is_none() && !self.is_eligible(cpu, level, member);
+        if stays {
+            self.update_load(cpu, level, member);
+            self.entity_mut(cpu, member).delayed = true;
+            self.no_longer_current(cpu, level, member);
+        }
+        stays
+    }
+
+    fn no_longer_current(&mut self, cpu: CpuId, level: Level, member: Member) {
+        let queue = self.run_queue_mut(cpu, level);
+        if queue.current == Some(member) {
+            queue.current = None;
         }
     }
 
-    /// Whether `woken`, which has just been queued, should run at once.
-    pub(super) fn preempts(&self, woken: TaskId, cpu: CpuId) -> bool {
-        match self.cfs() {
-            None => self.pick(cpu) == Some(woken),
-            Some(cfs) => self.cfs_preempts(cfs, woken, cpu),
+    fn group_has_less(&mut self, cpu: CpuId, asleep: bool) {
+        if self.run_queue(cpu, Level::Group).members > 0 {
+            self.update_load(cpu, Level::Root, Member::Group);
+            self.update_group_weight(cpu);
+            self.cpus[cpu as usize].group_is_next |= asleep; // `set_next_buddy`: its others rather than somebody else
+            return;
+        }
+        self.cpus[cpu as usize].group_is_next = false;
+        if !self.stays_delayed(cpu, Level::Root, Member::Group) {
+            self.dequeue_entity(cpu, Level::Root, Member::Group);
         }
     }
 
-    fn slice_ends(&mut self, cpu: CpuId) -> bool {
-        match self.cfs() {
-            None => self.eevdf_slice_ends(cpu),
-            Some(cfs) => self.cfs_slice_ends(cfs, cpu),
+    fn dequeue_entity(&mut self, cpu: CpuId, level: Level, member: Member) {
+        self.update_load(cpu, level, member);
+        if self.cfs().is_none() {
+            self.store_lag(cpu, level, member);
+        }
+        self.no_longer_current(cpu, level, member);
+        let entity = self.entity_mut(cpu, member);
+        entity.queued = false;
+        entity.protected = false;
+        let weight = entity.weight;
+        let queue = self.run_queue_mut(cpu, level);
+        queue.members -= 1;
+        queue.weight -= weight;
+        if self.cfs().is_some() {
+            self.cfs_update(cpu, level);
+        }
+    }
+
+    /// Somebody who only competes for the end of its delay has been picked: it leaves, without lag (`DELAY_ZERO`).
+    fn finish_delay(&mut self, cpu: CpuId, level: Level, member: Member) {
+        self.dequeue_entity(cpu, level, member);
+        let entity = self.entity_mut(cpu, member);
+        entity.delayed = false;
+        entity.lag = entity.lag.min(0);
+        if let Member::Task(id) = member {
+            self.remove_delayed(cpu, id);
+        }
+        if level == Level::Group {
+            self.group_has_less(cpu, true);
+        }
+    }
+
+    /// The delayed `member` is awake again: what it has gained while it was asleep is forfeit (`requeue_delayed_entity`).
+    pub(super) fn requeue(&mut self, cpu: CpuId, level: Level, member: Member) {
+        self.store_lag(cpu, level, member);
+        let entity = self.entity_mut(cpu, member);
+        entity.delayed = false;
+        if entity.lag > 0 {
+            entity.lag = 0;
+            entity.queued = false; // it is placed beside the others
+            self.eevdf_enter(cpu, level, member, Entering::Woken);
+            self.entity_mut(cpu, member).queued = true;
+        }
+        self.update_load(cpu, level, member);
+        if let Member::Task(id) = member {
+            self.remove_delayed(cpu, id);
+            self.add_to_queue(cpu, id);
         }
     }
 
     pub(super) fn add_to_queue(&mut self, cpu: CpuId, id: TaskId) {
         self.cpus[cpu as usize].queue.push(id);
         self.queued.insert(cpu);
+    }
+
+    fn remove_delayed(&mut self, cpu: CpuId, id: TaskId) {
+        self.cpus[cpu as usize].delayed.retain(|&other| other != id);
     }
 
     pub(super) fn remove_from_queue(&mut self, cpu: CpuId, id: TaskId) {
@@ -101,48 +215,100 @@ impl State {
         }
     }
 
-    /// The scheduler wants `cpu` for another task: preempts its current one at once if it may.
-    pub(super) fn set_need_resched(&mut self, cpu: CpuId) {
-        self.cpus[cpu as usize].need_resched = true;
-        let Some(id) = self.cpus[cpu as usize].current else { return };
-        let task = &self.tasks[id as usize];
-        if task.resume == Resume::Segment && self.preemptible(id) {
-            self.book_segment(id);
-            self.preempt(cpu);
-        } else if task.spins_until_resched {
-            self.spin_check(id, self.now);
-        } else if task.spinning && self.kernel.preemption == Preemption::Host {
-            self.tasks[id as usize].spinning = false; // it looks again when it comes to run
-            self.book_spin(id);
-            self.preempt(cpu);
-        }
-    }
+    // ---- choosing ---------------------------------------------------------------------------------------------
 
-    pub(super) fn arm_tick(&mut self, cpu: CpuId) {
-        let c = &mut self.cpus[cpu as usize];
-        if !c.tick_armed {
-            c.tick_armed = true;
-            let next = (self.now / self.kernel.tick + 1) * self.kernel.tick;
-            self.push(next, Happening::Tick, cpu, 0);
-        }
-    }
-
-    /// The scheduler tick: ends a used-up slice, and lets an idle CPU pull a waiting task.
-    pub(super) fn tick(&mut self, cpu: CpuId) {
-        self.cpus[cpu as usize].tick_armed = false;
-        self.note_cpu("tick", cpu, Object::Nothing);
-        if self.cpus[cpu as usize].queue.is_empty() {
-            return;
-        }
-        self.kick_idle_cpu(cpu);
-        if self.cpus[cpu as usize].phase == Phase::Running {
-            self.update_current(cpu);
-            if self.slice_ends(cpu) {
-                self.set_need_resched(cpu);
+    /// The task that `cpu` should run, from the root down (`pick_task_fair`), after those who only compete for the end of their delay
+    /// have left.
+    pub(super) fn pick(&mut self, cpu: CpuId) -> Option<TaskId> {
+        let mut level = Level::Root;
+        loop {
+            let member = self.pick_at(cpu, level)?;
+            if self.entity(cpu, member).delayed {
+                self.finish_delay(cpu, level, member);
+                level = Level::Root;
+                continue;
+            }
+            match member {
+                Member::Task(id) => return Some(id),
+                Member::Group => level = Level::Group,
             }
         }
-        if !self.cpus[cpu as usize].queue.is_empty() {
-            self.arm_tick(cpu);
+    }
+
+    fn pick_at(&self, cpu: CpuId, level: Level) -> Option<Member> {
+        match self.cfs() {
+            None if self.kernel.rules.pick_buddy && self.group_goes_next(cpu, level) => Some(Member::Group),
+            None => self.eevdf_pick(cpu, level),
+            Some(cfs) => self.cfs_pick(cfs, cpu, level),
         }
+    }
+
+    /// Whether the group, whose task has just gone to sleep, is picked again because it has other tasks (`PICK_BUDDY`).
+    fn group_goes_next(&self, cpu: CpuId, level: Level) -> bool {
+        level == Level::Root && self.cpus[cpu as usize].group_is_next && self.is_eligible(cpu, level, Member::Group)
+    }
+
+    /// `next`, which has been picked, has `cpu` from now on, instead of who has it now (`put_prev_entity`, `set_next_entity`). Where both
+    /// are of the group, only its own run queue changes.
+    pub(super) fn set_next(&mut self, cpu: CpuId, next: Option<TaskId>) {
+        for level in [Level::Group, Level::Root] {
+            let of = |id: TaskId| self.levels_of(id).contains(&level).then(|| self.member_at(level, id));
+            let (old, new) = (self.run_queue(cpu, level).current, next.and_then(of));
+            if old == new {
+                continue;
+            }
+            if let Some(old) = old {
+                self.update_load(cpu, level, old);
+            }
+            if let Some(new) = new {
+                self.update_load(cpu, level, new);
+                let entity = self.entity_mut(cpu, new);
+                entity.protected = true;
+                entity.ran = 0;
+                self.cpus[cpu as usize].group_is_next &= new != Member::Group;
+            }
+            self.run_queue_mut(cpu, level).current = new;
+        }
+    }
+
+    /// Whether `woken`, which has just been queued, should run at once: it is compared with the current task where both, or their
+    /// groups, are in one run queue (`check_preempt_wakeup_fair`, `find_matching_se`).
+    pub(super) fn preempts(&self, woken: TaskId, cpu: CpuId) -> bool {
+        let Some(current) = self.cpus[cpu as usize].current else { return false };
+        let both_inside = [current, woken].iter().all(|&id| self.tasks[id as usize].level == Level::Group);
+        let level = if both_inside { Level::Group } else { Level::Root };
+        let (current, woken) = (self.member_at(level, current), self.member_at(level, woken));
+        match self.cfs() {
+            None => self.eevdf_pick(cpu, level) == Some(woken),
+            Some(cfs) => self.cfs_preempts(cfs, cpu, current, woken),
+        }
+    }
+
+    /// The tick of the current task and its group (`task_tick_fair`): their averages, the group's weight, the end of a slice of CFS.
+    pub(super) fn tick_current(&mut self, cpu: CpuId, id: TaskId) {
+        self.update_current(cpu);
+        for &level in self.levels_of(id) {
+            let member = self.member_at(level, id);
+            self.update_load(cpu, level, member);
+            if member == Member::Group {
+                self.update_group_weight(cpu);
+            }
+            if let Some(cfs) = self.cfs().filter(|_| self.run_queue(cpu, level).members > 1) {
+                self.cpus[cpu as usize].need_resched |= self.cfs_slice_ends(cfs, cpu, level, member);
+            }
+        }
+    }
+
+    /// Gives a running task another nice level (`set_user_nice`); it may not be the one that should run (`prio_changed_fair`).
+    pub(super) fn set_nice(&mut self, id: TaskId, nice: i32) {
+        let task = &self.tasks[id as usize];
+        let (cpu, level) = (task.cpu, task.level);
+        self.reweigh(cpu, level, Member::Task(id), weight_of(nice));
+        if level == Level::Group {
+            self.update_load(cpu, Level::Root, Member::Group);
+            self.update_group_weight(cpu);
+        }
+        let c = &mut self.cpus[cpu as usize];
+        c.need_resched |= !c.queue.is_empty();
     }
 }

@@ -1,38 +1,52 @@
 //! The scheduler: switches, preemption, wake-up placement, idle CPUs and balancing. Who runs next is decided in `policy`.
 //!
-//! Rules from `kernel/sched/{core,fair}.c` of Linux 5 and 6, all tasks at equal weight. What is left out: cgroups,
-//! nice levels, real-time classes, periodic balancing other than pulls by idle CPUs.
+//! Rules from `kernel/sched/{core,fair}.c` of Linux 5 and 6. What is left out: real-time classes, periodic balancing other than
+//! pulls by idle CPUs.
 
 use super::cpu::{Account, Phase};
-use super::policy::Entering;
+use super::entity::Member;
+use super::policy::{Entering, Leaving};
 use super::queue::Happening;
+use super::run_queue::Level;
 use super::state::{Broken, State};
 use super::task::{Resume, Status, TaskId};
 use super::time::Time;
 use super::topology::CpuId;
 use super::trace::Object;
+use crate::spec::Preemption;
 
 impl State {
     // ---- switching ------------------------------------------------------------------------------------------
 
-    /// The current task of `cpu` is taken off involuntarily; it goes on later where it was.
-    pub(super) fn preempt(&mut self, cpu: CpuId) {
+    /// Who should run on `cpu` instead of its current task, which could go on (`schedule`, `pick_next_task`). What made the CPU look
+    /// is dealt with.
+    pub(super) fn replacement(&mut self, cpu: CpuId) -> Option<TaskId> {
+        self.update_current(cpu);
+        self.cpus[cpu as usize].need_resched = false;
+        let next = self.pick(cpu);
+        next.filter(|_| next != self.cpus[cpu as usize].current)
+    }
+
+    /// The current task of `cpu` is taken off involuntarily for `next`; it goes on later where it was.
+    pub(super) fn preempt(&mut self, cpu: CpuId, next: TaskId) {
         let id = self.cpus[cpu as usize].current.expect("only a running task is preempted");
         self.counters.involuntary += 1;
         self.note("preempt", id, Object::Nothing);
-        self.leave_cpu(id, Status::Runnable);
-        self.add_to_queue(cpu, id);
-        self.schedule(cpu);
+        self.give_way(cpu, id, next);
     }
 
-    /// The running task `id` yields and stays runnable; its program goes on when it is picked again.
-    pub(super) fn yield_cpu(&mut self, id: TaskId) {
+    /// The running task `id` yields to `next` and stays runnable; its program goes on when it is picked again.
+    pub(super) fn yield_cpu(&mut self, id: TaskId, next: TaskId) {
         let cpu = self.tasks[id as usize].cpu;
         self.tasks[id as usize].resume = Resume::Program;
         self.note("yield", id, Object::Nothing);
+        self.give_way(cpu, id, next);
+    }
+
+    fn give_way(&mut self, cpu: CpuId, id: TaskId, next: TaskId) {
         self.leave_cpu(id, Status::Runnable);
+        self.switch_to(cpu, next);
         self.add_to_queue(cpu, id);
-        self.schedule(cpu);
     }
 
     /// The running task `id` goes to sleep; its program goes on after a wake-up.
@@ -43,8 +57,8 @@ impl State {
         }
         self.tasks[id as usize].resume = Resume::Program;
         self.note("sleep", id, Object::Nothing);
+        self.dequeue_task(cpu, id, Leaving::Sleeping);
         self.leave_cpu(id, Status::Sleeping);
-        self.went_to_sleep(id, cpu);
         self.schedule(cpu);
     }
 
@@ -58,6 +72,8 @@ impl State {
     pub(super) fn exit(&mut self, id: TaskId) {
         let cpu = self.tasks[id as usize].cpu;
         self.note("exit", id, Object::Nothing);
+        self.dequeue_task(cpu, id, Leaving::Ended);
+        self.detach_load(id, cpu);
         self.leave_cpu(id, Status::Dead);
         self.schedule(cpu);
     }
@@ -65,12 +81,10 @@ impl State {
     fn leave_cpu(&mut self, id: TaskId, status: Status) {
         let now = self.now;
         let cpu = self.tasks[id as usize].cpu;
-        self.update_current(cpu);
         let task = &mut self.tasks[id as usize];
         task.become_status(now, status);
         task.generation = task.generation.wrapping_add(1);
         task.last_ran = now;
-        task.entity.protected = false;
         let watchers = std::mem::take(&mut task.watchers);
         for &watcher in &watchers {
             self.spin_check(watcher, now);
@@ -82,19 +96,24 @@ impl State {
         cpu.current = None;
     }
 
-    /// Gives `cpu`, which has no current task, the next one; pulls one from elsewhere or idles when it has none.
+    /// Gives `cpu`, whose task has left, the next one; pulls one from elsewhere or idles when it has none.
     fn schedule(&mut self, cpu: CpuId) {
         self.cpus[cpu as usize].need_resched = false;
-        let next = self.pick_next(cpu).or_else(|| self.pull(cpu));
-        if let Some(id) = next {
-            self.remove_from_queue(cpu, id);
-            let entity = &mut self.tasks[id as usize].entity;
-            entity.protected = true;
-            entity.picked = entity.vruntime;
-        } else {
-            self.idle.insert(cpu);
+        match self.pick(cpu).or_else(|| self.pull(cpu)) {
+            Some(next) => self.switch_to(cpu, next),
+            None => {
+                self.idle.insert(cpu);
+                self.set_next(cpu, None);
+                self.begin_switch(cpu, None);
+            }
         }
-        self.begin_switch(cpu, next);
+    }
+
+    fn switch_to(&mut self, cpu: CpuId, next: TaskId) {
+        self.set_next(cpu, Some(next));
+        self.remove_from_queue(cpu, next);
+        self.cpus[cpu as usize].exec_start = self.now;
+        self.begin_switch(cpu, Some(next));
     }
 
     fn begin_switch(&mut self, cpu: CpuId, next: Option<TaskId>) {
@@ -130,16 +149,13 @@ impl State {
         };
         c.phase = Phase::Running;
         c.current = Some(id);
-        c.exec_start = now;
-        let (queued, owed) = (!c.queue.is_empty(), std::mem::take(&mut c.owed_irq));
+        let owed = std::mem::take(&mut c.owed_irq);
         let arrived = std::mem::take(&mut c.arrived);
         let task = &mut self.tasks[id as usize];
         task.segment.irq += owed;
         task.become_status(now, Status::Running);
         self.note("run", id, Object::Nothing);
-        if queued {
-            self.arm_tick(cpu);
-        }
+        self.arm_tick(cpu);
         let goes_on = self.tasks[id as usize].resume == Resume::Program;
         if !goes_on {
             self.continue_segment(id);
@@ -155,12 +171,11 @@ impl State {
         let mut preempted = false;
         for at in 0..self.cpus[cpu as usize].queue.len() {
             let id = self.cpus[cpu as usize].queue[at];
-            let arrived = std::mem::take(&mut self.tasks[id as usize].entity.arrived);
+            let arrived = std::mem::take(&mut self.tasks[id as usize].arrived);
             preempted |= arrived && self.preempts(id, cpu);
         }
-        if preempted {
-            self.set_need_resched(cpu);
-        }
+        self.cpus[cpu as usize].need_resched |= preempted;
+        self.heed_resched(cpu);
     }
 
     /// A task was woken here before the switch to idle was complete. The waker left it to an interrupt
@@ -207,7 +222,7 @@ impl State {
             self.charge_waker(waker, cpu);
         }
         self.update_current(cpu);
-        self.eevdf_requeue(id, cpu);
+        self.requeue(cpu, self.tasks[id as usize].level, Member::Task(id));
         self.add_awake(id, cpu);
     }
 
@@ -241,12 +256,16 @@ impl State {
 
     /// Makes `id` runnable on `cpu`.
     fn enqueue(&mut self, id: TaskId, cpu: CpuId, from: Option<CpuId>, delay: Time, entering: Entering) {
-        if self.tasks[id as usize].cpu != cpu {
+        let old = self.tasks[id as usize].cpu;
+        if entering == Entering::New {
+            self.load_of_new(id, cpu);
+            self.attach_load(id, cpu);
+        } else if old != cpu {
             self.counters.migrations += 1;
+            self.detach_load(id, old);
+            self.attach_load(id, cpu);
         }
-        self.update_current(cpu);
-        self.place(id, cpu, entering);
-        self.tasks[id as usize].cpu = cpu;
+        self.enqueue_task(cpu, id, entering);
         self.add_awake(id, cpu);
         match self.cpus[cpu as usize].phase {
             Phase::Idle(since) => self.leave_idle(cpu, since, from, delay),
@@ -259,22 +278,21 @@ impl State {
         }
     }
 
-    /// The placed `id` is runnable on `cpu`, and runs at once if it should.
+    /// The queued `id` is runnable on `cpu`, and runs at once if it should.
     fn add_awake(&mut self, id: TaskId, cpu: CpuId) {
         let now = self.now;
         self.tasks[id as usize].become_status(now, Status::Runnable);
         self.note("wake", id, Object::Nothing);
-        self.add_to_queue(cpu, id);
         match self.cpus[cpu as usize].phase {
             Phase::Running => {
-                if self.preempts(id, cpu) {
-                    self.set_need_resched(cpu);
-                }
+                let preempts = self.preempts(id, cpu);
+                self.cpus[cpu as usize].need_resched |= preempts;
+                self.heed_resched(cpu);
                 self.arm_tick(cpu);
             }
             Phase::Switching(Some(_)) => {
                 self.cpus[cpu as usize].arrived = true;
-                self.tasks[id as usize].entity.arrived = true;
+                self.tasks[id as usize].arrived = true;
             }
             _ => {}
         }
@@ -381,15 +399,13 @@ impl State {
 
     fn migrate(&mut self, id: TaskId, from: CpuId, to: CpuId) {
         self.counters.migrations += 1;
-        self.update_current(from);
-        self.remove_from_queue(from, id);
-        self.left_queue(id, from);
-        self.place(id, to, Entering::Moved);
-        let task = &mut self.tasks[id as usize];
-        task.cpu = to;
-        task.entity.arrived = false;
+        self.dequeue_task(from, id, Leaving::Moved);
+        self.detach_load(id, from);
+        self.attach_load(id, to);
+        self.enqueue_task(to, id, Entering::Moved);
+        self.tasks[id as usize].arrived = false;
         self.note("migrate", id, Object::Nothing);
-        self.add_to_queue(to, id);
+        self.heed_resched(from);
     }
 
     /// An overloaded CPU's tick wakes an idle CPU to take a waiting task (`nohz_balancer_kick`).
@@ -399,5 +415,55 @@ impl State {
         let Some(id) = self.movable(cpu) else { return };
         self.migrate(id, cpu, target);
         self.leave_idle(target, since, Some(cpu), 0);
+    }
+}
+
+impl State {
+    // ---- preemption and the tick ------------------------------------------------------------------------------
+
+    /// The scheduler wants `cpu` for another task, if `need_resched` is set: preempts its current one at once if it may.
+    pub(super) fn heed_resched(&mut self, cpu: CpuId) {
+        let c = &self.cpus[cpu as usize];
+        let Some(id) = c.current.filter(|_| c.need_resched && c.phase == Phase::Running) else { return };
+        let task = &self.tasks[id as usize];
+        if task.resume == Resume::Segment && self.preemptible(id) {
+            self.book_segment(id);
+            match self.replacement(cpu) {
+                Some(next) => self.preempt(cpu, next),
+                None => self.run_segment(id),
+            }
+        } else if task.spins_until_resched {
+            self.spin_check(id, self.now);
+        } else if task.spinning && self.kernel.preemption == Preemption::Host {
+            let Some(next) = self.replacement(cpu) else { return };
+            self.tasks[id as usize].spinning = false; // it looks again when it comes to run
+            self.book_spin(id);
+            self.preempt(cpu, next);
+        }
+    }
+
+    /// A busy CPU ticks when somebody waits for it, or its group's weight is to be kept up to date.
+    pub(super) fn arm_tick(&mut self, cpu: CpuId) {
+        let c = &self.cpus[cpu as usize];
+        let grouped = c.run_queues[Level::Root as usize].current == Some(Member::Group);
+        if !c.tick_armed && (grouped || !c.queue.is_empty()) {
+            self.cpus[cpu as usize].tick_armed = true;
+            let next = (self.now / self.kernel.tick + 1) * self.kernel.tick;
+            self.push(next, Happening::Tick, cpu, 0);
+        }
+    }
+
+    /// The scheduler tick: ends a used-up slice, and lets an idle CPU pull a waiting task.
+    pub(super) fn tick(&mut self, cpu: CpuId) {
+        self.cpus[cpu as usize].tick_armed = false;
+        self.note_cpu("tick", cpu, Object::Nothing);
+        if !self.cpus[cpu as usize].queue.is_empty() {
+            self.kick_idle_cpu(cpu);
+        }
+        if let (Phase::Running, Some(id)) = (self.cpus[cpu as usize].phase, self.cpus[cpu as usize].current) {
+            self.tick_current(cpu, id);
+            self.heed_resched(cpu);
+        }
+        self.arm_tick(cpu);
     }
 }

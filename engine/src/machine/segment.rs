@@ -21,13 +21,13 @@ impl State {
 
     pub(super) fn continue_segment(&mut self, id: TaskId) {
         let cpu = self.tasks[id as usize].cpu;
+        self.tasks[id as usize].resume = Resume::Segment;
         if self.cpus[cpu as usize].need_resched && self.preemptible(id) {
-            self.preempt(cpu);
-            return;
+            if let Some(next) = self.replacement(cpu) {
+                return self.preempt(cpu, next);
+            }
         }
-        let task = &mut self.tasks[id as usize];
-        task.started = self.now;
-        task.resume = Resume::Segment;
+        self.tasks[id as usize].started = self.now;
         self.run_segment(id);
     }
 
@@ -101,7 +101,17 @@ impl State {
         self.tasks[id as usize].preempt_off -= 1;
     }
 
-    /// Whether the CPU that `id` runs on is wanted by another task.
+    /// The task that should have the CPU that `id` runs on, if the scheduler wants it to look.
+    pub(super) fn wanted_by(&mut self, id: TaskId) -> Option<TaskId> {
+        let cpu = self.tasks[id as usize].cpu;
+        if self.need_resched(id) {
+            self.replacement(cpu)
+        } else {
+            None
+        }
+    }
+
+    /// Whether the scheduler wants the CPU that `id` runs on to look for another task.
     pub(super) fn need_resched(&self, id: TaskId) -> bool {
         self.cpus[self.tasks[id as usize].cpu as usize].need_resched
     }

@@ -12,6 +12,7 @@ use super::task::{Status, Task, TaskId};
 use super::time::{from_ns, Time};
 use super::topology::{CpuSet, Topology};
 use super::trace::Trace;
+use crate::kernel::Rules;
 use crate::random;
 use crate::spec::{Preemption, RunSpec, WhatIf};
 use rand_core::RngCore;
@@ -45,10 +46,8 @@ pub struct Kernel {
     pub base_slice: Time,
     /// The times of CFS, in kernels that have it instead of EEVDF.
     pub cfs: Option<Cfs>,
-    /// Running tasks are protected for their slice.
-    pub run_to_parity: bool,
-    /// Who sleeps ahead of the average stays in the queue until it is not.
-    pub delay_dequeue: bool,
+    /// What this kernel does differently.
+    pub rules: Rules,
     /// When kernel code gives way.
     pub preemption: Preemption,
     /// A task that ran less than this ago is not pulled to another CPU.
@@ -103,6 +102,8 @@ pub struct State {
     pub(super) idle: CpuSet,
     /// CPUs with tasks in their run queues.
     pub(super) queued: CpuSet,
+    /// The load of the load's group on all CPUs (`tg->load_avg`).
+    pub(super) group_load: u64,
     pub(super) tasks: Vec<Task>,
     pub(super) free_tasks: VecDeque<TaskId>,
     pub(super) paces: Paces,
@@ -128,6 +129,8 @@ pub struct State {
     pub(super) random: Xoshiro256PlusPlus,
     /// What is different in this run.
     pub(super) whatif: Option<WhatIf>,
+    /// The nice level of the load's tasks.
+    pub(super) load_nice: i32,
     /// Factor on the CPU time of tasks with scaled holds.
     pub(super) hold_scale: f64,
     seed: u64,
@@ -161,8 +164,7 @@ impl State {
                     min_granularity: from_ns(spec.kernel.base_slice_ns),
                     wakeup_granularity: from_ns(cfs.wakeup_granularity_ns),
                 }),
-                run_to_parity: spec.kernel.rules.run_to_parity,
-                delay_dequeue: spec.kernel.rules.delay_dequeue,
+                rules: spec.kernel.rules,
                 preemption: spec.kernel.preemption,
                 migration_cost: from_ns(constants.migration_cost),
                 rwsem_handoff_ticks: (constants.rwsem_handoff_wait / spec.kernel.tick_ns).ceil() as u64,
@@ -180,6 +182,7 @@ impl State {
             cpus: (0..cpus).map(|_| Cpu::new()).collect(),
             idle,
             queued: CpuSet::default(),
+            group_load: 0,
             tasks: Vec::new(),
             free_tasks: VecDeque::new(),
             paces: Paces::new(spec),
@@ -199,6 +202,7 @@ impl State {
             given_up: None,
             random: random::stream(spec.seed, spec.replication, "machine"),
             whatif: spec.whatif.clone(),
+            load_nice: spec.workload.nice,
             hold_scale: spec.whatif.as_ref().map_or(1.0, WhatIf::hold_scale),
             seed: spec.seed,
             shuffle: spec.shuffle_ties.then(|| random::stream(spec.seed, spec.replication, "ties")),

@@ -2,7 +2,10 @@
 //! program, a future that the executor holds.
 
 use super::cpu::Account;
+use super::entity::{Entity, NICE_0};
+use super::load::Average;
 use super::lock::LockId;
+use super::run_queue::Level;
 use super::time::Time;
 use super::topology::CpuId;
 use arrayvec::ArrayVec;
@@ -62,25 +65,6 @@ impl Segment {
     }
 }
 
-/// A task's state in the scheduler (virtual times in ps; all tasks have equal weight).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Entity {
-    /// CPU time received, on the queue's virtual clock.
-    pub vruntime: i64,
-    /// When its current request is to be fulfilled, on the same clock.
-    pub deadline: i64,
-    /// How much service it was owed when it left the queue.
-    pub lag: i64,
-    /// Whether it has been picked and has not used up its slice since (run to parity).
-    pub protected: bool,
-    /// Its virtual run time when it was picked.
-    pub picked: i64,
-    /// It sleeps and is in its queue until it is no longer ahead of the average.
-    pub delayed: bool,
-    /// It was woken while its CPU switched to another task, and has not been compared with that yet.
-    pub arrived: bool,
-}
-
 /// Time spent running, wanting to run, and sleeping, up to `since`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StateTimes {
@@ -133,8 +117,12 @@ pub struct Task {
     pub waits: ArrayVec<(LockId, Time), 4>,
     /// How many locks it holds exclusively whose holders' CPU time is scaled.
     pub scaled_holds: u32,
+    /// The run queue it belongs to.
+    pub level: Level,
     /// Scheduler state.
     pub entity: Entity,
+    /// It was woken while its CPU switched to another task, and has not been compared with that yet.
+    pub arrived: bool,
     /// Time by state.
     pub times: StateTimes,
     /// When it last left a CPU (for cache-hot migration limits).
@@ -176,7 +164,9 @@ impl Task {
             watchers: Vec::new(),
             waits: ArrayVec::new(),
             scaled_holds: 0,
-            entity: Entity::default(),
+            level: Level::Root,
+            entity: Entity::new(NICE_0, Average::default()),
+            arrived: false,
             times: StateTimes { since: now, ..StateTimes::default() },
             last_ran: 0,
             site: 0,

@@ -427,6 +427,10 @@ impl Machine for Foreign {
         self.tell("wake_at_tick", (self.task, task, ticks));
     }
 
+    fn set_nice(&self, nice: i32) {
+        self.tell("set_nice", (self.task, nice));
+    }
+
     fn spawn<P, F>(&self, placement: Placement, life: Life, program: P) -> TaskId
     where
         P: FnOnce(Self) -> F,

@@ -88,6 +88,8 @@ pub enum Action {
     Park,
     Wake(TaskId),
     WakeAtTick(TaskId, u64),
+    /// [`Machine::set_nice`].
+    SetNice(i32),
     Spawn { program: Py<PyAny>, arguments: Py<PyTuple>, placement: Placement, life: Life },
     At(&'static str),
     Begin,
@@ -119,6 +121,7 @@ impl Step {
             Action::Park => "park()".into(),
             Action::Wake(task) => format!("wake({task})"),
             Action::WakeAtTick(task, ticks) => format!("wake_at_tick({task}, {ticks})"),
+            Action::SetNice(nice) => format!("set_nice({nice})"),
             Action::Spawn { program, .. } => format!("spawn({program})"),
             Action::At(site) => format!("at({site:?})"),
             Action::Begin => "begin()".into(),

@@ -298,6 +298,15 @@ impl Task {
         Step(Action::WakeAtTick(task, ticks))
     }
 
+    #[staticmethod]
+    fn set_nice(nice: i32) -> PyResult<Step> {
+        if (-20..=19).contains(&nice) {
+            Ok(Step(Action::SetNice(nice)))
+        } else {
+            Err(PyValueError::new_err(format!("nice levels are -20 to 19, not {nice}")))
+        }
+    }
+
     #[pyo3(signature = (program, *arguments, pinned=None, background=false))]
     fn spawn(
         self_: PyRef<'_, Self>,

@@ -18,6 +18,7 @@ use crate::filesystems::costs::Costs;
 use crate::kernel::xfs::{Cil, CilPush};
 use crate::machine::{Account, CpuId, LineId, LockId, Side, TaskId, Time};
 use crate::waist::Machine;
+use crate::workqueue::HIGHPRI;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -270,6 +271,7 @@ impl Xfs {
     pub async fn log_ender<M: Machine>(m: M, fs: Rc<Self>, cpu: CpuId) {
         let cil = &fs.log.checkpoints;
         m.at("log end");
+        m.set_nice(HIGHPRI); // the workqueue xfs-log
         loop {
             let (number, _) = cil.iclogs.ended.next(&m, cpu).await;
             if !cil.iclogs.done(&m, number).await {

@@ -1,0 +1,82 @@
+//! What competes for a CPU: a task, or the group of the load's tasks on that CPU. Weights are those of `kernel/sched/core.c`.
+
+use super::load::Average;
+use super::task::TaskId;
+
+/// The weight of nice level 0, at the resolution that weights have on 64-bit kernels (`scale_load`).
+pub const NICE_0: i64 = 1 << 20;
+
+/// Weights of nice levels -20 to 19 (`sched_prio_to_weight`): each level is a tenth of a CPU more or less.
+const WEIGHTS: [i64; 40] = [
+    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, // from -20
+    9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991, 1586, 1277, // from -10
+    1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, // from 0
+    110, 87, 70, 56, 45, 36, 29, 23, 18, 15, // from 10
+];
+
+/// The weight of a nice level.
+pub fn weight_of(nice: i32) -> i64 {
+    WEIGHTS[(nice.clamp(-20, 19) + 20) as usize] << 10
+}
+
+/// What a run queue consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Member {
+    /// A task.
+    Task(TaskId),
+    /// The load's group.
+    Group,
+}
+
+/// The state of a member; virtual times in ps, at the pace of nice level 0.
+#[derive(Clone, Copy, Debug)]
+pub struct Entity {
+    /// Its weight (`load.weight`).
+    pub weight: i64,
+    /// CPU time received, on the queue's virtual clock.
+    pub vruntime: i64,
+    /// When its current request is to be fulfilled, on the same clock.
+    pub deadline: i64,
+    /// How much service it was owed when it left the queue.
+    pub lag: i64,
+    /// CPU time since it was picked.
+    pub ran: i64,
+    /// It has been picked and has not used up its slice since (run to parity).
+    pub protected: bool,
+    /// It is in its queue or runs.
+    pub queued: bool,
+    /// It sleeps and is in its queue until it is no longer ahead of the average.
+    pub delayed: bool,
+    /// How much it wants to run and runs.
+    pub load: Average,
+}
+
+impl Entity {
+    /// One of a weight that is in no queue.
+    pub fn new(weight: i64, load: Average) -> Self {
+        Self { weight, vruntime: 0, deadline: 0, lag: 0, ran: 0, protected: false, queued: false, delayed: false, load }
+    }
+
+    /// `time` on the virtual clock of its queue (`calc_delta_fair`).
+    pub fn virtual_time(&self, time: i64) -> i64 {
+        if self.weight == NICE_0 {
+            time
+        } else {
+            mul_div(time, NICE_0, self.weight)
+        }
+    }
+
+    /// Its weight where weights are summed (`scale_load_down`).
+    pub fn share(&self) -> i64 {
+        (self.weight >> 10).max(2)
+    }
+}
+
+/// `a * b / c`, rounded toward zero.
+pub fn mul_div(a: i64, b: i64, c: i64) -> i64 {
+    let product = i128::from(a) * i128::from(b);
+    match i64::try_from(product) {
+        Ok(product) => product / c,
+        Err(_) => (product / i128::from(c)) as i64,
+    }
+}

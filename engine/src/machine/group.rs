@@ -1,0 +1,149 @@
+//! Group scheduling (`CONFIG_FAIR_GROUP_SCHED`): the load's tasks are one group, a session's (autogroup) or a cgroup, of which each
+//! CPU with such tasks has an entity among its kernel threads. All entities together weigh what one task does; each has the share
+//! of the load that is on its CPU.
+
+use super::entity::{mul_div, Member, NICE_0};
+use super::load::Average;
+use super::run_queue::Level;
+use super::state::State;
+use super::time::{Time, US};
+use super::topology::CpuId;
+
+/// The least weight of an entity (`MIN_SHARES`), at the resolution of weights.
+const LEAST: i64 = 2;
+/// The sum over the CPUs follows a CPU's average at most this often (`update_tg_load_avg`).
+const NOTED_EVERY: Time = 1000 * US;
+
+/// What a CPU's part of the group adds to the sum over the CPUs (`tg_load_avg_contrib`).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Contribution {
+    noted: u64,
+    at: Option<Time>,
+}
+
+impl State {
+    /// Brings the averages of a member and of its run queue up to date (`update_load_avg`).
+    pub(super) fn update_load(&mut self, cpu: CpuId, level: Level, member: Member) {
+        let now = self.now;
+        let running = self.run_queue(cpu, level).current == Some(member);
+        let entity = self.entity_mut(cpu, member);
+        let weight = entity.share() as u64;
+        entity.load.update(now, u64::from(entity.queued), running, weight);
+        self.update_queue_load(cpu, level);
+    }
+
+    /// Brings the averages of a run queue up to date (`update_cfs_rq_load_avg`).
+    pub(super) fn update_queue_load(&mut self, cpu: CpuId, level: Level) {
+        let now = self.now;
+        let queue = self.run_queue_mut(cpu, level);
+        queue.load.update(now, (queue.weight >> 10) as u64, queue.current.is_some(), 1);
+        if level == Level::Group {
+            self.note_group_load(cpu);
+        }
+    }
+
+    /// `update_tg_load_avg`: differences below a 64th are not worth it.
+    fn note_group_load(&mut self, cpu: CpuId) {
+        let now = self.now;
+        let c = &mut self.cpus[cpu as usize];
+        let load = c.run_queues[Level::Group as usize].load.load;
+        let noted = c.contribution.noted;
+        let lately = c.contribution.at.is_some_and(|at| now - at < NOTED_EVERY);
+        if !lately && load.abs_diff(noted) > noted / 64 {
+            self.group_load = self.group_load + load - noted;
+            c.contribution = Contribution { noted: load, at: Some(now) };
+        }
+    }
+
+    /// The weight of the group's entity on `cpu` (`calc_group_shares`).
+    fn group_share(&self, cpu: CpuId) -> i64 {
+        let c = &self.cpus[cpu as usize];
+        let queue = &c.run_queues[Level::Group as usize];
+        let load = (queue.weight >> 10).max(queue.load.load as i64);
+        let all = (self.group_load - c.contribution.noted) as i64 + load;
+        (NICE_0 * load / all.max(1)).clamp(LEAST, NICE_0)
+    }
+
+    /// Gives the group's entity the weight that it should have now (`update_cfs_group`). That of an empty group stays.
+    pub(super) fn update_group_weight(&mut self, cpu: CpuId) {
+        if self.run_queue(cpu, Level::Group).weight == 0 {
+            return;
+        }
+        let weight = self.group_share(cpu);
+        if weight != self.cpus[cpu as usize].group.weight {
+            self.reweigh(cpu, Level::Root, Member::Group, weight);
+        }
+    }
+
+    /// Gives a member another weight, and its queue what follows from that (`reweight_entity`).
+    pub(super) fn reweigh(&mut self, cpu: CpuId, level: Level, member: Member, weight: i64) {
+        let queued = self.entity(cpu, member).queued;
+        if queued {
+            self.update_current(cpu);
+            if self.kernel.cfs.is_none() {
+                self.eevdf_reweigh(cpu, level, member, weight);
+            }
+        }
+        let entity = self.entity_mut(cpu, member);
+        let old = entity.weight;
+        if !queued {
+            entity.lag = mul_div(entity.lag, old, weight);
+        }
+        let (before, mut load) = (entity.share() as u64, entity.load);
+        entity.weight = weight;
+        let after = entity.share() as u64;
+        let queue = self.run_queue_mut(cpu, level);
+        queue.load.reweigh(&mut load, before, after);
+        if queued {
+            queue.weight += weight - old;
+        }
+        self.entity_mut(cpu, member).load = load;
+    }
+
+    /// `id` comes to `cpu`, from another one or for the first time: its averages count there (`attach_entity_load_avg`).
+    pub(super) fn attach_load(&mut self, id: super::task::TaskId, cpu: CpuId) {
+        let level = self.tasks[id as usize].level;
+        self.update_queue_load(cpu, level);
+        let queue = self.run_queue(cpu, level).load;
+        let entity = &mut self.tasks[id as usize].entity;
+        let weight = entity.share() as u64;
+        entity.load.align(&queue, weight);
+        let load = entity.load;
+        self.run_queue_mut(cpu, level).load.attach(&load, weight);
+        if level == Level::Group {
+            self.note_group_load(cpu);
+            self.update_queue_load(cpu, Level::Root);
+            self.run_queue_mut(cpu, Level::Root).load.attach_utilization(&load);
+        }
+    }
+
+    /// `id` leaves `cpu` for good (`detach_entity_load_avg`, `remove_entity_load_avg`).
+    pub(super) fn detach_load(&mut self, id: super::task::TaskId, cpu: CpuId) {
+        let level = self.tasks[id as usize].level;
+        self.update_load(cpu, level, Member::Task(id));
+        let entity = &self.tasks[id as usize].entity;
+        let (load, weight) = (entity.load, entity.share() as u64);
+        self.run_queue_mut(cpu, level).load.detach(&load, weight);
+        if level == Level::Group {
+            self.note_group_load(cpu);
+            self.update_queue_load(cpu, Level::Root);
+            self.run_queue_mut(cpu, Level::Root).load.detach_utilization(&load);
+        }
+    }
+
+    /// The averages of a new task: it is as heavy as it may be, and runs as much as those that are there, but leaves half of the
+    /// CPU (`post_init_entity_util_avg`).
+    pub(super) fn load_of_new(&mut self, id: super::task::TaskId, cpu: CpuId) {
+        let level = self.tasks[id as usize].level;
+        self.update_queue_load(cpu, level);
+        let queue = self.run_queue(cpu, level).load;
+        let entity = &mut self.tasks[id as usize].entity;
+        let weight = entity.share() as u64;
+        let half = 1024u64.saturating_sub(queue.utilization) / 2;
+        entity.load = Average::of_new(weight);
+        entity.load.utilization = match queue.utilization {
+            0 => half,
+            utilization => (utilization * weight / (queue.load + 1)).min(half),
+        };
+    }
+}

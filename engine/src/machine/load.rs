@@ -1,0 +1,130 @@
+//! PELT (`kernel/sched/pelt.c`): how much somebody has wanted to run, and has run, lately. What was 32 ms ago counts half.
+//!
+//! Time is cut into periods of 1024 units of 1024 ns. The arithmetic is the kernel's, in whole numbers.
+
+use super::time::Time;
+use std::sync::LazyLock;
+
+/// The sum of a history that was always on (`LOAD_AVG_MAX`).
+const MOST: u64 = 47_742;
+/// Periods in which the past loses half of its weight.
+const HALF_LIFE: u64 = 32;
+
+/// `y^n * (2^32 - 1)` for n below the half-life, where y^32 = 1/2 (`runnable_avg_yN_inv`).
+static DECAY: LazyLock<[u64; HALF_LIFE as usize]> =
+    LazyLock::new(|| std::array::from_fn(|n| (f64::from(u32::MAX) * 0.5f64.powf(n as f64 / HALF_LIFE as f64)) as u64));
+
+/// `value * y^periods`.
+fn decayed(value: u64, periods: u64) -> u64 {
+    if periods > HALF_LIFE * 63 {
+        return 0;
+    }
+    let halved = value >> (periods / HALF_LIFE);
+    ((u128::from(halved) * u128::from(DECAY[(periods % HALF_LIFE) as usize])) >> 32) as u64
+}
+
+/// Averages of a member or a run queue (`sched_avg`).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Average {
+    /// Up to when it is complete, in ns.
+    updated: u64,
+    /// Units of the current period that have passed.
+    passed: u64,
+    runnable_sum: u64,
+    running_sum: u64,
+    /// Weight times the share of the time in which it was runnable (`load_avg`).
+    pub load: u64,
+    /// 1024 times the share of the time in which it ran (`util_avg`).
+    pub utilization: u64,
+}
+
+impl Average {
+    /// A new task's: seen as heavy until it has shown what it is (`init_entity_runnable_average`).
+    pub fn of_new(weight: u64) -> Self {
+        Self { load: weight, ..Self::default() }
+    }
+
+    /// The longest history that there can be at this point of the period (`get_pelt_divider`).
+    fn divider(&self) -> u64 {
+        MOST - 1024 + self.passed
+    }
+
+    /// Until now it was on for `runnable` (the sum of its members' weights if it is a queue's), and ran or did not.
+    /// `weight` is what a member's average counts.
+    pub fn update(&mut self, now: Time, runnable: u64, running: bool, weight: u64) -> bool {
+        let units = (now / 1000).saturating_sub(self.updated) >> 10;
+        if units == 0 {
+            return false;
+        }
+        self.updated += units << 10;
+        let begun = self.passed;
+        let (periods, passed) = ((units + begun) / 1024, (units + begun) % 1024);
+        let mut added = units;
+        if periods > 0 {
+            self.runnable_sum = decayed(self.runnable_sum, periods);
+            self.running_sum = decayed(self.running_sum, periods);
+            added = decayed(1024 - begun, periods) + (MOST - decayed(MOST, periods) - 1024) + passed;
+        }
+        self.passed = passed;
+        self.runnable_sum += runnable * added;
+        if running && runnable > 0 {
+            self.running_sum += added << 10;
+        }
+        if periods > 0 {
+            self.average(weight);
+        }
+        periods > 0
+    }
+
+    fn average(&mut self, weight: u64) {
+        let divider = self.divider();
+        self.load = weight * self.runnable_sum / divider;
+        self.utilization = self.running_sum / divider;
+    }
+
+    /// Makes it go with the periods of `queue`, which its member joins (`attach_entity_load_avg`).
+    pub fn align(&mut self, queue: &Self, weight: u64) {
+        (self.updated, self.passed) = (queue.updated, queue.passed);
+        let divider = self.divider();
+        self.running_sum = self.utilization * divider;
+        self.runnable_sum = (self.load * divider / weight).max(1);
+    }
+
+    /// What a member of a queue brings (`attach_entity_load_avg`).
+    pub fn attach(&mut self, member: &Self, weight: u64) {
+        self.load += member.load;
+        self.runnable_sum += weight * member.runnable_sum;
+        self.attach_utilization(member);
+    }
+
+    /// What a member of a queue takes with it (`detach_entity_load_avg`).
+    pub fn detach(&mut self, member: &Self, weight: u64) {
+        self.take_load(member, weight);
+        self.detach_utilization(member);
+    }
+
+    /// The running time of a member of the group, in the queue that the group is in (`update_tg_cfs_util`).
+    pub fn attach_utilization(&mut self, member: &Self) {
+        self.utilization += member.utilization;
+        self.running_sum += member.running_sum;
+    }
+
+    /// The opposite of [`Average::attach_utilization`].
+    pub fn detach_utilization(&mut self, member: &Self) {
+        self.utilization = self.utilization.saturating_sub(member.utilization);
+        self.running_sum = self.running_sum.saturating_sub(member.running_sum).max(self.utilization * (MOST - 1024));
+    }
+
+    fn take_load(&mut self, member: &Self, weight: u64) {
+        self.load = self.load.saturating_sub(member.load);
+        self.runnable_sum = self.runnable_sum.saturating_sub(weight * member.runnable_sum).max(self.load * (MOST - 1024));
+    }
+
+    /// A member's weight changes from `old` to `new` (`reweight_entity`).
+    pub fn reweigh(&mut self, member: &mut Self, old: u64, new: u64) {
+        self.take_load(member, old);
+        member.load = new * member.runnable_sum / member.divider();
+        self.load += member.load;
+        self.runnable_sum += new * member.runnable_sum;
+    }
+}

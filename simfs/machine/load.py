@@ -1,0 +1,110 @@
+"""PELT (`kernel/sched/pelt.c`): how much somebody has wanted to run, and has run, lately.
+
+What was 32 ms ago counts half. Time is cut into periods of 1024 units of 1024 ns. The arithmetic is the kernel's, in
+whole numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simfs.machine.time import Time
+
+MOST = 47_742
+"""The sum of a history that was always on (`LOAD_AVG_MAX`)."""
+
+HALF_LIFE = 32
+"""Periods in which the past loses half of its weight."""
+
+DECAY = tuple(int((2**32 - 1) * 0.5 ** (n / HALF_LIFE)) for n in range(HALF_LIFE))
+"""`y^n * (2^32 - 1)` for n below the half-life, where y^32 = 1/2 (`runnable_avg_yN_inv`)."""
+
+
+def decayed(value: int, periods: int) -> int:
+    """`value * y^periods`."""
+    if periods > HALF_LIFE * 63:
+        return 0
+    return ((value >> periods // HALF_LIFE) * DECAY[periods % HALF_LIFE]) >> 32
+
+
+@dataclass
+class Average:
+    """Averages of a member or a run queue (`sched_avg`)."""
+
+    updated: int = 0
+    """Up to when it is complete, in ns."""
+    passed: int = 0
+    """Units of the current period that have passed."""
+    runnable_sum: int = 0
+    running_sum: int = 0
+    load: int = 0
+    """Weight times the share of the time in which it was runnable (`load_avg`)."""
+    utilization: int = 0
+    """1024 times the share of the time in which it ran (`util_avg`)."""
+
+    @property
+    def divider(self) -> int:
+        """The longest history that there can be at this point of the period (`get_pelt_divider`)."""
+        return MOST - 1024 + self.passed
+
+    def update(self, now: Time, runnable: int, running: bool, weight: int) -> None:
+        """Until now it was on for `runnable`, and ran or did not.
+
+        A queue's `runnable` is the sum of its members' weights; `weight` is what a member's average counts.
+        """
+        units = max(now // 1000 - self.updated, 0) >> 10
+        if units == 0:
+            return
+        self.updated += units << 10
+        begun = self.passed
+        periods, self.passed = divmod(units + begun, 1024)
+        added = units
+        if periods:
+            self.runnable_sum = decayed(self.runnable_sum, periods)
+            self.running_sum = decayed(self.running_sum, periods)
+            whole = MOST - decayed(MOST, periods) - 1024
+            added = decayed(1024 - begun, periods) + whole + self.passed
+        self.runnable_sum += runnable * added
+        if running and runnable > 0:
+            self.running_sum += added << 10
+        if periods:
+            self.load = weight * self.runnable_sum // self.divider
+            self.utilization = self.running_sum // self.divider
+
+    def align(self, queue: Average, weight: int) -> None:
+        """Go with the periods of `queue`, which its member joins (`attach_entity_load_avg`)."""
+        self.updated, self.passed = queue.updated, queue.passed
+        self.running_sum = self.utilization * self.divider
+        self.runnable_sum = max(self.load * self.divider // weight, 1)
+
+    def attach(self, member: Average, weight: int) -> None:
+        """Add what a member of a queue brings (`attach_entity_load_avg`)."""
+        self.load += member.load
+        self.runnable_sum += weight * member.runnable_sum
+        self.attach_utilization(member)
+
+    def detach(self, member: Average, weight: int) -> None:
+        """Take off what a member of a queue takes with it (`detach_entity_load_avg`)."""
+        self._take_load(member, weight)
+        self.detach_utilization(member)
+
+    def attach_utilization(self, member: Average) -> None:
+        """Add the running time of a member of the group, in the queue that the group is in (`update_tg_cfs_util`)."""
+        self.utilization += member.utilization
+        self.running_sum += member.running_sum
+
+    def detach_utilization(self, member: Average) -> None:
+        """The opposite of `attach_utilization`."""
+        self.utilization = max(self.utilization - member.utilization, 0)
+        self.running_sum = max(self.running_sum - member.running_sum, self.utilization * (MOST - 1024))
+
+    def _take_load(self, member: Average, weight: int) -> None:
+        self.load = max(self.load - member.load, 0)
+        self.runnable_sum = max(self.runnable_sum - weight * member.runnable_sum, self.load * (MOST - 1024))
+
+    def reweigh(self, member: Average, old: int, new: int) -> None:
+        """A member's weight changes from `old` to `new` (`reweight_entity`)."""
+        self._take_load(member, old)
+        member.load = new * member.runnable_sum // member.divider
+        self.load += member.load
+        self.runnable_sum += new * member.runnable_sum
