@@ -301,7 +301,7 @@ def test_a_fit_that_cannot_be_done_leaves_its_rows_open_and_the_others_predicted
     assert [row["predicted"] is None for row in rows_of(done)] == [True] * 4 + [False] * 4
 
 
-def test_a_defect_of_the_engine_is_one_and_loses_no_other_data_set(
+def test_a_defect_of_the_engine_is_told_and_loses_no_other_data_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def defective(spec: str) -> str:
@@ -316,7 +316,7 @@ def test_a_defect_of_the_engine_is_one_and_loses_no_other_data_set(
     other, _ = write(good, {"name": "other", "rows": rows}, {"name": "good", "calibrate": []})
     monkeypatch.setattr(simfs.results.run, "native_engine", lambda: defective)
     done = invoke(dataset, other, "--format", "json", "--store", tmp_path / "runs")
-    assert done.exit_code == 1
+    assert done.exit_code == 4
     assert "mine: not predicted" in done.stderr
     assert "a defect in the engine" in done.stderr.replace("\n", " ")
     assert [row["predicted"] is None for row in rows_of(done)] == [True] * 4 + [False]
