@@ -6,13 +6,13 @@ import csv
 import io
 import json
 
-from test_docs import engine_locks
 from typer.testing import CliRunner
 
 from simfs.cli import app
 from simfs.commands.locks import HEADINGS
 from simfs.machine.locks import KINDS
 from simfs.machine.locks.policy import ALIASES, AXES, POLICIES
+from simfs.vocabulary import vocabulary
 
 RUNNER = CliRunner()
 
@@ -24,7 +24,7 @@ def shown(form: str) -> str:
 
 
 def test_every_lock_of_the_native_machine_is_listed_and_no_other() -> None:
-    assert {*POLICIES, *ALIASES} == set(engine_locks())
+    assert {*POLICIES, *ALIASES} == set(vocabulary().lock_kinds)
 
 
 def test_every_lock_of_the_reference_machine_is_listed() -> None:
