@@ -1,3 +1,31 @@
+# Everyday commands; `just` alone lists them. Each is one line that can be typed as well.
+_:
+    @just --list
+
+# The fast tests: under a minute on two CPUs
+fast:
+    python -m pytest -m "not slow" --durations=5
+
+# Format, lint, types
+check:
+    ruff check . && ruff format --check . && mypy && python -m mypy.stubtest simfs._engine && cd engine && cargo clippy --all-targets --quiet -- -D warnings
+
+# Everything that CI runs, some ten minutes
+full:
+    .ci/run
+
+# The documentation site, in docs/_build
+docs:
+    sphinx-build -W --keep-going -q docs docs/_build && python docs/check_links.py docs/_build
+
+# All predictions again, and the numbers on their pages
+predictions:
+    simfs validate --out results/validate && python docs/predictions.py results/validate
+
+# Speed, beside a bare loop and SimPy
+bench:
+    python benchmarks/lock_cycle.py && python benchmarks/scaling.py
+
 # Run a load in a real kernel with 24 virtual CPUs (docs/laboratory.md): just emulate compile
 emulate LOAD *OPTIONS:
     python tools/emulated-kernel/emulate.py {{LOAD}} {{OPTIONS}}

@@ -7,6 +7,8 @@ program written in Python is given and yields. `docs/extending.md` shows both.
 from collections.abc import Callable, Generator
 from typing import Any, Protocol, final
 
+from typing_extensions import disjoint_base
+
 __all__ = [
     "Completion",
     "Device",
@@ -26,6 +28,7 @@ __all__ = [
     "run",
     "structure_report",
     "trace",
+    "vocabulary",
 ]
 
 __version__: str
@@ -240,6 +243,7 @@ class Draw:
 class Step:
     """One thing a program does when it yields it. It can be yielded any number of times, by any task of the run."""
 
+@disjoint_base
 class Machine:
     """The machine of a run, on which programs written in Python make what they use. Making takes no time.
 

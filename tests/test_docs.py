@@ -23,13 +23,18 @@ from simfs.scenario.quantity import Quantity
 from simfs.vocabulary import vocabulary
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+MADE = ("generated", "_build")
+"""Folders of docs that the build of the site makes, and whose links it checks."""
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
+    *(page for page in sorted((ROOT / "docs").glob("**/*.md")) if not set(MADE) & set(page.parts)),
+]
 RUNNER = CliRunner()
 
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FILE = re.compile(r"`((?:engine|simfs|models|scenarios|tests|docs|benchmarks)/[\w./-]+\.\w+)`")
-EXAMPLE = re.compile(r"foo|rename_loop|NAME|KIND")
+EXAMPLE = re.compile(r"foo|rename_loop|my-server|NAME|KIND")
 """Files that a recipe tells the reader to make."""
 
 
@@ -85,10 +90,12 @@ def test_there_is_something_to_check() -> None:
 def test_a_complete_scenario_loads(snippet: str, tmp_path: Path) -> None:
     path = tmp_path / "scenario.yaml"
     path.write_text(snippet, "utf-8")
-    program = next(
-        body for _, body in blocks(ROOT / "docs" / "extending.md", "python") if "def worker" in body
-    )
-    (tmp_path / "mine.py").write_text(program, "utf-8")
+    for file, page, part in (
+        ("mine.py", "docs/extending.md", "def worker"),
+        ("newest.py", "CONTRIBUTING.md", "class Newest"),
+    ):
+        program = next(body for _, body in blocks(ROOT / page, "python") if part in body)
+        (tmp_path / file).write_text(program, "utf-8")
     for point in expand(load(path)):
         to_run_spec(point, 0)
 
@@ -179,7 +186,7 @@ def test_tests_that_are_named_exist() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_relative_links_lead_somewhere(page: Path) -> None:
     for link in LINK.findall(FENCE.sub("", text(page))):
-        if re.match(r"[a-z]+:", link):
+        if re.match(r"[a-z]+:", link) or set(MADE) & set(Path(link).parts):
             continue
         name, _, section = link.partition("#")
         target = (page.parent / name).resolve() if name else page

@@ -1,0 +1,1 @@
+"""What the documentation site generates: output of commands, and reference pages."""

@@ -1,0 +1,126 @@
+"""Directives that keep the pages true: files that commands use, and commands that run when the site is built.
+
+```{file} my.yaml          shows its content and puts it into the page's folder
+```{run}                   runs the simfs command in that folder and shows what it prints
+:figure: throughput        ... or shows this figure of it
+:exit: 3                   the exit code it must have; any other is an error of the build
+:lines: 12                 shows so many lines
+```
+
+On GitHub a reader sees the files and the commands.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+logger = logging.getLogger(__name__)
+SIMFS = [sys.executable, "-c", "from simfs.cli import main; main()"]
+LANGUAGES = {".yaml": "yaml", ".py": "python", ".csv": "text"}
+
+
+def setup(app: Sphinx) -> None:
+    """Add the directives."""
+    app.add_directive("file", FileDirective)
+    app.add_directive("run", RunDirective)
+
+
+class _InFolder(SphinxDirective):
+    """A directive with a folder for each page, which goes away with the build."""
+
+    has_content = True
+
+    @property
+    def folder(self) -> Path:
+        folders: dict[str, Any] = self.env.app.__dict__.setdefault("simfs_folders", {})
+        name = self.env.docname
+        if name not in folders:
+            folders[name] = tempfile.TemporaryDirectory(prefix="simfs-docs-")
+        return Path(folders[name].name)
+
+    def block(self, text: str, language: str) -> nodes.literal_block:
+        return nodes.literal_block(text, text, language=language)
+
+
+class FileDirective(_InFolder):
+    """A file of the reader's, shown and written."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Write the file and show it under its name."""
+        name, text = self.arguments[0], "\n".join(self.content) + "\n"
+        (self.folder / name).write_text(text, "utf-8")
+        caption = nodes.caption("", "", nodes.literal(name, name))
+        box = nodes.container("", caption, self.block(text, LANGUAGES[Path(name).suffix]))
+        box["literal_block"] = True
+        box["classes"] = ["literal-block-wrapper"]
+        return [box]
+
+
+class RunDirective(_InFolder):
+    """A command, with what it prints or one of its figures."""
+
+    option_spec = {  # noqa: RUF012
+        "figure": directives.unchanged_required,
+        "exit": directives.nonnegative_int,
+        "lines": directives.positive_int,
+    }
+
+    def run(self) -> list[nodes.Node]:
+        """Run the command and show it."""
+        command = " ".join(line.strip().removesuffix("\\") for line in self.content)
+        name, *words = shlex.split(command)
+        if name != "simfs":
+            raise self.error(f"only simfs commands can be run, not {name}")
+        figure = self.options.get("figure")
+        out = self.folder / f"figure-{self.env.new_serialno('simfs')}"
+        if figure:
+            words += ["--out", str(out)]
+        began = os.times()
+        done = subprocess.run(
+            [*SIMFS, *words], cwd=self.folder, capture_output=True, text=True, check=False,
+            env=os.environ | {"XDG_CACHE_HOME": str(self.folder / "cache")},
+        )  # fmt: skip
+        if done.returncode != self.options.get("exit", 0):
+            raise self.error(f"`{command}` ended with {done.returncode}: {done.stderr or done.stdout}")
+        ended = os.times()
+        used = ended.children_user + ended.children_system - began.children_user - began.children_system
+        logger.info("%s: %.1f s: %s", self.env.docname, used, command)
+        shown = "\n".join(["$ " + self.content[0], *self.content[1:]])
+        answer = self.picture(out, figure, command) if figure else self.printed(done)
+        return [self.block(shown, "console"), answer]
+
+    def printed(self, done: subprocess.CompletedProcess[str]) -> nodes.Node:
+        """What the command printed, without blanks at the ends of lines."""
+        text = re.sub(r"[ \t]+$", "", done.stdout or done.stderr, flags=re.MULTILINE).strip("\n")
+        lines = text.splitlines()
+        most = self.options.get("lines", len(lines))
+        return self.block("\n".join(lines[:most] + ["..."] * (len(lines) > most)), "text")
+
+    def picture(self, out: Path, figure: str, command: str) -> nodes.Node:
+        """A figure that the command wrote."""
+        file = out / "figures" / f"{figure}.svg"
+        if not file.exists():
+            known = sorted(path.stem for path in file.parent.glob("*.svg"))
+            raise self.error(f"`{command}` has no figure {figure}; it has {', '.join(known)}")
+        pictures = Path(self.env.srcdir) / "generated" / "pictures"
+        pictures.mkdir(parents=True, exist_ok=True)
+        name = f"{self.env.docname.replace('/', '-')}-{out.name}-{figure}.svg"
+        (pictures / name).write_bytes(file.read_bytes())
+        return nodes.image(uri=f"/generated/pictures/{name}", alt=command)
