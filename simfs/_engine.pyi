@@ -127,14 +127,20 @@ class _Machine(Protocol):
         """Wake `other` by a timer at the end of the scheduler tick after `ticks` more ticks."""
     def set_nice(self, task: int, nice: int, /) -> None:
         """Give `task` a nice level."""
-    def spawn(self, parent: int | None, pinned: int | None, background: bool, program: Program, /) -> int:
-        """Start a task and return its number; the program must not be stepped before that."""
+    def spawn(self, parent: int | None, pinned: int | None, life: str, program: Program, /) -> int:
+        """Start a task and return its number; the program must not be stepped before that.
+
+        `life` is 'foreground', 'helper' (of the workload too, but the run may end while it waits) or 'background'
+        (a kernel thread).
+        """
     def at(self, task: int, site: str, /) -> None:
         """Name what a task is doing, for lock waits by site."""
     def begin(self, task: int, /) -> None:
         """Note that an operation of a task begins."""
     def end(self, task: int, name: str, counted: bool, /) -> None:
         """Note that a task's operation called `name` ends; `counted` ones make up the throughput."""
+    def delayed(self, task: int, name: str, since: int, /) -> None:
+        """Note a delay called `name`: what began or was due at `since` begins only now."""
     def moved(self, task: int, count: int, /) -> None:
         """Count bytes of file data that went from or to a program."""
     def give_up(self, task: int, reason: str, /) -> None:
@@ -206,6 +212,8 @@ class Histogram:
         """Forget everything."""
     def percentile(self, percent: float) -> float:
         """Return the value (ns) below which `percent` % of the recorded ones lie; 0 if there are none."""
+    def above(self, ns: int) -> int:
+        """Return how many of the recorded values are larger, as exactly as the digits allow."""
     @property
     def count(self) -> int:
         """How many values were recorded."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 MAX_HTML_ROWS = 60
 
-TABLES = ("points", "locks", "latency", "measured", "scaling")
+TABLES = ("points", "locks", "lock_sites", "lock_kinds", "wakes", "delays", "latency", "measured", "scaling")
 
 Progress = Callable[[int, int, str], None]
 """Called with runs done, runs known to be needed, and the label of the run that ended."""

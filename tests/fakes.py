@@ -186,8 +186,18 @@ def _lock(
         "holder_device_ns": 0.05 * held,
         "grant_to_run_ns": 2000.0 * slept,
         "sites": [
-            {"site": "unlink", "contended": contended // 2, "wait_total_ns": total * 0.53},
-            {"site": "create", "contended": contended - contended // 2, "wait_total_ns": total * 0.47},
+            {
+                "site": "unlink",
+                "acquired": acquired // 2,
+                "contended": contended // 2,
+                "wait_total_ns": total * 0.53,
+            },
+            {
+                "site": "create",
+                "acquired": acquired // 2,
+                "contended": contended - contended // 2,
+                "wait_total_ns": total * 0.47,
+            },
         ],
     }
 

@@ -172,9 +172,7 @@ class TinyMachine:
     def wake_at_tick(self, task: int, other: int, ticks: int) -> None:
         self.wake(task, other)
 
-    def spawn(
-        self, parent: int | None, pinned: int | None, background: bool, program: _engine.Program
-    ) -> int:
+    def spawn(self, parent: int | None, pinned: int | None, life: str, program: _engine.Program) -> int:
         self.programs.append(program)
         self._later(len(self.programs) - 1, 0)
         return len(self.programs) - 1
@@ -187,6 +185,10 @@ class TinyMachine:
 
     def end(self, task: int, name: str, counted: bool) -> None:
         self.operations[name] += counted
+
+    def delayed(self, task: int, name: str, since: int) -> None:
+        assert since <= self.now
+        self.calls[f"delayed {name}"] += 1
 
     def moved(self, task: int, count: int) -> None:
         self.calls["moved"] += count

@@ -1,11 +1,10 @@
 //! What a run gives back (`docs/seams.md`, seam 2).
 
-use crate::hdr::encoded;
-use crate::machine::lock::ClassStats;
+use crate::hdr::{encoded, Tally};
+use crate::machine::statistics::{ClassStats, HoldTimes, PlaceStats, WakeStats};
 use crate::machine::time::to_ns;
-use crate::machine::{Account, Outcome, State, Time};
+use crate::machine::{Account, Outcome, State, TaskKind, Time};
 use crate::spec::RunSpec;
-use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -22,6 +21,9 @@ pub struct RunResult {
     involuntary_switches: u64,
     wakeups: u64,
     migrations: u64,
+    pulls: u64,
+    wakes: Vec<WakeReport>,
+    delays: BTreeMap<&'static str, Latency>,
     energy_joules: f64,
     events: u64,
     bytes: u64,
@@ -53,6 +55,18 @@ struct Latency {
 }
 
 #[derive(Serialize)]
+struct WakeReport {
+    kind: &'static str,
+    wakeups: u64,
+    on_previous: u64,
+    on_waker: u64,
+    beside_idle: u64,
+    stacked: u64,
+    to_run_idle: Latency,
+    to_run_busy: Latency,
+}
+
+#[derive(Serialize)]
 struct LockReport {
     name: String,
     role: String,
@@ -60,6 +74,7 @@ struct LockReport {
     instances: u64,
     acquired: u64,
     contended: u64,
+    found_held: u64,
     wait_total_ns: f64,
     wait_max_ns: f64,
     wait_p50_ns: f64,
@@ -67,8 +82,10 @@ struct LockReport {
     wait_hdr: String,
     hold_total_ns: f64,
     hold_max_ns: f64,
+    busiest_held_ns: f64,
     acquired_shared: u64,
     hold_shared_total_ns: f64,
+    held_shared_ns: f64,
     resolved_spinning: u64,
     slept: u64,
     handoffs: u64,
@@ -81,13 +98,37 @@ struct LockReport {
     holder_device_ns: f64,
     grant_to_run_ns: f64,
     sites: Vec<SiteReport>,
+    kinds: Vec<KindReport>,
 }
 
 #[derive(Serialize)]
 struct SiteReport {
     site: &'static str,
+    #[serde(flatten)]
+    counts: CountReport,
+}
+
+#[derive(Serialize)]
+struct CountReport {
+    acquired: u64,
     contended: u64,
+    found_held: u64,
     wait_total_ns: f64,
+}
+
+/// What one kind of task did with locks of a class, and how long it held them.
+#[derive(Serialize)]
+struct KindReport {
+    kind: &'static str,
+    #[serde(flatten)]
+    counts: CountReport,
+    running_ns: f64,
+    granted_behind_ns: f64,
+    granted_idle_ns: f64,
+    preempted_ns: f64,
+    blocked_ns: f64,
+    device_ns: f64,
+    grant_to_run: Option<Latency>,
 }
 
 #[derive(Serialize)]
@@ -130,6 +171,9 @@ impl RunResult {
             involuntary_switches: state.counters.involuntary,
             wakeups: state.counters.wakeups,
             migrations: state.counters.migrations,
+            pulls: state.counters.pulls,
+            wakes: TaskKind::ALL.iter().map(|&kind| wakes(kind, &state.wakes[kind as usize])).collect(),
+            delays: state.delays().iter().map(|(name, h)| (*name, latency(h))).collect(),
             energy_joules: energy(spec, state, &accounts),
             events: state.processed,
             bytes: state.counters.bytes,
@@ -147,7 +191,8 @@ fn energy(spec: &RunSpec, state: &State, accounts: &[Time]) -> f64 {
     active * spec.machine.watts_active + seconds(Account::Spin) * spec.machine.watts_spin + state.idle_energy()
 }
 
-fn latency(h: &Histogram<u64>) -> Latency {
+fn latency(times: &Tally) -> Latency {
+    let h = times.histogram();
     let at = |q: f64| h.value_at_quantile(q) as f64;
     Latency {
         count: h.len(),
@@ -156,52 +201,85 @@ fn latency(h: &Histogram<u64>) -> Latency {
         p90_ns: at(0.9),
         p99_ns: at(0.99),
         max_ns: h.max() as f64,
-        hdr: encoded(h),
+        hdr: encoded(&h),
     }
 }
 
-fn lock_reports(state: &State) -> Vec<LockReport> {
-    let transfers = state.line_transfers_by_class();
-    let mut reports: Vec<_> =
-        state.classes.iter().zip(transfers).filter(|(c, _)| c.acquired > 0 || c.contended > 0).collect();
-    reports.sort_by_key(|(c, _)| (std::cmp::Reverse(c.wait_total), c.name.clone()));
-    reports.into_iter().map(|(class, transfers)| lock_report(state, class, transfers)).collect()
+fn wakes(kind: TaskKind, w: &WakeStats) -> WakeReport {
+    let [to_run_idle, to_run_busy] = [latency(&w.to_run[0]), latency(&w.to_run[1])];
+    let &WakeStats { wakeups, on_previous, on_waker, beside_idle, stacked, .. } = w;
+    WakeReport { kind: kind.name(), wakeups, on_previous, on_waker, beside_idle, stacked, to_run_idle, to_run_busy }
 }
 
-fn lock_report(state: &State, c: &ClassStats, line_transfers: u64) -> LockReport {
-    let site = |(number, s): (usize, &crate::machine::lock::SiteStats)| SiteReport {
-        site: state.site_name(number),
-        contended: s.contended,
-        wait_total_ns: to_ns(s.wait_total),
-    };
+fn lock_reports(state: &State) -> Vec<LockReport> {
+    let by_class = state.transfers_and_busiest_by_class();
+    let counted = state.classes.iter().zip(by_class).map(|(class, of_locks)| (class, class.everywhere(), of_locks));
+    let mut used: Vec<_> = counted.filter(|(class, counts, _)| is_used(counts) || class.is_held()).collect();
+    used.sort_by_key(|(class, counts, _)| (std::cmp::Reverse(counts.wait_total), class.name.clone()));
+    used.into_iter().map(|(class, counts, of_locks)| lock_report(state, class, counts, of_locks)).collect()
+}
+
+fn is_used(counts: &PlaceStats) -> bool {
+    counts.acquired > 0 || counts.contended > 0
+}
+
+fn counts(s: PlaceStats) -> CountReport {
+    let PlaceStats { acquired, contended, found_held, wait_total } = s;
+    CountReport { acquired, contended, found_held, wait_total_ns: to_ns(wait_total) }
+}
+
+fn kind_report(c: &ClassStats, kind: TaskKind) -> Option<KindReport> {
+    let (did, held) = (c.by_kind(kind), c.held[kind as usize]);
+    let HoldTimes { running, granted_behind, granted_idle, preempted, blocked, device } = held;
+    (is_used(&did) || held.total() > 0).then(|| KindReport {
+        kind: kind.name(),
+        counts: counts(did),
+        running_ns: to_ns(running),
+        granted_behind_ns: to_ns(granted_behind),
+        granted_idle_ns: to_ns(granted_idle),
+        preempted_ns: to_ns(preempted),
+        blocked_ns: to_ns(blocked),
+        device_ns: to_ns(device),
+        grant_to_run: Some(&c.grants[kind as usize]).filter(|grants| !grants.is_empty()).map(latency),
+    })
+}
+
+fn lock_report(state: &State, c: &ClassStats, all: PlaceStats, (line_transfers, busiest): (u64, Time)) -> LockReport {
+    let site = |(number, s): (usize, PlaceStats)| SiteReport { site: state.site_name(number), counts: counts(s) };
+    let held: Time = c.held.iter().map(HoldTimes::total).sum();
+    let (contended, waits) = (&c.held_contended, c.waits.histogram());
     LockReport {
         name: c.name.clone(),
         role: c.role.clone(),
         r#type: c.kind.perf_name(),
         instances: c.instances,
-        acquired: c.acquired,
-        contended: c.contended,
-        wait_total_ns: to_ns(c.wait_total),
+        acquired: all.acquired,
+        contended: all.contended,
+        found_held: all.found_held,
+        wait_total_ns: to_ns(all.wait_total),
         wait_max_ns: to_ns(c.wait_max),
-        wait_p50_ns: c.waits.value_at_quantile(0.5) as f64,
-        wait_p99_ns: c.waits.value_at_quantile(0.99) as f64,
-        wait_hdr: encoded(&c.waits),
-        hold_total_ns: to_ns(c.hold_total),
+        wait_p50_ns: waits.value_at_quantile(0.5) as f64,
+        wait_p99_ns: waits.value_at_quantile(0.99) as f64,
+        wait_hdr: encoded(&waits),
+        hold_total_ns: to_ns(held),
         hold_max_ns: to_ns(c.hold_max),
+        busiest_held_ns: to_ns(busiest),
         acquired_shared: c.acquired_shared,
         hold_shared_total_ns: to_ns(c.hold_shared_total),
+        held_shared_ns: to_ns(c.held_shared),
         resolved_spinning: c.resolved_spinning,
         slept: c.slept,
         handoffs: c.handoffs,
         steals: c.steals,
         wakeups: c.wakeups,
         line_transfers,
-        holder_running_ns: to_ns(c.holder_running),
-        holder_runnable_ns: to_ns(c.holder_runnable),
-        holder_sleeping_ns: to_ns(c.holder_sleeping),
-        holder_device_ns: to_ns(c.holder_device),
+        holder_running_ns: to_ns(contended.running),
+        holder_runnable_ns: to_ns(contended.runnable()),
+        holder_sleeping_ns: to_ns(contended.blocked),
+        holder_device_ns: to_ns(contended.device),
         grant_to_run_ns: to_ns(c.grant_to_run),
-        sites: c.sites.iter().enumerate().filter(|(_, s)| s.contended > 0).map(site).collect(),
+        sites: c.by_site().filter(|(_, s)| is_used(s)).map(site).collect(),
+        kinds: TaskKind::ALL.iter().filter_map(|&kind| kind_report(c, kind)).collect(),
     }
 }
 

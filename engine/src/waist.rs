@@ -22,7 +22,9 @@ pub enum Placement {
 pub enum Life {
     /// Part of the workload: the run is stuck when none of these can go on.
     Foreground,
-    /// A kernel worker that waits for work.
+    /// Part of the workload too, but the run may end while it waits: a child process, or who sets things up.
+    Helper,
+    /// A kernel thread that waits for work.
     Background,
 }
 
@@ -117,6 +119,8 @@ pub trait Machine: Clone + 'static {
     fn begin(&self);
     /// The operation called `name` ends; `counted` ones make up the throughput.
     fn end(&self, name: &'static str, counted: bool);
+    /// What began or was due at `since` begins only now: a delay called `name`.
+    fn delayed(&self, name: &'static str, since: Time);
     /// So many bytes of file data went from or to the program.
     fn moved(&self, bytes: u64);
     /// The program cannot go on: the run ends and says why.

@@ -43,7 +43,7 @@ fn turns(cpus: u32, count: u32, interval: Time, sleeps: bool, each: Time) -> Vec
     let worker = native.spawn(Placement::Pinned(0), Life::Background, move |m| async move {
         let mut batch = Vec::new();
         loop {
-            if !list.start(m.now(), &mut batch) {
+            if !list.start(&m, &mut batch) {
                 m.park().await;
                 continue;
             }

@@ -20,6 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from simfs.results.defect import EngineError
 from simfs.results.store import DISK_FAILURES
 from simfs.scenario import Problem, ScenarioError
+from simfs.scenario.metrics import metric
 from simfs.scenario.problems import printable
 from simfs.scenario.section import shorten
 
@@ -60,6 +61,12 @@ Settings = Annotated[
 Seed = Annotated[int | None, typer.Option(min=0, help="Seed of all random streams (measure.seed).")]
 Threads = Annotated[
     int | None, typer.Option(min=1, max=1024, help="Runs at the same time; all CPUs by default.")
+]
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metric", metavar="NAME", help="Print this metric as well; may be repeated.", show_default=False
+    ),
 ]
 Quick = Annotated[bool, typer.Option("--quick", help="A first look: a fifth of the time, two replications.")]
 
@@ -145,6 +152,16 @@ def progress() -> Iterator[Callable[[int, int, str], None]]:
 def overrides(settings: list[str] | None, seed: int | None) -> list[str]:
     """The settings of the command line, `--seed` among them."""
     return [*(settings or []), *([] if seed is None else [f"measure.seed={seed}"])]
+
+
+def known_metrics(names: list[str] | None) -> list[str]:
+    """The names given to `--metric`; refuses one that means nothing."""
+    for name in names or []:
+        try:
+            metric(name)
+        except ValueError as error:
+            raise refused(f"--metric: {error}") from None
+    return names or []
 
 
 def refuse_file(out: Path | None) -> None:

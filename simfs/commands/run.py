@@ -6,12 +6,13 @@ import os
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from simfs.commands.common import (
     Format,
+    Metrics,
     Quick,
     ScenarioName,
     Seed,
@@ -19,6 +20,7 @@ from simfs.commands.common import (
     Threads,
     complain,
     emit,
+    known_metrics,
     notes,
     overrides,
     plain_errors,
@@ -57,14 +59,16 @@ def run(
     seed: Seed = None,
     threads: Threads = None,
     quick: Quick = False,
+    metrics: Metrics = None,
 ) -> None:
     """Run a scenario and print its predicted throughput, beside measured data where there is any."""
     with plain_errors():
         refuse_file(out)
-        given = overrides(settings, seed)
+        given, wanted = overrides(settings, seed), known_metrics(metrics)
         asked = load(scenario, given)
         chosen = _machine_for(asked, engine)
-        asked, result = _answer(asked, given, threads or os.cpu_count() or 1, chosen, quick=quick)
+        options = {"threads": threads or os.cpu_count() or 1, "quick": quick, "metrics": wanted}
+        asked, result = _answer(asked, given, chosen, options)
         _print(result, output)
         if out is not None:
             _write(result, out, asked, chosen)
@@ -87,7 +91,7 @@ def _machine_for(asked: Scenario, wanted: Engine | None) -> Engine:
 
 
 def _answer(
-    asked: Scenario, given: list[str], threads: int, engine: Engine, *, quick: bool
+    asked: Scenario, given: list[str], engine: Engine, options: dict[str, Any]
 ) -> tuple[Scenario, ScenarioResult]:
     from simfs.experiments.answer import answer
     from simfs.results.run import native_engine, reference_engine
@@ -95,7 +99,7 @@ def _answer(
     keys = {setting.split("=", 1)[0].strip() for setting in given}
     with progress() as report, refusals_of_runs():
         run_one = reference_engine() if engine is Engine.SIMPY else native_engine()
-        return answer(asked, given=keys, quick=quick, threads=threads, progress=report, engine=run_one)
+        return answer(asked, given=keys, progress=report, engine=run_one, **options)
 
 
 def _print(result: ScenarioResult, output: Format) -> None:

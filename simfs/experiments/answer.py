@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from simfs.experiments.fitted import fitted
 from simfs.results.model import Fit, MeasuredRow, ScenarioResult
@@ -33,17 +34,18 @@ def answer(
     threads: int | None = None,
     progress: Progress | None = None,
     engine: Engine | None = None,
+    metrics: Sequence[str] = (),
 ) -> tuple[Scenario, ScenarioResult]:
     """Fit what `asked` declares, except the keys that were `given` by hand, and run it.
 
+    `metrics` are wanted besides those of the scenario's measured rows.
     `quick` makes it a first look; the fit stays the same. Returns the scenario with the fitted values in
     place, and the result. Raises ValueError for a fit that may not be done and for a spec that the engine
     refuses, ImportError where there is no engine.
     """
-    asked, fits = fit(asked, given=given, quick=quick, threads=threads, progress=progress, engine=engine)
-    result = run_points(
-        asked, expand(asked), tuple(asked.sweep), threads=threads, progress=progress, engine=engine
-    )
+    options: dict[str, Any] = {"threads": threads, "progress": progress, "engine": engine}
+    asked, fits = fit(asked, given=given, quick=quick, **options)
+    result = run_points(asked, expand(asked), tuple(asked.sweep), metrics=metrics, **options)
     return asked, result.with_fits(fits)
 
 
@@ -75,6 +77,7 @@ def run_points(
     threads: int | None = None,
     progress: Progress | None = None,
     engine: Engine | None = None,
+    metrics: Sequence[str] = (),
 ) -> ScenarioResult:
     """Run these points of `asked`, which vary in `keys`, beside the scenario's measured rows."""
     return run_scenario(
@@ -88,6 +91,7 @@ def run_points(
         operation=operation_of(points),
         sweep=tuple(keys),
         titles=titles_of(asked),
+        metrics=metrics,
     )
 
 

@@ -112,8 +112,10 @@ class Runner:
     measure: MeasureLike
     progress: Progress | None
 
-    def __call__(self, points: Sequence[PointLike], to_spec: ToSpec) -> tuple[PointResult, ...]:
-        """Run the points with the same random streams every time."""
+    def __call__(
+        self, points: Sequence[PointLike], to_spec: ToSpec, metrics: Iterable[str]
+    ) -> tuple[PointResult, ...]:
+        """Run the points with the same random streams every time; the results have these metrics."""
         return run_scenario(
             points,
             self.measure,
@@ -121,6 +123,7 @@ class Runner:
             engine=self.engine,
             to_spec=to_spec,
             progress=self.progress,
+            metrics=metrics,
         ).points
 
 
@@ -146,7 +149,7 @@ class Objective:
     def compared(self, values: tuple[float, ...]) -> list[Comparison]:
         """Simulate the rows with these parameter values; in the order of the rows."""
         points = self.build(dict(zip((p.name for p in self.parameters), values, strict=True)))
-        results = self.run(_needed(points, self.rows), self.to_spec)
+        results = self.run(_needed(points, self.rows), self.to_spec, [row.metric for row in self.rows])
         answered, unmatched = compare(results, self.rows)
         if unmatched:
             raise CalibrationError(f"no point of the scenario answers row '{unmatched[0].label}'")

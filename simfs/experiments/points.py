@@ -85,10 +85,12 @@ def run_varied(
     threads: int | None = None,
     progress: Progress | None = None,
     engine: Engine | None = None,
+    metrics: Sequence[str] = (),
 ) -> ScenarioResult:
     """Run every variation with the same random streams. Raises ValueError where the engine refuses one."""
 
     def spec(point: Varied, replication: int) -> dict[str, Any]:
         return point.spec(replication) | {"warmup_ns": runs.warmup}
 
-    return run_scenario(points, runs, threads=threads, progress=progress, engine=engine, to_spec=spec)
+    options: dict[str, Any] = {"threads": threads, "progress": progress, "engine": engine}
+    return run_scenario(points, runs, to_spec=spec, metrics=metrics, **options)

@@ -156,7 +156,8 @@ def sensitivity(
     runs = common_runs(point, measure, engine)
 
     def simulate(points: Sequence[Varied]) -> list[Estimate]:
-        done = run_varied(points, runs, threads=threads, progress=progress, engine=engine)
+        options: dict[str, Any] = {"threads": threads, "progress": progress, "engine": engine}
+        done = run_varied(points, runs, metrics=[metric], **options)
         found = [p.estimate(metric) for p in done.points]
         if any(estimate is None for estimate in found):
             raise ValueError(f"--metric: this simulation has no {metric}, or no operation finished")

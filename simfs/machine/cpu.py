@@ -72,6 +72,9 @@ class Cpu:
         self.interrupted: Time = 0
         """When the interrupt arrives that was sent while the CPU switched to idle."""
         self.accounts: dict[Account, Time] = dict.fromkeys(Account, 0)
+        """In the measured window."""
+        self._idled: Time = 0
+        """Time that it idled before that window."""
         self.accounted: Time = 0
         """Until when the accounts are complete."""
         self.executing = False
@@ -94,6 +97,21 @@ class Cpu:
     def load(self) -> int:
         """Number of tasks that want this CPU."""
         return len(self.queue) + (self.executing_task is not None)
+
+    def reset_accounts(self) -> None:
+        """Start the measured window: all accounts begin anew."""
+        self._idled += self.accounts[Account.IDLE]
+        self.accounts = dict.fromkeys(Account, 0)
+
+    def idle_clock(self, now: Time) -> Time:
+        """For how long it has idled up to `now`, the ways out of idle states included."""
+        idles = self.phase in (Phase.IDLE, Phase.IDLE_EXIT)
+        return self._idled + self.accounts[Account.IDLE] + (now - self.accounted if idles else 0)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a task runs here, or is about to."""
+        return self.phase is Phase.RUNNING or (self.phase is Phase.SWITCHING and self.next is not None)
 
     def account(self, now: Time, account: Account) -> None:
         """Book the time since the last booking."""

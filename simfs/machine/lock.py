@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import simpy
 
 from simfs.machine.line import Access, Line
-from simfs.machine.statistics import ClassStatistics
+from simfs.machine.statistics import ClassStatistics, HoldTimes
 from simfs.machine.task import StateTimes, Steps, Task
 from simfs.machine.time import Time
 
@@ -104,9 +104,15 @@ class Lock:
         """Who polls its line and looks again when somebody has written to it, in the order of coming."""
         self._granted: Task | None = None
         self._held_since: Time = 0
-        self._holder_times = StateTimes()
+        self._booked = StateTimes()
+        """The holder's times when the present hold was last booked."""
+        self._hold = HoldTimes()
+        """The present hold, up to then."""
+        self.held_total: Time = 0
+        """All time held exclusively in the measured window."""
         self._contended = False
-        self._device_since: tuple[Time, StateTimes] | None = None
+        self.held_by_device = False
+        """A device holds the lock."""
 
     def __str__(self) -> str:
         return f"{self.lock_class.name}#{self.number}"
@@ -190,7 +196,7 @@ class Lock:
     def waited_for(self, task: Task, waiting: Waiting) -> Steps:
         """Carry out one wait, from asking to having."""
         machine, statistics = self.machine, self.lock_class.statistics
-        since = machine.now
+        since, held = machine.now, self.holder is not None or self.readers > 0
         self._contended = True
         statistics.begin_wait(since)
         task.waits.append((self, since))
@@ -198,7 +204,7 @@ class Lock:
         slept = yield from waiting
         task.waits.pop()
         wait = machine.now - max(since, machine.window_start)
-        statistics.end_wait(machine.now, wait, slept=slept, site=task.site)
+        statistics.end_wait(machine.now, wait, statistics.at(task.site, task.kind), slept=slept, held=held)
 
     # ---- holding ----------------------------------------------------------------------------------------------------
 
@@ -207,37 +213,61 @@ class Lock:
         if self.holder is not None or self.readers:
             present = f"{self.holder or f'{self.readers} readers'} hold{'s' if self.holder else ''} it"
             self._intrusion(task, present)
-        self.holder = task
-        self._held_since, self._holder_times = self.machine.now, self._times(task)
-        self._contended, self._device_since = False, None
-        self.lock_class.statistics.acquired += 1
+        self.holder, self._granted = task, None
+        self._held_since, self._booked = self.machine.now, task.times_now()
+        self._contended = self.held_by_device = False
+        self.lock_class.statistics.at(task.site, task.kind).acquired += 1
         self.machine.note("acquire", task, self)
 
     def end_hold(self) -> None:
         """The exclusive hold ends, whoever ends it."""
-        holder, now, window = self.holder, self.machine.now, self.machine.window_start
+        holder, now = self.holder, self.machine.now
         if holder is None:
             self.machine.broken("mutual exclusion", f"{self} is released at {now} ps and nobody holds it")
             return
+        self._book_hold(holder)
         self.holder = None
-        statistics = self.lock_class.statistics
-        held = now - min(max(self._held_since, window), now)
-        statistics.hold_total += held
-        statistics.hold_max = max(statistics.hold_max, held)
-        if self._contended and self._held_since >= window:
-            since, times = self._device_since or (now, self._times(holder))
-            statistics.holder_device += now - since
-            statistics.holder_running += times.running - self._holder_times.running
-            statistics.holder_runnable += times.runnable - self._holder_times.runnable
-            statistics.holder_sleeping += times.sleeping - self._holder_times.sleeping
-        self._device_since = None
         self.machine.note("release", holder, self)
+
+    def book(self) -> None:
+        """Book all holds up to now: the window begins or ends."""
+        self._book_readers()
+        if self.holder is not None:
+            self._book_hold(self.holder)
+
+    def _book_hold(self, holder: Task) -> None:
+        """Book the exclusive hold up to now in the statistics of the class."""
+        self._book_part(holder)
+        hold, self._hold = self._hold, HoldTimes()
+        self.held_total += hold.total
+        lasted = self.machine.now - max(self._held_since, self.machine.window_start)
+        self.lock_class.statistics.end_hold(holder.kind, hold, lasted, contended=self._contended)
+
+    def _book_part(self, holder: Task) -> None:
+        """Book the time of the present hold since it was last booked, by what the holder did."""
+        before, times = self._booked, holder.times_now()
+        self._booked = times
+        span = times.since - before.since
+        if self.held_by_device:
+            self._hold.device += span
+            return
+        # a task that ended with the lock may have left its number to another one
+        blocked = min(max(times.sleeping - before.sleeping, 0), span)
+        runnable = min(max(times.runnable - before.runnable, 0), span - blocked)
+        self._hold.blocked += blocked
+        self._hold.running += span - blocked - runnable
+        if self._granted is None:
+            self._hold.preempted += runnable
+        else:
+            idle = min(max(times.cpu_idle - before.cpu_idle, 0), runnable)
+            self._hold.granted_idle += idle
+            self._hold.granted_behind += runnable - idle
 
     def begin_shared(self, task: Task) -> None:
         """`task` becomes one of the readers that hold the lock."""
         self._book_readers()
         self.readers += 1
-        self.lock_class.statistics.acquired += 1
+        self.lock_class.statistics.at(task.site, task.kind).acquired += 1
         self.lock_class.statistics.acquired_shared += 1
         if self.holder is not None:
             self._intrusion(task, f"{self.holder} holds it")
@@ -254,26 +284,18 @@ class Lock:
         now = self.machine.now
         since = min(max(self._readers_since, self.machine.window_start), now)
         self.lock_class.statistics.hold_shared_total += self.readers * (now - since)
+        self.lock_class.statistics.held_shared += (self.readers > 0) * (now - since)
         self._readers_since = now
 
     def _intrusion(self, task: Task, present: str) -> None:
         detail = f"{task} takes {self} at {self.machine.now} ps while {present}"
         self.machine.broken("mutual exclusion", detail)
 
-    def _times(self, holder: Task) -> StateTimes:
-        """The holder's time by state. Who holds a spinlock never leaves its CPU: its times are the clock."""
-        stays = self.spins and self.machine.kernel.preemption != "host"
-        return StateTimes(running=self.machine.now) if stays else holder.times_now()
-
     def hand_to_device(self) -> None:
         """From now on a device holds the lock, which a task has taken."""
         if self.holder is not None:
-            self._device_since = (self.machine.now, self.holder.times_now())
-
-    @property
-    def held_by_device(self) -> bool:
-        """Whether a device holds the lock."""
-        return self._device_since is not None
+            self._book_part(self.holder)
+            self.held_by_device = True
 
     # ---- granting and waking ----------------------------------------------------------------------------------------
 
@@ -289,16 +311,14 @@ class Lock:
         self.lock_class.statistics.handoffs += 1
 
     def take_grant(self, task: Task) -> bool:
-        """Whether the lock was given to `task`; if so the task takes note, once."""
-        granted = self._granted is task
-        if granted:
-            self._granted = None
-        return granted
-
-    def granted_task_runs(self) -> None:
-        """The task that the lock was granted to has come to run."""
-        since = max(self._held_since, self.machine.window_start)
-        self.lock_class.statistics.grant_to_run += self.machine.now - since
+        """Whether the lock was given to the running `task`; if so the task takes note, once."""
+        if self._granted is not task:
+            return False
+        self._book_part(task)
+        self._granted = None
+        waited = self.machine.now - max(self._held_since, self.machine.window_start)
+        self.lock_class.statistics.granted_task_runs(task.kind, waited)
+        return True
 
     def wake(self, waker: Task, waiter: Task) -> None:
         """Wake a task that waits for the lock; the waker pays."""

@@ -25,7 +25,7 @@ from simfs.machine.pace import Paces
 from simfs.machine.run_queue import Level
 from simfs.machine.scheduler import Scheduler
 from simfs.machine.stall import Stall, nobody_can_go_on, waits_in_a_circle
-from simfs.machine.statistics import ClassStatistics, Counters
+from simfs.machine.statistics import ClassStatistics, Counters, TaskKind, WakeStatistics
 from simfs.machine.task import StateTimes, Status, Steps, Task
 from simfs.machine.time import Time, from_ns, to_ns
 from simfs.machine.topology import Topology
@@ -83,6 +83,10 @@ class Machine:
         """Places in the programs, in the order of their first use."""
         self.counters = Counters()
         self.latencies: dict[str, Histogram] = {}
+        self.delays: dict[str, Histogram] = {}
+        """Delays (ns) that programs told of, by name."""
+        self.wakes = {kind: WakeStatistics() for kind in TaskKind}
+        """What became of wake-ups, by the kind of who was woken."""
         self.window_start: Time = 0
         self.broken_laws: list[tuple[str, str]] = []
         self.given_up: str | None = None
@@ -162,16 +166,22 @@ class Machine:
         *,
         parent: Task | None = None,
         pinned: Cpu | None = None,
-        background: bool = False,
+        life: str = "foreground",
     ) -> Task:
-        """Start a task. `parent` is the running task that spawns it and pays for the wake-up."""
+        """Start a task. `parent` is the running task that spawns it and pays for the wake-up.
+
+        `life` is `foreground` for a task of the workload, `helper` for one that may wait when the run ends, and
+        `background` for a kernel thread.
+        """
         cpus = self.scheduler.cpus
         cpu = pinned or self.scheduler.cpu_for_new(parent.cpu if parent else cpus[0])
         number = self._free_tasks.popleft() if self._free_tasks else len(self.tasks)
-        task = Task(self, number, cpu, pinned is not None, background, StateTimes(since=self.now))
+        bound = pinned is not None
+        kind = TaskKind.of(life, pinned=bound)
+        task = Task(self, number, cpu, bound, life != "foreground", kind, StateTimes(since=self.now))
         if parent is not None:
             task.level, task.entity.weight = parent.level, parent.entity.weight
-        if not background:
+        if life == "foreground":
             task.entity.weight = weight_of(self.spec["workload"].get("nice", 0))
             task.level = Level.ROOT if self.kernel.groups == "none" else Level.GROUP
         if number < len(self.tasks):
@@ -203,6 +213,19 @@ class Machine:
             task.operations += 1
         took = int(to_ns(self.now - task.operation_began))
         self.latencies.setdefault(name, Histogram(3)).record(took)
+
+    def delayed(self, name: str, since: Time) -> None:
+        """Note that what began or was due at `since` begins only now."""
+        took = int(to_ns(self.now - max(since, self.window_start)))
+        self.delays.setdefault(name, Histogram(3)).record(took)
+
+    def runs_after_wakeup(self, task: Task) -> None:
+        """Note that a task has come to run, and how long after its wake-up if that is the first time since."""
+        if task.woken_at is not None:
+            waited = int(to_ns(self.now - max(task.woken_at, self.window_start)))
+            wakes = self.wakes[task.kind]
+            (wakes.to_run_busy if task.woken_busy else wakes.to_run_idle).record(waited)
+            task.woken_at = None
 
     # ---- records ----------------------------------------------------------------------------------------------------
 
@@ -237,7 +260,7 @@ class Machine:
                 self.clock.env.run(until=warmup + duration)  # time goes by and nobody goes on
             operations.append(self.counters.operations - sum(operations))
         stall = stall or waits_in_a_circle(self)
-        self.scheduler.book_everything()
+        self._book_everything()
         self._check_laws(warmup)
         return operations, stall
 
@@ -257,22 +280,30 @@ class Machine:
             env.run(until=end)
         return stuck
 
+    def _book_everything(self) -> None:
+        """Bring all time accounts and holds up to now."""
+        for lock in self.locks:
+            lock.book()
+        self.scheduler.book_everything()
+
     def _start_window(self) -> None:
         """All statistics begin anew."""
-        self.scheduler.book_everything()
+        self._book_everything()
         self.window_start = self.now
         self.counters = Counters()
         self.scheduler.idle_joules = 0.0
         for cpu in self.scheduler.cpus:
-            cpu.accounts = dict.fromkeys(cpu.accounts, 0)
+            cpu.reset_accounts()
         for lock_class in self.classes:
             lock_class.statistics.reset(self.now)
-        for histogram in self.latencies.values():
+        self.wakes = {kind: WakeStatistics() for kind in TaskKind}
+        for histogram in (*self.latencies.values(), *self.delays.values()):
             histogram.reset()
         for task in self.tasks:
             task.operations = 0
         for lock in self.locks:
             lock.line.transfers = 0
+            lock.held_total = 0
 
     def _check_laws(self, window: Time) -> None:
         length = self.now - window

@@ -9,6 +9,7 @@ from simfs.machine.cpu import Account
 from simfs.machine.lock import LockClass
 from simfs.machine.machine import Machine
 from simfs.machine.stall import Stall
+from simfs.machine.statistics import ClassStatistics, Counts, TaskKind, WakeStatistics
 from simfs.machine.time import to_ns
 
 LAWS = ("mutual exclusion", "no sleep while atomic", "time conservation", "Little's law")
@@ -30,6 +31,9 @@ def report(machine: Machine, operations: list[int], stall: Stall | None) -> dict
         "involuntary_switches": counters.involuntary,
         "wakeups": counters.wakeups,
         "migrations": counters.migrations,
+        "pulls": counters.pulls,
+        "wakes": [_wakes(kind, wakes) for kind, wakes in machine.wakes.items()],
+        "delays": {name: _latency(machine.delays[name]) for name in sorted(machine.delays)},
         "energy_joules": _energy(machine, accounts),
         "events": machine.clock.processed,
         "bytes": counters.bytes,
@@ -61,20 +65,55 @@ def _latency(histogram: Histogram) -> dict[str, float | str]:
     }
 
 
+def _wakes(kind: TaskKind, wakes: WakeStatistics) -> dict[str, Any]:
+    counts = ("wakeups", "on_previous", "on_waker", "beside_idle", "stacked")
+    return {
+        "kind": kind.value,
+        **{name: getattr(wakes, name) for name in counts},
+        "to_run_idle": _latency(wakes.to_run_idle),
+        "to_run_busy": _latency(wakes.to_run_busy),
+    }
+
+
 def _locks(machine: Machine) -> list[dict[str, Any]]:
-    used = [c for c in machine.classes if c.statistics.acquired or c.statistics.contended]
-    used.sort(key=lambda c: (-c.statistics.wait_total, c.name))
+    used = [c for c in machine.classes if _is_used(c.statistics.everywhere) or c.statistics.is_held]
+    used.sort(key=lambda c: (-c.statistics.everywhere.wait_total, c.name))
     return [_lock(machine, lock_class) for lock_class in used]
+
+
+def _is_used(counts: Counts) -> bool:
+    return bool(counts.acquired or counts.contended)
+
+
+def _counts(counts: Counts) -> dict[str, float]:
+    return {
+        "acquired": counts.acquired,
+        "contended": counts.contended,
+        "found_held": counts.found_held,
+        "wait_total_ns": to_ns(counts.wait_total),
+    }
+
+
+def _kinds(statistics: ClassStatistics) -> list[dict[str, Any]]:
+    """What each kind of task did with the locks, and how long it held them."""
+    parts = ("running", "granted_behind", "granted_idle", "preempted", "blocked", "device")
+    found = []
+    for kind in TaskKind:
+        did, held, grants = statistics.by_kind(kind), statistics.held[kind], statistics.grants.get(kind)
+        if _is_used(did) or held.total:
+            times = {f"{part}_ns": to_ns(getattr(held, part)) for part in parts}
+            granted = {"grant_to_run": grants and _latency(grants)}
+            found.append({"kind": kind.value, **_counts(did), **times, **granted})
+    return found
 
 
 def _lock(machine: Machine, lock_class: LockClass) -> dict[str, Any]:
     statistics = lock_class.statistics
-    times = ("wait_total", "wait_max", "hold_total", "hold_max", "hold_shared_total", "grant_to_run")
-    holder = ("holder_running", "holder_runnable", "holder_sleeping", "holder_device")
-    counts = (
-        "acquired",
+    locks = [lock for lock in machine.locks if lock.lock_class is lock_class]
+    everywhere, contended = statistics.everywhere, statistics.held_contended
+    times = ("wait_max", "hold_max", "hold_shared_total", "held_shared", "grant_to_run")
+    numbers = (
         "acquired_shared",
-        "contended",
         "resolved_spinning",
         "slept",
         "handoffs",
@@ -86,21 +125,25 @@ def _lock(machine: Machine, lock_class: LockClass) -> dict[str, Any]:
         "role": lock_class.role,
         "type": lock_class.kind.perf_name,
         "instances": lock_class.instances,
-        **{name: getattr(statistics, name) for name in counts},
-        **{f"{name}_ns": to_ns(getattr(statistics, name)) for name in times + holder},
+        **{name: getattr(statistics, name) for name in numbers},
+        **_counts(everywhere),
+        **{f"{name}_ns": to_ns(getattr(statistics, name)) for name in times},
+        "hold_total_ns": to_ns(sum(held.total for held in statistics.held.values())),
+        "busiest_held_ns": to_ns(max((x.held_total for x in locks), default=0)),
+        "holder_running_ns": to_ns(contended.running),
+        "holder_runnable_ns": to_ns(contended.runnable),
+        "holder_sleeping_ns": to_ns(contended.blocked),
+        "holder_device_ns": to_ns(contended.device),
         "wait_p50_ns": statistics.waits.percentile(50),
         "wait_p99_ns": statistics.waits.percentile(99),
         "wait_hdr": statistics.waits.encode(),
-        "line_transfers": sum(
-            lock.line.transfers
-            for lock in machine.locks
-            if lock.lock_class is lock_class and not lock.lies_in_another
-        ),
+        "line_transfers": sum(x.line.transfers for x in locks if not x.lies_in_another),
         "sites": [
-            {"site": name, "contended": site.contended, "wait_total_ns": to_ns(site.wait_total)}
+            {"site": name, **_counts(counts)}
             for name in machine.sites
-            if (site := statistics.sites.get(name))
+            if _is_used(counts := statistics.by_site(name))
         ],
+        "kinds": _kinds(statistics),
     }
 
 

@@ -234,6 +234,7 @@ class Scheduler:
         cpu.owed_irq = 0
         task.become(Status.RUNNING)
         self.machine.note("run", task)
+        self.machine.runs_after_wakeup(task)
         self._arm_tick(cpu)
         arrivals, cpu.arrivals = cpu.arrivals, []
         if task.in_segment:
@@ -273,10 +274,25 @@ class Scheduler:
             return
         self.machine.counters.wakeups += 1
         if task.entity.delayed:
+            self._note_wakeup(task, task.cpu, waker)
             self._wake_in_queue(task, waker)
             return
         cpu = self._choose_cpu(task, waker.cpu if waker else None)
+        self._note_wakeup(task, cpu, waker)
         self._enqueue(task, cpu, waker, Entering.WOKEN)
+
+    def _note_wakeup(self, task: Task, cpu: Cpu, waker: Task | None) -> None:
+        """Record that a sleeper is woken and is to go to `cpu`, where it has not been put yet."""
+        previous, stays = task.cpu, cpu is task.cpu
+        others_idle = previous.number not in self.idle and self._idle_near(previous) is not None
+        beside_idle = others_idle and not task.pinned
+        wakes = self.machine.wakes[task.kind]
+        wakes.wakeups += 1
+        wakes.on_previous += stays
+        wakes.on_waker += not stays and waker is not None and waker.cpu is cpu
+        wakes.beside_idle += beside_idle
+        wakes.stacked += beside_idle and stays
+        task.woken_at, task.woken_busy = self.now, cpu.busy
 
     def _wake_in_queue(self, task: Task, waker: Task | None) -> None:
         """Wake a task that sleeps and has not left its queue yet: it stays there (`ttwu_runnable`)."""
@@ -453,6 +469,8 @@ class Scheduler:
 
     def _migrate(self, task: Task, source: Cpu, target: Cpu) -> None:
         self.machine.counters.migrations += 1
+        self.machine.counters.pulls += 1
+        task.note_move(target)
         self.policy.dequeue(task, source, Leaving.MOVED)
         if task in source.arrivals:
             source.arrivals.remove(task)

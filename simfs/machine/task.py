@@ -18,6 +18,7 @@ from simfs.machine.cpu import Account, Cpu
 from simfs.machine.entity import Entity
 from simfs.machine.line import Access, Line
 from simfs.machine.run_queue import Level
+from simfs.machine.statistics import TaskKind
 from simfs.machine.time import Time
 
 if TYPE_CHECKING:
@@ -70,10 +71,11 @@ class Segment:
 
 @dataclass(frozen=True)
 class StateTimes:
-    """Time spent running, wanting to run, and sleeping, up to `since`."""
+    """Time spent wanting to run and sleeping, up to `since`; the rest it was on a CPU."""
 
-    running: Time = 0
     runnable: Time = 0
+    cpu_idle: Time = 0
+    """The part of `runnable` for which its CPU was idle or on its way out of that."""
     sleeping: Time = 0
     since: Time = 0
 
@@ -90,6 +92,8 @@ class Task:
     """It may use no other CPU."""
     background: bool = False
     """The run may end while it sleeps."""
+    kind: TaskKind = TaskKind.LOAD
+    """What sort of task it is."""
     times: StateTimes = field(default_factory=StateTimes)
     generation: int = 0
     """Outdates happenings of an earlier segment, spin or sleep."""
@@ -124,6 +128,10 @@ class Task:
     entity: Entity = field(default_factory=Entity)
     last_ran: Time = 0
     """When it last left a CPU."""
+    woken_at: Time | None = None
+    """When it was woken, as long as it has not run since."""
+    woken_busy: bool = False
+    """Whether its CPU was busy then."""
     site: str = ""
     """What it is doing, for the statistics of lock waits by place."""
     operation_began: Time = 0
@@ -133,6 +141,8 @@ class Task:
     def __post_init__(self) -> None:
         self._turn: simpy.Event = self.machine.clock.env.event()
         self.entity.task = self
+        self._idle_clock: Time = 0
+        """For how long its CPU had idled when its state last changed."""
 
     def __repr__(self) -> str:
         return f"task {self.number}"
@@ -157,6 +167,12 @@ class Task:
         """Book the time since the last change of state, then change it."""
         self.times = self.times_now()
         self.status = status
+        self._idle_clock = self.cpu.idle_clock(self.machine.now)
+
+    def note_move(self, cpu: Cpu) -> None:
+        """Note that the task, which waits, is about to be moved into the queue of another CPU."""
+        self.times = self.times_now()
+        self._idle_clock = cpu.idle_clock(self.machine.now)
 
     def times_now(self) -> StateTimes:
         """The time by state as it stands."""
@@ -164,9 +180,10 @@ class Task:
         span = now - self.times.since
         match self.status:
             case Status.RUNNING:
-                return replace(self.times, running=self.times.running + span, since=now)
+                return replace(self.times, since=now)
             case Status.RUNNABLE:
-                return replace(self.times, runnable=self.times.runnable + span, since=now)
+                idle = self.times.cpu_idle + self.cpu.idle_clock(now) - self._idle_clock
+                return replace(self.times, runnable=self.times.runnable + span, cpu_idle=idle, since=now)
             case _:
                 return replace(self.times, sleeping=self.times.sleeping + span, since=now)
 

@@ -131,13 +131,13 @@ class Waist:
         """Give `task` a nice level."""
         self.machine.scheduler.set_nice(self._task(task), nice)
 
-    def spawn(self, parent: int | None, pinned: int | None, background: bool, program: Program) -> int:
+    def spawn(self, parent: int | None, pinned: int | None, life: str, program: Program) -> int:
         """Start a task."""
         return self.machine.spawn(
             lambda task: self.drive(task, program),
             parent=None if parent is None else self._task(parent),
             pinned=None if pinned is None else self.machine.scheduler.cpus[pinned],
-            background=background,
+            life=life,
         ).number
 
     def at(self, task: int, site: str) -> None:
@@ -154,6 +154,10 @@ class Waist:
     def end(self, task: int, name: str, counted: bool) -> None:
         """An operation ends."""
         self.machine.end(self._task(task), name, counted=counted)
+
+    def delayed(self, task: int, name: str, since: int) -> None:
+        """What began or was due at `since` begins only now."""
+        self.machine.delayed(name, since)
 
     def moved(self, task: int, count: int) -> None:
         """File data went from or to a program."""

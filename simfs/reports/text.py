@@ -25,6 +25,9 @@ TOP_LOCKS = 5
 SHOWN = 4
 """Items of a note that are named before the rest is counted."""
 
+KINDS = {"load": "load", "bound": "bound threads", "kernel": "other threads"}
+"""Kinds of tasks as a person would name them; threads are the kernel's."""
+
 Cell = Callable[[PointResult], str]
 
 
@@ -39,7 +42,7 @@ def report(result: ScenarioResult) -> RenderableType:
     if is_tournament(result):
         return Group(*tournament(result), notes(result))
     parts: list[RenderableType] = [
-        *curves(result), *scaling(result), *operations(result), *locks(result),
+        *curves(result), *metrics(result), *scaling(result), *operations(result), *wakes(result), *locks(result),
     ]  # fmt: skip
     if any(p.measured for p in result.points):
         parts.append(measured(result))
@@ -80,6 +83,40 @@ def operations(result: ScenarioResult) -> list[Table]:
     """Of each variant whose tasks do several operations how long each took, in dbench's columns."""
     points = [point for point in focus(result) if len(point.latency) > 1]
     return [_operations(point, result) for point in points]
+
+
+def metrics(result: ScenarioResult) -> list[Table]:
+    """The metrics that were asked for by name, of every point."""
+    names = [name for name in dict.fromkeys(n for p in result.points for n in p.metrics)]
+    table = new_table("Metrics")
+    for name in ("variant", "setting", "metric"):
+        table.add_column(name, overflow="fold")
+    for name in ("tasks", "value", "±"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for p in result.points:
+        for name in (n for n in names if n in p.metrics):
+            found = p.metrics[name]
+            numbers = (str(p.tasks), plain(found.mean), plus_minus(found).removeprefix("± "))
+            table.add_row(result.title(p.variant), p.setting, name, *numbers)
+    return [table] if names else []
+
+
+def wakes(result: ScenarioResult) -> list[Table]:
+    """Of each variant with wake-ups how long tasks waited for a CPU then, and whether they stayed where they were."""
+    table = new_table("From wake-up to run, by kind of task")
+    table.add_column("variant", overflow="fold")
+    table.add_column("tasks")
+    for name in ("wake-ups", "p50", "p90", "p99", "mean", "> 1 ms", "on previous CPU", "on waker's"):
+        table.add_column(name, justify="right")
+    found = [(point, wakes) for point in focus(result) for wakes in point.wakes]
+    for point, w in found:
+        times = (w.to_run.p50_ns, w.to_run.p90_ns, w.to_run.p99_ns, w.to_run.mean_ns)
+        stayed = (100 * count / w.wakeups for count in (w.on_previous, w.on_waker))
+        shares = [f"{percent(share)} %" for share in (w.over_1ms_percent, *stayed)]
+        table.add_row(
+            result.title(point.variant), KINDS[w.kind], f"{w.wakeups:,}", *map(duration, times), *shares
+        )
+    return [table] if found else []
 
 
 def locks(result: ScenarioResult) -> list[Table]:
@@ -128,10 +165,24 @@ def sentences(result: ScenarioResult) -> Iterable[str]:
         rows = "; ".join(f"'{r.label}' {r.metric}" for r in result.unmatched[:SHOWN])
         more = f"; and {len(result.unmatched) - SHOWN} more" if len(result.unmatched) > SHOWN else ""
         yield f"measured rows without a simulated point: {rows}{more}"
+    yield from _marked(result.points)
     unsettled = [p.id for p in result.points if p.unsettled]
     if unsettled:
         named = "; ".join(unsettled[:SHOWN]) + ("; ..." if len(unsettled) > SHOWN else "")
         yield f"{len(unsettled)} points perhaps not settled when measuring began (longer warm-up?): {named}"
+
+
+def _marked(points: Sequence[PointResult]) -> Iterable[str]:
+    """What the marks mean, and the groups of those that fall into two."""
+    if wide := [p.id for p in points if "wide" in p.marks]:
+        yield f"wide: the interval is wider than a fifth of the value ({_few(wide)})"
+    if split := [f"{p.id}: {p.groups}" for p in points if p.groups]:
+        yield f"two groups (Engelman and Hartigan's test, 1 %): a bistable point, not noise ({_few(split)})"
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f"; and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return "; ".join(names[:SHOWN]) + more
 
 
 def _distances(predicted: Sequence[Comparison]) -> Iterable[str]:
@@ -177,6 +228,7 @@ def _cells(result: ScenarioResult, *, narrow: bool) -> dict[str, Cell]:
         "tasks": lambda p: str(p.tasks),
         f"{plural(result.operation)}/s": lambda p: plain(p.throughput.mean),
         "±": lambda p: plus_minus(p.throughput).removeprefix("± "),
+        "mark": lambda p: ", ".join(p.marks),
         "ideal": lambda p: plain(ideal_per_s(result, p)),
         "MB/s": lambda p: plain(p.bytes_per_s.mean / 1e6 if p.bytes_per_s else None),
         "idle %": lambda p: percent(p.shares.idle.mean),
@@ -188,7 +240,7 @@ def _cells(result: ScenarioResult, *, narrow: bool) -> dict[str, Cell]:
         "measured": lambda p: _rate_row(p, lambda c: ("~" if c.row.approx else "") + plain(c.row.value)),
         "error": lambda p: _rate_row(p, lambda c: percent(c.error_percent, signed=True) + "%"),
     }
-    optional = {"ideal", "MB/s", "J/op", "measured", "error"}
+    optional = {"mark", "ideal", "MB/s", "J/op", "measured", "error"}
     empty = {n for n in optional if all(cells[n](p) in (NOTHING, "", "0") for p in result.points)}
     # Columns of swept keys need room on the terminal; the tables in files have everything.
     spared = {"user %", "J/op"} if narrow else set()
@@ -230,9 +282,9 @@ def _locks(point: PointResult, result: ScenarioResult) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     for lock in _waited(point)[:TOP_LOCKS]:
         table.add_row(*_lock_row(lock))
-        if len(lock.sites) > 1:
-            for site in sorted(lock.sites, key=lambda s: -s.wait_total_ns):
-                table.add_row(*_site_row(site), style="dim")
+        waited = [site for site in lock.sites if site.contended]
+        for site in sorted(waited, key=lambda s: -s.wait_total_ns) if len(waited) > 1 else ():
+            table.add_row(*_site_row(site), style="dim")
     return table
 
 
@@ -241,7 +293,8 @@ def _waited(point: PointResult) -> list[LockSummary]:
 
 
 def _lock_row(lock: LockSummary) -> list[str]:
-    caller = f" ({lock.caller})" if len(lock.sites) == 1 and lock.caller else ""
+    alone = sum(1 for site in lock.sites if site.contended) == 1
+    caller = f" ({lock.caller})" if alone and lock.caller else ""
     return [
         f"{lock.contended:,}",
         duration(lock.wait_total_ns),

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 
-from simfs._engine import Histogram
+from simfs.results.by_run import estimates
+from simfs.results.marks import marks, observed, two_groups
 from simfs.results.model import (
     Comparison,
     CpuShares,
     Finding,
     LatencyIntervals,
-    LockSummary,
     MeasuredRow,
     PointResult,
-    PooledLatency,
     Value,
     short,
 )
-from simfs.results.run_result import CpuTime, Latency, LockSite, LockStats, RunResult
+from simfs.results.pooling import pooled_latencies, pooled_locks, pooled_wakes
+from simfs.results.run_result import CpuTime, RunResult
 from simfs.results.statistics import LEVEL, Estimate, batch_means, interval, jain, max_min, mser, two_stage
-
-_LOCK_MAXIMA = {"instances", "wait_max_ns", "hold_max_ns"}
-_LOCK_POOLED = {"wait_p50_ns", "wait_p99_ns", "wait_hdr"}
-_LOCK_NAMES = {"name", "role", "type", "sites"}
 
 
 class PointLike(Protocol):
@@ -46,20 +42,26 @@ class PointLike(Protocol):
 
 
 def summarise(
-    point: PointLike, runs: Sequence[RunResult], level: float = LEVEL, decided_by: int | None = None
+    point: PointLike,
+    runs: Sequence[RunResult],
+    level: float = LEVEL,
+    decided_by: int | None = None,
+    metrics: Iterable[str] = (),
 ) -> PointResult:
     """Return the statistics of one point over its replications, in the order of the replications.
 
+    `metrics` are the names of metrics that somebody asks for.
     `decided_by` is how many of them decided how many there are; all by default, so that nothing was decided.
     One replication alone takes the interval of its throughput from its batches; nothing else has one then.
     Raises ValueError where `runs` is empty.
     """
-    first = runs[0]
-    locks = [_lock(parts) for parts in _by_name(runs)]
+    first, wanted = runs[0], tuple(metrics)
     per_s = [len(r.batch_operations) / r.window_ns * 1e9 * np.array(r.batch_operations) for r in runs]
     batches = np.mean(per_s, axis=0) if first.batch_operations else np.array([throughput(runs).mean])
     transient = mser(batches, group=1)
-    return PointResult(
+    rate, rates = throughput(runs, level, decided_by), tuple(r.throughput_per_s for r in runs)
+    groups = two_groups(*observed(rates, batches.tolist()))
+    result = PointResult(
         id=point.id,
         variant=point.variant,
         values=dict(point.values),
@@ -70,8 +72,10 @@ def summarise(
         window_ns=first.window_ns,
         operations=sum(r.operations for r in runs),
         events=sum(r.events for r in runs),
-        throughput=throughput(runs, level, decided_by),
-        replication_throughputs=tuple(r.throughput_per_s for r in runs),
+        throughput=rate,
+        replication_throughputs=rates,
+        groups=groups,
+        marks=marks(rate, "1/s", groups),
         shares=_shares([r.cpu_ns for r in runs], level),
         context_switches=interval([r.context_switches / r.window_ns * 1e9 for r in runs], level),
         context_switches_per_operation=_per_operation(runs, [r.context_switches for r in runs], level),
@@ -85,10 +89,14 @@ def summarise(
         bytes_per_s=interval([r.bytes / r.window_ns * 1e9 for r in runs], level)
         if any(r.bytes for r in runs)
         else None,
-        latency=_latencies(runs),
+        metrics=estimates(runs, wanted, level),
+        wakes=pooled_wakes(runs),
+        delays=pooled_latencies([r.delays for r in runs]),
+        latency=pooled_latencies([r.latency for r in runs]),
         latency_intervals=_latency_intervals(runs, level),
-        locks=tuple(sorted(locks, key=lambda lock: (-lock.wait_total_ns, lock.name))),
+        locks=pooled_locks(runs),
     )
+    return result.model_copy(update={"metrics": {n: e for n in wanted if (e := result.estimate(n))}})
 
 
 def throughput(runs: Sequence[RunResult], level: float = LEVEL, decided_by: int | None = None) -> Estimate:
@@ -172,30 +180,6 @@ def _max_min(runs: Sequence[RunResult], level: float) -> Estimate | None:
     return interval(ratios, level) if all(map(math.isfinite, ratios)) else None
 
 
-def _latencies(runs: Sequence[RunResult]) -> dict[str, PooledLatency]:
-    names = dict.fromkeys(name for run in runs for name in run.latency)
-    return {name: _latency([r.latency[name] for r in runs if name in r.latency]) for name in names}
-
-
-def _latency(parts: Sequence[Latency]) -> PooledLatency:
-    every = _pooled([p.hdr for p in parts])
-    return PooledLatency(
-        count=every.count,
-        mean_ns=every.mean,
-        p50_ns=every.percentile(50),
-        p90_ns=every.percentile(90),
-        p99_ns=every.percentile(99),
-        max_ns=every.max,
-    )
-
-
-def _pooled(texts: Sequence[str]) -> Histogram:
-    first, *others = (Histogram.decode(text) for text in texts)
-    for other in others:
-        first.add(other)
-    return first
-
-
 def _latency_intervals(runs: Sequence[RunResult], level: float) -> dict[str, LatencyIntervals]:
     """Of operations that ended in every run: where one is missing, nothing can be said of the spread."""
     common = [name for name in runs[0].latency if all(r.latency.get(name) for r in runs)]
@@ -214,31 +198,3 @@ def _latency_intervals(runs: Sequence[RunResult], level: float) -> dict[str, Lat
 def _kernel_ns(time: CpuTime) -> float:
     """What `time` calls sys: a spinning or switching task is in the kernel."""
     return time.system + time.spin + time.switch
-
-
-def _lock(parts: Sequence[LockStats]) -> LockSummary:
-    waits = _pooled([p.wait_hdr for p in parts])
-    first, fields = parts[0], set(LockStats.model_fields) - _LOCK_NAMES - _LOCK_POOLED
-    how: dict[str, Callable[[list[float]], float]] = {f: sum for f in fields}
-    how |= dict.fromkeys(_LOCK_MAXIMA, max)
-    numbers = {f: combine([getattr(p, f) for p in parts]) for f, combine in how.items()}
-    numbers |= {"wait_p50_ns": waits.percentile(50), "wait_p99_ns": waits.percentile(99)}
-    names = {"name": first.name, "role": first.role, "type": first.type}
-    return LockSummary.model_validate({**names, **numbers, "sites": _sites(parts)})
-
-
-def _sites(parts: Sequence[LockStats]) -> tuple[LockSite, ...]:
-    every = [s for p in parts for s in p.sites]
-
-    def total(name: str) -> LockSite:
-        same = [s for s in every if s.site == name]
-        wait = sum(s.wait_total_ns for s in same)
-        return LockSite(site=name, contended=sum(s.contended for s in same), wait_total_ns=wait)
-
-    return tuple(total(name) for name in dict.fromkeys(s.site for s in every))
-
-
-def _by_name(runs: Sequence[RunResult]) -> Iterable[list[LockStats]]:
-    """The statistics of each lock class over the runs that know it."""
-    every = [lock for run in runs for lock in run.locks]
-    return ([lock for lock in every if lock.name == name] for name in dict.fromkeys(x.name for x in every))

@@ -13,7 +13,8 @@ from typing import Literal, Self
 
 from pydantic import Field
 
-from simfs.results.run_result import Latency, LockStats, Stall, Strict
+from simfs.results.marks import Groups, Mark
+from simfs.results.run_result import Latency, LockKind, LockStats, Stall, Strict, Wakes
 from simfs.results.statistics import Estimate
 from simfs.scenario.metrics import metric as known_metric
 
@@ -52,6 +53,21 @@ class LatencyIntervals(Strict):
     max_ns: Estimate
 
 
+class WakesSummary(Wakes):
+    """What became of the wake-ups of one kind of task, over all replications of a point."""
+
+    to_run_idle: PooledLatency
+    to_run_busy: PooledLatency
+    to_run: PooledLatency = Field(description="until the task runs, wherever its CPU was")
+    over_1ms_percent: float = Field(description="share of these times that are longer than 1 ms")
+
+
+class LockKindSummary(LockKind):
+    """What one kind of task did with locks of a class, over all replications of a point."""
+
+    grant_to_run: PooledLatency | None = None
+
+
 class LockSummary(LockStats):
     """One lock class over all replications of a point.
 
@@ -59,6 +75,7 @@ class LockSummary(LockStats):
     """
 
     wait_hdr: str = Field(default="", exclude=True, repr=False)
+    kinds: tuple[LockKindSummary, ...] = ()
 
     @property
     def wait_mean_ns(self) -> float:
@@ -174,6 +191,10 @@ class PointResult(Strict):
     max_min: Estimate | None = Field(
         None, description="most operations of a task over fewest; None where a task finished none"
     )
+    groups: Groups | None = Field(
+        None, description="two groups that the throughputs fall into: the point is bistable"
+    )
+    marks: tuple[Mark, ...] = Field((), description="why the throughput is a number to be careful with")
     batches_per_s: tuple[float, ...] = Field(
         (), description="throughput of each batch of the window, mean over replications"
     )
@@ -184,6 +205,11 @@ class PointResult(Strict):
         description="CPU time in the kernel, with spinning and switching; None where no operation finished",
     )
     bytes_per_s: Estimate | None = Field(None, description="None where operations move no data")
+    metrics: dict[str, Estimate] = Field(
+        default_factory=dict, description="metrics that were asked for, by name, each in its unit"
+    )
+    wakes: tuple[WakesSummary, ...] = Field((), description="of kinds of tasks that were woken at all")
+    delays: dict[str, PooledLatency] = Field(default_factory=dict)
     latency: dict[str, PooledLatency]
     latency_intervals: dict[str, LatencyIntervals] = Field(default_factory=dict)
     locks: tuple[LockSummary, ...] = Field(description="by total wait, longest first")
@@ -210,6 +236,8 @@ class PointResult(Strict):
             known = known_metric(metric)
         except ValueError:
             return None
+        if known.by_run:
+            return self.metrics.get(metric)
         found: Estimate | None
         match known.quantity:
             case "throughput":

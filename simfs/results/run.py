@@ -23,6 +23,7 @@ from simfs.results.request import Request
 from simfs.results.run_result import RunResult
 from simfs.results.statistics import LEVEL, replications_needed
 from simfs.results.warmup import settled
+from simfs.scenario.metrics import metric
 
 Engine = Callable[[str], str]
 """One run: a RunSpec as JSON in, a RunResult as JSON out."""
@@ -93,9 +94,11 @@ def run_scenario(
     operation: str = "operation",
     sweep: Sequence[str] = (),
     titles: Mapping[str, str] | None = None,
+    metrics: Iterable[str] = (),
 ) -> ScenarioResult:
     """Run every point until it is known well enough and return what came out.
 
+    `metrics` names metrics that are wanted besides those of the `measured` rows.
     `threads` defaults to the CPUs of this computer. Broken laws and stalls are collected in
     `ScenarioResult.findings`. Raises ValueError where the engine refuses a spec; a KeyboardInterrupt drops
     the runs that have not started and is raised again as soon as those under way have ended.
@@ -103,9 +106,11 @@ def run_scenario(
     begin = time.perf_counter()
     threads = threads or os.cpu_count() or 1
     to_spec = to_spec or _native_spec()
-    states = [_State(point, to_spec) for point in points]
+    rows = tuple(measured)
+    names = tuple(dict.fromkeys([*metrics, *(row.metric for row in rows if metric(row.metric).by_run)]))
+    states = [_State(point, to_spec, names) for point in points]
     _run_all(states, measure, threads, progress, engine or native_engine())
-    compared, unmatched = compare([state.summary for state in states if state.summary], measured)
+    compared, unmatched = compare([state.summary for state in states if state.summary], rows)
     return ScenarioResult(
         name=name,
         operation=operation,
@@ -128,6 +133,7 @@ class _State:
 
     point: PointLike
     to_spec: ToSpec
+    metrics: Sequence[str] = ()
     warmup_ns: float | None = None
     runs: dict[int, RunResult] = field(default_factory=dict)
     submitted: int = 0
@@ -150,7 +156,8 @@ class _State:
 
     def complete(self, measure: MeasureLike) -> None:
         """Sum the runs up and forget them: those of a large sweep would not fit into memory."""
-        self.summary = summarise(self.point, self._in_order(), measure.confidence, first_stage(measure))
+        runs, decided_by = self._in_order(), first_stage(measure)
+        self.summary = summarise(self.point, runs, measure.confidence, decided_by, self.metrics)
         self.findings = findings(self.point, self._in_order())
         self.runs.clear()
 

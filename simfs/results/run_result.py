@@ -25,6 +25,10 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
+TaskKind = Literal["load", "bound", "kernel"]
+"""Of the workload (its children too), a kernel thread bound to a CPU, another kernel thread."""
+
+
 class CpuTime(Strict):
     """CPU time in the window by state, in nanoseconds summed over CPUs."""
 
@@ -53,33 +57,81 @@ class Latency(Strict):
     hdr: str = Field(description="histogram in ns: HdrHistogram V2 with DEFLATE, in base64", repr=False)
 
 
-class LockSite(Strict):
-    """One place in the program that waited for a lock."""
+class Wakes(Strict):
+    """What became of the wake-ups of one kind of task: of the workload, bound or other kernel threads."""
 
-    site: str
-    contended: NonNegativeInt
+    kind: TaskKind
+    wakeups: NonNegativeInt = Field(description="new tasks are not woken")
+    on_previous: NonNegativeInt = Field(description="stayed on the CPU where the task had run last")
+    on_waker: NonNegativeInt = Field(description="were moved to the waker's CPU")
+    beside_idle: NonNegativeInt = Field(
+        description="of a task whose last CPU was busy while another under the same cache was idle"
+    )
+    stacked: NonNegativeInt = Field(description="of these, stayed on that busy CPU")
+    to_run_idle: Latency = Field(description="until the task runs, where its CPU idled")
+    to_run_busy: Latency = Field(description="until the task runs, where its CPU was busy")
+
+
+class LockCounts(Strict):
+    """Acquisitions and waits."""
+
+    acquired: NonNegativeInt
+    contended: NonNegativeInt = Field(description="acquisitions that had to wait")
+    found_held: NonNegativeInt = Field(
+        default=0, description="those of them that came while somebody had the lock"
+    )
     wait_total_ns: NonNegativeFloat
 
 
-class LockStats(Strict):
+class LockSite(LockCounts):
+    """One place in the program that took a lock."""
+
+    site: str
+
+
+class LockKind(LockCounts):
+    """What one kind of task did with locks of a class, and for how long it held them in which state."""
+
+    kind: TaskKind
+    running_ns: NonNegativeFloat
+    granted_behind_ns: NonNegativeFloat = Field(
+        description="granted it and not yet run: the CPU was used by others"
+    )
+    granted_idle_ns: NonNegativeFloat = Field(description="the same: the CPU idled and was on its way out")
+    preempted_ns: NonNegativeFloat = Field(description="had run with it, and waited for a CPU")
+    blocked_ns: NonNegativeFloat
+    device_ns: NonNegativeFloat
+    grant_to_run: Latency | None = Field(default=None, description="None where nobody was granted it")
+
+    @property
+    def held_ns(self) -> float:
+        """Time of all its exclusive holds."""
+        waited = self.granted_behind_ns + self.granted_idle_ns + self.preempted_ns
+        return self.running_ns + waited + self.blocked_ns + self.device_ns
+
+
+class LockStats(LockCounts):
     """Everything recorded about one lock class, summed over its instances."""
 
     name: str
     role: str
     type: str
     instances: NonNegativeInt
-    acquired: NonNegativeInt
-    contended: NonNegativeInt
-    wait_total_ns: NonNegativeFloat
     wait_max_ns: NonNegativeFloat
     wait_p50_ns: NonNegativeFloat
     wait_p99_ns: NonNegativeFloat
     wait_hdr: str = Field(description="histogram of the waits in ns, as in Latency", repr=False)
     hold_total_ns: NonNegativeFloat
     hold_max_ns: NonNegativeFloat
+    busiest_held_ns: NonNegativeFloat = Field(
+        default=0, description="time that the instance which is held longest is held exclusively"
+    )
     acquired_shared: NonNegativeInt = Field(default=0, description="acquisitions that share it, of all")
     hold_shared_total_ns: NonNegativeFloat = Field(
         default=0, description="time held shared, of all who do together; the other holds are exclusive"
+    )
+    held_shared_ns: NonNegativeFloat = Field(
+        default=0, description="time that at least one has an instance shared, of all instances"
     )
     resolved_spinning: NonNegativeInt
     slept: NonNegativeInt
@@ -93,6 +145,7 @@ class LockStats(Strict):
     holder_device_ns: NonNegativeFloat
     grant_to_run_ns: NonNegativeFloat
     sites: tuple[LockSite, ...] = ()
+    kinds: tuple[LockKind, ...] = ()
 
 
 class Law(Strict):
@@ -127,6 +180,9 @@ class RunResult(Strict):
     energy_joules: NonNegativeFloat
     events: NonNegativeInt
     bytes: NonNegativeInt = 0
+    pulls: NonNegativeInt = Field(default=0, description="migrations of tasks that waited in a queue")
+    wakes: tuple[Wakes, ...] = ()
+    delays: dict[str, Latency] = Field(default={}, description="from being due to beginning, by name")
     latency: dict[str, Latency]
     locks: tuple[LockStats, ...]
     laws: tuple[Law, ...]

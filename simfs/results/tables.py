@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from simfs.results.model import CpuShares, PointResult, ScenarioResult
 from simfs.results.quantities import in_units
-from simfs.results.run_result import Latency, LockStats
+from simfs.results.run_result import Latency, LockCounts, LockKind, LockStats
 from simfs.results.scaling import ideal_per_s
 from simfs.results.statistics import Estimate
 from simfs.results.statistics_scaling import scalings
@@ -26,6 +26,12 @@ UNITS = {
 
 _ROW = ("dataset", "series", "metric", "role", "approx")
 
+_OF_TIME = [f for f in Latency.model_fields if f != "hdr"]
+_OF_LOCK = [f for f in LockStats.model_fields if f not in ("name", "sites", "kinds", "wait_hdr")]
+_OF_KIND = list(dict.fromkeys(f for f in ("kind", *LockKind.model_fields) if f != "grant_to_run"))
+_OF_WAKES = ["kind", "wakeups", "on_previous", "on_waker", "beside_idle", "stacked"]
+"""Columns."""
+
 _LAW = {"rate_per_s": "rate", "contention": "contention", "coherency": "coherency"}
 """Columns of the scalability law's coefficients."""
 
@@ -33,18 +39,11 @@ Row = dict[str, Any]
 
 
 def tables(result: ScenarioResult) -> dict[str, pa.Table]:
-    """Return the tables `points`, `locks`, `latency`, `measured`, `scaling` by name; column order is fixed."""
-    makers: Mapping[str, Callable[[ScenarioResult], Iterable[Row]]] = {
-        "points": _points,
-        "locks": _locks,
-        "latency": _latency,
-        "measured": _measured,
-        "scaling": _scaling,
-    }
+    """Return the tables of a result by name (`MAKERS`); the order of columns is fixed."""
     swept = [key for key in result.sweep if not key.endswith(".tasks")]
     return {
         name: _table(_with_units(list(make(result)), swept), _empty(name, result))
-        for name, make in makers.items()
+        for name, make in MAKERS.items()
     }
 
 
@@ -64,20 +63,66 @@ def _points(result: ScenarioResult) -> Iterable[Row]:
         row |= {"twin_per_s": twin and twin.per_s(p.tasks), "bound_per_s": twin and twin.bound_per_s(p.tasks)}
         for state in CpuShares.model_fields:
             row |= _interval(f"{state}_percent", getattr(p.shares, state))
+        row |= {"marks": ", ".join(p.marks), "groups": p.groups and str(p.groups)}
         row |= _interval("context_switches_per_s", p.context_switches)
         row |= _interval("context_switches_per_operation", p.context_switches_per_operation)
         row |= _interval("joules_per_operation", p.joules_per_operation)
         row |= _interval("fairness", p.fairness)
         row |= _interval("max_min", p.max_min)
+        for name in _asked(result):
+            row |= _interval(name, p.metrics.get(name))
         yield row | {"transient_batches": p.transient_batches, "settled_per_s": p.settled_per_s}
 
 
+def _asked(result: ScenarioResult) -> list[str]:
+    """The metrics that any point has because somebody asked for them."""
+    return list(dict.fromkeys(name for p in result.points for name in p.metrics))
+
+
 def _locks(result: ScenarioResult) -> Iterable[Row]:
-    fields = [f for f in LockStats.model_fields if f not in ("name", "sites", "wait_hdr")]
     for p in result.points:
         for lock in p.locks:
-            row = _key(p, result) | {"lock": lock.name} | {f: getattr(lock, f) for f in fields}
+            row = _key(p, result) | {"lock": lock.name} | {f: getattr(lock, f) for f in _OF_LOCK}
             yield row | {"wait_mean_ns": lock.wait_mean_ns, "caller": lock.caller}
+
+
+def _lock_sites(result: ScenarioResult) -> Iterable[Row]:
+    for p in result.points:
+        for lock in p.locks:
+            for site in lock.sites:
+                yield (
+                    _key(p, result)
+                    | {"lock": lock.name, "site": site.site}
+                    | site.model_dump(include=set(LockCounts.model_fields))
+                )
+
+
+def _lock_kinds(result: ScenarioResult) -> Iterable[Row]:
+    for p in result.points:
+        for lock in p.locks:
+            for kind in lock.kinds:
+                row = _key(p, result) | {"lock": lock.name} | {f: getattr(kind, f) for f in _OF_KIND}
+                yield row | _took("grant_to_run", kind.grant_to_run)
+
+
+def _wakes(result: ScenarioResult) -> Iterable[Row]:
+    for p in result.points:
+        for wakes in p.wakes:
+            row = _key(p, result) | {f: getattr(wakes, f) for f in _OF_WAKES}
+            for name in ("to_run", "to_run_idle", "to_run_busy"):
+                row |= _took(name, getattr(wakes, name))
+            yield row | {"over_1ms_percent": wakes.over_1ms_percent}
+
+
+def _delays(result: ScenarioResult) -> Iterable[Row]:
+    for p in result.points:
+        for name, took in p.delays.items():
+            yield _key(p, result) | {"what": name} | took.model_dump()
+
+
+def _took(name: str, took: Latency | None) -> Row:
+    """A time's statistics in columns that begin with its name."""
+    return {f"{name}_{field}": took and getattr(took, field) for field in _OF_TIME}
 
 
 def _latency(result: ScenarioResult) -> Iterable[Row]:
@@ -141,16 +186,33 @@ def _empty(name: str, result: ScenarioResult) -> Sequence[str]:
         law = [column for name in _LAW for column in _interval(name, None)]
         return ["variant", "setting", *law, "peak_tasks", "lock", "hold_ns", "think_ns", "knee_tasks"]
     key = ["point", "variant", *(k for k in result.sweep if not k.endswith(".tasks")), "tasks"]
-    stats = [f for f in LockStats.model_fields if f not in ("name", "sites", "wait_hdr")]
     return (
         key
         + {
             "points": ["throughput_per_s"],
-            "locks": ["lock", *stats, "wait_mean_ns", "caller"],
-            "latency": ["operation", *(f for f in Latency.model_fields if f != "hdr")],
+            "locks": ["lock", *_OF_LOCK, "wait_mean_ns", "caller"],
+            "lock_sites": ["lock", "site", *LockCounts.model_fields],
+            "lock_kinds": ["lock", *_OF_KIND, *_took("grant_to_run", None)],
+            "wakes": [*_OF_WAKES, *_took("to_run", None), "over_1ms_percent"],
+            "delays": ["what", *_OF_TIME],
+            "latency": ["operation", *_OF_TIME],
             "measured": [*_ROW, "measured", "simulated", "ci_low", "ci_high", "error", "error_percent"],
         }[name]
     )
+
+
+MAKERS: Mapping[str, Callable[[ScenarioResult], Iterable[Row]]] = {
+    "points": _points,
+    "locks": _locks,
+    "lock_sites": _lock_sites,
+    "lock_kinds": _lock_kinds,
+    "wakes": _wakes,
+    "delays": _delays,
+    "latency": _latency,
+    "measured": _measured,
+    "scaling": _scaling,
+}
+"""The tables and how each is made."""
 
 
 def _table(rows: Sequence[Row], columns_if_empty: Sequence[str]) -> pa.Table:

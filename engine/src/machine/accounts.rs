@@ -5,10 +5,12 @@ use super::state::{Counters, State};
 use super::task::Resume;
 use super::time::Time;
 use super::topology::CpuId;
+use crate::hdr::Tally;
 
 impl State {
-    /// Brings all time accounts up to now.
+    /// Brings all time accounts and holds up to now.
     pub(super) fn book_everything(&mut self) {
+        self.book_holds();
         for cpu in 0..self.cpus.len() as CpuId {
             let c = &self.cpus[cpu as usize];
             let current = c.current;
@@ -37,11 +39,15 @@ impl State {
         self.window_start = now;
         self.counters = Counters::default();
         self.idle_joules = 0.0;
-        self.cpus.iter_mut().for_each(|c| c.accounts = Default::default());
+        self.cpus.iter_mut().for_each(super::cpu::Cpu::reset_accounts);
         self.classes.iter_mut().for_each(|c| c.reset(now));
-        self.latencies.iter_mut().for_each(|(_, h)| h.reset());
+        self.wakes = Default::default();
+        self.latencies.iter_mut().chain(&mut self.delays).for_each(|(_, h)| h.reset());
         self.tasks.iter_mut().for_each(|t| t.operations = 0);
-        self.locks.iter_mut().for_each(|l| l.line.transfers = 0);
+        for lock in &mut self.locks {
+            lock.line.transfers = 0;
+            lock.held_total = 0;
+        }
     }
 }
 
@@ -84,9 +90,14 @@ impl State {
         self.tasks.iter().filter(|t| !t.background).map(|t| t.operations).collect()
     }
 
-    /// Latency histograms (ns) by operation.
-    pub fn latencies(&self) -> &[(&'static str, hdrhistogram::Histogram<u64>)] {
+    /// Latencies by operation.
+    pub fn latencies(&self) -> &[(&'static str, Tally)] {
         &self.latencies
+    }
+
+    /// Delays that programs told of, by name.
+    pub fn delays(&self) -> &[(&'static str, Tally)] {
+        &self.delays
     }
 
     /// The name of a site by its number.
@@ -94,12 +105,14 @@ impl State {
         self.sites.get(number).copied().unwrap_or("")
     }
 
-    /// Transfers of lock lines by class.
-    pub fn line_transfers_by_class(&self) -> Vec<u64> {
-        let mut transfers = vec![0; self.classes.len()];
+    /// By class the transfers of its locks' lines, and the longest time that one of them was held exclusively.
+    pub fn transfers_and_busiest_by_class(&self) -> Vec<(u64, Time)> {
+        let mut classes = vec![(0, 0); self.classes.len()];
         for lock in &self.locks {
-            transfers[lock.class as usize] += lock.line.transfers;
+            let (transfers, busiest) = &mut classes[lock.class as usize];
+            *transfers += lock.line.transfers;
+            *busiest = lock.held_total.max(*busiest);
         }
-        transfers
+        classes
     }
 }

@@ -10,10 +10,11 @@ use super::lock::{ClassId, LockId, LockKind, Mode, Side};
 use super::queue::Happening;
 use super::run_queue::Level;
 use super::state::{LineId, State};
-use super::task::{Status, Task, TaskId};
-use super::time::{to_ns, Time};
+use super::task::{Status, Task, TaskId, TaskKind};
+use super::time::Time;
 use super::topology::CpuId;
 use super::trace::Object;
+use crate::hdr::Tally;
 use crate::kernel::sched::Groups;
 use crate::waist::{Life, Machine, Placement};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -357,19 +358,19 @@ impl Machine for Context {
     fn end(&self, name: &'static str, counted: bool) {
         let mut s = self.state();
         let began = s.tasks[self.id as usize].operation_began;
-        let took = to_ns(s.now - began) as u64;
+        let took = s.now - began;
         s.note("end", self.id, Object::Operation(name));
         if counted {
             s.counters.operations += 1;
             s.tasks[self.id as usize].operations += 1;
         }
-        if let Some((_, histogram)) = s.latencies.iter_mut().find(|(known, _)| std::ptr::eq(*known, name) || *known == name) {
-            histogram.saturating_record(took);
-        } else {
-            let mut histogram = crate::hdr::histogram(3);
-            histogram.saturating_record(took);
-            s.latencies.push((name, histogram));
-        }
+        record(&mut s.latencies, name, took);
+    }
+
+    fn delayed(&self, name: &'static str, since: Time) {
+        let mut s = self.state();
+        let took = s.now - since.max(s.window_start);
+        record(&mut s.delays, name, took);
     }
 
     fn moved(&self, bytes: u64) {
@@ -385,6 +386,16 @@ impl Machine for Context {
     fn stream(&self, name: &str) -> Xoshiro256PlusPlus {
         self.state().stream(self.shared.replication, name)
     }
+}
+
+/// Counts a time in the tally called `name`.
+fn record(tallies: &mut Vec<(&'static str, Tally)>, name: &'static str, time: Time) {
+    let known = tallies.iter().position(|(known, _)| std::ptr::eq(*known, name) || *known == name);
+    let at = known.unwrap_or_else(|| {
+        tallies.push((name, Tally::new(3)));
+        tallies.len() - 1
+    });
+    tallies[at].1.record(time);
 }
 
 /// Makes a task and wakes it. `parent` is the running task that spawns it and its CPU.
@@ -405,8 +416,13 @@ where
             Placement::Pinned(cpu) => (cpu, Some(cpu)),
             Placement::Anywhere => (s.choose_cpu_for_new(parent.map_or(0, |p| p.1)), None),
         };
-        let mut task = Task::new(cpu, pinned, s.now);
-        task.background = life == Life::Background;
+        let kind = match (life, pinned) {
+            (Life::Foreground | Life::Helper, _) => TaskKind::Load,
+            (Life::Background, Some(_)) => TaskKind::Bound,
+            (Life::Background, None) => TaskKind::Kernel,
+        };
+        let mut task = Task::new(cpu, pinned, kind, s.now);
+        task.background = life != Life::Foreground;
         if let Some((parent, _)) = parent {
             let parent = &s.tasks[parent as usize];
             (task.level, task.entity.weight) = (parent.level, parent.entity.weight);

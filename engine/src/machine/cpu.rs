@@ -75,8 +75,10 @@ pub struct Cpu {
     pub owed_irq: Time,
     /// When the interrupt arrives that was sent while the CPU switched to idle.
     pub interrupted: Time,
-    /// Accounted time by [`Account`].
+    /// Accounted time by [`Account`], in the measured window.
     pub accounts: [Time; ACCOUNTS],
+    /// Time that it idled before that window.
+    idled: Time,
     /// Until when the accounts are complete.
     pub accounted: Time,
     /// It uses the execution units that it shares with its siblings; kept up to date only where there are any.
@@ -103,6 +105,7 @@ impl Cpu {
             owed_irq: 0,
             interrupted: 0,
             accounts: [0; ACCOUNTS],
+            idled: 0,
             accounted: 0,
             executing: false,
         }
@@ -119,6 +122,21 @@ impl Cpu {
     /// Number of tasks that want this CPU.
     pub fn load(&self) -> usize {
         self.queue.len() + usize::from(self.executing_task().is_some())
+    }
+
+    /// Starts the measured window: all accounts begin anew.
+    pub fn reset_accounts(&mut self) {
+        self.idled += self.accounts[Account::Idle as usize];
+        self.accounts = [0; ACCOUNTS];
+    }
+
+    /// For how long it has idled up to `now`, the ways out of idle states included.
+    pub fn idle_clock(&self, now: Time) -> Time {
+        let open = match self.phase {
+            Phase::Idle(_) | Phase::IdleExit(_) => now - self.accounted,
+            Phase::Switching(_) | Phase::Running => 0,
+        };
+        self.idled + self.accounts[Account::Idle as usize] + open
     }
 
     /// Books the time since the last booking.

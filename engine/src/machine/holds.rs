@@ -1,11 +1,11 @@
 //! Who has a lock, from when to when, alone or with others: what every kind of lock tells the statistics and the laws.
 
-use super::lock::{LockId, LockKind};
+use super::lock::LockId;
 use super::state::{Broken, State};
-use super::task::{StateTimes, TaskId};
+use super::statistics::HoldTimes;
+use super::task::{StateTimes, Status, TaskId};
 use super::time::Time;
 use super::trace::Object;
-use crate::spec::Preemption;
 
 impl State {
     /// `task` takes the free `lock`, which is stealing where somebody else is `first` in the queue.
@@ -38,44 +38,43 @@ impl State {
         self.classes[class as usize].handoffs += 1;
     }
 
-    /// Whether `lock` was given to `task`; if so the task takes note, once.
+    /// Whether `lock` was given to the running `task`; if so the task takes note, once.
     pub(super) fn take_grant(&mut self, lock: LockId, task: TaskId) -> bool {
-        let granted = self.locks[lock as usize].granted == Some(task);
-        if granted {
-            self.locks[lock as usize].granted = None;
+        if self.locks[lock as usize].granted != Some(task) {
+            return false;
         }
-        granted
-    }
-
-    /// The task that `lock` was granted to has come to run.
-    pub(super) fn granted_task_runs(&mut self, lock: LockId) {
-        let l = &self.locks[lock as usize];
+        let times = self.times_of(task);
+        let kind = self.tasks[task as usize].kind;
+        let l = &mut self.locks[lock as usize];
+        l.book(&times);
+        l.granted = None;
         let waited = self.now - l.held_since.max(self.window_start);
-        self.classes[l.class as usize].grant_to_run += waited;
+        self.classes[l.class as usize].granted_task_runs(kind, waited);
+        true
     }
 
     /// `task` becomes the exclusive holder of `lock`.
     pub(super) fn begin_hold(&mut self, lock: LockId, task: TaskId) {
-        let times = self.holder_times(lock, task);
-        let l = &mut self.locks[lock as usize];
+        let l = &self.locks[lock as usize];
         if l.holder.is_some() || l.readers > 0 {
             let present = l.holder.map_or_else(|| format!("{} readers hold it", l.readers), |t| format!("task {t} holds it"));
             self.intrusion(task, lock, &present);
         }
-        let l = &mut self.locks[lock as usize];
-        l.begin_hold(task, self.now, times);
-        self.tasks[task as usize].scaled_holds += u32::from(l.scaled);
-        self.classes[l.class as usize].acquired += 1;
+        let times = self.times_of(task);
+        let (l, t) = (&mut self.locks[lock as usize], &mut self.tasks[task as usize]);
+        l.begin_hold(task, times);
+        t.scaled_holds += u32::from(l.scaled);
+        self.classes[l.class as usize].at(t.site, t.kind).acquired += 1;
         self.note("acquire", task, Object::Lock(lock));
     }
 
     /// `task` becomes one of the readers that hold `lock`.
     pub(super) fn begin_shared(&mut self, lock: LockId, task: TaskId) {
-        let l = &mut self.locks[lock as usize];
-        let stats = &mut self.classes[l.class as usize];
-        l.book_readers(self.now, self.window_start, stats);
+        self.book_readers(lock);
+        let (l, t) = (&mut self.locks[lock as usize], &self.tasks[task as usize]);
         l.readers += 1;
-        stats.acquired += 1;
+        let stats = &mut self.classes[l.class as usize];
+        stats.at(t.site, t.kind).acquired += 1;
         stats.acquired_shared += 1;
         if let Some(writer) = l.holder {
             self.intrusion(task, lock, &format!("task {writer} holds it"));
@@ -85,10 +84,17 @@ impl State {
 
     /// `task` is no longer one of the readers that hold `lock`.
     pub(super) fn end_shared(&mut self, lock: LockId, task: TaskId) {
-        let l = &mut self.locks[lock as usize];
-        l.book_readers(self.now, self.window_start, &mut self.classes[l.class as usize]);
-        l.readers -= 1;
+        self.book_readers(lock);
+        self.locks[lock as usize].readers -= 1;
         self.note("release shared", task, Object::Lock(lock));
+    }
+
+    fn book_readers(&mut self, lock: LockId) {
+        let l = &mut self.locks[lock as usize];
+        let (all, any) = l.take_shared(self.now, self.window_start);
+        let stats = &mut self.classes[l.class as usize];
+        stats.hold_shared_total += all;
+        stats.held_shared += any;
     }
 
     #[cold]
@@ -98,12 +104,13 @@ impl State {
         self.broken.push(Broken { law: "mutual exclusion", detail });
     }
 
-    /// The holder's time by state. Who holds a spinlock never leaves its CPU: its times are the clock.
-    fn holder_times(&self, lock: LockId, holder: TaskId) -> StateTimes {
-        match self.locks[lock as usize].kind {
-            LockKind::Spin(_) if self.kernel.preemption != Preemption::Host => StateTimes { running: self.now, ..StateTimes::default() },
-            _ => self.tasks[holder as usize].times_at(self.now),
+    /// The time by state of `task` as it stands.
+    pub(super) fn times_of(&self, task: TaskId) -> StateTimes {
+        let t = &self.tasks[task as usize];
+        if t.status == Status::Running {
+            return StateTimes { since: self.now, ..t.times };
         }
+        t.times_at(self.now, self.idle_clock(t.cpu))
     }
 
     /// The exclusive hold of `lock` ends, whoever ends it.
@@ -116,18 +123,42 @@ impl State {
             return;
         };
         let own = u32::from(l.scaled && !l.held_by_device());
-        let times = self.holder_times(lock, holder);
         self.leave_scaled_hold(holder, own);
-        let l = &mut self.locks[lock as usize];
-        l.end_hold(self.now, self.window_start, times, &mut self.classes[l.class as usize]);
+        self.book_hold(lock, holder);
+        self.locks[lock as usize].holder = None;
         self.note("release", holder, Object::Lock(lock));
+    }
+
+    /// Books the exclusive hold of `lock` by `holder` up to now.
+    fn book_hold(&mut self, lock: LockId, holder: TaskId) {
+        let (l, t) = (&mut self.locks[lock as usize], &self.tasks[holder as usize]);
+        let stats = &mut self.classes[l.class as usize];
+        if t.status == Status::Running && l.only_ran_since(t.times.since) {
+            let span = l.book_running(self.now);
+            return stats.end_hold(t.kind, &HoldTimes { running: span, ..HoldTimes::default() }, l.is_contended(), span);
+        }
+        let times = t.times_at(self.now, self.cpus[t.cpu as usize].idle_clock(self.now));
+        let hold = l.book_all(&times);
+        stats.end_hold(t.kind, &hold, l.is_contended(), self.now - l.held_since.max(self.window_start));
+    }
+
+    /// Books all holds up to now: the window begins or ends.
+    pub(super) fn book_holds(&mut self) {
+        for lock in 0..self.locks.len() as LockId {
+            self.book_readers(lock);
+            if let Some(holder) = self.locks[lock as usize].holder {
+                self.book_hold(lock, holder);
+            }
+        }
     }
 
     /// From now on a device holds `lock`, which a task has taken.
     pub(super) fn hand_to_device(&mut self, lock: LockId) {
         let Some(holder) = self.locks[lock as usize].holder else { return };
-        let times = self.tasks[holder as usize].times_at(self.now);
+        let times = self.times_of(holder);
         self.leave_scaled_hold(holder, u32::from(self.locks[lock as usize].scaled));
-        self.locks[lock as usize].hand_to_device(self.now, times);
+        let l = &mut self.locks[lock as usize];
+        l.book(&times);
+        l.hand_to_device();
     }
 }

@@ -1,4 +1,4 @@
-//! What all locks have in common: their kinds, their state, and the statistics of their class.
+//! What all locks have in common: their kinds and their state.
 //!
 //! The algorithms are in `locks/`, one file a family; each works on its own variant of [`Body`].
 
@@ -6,9 +6,9 @@ use super::line::Line;
 use super::locks::{
     btrfs_tree_2, btrfs_tree_3, completion, mutex, mutex_counted, percpu_rwsem, rwlock, rwsem, semaphore, spinlock, waitqueue::WaitQueue,
 };
+use super::statistics::HoldTimes;
 use super::task::{StateTimes, TaskId};
-use super::time::{to_ns, Time};
-use hdrhistogram::Histogram;
+use super::time::Time;
 
 /// A lock's number.
 pub type LockId = u32;
@@ -232,9 +232,14 @@ pub struct Lock {
     pub granted: Option<TaskId>,
     /// Who holds it exclusively (a granted waiter that still sleeps included).
     pub holder: Option<TaskId>,
-    /// When the present hold began, and the holder's times at that moment.
+    /// When the present hold began.
     pub held_since: Time,
-    holder_times: StateTimes,
+    /// The holder's times when the present hold was last booked.
+    booked: StateTimes,
+    /// The present hold up to then, if any of it was booked.
+    hold: Option<HoldTimes>,
+    /// All time held exclusively in the measured window.
+    pub held_total: Time,
     /// How many hold it shared, and since when so many.
     pub readers: u32,
     readers_since: Time,
@@ -242,8 +247,8 @@ pub struct Lock {
     pub pollers: Vec<TaskId>,
     /// Somebody waited during the present hold.
     contended: bool,
-    /// Since when a device holds it, and the task's times up to then.
-    device: Option<(Time, StateTimes)>,
+    /// A device holds it.
+    device: bool,
 }
 
 impl Lock {
@@ -261,12 +266,14 @@ impl Lock {
             granted: None,
             holder: None,
             held_since: 0,
-            holder_times: StateTimes::default(),
+            booked: StateTimes::default(),
+            hold: None,
+            held_total: 0,
             readers: 0,
             readers_since: 0,
             pollers: Vec::new(),
             contended: false,
-            device: None,
+            device: false,
         }
     }
 
@@ -275,23 +282,68 @@ impl Lock {
         self.parts[task as usize % self.parts.len()]
     }
 
-    /// Notes that `task` becomes the exclusive holder.
-    pub fn begin_hold(&mut self, task: TaskId, now: Time, times: StateTimes) {
+    /// Notes that `task`, whose times are these, becomes the exclusive holder.
+    pub fn begin_hold(&mut self, task: TaskId, times: StateTimes) {
         self.holder = Some(task);
-        self.held_since = now;
-        self.holder_times = times;
+        self.granted = None;
+        self.held_since = times.since;
+        self.booked = times;
         self.contended = false;
-        self.device = None;
+        self.device = false;
     }
 
-    /// Notes that a device holds the lock from now on; `times` are those of the task that took it.
-    pub fn hand_to_device(&mut self, now: Time, times: StateTimes) {
-        self.device = Some((now, times));
+    /// The exclusive hold since it was last booked; `times` are those of the holder now.
+    fn part(&self, times: &StateTimes) -> HoldTimes {
+        let before = &self.booked;
+        let span = times.since - before.since;
+        if self.device {
+            return HoldTimes { device: span, ..HoldTimes::default() };
+        }
+        // a task that ended with the lock may have left its number to another one
+        let blocked = times.sleeping.saturating_sub(before.sleeping).min(span);
+        let runnable = times.runnable.saturating_sub(before.runnable).min(span - blocked);
+        let (preempted, granted) = if self.granted.is_none() { (runnable, 0) } else { (0, runnable) };
+        let granted_idle = times.cpu_idle.saturating_sub(before.cpu_idle).min(granted);
+        let (running, granted_behind) = (span - blocked - runnable, granted - granted_idle);
+        HoldTimes { running, granted_behind, granted_idle, preempted, blocked, device: 0 }
+    }
+
+    /// Books the exclusive hold up to `times`, those of the holder now; it goes on in another way.
+    pub fn book(&mut self, times: &StateTimes) {
+        let part = self.part(times);
+        *self.hold.get_or_insert_default() += &part;
+        self.booked = *times;
+    }
+
+    /// Books the exclusive hold up to `times`, those of the holder now. Returns all of it.
+    pub fn book_all(&mut self, times: &StateTimes) -> HoldTimes {
+        self.book(times);
+        let hold = self.hold.take().unwrap_or_default();
+        self.held_total += hold.total();
+        hold
+    }
+
+    /// Whether a holder that came to run at `since` and runs still has done nothing else with the lock.
+    pub fn only_ran_since(&self, since: Time) -> bool {
+        since <= self.booked.since && self.hold.is_none() && !self.device
+    }
+
+    /// Books an exclusive hold up to `now` of such a holder. Returns for how long it was.
+    pub fn book_running(&mut self, now: Time) -> Time {
+        let span = now - self.booked.since;
+        self.booked.since = now;
+        self.held_total += span;
+        span
+    }
+
+    /// Notes that a device holds the lock from now on.
+    pub fn hand_to_device(&mut self) {
+        self.device = true;
     }
 
     /// Whether a device holds the lock.
     pub fn held_by_device(&self) -> bool {
-        self.device.is_some()
+        self.device
     }
 
     /// Notes that somebody has to wait for the present holder.
@@ -299,171 +351,20 @@ impl Lock {
         self.contended = true;
     }
 
-    /// Books the time that readers have held it, before one more or less does.
-    pub fn book_readers(&mut self, now: Time, window: Time, stats: &mut ClassStats) {
-        let since = self.readers_since.max(window).min(now);
-        stats.hold_shared_total += Time::from(self.readers) * (now - since);
+    /// Whether somebody waited during the present hold.
+    pub fn is_contended(&self) -> bool {
+        self.contended
+    }
+
+    /// Whether anybody holds it.
+    pub fn is_held(&self) -> bool {
+        self.holder.is_some() || self.readers > 0
+    }
+
+    /// Takes the time that readers have held it since it was last asked for: of all together, and of any.
+    pub fn take_shared(&mut self, now: Time, window: Time) -> (Time, Time) {
+        let span = now - self.readers_since.max(window).min(now);
         self.readers_since = now;
-    }
-
-    /// Ends the exclusive hold and books it.
-    pub fn end_hold(&mut self, now: Time, window: Time, times: StateTimes, stats: &mut ClassStats) {
-        self.holder = None;
-        let held = now - self.held_since.max(window).min(now);
-        stats.hold_total += held;
-        stats.hold_max = stats.hold_max.max(held);
-        let device = self.device.take();
-        if self.contended && self.held_since >= window {
-            let times = device.map_or(times, |(_, then)| then);
-            stats.holder_device += device.map_or(0, |(since, _)| now - since);
-            stats.holder_running += times.running - self.holder_times.running;
-            stats.holder_runnable += times.runnable - self.holder_times.runnable;
-            stats.holder_sleeping += times.sleeping - self.holder_times.sleeping;
-        }
-    }
-}
-
-/// Waits at one place in the programs.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SiteStats {
-    /// Waits.
-    pub contended: u64,
-    /// Time waited.
-    pub wait_total: Time,
-}
-
-/// Statistics of all locks of one class within the measured window.
-#[derive(Debug)]
-pub struct ClassStats {
-    /// Name, for example `xfs.AGI`.
-    pub name: String,
-    /// Role in the kernel profile, for example `xfs.buffer`.
-    pub role: String,
-    /// Type.
-    pub kind: LockKind,
-    /// Locks of this class.
-    pub instances: u64,
-    /// Acquisitions.
-    pub acquired: u64,
-    /// Acquisitions that had to wait.
-    pub contended: u64,
-    /// Time waited.
-    pub wait_total: Time,
-    /// Longest wait.
-    pub wait_max: Time,
-    /// Waits in nanoseconds.
-    pub waits: Histogram<u64>,
-    /// Time held exclusively.
-    pub hold_total: Time,
-    /// Longest exclusive hold.
-    pub hold_max: Time,
-    /// Acquisitions that share it.
-    pub acquired_shared: u64,
-    /// Time held shared, of all who do together.
-    pub hold_shared_total: Time,
-    /// Waits that ended without sleeping.
-    pub resolved_spinning: u64,
-    /// Waits that slept.
-    pub slept: u64,
-    /// Times the releaser handed ownership over.
-    pub handoffs: u64,
-    /// Times a newcomer took the lock while others were queued.
-    pub steals: u64,
-    /// Wake-ups by releasers.
-    pub wakeups: u64,
-    /// From grant to the new owner running.
-    pub grant_to_run: Time,
-    /// The holder's time in contended holds: on a CPU.
-    pub holder_running: Time,
-    /// The holder's time in contended holds: waiting for a CPU.
-    pub holder_runnable: Time,
-    /// The holder's time in contended holds: asleep.
-    pub holder_sleeping: Time,
-    /// Time in contended holds during which a device held the lock.
-    pub holder_device: Time,
-    /// Waits by place.
-    pub sites: Vec<SiteStats>,
-    waiting: u64,
-    waiting_since: Time,
-    waiting_integral: u128,
-}
-
-impl ClassStats {
-    /// A class without any event yet.
-    pub fn new(name: &str, role: &str, kind: LockKind) -> Self {
-        Self {
-            name: name.into(),
-            role: role.into(),
-            kind,
-            instances: 0,
-            acquired: 0,
-            contended: 0,
-            wait_total: 0,
-            wait_max: 0,
-            waits: crate::hdr::histogram(2),
-            hold_total: 0,
-            hold_max: 0,
-            acquired_shared: 0,
-            hold_shared_total: 0,
-            resolved_spinning: 0,
-            slept: 0,
-            handoffs: 0,
-            steals: 0,
-            wakeups: 0,
-            grant_to_run: 0,
-            holder_running: 0,
-            holder_runnable: 0,
-            holder_sleeping: 0,
-            holder_device: 0,
-            sites: Vec::new(),
-            waiting: 0,
-            waiting_since: 0,
-            waiting_integral: 0,
-        }
-    }
-
-    /// Starts the measured window: forgets all events, keeps who waits now.
-    pub fn reset(&mut self, now: Time) {
-        let fresh = Self::new("", "", self.kind);
-        let (name, role) = (std::mem::take(&mut self.name), std::mem::take(&mut self.role));
-        let (instances, waiting) = (self.instances, self.waiting);
-        *self = Self { name, role, instances, waiting, waiting_since: now, ..fresh };
-    }
-
-    fn integrate(&mut self, now: Time) {
-        self.waiting_integral += u128::from(self.waiting) * u128::from(now - self.waiting_since);
-        self.waiting_since = now;
-    }
-
-    /// A task begins to wait.
-    pub fn begin_wait(&mut self, now: Time) {
-        self.integrate(now);
-        self.waiting += 1;
-    }
-
-    /// A task that waited since `since` has the lock; `slept` says how, `site` where in the program.
-    pub fn end_wait(&mut self, now: Time, window: Time, since: Time, slept: bool, site: u16) {
-        self.integrate(now);
-        self.waiting -= 1;
-        let wait = now - since.max(window);
-        self.contended += 1;
-        self.wait_total += wait;
-        self.wait_max = self.wait_max.max(wait);
-        self.waits.saturating_record((to_ns(wait)) as u64);
-        *(if slept { &mut self.slept } else { &mut self.resolved_spinning }) += 1;
-        let site = usize::from(site);
-        if self.sites.len() <= site {
-            self.sites.resize(site + 1, SiteStats::default());
-        }
-        self.sites[site].contended += 1;
-        self.sites[site].wait_total += wait;
-    }
-
-    /// Little's law in its exact form: the time integral of the number waiting equals the sum of the waits, those in
-    /// progress (`open`: when each began) included. Returns both in ps.
-    pub fn little(&mut self, now: Time, window: Time, open: &[Time]) -> (u128, u128) {
-        self.integrate(now);
-        let open: u128 = open.iter().map(|&since| u128::from(now - since.max(window))).sum();
-        (self.waiting_integral, u128::from(self.wait_total) + open)
+        (Time::from(self.readers) * span, if self.readers > 0 { span } else { 0 })
     }
 }

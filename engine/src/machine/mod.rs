@@ -1,7 +1,7 @@
 //! The native machine: time, CPUs, the scheduler, cache lines, locks, devices.
 //!
 //! `queue` orders events; `state` is everything that changes; `scheduler` gives CPUs to tasks, `policy` chooses which (by
-//! `eevdf` or `cfs`, in the run queues of `run_queue`, with the weights of `group` and the averages of `load`), `segment` books their time, `accounts` the window's, `pace` and `smt` make it vary; `lock`, `holds` and `locks` are what tasks wait for; `device` serves requests; `whatif` changes one lock class; `context` is a task's
+//! `eevdf` or `cfs`, in the run queues of `run_queue`, with the weights of `group` and the averages of `load`), `segment` books their time, `accounts` the window's, `pace` and `smt` make it vary; `lock`, `holds` and `locks` are what tasks wait for; `statistics` is what is counted, `wakeups` of wake-ups; `device` serves requests; `whatif` changes one lock class; `context` is a task's
 //! handle, and `native` the executor that drives programs over it.
 
 mod accounts;
@@ -27,10 +27,12 @@ mod scheduler;
 mod segment;
 mod smt;
 mod state;
+pub mod statistics;
 mod task;
 pub mod time;
 mod topology;
 pub mod trace;
+mod wakeups;
 mod whatif;
 
 pub use context::Context;
@@ -41,6 +43,6 @@ pub use line::Access;
 pub use lock::{ClassId, LockId, LockKind, Mode, Side};
 pub use native::{Native, Outcome, Stall};
 pub use state::{Broken, Counters, LineId, State};
-pub use task::TaskId;
+pub use task::{TaskId, TaskKind};
 pub use time::Time;
 pub use topology::{CpuId, MAX_CPUS};

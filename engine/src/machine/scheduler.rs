@@ -81,8 +81,9 @@ impl State {
     fn leave_cpu(&mut self, id: TaskId, status: Status) {
         let now = self.now;
         let cpu = self.tasks[id as usize].cpu;
+        let idle = if status == Status::Runnable { self.idle_clock(cpu) } else { 0 };
         let task = &mut self.tasks[id as usize];
-        task.become_status(now, status);
+        task.become_status(now, idle, status);
         task.generation = task.generation.wrapping_add(1);
         task.last_ran = now;
         let watchers = std::mem::take(&mut task.watchers);
@@ -151,10 +152,12 @@ impl State {
         c.current = Some(id);
         let owed = std::mem::take(&mut c.owed_irq);
         let arrived = std::mem::take(&mut c.arrived);
+        let idle = self.idle_clock(cpu);
         let task = &mut self.tasks[id as usize];
         task.segment.irq += owed;
-        task.become_status(now, Status::Running);
+        task.become_status(now, idle, Status::Running);
         self.note("run", id, Object::Nothing);
+        self.runs_after_wakeup(id);
         self.arm_tick(cpu);
         let goes_on = self.tasks[id as usize].resume == Resume::Program;
         if !goes_on {
@@ -206,11 +209,13 @@ impl State {
             }
         }
         self.counters.wakeups += 1;
+        let from = waker.map(|w| self.tasks[w as usize].cpu);
         if self.tasks[id as usize].entity.delayed {
+            self.note_wakeup(id, self.tasks[id as usize].cpu, from);
             return self.wake_in_queue(id, waker);
         }
-        let from = waker.map(|w| self.tasks[w as usize].cpu);
         let cpu = self.choose_cpu(id, from);
+        self.note_wakeup(id, cpu, from);
         let delay = waker.map_or(0, |w| self.charge_waker(w, cpu));
         self.enqueue(id, cpu, from, delay, Entering::Woken);
     }
@@ -280,8 +285,8 @@ impl State {
 
     /// The queued `id` is runnable on `cpu`, and runs at once if it should.
     fn add_awake(&mut self, id: TaskId, cpu: CpuId) {
-        let now = self.now;
-        self.tasks[id as usize].become_status(now, Status::Runnable);
+        let (now, idle) = (self.now, self.idle_clock(cpu));
+        self.tasks[id as usize].become_status(now, idle, Status::Runnable);
         self.note("wake", id, Object::Nothing);
         match self.cpus[cpu as usize].phase {
             Phase::Running => {
@@ -334,7 +339,7 @@ impl State {
         self.schedule(cpu);
     }
 
-    fn is_idle(&self, cpu: CpuId) -> bool {
+    pub(super) fn is_idle(&self, cpu: CpuId) -> bool {
         self.idle.contains(cpu)
     }
 
@@ -399,6 +404,8 @@ impl State {
 
     fn migrate(&mut self, id: TaskId, from: CpuId, to: CpuId) {
         self.counters.migrations += 1;
+        self.counters.pulls += 1;
+        self.note_move(id, to);
         self.dequeue_task(from, id, Leaving::Moved);
         self.detach_load(id, from);
         self.attach_load(id, to);

@@ -5,13 +5,15 @@ use super::cfs::Cfs;
 use super::cpu::{Cpu, IdleLadder};
 use super::device::Devices;
 use super::line::{Access, Line};
-use super::lock::{ClassId, ClassStats, Lock, LockId, LockKind};
+use super::lock::{ClassId, Lock, LockId, LockKind};
 use super::pace::Paces;
 use super::queue::{Event, EventQueue, Happening};
+use super::statistics::{ClassStats, WakeStats, KINDS};
 use super::task::{Status, Task, TaskId};
 use super::time::{from_ns, Time};
 use super::topology::{CpuSet, Topology};
 use super::trace::Trace;
+use crate::hdr::Tally;
 use crate::kernel::Rules;
 use crate::random;
 use crate::spec::{Preemption, RunSpec, WhatIf};
@@ -74,6 +76,7 @@ pub struct Counters {
     pub involuntary: u64,
     pub wakeups: u64,
     pub migrations: u64,
+    pub pulls: u64,
     pub operations: u64,
     pub bytes: u64,
 }
@@ -114,7 +117,10 @@ pub struct State {
     /// Lock classes and their statistics.
     pub classes: Vec<ClassStats>,
     pub(super) sites: Vec<&'static str>,
-    pub(super) latencies: Vec<(&'static str, hdrhistogram::Histogram<u64>)>,
+    pub(super) latencies: Vec<(&'static str, Tally)>,
+    pub(super) delays: Vec<(&'static str, Tally)>,
+    /// What became of wake-ups, by the kind of who was woken.
+    pub wakes: [WakeStats; KINDS],
     /// Counters of the measured window.
     pub counters: Counters,
     /// Energy of idle periods that have ended (J).
@@ -193,6 +199,8 @@ impl State {
             classes: Vec::new(),
             sites: vec![""],
             latencies: Vec::new(),
+            delays: Vec::new(),
+            wakes: Default::default(),
             counters: Counters::default(),
             idle_joules: 0.0,
             window_start: 0,

@@ -26,6 +26,32 @@ pub enum Status {
     Dead,
 }
 
+/// What sort of task it is, for statistics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum TaskKind {
+    /// Of the workload, with its children.
+    Load,
+    /// A kernel thread that is bound to a CPU.
+    Bound,
+    /// A kernel thread that runs anywhere.
+    Kernel,
+}
+
+impl TaskKind {
+    /// All of them, in their order.
+    pub const ALL: [Self; 3] = [Self::Load, Self::Bound, Self::Kernel];
+
+    /// Its name in results and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Load => "load",
+            Self::Bound => "bound",
+            Self::Kernel => "kernel",
+        }
+    }
+}
+
 /// How a task goes on when it gets a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resume {
@@ -65,13 +91,13 @@ impl Segment {
     }
 }
 
-/// Time spent running, wanting to run, and sleeping, up to `since`.
+/// Time spent wanting to run and sleeping, up to `since`; the rest it was on a CPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StateTimes {
-    /// On a CPU.
-    pub running: Time,
     /// In a run queue or waiting for its CPU to leave idle.
     pub runnable: Time,
+    /// The part of it for which its CPU was idle or on its way out of that.
+    pub cpu_idle: Time,
     /// Waiting.
     pub sleeping: Time,
     /// Up to when the times are complete.
@@ -125,12 +151,20 @@ pub struct Task {
     pub arrived: bool,
     /// Time by state.
     pub times: StateTimes,
+    /// For how long its CPU had idled when its state last changed.
+    idle_clock: Time,
+    /// When it was woken, as long as it has not run since; [`Time::MAX`] else.
+    pub woken_at: Time,
+    /// Whether its CPU was busy then.
+    pub woken_busy: bool,
     /// When it last left a CPU (for cache-hot migration limits).
     pub last_ran: Time,
     /// What it is doing, for the statistics of lock waits by site.
     pub site: u16,
-    /// Whether the run may end while it sleeps (background workers).
+    /// Whether the run may end while it sleeps.
     pub background: bool,
+    /// What sort of task it is.
+    pub kind: TaskKind,
     /// When its current operation began.
     pub operation_began: Time,
     /// Operations completed in the measured window.
@@ -144,7 +178,7 @@ impl Task {
     }
 
     /// A task that has not run yet.
-    pub fn new(cpu: CpuId, pinned: Option<CpuId>, now: Time) -> Self {
+    pub fn new(cpu: CpuId, pinned: Option<CpuId>, kind: TaskKind, now: Time) -> Self {
         Self {
             status: Status::Sleeping,
             cpu,
@@ -168,27 +202,40 @@ impl Task {
             entity: Entity::new(NICE_0, Average::default()),
             arrived: false,
             times: StateTimes { since: now, ..StateTimes::default() },
+            idle_clock: 0,
+            woken_at: Time::MAX,
+            woken_busy: false,
             last_ran: 0,
             site: 0,
             background: false,
+            kind,
             operation_began: 0,
             operations: 0,
         }
     }
 
-    /// Books the time since the last change of state, then changes it.
-    pub fn become_status(&mut self, now: Time, status: Status) {
-        self.times = self.times_at(now);
+    /// Books the time since the last change of state, then changes it; its CPU has idled for `idle_clock`.
+    pub fn become_status(&mut self, now: Time, idle_clock: Time, status: Status) {
+        self.times = self.times_at(now, idle_clock);
+        self.idle_clock = idle_clock;
         self.status = status;
     }
 
-    /// The time by state as it stands at `now`.
-    pub fn times_at(&self, now: Time) -> StateTimes {
+    /// Notes that it is moved, while it waits for a CPU, to one that has idled for `idle_clock`.
+    pub fn change_queue(&mut self, idle_clock: Time) {
+        self.idle_clock = idle_clock;
+    }
+
+    /// The time by state as it stands at `now`, when its CPU has idled for `idle_clock`.
+    pub fn times_at(&self, now: Time, idle_clock: Time) -> StateTimes {
         let mut times = self.times;
         let span = now - times.since;
         match self.status {
-            Status::Running => times.running += span,
-            Status::Runnable => times.runnable += span,
+            Status::Running => {}
+            Status::Runnable => {
+                times.runnable += span;
+                times.cpu_idle += idle_clock - self.idle_clock;
+            }
             Status::Sleeping | Status::Dead => times.sleeping += span,
         }
         times.since = now;

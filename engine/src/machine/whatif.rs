@@ -48,10 +48,10 @@ impl State {
         }
     }
 
-    /// A task comes by where the removed `lock` was: it need not wait.
-    pub(super) fn pass(&mut self, lock: LockId) -> bool {
-        let class = self.locks[lock as usize].class;
-        self.classes[class as usize].acquired += 1;
+    /// `task` comes by where the removed `lock` was: it need not wait.
+    pub(super) fn pass(&mut self, task: TaskId, lock: LockId) -> bool {
+        let (class, t) = (self.locks[lock as usize].class, &self.tasks[task as usize]);
+        self.classes[class as usize].at(t.site, t.kind).acquired += 1;
         true
     }
 

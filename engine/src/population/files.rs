@@ -28,7 +28,7 @@ pub(super) fn start<H: Host, F: Filesystem<H::Handle>>(
     if let Work::Fio(jobs) = work {
         return fio_tasks(host, fs, jobs, tasks, placements);
     }
-    host.spawn(Placement::Anywhere, Life::Background, move |m: H::Handle| async move {
+    host.spawn(Placement::Anywhere, Life::Helper, move |m: H::Handle| async move {
         let sets = if own { tasks } else { 1 };
         let mut directories = Vec::new();
         for number in 0..sets * each {
@@ -59,7 +59,7 @@ fn fio_tasks<H: Host, F: Filesystem<H::Handle>>(
     tasks: u32,
     placements: impl Iterator<Item = Placement> + 'static,
 ) -> Result<(), String> {
-    host.spawn(Placement::Anywhere, Life::Background, move |m: H::Handle| async move {
+    host.spawn(Placement::Anywhere, Life::Helper, move |m: H::Handle| async move {
         let Ok(dir) = fs.mkdir(&m, b"fio").await else { return m.give_up("no space left for the directory") };
         let mut files = Vec::new();
         for number in 0..if jobs.own_file { tasks } else { 1 } {

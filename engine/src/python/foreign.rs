@@ -72,7 +72,7 @@ impl Shared {
         };
         let spawned = Python::attach(|py| {
             let held = Py::new(py, Program(Sticky::new(RefCell::new(State::Spawning))))?;
-            let arguments = (parent, pinned, life == Life::Background, held.clone_ref(py));
+            let arguments = (parent, pinned, life_word(life), held.clone_ref(py));
             let task: TaskId = self.machine(py)?.call_method1("spawn", arguments)?.extract()?;
             let (asked, answered) = (Rc::<Cell<Option<Step>>>::default(), Rc::<Cell<bool>>::default());
             let handle = Foreign { shared: self.clone(), task, asked: asked.clone(), answered: answered.clone() };
@@ -144,6 +144,14 @@ fn mode_word(mode: Mode) -> &'static str {
     match mode {
         Mode::Spinning => "spinning",
         Mode::Blocking => "blocking",
+    }
+}
+
+fn life_word(life: Life) -> &'static str {
+    match life {
+        Life::Foreground => "foreground",
+        Life::Helper => "helper",
+        Life::Background => "background",
     }
 }
 
@@ -449,6 +457,10 @@ impl Machine for Foreign {
 
     fn end(&self, name: &'static str, counted: bool) {
         self.tell("end", (self.task, name, counted));
+    }
+
+    fn delayed(&self, name: &'static str, since: Time) {
+        self.tell("delayed", (self.task, name, since));
     }
 
     fn moved(&self, bytes: u64) {

@@ -96,6 +96,11 @@ impl Histogram {
         self.0.value_at_quantile(percent / 100.0) as f64
     }
 
+    /// How many of the recorded values are larger than `ns`, as exactly as the digits allow.
+    fn above(&self, ns: u64) -> u64 {
+        self.0.len() - self.0.count_between(0, ns)
+    }
+
     #[getter]
     fn count(&self) -> u64 {
         self.0.len()

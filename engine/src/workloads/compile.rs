@@ -161,7 +161,7 @@ impl Child {
         let child = Self { exec: m.new_completion(), exit: m.new_completion() };
         let (exec, exit) = (child.exec, child.exit);
         let c = c.clone();
-        m.spawn(c.placement, Life::Background, move |m| async move {
+        m.spawn(c.placement, Life::Helper, move |m| async move {
             m.complete(exec).await;
             body(m.clone(), c).await;
             m.complete(exit).await;

@@ -42,7 +42,7 @@ class Mutex(SleepingLock):
         task.atomic(self.line)
         if self.pickup is task:
             self.pickup = None
-            return True  # ownership was handed over already
+            return self.take_grant(task)  # ownership was handed over already
         if self.holder is not None or self.pickup:
             return False
         self.take(task, self.waiters[0] if self.waiters else None)

@@ -104,7 +104,6 @@ class Rwsem26(Rwsem310):
         self.unlock_and_wake(task, self.readers_ahead(alone=alone) if self.locked else self.mark_wake())
         while not self.take_grant(task):
             yield from task.park()
-        self.granted_task_runs()
         return True
 
 

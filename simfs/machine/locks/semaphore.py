@@ -47,7 +47,6 @@ class Semaphore(SleepingLock):
         self.wait_lock.unlock(task)
         while not self.take_grant(task):
             yield from task.park()
-        self.granted_task_runs()
         return True
 
     def release(self, task: Task, side: Side) -> Steps:

@@ -121,7 +121,7 @@ fn try_fast(cx: &Context, kind: LockKind, lock: LockId, side: Side) -> bool {
         LockKind::Mutex => mutex::lock_fast(cx, lock),
         LockKind::Rwsem(_) => rwsem::lock_fast(cx, lock, side),
         LockKind::PercpuRwsem => percpu_rwsem::try_lock(cx, lock, side),
-        LockKind::Removed => cx.state().pass(lock),
+        LockKind::Removed => cx.state().pass(cx.id, lock),
         LockKind::BtrfsTree2 => btrfs_tree_2::try_lock(cx, lock),
         LockKind::BtrfsTree3(_) => btrfs_tree_3::lock_fast(cx, lock, side),
     }
@@ -184,6 +184,8 @@ fn might_reschedule(cx: &Context) -> bool {
 struct Wait {
     lock: LockId,
     since: Time,
+    /// Somebody had the lock when this task came.
+    held: bool,
 }
 
 impl Wait {
@@ -192,19 +194,20 @@ impl Wait {
         let now = s.now;
         let l = &mut s.locks[lock as usize];
         l.mark_contended();
-        let class = l.class;
+        let (class, held) = (l.class, l.is_held());
         s.classes[class as usize].begin_wait(now);
         s.tasks[cx.id as usize].waits.push((lock, now));
         s.note("wait", cx.id, Object::Lock(lock));
-        Self { lock, since: now }
+        Self { lock, since: now, held }
     }
 
     fn end(self, cx: &Context, slept: bool) {
         let mut s = cx.state();
         let (now, window) = (s.now, s.window_start);
         let class = s.locks[self.lock as usize].class;
-        let site = s.tasks[cx.id as usize].site;
-        s.tasks[cx.id as usize].waits.pop();
-        s.classes[class as usize].end_wait(now, window, self.since, slept, site);
+        let task = &mut s.tasks[cx.id as usize];
+        task.waits.pop();
+        let place = (task.site, task.kind);
+        s.classes[class as usize].end_wait(now, now - self.since.max(window), slept, self.held, place);
     }
 }

@@ -59,7 +59,7 @@ fn try_lock_in(s: &mut State, me: TaskId, lock: LockId) -> bool {
     let b = body(s, lock);
     if b.pickup == Some(me) {
         b.pickup = None;
-        return true; // ownership was handed over already
+        return s.take_grant(lock, me); // ownership was handed over already
     }
     if holder.is_some() || b.pickup.is_some() {
         return false;

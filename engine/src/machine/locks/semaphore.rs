@@ -63,7 +63,6 @@ pub(in crate::machine) async fn down_slow(cx: &Context, lock: LockId) -> bool {
     while !cx.state().take_grant(lock, cx.id) {
         cx.park_here().await;
     }
-    cx.state().granted_task_runs(lock);
     true
 }
 

@@ -40,7 +40,7 @@ impl Worker {
         let gc = &self.fs.inodegc[self.list];
         m.at("inodegc");
         loop {
-            if !gc.start(m.now(), &mut batch) {
+            if !gc.start(&m, &mut batch) {
                 m.park().await;
                 continue;
             }

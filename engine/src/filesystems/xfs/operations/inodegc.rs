@@ -24,6 +24,8 @@ pub struct InodeGc {
     limits: Limits,
     tick: Time,
     list: RefCell<Vec<(u32, bool)>>,
+    /// When the first inode on it came.
+    since: Cell<Time>,
     worker: Cell<TaskId>,
     /// From when on the worker may start; without, there is nothing for it to do.
     due: Cell<Option<Time>>,
@@ -39,6 +41,7 @@ impl InodeGc {
             limits,
             tick,
             list: RefCell::default(),
+            since: Cell::default(),
             worker: Cell::new(TaskId::MAX),
             due: Cell::new(None),
             flushers: RefCell::default(),
@@ -55,6 +58,9 @@ impl InodeGc {
     /// backlog is too long.
     pub fn queue<M: Machine>(&self, m: &M, slot: u32, written: bool) -> Option<LockId> {
         let items = self.list.borrow().len();
+        if items == 0 {
+            self.since.set(m.now());
+        }
         self.list.borrow_mut().push((slot, written));
         if items > self.limits.batch {
             self.due.set(Some(m.now()));
@@ -73,9 +79,10 @@ impl InodeGc {
     }
 
     /// The worker starts, if it may: takes the whole list into `batch`, which is empty.
-    pub fn start(&self, now: Time, batch: &mut Vec<(u32, bool)>) -> bool {
-        let starts = self.due.get().is_some_and(|due| due <= now);
+    pub fn start<M: Machine>(&self, m: &M, batch: &mut Vec<(u32, bool)>) -> bool {
+        let starts = self.due.get().is_some_and(|due| due <= m.now());
         if starts {
+            m.delayed("inodegc", self.since.get());
             self.due.set(None);
             std::mem::swap(&mut *self.list.borrow_mut(), batch);
             std::mem::swap(&mut *self.flushers.borrow_mut(), &mut *self.flushing.borrow_mut());

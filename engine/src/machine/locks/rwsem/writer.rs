@@ -88,7 +88,6 @@ async fn sleep_until_granted(cx: &Context, lock: LockId) -> bool {
     while !cx.state().take_grant(lock, cx.id) {
         cx.park_here().await;
     }
-    cx.state().granted_task_runs(lock);
     true
 }
 

@@ -1,0 +1,111 @@
+"""What makes a number one to be careful with: a wide interval, or observations that fall into two groups.
+
+Source of the test: L. Engelman, J. A. Hartigan, *Percentage points of a test for clusters*, Journal of the American
+Statistical Association 64, 1969: of all ways to cut the sorted observations in two, the least share of the sum of
+squares that is left within the parts, compared with what normal observations leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from simfs.results.statistics import Estimate
+
+Mark = Literal["wide", "two groups"]
+"""An interval wider than a fifth of the value; replications that fall into two groups."""
+
+FIFTH = 0.2
+"""An interval that is wider than this part of its value is wide; groups nearer to each other count as one."""
+
+POINTS = 2.0
+"""Narrower intervals of percentages are not wide, however small the percentage is."""
+
+SMALLEST = 2
+"""Observations in the smaller group: a single one is an outlier and no group."""
+
+LEVEL = 0.01
+"""How often the test may find two groups in observations that are normal."""
+
+DRAWS = 20_000
+"""Normal samples from which the test's percentage point is taken."""
+
+
+class Groups(BaseModel):
+    """Two groups of observations: the mean and the number of each, the lower one first."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    means: tuple[float, float]
+    sizes: tuple[int, int]
+    of: str = Field(description="what was observed: replications, or batches of the only one")
+
+    def __str__(self) -> str:
+        """Both groups as a person would say them."""
+        (low, high), (few, many) = self.means, self.sizes
+        return f"{few} {self.of} at {low:,.4g}, {many} at {high:,.4g}"
+
+
+def is_wide(estimate: Estimate, unit: str) -> bool:
+    """Whether the interval is wider than a fifth of the value; of percentages also wider than 2 points."""
+    if estimate.low is None or estimate.high is None:
+        return False
+    width = estimate.high - estimate.low
+    return width > FIFTH * abs(estimate.mean) and not (unit == "%" and width <= POINTS)
+
+
+def marks(estimate: Estimate, unit: str, groups: Groups | None) -> tuple[Mark, ...]:
+    """Why an estimate of a point whose throughputs fall into `groups` is one to be careful with."""
+    wide: tuple[Mark, ...] = ("wide",) if is_wide(estimate, unit) else ()
+    return (*wide, "two groups") if groups else wide
+
+
+def two_groups(observations: ArrayLike, of: str = "replications") -> Groups | None:
+    """The two groups that the observations fall into; None if they are one.
+
+    They do where Engelman and Hartigan's test rejects normal observations at 1 % and the groups are a fifth of the mean
+    apart. Fewer than four observations cannot.
+    """
+    x = np.sort(np.asarray(observations, dtype=np.float64))
+    if x.size < 2 * SMALLEST or x[0] == x[-1]:
+        return None
+    left = _left_within(x[None, :])[0]
+    cut = int(left.argmin())
+    if left[cut] > _percentage_point(x.size):
+        return None
+    low, high = x[: cut + SMALLEST], x[cut + SMALLEST :]
+    if high.mean() - low.mean() <= FIFTH * abs(x.mean()):
+        return None
+    means, sizes = (float(low.mean()), float(high.mean())), (low.size, high.size)
+    return Groups(means=means, sizes=sizes, of=of)
+
+
+def observed(replications: Sequence[float], batches: Sequence[float]) -> tuple[Sequence[float], str]:
+    """What groups are looked for in: throughputs of replications; of the only one, those of pairs of batches."""
+    if len(replications) > 1 or len(batches) < 2:
+        return replications, "replications"
+    pairs = np.asarray(batches[len(batches) % 2 :], dtype=np.float64).reshape(-1, 2).mean(axis=1)
+    return pairs.tolist(), "batches"
+
+
+def _left_within(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of sorted samples (rows) the share of the sum of squares left within both parts, for every cut."""
+    n = x.shape[1]
+    centred = x - x.mean(axis=1, keepdims=True)
+    sizes = np.arange(SMALLEST, n - SMALLEST + 1)
+    sums = centred.cumsum(axis=1)[:, SMALLEST - 1 : n - SMALLEST]
+    between = sums**2 / sizes + sums**2 / (n - sizes)
+    share: NDArray[np.float64] = 1 - between / (centred**2).sum(axis=1, keepdims=True)
+    return share
+
+
+@cache
+def _percentage_point(n: int) -> float:
+    """Below which share the best cut of `n` normal observations stays at `LEVEL`."""
+    samples = np.sort(np.random.default_rng(1).standard_normal((DRAWS, n)), axis=1)
+    return float(np.quantile(_left_within(samples).min(axis=1), LEVEL))

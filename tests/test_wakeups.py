@@ -1,0 +1,236 @@
+"""Wake-ups, grants and holds by kind of task: what is reported is what a count over the event trace gives."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import pytest
+
+from engine import Spec, lock_cycle, scenario_spec, simulate, the_lock
+from simfs import _engine
+from simfs.results.run_result import LockKind, LockStats, RunResult, Wakes
+
+Event = tuple[int, int | None, int, str, str]
+
+
+@dataclass
+class Recount:
+    """What a trace says, by lock and task."""
+
+    stayed: Counter[int] = field(default_factory=Counter)
+    woken: Counter[int] = field(default_factory=Counter)
+    to_run: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+    grants: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    held: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+
+def recount(events: Iterable[Event], end: int) -> Recount:
+    """Follow every task through the trace: where it ran last, what it does, what it holds."""
+    found = Recount()
+    status: dict[int, str] = defaultdict(lambda: "dead")
+    last_cpu: dict[int, int] = {}
+    woken_at: dict[int, int] = {}
+    holds: dict[str, tuple[int, bool]] = {}
+    since: dict[str, int] = {}
+
+    def book(lock: str, now: int) -> None:
+        task, granted = holds[lock]
+        state = "granted" if granted and status[task] == "runnable" else status[task]
+        found.held[lock.partition("#")[0], state] += now - since[lock]
+        since[lock] = now
+
+    def become(task: int, state: str, now: int) -> None:
+        for lock in [lock for lock, (holder, _) in holds.items() if holder == task]:
+            book(lock, now)
+            if state == "running" and holds[lock][1]:
+                holds[lock] = (task, False)
+                found.grants[lock.partition("#")[0]].append(now - granted_at[lock])
+        status[task] = state
+
+    granted_at: dict[str, int] = {}
+    for now, task, cpu, what, about in events:
+        if task is None:
+            continue
+        if what == "wake":
+            if status[task] != "dead":
+                found.woken[task] += 1
+                found.stayed[task] += cpu == last_cpu[task]
+                woken_at[task] = now
+            become(task, "runnable", now)
+        elif what == "run":
+            become(task, "running", now)
+            last_cpu[task] = cpu
+            if task in woken_at:
+                found.to_run[task].append(now - woken_at.pop(task))
+        elif what in ("preempt", "yield", "sleep", "exit"):
+            become(task, {"sleep": "sleeping", "exit": "dead"}.get(what, "runnable"), now)
+        elif what == "migrate":
+            last_cpu[task] = cpu
+        elif what == "acquire":
+            granted = status[task] != "running"
+            holds[about], since[about], granted_at[about] = (task, granted), now, now
+        elif what == "release":
+            book(about, now)
+            del holds[about]
+    for lock in holds:
+        book(lock, end)
+    return found
+
+
+@pytest.fixture(scope="module")
+def spec() -> Spec:
+    """24 processes that create and unlink in one XFS directory, on two CPUs."""
+    settings = ("workload.tasks=24", "workload.kind=create_unlink", "workload.pin_to_cpu=null")
+    return scenario_spec("guest-2cpu", "xfs-shared", *settings, warmup_ns=0, duration_ns=40e6)
+
+
+@pytest.fixture(scope="module")
+def traced(spec: Spec) -> tuple[RunResult, Recount]:
+    text, events = _engine.trace(json.dumps(spec))
+    return RunResult.model_validate_json(text), recount(events, round(spec["duration_ns"] * 1000))
+
+
+def of(kinds: Iterable[Wakes], name: str) -> Wakes:
+    return next(wakes for wakes in kinds if wakes.kind == name)
+
+
+def part(lock: LockStats, name: str) -> LockKind:
+    return next(kind for kind in lock.kinds if kind.kind == name)
+
+
+def held(lock: LockStats, *parts: str) -> float:
+    return sum(float(getattr(kind, f"{name}_ns")) for kind in lock.kinds for name in parts)
+
+
+def test_wakeups_are_those_of_the_trace(traced: tuple[RunResult, Recount]) -> None:
+    result, counted = traced
+    assert sum(wakes.wakeups for wakes in result.wakes) == result.wakeups == counted.woken.total()
+    assert sum(wakes.on_previous for wakes in result.wakes) == counted.stayed.total()
+    waited = sorted(ps // 1000 for times in counted.to_run.values() for ps in times)
+    reported = [took for wakes in result.wakes for took in (wakes.to_run_idle, wakes.to_run_busy)]
+    assert sum(took.count for took in reported) == len(waited) > 1000
+    assert max(took.max_ns for took in reported) == pytest.approx(waited[-1], rel=0.01)
+    total = sum(took.count * took.mean_ns for took in reported)
+    assert total == pytest.approx(sum(waited), rel=0.01)
+
+
+def test_bound_workers_are_told_from_the_load(traced: tuple[RunResult, Recount]) -> None:
+    result, _ = traced
+    bound = of(result.wakes, "bound")
+    assert bound.wakeups == bound.on_previous > 0
+    assert bound.beside_idle == 0
+    agi = the_lock(result, "xfs.AGI")
+    sites = {site.site: site for site in agi.sites}
+    assert part(agi, "bound").acquired == sites["inodegc"].acquired > 0
+    others = [site.acquired for name, site in sites.items() if name != "inodegc"]
+    assert part(agi, "load").acquired == sum(others) > 0
+
+
+def test_children_of_the_load_are_of_the_load() -> None:
+    settings = ("workload.tasks=4", "machine.cpus=2")
+    result = simulate(scenario_spec("compile-24", "tmpfs", *settings, warmup_ns=0, duration_ns=40e6))
+    assert [wakes.kind for wakes in result.wakes if wakes.wakeups] == ["load"]
+
+
+def test_what_stays_beside_an_idle_cpu_is_part_of_all_that_could_move(
+    traced: tuple[RunResult, Recount],
+) -> None:
+    load = of(traced[0].wakes, "load")
+    assert 0 <= load.stacked <= load.beside_idle <= load.wakeups
+    assert load.stacked <= load.on_previous
+    assert load.on_previous + load.on_waker <= load.wakeups
+
+
+def test_grants_are_those_of_the_trace(traced: tuple[RunResult, Recount]) -> None:
+    result, counted = traced
+    agi, waited = the_lock(result, "xfs.AGI"), counted.grants["xfs.AGI"]
+    grants = [kind.grant_to_run for kind in agi.kinds if kind.grant_to_run]
+    assert sum(took.count for took in grants) == len(waited) > 100
+    assert agi.grant_to_run_ns == pytest.approx(sum(waited) / 1000)
+    assert max(took.max_ns for took in grants) == pytest.approx(max(waited) / 1000, rel=0.01)
+
+
+def test_the_time_of_holds_by_state_is_that_of_the_trace(traced: tuple[RunResult, Recount]) -> None:
+    result, counted = traced
+    agi = the_lock(result, "xfs.AGI")
+    known = {state: ps / 1000 for (lock, state), ps in counted.held.items() if lock == "xfs.AGI"}
+    assert held(agi, "running") == pytest.approx(known["running"])
+    assert held(agi, "granted_behind", "granted_idle") == pytest.approx(known["granted"])
+    assert held(agi, "blocked") == pytest.approx(known.get("sleeping", 0.0))
+    assert held(agi, "preempted") == pytest.approx(known.get("runnable", 0.0))
+    assert agi.hold_total_ns == pytest.approx(sum(known.values()))
+
+
+@pytest.mark.parametrize(("warmup_ns", "variant"), [(7e6, "xfs-shared"), (9e6, "btrfs-per-task")])
+def test_parts_add_up_where_holds_reach_over_the_ends_of_the_window(
+    spec: Spec, warmup_ns: float, variant: str
+) -> None:
+    settings = ("workload.tasks=24", "workload.kind=tmpfile", "workload.pin_to_cpu=null")
+    result = simulate(scenario_spec("guest-2cpu", variant, *settings, warmup_ns=warmup_ns, duration_ns=11e6))
+    for lock in result.locks:
+        assert sum(kind.held_ns for kind in lock.kinds) == pytest.approx(lock.hold_total_ns)
+        assert lock.busiest_held_ns <= min(lock.hold_total_ns, result.window_ns) * (1 + 1e-9)
+        assert lock.held_shared_ns <= lock.hold_shared_total_ns * (1 + 1e-9)
+        for field_ in ("acquired", "contended", "found_held"):
+            total = getattr(lock, field_)
+            assert sum(getattr(site, field_) for site in lock.sites) == total
+            assert sum(getattr(kind, field_) for kind in lock.kinds) == total
+
+
+def test_a_lock_that_is_never_released_is_held_all_the_time() -> None:
+    spec = lock_cycle("semaphore", 2, 2, warmup_ns=1e5, duration_ns=1e6, think_ns=1, hold_ns=1e9)
+    lock = the_lock(simulate(spec))
+    assert lock.hold_total_ns == lock.busiest_held_ns == pytest.approx(1e6)
+
+
+PRICES = {"wakeup": 1000, "ipi_send": 300, "ipi_deliver": 700, "context_switch": 1500}
+IDLE = [{"name": "C1", "exit_ns": 500, "residency_ns": 0, "watts": 1}]
+
+
+def test_who_is_granted_a_lock_waits_for_its_cpu_to_leave_idle_and_to_switch() -> None:
+    """Two tasks in turn, each on a CPU of its own that idles while the other holds."""
+    spec = lock_cycle("semaphore", 2, 2, think_ns=1, hold_ns=10_000, costs=PRICES, idle_states=IDLE)
+    result = simulate(spec | {"warmup_ns": 1e6, "duration_ns": 1e8})
+    lock, load = the_lock(result), of(result.wakes, "load")
+    granted = part(lock, "load")
+    assert granted.granted_idle_ns / lock.handoffs == pytest.approx(1000 + 300 + 700 + 500, rel=1e-3)
+    assert granted.granted_behind_ns / lock.handoffs == pytest.approx(1500, rel=1e-3)  # the switch itself
+    assert granted.grant_to_run is not None
+    for took in (granted.grant_to_run, load.to_run_idle):
+        assert took.p50_ns == took.p99_ns == pytest.approx(4000, rel=0.01)
+    assert load.to_run_busy.count == 0
+
+
+def test_who_is_granted_a_lock_waits_behind_who_uses_its_cpu() -> None:
+    """Three tasks on one CPU; a device has the lock for a while and gives it to one of them while others think."""
+    spec = lock_cycle(
+        "semaphore", 3, 1, pin_to_cpu=0, think_ns=30_000, hold_ns=1_000, device_ns=25_000, costs=PRICES,
+        think_distribution="exponential",
+    )  # fmt: skip
+    result = simulate(spec | {"warmup_ns": 1e6, "duration_ns": 2e7})
+    lock, busy = the_lock(result), of(result.wakes, "load").to_run_busy
+    assert busy.count > 0
+    assert busy.max_ns > 20_000
+    assert part(lock, "load").granted_behind_ns > 1.5 * 1500 * lock.handoffs
+    assert part(lock, "load").device_ns > 0.5 * lock.hold_total_ns
+
+
+def test_a_mutex_that_is_handed_over_counts_the_way_to_its_new_owner() -> None:
+    costs = {**PRICES, "line_llc": 50, "line_hit": 2}
+    spec = lock_cycle("mutex", 12, 4, think_ns=2_000, hold_ns=5_000, costs=costs, idle_states=IDLE)
+    lock = the_lock(simulate(spec | {"warmup_ns": 1e6, "duration_ns": 5e7}))
+    grants = part(lock, "load").grant_to_run
+    assert lock.handoffs > 10
+    assert grants is not None
+    assert grants.count == pytest.approx(lock.handoffs, abs=1)
+
+
+def test_a_histogram_tells_how_many_values_lie_above_one() -> None:
+    histogram = _engine.Histogram(2)
+    for us in range(1, 2001):
+        histogram.record(us * 1000)
+    assert histogram.above(1_000_000) == pytest.approx(1000, abs=10)
+    assert histogram.above(3_000_000) == 0
