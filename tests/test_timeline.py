@@ -31,8 +31,9 @@ ERAS: dict[str, Eras] = {
         (3, 0): "btrfs-tree-2", (3, 1): "btrfs-tree-3-biased", (3, 16): "btrfs-tree-3", (5, 11): "rwsem-5.11",
     },
     **dict.fromkeys(("xfs.ilock", "xfs.iolock", "xfs.cil_ctx"), RWSEMS),
-    **dict.fromkeys(("vfs.inode_hash", "vfs.inode_list", "xfs.i_flags_lock", "xfs.cil_lock"), SPINLOCKS),
+    **dict.fromkeys(("vfs.inode_hash", "vfs.inode_list", "vfs.d_lock", "xfs.i_flags_lock"), SPINLOCKS),
     **dict.fromkeys(("ext4.group_spin", "btrfs.log_csum_range", "btrfs.delayed_refs", "btrfs.space_info"), SPINLOCKS),
+    **dict.fromkeys(("xfs.cil_lock",), SPINLOCKS),
     **dict.fromkeys(("ext4.orphan", "btrfs.delayed_node", "btrfs.log_mutex"), MUTEXES),
     **dict.fromkeys(("btrfs.delayed_ref_head", "btrfs.free_space_lock"), MUTEXES),
 }  # fmt: skip
@@ -208,6 +209,6 @@ def test_eras_that_leave_something_open_are_refused(starts: tuple[str | None, ..
 
 
 def test_a_release_names_what_it_changed() -> None:
-    assert load_timeline().changes((5, 13)) == ["xfs.dio_size_check"]
+    assert load_timeline().changes((5, 13)) == ["xfs.release", "xfs.dio_size_check"]
     assert "btrfs.tree" in load_timeline().changes((5, 11))
     assert load_timeline().changes((4, 19)) == []

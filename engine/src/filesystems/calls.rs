@@ -1,9 +1,11 @@
 //! System calls that are the same on every filesystem but for their time: those that only read, and calls on one open file.
-//! What users of one file share are the reference count of its dentry and that of its pages' folio; each is a line.
+//! What users of one file share are its dentry and the reference count of its pages' folio.
 
 use super::costs::Costs;
+use super::dentry::Dentries;
 use super::File;
 use crate::cost_table;
+use crate::kernel::vfs::FstatCall;
 use crate::machine::{Access, Account, LineId, Time};
 use crate::waist::Machine;
 use std::cell::RefCell;
@@ -12,6 +14,7 @@ cost_table!(CallCosts {
     stat: ["call.stat"],
     stat_missing: ["call.stat_missing"],
     fstat: ["call.fstat"],
+    empty_path: ["call.empty_path"],
     statfs: ["call.statfs"],
     lock_range: ["call.lock_range"],
     unlock_range: ["call.unlock_range"],
@@ -34,8 +37,6 @@ cost_table!(CallCosts {
 pub enum PlainCall {
     /// `stat` of a name that does not exist and is known not to.
     StatMissing,
-    /// `fstat`.
-    Fstat,
     /// `statfs`.
     Statfs,
     /// `fcntl(F_SETLK)` of a range of a file of one's own.
@@ -47,33 +48,44 @@ pub enum PlainCall {
 /// The times of these calls on one filesystem, and the lines that all users of a file write.
 pub struct Calls {
     costs: CallCosts,
-    /// By file: dentry and folio, made when first touched.
-    shared: RefCell<Vec<[Option<LineId>; 2]>>,
+    fstat: FstatCall,
+    dentries: Dentries,
+    /// By file, made when first touched.
+    folios: RefCell<Vec<Option<LineId>>>,
 }
 
 impl Calls {
     /// From the cost tables; the error names what is missing.
-    pub fn new(costs: &Costs<'_>) -> Result<Self, String> {
-        Ok(Self { costs: CallCosts::new(costs)?, shared: RefCell::default() })
-    }
-
-    /// `lockref_get`, `dput`: the reference count of the dentry, which every path walk to the file and every close changes.
-    pub fn touch_dentry<M: Machine>(&self, m: &M, file: &File) {
-        self.touch(m, file, 0);
+    pub fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
+        let (fstat, dentries) = (costs.rules().fstat, Dentries::new(m, costs));
+        Ok(Self { costs: CallCosts::new(costs)?, fstat, dentries, folios: RefCell::default() })
     }
 
     /// `folio_try_get`, `folio_put`: the reference count of the page that is read or written.
-    pub fn touch_folio<M: Machine>(&self, m: &M, file: &File) {
-        self.touch(m, file, 1);
+    fn touch_folio<M: Machine>(&self, m: &M, file: &File) {
+        let (mut folios, slot) = (self.folios.borrow_mut(), file.inode as usize);
+        if folios.len() <= slot {
+            folios.resize(slot + 1, None);
+        }
+        let line = *folios[slot].get_or_insert_with(|| m.new_line(1));
+        m.touch(line, Access::Write);
     }
 
-    fn touch<M: Machine>(&self, m: &M, file: &File, which: usize) {
-        let (mut shared, slot) = (self.shared.borrow_mut(), file.inode as usize);
-        if shared.len() <= slot {
-            shared.resize(slot + 1, [None; 2]);
-        }
-        let line = *shared[slot][which].get_or_insert_with(|| m.new_line(1));
-        m.touch(line, Access::Write);
+    /// `open` of a name that exists and is cached, which takes `walk` and then `rest`. The walk takes a reference
+    /// (`complete_walk`), the open file another (`do_dentry_open`), and the walk's is given back (`terminate_walk`).
+    pub async fn open<M: Machine>(&self, m: &M, file: &File, walk: Time, rest: Time) {
+        m.at("open");
+        self.dentries.walk(m, file);
+        m.run(Account::System, walk).await;
+        self.dentries.count(m, file).await;
+        self.dentries.count(m, file).await;
+        m.run(Account::System, rest).await;
+        self.dentries.count(m, file).await;
+    }
+
+    /// The open file's reference is given back, as the last of a `close` (`__fput`).
+    pub async fn put<M: Machine>(&self, m: &M, file: &File) {
+        self.dentries.count(m, file).await;
     }
 
     /// One of the plain calls.
@@ -81,7 +93,6 @@ impl Calls {
         let c = &self.costs;
         let (site, time) = match call {
             PlainCall::StatMissing => ("stat", c.stat_missing),
-            PlainCall::Fstat => ("fstat", c.fstat),
             PlainCall::Statfs => ("statfs", c.statfs),
             PlainCall::LockRange => ("lock", c.lock_range),
             PlainCall::UnlockRange => ("unlock", c.unlock_range),
@@ -92,9 +103,25 @@ impl Calls {
 
     /// `stat` of a name that exists and is cached.
     pub async fn stat<M: Machine>(&self, m: &M, file: &File) {
+        let c = &self.costs;
         m.at("stat");
-        self.touch_dentry(m, file);
-        m.run(Account::System, self.costs.stat).await;
+        self.dentries.walk(m, file);
+        m.run(Account::System, c.stat.saturating_sub(c.fstat)).await;
+        self.dentries.count(m, file).await;
+        m.run(Account::System, c.fstat.min(c.stat)).await;
+        self.dentries.count(m, file).await;
+    }
+
+    /// `fstat`.
+    pub async fn fstat<M: Machine>(&self, m: &M, file: &File) {
+        m.at("fstat");
+        if self.fstat == FstatCall::Descriptor {
+            return m.run(Account::System, self.costs.fstat).await;
+        }
+        m.run(Account::System, self.costs.empty_path).await;
+        self.dentries.count(m, file).await;
+        m.run(Account::System, self.costs.fstat).await;
+        self.dentries.count(m, file).await;
     }
 
     /// The copying of cached pages to the reader.

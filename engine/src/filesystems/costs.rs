@@ -6,17 +6,23 @@ use crate::machine::Time;
 use std::collections::BTreeMap;
 
 /// What filesystems are built from: the cost tables of a run, how fast the machine is compared with the one they were measured
-/// on, and the rules of the kernel.
+/// on, how long it pauses, and the rules of the kernel.
 pub struct Costs<'a> {
     tables: Vec<&'a BTreeMap<String, f64>>,
     speed: f64,
     rules: Rules,
+    pause: Time,
 }
 
 impl<'a> Costs<'a> {
-    /// `speed` multiplies every time: 2 is a machine half as fast.
-    pub fn new(tables: Vec<&'a BTreeMap<String, f64>>, speed: f64, rules: Rules) -> Self {
-        Self { tables, speed, rules }
+    /// `speed` multiplies every time of the tables: 2 is a machine half as fast. `pause` is `cpu_relax` of this one.
+    pub fn new(tables: Vec<&'a BTreeMap<String, f64>>, speed: f64, rules: Rules, pause: Time) -> Self {
+        Self { tables, speed, rules, pause }
+    }
+
+    /// `cpu_relax`.
+    pub fn pause(&self) -> Time {
+        self.pause
     }
 
     /// The rules of the kernel.

@@ -36,6 +36,11 @@ impl DirtyFiles {
         self.change(slot, |dirty, has_blocks| dirty.over = dirty.over.saturating_add(bytes).min(*has_blocks));
     }
 
+    /// Whether blocks are still to be allocated for a part of it.
+    pub fn has_new(&self, slot: u32) -> bool {
+        self.files.borrow().get(slot as usize).is_some_and(|(dirty, _)| dirty.new > 0)
+    }
+
     /// What is to be written back, which is somebody's from now on.
     pub fn take(&self, slot: u32) -> Dirty {
         let mut taken = Dirty::default();
@@ -68,7 +73,9 @@ mod tests {
     #[test]
     fn what_has_no_blocks_cannot_be_written_over() {
         let files = DirtyFiles::default();
+        assert!(!files.has_new(3));
         files.append(3, 8192);
+        assert!(files.has_new(3));
         files.overwrite(3, 4096); // pages that are dirty anyway
         assert_eq!(files.take(3), Dirty { new: 8192, over: 0 });
         files.overwrite(3, 6000);

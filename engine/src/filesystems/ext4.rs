@@ -276,13 +276,11 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         m.unlock(i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
         m.run(Account::System, c.open).await;
-        Ok(File { inode, written: false })
+        Ok(File { inode, written: false, writable: true })
     }
 
     async fn open(&self, m: &M, _: DirId, file: &File) {
-        m.at("open");
-        self.sb.calls.touch_dentry(m, file);
-        m.run(Account::System, self.create.walk + self.create.open).await;
+        self.sb.calls.open(m, file, self.create.walk, self.create.open).await;
     }
 
     async fn write(&self, m: &M, file: &mut File, bytes: u32) {
@@ -312,8 +310,8 @@ impl<M: Machine> Filesystem<M> for Ext4 {
 
     async fn close(&self, m: &M, file: &File) {
         m.at("close");
-        self.sb.calls.touch_dentry(m, file);
         m.run(Account::System, if file.written { self.write.close } else { self.create.close }).await;
+        self.sb.calls.put(m, file).await;
     }
 
     async fn fsync(&self, m: &M, file: &File) {
@@ -383,6 +381,10 @@ impl<M: Machine> Filesystem<M> for Ext4 {
 
     async fn stat(&self, m: &M, file: &File) {
         self.sb.calls.stat(m, file).await;
+    }
+
+    async fn fstat(&self, m: &M, file: &File) {
+        self.sb.calls.fstat(m, file).await;
     }
 
     async fn set_times(&self, m: &M, file: &File) {

@@ -6,9 +6,11 @@
 pub mod btrfs;
 pub mod calls;
 pub mod costs;
+pub mod dentry;
 pub mod dirty;
 pub mod ext4;
 pub mod inode_cache;
+pub mod lockref;
 pub mod page_cache;
 pub mod tmpfs;
 pub mod vfs;
@@ -34,6 +36,8 @@ pub struct File {
     pub inode: u32,
     /// It has been written to since it was created.
     pub written: bool,
+    /// Who closes it may write to it.
+    pub writable: bool,
 }
 
 /// The old and the new name of a rename.
@@ -138,6 +142,8 @@ pub trait Filesystem<M: Machine>: 'static {
     fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File) -> impl Future<Output = Result<(), NoSpace>>;
     /// `stat` of a name that exists and is cached.
     fn stat(&self, m: &M, file: &File) -> impl Future<Output = ()>;
+    /// `fstat`.
+    fn fstat(&self, m: &M, file: &File) -> impl Future<Output = ()>;
     /// `utimes`.
     fn set_times(&self, m: &M, file: &File) -> impl Future<Output = ()>;
     /// `opendir`, `readdir` to the end, `closedir`.

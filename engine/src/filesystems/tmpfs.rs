@@ -117,13 +117,11 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
         m.unlock(d.i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
         m.run(Account::System, c.open).await;
-        Ok(File { inode, written: false })
+        Ok(File { inode, written: false, writable: true })
     }
 
     async fn open(&self, m: &M, _: DirId, file: &File) {
-        m.at("open");
-        self.sb.calls.touch_dentry(m, file);
-        m.run(Account::System, self.costs.open_walk + self.costs.open).await;
+        self.sb.calls.open(m, file, self.costs.open_walk, self.costs.open).await;
     }
 
     async fn write(&self, m: &M, file: &mut File, bytes: u32) {
@@ -154,8 +152,8 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
 
     async fn close(&self, m: &M, file: &File) {
         m.at("close");
-        self.sb.calls.touch_dentry(m, file);
         m.run(Account::System, self.costs.close).await;
+        self.sb.calls.put(m, file).await;
     }
 
     async fn fsync(&self, _: &M, _: &File) {}
@@ -200,6 +198,10 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
 
     async fn stat(&self, m: &M, file: &File) {
         self.sb.calls.stat(m, file).await;
+    }
+
+    async fn fstat(&self, m: &M, file: &File) {
+        self.sb.calls.fstat(m, file).await;
     }
 
     async fn set_times(&self, m: &M, file: &File) {

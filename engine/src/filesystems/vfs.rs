@@ -27,7 +27,7 @@ impl SuperBlock {
             inodes: InodeCache::new(m, costs)?,
             i_rwsem: m.class("vfs.i_rwsem (file)", "vfs.i_rwsem"),
             directory_i_rwsem: m.class("vfs.i_rwsem (directory)", "vfs.i_rwsem"),
-            calls: Calls::new(costs)?,
+            calls: Calls::new(m, costs)?,
         })
     }
 

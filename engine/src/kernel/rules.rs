@@ -76,6 +76,12 @@ rules! {
     "vfs.inode_hash" => inode_hash: vfs::InodeHash = vfs::InodeHash::Global;
     /// How many lists of inodes a superblock has.
     "vfs.inode_list" => inode_list: vfs::InodeList = vfs::InodeList::Global;
+    /// How the count of a dentry's references is changed (`CMPXCHG_LOOP`).
+    "vfs.dentry_ref" => dentry_ref: vfs::DentryRef = vfs::DentryRef::Immediate;
+    /// What lies in the cache line of that count.
+    "vfs.dentry_line" => dentry_line: vfs::DentryLine = vfs::DentryLine::Apart;
+    /// How `fstat` finds its file (`vfs_fstatat`).
+    "vfs.fstat" => fstat: vfs::FstatCall = vfs::FstatCall::Descriptor;
     /// What a commit into the CIL takes `xc_cil_lock` for.
     "xfs.cil" => cil: xfs::Cil = xfs::Cil::PerCpu;
     /// How many checkpoints are written at a time (`xlog_cil_push_work`).
@@ -86,6 +92,10 @@ rules! {
     "xfs.inodegc" => inodegc: xfs::Inactivation = xfs::Inactivation::PerCpu;
     /// When the pointers of unlinked lists are changed in the inodes' buffers (`xfs_iunlink`).
     "xfs.iunlink" => iunlink: xfs::UnlinkedList = xfs::UnlinkedList::InMemory;
+    /// How `fsync` holds the ILOCK (`xfs_fsync_flush_log`).
+    "xfs.fsync_ilock" => fsync_ilock: xfs::FsyncIlock = xfs::FsyncIlock::HeldIfPinned;
+    /// Whose `close` tries for the IOLOCK (`xfs_file_release`).
+    "xfs.release" => release: xfs::Release = xfs::Release::Writers;
     /// How a direct write looks at the file's size.
     "xfs.dio_size_check" => dio_size_check: xfs::DioSizeCheck = xfs::DioSizeCheck::Lockless;
     /// An insertion that fits the leaf unlocks the leaf's parent before it searches the leaf.

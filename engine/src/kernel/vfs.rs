@@ -21,3 +21,37 @@ choice! {
         PerCpu = "per-cpu",
     }
 }
+
+choice! {
+    /// How the count of a dentry's references is changed (`lockref`).
+    pub enum DentryRef {
+        /// Under `d_lock` (before 3.12).
+        Locked = "locked",
+        /// By compare-and-exchange, with a pause before each new attempt.
+        Relaxed = "relaxed",
+        /// The same, and after a hundred attempts under `d_lock` (since 5.2).
+        Limited = "limited",
+        /// The same without the pause (since 6.2).
+        Immediate = "immediate",
+    }
+}
+
+choice! {
+    /// What lies in the cache line of a dentry's count.
+    pub enum DentryLine {
+        /// The name from its ninth byte on, which walks read (before 6.11).
+        WithName = "with-name",
+        /// Nothing that walks read.
+        Apart = "apart",
+    }
+}
+
+choice! {
+    /// How `fstat` of the C library finds its file.
+    pub enum FstatCall {
+        /// By its descriptor: the call of glibc before 2.33, or the short cut of Linux 6.6 for the new one.
+        Descriptor = "descriptor",
+        /// By a walk along an empty path, which takes a reference: `newfstatat` of glibc 2.33, before 6.6.
+        EmptyPath = "empty-path",
+    }
+}

@@ -57,3 +57,29 @@ choice! {
         Lockless = "lockless",
     }
 }
+
+choice! {
+    /// How `fsync` holds the ILOCK, shared.
+    pub enum FsyncIlock {
+        /// To read what log sequence number to force (before 4.4).
+        Brief = "brief",
+        /// Until the log is forced.
+        Held = "held",
+        /// The same, if the inode is pinned; not at all otherwise (5.12 to 6.17).
+        HeldIfPinned = "held-if-pinned",
+        /// Not at all.
+        Free = "free",
+    }
+}
+
+choice! {
+    /// Whose `close` tries for the IOLOCK, to give back blocks behind the end of the file.
+    pub enum Release {
+        /// Everybody's, if there may be such blocks (before 5.13).
+        Sized = "sized",
+        /// Everybody's.
+        Always = "always",
+        /// That of who may write, until they were given back (since 6.12).
+        Writers = "writers",
+    }
+}

@@ -102,7 +102,7 @@ impl Work {
             }
             WorkloadKind::FsMark => return Ok(Self::FsMark(Rc::new(fs_mark::Params::new(w, user)?))),
             WorkloadKind::Dbench => return Ok(Self::Dbench(Rc::new(dbench::Params::new(w, spec.machine.costs.speed)?))),
-            WorkloadKind::Mix => return Ok(Self::Mix(Rc::new(Mix::new(w, user)?), Pool::default())),
+            WorkloadKind::Mix => return Ok(Self::Mix(Rc::new(Mix::new(w, spec.machine.costs.speed)?), Pool::default())),
             WorkloadKind::Fio => return Ok(Self::Fio(fio_jobs(spec)?)),
             WorkloadKind::LockCycle | WorkloadKind::RangeLock | WorkloadKind::Python => {
                 return Err("workload.kind: needs no filesystem".into())

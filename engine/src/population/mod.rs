@@ -8,6 +8,7 @@ mod mounts;
 
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
+use crate::machine::time::from_ns;
 use crate::range_locks::Design;
 use crate::spec::{DeviceSpec, FilesystemKind, RunSpec, WorkloadKind};
 use crate::waist::Host;
@@ -28,7 +29,8 @@ pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
 
 fn mount<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
     let speed = spec.machine.costs.speed;
-    let costs = Costs::new(vec![&spec.filesystem.costs, &spec.vfs.costs], speed, spec.kernel.rules);
+    let pause = from_ns(spec.machine.costs.cpu_relax);
+    let costs = Costs::new(vec![&spec.filesystem.costs, &spec.vfs.costs], speed, spec.kernel.rules, pause);
     let mount = match spec.filesystem.kind {
         FilesystemKind::Xfs => mounts::xfs,
         FilesystemKind::Btrfs => mounts::btrfs,

@@ -101,7 +101,7 @@ fn xfs_rules(spec: &RunSpec, costs: &Costs<'_>) -> Result<file_io::Rules, String
         design => {
             let design = Design::parse(design).map_err(|e| format!("filesystem.iolock: {e}"))?;
             let work = |name: &str| costs.sum(&[&format!("range_lock.{name}")]);
-            let pause = from_ns(spec.machine.costs.cpu_relax);
+            let pause = costs.pause();
             Some((design, Prices { work: work(work_of(design))?, pause, syscall: None }))
         }
     };

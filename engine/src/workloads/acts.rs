@@ -166,7 +166,6 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         match act {
             Act::Create => return self.create(bytes).await,
             Act::StatMissing => fs.plain(&m, PlainCall::StatMissing).await,
-            Act::Fstat => fs.plain(&m, PlainCall::Fstat).await,
             Act::Statfs => fs.plain(&m, PlainCall::Statfs).await,
             Act::Lock => fs.plain(&m, PlainCall::LockRange).await,
             Act::Unlock => fs.plain(&m, PlainCall::UnlockRange).await,
@@ -199,7 +198,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         match act {
             Act::Open => {
                 fs.open(&m, held.dir, &held.file).await;
-                self.close(place).await;
+                self.close(place, false).await;
             }
             Act::Read => fs.read(&m, &held.file, bytes).await,
             Act::Overwrite if held.file.written => {
@@ -216,6 +215,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
                 self.synced = Some(held.name);
             }
             Act::Stat => fs.stat(&m, &held.file).await,
+            Act::Fstat => fs.fstat(&m, &held.file).await,
             Act::Utimes => fs.set_times(&m, &held.file).await,
             Act::Unlink => {
                 self.pool.borrow_mut().files.swap_remove(place);
@@ -274,7 +274,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
 
     async fn create(&mut self, bytes: u32) -> Result<(), Full> {
         let place = self.create_open(bytes).await?;
-        self.close(place).await;
+        self.close(place, true).await;
         Ok(())
     }
 
@@ -307,19 +307,19 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         Ok(())
     }
 
-    /// `close` of any file.
+    /// `close` of any file, which was open for writing.
     pub async fn close_any(&mut self) {
         if self.files() > 0 {
             let place = self.any_place();
-            self.close(place).await;
+            self.close(place, true).await;
         }
     }
 
-    /// A close with what it does for a file that was written to.
-    async fn close(&mut self, place: usize) {
+    /// A close, by who may have written to it, with what it does for a file that was written to.
+    async fn close(&mut self, place: usize, writable: bool) {
         let mut held = self.pool.borrow().files[place];
         self.pool.borrow_mut().files[place].dirty = false;
-        held.file.written = held.dirty;
+        (held.file.written, held.file.writable) = (held.dirty, writable || held.dirty);
         self.fs.clone().close(&self.m, &held.file).await;
     }
 

@@ -3,6 +3,7 @@
 use super::acts::{Act, Actor, Full};
 use super::draw::{uniform, Draw};
 use crate::filesystems::Filesystem;
+use crate::machine::time::from_ns;
 use crate::machine::{Account, Time};
 use crate::spec::WorkloadSpec;
 use crate::waist::Machine;
@@ -34,8 +35,8 @@ pub struct Mix {
 }
 
 impl Mix {
-    /// From the workload's parameters; `user` is the loop's own time in user mode.
-    pub fn new(w: &WorkloadSpec, user: Time) -> Result<Self, String> {
+    /// From the workload's parameters; `speed` multiplies the loop's own time in user mode.
+    pub fn new(w: &WorkloadSpec, speed: f64) -> Result<Self, String> {
         let given = w.params.get("operations").and_then(Value::as_array).filter(|list| !list.is_empty());
         let given = given.ok_or("workload.params.operations: a mix needs operations")?;
         let total: f64 = given.iter().map(|o| number(o, "weight", 1.0)).sum();
@@ -50,7 +51,7 @@ impl Mix {
             files: w.number("files", 0.0) as u32,
             file_bytes: w.number("file_bytes", 0.0) as u32,
             shared: w.word("file_set", "own") == "shared",
-            user,
+            user: from_ns(w.number("user_ns", 0.0) * speed),
         })
     }
 }

@@ -312,13 +312,11 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         self.sb.end_write(m).await;
         m.run(Account::System, self.costs.create.open).await;
         let inode = Inode { ino, dir, index, i_rwsem: self.sb.new_file(m) };
-        Ok(File { inode: self.add_file(inode), written: false })
+        Ok(File { inode: self.add_file(inode), written: false, writable: true })
     }
 
     async fn open(&self, m: &M, _: DirId, file: &File) {
-        m.at("open");
-        self.sb.calls.touch_dentry(m, file);
-        m.run(Account::System, self.costs.create.walk + self.costs.create.open).await;
+        self.sb.calls.open(m, file, self.costs.create.walk, self.costs.create.open).await;
     }
 
     async fn write(&self, m: &M, file: &mut File, bytes: u32) {
@@ -382,8 +380,8 @@ impl<M: Machine> Filesystem<M> for Btrfs {
 
     async fn close(&self, m: &M, file: &File) {
         m.at("close");
-        self.sb.calls.touch_dentry(m, file);
         m.run(Account::System, if file.written { self.costs.write.close } else { self.costs.create.close }).await;
+        self.sb.calls.put(m, file).await;
     }
 
     async fn fsync(&self, m: &M, file: &File) {
@@ -441,6 +439,10 @@ impl<M: Machine> Filesystem<M> for Btrfs {
 
     async fn stat(&self, m: &M, file: &File) {
         self.sb.calls.stat(m, file).await;
+    }
+
+    async fn fstat(&self, m: &M, file: &File) {
+        self.sb.calls.fstat(m, file).await;
     }
 
     async fn set_times(&self, m: &M, file: &File) {

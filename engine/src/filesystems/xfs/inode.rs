@@ -16,6 +16,8 @@ pub struct Inode {
     pub iolock: LockId,
     /// `i_lock`, XFS's ILOCK.
     pub ilock: LockId,
+    /// `i_flags_lock`.
+    pub flags_lock: LockId,
     /// The lines that a transaction writes.
     pub line: LineId,
     /// The buffer that it is written with.
@@ -36,6 +38,12 @@ impl Inode {
     /// Drops the exclusive ILOCK.
     pub async fn iunlock<M: Machine>(&self, m: &M) {
         m.unlock(self.ilock, Side::Write).await;
+    }
+
+    /// Takes and drops `i_flags_lock`, as who looks at the inode's flags does (`xfs_iflags_test`).
+    pub async fn test_flags<M: Machine>(&self, m: &M) {
+        m.lock(self.flags_lock, Side::Write).await;
+        m.unlock(self.flags_lock, Side::Write).await; // the flags are read in no time
     }
 
     /// Takes and drops the ILOCK shared, as lookups of the inode's forks do.
@@ -63,6 +71,8 @@ pub struct InodeParts {
     pub iolock: ClassId,
     /// The class of its ILOCK.
     pub ilock: ClassId,
+    /// The class of its `i_flags_lock`.
+    pub flags_lock: ClassId,
     /// Cache lines that a transaction writes.
     pub lines: u32,
     /// The buffer that it is written with.
@@ -74,6 +84,16 @@ struct Slot {
     inode: Option<Inode>,
     /// Unlinked and not yet freed in core (`XFS_NEED_INACTIVE`, `XFS_INACTIVATING`).
     inactivating: bool,
+    tail: Tail,
+}
+
+/// What is behind the end of a file.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tail {
+    /// The file is not empty, so that there may be blocks.
+    pub sized: bool,
+    /// They were given back by a `close` (`XFS_IDIRTY_RELEASE`, `XFS_EOFBLOCKS_RELEASED`).
+    pub released: bool,
 }
 
 /// All in-core inodes of a mount.
@@ -90,7 +110,7 @@ impl InodeTable {
     /// The inodegc worker marks an inode free on disk before it has finished with the inode in core. Who is given that
     /// number meanwhile has to wait: it sleeps until the next tick and looks again, with the AGI held.
     pub async fn iget<M: Machine>(&self, m: &M, made_of: InodeParts, number: Number) -> (u32, bool) {
-        let InodeParts { iolock, ilock, lines, cluster } = made_of;
+        let InodeParts { iolock, ilock, flags_lock, lines, cluster } = made_of;
         let (slot, recycled) = self.find_or_make(number);
         while self.slots.borrow()[slot as usize].inactivating {
             m.wake_at_tick(m.task(), 0);
@@ -98,7 +118,9 @@ impl InodeTable {
         }
         let s = &mut self.slots.borrow_mut()[slot as usize];
         let line = s.inode.as_ref().map_or_else(|| m.new_line(lines), |inode| inode.line);
-        s.inode = Some(Inode { ino: number.ino, iolock: m.new_lock(iolock), ilock: m.new_lock(ilock), line, cluster });
+        let (iolock, ilock, flags_lock) = (m.new_lock(iolock), m.new_lock(ilock), m.new_lock(flags_lock));
+        s.inode = Some(Inode { ino: number.ino, iolock, ilock, flags_lock, line, cluster });
+        s.tail = Tail::default();
         m.touch(line, Access::Write);
         (slot, recycled)
     }
@@ -123,7 +145,7 @@ impl InodeTable {
 
     fn new_slot(&self) -> u32 {
         let mut slots = self.slots.borrow_mut();
-        slots.push(Slot { inode: None, inactivating: false });
+        slots.push(Slot { inode: None, inactivating: false, tail: Tail::default() });
         (slots.len() - 1) as u32
     }
 
@@ -148,5 +170,21 @@ impl InodeTable {
         self.slots.borrow_mut()[slot as usize].inactivating = false;
         m.drop_lock(inode.iolock);
         m.drop_lock(inode.ilock);
+        m.drop_lock(inode.flags_lock);
+    }
+
+    /// What is behind the end of a file.
+    pub fn tail(&self, slot: u32) -> Tail {
+        self.slots.borrow()[slot as usize].tail
+    }
+
+    /// The file is not empty.
+    pub fn set_sized(&self, slot: u32) {
+        self.slots.borrow_mut()[slot as usize].tail.sized = true;
+    }
+
+    /// Blocks behind its end were given back.
+    pub fn set_released(&self, slot: u32) {
+        self.slots.borrow_mut()[slot as usize].tail.released = true;
     }
 }

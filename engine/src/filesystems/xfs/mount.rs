@@ -9,6 +9,7 @@ use super::structures::geometry::{Geometry, FINOBT_ROOT, INOBT_ROOT, INOPBLOG};
 use super::operations::inactive::{self, Inactive, Worker};
 use super::inode::InodeTable;
 use super::operations::inodegc::{InodeGc, Limits};
+use super::operations::release::Release;
 use super::structures::layout::{self, Layout, ROOT};
 use super::log::{Item, Log};
 use super::operations::OperationCosts;
@@ -76,8 +77,10 @@ pub struct Xfs {
     pub(super) storage: Rc<BlockDevice>,
     pub(super) io: FileIo,
     pub(super) sync: Fsync,
+    /// Closing files.
+    pub(super) release: Release,
     pub(super) inodes: InodeTable,
-    pub(super) inode_classes: (ClassId, ClassId),
+    pub(super) inode_classes: [ClassId; 3],
     pub(super) inode_lines: u32,
     pub(super) inodegc: Vec<InodeGc>,
     pub(super) inactivation: Inactivation,
@@ -151,8 +154,13 @@ impl Xfs {
             storage: device,
             io: FileIo::new(m, rules, costs)?,
             sync: Fsync::new(m, tick, costs)?,
+            release: Release::new(costs)?,
             inodes: InodeTable::default(),
-            inode_classes: (m.class("xfs.IOLOCK", "xfs.iolock"), m.class("xfs.ILOCK (file)", "xfs.ilock")),
+            inode_classes: [
+                m.class("xfs.IOLOCK", "xfs.iolock"),
+                m.class("xfs.ILOCK (file)", "xfs.ilock"),
+                m.class("xfs.i_flags_lock", "xfs.i_flags_lock"),
+            ],
             inode_lines: footprints.dir_inode,
             inodegc: inactive::lists(lists, limits, tick),
             inactivation,

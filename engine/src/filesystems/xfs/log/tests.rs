@@ -61,7 +61,7 @@ fn build(m: &Context, device: &Rc<BlockDevice>, table: &mut BTreeMap<String, f64
     let geometry = Geometry::new(1 << 30, None).and_then(|g| g.with_log(10 << 20)).expect("mkfs makes it");
     loop {
         let rules = Rules { buffered: BufferedIo::Locked, range_lock: None, unlocked: false, tick: 4 * MS };
-        let missing = match Xfs::new(m, &geometry, device.clone(), rules, &Costs::new(vec![table], 1.0, KernelRules::default())) {
+        let missing = match Xfs::new(m, &geometry, device.clone(), rules, &Costs::new(vec![table], 1.0, KernelRules::default(), 0)) {
             Ok(fs) => return fs,
             Err(error) => error.split('\'').nth(1).expect("it names the cost").to_owned(),
         };

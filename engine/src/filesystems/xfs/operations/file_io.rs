@@ -157,8 +157,7 @@ impl FileIo {
             Some((design, prices)) => IoLock::Ranges(Box::new(RangeLock::new(m, *design, *prices)), RefCell::default()),
             None => IoLock::Rwsem(inode.iolock),
         };
-        let locked = self.dio_size_check == DioSizeCheck::Locked;
-        let flags_lock = locked.then(|| m.new_lock(m.class("xfs.i_flags_lock", "xfs.i_flags_lock")));
+        let flags_lock = (self.dio_size_check == DioSizeCheck::Locked).then_some(inode.flags_lock);
         let file = OpenFile {
             iolock,
             lines: InodeLines::new(m, inode.iolock, inode.ilock, flags_lock),

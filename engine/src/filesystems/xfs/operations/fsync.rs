@@ -13,7 +13,8 @@ use crate::cost_table;
 use crate::devices::{End, Request, Work};
 use crate::filesystems::costs::Costs;
 use crate::filesystems::dirty::DirtyFiles;
-use crate::machine::{Account, CpuId, Time};
+use crate::kernel::xfs::FsyncIlock;
+use crate::machine::{Account, CpuId, Side, Time};
 use crate::waist::Machine;
 use crate::workqueue::Workqueue;
 use std::cell::RefCell;
@@ -39,6 +40,7 @@ cost_table!(FsyncCosts {
 pub(crate) struct Fsync {
     costs: FsyncCosts,
     tick: Time,
+    ilock: FsyncIlock,
     /// By slot, the tick in which the inode's times last changed.
     changed: RefCell<Vec<Time>>,
     /// What was written to files and not written back.
@@ -53,6 +55,7 @@ impl Fsync {
         Ok(Self {
             costs: FsyncCosts::new(costs)?,
             tick,
+            ilock: costs.rules().fsync_ilock,
             changed: RefCell::default(),
             dirty: DirtyFiles::default(),
             unwritten: Rc::new(Workqueue::new(m)),
@@ -98,15 +101,35 @@ impl Xfs {
         m.run(Account::System, c.start).await;
         inode.peek(m).await;
         self.write_back(m, slot, inode).await;
-        let pinned = self.log.ail.borrow().pinned_by(inode.line);
-        match pinned {
-            Some(checkpoint) => {
-                m.run(Account::System, c.force).await;
-                self.log.checkpoints.force(m, checkpoint).await;
-            }
-            None => self.storage.io(m, Request::Flush).await,
+        if !self.flush_log(m, inode).await {
+            self.storage.io(m, Request::Flush).await;
         }
         m.run(Account::System, c.exit).await;
+    }
+
+    /// `xfs_fsync_flush_log`: forces the log if it has the inode and is not on disk. Returns whether it had to.
+    async fn flush_log<M: Machine>(&self, m: &M, inode: Inode) -> bool {
+        let (rule, pinned) = (self.sync.ilock, || self.log.ail.borrow().pinned_by(inode.line));
+        let locks = match rule {
+            FsyncIlock::Brief | FsyncIlock::Held => true,
+            FsyncIlock::HeldIfPinned => pinned().is_some(),
+            FsyncIlock::Free => false,
+        };
+        if locks {
+            m.lock(inode.ilock, Side::Read).await;
+        }
+        let checkpoint = pinned();
+        if rule == FsyncIlock::Brief {
+            m.unlock(inode.ilock, Side::Read).await;
+        }
+        if let Some(checkpoint) = checkpoint {
+            m.run(Account::System, self.sync.costs.force).await;
+            self.log.checkpoints.force(m, checkpoint).await;
+        }
+        if locks && rule != FsyncIlock::Brief {
+            m.unlock(inode.ilock, Side::Read).await;
+        }
+        checkpoint.is_some()
     }
 
     /// `file_write_and_wait_range`.

@@ -9,12 +9,13 @@ pub mod file_io;
 pub mod fsync;
 pub mod inactive;
 pub mod inodegc;
+pub mod release;
 pub mod walk;
 
 use crate::cost_table;
 use super::log::buffer::{lock_all, unlock_all, Buffer};
 use super::structures::directory::DirForm;
-use super::log::grant::{Ticket, TR_CREATE, TR_ICHANGE, TR_ITRUNCATE, TR_MKDIR, TR_REMOVE, TR_RENAME};
+use super::log::grant::{Ticket, TR_CREATE, TR_ICHANGE, TR_MKDIR, TR_REMOVE, TR_RENAME};
 use super::inode::{Inode, InodeParts, Number};
 use super::log::Logged;
 use super::mount::{Xfs, XfsDirectory};
@@ -43,7 +44,6 @@ cost_table!(CreateCosts {
     release: ["cu_short.unlock_finobt", "cu_short.unlock_inobt", "cu_short.trans_free", "cu_short.unlock_file_ilock_excl_2", "cu_short.unlock_dir_ilock_excl"],
     tail: ["openat.i_rwsem_tail"],
     open: ["openat.after_i_rwsem"],
-    close: ["cu_short.enter_close", "cu_short.try_file_iolock_excl", "cu_short.unlock_file_iolock_excl", "cu_short.exit_close"],
 });
 
 cost_table!(NameCosts {
@@ -84,10 +84,6 @@ cost_table!(WriteCosts {
     delalloc: ["tmp_short.lock_file_ilock_excl_2", "tmp_short.unlock_file_ilock_excl_3"],
     copy: ["tmp_short.unlock_file_iolock_excl"],
     end: ["tmp_short.exit_write"],
-    close: ["tmp_short.enter_close", "tmp_short.try_file_iolock_excl", "tmp_short.lock_file_ilock_shared_2", "tmp_short.unlock_file_ilock_shared_2"],
-    eofblocks: ["tmp_short.log_reserve_2", "tmp_short.trans_alloc_2", "tmp_short.lock_file_ilock_excl_3", "tmp_short.defer_finish_2", "tmp_short.defer_finish_3", "tmp_short.trans_commit_2"],
-    eofblocks_commit: ["tmp_short.trans_free_2"],
-    closed: ["tmp_short.unlock_file_ilock_excl_4", "tmp_short.unlock_file_iolock_excl_2", "tmp_short.exit_close"],
 });
 
 cost_table!(UnlinkCosts {
@@ -196,13 +192,12 @@ impl<M: Machine> Filesystem<M> for Xfs {
         m.unlock(d.i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
         m.run(Account::System, c.open).await;
-        Ok(File { inode: slot, written: false })
+        Ok(File { inode: slot, written: false, writable: true })
     }
 
     async fn open(&self, m: &M, _: DirId, file: &File) {
-        m.at("open");
-        self.sb.calls.touch_dentry(m, file);
-        m.run(Account::System, self.costs.open.open).await;
+        let (walk, whole) = (self.costs.create.walk, self.costs.open.open);
+        self.sb.calls.open(m, file, walk.min(whole), whole.saturating_sub(walk)).await;
     }
 
     async fn write(&self, m: &M, file: &mut File, bytes: u32) {
@@ -216,6 +211,7 @@ impl<M: Machine> Filesystem<M> for Xfs {
         inode.ilock(m).await;
         inode.iunlock(m).await;
         self.sync.dirty.append(file.inode, bytes);
+        self.inodes.set_sized(file.inode);
         self.sb.calls.append(m, c.attr + c.delalloc + c.copy, bytes).await;
         m.unlock(inode.iolock, Side::Write).await;
         m.run(Account::System, c.end).await;
@@ -244,6 +240,7 @@ impl<M: Machine> Filesystem<M> for Xfs {
     async fn lay_out(&self, m: &M, dir: DirId, name: &[u8], laid: LaidOut) -> Result<File, NoSpace> {
         let file = self.create(m, dir, name).await?;
         self.io.open(m, file.inode, self.inodes.inode(file.inode), laid);
+        self.inodes.set_sized(file.inode);
         Ok(file)
     }
 
@@ -257,26 +254,8 @@ impl<M: Machine> Filesystem<M> for Xfs {
 
     async fn close(&self, m: &M, file: &File) {
         m.at("close");
-        self.sb.calls.touch_dentry(m, file);
-        if !file.written {
-            m.run(Account::System, self.costs.create.close).await;
-            return;
-        }
-        let c = &self.costs.write;
-        let inode = self.inodes.inode(file.inode);
-        m.run(Account::System, c.close).await;
-        if m.try_lock(inode.iolock, Side::Write) {
-            inode.peek(m).await;
-            let ticket = self.log.reserve(m, TR_ITRUNCATE).await;
-            inode.ilock(m).await; // xfs_free_eofblocks
-            m.run(Account::System, c.eofblocks).await;
-            self.log.commit(m, Logged::items([inode.item()])).await;
-            m.run(Account::System, c.eofblocks_commit).await;
-            self.log.committed(m, ticket).await;
-            inode.iunlock(m).await;
-            m.unlock(inode.iolock, Side::Write).await;
-        }
-        m.run(Account::System, c.closed).await;
+        self.release(m, file).await;
+        self.sb.calls.put(m, file).await;
     }
 
     async fn fsync(&self, m: &M, file: &File) {
@@ -320,6 +299,10 @@ impl<M: Machine> Filesystem<M> for Xfs {
 
     async fn stat(&self, m: &M, file: &File) {
         self.sb.calls.stat(m, file).await;
+    }
+
+    async fn fstat(&self, m: &M, file: &File) {
+        self.sb.calls.fstat(m, file).await;
     }
 
     async fn set_times(&self, m: &M, file: &File) {
@@ -433,8 +416,9 @@ impl Xfs {
     }
 
     fn inode_parts<M: Machine>(&self, m: &M, number: Number) -> InodeParts {
-        let (iolock, ilock) = self.inode_classes;
-        InodeParts { iolock, ilock, lines: self.inode_lines, cluster: self.clusters.of(m, number.agno, number.agino) }
+        let [iolock, ilock, flags_lock] = self.inode_classes;
+        let cluster = self.clusters.of(m, number.agno, number.agino);
+        InodeParts { iolock, ilock, flags_lock, lines: self.inode_lines, cluster }
     }
 
     /// `xfs_dialloc` on the structures: the new inode's number, and whether a chunk was allocated for it.
