@@ -10,7 +10,7 @@ the statistics and check that nobody holds it beside a writer.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -189,6 +189,7 @@ class Lock:
     def _begins_later(self, task: Task, owed: Time) -> None:
         if self.holder is task:
             self._held_since += owed
+            self._booked = replace(self._booked, since=self._booked.since + owed)
         elif self.readers:
             statistics = self.lock_class.statistics
             statistics.hold_shared_total = max(statistics.hold_shared_total - owed, 0)
@@ -240,14 +241,14 @@ class Lock:
         self._book_part(holder)
         hold, self._hold = self._hold, HoldTimes()
         self.held_total += hold.total
-        lasted = self.machine.now - max(self._held_since, self.machine.window_start)
+        lasted = max(self.machine.now - max(self._held_since, self.machine.window_start), 0)
         self.lock_class.statistics.end_hold(holder.kind, hold, lasted, contended=self._contended)
 
     def _book_part(self, holder: Task) -> None:
         """Book the time of the present hold since it was last booked, by what the holder did."""
         before, times = self._booked, holder.times_now()
         self._booked = times
-        span = times.since - before.since
+        span = max(times.since - before.since, 0)
         if self.held_by_device:
             self._hold.device += span
             return

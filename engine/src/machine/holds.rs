@@ -22,7 +22,7 @@ impl State {
         for lock in std::iter::once(lock).chain(inner) {
             let l = &mut self.locks[lock as usize];
             if l.holder == Some(task) {
-                l.held_since += owed;
+                l.begin_later(owed);
             } else if l.readers > 0 {
                 let shared = &mut self.classes[l.class as usize].hold_shared_total;
                 *shared = shared.saturating_sub(owed);
@@ -139,7 +139,7 @@ impl State {
         }
         let times = t.times_at(self.now, self.cpus[t.cpu as usize].idle_clock(self.now));
         let hold = l.book_all(&times);
-        stats.end_hold(t.kind, &hold, l.is_contended(), self.now - l.held_since.max(self.window_start));
+        stats.end_hold(t.kind, &hold, l.is_contended(), self.now.saturating_sub(l.held_since.max(self.window_start)));
     }
 
     /// Books all holds up to now: the window begins or ends.

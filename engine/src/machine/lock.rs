@@ -292,10 +292,16 @@ impl Lock {
         self.device = false;
     }
 
+    /// The hold that has just begun counts from `owed` later, when its holder has paid what it owes.
+    pub fn begin_later(&mut self, owed: Time) {
+        self.held_since += owed;
+        self.booked.since += owed;
+    }
+
     /// The exclusive hold since it was last booked; `times` are those of the holder now.
     fn part(&self, times: &StateTimes) -> HoldTimes {
         let before = &self.booked;
-        let span = times.since - before.since;
+        let span = times.since.saturating_sub(before.since);
         if self.device {
             return HoldTimes { device: span, ..HoldTimes::default() };
         }
@@ -330,7 +336,7 @@ impl Lock {
 
     /// Books an exclusive hold up to `now` of such a holder. Returns for how long it was.
     pub fn book_running(&mut self, now: Time) -> Time {
-        let span = now - self.booked.since;
+        let span = now.saturating_sub(self.booked.since);
         self.booked.since = now;
         self.held_total += span;
         span
