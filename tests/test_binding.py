@@ -22,11 +22,9 @@ class Recording(TinyMachine):
         self.spawned: list[tuple[int | None, int | None]] = []
         super().__init__(spec)
 
-    def spawn(
-        self, parent: int | None, pinned: int | None, background: bool, program: _engine.Program
-    ) -> int:
+    def spawn(self, parent: int | None, pinned: int | None, life: str, program: _engine.Program) -> int:
         self.spawned.append((parent, pinned))
-        return super().spawn(parent, pinned, background, program)
+        return super().spawn(parent, pinned, life, program)
 
     def tasks(self, of: int = 0) -> list[int]:
         """The tasks that a task has started; task 0 starts those of the workload."""

@@ -40,7 +40,7 @@ def test_an_interval_is_wide_beyond_a_fifth_of_its_value(
 def test_two_groups_are_told_with_their_means_and_sizes() -> None:
     groups = two_groups(BISTABLE)
     assert groups is not None
-    assert groups.means == (pytest.approx(23_300), pytest.approx(48_600))
+    assert groups.means == (pytest.approx(23_300), pytest.approx(48_600))  # type: ignore[comparison-overlap]
     assert groups.sizes == (3, 2)
     assert str(groups) == "3 replications at 2.33e+04, 2 at 4.86e+04"
 
@@ -82,7 +82,7 @@ def point() -> PointResult:
 def test_a_bistable_point_is_marked(point: PointResult) -> None:
     assert point.marks == ("wide", "two groups")
     assert point.groups is not None
-    assert point.groups.means == (pytest.approx(23_300, rel=1e-3), pytest.approx(48_600, rel=1e-3))
+    assert point.groups.means == (pytest.approx(23_300, rel=1e-3), pytest.approx(48_600, rel=1e-3))  # type: ignore[comparison-overlap]
 
 
 def test_marks_are_in_the_report_and_in_the_tables(point: PointResult) -> None:
