@@ -31,6 +31,8 @@ fn spec(duration: Time) -> RunSpec {
         ("vfs.freeze", "percpu-rwsem"),
         ("vfs.inode_hash", "qspinlock"),
         ("vfs.inode_list", "qspinlock"),
+        ("vfs.d_lock", "qspinlock"),
+        ("xfs.i_flags_lock", "qspinlock"),
     ]
     .into();
     let json = serde_json::json!({
@@ -174,7 +176,7 @@ fn the_device_holds_a_buffer_while_it_is_written() {
         agi.unlock(&m).await;
         assert!(fs.log.ail.borrow().is_empty());
     });
-    let device: Time = native.state().classes.iter().filter(|c| c.name == "xfs.AGI").map(|c| c.holder_device).sum();
+    let device: Time = native.state().classes.iter().filter(|c| c.name == "xfs.AGI").map(|c| c.held.iter().map(|h| h.device).sum::<Time>()).sum();
     assert!((2 * MS..3 * MS).contains(&device));
 }
 
