@@ -140,7 +140,7 @@ def who_spins_does_not_see_that_the_owner_sleeps(self: Mutex, task: Task) -> boo
     return not task.need_resched
 
 
-@fault(Osq, "unlock", "mutex", TRACE)
+@fault(Osq, "unlock", "mutex", LAWS, TRACE)
 def the_next_spinner_is_not_told_that_it_is_head(self: Osq, task: Task) -> None:
     self.queue.popleft()
 
@@ -164,7 +164,7 @@ def an_unlock_forgets_to_enable_preemption(self: Spinlock, task: Task) -> None:
     self.tell_pollers(task)
 
 
-@fault(Spinlock, "unlock", "qspinlock", STALL, TRACE)
+@fault(Spinlock, "unlock", "qspinlock", LAWS, STALL, TRACE)
 def an_unlock_is_seen_by_nobody(self: Spinlock, task: Task) -> None:
     task.write(self.line)
     self.end_hold()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,26 @@ def test_a_lock_that_is_never_free_again_is_a_stall(tmp_path: Path) -> None:
     answer = run(scenario, "--set", "measure.duration=20 ms")
     assert answer.exit_code == 3
     assert "stall" in answer.stderr
+
+
+WAKE = """        if self.sleepers:
+            self.wake(task, self.sleepers[0])
+"""
+
+
+def test_a_lock_that_loses_wake_ups_is_a_stall_although_one_task_goes_on(tmp_path: Path) -> None:
+    """Whoever has the lock finds it free again and again; all others sleep for it."""
+    scenario = write(tmp_path, TWO_PHASE.replace(WAKE, ""))
+    kernel = "kernel={profile: linux-6.11, tick: 1 ms}"
+    answer = run(scenario, "--set", kernel, "--set", "workload.tasks=4", "--format", "json")
+    assert answer.exit_code == 3
+    (found,) = json.loads(answer.stdout)["findings"]
+    assert len(found["stall"]["cycle"]) == 3
+    said = r"task (\d) sleeps for lock#0, which task (\d) released at [\d.]+ ns without waking anybody"
+    for told in (re.fullmatch(said, line) for line in found["stall"]["cycle"]):
+        assert told
+        assert told[1] != told[2]
+    assert found["stall"]["cycle"][0] in answer.stderr
 
 
 REFUSED = {

@@ -3,7 +3,7 @@
 use crate::hdr::{encoded, Tally};
 use crate::machine::statistics::{ClassStats, HoldTimes, PlaceStats, WakeStats};
 use crate::machine::time::to_ns;
-use crate::machine::{Account, Outcome, State, TaskKind, Time};
+use crate::machine::{Account, Broken, Outcome, Stall, State, TaskKind, Time, TOLD};
 use crate::spec::RunSpec;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -80,6 +80,8 @@ struct LockReport {
     wait_p50_ns: f64,
     wait_p99_ns: f64,
     wait_hdr: String,
+    still_waiting: u64,
+    still_waiting_max_ns: f64,
     hold_total_ns: f64,
     hold_max_ns: f64,
     busiest_held_ns: f64,
@@ -146,7 +148,7 @@ struct StallReport {
 }
 
 /// The laws that every run is checked against.
-const LAWS: [&str; 4] = ["mutual exclusion", "no sleep while atomic", "time conservation", "Little's law"];
+const LAWS: [&str; 5] = ["mutual exclusion", "no sleep while atomic", "time conservation", "Little's law", TOLD];
 
 impl RunResult {
     /// Gathers the result of a run.
@@ -179,9 +181,22 @@ impl RunResult {
             bytes: state.counters.bytes,
             latency: state.latencies().iter().map(|(name, h)| (*name, latency(h))).collect(),
             locks: lock_reports(state),
-            laws: law_reports(&outcome),
-            stall: outcome.stall.map(|s| StallReport { kind: s.kind, at_ns: to_ns(s.at), cycle: s.cycle }),
+            laws: law_reports(&outcome.broken),
+            stall: outcome.stall.map(StallReport::from),
         }
+    }
+
+    /// Nothing is wrong with the run.
+    pub fn is_sound(&self) -> bool {
+        self.stall.is_none() && self.laws.iter().all(|law| law.ok)
+    }
+
+    /// Adds what was found when the run was over.
+    pub fn add(&mut self, broken: &[Broken], stall: Option<Stall>) {
+        let found = law_reports(broken);
+        let laws = std::mem::take(&mut self.laws).into_iter().zip(found);
+        self.laws = laws.map(|(law, found)| if law.ok { found } else { law }).collect();
+        self.stall = self.stall.take().or_else(|| stall.map(StallReport::from));
     }
 }
 
@@ -214,7 +229,8 @@ fn wakes(kind: TaskKind, w: &WakeStats) -> WakeReport {
 fn lock_reports(state: &State) -> Vec<LockReport> {
     let by_class = state.transfers_and_busiest_by_class();
     let counted = state.classes.iter().zip(by_class).map(|(class, of_locks)| (class, class.everywhere(), of_locks));
-    let mut used: Vec<_> = counted.filter(|(class, counts, _)| is_used(counts) || class.is_held()).collect();
+    let listed = |class: &ClassStats, counts: &PlaceStats| is_used(counts) || class.is_held() || class.still_waiting.0 > 0;
+    let mut used: Vec<_> = counted.filter(|(class, counts, _)| listed(class, counts)).collect();
     used.sort_by_key(|(class, counts, _)| (std::cmp::Reverse(counts.wait_total), class.name.clone()));
     used.into_iter().map(|(class, counts, of_locks)| lock_report(state, class, counts, of_locks)).collect()
 }
@@ -261,6 +277,8 @@ fn lock_report(state: &State, c: &ClassStats, all: PlaceStats, (line_transfers, 
         wait_p50_ns: waits.value_at_quantile(0.5) as f64,
         wait_p99_ns: waits.value_at_quantile(0.99) as f64,
         wait_hdr: encoded(&waits),
+        still_waiting: c.still_waiting.0,
+        still_waiting_max_ns: to_ns(c.still_waiting.1),
         hold_total_ns: to_ns(held),
         hold_max_ns: to_ns(c.hold_max),
         busiest_held_ns: to_ns(busiest),
@@ -283,11 +301,16 @@ fn lock_report(state: &State, c: &ClassStats, all: PlaceStats, (line_transfers, 
     }
 }
 
-fn law_reports(outcome: &Outcome) -> Vec<LawReport> {
+impl From<Stall> for StallReport {
+    fn from(stall: Stall) -> Self {
+        Self { kind: stall.kind, at_ns: to_ns(stall.at), cycle: stall.cycle }
+    }
+}
+
+fn law_reports(broken: &[Broken]) -> Vec<LawReport> {
     LAWS.iter()
         .map(|&law| {
-            let mut broken = outcome.broken.iter().filter(|b| b.law == law).map(|b| b.detail.as_str());
-            let first = broken.next();
+            let first = broken.iter().find(|b| b.law == law).map(|b| b.detail.as_str());
             LawReport { law, ok: first.is_none(), detail: first.unwrap_or_default().to_owned() }
         })
         .collect()

@@ -15,15 +15,14 @@ pub fn run_json(spec: &str) -> Result<String, String> {
 pub fn run_json_with(spec: &str, populate: impl Populate) -> Result<String, String> {
     let spec = RunSpec::from_json(spec)?;
     let (native, outcome) = ran(&spec, populate, None)?;
-    let result = RunResult::new(&spec, &native.state(), outcome);
+    let result = report(&spec, native, outcome);
     serde_json::to_string(&result).map_err(|e| e.to_string())
 }
 
 /// Runs a spec.
 pub fn run(spec: &RunSpec) -> Result<RunResult, String> {
     let (native, outcome) = ran(spec, populate, None)?;
-    let result = RunResult::new(spec, &native.state(), outcome);
-    Ok(result)
+    Ok(report(spec, native, outcome))
 }
 
 /// Runs a spec (JSON) and records everything that happens at `from` and later. Returns the result (JSON) and the trace.
@@ -39,15 +38,24 @@ pub fn trace_json_with(
 ) -> Result<(String, Vec<NamedEntry>), String> {
     let spec = RunSpec::from_json(spec)?;
     let (native, outcome) = ran(&spec, populate, Some(from))?;
-    let mut state = native.state();
-    let entries = state.take_trace();
+    let entries = native.state().take_trace();
     if entries.len() > MOST {
         return Err(too_many());
     }
-    let named = |e: &Entry| (e.time, e.task, e.cpu, e.what, state.name_of(e.object));
+    let named = |e: &Entry| (e.time, e.task, e.cpu, e.what, native.state().name_of(e.object));
     let entries = entries.iter().map(named).collect();
-    let result = RunResult::new(&spec, &state, outcome);
+    let result = report(&spec, native, outcome);
     Ok((serde_json::to_string(&result).map_err(|e| e.to_string())?, entries))
+}
+
+/// The result of a run that has ended.
+fn report(spec: &RunSpec, mut native: Native, outcome: Outcome) -> RunResult {
+    let mut result = RunResult::new(spec, &native.state(), outcome);
+    if result.is_sound() {
+        let (broken, stall) = native.look_back();
+        result.add(&broken, stall);
+    }
+    result
 }
 
 /// Puts programs on a native machine.

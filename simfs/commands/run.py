@@ -73,7 +73,7 @@ def run(
         if out is not None:
             _write(result, out, asked, chosen)
         for finding in result.findings:
-            complain(f"{finding.point} #{finding.replication}: {finding.message}")
+            complain(finding.sentence)
     raise typer.Exit(result.exit_code)
 
 

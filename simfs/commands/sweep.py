@@ -157,7 +157,7 @@ def _report(plan: Plan, asked: Scenario, result: ScenarioResult, out: Path) -> N
         typer.echo(line)
     notes.print(f"written to {out}")
     for finding in result.findings:
-        complain(f"{finding.point} #{finding.replication}: {finding.message}")
+        complain(finding.sentence)
     raise typer.Exit(result.exit_code)
 
 

@@ -200,9 +200,7 @@ def _told(found: Sequence[Validated]) -> int:
             complain(f"{each.dataset}: not predicted: {each.problem}")
             codes.append(FAILED if each.defect else BAD_INPUT if each.scenario else 0)
         for finding in each.findings:
-            complain(
-                f"check failed: {each.dataset}: {finding.point} #{finding.replication}: {finding.message}"
-            )
+            complain(f"check failed: {each.dataset}: {finding.sentence}")
             codes.append(STALLED if finding.kind == "stall" else BROKEN)
     return max(codes)
 

@@ -102,6 +102,8 @@ class Lock:
         """How many hold it shared."""
         self.pollers: list[Task] = []
         """Who polls its line and looks again when somebody has written to it, in the order of coming."""
+        self.left: tuple[Time, Task] | None = None
+        """The first release since somebody was woken for it, or fell asleep: when, and by whom."""
         self._granted: Task | None = None
         self._held_since: Time = 0
         self._booked = StateTimes()
@@ -228,6 +230,7 @@ class Lock:
             return
         self._book_hold(holder)
         self.holder = None
+        self._leave(holder)
         self.machine.note("release", holder, self)
 
     def book(self) -> None:
@@ -278,7 +281,12 @@ class Lock:
         """`task` is no longer one of the readers that hold the lock."""
         self._book_readers()
         self.readers -= 1
+        if not self.readers:
+            self._leave(task)
         self.machine.note("release shared", task, self)
+
+    def _leave(self, task: Task) -> None:
+        self.left = self.left or (self.machine.now, task)
 
     def _book_readers(self) -> None:
         """The time that readers have held it, before one more or less does."""
@@ -308,7 +316,7 @@ class Lock:
     def grant(self, task: Task) -> None:
         """The lock, just released, becomes the property of `task`, which still sleeps or spins."""
         self.begin_hold(task)
-        self._granted = task
+        self._granted, self.left = task, None
         self.lock_class.statistics.handoffs += 1
 
     def take_grant(self, task: Task) -> bool:
@@ -324,6 +332,8 @@ class Lock:
     def wake(self, waker: Task, waiter: Task) -> None:
         """Wake a task that waits for the lock; the waker pays."""
         self.lock_class.statistics.wakeups += 1
+        if any(lock is self for lock, _ in waiter.waits):
+            self.left = None
         self.machine.scheduler.wake(waiter, waker)
 
     def poll(self, task: Task, owner: Task | None = None, *, deadline: Time | None = None) -> Steps:

@@ -250,12 +250,12 @@ class Machine:
         warmup = from_ns(self.spec["warmup_ns"])
         duration = max(from_ns(self.spec["duration_ns"]), 1)
         batches: int = self.spec.get("batches", 20)
-        stall = self._run_until(warmup)
+        stall = self.run_until(warmup)
         self._start_window()
         operations: list[int] = []
         for batch in range(1, batches + 1):
             if stall is None:
-                stall = self._run_until(warmup + duration * batch // batches)
+                stall = self.run_until(warmup + duration * batch // batches)
             if stall is not None and self.now < warmup + duration:
                 self.clock.env.run(until=warmup + duration)  # time goes by and nobody goes on
             operations.append(self.counters.operations - sum(operations))
@@ -264,7 +264,8 @@ class Machine:
         self._check_laws(warmup)
         return operations, stall
 
-    def _run_until(self, end: Time) -> Stall | None:
+    def run_until(self, end: Time) -> Stall | None:
+        """Run to a moment. Returns why it could not."""
         env = self.clock.env
         instant, since = -1, 0
         while self.clock.pending(end):

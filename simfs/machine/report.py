@@ -7,17 +7,27 @@ from typing import Any
 from simfs._engine import Histogram
 from simfs.machine.cpu import Account
 from simfs.machine.lock import LockClass
+from simfs.machine.look_back import TOLD, look_back
 from simfs.machine.machine import Machine
 from simfs.machine.stall import Stall
 from simfs.machine.statistics import ClassStatistics, Counts, TaskKind, WakeStatistics
 from simfs.machine.time import to_ns
 
-LAWS = ("mutual exclusion", "no sleep while atomic", "time conservation", "Little's law")
+LAWS = ("mutual exclusion", "no sleep while atomic", "time conservation", "Little's law", TOLD)
 """The laws that every run is checked against."""
 
 
 def report(machine: Machine, operations: list[int], stall: Stall | None) -> dict[str, Any]:
-    """Gather the result of a run."""
+    """Gather the result of a run that has ended, and look back at it."""
+    result = _measured(machine, operations)
+    if stall is None and not machine.broken_laws:
+        stall = look_back(machine)
+    laws = [_law(machine, law) for law in LAWS]
+    said = stall and {"kind": stall.kind, "at_ns": to_ns(stall.at), "cycle": stall.cycle}
+    return {**result, "laws": laws, "stall": said}
+
+
+def _measured(machine: Machine, operations: list[int]) -> dict[str, Any]:
     accounts = {a: sum(cpu.accounts[a] for cpu in machine.scheduler.cpus) for a in Account}
     counters = machine.counters
     return {
@@ -39,8 +49,6 @@ def report(machine: Machine, operations: list[int], stall: Stall | None) -> dict
         "bytes": counters.bytes,
         "latency": {name: _latency(machine.latencies[name]) for name in sorted(machine.latencies)},
         "locks": _locks(machine),
-        "laws": [_law(machine, law) for law in LAWS],
-        "stall": stall and {"kind": stall.kind, "at_ns": to_ns(stall.at), "cycle": stall.cycle},
     }
 
 
@@ -76,9 +84,13 @@ def _wakes(kind: TaskKind, wakes: WakeStatistics) -> dict[str, Any]:
 
 
 def _locks(machine: Machine) -> list[dict[str, Any]]:
-    used = [c for c in machine.classes if _is_used(c.statistics.everywhere) or c.statistics.is_held]
+    used = [c for c in machine.classes if _is_listed(c.statistics)]
     used.sort(key=lambda c: (-c.statistics.everywhere.wait_total, c.name))
     return [_lock(machine, lock_class) for lock_class in used]
+
+
+def _is_listed(statistics: ClassStatistics) -> bool:
+    return _is_used(statistics.everywhere) or statistics.is_held or statistics.still_waiting[0] > 0
 
 
 def _is_used(counts: Counts) -> bool:
@@ -137,6 +149,8 @@ def _lock(machine: Machine, lock_class: LockClass) -> dict[str, Any]:
         "wait_p50_ns": statistics.waits.percentile(50),
         "wait_p99_ns": statistics.waits.percentile(99),
         "wait_hdr": statistics.waits.encode(),
+        "still_waiting": statistics.still_waiting[0],
+        "still_waiting_max_ns": to_ns(statistics.still_waiting[1]),
         "line_transfers": sum(x.line.transfers for x in locks if not x.lies_in_another),
         "sites": [
             {"site": name, **_counts(counts)}

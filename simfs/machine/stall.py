@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from simfs.machine.task import Status, Task
-from simfs.machine.time import Time
+from simfs.machine.time import Time, to_ns
 
 if TYPE_CHECKING:
     from simfs.machine.machine import Machine
@@ -53,5 +53,10 @@ def _holder(task: Task) -> Task | None:
 
 
 def _describe(task: Task) -> str:
-    assert task.waits_for is not None
-    return f"{task} waits for {task.waits_for} held by {task.waits_for.holder or 'readers or nobody'}"
+    lock = task.waits_for
+    assert lock is not None
+    if lock.holder is None and not lock.readers and lock.left:
+        since, by = lock.left
+        when = f"which {by} released at {to_ns(since):.3f} ns"
+        return f"{task} waits for {lock}, {when} without waking anybody"
+    return f"{task} waits for {lock} held by {lock.holder or 'readers or nobody'}"

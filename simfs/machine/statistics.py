@@ -124,6 +124,8 @@ class ClassStatistics:
     """From grant to the new owner running."""
     grants: dict[TaskKind, Histogram] = field(default_factory=dict)
     """The same in nanoseconds, by the kind of the new owner."""
+    still_waiting: tuple[int, Time] = (0, 0)
+    """Waits that the window's end cut, and the longest of them."""
     waiting: int = 0
     """How many wait now."""
     _since: Time = 0
@@ -194,9 +196,14 @@ class ClassStatistics:
         self.grants.setdefault(kind, Histogram(2)).record(int(to_ns(waited)))
 
     def little(self, now: Time, open_waits: Iterable[Time]) -> tuple[int, int]:
-        """Little's law in its exact form: the time integral of the number waiting, and the sum of all waits."""
+        """Little's law in its exact form: the time integral of the number waiting, and the sum of all waits.
+
+        The open ones are those that the window's end cuts.
+        """
         self._integrate(now)
-        return self._integral, self.everywhere.wait_total + sum(open_waits)
+        waits = list(open_waits)
+        self.still_waiting = len(waits), max(waits, default=0)
+        return self._integral, self.everywhere.wait_total + sum(waits)
 
 
 @dataclass

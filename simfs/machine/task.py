@@ -115,6 +115,10 @@ class Task:
     """It sleeps in `park_program`."""
     spinning: bool = False
     """It stays on its CPU and waits for a look at a lock."""
+    look_due: bool = False
+    """A store that it spins on was made and is on its way to it."""
+    sleeps_for: Lock | None = None
+    """The lock for which somebody has to wake it."""
     spins_until_resched: bool = False
     """It gives up spinning when its CPU is wanted."""
     preempt_off: int = 0
@@ -154,9 +158,9 @@ class Task:
         self._turn = self.machine.clock.env.event()
         yield self._turn
 
-    def resume(self) -> None:
-        """Let the program go on; it is the machine that calls this."""
-        self._turn.succeed()
+    def resume(self) -> simpy.Event:
+        """Let the program go on, which it has done when what is returned is processed; the machine calls this."""
+        return self._turn.succeed()
 
     @property
     def waits_for(self) -> Lock | None:
@@ -246,6 +250,7 @@ class Task:
             owner.watchers.append(self)
         if deadline is not None:
             self.look_at(max(deadline, machine.now))
+        self.look_due = False
         yield from self.suspend()
         if owner is not None:
             owner.watchers = [watcher for watcher in owner.watchers if watcher is not self]
@@ -253,6 +258,7 @@ class Task:
     def look_at(self, time: Time) -> None:
         """If the task spins, let it look again at `time`, or when it has paid what it owes."""
         if self.spinning:
+            self.look_due = True
             at = max(time, self.machine.now, self.started + self.segment.irq + self.segment.debt)
             generation = self.generation
             self.machine.clock.at(at, What.SPIN_CHECK, self.number, lambda: self._look(generation))
@@ -273,9 +279,12 @@ class Task:
         if self.woken:
             self.woken = False
             return
+        self.sleeps_for = self.waits_for
+        if self.sleeps_for:
+            self.sleeps_for.left = None
         self.machine.scheduler.sleep(self)
         yield from self.suspend()
-        self.woken = False
+        self.woken, self.sleeps_for = False, None
 
     def forget_wakeups(self) -> None:
         """Wake-ups so far were for something else."""

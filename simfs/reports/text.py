@@ -285,11 +285,13 @@ def _locks(point: PointResult, result: ScenarioResult) -> Table:
         waited = [site for site in lock.sites if site.contended]
         for site in sorted(waited, key=lambda s: -s.wait_total_ns) if len(waited) > 1 else ():
             table.add_row(*_site_row(site), style="dim")
+        if lock.still_waiting:
+            table.add_row(*_still_row(lock), style="dim")
     return table
 
 
 def _waited(point: PointResult) -> list[LockSummary]:
-    return [lock for lock in point.locks if lock.contended]
+    return [lock for lock in point.locks if lock.contended or lock.still_waiting]
 
 
 def _lock_row(lock: LockSummary) -> list[str]:
@@ -320,6 +322,12 @@ def _site_row(site: LockSite) -> list[str]:
     mean = site.wait_total_ns / site.contended if site.contended else 0.0
     count, total = f"{site.contended:,}", duration(site.wait_total_ns)
     return [count, total, "", duration(mean), "", "", f"  by {site.site}", "", "", "", ""]
+
+
+def _still_row(lock: LockSummary) -> list[str]:
+    """How many waits the window's end cut, and the longest of them so far."""
+    longest = duration(lock.still_waiting_max_ns)
+    return [f"{lock.still_waiting:,}", "", longest, "", "", "", "  still waiting", "", "", "", ""]
 
 
 def holder_split(lock: LockSummary) -> str:

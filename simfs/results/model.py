@@ -108,6 +108,14 @@ class Finding(Strict):
     message: str
     stall: Stall | None = None
 
+    @property
+    def sentence(self) -> str:
+        """Where and what in one line; of a stall also who waits for what, the first few."""
+        cycle = self.stall.cycle if self.stall else ()
+        more = f"; and {len(cycle) - 3} more" if len(cycle) > 3 else ""
+        steps = f": {'; '.join(cycle[:3])}{more}" if cycle else ""
+        return f"{self.point} #{self.replication}: {self.message}{steps}"
+
 
 class MeasuredRow(Strict):
     """One published number and the variant and sweep values it belongs to.

@@ -8,7 +8,7 @@ from simfs.results.by_run import pooled
 from simfs.results.model import LockKindSummary, LockSummary, PooledLatency, WakesSummary
 from simfs.results.run_result import Latency, LockCounts, LockKind, LockSite, LockStats, RunResult, Wakes
 
-_LOCK_MAXIMA = {"instances", "wait_max_ns", "hold_max_ns"}
+_LOCK_MAXIMA = {"instances", "wait_max_ns", "hold_max_ns", "still_waiting_max_ns"}
 _LOCK_POOLED = {"wait_p50_ns", "wait_p99_ns", "wait_hdr"}
 _LOCK_NAMES = {"name", "role", "type", "sites", "kinds"}
 

@@ -121,6 +121,8 @@ class LockStats(LockCounts):
     wait_p50_ns: NonNegativeFloat
     wait_p99_ns: NonNegativeFloat
     wait_hdr: str = Field(description="histogram of the waits in ns, as in Latency", repr=False)
+    still_waiting: NonNegativeInt = Field(default=0, description="waits that the window's end cut")
+    still_waiting_max_ns: NonNegativeFloat = Field(default=0, description="the longest of them, so far")
     hold_total_ns: NonNegativeFloat
     hold_max_ns: NonNegativeFloat
     busiest_held_ns: NonNegativeFloat = Field(

@@ -107,6 +107,7 @@ impl Context {
             if let Some(deadline) = until.deadline {
                 s.spin_check(id, deadline.max(now));
             }
+            s.tasks[id as usize].look_due = false;
         }))
         .await;
         if let Some(owner) = until.owner_off_cpu {
@@ -128,8 +129,16 @@ impl Context {
         if std::mem::take(&mut self.state().tasks[self.id as usize].woken) {
             return;
         }
-        Suspend(Some(|| self.state().sleep(self.id))).await;
-        self.state().tasks[self.id as usize].woken = false;
+        Suspend(Some(|| {
+            let mut s = self.state();
+            s.sleeps_for_lock(self.id);
+            s.sleep(self.id);
+        }))
+        .await;
+        let mut s = self.state();
+        let task = &mut s.tasks[self.id as usize];
+        task.woken = false;
+        task.sleeps_for = None;
     }
 
     /// Wake-ups so far were for something else.
@@ -142,6 +151,7 @@ impl Context {
         let mut s = self.state();
         let class = s.locks[lock as usize].class;
         s.classes[class as usize].wakeups += 1;
+        s.remember(lock, task);
         s.wake(task, Some(self.id));
     }
 

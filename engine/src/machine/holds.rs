@@ -34,6 +34,7 @@ impl State {
     pub(super) fn grant(&mut self, lock: LockId, next: TaskId) {
         self.begin_hold(lock, next);
         self.locks[lock as usize].granted = Some(next);
+        self.locks[lock as usize].left = None;
         let class = self.locks[lock as usize].class;
         self.classes[class as usize].handoffs += 1;
     }
@@ -86,6 +87,9 @@ impl State {
     pub(super) fn end_shared(&mut self, lock: LockId, task: TaskId) {
         self.book_readers(lock);
         self.locks[lock as usize].readers -= 1;
+        if self.locks[lock as usize].readers == 0 {
+            self.leave(lock, task);
+        }
         self.note("release shared", task, Object::Lock(lock));
     }
 
@@ -126,6 +130,7 @@ impl State {
         self.leave_scaled_hold(holder, own);
         self.book_hold(lock, holder);
         self.locks[lock as usize].holder = None;
+        self.leave(lock, holder);
         self.note("release", holder, Object::Lock(lock));
     }
 

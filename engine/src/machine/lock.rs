@@ -245,6 +245,8 @@ pub struct Lock {
     readers_since: Time,
     /// Who polls its line and looks again when somebody has written to it, in the order of coming.
     pub pollers: Vec<TaskId>,
+    /// The first release since somebody was woken for it, or fell asleep: when, and by whom.
+    pub left: Option<(Time, TaskId)>,
     /// Somebody waited during the present hold.
     contended: bool,
     /// A device holds it.
@@ -272,6 +274,7 @@ impl Lock {
             readers: 0,
             readers_since: 0,
             pollers: Vec::new(),
+            left: None,
             contended: false,
             device: false,
         }

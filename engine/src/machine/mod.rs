@@ -2,7 +2,7 @@
 //!
 //! `queue` orders events; `state` is everything that changes; `scheduler` gives CPUs to tasks, `policy` chooses which (by
 //! `eevdf` or `cfs`, in the run queues of `run_queue`, with the weights of `group` and the averages of `load`), `segment` books their time, `accounts` the window's, `pace` and `smt` make it vary; `lock`, `holds` and `locks` are what tasks wait for; `statistics` is what is counted, `wakeups` of wake-ups; `device` serves requests; `whatif` changes one lock class; `context` is a task's
-//! handle, and `native` the executor that drives programs over it.
+//! handle, `native` the executor that drives programs over it, and `look_back` what is looked at when a run is over.
 
 mod accounts;
 mod cfs;
@@ -18,6 +18,7 @@ mod line;
 mod load;
 pub mod lock;
 mod locks;
+mod look_back;
 mod native;
 mod pace;
 mod policy;
@@ -40,6 +41,7 @@ pub use cpu::{Account, ACCOUNTS};
 pub use device::{DeviceId, Then};
 pub use disk::Disk;
 pub use line::Access;
+pub use look_back::TOLD;
 pub use lock::{ClassId, LockId, LockKind, Mode, Side};
 pub use native::{Native, Outcome, Stall};
 pub use state::{Broken, Counters, LineId, State};

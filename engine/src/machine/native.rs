@@ -98,11 +98,10 @@ impl Native {
         }
         self.state().book_everything();
         outcome.broken = self.check_laws(warmup);
-        self.drop_programs();
         outcome
     }
 
-    fn run_until(&mut self, end: Time) -> Option<Stall> {
+    pub(super) fn run_until(&mut self, end: Time) -> Option<Stall> {
         let mut instant = (0, 0u64);
         loop {
             let mut s = self.shared.state.borrow_mut();
@@ -134,7 +133,7 @@ impl Native {
     }
 
     /// Lets a task's program go on until it waits for something.
-    fn step(&mut self, id: TaskId) {
+    pub(super) fn step(&mut self, id: TaskId) {
         let Some(program) = self.programs[id as usize].as_mut() else { return };
         let done = program.as_mut().poll(&mut PollContext::from_waker(Waker::noop()));
         if matches!(done, Poll::Ready(())) {
@@ -156,12 +155,6 @@ impl Native {
             }
             self.programs[id as usize] = Some(program);
         }
-    }
-
-    /// Programs hold the machine and the machine holds programs: break the circle.
-    fn drop_programs(&mut self) {
-        self.programs.clear();
-        self.shared.spawned.borrow_mut().clear();
     }
 
     // ---- laws and stalls ------------------------------------------------------------------------------------
@@ -235,6 +228,14 @@ impl Native {
     }
 }
 
+impl Drop for Native {
+    /// Programs hold the machine and the machine holds programs: breaks the circle.
+    fn drop(&mut self) {
+        self.programs.clear();
+        self.shared.spawned.borrow_mut().clear();
+    }
+}
+
 /// Processes an event. Returns the task whose program is to take its next step.
 fn happen(s: &mut State, event: Event) -> Option<TaskId> {
     debug_assert!(event.time >= s.now, "time goes back: {event:?} at {}", s.now);
@@ -293,7 +294,10 @@ fn happen(s: &mut State, event: Event) -> Option<TaskId> {
 }
 
 fn describe(s: &State, id: TaskId, lock: LockId) -> String {
-    let name = s.name_of(Object::Lock(lock));
-    let holder = s.locks[lock as usize].holder.map_or("readers or nobody".into(), |h| format!("task {h}"));
+    let (name, l) = (s.name_of(Object::Lock(lock)), &s.locks[lock as usize]);
+    if let (None, 0, Some((since, by))) = (l.holder, l.readers, l.left) {
+        return format!("task {id} waits for {name}, which task {by} released at {:.3} ns without waking anybody", to_ns(since));
+    }
+    let holder = l.holder.map_or("readers or nobody".into(), |h| format!("task {h}"));
     format!("task {id} waits for {name} held by {holder}")
 }

@@ -238,9 +238,10 @@ impl State {
 
     /// Makes `task`, if it spins, look again at time `at`.
     pub(super) fn spin_check(&mut self, task: TaskId, at: Time) {
-        let t = &self.tasks[task as usize];
+        let t = &mut self.tasks[task as usize];
         let (paid, generation) = (t.started + t.segment.irq + t.segment.debt, t.generation);
         if t.spinning {
+            t.look_due = true;
             self.push(at.max(self.now).max(paid), Happening::SpinCheck, task, generation);
         }
     }

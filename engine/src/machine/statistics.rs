@@ -118,6 +118,8 @@ pub struct ClassStats {
     pub grant_to_run: Time,
     /// The same, each, by the kind of the new owner.
     pub grants: [Tally; KINDS],
+    /// Waits that the window's end cut, and the longest of them.
+    pub still_waiting: (u64, Time),
     waiting: u64,
     waiting_since: Time,
     waiting_integral: u128,
@@ -147,6 +149,7 @@ impl ClassStats {
             wakeups: 0,
             grant_to_run: 0,
             grants: std::array::from_fn(|_| Tally::new(2)),
+            still_waiting: (0, 0),
             waiting: 0,
             waiting_since: 0,
             waiting_integral: 0,
@@ -233,10 +236,12 @@ impl ClassStats {
     }
 
     /// Little's law in its exact form: the time integral of the number waiting equals the sum of the waits, those in
-    /// progress (`open`: when each began) included. Returns both in ps.
+    /// progress (`open`: when each began) included. Returns both in ps. They are what the window's end cuts.
     pub fn little(&mut self, now: Time, window: Time, open: &[Time]) -> (u128, u128) {
         self.integrate(now);
-        let open: u128 = open.iter().map(|&since| u128::from(now - since.max(window))).sum();
+        let open: Vec<Time> = open.iter().map(|&since| now - since.max(window)).collect();
+        self.still_waiting = (open.len() as u64, open.iter().copied().max().unwrap_or(0));
+        let open: u128 = open.iter().copied().map(u128::from).sum();
         (self.waiting_integral, u128::from(self.everywhere().wait_total) + open)
     }
 }

@@ -133,6 +133,10 @@ pub struct Task {
     pub parked: bool,
     /// It stays on its CPU and waits for a look at a lock.
     pub spinning: bool,
+    /// A store that it spins on was made and is on its way to it.
+    pub look_due: bool,
+    /// The lock for which somebody has to wake it.
+    pub sleeps_for: Option<LockId>,
     /// Depth of preempt-disabled sections.
     pub preempt_off: u32,
     /// It polls a lock that it may give up when the CPU is wanted.
@@ -193,6 +197,8 @@ impl Task {
             kicked: false,
             parked: false,
             spinning: false,
+            look_due: false,
+            sleeps_for: None,
             preempt_off: 0,
             spins_until_resched: false,
             watchers: Vec::new(),

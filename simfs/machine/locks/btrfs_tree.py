@@ -103,10 +103,10 @@ class BtrfsTree2(SleepingLock):
         machine = self.machine
         end = machine.now + POLLS * (machine.topology.hit + machine.costs.cpu_relax)
         while True:
-            clear = not self._is_blocking(task)
+            task.read(self.line)
             yield from task.pay()
-            if clear or task.need_resched or machine.now >= end:
-                return clear
+            if not self.blocking or task.need_resched or machine.now >= end:
+                return not self.blocking
             yield from self.poll(task, deadline=end)
 
     def _sleep_once(self, task: Task) -> Waiting:

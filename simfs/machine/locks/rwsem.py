@@ -29,11 +29,12 @@ class Rwsem(AnyRwsem):
         """Readers that are still trying do not keep a writer from waking."""
         return True
 
-    def set_reader_owned(self, task: Task) -> None:
+    def note_reader(self, task: Task) -> bool:
         """The nonspinnable mark outlives a change of readers."""
         if not self.reader_owned:
             self.reader_owned, self.nonspinnable = True, False
         self.begin_shared(task)
+        return True
 
     # ---- readers ----------------------------------------------------------------------------------------------------
 
@@ -51,7 +52,7 @@ class Rwsem(AnyRwsem):
     def wake_queued_readers(self, task: Task) -> Steps:
         """A reader that passed the queue lets the queued readers in as well."""
         yield from self.wait_lock.lock_raw(task)
-        self.unlock_and_wake(task, self.mark_wake(readers_only=True))
+        self.unlock_and_wake(task, self.mark_wake(task, readers_only=True))
 
     def wait_as_reader(self, me: Waiter, share: int) -> Waiting:
         """Queue, unless the share in the count (if there is one) will do; sleep until granted."""
@@ -126,11 +127,10 @@ class Rwsem(AnyRwsem):
         """The marked waiter spins on a running writer. True if it should try again at once."""
         yield from task.pay()
         owner = self.writer
-        if owner is None:
-            return not self.reader_owned
-        if not owner.on_cpu or task.need_resched:
-            return False
-        yield from self.poll(task, owner)
+        while owner is not None and owner is self.writer:
+            if not owner.on_cpu or task.need_resched:
+                return False
+            yield from self.poll(task, owner)
         return self.writer is None and not self.reader_owned
 
     # ---- whom to wake -----------------------------------------------------------------------------------------------
@@ -141,9 +141,9 @@ class Rwsem(AnyRwsem):
         if self.written or (alone and me.side is Side.WRITE):
             return []
         if self.shares:
-            return self.mark_wake(readers_only=True) if self.may_join(me, alone=alone) else []
+            return self.mark_wake(me.task, readers_only=True) if self.may_join(me, alone=alone) else []
         self.nonspinnable = False
-        return self.mark_wake()
+        return self.mark_wake(me.task)
 
     def may_join(self, me: Waiter, *, alone: bool) -> bool:
         """Whether queued readers may join readers inside because this one came."""
@@ -188,10 +188,11 @@ class Rwsem53(Rwsem):
             self.no_reader_spin = False
         yield from super().release(task, side)
 
-    def set_reader_owned(self, task: Task) -> None:
+    def note_reader(self, task: Task) -> bool:
         """The mark for writers goes, the one for readers stays."""
         self.reader_owned, self.nonspinnable, self.last_reader = True, False, task
         self.begin_shared(task)
+        return True
 
     def spinnable(self, side: Side) -> bool:
         """Readers heed their own mark, whoever owns the lock."""
@@ -241,10 +242,10 @@ class Rwsem53(Rwsem):
         """A reader only if it is first."""
         return alone or me.side is Side.WRITE
 
-    def mark_wake(self, *, readers_only: bool = False) -> list[Task]:
+    def mark_wake(self, waker: Task, *, readers_only: bool = False) -> list[Task]:
         """Granted readers pass on the mark under which the first of them came."""
         first = self.waiters[0] if self.waiters else None
-        woken = super().mark_wake(readers_only=readers_only)
+        woken = super().mark_wake(waker, readers_only=readers_only)
         if first and woken and first.side is Side.READ:
             self.last_reader, self.no_reader_spin = first.task, first.no_reader_spin
         return woken

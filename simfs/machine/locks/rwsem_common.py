@@ -85,8 +85,14 @@ class AnyRwsem(SleepingLock):
         self.tell_pollers(task)  # who polled a free but handed-off lock now has an owner to watch
 
     def set_reader_owned(self, task: Task) -> None:
-        """The task, whose share is in the count, has the lock for reading."""
+        """The task, whose share is in the count, has the lock for reading, and says so in the owner word."""
+        if self.note_reader(task):
+            self.tell_pollers(task)  # a writer that spins on the owner
+
+    def note_reader(self, task: Task) -> bool:
+        """The same, for the task by itself or by who grants it the lock. Whether the owner word was written."""
         self.begin_shared(task)
+        return False
 
     def release(self, task: Task, side: Side) -> Steps:
         """`up_read`, `up_write`: whoever leaves the lock free wakes those who wait."""
@@ -104,7 +110,7 @@ class AnyRwsem(SleepingLock):
             self.tell_pollers(task)
             leaves = self.writer_leaves()
         if leaves and self.waiters and (yield from self.lock_to_wake(task)):
-            self.unlock_and_wake(task, self.mark_wake())
+            self.unlock_and_wake(task, self.mark_wake(task))
 
     def lock_to_wake(self, task: Task) -> Spinning:
         """Take the wait lock to wake those who wait. False if somebody else will."""
@@ -117,30 +123,31 @@ class AnyRwsem(SleepingLock):
 
     # ---- whom to wake -----------------------------------------------------------------------------------------------
 
-    def mark_wake(self, *, readers_only: bool = False) -> list[Task]:
+    def mark_wake(self, waker: Task, *, readers_only: bool = False) -> list[Task]:
         """Whom to wake, under the wait lock: readers at the head are granted, a writer there is woken."""
         if not self.waiters:
             return []
         first = self.waiters[0]
         if first.side is Side.READ:
-            return self._grant_readers(first)
+            return self._grant_readers(waker, first)
         return [] if readers_only else self.wake_writer(first)
 
     def wake_writer(self, first: Waiter) -> list[Task]:
         """A writer is first: a hint."""
         return [first.task]
 
-    def _grant_readers(self, first: Waiter) -> list[Task]:
+    def _grant_readers(self, waker: Task, first: Waiter) -> list[Task]:
         if self.written:
             self.stolen_from(first)
             return []
         readers = self.phase()
         self.waiters = [w for w in self.waiters if w not in readers]
         self.shares += len(readers)
-        for reader in readers:
-            self.set_reader_owned(reader.task)
+        written = [self.note_reader(reader.task) for reader in readers]
         self.granted.update(reader.task for reader in readers)
         self.lock_class.statistics.handoffs += len(readers)
+        if any(written):
+            self.tell_pollers(waker)  # "an early indication that readers now have the lock"
         return [reader.task for reader in readers]
 
     def phase(self) -> list[Waiter]:

@@ -36,7 +36,7 @@ class Rwsem310(AnyRwsem):
         alone = self.enqueue(task, Side.READ)
         self.shares -= 1
         joins = alone and self.first_reader_joins and not self.written
-        self.unlock_and_wake(task, self.mark_wake() if joins or not self.locked else [])
+        self.unlock_and_wake(task, self.mark_wake(task) if joins or not self.locked else [])
         yield from self.sleep_until_granted(task)
         return True
 
@@ -57,7 +57,7 @@ class Rwsem310(AnyRwsem):
         yield from self.lock_to_wait(task)
         alone = self.enqueue(task, Side.WRITE)
         self.arriving_writers -= bias
-        self.wake_all(task, self.readers_ahead(alone=alone))
+        self.wake_all(task, self.readers_ahead(task, alone=alone))
         slept = False
         while self.locked:
             self.wait_lock.unlock(task)
@@ -70,10 +70,10 @@ class Rwsem310(AnyRwsem):
         self.wait_lock.unlock(task)
         return slept
 
-    def readers_ahead(self, *, alone: bool) -> list[Task]:
+    def readers_ahead(self, task: Task, *, alone: bool) -> list[Task]:
         """Readers that were queued before a writer may join readers inside."""
         read_owned = self.locked and not self.written
-        return self.mark_wake(readers_only=True) if read_owned and not alone else []
+        return self.mark_wake(task, readers_only=True) if read_owned and not alone else []
 
     def _sleep_until_free(self, task: Task) -> Steps:
         while True:
@@ -101,7 +101,9 @@ class Rwsem26(Rwsem310):
         yield from self.lock_to_wait(task)
         alone = self.enqueue(task, Side.WRITE)
         self.arriving_writers -= bias
-        self.unlock_and_wake(task, self.readers_ahead(alone=alone) if self.locked else self.mark_wake())
+        self.unlock_and_wake(
+            task, self.readers_ahead(task, alone=alone) if self.locked else self.mark_wake(task)
+        )
         while not self.take_grant(task):
             yield from task.park()
         return True
@@ -158,10 +160,11 @@ class Rwsem48(Rwsem316):
         """Not while the owner word says readers."""
         return not self.reader_owned and super().spinnable(side)
 
-    def set_reader_owned(self, task: Task) -> None:
-        """The owner word forgets only with the next writer."""
-        self.reader_owned = True
-        super().set_reader_owned(task)
+    def note_reader(self, task: Task) -> bool:
+        """The owner word forgets only with the next writer; a reader writes only what is not there yet."""
+        new, self.reader_owned = not self.reader_owned, True
+        super().note_reader(task)
+        return new
 
     def lock_to_wake(self, task: Task) -> Spinning:
         """Leave it to a spinner if somebody else has the wait lock."""

@@ -104,11 +104,11 @@ async fn poll_bit(cx: &Context, lock: LockId) -> bool {
         s.now + POLLS * (s.topology.hit + s.costs.cpu_relax)
     };
     loop {
-        let clear = !is_blocking(cx, lock);
+        cx.state().touch_lock(cx.id, lock, Access::Read);
         cx.pay().await;
-        let (now, wanted) = {
-            let s = cx.state();
-            (s.now, s.need_resched(cx.id))
+        let (clear, now, wanted) = {
+            let mut s = cx.state();
+            (!body(&mut s, lock).blocking, s.now, s.need_resched(cx.id))
         };
         if clear || wanted || now >= end {
             return clear;

@@ -157,20 +157,32 @@ fn set_writer(s: &mut State, task: TaskId, lock: LockId) {
     s.show_pollers(task, lock); // who polled a free but handed-off lock now has an owner to watch
 }
 
-/// `task`, whose share is in the count, has the lock for reading.
+/// `task`, whose share is in the count, has the lock for reading, and says so in the owner word.
 fn set_reader_owned(s: &mut State, task: TaskId, lock: LockId) {
+    if note_reader(s, task, lock) {
+        s.show_pollers(task, lock); // a writer that spins on the owner
+    }
+}
+
+/// The same, for `task` by itself or by who grants it the lock. Whether the owner word was written.
+fn note_reader(s: &mut State, task: TaskId, lock: LockId) -> bool {
     let b = body(s, lock);
     let Owner { readers, no_reader_spin, no_writer_spin, .. } = b.owner;
-    match b.era {
-        Era::V5_3 => b.owner = Owner { task: Some(task), readers: true, no_reader_spin, no_writer_spin: false },
+    let written = match b.era {
+        Era::V2_6 | Era::V3_10 | Era::V3_16 => false,
+        Era::V4_8 => !std::mem::replace(&mut b.owner, Owner { readers: true, ..Owner::default() }).readers,
+        Era::V5_3 => {
+            b.owner = Owner { task: Some(task), readers: true, no_reader_spin, no_writer_spin: false };
+            true
+        }
         Era::V5_11 => {
             let no_writer_spin = readers && no_writer_spin;
             b.owner = Owner { task: Some(task), readers: true, no_reader_spin: false, no_writer_spin };
+            true
         }
-        Era::V4_8 => b.owner = Owner { readers: true, ..Owner::default() },
-        _ => {}
-    }
+    };
     s.begin_shared(lock, task);
+    written
 }
 
 /// `up_read`.

@@ -40,7 +40,7 @@ async fn steal_on_entry(cx: &Context, lock: LockId) -> bool {
 async fn wake_queued_readers(cx: &Context, lock: LockId) {
     let inner = cx.state().inner(lock);
     spin_lock(cx, inner).await;
-    wake::mark(&mut cx.state(), lock, Wake::Readers);
+    wake::mark(&mut cx.state(), cx.id, lock, Wake::Readers);
     wake::issue(cx, lock, inner);
 }
 
@@ -102,5 +102,5 @@ fn queue_reader(cx: &Context, lock: LockId, has_share: bool, no_reader_spin: boo
     let alone = b.waiters.is_empty();
     b.waiters.push_back(Waiter { task: cx.id, side: Side::Read, since, handoff: false, no_reader_spin });
     b.readers -= u32::from(has_share);
-    wake::mark_after_queueing(&mut s, lock, Side::Read, alone);
+    wake::mark_after_queueing(&mut s, cx.id, lock, Side::Read, alone);
 }

@@ -1,10 +1,11 @@
 //! Whom a release, or a task that has just queued itself, wakes (`__rwsem_do_wake`, `rwsem_mark_wake`). Under the wait lock.
 
-use super::{body, set_reader_owned, with, Era, Owner, Rwsem, Waiter};
+use super::{body, note_reader, with, Era, Owner, Rwsem, Waiter};
 use crate::machine::context::Context;
 use crate::machine::locks::{spin_lock, spinlock};
 use crate::machine::lock::{LockId, Side};
 use crate::machine::state::State;
+use crate::machine::task::TaskId;
 
 /// Whom to wake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub(super) async fn next(cx: &Context, lock: LockId) {
     } else if !spinlock::try_lock(cx, inner) {
         return;
     }
-    mark(&mut cx.state(), lock, Wake::Any);
+    mark(&mut cx.state(), cx.id, lock, Wake::Any);
     issue(cx, lock, inner);
 }
 
@@ -50,7 +51,7 @@ pub(super) fn wake_marked(cx: &Context, lock: LockId) {
 }
 
 /// After a task queued itself on `side`, `alone` in the queue: the lock may have become free, or readers may join readers.
-pub(super) fn mark_after_queueing(s: &mut State, lock: LockId, side: Side, alone: bool) {
+pub(super) fn mark_after_queueing(s: &mut State, me: TaskId, lock: LockId, side: Side, alone: bool) {
     let b = body(s, lock);
     let free = !b.locked();
     let read_owned = !free && !b.written();
@@ -67,16 +68,16 @@ pub(super) fn mark_after_queueing(s: &mut State, lock: LockId, side: Side, alone
         if free {
             b.clear_nonspinnable();
         }
-        mark(s, lock, wake);
+        mark(s, me, lock, wake);
     }
 }
 
-/// Puts whom to wake on the lock's wake list, after giving them the lock if they are granted it.
-pub(super) fn mark(s: &mut State, lock: LockId, wake: Wake) {
+/// Puts whom `me` is to wake on the lock's wake list, after giving them the lock if they are granted it.
+pub(super) fn mark(s: &mut State, me: TaskId, lock: LockId, wake: Wake) {
     let b = body(s, lock);
     let Some(&first) = b.waiters.front() else { return };
     match (first.side, wake) {
-        (Side::Read, _) => grant_readers(s, lock, first),
+        (Side::Read, _) => grant_readers(s, me, lock, first),
         (Side::Write, Wake::Readers) => {}
         (Side::Write, Wake::Any) if !b.era.grants_writers() => b.wake_list.push(first.task),
         (Side::Write, Wake::Any) => grant_writer(s, lock),
@@ -95,7 +96,7 @@ fn grant_writer(s: &mut State, lock: LockId) {
 }
 
 /// Grants the readers of a phase, unless a writer has taken the lock meanwhile.
-fn grant_readers(s: &mut State, lock: LockId, first: Waiter) {
+fn grant_readers(s: &mut State, me: TaskId, lock: LockId, first: Waiter) {
     let (impatient, batch) = (s.may_ask_for_handoff(first.since), s.kernel.rwsem_reader_batch);
     let b = body(s, lock);
     if b.written() {
@@ -114,9 +115,10 @@ fn grant_readers(s: &mut State, lock: LockId, first: Waiter) {
     }
     let granted = b.wake_list.len() - from;
     b.readers += granted as u32;
+    let mut told = false;
     for at in from..from + granted {
         let reader = body(s, lock).wake_list[at];
-        set_reader_owned(s, reader, lock);
+        told |= note_reader(s, reader, lock);
     }
     let b = body(s, lock);
     if b.era == Era::V5_3 {
@@ -124,6 +126,9 @@ fn grant_readers(s: &mut State, lock: LockId, first: Waiter) {
     }
     let class = s.locks[lock as usize].class;
     s.classes[class as usize].handoffs += granted as u64;
+    if told {
+        s.show_pollers(me, lock); // "an early indication that readers now have the lock"
+    }
 }
 
 /// Phase-fair: readers wherever they are in the queue.

@@ -81,7 +81,7 @@ fn queue_writer(cx: &Context, lock: LockId) {
     let alone = b.waiters.is_empty();
     b.waiters.push_back(Waiter { task: cx.id, side: Side::Write, since, handoff: false, no_reader_spin: false });
     b.arriving_writers -= u32::from(!b.era.writers_spin());
-    wake::mark_after_queueing(&mut s, lock, Side::Write, alone);
+    wake::mark_after_queueing(&mut s, cx.id, lock, Side::Write, alone);
 }
 
 async fn sleep_until_granted(cx: &Context, lock: LockId) -> bool {
@@ -145,12 +145,18 @@ async fn spin_for_handoff(cx: &Context, lock: LockId) -> bool {
     cx.pay().await;
     let owner = with(cx, lock, |b| b.owner);
     let Some(writer) = owner.writer() else { return owner.is_nobody() };
-    let may = {
-        let s = cx.state();
-        s.on_cpu(writer) && !s.need_resched(cx.id)
-    };
-    if may {
+    loop {
+        let may = {
+            let s = cx.state();
+            s.on_cpu(writer) && !s.need_resched(cx.id)
+        };
+        if !may {
+            return false;
+        }
         cx.poll(lock, SpinUntil { owner_off_cpu: Some(writer), need_resched: true, deadline: None }).await;
+        let owner = with(cx, lock, |b| b.owner);
+        if owner.writer() != Some(writer) {
+            return owner.is_nobody();
+        }
     }
-    may && with(cx, lock, |b| b.owner.is_nobody())
 }
