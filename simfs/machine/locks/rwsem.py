@@ -65,7 +65,8 @@ class Rwsem(AnyRwsem):
         task.forget_wakeups()
         me.since = self.machine.now
         self.waiters.append(me)
-        self.shares -= share
+        if share:
+            self.give_share_back(task)
         self.unlock_and_wake(task, self.wake_after_queueing(me))
         yield from self.sleep_until_granted(task)
         return True
@@ -209,7 +210,7 @@ class Rwsem53(Rwsem):
         if task.need_resched or not self.may_begin_to_spin(Side.READ):
             return (yield from self.wait_as_reader(me, share=1))
         task.atomic(self.line)
-        self.shares -= 1
+        self.give_share_back(task)
         before = self.last_reader if self.reader_owned else None
         if (yield from self.spin(task, Side.READ)):
             if self.waiters:

@@ -84,6 +84,12 @@ class AnyRwsem(SleepingLock):
         self.take(task, self.waiters[0].task if self.waiters else None)
         self.tell_pollers(task)  # who polled a free but handed-off lock now has an owner to watch
 
+    def give_share_back(self, task: Task) -> None:
+        """A share that was not enough leaves the count, which may leave the lock free for who spins."""
+        self.shares -= 1
+        if not self.locked:
+            self.tell_pollers(task)
+
     def set_reader_owned(self, task: Task) -> None:
         """The task, whose share is in the count, has the lock for reading, and says so in the owner word."""
         if self.note_reader(task):

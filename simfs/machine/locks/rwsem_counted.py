@@ -34,7 +34,7 @@ class Rwsem310(AnyRwsem):
         self.shares += 1  # left behind by the fast path's add
         yield from self.lock_to_wait(task)
         alone = self.enqueue(task, Side.READ)
-        self.shares -= 1
+        self.give_share_back(task)
         joins = alone and self.first_reader_joins and not self.written
         self.unlock_and_wake(task, self.mark_wake(task) if joins or not self.locked else [])
         yield from self.sleep_until_granted(task)

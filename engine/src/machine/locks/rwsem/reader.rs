@@ -5,6 +5,8 @@ use super::{body, set_reader_owned, spin, with, LockId, Side, Waiter};
 use crate::machine::context::Context;
 use crate::machine::line::Access;
 use crate::machine::locks::{lock_to_wait, spin_lock, spinlock};
+use crate::machine::state::State;
+use crate::machine::task::TaskId;
 
 /// Returns whether it slept.
 pub(in crate::machine) async fn down_read_slow(cx: &Context, lock: LockId) -> bool {
@@ -54,8 +56,8 @@ async fn spin_as_reader(cx: &Context, lock: LockId) -> bool {
     let before = {
         let mut s = cx.state();
         s.touch_lock(cx.id, lock, Access::Atomic);
+        give_share_back(&mut s, cx.id, lock);
         let b = body(&mut s, lock);
-        b.readers -= 1;
         b.owner.task.filter(|_| b.owner.readers)
     };
     cx.preempt_disable();
@@ -90,6 +92,15 @@ async fn wait_as_reader(cx: &Context, lock: LockId, has_share: bool, no_reader_s
     true
 }
 
+/// A share that was not enough leaves the count, which may leave the lock free for who spins.
+fn give_share_back(s: &mut State, me: TaskId, lock: LockId) {
+    let b = body(s, lock);
+    b.readers -= 1;
+    if !b.locked() {
+        s.show_pollers(me, lock);
+    }
+}
+
 /// Appends the reader, gives its share back, and marks who may go now.
 fn queue_reader(cx: &Context, lock: LockId, has_share: bool, no_reader_spin: bool) {
     cx.forget_wakeups();
@@ -101,6 +112,8 @@ fn queue_reader(cx: &Context, lock: LockId, has_share: bool, no_reader_spin: boo
     let b = body(&mut s, lock);
     let alone = b.waiters.is_empty();
     b.waiters.push_back(Waiter { task: cx.id, side: Side::Read, since, handoff: false, no_reader_spin });
-    b.readers -= u32::from(has_share);
+    if has_share {
+        give_share_back(&mut s, cx.id, lock);
+    }
     wake::mark_after_queueing(&mut s, cx.id, lock, Side::Read, alone);
 }
