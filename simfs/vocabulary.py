@@ -24,11 +24,31 @@ class Rule:
 
 
 @dataclass(frozen=True)
+class Param:
+    """A parameter of a workload: a number unless it has `words`."""
+
+    name: str
+    required: bool = False
+    default: float | str | None = None
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Vocabulary:
     """All words."""
 
     lock_kinds: tuple[str, ...]
+    roles: Mapping[str, str]
+    """Role of a lock -> what it guards."""
     rules: Mapping[str, Rule]
+    constants: frozenset[str]
+    """Of lock code and scheduler."""
+    operations: tuple[str, ...]
+    """Of a mix."""
+    costs: Mapping[str, frozenset[str]]
+    """Kind of filesystem -> the costs that it reads."""
+    params: Mapping[str, Mapping[str, Param]]
+    """Kind of workload -> its parameters."""
 
     @property
     def defaults(self) -> dict[str, Value]:
@@ -43,5 +63,10 @@ def vocabulary() -> Vocabulary:
     rules = [Rule(r["name"], r["about"], tuple(r["values"]), r["default"]) for r in words["rules"]]
     return Vocabulary(
         lock_kinds=tuple(kind["name"] for kind in words["lock_kinds"]),
+        roles={role["name"]: role["about"] for role in words["roles"]},
         rules={rule.name: rule for rule in rules},
+        constants=frozenset(words["constants"]),
+        operations=tuple(words["operations"]),
+        costs={kind: frozenset(names) for kind, names in words["costs"].items()},
+        params={kind: {p["name"]: Param(**p) for p in params} for kind, params in words["params"].items()},
     )

@@ -47,6 +47,7 @@ def lock_cycle(
 ) -> Spec:
     """A RunSpec of tasks that think, take a lock, hold it, release it; one CPU a task unless told otherwise."""
     cpus = cpus or tasks
+    params = {"think_ns": 1000.0, "hold_ns": 50.0, **params}
     return {
         "seed": 1,
         "replication": 0,

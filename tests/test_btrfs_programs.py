@@ -10,6 +10,7 @@ from functools import cache
 from statistics import median
 
 import pytest
+from traces import load_trace
 
 from engine import rate, replications, scenario_spec, simulate, the_lock
 from simfs.results.run_result import RunResult
@@ -38,22 +39,20 @@ def idle(result: RunResult) -> float:
 
 def test_one_task_takes_the_time_of_the_traced_steps() -> None:
     """Its tree is one leaf, as when it was traced; the few items that move and lock words are the rest."""
-    steps = sum(load_filesystem("btrfs").group("cu_l0").values())
+    steps = sum(load_trace("btrfs").group("cu_l0").values())
     total = steps + load_vfs("btrfs").spec()["user.loop"]
     assert 1 / rate(small_files("create_unlink", 1)) == pytest.approx(total, rel=0.02)
 
 
 def test_one_task_locks_the_leaf_as_often_as_traced() -> None:
-    locks = [
-        step for step in load_filesystem("btrfs").group("cu_l0") if "unlock" not in step and "lock" in step
-    ]
+    locks = [step for step in load_trace("btrfs").group("cu_l0") if "unlock" not in step and "lock" in step]
     result = small_files("create_unlink", 1)
     assert the_lock(result, LEVELS[0]).acquired / result.operations == pytest.approx(len(locks), abs=0.01)
 
 
 def test_the_price_of_a_node_is_the_mean_of_the_traced_gaps() -> None:
     filesystem = load_filesystem("btrfs")
-    gaps = [ns for step, ns in filesystem.group("cu_l1").items() if "_lock_fs_l0" in step]
+    gaps = [ns for step, ns in load_trace("btrfs").group("cu_l1").items() if "_lock_fs_l0" in step]
     assert filesystem.constants["node"].ns == pytest.approx(sum(gaps) / len(gaps), abs=1)
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 import pytest
 from pydantic import ValidationError
 from ruamel.yaml import YAML
+from traces import load_trace
 
 from simfs.scenario import ScenarioError
 from simfs.scenario.models import (
@@ -23,6 +24,7 @@ from simfs.scenario.models import (
 from simfs.scenario.paths import MODELS
 from simfs.scenario.quantity import Quantity
 from simfs.scenario.timeline import NumberEra
+from simfs.vocabulary import vocabulary
 
 FILES = sorted(MODELS.rglob("*.yaml"))
 GOOD: dict[str, Any] = {
@@ -141,16 +143,18 @@ def test_the_number_of_cpus_can_be_replaced() -> None:
 
 @pytest.mark.parametrize("kind", ["xfs", "btrfs", "ext4"])
 def test_groups_and_steps_name_each_other(kind: str) -> None:
-    filesystem = load_filesystem(kind)
-    assert {name.split(".")[0] for name in filesystem.costs} == set(filesystem.groups)
-    for group in filesystem.groups:
-        steps = filesystem.group(group)
+    trace, read = load_trace(kind), load_filesystem(kind).costs
+    known = {f"{name}.{step}" for name, group in trace.groups.items() for step in group.order}
+    assert known == {*read, *trace.steps}
+    assert not set(read) & set(trace.steps)
+    for group in trace.groups:
+        steps = trace.group(group)
         assert next(iter(steps.values())) == 0
         assert all(ns >= 0 for ns in steps.values())
 
 
 def test_step_names_follow_the_naming_rule() -> None:
-    steps = list(load_filesystem("xfs").group("cu_short"))
+    steps = list(load_trace("xfs").group("cu_short"))
     assert steps[:8] == [
         "enter_openat",
         "lock_dir_ilock_shared",
@@ -179,8 +183,7 @@ UNTRACED = [
 def test_steps_add_up_to_the_untraced_operation(
     kind: str, groups: tuple[str, ...], untraced: float, outside: float
 ) -> None:
-    filesystem = load_filesystem(kind)
-    steps = sum(sum(filesystem.group(group).values()) for group in groups)
+    steps = sum(sum(load_trace(kind).group(group).values()) for group in groups)
     # 3 %: the tracer's cost was solved for all traced sequences, of which these are the most frequent.
     assert steps + outside == pytest.approx(untraced, rel=0.03)
 
@@ -205,19 +208,40 @@ SPLITS = [
 def test_vfs_parts_add_up_to_the_step_they_split(kind: str, step: str, parts: tuple[str, str]) -> None:
     vfs = load_vfs(kind).spec()
     group = "cu_l0" if kind == "btrfs" else "cu_short"
-    assert sum(vfs[part] for part in parts) == load_filesystem(kind).group(group)[step]
+    assert sum(vfs[part] for part in parts) == load_trace(kind).group(group)[step]
 
 
 @pytest.mark.parametrize(("group", "rate"), [("create", 155_388), ("cu", 114_334), ("tmp", 77_816)])
 def test_tmpfs_costs_and_user_loop_make_the_measured_rate(group: str, rate: float) -> None:
-    total = sum(load_filesystem("tmpfs").group(group).values()) + load_vfs("tmpfs").spec()["user.loop"]
+    total = sum(load_trace("tmpfs").group(group).values()) + load_vfs("tmpfs").spec()["user.loop"]
     assert 1e9 / total == pytest.approx(rate, rel=0.02)
+
+
+@pytest.mark.parametrize("kind", ["xfs", "btrfs", "ext4", "tmpfs"])
+def test_costs_are_exactly_those_that_programs_read(kind: str) -> None:
+    """What was traced and is not read is provenance, and lies in models/traces."""
+    own, around = load_filesystem(kind), load_vfs(kind)
+    given = {*own.spec(), *around.costs, *(around.constants.keys() & vocabulary().costs[kind])}
+    if kind == "xfs":
+        work = load_workload("range_lock").spec()
+        given |= {f"range_lock.{name}" for name in work if name.endswith("_work_ns")}
+    assert given == vocabulary().costs[kind]
+
+
+def test_some_program_reads_each_footprint() -> None:
+    assert set(load_footprints().costs) <= set().union(*vocabulary().costs.values())
+
+
+@pytest.mark.parametrize("kind", available("workloads"))
+def test_a_workload_reads_all_its_parameters(kind: str) -> None:
+    if kind != "kernel_threads":
+        assert set(load_workload(kind).spec()) <= set(vocabulary().params[kind])
 
 
 def test_footprints_come_with_the_filesystem_they_belong_to() -> None:
     assert load_filesystem("xfs").spec()["xfs_buffer.struct"] == 3
     assert "jbd2_handle.journal" in load_filesystem("ext4").spec()
-    assert "vfs_dir.i_rwsem" in load_vfs("tmpfs").spec()
+    assert "vfs_dir.dentry" in load_vfs("tmpfs").spec()
     assert {q.unit for q in load_footprints().costs.values()} == {"lines"}
 
 

@@ -5,6 +5,7 @@ pub mod filesystems;
 pub mod hdr;
 pub mod kernel;
 pub mod machine;
+pub mod nearest;
 pub mod population;
 #[cfg(feature = "python")]
 mod python;

@@ -1,9 +1,13 @@
 //! What the engine is given for one run (`docs/seams.md`, seam 1). Times are nanoseconds.
 
+pub mod params;
+
 use crate::kernel::sched::Class;
-use crate::kernel::Rules;
+use crate::kernel::{roles, Rules};
 use crate::machine::LockKind;
-use serde::Deserialize;
+use crate::nearest::hint;
+use params::Is;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// One run: a machine, a kernel, a filesystem, a workload, and for how long.
@@ -200,20 +204,26 @@ pub struct CfsSpec {
     pub wakeup_granularity_ns: f64,
 }
 
-/// Constants of the lock code and the scheduler: nanoseconds, but for the reader batch. None has a default, so a name that
-/// differs between a profile and the engine is an error and never a silent fallback.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // each is described, with its source, in the kernel profiles
-pub struct KernelConstants {
-    pub migration_cost: f64,
-    pub rwsem_handoff_wait: f64,
-    pub rwsem_reader_batch_max: f64,
-    pub rwsem_reader_spin_base: f64,
-    pub rwsem_reader_spin_per_reader: f64,
-    pub rwsem_reader_spin_cap: f64,
-    pub percpu_rwsem_grace_period: f64,
-    pub numa_spinlock_threshold: f64,
+macro_rules! constants {
+    ($(#[$doc:meta])* $name:ident: $($field:ident),+ $(,)?) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        #[allow(missing_docs)] // each is described, with its source, in the timeline of kernels
+        pub struct $name { $(pub $field: f64),+ }
+
+        impl $name {
+            /// Their names.
+            pub const NAMES: &'static [&'static str] = &[$(stringify!($field)),+];
+        }
+    };
+}
+
+constants! {
+    /// Constants of the lock code and the scheduler: nanoseconds, but for the reader batch. None has a default, so a name that
+    /// differs between the timeline and the engine is an error and never a silent fallback.
+    KernelConstants: migration_cost, rwsem_handoff_wait, rwsem_reader_batch_max, rwsem_reader_spin_base,
+    rwsem_reader_spin_per_reader, rwsem_reader_spin_cap, percpu_rwsem_grace_period, numa_spinlock_threshold,
 }
 
 /// The filesystem under test.
@@ -252,7 +262,7 @@ pub struct FilesystemSpec {
 }
 
 /// The filesystems there are.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
 pub enum FilesystemKind {
@@ -361,7 +371,7 @@ pub struct CostTable {
 }
 
 /// The workloads there are.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum WorkloadKind {
@@ -376,6 +386,23 @@ pub enum WorkloadKind {
     RangeLock,
     Fio,
     Python,
+}
+
+impl WorkloadKind {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::Compile,
+        Self::Create,
+        Self::CreateUnlink,
+        Self::Tmpfile,
+        Self::FsMark,
+        Self::Mix,
+        Self::Dbench,
+        Self::LockCycle,
+        Self::RangeLock,
+        Self::Fio,
+        Self::Python,
+    ];
 }
 
 /// Which directories the tasks work in.
@@ -434,14 +461,25 @@ pub struct WorkloadSpec {
 }
 
 impl WorkloadSpec {
-    /// A number among the parameters, or `default`.
-    pub fn number(&self, name: &str, default: f64) -> f64 {
-        self.params.get(name).and_then(serde_json::Value::as_f64).unwrap_or(default)
+    /// A number among the parameters, or its default. Panics for one that the workload does not have.
+    pub fn number(&self, name: &str) -> f64 {
+        let given = self.given(name);
+        match params::is(self.kind, name) {
+            Is::Number(default) => given.unwrap_or(default),
+            Is::Required => given.expect("a spec is checked"),
+            other => panic!("{name} is no number, but {other:?}"),
+        }
     }
 
-    /// A word among the parameters, or `default`.
-    pub fn word<'a>(&'a self, name: &str, default: &'a str) -> &'a str {
-        self.params.get(name).and_then(serde_json::Value::as_str).unwrap_or(default)
+    /// A number that need not be there.
+    pub fn given(&self, name: &str) -> Option<f64> {
+        self.params.get(name).and_then(serde_json::Value::as_f64)
+    }
+
+    /// A word among the parameters, or its default. Panics for one that the workload does not have.
+    pub fn word(&self, name: &str) -> &str {
+        let Is::Word(words) = params::is(self.kind, name) else { panic!("{name} is no word") };
+        self.params.get(name).and_then(serde_json::Value::as_str).unwrap_or(words[0])
     }
 }
 
@@ -458,6 +496,12 @@ impl RunSpec {
         require((1..=crate::machine::MAX_CPUS).contains(&m.cpus), "machine.cpus", "must be 1..=256")?;
         require(self.workload.tasks >= 1, "workload.tasks", "must be at least 1")?;
         require((-20..=19).contains(&self.workload.nice), "workload.nice", "must be -20..=19")?;
+        if self.workload.kind != WorkloadKind::Python {
+            if let Some(role) = self.kernel.locks.keys().find(|role| roles().all(|known| known != role.as_str())) {
+                return Err(format!("kernel.locks: nothing takes '{role}'{}", hint(role, roles())));
+            }
+        }
+        params::check(self.workload.kind, &self.workload.params)?;
         require(self.batches >= 1, "batches", "must be at least 1")?;
         require(self.duration_ns > 0.0 && self.duration_ns < 1e15, "duration_ns", "must be positive and below 1e15")?;
         require((0.0..1e15).contains(&self.warmup_ns), "warmup_ns", "must be between 0 and 1e15")?;

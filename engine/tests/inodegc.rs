@@ -26,7 +26,7 @@ fn machine(cpus: u32) -> (RunSpec, Native) {
           "constants": {{"migration_cost": 5e5, "rwsem_handoff_wait": 4e6, "rwsem_reader_batch_max": 256, "rwsem_reader_spin_base": 0,
             "rwsem_reader_spin_per_reader": 0, "rwsem_reader_spin_cap": 0, "percpu_rwsem_grace_period": 0,
             "numa_spinlock_threshold": 10000000}}}},
-        "filesystem": {{"kind": "none"}}, "workload": {{"kind": "lock_cycle", "tasks": 1}}}}"#
+        "filesystem": {{"kind": "none"}}, "workload": {{"kind": "python", "tasks": 1}}}}"#
     );
     let spec = RunSpec::from_json(&text).expect("a valid spec");
     let native = Native::new(&spec);

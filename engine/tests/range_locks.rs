@@ -33,7 +33,7 @@ fn spec(cpus: u32, duration_ns: f64) -> RunSpec {
             "locks": {"range_lock": "qspinlock"}, "constants": constants
         },
         "filesystem": {"kind": "none"},
-        "workload": {"kind": "range_lock", "tasks": 1}
+        "workload": {"kind": "python", "tasks": 1}
     });
     RunSpec::from_json(&json.to_string()).expect("a valid spec")
 }

@@ -43,7 +43,7 @@ fn bench(lock: &str, cpus: u32, duration: Time, costs: Costs) -> Bench {
             "rwsem_reader_spin_base": {base_ns}, "rwsem_reader_spin_per_reader": {each_ns},
             "rwsem_reader_spin_cap": {cap_ns}, "percpu_rwsem_grace_period": 0,
             "numa_spinlock_threshold": 10000000}}}},
-        "filesystem": {{"kind": "none"}}, "workload": {{"kind": "lock_cycle", "tasks": 1}}}}"#,
+        "filesystem": {{"kind": "none"}}, "workload": {{"kind": "python", "tasks": 1}}}}"#,
         duration_ns = duration / NS,
         base_ns = base * 1e3,
         each_ns = each * 1e3,

@@ -31,6 +31,7 @@ from simfs.scenario import Measure, Point, to_run_spec
 from simfs.scenario.metrics import metric as known_metric
 from simfs.scenario.models import load_filesystem, load_kernel, load_machine, load_vfs, load_workload
 from simfs.scenario.quantity import Quantity
+from simfs.scenario.suggest import nearest
 
 DEFAULT = ("machine.*", "kernel.*", "workload.*")
 """Parameters that are varied unless told otherwise; a filesystem has hundreds of step costs besides."""
@@ -118,9 +119,10 @@ def parameters(point: Point, patterns: Sequence[str] = DEFAULT) -> list[Paramete
     known = [p for p in _known(point) if p.high > p.low]
     for pattern in patterns:
         if pattern not in DEFAULT and not any(fnmatchcase(p.name, pattern) for p in known):
-            raise ValueError(
-                f"--parameter {pattern}: matches none of {', '.join(p.name for p in known[:12])}, ..."
-            )
+            names = [p.name for p in known]
+            near = nearest(pattern, names)
+            hint = f" (did you mean '{near}'?)" if near else ""
+            raise ValueError(f"--parameter {pattern}: matches none of {', '.join(names[:12])}, ...{hint}")
     return [p for p in known if any(fnmatchcase(p.name, pattern) for pattern in patterns)]
 
 

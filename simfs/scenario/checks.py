@@ -173,8 +173,13 @@ def _filesystem_problems(scenario: Scenario, document: Document) -> Iterator[Pro
             at = document.place_of(("filesystem",)).value
             yield Problem(at, f"workload {scenario.workload.kind} needs a filesystem")
     elif use.costs or use.profile:
-        known = filesystem_costs(use)
+        known, read = filesystem_costs(use), vocabulary().costs[use.kind]
         yield from _unknown(use.costs, known, ("filesystem", "costs"), "cost", document)
+        if unread := next((name for name in known if name not in read), None):
+            at = document.place_of(("filesystem", "profile")).value
+            yield Problem(
+                at, f"{use.profile}: nothing of {use.kind} reads the cost '{unread}'", nearest(unread, read)
+            )
     yield from _fio_problems(scenario, document)
     yield from _walk_problems(scenario, document)
 

@@ -8,6 +8,7 @@ from pydantic import Field, StrictBool, StrictInt, model_validator
 
 from simfs.scenario.section import Section, Text, refusal
 from simfs.scenario.units import Duration, Size
+from simfs.scenario.words import Named
 
 INDEX_LOCKS = {"interval-tree": "qspinlock", "btree": "mutex"}
 """The lock around a range lock's index, by design; the optimistic design has none."""
@@ -40,7 +41,7 @@ class Xfs(Section):
         description="What I/O through the page cache takes: reads the IOLOCK shared and writes exclusively, reads"
         " nothing, both the IOLOCK shared, or as 'locked' with a read's pages in memory before it takes the lock.",
     )
-    costs: dict[str, Duration] = Field(
+    costs: Annotated[dict[str, Duration], Named(lambda words: words.costs["xfs"])] = Field(
         default={}, description="Step costs that replace the profile's, by name."
     )
 
@@ -86,7 +87,7 @@ class Btrfs(Section):
         description="Whether the workload's directories count as made in the running transaction, as in a test that"
         " is over before the first commit: fsync of a new file then logs its directory too.",
     )
-    costs: dict[str, Duration] = Field(
+    costs: Annotated[dict[str, Duration], Named(lambda words: words.costs["btrfs"])] = Field(
         default={}, description="Step costs that replace the profile's, by name."
     )
 
@@ -105,7 +106,7 @@ class Ext4(Section):
     )
     size: Size = Field(default=8 << 30, description="Size of the device.")
     journal: StrictBool = Field(default=True, description="Whether it has a journal.")
-    costs: dict[str, Duration] = Field(
+    costs: Annotated[dict[str, Duration], Named(lambda words: words.costs["ext4"])] = Field(
         default={}, description="Step costs that replace the profile's, by name."
     )
 
@@ -118,7 +119,7 @@ class Tmpfs(Section):
         default=None, description="Cost profile in models/filesystems; 'tmpfs' when absent."
     )
     size: Size = Field(default=8 << 30, description="Size limit of the mount.")
-    costs: dict[str, Duration] = Field(
+    costs: Annotated[dict[str, Duration], Named(lambda words: words.costs["tmpfs"])] = Field(
         default={}, description="Step costs that replace the profile's, by name."
     )
 

@@ -3,41 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, StrictBool, StrictFloat
 
 from simfs.scenario.section import Section, Text
 from simfs.scenario.units import Duration, PositiveDuration, checked_duration
-from simfs.vocabulary import vocabulary
+from simfs.scenario.words import Named, Schema
+from simfs.vocabulary import Vocabulary
 
 OWN_LOCK = re.compile(r".+\.py:[A-Za-z_]\w*")
 """How a lock written by the user is given: a file and the class in it."""
 
 
-class _Lazy:
-    """A JSON schema that is made from the engine's vocabulary when it is asked for: models load without the engine."""
-
-    def __init__(self, schema: Callable[[], dict[str, Any]]) -> None:
-        self.schema = schema
-
-    def __get_pydantic_json_schema__(self, core: object, handler: object) -> dict[str, Any]:
-        return self.schema()
-
-
-def _lock_schema() -> dict[str, Any]:
+def _lock_schema(words: Vocabulary) -> dict[str, Any]:
     own = {"type": "string", "description": "A lock of one's own: its name, or FILE.py:CLASS."}
-    return {"anyOf": [{"enum": list(vocabulary().lock_kinds)}, own]}
+    return {"anyOf": [{"enum": list(words.lock_kinds)}, own]}
 
 
-def _rules_schema() -> dict[str, Any]:
-    rules = vocabulary().rules.values()
+def _rules_schema(words: Vocabulary) -> dict[str, Any]:
+    rules = words.rules.values()
     properties = {rule.name: {"description": rule.about, "enum": list(rule.values)} for rule in rules}
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
-LockUse = Annotated[str, Field(min_length=1, max_length=1000), _Lazy(_lock_schema)]
+LockUse = Annotated[str, Field(min_length=1, max_length=1000), Schema(_lock_schema)]
 """A built-in lock, or the name of one's own; `simfs.scenario.checks` refuses all others."""
 
 
@@ -66,7 +56,7 @@ class KernelUse(Section):
     )
     tick: PositiveDuration | None = Field(default=None, description="Length of a scheduler tick.")
     base_slice: PositiveDuration | None = Field(default=None, description="Time slice of a task.")
-    rules: Annotated[dict[str, StrictBool | str], _Lazy(_rules_schema)] = Field(
+    rules: Annotated[dict[str, StrictBool | str], Schema(_rules_schema)] = Field(
         default={}, description="What this kernel does differently: rule -> value; no other rule changes."
     )
     preemption: Literal["none", "voluntary", "full", "host"] | None = Field(
@@ -78,7 +68,7 @@ class KernelUse(Section):
         default=False,
         description="Whether kernel threads that have nothing to do with the workload take a CPU now and then.",
     )
-    constants: dict[str, CountOrDuration] = Field(
+    constants: Annotated[dict[str, CountOrDuration], Named(lambda words: words.constants)] = Field(
         default={},
         description="Constants of lock code that replace the profile's: durations with a unit, or counts.",
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -131,38 +131,20 @@ class Machine(Section):
         return sum(known[term].ns for term in terms)
 
 
-class Group(Section):
-    """One traced sequence of steps: what was done, how common it was, and what the tracer cost an event."""
-
-    what: str
-    context: Literal["task", "kworker"]
-    share: Quantity
-    tracer_per_event: Time
-
-
 class Filesystem(Section):
-    """A filesystem's costs, named ``<group>.<step>``; the file's order is the order of the steps.
+    """A filesystem's costs, named ``<group>.<step>`` after the traces they are from (`models/traces`).
 
     The value is the processor time since the previous step of the group: the work that ends at this step.
     """
 
     name: str
     title: str
-    groups: dict[str, Group] = Field(default_factory=dict)
     constants: dict[str, Quantity] = Field(default_factory=dict)
     costs: dict[str, Quantity]
 
     def spec(self) -> dict[str, float]:
         """Return `filesystem.costs` of a RunSpec: ns, or the plain count of a constant."""
         return {name: quantity.plain for name, quantity in (self.constants | self.costs).items()}
-
-    def group(self, name: str) -> dict[str, float]:
-        """Return the steps of one group in order, in ns; `KeyError` when there is no such group."""
-        prefix = f"{name}."
-        steps = {key.removeprefix(prefix): q.ns for key, q in self.costs.items() if key.startswith(prefix)}
-        if not steps:
-            raise KeyError(name)
-        return steps
 
 
 class Workload(Section):

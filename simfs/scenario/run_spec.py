@@ -35,6 +35,7 @@ from simfs.scenario.workload import (
     TmpFile,
     Workload,
 )
+from simfs.vocabulary import vocabulary
 
 AUTO_WARMUP = 0.25
 """Warm-up before `warmup: auto` has been resolved, relative to the duration."""
@@ -153,7 +154,8 @@ def _costs(profile: str) -> Mapping[str, float]:
 
 @cache
 def _vfs_costs(kind: str) -> Mapping[str, float]:
-    return load_vfs(kind).spec()
+    read = vocabulary().costs[kind]  # the footprints of the VFS are those of all filesystems
+    return {name: value for name, value in load_vfs(kind).spec().items() if name in read}
 
 
 def _workload_spec(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from simfs.scenario.kernel import OWN_LOCK, KernelUse, LockUse
 from simfs.scenario.machine import MachineUse
 from simfs.scenario.section import Section, Text, changes_of, refusal, word_as
 from simfs.scenario.units import Duration, Percentage, PositiveDuration, checked_duration, format_duration
+from simfs.scenario.words import Named
 from simfs.scenario.workload import (
     Compile,
     Create,
@@ -178,7 +179,7 @@ class Scenario(Section):
         default=None,
         description="What the filesystem is stored on; null is loop-tmpfs, on which the filesystems were traced.",
     )
-    locks: dict[str, LockUse] = Field(
+    locks: Annotated[dict[str, LockUse], Named(lambda words: words.roles, others=True)] = Field(
         default={},
         description="Lock role -> kind, where not the kernel's; name -> FILE.py:CLASS, a lock of one's own.",
     )

@@ -11,6 +11,7 @@ from simfs.scenario.kernel import CountOrDuration, LockUse
 from simfs.scenario.machine import MAX_CPUS
 from simfs.scenario.section import Section, Text, refusal, word_as
 from simfs.scenario.units import Duration, Percentage, PositiveDuration, Size
+from simfs.scenario.words import OneOf
 
 MAX_TASKS = 10_000
 
@@ -210,10 +211,9 @@ class FsMark(FileTasks):
 class MixOperation(Section):
     """One of the operations of a mix."""
 
-    op: Literal[
-        "create", "open", "read", "append", "overwrite", "fsync", "unlink", "rename", "stat", "stat_missing",
-        "fstat", "statfs", "utimes", "readdir", "walk", "lock", "unlock",
-    ] = Field(description="What is done; create and open close the file again.")  # fmt: skip
+    op: Annotated[str, OneOf(lambda words: words.operations)] = Field(
+        description="What is done; create and open close the file again."
+    )
     weight: Annotated[StrictFloat, Field(gt=0, le=1e9)] = Field(
         default=1.0, description="How often it is drawn, relative to the others."
     )

@@ -2,6 +2,7 @@
 //! `models/kernels/timeline.yaml`; the default, for specs that do not give it, is that of Linux 6.12.
 
 use super::choice::Choice;
+use crate::nearest::hint;
 use super::{btrfs, ext4, sched, vfs, xfs};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -41,7 +42,7 @@ macro_rules! rules {
                 for (name, value) in &given {
                     match name.as_str() {
                         $($name => rules.$field = choose(name, value)?,)+
-                        _ => return Err(format!("kernel.rules: unknown rule '{name}'")),
+                        _ => return Err(format!("kernel.rules: unknown rule '{name}'{}", hint(name, [$($name),+]))),
                     }
                 }
                 Ok(rules)

@@ -23,11 +23,11 @@ pub(super) fn start<H: Host, F: Filesystem<H::Handle>>(
     let (w, placements) = (&spec.workload, placements(spec));
     let work = Work::new(spec, costs)?;
     let (tasks, own) = (w.tasks, w.directories == Directories::PerTask);
-    let each = (w.number("subdirectories", 1.0) as u32).max(1);
-    let initial_files = w.number("initial_files", 0.0) as u64;
     if let Work::Fio(jobs) = work {
         return fio_tasks(host, fs, jobs, tasks, placements);
     }
+    let each = (w.number("subdirectories") as u32).max(1);
+    let initial_files = w.number("initial_files") as u64;
     host.spawn(Placement::Anywhere, Life::Helper, move |m: H::Handle| async move {
         let sets = if own { tasks } else { 1 };
         let mut directories = Vec::new();
@@ -95,13 +95,13 @@ impl Work {
             WorkloadKind::Create => Turn::Create,
             WorkloadKind::CreateUnlink => Turn::CreateUnlink,
             WorkloadKind::Tmpfile => {
-                Turn::Tmpfile { bytes: w.number("write_bytes", 4096.0) as u32, fsync: w.number("fsync", 0.0) > 0.0 }
+                Turn::Tmpfile { bytes: w.number("write_bytes") as u32, fsync: w.number("fsync") > 0.0 }
             },
             WorkloadKind::Compile => {
                 return Ok(Self::Compile(Rc::new(compile::Params::new(w, spec.machine.costs.speed)?)))
             }
             WorkloadKind::FsMark => return Ok(Self::FsMark(Rc::new(fs_mark::Params::new(w, user)?))),
-            WorkloadKind::Dbench => return Ok(Self::Dbench(Rc::new(dbench::Params::new(w, spec.machine.costs.speed)?))),
+            WorkloadKind::Dbench => return Ok(Self::Dbench(Rc::new(dbench::Params::new(w, spec.machine.costs.speed)))),
             WorkloadKind::Mix => return Ok(Self::Mix(Rc::new(Mix::new(w, spec.machine.costs.speed)?), Pool::default())),
             WorkloadKind::Fio => return Ok(Self::Fio(fio_jobs(spec)?)),
             WorkloadKind::LockCycle | WorkloadKind::RangeLock | WorkloadKind::Python => {

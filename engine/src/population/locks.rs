@@ -14,9 +14,9 @@ use std::rc::Rc;
 /// Tasks that think and hold locks.
 pub(super) fn lock_cycle<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
     let w = &spec.workload;
-    let draw = |what: &str, default: f64| Draw::of(w, what, default);
-    let write = match w.number("device_ns", 0.0) {
-        ns if ns > 0.0 => Some(draw("device", ns)?),
+    let draw = |what: &str| Draw::of(w, what);
+    let write = match w.number("device_ns") {
+        ns if ns > 0.0 => Some(draw("device")?),
         _ => None,
     };
     let spins_or_sleeps = spec.whatif.as_ref().is_some_and(|w| matches!(&w.change, Change::Kind(k) if k != "semaphore"));
@@ -26,23 +26,23 @@ pub(super) fn lock_cycle<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), St
     if write.is_some() && spec.kernel.locks.get("lock").map(String::as_str) != Some("semaphore") {
         return Err("workload.params.device_ns: only a semaphore can be released by a device".into());
     }
-    let (nested, opposite) = (w.number("locks", 1.0) > 1.0, w.word("order", "same") == "opposite");
-    let lines = w.number("data_lines", 0.0) as u32;
+    let (nested, opposite) = (w.number("locks") > 1.0, w.word("order") == "opposite");
+    let lines = w.number("data_lines") as u32;
     let (first, second, device, data) = host.setup(|m| {
         let class = m.class("lock", "lock");
-        let device = m.new_device(w.number("device_parallelism", 1.0) as u32, 0);
+        let device = m.new_device(w.number("device_parallelism") as u32, 0);
         let data = (lines > 0).then(|| m.new_line(lines));
         (m.new_lock(class), nested.then(|| m.new_lock(class)), device, data)
     });
     let cycle = Cycle {
         outer: first,
         inner: second,
-        think: draw("think", 1000.0)?,
-        hold: draw("hold", 50.0)?,
-        thinks_on_cpu: w.word("think", "cpu") == "cpu",
+        think: draw("think")?,
+        hold: draw("hold")?,
+        thinks_on_cpu: w.word("think") == "cpu",
         data,
-        readers: w.number("readers", 0.0),
-        blocking: w.number("blocking", 0.0),
+        readers: w.number("readers"),
+        blocking: w.number("blocking"),
         write: write.map(|service| (device, service)),
     };
     for (task, placement) in (0..w.tasks).zip(placements(spec)) {
@@ -59,9 +59,9 @@ pub(super) fn lock_cycle<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), St
 pub(super) fn range_lock<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
     let w = &spec.workload;
     let load = Load::of(w)?;
-    let time = |name: &str| from_ns(w.number(name, 0.0) * spec.machine.costs.speed);
+    let time = |name: &str| from_ns(w.number(name) * spec.machine.costs.speed);
     let work = time(work_of(load.design));
-    let syscall = (w.word("index_lock", "kernel") == "pthread").then(|| time("syscall_ns"));
+    let syscall = (w.word("index_lock") == "pthread").then(|| time("syscall_ns"));
     let prices = Prices { work, pause: from_ns(spec.machine.costs.cpu_relax), syscall };
     let lock = Rc::new(host.setup(|m| RangeLock::new(m, load.design, prices)));
     let ledger = load.ledger();

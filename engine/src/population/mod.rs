@@ -5,6 +5,9 @@
 mod files;
 mod locks;
 mod mounts;
+mod read;
+
+pub use read::cost_names;
 
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
@@ -31,15 +34,20 @@ fn mount<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
     let speed = spec.machine.costs.speed;
     let pause = from_ns(spec.machine.costs.cpu_relax);
     let costs = Costs::new(vec![&spec.filesystem.costs, &spec.vfs.costs], speed, spec.kernel.rules, pause);
+    read::refuse_others(spec)?;
+    mount_with(host, spec, &costs)
+}
+
+fn mount_with<H: Host>(host: &mut H, spec: &RunSpec, costs: &Costs<'_>) -> Result<(), String> {
     let mount = match spec.filesystem.kind {
         FilesystemKind::Xfs => mounts::xfs,
         FilesystemKind::Btrfs => mounts::btrfs,
         FilesystemKind::Ext4 => mounts::ext4,
-        FilesystemKind::Tmpfs => return mounts::tmpfs(host, spec, &costs),
+        FilesystemKind::Tmpfs => return mounts::tmpfs(host, spec, costs),
         FilesystemKind::None => return Err("filesystem.kind: this workload needs a filesystem".into()),
     };
-    let device = BlockDevice::start(host, &spec.device.clone().unwrap_or_else(DeviceSpec::instant), speed);
-    mount(host, spec, device, &costs)
+    let device = BlockDevice::start(host, &spec.device.clone().unwrap_or_else(DeviceSpec::instant), spec.machine.costs.speed);
+    mount(host, spec, device, costs)
 }
 
 /// The price of a search, by the index of a range lock.

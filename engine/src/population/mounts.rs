@@ -14,7 +14,7 @@ use crate::kernel::btrfs::MetadataReclaim;
 use crate::machine::time::{from_ns, US};
 use crate::machine::{LockKind, Time};
 use crate::range_locks::{Design, Prices};
-use crate::spec::RunSpec;
+use crate::spec::{RunSpec, WorkloadKind};
 use crate::waist::{Host, Life, Placement};
 use std::rc::Rc;
 
@@ -37,7 +37,7 @@ pub(super) fn xfs<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevice>
     let rules = xfs_rules(spec, costs)?;
     let fs = Rc::new(host.setup(|m| Xfs::new(m, &geometry, device, rules, costs))?);
     fs.start(host, from_ns(spec.kernel.tick_ns));
-    if spec.workload.number("iodepth", 1.0) > 1.0 {
+    if spec.workload.kind == WorkloadKind::Fio && spec.workload.number("iodepth") > 1.0 {
         for cpu in 0..spec.machine.cpus {
             let fs = fs.clone();
             host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Xfs::dio_worker(m, fs, cpu));

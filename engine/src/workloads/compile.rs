@@ -64,46 +64,42 @@ struct As {
 }
 
 impl Params {
-    /// From the workload's parameters; the error names the one that is missing. Times are multiplied by `speed`.
+    /// From the workload's parameters. Times are multiplied by `speed`.
     pub fn new(w: &WorkloadSpec, speed: f64) -> Result<Self, String> {
-        let number = |name: &str| match w.params.get(name).and_then(serde_json::Value::as_f64) {
-            Some(number) if number >= 0.0 => Ok(number),
-            Some(number) => Err(format!("workload.params.{name}: {number} is negative")),
-            None => Err(format!("workload.params: '{name}' is missing")),
-        };
+        let number = |name: &str| w.number(name);
         Ok(Self {
-            user: from_ns(number("user_cpu_ns")? * speed),
-            kernel: from_ns(number("kernel_cpu_ns")? * speed),
-            spread: Draw::parse("lognormal", 1e6, number("cpu_cv")?)?,
-            asm_bytes: number("asm_bytes")? as u32,
-            object_bytes: number("object_bytes")? as u32,
-            object_writes: (number("object_writes")? as u32).max(1),
-            shell: match w.number("shell", 0.0) > 0.0 {
+            user: from_ns(number("user_cpu_ns") * speed),
+            kernel: from_ns(number("kernel_cpu_ns") * speed),
+            spread: Draw::parse("lognormal", 1e6, number("cpu_cv"))?,
+            asm_bytes: number("asm_bytes") as u32,
+            object_bytes: number("object_bytes") as u32,
+            object_writes: (number("object_writes") as u32).max(1),
+            shell: match w.number("shell") > 0.0 {
                 true => Some(Shell {
-                    user: from_ns(number("sh.user_cpu_ns")? * speed),
-                    kernel: from_ns(number("sh.kernel_cpu_ns")? * speed),
-                    spawn_cc: number("sh.spawn_cc_at")?,
+                    user: from_ns(number("sh.user_cpu_ns") * speed),
+                    kernel: from_ns(number("sh.kernel_cpu_ns") * speed),
+                    spawn_cc: number("sh.spawn_cc_at"),
                 }),
                 false => None,
             },
             gcc: Gcc {
-                share: number("gcc.cpu_share")?,
-                create_asm: number("gcc.create_asm_at")?,
-                spawn_cc1: number("gcc.spawn_cc1_at")?,
-                spawn_as: number("gcc.spawn_as_at")?,
-                unlink_asm: number("gcc.unlink_asm_at")?,
+                share: number("gcc.cpu_share"),
+                create_asm: number("gcc.create_asm_at"),
+                spawn_cc1: number("gcc.spawn_cc1_at"),
+                spawn_as: number("gcc.spawn_as_at"),
+                unlink_asm: number("gcc.unlink_asm_at"),
             },
             cc1: Cc1 {
-                share: number("cc1.cpu_share")?,
-                open_asm: number("cc1.open_asm_at")?,
-                write_asm: number("cc1.write_asm_at")?,
+                share: number("cc1.cpu_share"),
+                open_asm: number("cc1.open_asm_at"),
+                write_asm: number("cc1.write_asm_at"),
             },
             r#as: As {
-                share: number("as.cpu_share")?,
-                unlink_object: number("as.unlink_object_at")?,
-                create_object: number("as.create_object_at")?,
-                open_asm: number("as.open_asm_at")?,
-                write_object: number("as.write_object_at")?,
+                share: number("as.cpu_share"),
+                unlink_object: number("as.unlink_object_at"),
+                create_object: number("as.create_object_at"),
+                open_asm: number("as.open_asm_at"),
+                write_object: number("as.write_object_at"),
             },
         })
     }

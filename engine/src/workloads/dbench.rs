@@ -80,33 +80,30 @@ pub struct Params {
 }
 
 impl Params {
-    /// From the workload's parameters; the error names the one that is missing. Times are multiplied by `speed`.
-    pub fn new(w: &WorkloadSpec, speed: f64) -> Result<Self, String> {
-        let number = |name: &str| {
-            let found = w.params.get(name).and_then(serde_json::Value::as_f64).filter(|number| *number >= 0.0);
-            found.ok_or_else(|| format!("workload.params: '{name}' is missing or negative"))
-        };
+    /// From the workload's parameters. Times are multiplied by `speed`.
+    pub fn new(w: &WorkloadSpec, speed: f64) -> Self {
+        let number = |name: &str| w.number(name);
         let mut upto = [0.0; CALLS.len()];
         let mut sum = 0.0;
         for (place, (name, ..)) in CALLS.iter().enumerate() {
-            sum += number(name)?;
+            sum += number(name);
             upto[place] = sum;
         }
-        let time = |name: &str| number(name).map(|ns| crate::machine::time::from_ns(ns * speed));
-        Ok(Self {
+        let time = |name: &str| crate::machine::time::from_ns(number(name) * speed);
+        Self {
             upto: upto.map(|up| up / sum),
-            write_bytes: number("write_bytes")? as u32,
-            read_bytes: number("read_bytes")? as u32,
-            overwrites: number("overwrites")?,
-            writes_again: number("writes_again")?,
-            writes_new: number("writes_new")?,
-            flushed_directories: number("flushed_directories")?.min(w.number("subdirectories", 1.0)) as usize,
-            renames_flushed: number("renames_flushed")?,
-            renames_beside: number("renames_beside")?,
-            files: number("files")? as u32,
-            user: time("user_ns")?,
-            probe: time("probe_ns")?,
-        })
+            write_bytes: number("write_bytes") as u32,
+            read_bytes: number("read_bytes") as u32,
+            overwrites: number("overwrites"),
+            writes_again: number("writes_again"),
+            writes_new: number("writes_new"),
+            flushed_directories: number("flushed_directories").min(w.number("subdirectories")) as usize,
+            renames_flushed: number("renames_flushed"),
+            renames_beside: number("renames_beside"),
+            files: number("files") as u32,
+            user: time("user_ns"),
+            probe: time("probe_ns"),
+        }
     }
 }
 

@@ -36,10 +36,10 @@ impl Draw {
         }
     }
 
-    /// From a workload's parameters `WHAT_ns`, `WHAT_distribution` and `WHAT_cv`; by default always `default` nanoseconds.
-    pub fn of(w: &WorkloadSpec, what: &str, default: f64) -> Result<Self, String> {
+    /// From a workload's parameters `WHAT_ns`, `WHAT_distribution` and `WHAT_cv`.
+    pub fn of(w: &WorkloadSpec, what: &str) -> Result<Self, String> {
         let name = format!("{what}_distribution");
-        Self::parse(w.word(&name, "constant"), w.number(&format!("{what}_ns"), default), w.number(&format!("{what}_cv"), 1.0))
+        Self::parse(w.word(&name), w.number(&format!("{what}_ns")), w.number(&format!("{what}_cv")))
             .map_err(|e| format!("workload.params.{name}: {e}"))
     }
 

@@ -50,23 +50,23 @@ impl Jobs {
     pub fn of(w: &WorkloadSpec, speed: f64) -> Result<Self, String> {
         let jobs = Self {
             file: LaidOut {
-                bytes: w.number("size", 0.0) as u64,
-                extents: w.number("extents", 1.0) as u64,
-                cached: w.number("cached", 0.0) > 0.0,
+                bytes: w.number("size") as u64,
+                extents: w.number("extents") as u64,
+                cached: w.number("cached") > 0.0,
             },
-            block: w.number("block_size", 4096.0) as u32,
-            direct: w.number("direct", 0.0) > 0.0,
-            own_file: w.word("files", "shared") == "per-task",
-            reads: w.number("reads", 0.5),
-            readers: w.params.get("readers").and_then(serde_json::Value::as_u64).map(|n| n as u32),
-            fsync: w.number("fsync", 0.0) as u32,
-            iodepth: w.number("iodepth", 1.0) as u32,
-            places: match w.word("places", "random") {
+            block: w.number("block_size") as u32,
+            direct: w.number("direct") > 0.0,
+            own_file: w.word("files") == "per-task",
+            reads: w.number("reads"),
+            readers: w.given("readers").map(|n| n as u32),
+            fsync: w.number("fsync") as u32,
+            iodepth: w.number("iodepth") as u32,
+            places: match w.word("places") {
                 "own-block" => Places::OwnBlock,
                 "sequential" => Places::Sequential,
                 _ => Places::Random,
             },
-            user: from_ns(w.number("user_ns", 0.0) * speed),
+            user: from_ns(w.number("user_ns") * speed),
         };
         if jobs.block == 0 || jobs.file.bytes < u64::from(jobs.block) {
             return Err("workload.params.size: must hold a block of workload.params.block_size".into());

@@ -34,7 +34,7 @@ pub struct Params {
 impl Params {
     /// From the workload's parameters; `user` is the loop's own time in user mode.
     pub fn new(w: &WorkloadSpec, user: Time) -> Result<Self, String> {
-        let sync = match w.number("sync", 1.0) as u32 {
+        let sync = match w.number("sync") as u32 {
             0 => Sync::Never,
             1 => Sync::Each,
             3 => Sync::Reverse,
@@ -42,11 +42,11 @@ impl Params {
             other => return Err(format!("workload.params.sync: mode {other} is not modelled; known: 0, 1, 3, 5")),
         };
         Ok(Self {
-            files: (w.number("files", 1000.0) as u32).max(1),
-            size: w.number("file_bytes", 51200.0) as u32,
-            chunk: (w.number("write_bytes", 16384.0) as u32).max(1),
+            files: (w.number("files") as u32).max(1),
+            size: w.number("file_bytes") as u32,
+            chunk: (w.number("write_bytes") as u32).max(1),
             sync,
-            keep: w.number("keep", 0.0) > 0.0,
+            keep: w.number("keep") > 0.0,
             user,
         })
     }

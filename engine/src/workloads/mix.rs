@@ -7,6 +7,7 @@ use crate::machine::time::from_ns;
 use crate::machine::{Account, Time};
 use crate::spec::WorkloadSpec;
 use crate::waist::Machine;
+use crate::nearest::hint;
 use serde_json::Value;
 use std::rc::Rc;
 
@@ -37,8 +38,7 @@ pub struct Mix {
 impl Mix {
     /// From the workload's parameters; `speed` multiplies the loop's own time in user mode.
     pub fn new(w: &WorkloadSpec, speed: f64) -> Result<Self, String> {
-        let given = w.params.get("operations").and_then(Value::as_array).filter(|list| !list.is_empty());
-        let given = given.ok_or("workload.params.operations: a mix needs operations")?;
+        let given = w.params.get("operations").and_then(Value::as_array).ok_or("workload.params.operations: is no list")?;
         let total: f64 = given.iter().map(|o| number(o, "weight", 1.0)).sum();
         let mut upto = 0.0;
         let operations = given.iter().enumerate().map(|(place, o)| {
@@ -47,17 +47,24 @@ impl Mix {
         });
         Ok(Self {
             operations: operations.collect::<Result<_, _>>()?,
-            in_turn: w.word("order", "drawn") == "in-turn",
-            files: w.number("files", 0.0) as u32,
-            file_bytes: w.number("file_bytes", 0.0) as u32,
-            shared: w.word("file_set", "own") == "shared",
-            user: from_ns(w.number("user_ns", 0.0) * speed),
+            in_turn: w.word("order") == "in-turn",
+            files: w.number("files") as u32,
+            file_bytes: w.number("file_bytes") as u32,
+            shared: w.word("file_set") == "shared",
+            user: from_ns(w.number("user_ns") * speed),
         })
     }
 }
 
+/// What a mix says of an operation.
+const KEYS: [&str; 6] = ["op", "weight", "bytes", "think_ns", "think_distribution", "think_cv"];
+
 impl Operation {
     fn new(o: &Value, upto: f64) -> Result<Self, String> {
+        let unread = o.as_object().and_then(|o| o.keys().find(|key| !KEYS.contains(&key.as_str())));
+        if let Some(key) = unread {
+            return Err(format!("nothing reads '{key}'{}", hint(key, KEYS)));
+        }
         let (name, act) = Act::named(o["op"].as_str().unwrap_or_default())?;
         let think = o["think_distribution"].as_str().unwrap_or("constant");
         let think = Draw::parse(think, number(o, "think_ns", 0.0), number(o, "think_cv", 1.0))?;

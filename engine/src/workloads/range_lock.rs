@@ -51,31 +51,26 @@ const MOST: f64 = (1 << 20) as f64;
 impl Load {
     /// From a workload's parameters. The error names the parameter.
     pub fn of(w: &WorkloadSpec) -> Result<Self, String> {
-        let count = |name: &str, default: f64| match w.number(name, default) {
+        let count = |name: &str| match w.number(name) {
             n if (1.0..=MOST).contains(&n) => Ok(n as u64),
             n => Err(format!("workload.params.{name}: must be between 1 and 2^20, not {n}")),
         };
-        let layout = match w.word("ranges", "per-task") {
-            "per-task" => Layout::PerTask,
+        let layout = match w.word("ranges") {
             "interleaved" => Layout::Interleaved,
-            "shared" => Layout::Shared(count("units", 1024.0)?),
-            other => return Err(format!("workload.params.ranges: unknown layout '{other}'; known: per-task, interleaved, shared")),
+            "shared" => Layout::Shared(count("units")?),
+            _ => Layout::PerTask,
         };
-        let design = Design::parse(w.word("design", "interval-tree")).map_err(|e| format!("workload.params.design: {e}"))?;
-        let (length, outstanding) = (count("length", 1.0)?, count("outstanding", 1.0)? as u32);
+        let design = Design::parse(w.word("design")).map_err(|e| format!("workload.params.design: {e}"))?;
+        let (length, outstanding) = (count("length")?, count("outstanding")? as u32);
         if outstanding > 1 && (matches!(layout, Layout::Shared(_)) || design == Design::Rwsem) {
             return Err("workload.params.outstanding: a task that may have to wait for a range can hold only one".into());
         }
-        let batches = match w.word("order", "rotating") {
-            "rotating" => false,
-            "batches" => true,
-            other => return Err(format!("workload.params.order: unknown order '{other}'; known: rotating, batches")),
-        };
+        let batches = w.word("order") == "batches";
         if batches && matches!(layout, Layout::Shared(_)) {
             return Err("workload.params.order: ranges that may have to wait for each other are not locked in batches".into());
         }
-        let (hold, think) = (Draw::of(w, "hold", 0.0)?, Draw::of(w, "think", 0.0)?);
-        Ok(Self { design, tasks: w.tasks, layout, length, outstanding, batches, readers: w.number("readers", 0.0), hold, think })
+        let (hold, think) = (Draw::of(w, "hold")?, Draw::of(w, "think")?);
+        Ok(Self { design, tasks: w.tasks, layout, length, outstanding, batches, readers: w.number("readers"), hold, think })
     }
 
     /// An empty ledger: a line for each task where tasks can collide, else none.

@@ -53,7 +53,7 @@ fn spec(duration: Time) -> RunSpec {
             }
         },
         "filesystem": {"kind": "none"},
-        "workload": {"kind": "lock_cycle", "tasks": 1}
+        "workload": {"kind": "python", "tasks": 1}
     });
     RunSpec::from_json(&json.to_string()).expect("a valid spec")
 }

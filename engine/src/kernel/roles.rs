@@ -1,0 +1,34 @@
+//! The roles of locks: what programs ask a kernel for when they make one.
+
+/// Each role, and what it guards.
+pub const ROLES: [(&str, &str); 24] = [
+    ("vfs.i_rwsem", "an inode: the names of a directory, the data of a file (a mutex before 4.7)"),
+    ("vfs.freeze", "a superblock against being frozen while it is written to"),
+    ("vfs.inode_hash", "the hash table of inodes, or one of its chains"),
+    ("vfs.inode_list", "a superblock's list of inodes"),
+    ("vfs.d_lock", "a dentry: its count of references"),
+    ("xfs.buffer", "a metadata buffer: AGI, AGF, B-tree block, inode cluster, directory block"),
+    ("xfs.ilock", "an inode's fields and extents (ILOCK)"),
+    ("xfs.iolock", "an inode's data (IOLOCK)"),
+    ("xfs.i_flags_lock", "an inode's flags, and its size before 5.13"),
+    ("xfs.cil_ctx", "the context of the CIL: shared by commits, exclusive for its push"),
+    ("xfs.cil_lock", "lists and counters of the CIL"),
+    ("ext4.group_spin", "a block group"),
+    ("ext4.orphan", "the list of orphans"),
+    ("ext4.i_es_lock", "an inode's tree of extents in memory"),
+    ("btrfs.tree", "a block of a tree"),
+    ("btrfs.delayed_node", "an inode's delayed items"),
+    ("btrfs.log_mutex", "a root's or a directory's log"),
+    ("btrfs.log_csum_range", "ranges of the log whose checksums are being written"),
+    ("btrfs.delayed_refs", "a transaction's delayed references"),
+    ("btrfs.space_info", "room that is reserved"),
+    ("btrfs.delayed_ref_head", "a block's delayed references"),
+    ("btrfs.free_space_lock", "the free space of a block group"),
+    ("lock", "what a lock cycle takes"),
+    ("range_lock", "the index of a range lock"),
+];
+
+/// The roles alone.
+pub fn roles() -> impl Iterator<Item = &'static str> + Clone {
+    ROLES.iter().map(|(role, _)| *role)
+}

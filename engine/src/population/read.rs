@@ -1,0 +1,70 @@
+//! Which costs a filesystem reads. It is asked once: mounted with a table that has everything and remembers the names.
+
+use super::mount_with;
+use crate::filesystems::costs::Costs;
+use crate::kernel::roles;
+use crate::machine::Native;
+use crate::nearest::hint;
+use crate::spec::{FilesystemKind, KernelConstants, RunSpec};
+use serde_json::{json, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+
+/// The names of all costs that a filesystem of this kind reads, however it is made and mounted.
+pub fn cost_names(kind: FilesystemKind) -> &'static BTreeSet<String> {
+    const NONE: BTreeSet<String> = BTreeSet::new();
+    static NAMES: [OnceLock<BTreeSet<String>>; 5] = [const { OnceLock::new() }; 5];
+    static NOTHING: BTreeSet<String> = NONE;
+    match kind {
+        FilesystemKind::None => &NOTHING,
+        kind => NAMES[kind as usize].get_or_init(|| ask(kind)),
+    }
+}
+
+/// Refuses a cost that nothing would read.
+pub(super) fn refuse_others(spec: &RunSpec) -> Result<(), String> {
+    let known = cost_names(spec.filesystem.kind);
+    for (table, given) in [("filesystem", &spec.filesystem.costs), ("vfs", &spec.vfs.costs)] {
+        if let Some(name) = given.keys().find(|name| !known.contains(*name)) {
+            let near = hint(name, known.iter().map(String::as_str));
+            return Err(format!("{table}.costs: nothing reads '{name}'{near}"));
+        }
+    }
+    Ok(())
+}
+
+/// The index of a range lock is an option of XFS; each has a price of its own.
+fn ask(kind: FilesystemKind) -> BTreeSet<String> {
+    let locks: &[&str] = if kind == FilesystemKind::Xfs { &["interval-tree", "btree", "optimistic"] } else { &["rwsem"] };
+    locks.iter().flat_map(|iolock| ask_mounted(kind, iolock)).collect()
+}
+
+fn ask_mounted(kind: FilesystemKind, iolock: &str) -> BTreeSet<String> {
+    let spec = smallest(kind, iolock);
+    let costs = Costs::asking();
+    mount_with(&mut Native::new(&spec), &spec, &costs).expect("it has everything");
+    costs.asked()
+}
+
+/// A machine on which nothing runs, with all locks.
+fn smallest(kind: FilesystemKind, iolock: &str) -> RunSpec {
+    let costs = [
+        "line_hit", "line_smt", "line_llc", "line_socket", "line_remote", "line_overlap", "cpu_relax", "context_switch", "wakeup",
+        "ipi_send", "ipi_deliver", "step_cv", "smt_speed", "speed",
+    ];
+    let ones = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).zip(std::iter::repeat(1)).collect::<BTreeMap<_, _>>();
+    let locks: BTreeMap<_, _> = roles().zip(std::iter::repeat("rwsem")).collect();
+    let spec: Value = json!({
+        "seed": 1, "warmup_ns": 0, "duration_ns": 1,
+        "machine": {
+            "cpus": 1, "cpus_per_core": 1, "cpus_per_llc": 1, "cpus_per_socket": 1, "costs": ones(&costs), "idle_states": [],
+            "watts_active": 1, "watts_spin": 1
+        },
+        "kernel": {
+            "name": "any", "tick_ns": 4e6, "base_slice_ns": 3e6, "preemption": "none", "locks": locks, "constants": ones(KernelConstants::NAMES)
+        },
+        "filesystem": {"kind": kind, "iolock": iolock},
+        "workload": {"kind": "create", "tasks": 1}
+    });
+    serde_json::from_value(spec).expect("a valid spec")
+}

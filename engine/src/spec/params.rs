@@ -1,0 +1,218 @@
+//! What `workload.params` may say: the parameters of each workload, with what they are where a spec does not give them.
+
+use super::WorkloadKind;
+use crate::nearest::hint;
+use serde_json::{json, Value};
+use std::collections::BTreeMap;
+
+/// A parameter's name and what it is.
+pub type Param = (&'static str, Is);
+
+/// What a parameter is. Numbers are never negative; times are nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub enum Is {
+    /// A number that must be given.
+    Required,
+    /// A number, or else this one.
+    Number(f64),
+    /// A number that means something by being there.
+    Optional,
+    /// One of these words; the first where none is given.
+    Word(&'static [&'static str]),
+    /// A list that must be given, which the workload itself reads.
+    List,
+}
+
+use Is::{List, Number, Optional, Required, Word};
+
+const DISTRIBUTION: Is = Word(&["constant", "exponential", "lognormal"]);
+
+const LOCK_CYCLE: &[Param] = &[
+    ("think", Word(&["cpu", "sleep"])),
+    ("think_ns", Required),
+    ("think_distribution", DISTRIBUTION),
+    ("think_cv", Number(1.0)),
+    ("hold_ns", Required),
+    ("hold_distribution", DISTRIBUTION),
+    ("hold_cv", Number(1.0)),
+    ("readers", Number(0.0)),
+    ("blocking", Number(0.0)),
+    ("data_lines", Number(0.0)),
+    ("locks", Number(1.0)),
+    ("order", Word(&["same", "opposite"])),
+    ("device_ns", Number(0.0)),
+    ("device_distribution", DISTRIBUTION),
+    ("device_cv", Number(1.0)),
+    ("device_parallelism", Number(1.0)),
+];
+
+const RANGE_LOCK: &[Param] = &[
+    ("design", Word(&["interval-tree", "btree", "optimistic", "rwsem"])),
+    ("index_lock", Word(&["kernel", "pthread"])),
+    ("ranges", Word(&["per-task", "interleaved", "shared"])),
+    ("units", Number(1024.0)),
+    ("length", Number(1.0)),
+    ("outstanding", Number(1.0)),
+    ("order", Word(&["rotating", "batches"])),
+    ("readers", Number(0.0)),
+    ("think_ns", Required),
+    ("think_distribution", DISTRIBUTION),
+    ("think_cv", Number(1.0)),
+    ("hold_ns", Required),
+    ("hold_distribution", DISTRIBUTION),
+    ("hold_cv", Number(1.0)),
+    ("interval_tree_work_ns", Number(0.0)),
+    ("btree_work_ns", Number(0.0)),
+    ("optimistic_work_ns", Number(0.0)),
+    ("syscall_ns", Number(0.0)),
+];
+
+/// Of all workloads on files but fio.
+const FILES: &[Param] = &[("subdirectories", Number(1.0)), ("initial_files", Number(0.0))];
+
+const TMPFILE: &[Param] = &[("write_bytes", Number(4096.0)), ("fsync", Number(0.0))];
+
+const FS_MARK: &[Param] = &[
+    ("sync", Number(1.0)),
+    ("files", Number(1000.0)),
+    ("file_bytes", Number(51200.0)),
+    ("write_bytes", Number(16384.0)),
+    ("keep", Number(0.0)),
+];
+
+const MIX: &[Param] = &[
+    ("operations", List),
+    ("order", Word(&["drawn", "in-turn"])),
+    ("files", Number(0.0)),
+    ("file_bytes", Number(0.0)),
+    ("file_set", Word(&["own", "shared"])),
+    ("user_ns", Number(0.0)),
+];
+
+const FIO: &[Param] = &[
+    ("size", Number(0.0)),
+    ("block_size", Number(4096.0)),
+    ("extents", Number(1.0)),
+    ("cached", Number(0.0)),
+    ("direct", Number(0.0)),
+    ("files", Word(&["shared", "per-task"])),
+    ("reads", Number(0.5)),
+    ("readers", Optional),
+    ("fsync", Number(0.0)),
+    ("iodepth", Number(1.0)),
+    ("places", Word(&["random", "own-block", "sequential"])),
+    ("user_ns", Number(0.0)),
+];
+
+const COMPILE: &[Param] = &[
+    ("user_cpu_ns", Required),
+    ("kernel_cpu_ns", Required),
+    ("cpu_cv", Required),
+    ("asm_bytes", Required),
+    ("object_bytes", Required),
+    ("object_writes", Required),
+    ("shell", Number(0.0)),
+    ("sh.user_cpu_ns", Number(0.0)),
+    ("sh.kernel_cpu_ns", Number(0.0)),
+    ("sh.spawn_cc_at", Number(0.0)),
+    ("gcc.cpu_share", Required),
+    ("gcc.create_asm_at", Required),
+    ("gcc.spawn_cc1_at", Required),
+    ("gcc.spawn_as_at", Required),
+    ("gcc.unlink_asm_at", Required),
+    ("cc1.cpu_share", Required),
+    ("cc1.open_asm_at", Required),
+    ("cc1.write_asm_at", Required),
+    ("as.cpu_share", Required),
+    ("as.unlink_object_at", Required),
+    ("as.create_object_at", Required),
+    ("as.open_asm_at", Required),
+    ("as.write_object_at", Required),
+];
+
+const DBENCH: &[Param] = &[
+    ("ntcreatex_open", Required),
+    ("ntcreatex_missing", Required),
+    ("ntcreatex_create", Required),
+    ("close", Required),
+    ("rename", Required),
+    ("unlink", Required),
+    ("qpathinfo", Required),
+    ("qpathinfo_missing", Required),
+    ("qfileinfo", Required),
+    ("qfsinfo", Required),
+    ("sfileinfo", Required),
+    ("find", Required),
+    ("writex", Required),
+    ("readx", Required),
+    ("lockx", Required),
+    ("unlockx", Required),
+    ("flush", Required),
+    ("write_bytes", Required),
+    ("read_bytes", Required),
+    ("overwrites", Required),
+    ("writes_again", Required),
+    ("writes_new", Required),
+    ("flushed_directories", Required),
+    ("renames_flushed", Required),
+    ("renames_beside", Required),
+    ("files", Required),
+    ("user_ns", Required),
+    ("probe_ns", Required),
+];
+
+/// The parameters of a workload; `None` for programs in Python, which read what they like.
+pub fn of(kind: WorkloadKind) -> Option<impl Iterator<Item = &'static Param> + Clone> {
+    let (own, files): (&[Param], &[Param]) = match kind {
+        WorkloadKind::Compile => (COMPILE, FILES),
+        WorkloadKind::Create | WorkloadKind::CreateUnlink => (&[], FILES),
+        WorkloadKind::Tmpfile => (TMPFILE, FILES),
+        WorkloadKind::FsMark => (FS_MARK, FILES),
+        WorkloadKind::Mix => (MIX, FILES),
+        WorkloadKind::Dbench => (DBENCH, FILES),
+        WorkloadKind::LockCycle => (LOCK_CYCLE, &[]),
+        WorkloadKind::RangeLock => (RANGE_LOCK, &[]),
+        WorkloadKind::Fio => (FIO, &[]),
+        WorkloadKind::Python => return None,
+    };
+    Some(own.iter().chain(files))
+}
+
+/// What a parameter of a workload is. Panics for one that the table lacks: a defect of the program that asks.
+pub fn is(kind: WorkloadKind, name: &str) -> Is {
+    let found = of(kind).and_then(|mut all| all.find(|(known, _)| *known == name));
+    found.unwrap_or_else(|| panic!("{kind:?} has no parameter '{name}'")).1
+}
+
+/// Refuses what the workload does not read, what is not what it should be, and what is missing.
+pub fn check(kind: WorkloadKind, given: &BTreeMap<String, Value>) -> Result<(), String> {
+    let Some(known) = of(kind) else { return Ok(()) };
+    for (name, value) in given {
+        let Some((_, is)) = known.clone().find(|(known, _)| known == name) else {
+            let near = hint(name, known.map(|(name, _)| *name));
+            return Err(format!("workload.params: nothing reads '{name}'{near}"));
+        };
+        fits(*is, value).map_err(|what| format!("workload.params.{name}: {value} is not {what}"))?;
+    }
+    let missing = known.clone().find(|(name, is)| matches!(is, Required | List) && !given.contains_key(*name));
+    missing.map_or(Ok(()), |(name, _)| Err(format!("workload.params: '{name}' is missing")))
+}
+
+fn fits(is: Is, value: &Value) -> Result<(), String> {
+    let (fits, what) = match is {
+        Required | Number(_) | Optional => (value.as_f64().is_some_and(|n| n >= 0.0), "a number of at least 0".to_owned()),
+        Word(words) => (value.as_str().is_some_and(|word| words.contains(&word)), format!("one of {}", words.join(", "))),
+        List => (value.as_array().is_some_and(|list| !list.is_empty()), "a list with something in it".to_owned()),
+    };
+    fits.then_some(()).ok_or(what)
+}
+
+/// The table for those who write specs.
+pub fn describe((name, is): &Param) -> Value {
+    match is {
+        Required | List => json!({"name": name, "required": true}),
+        Number(default) => json!({"name": name, "default": default}),
+        Optional => json!({"name": name}),
+        Word(words) => json!({"name": name, "default": words[0], "words": words}),
+    }
+}
