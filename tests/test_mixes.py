@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -16,7 +16,7 @@ from simfs.cli import app
 from simfs.results.run_result import RunResult
 from simfs.scenario import ScenarioError, expand, load, to_run_spec
 from simfs.scenario.models import load_vfs
-from simfs.scenario.workload import MixOperation
+from simfs.vocabulary import vocabulary
 
 MakeSpec = Callable[..., Spec]
 
@@ -74,7 +74,7 @@ def test_a_rename_of_one_task_takes_what_it_took_on_the_measured_machine(
 
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
 def test_all_operations_together_keep_the_laws_and_repeat(scenario: MakeSpec, filesystem: str) -> None:
-    known = get_args(MixOperation.model_fields["op"].annotation)
+    known = vocabulary().operations
     words = [word for word in known if word != "walk" or filesystem == "xfs"]
     spec = scenario(filesystem, mix(*({"op": op} for op in words), tasks=30, files=3))
     first = run(spec)

@@ -37,7 +37,11 @@ def range_lock(
     spec = lock_cycle(tasks=tasks, cpus=cpus, costs={**FREE, **LINES}, warmup_ns=2e5, duration_ns=1e6)
     spec["kernel"]["locks"] = {"range_lock": lock or AROUND[design]}
     own = load_workload("range_lock").spec()
-    spec["workload"] = {"kind": "range_lock", "tasks": tasks, "params": {**own, "design": design, **params}}
+    spec["workload"] = {
+        "kind": "range_lock",
+        "tasks": tasks,
+        "params": {**own, "hold_ns": 0, "design": design, **params},
+    }
     return spec
 
 
@@ -176,10 +180,10 @@ def test_the_same_seed_gives_the_same_bytes(design: str) -> None:
 @pytest.mark.parametrize(
     ("params", "complaint"),
     [
-        ({"design": "list"}, "workload.params.design: unknown design 'list'"),
-        ({"ranges": "any"}, "workload.params.ranges: unknown layout 'any'"),
+        ({"design": "list"}, 'workload.params.design: "list" is not one of interval-tree, btree'),
+        ({"ranges": "any"}, 'workload.params.ranges: "any" is not one of per-task, interleaved, shared'),
         ({"outstanding": 0}, "workload.params.outstanding: must be between 1 and 2^20"),
-        ({"order": "any"}, "workload.params.order: unknown order 'any'; known: rotating, batches"),
+        ({"order": "any"}, 'workload.params.order: "any" is not one of rotating, batches'),
         ({"order": "batches", "ranges": "shared"}, "workload.params.order: ranges that may have to wait"),
         ({"outstanding": 2, "ranges": "shared"}, "workload.params.outstanding: a task that may have to wait"),
     ],

@@ -1,9 +1,9 @@
 //! The word that was probably meant.
 
-/// The known word that takes the fewest changes of a letter, if that is at most a third of them.
+/// The known word that takes the fewest changes of a letter, if that is at most two in five.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let closest = known.into_iter().map(|other| (distance(word, other), other)).min()?;
-    (3 * closest.0 <= word.len().max(closest.1.len())).then_some(closest.1)
+    (5 * closest.0 <= 2 * word.len().max(closest.1.len())).then_some(closest.1)
 }
 
 /// A sentence's end that suggests the nearest word, or nothing.

@@ -60,7 +60,7 @@ pub(super) fn range_lock<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), St
     let w = &spec.workload;
     let load = Load::of(w)?;
     let time = |name: &str| from_ns(w.number(name) * spec.machine.costs.speed);
-    let work = time(work_of(load.design));
+    let work = work_of(load.design).map_or(0, time);
     let syscall = (w.word("index_lock") == "pthread").then(|| time("syscall_ns"));
     let prices = Prices { work, pause: from_ns(spec.machine.costs.cpu_relax), syscall };
     let lock = Rc::new(host.setup(|m| RangeLock::new(m, load.design, prices)));

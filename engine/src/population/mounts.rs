@@ -102,7 +102,7 @@ fn xfs_rules(spec: &RunSpec, costs: &Costs<'_>) -> Result<file_io::Rules, String
             let design = Design::parse(design).map_err(|e| format!("filesystem.iolock: {e}"))?;
             let work = |name: &str| costs.sum(&[&format!("range_lock.{name}")]);
             let pause = costs.pause();
-            Some((design, Prices { work: work(work_of(design))?, pause, syscall: None }))
+            Some((design, Prices { work: work_of(design).map_or(Ok(0), work)?, pause, syscall: None }))
         }
     };
     let buffered = file_io::BufferedIo::parse(spec.filesystem.buffered_io.as_deref().unwrap_or("locked"))

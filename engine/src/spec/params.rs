@@ -55,7 +55,7 @@ const RANGE_LOCK: &[Param] = &[
     ("outstanding", Number(1.0)),
     ("order", Word(&["rotating", "batches"])),
     ("readers", Number(0.0)),
-    ("think_ns", Required),
+    ("think_ns", Number(0.0)),
     ("think_distribution", DISTRIBUTION),
     ("think_cv", Number(1.0)),
     ("hold_ns", Required),
