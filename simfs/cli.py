@@ -4,65 +4,132 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
 from io import TextIOWrapper
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from simfs import __version__
-from simfs.commands.about import doctor, list_, schema
-from simfs.commands.advise import advise
-from simfs.commands.calibrate import calibrate
 from simfs.commands.common import EXIT_CODES, FAILED, complain, plain_errors
-from simfs.commands.compare import compare
-from simfs.commands.locks import locks
-from simfs.commands.run import run
-from simfs.commands.sensitivity import sensitivity
-from simfs.commands.sweep import merge, sweep
-from simfs.commands.trace import trace
-from simfs.commands.validate import validate
-from simfs.commands.whatif import whatif
 from simfs.scenario.files import NO_CODE
 
-COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
-    "run": (run, "simfs run compile-24 --set workload.tasks=24 --out results/compile-24"),
-    "sweep": (
-        sweep,
+if TYPE_CHECKING:
+    from typer._click import Context, HelpFormatter
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command: its function in `simfs.commands`, what it does in a line, and an example."""
+
+    home: str
+    about: str
+    example: str
+
+    def load(self, name: str) -> TyperCommand:
+        """Import it."""
+        module, function = self.home.split(":")
+        one = typer.Typer(add_completion=False, rich_markup_mode=None)
+        command = getattr(import_module(f"simfs.commands.{module}"), function)
+        one.command(name, short_help=self.about, epilog=f"Example: {self.example}")(command)
+        return cast(TyperCommand, typer.main.get_command(one))
+
+
+COMMANDS = {
+    "run": Command(
+        "run:run",
+        "Predict throughput, beside measured data if there is any.",
+        "simfs run compile-24 --set workload.tasks=24 --out results/compile-24",
+    ),
+    "sweep": Command(
+        "sweep:sweep",
+        "Run many points, at once and resumable.",
         "simfs sweep lock-cycle --quick --vary workload.tasks=1..24:log --design sobol --points 4 --out sweep",
     ),
-    "merge": (merge, "simfs merge shard-1 shard-2 --out whole"),
-    "whatif": (whatif, "simfs whatif compile-24 --variant xfs --quick"),
-    "advise": (advise, "simfs advise compile-24 --variant xfs --quick"),
-    "calibrate": (calibrate, "simfs calibrate compile-24 --out fit.json"),
-    "sensitivity": (
-        sensitivity,
+    "merge": Command(
+        "sweep:merge", "Put the shards of a sweep together.", "simfs merge shard-1 shard-2 --out whole"
+    ),
+    "whatif": Command(
+        "whatif:whatif",
+        "Say what one change to one lock would bring.",
+        "simfs whatif compile-24 --variant xfs --quick",
+    ),
+    "advise": Command(
+        "advise:advise",
+        "Find the best allocation groups and directories.",
+        "simfs advise compile-24 --variant xfs --quick",
+    ),
+    "calibrate": Command(
+        "calibrate:calibrate",
+        "Fit what a scenario declares as fitted.",
+        "simfs calibrate compile-24 --out fit.json",
+    ),
+    "sensitivity": Command(
+        "sensitivity:sensitivity",
+        "Rank the sourced numbers by what hangs on them.",
         "simfs sensitivity lock-cycle --variant mutex --quick --trajectories 4 --parameter 'machine.costs.*'",
     ),
-    "compare": (
-        compare,
+    "compare": Command(
+        "compare:compare",
+        "Print two answers side by side.",
         "simfs compare lock-cycle:semaphore lock-cycle:mutex --quick --set workload.tasks=16",
     ),
-    "trace": (trace, "simfs trace lock-cycle --variant semaphore --set workload.tasks=2 --length '20 us'"),
-    "validate": (validate, "simfs validate xfs-rangelock-userspace-2019 --quick --out results/validate"),
-    "list": (list_, "simfs list"),
-    "locks": (locks, "simfs locks"),
-    "schema": (schema, "simfs schema > scenario.schema.json"),
-    "doctor": (doctor, "simfs doctor"),
+    "trace": Command(
+        "trace:trace",
+        "Print everything that happens at one point.",
+        "simfs trace lock-cycle --variant semaphore --set workload.tasks=2 --length '20 us'",
+    ),
+    "validate": Command(
+        "validate:validate",
+        "Hold predictions against measured data.",
+        "simfs validate xfs-rangelock-userspace-2019 --quick --out results/validate",
+    ),
+    "list": Command("about:list_", "List scenarios, measured data and models.", "simfs list"),
+    "locks": Command("locks:locks", "List all locks with their policies.", "simfs locks"),
+    "schema": Command(
+        "about:schema", "Print the JSON Schema of scenarios.", "simfs schema > scenario.schema.json"
+    ),
+    "doctor": Command("about:doctor", "Check this installation.", "simfs doctor"),
 }
-"""Name, function and example of each command, in the order of `simfs --help`."""
+"""The commands by name, in the order of `simfs --help`."""
+
+
+class LazyGroup(TyperGroup):
+    """Imports a command when it is used: help and completion of the others come at once."""
+
+    def list_commands(self, ctx: Context) -> list[str]:
+        """Return the names of all commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Context, cmd_name: str) -> TyperCommand | None:
+        """Import a command."""
+        return COMMANDS[cmd_name].load(cmd_name) if cmd_name in COMMANDS else None
+
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """Write the list of commands below the options."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.about) for name, command in COMMANDS.items()])
+
+    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str, TyperCommand | None, list[str]]:
+        """Find the command that arguments begin with; refuse an unknown one with the nearest."""
+        if args[0] not in COMMANDS and not ctx.resilient_parsing:
+            from simfs.scenario.suggest import nearest
+
+            near = nearest(args[0], COMMANDS)
+            ctx.fail(f"No such command '{args[0]}'." + (f" Did you mean '{near}'?" if near else ""))
+        return args[0], self.get_command(ctx, args[0]), args[1:]
+
 
 app = typer.Typer(
     name="simfs",
+    cls=LazyGroup,
     help="Predict how much filesystem throughput is lost to lock contention, and where.",
     epilog=EXIT_CODES,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for _name, (_command, _example) in COMMANDS.items():
-    app.command(_name, epilog=f"Example: {_example}")(_command)
 
 
 def main() -> None:
@@ -81,6 +148,8 @@ def main() -> None:
 
 def _version(wanted: bool) -> None:
     if wanted:
+        from simfs import __version__
+
         typer.echo(f"simfs {__version__}")
         raise typer.Exit
 

@@ -51,7 +51,7 @@ def truth(think: float, hold: float, lock: str, tasks: tuple[int, ...]) -> list[
 
 def load_document(document: dict[str, Any]) -> Any:  # noqa: ANN401
     from simfs.scenario.document import Document
-    from simfs.scenario.load import check
+    from simfs.scenario.loader import check
 
     return check(Document("synthetic", document | {"measure": document["measure"] | {"seed": 77}}))
 

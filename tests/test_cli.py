@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -31,7 +33,7 @@ def test_help_has_an_example(command: str) -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_example_of_the_help_runs(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    words = shlex.split(COMMANDS[command][1].partition(">")[0])[1:]
+    words = shlex.split(COMMANDS[command].example.partition(">")[0])[1:]
     if command == "merge":
         for shard in (1, 2):
             options = ["lock-cycle", "--quick", "--shard", f"{shard}/2", "--out", f"shard-{shard}"]
@@ -39,6 +41,35 @@ def test_the_example_of_the_help_runs(command: str, tmp_path: Path, monkeypatch:
     answer = RUNNER.invoke(app, words)
     assert answer.exit_code == 0, answer.stderr
     assert answer.stdout
+
+
+LIGHT = """
+import sys
+from simfs.cli import COMMANDS
+for name, command in COMMANDS.items():
+    command.load(name)
+heavy = {"numpy", "pydantic", "scipy", "matplotlib", "pyarrow", "rich.console", "ruamel.yaml"} & sys.modules.keys()
+sys.exit(", ".join(heavy))
+"""
+
+
+def test_help_and_completion_import_nothing_heavy() -> None:
+    assert subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True).stderr == ""
+
+
+def test_completion_knows_commands_and_scenarios() -> None:
+    def completed(words: str) -> str:
+        asked = {"_SIMFS_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        return RUNNER.invoke(app, [], env=asked, prog_name="simfs").stdout
+
+    assert completed("simfs va").split() == ["validate"]
+    assert "compile-24" in completed("simfs run comp").split()
+
+
+def test_an_unknown_command_is_refused_with_the_nearest() -> None:
+    answer = RUNNER.invoke(app, ["valdate"])
+    assert answer.exit_code == 2
+    assert "Did you mean 'validate'?" in answer.stderr
 
 
 def test_help_without_a_command() -> None:

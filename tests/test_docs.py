@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
-from typer.main import get_command
 from typer.testing import CliRunner
 
+from simfs.cli import COMMANDS as OWN
 from simfs.cli import app
 from simfs.scenario import Scenario, expand, load, paths, to_run_spec
 from simfs.scenario.measured import load_dataset
@@ -143,8 +143,7 @@ def arguments(line: str) -> list[str]:
 @pytest.mark.parametrize("line", parametrized(COMMANDS))
 def test_a_command_parses(line: str) -> None:
     name, *rest = arguments(line)
-    group = get_command(app)
-    command = group.commands[name]  # type: ignore[attr-defined]
+    command = OWN[name].load(name)
     options = command.make_context(name, list(rest)).params
     if name == "run" and options["scenario"] in paths.names(paths.SCENARIOS):
         load(options["scenario"], options["settings"] or [])

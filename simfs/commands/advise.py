@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,7 +21,9 @@ from simfs.commands.common import (
     refused,
 )
 from simfs.commands.experiment import Output, TextOrJson, Variant, keys_of, print_json, write_answer
-from simfs.scenario import Scenario, load
+
+if TYPE_CHECKING:
+    from simfs.scenario import Scenario
 
 WORKLOADS = ("compile", "create", "create_unlink", "tmpfile")
 
@@ -51,6 +53,8 @@ def advise(
     Takes a scenario, or the output of xfs_info and a number of CPUs.
     """
     with plain_errors():
+        from simfs.scenario import load
+
         refuse_file(out)
         given = overrides(settings, seed)
         if (scenario is None) == (xfs_info is None):

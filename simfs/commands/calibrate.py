@@ -20,7 +20,6 @@ from simfs.commands.common import (
     refused,
 )
 from simfs.commands.experiment import Output, TextOrJson, as_json, print_json
-from simfs.scenario import load, placed_rows
 
 
 def calibrate(
@@ -38,6 +37,8 @@ def calibrate(
     Never more parameters than rows. Warns where parameters trade off.
     """
     with plain_errors():
+        from simfs.scenario import load, placed_rows
+
         if out is not None and out.is_dir():
             raise refused(f"--out {out}: is a directory, not a file")
         asked = load(scenario, overrides(settings, seed))
@@ -58,4 +59,4 @@ def calibrate(
                 out.write_text(as_json(found) + "\n", "utf-8")
             except OSError as error:
                 raise refused(f"--out {out}: cannot be written: {error.strerror}") from None
-            notes.print(f"written to {out}")
+            notes().print(f"written to {out}")

@@ -1,4 +1,7 @@
-"""What commands share: where notes go, plain errors and exit codes, progress, options."""
+"""What commands share: where notes go, plain errors and exit codes, progress, options.
+
+Commands import what they run with inside their functions, so that help and completion come at once.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,18 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pydantic import ValidationError
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from simfs.results.defect import EngineError
 from simfs.results.store import DISK_FAILURES
-from simfs.scenario import Problem, ScenarioError
-from simfs.scenario.metrics import metric
-from simfs.scenario.problems import printable
-from simfs.scenario.section import shorten
+from simfs.scenario.problems import Problem, ScenarioError, printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 BROKEN = 1
 BAD_INPUT = 2
@@ -40,9 +41,6 @@ TRACEBACK = "SIMFS_TRACEBACK"
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """click's or typer's own, by the version of typer."""
 
-notes = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
-"""For people: progress, complaints. Standard output is for results."""
-
 
 class Format(StrEnum):
     """How results are printed."""
@@ -52,8 +50,17 @@ class Format(StrEnum):
     CSV = "csv"
 
 
+def _scenarios(begun: str) -> list[str]:
+    from simfs.scenario import paths
+
+    return [name for name in paths.names(paths.SCENARIOS) if name.startswith(begun)]
+
+
 ScenarioName = Annotated[
-    str, typer.Argument(metavar="SCENARIO", help="Name of a shipped scenario, or a file.")
+    str,
+    typer.Argument(
+        metavar="SCENARIO", help="Name of a shipped scenario, or a file.", autocompletion=_scenarios
+    ),
 ]
 Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key; may be repeated.")
@@ -105,6 +112,8 @@ def plain_errors(lost: str = "nothing was written") -> Iterator[None]:
 
 def _failure(error: Exception) -> str:
     """What to say of a failure that is not the scenario's."""
+    from simfs.scenario.section import shorten
+
     what = str(error) or type(error).__name__
     if isinstance(error, OSError):
         return f"{error.filename or 'standard output'}: {error.strerror or what}"
@@ -127,6 +136,8 @@ def _drop_output() -> None:
 @contextmanager
 def refusals_of_runs() -> Iterator[None]:
     """Turn what an experiment refuses into a `ScenarioError`."""
+    from pydantic import ValidationError
+
     try:
         yield
     except (ValidationError, UnicodeError):  # never meant for the user
@@ -135,16 +146,26 @@ def refusals_of_runs() -> Iterator[None]:
         raise refused(str(error)) from None
 
 
+@cache
+def notes() -> Console:
+    """For people: progress, complaints. Standard output is for results."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
+
+
 @contextmanager
 def progress() -> Iterator[Callable[[int, int, str], None]]:
     """A bar on standard error: runs done, runs known to be needed, what is running, time left."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=notes, transient=True, disable=not notes.is_terminal) as bar:
+    with Progress(*columns, console=notes(), transient=True, disable=not notes().is_terminal) as bar:
         task = bar.add_task("running", total=None)
         yield lambda done, total, label: bar.update(task, completed=done, total=total, description=label)
 
@@ -156,6 +177,8 @@ def overrides(settings: list[str] | None, seed: int | None) -> list[str]:
 
 def known_metrics(names: list[str] | None) -> list[str]:
     """The names given to `--metric`; refuses one that means nothing."""
+    from simfs.scenario.metrics import metric
+
     for name in names or []:
         try:
             metric(name)

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pydantic import BaseModel
 
 from simfs.commands.common import emit, notes, unwritable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from pydantic import BaseModel
 
 
 class TextOrJson(StrEnum):
@@ -73,4 +73,4 @@ def write_texts(
         write_files(out, about, files)
     except OSError as error:
         raise unwritable(out, error) from None
-    notes.print(f"written to {out}")
+    notes().print(f"written to {out}")

@@ -8,11 +8,8 @@ import json
 from typing import Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 
 from simfs.commands.common import Format, emit, plain_errors
-from simfs.reports.layout import report_console
 
 HEADINGS = {
     "kernel": "Linux",
@@ -72,6 +69,11 @@ def _csv(rows: list[dict[str, str]]) -> str:
 
 
 def _print(rows: list[dict[str, str]]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from simfs.reports.layout import report_console
+
     console = report_console(WIDTH)
     for title, axes in TABLES.items():
         table = Table(

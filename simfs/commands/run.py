@@ -30,10 +30,10 @@ from simfs.commands.common import (
     refused,
     unwritable,
 )
-from simfs.scenario import Scenario, expand, load
 
 if TYPE_CHECKING:
     from simfs.results.model import ScenarioResult
+    from simfs.scenario import Scenario
 
 
 class Engine(StrEnum):
@@ -63,6 +63,8 @@ def run(
 ) -> None:
     """Run a scenario and print its predicted throughput, beside measured data where there is any."""
     with plain_errors():
+        from simfs.scenario import load
+
         refuse_file(out)
         given, wanted = overrides(settings, seed), known_metrics(metrics)
         asked = load(scenario, given)
@@ -79,11 +81,13 @@ def run(
 
 def _machine_for(asked: Scenario, wanted: Engine | None) -> Engine:
     """The machine that was asked for; locks of the user's own run on the reference machine alone."""
+    from simfs.scenario import expand
+
     own = {name for point in expand(asked) for name in point.scenario.own_locks}
     if own and wanted is Engine.NATIVE:
         raise refused(f"--engine native: {', '.join(sorted(own))} is written in Python: use --engine simpy")
     if own and wanted is None:
-        notes.print(
+        notes().print(
             f"{', '.join(sorted(own))} is written in Python: all runs are on the reference machine (simpy)"
         )
         return Engine.SIMPY
@@ -128,4 +132,4 @@ def _write(result: ScenarioResult, out: Path, asked: Scenario, engine: Engine) -
         )
     except OSError as error:
         raise unwritable(out, error) from None
-    notes.print(f"written to {out}")
+    notes().print(f"written to {out}")

@@ -21,7 +21,6 @@ from simfs.commands.common import (
     refused,
 )
 from simfs.commands.experiment import Output, TextOrJson, Variant, keys_of, print_json, write_answer
-from simfs.scenario import expand, load
 
 
 def sensitivity(
@@ -57,6 +56,8 @@ def sensitivity(
     Screening by Morris's elementary effects; --sobol shares out the variance, --bands draws the uncertainty.
     """
     with plain_errors():
+        from simfs.scenario import expand, load
+
         refuse_file(out)
         if sobol & (sobol - 1):
             raise refused(f"--sobol {sobol}: must be a power of two")

@@ -25,13 +25,13 @@ from simfs.commands.common import (
     refused,
     unwritable,
 )
-from simfs.scenario import Scenario, load
 
 if TYPE_CHECKING:
     from simfs.experiments.sweep import Goal, Plan
     from simfs.experiments.sweep_design import Row
     from simfs.results.model import ScenarioResult
     from simfs.results.store import Store
+    from simfs.scenario import Scenario
 
 Out = Annotated[
     Path,
@@ -96,6 +96,7 @@ def sweep(
     """Run a scenario at the points of a design; what has been run is kept, and never run again."""
     with plain_errors("the runs that ended are kept; the same command resumes"), refusals_of_runs():
         from simfs.experiments.sweep import Plan, open_folder
+        from simfs.scenario import load
 
         given = overrides(settings, seed)
         asked = load(scenario, given)
@@ -135,7 +136,9 @@ def _run(plan: Plan, out: Path, store: Store, where: str, threads: int | None, p
             plan, engine=store.remembering(there.engine), threads=there.slots, progress=report, shard=part
         )
     if part[1] > 1:
-        notes.print(f"shard {part[0]}/{part[1]}: {len(result.points)} points are in {out}; next: simfs merge")
+        notes().print(
+            f"shard {part[0]}/{part[1]}: {len(result.points)} points are in {out}; next: simfs merge"
+        )
         raise typer.Exit(result.exit_code)
     _report(plan, asked, result, out)
 
@@ -155,7 +158,7 @@ def _report(plan: Plan, asked: Scenario, result: ScenarioResult, out: Path) -> N
     print_sweep(result)
     for line in places(plan, result):
         typer.echo(line)
-    notes.print(f"written to {out}")
+    notes().print(f"written to {out}")
     for finding in result.findings:
         complain(finding.sentence)
     raise typer.Exit(result.exit_code)

@@ -23,9 +23,7 @@ from simfs.commands.common import (
     refusals_of_runs,
     refused,
 )
-from simfs.scenario import expand, load, to_run_spec
 from simfs.scenario.suggest import nearest
-from simfs.scenario.units import checked_duration
 
 if TYPE_CHECKING:
     from simfs.machine import Event
@@ -69,6 +67,8 @@ def trace(
     """Print everything that happens at one point of a scenario: who runs, waits, takes, wakes, and where."""
     equal = True
     with plain_errors():
+        from simfs.scenario import to_run_spec
+
         begin, span = _duration(start, "--start"), _duration(length, "--length")
         point = _point(scenario, overrides(settings, seed), variant)
         text = json.dumps(to_run_spec(point, 0) | {"warmup_ns": 0.0, "duration_ns": max(begin + span, 1.0)})
@@ -79,6 +79,8 @@ def trace(
 
 
 def _duration(text: str, option: str) -> float:
+    from simfs.scenario.units import checked_duration
+
     try:
         return checked_duration(0 if text == "0" else text)
     except ValueError as error:
@@ -86,6 +88,8 @@ def _duration(text: str, option: str) -> float:
 
 
 def _point(name: str, given: list[str], variant: str | None) -> Point:
+    from simfs.scenario import expand, load
+
     points = expand(load(name, given))
     chosen = [point for point in points if variant in (None, point.variant)]
     if not chosen:
@@ -94,7 +98,7 @@ def _point(name: str, given: list[str], variant: str | None) -> Point:
         meant = f"; did you mean {near!r}?" if near else f"; there are {', '.join(known)}"
         raise refused(f"--variant {variant}: there is no such variant{meant}")
     if len(chosen) > 1:
-        notes.print(f"the first of {len(chosen)} points: {chosen[0].id}")
+        notes().print(f"the first of {len(chosen)} points: {chosen[0].id}")
     return chosen[0]
 
 
@@ -111,7 +115,7 @@ def _events(spec: str, engine: Machine, start: int) -> tuple[list[Event], bool]:
         return native or reference, True
     at = first_difference(native, reference)
     if at is None:
-        notes.print(f"both machines give the same {len(native)} events")
+        notes().print(f"both machines give the same {len(native)} events")
         return native, True
     complain(f"the machines differ from event {at} on")
     for name, events in (("native", native), ("simpy", reference)):

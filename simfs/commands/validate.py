@@ -29,12 +29,11 @@ from simfs.commands.common import (
     refused,
 )
 from simfs.commands.experiment import write_texts
-from simfs.scenario import expand
-from simfs.scenario.predicting import Predicted, predicted
 
 if TYPE_CHECKING:
     from simfs.results.run import Engine
     from simfs.results.validation import Validated
+    from simfs.scenario.predicting import Predicted
 
 STALLED = 3
 
@@ -94,6 +93,8 @@ def validate(
     share of right signs of change, and how two baselines would have done. Runs are kept: the same command resumes.
     """
     with plain_errors("the runs that ended are kept; the same command resumes"), refusals_of_runs():
+        from simfs.scenario.predicting import predicted
+
         refuse_file(out)
         pairs = predicted(names or [], overrides(None, seed))
         remember = _remembering(store)
@@ -129,13 +130,14 @@ def _validated(
             progress=lambda done, total, label: report(done, total, f"{name}: {label}"),
             engine=_engine_of(pair, remember),
         )
-    notes.print(f"{name}: {time.perf_counter() - begin:.1f} s")
+    notes().print(f"{name}: {time.perf_counter() - begin:.1f} s")
     return found
 
 
 def _engine_of(pair: Predicted, remember: Callable[[Engine], Engine]) -> Engine:
     """Locks written in Python run on the reference machine; their text is not in a run's name, so none is kept."""
     from simfs.results.run import native_engine, reference_engine
+    from simfs.scenario import expand
 
     points = expand(pair.scenario) if pair.scenario else ()
     own = any(point.scenario.own_locks for point in points)
@@ -154,7 +156,7 @@ def _remembering(store: Path | None) -> Callable[[Engine], Engine]:
     except OSError as error:
         if store is not None:
             raise refused(f"--store {store}: cannot be written: {error.strerror}") from None
-        notes.print(f"{folder} cannot be written: runs are not kept; --store names another place")
+        notes().print(f"{folder} cannot be written: runs are not kept; --store names another place")
         return lambda engine: engine
     return Store(folder).remembering
 

@@ -28,9 +28,8 @@ from simfs.commands.experiment import (
     print_json,
     write_answer,
 )
-from simfs.scenario import Problem, ScenarioError, load
+from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.suggest import nearest
-from simfs.vocabulary import vocabulary
 
 KINDS = ("semaphore", "mutex", "rwsem")
 """Kinds that a lock is replaced by where nothing is asked for: those under which a holder may sleep."""
@@ -72,6 +71,8 @@ def whatif(
     time removed. With --lock alone, the usual changes are tried.
     """
     with plain_errors():
+        from simfs.scenario import load
+
         refuse_file(out)
         given = overrides(settings, seed)
         asked = load(scenario, given)
@@ -114,6 +115,8 @@ def whatif(
 def _changes(
     lock: str | None, scales: list[float], remove: bool, kinds: list[str], splits: list[int]
 ) -> list[tuple[str, dict[str, object] | str]]:
+    from simfs.vocabulary import vocabulary
+
     known = vocabulary().lock_kinds
     for kind in kinds:
         if kind not in known:

@@ -22,7 +22,7 @@ from simfs.results.statistics import Estimate
 from simfs.scenario import Measure, Point, Scenario
 from simfs.scenario.document import Document
 from simfs.scenario.filesystem import Xfs
-from simfs.scenario.load import check
+from simfs.scenario.loader import check
 from simfs.scenario.overlay import set_option
 from simfs.scenario.workload import FileTasks
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import optimize
 
 from simfs.results.aggregate import PointLike, compare
 from simfs.results.model import Comparison, Fit, MeasuredRow, PointResult
@@ -200,7 +200,7 @@ def _root(objective: Objective, start: Vector) -> Vector:
     try:
         # Two zeros in a row are the end of the search; the secant warns of them.
         with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
-            found = optimize.root_scalar(
+            found = scipy.optimize.root_scalar(
                 inside, method="secant", x0=first, x1=second, rtol=objective.tolerance, maxiter=12
             )
     except _OutOfBoundsError:
@@ -213,7 +213,7 @@ def _bracketed(residual: Callable[[float], float], p: Parameter) -> float:
     at_low, at_high = residual(p.low), residual(p.high)
     if at_low * at_high > 0:
         return p.low if abs(at_low) < abs(at_high) else p.high
-    return math.exp(optimize.brentq(lambda u: residual(math.exp(u)), low, high, xtol=TOLERANCE))
+    return math.exp(scipy.optimize.brentq(lambda u: residual(math.exp(u)), low, high, xtol=TOLERANCE))
 
 
 def _least_squares(objective: Objective, start: Vector) -> Vector:
@@ -222,7 +222,7 @@ def _least_squares(objective: Objective, start: Vector) -> Vector:
 
     low = np.array([p.low for p in objective.parameters]) / start
     high = np.array([p.high for p in objective.parameters]) / start
-    found = optimize.least_squares(
+    found = scipy.optimize.least_squares(
         residuals,
         np.clip(np.ones_like(start), low * (1 + 1e-6), high * (1 - 1e-6)),
         bounds=(low, high),

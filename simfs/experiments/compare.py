@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import Field, ValidationError
-from scipy import stats
 
 from simfs.experiments.answer import fit, run_points
 from simfs.results.aggregate import matches
 from simfs.results.model import MeasuredRow, PointResult, ScenarioResult, Value
 from simfs.results.run import Progress
 from simfs.results.run_result import Strict
-from simfs.results.statistics import LEVEL, Estimate, paired_difference
+from simfs.results.statistics import LEVEL, Estimate, paired_difference, student_t
 from simfs.scenario import expand, load, paths, placed_rows
 from simfs.scenario.schema import MeasuredUse
 from simfs.scenario.suggest import choices
@@ -244,7 +243,7 @@ def stddev(estimate: Estimate, level: float = LEVEL) -> float | None:
     """The standard deviation of the observations behind a Student-t interval; None where there is none."""
     if estimate.n < 2 or math.isinf(estimate.half_width):
         return None
-    quantile = float(stats.t.ppf((1 + level) / 2, estimate.n - 1))
+    quantile = student_t(level, estimate.n - 1)
     return estimate.half_width / quantile * math.sqrt(estimate.n)
 
 
@@ -258,5 +257,5 @@ def welch(a: Estimate, b: Estimate, a_level: float = LEVEL, b_level: float = LEV
     if va + vb == 0:
         return Estimate(mean=mean, low=mean, high=mean, n=n)
     freedom = (va + vb) ** 2 / (va**2 / (a.n - 1) + vb**2 / (b.n - 1))
-    half = math.sqrt(va + vb) * float(stats.t.ppf((1 + a_level) / 2, freedom))
+    half = math.sqrt(va + vb) * student_t(a_level, freedom)
     return Estimate(mean=mean, low=mean - half, high=mean + half, n=n)

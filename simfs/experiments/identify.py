@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
-from scipy import stats
 
 from simfs.experiments.calibrate import Objective, Parameter, Runner, residual
 from simfs.experiments.calibrate import calibrate as fit_to_rows
@@ -28,6 +27,7 @@ from simfs.results.manifest import sha256, software
 from simfs.results.model import Comparison, Fit, MeasuredRow
 from simfs.results.run import Engine, Progress, Runs
 from simfs.results.run_result import Strict
+from simfs.results.statistics import student_t
 from simfs.scenario import Scenario, to_run_spec
 from simfs.scenario.schema import Fit as Wanted
 
@@ -117,7 +117,7 @@ def calibration(
     jacobian = _jacobian(objective, at) / errors[:, None]
     missed = np.array([residual(c) for c in compared]) / errors
     covariance = _covariance(jacobian, missed)
-    half = float(stats.t.ppf((1 + runs.confidence) / 2, runs.replications - 1)) * np.sqrt(np.diag(covariance))
+    half = student_t(runs.confidence, runs.replications - 1) * np.sqrt(np.diag(covariance))
     condition = _condition(jacobian)
     correlation = _correlation(covariance)
     unknown = [c.row.label for c in compared if c.row.low is None]

@@ -13,7 +13,7 @@ from simfs.results.defect import EngineError
 from simfs.results.run import Engine, Progress
 from simfs.results.validation import Row, Validated, with_baselines
 from simfs.scenario import Dataset, PlacedRow, Point, Problem, Scenario, ScenarioError, placed_rows, points_at
-from simfs.scenario.expand import ONLY_VARIANT
+from simfs.scenario.points import ONLY_VARIANT
 from simfs.scenario.predicting import Predicted
 from simfs.scenario.suggest import nearest
 

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict
-from scipy import stats
 
 LEVEL = 0.95
 """Confidence level of every interval unless told otherwise."""
@@ -70,9 +70,9 @@ def interval(observations: ArrayLike, level: float = LEVEL) -> Estimate:
 
 
 @cache
-def student_t(level: float, freedom: int) -> float:
+def student_t(level: float, freedom: float) -> float:
     """The two-sided quantile of Student's t; a sweep needs few of them, each a thousand times."""
-    return float(stats.t.ppf((1 + level) / 2, freedom))
+    return float(scipy.special.stdtrit(freedom, (1 + level) / 2))
 
 
 def batch_means(observations: ArrayLike, batches: int = 10, level: float = LEVEL) -> Estimate:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize
 
 from simfs.results.model import PointResult, ScenarioResult
 from simfs.results.run_result import Strict
@@ -48,27 +47,36 @@ class Usl(Strict):
 
 
 def usl(tasks: ArrayLike, rates: ArrayLike, level: float = LEVEL) -> Usl | None:
-    """Fit the law to a curve by relative least squares; None for fewer than three task counts.
+    """Fit the law to a curve by relative least squares of N / X, in which it is linear.
 
-    The intervals, for more than three, are those of the linearised fit with Student's t: they tell the
-    scatter of the points around the law, not whether the law is the right one.
+    None for fewer than three task counts, and where the fitted rate is not positive. The intervals, for more
+    than three, are those of the linear fit with Student's t, carried over to the coefficients by their
+    derivatives: they tell the scatter of the points around the law, not whether the law is the right one.
     """
     n, x = np.asarray(tasks, dtype=np.float64), np.asarray(rates, dtype=np.float64)
     if len(np.unique(n)) < COEFFICIENTS or not (x > 0).all():
         return None
-    # N / X is linear in the coefficients: a start that is nearly the answer.
     design = np.column_stack([np.ones_like(n), n - 1, n * (n - 1)]) * (x / n)[:, None]
-    base, serial, crosstalk = np.linalg.lstsq(design, np.ones_like(n), rcond=None)[0]
-    start = (1 / base, serial / base, crosstalk / base) if base > 0 else (x[0] / n[0], 0.0, 0.0)
-    if len(n) == COEFFICIENTS:  # the law goes through the points, or through none
-        return _law([Estimate(mean=m, low=None, high=None, n=len(n)) for m in start]) if base > 0 else None
-    try:
-        best, covariance = optimize.curve_fit(_usl, n, x, p0=start, sigma=x, absolute_sigma=False)
-    except RuntimeError:
+    linear = np.linalg.lstsq(design, np.ones_like(n), rcond=None)[0]
+    base, serial, crosstalk = linear.tolist()
+    if base <= 0:
         return None
-    halves = student_t(level, len(n) - COEFFICIENTS) * np.sqrt(np.diag(covariance))
-    pairs = zip(best.tolist(), halves.tolist(), strict=True)
-    return _law([Estimate(mean=m, low=m - h, high=m + h, n=len(n)) for m, h in pairs])
+    best = (1 / base, serial / base, crosstalk / base)
+    if len(n) == COEFFICIENTS:  # the law goes through the points
+        return _law([Estimate(mean=m, low=None, high=None, n=len(n)) for m in best])
+    freedom = len(n) - COEFFICIENTS
+    slopes = np.array(
+        [[-1 / base**2, 0, 0], [-serial / base**2, 1 / base, 0], [-crosstalk / base**2, 0, 1 / base]]
+    )
+    scatter = float(np.sum((design @ linear - 1) ** 2)) / freedom
+    covariance = scatter * slopes @ np.linalg.pinv(design.T @ design) @ slopes.T
+    halves = student_t(level, freedom) * np.sqrt(np.diag(covariance))
+    return _law(
+        [
+            Estimate(mean=m, low=m - h, high=m + h, n=len(n))
+            for m, h in zip(best, halves.tolist(), strict=True)
+        ]
+    )
 
 
 def _law(coefficients: Sequence[Estimate]) -> Usl:

@@ -18,7 +18,7 @@ from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 
-from simfs import __version__
+import simfs
 
 Engine = Callable[[str], str]
 
@@ -100,7 +100,7 @@ class Store:
 def engine_version() -> str:
     """Package and engine with the digest of its source: runs of the same text by the same version are the same."""
     engine = import_module("simfs._engine")
-    return f"simfs {__version__}, engine {engine.__version__}+{engine.__source__}"
+    return f"simfs {simfs.__version__}, engine {engine.__version__}+{engine.__source__}"
 
 
 def write_whole(path: Path, data: bytes, *, sync: bool = False) -> None:

@@ -1,12 +1,18 @@
 """The scenario language: loading, expanding into points, and the RunSpec of each."""
 
-from simfs.scenario.checks import chosen_rows
-from simfs.scenario.expand import Point, expand, points_at, value_of, with_values
-from simfs.scenario.load import load
-from simfs.scenario.measured import Dataset, PlacedRow, load_dataset, placed_rows
-from simfs.scenario.problems import Problem, ScenarioError
-from simfs.scenario.run_spec import to_run_spec
-from simfs.scenario.schema import Measure, Scenario
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from simfs.scenario.checks import chosen_rows
+    from simfs.scenario.loader import load
+    from simfs.scenario.measured import Dataset, PlacedRow, load_dataset, placed_rows
+    from simfs.scenario.points import Point, expand, points_at, value_of, with_values
+    from simfs.scenario.problems import Problem, ScenarioError
+    from simfs.scenario.run_spec import to_run_spec
+    from simfs.scenario.schema import Measure, Scenario
 
 __all__ = [
     "Dataset",
@@ -26,3 +32,21 @@ __all__ = [
     "value_of",
     "with_values",
 ]
+
+_HOMES = {
+    "checks": ("chosen_rows",),
+    "loader": ("load",),
+    "measured": ("Dataset", "PlacedRow", "load_dataset", "placed_rows"),
+    "points": ("Point", "expand", "points_at", "value_of", "with_values"),
+    "problems": ("Problem", "ScenarioError"),
+    "run_spec": ("to_run_spec",),
+    "schema": ("Measure", "Scenario"),
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load a part when it is asked for: the schema takes a third of a second, and an error needs none of it."""
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{home}"), name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pydantic import ValidationError
 
 from simfs.scenario.document import Document, Path_, Place
-from simfs.scenario.expand import value_of
 from simfs.scenario.filesystem import NoFilesystem, Xfs
 from simfs.scenario.measured import Dataset, load_dataset
 from simfs.scenario.models import load_kernel, load_workload
 from simfs.scenario.overlay import assign, split_key
+from simfs.scenario.points import value_of
 from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.program import load_program
 from simfs.scenario.refusals import problems_of

@@ -10,7 +10,7 @@ from typing import Any
 
 from simfs.scenario import paths
 from simfs.scenario.document import Document
-from simfs.scenario.load import load
+from simfs.scenario.loader import load
 from simfs.scenario.measured import Dataset, load_dataset
 from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.schema import Scenario

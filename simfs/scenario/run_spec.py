@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any
 
 from simfs.scenario.device import DeviceUse, ServiceUse
-from simfs.scenario.expand import Point
 from simfs.scenario.filesystem import Btrfs, Ext4, NoFilesystem, Tmpfs, Xfs
 from simfs.scenario.kernel import KernelUse
 from simfs.scenario.machine import MachineUse
@@ -19,6 +18,7 @@ from simfs.scenario.models import (
     load_vfs,
     load_workload,
 )
+from simfs.scenario.points import Point
 from simfs.scenario.program import digest
 from simfs.scenario.schema import Scenario
 from simfs.scenario.workload import (

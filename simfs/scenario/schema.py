@@ -1,6 +1,6 @@
 """The scenario language: these models are the single source of its keys, types, limits and descriptions.
 
-`simfs schema` prints them as JSON Schema; `simfs.scenario.load` turns their refusals into messages with
+`simfs schema` prints them as JSON Schema; `simfs.scenario.loader` turns their refusals into messages with
 `file:line:column`. Durations are held in nanoseconds and sizes in bytes; percentages are held as fractions.
 """
 

@@ -11,10 +11,10 @@ from pydantic import ValidationError
 from simfs.scenario import paths
 from simfs.scenario.checks import check_calibration, check_measured, check_profiles
 from simfs.scenario.document import Document
-from simfs.scenario.expand import drafts
 from simfs.scenario.files import STANDARD_INPUT
 from simfs.scenario.kernel import OWN_LOCK
 from simfs.scenario.overlay import set_option
+from simfs.scenario.points import drafts
 from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.refusals import problems_of
 from simfs.scenario.schema import VERSION, Scenario, Written
