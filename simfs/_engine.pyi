@@ -27,6 +27,7 @@ __all__ = [
     "populate",
     "run",
     "structure_report",
+    "student_t",
     "trace",
     "vocabulary",
 ]
@@ -50,6 +51,12 @@ def run(spec: str, program: _Worker | None = None, setup: _Setup | None = None) 
 
 def vocabulary() -> str:
     """Return the words that specs may use, as JSON text."""
+
+def student_t(p: float, freedom: float) -> float:
+    """Return the number below which the part `p` of Student's t with so many degrees of freedom lies.
+
+    Raises `ValueError` unless 0 < p < 1 and freedom > 0.
+    """
 
 def structure_report(request: str) -> str:
     """Return what XFS structures look like after an experiment, both as JSON text.

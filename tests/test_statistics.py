@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.signal import lfilter
+from scipy.special import stdtrit
 
-from simfs.results.statistics import Estimate, batch_means, interval, jain, mser, paired_difference
+from simfs.results.statistics import Estimate, batch_means, interval, jain, mser, paired_difference, student_t
 
 
 def ar1(rng: np.random.Generator, runs: int, length: int, phi: float) -> NDArray[np.float64]:
@@ -39,6 +40,11 @@ def test_student_t_on_the_textbook_example() -> None:
     estimate = interval(x, level=0.90)
     assert estimate.mean == pytest.approx(1.34, abs=0.005)
     assert estimate.half_width == pytest.approx(0.24, abs=0.005)
+
+
+@given(st.floats(0.5, 0.9999), st.floats(1, 1e6))
+def test_the_quantile_of_student_is_that_of_scipy(level: float, freedom: float) -> None:
+    assert student_t(level, freedom) == pytest.approx(float(stdtrit(freedom, (1 + level) / 2)), rel=1e-9)
 
 
 @pytest.mark.slow

@@ -14,12 +14,14 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict
 
 LEVEL = 0.95
 """Confidence level of every interval unless told otherwise."""
+
+FEW = 1000
+"""Degrees of freedom up to which the engine's quantile is right to eleven digits; above, SciPy is imported."""
 
 
 class Estimate(BaseModel):
@@ -72,7 +74,14 @@ def interval(observations: ArrayLike, level: float = LEVEL) -> Estimate:
 @cache
 def student_t(level: float, freedom: float) -> float:
     """The two-sided quantile of Student's t; a sweep needs few of them, each a thousand times."""
-    return float(scipy.special.stdtrit(freedom, (1 + level) / 2))
+    below = (1 + level) / 2
+    if freedom <= FEW:
+        from simfs import _engine
+
+        return _engine.student_t(below, freedom)
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, below))
 
 
 def batch_means(observations: ArrayLike, batches: int = 10, level: float = LEVEL) -> Estimate:

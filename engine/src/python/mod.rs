@@ -14,6 +14,7 @@ mod values;
 use failure::caught;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use statrs::distribution::{ContinuousCDF, StudentsT};
 
 type Callable<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
@@ -61,6 +62,16 @@ fn vocabulary(py: Python<'_>) -> PyResult<String> {
     detached(py, || Ok(crate::vocabulary::vocabulary().to_string()))
 }
 
+/// Student's t of `freedom` degrees below which the part `p` of it lies. Here since importing SciPy takes longer than a run.
+#[pyfunction]
+fn student_t(p: f64, freedom: f64) -> PyResult<f64> {
+    let t = StudentsT::new(0.0, 1.0, freedom).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    if !(p > 0.0 && p < 1.0) {
+        return Err(PyValueError::new_err("a part lies between 0 and 1"));
+    }
+    Ok(t.inverse_cdf(p))
+}
+
 /// Works without the GIL. A wrong request is a `ValueError`; a defect of the engine is a `RuntimeError` that says what.
 fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, String> + Send) -> PyResult<T> {
     py.detach(|| caught(work))?.map_err(PyValueError::new_err)
@@ -79,6 +90,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(trace, module)?)?;
     module.add_function(wrap_pyfunction!(vocabulary, module)?)?;
+    module.add_function(wrap_pyfunction!(student_t, module)?)?;
     module.add_function(wrap_pyfunction!(structure_report, module)?)?;
     module.add_function(wrap_pyfunction!(foreign::populate, module)?)?;
     module.add_class::<foreign::Program>()?;
