@@ -159,7 +159,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, outcome: Any) -> dict[str, Any]:  # no
 
 
 def result(exit_code: int = 0) -> SimpleNamespace:
-    finding = SimpleNamespace(point="p", replication=0, message="time is not conserved")
+    finding = SimpleNamespace(sentence="p #0: time is not conserved")
     answer = SimpleNamespace(exit_code=exit_code, findings=(finding,) if exit_code else ())
     answer.with_fits = lambda fits: answer
     return answer
