@@ -130,8 +130,8 @@ class _Machine(Protocol):
         """Submit a request at a place of a disk, in bytes."""
     def wake(self, task: int, other: int, /) -> None:
         """Let `task` wake `other`."""
-    def wake_at_tick(self, task: int, other: int, ticks: int, /) -> None:
-        """Wake `other` by a timer at the end of the scheduler tick after `ticks` more ticks."""
+    def wake_at_tick(self, task: int, other: int, ticks: int, /) -> int:
+        """Arm, or move, the timer of `other` that wakes it, for so many jiffies. Returns when it rings."""
     def set_nice(self, task: int, nice: int, /) -> None:
         """Give `task` a nice level."""
     def spawn(self, parent: int | None, pinned: int | None, life: str, program: Program, /) -> int:
@@ -371,10 +371,13 @@ class Task(Machine):
         """Sleep until woken; an earlier wake-up is not lost."""
     @staticmethod
     def wake(task: int) -> Step:
-        """Wake a task that parks."""
+        """Wake a task that parks, and stop its timer."""
     @staticmethod
     def wake_at_tick(task: int, ticks: int = 0) -> Step:
-        """Wake a task by a timer at the end of the scheduler tick after `ticks` more ticks."""
+        """Arm, or move, the timer of a task for so many jiffies (ticks), which wakes it at the end of a tick.
+
+        It is never early: since Linux 4.8 one jiffy ends at the second tick (the rule `time.wheel`).
+        """
     @staticmethod
     def set_nice(nice: int) -> Step:
         """Have a nice level from -20 (the most CPU time) to 19 from now on; tasks that it starts have it too.

@@ -169,8 +169,9 @@ class TinyMachine:
     def set_nice(self, task: int, nice: int) -> None:
         self.calls["set_nice"] += 1
 
-    def wake_at_tick(self, task: int, other: int, ticks: int) -> None:
+    def wake_at_tick(self, task: int, other: int, ticks: int) -> int:
         self.wake(task, other)
+        return self.now
 
     def spawn(self, parent: int | None, pinned: int | None, life: str, program: _engine.Program) -> int:
         self.programs.append(program)

@@ -101,10 +101,11 @@ pub trait Machine: Clone + 'static {
     fn sleep(&self, time: Time) -> impl Future<Output = ()>;
     /// Sleeps until woken by [`Machine::wake`] or [`Machine::wake_at_tick`]; an earlier wake-up is not lost.
     fn park(&self) -> impl Future<Output = ()>;
-    /// Wakes a task at once.
+    /// Wakes a task at once, and stops its timer.
     fn wake(&self, task: TaskId);
-    /// Wakes a task by a timer at the end of the scheduler tick after `ticks` more ticks.
-    fn wake_at_tick(&self, task: TaskId, ticks: u64);
+    /// Arms the timer of a task, which wakes it, for so many jiffies (`mod_timer`). An armed timer is moved. Returns when it
+    /// rings: at the second tick from now for one jiffy, since it is never early (the rule `time.wheel`).
+    fn wake_at_tick(&self, task: TaskId, ticks: u64) -> Time;
     /// Gives this task a nice level, from -20 (the most CPU time) to 19; tasks that it starts have it too.
     fn set_nice(&self, nice: i32);
     /// Starts a new task.

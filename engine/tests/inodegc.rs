@@ -9,7 +9,6 @@ use std::rc::Rc;
 
 const US: Time = 1_000_000;
 const MS: Time = 1_000 * US;
-const TICK: Time = 4 * MS;
 const LIMITS: Limits = Limits { batch: 32, throttle: 256 };
 
 /// When the worker started, and how many inodes it took.
@@ -17,7 +16,7 @@ type Turns = Rc<RefCell<Vec<(Time, usize)>>>;
 
 fn machine(cpus: u32) -> (RunSpec, Native) {
     let text = format!(
-        r#"{{"seed": 1, "warmup_ns": 0, "duration_ns": 2e7, "batches": 1,
+        r#"{{"seed": 1, "warmup_ns": 0, "duration_ns": 4e7, "batches": 1,
         "machine": {{"cpus": {cpus}, "cpus_per_core": 1, "cpus_per_llc": {cpus}, "cpus_per_socket": {cpus},
           "costs": {{"line_hit": 0, "line_smt": 0, "line_llc": 0, "line_socket": 0, "line_remote": 0, "line_overlap": 1, "step_cv": 0,
             "smt_speed": 1, "cpu_relax": 0, "context_switch": 0, "wakeup": 0, "ipi_send": 0, "ipi_deliver": 0, "speed": 1}},
@@ -37,7 +36,7 @@ fn machine(cpus: u32) -> (RunSpec, Native) {
 /// `each` for one, on CPU 0.
 fn turns(cpus: u32, count: u32, interval: Time, sleeps: bool, each: Time) -> Vec<(Time, usize)> {
     let (spec, mut native) = machine(cpus);
-    let gc = Rc::new(InodeGc::new(LIMITS, TICK));
+    let gc = Rc::new(InodeGc::new(LIMITS));
     let turns = Turns::default();
     let (list, seen) = (gc.clone(), turns.clone());
     let worker = native.spawn(Placement::Pinned(0), Life::Background, move |m| async move {
@@ -72,14 +71,11 @@ fn turns(cpus: u32, count: u32, interval: Time, sleeps: bool, each: Time) -> Vec
 }
 
 #[test]
-fn what_comes_while_the_worker_is_at_work_waits_for_the_next_tick() {
-    // 10 inodes a tick; the worker is busy for half a tick with those of the last one
-    let turns = turns(2, 1000, 400 * US, true, 200 * US);
-    assert!(turns.len() > 3);
-    for (start, inodes) in turns {
-        assert!(start % TICK < US, "a turn began {} us after a tick", start % TICK / US);
-        assert!((9..=10).contains(&inodes), "{inodes} inodes");
-    }
+fn the_worker_starts_at_the_second_tick_after_the_last_inode() {
+    let turn = |interval, count| turns(2, count, interval, true, US);
+    assert_eq!(turn(9 * MS, 1), [(16 * MS, 1)]);
+    assert_eq!(turn(3 * MS, 3), [(16 * MS, 3)]); // each moves the timer
+    assert_eq!(turn(13 * MS, 2), [(20 * MS, 1), (32 * MS, 1)]);
 }
 
 #[test]
@@ -89,10 +85,7 @@ fn more_than_a_cluster_of_inodes_starts_it_at_once() {
 }
 
 #[test]
-fn an_inode_that_comes_before_the_worker_has_started_puts_it_off_to_the_next_tick() {
-    // the task is in the kernel on the worker's CPU until 10 ms, past two ticks; the last inode comes then
-    let turns = turns(1, 20, 500 * US, false, US);
-    assert_eq!(turns.len(), 1);
-    assert!((12 * MS..12 * MS + US).contains(&turns[0].0));
-    assert_eq!(turns[0].1, 20);
+fn an_inode_that_comes_before_the_worker_has_started_puts_it_off() {
+    // the timer rings at 16 ms, but the task is in the kernel on the worker's CPU until 18 ms; the other inode comes then
+    assert_eq!(turns(1, 2, 9 * MS, false, US), [(24 * MS, 2)]);
 }

@@ -59,6 +59,8 @@ class Kernel:
     """Which tasks compete as a group: `none`, or the load, of one session (`autogroup`) or in one `cgroup`."""
     delay_dequeue: bool
     """Who sleeps ahead of the average stays in EEVDF's queue until it is not."""
+    wheel: str
+    """How exact timers of the wheel are: `cascading` or `levels`."""
     preemption: str
     """When kernel code gives way: `none`, `voluntary`, `full`; or at any time, to the `host` of a guest."""
     locks: Mapping[str, str]
@@ -96,6 +98,7 @@ class Kernel:
             pick_buddy=rules["sched.pick_buddy"],
             groups=rules["sched.groups"],
             delay_dequeue=rules["sched.delay_dequeue"],
+            wheel=rules["time.wheel"],
             preemption=kernel["preemption"],
             locks=kernel["locks"],
             migration_cost=from_ns(constants["migration_cost"]),

@@ -109,6 +109,8 @@ class Task:
     """When the running segment or spin started."""
     woken: bool = False
     """A wake-up came before the sleep."""
+    timer: Time | None = None
+    """When its timer rings that ends a park."""
     kicked: bool = False
     """Another program woke it while it was not parked."""
     parked: bool = False
@@ -334,7 +336,8 @@ class Task:
         yield from self.suspend()
 
     def kick(self, waker: Task | None) -> None:
-        """Wake the task if it is parked; else its next park ends at once."""
+        """Wake the task if it is parked; else its next park ends at once. Its timer is stopped."""
+        self.timer = None
         if self.parked:
             self.parked = False
             self.machine.scheduler.wake(self, waker)

@@ -15,6 +15,7 @@ from simfs.machine.locks.completion import Completion
 from simfs.machine.locks.semaphore import Semaphore
 from simfs.machine.machine import Machine
 from simfs.machine.task import Steps, Task
+from simfs.machine.wheel import rings
 
 
 class Waist:
@@ -114,18 +115,22 @@ class Waist:
         """Let `task` wake `other`."""
         self._task(other).kick(self._task(task))
 
-    def wake_at_tick(self, task: int, other: int, ticks: int) -> None:
-        """Wake `other` by a timer at the end of the scheduler tick after `ticks` more ticks."""
+    def wake_at_tick(self, task: int, other: int, ticks: int) -> int:
+        """Arm, or move, the timer of `other` that wakes it, for so many jiffies. Returns when it rings."""
         del task
-        tick = self.machine.kernel.tick
-        at = (self.machine.now // tick + 1 + ticks) * tick
+        kernel = self.machine.kernel
+        at = rings(kernel.wheel, self.machine.now, ticks, kernel.tick)
 
         def ring() -> None:
             sleeper = self._task(other)
-            self.machine.note("timer", sleeper)
-            sleeper.kick(None)
+            if sleeper.timer == at:
+                self.machine.note("timer", sleeper)
+                sleeper.kick(None)
 
-        self.machine.clock.at(at, What.TIMER, other, ring, rank=1)
+        if self._task(other).timer != at:
+            self._task(other).timer = at
+            self.machine.clock.at(at, What.TIMER, other, ring, rank=1)
+        return at
 
     def set_nice(self, task: int, nice: int) -> None:
         """Give `task` a nice level."""

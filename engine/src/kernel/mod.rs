@@ -9,6 +9,7 @@ pub mod ext4;
 mod roles;
 mod rules;
 pub mod sched;
+pub mod time;
 pub mod vfs;
 pub mod xfs;
 

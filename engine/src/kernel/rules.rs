@@ -3,7 +3,7 @@
 
 use super::choice::Choice;
 use crate::nearest::hint;
-use super::{btrfs, ext4, sched, vfs, xfs};
+use super::{btrfs, ext4, sched, time, vfs, xfs};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -73,6 +73,8 @@ rules! {
     "sched.pick_buddy" => pick_buddy: bool = false;
     /// Which tasks compete for a CPU as a group: those of the load, one session (`autogroup`) or in one `cgroup`, or none.
     "sched.groups" => groups: sched::Groups = sched::Groups::Autogroup;
+    /// How exact the timers of the wheel are (`kernel/time/timer.c`).
+    "time.wheel" => wheel: time::Wheel = time::Wheel::Levels;
     /// What one `inode_hash_lock` guards.
     "vfs.inode_hash" => inode_hash: vfs::InodeHash = vfs::InodeHash::Global;
     /// How many lists of inodes a superblock has.

@@ -14,6 +14,7 @@ use super::task::{Status, Task, TaskId, TaskKind};
 use super::time::Time;
 use super::topology::CpuId;
 use super::trace::Object;
+use super::wheel;
 use crate::hdr::Tally;
 use crate::kernel::sched::Groups;
 use crate::waist::{Life, Machine, Placement};
@@ -326,11 +327,13 @@ impl Machine for Context {
         self.state().kick(task, Some(self.id));
     }
 
-    fn wake_at_tick(&self, task: TaskId, ticks: u64) {
+    fn wake_at_tick(&self, task: TaskId, ticks: u64) -> Time {
         let mut s = self.state();
-        let tick = s.kernel.tick;
-        let at = (s.now / tick + 1 + ticks) * tick;
-        s.push(at, Happening::Timer, task, u32::MAX);
+        let at = wheel::rings(s.kernel.rules.wheel, s.now, ticks, s.kernel.tick);
+        if s.tasks[task as usize].timer.replace(at) != Some(at) {
+            s.push(at, Happening::Timer, task, u32::MAX);
+        }
+        at
     }
 
     fn set_nice(&self, nice: i32) {

@@ -1,7 +1,7 @@
 //! The native machine: time, CPUs, the scheduler, cache lines, locks, devices.
 //!
 //! `queue` orders events; `state` is everything that changes; `scheduler` gives CPUs to tasks, `policy` chooses which (by
-//! `eevdf` or `cfs`, in the run queues of `run_queue`, with the weights of `group` and the averages of `load`), `segment` books their time, `accounts` the window's, `pace` and `smt` make it vary; `lock`, `holds` and `locks` are what tasks wait for; `statistics` is what is counted, `wakeups` of wake-ups; `device` serves requests; `whatif` changes one lock class; `context` is a task's
+//! `eevdf` or `cfs`, in the run queues of `run_queue`, with the weights of `group` and the averages of `load`), `segment` books their time, `accounts` the window's, `pace` and `smt` make it vary; `lock`, `holds` and `locks` are what tasks wait for; `statistics` is what is counted, `wakeups` of wake-ups; `device` serves requests; `wheel` tells when timers ring; `whatif` changes one lock class; `context` is a task's
 //! handle, `native` the executor that drives programs over it, and `look_back` what is looked at when a run is over.
 
 mod accounts;
@@ -35,6 +35,7 @@ mod topology;
 pub mod trace;
 mod wakeups;
 mod whatif;
+mod wheel;
 
 pub use context::Context;
 pub use cpu::{Account, ACCOUNTS};

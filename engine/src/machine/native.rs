@@ -274,8 +274,10 @@ fn happen(s: &mut State, event: Event) -> Option<TaskId> {
         }
         Happening::Timer => {
             if event.generation == u32::MAX {
-                s.note("timer", id, Object::Nothing);
-                s.kick(id, None);
+                if s.tasks[subject].timer == Some(event.time) {
+                    s.note("timer", id, Object::Nothing);
+                    s.kick(id, None);
+                }
             } else if s.tasks[subject].generation == event.generation {
                 s.note("timer", id, Object::Nothing);
                 s.wake(id, None);

@@ -231,9 +231,10 @@ impl State {
         self.add_awake(id, cpu);
     }
 
-    /// Wakes `id` if it is parked; else its next park ends at once.
+    /// Wakes `id` if it is parked; else its next park ends at once. Its timer, if it has one, is stopped.
     pub(super) fn kick(&mut self, id: TaskId, waker: Option<TaskId>) {
         let task = &mut self.tasks[id as usize];
+        task.timer = None;
         if std::mem::take(&mut task.parked) {
             self.wake(id, waker);
         } else {

@@ -127,6 +127,8 @@ pub struct Task {
     pub generation: u32,
     /// A wake-up came before the sleep.
     pub woken: bool,
+    /// When its timer rings that ends a park.
+    pub timer: Option<Time>,
     /// It was kicked by another program while it was not parked.
     pub kicked: bool,
     /// It sleeps in [`crate::waist::Machine::park`].
@@ -195,6 +197,7 @@ impl Task {
             generation: 0,
             woken: false,
             kicked: false,
+            timer: None,
             parked: false,
             spinning: false,
             look_due: false,

@@ -431,8 +431,8 @@ impl Machine for Foreign {
         self.tell("wake", (self.task, task));
     }
 
-    fn wake_at_tick(&self, task: TaskId, ticks: u64) {
-        self.tell("wake_at_tick", (self.task, task, ticks));
+    fn wake_at_tick(&self, task: TaskId, ticks: u64) -> Time {
+        self.ask("wake_at_tick", (self.task, task, ticks))
     }
 
     fn set_nice(&self, nice: i32) {

@@ -109,7 +109,7 @@ async fn drive<M: waist::Machine>(m: M, run: Rc<Run>, part: Part, name: String) 
                     raise(Python::attach(|py| mistake(generator.bind(py), &format!("there is no task {task}"))))
                 }
                 Action::Wake(task) => m.wake(*task),
-                Action::WakeAtTick(task, ticks) => m.wake_at_tick(*task, *ticks),
+                Action::WakeAtTick(task, ticks) => _ = m.wake_at_tick(*task, *ticks),
                 Action::SetNice(nice) => m.set_nice(*nice),
                 Action::Spawn { program, arguments, placement, life } => {
                     let child = part.child(program, arguments);

@@ -45,7 +45,6 @@ pub(super) struct Journal {
     locked: Cell<bool>,
     waiting: RefCell<Vec<TaskId>>,
     committer: Cell<Option<TaskId>>,
-    timer_armed: Cell<bool>,
     /// The last transaction that somebody wants committed (`j_commit_request`).
     requested: Cell<u64>,
     /// Who waits for which transaction (`jbd2_log_wait_commit`).
@@ -71,7 +70,6 @@ impl Journal {
             locked: Cell::new(false),
             waiting: RefCell::default(),
             committer: Cell::new(None),
-            timer_armed: Cell::new(false),
             requested: Cell::new(0),
             syncers: RefCell::default(),
             blocks: Cell::new(0),
@@ -148,11 +146,10 @@ impl Journal {
         self.committer.set(Some(m.task()));
         loop {
             if self.requested.get() < self.running.get() {
-                if !self.timer_armed.replace(true) {
-                    m.wake_at_tick(m.task(), interval);
+                let due = m.wake_at_tick(m.task(), interval);
+                while self.requested.get() < self.running.get() && m.now() < due {
+                    m.park().await;
                 }
-                m.park().await;
-                self.timer_armed.set(self.requested.get() >= self.running.get()); // asked for, or the timer has fired
             }
             self.commit(m).await;
         }

@@ -108,12 +108,12 @@ impl InodeTable {
     /// The in-core inode of number `ino` (`xfs_iget`), and whether it was still in core (`iget_recycle`).
     ///
     /// The inodegc worker marks an inode free on disk before it has finished with the inode in core. Who is given that
-    /// number meanwhile has to wait: it sleeps until the next tick and looks again, with the AGI held.
+    /// number meanwhile has to wait: it sleeps for one jiffy (`delay`) and looks again, with the AGI held.
     pub async fn iget<M: Machine>(&self, m: &M, made_of: InodeParts, number: Number) -> (u32, bool) {
         let InodeParts { iolock, ilock, flags_lock, lines, cluster } = made_of;
         let (slot, recycled) = self.find_or_make(number);
         while self.slots.borrow()[slot as usize].inactivating {
-            m.wake_at_tick(m.task(), 0);
+            m.wake_at_tick(m.task(), 1);
             m.park().await;
         }
         let s = &mut self.slots.borrow_mut()[slot as usize];

@@ -162,7 +162,7 @@ impl Xfs {
                 m.class("xfs.i_flags_lock", "xfs.i_flags_lock"),
             ],
             inode_lines: footprints.dir_inode,
-            inodegc: inactive::lists(lists, limits, tick),
+            inodegc: inactive::lists(lists, limits),
             inactivation,
             iunlink: costs.rules().iunlink,
             clusters: Clusters::new(m, footprints.buffer + count("xfs_inode_cluster.data")?, geometry.agblocks),
@@ -174,8 +174,7 @@ impl Xfs {
         Ok(fs)
     }
 
-    /// Starts its kernel threads: inodegc workers, those of the log and of fsync, and who writes metadata in place. Timers ring at
-    /// the end of a tick.
+    /// Starts its kernel threads: inodegc workers, those of the log and of fsync, and who writes metadata in place.
     pub fn start<H: Host>(self: &Rc<Self>, host: &mut H, tick: Time) {
         for (list, gc) in self.inodegc.iter().enumerate() {
             let bound = self.inactivation == Inactivation::PerCpu;

@@ -133,10 +133,9 @@ impl Pusher {
         std::mem::take(&mut self.writes.borrow_mut()[number as usize])
     }
 
+    /// `schedule_timeout`.
     async fn sleep<M: Machine>(&self, m: &M, time: Time, tick: Time) {
-        let ticks = time.div_ceil(tick);
-        let until = (m.now() / tick + ticks) * tick;
-        m.wake_at_tick(m.task(), ticks - 1);
+        let until = m.wake_at_tick(m.task(), time.div_ceil(tick));
         self.kicked.set(false);
         while !self.kicked.take() && m.now() < until {
             m.park().await;
@@ -145,7 +144,7 @@ impl Pusher {
 }
 
 impl Xfs {
-    /// The program of `xfsaild`; timers ring at the end of a tick.
+    /// The program of `xfsaild`.
     pub async fn xfsaild<M: Machine>(m: M, fs: Rc<Self>, tick: Time) {
         let pusher = &fs.log.pusher;
         pusher.thread.set(Some(m.task()));

@@ -134,6 +134,6 @@ impl Xfs {
 }
 
 /// So many lists.
-pub(crate) fn lists(count: usize, limits: Limits, tick: Time) -> Vec<InodeGc> {
-    (0..count).map(|_| InodeGc::new(limits, tick)).collect()
+pub(crate) fn lists(count: usize, limits: Limits) -> Vec<InodeGc> {
+    (0..count).map(|_| InodeGc::new(limits)).collect()
 }

@@ -1,10 +1,10 @@
 //! Background inactivation (`xfs_inodegc_queue`, `xfs_inodegc_worker`): every CPU has a list of unlinked inodes and a worker
 //! bound to it that frees them.
 //!
-//! A queued inode starts the worker one tick later; with more than a cluster's worth of inodes on the list (32 of 512
+//! A queued inode starts the worker one jiffy later; with more than a cluster's worth of inodes on the list (32 of 512
 //! bytes) at once; with more than 256 the unlinking task waits for the worker (`xfs_inodegc_want_flush_work`). The worker frees
-//! what is on the list when it starts. What comes meanwhile is for its next start, and an inode that comes between the tick
-//! and the start puts that off to the next tick (`mod_delayed_work`).
+//! what is on the list when it starts. What comes meanwhile is for its next start. Each inode arms the timer anew, also one that
+//! comes between the timer and the start (`mod_delayed_work`).
 
 use crate::machine::{LockId, TaskId, Time};
 use crate::waist::Machine;
@@ -22,7 +22,6 @@ pub struct Limits {
 /// The list and worker of one CPU.
 pub struct InodeGc {
     limits: Limits,
-    tick: Time,
     list: RefCell<Vec<(u32, bool)>>,
     /// When the first inode on it came.
     since: Cell<Time>,
@@ -36,10 +35,9 @@ pub struct InodeGc {
 
 impl InodeGc {
     /// An empty list; the worker is set once it is spawned.
-    pub fn new(limits: Limits, tick: Time) -> Self {
+    pub fn new(limits: Limits) -> Self {
         Self {
             limits,
-            tick,
             list: RefCell::default(),
             since: Cell::default(),
             worker: Cell::new(TaskId::MAX),
@@ -66,10 +64,7 @@ impl InodeGc {
             self.due.set(Some(m.now()));
             m.wake(self.worker.get());
         } else {
-            let next_tick = (m.now() / self.tick + 1) * self.tick;
-            if self.due.replace(Some(next_tick)) != Some(next_tick) {
-                m.wake_at_tick(self.worker.get(), 0);
-            }
+            self.due.set(Some(m.wake_at_tick(self.worker.get(), 1)));
         }
         (items > self.limits.throttle).then(|| {
             let done = m.new_completion();

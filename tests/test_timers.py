@@ -1,0 +1,122 @@
+"""Timers of the wheel on both machines: when they ring, and that arming moves them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from machines import assert_same
+
+from engine import Spec, lock_cycle
+from simfs import _engine
+from simfs import machine as reference
+from simfs._engine import Step, Task
+from simfs.results.run_result import RunResult
+from simfs.scenario import expand, load, to_run_spec
+from simfs.scenario.models import load_kernel
+
+TICK = 1e6
+ENGINES = pytest.mark.parametrize("engine", [_engine, reference], ids=["native", "reference"])
+
+
+def spec(wheel: str = "levels", **changes: float) -> Spec:
+    made = lock_cycle("semaphore", 1)
+    made["kernel"] = made["kernel"] | {"tick_ns": TICK, "rules": {"time.wheel": wheel}}
+    made["workload"] = {"kind": "python", "tasks": 1, "params": {}}
+    return made | {"warmup_ns": 0, "duration_ns": 900 * TICK} | changes
+
+
+def run(engine: Any, given: Spec, worker: Callable[..., Generator[Step, Any, None]]) -> RunResult:  # noqa: ANN401
+    return RunResult.model_validate_json(engine.run(json.dumps(given), worker))
+
+
+RINGS = [
+    ("levels", 0, 1),
+    ("levels", 1, 2),
+    ("levels", 62, 63),
+    ("levels", 63, 64),
+    ("levels", 65, 72),
+    ("levels", 503, 504),
+    ("levels", 504, 512),
+    ("levels", 520, 576),
+    ("cascading", 0, 1),
+    ("cascading", 1, 1),
+    ("cascading", 65, 65),
+    ("cascading", 520, 520),
+]
+"""By wheel and jiffies: the tick that ends a wait which begins before the first one."""
+
+
+@ENGINES
+@pytest.mark.parametrize(("wheel", "jiffies", "ticks"), RINGS)
+def test_a_timer_rings_when_its_granule_is_over(engine: Any, wheel: str, jiffies: int, ticks: int) -> None:  # noqa: ANN401
+    woken: list[float] = []
+
+    def worker(task: Task) -> Generator[Step, Any, None]:
+        yield task.wake_at_tick(task.id, jiffies)
+        yield task.park()
+        woken.append(task.now)
+
+    run(engine, spec(wheel), worker)
+    assert woken == [pytest.approx(ticks * TICK, abs=0.1 * TICK)]
+
+
+@ENGINES
+@pytest.mark.parametrize(("last", "expected"), [("arm", 5), ("wake", 3), ("sooner", 4)])
+def test_a_timer_that_is_armed_again_moves_and_one_that_is_not_needed_stops(
+    engine: Any,  # noqa: ANN401
+    last: str,
+    expected: float,
+) -> None:
+    woken: list[float] = []
+
+    def sleeper(task: Task) -> Generator[Step, Any, None]:
+        while True:
+            yield task.park()
+            woken.append(task.now)
+
+    def worker(task: Task) -> Generator[Step, Any, None]:
+        other = yield task.spawn(sleeper, background=True)
+        yield task.wake_at_tick(other, 1 if last == "arm" else 9)
+        yield task.sleep(0.5 * TICK)
+        yield task.wake_at_tick(other, 2 if last == "arm" else 9)
+        yield task.sleep(2 * TICK)
+        yield task.wake_at_tick(other, 2 if last == "arm" else 1)
+        if last == "wake":
+            yield task.sleep(0.5 * TICK)
+            yield task.wake(other)
+
+    result = run(engine, spec(duration_ns=30 * TICK), worker)
+    assert woken == [pytest.approx(expected * TICK, abs=0.1 * TICK)]
+    assert sum(wakes.wakeups for wakes in result.wakes if wakes.kind != "load") == 1
+
+
+UNLINKS = """
+simfs: 1
+name: unlinks
+title: one file after the other, with time between them
+machine: guest-2cpu
+kernel: linux-6.12
+filesystem: {kind: xfs}
+workload: {kind: mix, operations: [{op: create, think: 20.3 ms}, {op: unlink}], order: in-turn, tasks: 1}
+"""
+
+
+def test_the_inodegc_worker_starts_at_the_second_tick(tmp_path: Path) -> None:
+    path = tmp_path / "unlinks.yaml"
+    path.write_text(UNLINKS)
+    (point,) = expand(load(path))
+    given = to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 400e6}
+    tick = given["kernel"]["tick_ns"]
+    delay = RunResult.model_validate_json(_engine.run(json.dumps(given))).delays["inodegc"]
+    assert delay.count > 10
+    assert tick < delay.p50_ns < 2.2 * tick
+    assert_same(given | {"duration_ns": 60e6})
+
+
+@pytest.mark.parametrize(("version", "wheel"), [("4.7", "cascading"), ("4.8", "levels"), ("6.18", "levels")])
+def test_the_wheel_has_had_levels_since_4_8(version: str, wheel: str) -> None:
+    assert load_kernel(f"linux-{version}").rules["time.wheel"] == wheel
