@@ -89,7 +89,8 @@ def test_a_deadlock_is_the_answer_and_says_who_waits_for_whom() -> None:
 
 def test_allocation_groups_are_a_counterfactual_too() -> None:
     answer = asked(
-        "workload.directories=per-task", "measure.replications=3", "measure.duration=400 ms",
+        "workload.directories=per-task", "workload.user_cpu=1 ms", "workload.binding=none",
+        "measure.replications=3", "measure.duration=200 ms",
         name="compile-24", variant="xfs", agcounts=[49], profile=False,
     )  # fmt: skip
     assert answer.effects[0].change == "agcount 49"
