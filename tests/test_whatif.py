@@ -89,9 +89,7 @@ def test_a_deadlock_is_the_answer_and_says_who_waits_for_whom() -> None:
 
 def test_allocation_groups_are_a_counterfactual_too() -> None:
     answer = asked(
-        "workload.directories=per-task", "workload.user_cpu=1 ms", "workload.binding=none",
-        "measure.replications=3", "measure.duration=200 ms",
-        name="compile-24", variant="xfs", agcounts=[49], profile=False,
+        "measure.replications=3", name="emulated-create-unlink", variant="xfs-per-task", agcounts=[49], profile=False
     )  # fmt: skip
     assert answer.effects[0].change == "agcount 49"
     assert answer.effects[0].verdict == "better"
