@@ -112,7 +112,7 @@ def test_who_frees_unlinked_inodes_shows_in_the_worker(tmp_path: Path) -> None:
 def test_inodes_that_wait_for_a_worker_are_on_unlinked_lists_that_run_through_their_buffers(
     tmp_path: Path,
 ) -> None:
-    """Waking costs nothing here: else task and worker take turns at the AGI, and few inodes ever wait."""
+    """A CPU for each task and none for the workers: else they take turns at the AGI, and few inodes ever wait."""
 
     def buffers(inodegc: str, iunlink: str) -> float:
         result = run(
@@ -127,7 +127,7 @@ def test_inodes_that_wait_for_a_worker_are_on_unlinked_lists_that_run_through_th
 
     assert buffers("task", "in-memory") == pytest.approx(0, abs=0.01)  # alone on its list: the AGI knows it
     assert buffers("task", "on-disk") == pytest.approx(1, abs=0.05)  # read, to see what comes next
-    assert buffers("per-group", "in-memory") > 0.3
+    assert buffers("per-group", "in-memory") > 0.2
     assert buffers("per-group", "on-disk") > 0.9 * (1 + buffers("per-group", "in-memory"))
 
 

@@ -40,9 +40,9 @@ class Phase(Enum):
 
 
 class Cpu:
-    """One CPU, idle at time 0."""
+    """One CPU, idle at time 0, which counts on idling for `average_idle`."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, average_idle: Time) -> None:
         self.number = number
         self.current: Task | None = None
         self.next: Task | None = None
@@ -71,6 +71,20 @@ class Cpu:
         """Time of interrupts that came while nobody ran; who runs next pays it."""
         self.interrupted: Time = 0
         """When the interrupt arrives that was sent while the CPU switched to idle."""
+        self.idle_stamp: Time | None = None
+        """When it last was about to idle, if nobody has woken here since (`rq->idle_stamp`)."""
+        self.average_idle: Time = average_idle
+        """How long it idles on average (`rq->avg_idle`)."""
+        self.next_balance: Time = 0
+        """When it may look again for a task to take while it idles (`rq->next_balance`)."""
+        self.scan_cost: Time = 0
+        """How long a search for an idle CPU takes on average (`sd->avg_scan_cost`)."""
+        self.scans = 0
+        """Of the first CPU under a cache: how many CPUs a wake-up there looks at (`nr_idle_scan`)."""
+        self.scan_until: Time = 0
+        """Until when `scans` is believed."""
+        self.idle_cores = False
+        """Of the first CPU under a cache: whether a core there is said to idle altogether (`has_idle_cores`)."""
         self.accounts: dict[Account, Time] = dict.fromkeys(Account, 0)
         """In the measured window."""
         self._idled: Time = 0
@@ -112,6 +126,11 @@ class Cpu:
     def busy(self) -> bool:
         """Whether a task runs here, or is about to."""
         return self.phase is Phase.RUNNING or (self.phase is Phase.SWITCHING and self.next is not None)
+
+    @property
+    def total_load(self) -> int:
+        """The average load of its tasks and groups (`cpu_load`)."""
+        return self.queue_of(Level.ROOT).load.load
 
     def account(self, now: Time, account: Account) -> None:
         """Book the time since the last booking."""

@@ -57,6 +57,12 @@ class Kernel:
     """A group whose task goes to sleep is picked again if it has others."""
     groups: str
     """Which tasks compete as a group: `none`, or the load, of one session (`autogroup`) or in one `cgroup`."""
+    wake_scan: str
+    """How many CPUs a wake-up looks at for an idle one: `all`, `proportional`, `utilization`, `none`."""
+    recent_cpu: bool
+    """A wake-up looks at the CPU before the last one too."""
+    kthread_stacking: bool
+    """Whom a kernel thread of its own CPU wakes stays there if that has nothing else to do."""
     delay_dequeue: bool
     """Who sleeps ahead of the average stays in EEVDF's queue until it is not."""
     wheel: str
@@ -97,6 +103,9 @@ class Kernel:
             place_deadline_initial=rules["sched.place_deadline_initial"],
             pick_buddy=rules["sched.pick_buddy"],
             groups=rules["sched.groups"],
+            wake_scan=rules["sched.wake_scan"],
+            recent_cpu=rules["sched.recent_cpu"],
+            kthread_stacking=rules["sched.kthread_stacking"],
             delay_dequeue=rules["sched.delay_dequeue"],
             wheel=rules["time.wheel"],
             preemption=kernel["preemption"],

@@ -174,7 +174,7 @@ class Machine:
         `background` for a kernel thread.
         """
         cpus = self.scheduler.cpus
-        cpu = pinned or self.scheduler.cpu_for_new(parent.cpu if parent else cpus[0])
+        cpu = pinned or self.scheduler.idlest.cpu_for_new(parent.cpu if parent else cpus[0])
         number = self._free_tasks.popleft() if self._free_tasks else len(self.tasks)
         bound = pinned is not None
         kind = TaskKind.of(life, pinned=bound)

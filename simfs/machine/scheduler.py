@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from simfs.machine.balance import Balance
 from simfs.machine.cfs import Cfs
 from simfs.machine.clock import What
 from simfs.machine.cpu import Account, Cpu, IdleLadder, Phase
 from simfs.machine.eevdf import Eevdf
+from simfs.machine.idlest import Idlest
+from simfs.machine.placement import Placement
 from simfs.machine.policy import Entering, Leaving, Policy, Rules
 from simfs.machine.run_queue import Level
 from simfs.machine.smt import Siblings
@@ -29,13 +32,19 @@ class Scheduler:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.ladder = IdleLadder(machine.spec["machine"])
-        self.cpus = [Cpu(number) for number in range(machine.topology.cpus)]
+        average_idle = 2 * machine.kernel.migration_cost
+        self.cpus = [Cpu(number, average_idle) for number in range(machine.topology.cpus)]
         self.idle: set[int] = {cpu.number for cpu in self.cpus}
         """CPUs without anything to run, those that are still switching to idle included."""
         self.idle_joules = 0.0
         """Energy of idle periods that have ended in the measured window."""
         self.policy = Policy(machine, _rules(machine), machine.topology.cpus)
         self.siblings = Siblings(self, machine.topology)
+        self.placement = Placement(self)
+        for cpu in self.cpus:
+            self.placement.note_idle_core(cpu)
+        self.idlest = Idlest(self)
+        self.balance = Balance(self)
 
     @property
     def now(self) -> Time:
@@ -184,11 +193,12 @@ class Scheduler:
     def _schedule(self, cpu: Cpu) -> None:
         """Give a CPU whose task has left the next one; without any it pulls one from elsewhere, or idles."""
         cpu.need_resched = False
-        task = self.policy.pick(cpu) or self._pull(cpu)
+        task = self.policy.pick(cpu) or self.balance.pull(cpu)
         if task is not None:
             self._switch_to(cpu, task)
         else:
             self.idle.add(cpu.number)
+            self.placement.note_idle_core(cpu)
             self.policy.set_next(cpu, None)
             self._begin_switch(cpu, None)
 
@@ -247,7 +257,7 @@ class Scheduler:
     def _look_at(self, arrivals: Sequence[Task], cpu: Cpu) -> None:
         """Compare those who were woken while `cpu` switched, and waited for its run queue, with who has it now."""
         cpu.need_resched |= any(self.policy.preempts(task, cpu) for task in arrivals)
-        self._heed_resched(cpu)
+        self.heed_resched(cpu)
 
     def _woken_while_switching(self, cpu: Cpu) -> None:
         """A task was woken here before the switch to idle was complete.
@@ -277,15 +287,15 @@ class Scheduler:
             self._note_wakeup(task, task.cpu, waker)
             self._wake_in_queue(task, waker)
             return
-        cpu = self._choose_cpu(task, waker.cpu if waker else None)
+        cpu = self.placement.choose(task, waker)
         self._note_wakeup(task, cpu, waker)
         self._enqueue(task, cpu, waker, Entering.WOKEN)
 
     def _note_wakeup(self, task: Task, cpu: Cpu, waker: Task | None) -> None:
         """Record that a sleeper is woken and is to go to `cpu`, where it has not been put yet."""
         previous, stays = task.cpu, cpu is task.cpu
-        others_idle = previous.number not in self.idle and self._idle_near(previous) is not None
-        beside_idle = others_idle and not task.pinned
+        others_idle = any(other in self.idle for other in self.machine.topology.llc(previous.number))
+        beside_idle = others_idle and not self.is_idle(previous) and not task.pinned
         wakes = self.machine.wakes[task.kind]
         wakes.wakeups += 1
         wakes.on_previous += stays
@@ -321,13 +331,15 @@ class Scheduler:
             self.machine.counters.migrations += 1
             self.policy.group.detach_load(task, task.cpu)
             self.policy.group.attach_load(task, cpu)
+        if entering is Entering.WOKEN:
+            self.balance.note_idle_time(cpu)
         self.policy.enqueue(task, cpu, entering)
         self._add_awake(task)
         if cpu.phase is Phase.IDLE:
-            self._leave_idle(cpu, delay + self._delivery(cpu, waker))
+            self.leave_idle(cpu, delay + self.delivery(cpu, waker.cpu if waker else None))
         elif cpu.number in self.idle:  # switching to it; if not in it, somebody else's interrupt is under way
             self.idle.discard(cpu.number)
-            cpu.interrupted = self.now + delay + self._delivery(cpu, waker)
+            cpu.interrupted = self.now + delay + self.delivery(cpu, waker.cpu if waker else None)
 
     def _add_awake(self, task: Task) -> None:
         """Make a queued task runnable on its CPU; it runs at once if it should."""
@@ -336,7 +348,7 @@ class Scheduler:
         self.machine.note("wake", task)
         if cpu.phase is Phase.RUNNING:
             cpu.need_resched |= self.policy.preempts(task, cpu)
-            self._heed_resched(cpu)
+            self.heed_resched(cpu)
             self._arm_tick(cpu)
         elif cpu.next is not None:
             cpu.arrivals.append(task)
@@ -346,11 +358,15 @@ class Scheduler:
         self.policy.set_nice(task, nice)
         task.cpu.need_resched |= len(task.cpu.queue) > 0
 
-    def _delivery(self, cpu: Cpu, waker: Task | None) -> Time:
+    def delivery(self, cpu: Cpu, sender: Cpu | None) -> Time:
         """From sending an interrupt, if it takes one to wake somebody on `cpu`, to its arrival."""
-        return self.machine.costs.ipi_deliver if waker is not None and waker.cpu is not cpu else 0
+        return self.machine.costs.ipi_deliver if sender is not None and sender is not cpu else 0
 
-    def _leave_idle(self, cpu: Cpu, interrupt: Time) -> None:
+    def is_idle(self, cpu: Cpu) -> bool:
+        """Whether a CPU has nothing to run."""
+        return cpu.number in self.idle
+
+    def leave_idle(self, cpu: Cpu, interrupt: Time) -> None:
         """An interrupt that wakes `cpu` arrives in `interrupt`."""
         self.idle.discard(cpu.number)
         idle = self.now - cpu.since
@@ -369,44 +385,9 @@ class Scheduler:
         self.machine.note_cpu("idle exit", cpu)
         self._schedule(cpu)
 
-    def _choose_cpu(self, task: Task, waker: Cpu | None) -> Cpu:
-        """Where a woken task goes (`select_task_rq_fair`).
-
-        Its bound CPU; its previous CPU if idle; an idle CPU under the same last-level cache as its target; else the
-        target: the less loaded of its previous and its waker's CPU.
-        """
-        previous = task.cpu
-        if task.pinned or previous.number in self.idle:
-            return previous
-        target = waker if waker is not None and waker.load < previous.load else previous
-        idle = self.siblings.idle_near(target.number, previous.number, self.idle)
-        return target if idle is None else self.cpus[idle]
-
-    def _idle_near(self, cpu: Cpu) -> Cpu | None:
-        """An idle CPU under the same last-level cache, searched upwards from `cpu` and then from the first."""
-        near = self.machine.topology.llc(cpu.number)
-        order = [*range(cpu.number, near.stop), *range(near.start, cpu.number)]
-        return next((self.cpus[other] for other in order if other in self.idle), None)
-
-    def cpu_for_new(self, parent: Cpu) -> Cpu:
-        """Where a new task starts (`find_idlest_cpu`).
-
-        The CPU that became idle last wakes fastest, on an idle core if there is one; without any, the least loaded one,
-        its parent's among equals.
-        """
-
-        def wakes_fastest(number: int) -> tuple[bool, Time, int]:
-            cpu = self.cpus[number]
-            since = cpu.since if cpu.phase is Phase.IDLE else self.now
-            return (self.siblings.is_core_idle(number, self.idle), since, -number)
-
-        if self.idle:
-            return self.cpus[max(self.idle, key=wakes_fastest)]
-        return min(self.cpus, key=lambda cpu: (cpu.load, cpu is not parent, cpu.number))
-
     # ---- preemption and the tick ------------------------------------------------------------------------------------
 
-    def _heed_resched(self, cpu: Cpu) -> None:
+    def heed_resched(self, cpu: Cpu) -> None:
         """If another task may be wanted on `cpu`, preempt its current one at once if that may be."""
         task = cpu.current
         if task is None or not cpu.need_resched or cpu.phase is not Phase.RUNNING:
@@ -438,57 +419,11 @@ class Scheduler:
         cpu.tick_armed = False
         self.machine.note_cpu("tick", cpu)
         if cpu.queue:
-            self._kick_idle_cpu(cpu)
+            self.balance.kick_idle_cpus(cpu)
         if cpu.phase is Phase.RUNNING and cpu.current is not None:
             self.policy.tick(cpu, cpu.current)
-            self._heed_resched(cpu)
+            self.heed_resched(cpu)
         self._arm_tick(cpu)
-
-    # ---- balancing --------------------------------------------------------------------------------------------------
-
-    def _pull(self, cpu: Cpu) -> Task | None:
-        """A CPU about to idle takes a waiting task from the most loaded CPU under its last-level cache.
-
-        (`newidle_balance`; not one that ran a moment ago, `task_hot`.)
-        """
-        near = (self.cpus[number] for number in self.machine.topology.llc(cpu.number))
-        busy = [
-            c for c in near if c is not cpu and c.queue and (c.phase is Phase.RUNNING or c.next is not None)
-        ]
-        if not busy:
-            return None
-        busiest = max(busy, key=lambda c: (len(c.queue), -c.number))
-        task = self._movable(busiest)
-        if task is not None:
-            self._migrate(task, busiest, cpu)
-        return task
-
-    def _movable(self, cpu: Cpu) -> Task | None:
-        hot_since = max(self.now - self.machine.kernel.migration_cost, 0)
-        return next((task for task in cpu.queue if not task.pinned and task.last_ran <= hot_since), None)
-
-    def _migrate(self, task: Task, source: Cpu, target: Cpu) -> None:
-        self.machine.counters.migrations += 1
-        self.machine.counters.pulls += 1
-        task.note_move(target)
-        self.policy.dequeue(task, source, Leaving.MOVED)
-        if task in source.arrivals:
-            source.arrivals.remove(task)
-        self.policy.group.detach_load(task, source)
-        self.policy.group.attach_load(task, target)
-        self.policy.enqueue(task, target, Entering.MOVED)
-        self.machine.note("migrate", task)
-        self._heed_resched(source)
-
-    def _kick_idle_cpu(self, cpu: Cpu) -> None:
-        """An overloaded CPU's tick wakes an idle CPU to take a waiting task (`nohz_balancer_kick`)."""
-        target = self._idle_near(cpu)
-        if target is None or target.phase is not Phase.IDLE:
-            return
-        task = self._movable(cpu)
-        if task is not None:
-            self._migrate(task, cpu, target)
-            self._leave_idle(target, self.machine.costs.ipi_deliver)
 
     # ---- accounts ---------------------------------------------------------------------------------------------------
 

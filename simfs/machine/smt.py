@@ -7,7 +7,7 @@ cache line takes as long as ever to come.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from simfs.machine.cpu import Cpu, Phase
@@ -55,21 +55,3 @@ class Siblings:
     def _others(self, cpu: Cpu) -> Sequence[Cpu]:
         numbers = self._topology.core(cpu.number)
         return [self._scheduler.cpus[number] for number in numbers if number != cpu.number]
-
-    def idle_near(self, target: int, previous: int, idle: Set[int]) -> int | None:
-        """An idle CPU near `target` for a task that ran on `previous` (`select_idle_sibling`).
-
-        On a core that is idle altogether, else the sibling of `previous`, else any; searched upwards from `target`
-        among those with the same last-level cache, and then from the first of them.
-        """
-        near = self._topology.llc(target)
-        order = [*range(target, near.stop), *range(near.start, target)]
-        candidates = [cpu for cpu in order if cpu in idle]
-        if self._topology.has_siblings:
-            whole = [cpu for cpu in candidates if self.is_core_idle(cpu, idle)]
-            candidates = whole or [cpu for cpu in self._topology.core(previous) if cpu in idle] or candidates
-        return candidates[0] if candidates else None
-
-    def is_core_idle(self, cpu: int, idle: Set[int]) -> bool:
-        """Whether all CPUs of the core of `cpu` idle."""
-        return all(other in idle for other in self._topology.core(cpu))

@@ -95,6 +95,14 @@ class Task:
     kind: TaskKind = TaskKind.LOAD
     """What sort of task it is."""
     times: StateTimes = field(default_factory=StateTimes)
+    recent_used_cpu: Cpu | None = None
+    """The CPU before that."""
+    last_wakee: int | None = None
+    """The task it woke last."""
+    wakee_flips: int = 0
+    """How often it woke another one than before, lately."""
+    flips_since: Time = 0
+    """Since when."""
     generation: int = 0
     """Outdates happenings of an earlier segment, spin or sleep."""
     status: Status = Status.SLEEPING
@@ -149,6 +157,8 @@ class Task:
         self.entity.task = self
         self._idle_clock: Time = 0
         """For how long its CPU had idled when its state last changed."""
+        self.recent_used_cpu = self.cpu
+        self.flips_since = self.machine.now
 
     def __repr__(self) -> str:
         return f"task {self.number}"

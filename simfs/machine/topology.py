@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Any
 
 from simfs.machine.time import Time, from_ns
@@ -15,13 +16,19 @@ class Topology:
         costs = machine["costs"]
         self.cpus: int = machine["cpus"]
         self.per_socket: int = max(machine["cpus_per_socket"], 1)
-        self._per_llc = max(machine["cpus_per_llc"], 1)
+        self._per_llc: int = max(machine["cpus_per_llc"], 1)
         self._per_core: int = max(machine["cpus_per_core"], 1)
         self._levels = [
             (self._per_core, from_ns(costs["line_smt"])),
             (self._per_llc, from_ns(costs["line_llc"])),
             (self.per_socket, from_ns(costs["line_socket"])),
         ]
+        sizes = [1, self._per_core, self._per_llc, self.per_socket, self.cpus]
+        pairs = [pair for pair in pairwise(sizes) if pair[0] < pair[1]]
+        self.domains = [(span, size) for size, span in reversed(pairs)]
+        """The scheduling domains of every CPU, the largest first: so many CPUs, in parts of so many."""
+        self.within_llc = from_ns(costs["line_llc"])
+        """Time to move a line between CPUs that share a last-level cache."""
         self._remote = from_ns(costs["line_remote"])
         self._overlap: float = costs["line_overlap"]
         self.hit = from_ns(costs["line_hit"])
@@ -42,6 +49,10 @@ class Topology:
         """The socket of `cpu`."""
         return cpu // self.per_socket
 
+    def share_llc(self, a: int, b: int) -> bool:
+        """Whether two CPUs share a last-level cache."""
+        return a // self._per_llc == b // self._per_llc
+
     @property
     def has_siblings(self) -> bool:
         """Whether cores have more CPUs than one."""
@@ -49,13 +60,14 @@ class Topology:
 
     def core(self, cpu: int) -> range:
         """The CPUs of `cpu`'s core."""
-        return self._group(cpu, self._per_core)
+        return self.group(cpu, self._per_core)
 
     def llc(self, cpu: int) -> range:
         """The CPUs that share `cpu`'s last-level cache."""
-        return self._group(cpu, self._per_llc)
+        return self.group(cpu, self._per_llc)
 
-    def _group(self, cpu: int, size: int) -> range:
+    def group(self, cpu: int, size: int) -> range:
+        """The CPUs around `cpu` that are together in parts of `size`."""
         first = cpu // size * size
         return range(first, min(first + size, self.cpus))
 

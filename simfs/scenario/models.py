@@ -32,7 +32,16 @@ from simfs.scenario.quantity import (
 from simfs.scenario.refusals import problem_at, problems_of
 from simfs.scenario.section import Section, shorten
 from simfs.scenario.suggest import nearest
-from simfs.scenario.timeline import Kernel, Profile, Refusal, Timeline, linux, parse_version
+from simfs.scenario.timeline import (
+    Choice,
+    Kernel,
+    Profile,
+    Refusal,
+    Timeline,
+    linux,
+    parse_version,
+    rule_refusals,
+)
 
 TIMELINE = "timeline"
 """The file of `models/kernels` that is no kernel."""
@@ -106,6 +115,8 @@ class Machine(Section):
     idle_states: Annotated[tuple[IdleState, ...], Field(min_length=1)]
     watts_active: Watts
     watts_spin: Watts
+    rules: dict[str, Choice] = Field(default={})
+    """What kernels do differently here, whichever they are."""
     end_to_end: tuple[EndToEnd, ...] = ()
 
     def spec(self, cpus: int | None = None) -> dict[str, Any]:
@@ -162,7 +173,7 @@ class Workload(Section):
 @cache
 def load_machine(name: str | Path) -> Machine:
     """Load a machine by name (``server-24``) or by path."""
-    return _load("machines", str(name), Machine)
+    return _load("machines", str(name), Machine, lambda machine: rule_refusals(machine.rules))
 
 
 @cache

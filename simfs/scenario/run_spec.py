@@ -81,7 +81,8 @@ def machine_spec(use: MachineUse, tasks: int) -> dict[str, Any]:
 def kernel_spec(scenario: Scenario, cpus: int) -> dict[str, Any]:
     """Return the `kernel` section for a machine with `cpus` CPUs."""
     use: KernelUse = scenario.kernel
-    spec = load_kernel(use.profile).ruled(use.rules).spec(cpus)
+    here = {name: rule.is_ for name, rule in load_machine(scenario.machine.profile).rules.items()}
+    spec = load_kernel(use.profile).ruled({**here, **use.rules}).spec(cpus)
     given = {"tick_ns": use.tick, "base_slice_ns": use.base_slice, "preemption": use.preemption}
     spec |= {key: value for key, value in given.items() if value is not None}
     if use.kernel_threads:

@@ -166,13 +166,10 @@ class Timeline(Section):
             elif name in SCHEDULER and number.ns < 1000:
                 yield ("numbers", name), "must be at least 1 us", None
         yield from _refused("config", profile.config, CONFIG)
-        if profile.locks or profile.rules:
-            words = vocabulary()
-            kinds = (*words.lock_kinds, *self.primitives)
+        if profile.locks:
+            kinds = (*vocabulary().lock_kinds, *self.primitives)
             yield from _refused("locks", profile.locks, dict.fromkeys(self.roles, kinds))
-            yield from _refused(
-                "rules", profile.rules, {rule.name: rule.values for rule in words.rules.values()}
-            )
+        yield from rule_refusals(profile.rules)
 
 
 class Profile(Section):
@@ -232,6 +229,12 @@ class Kernel:
     def _scaled(self, name: str, cpus: int) -> float:
         """As the kernel scales its scheduler's times: times 1 + floor(log2(min(cpus, 8)))."""
         return self.numbers[name].ns * min(cpus, 8).bit_length()
+
+
+def rule_refusals(rules: Mapping[str, Choice]) -> Iterator[Refusal]:
+    """Yield what is wrong with rules that a profile gives."""
+    if rules:
+        yield from _refused("rules", rules, {rule.name: rule.values for rule in vocabulary().rules.values()})
 
 
 def not_a_choice(value: Value, choices: Iterable[Value]) -> tuple[str, str | None] | None:

@@ -73,6 +73,12 @@ rules! {
     "sched.pick_buddy" => pick_buddy: bool = false;
     /// Which tasks compete for a CPU as a group: those of the load, one session (`autogroup`) or in one `cgroup`, or none.
     "sched.groups" => groups: sched::Groups = sched::Groups::Autogroup;
+    /// How many CPUs a wake-up looks at for an idle one (`select_idle_cpu`).
+    "sched.wake_scan" => wake_scan: sched::WakeScan = sched::WakeScan::Utilization;
+    /// A wake-up looks at the CPU before the last one too (`recent_used_cpu`).
+    "sched.recent_cpu" => recent_cpu: bool = true;
+    /// Whom a kernel thread of its own CPU wakes stays there if that has nothing else to do (`is_per_cpu_kthread`).
+    "sched.kthread_stacking" => kthread_stacking: bool = true;
     /// How exact the timers of the wheel are (`kernel/time/timer.c`).
     "time.wheel" => wheel: time::Wheel = time::Wheel::Levels;
     /// What one `inode_hash_lock` guards.

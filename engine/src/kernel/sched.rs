@@ -13,6 +13,20 @@ choice! {
 }
 
 choice! {
+    /// How many CPUs a wake-up looks at for an idle one.
+    pub enum WakeScan {
+        /// All under the last-level cache (before 4.13).
+        All = "all",
+        /// As many as fit into a part of the time that its CPU idles, but four (`SIS_PROP`, 4.13 to 5.18).
+        Proportional = "proportional",
+        /// The fewer the more they are used (`SIS_UTIL`, since 5.19).
+        Utilization = "utilization",
+        /// None: a machine on which that has been measured.
+        None = "none",
+    }
+}
+
+choice! {
     /// Which tasks compete for a CPU as a group, beside kernel threads that do so for themselves.
     pub enum Groups {
         /// None: each task for itself.

@@ -75,6 +75,20 @@ pub struct Cpu {
     pub owed_irq: Time,
     /// When the interrupt arrives that was sent while the CPU switched to idle.
     pub interrupted: Time,
+    /// When it last was about to idle, if nobody has woken here since (`rq->idle_stamp`).
+    pub idle_stamp: Option<Time>,
+    /// How long it idles on average (`rq->avg_idle`).
+    pub average_idle: Time,
+    /// When it may look again for a task to take while it idles (`rq->next_balance`).
+    pub next_balance: Time,
+    /// How long a search for an idle CPU takes on average (`sd->avg_scan_cost`).
+    pub scan_cost: Time,
+    /// Of the first CPU under a cache: how many CPUs a wake-up there looks at (`nr_idle_scan`), and until when.
+    pub scans: u32,
+    /// See `scans`.
+    pub scan_until: Time,
+    /// Of the first CPU under a cache: whether a core there is said to idle altogether (`has_idle_cores`).
+    pub idle_cores: bool,
     /// Accounted time by [`Account`], in the measured window.
     pub accounts: [Time; ACCOUNTS],
     /// Time that it idled before that window.
@@ -86,8 +100,8 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// An idle CPU at time 0.
-    pub fn new() -> Self {
+    /// An idle CPU at time 0, which counts on idling for so long.
+    pub fn new(average_idle: Time) -> Self {
         Self {
             current: None,
             phase: Phase::Idle(0),
@@ -104,6 +118,13 @@ impl Cpu {
             exec_start: 0,
             owed_irq: 0,
             interrupted: 0,
+            idle_stamp: None,
+            average_idle,
+            next_balance: 0,
+            scan_cost: 0,
+            scans: 0,
+            scan_until: 0,
+            idle_cores: false,
             accounts: [0; ACCOUNTS],
             idled: 0,
             accounted: 0,

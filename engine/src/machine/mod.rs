@@ -5,6 +5,7 @@
 //! handle, `native` the executor that drives programs over it, and `look_back` what is looked at when a run is over.
 
 mod accounts;
+mod balance;
 mod cfs;
 mod context;
 mod cpu;
@@ -14,6 +15,7 @@ mod eevdf;
 mod entity;
 mod group;
 mod holds;
+mod idlest;
 mod line;
 mod load;
 pub mod lock;
@@ -21,6 +23,7 @@ mod locks;
 mod look_back;
 mod native;
 mod pace;
+mod placement;
 mod policy;
 mod queue;
 mod run_queue;

@@ -104,6 +104,7 @@ impl State {
             Some(next) => self.switch_to(cpu, next),
             None => {
                 self.idle.insert(cpu);
+                self.note_idle_core(cpu);
                 self.set_next(cpu, None);
                 self.begin_switch(cpu, None);
             }
@@ -214,7 +215,7 @@ impl State {
             self.note_wakeup(id, self.tasks[id as usize].cpu, from);
             return self.wake_in_queue(id, waker);
         }
-        let cpu = self.choose_cpu(id, from);
+        let cpu = self.choose_cpu(id, waker);
         self.note_wakeup(id, cpu, from);
         let delay = waker.map_or(0, |w| self.charge_waker(w, cpu));
         self.enqueue(id, cpu, from, delay, Entering::Woken);
@@ -271,6 +272,9 @@ impl State {
             self.detach_load(id, old);
             self.attach_load(id, cpu);
         }
+        if entering == Entering::Woken {
+            self.note_idle_time(cpu);
+        }
         self.enqueue_task(cpu, id, entering);
         self.add_awake(id, cpu);
         match self.cpus[cpu as usize].phase {
@@ -304,7 +308,7 @@ impl State {
         }
     }
 
-    fn leave_idle(&mut self, cpu: CpuId, since: Time, from: Option<CpuId>, delay: Time) {
+    pub(super) fn leave_idle(&mut self, cpu: CpuId, since: Time, from: Option<CpuId>, delay: Time) {
         let now = self.now;
         self.idle.remove(cpu);
         self.idle_joules += self.idle_ladder.joules(self.window_start.saturating_sub(since), now - since);
@@ -342,87 +346,6 @@ impl State {
 
     pub(super) fn is_idle(&self, cpu: CpuId) -> bool {
         self.idle.contains(cpu)
-    }
-
-    /// Where a woken task goes (`select_task_rq_fair`): its bound CPU; its previous CPU if idle; an idle CPU under the
-    /// same last-level cache as its target; else the less loaded of its previous and its waker's CPU.
-    fn choose_cpu(&self, id: TaskId, waker: Option<CpuId>) -> CpuId {
-        let task = &self.tasks[id as usize];
-        if let Some(cpu) = task.pinned {
-            return cpu;
-        }
-        let previous = task.cpu;
-        if self.is_idle(previous) {
-            return previous;
-        }
-        let load = |cpu: CpuId| self.cpus[cpu as usize].load();
-        let target = match waker {
-            Some(w) if load(w) < load(previous) => w,
-            _ => previous,
-        };
-        self.idle_near(target, previous).unwrap_or(target)
-    }
-
-    /// Where a new task starts (`find_idlest_cpu`): the CPU that became idle last (it wakes fastest), on an idle core if there
-    /// is one; else the least loaded one, its parent's if it is among them.
-    pub(super) fn choose_cpu_for_new(&self, parent: CpuId) -> CpuId {
-        let idle_since = |cpu: CpuId| match self.cpus[cpu as usize].phase {
-            Phase::Idle(since) => since,
-            _ => self.now,
-        };
-        let wakes_fastest = |&cpu: &CpuId| (self.is_core_idle(cpu), idle_since(cpu), std::cmp::Reverse(cpu));
-        self.idle.iter().max_by_key(wakes_fastest).unwrap_or_else(|| {
-            let load = |cpu: CpuId| (self.cpus[cpu as usize].load(), cpu != parent, cpu);
-            (0..self.topology.cpus).min_by_key(|&cpu| load(cpu)).unwrap_or(parent)
-        })
-    }
-
-    // ---- balancing ------------------------------------------------------------------------------------------
-
-    /// A CPU about to idle takes a waiting task from the most loaded CPU under its last-level cache
-    /// (`newidle_balance`), unless the task ran a moment ago (`task_hot`).
-    fn pull(&mut self, cpu: CpuId) -> Option<TaskId> {
-        let near = self.topology.llc(cpu);
-        let busiest = self
-            .queued
-            .iter()
-            .filter(|&other| other != cpu && near.contains(&other))
-            .filter(|&other| matches!(self.cpus[other as usize].phase, Phase::Running | Phase::Switching(Some(_))))
-            .max_by_key(|&other| (self.cpus[other as usize].queue.len(), std::cmp::Reverse(other)))?;
-        let id = self.movable(busiest)?;
-        self.migrate(id, busiest, cpu);
-        Some(id)
-    }
-
-    fn movable(&self, cpu: CpuId) -> Option<TaskId> {
-        let hot_since = self.now.saturating_sub(self.kernel.migration_cost);
-        let cold = |id: &&TaskId| {
-            let task = &self.tasks[**id as usize];
-            task.pinned.is_none() && (task.last_ran <= hot_since)
-        };
-        self.cpus[cpu as usize].queue.iter().find(cold).copied()
-    }
-
-    fn migrate(&mut self, id: TaskId, from: CpuId, to: CpuId) {
-        self.counters.migrations += 1;
-        self.counters.pulls += 1;
-        self.note_move(id, to);
-        self.dequeue_task(from, id, Leaving::Moved);
-        self.detach_load(id, from);
-        self.attach_load(id, to);
-        self.enqueue_task(to, id, Entering::Moved);
-        self.tasks[id as usize].arrived = false;
-        self.note("migrate", id, Object::Nothing);
-        self.heed_resched(from);
-    }
-
-    /// An overloaded CPU's tick wakes an idle CPU to take a waiting task (`nohz_balancer_kick`).
-    pub(super) fn kick_idle_cpu(&mut self, cpu: CpuId) {
-        let Some(target) = self.idle.next_in(self.topology.llc(cpu), cpu) else { return };
-        let Phase::Idle(since) = self.cpus[target as usize].phase else { return };
-        let Some(id) = self.movable(cpu) else { return };
-        self.migrate(id, cpu, target);
-        self.leave_idle(target, since, Some(cpu), 0);
     }
 }
 
@@ -466,7 +389,7 @@ impl State {
         self.cpus[cpu as usize].tick_armed = false;
         self.note_cpu("tick", cpu, Object::Nothing);
         if !self.cpus[cpu as usize].queue.is_empty() {
-            self.kick_idle_cpu(cpu);
+            self.kick_idle_cpus(cpu);
         }
         if let (Phase::Running, Some(id)) = (self.cpus[cpu as usize].phase, self.cpus[cpu as usize].current) {
             self.tick_current(cpu, id);

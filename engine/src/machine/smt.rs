@@ -50,22 +50,4 @@ impl State {
     fn is_shared(&self, cpu: CpuId) -> bool {
         self.topology.core(cpu).any(|other| other != cpu && self.cpus[other as usize].executing)
     }
-
-    /// An idle CPU near `target` for a task that ran on `previous` (`select_idle_sibling`): on a core that is idle altogether, else the
-    /// sibling of `previous`, else any, each searched upwards from `target` among those with the same last-level cache.
-    pub(super) fn idle_near(&self, target: CpuId, previous: CpuId) -> Option<CpuId> {
-        let near = self.topology.llc(target);
-        if !self.topology.has_siblings() {
-            return self.idle.next_in(near, target);
-        }
-        let all_idle = |&cpu: &CpuId| self.is_core_idle(cpu);
-        let idle_core = (target..near.end).chain(near.start..target).find(all_idle);
-        let sibling = || self.topology.core(previous).find(|&cpu| self.idle.contains(cpu));
-        idle_core.or_else(sibling).or_else(|| self.idle.next_in(near, target))
-    }
-
-    /// Whether all CPUs of the core of `cpu` idle.
-    pub(super) fn is_core_idle(&self, cpu: CpuId) -> bool {
-        self.topology.core(cpu).all(|other| self.idle.contains(other))
-    }
 }

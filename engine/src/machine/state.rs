@@ -105,6 +105,8 @@ pub struct State {
     pub(super) idle: CpuSet,
     /// CPUs with tasks in their run queues.
     pub(super) queued: CpuSet,
+    /// When the averages of idle CPUs are brought up to date again.
+    pub(super) next_blocked: Time,
     /// The load of the load's group on all CPUs (`tg->load_avg`).
     pub(super) group_load: u64,
     pub(super) tasks: Vec<Task>,
@@ -150,7 +152,7 @@ impl State {
         let cpus = spec.machine.cpus;
         let mut idle = CpuSet::default();
         (0..cpus).for_each(|cpu| idle.insert(cpu));
-        Self {
+        let mut state = Self {
             now: 0,
             events: EventQueue::new(),
             processed: 0,
@@ -185,9 +187,10 @@ impl State {
                 locks: spec.kernel.locks.clone(),
             },
             idle_ladder: IdleLadder::new(&spec.machine.idle_states, spec.machine.watts_active),
-            cpus: (0..cpus).map(|_| Cpu::new()).collect(),
+            cpus: (0..cpus).map(|_| Cpu::new(2 * from_ns(constants.migration_cost))).collect(),
             idle,
             queued: CpuSet::default(),
+            next_blocked: 0,
             group_load: 0,
             tasks: Vec::new(),
             free_tasks: VecDeque::new(),
@@ -214,7 +217,9 @@ impl State {
             hold_scale: spec.whatif.as_ref().map_or(1.0, WhatIf::hold_scale),
             seed: spec.seed,
             shuffle: spec.shuffle_ties.then(|| random::stream(spec.seed, spec.replication, "ties")),
-        }
+        };
+        (0..cpus).for_each(|cpu| state.note_idle_core(cpu));
+        state
     }
 
     pub(super) fn push(&mut self, time: Time, what: Happening, subject: u32, generation: u32) {

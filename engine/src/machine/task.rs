@@ -111,6 +111,14 @@ pub struct Task {
     pub status: Status,
     /// Where it runs, is queued, or ran last.
     pub cpu: CpuId,
+    /// The CPU before that (`recent_used_cpu`).
+    pub recent_used_cpu: CpuId,
+    /// The task it woke last.
+    pub last_wakee: Option<TaskId>,
+    /// How often it woke another one than before, lately.
+    pub wakee_flips: u32,
+    /// Since when.
+    pub flips_since: Time,
     /// The only CPU it may use, if it is bound.
     pub pinned: Option<CpuId>,
     /// How it goes on.
@@ -188,6 +196,10 @@ impl Task {
         Self {
             status: Status::Sleeping,
             cpu,
+            recent_used_cpu: cpu,
+            last_wakee: None,
+            wakee_flips: 0,
+            flips_since: now,
             pinned,
             resume: Resume::Program,
             segment: Segment::default(),

@@ -11,6 +11,15 @@ const WORDS: usize = 4;
 /// The most CPUs a machine may have.
 pub const MAX_CPUS: u32 = WORDS as u32 * 64;
 
+/// A scheduling domain: so many neighbouring CPUs, in parts of so many, which share more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Domain {
+    /// CPUs in it.
+    pub span: u32,
+    /// CPUs in each of its parts.
+    pub parts: u32,
+}
+
 /// Which CPUs share what, and what moving a cache line between them costs.
 #[derive(Clone, Debug)]
 pub struct Topology {
@@ -24,6 +33,8 @@ pub struct Topology {
     /// How fast a program runs while the other CPU of its core executes too, relative to alone.
     pub smt_speed: f64,
     transfers: Vec<Time>, // from * cpus + to
+    within_llc: Time,
+    domains: Vec<Domain>,
     overlap: f64,
 }
 
@@ -39,6 +50,8 @@ impl Topology {
             hit: from_ns(costs.line_hit),
             smt_speed: costs.smt_speed,
             transfers: transfers(spec),
+            within_llc: from_ns(costs.line_llc),
+            domains: domains(spec),
             overlap: costs.line_overlap,
         }
     }
@@ -57,6 +70,16 @@ impl Topology {
         one + (one as f64 * f64::from(span.saturating_sub(1)) / self.overlap) as Time
     }
 
+    /// Time to move a line between CPUs that share a last-level cache.
+    pub fn transfer_within_llc(&self) -> Time {
+        self.within_llc
+    }
+
+    /// The domains of every CPU, the largest first.
+    pub fn domains(&self) -> &[Domain] {
+        &self.domains
+    }
+
     /// Whether cores have more CPUs than one.
     pub fn has_siblings(&self) -> bool {
         self.per_core > 1
@@ -72,7 +95,8 @@ impl Topology {
         self.group(cpu, self.per_llc)
     }
 
-    fn group(&self, cpu: CpuId, size: u32) -> Range<CpuId> {
+    /// The CPUs around `cpu` that are together in parts of `size`.
+    pub fn group(&self, cpu: CpuId, size: u32) -> Range<CpuId> {
         let first = cpu / size * size;
         first..(first + size).min(self.cpus)
     }
@@ -86,6 +110,16 @@ impl Topology {
     pub fn share_llc(&self, a: CpuId, b: CpuId) -> bool {
         a / self.per_llc == b / self.per_llc
     }
+}
+
+fn domains(spec: &MachineSpec) -> Vec<Domain> {
+    let mut sizes = vec![1];
+    for size in [spec.cpus_per_core, spec.cpus_per_llc, spec.cpus_per_socket, spec.cpus] {
+        if sizes.last().is_some_and(|&last| size > last) {
+            sizes.push(size);
+        }
+    }
+    sizes.windows(2).rev().map(|pair| Domain { span: pair[1], parts: pair[0] }).collect()
 }
 
 fn transfers(spec: &MachineSpec) -> Vec<Time> {
@@ -144,14 +178,6 @@ impl CpuSet {
                 })
             })
         })
-    }
-
-    /// The first member of `range`, searched upwards from `start` and then from the range's beginning.
-    pub fn next_in(&self, range: Range<CpuId>, start: CpuId) -> Option<CpuId> {
-        if self.is_empty() {
-            return None;
-        }
-        (start..range.end).chain(range.start..start).find(|&cpu| self.contains(cpu))
     }
 
     /// The member with the number nearest to `cpu` (distance grows with the difference of numbers).

@@ -25,7 +25,7 @@ impl State {
     pub(super) fn note_wakeup(&mut self, id: TaskId, cpu: CpuId, waker: Option<CpuId>) {
         let task = &self.tasks[id as usize];
         let (previous, kind) = (task.cpu, task.kind as usize);
-        let others_idle = || self.idle.next_in(self.topology.llc(previous), previous).is_some();
+        let others_idle = || self.topology.llc(previous).any(|other| self.is_idle(other));
         let beside_idle = task.pinned.is_none() && !self.is_idle(previous) && others_idle();
         let stayed = cpu == previous;
         let WakeStats { wakeups, on_previous, on_waker, beside_idle: beside, stacked, .. } = &mut self.wakes[kind];

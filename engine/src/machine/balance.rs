@@ -1,0 +1,127 @@
+//! Idle CPUs take waiting tasks: about to idle (`sched_balance_newidle`, before 6.9 `newidle_balance`), and at a tick of a busy CPU, once
+//! in as many ms as there are CPUs (`nohz_balancer_kick`).
+
+use super::cpu::Phase;
+use super::policy::{Entering, Leaving};
+use super::run_queue::Level;
+use super::state::State;
+use super::task::TaskId;
+use super::time::{Time, US};
+use super::topology::CpuId;
+use super::trace::Object;
+use std::cmp::Reverse;
+
+/// The averages of idle CPUs are brought up to date once in a half-life of them (`nohz.next_blocked`).
+const BLOCKED_EVERY: Time = 32 * 1000 * US;
+/// Cache lines of another CPU that a search for a task reads: its load, its run queue, its counts (`update_sg_lb_stats`).
+const LINES_A_CPU: Time = 3;
+
+impl State {
+    /// A CPU about to idle takes a waiting task, if there is one anywhere and it idles longer than a search takes.
+    pub(super) fn pull(&mut self, cpu: CpuId) -> Option<TaskId> {
+        let now = self.now;
+        self.cpus[cpu as usize].idle_stamp = Some(now);
+        let near = self.topology.llc(cpu).len() as Time;
+        let cost = near * LINES_A_CPU * self.topology.transfer_within_llc();
+        if self.queued.is_empty() || self.cpus[cpu as usize].average_idle < cost {
+            return None;
+        }
+        self.update_blocked(cpu);
+        let id = self.pull_to(cpu)?;
+        self.cpus[cpu as usize].idle_stamp = None;
+        Some(id)
+    }
+
+    /// `sched_balance_update_blocked_averages`.
+    fn update_blocked(&mut self, cpu: CpuId) {
+        self.update_queue_load(cpu, Level::Group);
+        self.update_queue_load(cpu, Level::Root);
+    }
+
+    /// Moves a task to `cpu` from the CPU under the same last-level cache that has most to do and can give one.
+    fn pull_to(&mut self, cpu: CpuId) -> Option<TaskId> {
+        let near = self.topology.llc(cpu);
+        let busy = |&other: &CpuId| {
+            let c = &self.cpus[other as usize];
+            other != cpu && near.contains(&other) && c.executing_task().is_some() && self.has_unbound(other)
+        };
+        let busiest = self.queued.iter().filter(busy).max_by_key(|&other| (self.cpus[other as usize].queue.len(), Reverse(other)))?;
+        let id = self.movable(busiest)?;
+        self.migrate(id, busiest, cpu);
+        Some(id)
+    }
+
+    /// Whether not all who wait on `cpu` are bound to it (`LBF_ALL_PINNED`: then the search goes on without it).
+    fn has_unbound(&self, cpu: CpuId) -> bool {
+        self.cpus[cpu as usize].queue.iter().any(|&id| self.tasks[id as usize].pinned.is_none())
+    }
+
+    /// Who waits longest and has not run a moment ago (`task_hot`).
+    fn movable(&self, cpu: CpuId) -> Option<TaskId> {
+        let hot_since = self.now.saturating_sub(self.kernel.migration_cost);
+        let cold = |id: &&TaskId| {
+            let task = &self.tasks[**id as usize];
+            task.pinned.is_none() && task.last_ran <= hot_since
+        };
+        self.cpus[cpu as usize].queue.iter().find(cold).copied()
+    }
+
+    fn migrate(&mut self, id: TaskId, from: CpuId, to: CpuId) {
+        self.counters.migrations += 1;
+        self.counters.pulls += 1;
+        self.note_move(id, to);
+        self.dequeue_task(from, id, Leaving::Moved);
+        self.detach_load(id, from);
+        self.attach_load(id, to);
+        self.enqueue_task(to, id, Entering::Moved);
+        self.tasks[id as usize].arrived = false;
+        self.note("migrate", id, Object::Nothing);
+        self.heed_resched(from);
+    }
+
+    /// The tick of a CPU with waiting tasks has idle CPUs look for some, each only if it has not done so lately; the first of all idle
+    /// CPUs does it for the others, and then for itself (`kick_ilb`, `_nohz_idle_balance`).
+    pub(super) fn kick_idle_cpus(&mut self, kicker: CpuId) {
+        let near = self.topology.llc(kicker);
+        self.update_idle_cpus();
+        let Some(first) = (0..self.topology.cpus).find(|&cpu| self.is_idle(cpu)) else { return };
+        let others = near.clone().filter(|&cpu| cpu != first);
+        for cpu in others.chain(Some(first).filter(|first| near.contains(first))) {
+            let Phase::Idle(since) = self.cpus[cpu as usize].phase else { continue };
+            if self.now >= self.cpus[cpu as usize].next_balance {
+                let moved = self.pull_to(cpu).is_some();
+                self.set_next_balance(cpu, near.len() as Time, moved);
+                if moved {
+                    self.leave_idle(cpu, since, Some(kicker), 0);
+                }
+            }
+        }
+    }
+
+    fn update_idle_cpus(&mut self) {
+        if self.now >= self.next_blocked {
+            self.next_blocked = self.now + BLOCKED_EVERY;
+            for cpu in 0..self.topology.cpus {
+                if self.is_idle(cpu) {
+                    self.update_blocked(cpu);
+                }
+            }
+        }
+    }
+
+    /// The interval is as many ms as there are CPUs, and twice that where there was nothing to move (`balance_interval`).
+    fn set_next_balance(&mut self, cpu: CpuId, cpus: Time, moved: bool) {
+        let interval = if moved { cpus } else { 2 * cpus } * 1000 * US;
+        let ticks = interval.div_ceil(self.kernel.tick).max(1);
+        self.cpus[cpu as usize].next_balance = self.now + ticks * self.kernel.tick;
+    }
+
+    /// Somebody wakes on `cpu`, which has idled: how long it does so on average (`rq->avg_idle`).
+    pub(super) fn note_idle_time(&mut self, cpu: CpuId) {
+        let (now, most) = (self.now, 2 * self.kernel.migration_cost);
+        let c = &mut self.cpus[cpu as usize];
+        let Some(since) = c.idle_stamp.take() else { return };
+        let (average, idle) = (c.average_idle as i64, (now - since) as i64);
+        c.average_idle = ((average + (idle - average) / 8) as Time).min(most);
+    }
+}

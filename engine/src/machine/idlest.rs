@@ -1,0 +1,107 @@
+//! Where a new task starts (`sched_balance_find_dst_cpu`, before 6.9 `find_idlest_cpu`): from the largest domain down, in its parent's
+//! part unless another is idler.
+
+use super::cpu::Phase;
+use super::placement::IMBALANCE;
+use super::run_queue::Level;
+use super::state::State;
+use super::time::Time;
+use super::topology::{CpuId, Domain};
+use std::cmp::Reverse;
+use std::ops::Range;
+
+/// How busy CPUs are together (`group_type`).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    HasSpare,
+    FullyBusy,
+    Overloaded,
+}
+
+/// What is known of some CPUs (`sg_lb_stats`).
+#[derive(Clone, Copy)]
+struct Group {
+    kind: Kind,
+    idle: usize,
+    utilization: u64,
+    /// Average of a CPU.
+    load: u64,
+}
+
+impl Group {
+    /// Whether a new task should rather go to `self` (`update_pick_idlest`).
+    fn is_idler_than(&self, other: &Self) -> bool {
+        let by_kind = self.kind.cmp(&other.kind);
+        let by_use = match self.kind {
+            Kind::HasSpare => (Reverse(self.idle), self.utilization).cmp(&(Reverse(other.idle), other.utilization)),
+            _ => self.load.cmp(&other.load),
+        };
+        by_kind.then(by_use).is_lt()
+    }
+
+    /// Whether it is so much idler than the group of the parent that the task goes there.
+    fn beats(&self, local: &Self) -> bool {
+        if self.kind != local.kind {
+            return self.kind < local.kind;
+        }
+        match self.kind {
+            Kind::HasSpare => self.idle > local.idle,
+            _ => {
+                let imbalance = 1024 * (IMBALANCE - 100) / 100;
+                self.load < local.load + imbalance && 100 * local.load > IMBALANCE * self.load
+            }
+        }
+    }
+}
+
+impl State {
+    /// The CPU of a new task whose parent runs on `parent`.
+    pub(super) fn choose_cpu_for_new(&self, parent: CpuId) -> CpuId {
+        let mut cpu = parent;
+        for &Domain { span, parts } in self.topology.domains() {
+            let all = self.topology.group(cpu, span);
+            let (number, own) = ((all.len() as u32).div_ceil(parts), (cpu - all.start) / parts);
+            let part = |at: u32| self.topology.group(all.start + (own + at) % number * parts, parts);
+            let mut idlest: Option<(Range<CpuId>, Group)> = None;
+            for at in 1..number {
+                let group = self.group_of(&part(at));
+                if idlest.as_ref().is_none_or(|(_, best)| group.is_idler_than(best)) {
+                    idlest = Some((part(at), group));
+                }
+            }
+            if let Some((part, _)) = idlest.filter(|(_, best)| best.beats(&self.group_of(&part(0)))) {
+                cpu = self.idlest_of(part);
+            }
+        }
+        cpu
+    }
+
+    /// `update_sg_wakeup_stats`.
+    fn group_of(&self, part: &Range<CpuId>) -> Group {
+        let cpus = part.len() as u64;
+        let sum = |of: &dyn Fn(CpuId) -> u64| part.clone().map(of).sum::<u64>();
+        let running = sum(&|cpu| self.cpus[cpu as usize].load() as u64);
+        let utilization = sum(&|cpu| self.run_queue(cpu, Level::Root).load.utilization);
+        let kind = if running < cpus || cpus * 1024 * 100 > utilization * IMBALANCE {
+            Kind::HasSpare
+        } else if running > cpus {
+            Kind::Overloaded
+        } else {
+            Kind::FullyBusy
+        };
+        let idle = part.clone().filter(|&cpu| self.is_idle(cpu)).count();
+        Group { kind, idle, utilization, load: sum(&|cpu| self.load_of(cpu)) / cpus }
+    }
+
+    /// Of some CPUs the idle one that wakes fastest, of equals the one that became idle last; else the least loaded
+    /// (`sched_balance_find_dst_group_cpu`).
+    fn idlest_of(&self, part: Range<CpuId>) -> CpuId {
+        let since = |cpu: CpuId| match self.cpus[cpu as usize].phase {
+            Phase::Idle(since) => since,
+            _ => self.now,
+        };
+        let exit = |cpu: CpuId| -> Time { self.idle_ladder.exit(self.now - since(cpu)) };
+        let idle = part.clone().filter(|&cpu| self.is_idle(cpu)).min_by_key(|&cpu| (exit(cpu), Reverse(since(cpu)), cpu));
+        idle.or_else(|| part.clone().min_by_key(|&cpu| (self.load_of(cpu), cpu))).unwrap_or(part.start)
+    }
+}

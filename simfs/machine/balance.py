@@ -1,0 +1,132 @@
+"""Idle CPUs take waiting tasks.
+
+About to idle (`sched_balance_newidle`, before 6.9 `newidle_balance`), and at a tick of a busy CPU, once in as many ms
+as there are CPUs (`nohz_balancer_kick`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from simfs.machine.cpu import Cpu, Phase
+from simfs.machine.policy import Entering, Leaving
+from simfs.machine.run_queue import Level
+from simfs.machine.task import Task
+from simfs.machine.time import Time, from_ns
+
+if TYPE_CHECKING:
+    from simfs.machine.scheduler import Scheduler
+
+BLOCKED_EVERY = from_ns(32e6)
+"""The averages of idle CPUs are brought up to date once in a half-life of them (`nohz.next_blocked`)."""
+
+LINES_A_CPU = 3
+"""Lines of another CPU that a search for a task reads: its load, its run queue, its counts (`update_sg_lb_stats`)."""
+
+
+class Balance:
+    """Moves tasks to idle CPUs."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._machine = scheduler.machine
+        self._topology = scheduler.machine.topology
+        self._next_blocked: Time = 0
+
+    @property
+    def _now(self) -> Time:
+        return self._machine.now
+
+    def pull(self, cpu: Cpu) -> Task | None:
+        """A CPU about to idle takes a waiting task, if one waits anywhere and it idles longer than a search takes."""
+        cpu.idle_stamp = self._now
+        cost = len(self._topology.llc(cpu.number)) * LINES_A_CPU * self._topology.within_llc
+        if cpu.average_idle < cost or not any(other.queue for other in self._scheduler.cpus):
+            return None
+        self._update_blocked(cpu)
+        task = self._pull_to(cpu)
+        if task is not None:
+            cpu.idle_stamp = None
+        return task
+
+    def _update_blocked(self, cpu: Cpu) -> None:
+        """`sched_balance_update_blocked_averages`."""
+        for level in (Level.GROUP, Level.ROOT):
+            self._scheduler.policy.group.update_queue_load(cpu.queue_of(level))
+
+    def _pull_to(self, cpu: Cpu) -> Task | None:
+        """Move a task to `cpu` from the CPU under the same cache that has most to do and can give one.
+
+        Where all who wait are bound, it is as if there were none (`LBF_ALL_PINNED`).
+        """
+        near = (self._scheduler.cpus[number] for number in self._topology.llc(cpu.number))
+        busy = [
+            c for c in near if c is not cpu and c.executing_task and any(not task.pinned for task in c.queue)
+        ]
+        if not busy:
+            return None
+        busiest = max(busy, key=lambda c: (len(c.queue), -c.number))
+        task = self._movable(busiest)
+        if task is not None:
+            self._migrate(task, busiest, cpu)
+        return task
+
+    def _movable(self, cpu: Cpu) -> Task | None:
+        """Who waits longest and has not run a moment ago (`task_hot`)."""
+        hot_since = max(self._now - self._machine.kernel.migration_cost, 0)
+        return next((task for task in cpu.queue if not task.pinned and task.last_ran <= hot_since), None)
+
+    def _migrate(self, task: Task, source: Cpu, target: Cpu) -> None:
+        policy = self._scheduler.policy
+        self._machine.counters.migrations += 1
+        self._machine.counters.pulls += 1
+        task.note_move(target)
+        policy.dequeue(task, source, Leaving.MOVED)
+        if task in source.arrivals:
+            source.arrivals.remove(task)
+        policy.group.detach_load(task, source)
+        policy.group.attach_load(task, target)
+        policy.enqueue(task, target, Entering.MOVED)
+        self._machine.note("migrate", task)
+        self._scheduler.heed_resched(source)
+
+    def kick_idle_cpus(self, kicker: Cpu) -> None:
+        """The tick of a CPU with waiting tasks has idle CPUs look for some, each only if it has not done so lately.
+
+        The first of all idle CPUs does it for the others, and then for itself (`kick_ilb`, `_nohz_idle_balance`).
+        """
+        self._update_idle_cpus()
+        first = min(self._scheduler.idle, default=None)
+        if first is None:
+            return
+        near = self._topology.llc(kicker.number)
+        others = [number for number in near if number != first]
+        for number in [*others, *([first] if first in near else [])]:
+            cpu = self._scheduler.cpus[number]
+            if cpu.phase is Phase.IDLE and self._now >= cpu.next_balance:
+                moved = self._pull_to(cpu) is not None
+                self._set_next_balance(cpu, len(near), moved=moved)
+                if moved:
+                    self._scheduler.leave_idle(cpu, self._scheduler.delivery(cpu, kicker))
+
+    def _update_idle_cpus(self) -> None:
+        if self._now >= self._next_blocked:
+            self._next_blocked = self._now + BLOCKED_EVERY
+            for cpu in self._scheduler.cpus:
+                if self._scheduler.is_idle(cpu):
+                    self._update_blocked(cpu)
+
+    def _set_next_balance(self, cpu: Cpu, cpus: int, *, moved: bool) -> None:
+        """The interval is as many ms as there are CPUs, twice that where there was nothing to move."""
+        interval = from_ns((cpus if moved else 2 * cpus) * 1e6)
+        tick = self._machine.kernel.tick
+        cpu.next_balance = self._now + max(-(-interval // tick), 1) * tick
+
+    def note_idle_time(self, cpu: Cpu) -> None:
+        """Somebody wakes on `cpu`, which has idled: how long it does so on average (`rq->avg_idle`)."""
+        if cpu.idle_stamp is None:
+            return
+        change = self._now - cpu.idle_stamp - cpu.average_idle
+        cpu.idle_stamp = None
+        average = cpu.average_idle + (change // 8 if change >= 0 else -(-change // 8))
+        cpu.average_idle = min(average, 2 * self._machine.kernel.migration_cost)

@@ -1,0 +1,110 @@
+"""Where a new task starts (`sched_balance_find_dst_cpu`, before 6.9 `find_idlest_cpu`).
+
+From the largest domain down, in its parent's part unless another is idler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from simfs.machine.cpu import Cpu, Phase
+from simfs.machine.placement import IMBALANCE
+from simfs.machine.run_queue import Level
+from simfs.machine.time import Time
+
+if TYPE_CHECKING:
+    from simfs.machine.scheduler import Scheduler
+
+
+class Kind(IntEnum):
+    """How busy CPUs are together (`group_type`)."""
+
+    HAS_SPARE = 0
+    FULLY_BUSY = 1
+    OVERLOADED = 2
+
+
+@dataclass(frozen=True)
+class Group:
+    """What is known of some CPUs (`sg_lb_stats`)."""
+
+    kind: Kind
+    idle: int
+    utilization: int
+    load: int
+    """Average of a CPU."""
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """A new task should rather go to a group of lower rank (`update_pick_idlest`)."""
+        if self.kind is Kind.HAS_SPARE:
+            return (self.kind, -self.idle, self.utilization)
+        return (self.kind, self.load, 0)
+
+    def beats(self, local: Group) -> bool:
+        """Whether it is so much idler than the group of the parent that the task goes there."""
+        if self.kind is not local.kind:
+            return self.kind < local.kind
+        if self.kind is Kind.HAS_SPARE:
+            return self.idle > local.idle
+        imbalance = 1024 * (IMBALANCE - 100) // 100
+        return self.load < local.load + imbalance and 100 * local.load > IMBALANCE * self.load
+
+
+class Idlest:
+    """Finds CPUs for new tasks."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._topology = scheduler.machine.topology
+
+    def cpu_for_new(self, parent: Cpu) -> Cpu:
+        """The CPU of a new task whose parent runs on `parent`."""
+        cpu = parent.number
+        for span, size in self._topology.domains:
+            own, *others = self._parts(cpu, span, size)
+            groups = [(part, self._group(part)) for part in others]
+            if not groups:
+                continue
+            part, idlest = min(groups, key=lambda group: group[1].rank)
+            if idlest.beats(self._group(own)):
+                cpu = self._idlest(part)
+        return self._scheduler.cpus[cpu]
+
+    def _parts(self, cpu: int, span: int, size: int) -> Iterator[range]:
+        """The parts of the domain of `cpu`, its own first and then around."""
+        domain = self._topology.group(cpu, span)
+        parts = [self._topology.group(first, size) for first in range(domain.start, domain.stop, size)]
+        own = (cpu - domain.start) // size
+        yield from parts[own:]
+        yield from parts[:own]
+
+    def _group(self, part: range) -> Group:
+        """`update_sg_wakeup_stats`."""
+        cpus = [self._scheduler.cpus[number] for number in part]
+        running = sum(cpu.load for cpu in cpus)
+        utilization = sum(cpu.queue_of(Level.ROOT).load.utilization for cpu in cpus)
+        if running < len(cpus) or len(cpus) * 1024 * 100 > utilization * IMBALANCE:
+            kind = Kind.HAS_SPARE
+        else:
+            kind = Kind.OVERLOADED if running > len(cpus) else Kind.FULLY_BUSY
+        idle = sum(self._scheduler.is_idle(cpu) for cpu in cpus)
+        return Group(kind, idle, utilization, sum(cpu.total_load for cpu in cpus) // len(cpus))
+
+    def _idlest(self, part: range) -> int:
+        """Of some CPUs the one to take (`sched_balance_find_dst_group_cpu`).
+
+        The idle one that wakes fastest, of equals the one that became idle last; else the least loaded.
+        """
+        cpus = [self._scheduler.cpus[number] for number in part]
+        idle = [cpu for cpu in cpus if self._scheduler.is_idle(cpu)]
+        if idle:
+            return min(idle, key=self._wakes_fastest).number
+        return min(cpus, key=lambda cpu: (cpu.total_load, cpu.number)).number
+
+    def _wakes_fastest(self, cpu: Cpu) -> tuple[Time, Time, int]:
+        since = cpu.since if cpu.phase is Phase.IDLE else self._scheduler.now
+        return (self._scheduler.ladder.exit(self._scheduler.now - since), -since, cpu.number)

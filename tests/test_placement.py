@@ -1,0 +1,285 @@
+"""Where tasks go: woken ones, new ones, and those that idle CPUs take.
+
+Shown on the machine on SimPy; `test_two_machines` has the native one do the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from engine import lock_cycle
+from simfs.machine.cpu import Phase
+from simfs.machine.machine import Machine
+from simfs.machine.policy import Entering
+from simfs.machine.run_queue import Level
+from simfs.machine.statistics import TaskKind
+from simfs.machine.task import Status, Task
+from simfs.scenario import expand, load, to_run_spec
+
+US, MS = 10**6, 10**9
+"""Picoseconds."""
+
+Shape = Mapping[str, int]
+Rule = str | bool
+
+
+class Machines:
+    """A machine whose CPUs are busy with a task each, but for those that idle."""
+
+    def __init__(
+        self, cpus: int, idle: tuple[int, ...] = (), shape: Shape | None = None, **rules: Rule
+    ) -> None:
+        spec = lock_cycle(
+            tasks=1, cpus=cpus, kernel={"rules": {f"sched.{name}": of for name, of in rules.items()}}
+        )
+        spec["machine"] |= shape or {}
+        spec["machine"]["costs"] = {**spec["machine"]["costs"], "line_llc": 50}
+        self.machine = Machine(spec)
+        self.scheduler, self.cpus = self.machine.scheduler, self.machine.scheduler.cpus
+        self.busy = {number: self.start(number) for number in range(cpus) if number not in idle}
+
+    def start(self, number: int) -> Task:
+        """Let a new task have a CPU."""
+        task, cpu = self.task(number), self.cpus[number]
+        self.scheduler.policy.enqueue(task, cpu, Entering.NEW)
+        self.scheduler.policy.set_next(cpu, task)
+        cpu.queue.remove(task)
+        cpu.current, cpu.phase, task.status = task, Phase.RUNNING, Status.RUNNING
+        self.scheduler.idle.discard(number)
+        return task
+
+    def task(self, last_on: int, *, bound: bool = False) -> Task:
+        """A task that sleeps."""
+        task = Task(self.machine, len(self.machine.tasks), self.cpus[last_on], pinned=bound)
+        self.machine.tasks.append(task)
+        return task
+
+    def wait(self, number: int) -> Task:
+        """A task that waits for a busy CPU."""
+        task = self.task(number)
+        self.scheduler.policy.enqueue(task, self.cpus[number], Entering.WOKEN)
+        task.status = Status.RUNNABLE
+        return task
+
+    def woken(self, task: Task, by: int | None = None) -> int:
+        """Where a task goes that the task of a CPU wakes, or an interrupt."""
+        waker = None if by is None else self.busy[by]
+        return self.scheduler.placement.choose(task, waker).number
+
+    def use(self, utilization: int) -> None:
+        """Let all CPUs have been used so much lately, of 1024."""
+        for cpu in self.cpus:
+            cpu.queue_of(Level.ROOT).load.utilization = utilization
+
+    def load(self, load: int) -> None:
+        """Let all CPUs have this load."""
+        for cpu in self.cpus:
+            cpu.queue_of(Level.ROOT).load.load = load
+
+    def pass_(self, time: int) -> None:
+        """Let time go by."""
+        self.machine.clock.env.run(until=self.machine.now + time)
+
+
+# ---- woken tasks ---------------------------------------------------------------------------------------------------
+
+
+def test_a_woken_task_goes_where_it_was_if_that_idles() -> None:
+    here = Machines(4, idle=(1, 2))
+    assert here.woken(here.task(2), by=0) == 2
+    assert here.woken(here.task(2)) == 2
+    assert here.woken(here.task(3, bound=True), by=0) == 3
+
+
+@pytest.mark.parametrize(
+    ("scan", "found"), [("all", 5), ("proportional", 5), ("utilization", 5), ("none", 3)]
+)
+def test_else_to_an_idle_cpu_upwards_from_its_own_if_any_is_looked_at(scan: str, found: int) -> None:
+    here = Machines(8, idle=(1, 5), wake_scan=scan, recent_cpu=False)
+    assert here.woken(here.task(3), by=0) == found
+
+
+@pytest.mark.parametrize(("percent", "looked_at"), [(0, 16), (50, 10), (75, 3), (85, 0), (100, 0)])
+def test_a_wakeup_looks_at_the_fewer_cpus_the_more_they_are_used(percent: int, looked_at: int) -> None:
+    """16 CPUs, of which only one idles, further and further away."""
+    here = Machines(16, idle=(8,), wake_scan="utilization", recent_cpu=False)
+    here.use(1024 * percent // 100)
+    found = [distance for distance in range(1, 16) if here.woken(here.task((8 - distance) % 16), by=9) == 8]
+    assert found == list(range(1, min(looked_at, 15) + 1))
+
+
+def test_how_many_are_looked_at_is_found_anew_once_in_as_many_ms_as_there_are_cpus() -> None:
+    here = Machines(16, idle=(8,), wake_scan="utilization", recent_cpu=False)
+    assert here.woken(here.task(7), by=0) == 8
+    here.use(1024)
+    assert here.woken(here.task(7), by=0) == 8
+    here.pass_(16 * MS)
+    here.use(1024)
+    assert here.woken(here.task(7), by=0) == 7
+
+
+@pytest.mark.parametrize(("average_idle_us", "looked_at"), [(1000, 15), (50, 2), (200, 5)])
+def test_before_5_19_a_wakeup_looks_at_as_many_as_fit_into_a_part_of_its_idle_time(
+    average_idle_us: int, looked_at: int
+) -> None:
+    """A search takes 0.8 us on average and the waker idles for so long. Its target and the last one do not count."""
+    here = Machines(16, idle=(8,), wake_scan="proportional", recent_cpu=False)
+    found = []
+    for distance in range(1, 16):
+        here.cpus[9].average_idle, here.cpus[9].scan_cost = average_idle_us * US, 800_000
+        if here.woken(here.task((8 - distance) % 16), by=9) == 8:
+            found.append(distance)
+    assert found == list(range(1, looked_at + 1))
+
+
+@pytest.mark.parametrize(
+    ("stacking", "kind", "goes_to"),
+    [(True, TaskKind.BOUND, 0), (False, TaskKind.BOUND, 1), (True, TaskKind.LOAD, 1)],
+)
+def test_whom_a_kernel_thread_of_its_cpu_wakes_stays_there(
+    stacking: bool, kind: TaskKind, goes_to: int
+) -> None:
+    here = Machines(4, idle=(1, 2), kthread_stacking=stacking, wake_scan="all", recent_cpu=False)
+    here.busy[0].pinned, here.busy[0].kind = True, kind
+    assert here.woken(here.task(0), by=0) == goes_to
+    here.wait(0)
+    assert here.woken(here.task(0), by=0) == 1
+
+
+@pytest.mark.parametrize(("recent", "goes_to"), [(True, 2), (False, 1)])
+def test_the_cpu_before_the_last_one_is_looked_at_first(recent: bool, goes_to: int) -> None:
+    here = Machines(4, idle=(1, 2), recent_cpu=recent, wake_scan="all")
+    task = here.task(0)
+    task.recent_used_cpu = here.cpus[2]
+    assert here.woken(task, by=3) == goes_to
+
+
+def test_without_an_idle_cpu_it_goes_to_the_less_loaded_of_its_own_and_its_wakers() -> None:
+    here = Machines(4)
+    here.load(1000)
+    assert here.woken(here.task(3), by=0) == 0
+    here.cpus[0].queue_of(Level.ROOT).load.load = 1080
+    assert here.woken(here.task(3), by=0) == 3
+    assert here.woken(here.task(3), by=0) == 3
+
+
+def test_who_wakes_ever_others_does_not_draw_them_to_its_cpu() -> None:
+    here = Machines(4)
+    here.load(1000)
+    wakee = here.task(3)
+    here.busy[0].wakee_flips, wakee.wakee_flips = 16, 4
+    assert here.woken(wakee, by=0) == 3
+
+
+def test_an_idle_core_comes_before_the_sibling_and_that_before_others() -> None:
+    shape = {"cpus_per_core": 2}
+    assert Machines(6, idle=(1, 4, 5), shape=shape).woken(Machines(6, shape=shape).task(0)) == 4
+    here = Machines(6, idle=(1, 4), shape=shape, recent_cpu=False)
+    assert here.woken(here.task(0)) == 1
+    here = Machines(6, idle=(4,), shape=shape, recent_cpu=False)
+    assert here.woken(here.task(0)) == 4
+
+
+def test_where_a_core_is_said_to_idle_all_are_looked_at_once() -> None:
+    """The note outlives the idle core; who finds none corrects it (`set_idle_cores`)."""
+    here = Machines(16, idle=(9,), shape={"cpus_per_core": 2}, wake_scan="proportional", recent_cpu=False)
+    here.cpus[0].average_idle = 0
+    assert here.cpus[0].idle_cores
+    assert here.woken(here.task(1), by=0) == 9
+    assert not here.cpus[0].idle_cores
+    assert here.woken(here.task(1), by=0) == 1
+
+
+# ---- new tasks -----------------------------------------------------------------------------------------------------
+
+
+def test_a_new_task_goes_to_the_idle_cpu_that_was_used_least() -> None:
+    here = Machines(4, idle=(1, 2, 3))
+    for number, used in enumerate((900, 300, 10, 200)):
+        here.cpus[number].queue_of(Level.ROOT).load.utilization = used
+    assert here.scheduler.idlest.cpu_for_new(here.cpus[0]).number == 2
+
+
+def test_without_an_idle_cpu_it_stays_with_its_parent_unless_that_is_much_more_loaded() -> None:
+    here = Machines(4)
+    here.use(1000)
+    for cpu, now in zip(here.cpus, (1100, 1020, 1000, 1030), strict=True):
+        cpu.queue_of(Level.ROOT).load.load = now
+    assert here.scheduler.idlest.cpu_for_new(here.cpus[0]).number == 0
+    here.cpus[0].queue_of(Level.ROOT).load.load = 1200
+    assert here.scheduler.idlest.cpu_for_new(here.cpus[0]).number == 2
+
+
+def test_it_goes_to_the_socket_with_more_idle_cpus_and_there_to_the_idler_core() -> None:
+    shape = {"cpus_per_core": 2, "cpus_per_llc": 4, "cpus_per_socket": 4}
+    here = Machines(8, idle=(1, 4, 6, 7), shape=shape)
+    assert here.scheduler.idlest.cpu_for_new(here.cpus[0]).number in (6, 7)
+
+
+# ---- idle CPUs -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("average_idle_us", "takes"), [(100, True), (0.5, False)])
+def test_a_cpu_about_to_idle_takes_a_waiting_task_if_it_idles_longer_than_the_search(
+    average_idle_us: float, takes: bool
+) -> None:
+    """Four CPUs, three lines of 50 ns each."""
+    here = Machines(4, idle=(3,))
+    waiting = here.wait(1)
+    here.pass_(MS)
+    here.cpus[3].average_idle = round(average_idle_us * US)
+    assert here.scheduler.balance.pull(here.cpus[3]) is (waiting if takes else None)
+
+
+def test_who_ran_a_moment_ago_or_is_bound_is_not_taken() -> None:
+    here = Machines(4, idle=(3,))
+    bound, hot = here.wait(0), here.wait(1)
+    bound.pinned = True
+    here.pass_(MS)
+    hot.last_ran = here.machine.now - 400 * US
+    assert here.scheduler.balance.pull(here.cpus[3]) is None
+    hot.last_ran -= 100 * US
+    assert here.scheduler.balance.pull(here.cpus[3]) is hot
+
+
+def test_an_idle_cpu_looks_for_tasks_once_in_as_many_ms_as_there_are_cpus_and_half_as_often_in_vain() -> None:
+    here = Machines(8, idle=(3,))
+    cpu, kick = here.cpus[3], here.scheduler.balance.kick_idle_cpus
+    here.pass_(20 * MS)
+    kick(here.cpus[0])  # in vain
+    assert cpu.next_balance == here.machine.now + 16 * MS
+    here.wait(1)
+    here.pass_(12 * MS)
+    kick(here.cpus[1])
+    assert cpu.queue == []
+    here.pass_(4 * MS)
+    kick(here.cpus[1])
+    assert len(cpu.queue) == 1
+    assert cpu.next_balance == here.machine.now + 8 * MS
+
+
+def test_how_long_a_cpu_idles_is_averaged_at_wakeups() -> None:
+    here = Machines(2, idle=(1,))
+    cpu, balance = here.cpus[1], here.scheduler.balance
+    assert cpu.average_idle == MS
+    balance.pull(cpu)
+    here.pass_(200 * US)
+    balance.note_idle_time(cpu)
+    assert cpu.average_idle == 900 * US
+    balance.note_idle_time(cpu)
+    assert cpu.average_idle == 900 * US
+
+
+# ---- machines ------------------------------------------------------------------------------------------------------
+
+
+def test_a_machine_says_what_its_kernels_do_differently_and_a_scenario_may_say_otherwise() -> None:
+    def scan(*given: str) -> object:
+        (point,) = [p for p in expand(load("guest-2cpu", list(given))) if p.variant == "xfs-shared"][:1]
+        return to_run_spec(point, 0)["kernel"]["rules"]["sched.wake_scan"]
+
+    assert scan() == "none"
+    assert scan("kernel.rules={sched.wake_scan: utilization}") == "utilization"
+    assert scan("machine=server-24") == "utilization"
