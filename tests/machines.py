@@ -10,7 +10,7 @@ from typing import Any
 from simfs import _engine, machine
 from simfs.machine.agreement import first_difference
 from simfs.reports.trace import line
-from simfs.scenario.program import program_of
+from simfs.scenario.program import program_of, with_programs
 
 CONTEXT = 12
 """Events shown before the first one that differs."""
@@ -44,6 +44,13 @@ def assert_same(spec: dict[str, Any], *own: Callable[..., Any]) -> int:
     ]
     assert not differing, "\n".join(["the traces are equal, the results differ", *differing[:CONTEXT]])
     return len(native)
+
+
+def short(spec: dict[str, Any], most: float = 12_000) -> dict[str, Any]:
+    """Some milliseconds of a run, but not many more events than told; cycles without contention are none."""
+    pilot = json.loads(with_programs(_engine.run)(json.dumps(spec | {"warmup_ns": 0, "duration_ns": 1e5})))
+    span = min(5e6, 1e5 * most / max(pilot["events"], 4 * pilot["operations"], 1))
+    return spec | {"warmup_ns": 0.2 * span, "duration_ns": 0.8 * span}
 
 
 def leaves(value: Any, where: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401

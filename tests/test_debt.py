@@ -85,3 +85,14 @@ def test_a_lock_that_one_cpu_uses_costs_no_event(run: Run) -> None:
     """A task has the end of its thinking and of its hold, whatever it owes."""
     answer = result(run, "qspinlock", 4, a_lock_each)
     assert answer.events <= 2 * (answer.operations + 4) + 12
+
+
+@MACHINES
+@pytest.mark.parametrize("kind", ["qspinlock", "mutex"])
+def test_a_hold_in_debt_when_the_window_begins_counts_from_when_it_is_paid(run: Run, kind: str) -> None:
+    for warmup in range(1000, 40_000, 900):
+        given = spec(kind, 2) | {"warmup_ns": float(warmup), "duration_ns": 2e4}
+        answer = RunResult.model_validate_json(run(json.dumps(given), a_lock_each, busy))
+        for lock in answer.locks:
+            assert lock.hold_max_ns <= HOLD + 10
+            assert lock.hold_total_ns <= (lock.acquired + 1) * (HOLD + 10)

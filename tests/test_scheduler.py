@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from generated import scheduler_rules
+from generated.kernels import scheduler_rules
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 

@@ -2,50 +2,45 @@
 
 from __future__ import annotations
 
-import json
+from functools import cache
 
 import pytest
-from generated import GeneratedProgram, Moved, lock_cycles, moved_scenarios, points, programs
+from generated.programs import GeneratedProgram, programs
+from generated.scenarios import Drawn, file_scenarios, lock_scenarios
 from hypothesis import given, settings
-from machines import assert_same
+from machines import assert_same, short
 
 from engine import Spec
-from simfs import _engine
-from simfs.scenario import paths
-from simfs.scenario.program import with_programs
+from simfs.machine.own import is_own
+from simfs.scenario import expand, load, paths, to_run_spec
 
 SHIPPED = sorted(paths.names(paths.SCENARIOS))
 
 
 def share(part: float) -> settings:
-    """So much of the examples of this run."""
+    """So many of the examples of this run, 1 is all; `python -m tests.agree` compares on more."""
     return settings(max_examples=round(part * settings().max_examples))
 
 
+@pytest.mark.slow
 @share(0.4)
-@given(lock_cycles())
-def test_both_machines_give_the_same_trace_of_any_lock_cycle(spec: Spec) -> None:
-    assert_same(spec)
+@given(lock_scenarios())
+def test_both_machines_give_the_same_trace_of_any_locks(drawn: Drawn) -> None:
+    assert_same(short(drawn.spec(), 2_500))
 
 
 @pytest.mark.slow
-@share(0.35)
+@share(0.3)
 @given(programs())
 def test_both_machines_give_the_same_trace_of_any_python_program(program: GeneratedProgram) -> None:
     assert_same(program.spec, program.worker, program.setup)
 
 
 @pytest.mark.slow
-@share(0.15)
-@given(moved_scenarios("guest-2cpu"))
-def test_both_machines_give_the_same_trace_of_any_filesystem_on_any_kernel(moved: Moved) -> None:
-    assert_same(moved.spec())
-
-
-@share(0.1)
-@given(moved_scenarios("range-locks"))
-def test_both_machines_give_the_same_trace_of_range_locks_over_any_lock(moved: Moved) -> None:
-    assert_same(moved.spec() | {"duration_ns": 2e4})
+@share(0.8)
+@given(file_scenarios())
+def test_both_machines_give_the_same_trace_of_any_filesystem_on_any_kernel(drawn: Drawn) -> None:
+    assert_same(short(drawn.spec(), 2_500))
 
 
 @pytest.mark.slow
@@ -53,8 +48,15 @@ def test_both_machines_give_the_same_trace_of_range_locks_over_any_lock(moved: M
 def test_both_machines_give_the_same_trace_of_every_shipped_scenario(name: str) -> None:
     events = 0
     for spec in _few(points(name)):
-        events += assert_same(_short(spec))
+        events += assert_same(short(spec))
     assert events > 100
+
+
+@cache
+def points(name: str) -> list[Spec]:
+    """The points of a shipped scenario that both machines can run."""
+    specs = [to_run_spec(point, 0) for point in expand(load(name))]
+    return [spec for spec in specs if not any(map(is_own, spec["kernel"]["locks"].values()))]
 
 
 def _few(specs: list[Spec]) -> list[Spec]:
@@ -66,10 +68,3 @@ def _few(specs: list[Spec]) -> list[Spec]:
             few_files = min(workload["params"]["initial_files"], 10_000)
             workload["params"] = workload["params"] | {"initial_files": few_files}
     return few
-
-
-def _short(spec: Spec, most: float = 12_000) -> Spec:
-    """Some milliseconds of a run, but not many more events than told; cycles without contention are none."""
-    pilot = json.loads(with_programs(_engine.run)(json.dumps(spec | {"warmup_ns": 0, "duration_ns": 1e5})))
-    span = min(5e6, 1e5 * most / max(pilot["events"], 4 * pilot["operations"], 1))
-    return spec | {"warmup_ns": 0.2 * span, "duration_ns": 0.8 * span}

@@ -250,8 +250,8 @@ class Lock:
     def _book_part(self, holder: Task) -> None:
         """Book the time of the present hold since it was last booked, by what the holder did."""
         before, times = self._booked, holder.times_now()
-        self._booked = times
         span = max(times.since - before.since, 0)
+        self._booked = replace(times, since=before.since + span)  # a hold that begins later still does
         if self.held_by_device:
             self._hold.device += span
             return

@@ -317,11 +317,11 @@ impl Lock {
         HoldTimes { running, granted_behind, granted_idle, preempted, blocked, device: 0 }
     }
 
-    /// Books the exclusive hold up to `times`, those of the holder now; it goes on in another way.
+    /// Books the exclusive hold up to `times`, those of the holder now; it goes on in another way. One that begins later still does.
     pub fn book(&mut self, times: &StateTimes) {
         let part = self.part(times);
         *self.hold.get_or_insert_default() += &part;
-        self.booked = *times;
+        self.booked = StateTimes { since: times.since.max(self.booked.since), ..*times };
     }
 
     /// Books the exclusive hold up to `times`, those of the holder now. Returns all of it.
@@ -340,7 +340,7 @@ impl Lock {
     /// Books an exclusive hold up to `now` of such a holder. Returns for how long it was.
     pub fn book_running(&mut self, now: Time) -> Time {
         let span = now.saturating_sub(self.booked.since);
-        self.booked.since = now;
+        self.booked.since += span;
         self.held_total += span;
         span
     }

@@ -1,0 +1,41 @@
+"""Machines: those that are shipped, and any with few CPUs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from engine import FREE
+from simfs.scenario.models import available, load_machine
+
+times = st.one_of(st.just(0.0), st.integers(1, 40).map(lambda n: n * 100.0), st.floats(0.5, 5e4))
+"""Nanoseconds: nothing (ties), round numbers (ties again), anything."""
+
+LINES = ("line_hit", "line_smt", "line_llc", "line_socket", "line_remote")
+SWITCHES = ("context_switch", "wakeup", "ipi_send", "ipi_deliver")
+
+cpu_numbers = st.one_of(st.integers(1, 8), st.sampled_from([12, 16, 24]))
+
+
+@st.composite
+def machines(draw: st.DrawFn) -> dict[str, Any]:
+    """`machine` of a RunSpec."""
+    if draw(st.integers(0, 3)) == 0:
+        return load_machine(draw(st.sampled_from(available("machines")))).spec(draw(cpu_numbers))
+    cpus = draw(cpu_numbers)
+    sharing = [draw(st.integers(1, cpus)) for _ in range(3)]
+    cheap = st.one_of(st.just(0.0), st.floats(0.1, 300))
+    states = [{"name": "C1", "exit_ns": draw(times), "residency_ns": 500.0, "watts": 1.5}]
+    return {
+        "cpus": cpus,
+        **dict(zip(("cpus_per_core", "cpus_per_llc", "cpus_per_socket"), sorted(sharing), strict=True)),
+        "costs": {**FREE}
+        | {name: draw(cheap) for name in (*LINES, "cpu_relax")}
+        | {name: draw(st.one_of(st.just(0.0), st.just(1000.0), st.floats(1, 5000))) for name in SWITCHES}
+        | {"line_overlap": 10.0, "step_cv": draw(st.sampled_from([0.0, 0.06, 0.5]))}
+        | {"smt_speed": draw(st.sampled_from([0.5, 0.6, 1.0])), "speed": draw(st.sampled_from([1.0, 0.4]))},
+        "idle_states": draw(st.sampled_from([[], states])),
+        "watts_active": 4.0,
+        "watts_spin": 3.0,
+    }
