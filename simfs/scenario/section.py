@@ -27,7 +27,7 @@ Text = Annotated[str, Field(min_length=1, max_length=2000)]
 class Section(BaseModel):
     """A frozen mapping with known keys; its errors are worded for the author of a scenario."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
     MOVED: ClassVar[Mapping[str, str]] = {}
     """Keys that this section had once -> where what they said is said now."""
