@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from engine import lock_cycle
+from simfs.machine.cpu import Phase
 from simfs.machine.entity import NICE_0, weight_of
 from simfs.machine.machine import Machine
 from simfs.machine.policy import Entering, Leaving
@@ -182,6 +183,19 @@ def test_who_wakes_before_that_goes_on_where_it_was() -> None:
     assert one.cpu.delayed == []
     assert ahead.entity.vruntime == 2 * MS
     assert one.policy.pick(one.cpu) is other
+
+
+def test_who_wakes_in_the_queue_is_placed_where_the_current_one_was_last_accounted() -> None:
+    """So who has run since is ahead, and gives way although its slice is protected (`requeue_delayed_entity`)."""
+    one, ahead, other = one_ahead(delay_dequeue=True)
+    other.entity.vruntime = 3 * MS
+    one.run(other)
+    one.cpu.phase = Phase.RUNNING
+    one.machine.clock.env.run(until=MS)
+    assert other.entity.protected
+    one.policy.requeue(ahead)
+    assert (ahead.entity.vruntime, other.entity.vruntime) == (3 * MS, 4 * MS)
+    assert one.policy.preempts(ahead, one.cpu)
 
 
 def test_who_is_not_ahead_leaves_at_once() -> None:

@@ -179,9 +179,13 @@ class Policy:
             self._group_has_less(queue.cpu, asleep=True)
 
     def requeue(self, task: Task) -> None:
-        """A task that slept and had not left its run queue is awake again."""
-        self.update_current(task.cpu)
+        """A task that slept and had not left its run queue is awake again.
+
+        It is placed beside what the current task was when it was last accounted: `enqueue_task_fair` with
+        `ENQUEUE_DELAYED` (6.12) comes before any `update_curr`, so who has run since is ahead and gives way.
+        """
         self._requeue(task.cpu.queue_of(task.level), task.entity)
+        self.update_current(task.cpu)
         task.cpu.delayed.remove(task)
         task.cpu.queue.append(task)
 

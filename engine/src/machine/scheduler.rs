@@ -221,14 +221,16 @@ impl State {
         self.enqueue(id, cpu, from, delay, Entering::Woken);
     }
 
-    /// Wakes `id`, which sleeps and has not left its queue yet: it stays there (`ttwu_runnable`).
+    /// Wakes `id`, which sleeps and has not left its queue yet: it stays there (`ttwu_runnable`). It is placed beside what the current
+    /// task was when it was last accounted: `enqueue_task_fair` with `ENQUEUE_DELAYED` (6.12) comes before any `update_curr`, so who
+    /// has run since is ahead and gives way.
     fn wake_in_queue(&mut self, id: TaskId, waker: Option<TaskId>) {
         let cpu = self.tasks[id as usize].cpu;
         if let Some(waker) = waker {
             self.charge_waker(waker, cpu);
         }
-        self.update_current(cpu);
         self.requeue(cpu, self.tasks[id as usize].level, Member::Task(id));
+        self.update_current(cpu);
         self.add_awake(id, cpu);
     }
 
