@@ -14,7 +14,7 @@ check:
 full:
     .ci/run
 
-# The two machines compared on 2,000 drawn scenarios, some five minutes
+# The two machines compared on 2,000 drawn scenarios, some twenty minutes
 agree:
     python -m tests.agree --scenarios 2000
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import hypothesis
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS
 from hypothesis.strategies import SearchStrategy
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -26,6 +27,9 @@ from machines import assert_same, short
 
 EVENTS = 4000
 """Most events of a drawn scenario, about."""
+
+AVAILABLE_PROVIDERS["independent"] = AVAILABLE_PROVIDERS["hypothesis"]
+"""Hypothesis tries variations of what it drew; five of six examples are such. Under another name each is drawn anew."""
 
 PARTS: tuple[tuple[SearchStrategy[Any], float], ...] = (
     (lock_scenarios(), 0.3),
@@ -57,16 +61,17 @@ def main(words: list[str] | None = None) -> int:
 
 def compare(strategy: SearchStrategy[Any], number: int, asked: argparse.Namespace, seen: Counter[str]) -> str:
     """Compare on so many; what differs first, if anything does."""
-    phases = [Phase.generate, *([Phase.shrink] if asked.shrink else [])]
-
-    @hypothesis.seed(asked.seed)
-    @settings(
+    independent = settings(
         max_examples=number,
-        deadline=None,
+        phases=[Phase.generate, *([Phase.shrink] if asked.shrink else [])],
+        backend="independent",
         database=None,
-        phases=phases,
+        deadline=None,
         suppress_health_check=list(HealthCheck),
     )
+
+    @hypothesis.seed(asked.seed)
+    @independent
     @given(strategy)
     def each(drawn: Drawn | GeneratedProgram) -> None:
         events = same(drawn)
