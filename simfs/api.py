@@ -58,7 +58,7 @@ class Question:
     ) -> Answer:
         """Fit what the scenario declares and run its points; as `simfs run`.
 
-        `quick` takes a fifth of the time and two replications, `threads` defaults to the CPUs of this
+        `quick` takes a fifth of the time in five replications, `threads` defaults to the CPUs of this
         computer. Raises ValueError for what the engine or a fit refuses.
         """
         from simfs.experiments.answer import answer
@@ -100,10 +100,8 @@ class Question:
         ]
         seed = asked.measure.seed
         rows = rows_of(factors, design, points, seed) if factors else rows_of_scenario(asked)
-        open_fits = tuple(f for f in asked.calibrate if f.parameter not in self._given())
-        plan = Plan(
-            asked.model_copy(update={"calibrate": open_fits}), rows, refine, tuple(between), quick=quick
-        )
+        given = tuple(sorted(self._given()))
+        plan = Plan(asked, rows, refine, tuple(between), quick=quick, given=given)
         store = None if out is None else open_folder(Path(out), plan)
         with opened(executor, threads) as there:
             engine = there.engine if store is None else store.remembering(there.engine)
@@ -139,6 +137,9 @@ class Question:
             changes=changes,
             agcounts=agcounts,
             profile=not changes and not agcounts,
+            most=None
+            if {"measure", "measure.replications"} & self._given()
+            else asked.measure.max_replications,
             threads=threads,
             progress=progress,
         )

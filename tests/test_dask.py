@@ -26,7 +26,7 @@ SWEEP = [
     "lock-cycle",
     "--quick",
     "--set",
-    "measure.duration=200 ms",
+    "measure.duration=40 ms",
     "--set",
     "measure.warmup=10 ms",
 ]

@@ -139,4 +139,14 @@ def test_quick_is_shorter_and_keeps_the_points() -> None:
     scenario = load("lock-cycle")
     quick = scenario.model_copy(update={"measure": scenario.measure.quick()})
     assert to_run_spec(expand(quick)[0], 0)["duration_ns"] == scenario.measure.duration / 5
-    assert expand(quick)[0].scenario.measure.replications == 2
+    assert expand(quick)[0].scenario.measure.replications == 5
+
+
+@pytest.mark.parametrize(
+    ("given", "stays"),
+    [("measure.duration", "duration"), ("measure.replications", "replications"), ("measure", "duration")],
+)
+def test_quick_leaves_what_is_set_by_hand(given: str, stays: str) -> None:
+    measure = load("lock-cycle", ["measure.duration=70 ms", "measure.replications=3"]).measure
+    assert getattr(measure.quick([given]), stays) == getattr(measure, stays)
+    assert measure.quick(["workload.tasks"]).duration == measure.duration / 5

@@ -24,7 +24,7 @@ from simfs.scenario import expand, load, points_at
 from simfs.scenario.workload import LockCycle
 
 RUNNER = CliRunner()
-SMALL = ["lock-cycle", "--quick", "--set", "measure.duration=20 ms", "--set", "measure.warmup=2 ms"]
+SMALL = ["lock-cycle", "--set", "measure={duration: 4 ms, warmup: 0.4 ms, replications: 2}"]
 """Short runs: what a sweep does around them is looked at."""
 
 

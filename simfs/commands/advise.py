@@ -20,7 +20,15 @@ from simfs.commands.common import (
     refuse_file,
     refused,
 )
-from simfs.commands.experiment import Output, TextOrJson, Variant, keys_of, print_json, write_answer
+from simfs.commands.experiment import (
+    Output,
+    TextOrJson,
+    Variant,
+    keys_of,
+    most_runs,
+    print_json,
+    write_answer,
+)
 
 if TYPE_CHECKING:
     from simfs.scenario import Scenario
@@ -72,6 +80,7 @@ def advise(
                 asked.measure,
                 scenario=asked.name,
                 operation=operation_of([point]),
+                most=most_runs(asked.measure, given),
                 threads=threads,
                 progress=report,
             )

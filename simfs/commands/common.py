@@ -75,7 +75,9 @@ Metrics = Annotated[
         "--metric", metavar="NAME", help="Print this metric as well; may be repeated.", show_default=False
     ),
 ]
-Quick = Annotated[bool, typer.Option("--quick", help="A first look: a fifth of the time, two replications.")]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="A first look: a fifth of the time in five replications.")
+]
 
 
 @contextmanager

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pydantic import BaseModel
 
+    from simfs.scenario.schema import Measure
+
 
 class TextOrJson(StrEnum):
     """How an answer is printed."""
@@ -33,6 +35,12 @@ Variant = Annotated[
 def keys_of(settings: Iterable[str]) -> set[str]:
     """The keys that settings set: what is given by hand is not fitted."""
     return {setting.split("=", 1)[0].strip() for setting in settings}
+
+
+def most_runs(measure: Measure, settings: Iterable[str]) -> int | None:
+    """How often what is undecided is run at most; None where `settings` say how often everything is run."""
+    by_hand = {"measure", "measure.replications"} & keys_of(settings)
+    return None if by_hand else measure.max_replications
 
 
 def print_json(answer: BaseModel) -> None:

@@ -25,6 +25,7 @@ from simfs.commands.common import (
     refused,
     unwritable,
 )
+from simfs.commands.experiment import keys_of
 
 if TYPE_CHECKING:
     from simfs.experiments.sweep import Goal, Plan
@@ -100,10 +101,10 @@ def sweep(
 
         given = overrides(settings, seed)
         asked = load(scenario, given)
-        asked = _without_fits_of(asked, given)
         rows = _rows(asked, vary or [], design, points, listed)
         goal: Goal | None = refine.value if refine else None
-        plan = Plan(asked, rows, goal, tuple(between.split(",")) if between else (), quick=quick)
+        pair = tuple(between.split(",")) if between else ()
+        plan = Plan(asked, rows, goal, pair, quick=quick, given=tuple(sorted(keys_of(given))))
         part = _part(shard)
         plan.refinement()
         plan.points()
@@ -189,11 +190,3 @@ def _part(shard: str | None) -> tuple[int, int]:
     if not 1 <= part[0] <= part[1]:
         raise refused(f"--shard {shard}: write it as I/N with I from 1 to N, for example 3/16")
     return part
-
-
-def _without_fits_of(asked: Scenario, given: list[str]) -> Scenario:
-    """What is set by hand is not fitted."""
-    keys = {setting.split("=", 1)[0].strip() for setting in given}
-    return asked.model_copy(
-        update={"calibrate": tuple(f for f in asked.calibrate if f.parameter not in keys)}
-    )

@@ -25,6 +25,7 @@ from simfs.commands.experiment import (
     TextOrJson,
     Variant,
     keys_of,
+    most_runs,
     print_json,
     write_answer,
 )
@@ -93,6 +94,7 @@ def whatif(
                 agcounts=agcount or [],
                 profile=lock is None and not agcount,
                 removed=[most * step / 5 for step in range(1, 6)],
+                most=most_runs(asked.measure, given),
                 threads=threads,
                 progress=report,
             )

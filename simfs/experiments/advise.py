@@ -13,8 +13,9 @@ from typing import Any
 
 from pydantic import Field
 
-from simfs.experiments.points import Varied, common_runs, run_varied
-from simfs.experiments.whatif import NOT_HELD, gain_percent, verdict
+from simfs.experiments.decide import Contrast, Decided, decide, verdict
+from simfs.experiments.points import Varied, common_runs
+from simfs.experiments.whatif import NOT_HELD
 from simfs.results.model import FINDING_EXIT_CODES, Finding, LockSummary, PointResult
 from simfs.results.run import Engine, Progress
 from simfs.results.run_result import Strict
@@ -109,29 +110,34 @@ def advise(
     *,
     scenario: str,
     operation: str = "operation",
+    most: int | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
     engine: Engine | None = None,
 ) -> Advice:
-    """Try the choices that `point` has and say which to take. Raises ValueError where the engine refuses one."""
+    """Try the choices that `point` has and say which to take.
+
+    With `most`, choices that are undecided are run up to so many times (`decide`). Raises ValueError where the engine
+    refuses one.
+    """
     runs = common_runs(point, measure, engine)
-    options: dict[str, Any] = {"threads": threads, "progress": progress, "engine": engine}
+    options: dict[str, Any] = {"threads": threads, "progress": progress, "engine": engine, "most": most}
+    now = Varied(point, "as it is")
     layouts = _layouts(point)
-    first = run_varied([Varied(point, "as it is"), *(Varied(p, p.id) for p in layouts)], runs, **options)
-    base, *answers = first.points
-    as_it_is = _choice(point, base, base, first.findings)
-    tried = [_choice(p, a, base, first.findings) for p, a in zip(layouts, answers, strict=True)]
-    others = _other_locks(point, base)
-    second = run_varied([Varied(p, p.id) for p in others], runs, **options) if others else None
-    found = (*first.findings, *(second.findings if second else ()))
-    chosen = second.points if second else ()
-    locks = [_choice(p, a, base, found) for p, a in zip(others, chosen, strict=True)]
+    first = decide(now, [Contrast((Varied(p, p.id),)) for p in layouts], runs, **options)
+    as_it_is = _choice(point, first.base, None, ())
+    tried = [_chosen(p, first) for p in layouts]
+    others = _other_locks(point, first.base)
+    second = decide(now, [Contrast((Varied(p, p.id),)) for p in others], runs, **options) if others else None
+    locks = [_chosen(p, second) for p in others] if second else []
+    later = second.findings if second else ()
+    found = (*first.findings, *(finding for finding in later if finding not in first.findings))
     best = _best([as_it_is, *tried])
     return Advice(
         scenario=scenario,
         point=point.id,
         operation=operation,
-        tasks=base.tasks,
+        tasks=first.base.tasks,
         as_it_is=as_it_is,
         layouts=tuple(tried),
         locks=tuple(locks),
@@ -185,10 +191,15 @@ def _other_locks(point: Point, base: PointResult) -> list[Point]:
     return made
 
 
-def _choice(point: Point, answer: PointResult, base: PointResult, findings: Sequence[Finding]) -> Choice:
+def _chosen(point: Point, found: Decided) -> Choice:
+    return _choice(
+        point, found.points[point.id], found.estimate(Contrast((Varied(point, point.id),))), found.findings
+    )
+
+
+def _choice(point: Point, answer: PointResult, gain: Estimate | None, findings: Sequence[Finding]) -> Choice:
     use, files = point.scenario.workload, point.scenario.filesystem
     stalled = any(f.point == answer.id and f.kind == "stall" for f in findings)
-    gain = None if stalled else gain_percent(answer, base)
     whole = answer.tasks * answer.window_ns * answer.replications
     waits = {x.name: 100 * x.wait_total_ns / whole for x in answer.locks if x.role not in NOT_HELD}
     top = next(iter(_waited(answer)), None)
@@ -228,7 +239,7 @@ def _best(choices: Sequence[Choice]) -> Choice:
 def _sentences(
     operation: str, now: Choice, layouts: Sequence[Choice], locks: Sequence[Choice], best: Choice
 ) -> list[str]:
-    said = [_advice(operation, now, best)] if layouts else []
+    said = [_advice(operation, now, layouts, best)] if layouts else []
     for directories in ("shared", "per-task"):
         own = [c for c in layouts if c.directories == directories and c.agcount is not None]
         if (flat := flat_from(own)) is not None:
@@ -238,9 +249,13 @@ def _sentences(
     return said
 
 
-def _advice(operation: str, now: Choice, best: Choice) -> str:
+def _advice(operation: str, now: Choice, layouts: Sequence[Choice], best: Choice) -> str:
     if best is now:
-        return f"stay with {_named(now)}: no layout is better beyond noise ({now.throughput.mean:,.0f} {operation}s/s)"
+        open_ = [c.verdict for c in layouts if c.verdict.startswith("undecided")]
+        why = "no layout is better by 2 % or more"
+        if open_:
+            why = f"no layout is certainly better ({len(open_)} of {len(layouts)} {open_[0]} runs)"
+        return f"stay with {_named(now)}: {why} ({now.throughput.mean:,.0f} {operation}s/s)"
     gain = best.gain_percent
     assert gain is not None
     return (
@@ -284,7 +299,10 @@ def _locks(now: Choice, locks: Sequence[Choice]) -> list[str]:
         return []
     better = [c for c in locks if c.verdict == "better"]
     if not better:
-        return ["another kind for the locks waited for longest brings nothing beyond noise"]
+        open_ = [c.verdict for c in locks if c.verdict.startswith("undecided")]
+        if open_:
+            return [f"whether another kind for the locks waited for longest helps is {open_[0]} runs"]
+        return ["another kind for the locks waited for longest brings nothing"]
     best = max(better, key=lambda c: c.throughput.mean)
     gain = best.gain_percent
     assert gain is not None

@@ -38,7 +38,7 @@ class SweepError(ValueError):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a sweep runs: a scenario, the rows of its design, and what to refine."""
+    """What a sweep runs: a scenario, the rows of its design, what to refine, and keys that were `given` by hand."""
 
     scenario: Scenario
     rows: tuple[Row, ...]
@@ -47,6 +47,7 @@ class Plan:
     rounds: int = 8
     quick: bool = False
     version: str = ""
+    given: tuple[str, ...] = ()
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -79,6 +80,7 @@ class Plan:
             "version": self.version or engine_version(),
             "scenario": self.settings(),
             "quick": self.quick,
+            "given": list(self.given),
             "rows": [dict(row) for row in self.rows],
             "refine": {"goal": self.goal, "between": list(self.between), "rounds": self.rounds},
         }
@@ -98,6 +100,7 @@ class Plan:
                 refine["rounds"],
                 data["quick"],
                 data["version"],
+                tuple(data["given"]),
             )
         except FileNotFoundError:
             raise SweepError(f"{folder}: is not the directory of a sweep") from None
@@ -136,7 +139,7 @@ def open_folder(folder: Path, plan: Plan) -> Store:
 
 def _difference(mine: Plan, theirs: Plan) -> str:
     """What two plans differ in, in a few words; empty if in nothing that matters for what is run."""
-    if (mine.settings(), mine.quick) != (theirs.settings(), theirs.quick):
+    if (mine.settings(), mine.quick, mine.given) != (theirs.settings(), theirs.quick, theirs.given):
         return "its scenario or settings differ"
     if list(map(dict, mine.rows)) != list(map(dict, theirs.rows)):
         return "its points differ"
@@ -163,7 +166,7 @@ def run(
         raise DesignError(
             "--refine: looks at all points; run the shards without it, merge, then refine the merged"
         )
-    given = {*plan.keys}
+    given = {*plan.keys, *plan.given}
     asked, fits = fit(plan.scenario, given=given, quick=plan.quick, **options)
     points = points_at(asked, plan.rows, told=lambda key: f"--vary {key}")[shard[0] - 1 :: shard[1]]
     result = run_points(asked, points, plan.keys, **options)

@@ -12,13 +12,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
+from simfs.experiments.decide import EQUAL, Contrast, Decided, decide, verdict
 from simfs.experiments.points import Patch, Varied, common_runs, run_varied
-from simfs.results.model import FINDING_EXIT_CODES, Finding, LockSummary, PointResult
-from simfs.results.run import Engine, Progress
+from simfs.results.model import FINDING_EXIT_CODES, Finding, LockSummary
+from simfs.results.run import Engine, Progress, Runs
 from simfs.results.run_result import Strict
-from simfs.results.statistics import Estimate, interval, paired_difference
+from simfs.results.statistics import Estimate
 from simfs.scenario import Measure, Point, with_values
 from simfs.scenario.suggest import choices
 
@@ -38,14 +40,9 @@ class Effect(Strict):
     change: str
     lock: str | None
     throughput: Estimate
-    gain_per_s: Estimate | None
     gain_percent: Estimate | None
+    verdict: str = Field(description="better, worse, equal within 2 %, undecided after n, or how it stalls")
     stall: str | None = None
-
-    @property
-    def verdict(self) -> str:
-        """`better`, `worse`, `no evidence`, or the stall that the change ends in."""
-        return self.stall or verdict(self.gain_per_s)
 
 
 class LockSlope(Strict):
@@ -55,6 +52,9 @@ class LockSlope(Strict):
     type: str
     slope: Estimate = Field(
         description="per cent of throughput gained per per cent of hold time removed; all locks' intervals hold at once"
+    )
+    verdict: str = Field(
+        description="matters, harms, does not matter (without half the hold below 2 %), undecided after n"
     )
     held_percent: float = Field(description="time held exclusively, of all tasks' time")
     waited_percent: float = Field(description="time waited for it, of all tasks' time")
@@ -100,6 +100,7 @@ def what_if(
     agcounts: Sequence[int] = (),
     profile: bool = True,
     removed: Sequence[float] = REMOVED,
+    most: int | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
     engine: Engine | None = None,
@@ -107,33 +108,30 @@ def what_if(
     """Run `point` as it is and with each change, and compare replication by replication.
 
     `changes` are pairs of lock class and change, `agcounts` numbers of allocation groups, `removed` per cent of
-    hold time in the causal profile. Raises ValueError for a lock that the point does not have, a kind that
-    there is not, and an agcount that the filesystem cannot have.
+    hold time in the causal profile. With `most`, what is undecided is run up to so many times (`decide`). Raises
+    ValueError for a lock that the point does not have, a kind that there is not, and an agcount that the
+    filesystem cannot have.
     """
     runs = common_runs(point, measure, engine)
     options: dict[str, Any] = {"threads": threads, "progress": progress, "engine": engine}
-    first = run_varied([Varied(point, "as it is")], runs, **options)
-    base = first.points[0]
-    known = [lock for lock in base.locks if lock.role not in NOT_HELD]
+    now = Varied(point, "as it is")
+    known = [lock for lock in _locks_of(now, runs, options) if lock.role not in NOT_HELD]
     for name, _ in changes:
         if name not in [lock.name for lock in known]:
             raise ValueError(f"--lock: no lock '{name}' here; {choices(name, [x.name for x in known])}")
     own = {lock.name: lock.type for lock in known}
-    changes = [(name, change) for name, change in changes if change != {"kind": own[name]}]
-    held = [lock for lock in known if lock.hold_total_ns > 0] if profile else []
-    scaled = [Varied(point, f"{lock.name} -{r:g}%", _hold(lock.name, r)) for lock in held for r in removed]
-    single = [Varied(point, f"{name}: {label(change)}", _patch(name, change)) for name, change in changes]
-    grouped = [Varied(_with_agcount(point, n), f"agcount {n}") for n in agcounts]
-    result = run_varied([*scaled, *single, *grouped], runs, **options)
-    answers = iter(result.points)
-    level = 1 - (1 - measure.confidence) / max(1, len(held))  # Bonferroni: all slopes at once
-    slopes = [_slope(lock, base, removed, [next(answers) for _ in removed], level) for lock in held]
-    findings = (*first.findings, *result.findings)
-    names: list[str | None] = [name for name, _ in changes] + [None] * len(grouped)
-    effects = [
-        effect(v.id, name, next(answers), base, findings)
-        for v, name in zip([*single, *grouped], names, strict=True)
+    single: list[tuple[str | None, Varied]] = [
+        (name, Varied(point, f"{name}: {label(change)}", _patch(name, change)))
+        for name, change in changes
+        if change != {"kind": own[name]}
     ]
+    single += [(None, Varied(_with_agcount(point, n), f"agcount {n}")) for n in agcounts]
+    held = [lock for lock in known if lock.hold_total_ns > 0] if profile else []
+    sloped = [_profiled(point, lock.name, removed, len(held)) for lock in held]
+    tried = [(name, Contrast((v,))) for name, v in single]
+    answer = decide(now, [*sloped, *(c for _, c in tried)], runs, most=most, **options)
+    base = answer.base
+    slopes = [_slope(lock, removed, contrast, answer) for lock, contrast in zip(held, sloped, strict=True)]
     return WhatIf(
         scenario=scenario,
         point=point.id,
@@ -148,8 +146,8 @@ def what_if(
         throughput=base.throughput,
         operations=base.operations,
         profile=tuple(sorted(slopes, key=lambda s: (-s.slope.mean, s.lock))),
-        effects=tuple(effects),
-        findings=findings,
+        effects=tuple(_effect(name, contrast, answer) for name, contrast in tried),
+        findings=answer.findings,
     )
 
 
@@ -162,57 +160,55 @@ def label(change: Change) -> str:
     return words[what].format(value)
 
 
-def verdict(gain: Estimate | None) -> str:
-    """What an interval of a gain says: `better`, `worse`, or `no evidence`."""
-    if gain is None or gain.low is None or gain.high is None or gain.contains(0):
-        return "no evidence"
-    return "better" if gain.mean > 0 else "worse"
+def _locks_of(now: Varied, runs: Runs, options: dict[str, Any]) -> tuple[LockSummary, ...]:
+    """The locks of the point as it is, from the first runs of it."""
+    return run_varied([now], runs, **options).points[0].locks
 
 
-def effect(
-    name: str, lock: str | None, after: PointResult, before: PointResult, findings: Sequence[Finding]
-) -> Effect:
+def _effect(lock: str | None, contrast: Contrast, answer: Decided) -> Effect:
     """Compare a changed point with the point as it is, replication by replication."""
-    stalls = [f.message for f in findings if f.point == after.id and f.kind == "stall"]
-    gains = None if stalls else gain_percent(after, before)
+    (name,) = contrast.ids
+    stalls = [f.message for f in answer.findings if f.point == name and f.kind == "stall"]
+    gained = answer.estimate(contrast)
     return Effect(
         change=name if lock is None else name.removeprefix(f"{lock}: "),
         lock=lock,
-        throughput=after.throughput,
-        gain_per_s=None if stalls else paired_difference(_rates(after), _rates(before)),
-        gain_percent=gains,
+        throughput=answer.points[name].throughput,
+        gain_percent=gained,
+        verdict=stalls[0] if stalls else verdict(gained),
         stall=stalls[0] if stalls else None,
     )
 
 
-def gain_percent(after: PointResult, before: PointResult) -> Estimate | None:
-    """Paired relative gain in per cent; None where a replication of `before` finished nothing."""
-    if not all(_rates(before)):
-        return None
-    return interval([100 * (a / b - 1) for a, b in zip(_rates(after), _rates(before), strict=True)])
-
-
-def _slope(
-    lock: LockSummary,
-    base: PointResult,
-    removed: Sequence[float],
-    points: Sequence[PointResult],
-    level: float,
-) -> LockSlope:
-    """Least squares over the removed per cents, 0 included, in each replication by itself; then their interval."""
+def _profiled(point: Point, lock: str, removed: Sequence[float], among: int) -> Contrast:
+    """The slope over the hold time removed from a lock; all slopes' intervals hold at once (Bonferroni)."""
+    scaled = tuple(Varied(point, f"{lock} -{r:g}%", _hold(lock, r)) for r in removed)
     x = np.array([0.0, *removed])
-    curves = np.array([_rates(p) for p in (base, *points)]) / np.array(_rates(base)) * 100
-    slopes = (x - x.mean()) @ curves / ((x - x.mean()) ** 2).sum()
+    x -= x.mean()
+
+    def slope(base: NDArray[np.float64], varied: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Least squares over the removed per cents, 0 included, in each replication by itself."""
+        fitted: NDArray[np.float64] = x @ np.vstack([base, varied]) / (x**2).sum() * 100 / base.mean()
+        return fitted
+
+    return Contrast(scaled, slope, equal=EQUAL / max(removed), among=among)
+
+
+def _slope(lock: LockSummary, removed: Sequence[float], contrast: Contrast, answer: Decided) -> LockSlope:
+    base, points = answer.base, [answer.points[name] for name in contrast.ids]
     whole = base.tasks * base.window_ns * base.replications
-    gains = [gain_percent(p, base) for p in points]
     mine = [next(s for s in p.locks if s.name == lock.name) for p in (base, *points)]
+    now = mine[0]
+    gains = [answer.estimate(Contrast((v,))) for v in contrast.points]
+    slope = answer.estimate(contrast) or Estimate(mean=0, low=None, high=None, n=base.replications)
     return LockSlope(
         lock=lock.name,
         type=lock.type,
-        slope=interval(slopes, level),
-        held_percent=100 * lock.hold_total_ns / whole,
-        waited_percent=100 * lock.wait_total_ns / whole,
-        contended=lock.contended,
+        slope=slope,
+        verdict=_of_slope(slope, contrast.equal),
+        held_percent=100 * now.hold_total_ns / whole,
+        waited_percent=100 * now.wait_total_ns / whole,
+        contended=now.contended,
         removed_percent=tuple(removed),
         gain_percent=tuple(g for g in gains if g is not None),
         operations=tuple(p.operations for p in (base, *points)),
@@ -220,8 +216,11 @@ def _slope(
     )
 
 
-def _rates(point: PointResult) -> tuple[float, ...]:
-    return point.replication_throughputs
+def _of_slope(slope: Estimate, equal: float) -> str:
+    """`matters`, `does not matter`, `harms`, or `undecided after n`: what shorter holds of a lock would do."""
+    said = verdict(slope, equal)
+    words = {"better": "matters", "worse": "harms"}
+    return "does not matter" if said.startswith("equal") else words.get(said, said)
 
 
 def _hold(lock: str, removed: float) -> Patch:

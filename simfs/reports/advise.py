@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from matplotlib.figure import Figure
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -25,13 +27,32 @@ def print_advice(advice: Advice) -> None:
     for name in (f"{plural(advice.operation)}/s", "±", "gain %", "± "):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("verdict")
+    table.add_column("runs", justify="right")
     table.add_column("longest wait (% of time)", overflow="fold")
-    for choice in (advice.as_it_is, *advice.layouts, *advice.locks):
-        table.add_row(*_row(choice, now=choice is advice.as_it_is))
+    table.add_row(*_row(advice.as_it_is, str(advice.as_it_is.agcount or NOTHING), now=True))
+    for choice, groups in _alike([*advice.layouts, *advice.locks], advice.as_it_is):
+        table.add_row(*_row(choice, groups))
     report_console().print(Group(*said, Text(""), table))
 
 
-def _row(choice: Choice, *, now: bool) -> list[str]:
+def _alike(choices: Sequence[Choice], now: Choice) -> list[tuple[Choice, str]]:
+    """The choices without the present one; those as one that differ in groups alone, and not in what comes out."""
+    runs: list[list[Choice]] = []
+    for c in choices:
+        if (c.directories, c.agcount, c.locks) == (now.directories, now.agcount, now.locks):
+            continue
+        last = runs[-1][0] if runs else None
+        if last and (last.directories, last.locks, last.throughput) == (c.directories, c.locks, c.throughput):
+            runs[-1].append(c)
+        else:
+            runs.append([c])
+    return [
+        (run[0], " to ".join(dict.fromkeys(str(c.agcount or NOTHING) for c in (run[0], run[-1]))))
+        for run in runs
+    ]
+
+
+def _row(choice: Choice, groups: str, *, now: bool = False) -> list[str]:
     gain = choice.gain_percent
     gained = (
         [f"{gain.mean:+.1f}", plus_minus(gain).removeprefix("± ")] if gain and not now else [NOTHING, NOTHING]
@@ -39,12 +60,13 @@ def _row(choice: Choice, *, now: bool) -> list[str]:
     waits = f"{choice.top_lock} ({choice.waits_for(choice.top_lock):.1f})" if choice.top_lock else NOTHING
     return [
         choice.directories or NOTHING,
-        str(choice.agcount or NOTHING),
+        groups,
         ", ".join(f"{role}: {kind}" for role, kind in choice.locks.items()),
         plain(choice.throughput.mean),
         plus_minus(choice.throughput).removeprefix("± "),
         *gained,
         "as it is" if now else choice.verdict,
+        str(choice.throughput.n),
         waits,
     ]
 

@@ -37,17 +37,17 @@ def sentences(answer: WhatIf) -> list[str]:
     """What the numbers say, in words made from them."""
     lines = []
     if answer.profile:
-        real = [s for s in answer.profile if s.slope.low is not None and s.slope.low > 0]
-        none = len(answer.profile) - len(real)
-        for s in real[:1]:
+        for s in [s for s in answer.profile if s.verdict == "matters"][:1]:
             lines.append(
                 f"{s.lock} matters most: each per cent of its hold time removed gains"
                 f" {s.slope.mean:.2f} % (± {s.slope.half_width:.2f})"
             )
-        if not real:
-            lines.append("no lock's hold time matters beyond noise")
-        if none:
-            lines.append(f"{none} of {len(answer.profile)} locks: no evidence of a gain")
+        names = [s.verdict for s in answer.profile]
+        if "matters" not in names:
+            lines.append("no lock's hold time is known to matter")
+        for said in dict.fromkeys(name for name in names if name not in ("matters", "harms")):
+            runs = " runs" if said.startswith("undecided") else ""
+            lines.append(f"{names.count(said)} of {len(names)} locks: {said}{runs}")
     stalled = {f.point: f for f in answer.findings if f.stall}
     for e in answer.effects:
         found = stalled.get(f"{e.lock}: {e.change}")
@@ -116,13 +116,14 @@ def _profile(answer: WhatIf) -> RenderableType:
     table.add_column("type", no_wrap=True)
     for name in ("slope\n%/%", "±", "held\n% of time", "waited\n% of time", "contended"):
         table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("verdict", overflow="fold")
     removed = answer.profile[0].removed_percent
     for r in removed:
         table.add_column(f"-{r:g} %", justify="right", no_wrap=True)
     for s in answer.profile:
         table.add_row(
             s.lock, s.type, f"{s.slope.mean:+.3f}", plus_minus(s.slope).removeprefix("± "),
-            f"{s.held_percent:.2f}", f"{s.waited_percent:.2f}", f"{s.contended:,}",
+            f"{s.held_percent:.2f}", f"{s.waited_percent:.2f}", f"{s.contended:,}", s.verdict,
             *(f"{g.mean:+.1f}" for g in s.gain_percent),
         )  # fmt: skip
     return table

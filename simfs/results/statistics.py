@@ -104,11 +104,16 @@ def replications_needed(first: ArrayLike, precision: float, level: float = LEVEL
     intervals then hold the truth in 91 to 94 %.
     """
     estimate = interval(first, level)
-    if estimate.half_width == 0:
-        return estimate.n
-    if not math.isfinite(estimate.relative_half_width):
+    return replications_for(estimate, precision * abs(estimate.mean))
+
+
+def replications_for(first: Estimate, half_width: float) -> int:
+    """How many observations make the half-width so small, from the interval of a first stage (Stein 1945)."""
+    if first.half_width == 0:
+        return first.n
+    if half_width == 0 or not math.isfinite(first.half_width):
         return 10**9
-    return max(estimate.n, math.ceil(estimate.n * (estimate.relative_half_width / precision) ** 2))
+    return max(first.n, math.ceil(first.n * (first.half_width / half_width) ** 2))
 
 
 def two_stage(observations: ArrayLike, first: int, level: float = LEVEL) -> Estimate:

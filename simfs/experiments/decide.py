@@ -1,0 +1,147 @@
+"""Variations of a point run until it is decided which of them differ from it, in two stages.
+
+C. Stein, *A two-sample test for a linear hypothesis whose power is independent of the variance*, Annals of
+Mathematical Statistics 16, 1945: a first stage tells the spread, and from it alone how many replications a wanted
+interval needs. What the first stage decides goes no further; as that is a second look, each look has half of the
+error that is allowed (Bonferroni).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simfs.experiments.points import Varied, run_varied
+from simfs.results.model import Finding, PointResult, ScenarioResult
+from simfs.results.run import FIRST_STAGE, Engine, Progress, Runs, native_engine
+from simfs.results.statistics import Estimate, replications_for, two_stage
+from simfs.results.store import Store
+
+EQUAL = 2.0
+"""Per cent of the throughput that make no difference to anybody."""
+
+PerRun = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
+"""From throughputs as it is (a column a replication) and of the variations (a row each), a number a replication."""
+
+
+def gain(base: NDArray[np.float64], varied: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Throughput gained in each replication, in per cent of the mean as it is."""
+    found: NDArray[np.float64] = 100 * (varied[0] - base) / base.mean()
+    return found
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A number made of a few variations that is to be told from 0; within `equal` of 0 it makes no difference."""
+
+    points: tuple[Varied, ...]
+    per_run: PerRun = gain
+    equal: float = EQUAL
+    among: int = 1
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The variations by name."""
+        return tuple(point.id for point in self.points)
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What came out: the point as it is, its variations by name, and how many runs of each were the first stage."""
+
+    base: PointResult
+    points: Mapping[str, PointResult]
+    findings: tuple[Finding, ...]
+    first: int
+    level: float
+
+    def estimate(self, contrast: Contrast) -> Estimate | None:
+        """The contrast's interval; None where one of its runs stalled or nothing finished as it is."""
+        mine = [self.points[name].replication_throughputs for name in contrast.ids]
+        n = min(map(len, mine))
+        base = np.array(self.base.replication_throughputs[:n])
+        if self._stalled(contrast) or not base.all():
+            return None
+        level = 1 - (1 - self.level) / contrast.among
+        return two_stage(contrast.per_run(base, np.array([rates[:n] for rates in mine])), self.first, level)
+
+    def missing(self, contrast: Contrast, most: int) -> int:
+        """Replications that the contrast needs to be decided; those that it has where it is."""
+        has = self.points[contrast.ids[0]].replications
+        found = self.estimate(contrast)
+        if found is None or is_decided(found, contrast.equal):
+            return has
+        return min(most, replications_for(found, contrast.equal / 2))
+
+    def _stalled(self, contrast: Contrast) -> bool:
+        return any(f.kind == "stall" and f.point in contrast.ids for f in self.findings)
+
+
+def is_decided(found: Estimate, equal: float = EQUAL) -> bool:
+    """Whether an interval leaves out 0, or has nothing but what makes no difference."""
+    return verdict(found, equal).split()[0] != "undecided"
+
+
+def verdict(found: Estimate | None, equal: float = EQUAL) -> str:
+    """What an interval says: `equal within 2 %`, `better`, `worse`, or `undecided after 5` replications."""
+    if found is None:
+        return "undecided"
+    if found.low is None or found.high is None:
+        return f"undecided after {found.n}"
+    if -equal < found.low and found.high < equal:
+        return f"equal within {equal:g} %"
+    if found.low > 0 or found.high < 0:
+        return "better" if found.low > 0 else "worse"
+    return f"undecided after {found.n}"
+
+
+def decide(
+    base: Varied,
+    contrasts: Sequence[Contrast],
+    runs: Runs,
+    *,
+    most: int | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+) -> Decided:
+    """Run `base` and the points of all contrasts, and those that are undecided again, up to `most` replications.
+
+    Without `most` each is run `runs.replications` times. Raises ValueError where the engine refuses one.
+    """
+    options: dict[str, Any] = {"threads": threads, "progress": progress, "engine": engine}
+    points = tuple({point.id: point for contrast in contrasts for point in contrast.points}.values())
+    if most is None:
+        return _decided(run_varied((base, *points), runs, **options), runs, runs.confidence)
+    first = replace(runs, replications=min(max(runs.replications, FIRST_STAGE), most))
+    level = 1 - (1 - runs.confidence) / 2
+    with TemporaryDirectory(prefix="simfs-") as folder:
+        options["engine"] = Store(Path(folder)).remembering(engine or native_engine())
+        found = _decided(run_varied((base, *points), first, **options), first, level)
+        needed = [found.missing(contrast, most) for contrast in contrasts]
+        open_ = {
+            name for c, n in zip(contrasts, needed, strict=True) if n > first.replications for name in c.ids
+        }
+        if not open_:
+            return found
+        second = replace(runs, replications=max(needed))
+        again = [base, *(point for point in points if point.id in open_)]
+        return _joined(found, _decided(run_varied(again, second, **options), first, level))
+
+
+def _decided(result: ScenarioResult, first: Runs, level: float) -> Decided:
+    base, *others = result.points
+    return Decided(base, {p.id: p for p in others}, result.findings, first.replications, level)
+
+
+def _joined(first: Decided, second: Decided) -> Decided:
+    """Both, the second where a point is in both: its runs begin with those of the first."""
+    again = {second.base.id, *second.points}
+    kept = (finding for finding in first.findings if finding.point not in again)
+    return replace(second, points={**first.points, **second.points}, findings=(*kept, *second.findings))
