@@ -28,9 +28,12 @@ class Recount:
 
 
 def recount(events: Iterable[Event], end: int) -> Recount:
-    """Follow every task through the trace: where it ran last, what it does, what it holds."""
+    """Follow every task through the trace: where it ran last, what it does, what it holds.
+
+    All tasks were there before; who has not been seen yet sleeps where it ran last.
+    """
     found = Recount()
-    status: dict[int, str] = defaultdict(lambda: "dead")
+    status: dict[int, str] = defaultdict(lambda: "sleeping")
     last_cpu: dict[int, int] = {}
     woken_at: dict[int, int] = {}
     holds: dict[str, tuple[int, bool]] = {}
@@ -57,7 +60,7 @@ def recount(events: Iterable[Event], end: int) -> Recount:
         if what == "wake":
             if status[task] != "dead":
                 found.woken[task] += 1
-                found.stayed[task] += cpu == last_cpu[task]
+                found.stayed[task] += cpu == last_cpu.get(task, cpu)
                 woken_at[task] = now
             become(task, "runnable", now)
         elif what == "run":

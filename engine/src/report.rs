@@ -160,7 +160,7 @@ impl RunResult {
             window_ns: to_ns(state.window()),
             batch_operations: outcome.batch_operations.clone(),
             tasks: spec.workload.tasks,
-            per_task_operations: state.per_task_operations(),
+            per_task_operations: per_task_operations(spec, state),
             cpu_ns: CpuTimes {
                 user: of(Account::User),
                 system: of(Account::System),
@@ -182,7 +182,7 @@ impl RunResult {
             latency: state.latencies().iter().map(|(name, h)| (*name, latency(h))).collect(),
             locks: lock_reports(state),
             laws: law_reports(&outcome.broken),
-            stall: outcome.stall.map(StallReport::from),
+            stall: outcome.stall.map(|stall| StallReport::new(state, stall)),
         }
     }
 
@@ -192,12 +192,19 @@ impl RunResult {
     }
 
     /// Adds what was found when the run was over.
-    pub fn add(&mut self, broken: &[Broken], stall: Option<Stall>) {
+    pub fn add(&mut self, state: &State, broken: &[Broken], stall: Option<Stall>) {
         let found = law_reports(broken);
         let laws = std::mem::take(&mut self.laws).into_iter().zip(found);
         self.laws = laws.map(|(law, found)| if law.ok { found } else { law }).collect();
-        self.stall = self.stall.take().or_else(|| stall.map(StallReport::from));
+        self.stall = self.stall.take().or_else(|| stall.map(|stall| StallReport::new(state, stall)));
     }
+}
+
+/// Operations of each task; of those that never came to start too.
+fn per_task_operations(spec: &RunSpec, state: &State) -> Vec<u64> {
+    let mut operations = state.per_task_operations();
+    operations.resize(operations.len().max(spec.workload.tasks as usize), 0);
+    operations
 }
 
 fn energy(spec: &RunSpec, state: &State, accounts: &[Time]) -> f64 {
@@ -301,9 +308,9 @@ fn lock_report(state: &State, c: &ClassStats, all: PlaceStats, (line_transfers, 
     }
 }
 
-impl From<Stall> for StallReport {
-    fn from(stall: Stall) -> Self {
-        Self { kind: stall.kind, at_ns: to_ns(stall.at), cycle: stall.cycle }
+impl StallReport {
+    fn new(state: &State, stall: Stall) -> Self {
+        Self { kind: stall.kind, at_ns: state.on_the_clock(stall.at), cycle: stall.cycle }
     }
 }
 

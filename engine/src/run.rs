@@ -53,7 +53,7 @@ fn report(spec: &RunSpec, mut native: Native, outcome: Outcome) -> RunResult {
     let mut result = RunResult::new(spec, &native.state(), outcome);
     if result.is_sound() {
         let (broken, stall) = native.look_back();
-        result.add(&broken, stall);
+        result.add(&native.state(), &broken, stall);
     }
     result
 }

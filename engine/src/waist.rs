@@ -22,8 +22,10 @@ pub enum Placement {
 pub enum Life {
     /// Part of the workload: the run is stuck when none of these can go on.
     Foreground,
-    /// Part of the workload too, but the run may end while it waits: a child process, or who sets things up.
+    /// Part of the workload too, but the run may end while it waits: a child process.
     Helper,
+    /// Who sets things up and starts the tasks of the workload: the clock of the run starts when it has ended.
+    Setup,
     /// A kernel thread that waits for work.
     Background,
 }

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from simfs.results.validation import Validated
     from simfs.scenario.predicting import Predicted
 
-STALLED = 3
 
 SHOWN = 3
 """Rows without a prediction that are named of each data set before the rest is counted."""
@@ -192,6 +191,8 @@ def _write(found: Sequence[Validated], out: Path) -> None:
 
 def _told(found: Sequence[Validated]) -> int:
     """Say on standard error what went wrong; the exit code for it."""
+    from simfs.results.model import FINDING_EXIT_CODES
+
     codes = [0]
     for each in found:
         for note in each.notes[:SHOWN]:
@@ -203,7 +204,7 @@ def _told(found: Sequence[Validated]) -> int:
             codes.append(FAILED if each.defect else BAD_INPUT if each.scenario else 0)
         for finding in each.findings:
             complain(f"check failed: {each.dataset}: {finding.sentence}")
-            codes.append(STALLED if finding.kind == "stall" else BROKEN)
+            codes.append(FINDING_EXIT_CODES[finding.kind])
     return max(codes)
 
 

@@ -76,6 +76,10 @@ class Clock:
         """Whether anything happens before that time."""
         return bool(self.env.peek() < before)
 
+    def skip(self, time: Time) -> None:
+        """Let time go by: nothing that was still to happen will."""
+        self.env = simpy.Environment(initial_time=time)
+
     def nothing_left(self) -> bool:
         """Whether nothing will ever happen again."""
         return self.env.peek() == float("inf")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from simfs.machine.lock import Lock
 from simfs.machine.stall import Stall
 from simfs.machine.task import Segment, Status, Task
-from simfs.machine.time import Time, to_ns
+from simfs.machine.time import Time
 
 if TYPE_CHECKING:
     from simfs.machine.machine import Machine
@@ -75,7 +75,7 @@ class _Forgotten:
     by: Task
 
     def __str__(self) -> str:
-        when = f"which {self.by} released at {to_ns(self.since):.3f} ns"
+        when = f"which {self.by} released at {self.lock.machine.on_the_clock(self.since):.3f} ns"
         return f"{self.task} sleeps for {self.lock}, {when} without waking anybody"
 
 

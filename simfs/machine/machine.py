@@ -37,6 +37,9 @@ STANDSTILL = 5_000_000
 """Happenings at one instant after which time is said to stand still."""
 
 
+SETUP: Time = 1_000 * 10**12
+"""Time after which a set-up is said never to end."""
+
 MOST_EVENTS = 1_000_000
 """Events that a trace holds at most."""
 
@@ -87,6 +90,10 @@ class Machine:
         """Delays (ns) that programs told of, by name."""
         self.wakes = {kind: WakeStatistics() for kind in TaskKind}
         """What became of wake-ups, by the kind of who was woken."""
+        self.setting_up: Task | None = None
+        """Who sets things up for the run, as long as that lasts."""
+        self.origin: Time = 0
+        """When the clock of the run started."""
         self.window_start: Time = 0
         self.broken_laws: list[tuple[str, str]] = []
         self.given_up: str | None = None
@@ -170,8 +177,8 @@ class Machine:
     ) -> Task:
         """Start a task. `parent` is the running task that spawns it and pays for the wake-up.
 
-        `life` is `foreground` for a task of the workload, `helper` for one that may wait when the run ends, and
-        `background` for a kernel thread.
+        `life` is `foreground` for a task of the workload, `helper` for one that may wait when the run ends,
+        `setup` for who sets the run up, whose clock starts when it has ended, and `background` for a kernel thread.
         """
         cpus = self.scheduler.cpus
         cpu = pinned or self.scheduler.idlest.cpu_for_new(parent.cpu if parent else cpus[0])
@@ -188,6 +195,8 @@ class Machine:
             self.tasks[number] = task
         else:
             self.tasks.append(task)
+        if life == "setup":
+            self.setting_up = task
         self.clock.env.process(self._life(task, program))
         self.scheduler.start(task, parent)
         return task
@@ -197,6 +206,8 @@ class Machine:
         yield from program(task)
         self.scheduler.exit(task)
         self._free_tasks.append(task.number)
+        if self.setting_up is task:
+            self._start_clock()
 
     # ---- operations -------------------------------------------------------------------------------------------------
 
@@ -231,13 +242,15 @@ class Machine:
 
     def note(self, what: str, task: Task, about: object = "") -> None:
         """Record that something happens to a task."""
-        if self.trace is not None:
-            self.trace.append((self.now, task.number, task.cpu.number, what, str(about)))
+        self._record(task.number, task.cpu, what, about)
 
     def note_cpu(self, what: str, cpu: Cpu, about: object = "") -> None:
         """Record that something happens on a CPU."""
-        if self.trace is not None:
-            self.trace.append((self.now, None, cpu.number, what, str(about)))
+        self._record(None, cpu, what, about)
+
+    def _record(self, task: int | None, cpu: Cpu, what: str, about: object) -> None:
+        if self.trace is not None and self.setting_up is None:
+            self.trace.append((self.now - self.origin, task, cpu.number, what, str(about)))
 
     def broken(self, law: str, detail: str) -> None:
         """Record that a law did not hold."""
@@ -246,30 +259,57 @@ class Machine:
     # ---- running ----------------------------------------------------------------------------------------------------
 
     def run(self) -> tuple[list[int], Stall | None]:
-        """Run through warm-up and measured window. Returns the operations in each part of it, and why it stalled."""
-        warmup = from_ns(self.spec["warmup_ns"])
+        """Run through set-up, warm-up and measured window.
+
+        Returns the operations in each part of the window, and why the run stalled.
+        """
+        stall = self._set_up()
+        window = self.origin + from_ns(self.spec["warmup_ns"])
         duration = max(from_ns(self.spec["duration_ns"]), 1)
         batches: int = self.spec.get("batches", 20)
-        stall = self.run_until(warmup)
+        stall = self._go_on(stall, window)
         self._start_window()
         operations: list[int] = []
         for batch in range(1, batches + 1):
-            if stall is None:
-                stall = self.run_until(warmup + duration * batch // batches)
-            if stall is not None and self.now < warmup + duration:
-                self.clock.env.run(until=warmup + duration)  # time goes by and nobody goes on
+            stall = self._go_on(stall, window + duration * batch // batches)
             operations.append(self.counters.operations - sum(operations))
         stall = stall or waits_in_a_circle(self)
         self._book_everything()
-        self._check_laws(warmup)
+        self._check_laws(window)
         return operations, stall
 
+    def _set_up(self) -> Stall | None:
+        """Run until everything is set up, and start the clock."""
+        if self.setting_up is None:
+            return None
+        stall = self.run_until(SETUP)
+        if self.setting_up is not None:
+            stall = stall or Stall("stall", SETUP, ["the set-up takes more than 1,000 s"])
+            self._start_clock()
+        return stall
+
+    def _start_clock(self) -> None:
+        self.setting_up, self.origin = None, self.now
+
+    def on_the_clock(self, time: Time) -> float:
+        """A time by the clock of the run (ns)."""
+        return to_ns(max(time - self.origin, 0))
+
+    def _go_on(self, stall: Stall | None, end: Time) -> Stall | None:
+        """Run to a moment, unless the run cannot go on: then time goes by."""
+        stall = stall or self.run_until(end)
+        if stall:
+            self.clock.skip(end)
+        return stall
+
     def run_until(self, end: Time) -> Stall | None:
-        """Run to a moment. Returns why it could not."""
+        """Run to a moment, or till the clock starts. Returns why it could not."""
         env = self.clock.env
-        instant, since = -1, 0
+        instant, since, sets_up = -1, 0, self.setting_up is not None
         while self.clock.pending(end):
             env.step()
+            if sets_up and self.setting_up is None:
+                return None
             if self.given_up:
                 return Stall("stall", self.now, [self.given_up])
             if self.now > instant:
@@ -277,7 +317,7 @@ class Machine:
             elif self.clock.processed - since > STANDSTILL:
                 return Stall("stall", self.now, [f"{STANDSTILL} events at one instant"])
         stuck = nobody_can_go_on(self) if self.clock.nothing_left() else None
-        if end > self.now:
+        if not stuck and end > self.now:
             env.run(until=end)
         return stuck
 

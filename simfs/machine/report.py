@@ -23,7 +23,7 @@ def report(machine: Machine, operations: list[int], stall: Stall | None) -> dict
     if stall is None and not machine.broken_laws:
         stall = look_back(machine)
     laws = [_law(machine, law) for law in LAWS]
-    said = stall and {"kind": stall.kind, "at_ns": to_ns(stall.at), "cycle": stall.cycle}
+    said = stall and {"kind": stall.kind, "at_ns": machine.on_the_clock(stall.at), "cycle": stall.cycle}
     return {**result, "laws": laws, "stall": said}
 
 
@@ -35,7 +35,7 @@ def _measured(machine: Machine, operations: list[int]) -> dict[str, Any]:
         "window_ns": to_ns(machine.now - machine.window_start),
         "batch_operations": operations,
         "tasks": machine.spec["workload"]["tasks"],
-        "per_task_operations": [task.operations for task in machine.tasks if not task.background],
+        "per_task_operations": _per_task_operations(machine),
         "cpu_ns": {account.value: to_ns(time) for account, time in accounts.items()},
         "context_switches": counters.switches,
         "involuntary_switches": counters.involuntary,
@@ -50,6 +50,12 @@ def _measured(machine: Machine, operations: list[int]) -> dict[str, Any]:
         "latency": {name: _latency(machine.latencies[name]) for name in sorted(machine.latencies)},
         "locks": _locks(machine),
     }
+
+
+def _per_task_operations(machine: Machine) -> list[int]:
+    """Operations of each task; of those that never came to start too."""
+    operations = [task.operations for task in machine.tasks if not task.background]
+    return operations + [0] * (machine.spec["workload"]["tasks"] - len(operations))
 
 
 def _energy(machine: Machine, accounts: dict[Account, int]) -> float:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from simfs.machine.task import Status, Task
-from simfs.machine.time import Time, to_ns
+from simfs.machine.time import Time
 
 if TYPE_CHECKING:
     from simfs.machine.machine import Machine
@@ -25,7 +25,7 @@ class Stall:
 
 def nobody_can_go_on(machine: Machine) -> Stall | None:
     """What to say when nothing will ever happen again: nothing if only background tasks are left."""
-    if all(task.background for task in machine.living()):
+    if machine.setting_up is None and all(task.background for task in machine.living()):
         return None
     waiting = [_describe(task) for task in machine.tasks if task.waits_for is not None]
     return waits_in_a_circle(machine) or Stall("stall", machine.now, waiting)
@@ -57,6 +57,6 @@ def _describe(task: Task) -> str:
     assert lock is not None
     if lock.holder is None and not lock.readers and lock.left:
         since, by = lock.left
-        when = f"which {by} released at {to_ns(since):.3f} ns"
+        when = f"which {by} released at {lock.machine.on_the_clock(since):.3f} ns"
         return f"{task} waits for {lock}, {when} without waking anybody"
     return f"{task} waits for {lock} held by {lock.holder or 'readers or nobody'}"

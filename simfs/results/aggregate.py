@@ -111,8 +111,8 @@ def throughput(runs: Sequence[RunResult], level: float = LEVEL, decided_by: int 
 
 
 def findings(point: PointLike, runs: Sequence[RunResult]) -> list[Finding]:
-    """Broken laws and stalls of all replications."""
-    found = []
+    """Broken laws and stalls of all replications, and that no operation ended in any of them."""
+    found = [] if any(run.stall or _ended(run) for run in runs) else [_empty(point, runs[0])]
     for i, run in enumerate(runs):
         if run.stall:
             message = f"{run.stall.kind} at {run.stall.at_ns / 1e6:.3f} ms"
@@ -122,6 +122,26 @@ def findings(point: PointLike, runs: Sequence[RunResult]) -> list[Finding]:
             message = f"{law.law} is broken: {law.detail}"
             found.append(Finding(kind="law", point=point.id, replication=i, message=message))
     return found
+
+
+def _ended(run: RunResult) -> bool:
+    """Whether anything ended in the window, counted or not."""
+    return bool(run.operations or any(latency.count for latency in run.latency.values()))
+
+
+def _empty(point: PointLike, run: RunResult) -> Finding:
+    window = f"no operation ended in the window of {run.window_ns / 1e6:g} ms"
+    advice = "set a longer measure.duration (--quick takes a fifth of it)"
+    return Finding(kind="empty", point=point.id, replication=0, message=f"{window}: {advice}")
+
+
+def unanswered(
+    points: Sequence[PointResult], found: Iterable[Finding]
+) -> tuple[tuple[PointResult, ...], tuple[MeasuredRow, ...]]:
+    """The points, with nothing beside those whose window is empty, and the rows that were beside them."""
+    empty = {finding.point for finding in found if finding.kind == "empty"}
+    kept = (p.model_copy(update={"measured": ()}) if p.id in empty else p for p in points)
+    return tuple(kept), tuple(c.row for p in points if p.id in empty for c in p.measured)
 
 
 def compare(

@@ -23,7 +23,7 @@ Value = bool | int | float | str
 
 Role = Literal["calibrate", "predict", "info"]
 
-FINDING_EXIT_CODES = {"law": 1, "stall": 3}
+FINDING_EXIT_CODES = {"law": 1, "empty": 2, "stall": 3}
 
 
 class CpuShares(Strict):
@@ -100,9 +100,9 @@ class LockSummary(LockStats):
 
 
 class Finding(Strict):
-    """Something wrong in a run: a broken law, or a stall."""
+    """Something wrong in a run: a broken law, a stall, or a window in which nothing ended."""
 
-    kind: Literal["law", "stall"]
+    kind: Literal["law", "empty", "stall"]
     point: str
     replication: int
     message: str
@@ -339,7 +339,7 @@ class ScenarioResult(Strict):
 
     @property
     def exit_code(self) -> int:
-        """0 for a clean result, 3 where a run stalled, else 1 where a law is broken."""
+        """0 for a clean result, 3 where a run stalled, else 2 where a window is empty, 1 where a law is broken."""
         return max((FINDING_EXIT_CODES[f.kind] for f in self.findings), default=0)
 
     def title(self, variant: str) -> str:

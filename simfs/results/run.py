@@ -16,7 +16,7 @@ from importlib import import_module
 from queue import SimpleQueue
 from typing import Any, Protocol
 
-from simfs.results.aggregate import PointLike, compare, findings, summarise
+from simfs.results.aggregate import PointLike, compare, findings, summarise, unanswered
 from simfs.results.defect import EngineError
 from simfs.results.model import Finding, MeasuredRow, PointResult, ScenarioResult, Wall
 from simfs.results.request import Request
@@ -110,15 +110,17 @@ def run_scenario(
     names = tuple(dict.fromkeys([*metrics, *(row.metric for row in rows if metric(row.metric).by_run)]))
     states = [_State(point, to_spec, names) for point in points]
     _run_all(states, measure, threads, progress, engine or native_engine())
+    found = tuple(finding for state in states for finding in state.findings)
     compared, unmatched = compare([state.summary for state in states if state.summary], rows)
+    compared, unanswerable = unanswered(compared, found)
     return ScenarioResult(
         name=name,
         operation=operation,
         sweep=tuple(sweep),
         titles=dict(titles or {}),
         points=compared,
-        findings=tuple(finding for state in states for finding in state.findings),
-        unmatched=unmatched,
+        findings=found,
+        unmatched=(*unmatched, *unanswerable),
         wall=Wall(
             total_s=time.perf_counter() - begin,
             points_s={s.point.id: s.seconds for s in states},

@@ -430,7 +430,7 @@ where
             Placement::Anywhere => (s.choose_cpu_for_new(parent.map_or(0, |p| p.1)), None),
         };
         let kind = match (life, pinned) {
-            (Life::Foreground | Life::Helper, _) => TaskKind::Load,
+            (Life::Foreground | Life::Helper | Life::Setup, _) => TaskKind::Load,
             (Life::Background, Some(_)) => TaskKind::Bound,
             (Life::Background, None) => TaskKind::Kernel,
         };
@@ -461,6 +461,9 @@ where
     let context = Context { shared: shared.clone(), id };
     shared.spawned.borrow_mut().push((id, Box::pin(program(context))));
     let mut s = shared.state.borrow_mut();
+    if life == Life::Setup {
+        s.setting_up = Some(id);
+    }
     debug_assert_eq!(s.tasks[id as usize].status, Status::Sleeping);
     s.start_task(id, parent.map(|p| p.0));
     id

@@ -9,7 +9,7 @@ use super::lock::LockId;
 use super::native::{Native, Stall};
 use super::state::{Broken, State};
 use super::task::{Resume, Segment, Status, TaskId};
-use super::time::{to_ns, Time};
+use super::time::Time;
 use super::trace::Object;
 
 /// The law of those who spin.
@@ -72,7 +72,7 @@ impl State {
 
     /// What to say of somebody forgotten.
     fn tell_of(&self, f: &Forgotten) -> String {
-        let (name, ns) = (self.name_of(Object::Lock(f.lock)), to_ns(f.since));
+        let (name, ns) = (self.name_of(Object::Lock(f.lock)), self.on_the_clock(f.since));
         format!("task {} sleeps for {name}, which task {} released at {ns:.3} ns without waking anybody", f.task, f.by)
     }
 }

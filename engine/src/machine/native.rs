@@ -54,6 +54,9 @@ impl Host for Native {
     }
 }
 
+/// Time after which a set-up is said never to end.
+const SETUP: Time = 1_000_000_000_000 * 1000;
+
 /// Events at one instant after which time is said to stand still.
 const STANDSTILL: u64 = 5_000_000;
 
@@ -76,19 +79,16 @@ impl Native {
         self.shared.state.borrow_mut()
     }
 
-    /// Runs through warm-up and measured window.
+    /// Runs through set-up, warm-up and measured window.
     pub fn run(&mut self, spec: &RunSpec) -> Outcome {
-        let (warmup, duration) = (from_ns(spec.warmup_ns), from_ns(spec.duration_ns).max(1));
-        let mut outcome = Outcome { stall: self.run_until(warmup), ..Outcome::default() };
+        let mut outcome = Outcome { stall: self.set_up(), ..Outcome::default() };
+        let window = self.state().origin + from_ns(spec.warmup_ns);
+        let duration = from_ns(spec.duration_ns).max(1);
+        self.go_on(&mut outcome, window);
         self.state().start_window();
         let mut before = 0;
         for batch in 1..=Time::from(spec.batches) {
-            if outcome.stall.is_none() {
-                outcome.stall = self.run_until(warmup + (duration as u128 * batch as u128 / spec.batches as u128) as Time);
-            }
-            if outcome.stall.is_some() {
-                self.state().now = warmup + duration; // time goes by and nobody goes on
-            }
+            self.go_on(&mut outcome, window + (duration as u128 * batch as u128 / spec.batches as u128) as Time);
             let operations = self.state().counters.operations;
             outcome.batch_operations.push(operations - before);
             before = operations;
@@ -97,12 +97,37 @@ impl Native {
             outcome.stall = self.waits_in_a_circle();
         }
         self.state().book_everything();
-        outcome.broken = self.check_laws(warmup);
+        outcome.broken = self.check_laws(window);
         outcome
     }
 
+    /// Runs until everything is set up, and starts the clock.
+    fn set_up(&mut self) -> Option<Stall> {
+        let sets_up = self.state().setting_up.is_some();
+        let stall = if sets_up { self.run_until(SETUP) } else { None };
+        let mut s = self.state();
+        if s.setting_up.is_none() {
+            return stall;
+        }
+        s.start_clock();
+        let never = || Stall { kind: "stall", at: SETUP, cycle: vec!["the set-up takes more than 1,000 s".into()] };
+        Some(stall.unwrap_or_else(never))
+    }
+
+    /// Runs to a moment, unless the run cannot go on: then time goes by.
+    fn go_on(&mut self, outcome: &mut Outcome, end: Time) {
+        if outcome.stall.is_none() {
+            outcome.stall = self.run_until(end);
+        }
+        if outcome.stall.is_some() {
+            self.state().now = end;
+        }
+    }
+
+    /// Runs to a moment, or till the clock starts.
     pub(super) fn run_until(&mut self, end: Time) -> Option<Stall> {
         let mut instant = (0, 0u64);
+        let sets_up = self.state().setting_up.is_some();
         loop {
             let mut s = self.shared.state.borrow_mut();
             if let Some(reason) = s.given_up.take() {
@@ -111,7 +136,9 @@ impl Native {
             let Some(event) = s.pop() else {
                 drop(s);
                 let stall = self.nobody_can_go_on();
-                self.state().now = end;
+                if stall.is_none() {
+                    self.state().now = end;
+                }
                 return stall;
             };
             if event.time >= end {
@@ -128,6 +155,9 @@ impl Native {
             drop(s);
             if let Some(task) = task {
                 self.step(task);
+                if sets_up && self.state().setting_up.is_none() {
+                    return None;
+                }
             }
         }
     }
@@ -141,6 +171,9 @@ impl Native {
             let mut s = self.shared.state.borrow_mut();
             s.exit(id);
             s.free_tasks.push_back(id);
+            if s.setting_up == Some(id) {
+                s.start_clock();
+            }
         }
         if !self.shared.spawned.borrow().is_empty() {
             self.adopt();
@@ -162,7 +195,7 @@ impl Native {
     fn nobody_can_go_on(&self) -> Option<Stall> {
         let stuck = {
             let s = self.shared.state.borrow();
-            s.tasks.iter().any(|t| !t.background && t.status != Status::Dead)
+            s.setting_up.is_some() || s.tasks.iter().any(|t| !t.background && t.status != Status::Dead)
         };
         if !stuck {
             return None;
@@ -298,7 +331,7 @@ fn happen(s: &mut State, event: Event) -> Option<TaskId> {
 fn describe(s: &State, id: TaskId, lock: LockId) -> String {
     let (name, l) = (s.name_of(Object::Lock(lock)), &s.locks[lock as usize]);
     if let (None, 0, Some((since, by))) = (l.holder, l.readers, l.left) {
-        return format!("task {id} waits for {name}, which task {by} released at {:.3} ns without waking anybody", to_ns(since));
+        return format!("task {id} waits for {name}, which task {by} released at {:.3} ns without waking anybody", s.on_the_clock(since));
     }
     let holder = l.holder.map_or("readers or nobody".into(), |h| format!("task {h}"));
     format!("task {id} waits for {name} held by {holder}")

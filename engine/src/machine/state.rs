@@ -10,7 +10,7 @@ use super::pace::Paces;
 use super::queue::{Event, EventQueue, Happening};
 use super::statistics::{ClassStats, WakeStats, KINDS};
 use super::task::{Status, Task, TaskId};
-use super::time::{from_ns, Time};
+use super::time::{from_ns, to_ns, Time};
 use super::topology::{CpuSet, Topology};
 use super::trace::Trace;
 use crate::hdr::Tally;
@@ -127,6 +127,10 @@ pub struct State {
     pub counters: Counters,
     /// Energy of idle periods that have ended (J).
     pub idle_joules: f64,
+    /// Who sets things up for the run, as long as that lasts.
+    pub(super) setting_up: Option<TaskId>,
+    /// When the clock of the run started.
+    pub(super) origin: Time,
     pub(super) window_start: Time,
     pub(super) broken: Vec<Broken>,
     pub(super) trace: Option<Trace>,
@@ -206,6 +210,8 @@ impl State {
             wakes: Default::default(),
             counters: Counters::default(),
             idle_joules: 0.0,
+            setting_up: None,
+            origin: 0,
             window_start: 0,
             broken: Vec::new(),
             trace: None,
@@ -220,6 +226,17 @@ impl State {
         };
         (0..cpus).for_each(|cpu| state.note_idle_core(cpu));
         state
+    }
+
+    /// Everything is set up: the clock of the run starts.
+    pub(super) fn start_clock(&mut self) {
+        self.setting_up = None;
+        self.origin = self.now;
+    }
+
+    /// A time by the clock of the run (ns).
+    pub fn on_the_clock(&self, time: Time) -> f64 {
+        to_ns(time.saturating_sub(self.origin))
     }
 
     pub(super) fn push(&mut self, time: Time, what: Happening, subject: u32, generation: u32) {

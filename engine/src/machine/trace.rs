@@ -24,7 +24,7 @@ pub enum Object {
 /// One event.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// When.
+    /// When, by the clock of the run.
     pub time: Time,
     /// The task it happens to.
     pub task: Option<TaskId>,
@@ -47,7 +47,7 @@ pub struct Trace {
 }
 
 impl State {
-    /// Starts recording; what happens before `from` is left out. A run with more than [`MOST`] events gives up.
+    /// Starts recording; what happens before `from` (by the clock of the run) is left out, and all that sets it up. A run with more than [`MOST`] events gives up.
     pub fn record_trace(&mut self, from: Time) {
         self.trace = Some(Trace { from, entries: Vec::new() });
     }
@@ -76,8 +76,9 @@ impl State {
 
     #[cold]
     fn record(&mut self, what: &'static str, task: Option<TaskId>, cpu: CpuId, object: Object) {
-        let entry = Entry { time: self.now, task, cpu, what, object };
-        let Some(trace) = self.trace.as_mut().filter(|trace| entry.time >= trace.from) else { return };
+        let entry = Entry { time: self.now - self.origin, task, cpu, what, object };
+        let recorded = |trace: &&mut Trace| self.setting_up.is_none() && entry.time >= trace.from;
+        let Some(trace) = self.trace.as_mut().filter(recorded) else { return };
         trace.entries.push(entry);
         if trace.entries.len() > MOST {
             self.given_up.get_or_insert_with(too_many);

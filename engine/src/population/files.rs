@@ -13,7 +13,7 @@ use crate::workloads::mix::{self, Mix};
 use crate::workloads::{compile, dbench, fs_mark};
 use std::rc::Rc;
 
-/// One setup task makes the directories, then starts the tasks of the workload.
+/// One setup task makes the directories and what lies in them, then starts the tasks of the workload; the clock starts then.
 pub(super) fn start<H: Host, F: Filesystem<H::Handle>>(
     host: &mut H,
     spec: &RunSpec,
@@ -28,7 +28,7 @@ pub(super) fn start<H: Host, F: Filesystem<H::Handle>>(
     }
     let each = (w.number("subdirectories") as u32).max(1);
     let initial_files = w.number("initial_files") as u64;
-    host.spawn(Placement::Anywhere, Life::Helper, move |m: H::Handle| async move {
+    host.spawn(Placement::Anywhere, Life::Setup, move |m: H::Handle| async move {
         let sets = if own { tasks } else { 1 };
         let mut directories = Vec::new();
         for number in 0..sets * each {
@@ -40,12 +40,11 @@ pub(super) fn start<H: Host, F: Filesystem<H::Handle>>(
         if initial_files > 0 && fs.fill(&directories, initial_files, work.name_length()).is_err() {
             return m.give_up("no space left for the initial files");
         }
-        if work.prepare(&m, &fs, &directories).await.is_err() {
-            return;
-        }
+        let dirs: Vec<Rc<[DirId]>> = directories.chunks(each as usize).map(Rc::from).collect();
+        let Ok(actors) = work.actors(&m, &fs, &dirs, tasks).await else { return };
+        let mut actors = actors.into_iter();
         for (task, placement) in (0..tasks).zip(placements) {
-            let dirs = directories.chunks(each as usize).nth((task % sets) as usize).expect("one set a task");
-            work.start(&m, fs.clone(), dirs.into(), task, placement);
+            work.start(&m, fs.clone(), dirs[(task % sets) as usize].clone(), (task, placement), actors.next());
         }
     });
     Ok(())
@@ -59,7 +58,7 @@ fn fio_tasks<H: Host, F: Filesystem<H::Handle>>(
     tasks: u32,
     placements: impl Iterator<Item = Placement> + 'static,
 ) -> Result<(), String> {
-    host.spawn(Placement::Anywhere, Life::Helper, move |m: H::Handle| async move {
+    host.spawn(Placement::Anywhere, Life::Setup, move |m: H::Handle| async move {
         let Ok(dir) = fs.mkdir(&m, b"fio").await else { return m.give_up("no space left for the directory") };
         let mut files = Vec::new();
         for number in 0..if jobs.own_file { tasks } else { 1 } {
@@ -82,7 +81,7 @@ enum Work {
     Loop(Turn, Time),
     Compile(Rc<compile::Params>),
     FsMark(Rc<fs_mark::Params>),
-    Mix(Rc<Mix>, Pool),
+    Mix(Rc<Mix>),
     Dbench(Rc<dbench::Params>),
     Fio(Jobs),
 }
@@ -102,7 +101,7 @@ impl Work {
             }
             WorkloadKind::FsMark => return Ok(Self::FsMark(Rc::new(fs_mark::Params::new(w, user)?))),
             WorkloadKind::Dbench => return Ok(Self::Dbench(Rc::new(dbench::Params::new(w, spec.machine.costs.speed)))),
-            WorkloadKind::Mix => return Ok(Self::Mix(Rc::new(Mix::new(w, spec.machine.costs.speed)?), Pool::default())),
+            WorkloadKind::Mix => return Ok(Self::Mix(Rc::new(Mix::new(w, spec.machine.costs.speed)?))),
             WorkloadKind::Fio => return Ok(Self::Fio(fio_jobs(spec)?)),
             WorkloadKind::LockCycle | WorkloadKind::RangeLock | WorkloadKind::Python => {
                 return Err("workload.kind: needs no filesystem".into())
@@ -119,18 +118,40 @@ impl Work {
         }
     }
 
-    /// What all tasks find when they start.
-    async fn prepare<M: Machine, F: Filesystem<M>>(&self, m: &M, fs: &Rc<F>, dirs: &[DirId]) -> Result<(), Full> {
-        match self {
-            Self::Mix(mix, pool) if mix.shared => {
-                let mut actor = Actor::new(m.clone(), fs.clone(), dirs.into(), pool.clone(), Actor::<M, F>::NOBODY);
-                mix::prepare(&mut actor, mix).await
+    /// Who does the operations of mixes and dbench, with the files that there are when they start: each makes one in its turn.
+    async fn actors<M: Machine, F: Filesystem<M>>(
+        &self,
+        m: &M,
+        fs: &Rc<F>,
+        dirs: &[Rc<[DirId]>],
+        tasks: u32,
+    ) -> Result<Vec<Actor<M, F>>, Full> {
+        let (files, bytes, shared) = match self {
+            Self::Mix(mix) => (mix.files, mix.file_bytes, mix.shared),
+            Self::Dbench(params) => (params.files, params.write_bytes, false),
+            _ => return Ok(Vec::new()),
+        };
+        let all = Pool::default();
+        let pool = || if shared { all.clone() } else { Pool::default() };
+        let actor = |dirs, task| Actor::new(m.clone(), fs.clone(), dirs, pool(), task);
+        let mut actors: Vec<_> = (0..tasks).map(|task| actor(dirs[task as usize % dirs.len()].clone(), task)).collect();
+        let mut nobody = actor(dirs.concat().into(), Actor::<M, F>::NOBODY);
+        for _ in 0..files {
+            for who in if shared { std::slice::from_mut(&mut nobody) } else { &mut actors[..] } {
+                who.create_open(bytes).await?;
             }
-            _ => Ok(()),
         }
+        Ok(actors)
     }
 
-    fn start<M: Machine, F: Filesystem<M>>(&self, m: &M, fs: Rc<F>, dirs: Rc<[DirId]>, task: u32, placement: Placement) {
+    fn start<M: Machine, F: Filesystem<M>>(
+        &self,
+        m: &M,
+        fs: Rc<F>,
+        dirs: Rc<[DirId]>,
+        (task, placement): (u32, Placement),
+        actor: Option<Actor<M, F>>,
+    ) {
         let dir = dirs[0];
         match self {
             Self::Loop(turn, user) => {
@@ -148,16 +169,12 @@ impl Work {
             }
             Self::Dbench(params) => {
                 let params = params.clone();
-                m.spawn(placement, Life::Foreground, move |m| {
-                    dbench::run(m.clone(), Actor::new(m, fs, dirs, Pool::default(), task), params)
-                });
+                let actor = actor.expect("dbench has actors");
+                m.spawn(placement, Life::Foreground, move |m| dbench::run(m.clone(), actor.on_task(m), params));
             }
-            Self::Mix(mix, all) => {
-                let pool = if mix.shared { all.clone() } else { Pool::default() };
-                let mix = mix.clone();
-                m.spawn(placement, Life::Foreground, move |m| {
-                    mix::run(m.clone(), Actor::new(m, fs, dirs, pool, task), mix)
-                });
+            Self::Mix(mix) => {
+                let (mix, actor) = (mix.clone(), actor.expect("mixes have actors"));
+                m.spawn(placement, Life::Foreground, move |m| mix::run(m.clone(), actor.on_task(m), mix));
             }
         }
     }

@@ -151,6 +151,7 @@ fn life_word(life: Life) -> &'static str {
     match life {
         Life::Foreground => "foreground",
         Life::Helper => "helper",
+        Life::Setup => "setup",
         Life::Background => "background",
     }
 }

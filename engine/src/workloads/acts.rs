@@ -145,6 +145,11 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         Self { m, fs, dirs, pool, random, task, serial: 0, walked: 0, made: None, written: None, synced: None }
     }
 
+    /// The same one on the task of `m`.
+    pub fn on_task(self, m: M) -> Self {
+        Self { m, ..self }
+    }
+
     /// The task's own stream.
     pub fn random(&mut self) -> &mut Xoshiro256PlusPlus {
         &mut self.random

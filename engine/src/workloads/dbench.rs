@@ -62,7 +62,8 @@ const CALLS: [(&str, Call, &str); 17] = [
 pub struct Params {
     /// Share of the calls up to and with each.
     upto: [f64; CALLS.len()],
-    write_bytes: u32,
+    /// Bytes of a write, and of the files that there are when the client starts.
+    pub write_bytes: u32,
     read_bytes: u32,
     /// Share of writes that find pages with blocks.
     overwrites: f64,
@@ -74,7 +75,8 @@ pub struct Params {
     /// Share of renames of the file flushed last, and of the others in directories where files are flushed.
     renames_flushed: f64,
     renames_beside: f64,
-    files: u32,
+    /// How many these are.
+    pub files: u32,
     user: Time,
     probe: Time,
 }
@@ -109,11 +111,6 @@ impl Params {
 
 /// Runs a client for ever.
 pub async fn run<M: Machine, F: Filesystem<M>>(m: M, mut actor: Actor<M, F>, p: Rc<Params>) {
-    for _ in 0..p.files {
-        if actor.create_open(p.write_bytes).await.is_err() {
-            return;
-        }
-    }
     let mut owed = 0;
     while one(&m, &mut actor, &p, &mut owed).await.is_ok() {}
 }

@@ -27,9 +27,10 @@ struct Operation {
 pub struct Mix {
     operations: Vec<Operation>,
     in_turn: bool,
-    /// Files there are before the first operation, and their size.
-    files: u32,
-    file_bytes: u32,
+    /// Files that a set has before the first operation.
+    pub files: u32,
+    /// Bytes of each.
+    pub file_bytes: u32,
     /// The tasks use one set of files.
     pub shared: bool,
     user: Time,
@@ -76,19 +77,8 @@ fn number(o: &Value, key: &str, default: f64) -> f64 {
     o[key].as_f64().unwrap_or(default)
 }
 
-/// Makes the files that a set has before the first operation.
-pub async fn prepare<M: Machine, F: Filesystem<M>>(actor: &mut Actor<M, F>, mix: &Mix) -> Result<(), Full> {
-    for _ in 0..mix.files {
-        actor.create_open(mix.file_bytes).await?;
-    }
-    Ok(())
-}
-
 /// Runs the mix for ever.
 pub async fn run<M: Machine, F: Filesystem<M>>(m: M, mut actor: Actor<M, F>, mix: Rc<Mix>) {
-    if !mix.shared && prepare(&mut actor, &mix).await.is_err() {
-        return;
-    }
     while turn(&m, &mut actor, &mix).await.is_ok() {}
 }
 

@@ -1,0 +1,120 @@
+"""What is set up before a run costs nothing in it: the clock starts when all is ready. An empty window is an error."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from machines import assert_same
+from typer.testing import CliRunner, Result
+
+from engine import Spec
+from simfs import _engine
+from simfs import machine as reference
+from simfs.cli import app
+from simfs.results.run_result import RunResult
+from simfs.scenario import expand, load, to_run_spec
+
+ENGINES = pytest.mark.parametrize("engine", [_engine, reference], ids=["native", "reference"])
+
+HEAD = """
+simfs: 1
+name: prepared
+title: what is there before the run
+machine: guest-2cpu
+kernel: linux-6.12
+"""
+
+
+def scenario(path: Path, text: str) -> Path:
+    file = path / "prepared.yaml"
+    file.write_text(HEAD + text)
+    return file
+
+
+def spec(path: Path, text: str, **changes: float) -> Spec:
+    (point,) = expand(load(scenario(path, text)))
+    return to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 4e6} | changes
+
+
+def run(engine: Any, given: Spec) -> RunResult:  # noqa: ANN401
+    return RunResult.model_validate_json(engine.run(json.dumps(given)))
+
+
+def simfs(path: Path, text: str, *options: str) -> Result:
+    return CliRunner().invoke(app, ["run", str(scenario(path, text)), *options])
+
+
+TREES = """
+filesystem: {{kind: xfs}}
+workload: {{kind: fs_mark, tasks: 2, directories: per-task, subdirectories: {}, size: null, sync: 0}}
+"""
+
+
+def test_directories_cost_nothing(tmp_path: Path) -> None:
+    few, many = (run(_engine, spec(tmp_path, TREES.format(n))) for n in (1, 300))
+    assert many.operations == pytest.approx(few.operations, rel=0.25)
+    assert many.cpu_ns.idle < 0.05 * many.cpu_ns.total
+
+
+def test_a_thousand_directories_are_no_error(tmp_path: Path) -> None:
+    measure = "measure: {duration: 4 ms, warmup: 1 ms, replications: 2}"
+    answer = simfs(tmp_path, TREES.format(1000) + measure, "--format", "json")
+    assert answer.exit_code == 0, answer.output
+    (point,) = json.loads(answer.stdout)["points"]
+    assert point["operations"] > 100
+
+
+FILES = """
+filesystem: {{kind: {kind}}}
+workload:
+  {{kind: mix, tasks: 2, directories: per-task, file_set: {file_set}, operations: [{{op: open}}], files: 60}}
+"""
+
+
+@pytest.mark.parametrize(("kind", "file_set"), [("xfs", "own"), ("tmpfs", "shared"), ("btrfs", "own")])
+def test_files_are_there_when_the_clock_starts(tmp_path: Path, kind: str, file_set: str) -> None:
+    given = spec(tmp_path, FILES.format(kind=kind, file_set=file_set), duration_ns=4e5)
+    _, events = _engine.trace(json.dumps(given))
+    first = {task: when for when, task, _, what, _ in reversed(events) if what == "begin"}
+    assert len(first) == 2
+    assert max(first.values()) < 60_000_000  # ps: 120 files take some hundred microseconds
+    assert_same(given)
+
+
+SLOW = """
+filesystem: {kind: tmpfs}
+workload: {kind: mix, tasks: 1, operations: [{op: stat, think: 50 ms}]}
+measure: {duration: 10 ms, warmup: 0 ms, replications: 2}
+"""
+
+
+def test_a_window_in_which_nothing_ends_is_an_error_that_says_what_to_set(tmp_path: Path) -> None:
+    answer = simfs(tmp_path, SLOW)
+    assert answer.exit_code == 2
+    assert "no operation ended in the window of 10 ms" in answer.stderr
+    assert "measure.duration" in answer.stderr
+
+
+FULL = """
+filesystem: {kind: xfs, size: 300 MiB, agcount: 4}
+workload: {kind: fs_mark, tasks: 2, initial_files: 1000000}
+"""
+
+
+@ENGINES
+def test_a_set_up_that_cannot_go_on_is_a_stall_and_nothing_else(engine: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    result = run(engine, spec(tmp_path, FULL, warmup_ns=1e6))
+    assert [law.law for law in result.laws if not law.ok] == []
+    assert result.stall is not None
+    assert "no space left" in result.stall.cycle[0]
+    assert (result.stall.at_ns, result.operations) == (0, 0)
+    assert result.window_ns == 4e6
+
+
+def test_a_stall_is_reported_where_there_are_no_statistics(tmp_path: Path) -> None:
+    answer = simfs(tmp_path, FULL + "measure: {duration: 4 ms, warmup: 1 ms, replications: 2}")
+    assert answer.exit_code == 3, answer.output
+    assert "no space left for the initial files" in answer.stderr
