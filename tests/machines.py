@@ -48,8 +48,12 @@ def assert_same(spec: dict[str, Any], *own: Callable[..., Any]) -> int:
 
 def short(spec: dict[str, Any], most: float = 12_000) -> dict[str, Any]:
     """Some milliseconds of a run, but not many more events than told; cycles without contention are none."""
-    pilot = json.loads(with_programs(_engine.run)(json.dumps(spec | {"warmup_ns": 0, "duration_ns": 1e5})))
-    span = min(5e6, 1e5 * most / max(pilot["events"], 4 * pilot["operations"], 1))
+    set_up, pilot = (
+        json.loads(with_programs(_engine.run)(json.dumps(spec | {"warmup_ns": 0, "duration_ns": duration})))
+        for duration in (1, 5e5)
+    )
+    events = pilot["events"] - set_up["events"]
+    span = min(5e6, 5e5 * most / max(events, 4 * pilot["operations"], 1))
     return spec | {"warmup_ns": 0.2 * span, "duration_ns": 0.8 * span}
 
 

@@ -60,11 +60,15 @@ def points(name: str) -> list[Spec]:
 
 
 def _few(specs: list[Spec]) -> list[Spec]:
-    """At most six points of a scenario, spread over its variants and sweep; few tasks and initial files."""
+    """At most six points of a scenario, spread over its variants and sweep; few tasks and files."""
     few = [spec | {"workload": dict(spec["workload"])} for spec in specs[:: -(-len(specs) // 6)]]
     for workload in (spec["workload"] for spec in few):
         workload["tasks"] = min(workload["tasks"], 8)
-        if "initial_files" in workload["params"]:
-            few_files = min(workload["params"]["initial_files"], 10_000)
-            workload["params"] = workload["params"] | {"initial_files": few_files}
+        limits = {"initial_files": 10_000, "files": 20}
+        given = {
+            key: min(workload["params"][key], most)
+            for key, most in limits.items()
+            if key in workload["params"]
+        }
+        workload["params"] = workload["params"] | given
     return few

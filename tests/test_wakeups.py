@@ -151,8 +151,11 @@ def test_grants_are_those_of_the_trace(traced: tuple[RunResult, Recount]) -> Non
     result, counted = traced
     agi, waited = the_lock(result, "xfs.AGI"), counted.grants["xfs.AGI"]
     grants = [kind.grant_to_run for kind in agi.kinds if kind.grant_to_run]
-    assert sum(took.count for took in grants) == len(waited) > 100
-    assert agi.grant_to_run_ns == pytest.approx(sum(waited) / 1000)
+    before = sum(took.count for took in grants) - len(waited)  # granted before the clock started
+    assert before in (0, 1)
+    assert len(waited) > 100
+    unseen = agi.grant_to_run_ns - sum(waited) / 1000
+    assert -1 < unseen <= before * max(waited) / 1000 + 1
     assert max(took.max_ns for took in grants) == pytest.approx(max(waited) / 1000, rel=0.01)
 
 
