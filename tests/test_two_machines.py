@@ -64,11 +64,9 @@ def _few(specs: list[Spec]) -> list[Spec]:
     few = [spec | {"workload": dict(spec["workload"])} for spec in specs[:: -(-len(specs) // 6)]]
     for workload in (spec["workload"] for spec in few):
         workload["tasks"] = min(workload["tasks"], 8)
-        limits = {"initial_files": 10_000, "files": 20}
-        given = {
-            key: min(workload["params"][key], most)
-            for key, most in limits.items()
-            if key in workload["params"]
-        }
-        workload["params"] = workload["params"] | given
+        params = workload["params"]
+        for key, most in {"initial_files": 10_000, "files": 20}.items():
+            if isinstance(params.get(key), int | float):  # fio's files are a word
+                params = params | {key: min(params[key], most)}
+        workload["params"] = params
     return few
