@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 from generated.programs import GeneratedProgram, programs
 from generated.scenarios import Drawn, file_scenarios, lock_scenarios
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from machines import assert_same, short
 
 from engine import Spec
@@ -15,6 +15,74 @@ from simfs.machine.own import is_own
 from simfs.scenario import expand, load, paths, to_run_spec
 
 SHIPPED = sorted(paths.names(paths.SCENARIOS))
+
+PREEMPTED_IN_DEBT = Drawn(
+    scenario={
+        "simfs": 1,
+        "name": "drawn",
+        "title": "Drawn",
+        "machine": {"profile": "server-24", "cpus": 6},
+        "kernel": {
+            "profile": "linux-6.7",
+            "tick": "100 us",
+            "base_slice": "1 us",
+            "preemption": "host",
+            "rules": {
+                "sched.place_deadline_initial": True,
+                "xfs.dio_size_check": "lockless",
+                "sched.groups": "cgroup",
+                "sched.run_to_parity": False,
+                "sched.kthread_stacking": False,
+                "vfs.dentry_line": "apart",
+                "xfs.cil": "per-cpu",
+            },
+            "kernel_threads": True,
+            "constants": {
+                "rwsem_handoff_wait": "3200 ns",
+                "percpu_rwsem_grace_period": "3600 ns",
+                "numa_spinlock_threshold": "50000 ns",
+            },
+        },
+        "filesystem": {
+            "kind": "xfs",
+            "agcount": 4,
+            "iolock": "rwsem",
+            "buffered_io": "prewarmed",
+            "size": "8 GiB",
+            "log_size": "10 MiB",
+        },
+        "device": None,
+        "locks": {"xfs.i_flags_lock": "qrwlock"},
+        "workload": {"kind": "create_unlink", "directories": "shared", "tasks": 12, "nice": 0},
+        "measure": {"seed": 1215097, "duration": "1 ms", "warmup": "0 ns"},
+    },
+    machine={
+        "cpus": 6,
+        "cpus_per_core": 1,
+        "cpus_per_llc": 2,
+        "cpus_per_socket": 3,
+        "costs": {
+            "line_hit": 91.39285951973285,
+            "line_smt": 0.0,
+            "line_llc": 0.0,
+            "line_socket": 123.34909599047948,
+            "line_remote": 0.0,
+            "line_overlap": 10.0,
+            "step_cv": 0.06,
+            "smt_speed": 0.6,
+            "cpu_relax": 0.0,
+            "context_switch": 0.0,
+            "wakeup": 3499.941167103959,
+            "ipi_send": 1000.0,
+            "ipi_deliver": 1000.0,
+            "speed": 1.0,
+        },
+        "idle_states": [{"name": "C1", "exit_ns": 1200.0, "residency_ns": 500.0, "watts": 1.5}],
+        "watts_active": 4.0,
+        "watts_spin": 3.0,
+    },
+)
+"""Found by `python -m tests.agree`: somebody who still pays for line misses when it has taken a lock loses its CPU."""
 
 
 def share(part: float) -> settings:
@@ -26,7 +94,7 @@ def share(part: float) -> settings:
 @share(0.4)
 @given(lock_scenarios())
 def test_both_machines_give_the_same_trace_of_any_locks(drawn: Drawn) -> None:
-    assert_same(short(drawn.spec(), 2_500))
+    assert_same(short(drawn.spec(), 4_000))
 
 
 @pytest.mark.slow
@@ -38,9 +106,10 @@ def test_both_machines_give_the_same_trace_of_any_python_program(program: Genera
 
 @pytest.mark.slow
 @share(0.8)
+@example(PREEMPTED_IN_DEBT)
 @given(file_scenarios())
 def test_both_machines_give_the_same_trace_of_any_filesystem_on_any_kernel(drawn: Drawn) -> None:
-    assert_same(short(drawn.spec(), 2_500))
+    assert_same(short(drawn.spec(), 4_000))
 
 
 @pytest.mark.slow

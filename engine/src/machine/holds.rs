@@ -138,7 +138,7 @@ impl State {
     fn book_hold(&mut self, lock: LockId, holder: TaskId) {
         let (l, t) = (&mut self.locks[lock as usize], &self.tasks[holder as usize]);
         let stats = &mut self.classes[l.class as usize];
-        if t.status == Status::Running && l.only_ran_since(t.times.since) {
+        if t.status == Status::Running && l.only_ran(&t.times) {
             let span = l.book_running(self.now);
             return stats.end_hold(t.kind, &HoldTimes { running: span, ..HoldTimes::default() }, l.is_contended(), span);
         }

@@ -332,9 +332,10 @@ impl Lock {
         hold
     }
 
-    /// Whether a holder that came to run at `since` and runs still has done nothing else with the lock.
-    pub fn only_ran_since(&self, since: Time) -> bool {
-        since <= self.booked.since && self.hold.is_none() && !self.device
+    /// Whether the holder, whose times before it came to run are these, has done nothing else with the lock.
+    pub fn only_ran(&self, times: &StateTimes) -> bool {
+        let before = &self.booked;
+        times.runnable == before.runnable && times.sleeping == before.sleeping && self.hold.is_none() && !self.device
     }
 
     /// Books an exclusive hold up to `now` of such a holder. Returns for how long it was.
