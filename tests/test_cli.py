@@ -187,7 +187,7 @@ def test_options_reach_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert RUNNER.invoke(app, ["run", "lock-cycle", *options]).exit_code == 0
     assert seen["threads"] == 3
     assert seen["measure"].seed == 7
-    assert seen["measure"].replications == 2
+    assert seen["measure"].replications == 5
     assert [point.variant for point in seen["points"]] == ["semaphore", "mutex", "ticket"]
 
 

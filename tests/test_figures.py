@@ -205,15 +205,6 @@ def printed(result: ScenarioResult, width: int = 118) -> str:
     return console.export_text()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("width", [100, 118])
-def test_the_report_fits_and_cuts_no_number_off(width: int) -> None:
-    for result in (CURVE, TABLE):
-        report = printed(result, width)
-        assert max(map(len, report.splitlines())) <= width
-        assert "…" not in report
-
-
 def test_the_report_has_the_columns_of_perf_and_says_what_was_fitted() -> None:
     report = printed(CURVE)
     columns = (

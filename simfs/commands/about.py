@@ -6,15 +6,16 @@ import json
 
 import typer
 
-from simfs.commands.common import FAILED, emit, plain_errors
+from simfs.commands.common import FAILED, Wide, emit, plain_errors
 
 
-def list_() -> None:
+def list_(wide: Wide = False) -> None:
     """List the scenarios, measured data and models that come with simfs."""
     with plain_errors():
         from simfs.reports.catalogue import print_catalogue
+        from simfs.reports.layout import report_console
 
-        print_catalogue()
+        print_catalogue(report_console(wide=wide))
 
 
 def schema() -> None:

@@ -13,6 +13,7 @@ from simfs.commands.common import (
     Seed,
     Settings,
     Threads,
+    Wide,
     overrides,
     plain_errors,
     progress,
@@ -55,6 +56,7 @@ def advise(
     seed: Seed = None,
     threads: Threads = None,
     quick: Quick = False,
+    wide: Wide = False,
 ) -> None:
     """Find the best allocation groups, directory layout and lock, where the gain flattens, and which lock decides.
 
@@ -88,8 +90,9 @@ def advise(
             print_json(advice)
         else:
             from simfs.reports.advise import print_advice
+            from simfs.reports.layout import report_console
 
-            print_advice(advice)
+            print_advice(advice, report_console(wide=wide))
         if out is not None:
             from simfs.reports.advise import figure
 

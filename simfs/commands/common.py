@@ -80,6 +80,20 @@ Quick = Annotated[
 ]
 
 
+Wide = Annotated[bool, typer.Option("--wide", help="Print tables in full, however wide the terminal is.")]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B", help="Only these columns of tables, beside what names a row.", show_default=False
+    ),
+]
+
+
+def names_of(columns: str | None) -> tuple[str, ...]:
+    """The names given to `--columns`."""
+    return tuple(name.strip() for name in (columns or "").split(",") if name.strip())
+
+
 @contextmanager
 def plain_errors(lost: str = "nothing was written") -> Iterator[None]:
     """Turn whatever goes wrong into one line and an exit code; `lost` says what an interrupt costs."""

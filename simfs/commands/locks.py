@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simfs.commands.common import Format, emit, plain_errors
+from simfs.commands.common import Format, Wide, emit, plain_errors
+
+if TYPE_CHECKING:
+    from simfs.reports.layout import Sheet
 
 HEADINGS = {
     "kernel": "Linux",
@@ -31,12 +34,10 @@ TABLES = {
     "Who is next": ("queue", "admission", "wakes", "grant", "handoff", "release"),
 }
 
-WIDTH = 140
-"""Columns where the output is no terminal."""
-
 
 def locks(
     output: Annotated[Format, typer.Option("--format", help="What is printed.")] = Format.TEXT,
+    wide: Wide = False,
 ) -> None:
     """List all locks with their policies: who may pass, who spins, who is next, whom a release wakes, grant or hint.
 
@@ -44,20 +45,14 @@ def locks(
     free meanwhile and may be stolen. The OSQ is the queue of spinners in a mutex or rwsem; only its head looks at the
     owner.
     """
-    from simfs.machine.locks.policy import ALIASES, AXES, POLICIES
-
-    short = {kind: alias for alias, kind in ALIASES.items()}
-    rows = [
-        {"lock": kind, "alias": short.get(kind, ""), **{axis: getattr(policy, axis) for axis in AXES}}
-        for kind, policy in POLICIES.items()
-    ]
     with plain_errors():
+        rows = listed()
         if output is Format.JSON:
             emit(f"{json.dumps(rows, indent=2)}\n")
         elif output is Format.CSV:
             emit(_csv(rows))
         else:
-            _print(rows)
+            _print(rows, wide=wide)
 
 
 def _csv(rows: list[dict[str, str]]) -> str:
@@ -68,21 +63,35 @@ def _csv(rows: list[dict[str, str]]) -> str:
     return text.getvalue()
 
 
-def _print(rows: list[dict[str, str]]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
+def _print(rows: list[dict[str, str]], *, wide: bool) -> None:
     from simfs.reports.layout import report_console
 
-    console = report_console(WIDTH)
+    report_console(wide=wide).print(*tables(rows), sep="\n")
+
+
+def tables(rows: list[dict[str, str]]) -> list[Sheet]:
+    """The locks, a row each, in tables that hold at every width."""
+    from simfs.reports.layout import Sheet
+
+    made = []
     for title, axes in TABLES.items():
-        table = Table(
-            title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
-        )
-        table.add_column("lock", no_wrap=True)
+        table = Sheet(title)
+        table.add_column("lock")
         for axis in axes:
-            table.add_column(HEADINGS[axis], overflow="fold")
+            table.add_column(HEADINGS[axis])
         for row in rows:
             name = f"{row['lock']} (= {row['alias']})" if row["alias"] else row["lock"]
             table.add_row(name, *(row[axis] for axis in axes))
-        console.print(table)
+        made.append(table)
+    return made
+
+
+def listed() -> list[dict[str, str]]:
+    """Every lock with its place on each axis."""
+    from simfs.machine.locks.policy import ALIASES, AXES, POLICIES
+
+    short = {kind: alias for alias, kind in ALIASES.items()}
+    return [
+        {"lock": kind, "alias": short.get(kind, ""), **{axis: getattr(policy, axis) for axis in AXES}}
+        for kind, policy in POLICIES.items()
+    ]

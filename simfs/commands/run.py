@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from simfs.commands.common import (
+    Columns,
     Format,
     Metrics,
     Quick,
@@ -18,9 +19,11 @@ from simfs.commands.common import (
     Seed,
     Settings,
     Threads,
+    Wide,
     complain,
     emit,
     known_metrics,
+    names_of,
     notes,
     overrides,
     plain_errors,
@@ -30,6 +33,7 @@ from simfs.commands.common import (
     refused,
     unwritable,
 )
+from simfs.scenario.suggest import choices
 
 if TYPE_CHECKING:
     from simfs.results.model import ScenarioResult
@@ -60,6 +64,8 @@ def run(
     threads: Threads = None,
     quick: Quick = False,
     metrics: Metrics = None,
+    wide: Wide = False,
+    columns: Columns = None,
 ) -> None:
     """Run a scenario and print its predicted throughput, beside measured data where there is any."""
     with plain_errors():
@@ -71,7 +77,7 @@ def run(
         chosen = _machine_for(asked, engine)
         options = {"threads": threads or os.cpu_count() or 1, "quick": quick, "metrics": wanted}
         asked, result = _answer(asked, given, chosen, options)
-        _print(result, output)
+        _print(result, output, wide=wide, columns=names_of(columns))
         if out is not None:
             _write(result, out, asked, chosen)
         for finding in result.findings:
@@ -106,11 +112,14 @@ def _answer(
         return answer(asked, given=keys, progress=report, engine=run_one, **options)
 
 
-def _print(result: ScenarioResult, output: Format) -> None:
+def _print(result: ScenarioResult, output: Format, *, wide: bool, columns: tuple[str, ...]) -> None:
     if output is Format.TEXT:
-        from simfs.reports.text import print_report
+        from simfs.reports.layout import report_console
+        from simfs.reports.text import columns_of, print_report
 
-        print_report(result)
+        if unknown := set(columns) - set(known := columns_of(result)):
+            raise refused(f"--columns {', '.join(sorted(unknown))}: {choices(min(unknown), known)}")
+        print_report(result, report_console(wide=wide, columns=columns))
         return
     from simfs.reports.export import to_csv, to_json
 

@@ -13,6 +13,7 @@ from simfs.commands.common import (
     Seed,
     Settings,
     Threads,
+    Wide,
     overrides,
     plain_errors,
     progress,
@@ -65,6 +66,7 @@ def whatif(
     seed: Seed = None,
     threads: Threads = None,
     quick: Quick = False,
+    wide: Wide = False,
 ) -> None:
     """Say what one change to one lock would bring, under the same random streams.
 
@@ -101,9 +103,10 @@ def whatif(
         if output is TextOrJson.JSON:
             print_json(answer)
         else:
+            from simfs.reports.layout import report_console
             from simfs.reports.whatif import print_what_if
 
-            print_what_if(answer)
+            print_what_if(answer, report_console(wide=wide))
         if out is not None:
             from simfs.reports.coz import to_coz
             from simfs.reports.whatif import figure

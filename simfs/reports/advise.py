@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from simfs.experiments.advise import Advice, Choice
@@ -16,7 +16,7 @@ from simfs.reports.numbers import NOTHING, plain, plural, plus_minus
 LAYOUTS = {"shared": "one shared directory", "per-task": "a directory per task"}
 
 
-def print_advice(advice: Advice) -> None:
+def print_advice(advice: Advice, console: Console | None = None) -> None:
     """Print the advice first, then the choices it was made from."""
     said: list[RenderableType] = [
         Text(f"{'' if i else '-> '}{line}") for i, line in enumerate(advice.sentences)
@@ -24,15 +24,15 @@ def print_advice(advice: Advice) -> None:
     table = new_table(f"{advice.scenario}, {advice.point}: {advice.tasks} tasks")
     for name in ("directories", "agcount", "locks"):
         table.add_column(name)
-    for name in (f"{plural(advice.operation)}/s", "±", "gain %", "± "):
-        table.add_column(name, justify="right", no_wrap=True)
+    for name, leaves in ((f"{plural(advice.operation)}/s", 0), ("±", 3), ("gain %", 0), ("± ", 0)):
+        table.add_column(name, leaves=leaves, justify="right")
     table.add_column("verdict")
-    table.add_column("runs", justify="right")
-    table.add_column("longest wait (% of time)", overflow="fold")
+    table.add_column("runs", leaves=2, justify="right")
+    table.add_column("longest wait (% of time)", leaves=1)
     table.add_row(*_row(advice.as_it_is, str(advice.as_it_is.agcount or NOTHING), now=True))
     for choice, groups in _alike([*advice.layouts, *advice.locks], advice.as_it_is):
         table.add_row(*_row(choice, groups))
-    report_console().print(Group(*said, Text(""), table))
+    (console or report_console()).print(Group(*said, Text(""), table))
 
 
 def _alike(choices: Sequence[Choice], now: Choice) -> list[tuple[Choice, str]]:

@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from simfs.reports.drawing import OKABE_ITO, folded, new_figure, style, unique
+from simfs.reports.drawing import OKABE_ITO, new_figure, style, unique
 from simfs.reports.lines import line_name, measured_rates
-from simfs.reports.numbers import plain, plural
+from simfs.reports.numbers import folded, plain, plural
 from simfs.reports.text import error, holder_parts
 from simfs.results.focus import focus, focus_tasks
 from simfs.results.model import Comparison, LockSummary, PointResult, ScenarioResult

@@ -15,7 +15,7 @@ def print_calibration(found: Calibration) -> None:
     """Print what was fitted, how well it is known, and what stands against it."""
     fitted = new_table(f"{found.scenario}: fitted ({100 * found.confidence:g} % intervals)")
     for name in ("parameter", "value", "from", "to", "bounds", "source"):
-        fitted.add_column(name, overflow="fold")
+        fitted.add_column(name)
     for p in found.parameters:
         low, high = (quantity(x, p.unit) for x in p.bounds)
         fitted.add_row(
@@ -26,7 +26,7 @@ def print_calibration(found: Calibration) -> None:
         )
     rows = new_table("on these rows")
     for name in ("row", "metric", "measured", "simulated", "error %"):
-        rows.add_column(name, overflow="fold")
+        rows.add_column(name)
     for r in found.rows:
         rows.add_row(
             r.row.label,

@@ -15,14 +15,13 @@ from simfs.reports.drawing import (
     MARKERS,
     OKABE_ITO,
     WIDE,
-    folded,
     new_figure,
     style,
     thousands,
     unique,
 )
 from simfs.reports.lines import line_name, lines_over_tasks, measured_rates
-from simfs.reports.numbers import plural
+from simfs.reports.numbers import folded, plural
 from simfs.results.focus import focus
 from simfs.results.model import PointResult, ScenarioResult
 from simfs.results.scaling import base_tasks, ideal_per_s, per_task

@@ -103,13 +103,3 @@ def unique(axes: Axes) -> tuple[list[Artist], list[str]]:
     seen = dict(zip(reversed(labels), reversed(handles), strict=True))
     names = list(dict.fromkeys(labels))
     return [seen[name] for name in names], names
-
-
-def folded(text: str, width: int) -> str:
-    """Text in lines of at most `width` characters, broken at spaces."""
-    lines = [""]
-    for word in text.split():
-        if lines[-1] and len(lines[-1]) + 1 + len(word) > width:
-            lines.append("")
-        lines[-1] = f"{lines[-1]} {word}".strip()
-    return "\n".join(lines)

@@ -1,27 +1,166 @@
-"""What all reports on the terminal have in common."""
+"""What all reports on the terminal have in common: where they go, and tables that hold at every width."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions
 from rich.table import Table
+from rich.text import Text
+
+from simfs.reports.numbers import folded
 
 WIDTH = 118
 """Columns a report is laid out for where the output is no terminal."""
 
+WIDE = 10_000
+"""Columns that are enough for every table."""
 
-def report_console(width: int = WIDTH) -> Console:
-    """Standard output for reports: names and titles are printed as they are, whatever brackets and colons they have.
+GAP = 1
+"""Blanks between columns."""
 
-    `width` is for what is no terminal, or one that does not know how wide it is.
+
+class ReportConsole(Console):
+    """Standard output for reports; `columns` are the only ones of tables that are shown, where there are any."""
+
+    def __init__(self, width: int | None, columns: Sequence[str] = ()) -> None:
+        """Names and titles are printed as they are, whatever brackets and colons they have."""
+        super().__init__(width=width, highlight=False, markup=False, emoji=False)
+        self.columns = tuple(columns)
+
+    def print(self, *objects: Any, **how: Any) -> None:  # noqa: ANN401
+        """Print; where the output is no terminal, without blanks at the ends of lines."""
+        if self.is_terminal:
+            super().print(*objects, **how)
+            return
+        with self.capture() as caught:
+            super().print(*objects, **how)
+        self.file.write("\n".join(line.rstrip() for line in caught.get().split("\n")))
+
+
+def report_console(*, wide: bool = False, columns: Sequence[str] = ()) -> Console:
+    """Standard output for reports; what is no terminal, or does not know how wide it is, has `WIDTH` columns.
+
+    `wide` is for tables in full, however wide the terminal is.
     """
     there = Console()
     known = there.is_terminal and there.width > 0
-    return Console(width=None if known else width, highlight=False, markup=False, emoji=False)
+    return ReportConsole(WIDE if wide else None if known else WIDTH, columns)
 
 
-def new_table(title: str) -> Table:
+@dataclass
+class _Column:
+    name: str
+    leaves: int
+    options: dict[str, Any]
+    cells: list[str] = field(default_factory=list)
+
+    @property
+    def is_text(self) -> bool:
+        """Text is folded where it must be; numbers and short words never are."""
+        return self.options.get("justify") != "right" and not self.options.get("no_wrap")
+
+    @property
+    def widest(self) -> int:
+        return max(_longest(self.name.split("\n")), _longest(self._lines()))
+
+    @property
+    def narrowest(self) -> int:
+        """Without a word broken or a number folded."""
+        return max(_longest(self.name.split()), _longest(self._words() if self.is_text else self._lines()))
+
+    def _lines(self) -> list[str]:
+        return [line for cell in self.cells for line in cell.split("\n")]
+
+    def _words(self) -> list[str]:
+        return [word for cell in self.cells for word in cell.split()]
+
+
+class Sheet:
+    """A table that holds at every width: columns that matter less leave, text is folded, numbers never are."""
+
+    def __init__(self, title: str = "") -> None:
+        """Begin a table without columns."""
+        self.title = title
+        self.columns: list[_Column] = []
+        self._rows: list[dict[str, Any]] = []
+
+    def add_column(self, name: str, *, leaves: int = 0, **options: Any) -> None:  # noqa: ANN401
+        """Add a column; those with the highest `leaves` leave first and together, those with 0 stay."""
+        self.columns.append(_Column(name, leaves, options))
+
+    def add_row(self, *cells: str, **options: Any) -> None:  # noqa: ANN401
+        """Add a row; options are those of rich's."""
+        for column, cell in zip(self.columns, cells, strict=True):
+            column.cells.append(cell)
+        self._rows.append(options)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
+        """Lay the table out for a console."""
+        yield self.laid_out(options.max_width, getattr(console, "columns", ()))
+
+    def laid_out(self, width: int, only: Sequence[str] = ()) -> Table:
+        """The table for a width; of the columns `only` these, where there are any, and those that always stay first."""
+        shown = [column for column in self.columns if not only or column.name in only or _names(column)]
+        while _needed(shown) > width and (last := max((c.leaves for c in shown), default=0)):
+            shown = [column for column in shown if column.leaves < last]
+        table = Table(title=Text(self.title), title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+        table.padding = (0, GAP, 0, 0)
+        for column, room in zip(shown, _shared_out(shown, width), strict=True):
+            table.add_column(
+                folded(column.name, room), width=room, overflow="fold", **_without(column.options)
+            )
+        for row, options in enumerate(self._rows):
+            table.add_row(*(Text(column.cells[row]) for column in shown), **options)
+        return table
+
+
+def _names(column: _Column) -> bool:
+    """Whether a column says what a row is about: text that stays."""
+    return column.is_text and not column.leaves
+
+
+def _needed(columns: Sequence[_Column]) -> int:
+    return sum(column.narrowest for column in columns) + _around(columns)
+
+
+def _around(columns: Sequence[_Column]) -> int:
+    return 1 + GAP * len(columns) + 1 + max(0, len(columns) - 1)
+
+
+def _shared_out(columns: Sequence[_Column], width: int) -> list[int]:
+    """Widths: each column's narrowest, and what is left to those that would like more, the narrowest first."""
+    rooms = [column.narrowest for column in columns]
+    left = width - _around(columns) - sum(rooms)
+    for at in [i for i, c in enumerate(columns) if not c.is_text] + [
+        i for i, c in enumerate(columns) if c.is_text
+    ]:
+        more = max(0, min(left, columns[at].widest - rooms[at]))
+        rooms[at] += more
+        left -= more
+    while left < 0 and any(_can_fold(c, room) for c, room in zip(columns, rooms, strict=True)):
+        foldable = [i for i, c in enumerate(columns) if _can_fold(c, rooms[i])]
+        rooms[max(foldable, key=lambda i: rooms[i])] -= 1
+        left += 1
+    return rooms
+
+
+def _can_fold(column: _Column, room: int) -> bool:
+    return column.is_text and room > 6
+
+
+def _longest(lines: Sequence[str]) -> int:
+    return max(map(cell_len, lines), default=0)
+
+
+def _without(options: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in options.items() if key not in ("overflow", "no_wrap", "ratio")}
+
+
+def new_table(title: str) -> Sheet:
     """An empty table in the style of all reports."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
-    table.padding = (0, 1, 0, 0)
-    return table
+    return Sheet(title)

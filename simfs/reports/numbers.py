@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Numbers and lines as people read them."""
 
 from __future__ import annotations
 
@@ -51,3 +51,13 @@ def duration(ns: float) -> str:
 def plural(noun: str) -> str:
     """Plural of what one operation is called."""
     return noun if noun.endswith("s") else noun + "s"
+
+
+def folded(text: str, width: int) -> str:
+    """Text in lines of at most `width` characters, broken at spaces."""
+    lines = [""]
+    for word in text.split():
+        if lines[-1] and len(lines[-1]) + 1 + len(word) > width:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}".strip()
+    return "\n".join(lines)

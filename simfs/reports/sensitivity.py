@@ -22,9 +22,9 @@ def print_sensitivity(found: Sensitivity) -> None:
 def _parts(found: Sensitivity) -> list[RenderableType]:
     name = f"{found.metric} {plain(found.output.mean)} {plus_minus(found.output)}"
     table = new_table(f"{found.scenario}, {found.point}: {name}; effect of a parameter's whole range, %")
-    table.add_column("parameter", overflow="fold")
+    table.add_column("parameter")
     for column in ("from", "to", "mu*", "±", "mu", "sigma"):
-        table.add_column(column, justify="right", no_wrap=True)
+        table.add_column(column, justify="right")
     table.add_column("matters")
     for s in found.screened[:SHOWN]:
         table.add_row(

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
 from simfs.reports.drawing import MARKERS, OKABE_ITO, new_figure, style, thousands, unique
 from simfs.reports.figures import has_curve
-from simfs.reports.layout import report_console
+from simfs.reports.layout import Sheet, report_console
 from simfs.reports.numbers import plain, plural, plus_minus
 from simfs.results.model import PointResult, ScenarioResult, Value, short
 from simfs.results.quantities import in_units
@@ -104,12 +102,12 @@ def _axis(key: str, values: Sequence[Value | None]) -> _Axis:
 def print_sweep(result: ScenarioResult, console: Console | None = None) -> None:
     """Of each variant how many points there are, and where its throughput is lowest and highest."""
     console = console or report_console()
-    table = Table(title=result.name, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
-    table.add_column("variant", overflow="fold")
+    table = Sheet(result.name)
+    table.add_column("variant")
     table.add_column("points", justify="right")
     for name in ("lowest", "highest"):
-        table.add_column(f"{name} {plural(result.operation)}/s", justify="right", no_wrap=True)
-        table.add_column("at", overflow="fold")
+        table.add_column(f"{name} {plural(result.operation)}/s", justify="right")
+        table.add_column("at")
     for variant in result.variants:
         points = sorted(result.of(variant), key=lambda p: p.throughput.mean)
         ends = [cell for p in (points[0], points[-1]) for cell in (_throughput(p), _where(p))]

@@ -7,10 +7,9 @@ from statistics import median
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
-from simfs.reports.layout import new_table, report_console
+from simfs.reports.layout import Sheet, new_table, report_console
 from simfs.reports.numbers import NOTHING, duration, percent, plain, plural, plus_minus
 from simfs.reports.tournament import is_tournament, tournament
 from simfs.results.focus import focus
@@ -28,6 +27,12 @@ SHOWN = 4
 KINDS = {"load": "load", "bound": "bound threads", "kernel": "other threads"}
 """Kinds of tasks as a person would name them; threads are the kernel's."""
 
+LEAVING = {
+    "measured": 1, "error": 1, "idle %": 2, "mark": 3, "spin %": 4, "ideal": 5, "sys %": 6, "MB/s": 7, "user %": 8,
+    "switch/s": 9, "J/op": 10,
+}  # fmt: skip
+"""Columns of curves that leave where there is too little room, the highest number first."""
+
 Cell = Callable[[PointResult], str]
 
 
@@ -39,29 +44,48 @@ def print_report(result: ScenarioResult, console: Console | None = None) -> None
 
 def report(result: ScenarioResult) -> RenderableType:
     """Curve and top locks of each variant, then what was fitted and how far off the rest is; or locks compared."""
+    return Group(*sheets(result), notes(result))
+
+
+def sheets(result: ScenarioResult) -> list[Sheet]:
+    """The tables of a report."""
     if is_tournament(result):
-        return Group(*tournament(result), notes(result))
-    parts: list[RenderableType] = [
+        return tournament(result)
+    parts = [
         *curves(result), *metrics(result), *scaling(result), *operations(result), *wakes(result), *locks(result),
     ]  # fmt: skip
-    if any(p.measured for p in result.points):
-        parts.append(measured(result))
-    return Group(*parts, notes(result))
+    return [*parts, measured(result)] if any(p.measured for p in result.points) else parts
 
 
-def curves(result: ScenarioResult) -> list[Table]:
+def columns_of(result: ScenarioResult) -> list[str]:
+    """Names of all columns of a report, each once."""
+    return list(dict.fromkeys(column.name for sheet in sheets(result) for column in sheet.columns))
+
+
+def curves(result: ScenarioResult) -> list[Sheet]:
     """One table of throughput and CPU shares a variant; a single one where variants have no curve."""
     if all(len(result.of(variant)) < 3 for variant in result.variants):
         return [_curve(result, result.points, result.name, with_variant=True)]
     return [_curve(result, result.of(v), result.title(v), with_variant=False) for v in result.variants]
 
 
-def scaling(result: ScenarioResult) -> list[Table]:
+def scaling(result: ScenarioResult) -> list[Sheet]:
     """Of each curve its scalability law, and the machine repairman of its busiest lock."""
     table = new_table("Scalability law (contention, coherency) and the busiest lock's machine repairman")
-    table.add_column("variant", overflow="fold")
+    table.add_column("variant")
+    leaving = {
+        "contention": 6,
+        "±": 6,
+        "coherency": 6,
+        "peak at": 3,
+        "lock": 1,
+        "hold": 4,
+        "think": 5,
+        "knee N*": 2,
+    }
     for name in ("contention", "±", "coherency", "±", "peak at", "lock", "hold", "think", "knee N*"):
-        table.add_column(name, justify="left" if name == "lock" else "right", no_wrap=True)
+        side = "left" if name == "lock" else "right"
+        table.add_column(name, leaves=leaving[name], justify=side, no_wrap=True)
     found = scalings(result)
     for s in found:
         law, twin = s.law, s.twin
@@ -79,20 +103,20 @@ def scaling(result: ScenarioResult) -> list[Table]:
     return [table] if found else []
 
 
-def operations(result: ScenarioResult) -> list[Table]:
+def operations(result: ScenarioResult) -> list[Sheet]:
     """Of each variant whose tasks do several operations how long each took, in dbench's columns."""
     points = [point for point in focus(result) if len(point.latency) > 1]
     return [_operations(point, result) for point in points]
 
 
-def metrics(result: ScenarioResult) -> list[Table]:
+def metrics(result: ScenarioResult) -> list[Sheet]:
     """The metrics that were asked for by name, of every point."""
     names = [name for name in dict.fromkeys(n for p in result.points for n in p.metrics)]
     table = new_table("Metrics")
     for name in ("variant", "setting", "metric"):
-        table.add_column(name, overflow="fold")
-    for name in ("tasks", "value", "±"):
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(name)
+    for name, leaves in (("tasks", 2), ("value", 0), ("±", 1)):
+        table.add_column(name, leaves=leaves, justify="right")
     for p in result.points:
         for name in (n for n in names if n in p.metrics):
             found = p.metrics[name]
@@ -101,13 +125,14 @@ def metrics(result: ScenarioResult) -> list[Table]:
     return [table] if names else []
 
 
-def wakes(result: ScenarioResult) -> list[Table]:
+def wakes(result: ScenarioResult) -> list[Sheet]:
     """Of each variant with wake-ups how long tasks waited for a CPU then, and whether they stayed where they were."""
     table = new_table("From wake-up to run, by kind of task")
-    table.add_column("variant", overflow="fold")
+    table.add_column("variant")
     table.add_column("tasks")
-    for name in ("wake-ups", "p50", "p90", "p99", "mean", "> 1 ms", "on previous CPU", "on waker's"):
-        table.add_column(name, justify="right")
+    names = ("wake-ups", "p50", "p90", "p99", "mean", "> 1 ms", "on previous CPU", "on waker's")
+    for name, leaves in zip(names, (3, 0, 6, 1, 5, 2, 7, 8), strict=True):
+        table.add_column(name, leaves=leaves, justify="right")
     found = [(point, wakes) for point in focus(result) for wakes in point.wakes]
     for point, w in found:
         times = (w.to_run.p50_ns, w.to_run.p90_ns, w.to_run.p99_ns, w.to_run.mean_ns)
@@ -119,19 +144,19 @@ def wakes(result: ScenarioResult) -> list[Table]:
     return [table] if found else []
 
 
-def locks(result: ScenarioResult) -> list[Table]:
+def locks(result: ScenarioResult) -> list[Sheet]:
     """Of each variant that waited the locks waited for longest, at the task count of most interest."""
     return [_locks(point, result) for point in focus(result) if _waited(point)]
 
 
-def measured(result: ScenarioResult) -> Table:
+def measured(result: ScenarioResult) -> Sheet:
     """Every measured row beside what was simulated for it."""
     table = new_table("Measured against simulated")
     for name in ("series", "metric"):
-        table.add_column(name, overflow="fold")
+        table.add_column(name)
     for name in ("measured", "simulated", "±", "error"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("role")
+        table.add_column(name, leaves=2 if name == "±" else 0, justify="right")
+    table.add_column("role", leaves=1)
     for p in result.points:
         for c in p.measured:
             about = "~" if c.row.approx else ""
@@ -204,16 +229,16 @@ def error(c: Comparison) -> str:
     return f"{c.error_percent:+.1f} %" if c.error_percent is not None else f"{c.error:+.3g}"
 
 
-def _curve(result: ScenarioResult, points: Sequence[PointResult], title: str, *, with_variant: bool) -> Table:
+def _curve(result: ScenarioResult, points: Sequence[PointResult], title: str, *, with_variant: bool) -> Sheet:
     table = new_table(title)
     if with_variant:
-        table.add_column("variant", overflow="fold")
+        table.add_column("variant")
     swept = [key for key in result.sweep if short(key) != "tasks"]
     for key in swept:
-        table.add_column(short(key), overflow="fold")
-    cells = _cells(result, narrow=bool(swept))
+        table.add_column(short(key))
+    cells = _cells(result)
     for name in cells:
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(name, leaves=LEAVING.get(name, 0), justify="right")
     settings = list(dict.fromkeys(p.setting for p in points))
     for p in sorted(points, key=lambda p: settings.index(p.setting)):
         names = [result.title(p.variant)] if with_variant else []
@@ -222,7 +247,7 @@ def _curve(result: ScenarioResult, points: Sequence[PointResult], title: str, *,
     return table
 
 
-def _cells(result: ScenarioResult, *, narrow: bool) -> dict[str, Cell]:
+def _cells(result: ScenarioResult) -> dict[str, Cell]:
     """Columns of the curve by name; those that would be empty all the way down are left out."""
     cells: dict[str, Cell] = {
         "tasks": lambda p: str(p.tasks),
@@ -242,9 +267,7 @@ def _cells(result: ScenarioResult, *, narrow: bool) -> dict[str, Cell]:
     }
     optional = {"mark", "ideal", "MB/s", "J/op", "measured", "error"}
     empty = {n for n in optional if all(cells[n](p) in (NOTHING, "", "0") for p in result.points)}
-    # Columns of swept keys need room on the terminal; the tables in files have everything.
-    spared = {"user %", "J/op"} if narrow else set()
-    return {name: cell for name, cell in cells.items() if name not in empty | spared}
+    return {name: cell for name, cell in cells.items() if name not in empty}
 
 
 def _rate_row(point: PointResult, show: Callable[[Comparison], str]) -> str:
@@ -259,11 +282,11 @@ DBENCH = (
 """The order in which dbench lists its calls."""
 
 
-def _operations(point: PointResult, result: ScenarioResult) -> Table:
+def _operations(point: PointResult, result: ScenarioResult) -> Sheet:
     table = new_table(f"{result.title(point.variant)}: latency of operations, {_where(point)}")
     table.add_column("Operation", no_wrap=True)
     for name in ("Count", "AvgLat", "MaxLat"):
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(name, justify="right")
     names = [name for name in DBENCH if name in point.latency]
     for name in [*names, *(name for name in point.latency if name not in names)]:
         took = point.latency[name]
@@ -272,14 +295,25 @@ def _operations(point: PointResult, result: ScenarioResult) -> Table:
     return table
 
 
-def _locks(point: PointResult, result: ScenarioResult) -> Table:
+def _locks(point: PointResult, result: ScenarioResult) -> Sheet:
     table = new_table(f"{result.title(point.variant)}: locks by total wait, {_where(point)}")
-    for name in ("contended", "total wait", "max wait", "avg wait", "avg hold"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("type", no_wrap=True)
-    table.add_column("lock (caller)", overflow="fold", ratio=1)
-    for name in ("spun", "slept", "hand-\noffs", "holder %:\nrun/queue\n/sleep/dev"):
-        table.add_column(name, justify="right", no_wrap=True)
+    for name, leaves in (
+        ("contended", 1),
+        ("total wait", 0),
+        ("max wait", 9),
+        ("avg wait", 3),
+        ("avg hold", 5),
+    ):
+        table.add_column(name, leaves=leaves, justify="right")
+    table.add_column("type", leaves=4, no_wrap=True)
+    table.add_column("lock (caller)")
+    for name, leaves in (
+        ("spun", 6),
+        ("slept", 6),
+        ("hand-\noffs", 8),
+        ("holder %:\nrun/queue\n/sleep/dev", 2),
+    ):
+        table.add_column(name, leaves=leaves, justify="right")
     for lock in _waited(point)[:TOP_LOCKS]:
         table.add_row(*_lock_row(lock))
         waited = [site for site in lock.sites if site.contended]

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from rich.table import Table
-
-from simfs.reports.layout import new_table
+from simfs.reports.layout import Sheet, new_table
 from simfs.reports.numbers import NOTHING, plain
 from simfs.results.model import PointResult, ScenarioResult
 
@@ -36,7 +34,7 @@ def is_tournament(result: ScenarioResult) -> bool:
     )
 
 
-def tournament(result: ScenarioResult) -> list[Table]:
+def tournament(result: ScenarioResult) -> list[Sheet]:
     """One table a variant, the lock with the highest throughput at the fewest tasks first."""
     return [_table(result, variant) for variant in result.variants]
 
@@ -63,7 +61,7 @@ COLUMNS = (
 )
 
 
-def _table(result: ScenarioResult, variant: str) -> Table:
+def _table(result: ScenarioResult, variant: str) -> Sheet:
     points = {(str(p.values[LOCK]), p.tasks): p for p in result.of(variant)}
     counts = sorted({tasks for _, tasks in points})
     cpus = next(iter(points.values())).cpus
@@ -73,7 +71,10 @@ def _table(result: ScenarioResult, variant: str) -> Table:
     for at, (column, count) in enumerate(chosen):
         goes_on = at > 0 and chosen[at - 1][0] is column
         title = ("", "") if goes_on else column.title
-        table.add_column("\n".join((*title, str(count))), justify="right", no_wrap=True)
+        leaves = (
+            0 if count in (counts[0], counts[-1]) and column in COLUMNS[:2] else 1 + COLUMNS.index(column)
+        )
+        table.add_column("\n".join((*title, str(count))), leaves=leaves, justify="right")
     names = list(dict.fromkeys(name for name, _ in points))
     for name in sorted(names, key=lambda name: -points[name, counts[0]].throughput.mean):
         table.add_row(name, *(column.cell(points[name, count]) for column, count in chosen))

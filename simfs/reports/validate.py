@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
-from simfs.reports.layout import new_table, report_console
+from simfs.reports.layout import Sheet, new_table, report_console
 from simfs.reports.numbers import NOTHING, plain
 from simfs.results.validation import COLUMNS, SAYERS, Row, Score, Validated, score
 from simfs.scenario.metrics import metric
@@ -122,7 +121,7 @@ def summary(found: Sequence[Validated]) -> RenderableType:
     return Group(*parts, Padding(note, (0, 1, 1, 1)))
 
 
-def _scores(title: str, groups: Mapping[str, Sequence[Row]], sayers: Sequence[str], sets: int) -> Table:
+def _scores(title: str, groups: Mapping[str, Sequence[Row]], sayers: Sequence[str], sets: int) -> Sheet:
     table = new_table(title)
     table.add_column("data set", no_wrap=True, vertical="bottom")
     table.add_column("rows", justify="right", no_wrap=True, vertical="bottom")
@@ -164,8 +163,7 @@ def _dataset(each: Validated) -> RenderableType:
     heading = f"{each.dataset}: {each.title}" + (f" (scenario {each.scenario})" if each.scenario else "")
     table = new_table(heading)
     for name in ("series", "metric"):
-        table.add_column(name, overflow="fold")
-    table.columns[0].min_width = 16
+        table.add_column(name)
     columns: dict[str, Callable[[Row], str]] = {
         each.x.rsplit(".", 1)[-1]: lambda row: f"{row.x:g}",
         "measured": lambda row: ("~" if row.approx else "") + plain(row.measured),

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from simfs.reports.drawing import DASHES, MARKERS, OKABE_ITO, WIDE, folded, new_figure, style, unique
-from simfs.reports.numbers import plain
+from simfs.reports.drawing import DASHES, MARKERS, OKABE_ITO, WIDE, new_figure, style, unique
+from simfs.reports.numbers import folded, plain
 from simfs.reports.validate import error
 from simfs.results.model import short
 from simfs.results.validation import Row, Validated, score

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
@@ -17,9 +17,9 @@ SHOWN = 6
 """Curves in the figure: as many as can be told apart at a glance."""
 
 
-def print_what_if(answer: WhatIf) -> None:
-    """Print the answer on standard output."""
-    report_console().print(report(answer))
+def print_what_if(answer: WhatIf, console: Console | None = None) -> None:
+    """Print the answer, on standard output unless another console is given."""
+    (console or report_console()).print(report(answer))
 
 
 def report(answer: WhatIf) -> RenderableType:
@@ -112,14 +112,21 @@ def _heading(answer: WhatIf) -> list[str]:
 
 def _profile(answer: WhatIf) -> RenderableType:
     table = new_table("Causal profile: throughput gained (%) as hold time is removed (all ± hold at once)")
-    table.add_column("lock", overflow="fold")
-    table.add_column("type", no_wrap=True)
-    for name in ("slope\n%/%", "±", "held\n% of time", "waited\n% of time", "contended"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("verdict", overflow="fold")
+    table.add_column("lock")
+    table.add_column("type", leaves=4, no_wrap=True)
+    columns = (
+        ("slope\n%/%", 0),
+        ("±", 0),
+        ("held\n% of time", 3),
+        ("waited\n% of time", 2),
+        ("contended", 5),
+    )
+    for name, leaves in columns:
+        table.add_column(name, leaves=leaves, justify="right")
+    table.add_column("verdict")
     removed = answer.profile[0].removed_percent
     for r in removed:
-        table.add_column(f"-{r:g} %", justify="right", no_wrap=True)
+        table.add_column(f"-{r:g} %", leaves=1 if r == removed[-1] else 6, justify="right")
     for s in answer.profile:
         table.add_row(
             s.lock, s.type, f"{s.slope.mean:+.3f}", plus_minus(s.slope).removeprefix("± "),
@@ -132,10 +139,10 @@ def _profile(answer: WhatIf) -> RenderableType:
 def _effects(answer: WhatIf) -> RenderableType:
     table = new_table("One change at a time")
     for name in ("lock", "change"):
-        table.add_column(name, overflow="fold")
+        table.add_column(name)
     for name in (f"{plural(answer.operation)}/s", "±", "gain %", "± "):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("verdict", overflow="fold")
+        table.add_column(name, justify="right")
+    table.add_column("verdict")
     for e in answer.effects:
         table.add_row(*_effect(e))
     return table

@@ -1,0 +1,157 @@
+"""Reports at every width: no line too long, no number cut, no lock without its name, no blanks at ends when piped."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+
+import fakes
+import pytest
+from rich.console import Console
+from test_figures import CURVE, TABLE
+from typer.testing import CliRunner
+
+from simfs.cli import app
+from simfs.commands.locks import listed, tables
+from simfs.experiments.advise import Advice, Choice
+from simfs.experiments.whatif import Effect, LockSlope, WhatIf
+from simfs.reports.advise import print_advice
+from simfs.reports.catalogue import print_catalogue
+from simfs.reports.layout import ReportConsole, Sheet
+from simfs.reports.sweep import print_sweep
+from simfs.reports.text import print_report
+from simfs.reports.whatif import print_what_if
+from simfs.results.focus import focus
+from simfs.results.run import Runs, run_scenario
+from simfs.results.statistics import Estimate
+
+RUNNER = CliRunner()
+WIDTHS = (60, 80, 100, 118, 200)
+SOME = Estimate(mean=1234.5, low=1230.0, high=1239.0, n=10)
+GAIN = Estimate(mean=31.7, low=8.9, high=54.5, n=10)
+LOCK = "vfs.i_rwsem (directory)"
+
+LOCKS = tuple(f"lock-{n}" for n in ("mutex-3.10", "percpu-rwsem", "ticket"))
+TOURNAMENT = run_scenario(
+    fakes.points(tasks=(1, 8, 24)), Runs(2), engine=fakes.engine, to_spec=fakes.to_spec, operation="lock cycle",
+    sweep=("workload.lock", "workload.tasks"),
+)  # fmt: skip
+TOURNAMENT = TOURNAMENT.model_copy(
+    update={
+        "points": tuple(
+            p.model_copy(update={"variant": "default", "values": {"workload.lock": p.variant, **p.values}})
+            for p in TOURNAMENT.points
+        )
+    }
+)
+
+
+def choice(directories: str, agcount: int, verdict: str) -> Choice:
+    return Choice(
+        agcount=agcount, directories=directories, locks={"xfs.buffer": "semaphore"}, throughput=SOME,
+        gain_percent=GAIN, verdict=verdict, top_lock=LOCK, waited_percent={LOCK: 32.4},
+    )  # fmt: skip
+
+
+ADVICE = Advice(
+    scenario="compile-24", point="xfs workload.tasks=24", operation="compile", tasks=24,
+    as_it_is=choice("shared", 4, "as it is"), best=choice("per-task", 4, "better"),
+    layouts=(choice("shared", 8, "undecided after 50"), choice("per-task", 4, "better")), locks=(),
+    sentences=("take agcount=4 and a directory per task",), seed=1,
+)  # fmt: skip
+WHAT_IF = WhatIf(
+    scenario="compile-24", point="p", variant="xfs", operation="compile", tasks=24, cpus=24, seed=1, replications=10,
+    window_ns=1e9, warmup_ns=0, throughput=SOME, operations=9,
+    profile=(
+        LockSlope(
+            lock=LOCK, type="semaphore", slope=GAIN, verdict="undecided after 50", held_percent=12.34,
+            waited_percent=56.78, contended=123_456, removed_percent=(10, 20, 30, 40, 50), gain_percent=(GAIN,) * 5,
+            operations=(1,) * 6, hold_total_ns=(1.0,) * 6,
+        ),
+    ),
+    effects=(Effect(change="kind mutex", lock=LOCK, throughput=SOME, gain_percent=GAIN, verdict="better"),),
+)  # fmt: skip
+
+REPORTS: dict[str, Callable[[Console], None]] = {
+    "curve": lambda console: print_report(CURVE, console),
+    "table": lambda console: print_report(TABLE, console),
+    "tournament": lambda console: print_report(TOURNAMENT, console),
+    "sweep": lambda console: print_sweep(CURVE, console),
+    "whatif": lambda console: print_what_if(WHAT_IF, console),
+    "advise": lambda console: print_advice(ADVICE, console),
+    "list": print_catalogue,
+    "locks": lambda console: console.print(*tables(listed())),
+}
+
+
+def printed(report: Callable[[Console], None], width: int) -> str:
+    out = io.StringIO()
+    report(Console(file=out, width=width, highlight=False, markup=False, emoji=False))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", REPORTS)
+def test_no_line_is_too_long_and_nothing_is_cut(name: str, width: int) -> None:
+    text = printed(REPORTS[name], width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    assert "..." not in text
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_lock_that_was_waited_for_has_its_name(width: int) -> None:
+    words = printed(REPORTS["table"], width).split()
+    names = [lock.name for point in focus(TABLE) for lock in point.locks[:5] if lock.contended]
+    assert names
+    assert {word for name in names for word in name.split()} <= set(words)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_numbers_that_are_shown_are_whole(width: int) -> None:
+    words = printed(REPORTS["whatif"], width).split()
+    assert {"1,234", "+31.7", "+31.700"} <= set(words)
+    if width >= 118:
+        assert "123,456" in words
+    words = printed(REPORTS["curve"], width).split()
+    assert {f"{p.throughput.mean:,.0f}" for p in CURVE.points if p.throughput.mean >= 100} <= set(words)
+
+
+def test_columns_that_matter_less_leave_first_and_together() -> None:
+    sheet = Sheet("t")
+    sheet.add_column("name")
+    for name, leaves in (("rate", 0), ("±", 0), ("spun", 2), ("slept", 2), ("wait", 1)):
+        sheet.add_column(name, leaves=leaves, justify="right")
+    sheet.add_row("vfs.s_inode_list_lock", *["1,234,567"] * 5)
+
+    def shown(width: int) -> list[str]:
+        return [str(column.header) for column in sheet.laid_out(width).columns]
+
+    assert shown(200) == ["name", "rate", "±", "spun", "slept", "wait"]
+    assert shown(60) == ["name", "rate", "±", "wait"]
+    assert shown(42) == ["name", "rate", "±"]
+    assert shown(20) == ["name", "rate", "±"]
+
+
+def test_columns_by_name_and_in_full() -> None:
+    small = ["run", "lock-cycle", "--set", "measure={duration: 1 ms, warmup: 0 ms, replications: 2}"]
+    text = RUNNER.invoke(app, [*small, "--columns", "tasks, spin %"]).stdout
+    assert "spin %" in text
+    assert "idle %" not in text
+    wide = RUNNER.invoke(app, [*small, "--wide"]).stdout
+    assert max(map(len, wide.splitlines())) > 118 or "J/op" in wide
+    answer = RUNNER.invoke(app, [*small, "--columns", "spinn %"])
+    assert answer.exit_code == 2
+    assert "did you mean 'spin %'" in answer.stderr
+
+
+@pytest.mark.parametrize("command", [["list"], ["locks"], ["run", "lock-cycle", "--quick"]])
+def test_what_is_piped_has_no_blanks_at_the_ends(command: list[str]) -> None:
+    text = RUNNER.invoke(app, command).stdout
+    assert text
+    assert [line for line in text.split("\n") if line != line.rstrip()] == []
+
+
+def test_a_report_on_a_terminal_is_as_wide_as_it_is() -> None:
+    console = ReportConsole(60)
+    assert (console.width, console.columns) == (60, ())
