@@ -41,8 +41,13 @@ __source__: str
 _Worker = Callable[..., Generator[Step, Any, Any]]
 _Setup = Callable[[Machine], object]
 
-def run(spec: str, program: _Worker | None = None, setup: _Setup | None = None) -> str:
+def run(
+    spec: str, program: _Worker | None = None, setup: _Setup | None = None, *, check: bool = False
+) -> str:
     """Run one RunSpec (JSON text) and return its RunResult (JSON text).
+
+    With `check`, or with SIMFS_CHECK=1 in the environment, the structures of a filesystem are compared with the
+    files that exist when the run is over: a law more in the result.
 
     The GIL is released meanwhile, so runs can be threads. The tasks of a python workload run `program(task)`
     and share what `setup(machine)` returned before; such a run holds the GIL. Raises `ValueError` for a spec that

@@ -39,6 +39,14 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 @pytest.fixture(scope="session", autouse=True)
+def structures_are_looked_at() -> Iterator[None]:
+    """When a native run is over, the filesystem's structures are compared with the files that exist."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SIMFS_CHECK", "1")
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Runs that `simfs validate` keeps go to a place of the tests."""
     cache = tmp_path_factory.mktemp("cache")

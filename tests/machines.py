@@ -12,6 +12,9 @@ from simfs.machine.agreement import first_difference
 from simfs.reports.trace import line
 from simfs.scenario.program import program_of, with_programs
 
+AUDIT = "structures fit the files"
+"""The law that the native machine alone looks at: the programs are the same."""
+
 CONTEXT = 12
 """Events shown before the first one that differs."""
 
@@ -35,10 +38,12 @@ def assert_same(spec: dict[str, Any], *own: Callable[..., Any]) -> int:
             "\n           ".join([f"event {at} differs", *before])
             + f"\nnative     {ours}\nreference  {theirs}"
         )
+    natively = json.loads(native_result)
+    natively["laws"] = [law for law in natively["laws"] if law["law"] != AUDIT or not law["ok"]]
     differing = [
         f"{where}: native {ours!r}, reference {theirs!r}"
         for (where, ours), (_, theirs) in zip_longest(
-            leaves(json.loads(native_result)), leaves(json.loads(reference_result)), fillvalue=("", None)
+            leaves(natively), leaves(json.loads(reference_result)), fillvalue=("", None)
         )
         if ours != theirs
     ]

@@ -6,6 +6,6 @@ use std::io::Read;
 fn main() -> Result<(), String> {
     let mut spec = String::new();
     std::io::stdin().read_to_string(&mut spec).map_err(|e| e.to_string())?;
-    println!("{}", simfs_engine::run::run_json(&spec)?);
+    println!("{}", simfs_engine::run::run_json(&spec, false)?);
     Ok(())
 }

@@ -3,7 +3,7 @@
 use crate::hdr::{encoded, Tally};
 use crate::machine::statistics::{ClassStats, HoldTimes, PlaceStats, WakeStats};
 use crate::machine::time::to_ns;
-use crate::machine::{Account, Broken, Outcome, Stall, State, TaskKind, Time, TOLD};
+use crate::machine::{Account, Broken, Outcome, Stall, State, TaskKind, Time, AUDIT, TOLD};
 use crate::spec::RunSpec;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -189,6 +189,11 @@ impl RunResult {
     /// Nothing is wrong with the run.
     pub fn is_sound(&self) -> bool {
         self.stall.is_none() && self.laws.iter().all(|law| law.ok)
+    }
+
+    /// Adds the verdict on the structures that programs have built.
+    pub fn add_audit(&mut self, verdict: Result<(), String>) {
+        self.laws.push(LawReport { law: AUDIT, ok: verdict.is_ok(), detail: verdict.err().unwrap_or_default() });
     }
 
     /// Adds what was found when the run was over.

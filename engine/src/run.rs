@@ -5,23 +5,28 @@ use crate::machine::{CpuId, LockKind, Native, Outcome, TaskId, Time};
 use crate::population::populate;
 use crate::report::RunResult;
 use crate::spec::RunSpec;
+use std::env;
 
-/// Runs a spec (JSON) and returns the result (JSON). The error names what is wrong with the spec.
-pub fn run_json(spec: &str) -> Result<String, String> {
-    run_json_with(spec, populate)
+/// Set to 1, this environment variable has the structures of every run compared with the files that exist.
+const CHECK: &str = "SIMFS_CHECK";
+
+/// Runs a spec (JSON) and returns the result (JSON). The error names what is wrong with the spec. With `check` the structures of the
+/// filesystem are compared with the files that exist when the run is over.
+pub fn run_json(spec: &str, check: bool) -> Result<String, String> {
+    run_json_with(spec, check, populate)
 }
 
 /// The same with programs that `populate` brings.
-pub fn run_json_with(spec: &str, populate: impl Populate) -> Result<String, String> {
+pub fn run_json_with(spec: &str, check: bool, populate: impl Populate) -> Result<String, String> {
     let spec = RunSpec::from_json(spec)?;
-    let (native, outcome) = ran(&spec, populate, None)?;
+    let (native, outcome) = ran(&spec, check, populate, None)?;
     let result = report(&spec, native, outcome);
     serde_json::to_string(&result).map_err(|e| e.to_string())
 }
 
 /// Runs a spec.
 pub fn run(spec: &RunSpec) -> Result<RunResult, String> {
-    let (native, outcome) = ran(spec, populate, None)?;
+    let (native, outcome) = ran(spec, false, populate, None)?;
     Ok(report(spec, native, outcome))
 }
 
@@ -37,7 +42,7 @@ pub fn trace_json_with(
     populate: impl Populate,
 ) -> Result<(String, Vec<NamedEntry>), String> {
     let spec = RunSpec::from_json(spec)?;
-    let (native, outcome) = ran(&spec, populate, Some(from))?;
+    let (native, outcome) = ran(&spec, false, populate, Some(from))?;
     let entries = native.state().take_trace();
     if entries.len() > MOST {
         return Err(too_many());
@@ -55,6 +60,9 @@ fn report(spec: &RunSpec, mut native: Native, outcome: Outcome) -> RunResult {
         let (broken, stall) = native.look_back();
         result.add(&native.state(), &broken, stall);
     }
+    if result.is_sound() {
+        native.audit().into_iter().for_each(|verdict| result.add_audit(verdict));
+    }
     result
 }
 
@@ -64,8 +72,13 @@ pub trait Populate: FnOnce(&mut Native, &RunSpec) -> Result<(), String> {}
 impl<P: FnOnce(&mut Native, &RunSpec) -> Result<(), String>> Populate for P {}
 
 /// A native machine after its run.
-fn ran(spec: &RunSpec, populate: impl Populate, traced_from: Option<Time>) -> Result<(Native, Outcome), String> {
-    let mut native = ready(spec, populate)?;
+fn ran(
+    spec: &RunSpec,
+    check: bool,
+    populate: impl Populate,
+    traced_from: Option<Time>,
+) -> Result<(Native, Outcome), String> {
+    let mut native = ready(spec, check, populate)?;
     if let Some(from) = traced_from {
         native.state().record_trace(from);
     }
@@ -78,11 +91,14 @@ fn ran(spec: &RunSpec, populate: impl Populate, traced_from: Option<Time>) -> Re
 pub type NamedEntry = (Time, Option<TaskId>, CpuId, &'static str, String);
 
 /// A native machine with everything on it that a spec asks for.
-fn ready(spec: &RunSpec, populate: impl Populate) -> Result<Native, String> {
+fn ready(spec: &RunSpec, check: bool, populate: impl Populate) -> Result<Native, String> {
     for (role, kind) in &spec.kernel.locks {
         LockKind::parse(kind).map_err(|e| format!("kernel.locks.{role}: {e}"))?;
     }
     let mut native = Native::new(spec);
+    if check || env::var_os(CHECK).is_some_and(|value| value == "1") {
+        native.will_audit();
+    }
     populate(&mut native, spec)?;
     let problem = native.state().take_problem();
     problem.map_or(Ok(native), Err)

@@ -7,6 +7,7 @@
 use crate::machine::{Access, Account, ClassId, CpuId, DeviceId, Disk, LineId, LockId, Mode, Side, TaskId, Then, Time};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::future::Future;
+use std::rc::Rc;
 
 /// Where a new task may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +42,20 @@ pub trait Host {
     where
         P: FnOnce(Self::Handle) -> F,
         F: Future<Output = ()> + 'static;
+    /// Offers somebody to ask at the end of the run whether what the programs built is right. Whether it will.
+    fn watch(&mut self, _: impl FnOnce() -> Rc<dyn Witness>) -> bool {
+        false
+    }
+}
+
+/// Who can tell at the end of a run whether what the programs built is right.
+pub trait Witness {
+    /// From now on no operation begins.
+    fn close(&self);
+    /// What was begun and has not ended, also in the background, if anything.
+    fn under_way(&self) -> Option<String>;
+    /// What is wrong, if anything. Everything is at rest.
+    fn verdict(&self) -> Result<(), String>;
 }
 
 /// What a program can ask of a machine. A value of an implementing type is the handle of one task.

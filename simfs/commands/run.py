@@ -66,6 +66,14 @@ def run(
     metrics: Metrics = None,
     wide: Wide = False,
     columns: Columns = None,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="When a run is over, compare the filesystem's structures with the files that exist, "
+            "as btrfs check and xfs_repair -n would.",
+        ),
+    ] = False,
 ) -> None:
     """Run a scenario and print its predicted throughput, beside measured data where there is any."""
     with plain_errors():
@@ -75,8 +83,10 @@ def run(
         given, wanted = overrides(settings, seed), known_metrics(metrics)
         asked = load(scenario, given)
         chosen = _machine_for(asked, engine)
+        if check and chosen is Engine.SIMPY:
+            raise refused("--check: only the native machine looks at structures")
         options = {"threads": threads or os.cpu_count() or 1, "quick": quick, "metrics": wanted}
-        asked, result = _answer(asked, given, chosen, options)
+        asked, result = _answer(asked, given, chosen, options, check=check)
         _print(result, output, wide=wide, columns=names_of(columns))
         if out is not None:
             _write(result, out, asked, chosen)
@@ -101,14 +111,14 @@ def _machine_for(asked: Scenario, wanted: Engine | None) -> Engine:
 
 
 def _answer(
-    asked: Scenario, given: list[str], engine: Engine, options: dict[str, Any]
+    asked: Scenario, given: list[str], engine: Engine, options: dict[str, Any], *, check: bool
 ) -> tuple[Scenario, ScenarioResult]:
     from simfs.experiments.answer import answer
     from simfs.results.run import native_engine, reference_engine
 
     keys = {setting.split("=", 1)[0].strip() for setting in given}
     with progress() as report, refusals_of_runs():
-        run_one = reference_engine() if engine is Engine.SIMPY else native_engine()
+        run_one = reference_engine() if engine is Engine.SIMPY else native_engine(check=check)
         return answer(asked, given=keys, progress=report, engine=run_one, **options)
 
 

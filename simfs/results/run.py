@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from queue import SimpleQueue
 from typing import Any, Protocol
@@ -250,9 +250,13 @@ def _record(job: _Job, outcome: RunResult | float, seconds: float) -> None:
         job.state.warmup_ns = outcome
 
 
-def native_engine() -> Engine:
-    """The compiled engine; raise ImportError where there is none."""
-    return _with_programs(import_module("simfs._engine").run)
+def native_engine(*, check: bool = False) -> Engine:
+    """The compiled engine; raise ImportError where there is none.
+
+    With `check` it compares the filesystem's structures with the files that exist when a run is over.
+    """
+    run = import_module("simfs._engine").run
+    return _with_programs(partial(run, check=True) if check else run)
 
 
 def reference_engine() -> Engine:

@@ -8,7 +8,8 @@ mod journal;
 use crate::cost_table;
 use super::costs::Costs;
 use super::vfs::SuperBlock;
-use super::{initial_files, DirId, File, Filesystem, Io, LaidOut, NoSpace, PlainCall, Renaming};
+use super::ledger::Ledger;
+use super::{initial_files, Audit, DirId, File, Filesystem, Io, LaidOut, NoSpace, PlainCall, Renaming};
 use crate::devices::BlockDevice;
 use crate::machine::{Access, Account, LineId, LockId, Side, Time};
 use crate::waist::Machine;
@@ -239,6 +240,13 @@ impl Ext4 {
     fn count_names(&self, dir: DirId, change: i32) {
         let names = &self.directories.borrow()[dir as usize].names;
         names.set(names.get().saturating_add_signed(change));
+    }
+}
+
+impl Audit for Ext4 {
+    fn audit(&self, ledger: &Ledger) -> Result<(), String> {
+        let files = self.files.borrow();
+        ledger.compare_counts(|dir| self.directory(dir).3, files.slots.len(), &files.free)
     }
 }
 

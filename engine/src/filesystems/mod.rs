@@ -10,6 +10,7 @@ pub mod dentry;
 pub mod dirty;
 pub mod ext4;
 pub mod inode_cache;
+pub mod ledger;
 pub mod lockref;
 pub mod page_cache;
 pub mod tmpfs;
@@ -100,6 +101,16 @@ pub fn initial_files(dirs: &[DirId], numbers: Range<u64>, name_length: usize) ->
         name[0] = b'i';
         (dirs[number as usize % dirs.len()], name)
     })
+}
+
+/// What can be compared with the files that exist.
+pub trait Audit {
+    /// What is half done in the background, if anything.
+    fn under_way(&self) -> Option<&'static str> {
+        None
+    }
+    /// Compares every structure with what the files that exist need. Nothing is under way. The error says what differs.
+    fn audit(&self, ledger: &ledger::Ledger) -> Result<(), String>;
 }
 
 /// What workloads ask of a filesystem. All names are plain bytes without a slash.

@@ -3,7 +3,8 @@
 use crate::cost_table;
 use super::costs::Costs;
 use super::vfs::SuperBlock;
-use super::{initial_files, DirId, File, Filesystem, Io, NoSpace, PlainCall, Renaming};
+use super::ledger::Ledger;
+use super::{initial_files, Audit, DirId, File, Filesystem, Io, NoSpace, PlainCall, Renaming};
 use crate::machine::{Access, Account, LineId, LockId, Side};
 use crate::waist::Machine;
 use std::cell::RefCell;
@@ -89,6 +90,12 @@ impl Tmpfs {
 
     fn i_rwsem(&self, file: &File) -> LockId {
         self.files.borrow()[file.inode as usize]
+    }
+}
+
+impl Audit for Tmpfs {
+    fn audit(&self, ledger: &Ledger) -> Result<(), String> {
+        ledger.compare_counts(|dir| self.directory(dir).names, self.files.borrow().len(), &self.free.borrow())
     }
 }
 

@@ -2,9 +2,10 @@
 //!
 //! `queue` orders events; `state` is everything that changes; `scheduler` gives CPUs to tasks, `policy` chooses which (by
 //! `eevdf` or `cfs`, in the run queues of `run_queue`, with the weights of `group` and the averages of `load`), `segment` books their time, `accounts` the window's, `pace` and `smt` make it vary; `lock`, `holds` and `locks` are what tasks wait for; `statistics` is what is counted, `wakeups` of wake-ups; `device` serves requests; `wheel` tells when timers ring; `whatif` changes one lock class; `context` is a task's
-//! handle, `native` the executor that drives programs over it, and `look_back` what is looked at when a run is over.
+//! handle, `native` the executor that drives programs over it, `look_back` and `audit` what is looked at when a run is over.
 
 mod accounts;
+mod audit;
 mod balance;
 mod cfs;
 mod context;
@@ -40,6 +41,7 @@ mod wakeups;
 mod whatif;
 mod wheel;
 
+pub use audit::AUDIT;
 pub use context::Context;
 pub use cpu::{Account, ACCOUNTS};
 pub use device::{DeviceId, Then};

@@ -8,7 +8,7 @@ use super::task::{Resume, Status, TaskId};
 use super::time::{from_ns, to_ns, Time};
 use super::trace::Object;
 use crate::spec::RunSpec;
-use crate::waist::{Host, Life, Placement};
+use crate::waist::{Host, Life, Placement, Witness};
 use std::cell::RefCell;
 use std::future::Future;
 use std::rc::Rc;
@@ -52,6 +52,13 @@ impl Host for Native {
         self.adopt();
         id
     }
+
+    fn watch(&mut self, witness: impl FnOnce() -> Rc<dyn Witness>) -> bool {
+        if self.asks {
+            self.witness = Some(witness());
+        }
+        self.asks
+    }
 }
 
 /// Time after which a set-up is said never to end.
@@ -64,6 +71,9 @@ const STANDSTILL: u64 = 5_000_000;
 pub struct Native {
     shared: Rc<Shared>,
     programs: Vec<Option<Program>>,
+    /// Whether the structures that programs build are looked at when the run is over, and who can tell.
+    asks: bool,
+    pub(super) witness: Option<Rc<dyn Witness>>,
 }
 
 impl Native {
@@ -71,7 +81,12 @@ impl Native {
     pub fn new(spec: &RunSpec) -> Self {
         let state = RefCell::new(State::new(spec));
         let shared = Shared { state, spawned: RefCell::default(), replication: spec.replication };
-        Self { shared: Rc::new(shared), programs: Vec::new() }
+        Self { shared: Rc::new(shared), programs: Vec::new(), asks: false, witness: None }
+    }
+
+    /// Will ask at the end of the run whether the structures are right.
+    pub fn will_audit(&mut self) {
+        self.asks = true;
     }
 
     /// Reads the state.

@@ -1,7 +1,8 @@
 //! The tasks of workloads on a filesystem, and what lies on it when they start.
 
 use crate::filesystems::costs::Costs;
-use crate::filesystems::{DirId, Filesystem};
+use crate::filesystems::ledger::Recorded;
+use crate::filesystems::{Audit, DirId, Filesystem};
 use crate::machine::Time;
 use crate::spec::{Directories, FilesystemKind, RunSpec, WorkloadKind};
 use crate::waist::{Host, Life, Machine, Placement};
@@ -14,7 +15,7 @@ use crate::workloads::{compile, dbench, fs_mark};
 use std::rc::Rc;
 
 /// One setup task makes the directories and what lies in them, then starts the tasks of the workload; the clock starts then.
-pub(super) fn start<H: Host, F: Filesystem<H::Handle>>(
+pub(super) fn start<H: Host, F: Filesystem<H::Handle> + Audit>(
     host: &mut H,
     spec: &RunSpec,
     fs: Rc<F>,
@@ -22,6 +23,10 @@ pub(super) fn start<H: Host, F: Filesystem<H::Handle>>(
 ) -> Result<(), String> {
     let (w, placements) = (&spec.workload, placements(spec));
     let work = Work::new(spec, costs)?;
+    let fs = Rc::new(Recorded::new(fs));
+    if host.watch(|| fs.clone()) {
+        fs.keep();
+    }
     let (tasks, own) = (w.tasks, w.directories == Directories::PerTask);
     if let Work::Fio(jobs) = work {
         return fio_tasks(host, fs, jobs, tasks, placements);

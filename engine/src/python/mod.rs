@@ -18,14 +18,15 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 type Callable<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// Runs one spec (JSON text) and returns its result (JSON text); releases the GIL meanwhile, but not with a `program`.
+/// Runs one spec (JSON text) and returns its result (JSON text); releases the GIL meanwhile, but not with a `program`. With `check`
+/// the structures of the filesystem are compared with the files that exist.
 #[pyfunction]
-#[pyo3(signature = (spec, program=None, setup=None))]
-fn run(py: Python<'_>, spec: &str, program: Callable<'_, '_>, setup: Callable<'_, '_>) -> PyResult<String> {
+#[pyo3(signature = (spec, program=None, setup=None, *, check=false))]
+fn run(py: Python<'_>, spec: &str, program: Callable<'_, '_>, setup: Callable<'_, '_>, check: bool) -> PyResult<String> {
     match program {
-        None => detached(py, || crate::run::run_json(spec)),
+        None => detached(py, || crate::run::run_json(spec, check)),
         Some(program) => {
-            attached(|| crate::run::run_json_with(spec, |m, spec| programs::populate(m, spec, program, setup)))
+            attached(|| crate::run::run_json_with(spec, check, |m, spec| programs::populate(m, spec, program, setup)))
         }
     }
 }

@@ -7,6 +7,7 @@
 //! Not modelled: extended attributes, snapshots and shared blocks, compression, quota groups, several devices; the trees of
 //! roots, chunks and devices; writeback without fsync.
 
+mod audit;
 mod data;
 mod grown;
 mod log;

@@ -173,6 +173,11 @@ impl InodeTable {
         m.drop_lock(inode.flags_lock);
     }
 
+    /// Whether an unlinked inode is not yet free.
+    pub fn any_inactivating(&self) -> bool {
+        self.slots.borrow().iter().any(|slot| slot.inactivating)
+    }
+
     /// What is behind the end of a file.
     pub fn tail(&self, slot: u32) -> Tail {
         self.slots.borrow()[slot as usize].tail

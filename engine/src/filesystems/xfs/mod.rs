@@ -11,6 +11,7 @@
 pub mod operations;
 pub mod structures;
 
+mod audit;
 mod inode;
 mod inode_lines;
 mod log;

@@ -192,6 +192,11 @@ impl<R: Record> BTree<R> {
         self.nodes.len() - self.spare.len() - usize::from(self.inode_root.is_some())
     }
 
+    /// The numbers of all blocks, level by level; a root in the inode is none.
+    pub fn block_numbers(&self) -> impl Iterator<Item = BlockId> + '_ {
+        (0..self.levels).flat_map(|level| self.chain(level)).map(|node| node.id).filter(|&id| id != IN_INODE)
+    }
+
     /// The number of the root block.
     pub fn root(&self) -> BlockId {
         self.nodes[self.root as usize].id

@@ -167,6 +167,19 @@ impl FileData {
         extents.into_iter().map(|extent| (extent, self.release(extent))).collect()
     }
 
+    /// What it has on disk, whole extents though it may use parts of them: first byte and size.
+    pub fn on_device(&self) -> Vec<(u64, u64)> {
+        let whole = |part: &Placed| {
+            let shared = self.shared.range(..=part.place).next_back();
+            let shared = shared.filter(|(&first, &(bytes, _))| part.place < first + bytes);
+            shared.map_or((part.place, part.bytes), |(&first, &(bytes, _))| (first, bytes))
+        };
+        let mut extents: Vec<_> = self.extents.iter().filter(|part| part.bytes > 0).map(whole).collect();
+        extents.sort_unstable();
+        extents.dedup();
+        extents
+    }
+
     /// The items of its extents.
     pub fn items(&self, ino: u64) -> Vec<Item> {
         if self.inline {

@@ -67,6 +67,11 @@ impl OrderedExtents {
         })
     }
 
+    /// Whether no write is under way.
+    pub fn at_rest(&self) -> bool {
+        self.under_way.borrow().is_empty()
+    }
+
     fn has(&self, slot: u32) -> bool {
         self.under_way.borrow().values().any(|ordered| ordered.slot == slot)
     }

@@ -111,6 +111,11 @@ impl LogTree {
         })
     }
 
+    /// The trees of the log.
+    pub fn trees(&self) -> [&RefCell<Tree>; 2] {
+        [&self.root.tree, &self.roots.tree]
+    }
+
     /// `btrfs_free_log`: a commit, while no handle is open, makes the log superfluous.
     pub fn forget(&self) {
         self.root.clear();

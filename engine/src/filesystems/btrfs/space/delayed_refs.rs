@@ -28,6 +28,17 @@ impl Extent {
     }
 }
 
+/// What has become of an extent since the extent tree was last told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It came.
+    Added,
+    /// It went.
+    Dropped,
+    /// Data came and went: only their checksums are still to go (`must_insert_reserved` in `cleanup_ref_head`).
+    Both,
+}
+
 /// All delayed refs of an address together (`struct btrfs_delayed_ref_head`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
@@ -35,14 +46,14 @@ pub struct Head {
     pub place: u64,
     /// What lies there.
     pub extent: Extent,
-    /// It came; else it went.
-    pub added: bool,
+    /// What has become of it.
+    pub change: Change,
 }
 
 /// Heads that wait, and those that are being run.
 #[derive(Debug, Default)]
 pub struct Heads {
-    waiting: BTreeMap<u64, (Extent, bool)>,
+    waiting: BTreeMap<u64, (Extent, Change)>,
     /// Address, and the mutex that its runner holds meanwhile.
     running: Vec<(u64, LockId)>,
     /// Where the next search for a head begins (`run_delayed_start`).
@@ -50,14 +61,15 @@ pub struct Heads {
 }
 
 impl Heads {
-    /// Adds a head. One that came and went before anybody told the extent tree cancels out: false.
+    /// Adds a head. What came and went before anybody told the extent tree cancels out, and that of a block is nobody's business
+    /// (`check_ref_cleanup`): false.
     pub fn add(&mut self, head: Head) -> bool {
-        let Head { place, extent, added } = head;
-        let cancels = self.waiting.get(&place).is_some_and(|&(_, before)| before != added);
-        if cancels {
-            self.waiting.remove(&place);
-        } else {
-            self.waiting.insert(place, (extent, added));
+        let Head { place, extent, change } = head;
+        let cancels = self.waiting.get(&place).is_some_and(|&(_, before)| before != change);
+        match (cancels, extent) {
+            (true, Extent::Block(_)) => _ = self.waiting.remove(&place),
+            (true, Extent::Data(_)) => _ = self.waiting.insert(place, (extent, Change::Both)),
+            (false, _) => _ = self.waiting.insert(place, (extent, change)),
         }
         !cancels
     }
@@ -65,13 +77,13 @@ impl Heads {
     /// `btrfs_select_ref_head`: the next in the order of addresses, round and round, with its runner's mutex. What has come to one
     /// that is being run (`processing`) waits.
     pub fn select(&mut self, mutex: LockId) -> Option<Head> {
-        let is_free = |(&place, _): &(&u64, &(Extent, bool))| self.runner(place).is_none();
+        let is_free = |(&place, _): &(&u64, &(Extent, Change))| self.runner(place).is_none();
         let next = self.waiting.range(self.next..).find(is_free).or_else(|| self.waiting.iter().find(is_free));
-        let (&place, &(extent, added)) = next?;
+        let (&place, &(extent, change)) = next?;
         self.waiting.remove(&place);
         self.running.push((place, mutex));
         self.next = place + 1;
-        Some(Head { place, extent, added })
+        Some(Head { place, extent, change })
     }
 
     /// The head is done.
@@ -120,7 +132,7 @@ impl DelayedRefs {
     pub async fn add_block<M: Machine>(&self, m: &M, level: usize) -> u64 {
         self.taken.set(self.taken.get() + 1);
         let place = self.take_block();
-        self.add(m, Head { place, extent: Extent::Block(level as u8), added: true }).await;
+        self.add(m, Head { place, extent: Extent::Block(level as u8), change: Change::Added }).await;
         place
     }
 
@@ -131,13 +143,13 @@ impl DelayedRefs {
 
     /// `btrfs_alloc_reserved_file_extent`: the extent tree is to be told of data.
     pub async fn add_data<M: Machine>(&self, m: &M, place: u64, bytes: u64) {
-        self.add(m, Head { place, extent: Extent::Data(bytes), added: true }).await;
+        self.add(m, Head { place, extent: Extent::Data(bytes), change: Change::Added }).await;
     }
 
     /// Gives back a tree block or data. `new` blocks of the running transaction that the extent tree has not heard of are free
     /// at once, all else when the transaction is committed.
     pub async fn give_back<M: Machine>(&self, m: &M, place: u64, extent: Extent, new: bool) {
-        let waits = self.add(m, Head { place, extent, added: false }).await;
+        let waits = self.add(m, Head { place, extent, change: Change::Dropped }).await;
         self.space.borrow_mut().give_back(place, extent.bytes(), new && !waits);
     }
 
@@ -153,6 +165,17 @@ impl DelayedRefs {
         let answer = change(&mut self.heads.borrow_mut());
         m.unlock(self.lock, Side::Write).await;
         answer
+    }
+
+    /// Whether nobody runs a head.
+    pub fn at_rest(&self) -> bool {
+        self.heads.borrow().running.is_empty()
+    }
+
+    /// The heads that wait.
+    pub fn heads(&self) -> Vec<Head> {
+        let head = |(&place, &(extent, change)): (&u64, &(Extent, Change))| Head { place, extent, change };
+        self.heads.borrow().waiting.iter().map(head).collect()
     }
 
     /// How many heads wait.
@@ -176,7 +199,16 @@ mod tests {
     use super::*;
 
     fn block(place: u64, added: bool) -> Head {
-        Head { place, extent: Extent::Block(0), added }
+        Head { place, extent: Extent::Block(0), change: if added { Change::Added } else { Change::Dropped } }
+    }
+
+    #[test]
+    fn data_that_came_and_went_leave_their_checksums_to_whoever_runs_the_head() {
+        let data = |change| Head { place: 8192, extent: Extent::Data(4096), change };
+        let mut heads = Heads::default();
+        assert!(heads.add(data(Change::Added)));
+        assert!(!heads.add(data(Change::Dropped)));
+        assert_eq!(heads.select(0), Some(data(Change::Both)));
     }
 
     #[test]
@@ -207,7 +239,7 @@ mod tests {
         heads.add(block(10, false));
         assert_eq!(heads.select(8), None);
         heads.finish(10);
-        assert_eq!(heads.select(8).map(|head| head.added), Some(false));
+        assert_eq!(heads.select(8).map(|head| head.change), Some(Change::Dropped));
     }
 
     #[test]

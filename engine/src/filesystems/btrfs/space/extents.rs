@@ -2,7 +2,7 @@
 //! space tree. Running a delayed ref changes both; a search of the extent tree says whether an extent is shared
 //! (`fs/btrfs/extent-tree.c` of Linux 6.18).
 
-use super::delayed_refs::{DelayedRefs, Extent, Head, Heads};
+use super::delayed_refs::{Change, DelayedRefs, Extent, Head, Heads};
 use crate::filesystems::btrfs::tree::items;
 use crate::filesystems::btrfs::tree::key::{Item, Key};
 use crate::filesystems::btrfs::root::{self, Root};
@@ -21,7 +21,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
     /// The extent tree's part of a delayed ref (`alloc_reserved_tree_block`, `__btrfs_free_extent`).
     async fn run_in_extent_tree(&self, head: Head) {
         let item = item_of(head);
-        if head.added {
+        if head.change == Change::Added {
             self.insert_extent_item(item).await;
         } else {
             let (mut path, found) = self.search_slot(item.key, Intent::Delete).await;
@@ -35,7 +35,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
     }
 
     async fn run_in_free_space_tree(&self, group: Group, head: Head) {
-        if head.added {
+        if head.change == Change::Added {
             self.remove_free_space(group, head.place, head.extent.bytes()).await;
         } else {
             self.add_free_space(group, head.place, head.extent.bytes()).await;
@@ -75,12 +75,12 @@ impl TreeLocks for Laying<'_> {
     async fn work(&self, _: Work) {}
     async fn place(&self, level: usize) -> u64 {
         let place = self.space.borrow_mut().allocate_block();
-        self.heads.borrow_mut().add(Head { place, extent: Extent::Block(level as u8), added: true });
+        self.heads.borrow_mut().add(Head { place, extent: Extent::Block(level as u8), change: Change::Added });
         place
     }
     async fn give_back(&self, place: u64, level: usize, _: bool) {
         let extent = Extent::Block(level as u8);
-        let waits = self.heads.borrow_mut().add(Head { place, extent, added: false });
+        let waits = self.heads.borrow_mut().add(Head { place, extent, change: Change::Dropped });
         self.space.borrow_mut().give_back(place, extent.bytes(), !waits);
     }
 }
@@ -96,9 +96,6 @@ pub struct SpaceTrees {
     pub csum: RefCell<Tree>,
 }
 
-/// Trees that `mkfs` makes and nothing here changes: the roots, devices, subvolume numbers, data relocation.
-const OTHER_TREES: usize = 4;
-
 impl SpaceTrees {
     /// What `mkfs` leaves: a block for each tree, `fs` among them, and one of the chunk tree.
     pub fn new(space: &RefCell<Space>, fs: &mut Tree) -> Self {
@@ -110,7 +107,7 @@ impl SpaceTrees {
             take(&mut tree.borrow_mut());
         }
         take(fs);
-        for _ in 0..OTHER_TREES {
+        for _ in 0..items::OTHER_TREES {
             now(laying.place(0));
         }
         let ops = TreeOps::new(&trees.extent, &laying, DEFAULT_RULES);
@@ -138,7 +135,7 @@ impl SpaceTrees {
     fn lay_out_data(&self, space: &RefCell<Space>, bytes: u64, with_csums: bool) -> u64 {
         let heads = RefCell::<Heads>::default();
         let place = space.borrow_mut().allocate_data(bytes);
-        heads.borrow_mut().add(Head { place, extent: Extent::Data(bytes), added: true });
+        heads.borrow_mut().add(Head { place, extent: Extent::Data(bytes), change: Change::Added });
         if with_csums {
             now(TreeOps::new(&self.csum, &Laying { space, heads: &heads }, DEFAULT_RULES).insert_csums(place, bytes));
         }
@@ -170,7 +167,7 @@ impl SpaceTrees {
             while let Some(head) = next_head() {
                 heads.borrow_mut().finish(head.place);
                 now(extent.run_in_extent_tree(head));
-                if !head.added {
+                if head.change != Change::Added {
                     now(free_space.run_in_free_space_tree(group(head.place), head));
                     continue;
                 }
@@ -201,8 +198,10 @@ cost_table!(ExtentCosts {
 
 /// The trees of space as tasks see them.
 pub struct Extents {
-    extent: Root,
-    free_space: Root,
+    /// An item of each extent in use.
+    pub extent: Root,
+    /// An item of each free extent.
+    pub free_space: Root,
     /// Checksums of data.
     pub csum: Root,
     /// What the trees are still to be told.
@@ -261,18 +260,25 @@ impl Extents {
             let Some(head) = self.refs.locked(m, |heads| heads.select(mutex)).await else { return };
             m.lock(mutex, Side::Write).await;
             m.run(Account::System, self.costs.run_head).await;
-            self.extent.locked(m).ops().run_in_extent_tree(head).await;
-            let group = self.refs.space.borrow().group(head.place);
-            m.lock(self.free_space_lock, Side::Write).await;
-            self.make_groups(m).await; // the place may lie in one that was made meanwhile
-            self.free_space.locked(m).ops().run_in_free_space_tree(group, head).await;
-            m.unlock(self.free_space_lock, Side::Write).await;
-            if let (Extent::Data(bytes), false) = (head.extent, head.added) {
+            if head.change != Change::Both {
+                self.tell_of(m, head).await;
+            }
+            if let (Extent::Data(bytes), Change::Dropped | Change::Both) = (head.extent, head.change) {
                 self.csum.locked(m).ops().delete_csums(head.place, bytes).await;
             }
             self.refs.locked(m, |heads| heads.finish(head.place)).await;
             m.unlock(mutex, Side::Write).await;
         }
+    }
+
+    /// Both trees learn of a head.
+    async fn tell_of<M: Machine>(&self, m: &M, head: Head) {
+        self.extent.locked(m).ops().run_in_extent_tree(head).await;
+        let group = self.refs.space.borrow().group(head.place);
+        m.lock(self.free_space_lock, Side::Write).await;
+        self.make_groups(m).await; // the place may lie in one that was made meanwhile
+        self.free_space.locked(m).ops().run_in_free_space_tree(group, head).await;
+        m.unlock(self.free_space_lock, Side::Write).await;
     }
 
     /// Runs heads, and those that come of it, until there are none (`commit_cowonly_roots`).

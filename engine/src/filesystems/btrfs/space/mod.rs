@@ -41,6 +41,14 @@ impl Group {
     }
 }
 
+/// What must be in use.
+pub struct Usage {
+    /// First byte and size.
+    pub used: Vec<(u64, u64)>,
+    /// How many blocks of trees that are not known.
+    pub others: usize,
+}
+
 /// Free extents of block groups of one purpose, and where the last allocation ended.
 #[derive(Clone, Debug, Default)]
 struct Free {
@@ -118,6 +126,37 @@ impl Space {
     pub fn promised(&self) -> u64 {
         let could_be = (self.room / 2).saturating_sub(self.group_bytes[Purpose::Data as usize]);
         could_be / 8 + self.metadata_bytes().saturating_sub(self.used)
+    }
+
+    /// Compares it with what is used.
+    pub fn audit(&self, usage: &Usage) -> Result<(), String> {
+        let mut others = 0;
+        for group in &self.groups {
+            let mut runs = self.runs_in(group, usage);
+            others += fill_holes(&mut runs, group.start, group.end());
+            super::audit::tiles(runs, group.start, group.end()).map_err(|e| format!("in memory: {e}"))?;
+        }
+        if others != usage.others {
+            return Err(format!("in memory: {others} blocks are nobody's, {} of mkfs should be", usage.others));
+        }
+        let metadata = |run: &&(u64, u64)| self.group(run.0).purpose == Purpose::Metadata;
+        let bytes_of = |runs: &[(u64, u64)]| runs.iter().filter(metadata).map(|run| run.1).sum::<u64>();
+        let used = bytes_of(&usage.used) + others as u64 * u64::from(NODE_SIZE);
+        let pinned = bytes_of(&self.pinned) + bytes_of(&self.committing);
+        if (used, pinned) == (self.used, self.pinned_bytes()) {
+            return Ok(());
+        }
+        Err(format!("in memory: {} bytes of metadata count as used and {} as given back, {used} and {pinned} are", self.used, self.pinned_bytes()))
+    }
+
+    /// What lies in a block group: first byte, size, and what it is.
+    fn runs_in(&self, group: &Group, usage: &Usage) -> Vec<(u64, u64, &'static str)> {
+        let inside = group.start..group.end();
+        let free = if group.purpose == Purpose::Metadata { &self.metadata } else { &self.data };
+        let free = free.extents.range(inside.clone()).map(|(&place, &bytes)| (place, bytes, "free space"));
+        let used = usage.used.iter().map(|&(place, bytes)| (place, bytes, "an extent"));
+        let pinned = self.pinned.iter().chain(&self.committing).map(|&(place, bytes)| (place, bytes, "what was given back"));
+        used.chain(pinned).filter(|run| inside.contains(&run.0)).chain(free).collect()
     }
 
     /// Takes a place for a tree block (`find_free_extent`).
@@ -261,6 +300,20 @@ impl Free {
         }
         self.extents.insert(start, end - start);
     }
+}
+
+/// Puts blocks into holes of a block's size; how many.
+fn fill_holes(runs: &mut Vec<(u64, u64, &'static str)>, start: u64, end: u64) -> usize {
+    runs.sort_unstable();
+    let (mut holes, mut next) = (Vec::new(), start);
+    for &(place, bytes, _) in runs.iter().chain(&[(end, 0, "")]) {
+        let blocks = (next..place).step_by(NODE_SIZE as usize);
+        holes.extend(blocks.map(|hole| (hole, u64::from(NODE_SIZE), "a block")));
+        next = place + bytes;
+    }
+    let count = holes.len();
+    runs.append(&mut holes);
+    count
 }
 
 #[cfg(test)]

@@ -121,6 +121,11 @@ impl Transaction {
         }
     }
 
+    /// Whether nobody has a handle and no transaction is being committed.
+    pub fn at_rest(&self) -> bool {
+        self.writers.get() == 0 && self.state.get() == State::Running
+    }
+
     /// Takes the running transaction's commit upon this task, unless another has.
     pub fn begin_commit(&self) -> bool {
         let mine = self.state.get() == State::Running;

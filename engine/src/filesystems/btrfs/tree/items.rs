@@ -75,10 +75,15 @@ pub fn block_group(start: u64, bytes: u64) -> Item {
     Item::new(Key::new(start, ItemKind::BlockGroupItem, bytes), size::BLOCK_GROUP_ITEM)
 }
 
+/// Where the chunk tree is.
+pub const CHUNK_TREE: u64 = 21 << 20;
+
+/// Trees that `mkfs` makes and nothing here changes, a block each: the roots, devices, subvolume numbers, data relocation.
+pub const OTHER_TREES: usize = 4;
+
 /// The chunk tree's only block and the block group that it is in, as `mkfs` makes them.
 pub fn chunk_tree() -> [Item; 2] {
-    const START: u64 = 21 << 20;
-    [metadata_item(START, 0), block_group(START, 8 << 20)]
+    [metadata_item(CHUNK_TREE, 0), block_group(CHUNK_TREE, 8 << 20)]
 }
 
 /// How the free space of a block group is kept.

@@ -158,6 +158,16 @@ impl Checkpoints {
         }
     }
 
+    /// Whether no checkpoint is being written or to be written.
+    pub fn at_rest(&self) -> bool {
+        !self.queued.get() && self.idle_workers.borrow().len() == self.workers as usize
+    }
+
+    /// Bytes of the log for what was committed and is not on disk.
+    pub fn space(&self) -> u64 {
+        self.context.borrow().bytes + self.iclogs.space()
+    }
+
     fn push<M: Machine>(&self, m: &M) {
         let sequence = self.context.borrow().sequence;
         if self.pushed.replace(sequence) == sequence {

@@ -78,6 +78,11 @@ impl Iclogs {
         }
     }
 
+    /// Bytes of the checkpoints that are in buffers, commit records and all.
+    pub fn space(&self) -> u64 {
+        self.iclogs.borrow().iter().flat_map(|iclog| &iclog.ends).map(|context| context.end - context.start).sum()
+    }
+
     fn is_free(&self, number: Number) -> bool {
         number < self.first.get()
     }

@@ -41,6 +41,7 @@ impl Worker {
         m.at("inodegc");
         loop {
             if !gc.start(&m, &mut batch) {
+                gc.arm(&m);
                 m.park().await;
                 continue;
             }

@@ -85,6 +85,14 @@ impl InodeGc {
         starts
     }
 
+    /// The timer of what came while the worker was at work rings for the worker: who woke it meanwhile for something else has
+    /// stopped it.
+    pub fn arm<M: Machine>(&self, m: &M) {
+        if let Some(due) = self.due.get().filter(|&due| due > m.now()) {
+            let _ = (0..).find(|&ticks| m.wake_at_tick(m.task(), ticks) >= due);
+        }
+    }
+
     /// Lets those go on who wait for this turn of the worker.
     pub async fn flushed<M: Machine>(&self, m: &M) {
         let mut waiting = std::mem::take(&mut *self.flushing.borrow_mut());

@@ -129,6 +129,16 @@ impl AllocGroup {
         Some(Unlinking { agno: self.agno, bucket, head: before.is_none(), rewritten: [(at > 0).then_some(agino), before] })
     }
 
+    /// An inode that is on an unlinked list.
+    pub fn first_unlinked(&self) -> Option<u32> {
+        self.unlinked.iter().flatten().next().copied()
+    }
+
+    /// The blocks of inobt and finobt.
+    pub fn inode_tree_blocks(&self) -> impl Iterator<Item = u32> + '_ {
+        self.inobt.block_numbers().chain(self.finobt.block_numbers()).map(|block| block as u32)
+    }
+
     /// Checks all trees and counts.
     pub fn check(&self) -> Result<(), String> {
         let place = |e: String| format!("AG {}: {e}", self.agno);

@@ -125,6 +125,11 @@ impl BlockMap {
         self.tree.as_ref().map_or(0, BTree::blocks)
     }
 
+    /// The blocks of the tree (filesystem block numbers).
+    pub fn tree_block_numbers(&self) -> impl Iterator<Item = u64> + '_ {
+        self.tree.iter().flat_map(BTree::block_numbers)
+    }
+
     /// Whether the map is a tree.
     pub fn is_tree(&self) -> bool {
         self.tree.is_some()

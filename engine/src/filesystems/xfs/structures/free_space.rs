@@ -157,6 +157,11 @@ impl FreeSpace {
         self.bno.iter().map(|record| record.0)
     }
 
+    /// The blocks of bnobt and cntbt.
+    pub fn tree_block_numbers(&self) -> impl Iterator<Item = u32> + '_ {
+        self.bno.block_numbers().chain(self.cnt.block_numbers()).map(|block| block as u32)
+    }
+
     /// Levels, records and blocks of bnobt and cntbt.
     pub fn shapes(&self) -> [[usize; 3]; 2] {
         [

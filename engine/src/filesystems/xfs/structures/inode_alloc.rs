@@ -64,20 +64,20 @@ impl InodeChunk {
     }
 
     /// Inodes that exist, as bits (`xfs_inobt_irec_to_allocmask`).
-    fn allocmask(&self) -> u64 {
+    pub fn existing(&self) -> u64 {
         (0..16).filter(|bit| self.holemask >> bit & 1 == 0).map(|bit| 0xf << (4 * bit)).sum()
     }
 
     /// `xfs_inobt_first_free_inode`.
     fn first_free(&self) -> u32 {
-        let holes = if self.holemask == 0 { 0 } else { !self.allocmask() };
+        let holes = if self.holemask == 0 { 0 } else { !self.existing() };
         (self.free & !holes).trailing_zeros()
     }
 
     /// Runs of blocks of the chunk, without holes (`xfs_difree_inode_chunk`).
-    fn extents(&self) -> impl Iterator<Item = Extent> {
+    pub fn extents(&self) -> impl Iterator<Item = Extent> {
         let agbno = self.startino >> INOPBLOG;
-        let mask = self.allocmask();
+        let mask = self.existing();
         let per_cluster = BLOCKS_PER_CLUSTER << INOPBLOG;
         let whole = (self.holemask == 0).then_some(Extent { start: agbno, len: BLOCKS_PER_CHUNK });
         let parts = (0..INODES_PER_CHUNK / per_cluster)
@@ -227,8 +227,8 @@ impl AllocGroup {
             return Err("finobt does not hold the chunks with a free inode".into());
         }
         for chunk in self.inobt.iter() {
-            let free = (chunk.free & chunk.allocmask()).count_ones();
-            if free != u32::from(chunk.freecount) || chunk.allocmask().count_ones() != u32::from(chunk.count) {
+            let free = (chunk.free & chunk.existing()).count_ones();
+            if free != u32::from(chunk.freecount) || chunk.existing().count_ones() != u32::from(chunk.count) {
                 return Err(format!("inode chunk {}: counts do not fit the masks", chunk.startino));
             }
         }

@@ -176,6 +176,11 @@ impl Layout {
         Freed { agno, chunk_freed, touches }
     }
 
+    /// All directories.
+    pub fn directories(&self) -> impl Iterator<Item = &Directory> {
+        self.dirs.iter()
+    }
+
     /// Checks every structure.
     pub fn check(&self) -> Result<(), String> {
         self.groups.groups.iter().try_for_each(|group| group.check())?;

@@ -1,6 +1,7 @@
 //! What XFS has on disk and in memory, as plain data structures: no locks, no time.
 
 pub mod ag;
+mod audit;
 pub mod bmap;
 pub mod directory;
 pub mod file_extents;

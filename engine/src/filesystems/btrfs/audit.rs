@@ -1,0 +1,314 @@
+//! What `btrfs check` looks at: items of files and directories as the names need, every extent in use known to the extent tree and no
+//! other, free space as the rest, checksums of the data that are there.
+//!
+//! What is delayed counts as done: delayed items are put into a copy of the tree, delayed refs into a copy of the list of extents.
+
+use super::mount::Btrfs;
+use super::space::delayed_refs::{Change, Extent, Head};
+use super::space::Usage;
+use super::subvolume::now;
+use super::tree::items;
+use super::tree::key::{Item, ItemKind, Key, FIRST_FREE_OBJECTID, NODE_SIZE};
+use super::tree::search::{NoLocks, TreeOps, DEFAULT_RULES};
+use super::tree::Tree;
+use super::transaction::delayed::Prepared;
+use crate::filesystems::ledger::Ledger;
+use crate::filesystems::{Audit, BLOCK};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Extents on disk: first byte and what lies there.
+type Extents = BTreeMap<u64, Extent>;
+
+impl Audit for Btrfs {
+    fn under_way(&self) -> Option<&'static str> {
+        let rest = [
+            (self.transaction.at_rest(), "a handle or a commit"),
+            (self.ordered.at_rest(), "an ordered extent"),
+            (self.extents.refs.at_rest(), "a delayed ref"),
+        ];
+        rest.into_iter().find(|(rests, _)| !rests).map(|(_, what)| what)
+    }
+
+    fn audit(&self, ledger: &Ledger) -> Result<(), String> {
+        let tree = self.settled_tree()?;
+        for (name, tree) in self.trees() {
+            tree.borrow().check().map_err(|e| format!("{name} tree: {e}"))?;
+        }
+        tree.check().map_err(|e| format!("fs tree: {e}"))?;
+        self.audit_names(&tree, ledger)?;
+        self.audit_data_items(&tree, ledger)?;
+        let told = self.told();
+        self.audit_free_space_tree(&told)?;
+        self.audit_extents(&told, ledger)?;
+        self.audit_space(ledger)?;
+        self.audit_csums(&told)
+    }
+}
+
+impl Btrfs {
+    fn trees(&self) -> [(&'static str, &RefCell<Tree>); 4] {
+        let e = &self.extents;
+        [("fs", &self.fs_root.tree), ("extent", &e.extent.tree), ("free space", &e.free_space.tree), ("csum", &e.csum.tree)]
+    }
+
+    /// The tree of files with all that is delayed.
+    fn settled_tree(&self) -> Result<Tree, String> {
+        let tree = RefCell::new(self.fs_root.tree.borrow().clone());
+        let mut delayed = self.delayed.borrow().clone();
+        while let Some(next) = delayed.next_prepared() {
+            match next {
+                Prepared::File(_) => _ = delayed.finish(1),
+                Prepared::Directory(dir) => {
+                    while let Some(batch) = delayed.next_batch(dir) {
+                        let count = batch.len();
+                        now(TreeOps::new(&tree, &NoLocks, DEFAULT_RULES).commit_batch(batch));
+                        delayed.finish(count);
+                    }
+                }
+            }
+        }
+        match delayed.items() {
+            0 => Ok(tree.into_inner()),
+            more => Err(format!("{more} delayed items are counted that belong to nothing")),
+        }
+    }
+
+    /// Inodes, references and entries against the names.
+    fn audit_names(&self, tree: &Tree, ledger: &Ledger) -> Result<(), String> {
+        let (needed, has) = (self.needed(ledger)?, Items::of(tree)?);
+        needed.refs.compare(&has.refs, "references")?;
+        needed.entries.compare(&has.entries, "entries by index")?;
+        if needed.inodes != has.inodes {
+            return Err(format!("{} inodes are there, {} have names", has.inodes, needed.inodes));
+        }
+        let keys = needed.hashed.keys().chain(has.hashed.keys());
+        match keys.into_iter().find(|key| needed.hashed.get(key) != has.hashed.get(key)) {
+            None => Ok(()),
+            Some(key) => Err(format!("directory {}'s entry of hash {} is not what its names need", key.objectid(), key.offset())),
+        }
+    }
+
+    /// What the names need.
+    fn needed(&self, ledger: &Ledger) -> Result<Items, String> {
+        let mut needed = Items { inodes: 1, ..Items::default() };
+        needed.refs.add(FIRST_FREE_OBJECTID, u64::from(items::inode_ref(0, 0, b"..").size));
+        for (dir, names) in ledger.names() {
+            let ino = self.directory(dir).ino;
+            if self.names(dir) as usize != names.len() {
+                return Err(format!("directory {ino} counts {} names, {} should be there", self.names(dir), names.len()));
+            }
+            needed.inodes += names.len();
+            for name in names {
+                let entry = items::dir_item(ino, &name);
+                needed.refs.add(ino, u64::from(items::inode_ref(0, 0, &name).size));
+                needed.entries.add(ino, u64::from(entry.size));
+                *needed.hashed.entry(entry.key).or_default() += u64::from(entry.size);
+            }
+        }
+        Ok(needed)
+    }
+
+    /// Items of file extents against the files' own lists.
+    fn audit_data_items(&self, tree: &Tree, ledger: &Ledger) -> Result<(), String> {
+        let slots = ledger.files().into_iter().map(|(_, _, slot)| slot);
+        let expected = slots.flat_map(|slot| self.data(slot).items(self.file(slot).ino)).map(|item| (item.key, item.size));
+        let has = items_of(tree).into_iter().filter(|item| item.key.kind() == ItemKind::ExtentData).map(|item| (item.key, item.size));
+        let (expected, has): (BTreeSet<_>, BTreeSet<_>) = (expected.collect(), has.collect());
+        match expected.symmetric_difference(&has).next() {
+            None => Ok(()),
+            Some((key, _)) => Err(format!("the extent of inode {} at byte {} is not what the file has", key.objectid(), key.offset())),
+        }
+    }
+
+    /// What the extent tree has been told.
+    fn told(&self) -> Extents {
+        let extent = |item: &Item| match item.key.kind() {
+            ItemKind::MetadataItem => Some((item.key.objectid(), Extent::Block(item.key.offset() as u8))),
+            ItemKind::ExtentItem => Some((item.key.objectid(), Extent::Data(item.key.offset()))),
+            _ => None,
+        };
+        items_of(&self.extents.extent.tree.borrow()).iter().filter_map(extent).collect()
+    }
+
+    /// Free extents and those that the extent tree has been told of fill each block group.
+    fn audit_free_space_tree(&self, told: &Extents) -> Result<(), String> {
+        let mut free = BTreeMap::new();
+        let mut counted = BTreeMap::new();
+        for item in items_of(&self.extents.free_space.tree.borrow()) {
+            let (start, bytes) = (item.key.objectid(), item.key.offset());
+            match item.key.kind() {
+                ItemKind::FreeSpaceInfo => _ = counted.insert(start, bytes),
+                _ => _ = free.insert(start, bytes),
+            }
+        }
+        let groups = items_of(&self.extents.extent.tree.borrow());
+        let groups = groups.iter().filter(|item| item.key.kind() == ItemKind::BlockGroupItem && item.key.objectid() != items::CHUNK_TREE);
+        for group in groups {
+            let (start, end) = (group.key.objectid(), group.key.objectid() + group.key.offset());
+            if counted.get(&start) != Some(&(end - start)) {
+                return Err(format!("the block group at {start} has no free space"));
+            }
+            let used = told.range(start..end).map(|(&place, extent)| (place, extent.bytes(), "an extent"));
+            let free = free.range(start..end).map(|(&place, &bytes)| (place, bytes, "free space"));
+            tiles(used.chain(free).collect(), start, end).map_err(|e| format!("trees: {e}"))?;
+        }
+        Ok(())
+    }
+
+    /// The extents that trees and files use are those that the extent tree knows, or is still to be told of.
+    fn audit_extents(&self, told: &Extents, ledger: &Ledger) -> Result<(), String> {
+        let mut known = told.clone();
+        for Head { place, extent, change } in self.extents.refs.heads().into_iter().filter(|head| head.change != Change::Both) {
+            let added = change == Change::Added;
+            let before = if added { known.insert(place, extent) } else { known.remove(&place) };
+            if before.is_some() == added {
+                return Err(format!("a delayed ref of {extent:?} at {place} has nothing to do"));
+            }
+        }
+        let mut used = self.data_extents(ledger);
+        for (_, tree) in self.trees() {
+            let tree = tree.borrow();
+            used.extend(tree.blocks().map(|block| (tree.place(block), Extent::Block(tree.level(block) as u8))));
+        }
+        for (place, extent) in &used {
+            if known.get(place) != Some(extent) {
+                return Err(format!("{extent:?} at {place} is used, the extent tree has {:?}", known.get(place)));
+            }
+        }
+        let others = known.iter().filter(|(place, _)| !used.contains_key(place)).collect::<Vec<_>>();
+        let of_mkfs = items::OTHER_TREES + 1;
+        if others.len() != of_mkfs {
+            return Err(format!("{} extents are in the extent tree and nobody's, besides {of_mkfs} of mkfs: {:?}", others.len(), others.last()));
+        }
+        Ok(())
+    }
+
+    /// Free space in memory: what is used, given back and free fills each block group, and is what is counted.
+    fn audit_space(&self, ledger: &Ledger) -> Result<(), String> {
+        let space = self.extents.refs.space.borrow();
+        let mut used: BTreeSet<(u64, u64)> = self.data_extents(ledger).iter().map(|(&place, extent)| (place, extent.bytes())).collect();
+        for tree in self.trees().map(|(_, tree)| tree).into_iter().chain(self.log.trees()) {
+            let tree = tree.borrow();
+            used.extend(tree.blocks().map(|block| (tree.place(block), u64::from(NODE_SIZE))));
+        }
+        space.audit(&Usage { used: used.into_iter().collect(), others: items::OTHER_TREES })
+    }
+
+    /// Data that the extent tree has heard of or is to hear of have sums, also those that came and went meanwhile, and no others.
+    fn audit_csums(&self, told: &Extents) -> Result<(), String> {
+        let block = u64::from(BLOCK);
+        let mut data: BTreeMap<u64, u64> = BTreeMap::new();
+        let waiting = self.extents.refs.heads().into_iter().filter(|head| head.change != Change::Dropped).map(|head| (head.place, head.extent));
+        for (place, extent) in told.iter().map(|(&place, &extent)| (place, extent)).chain(waiting) {
+            if let Extent::Data(bytes) = extent {
+                data.insert(place, bytes.next_multiple_of(block));
+            }
+        }
+        let sums = items_of(&self.extents.csum.tree.borrow());
+        let sums = sums.iter().map(|item| (item.key.offset(), u64::from(item.size / 4) * block));
+        let (expected, has) = (joined(if self.nodatacow { BTreeMap::new() } else { data }), joined(sums.collect()));
+        let differs = expected.iter().find(|run| !has.contains(run)).or_else(|| has.iter().find(|run| !expected.contains(run)));
+        match differs {
+            None => Ok(()),
+            Some((place, end)) => Err(format!("checksums are not those of the data: bytes {place} to {end}")),
+        }
+    }
+
+    /// Extents on disk that files use.
+    fn data_extents(&self, ledger: &Ledger) -> Extents {
+        let files = ledger.files();
+        let places = files.iter().flat_map(|&(_, _, slot)| self.data(slot).on_device());
+        places.map(|(place, bytes)| (place, Extent::Data(bytes))).collect()
+    }
+}
+
+/// Items that names are made of.
+#[derive(Default)]
+struct Items {
+    inodes: usize,
+    /// By directory.
+    refs: Sizes,
+    entries: Sizes,
+    /// By hash: bytes.
+    hashed: BTreeMap<Key, u64>,
+}
+
+impl Items {
+    /// Those of a tree; the error names one that belongs to nothing.
+    fn of(tree: &Tree) -> Result<Self, String> {
+        let (mut has, mut inode) = (Self::default(), 0);
+        for item in items_of(tree) {
+            let (key, size) = (item.key, u64::from(item.size));
+            match key.kind() {
+                ItemKind::InodeItem => (has.inodes, inode) = (has.inodes + 1, key.objectid()),
+                ItemKind::OrphanItem => return Err(format!("inode {} is still an orphan", key.offset())),
+                kind if inode != key.objectid() => {
+                    return Err(format!("there is an {} of inode {}, which does not exist", kind.name(), key.objectid()));
+                }
+                ItemKind::InodeRef => has.refs.add(key.offset(), size),
+                ItemKind::DirIndex => has.entries.add(key.objectid(), size),
+                ItemKind::DirItem => _ = has.hashed.insert(key, size),
+                ItemKind::ExtentData => (),
+                kind => return Err(format!("an {} of inode {} is in the fs tree", kind.name(), key.objectid())),
+            }
+        }
+        Ok(has)
+    }
+}
+
+/// How many items each object has, and their bytes.
+#[derive(Default)]
+struct Sizes(BTreeMap<u64, (usize, u64)>);
+
+impl Sizes {
+    fn add(&mut self, object: u64, size: u64) {
+        let sum = self.0.entry(object).or_default();
+        *sum = (sum.0 + 1, sum.1 + size);
+    }
+
+    fn compare(&self, has: &Self, what: &str) -> Result<(), String> {
+        for object in self.0.keys().chain(has.0.keys()) {
+            let at = |sizes: &Self| sizes.0.get(object).copied().unwrap_or_default();
+            let ((needs, needed), (items, bytes)) = (at(self), at(has));
+            if (needs, needed) != (items, bytes) {
+                return Err(format!("directory {object} has {items} {what} of {bytes} bytes, its names need {needs} of {needed}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn items_of(tree: &Tree) -> Vec<Item> {
+    let leaves = tree.blocks().filter(|&block| tree.level(block) == 0);
+    leaves.flat_map(|leaf| tree.items(leaf).to_vec()).collect()
+}
+
+/// Runs of bytes, those that touch together: first byte and the one behind the last.
+fn joined(runs: BTreeMap<u64, u64>) -> Vec<(u64, u64)> {
+    let mut joined: Vec<(u64, u64)> = Vec::new();
+    for (place, bytes) in runs {
+        match joined.last_mut() {
+            Some(last) if last.1 == place => last.1 += bytes,
+            _ => joined.push((place, place + bytes)),
+        }
+    }
+    joined
+}
+
+/// Whether runs lie one behind the other from `start` to `end`.
+pub(super) fn tiles(mut runs: Vec<(u64, u64, &'static str)>, start: u64, end: u64) -> Result<(), String> {
+    runs.sort_unstable();
+    let mut next = start;
+    for (place, bytes, what) in runs {
+        if place != next {
+            return Err(format!("{what} begins at {place}, what is before it ends at {next}"));
+        }
+        next = place + bytes;
+    }
+    if next == end {
+        Ok(())
+    } else {
+        Err(format!("a block group ends at {end}, what is in it at {next}"))
+    }
+}

@@ -1,0 +1,31 @@
+//! What a mounted XFS must be like when nothing is under way: structures as the files need, and the log's space accounted for.
+
+use super::mount::Xfs;
+use super::structures::layout;
+use crate::filesystems::ledger::Ledger;
+use crate::filesystems::{Audit, DirId};
+use std::collections::BTreeMap;
+
+impl Audit for Xfs {
+    fn under_way(&self) -> Option<&'static str> {
+        let inactivation = self.inodes.any_inactivating().then_some("inactivation of inodes");
+        inactivation.or_else(|| (!self.log.checkpoints.at_rest()).then_some("a checkpoint"))
+    }
+
+    fn audit(&self, ledger: &Ledger) -> Result<(), String> {
+        let id = |dir: DirId| self.directory(dir).id;
+        let names: BTreeMap<layout::DirId, _> = ledger.names().into_iter().map(|(dir, names)| (id(dir), names)).collect();
+        let named = self.layout.borrow().audit(&names)?;
+        for (dir, name, slot) in ledger.files() {
+            let (core, disk) = (self.inodes.inode(slot).ino, named[&(id(dir), name)]);
+            if core != disk {
+                return Err(format!("a file is inode {core} in core and {disk} on disk"));
+            }
+        }
+        let (granted, held) = (self.log.grants.granted(), self.log.checkpoints.space());
+        if granted != held {
+            return Err(format!("{granted} bytes of the log are granted, {held} are waiting to be on disk"));
+        }
+        Ok(())
+    }
+}

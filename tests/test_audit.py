@@ -1,0 +1,60 @@
+"""At the end of a run the structures of a filesystem are what the files that exist need."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from simfs import _engine
+from simfs.cli import app
+from simfs.scenario import expand, load, to_run_spec
+
+AUDIT = "structures fit the files"
+
+SCENARIO = (
+    "simfs: 1\nname: a\ntitle: a\nmachine: {{profile: server-24, cpus: 4}}\nkernel: linux-6.12\n"
+    "filesystem: {{kind: {filesystem}}}\n"
+    "workload: {{kind: mix, tasks: 4, files: 20, directories: per-task, operations: [{{op: create}}, "
+    "{{op: append}}, {{op: rename}}, {{op: fsync}}, {{op: overwrite}}, {{op: unlink}}]}}\n"
+    "measure: {{warmup: 1 ms, duration: 3 ms, replications: 1}}\n"
+)
+
+FILESYSTEMS = ("xfs", "btrfs", "ext4", "tmpfs")
+
+
+def scenario(tmp_path: Path, filesystem: str) -> Path:
+    path = tmp_path / "a.yaml"
+    device = "" if filesystem == "tmpfs" else "device: nvme\n"
+    path.write_text(SCENARIO.format(filesystem=filesystem) + device)
+    return path
+
+
+@pytest.mark.parametrize("filesystem", FILESYSTEMS)
+def test_the_structures_of_every_filesystem_are_looked_at_and_right(tmp_path: Path, filesystem: str) -> None:
+    (point,) = expand(load(scenario(tmp_path, filesystem)))
+    result = json.loads(_engine.run(json.dumps(to_run_spec(point, 0)), check=True))
+    assert {law["law"]: law["detail"] for law in result["laws"]}[AUDIT] == ""
+    assert result["operations"] > 100
+
+
+@pytest.mark.parametrize("filesystem", FILESYSTEMS)
+def test_looking_at_structures_changes_nothing_else(
+    tmp_path: Path, filesystem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SIMFS_CHECK")
+    (point,) = expand(load(scenario(tmp_path, filesystem)))
+    spec = json.dumps(to_run_spec(point, 0))
+    with_it, without = (json.loads(_engine.run(spec, check=check)) for check in (True, False))
+    assert [law["law"] for law in with_it["laws"]] == [law["law"] for law in without["laws"]] + [AUDIT]
+    assert {**with_it, "laws": 0} == {**without, "laws": 0}
+
+
+def test_run_check_is_for_the_native_machine(tmp_path: Path) -> None:
+    arguments = ["run", str(scenario(tmp_path, "xfs")), "--check"]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    refused = CliRunner().invoke(app, [*arguments, "--engine", "simpy"])
+    assert refused.exit_code == 2
+    assert "--check: only the native machine" in refused.output
