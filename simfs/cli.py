@@ -75,6 +75,11 @@ COMMANDS = {
         "Print two answers side by side.",
         "simfs compare lock-cycle:semaphore lock-cycle:mutex --quick --set workload.tasks=16",
     ),
+    "import": Command(
+        "import_:import_",
+        "Read what perf, fio, fs_mark, ... printed into a data set.",
+        "simfs import perf.txt --tasks 8 --out measured.yaml",
+    ),
     "trace": Command(
         "trace:trace",
         "Print everything that happens at one point.",

@@ -1,0 +1,86 @@
+"""`simfs import`: the output of a real tool as a data set."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from simfs.commands.common import emit, notes, plain_errors, refused, unwritable
+
+if TYPE_CHECKING:
+    from simfs.interchange.reading import Reading
+
+LARGEST = 256 << 20
+"""Bytes of a file that are read at most."""
+
+
+def import_(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="What the tool printed; - is standard input.")],
+    tasks: Annotated[int | None, typer.Option(min=1, help="Processes that ran; some files say it.")] = None,
+    operations: Annotated[
+        int | None, typer.Option(min=1, help="Operations of the whole run: gives waits per operation.")
+    ] = None,
+    variant: Annotated[str | None, typer.Option(help="The variant of a scenario that this measures.")] = None,
+    machine: Annotated[str, typer.Option(help="What it was measured on.")] = "not said",
+    kernel: Annotated[str, typer.Option(help="Its kernel.")] = "not said",
+    name: Annotated[
+        str | None, typer.Option(help="Name of the data set; that of the file if absent.")
+    ] = None,
+    of_format: Annotated[
+        str | None, typer.Option("--format", help="The tool's format, where it is not recognised.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the data set here.")] = None,
+) -> None:
+    """Turn what a real tool printed into a data set, for `simfs compare` and for `measured:` of a scenario.
+
+    Reads perf lock contention (tables, -x, -t, -o), perf script, /proc/lock_stat, klockstat, offcputime, bpftrace
+    histograms, fio JSON, fs_mark, dbench, will-it-scale, FxMark, xfs_info (a `filesystem:` section) and LKP tables.
+    """
+    with plain_errors():
+        from simfs.interchange.dataset import About, to_yaml
+        from simfs.interchange.dataset import notes as notes_of
+        from simfs.interchange.reading import UnreadableError
+        from simfs.interchange.symbols import sort
+
+        shown = "standard input" if file == "-" else Path(file).name
+        reading = read_file(file, of_format)
+        about = About(name or Path(shown).stem, shown, tasks, operations, variant, machine, kernel)
+        try:
+            text = to_yaml(reading, about)
+        except UnreadableError as error:
+            raise refused(f"{file}: {error}") from None
+        if out is None:
+            emit(text)
+        else:
+            try:
+                out.write_text(text, "utf-8")
+            except OSError as error:
+                raise unwritable(out, error) from None
+        for line in notes_of(reading, sort(reading.waits)):
+            notes().print(line)
+
+
+def read_file(file: str, name: str | None = None) -> Reading:
+    """Read the output of a tool from a file or standard input; raises ScenarioError for what cannot be read."""
+    from simfs.interchange import FORMATS, read
+    from simfs.interchange.reading import UnreadableError
+    from simfs.scenario.suggest import choices
+
+    if name is not None and name not in FORMATS:
+        raise refused(f"--format: there is no format '{name}'; {choices(name, FORMATS)}")
+    try:
+        raw = sys.stdin.buffer.read(LARGEST) if file == "-" else _bytes(Path(file))
+    except (OSError, ValueError) as error:
+        raise refused(f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    try:
+        return read(raw.decode("utf-8", "replace"), name)
+    except UnreadableError as error:
+        raise refused(f"{file}: {error}") from None
+
+
+def _bytes(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        return stream.read(LARGEST)

@@ -1,0 +1,87 @@
+"""Output of real tools, in and out: each format is a module with `is_mine`, `read` and, where it can, `write`.
+
+`docs/how-to/perf.md` shows the way from `perf` to simfs and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, cast
+
+from simfs.interchange.reading import Reading, UnreadableError
+
+if TYPE_CHECKING:
+    from simfs.results.model import PointResult, ScenarioResult
+
+
+class Format(Protocol):
+    """A module of `simfs.interchange`."""
+
+    def is_mine(self, text: str) -> bool:
+        """Whether the text looks like this format: a heading that no other tool prints."""
+
+    def read(self, text: str) -> Reading:
+        """Read a text that `is_mine`; never fails on what is broken in it, but skips and counts the line."""
+
+
+FORMATS = {
+    "perf-lock": "perf_lock",
+    "perf-script": "perf_script",
+    "lock_stat": "lock_stat",
+    "klockstat": "klockstat",
+    "offcputime": "offcputime",
+    "bpftrace": "bpftrace",
+    "fio": "fio",
+    "fs_mark": "fs_mark",
+    "dbench": "dbench",
+    "will-it-scale": "will_it_scale",
+    "fxmark": "fxmark",
+    "xfs_info": "xfs_info",
+    "lkp": "lkp",
+}
+"""Names of the formats and their modules; the first that knows a text reads it."""
+
+WRITERS = (
+    "perf-lock",
+    "lock_stat",
+    "klockstat",
+    "fio",
+    "fs_mark",
+    "dbench",
+    "will-it-scale",
+    "fxmark",
+    "lkp",
+)
+"""Formats that `simfs run --as` writes."""
+
+
+def load(name: str) -> Format:
+    """Return the module of a format."""
+    return cast(Format, import_module(f"simfs.interchange.{FORMATS[name]}"))
+
+
+def read(text: str, name: str | None = None) -> Reading:
+    """Read the output of a tool, of `name` or of whichever knows it.
+
+    Raises UnreadableError where nobody does, and where not a line of it could be used.
+    """
+    for each in [name] if name else FORMATS:
+        module = load(each)
+        if name or module.is_mine(text):
+            reading = module.read(text)
+            if reading.matched == 0:
+                raise UnreadableError(
+                    f"looks like {each}, but none of its {reading.skipped} lines could be used"
+                )
+            return reading
+    raise UnreadableError(f"is output of no tool that simfs knows: {', '.join(FORMATS)}")
+
+
+Writer = Callable[["ScenarioResult", tuple["PointResult", ...]], str]
+"""Makes the text of a tool from the points of one variant, in order of the sweep."""
+
+
+def writer(name: str) -> Writer:
+    """Return how a format of `WRITERS` is written."""
+    return cast(Writer, import_module(f"simfs.interchange.{FORMATS[name]}").write)

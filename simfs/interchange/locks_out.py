@@ -1,0 +1,109 @@
+"""What simulated locks look like in tools: the function or lockdep's name that stands for a class, times in ns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from simfs.interchange.symbols import chains, symbols
+from simfs.results.model import LockSummary, PointResult
+
+SLEEPING = ("mutex", "rwsem", "semaphore", "percpu-rwsem")
+_PERF = {"percpu-rwsem": "pcpu-sem"}
+_SIDED = ("rwsem", "rwlock", "pcpu-sem")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A lock class as a line of a tool; times in nanoseconds, over all replications."""
+
+    where: str
+    kind: str
+    count: int
+    acquired: int
+    total_ns: float
+    max_ns: float
+    held_ns: float
+    held_max_ns: float
+
+    @property
+    def mean_ns(self) -> float:
+        """Mean wait."""
+        return self.total_ns / self.count if self.count else 0.0
+
+
+def contended(point: PointResult) -> list[Shown]:
+    """Locks that somebody waited for, the longest total first."""
+    return [_shown(lock) for lock in point.locks if lock.contended]
+
+
+def sleeping(point: PointResult) -> list[Shown]:
+    """Locks that waiters sleep for, as far as they were taken."""
+    return [_shown(lock) for lock in point.locks if lock.type in SLEEPING and lock.acquired]
+
+
+def _shown(lock: LockSummary) -> Shown:
+    return Shown(
+        function_of(lock.name),
+        _kind(lock),
+        lock.contended,
+        lock.acquired,
+        lock.wait_total_ns,
+        lock.wait_max_ns,
+        lock.hold_total_ns + lock.hold_shared_total_ns,
+        lock.hold_max_ns,
+    )
+
+
+def _kind(lock: LockSummary) -> str:
+    """perf's word; waits are not counted by side, so a lock has the side from which it is taken more often."""
+    kind = _PERF.get(lock.type, lock.type)
+    if kind not in _SIDED:
+        return kind
+    return f"{kind}:{'R' if 2 * lock.acquired_shared > lock.acquired else 'W'}"
+
+
+def function_of(lock: str) -> str:
+    """The function that names a class in a call chain, or its name in one word where no chain does."""
+    group = re.sub(r" L\d+$", "", lock)
+    found = next((c for c in chains() if c.lock in (lock, group)), None)
+    return found.functions[-1] if found else re.sub(r"[^\w.]+", "_", lock)
+
+
+def of_lock_stat(point: PointResult) -> Iterator[tuple[str, list[int | float]]]:
+    """Each class with lockdep's name and the twelve columns, in microseconds; minima are not kept and are 0."""
+    for lock in sorted(point.locks, key=lambda x: -x.contended):
+        if not lock.acquired:
+            continue
+        shared, alone = lock.acquired_shared, lock.acquired - lock.acquired_shared
+        sides = [("", lock.acquired, lock.hold_total_ns + lock.hold_shared_total_ns, lock.hold_max_ns)]
+        if shared and alone:
+            sides = [
+                ("-W", alone, lock.hold_total_ns, lock.hold_max_ns),
+                ("-R", shared, lock.hold_shared_total_ns, 0.0),
+            ]
+        for n, (side, acquired, held, longest) in enumerate(sides):
+            found = lock.contended if n == 0 else 0
+            wait = lock.wait_total_ns if n == 0 else 0.0
+            most = lock.wait_max_ns if n == 0 else 0.0
+            moved = min(lock.line_transfers, lock.acquired) if n == 0 else 0
+            times = _times(0.0, most, wait, found)
+            yield lockdep_of(lock.name) + side, [
+                min(found, moved), found, *times, moved, acquired, *_times(0.0, longest, held, acquired)
+            ]  # fmt: skip
+
+
+def _times(shortest: float, longest: float, whole: float, n: int) -> list[float]:
+    return [shortest / 1e3, longest / 1e3, whole / 1e3, whole / 1e3 / n if n else 0.0]
+
+
+def lockdep_of(lock: str) -> str:
+    """Lockdep's name of a class; where it has none, the class's own."""
+    group, _, level = lock.partition(" L")
+    for name in (lock, group):
+        known = symbols().locks.get(name)
+        if known and known.lockdep:
+            word = known.lockdep[0]
+            return f"{word}0{level}" if word.endswith("-") else word
+    return lock.replace(":", " ")
