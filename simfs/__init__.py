@@ -21,6 +21,11 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module 'simfs' has no attribute '{name}'")
 
 
+def __dir__() -> list[str]:
+    """Name what there is, loaded or not."""
+    return sorted(__all__)
+
+
 def _version() -> str:
     from importlib.metadata import PackageNotFoundError, version
 

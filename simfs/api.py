@@ -46,7 +46,7 @@ def load(name_or_path: str | Path, *settings: str) -> Question:
     return Question(load_scenario(name_or_path, settings), tuple(settings))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Question:
     """A scenario that can be run."""
 
@@ -144,6 +144,11 @@ class Question:
             progress=progress,
         )
 
+    def __repr__(self) -> str:
+        """Say what is asked."""
+        asked = self.scenario
+        return f"<Question {asked.name}: {asked.title}>"
+
     def _given(self) -> set[str]:
         return {setting.split("=", 1)[0].strip() for setting in self.settings}
 
@@ -152,12 +157,23 @@ class Question:
         return f"<p><b>{escape(asked.name)}</b>: {escape(asked.title)}</p><p>{escape(asked.question)}</p>"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Answer:
     """What came out of a run or a sweep."""
 
     result: ScenarioResult = field(repr=False)
     scenario: Scenario = field(repr=False)
+
+    @property
+    def answer(self) -> str:
+        """The answer in words made from the numbers, as `simfs run` prints it first; empty for a sweep."""
+        return self.result.answer
+
+    def __repr__(self) -> str:
+        """Say what was run, and the answer."""
+        points = len(self.result.points)
+        said = f": {self.answer}" if self.answer else ""
+        return f"<Answer to {self.result.name}, {points} point{'s' if points != 1 else ''}{said}>"
 
     @property
     def exit_code(self) -> int:
@@ -261,5 +277,6 @@ class Answer:
         heads = "".join(f"<th>{escape(name)}</th>" for name in head)
         title = escape(self.scenario.title)
         return (
-            f"<p><b>{title}</b></p><table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>{more}"
+            f"<p><b>{title}</b></p><p>{escape(self.answer)}</p>"
+            f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>{more}"
         )

@@ -157,6 +157,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, outcome: Any) -> dict[str, Any]:  # no
         return outcome
 
     monkeypatch.setattr(simfs.experiments.answer, "run_scenario", run_scenario)
+    monkeypatch.setattr(simfs.experiments.answer, "conclusion", lambda result, points: "")
     monkeypatch.setattr(simfs.experiments.answer, "fitted", lambda asked, rows, **options: (asked, ()))
     return seen
 
@@ -165,6 +166,7 @@ def result(exit_code: int = 0) -> SimpleNamespace:
     finding = SimpleNamespace(sentence="p #0: time is not conserved")
     answer = SimpleNamespace(exit_code=exit_code, findings=(finding,) if exit_code else ())
     answer.with_fits = lambda fits: answer
+    answer.model_copy = lambda update: answer
     return answer
 
 

@@ -160,12 +160,23 @@ def test_rows_of_an_unknown_metric_are_not_dropped_silently() -> None:
 def test_the_linear_line_follows_the_fastest_task_and_ends_with_the_cpus() -> None:
     result = scenario()
     point = result.points[0]
-    best = max(p.throughput.mean / min(p.tasks, 24) for p in result.points)
+    best = max(p.throughput.mean / min(p.tasks, 24) for p in result.of(point.variant))
     assert ideal_per_s(result, point, 8) == pytest.approx(8 * best)
     assert ideal_per_s(result, point, 48) == pytest.approx(24 * best)
     assert all(p.throughput.mean <= (ideal_per_s(result, p) or 0) * 1.0001 for p in result.points)
     one = result.model_copy(update={"points": tuple(p for p in result.points if p.tasks == 24)})
     assert ideal_per_s(one, one.points[0]) is None
+
+
+def test_an_ideal_is_not_taken_from_another_variant_which_may_do_something_else() -> None:
+    result = scenario()
+    point = result.points[0]
+    other = next(p for p in result.points if p.variant != point.variant)
+    fast = other.throughput.model_copy(update={"mean": 1e9})
+    faster = [p.model_copy(update={"throughput": fast}) if p is other else p for p in result.points]
+    assert ideal_per_s(result.model_copy(update={"points": tuple(faster)}), point) == ideal_per_s(
+        result, point
+    )
 
 
 def test_an_ideal_is_not_taken_from_another_setting() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from simfs.experiments.conclusion import conclusion
 from simfs.experiments.fitted import fitted
 from simfs.results.model import Fit, MeasuredRow, ScenarioResult
 from simfs.results.run import Engine, Progress, run_scenario
@@ -45,8 +46,9 @@ def answer(
     """
     options: dict[str, Any] = {"threads": threads, "progress": progress, "engine": engine}
     asked, fits = fit(asked, given=given, quick=quick, **options)
-    result = run_points(asked, expand(asked), tuple(asked.sweep), metrics=metrics, **options)
-    return asked, result.with_fits(fits)
+    points = expand(asked)
+    result = run_points(asked, points, tuple(asked.sweep), metrics=metrics, **options).with_fits(fits)
+    return asked, result.model_copy(update={"answer": conclusion(result, points)})
 
 
 def fit(

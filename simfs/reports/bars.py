@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from simfs.reports.drawing import OKABE_ITO, new_figure, style, unique
 from simfs.reports.lines import line_name, measured_rates
 from simfs.reports.numbers import folded, plain, plural
-from simfs.reports.text import error, holder_parts
+from simfs.reports.text import error
 from simfs.results.focus import focus, focus_tasks
 from simfs.results.model import Comparison, LockSummary, PointResult, ScenarioResult
 
@@ -73,7 +73,7 @@ def measured(result: ScenarioResult) -> Figure:
 def _bar(axes: Axes, place: float, point: PointResult, lock: LockSummary) -> None:
     """One bar as long as the wait, split as the holders' time is; all grey where that was not recorded."""
     waiting = lock.wait_total_ns / (point.window_ns * point.replications)
-    parts, left = holder_parts(lock), 0.0
+    parts, left = lock.holder_parts, 0.0
     if not sum(parts):
         axes.barh(place, waiting, height=0.8, color="#999999", label="not recorded")
         return

@@ -43,8 +43,9 @@ def print_report(result: ScenarioResult, console: Console | None = None) -> None
 
 
 def report(result: ScenarioResult) -> RenderableType:
-    """Curve and top locks of each variant, then what was fitted and how far off the rest is; or locks compared."""
-    return Group(*sheets(result), notes(result))
+    """The answer, curve and top locks of each variant, what was fitted and how far off all is; or locks compared."""
+    said = [Padding(Text(f"-> {result.answer}"), (0, 0, 1, 0))] if result.answer else []
+    return Group(*said, *sheets(result), notes(result))
 
 
 def sheets(result: ScenarioResult) -> list[Sheet]:
@@ -366,19 +367,9 @@ def _still_row(lock: LockSummary) -> list[str]:
 
 def holder_split(lock: LockSummary) -> str:
     """Percent of the holders' time spent running / runnable / sleeping / waiting for a device."""
-    parts = holder_parts(lock)
+    parts = lock.holder_parts
     whole = sum(parts)
     return "/".join(f"{100 * part / whole:.0f}" for part in parts) if whole else NOTHING
-
-
-def holder_parts(lock: LockSummary) -> tuple[float, float, float, float]:
-    """Nanoseconds the holders were running, runnable, sleeping, and waiting for a device."""
-    return (
-        lock.holder_running_ns,
-        lock.holder_runnable_ns,
-        lock.holder_sleeping_ns,
-        lock.holder_device_ns,
-    )
 
 
 def _fitted_on(c: Comparison, result: ScenarioResult) -> bool:

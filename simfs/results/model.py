@@ -78,6 +78,16 @@ class LockSummary(LockStats):
     kinds: tuple[LockKindSummary, ...] = ()
 
     @property
+    def holder_parts(self) -> tuple[float, float, float, float]:
+        """Nanoseconds the holders were running, runnable, sleeping, and waiting for a device while others waited."""
+        return (
+            self.holder_running_ns,
+            self.holder_runnable_ns,
+            self.holder_sleeping_ns,
+            self.holder_device_ns,
+        )
+
+    @property
     def wait_mean_ns(self) -> float:
         """Mean wait of a contended acquisition, in nanoseconds."""
         return self.wait_total_ns / self.contended if self.contended else 0.0
@@ -325,6 +335,10 @@ class ScenarioResult(Strict):
         default_factory=dict, description="what to call a variant; its name if absent"
     )
     operation: str = Field("operation", description="what one operation is, singular: 'compile', 'create'")
+    answer: str = Field(
+        default="",
+        description="what the variants are worth against each other, in words made from the numbers",
+    )
     sweep: tuple[str, ...] = Field((), description="keys that vary over the points, x axis first")
     points: tuple[PointResult, ...]
     fits: tuple[Fit, ...] = ()

@@ -6,15 +6,15 @@ from simfs.results.model import PointResult, ScenarioResult
 
 
 def ideal_per_s(result: ScenarioResult, like: PointResult, tasks: int | None = None) -> float | None:
-    """Operations per second if `tasks` tasks (default: those of `like`) all ran as fast as the fastest.
+    """Operations per second if `tasks` tasks (default: those of `like`) all ran as fast as the fastest of its curve.
 
-    The line ends where the CPUs do. The fastest is taken from all variants and task counts in the setting of
-    `like`, and not from a single task alone: its few operations count coarsely, and a curve above its ideal
-    helps nobody. None where there is nothing to scale from.
+    The line ends where the CPUs do. Other variants may do other operations and lend no line. The fastest is not that of
+    a single task alone: its few operations count coarsely, and a curve above its ideal helps nobody. None where there
+    is nothing to scale from.
     """
     if base_tasks(result) is None:
         return None
-    fastest = max(per_task(p) for p in result.points if p.setting == like.setting)
+    fastest = max(per_task(p) for p in result.of(like.variant) if p.setting == like.setting)
     return min(like.tasks if tasks is None else tasks, like.cpus) * fastest
 
 

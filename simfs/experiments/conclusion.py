@@ -1,0 +1,176 @@
+"""The answer of a run in a sentence or two, made from its numbers and no surer than its intervals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from simfs.reports.tournament import is_tournament
+from simfs.results.focus import focus
+from simfs.results.model import LockSummary, PointResult, ScenarioResult
+from simfs.results.statistics import Estimate, paired_difference
+from simfs.scenario import Point
+
+RECOVERED = 0.5
+"""Part of a loss that has to come back before a variant is named for it."""
+
+GROUPS = 3
+"""Operations whose losses are told, the largest first."""
+
+INSIDE = re.compile(r"\.wait_lock$")
+"""Raw spinlocks inside other locks: who waits for them waits for those."""
+
+AMOUNT = re.compile(r"workload\.(hold|think|readers|outstanding|user_cpu|size|params\.user_ns)\b")
+"""How much work an operation is: variants that differ in it do something else. So do those on other machines."""
+
+OUTCOMES = {"restart"}
+"""Names among the operations of a point that are outcomes of one of them."""
+
+DOING = ("run", "wait for a CPU", "sleep", "wait for a device")
+"""What holders do while others wait, in the order of `holder_parts`."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """A variant's point of interest."""
+
+    name: str
+    point: PointResult
+    settings: Mapping[str, Any]
+
+
+def conclusion(result: ScenarioResult, points: Sequence[Point] = ()) -> str:
+    """What the variants of a result are worth against each other, why, and what helps; empty where nobody can say.
+
+    `points` are those that were run: they tell by how many settings variants differ.
+    """
+    settings = {point.variant: dict(_leaves(point.scenario.model_dump(mode="json"))) for point in points}
+    if is_tournament(result):  # its table is the answer
+        return ""
+    stalled = {finding.point for finding in result.findings if finding.kind == "stall"}
+    sides = [Side(result.title(p.variant), p, settings.get(p.variant, {})) for p in focus(result)]
+    sound = [side for side in sides if side.point.operations and side.point.id not in stalled]
+    groups = _comparable(sound)
+    groups = [group for group in groups if len(group) > 1] or groups[:1]
+    found = [said for group in groups if (said := _of_group(group))]
+    found.sort(key=lambda said: -said[0])
+    lines = [line for _, line in found[:GROUPS]]
+    if stopped := [side.name for side in sides if side.point.id in stalled]:
+        lines.append(f"{', '.join(stopped)} comes to a halt")
+    return ". ".join(lines) + ("." if lines else "")
+
+
+def _leaves(data: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, str]]:
+    for key, value in data.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{at}{key}.")
+        else:
+            yield f"{at}{key}", repr(value)
+
+
+def _comparable(sides: Iterable[Side]) -> list[list[Side]]:
+    """Variants that do the same operations with as many tasks on the same machine."""
+    groups: dict[tuple[object, ...], list[Side]] = {}
+    for side in sides:
+        fixed = (
+            (key, value)
+            for key, value in side.settings.items()
+            if AMOUNT.match(key) or key == "machine.profile"
+        )
+        point = side.point
+        same = (frozenset(point.latency) - OUTCOMES, point.tasks, point.cpus, point.setting, frozenset(fixed))
+        groups.setdefault(same, []).append(side)
+    return list(groups.values())
+
+
+def _of_group(sides: Sequence[Side]) -> tuple[float, str] | None:
+    """The loss of the worst in per cent, and what to say."""
+    best = max(sides, key=lambda side: side.point.throughput.mean)
+    if len(sides) == 1:
+        return (0.0, f"{best.name}: {why}") if (why := _why(best.point)) else None
+    losses = {side.name: loss for side in sides if side is not best and (loss := _loss(side, best))}
+    certain = [side for side in sides if (loss := losses.get(side.name)) and (loss.low or 0) > 0]
+    at = f"at {best.point.tasks} tasks"
+    if not certain:
+        if not losses or all(loss.low is None for loss in losses.values()):
+            return 0.0, f"{at} one replication cannot tell the variants apart"
+        most = max(loss.high or 0 for loss in losses.values())
+        return (
+            0.0,
+            f"{at} there is no difference that the runs can tell: no variant loses more than {most:.1f} %",
+        )
+    worst = max(certain, key=lambda side: losses[side.name].mean)
+    loss = losses[worst.name]
+    said = f"{worst.name} loses {loss.mean:.0f} % (± {loss.half_width:.1f}) against {best.name} {at}"
+    said += f" and idles {worst.point.shares.idle.mean:.0f} %" if worst.point.shares.idle.mean >= 1 else ""
+    parts = [said, _why(worst.point), _what_helps(worst, best, sides, losses)]
+    if larger := [side for side in sides if side.name in losses and losses[side.name].mean > loss.mean]:
+        parts.append(_perhaps(larger, losses))
+    return loss.mean, "; ".join(part for part in parts if part)
+
+
+def _perhaps(sides: Sequence[Side], losses: Mapping[str, Estimate]) -> str:
+    """Losses that would be larger, if they are any."""
+    worst = max(sides, key=lambda side: losses[side.name].mean)
+    loss, groups = losses[worst.name], worst.point.groups
+    bistable = f" (bistable: {groups})" if groups else ""
+    return f"{worst.name} loses {loss.mean:.0f} % (± {loss.half_width:.0f}), which {loss.n} runs cannot tell{bistable}"
+
+
+def _loss(side: Side, best: Side) -> Estimate | None:
+    """What a variant loses against the best, in per cent of it, replication by replication."""
+    mine, theirs = side.point.replication_throughputs, best.point.replication_throughputs
+    n = min(len(mine), len(theirs))
+    if not n:
+        return None
+    scale = 100 / best.point.throughput.mean
+    return paired_difference([scale * x for x in theirs[:n]], [scale * x for x in mine[:n]])
+
+
+def _why(point: PointResult) -> str:
+    """The lock with the longest wait, and what its holders do meanwhile."""
+    locks = [lock for lock in point.locks if lock.contended and not INSIDE.search(lock.name)]
+    if not locks:
+        return ""
+    lock = max(locks, key=lambda lock: lock.wait_total_ns)
+    waiting = lock.wait_total_ns / (point.window_ns * point.replications)
+    if waiting < 0.01 * point.tasks:
+        return ""
+    return f"{waiting:.1f} tasks wait for {lock.name} on average{_holders(lock)}"
+
+
+def _holders(lock: LockSummary) -> str:
+    parts = lock.holder_parts
+    if not (whole := sum(parts)):
+        return ""
+    share, doing = max(zip(parts, DOING, strict=True))
+    return f", whose holders {doing} for {100 * share / whole:.0f} % of that time"
+
+
+def _what_helps(worst: Side, best: Side, sides: Sequence[Side], losses: Mapping[str, Estimate]) -> str:
+    """The variant nearest to the worst, on the same filesystem, that brings its loss back or most of it."""
+    lost = losses[worst.name].mean
+    found = []
+    for side in sides:
+        gained = _loss(worst, side)
+        alike = all(
+            side.settings.get(key) == worst.settings.get(key)
+            for key in ("filesystem.kind", "machine.profile")
+        )
+        if side not in (worst, best) and alike and gained and (gained.low or 0) > 0:
+            left = losses[side.name].mean
+            if left <= (1 - RECOVERED) * lost:
+                found.append((_changed(side, worst), left, side))
+    if not found:
+        return ""
+    _, left, side = min(found, key=lambda one: one[:2])
+    if left <= 2:
+        return f"{side.name} brings it back"
+    return f"{side.name} brings {100 * (1 - left / lost):.0f} % of it back"
+
+
+def _changed(side: Side, other: Side) -> int:
+    keys = side.settings.keys() | other.settings.keys()
+    return sum(side.settings.get(key) != other.settings.get(key) for key in keys)

@@ -1,0 +1,109 @@
+"""The answer of a run: made from its numbers, no surer than they are, and the same in text, JSON and Python."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import simfs
+from simfs.cli import app
+from simfs.experiments.conclusion import conclusion
+from simfs.results.model import Finding, ScenarioResult
+from simfs.results.run_result import Stall
+from simfs.results.statistics import interval
+
+RUNNER = CliRunner()
+SMALL = ("workload.tasks=16", "measure={duration: 20 ms, warmup: 2 ms, replications: 3}")
+ANSWER = simfs.load("lock-cycle", *SMALL).run()
+RESULT = ANSWER.result
+
+
+def with_rates(**rates: tuple[float, ...]) -> ScenarioResult:
+    """The result with other throughputs of some variants, and only these."""
+    points = tuple(
+        p.model_copy(
+            update={
+                "throughput": interval(rates[p.variant]),
+                "replication_throughputs": rates[p.variant],
+                "replications": len(rates[p.variant]),
+                "groups": None,
+            }
+        )
+        for p in RESULT.points
+        if p.variant in rates
+    )
+    return RESULT.model_copy(update={"points": points})
+
+
+def test_the_loss_is_that_of_the_numbers_and_the_lock_that_of_the_table() -> None:
+    best = max(RESULT.points, key=lambda p: p.throughput.mean)
+    worst = min(RESULT.points, key=lambda p: p.throughput.mean)
+    loss = 100 * (1 - worst.throughput.mean / best.throughput.mean)
+    said = ANSWER.answer
+    assert said.startswith(f"{RESULT.title(worst.variant)} loses {loss:.0f} %")
+    assert f"against {RESULT.title(best.variant)} at 16 tasks" in said
+    assert f"idles {worst.shares.idle.mean:.0f} %" in said
+    (lock,) = [lock for lock in worst.locks if lock.name == "lock"]
+    waiting = lock.wait_total_ns / worst.window_ns / worst.replications
+    assert f"{waiting:.1f} tasks wait for lock on average" in said
+    share = max(lock.holder_parts) / sum(lock.holder_parts)
+    assert f"for {100 * share:.0f} % of that time" in said
+
+
+def test_text_json_and_python_say_the_same() -> None:
+    command = ["run", "lock-cycle", *(word for setting in SMALL for word in ("--set", setting))]
+    text = RUNNER.invoke(app, command).stdout
+    assert " ".join(text.split()).startswith(f"-> {ANSWER.answer}")
+    assert json.loads(RUNNER.invoke(app, [*command, "--format", "json"]).stdout)["answer"] == ANSWER.answer
+    assert ANSWER.answer in repr(ANSWER)
+    assert "lock-cycle" in repr(simfs.load("lock-cycle"))
+
+
+def test_what_the_runs_cannot_tell_is_not_told() -> None:
+    like = with_rates(semaphore=(100, 104, 96), mutex=(101, 97, 105))
+    assert "no difference that the runs can tell: no variant loses more than" in conclusion(like)
+    once = with_rates(semaphore=(50,), mutex=(100,))
+    assert "one replication cannot tell" in conclusion(once)
+
+
+def test_a_larger_loss_that_is_not_certain_is_told_as_such() -> None:
+    names = RESULT.variants
+    said = conclusion(
+        with_rates(**{names[0]: (90, 91, 92), names[1]: (40, 101, 60), names[2]: (100, 101, 102)})
+    )
+    assert said.startswith(f"{RESULT.title(names[0])} loses 10 %")
+    assert f"{RESULT.title(names[1])} loses 34 % (± 76), which 3 runs cannot tell" in said
+
+
+def test_the_nearest_variant_that_brings_a_loss_back_is_named() -> None:
+    names = RESULT.variants
+    assert len(names) > 2
+    three = with_rates(**{names[0]: (50, 51, 52), names[1]: (99, 100, 101), names[2]: (100, 101, 102)})
+    assert f"{RESULT.title(names[1])} brings it back" in conclusion(three)
+    half = with_rates(**{names[0]: (50, 51, 52), names[1]: (79, 80, 81), names[2]: (100, 101, 102)})
+    assert f"{RESULT.title(names[1])} brings 58 % of it back" in conclusion(half)
+
+
+def test_a_variant_that_stalls_is_told_and_not_compared() -> None:
+    stall = Stall(kind="deadlock", at_ns=5e6, cycle=())
+    point = RESULT.of("mutex")[0]
+    finding = Finding(kind="stall", point=point.id, replication=0, message="deadlock", stall=stall)
+    said = conclusion(RESULT.model_copy(update={"findings": (finding,)}))
+    assert f"{RESULT.title('mutex')} comes to a halt" in said
+    assert f"against {RESULT.title('mutex')}" not in said
+
+
+def test_variants_that_do_something_else_are_not_compared() -> None:
+    settings = ["measure={duration: 2 ms, warmup: 0 ms, replications: 2}", "sweep.workload.tasks=[4]"]
+    said = simfs.load("will-it-scale", *settings).run().answer
+    assert said
+    for sentence in said.split(". "):
+        assert sentence.split()[0] == sentence.split(" against ")[1].split()[0]
+
+
+@pytest.mark.parametrize("name", ["Answer", "Question", "load"])
+def test_tab_finds_what_there_is(name: str) -> None:
+    assert name in dir(simfs)
+    assert "TYPE_CHECKING" not in dir(simfs)
