@@ -74,12 +74,23 @@ def run(
             "as btrfs check and xfs_repair -n would.",
         ),
     ] = False,
+    as_tool: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="TOOL",
+            help="Print what this tool would: perf-lock, perf-lock-x, lock_stat, klockstat, fio, fs_mark, dbench, "
+            "will-it-scale, fxmark, lkp.",
+        ),
+    ] = None,
+    variant: Annotated[str | None, typer.Option(help="The variant that --as prints.")] = None,
 ) -> None:
     """Run a scenario and print its predicted throughput, beside measured data where there is any."""
     with plain_errors():
         from simfs.scenario import load
 
         refuse_file(out)
+        _refuse_tool(as_tool, variant)
         given, wanted = overrides(settings, seed), known_metrics(metrics)
         asked = load(scenario, given)
         chosen = _machine_for(asked, engine)
@@ -87,7 +98,10 @@ def run(
             raise refused("--check: only the native machine looks at structures")
         options = {"threads": threads or os.cpu_count() or 1, "quick": quick, "metrics": wanted}
         asked, result = _answer(asked, given, chosen, options, check=check)
-        _print(result, output, wide=wide, columns=names_of(columns))
+        if as_tool is not None:
+            _print_as(result, as_tool, variant)
+        else:
+            _print(result, output, wide=wide, columns=names_of(columns))
         if out is not None:
             _write(result, out, asked, chosen)
         for finding in result.findings:
@@ -134,6 +148,27 @@ def _print(result: ScenarioResult, output: Format, *, wide: bool, columns: tuple
     from simfs.reports.export import to_csv, to_json
 
     emit(to_json(result) if output is Format.JSON else to_csv(result))
+
+
+def _refuse_tool(name: str | None, variant: str | None) -> None:
+    """Refuse a tool that is not written, before anything is run for it."""
+    from simfs.interchange import WRITERS
+    from simfs.scenario.suggest import choices
+
+    if name is None and variant is not None:
+        raise refused("--variant: is what --as prints; give --as too")
+    if name is not None and name not in WRITERS:
+        raise refused(f"--as: there is no format '{name}'; {choices(name, WRITERS)}")
+
+
+def _print_as(result: ScenarioResult, name: str, variant: str | None) -> None:
+    from simfs.interchange import write
+    from simfs.interchange.reading import UnreadableError
+
+    try:
+        emit(write(result, name, variant))
+    except UnreadableError as error:
+        raise refused(f"--as {name}: {error}") from None
 
 
 def _write(result: ScenarioResult, out: Path, asked: Scenario, engine: Engine) -> None:

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
 
 from simfs.interchange.reading import Reading, UnreadableError
+from simfs.scenario.suggest import choices
 
 if TYPE_CHECKING:
     from simfs.results.model import PointResult, ScenarioResult
@@ -42,18 +43,19 @@ FORMATS = {
 }
 """Names of the formats and their modules; the first that knows a text reads it."""
 
-WRITERS = (
-    "perf-lock",
-    "lock_stat",
-    "klockstat",
-    "fio",
-    "fs_mark",
-    "dbench",
-    "will-it-scale",
-    "fxmark",
-    "lkp",
-)
-"""Formats that `simfs run --as` writes."""
+WRITERS = {
+    "perf-lock": "perf_lock:write",
+    "perf-lock-x": "perf_lock:write_csv",
+    "lock_stat": "lock_stat:write",
+    "klockstat": "klockstat:write",
+    "fio": "fio:write",
+    "fs_mark": "fs_mark:write",
+    "dbench": "dbench:write",
+    "will-it-scale": "will_it_scale:write",
+    "fxmark": "fxmark:write",
+    "lkp": "lkp_out:write",
+}
+"""What `simfs run --as` writes, and the functions that do it."""
 
 
 def load(name: str) -> Format:
@@ -79,9 +81,26 @@ def read(text: str, name: str | None = None) -> Reading:
 
 
 Writer = Callable[["ScenarioResult", tuple["PointResult", ...]], str]
-"""Makes the text of a tool from the points of one variant, in order of the sweep."""
+"""Makes the text of a tool from points of a result, in order of the sweep."""
 
 
-def writer(name: str) -> Writer:
-    """Return how a format of `WRITERS` is written."""
-    return cast(Writer, import_module(f"simfs.interchange.{FORMATS[name]}").write)
+def write(result: ScenarioResult, name: str, variant: str | None = None) -> str:
+    """Return a result as a tool would print it; the variant must be named where there are several.
+
+    Tables of locks are of one point: that with as many tasks as CPUs, else with the most. Raises UnreadableError for a
+    format or variant that there is not, and where nothing is left to write.
+    """
+    if name not in WRITERS:
+        raise UnreadableError(f"there is no format '{name}'; {choices(name, WRITERS)}")
+    if name == "lkp" and variant is None:
+        points = result.points
+    elif variant is None and len(result.variants) > 1:
+        raise UnreadableError(
+            f"there are several variants: name one of {', '.join(result.variants)} with --variant"
+        )
+    elif variant is not None and variant not in result.variants:
+        raise UnreadableError(f"there is no variant '{variant}'; {choices(variant, result.variants)}")
+    else:
+        points = result.of(variant or result.variants[0])
+    module, _, function = WRITERS[name].partition(":")
+    return cast(Writer, getattr(import_module(f"simfs.interchange.{module}"), function))(result, points)

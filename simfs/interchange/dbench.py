@@ -65,7 +65,7 @@ def write(result: ScenarioResult, points: Sequence[PointResult]) -> str:
     parts = []
     for point in points:
         seconds = point.window_ns * point.replications / 1e9
-        parts += ["dbench version 4.00 - simfs", "", f"Running for {seconds:.0f} seconds", ""]
+        parts += ["dbench version 4.00 - simfs", "", f"Running for {seconds:g} seconds", ""]
         parts += [" Operation      Count    AvgLat    MaxLat", " ----------------------------------------"]
         for name, latency in point.latency.items():
             shown = "".join(word.title() for word in re.split(r"\W+", name))

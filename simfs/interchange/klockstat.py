@@ -71,10 +71,10 @@ def _numbers(row: re.Match[str]) -> list[float] | None:
 
 
 def write(result: ScenarioResult, points: Sequence[PointResult]) -> str:
-    """The tables of `klockstat.py` for the last point: sleeping locks only, all acquisitions."""
-    from simfs.interchange.locks_out import sleeping
+    """The tables of `klockstat.py` of one point: sleeping locks only, all acquisitions."""
+    from simfs.interchange.locks_out import sleeping, the_one
 
-    locks = sleeping(points[-1])
+    locks = sleeping(the_one(points))
     parts = ["Tracing lock events... Hit Ctrl-C to end."]
     for what in ("Spin", "Hold"):
         parts.append(

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from simfs.interchange.reading import Figure, Lines, Reading, count, number
-
-if TYPE_CHECKING:
-    from simfs.results.model import PointResult, ScenarioResult
 
 _QUOTE = re.compile(r"^(?:> ?)+")
 _HEADING = re.compile(r"^\s*%stddev\s+%change\s+%stddev\s*$")
 _RULE = re.compile(r"^[- \t]{20,}$|^\s*\\\s+\|\s+\\\s*$")
-_COMMITS = re.compile(r"^(?P<base>[0-9a-f]{12,40}|v[\d.\-rc]+)\s+(?P<head>[0-9a-f]{12,40}|v[\d.\-rc]+)\s*$")
+_COMMITS = re.compile(r"^(?P<base>[\w.:/-]{1,40})\s+(?P<head>[\w.:/-]{1,40})\s*$")
 _NUMBER = r"-?\d[\d.]*(?:e[+-]?\d+)?"
 _ROW = re.compile(
     rf"^\s*(?P<base>{_NUMBER})(?:\s*±\s*\d+%)?\s+(?P<change>[+-]{_NUMBER}%?)\s+(?P<head>{_NUMBER})"
@@ -43,16 +38,17 @@ def is_mine(text: str) -> bool:
 def read(text: str) -> Reading:
     """Read what simfs has a metric for, on both sides; all other rows are rows too, and count as skipped."""
     lines, figures, seen, names = Lines(text), list[Figure](), False, ("base", "head")
+    line = ""
     for quoted in lines:
-        line = _QUOTE.sub("", quoted)
+        above, line = line, _QUOTE.sub("", quoted)
         if _HEADING.match(line):
-            lines.take()
+            named = _COMMITS.match(above)
+            lines.take(2 if named else 1)
+            names = (named["base"], named["head"]) if named else names
             seen = True
-        elif found := _COMMITS.match(line):
-            lines.take()
-            names = (found["base"], found["head"])
         elif _RULE.match(line):
             lines.take()
+            line = above
         elif seen and (row := _ROW.match(line)) and (known := _metric(row["metric"])):
             values = [number(row[side]) for side in ("base", "head")]
             if None in values:
@@ -79,10 +75,3 @@ def _metric(name: str) -> tuple[str, int | None, str] | None:
     if _RATE.search(name) and "per_process" not in name and "per_thread" not in name:
         return "works_per_s" if "works" in name else "operations_per_s", tasks, f" {name.split('.')[0]}"
     return None
-
-
-def write(result: ScenarioResult, points: Sequence[PointResult]) -> str:
-    """The first variant beside the others of each point, as `simfs compare` prints it, with lkp's names."""
-    from simfs.interchange.lkp_out import tables
-
-    return tables(result)

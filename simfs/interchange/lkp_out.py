@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from simfs.experiments.compare import stddev
 from simfs.reports.numbers import plain
@@ -10,9 +11,9 @@ from simfs.results.model import PointResult, ScenarioResult
 from simfs.results.statistics import Estimate
 
 
-def tables(result: ScenarioResult) -> str:
-    """One table for every other variant, or of a single one beside itself; rows are the points."""
-    first, *others = result.variants
+def write(result: ScenarioResult, points: Sequence[PointResult]) -> str:
+    """A table for every variant after the first, of a single one beside itself; rows are of points."""
+    first, *others = dict.fromkeys(p.variant for p in points)
     return "\n".join(_table(result, first, other) for other in others or [first])
 
 
@@ -51,7 +52,7 @@ def _row(name: str, a: Estimate, b: Estimate) -> str:
     points = name.endswith("%")
     change = b.mean - a.mean if points else 100 * (b.mean / a.mean - 1) if a.mean else 0.0
     shown = f"{change:+.1f}{'' if points else '%'}"
-    return f"{_number(a)} {shown:>11} {_number(b)}  {name}"
+    return f"{_number(a)}{shown:>11} {_number(b)}  {name}"
 
 
 def _number(estimate: Estimate) -> str:

@@ -61,8 +61,8 @@ def _of_row(line: str) -> Waits | None:
 
 
 def write(result: ScenarioResult, points: Sequence[PointResult]) -> str:
-    """The classes of the last point with lockdep's names, as the file has them; minima are not kept: 0.00."""
-    from simfs.interchange.locks_out import of_lock_stat
+    """The classes of one point with lockdep's names, as the file has them; minima are not kept: 0.00."""
+    from simfs.interchange.locks_out import of_lock_stat, the_one
 
     rule = "-" * (WIDTH + 1)
     rows = [
@@ -71,7 +71,7 @@ def write(result: ScenarioResult, points: Sequence[PointResult]) -> str:
         f"{'class name':>40} " + " ".join(f"{name:>14}" for name in COLUMNS),
     ]
     rows += [rule, ""]
-    for name, numbers in of_lock_stat(points[-1]):
+    for name, numbers in of_lock_stat(the_one(points)):
         shown = [f"{v:>14d}" if isinstance(v, int) else f"{v:>14.2f}" for v in numbers]
         rows.append(f"{name:>40}:" + " ".join(shown))
     return "\n".join(rows) + "\n"

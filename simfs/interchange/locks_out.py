@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from simfs.interchange.symbols import chains, symbols
@@ -31,6 +31,12 @@ class Shown:
     def mean_ns(self) -> float:
         """Mean wait."""
         return self.total_ns / self.count if self.count else 0.0
+
+
+def the_one(points: Sequence[PointResult]) -> PointResult:
+    """The point with as many tasks as CPUs, else that with the most tasks."""
+    full = [p for p in points if p.tasks == p.cpus]
+    return full[0] if full else max(points, key=lambda p: p.tasks)
 
 
 def contended(point: PointResult) -> list[Shown]:
@@ -65,7 +71,11 @@ def _kind(lock: LockSummary) -> str:
 
 
 def function_of(lock: str) -> str:
-    """The function that names a class in a call chain, or its name in one word where no chain does."""
+    """The function that names a class in a call chain, or its name in one word where no chain does.
+
+    A `wait_lock` is taken where its lock is.
+    """
+    lock = lock.removesuffix(".wait_lock") if lock not in symbols().locks else lock
     group = re.sub(r" L\d+$", "", lock)
     found = next((c for c in chains() if c.lock in (lock, group)), None)
     return found.functions[-1] if found else re.sub(r"[^\w.]+", "_", lock)

@@ -147,11 +147,11 @@ def _of_report(lines: Lines) -> list[Waits]:
 
 
 def write(result: ScenarioResult, points: Sequence[PointResult]) -> str:
-    """The table of `perf lock contention` for the last point; the caller is the function that names the class."""
-    from simfs.interchange.locks_out import contended
+    """The table of `perf lock contention` of one point; the caller is the function that names the class."""
+    from simfs.interchange.locks_out import contended, the_one
 
     rows = [" contended   total wait     max wait     avg wait         type   caller", ""]
-    for lock in contended(points[-1]):
+    for lock in contended(the_one(points)):
         times = "".join(f" {_time(ns):>12}" for ns in (lock.total_ns, lock.max_ns, lock.mean_ns))
         rows.append(f"{lock.count:10d}{times}   {lock.kind:>10}   {lock.where}+0x0")
     return "\n".join(rows) + "\n"
@@ -159,10 +159,10 @@ def write(result: ScenarioResult, points: Sequence[PointResult]) -> str:
 
 def write_csv(result: ScenarioResult, points: Sequence[PointResult]) -> str:
     """The same as `-x,` prints it."""
-    from simfs.interchange.locks_out import contended
+    from simfs.interchange.locks_out import contended, the_one
 
     rows = ["# output: contended, total wait, max wait, avg wait, type, caller"]
-    for lock in contended(points[-1]):
+    for lock in contended(the_one(points)):
         times = ", ".join(f"{ns:.0f}" for ns in (lock.total_ns, lock.max_ns, lock.mean_ns))
         rows.append(f"{lock.count}, {times}, {lock.kind}, {lock.where}+0x0")
     return "\n".join(rows) + "\n"
