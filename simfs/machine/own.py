@@ -5,16 +5,22 @@ Whatever is wrong with such a file is told with its place in it; a traceback thr
 
 from __future__ import annotations
 
+import ast
 import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from inspect import isfunction, signature
 from pathlib import Path
 from types import ModuleType
+from typing import cast
 
 from simfs.machine.lock import Lock
 from simfs.scenario.files import FileError, read_code
+from simfs.teach.lock import Lock as TeachLock
+from simfs.teach.rewrite import rewritten
+from simfs.teach.simulated import Taught, simulated
 
 _MODULE = "simfs own lock "
 """How the modules of users' files are called in `sys.modules`, before their path."""
@@ -34,26 +40,66 @@ def is_own(name: str) -> bool:
     return ".py:" in name
 
 
+def own_design(reference: str) -> type[Lock] | type[TeachLock]:
+    """The class of `FILE.py:CLASS` as it is written: the machine's kind of lock, or one of `simfs.teach`."""
+    lock = own_lock(reference)
+    return lock.design_kind if issubclass(lock, Taught) else lock
+
+
 def own_lock(reference: str) -> type[Lock]:
     """The lock class of `FILE.py:CLASS`; the file is run anew each time. Raises OwnLockError."""
     file, _, name = reference.rpartition(":")
-    found = vars(_module(Path(file)))
-    classes = [key for key, value in found.items() if isinstance(value, type) and value is not Lock]
-    if name not in found:
-        near = get_close_matches(name, classes, n=1, cutoff=0.55)
-        raise OwnLockError(f"{file} has no class '{name}'", suggestion=near[0] if near else None)
-    lock = found[name]
-    if not isinstance(lock, type) or not issubclass(lock, Lock):
-        raise OwnLockError(f"{name} in {file} does not derive from simfs.machine.lock.Lock")
+    lock = _class(file, name)
+    if issubclass(lock, TeachLock):
+        _check_taught(lock, file)
+        return simulated(lock)
+    if not issubclass(lock, Lock):
+        raise OwnLockError(
+            f"{name} in {file} does not derive from simfs.machine.lock.Lock or simfs.teach.Lock"
+        )
     missing = [m for m in ("try_fast", "wait", "release") if getattr(lock, m) is getattr(Lock, m)]
     if missing:
         raise OwnLockError(f"{name} in {file} does not define {', '.join(missing)}")
     return lock
 
 
+def _class(file: str, name: str) -> type:
+    found = vars(_module(Path(file)))
+    classes = [
+        key for key, value in found.items() if isinstance(value, type) and value not in (Lock, TeachLock)
+    ]
+    if name not in found:
+        near = get_close_matches(name, classes, n=1, cutoff=0.55)
+        raise OwnLockError(f"{file} has no class '{name}'", suggestion=near[0] if near else None)
+    if not isinstance(found[name], type):
+        raise OwnLockError(
+            f"{name} in {file} does not derive from simfs.machine.lock.Lock or simfs.teach.Lock"
+        )
+    return cast(type, found[name])
+
+
+def _check_taught(lock: type[TeachLock], file: str) -> None:
+    """Refuse a lock of a beginner that lacks a method, or has one with other parameters."""
+    wanted = {"__init__": "self", "acquire": "self, task", "release": "self, task"}
+    missing = [m for m in ("acquire", "release") if getattr(lock, m) is getattr(TeachLock, m)]
+    if missing:
+        raise OwnLockError(f"{lock.__name__} in {file} does not define {', '.join(missing)}")
+    for name, parameters in wanted.items():
+        method = getattr(lock, name)
+        if not isfunction(method):
+            continue  # object's own __init__
+        try:
+            signature(method).bind(*parameters.split(", "))
+        except TypeError:
+            where = f"{method.__code__.co_filename}:{method.__code__.co_firstlineno}:1"
+            raise OwnLockError(f"write `def {name}({parameters})`", where) from None
+
+
 def _module(file: Path) -> ModuleType:
     try:
-        code = compile(read_code(file), str(file), "exec", dont_inherit=True)
+        tree = ast.parse(read_code(file), str(file))
+        helpers = rewritten(tree, str(file))
+        code = compile(tree, str(file), "exec", dont_inherit=True)
     except FileError as error:
         raise OwnLockError(f"{file} {error}") from None
     except SyntaxError as error:
@@ -62,6 +108,7 @@ def _module(file: Path) -> ModuleType:
     except ValueError as error:
         raise OwnLockError(f"not valid Python: {error}", f"{file}:1:1") from None
     module = ModuleType(f"{_MODULE}{file}")
+    vars(module).update(helpers)
     sys.modules[module.__name__] = module  # where dataclasses look for the names in annotations
     with errors_of_own_locks():
         exec(code, vars(module))
@@ -80,14 +127,14 @@ def errors_of_own_locks(reference: str | None = None) -> Iterator[None]:
         raise
     except (Exception, SystemExit) as error:
         message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        if where := _last_line(error):
+        if where := place_in_own_lock(error):
             raise OwnLockError(message, where) from None
         if reference is None or isinstance(error, ValueError):
             raise
         raise OwnLockError(f"{message} (wait and release must be generators)", reference) from None
 
 
-def _last_line(error: BaseException | None) -> str | None:
+def place_in_own_lock(error: BaseException | None) -> str | None:
     """The last place in users' code that an exception, or what caused it, came through."""
     while error is not None:
         frames = [f for f, _ in traceback.walk_tb(error.__traceback__)]

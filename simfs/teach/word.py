@@ -1,0 +1,83 @@
+"""Words of memory with atomic operations, each on a cache line of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+from simfs.machine.line import Access, Line
+
+if TYPE_CHECKING:
+    from simfs.teach.lock import Task
+
+
+class World(Protocol):
+    """Where a lock runs: the simulated machine, or the judge that tries all schedules."""
+
+    def access(self, word: Word, access: Access) -> None:
+        """The running task accesses a word, which has the new value already."""
+
+    def wake(self, task: Task) -> None:
+        """The running task wakes another one."""
+
+
+class Present:
+    """The world in which code of a lock runs just now, if any."""
+
+    world: World | None = None
+
+
+class Word:
+    """A word of memory. Each operation is atomic, and an access to the word's cache line.
+
+    A value is whatever is compared with `==`: a number, a task, None.
+    """
+
+    def __init__(self, value: Any = 0) -> None:  # noqa: ANN401
+        """Make a word with a first value."""
+        self._value = value
+        self.line = Line()
+        self.pollers: list[Any] = []
+        """Tasks of the machine that spin on it."""
+
+    def load(self) -> Any:  # noqa: ANN401
+        """Return the value."""
+        self._accessed(Access.READ)
+        return self._value
+
+    def store(self, value: Any) -> None:  # noqa: ANN401
+        """Set the value."""
+        self._value = value
+        self._accessed(Access.WRITE)
+
+    def exchange(self, value: Any) -> Any:  # noqa: ANN401
+        """Set the value and return the one before, in one step."""
+        before, self._value = self._value, value
+        self._accessed(Access.ATOMIC)
+        return before
+
+    def compare_and_swap(self, expected: Any, value: Any) -> bool:  # noqa: ANN401
+        """Set the value if it is `expected`, in one step. Return whether it was."""
+        same = bool(self._value == expected)
+        if same:
+            self._value = value
+        self._accessed(Access.ATOMIC)
+        return same
+
+    def fetch_add(self, amount: int = 1) -> Any:  # noqa: ANN401
+        """Add to the value and return the one before, in one step."""
+        before = self._value
+        self._value = before + amount
+        self._accessed(Access.ATOMIC)
+        return before
+
+    def _accessed(self, access: Access) -> None:
+        if Present.world is not None:
+            Present.world.access(self, access)
+
+    def _misused(self, *_: object) -> NoReturn:
+        raise TypeError("a Word is read with .load() and written with .store(value)")
+
+    __bool__ = __int__ = __index__ = __lt__ = __le__ = __gt__ = __ge__ = _misused
+    __add__ = __radd__ = __iadd__ = __sub__ = __isub__ = _misused
+    __eq__ = __ne__ = _misused
+    __hash__ = object.__hash__
