@@ -30,6 +30,7 @@ class TinyMachine:
         self.waiting: dict[int, int] = {}
         self.parked: set[int] = set()
         self.kicked: set[int] = set()
+        self.timers: set[int] = set()
         self.classes: list[str] = []
         self.lines = 0
         self.operations: Counter[str] = Counter()
@@ -39,8 +40,11 @@ class TinyMachine:
 
     def run(self, end: int) -> None:
         while self.events and self.events[0][0] < end:
-            self.now, _, task = heapq.heappop(self.events)
-            self._resume(task)
+            self.now, number, task = heapq.heappop(self.events)
+            if number in self.timers:
+                self.wake(None, task)
+            else:
+                self._resume(task)
 
     def _resume(self, task: int) -> None:
         taken = False
@@ -50,8 +54,10 @@ class TinyMachine:
             if not getattr(self, f"_{step[0]}")(task, *step[1:]):
                 return
 
-    def _later(self, task: int, time: int) -> None:
-        heapq.heappush(self.events, (self.now + time, next(self.order), task))
+    def _later(self, task: int, time: int) -> int:
+        number = next(self.order)
+        heapq.heappush(self.events, (self.now + time, number, task))
+        return number
 
     # What takes time. True: the task goes on at once.
 
@@ -170,8 +176,8 @@ class TinyMachine:
         self.calls["set_nice"] += 1
 
     def wake_at_tick(self, task: int, other: int, ticks: int) -> int:
-        self.wake(task, other)
-        return self.now
+        self.timers.add(self._later(other, ticks * self.tick))
+        return self.now + ticks * self.tick
 
     def spawn(self, parent: int | None, pinned: int | None, life: str, program: _engine.Program) -> int:
         self.programs.append(program)
