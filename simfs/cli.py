@@ -90,6 +90,11 @@ COMMANDS = {
         "Hold predictions against measured data.",
         "simfs validate xfs-rangelock-userspace-2019 --quick --out results/validate",
     ),
+    "check": Command(
+        "check:check",
+        "Judge a lock of your own.",
+        "simfs check teachlocks.py:Sleeping",
+    ),
     "list": Command("about:list_", "List scenarios, measured data and models.", "simfs list"),
     "locks": Command("locks:locks", "List all locks with their policies.", "simfs locks"),
     "schema": Command(

@@ -26,8 +26,11 @@ class Sleep:
 
 Request = Spin | Sleep
 Code = Generator[int | Request, bool | None, Any]
-"""`acquire` or `release` as it runs. It yields 1 where others may come between, 0 at other lines, and requests."""
+"""`acquire` or `release` as it runs. It yields requests, and before each line 0, or 1 where others may come between; 2
+before an operation."""
 
+NO_WORD = "spin_until's condition reads no Word: nobody would see it change"
+NO_SLEEP = "a lock with `preemption = False` must not sleep"
 _DIRECTLY = "works only in a line of acquire or release itself, not inside a lambda or comprehension"
 
 
@@ -124,7 +127,7 @@ def call(function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Code
     if kind in REQUESTS:
         return (yield REQUESTS[kind](*arguments, **named))
     if kind in POINTS:
-        yield 1
+        yield 2
         return function(*arguments, **named)
     result = function(*arguments, **named)
     if isgenerator(result) and isinstance(getattr(function, "__self__", None), Lock):

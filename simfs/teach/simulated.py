@@ -13,7 +13,7 @@ from simfs.machine.lock import Place, Side, Waiting
 from simfs.machine.task import Status, Steps
 from simfs.machine.task import Task as MachineTask
 from simfs.machine.time import Time, from_ns
-from simfs.teach.lock import Code, Lock, Request, Spin, Task
+from simfs.teach.lock import NO_SLEEP, NO_WORD, Code, Lock, Request, Spin, Task
 from simfs.teach.word import Present, Word
 
 LINES = 1_000
@@ -102,7 +102,7 @@ class Taught(MachineLock):
                 value = yield from self._spin(task, code, request)
             else:
                 if not self.design.preemption:
-                    code.throw(TypeError("a lock with `preemption = False` must not sleep"))
+                    code.throw(TypeError(NO_SLEEP))
                 yield from task.park()
                 slept = True
             request = yield from self._up_to_request(task, code, value)
@@ -121,7 +121,7 @@ class Taught(MachineLock):
                 return False
             words = self.memory.words
             if not words:
-                code.throw(TypeError("spin_until's condition reads no Word: nobody would see it change"))
+                code.throw(TypeError(NO_WORD))
             for word in words:
                 word.pollers.append(task)
             yield from task.spin(until_resched=self.design.preemption, deadline=deadline)
@@ -161,13 +161,13 @@ class Memory:
         finally:
             Present.world = None
 
-    def access(self, word: Word, access: Access) -> None:
+    def access(self, word: Word, access: Access, before: object) -> None:
         """The running task pays for its access; who spins on the word sees a store when its refetch is served."""
         task = self.running
         assert task is not None
         task.access(word.line, access)
+        self.words.append(word)
         if access is Access.READ:
-            self.words.append(word)
             return
         order, random = list(word.pollers), self.lock.machine.random
         for i in range(len(order) - 1, 0, -1):

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 class World(Protocol):
     """Where a lock runs: the simulated machine, or the judge that tries all schedules."""
 
-    def access(self, word: Word, access: Access) -> None:
-        """The running task accesses a word, which has the new value already."""
+    def access(self, word: Word, access: Access, before: Any) -> None:  # noqa: ANN401
+        """The running task accesses a word, which had the value `before`, and has the new one already."""
 
     def wake(self, task: Task) -> None:
         """The running task wakes another one."""
@@ -41,38 +41,47 @@ class Word:
 
     def load(self) -> Any:  # noqa: ANN401
         """Return the value."""
-        self._accessed(Access.READ)
+        self._accessed(Access.READ, self._value)
         return self._value
 
     def store(self, value: Any) -> None:  # noqa: ANN401
         """Set the value."""
-        self._value = value
-        self._accessed(Access.WRITE)
+        before, self._value = self._value, value
+        self._accessed(Access.WRITE, before)
 
     def exchange(self, value: Any) -> Any:  # noqa: ANN401
         """Set the value and return the one before, in one step."""
         before, self._value = self._value, value
-        self._accessed(Access.ATOMIC)
+        self._accessed(Access.ATOMIC, before)
         return before
 
     def compare_and_swap(self, expected: Any, value: Any) -> bool:  # noqa: ANN401
         """Set the value if it is `expected`, in one step. Return whether it was."""
-        same = bool(self._value == expected)
+        before = self._value
+        same = bool(before == expected)
         if same:
             self._value = value
-        self._accessed(Access.ATOMIC)
+        self._accessed(Access.ATOMIC, before)
         return same
 
     def fetch_add(self, amount: int = 1) -> Any:  # noqa: ANN401
         """Add to the value and return the one before, in one step."""
         before = self._value
         self._value = before + amount
-        self._accessed(Access.ATOMIC)
+        self._accessed(Access.ATOMIC, before)
         return before
 
-    def _accessed(self, access: Access) -> None:
+    def peek(self) -> Any:  # noqa: ANN401
+        """The value, for who watches: no task reads it."""
+        return self._value
+
+    def undo(self, before: Any) -> None:  # noqa: ANN401
+        """Give it the value that it had."""
+        self._value = before
+
+    def _accessed(self, access: Access, before: Any) -> None:  # noqa: ANN401
         if Present.world is not None:
-            Present.world.access(self, access)
+            Present.world.access(self, access, before)
 
     def _misused(self, *_: object) -> NoReturn:
         raise TypeError("a Word is read with .load() and written with .store(value)")
