@@ -1,8 +1,9 @@
-"""`simfs compare`: two answers side by side."""
+"""`simfs compare`: two answers side by side, or a real machine beside a simulation."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,38 +16,155 @@ from simfs.commands.common import (
     plain_errors,
     progress,
     refusals_of_runs,
+    refused,
 )
-from simfs.commands.experiment import Output, TextOrJson, print_json
+from simfs.commands.experiment import Output, TextOrJson, keys_of, print_json
+
+if TYPE_CHECKING:
+    from simfs.experiments.compare_real import RealComparison
+    from simfs.interchange.reading import Reading
 
 SIDE = (
     "A folder of `simfs run --out`, a data set, or a scenario to run; `:VARIANT` names one of its variants."
 )
+TRAJECTORIES = 4
 
 
 def compare(
-    a: Annotated[str, typer.Argument(metavar="A", help=SIDE)],
-    b: Annotated[str, typer.Argument(metavar="B", help="What A is compared with; the same.")],
+    a: Annotated[
+        str,
+        typer.Argument(metavar="A", help=f"{SIDE} Or what a real tool printed, as `simfs import` reads it."),
+    ],
+    b: Annotated[str, typer.Argument(metavar="B", help="What A is compared with; no output of a tool.")],
     settings: Settings = None,
     output: Output = TextOrJson.TEXT,
     seed: Seed = None,
     threads: Threads = None,
     quick: Quick = False,
+    operations: Annotated[
+        int | None, typer.Option(min=1, help="Operations of the real run: waits are counted by operation.")
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option(min=1e-6, help="Seconds of the real run: waits are counted by second.")
+    ] = None,
+    why: Annotated[
+        bool,
+        typer.Option("--why", help="Vary the sourced numbers and say which one the difference hangs on."),
+    ] = False,
 ) -> None:
     """Print two answers side by side, with the change, its interval and a verdict, fit for a commit message.
 
-    --set, --seed and --quick go to scenarios that are run; two runs with one seed are compared pair by pair.
+    --set, --seed and --quick go to scenarios that are run; two runs with one seed are compared pair by pair. What a
+    real tool printed is laid beside a simulation by lock class, per operation or per second.
     """
     with plain_errors():
         given = overrides(settings, seed)
-        with progress() as report, refusals_of_runs():
-            from simfs.experiments.compare import compare_sides, open_side
-
-            sides = [open_side(x, given, quick=quick, threads=threads, progress=report) for x in (a, b)]
-            comparison = compare_sides(*sides)
-        if output is TextOrJson.JSON:
-            print_json(comparison)
+        options: dict[str, Any] = {"quick": quick, "threads": threads}
+        reading = _reading(a)
+        if reading is not None:
+            code = _real(a, reading, b, given, options, output, operations, seconds, why=why)
         else:
-            from simfs.reports.compare import to_text
+            if operations or seconds or why:
+                raise refused(f"{a}: --operations, --seconds and --why go with the output of a real tool")
+            code = _answers(a, b, given, options, output)
+    raise typer.Exit(code)
 
-            typer.echo(to_text(comparison), nl=False)
-    raise typer.Exit(max(side.result.exit_code if side.result else 0 for side in sides))
+
+def _answers(a: str, b: str, given: list[str], options: dict[str, Any], output: TextOrJson) -> int:
+    with progress() as report, refusals_of_runs():
+        from simfs.experiments.compare import compare_sides, open_side
+
+        sides = [open_side(x, given, progress=report, **options) for x in (a, b)]
+        comparison = compare_sides(*sides)
+    if output is TextOrJson.JSON:
+        print_json(comparison)
+    else:
+        from simfs.reports.compare import to_text
+
+        typer.echo(to_text(comparison), nl=False)
+    return max(side.result.exit_code if side.result else 0 for side in sides)
+
+
+def _reading(a: str) -> Reading | None:
+    """What a tool printed into the file; None for anything else that can be compared."""
+    path = Path(a)
+    if a != "-" and (path.suffix in (".yaml", ".yml") or not path.is_file()):
+        return None
+    from simfs.commands.import_ import read_file
+
+    if a != "-" and any(line.startswith(b"simfs:") for line in path.read_bytes()[:4096].splitlines()):
+        return None  # a scenario without a suffix
+    return read_file(a)
+
+
+def _real(
+    a: str,
+    reading: Reading,
+    b: str,
+    given: list[str],
+    options: dict[str, Any],
+    output: TextOrJson,
+    operations: int | None,
+    seconds: float | None,
+    *,
+    why: bool,
+) -> int:
+    with progress() as report, refusals_of_runs():
+        from simfs.experiments.compare import open_side
+        from simfs.experiments.compare_real import compare_real
+
+        side = open_side(b, given, progress=report, **options)
+        if side.result is None:
+            raise ValueError(f"{b}: is a data set; a real machine is compared with a scenario or a result")
+        name = "standard input" if a == "-" else Path(a).name
+        comparison = compare_real(
+            name, reading, side.result, side.points, operations=operations, seconds=seconds
+        )
+        if why:
+            comparison = _explained(comparison, b, given, options["threads"], report)
+    if output is TextOrJson.JSON:
+        print_json(comparison)
+    else:
+        from simfs.reports.compare_real import to_text
+
+        typer.echo(to_text(comparison), nl=False)
+    return side.result.exit_code
+
+
+def _explained(
+    comparison: RealComparison,
+    b: str,
+    given: list[str],
+    threads: int | None,
+    report: Any,  # noqa: ANN401
+) -> RealComparison:
+    """The comparison with the number that most hangs on where it differs most, found by screening."""
+    from simfs.experiments import sensitivity as experiment
+    from simfs.experiments.answer import fit
+    from simfs.experiments.compare_real import metric_of
+    from simfs.experiments.points import the_point
+    from simfs.scenario import load
+
+    metric = metric_of(comparison)
+    if metric is None or comparison.differs_most in comparison.only_real:
+        raise ValueError("--why: there is no simulated lock whose waits could be varied")
+    scenario, _, variant = b.rpartition(":") if ":" in b and not Path(b).exists() else (b, "", None)
+    if Path(scenario).is_dir():
+        raise ValueError(f"--why: {scenario} is a result; name its scenario")
+    asked, _ = fit(load(scenario, given), given=keys_of(given), quick=True, threads=threads, progress=report)
+    found = experiment.sensitivity(
+        the_point(asked, variant),
+        asked.measure,
+        scenario=asked.name,
+        metric=metric,
+        trajectories=TRAJECTORIES,
+        threads=threads,
+        progress=report,
+    )
+    first = found.screened[0]
+    says = (
+        f"{metric} hangs most on {first.parameter} (its range moves it by {first.mu_star.mean:.0f} %; {first.source})."
+        if first.matters
+        else f"No sourced number moves {metric} by more than noise."
+    )
+    return comparison.model_copy(update={"sentence": f"{comparison.sentence} {says}"})

@@ -171,6 +171,10 @@ def sensitivity(
     (nominal,) = simulate([Varied(point, "nominal")])
     if not nominal.mean:
         raise ValueError(f"--metric: '{metric}' is 0 here")
+    if nominal.low is None:
+        raise ValueError(
+            f"--metric: '{metric}' has no interval: two replications must have it, or run longer"
+        )
     noise = _noise_percent(nominal, runs)
     screened = morris(varied, evaluate, nominal.mean, trajectories, measure.seed, noise)
     leading = [next(p for p in varied if p.name == s.parameter) for s in screened[:top]]
@@ -271,8 +275,6 @@ def _trajectory(count: int, rng: np.random.Generator) -> tuple[list[Vector], lis
 
 def _noise_percent(nominal: Estimate, runs: Runs) -> float:
     """Mean |difference| of two means of this noise, for the whole range: what mu* is where nothing matters."""
-    if nominal.low is None:
-        return math.inf
     error = (stddev(nominal, runs.confidence) or 0.0) / math.sqrt(nominal.n)
     return 100 * error * math.sqrt(2) * math.sqrt(2 / math.pi) / STEP / abs(nominal.mean)
 
