@@ -221,3 +221,31 @@ def test_measured_rows_reach_the_run(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert {row.role for row in seen["measured"]} == {"calibrate", "predict"}
     assert seen["operation"] == "compile"
     assert seen["titles"]["xfs"] == "xfs, one directory"
+
+
+def test_a_place_that_cannot_be_written_to_is_refused_before_the_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.txt").write_text("x")
+    seen = fake(monkeypatch, result())
+    answer = RUNNER.invoke(app, ["run", "lock-cycle", "--out", str(tmp_path)])
+    assert answer.exit_code == 2
+    assert "is not empty and not a simfs result" in answer.stderr
+    assert not seen
+
+
+def test_a_file_that_is_no_scenario_is_called_that(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "perf.txt").write_text("x")
+    answer = RUNNER.invoke(app, ["run", "perf.txt"])
+    assert answer.exit_code == 2
+    assert "perf.txt: this file is no scenario" in answer.stderr
+
+
+def test_only_the_variants_that_are_named_are_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = fake(monkeypatch, result())
+    RUNNER.invoke(app, ["run", "lock-cycle", "--variant", "mutex", "--variant", "ticket"])
+    assert {point.variant for point in seen["points"]} == {"mutex", "ticket"}
+    answer = RUNNER.invoke(app, ["run", "lock-cycle", "--variant", "mutx"])
+    assert answer.exit_code == 2
+    assert "did you mean 'mutex'" in answer.stderr

@@ -20,7 +20,7 @@ from pyarrow import parquet
 from rich.console import Console
 
 from simfs.reports import export, text
-from simfs.reports.drawing import png, style, svg
+from simfs.reports.drawing import pdf, png, style, svg
 from simfs.reports.figures import figures
 from simfs.results.model import Finding, Fit, PointResult, ScenarioResult
 from simfs.results.run import Runs, run_scenario
@@ -105,6 +105,11 @@ def test_the_same_bytes_twice(name: str) -> None:
 
 def test_an_svg_has_neither_date_nor_random_ids() -> None:
     assert b"<dc:date>" not in svg(FIGURES["throughput"])
+
+
+def test_the_text_of_an_svg_is_text_and_a_pdf_is_the_same_again() -> None:
+    assert b"compiles per second</text>" in svg(FIGURES["throughput"])
+    assert pdf(FIGURES["throughput"]) == pdf(FIGURES["throughput"])
 
 
 def test_figures_leave_global_settings_alone() -> None:
@@ -248,7 +253,7 @@ def test_a_result_directory_is_complete_and_reads_back(tmp_path: Path) -> None:
     out = tmp_path / "a" / "b"
     written = write(out)
     assert sorted(p for p in out.rglob("*") if p.is_file()) == sorted(written)
-    assert {p.suffix for p in written} == {".json", ".csv", ".parquet", ".png", ".svg"}
+    assert {p.suffix for p in written} == {".json", ".csv", ".parquet", ".png", ".svg", ".pdf"}
     assert ScenarioResult.model_validate_json((out / "result.json").read_text()).points == TABLE.points
     assert parquet.read_table(out / "tables" / "points.parquet").num_rows == 7
     files = json.loads((out / "manifest.json").read_text())["files"]

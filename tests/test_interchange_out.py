@@ -153,7 +153,6 @@ def test_times_of_perf_have_the_largest_unit_that_they_fill(result: ScenarioResu
         (["--as", "perf-lok"], "did you mean 'perf-lock'?"),
         (["--as", "perf-lock"], "name one of"),
         (["--as", "perf-lock", "--variant", "mutx"], "did you mean 'mutex'?"),
-        (["--variant", "mutex"], "give --as too"),
     ],
 )
 def test_what_cannot_be_printed_is_bad_input(options: list[str], said: str) -> None:

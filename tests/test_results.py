@@ -135,6 +135,8 @@ def test_broken_laws_and_stalls_are_collected_with_their_exit_codes() -> None:
     found = findings(point, [run(point, laws=[law]), run(point, stall=stall)])
     assert [(f.kind, f.replication) for f in found] == [("law", 0), ("stall", 1)]
     assert "3 ns missing" in found[0].message
+    late = {"law": "no sleep while atomic", "ok": False, "detail": "task 151 sleeps at 6865826830 ps"}
+    assert "task 151 sleeps at 6.866 ms" in findings(point, [run(point, laws=[late])])[0].message
     result = scenario()
     assert result.exit_code == 0
     assert result.model_copy(update={"findings": tuple(found[:1])}).exit_code == 1

@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pyarrow import csv
 from typer.testing import CliRunner
 
+import simfs
 from simfs.cli import app
 from simfs.experiments.sweep_design import DesignError, Factor, Kind, factor, rows_from, rows_of
 from simfs.experiments.sweep_refine import crossings, knee, refinement
@@ -368,3 +370,45 @@ def test_a_crossing_is_narrowed_to_neighbours(tmp_path: Path) -> None:
     words = line.split()
     low, high = int(words[words.index("between") + 1]), int(words[words.index("between") + 3])
     assert high - low == 1
+
+
+TWO = ["--vary", "workload.tasks=1,2,4", "--vary", "workload.think=5 us,50 us"]
+
+
+def test_two_keys_are_a_matrix_in_the_terminal_and_a_heat_map(tmp_path: Path) -> None:
+    answer = sweep(*SMALL, *TWO, "--out", tmp_path / "two")
+    points = csv.read_csv(tmp_path / "two" / "tables" / "points.csv").to_pylist()
+    matrix = answer.stdout.partition("over tasks and")[2].partition("mutex")[0]
+    rates = {f"{p['throughput_per_s']:,.0f}" for p in points if p["variant"] == "semaphore"}
+    assert rates <= set(matrix.split())
+    assert (tmp_path / "two" / "figures" / "heat.png").is_file()
+
+
+def test_one_key_is_a_table_of_the_points(tmp_path: Path) -> None:
+    answer = sweep(*SMALL, "--vary", "workload.tasks=1,2", "--out", tmp_path / "one")
+    points = csv.read_csv(tmp_path / "one" / "tables" / "points.csv").to_pylist()
+    assert {f"{p['throughput_per_s']:,.0f}" for p in points} <= set(answer.stdout.split())
+
+
+def test_other_programs_read_a_sweep_from_a_pipe(tmp_path: Path) -> None:
+    options = [*SMALL, "--vary", "workload.tasks=1,2", "--out", tmp_path / "one", "--format"]
+    written = sweep(*options, "csv").stdout
+    assert written.encode() == (tmp_path / "one" / "tables" / "points.csv").read_bytes()
+    assert len(json.loads(sweep(*options, "json").stdout)["points"]) == 6
+
+
+def test_a_key_that_variants_set_themselves_is_told_aloud(tmp_path: Path) -> None:
+    options = [*SMALL, "--vary", "workload.tasks=2", "--vary", "workload.lock=mutex,ticket"]
+    told = sweep(*options, "--out", tmp_path / "out").stderr
+    assert "warning: --vary workload.lock: overrides what mutex, ticket set" in told
+    assert "warning" not in sweep(*SMALL, "--vary", "workload.tasks=2", "--out", tmp_path / "other").stderr
+
+
+def test_few_values_have_a_tick_each_and_no_others() -> None:
+    settings = ["measure={duration: 1 ms, warmup: 0 ms, replications: 2}"]
+    found = simfs.load("lock-cycle", *settings).sweep(
+        {"workload.tasks": [2, 3, 4, 64], "workload.think": ["5 us", "50 us"]}
+    )
+    axes = found.figure("factors").axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["2", "3", "4", "64"]
+    assert [label.get_text() for label in axes.get_xticklabels(minor=True)] == []

@@ -140,6 +140,7 @@ def test_one_json_document_and_files(tmp_path: Path) -> None:
     assert WhatIf.model_validate_json(done.stdout).variant == "mutex"
     names = sorted(str(path.relative_to(out)) for path in out.rglob("*") if path.is_file())
     assert names == [
+        "figures/profile.pdf",
         "figures/profile.png",
         "figures/profile.svg",
         "manifest.json",

@@ -18,7 +18,7 @@ from simfs.commands.common import (
     plain_errors,
     progress,
     refusals_of_runs,
-    refuse_file,
+    refuse_out,
     refused,
 )
 from simfs.commands.experiment import (
@@ -65,7 +65,7 @@ def advise(
     with plain_errors():
         from simfs.scenario import load
 
-        refuse_file(out)
+        refuse_out(out)
         given = overrides(settings, seed)
         if (scenario is None) == (xfs_info is None):
             raise refused("advise: give a scenario or --xfs-info, one of them")

@@ -203,10 +203,16 @@ def known_metrics(names: list[str] | None) -> list[str]:
     return names or []
 
 
-def refuse_file(out: Path | None) -> None:
-    """Refuse an `--out` that is a file, before anything is run for it."""
-    if out is not None and out.exists() and not out.is_dir():
-        raise refused(f"--out {out}: is a file, not a directory")
+def refuse_out(out: Path | None) -> None:
+    """Refuse an `--out` that could not be written, before anything is run for it."""
+    if out is None or not out.exists():
+        return
+    from simfs.reports.export import refuse_foreign
+
+    try:
+        refuse_foreign(out)
+    except OSError as error:
+        raise refused(f"--out {out}: {error.strerror}") from None
 
 
 def unwritable(out: Path, error: OSError) -> Exception:

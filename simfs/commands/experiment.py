@@ -69,13 +69,13 @@ def write_texts(
     out: Path, name: str, texts: Mapping[str, str], figures: Mapping[str, Figure] | None = None
 ) -> None:
     """Write the files of experiment `name` by their names, and its figures, as `write_answer` does."""
-    from simfs.reports.drawing import png, svg
+    from simfs.reports.drawing import pictures
     from simfs.reports.export import write_files
     from simfs.results.manifest import software
 
     files = {file: text.encode() for file, text in texts.items()}
     for file, figure in (figures or {}).items():
-        files |= {f"figures/{file}.png": png(figure), f"figures/{file}.svg": svg(figure)}
+        files |= pictures(file, figure)
     about = {"simfs": 1, "experiment": name, "command": sys.argv[1:], **software()}
     try:
         write_files(out, about, files)

@@ -29,7 +29,7 @@ from simfs.commands.common import (
     plain_errors,
     progress,
     refusals_of_runs,
-    refuse_file,
+    refuse_out,
     refused,
     unwritable,
 )
@@ -50,6 +50,12 @@ class Engine(StrEnum):
 def run(
     scenario: ScenarioName,
     out: Annotated[Path | None, typer.Option(help="Write tables, figures and a manifest here.")] = None,
+    variants: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--variant", metavar="NAME", help="Run only this variant; may be repeated.", show_default=False
+        ),
+    ] = None,
     settings: Settings = None,
     engine: Annotated[
         Engine | None,
@@ -83,23 +89,28 @@ def run(
             "will-it-scale, fxmark, lkp.",
         ),
     ] = None,
-    variant: Annotated[str | None, typer.Option(help="The variant that --as prints.")] = None,
 ) -> None:
     """Run a scenario and print its predicted throughput, beside measured data where there is any."""
     with plain_errors():
         from simfs.scenario import load
 
-        refuse_file(out)
-        _refuse_tool(as_tool, variant)
+        refuse_out(out)
+        _refuse_tool(as_tool)
         given, wanted = overrides(settings, seed), known_metrics(metrics)
         asked = load(scenario, given)
+        _refuse_unknown(asked, variants or [])
         chosen = _machine_for(asked, engine)
         if check and chosen is Engine.SIMPY:
             raise refused("--check: only the native machine looks at structures")
-        options = {"threads": threads or os.cpu_count() or 1, "quick": quick, "metrics": wanted}
+        options = {
+            "threads": threads or os.cpu_count() or 1,
+            "quick": quick,
+            "metrics": wanted,
+            "variants": variants or (),
+        }
         asked, result = _answer(asked, given, chosen, options, check=check)
         if as_tool is not None:
-            _print_as(result, as_tool, variant)
+            _print_as(result, as_tool, variants[0] if variants else None)
         else:
             _print(result, output, wide=wide, columns=names_of(columns))
         if out is not None:
@@ -107,6 +118,13 @@ def run(
         for finding in result.findings:
             complain(finding.sentence)
     raise typer.Exit(result.exit_code)
+
+
+def _refuse_unknown(asked: Scenario, names: list[str]) -> None:
+    known = [variant.name for variant in asked.variants]
+    for name in names:
+        if name not in known:
+            raise refused(f"--variant {name}: there is no variant of this name; {choices(name, known)}")
 
 
 def _machine_for(asked: Scenario, wanted: Engine | None) -> Engine:
@@ -150,13 +168,11 @@ def _print(result: ScenarioResult, output: Format, *, wide: bool, columns: tuple
     emit(to_json(result) if output is Format.JSON else to_csv(result))
 
 
-def _refuse_tool(name: str | None, variant: str | None) -> None:
+def _refuse_tool(name: str | None) -> None:
     """Refuse a tool that is not written, before anything is run for it."""
     from simfs.interchange import WRITERS
     from simfs.scenario.suggest import choices
 
-    if name is None and variant is not None:
-        raise refused("--variant: is what --as prints; give --as too")
     if name is not None and name not in WRITERS:
         raise refused(f"--as: there is no format '{name}'; {choices(name, WRITERS)}")
 

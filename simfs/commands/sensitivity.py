@@ -17,7 +17,7 @@ from simfs.commands.common import (
     plain_errors,
     progress,
     refusals_of_runs,
-    refuse_file,
+    refuse_out,
     refused,
 )
 from simfs.commands.experiment import Output, TextOrJson, Variant, keys_of, print_json, write_answer
@@ -58,7 +58,7 @@ def sensitivity(
     with plain_errors():
         from simfs.scenario import expand, load
 
-        refuse_file(out)
+        refuse_out(out)
         if sobol & (sobol - 1):
             raise refused(f"--sobol {sobol}: must be a power of two")
         given = overrides(settings, seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,12 +12,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from simfs.commands.common import (
+    Format,
     Quick,
     ScenarioName,
     Seed,
     Settings,
     Threads,
+    Wide,
     complain,
+    emit,
     notes,
     overrides,
     plain_errors,
@@ -93,6 +97,8 @@ def sweep(
     seed: Seed = None,
     threads: Threads = None,
     quick: Quick = False,
+    output: Annotated[Format, typer.Option("--format", help="What is printed.")] = Format.TEXT,
+    wide: Wide = False,
 ) -> None:
     """Run a scenario at the points of a design; what has been run is kept, and never run again."""
     with plain_errors("the runs that ended are kept; the same command resumes"), refusals_of_runs():
@@ -109,7 +115,8 @@ def sweep(
         plan.refinement()
         plan.points()
         store = open_folder(out, plan)
-        _run(plan, out, store, executor, threads, part)
+        _warn(plan)
+        _run(plan, out, store, executor, threads, part, Shown(output, wide))
 
 
 def merge(
@@ -125,10 +132,33 @@ def merge(
         plan, store = sweeps_.merge(sweeps, out or sweeps[0])
         why = "runs are missing: run the shards that have not ended, with the same command, and merge again"
         engine = store.recalling(f"{out or sweeps[0]}: {why}")
-        _report(plan, *sweeps_.run(plan, engine=engine), out or sweeps[0])
+        _report(plan, *sweeps_.run(plan, engine=engine), out or sweeps[0], Shown())
 
 
-def _run(plan: Plan, out: Path, store: Store, where: str, threads: int | None, part: tuple[int, int]) -> None:
+@dataclass(frozen=True)
+class Shown:
+    """What is printed, and whether in full."""
+
+    form: Format = Format.TEXT
+    wide: bool = False
+
+
+def _warn(plan: Plan) -> None:
+    """Say aloud where `--vary` undoes what makes the variants different."""
+    for key, names in plan.undone().items():
+        what = f"--vary {key}: overrides what {', '.join(names)} set"
+        complain(f"warning: {what}; variants that differ in nothing else show the same numbers")
+
+
+def _run(
+    plan: Plan,
+    out: Path,
+    store: Store,
+    where: str,
+    threads: int | None,
+    part: tuple[int, int],
+    shown: Shown,
+) -> None:
     from simfs.experiments.executors import executor as opened
     from simfs.experiments.sweep import run
 
@@ -141,12 +171,13 @@ def _run(plan: Plan, out: Path, store: Store, where: str, threads: int | None, p
             f"shard {part[0]}/{part[1]}: {len(result.points)} points are in {out}; next: simfs merge"
         )
         raise typer.Exit(result.exit_code)
-    _report(plan, asked, result, out)
+    _report(plan, asked, result, out, shown)
 
 
-def _report(plan: Plan, asked: Scenario, result: ScenarioResult, out: Path) -> None:
+def _report(plan: Plan, asked: Scenario, result: ScenarioResult, out: Path, shown: Shown) -> None:
     from simfs.experiments.sweep import places
-    from simfs.reports.export import write
+    from simfs.reports.export import to_csv, to_json, write
+    from simfs.reports.layout import report_console
     from simfs.reports.sweep import print_sweep
 
     resolved = asked.model_dump(mode="json", exclude_unset=True)
@@ -156,9 +187,12 @@ def _report(plan: Plan, asked: Scenario, result: ScenarioResult, out: Path) -> N
         )
     except OSError as error:
         raise unwritable(out, error) from None
-    print_sweep(result)
+    if shown.form is Format.TEXT:
+        print_sweep(result, report_console(wide=shown.wide))
+    else:
+        emit(to_json(result) if shown.form is Format.JSON else to_csv(result))
     for line in places(plan, result):
-        typer.echo(line)
+        typer.echo(line, err=shown.form is not Format.TEXT)
     notes().print(f"written to {out}")
     for finding in result.findings:
         complain(finding.sentence)

@@ -25,7 +25,7 @@ from simfs.commands.common import (
     plain_errors,
     progress,
     refusals_of_runs,
-    refuse_file,
+    refuse_out,
     refused,
 )
 from simfs.commands.experiment import write_texts
@@ -94,7 +94,7 @@ def validate(
     with plain_errors("the runs that ended are kept; the same command resumes"), refusals_of_runs():
         from simfs.scenario.predicting import predicted
 
-        refuse_file(out)
+        refuse_out(out)
         pairs = predicted(names or [], overrides(None, seed))
         remember = _remembering(store)
         found = [_validated(*each, quick, threads, remember) for each in _numbered(pairs)]

@@ -18,7 +18,7 @@ from simfs.commands.common import (
     plain_errors,
     progress,
     refusals_of_runs,
-    refuse_file,
+    refuse_out,
     refused,
 )
 from simfs.commands.experiment import (
@@ -76,7 +76,7 @@ def whatif(
     with plain_errors():
         from simfs.scenario import load
 
-        refuse_file(out)
+        refuse_out(out)
         given = overrides(settings, seed)
         asked = load(scenario, given)
         changes = _changes(lock, scale or [], remove, kind or [], split or [])

@@ -36,17 +36,18 @@ def answer(
     progress: Progress | None = None,
     engine: Engine | None = None,
     metrics: Sequence[str] = (),
+    variants: Sequence[str] = (),
 ) -> tuple[Scenario, ScenarioResult]:
     """Fit what `asked` declares, except the keys that were `given` by hand, and run it.
 
-    `metrics` are wanted besides those of the scenario's measured rows.
+    `metrics` are wanted besides those of the scenario's measured rows, `variants` the only ones that are run.
     `quick` makes it a first look; the fit stays the same. Returns the scenario with the fitted values in
     place, and the result. Raises ValueError for a fit that may not be done and for a spec that the engine
     refuses, ImportError where there is no engine.
     """
     options: dict[str, Any] = {"threads": threads, "progress": progress, "engine": engine}
     asked, fits = fit(asked, given=given, quick=quick, **options)
-    points = expand(asked)
+    points = [point for point in expand(asked) if not variants or point.variant in variants]
     result = run_points(asked, points, tuple(asked.sweep), metrics=metrics, **options).with_fits(fits)
     return asked, result.model_copy(update={"answer": conclusion(result, points)})
 
@@ -83,13 +84,14 @@ def run_points(
     metrics: Sequence[str] = (),
 ) -> ScenarioResult:
     """Run these points of `asked`, which vary in `keys`, beside the scenario's measured rows."""
+    left_out = {variant.name for variant in asked.variants} - {point.variant for point in points}
     return run_scenario(
         points,
         asked.measure,
         threads=threads,
         progress=progress,
         engine=engine,
-        measured=_measured(asked),
+        measured=[row for row in _measured(asked) if row.variant not in left_out],
         name=asked.name,
         operation=operation_of(points),
         sweep=tuple(keys),

@@ -49,7 +49,8 @@ STYLE: dict[Any, Any] = {
     "lines.markersize": 4.5,
     "legend.frameon": False,
     "svg.hashsalt": "simfs",
-    "svg.fonttype": "path",
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
 }
 
 
@@ -80,13 +81,30 @@ def png(figure: Figure) -> bytes:
 
 
 def svg(figure: Figure) -> bytes:
-    """The figure as SVG, without date and with reproducible ids."""
+    """The figure as SVG whose text is text, without date and with reproducible ids."""
     return _saved(figure, "svg")
+
+
+def pdf(figure: Figure) -> bytes:
+    """The figure as PDF for papers, its fonts embedded, without date."""
+    return _saved(figure, "pdf")
+
+
+def pictures(name: str, figure: Figure) -> dict[str, bytes]:
+    """The files of a figure by name: for screens, for editing, for papers."""
+    return {
+        f"figures/{name}.{ending}": save(figure)
+        for ending, save in (("png", png), ("svg", svg), ("pdf", pdf))
+    }
 
 
 def _saved(figure: Figure, form: str) -> bytes:
     out = io.BytesIO()
-    metadata = {"Date": None, "Creator": "simfs"} if form == "svg" else {"Software": "simfs"}
+    metadata = {
+        "png": {"Software": "simfs"},
+        "svg": {"Date": None, "Creator": "simfs"},
+        "pdf": {"CreationDate": None, "Creator": "simfs", "Producer": "simfs"},
+    }[form]
     with style():
         figure.savefig(out, format=form, dpi=DPI, metadata=metadata)
     return out.getvalue()

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import csv, parquet
 
-from simfs.reports.drawing import png, svg
+from simfs.reports.drawing import pictures
 from simfs.reports.figures import figures
 from simfs.reports.sweep import sweep_figures
 from simfs.reports.tournament import is_tournament
@@ -63,7 +63,7 @@ def write(
 
 def write_files(directory: Path, about: Mapping[str, Any], files: Mapping[str, bytes]) -> list[Path]:
     """Write `files` by name and a manifest of `about` and their SHA-256 into `directory`, as `write` does."""
-    _refuse_foreign(directory)
+    refuse_foreign(directory)
     earlier = _listed(directory)
     sums = {name: sha256(data).hexdigest() for name, data in files.items()}
     whole = {MANIFEST: _json({**about, "files": sums}), **files}
@@ -95,11 +95,11 @@ def _files(result: ScenarioResult) -> Iterator[tuple[str, bytes]]:
         else figures(result) | sweep_figures(result)
     )
     for name, figure in drawn.items():
-        yield f"figures/{name}.png", png(figure)
-        yield f"figures/{name}.svg", svg(figure)
+        yield from pictures(name, figure).items()
 
 
-def _refuse_foreign(directory: Path) -> None:
+def refuse_foreign(directory: Path) -> None:
+    """Raise ExportError for a file, and for a directory with something other than a simfs result in it."""
     if directory.exists() and not directory.is_dir():
         raise ExportError(directory, "is a file, not a directory")
     if directory.is_dir() and any(directory.iterdir()) and not _is_result(directory):

@@ -13,12 +13,17 @@ from rich.console import Console
 from simfs.reports.drawing import MARKERS, OKABE_ITO, new_figure, style, thousands, unique
 from simfs.reports.figures import has_curve
 from simfs.reports.layout import Sheet, report_console
-from simfs.reports.numbers import plain, plural, plus_minus
+from simfs.reports.numbers import folded, plain, plural, plus_minus
 from simfs.results.model import PointResult, ScenarioResult, Value, short
 from simfs.results.quantities import in_units
 
 MAX_PANELS = 8
-WIDTH = 118
+
+MAX_NUMBERS = 150
+"""Cells of a heat map that have their number in them."""
+
+FEW = 9
+"""Values of an axis that each have a tick."""
 
 _READABLE = {
     "_ns": (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)),
@@ -37,11 +42,12 @@ class _Axis:
 
 
 def sweep_figures(result: ScenarioResult) -> dict[str, Figure]:
-    """The figure `factors`, where more or something else varies than a curve over tasks can show."""
-    varied = [key for key in result.sweep if len({p.values.get(key) for p in result.points}) > 1]
-    if not varied or (has_curve(result) and all(short(key) == "tasks" for key in varied)):
+    """The figure `heat` of a grid over two keys; `factors` where more varies than it or a curve over tasks can show."""
+    keys = varied(result)
+    if not keys or (has_curve(result) and all(short(key) == "tasks" for key in keys)):
         return {}
-    return {"factors": factors(result, varied[:MAX_PANELS])}
+    drawn = {"factors": factors(result, keys[:MAX_PANELS])}
+    return drawn | ({"heat": heat(result, keys)} if is_grid(result, keys) else {})
 
 
 def factors(result: ScenarioResult, keys: Sequence[str]) -> Figure:
@@ -83,6 +89,10 @@ def _scatter(axes: Axes, result: ScenarioResult, axis: _Axis) -> None:
     elif min(axis.at) > 0 and max(axis.at) > 30 * min(axis.at):
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda x, _: plain(x)))
+        axes.xaxis.set_minor_formatter(mpl.ticker.NullFormatter())
+    if not axis.words and len(values := sorted(set(axis.at))) <= FEW:
+        axes.set_xticks(values, [plain(x) for x in values])
+        axes.set_xticks([], minor=True)
     thousands(axes)
 
 
@@ -100,7 +110,7 @@ def _axis(key: str, values: Sequence[Value | None]) -> _Axis:
 
 
 def print_sweep(result: ScenarioResult, console: Console | None = None) -> None:
-    """Of each variant how many points there are, and where its throughput is lowest and highest."""
+    """Of each variant its lowest and highest throughput, and all: a row a point over one key, a matrix over two."""
     console = console or report_console()
     table = Sheet(result.name)
     table.add_column("variant")
@@ -113,6 +123,107 @@ def print_sweep(result: ScenarioResult, console: Console | None = None) -> None:
         ends = [cell for p in (points[0], points[-1]) for cell in (_throughput(p), _where(p))]
         table.add_row(result.title(variant), f"{len(points):,}", *ends)
     console.print(table)
+    keys = varied(result)
+    if len(keys) == 1:
+        console.print(_along(result, keys[0]))
+    elif is_grid(result, keys):
+        for variant in result.variants:
+            console.print(_matrix(result, variant, keys))
+
+
+def varied(result: ScenarioResult) -> list[str]:
+    """The keys that have more than one value."""
+    return [key for key in result.sweep if len({p.values.get(key) for p in result.points}) > 1]
+
+
+def is_grid(result: ScenarioResult, keys: Sequence[str]) -> bool:
+    """Whether two keys vary and every variant has nearly all of their combinations: a drawn design has few."""
+    if len(keys) != 2:
+        return False
+    cells = len(levels(result, keys[0])) * len(levels(result, keys[1])) * len(result.variants)
+    return cells <= 2 * len(result.points)
+
+
+def levels(result: ScenarioResult, key: str) -> list[Value]:
+    """The values of a key, numbers in their order and words as they came."""
+    values = list(dict.fromkeys(p.values[key] for p in result.points))
+    axis = _axis(key, values)
+    return (
+        values
+        if axis.words
+        else [value for _, value in sorted(zip(axis.at, values, strict=True), key=lambda v: v[0])]
+    )
+
+
+def _along(result: ScenarioResult, key: str) -> Sheet:
+    """A row for each value of the only key, a column for each variant."""
+    sheet = Sheet(f"{plural(result.operation)} per second")
+    sheet.add_column(short(key), justify="right")
+    for variant in result.variants:
+        sheet.add_column(variant, justify="right")
+        sheet.add_column("±", leaves=1, justify="right")
+    at = {(p.variant, p.values[key]): p.throughput for p in result.points}
+    for value in levels(result, key):
+        cells = [at.get((variant, value)) for variant in result.variants]
+        shown = [
+            part for c in cells for part in (plain(c.mean if c else None), plus_minus(c).removeprefix("± "))
+        ]
+        sheet.add_row(str(value), *shown)
+    return sheet
+
+
+def _matrix(result: ScenarioResult, variant: str, keys: Sequence[str]) -> Sheet:
+    """Throughput over two keys, the one with more values down."""
+    down, across = sorted(keys, key=lambda key: -len(levels(result, key)))
+    sheet = Sheet(
+        f"{result.title(variant)}: {plural(result.operation)} per second over {short(down)} and {short(across)}"
+    )
+    sheet.add_column(f"{short(down)} \\ {short(across)}", justify="right")
+    for value in levels(result, across):
+        sheet.add_column(str(value), justify="right")
+    at = {(p.values[down], p.values[across]): p.throughput.mean for p in result.of(variant)}
+    for row in levels(result, down):
+        sheet.add_row(str(row), *(plain(at.get((row, value))) for value in levels(result, across)))
+    return sheet
+
+
+def heat(result: ScenarioResult, keys: Sequence[str]) -> Figure:
+    """Throughput over two keys as colours, a panel a variant; numbers stand in the cells where there is room."""
+    down, across = sorted(keys, key=lambda key: -len(levels(result, key)))
+    rows, columns = levels(result, down), levels(result, across)
+    with style():
+        wide = min(len(result.variants), 3)
+        high = -(-len(result.variants) // wide)
+        size = (max(2.4, 0.46 * len(columns)), max(1.8, 0.24 * len(rows)))
+        figure = new_figure(wide * (size[0] + 0.5) + 1.0, high * (size[1] + 0.8))
+        panels = list(figure.subplots(high, wide, squeeze=False, sharey=True).flat)
+        most = max(p.throughput.mean for p in result.points)
+        for axes, variant in zip(panels, result.variants, strict=False):
+            at = {(p.values[down], p.values[across]): p.throughput.mean for p in result.of(variant)}
+            cells = [[at.get((row, column), float("nan")) for column in columns] for row in rows]
+            image = axes.imshow(cells, cmap="cividis", vmin=0, vmax=most, aspect="auto", origin="lower")
+            _cells(axes, cells, most)
+            axes.set_xticks(range(len(columns)), list(map(str, columns)))
+            axes.set_yticks(range(len(rows)), list(map(str, rows)))
+            axes.grid(visible=False)
+            axes.set_title(folded(result.title(variant), 34), loc="left")
+        for axes in panels[len(result.variants) :]:
+            axes.set_visible(False)
+        figure.supxlabel(_axis(across, columns).label.partition(" (")[0], fontsize=9)
+        figure.supylabel(_axis(down, rows).label.partition(" (")[0], fontsize=9)
+        bar = figure.colorbar(image, ax=panels, label=f"{plural(result.operation)} per second")
+        bar.ax.yaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda x, _: plain(x)))
+        return figure
+
+
+def _cells(axes: Axes, cells: Sequence[Sequence[float]], most: float) -> None:
+    if len(cells) * len(cells[0]) > MAX_NUMBERS:
+        return
+    for y, row in enumerate(cells):
+        for x, value in enumerate(row):
+            colour = "white" if value < 0.55 * most else "black"
+            said = mpl.ticker.EngFormatter(places=0, sep="")(value)
+            axes.text(x, y, said, ha="center", va="center", fontsize=6.5, color=colour)
 
 
 def _throughput(point: PointResult) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
@@ -18,6 +19,7 @@ from simfs.results.model import (
     MeasuredRow,
     PointResult,
     Value,
+    quantity,
     short,
 )
 from simfs.results.pooling import pooled_latencies, pooled_locks, pooled_wakes
@@ -119,7 +121,7 @@ def findings(point: PointLike, runs: Sequence[RunResult]) -> list[Finding]:
             stalled = Finding(kind="stall", point=point.id, replication=i, message=message, stall=run.stall)
             found.append(stalled)
         for law in (law for law in run.laws if not law.ok):
-            message = f"{law.law} is broken: {law.detail}"
+            message = f"{law.law} is broken: {_readable(law.detail)}"
             found.append(Finding(kind="law", point=point.id, replication=i, message=message))
     return found
 
@@ -142,6 +144,11 @@ def unanswered(
     empty = {finding.point for finding in found if finding.kind == "empty"}
     kept = (p.model_copy(update={"measured": ()}) if p.id in empty else p for p in points)
     return tuple(kept), tuple(c.row for p in points if p.id in empty for c in p.measured)
+
+
+def _readable(detail: str) -> str:
+    """The engine's picoseconds in units that people read."""
+    return re.sub(r"(\d+) ps\b", lambda found: quantity(int(found[1]) / 1000, "ns"), detail)
 
 
 def compare(

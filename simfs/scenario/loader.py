@@ -79,6 +79,11 @@ def _find(name: str) -> Path:
     if path is not None:
         return path
     known = paths.names(paths.SCENARIOS)
+    if paths.is_name(name) and paths.exists(Path(name)):
+        what = (
+            "this file is no scenario: the name of one ends in .yaml (or give its path, ./ before the name)"
+        )
+        raise ScenarioError([Problem(shorten(name), what)])
     what = (
         f"there is no scenario of this name; known: {', '.join(known)}"
         if paths.is_name(name)

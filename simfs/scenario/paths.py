@@ -25,12 +25,13 @@ def find(name_or_path: str, folder: Path, beside: Path | None = None) -> Path | 
     """Return the file meant by a shipped name or a path (relative also to `beside`); None for neither."""
     shipped = folder / f"{name_or_path}.yaml"
     if is_name(name_or_path):
-        return shipped if _exists(shipped) else None
+        return shipped if exists(shipped) else None
     candidates = [Path(name_or_path)] + ([beside / name_or_path] if beside else [])
-    return next((path for path in candidates if _exists(path)), None)
+    return next((path for path in candidates if exists(path)), None)
 
 
-def _exists(path: Path) -> bool:
+def exists(path: Path) -> bool:
+    """Tell whether a path is there; one that no file can have is not."""
     try:
         return path.exists()
     except (OSError, ValueError):  # a name too long, or with a character that no name can have
