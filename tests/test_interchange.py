@@ -7,6 +7,7 @@ import os
 import random
 import re
 from pathlib import Path
+from time import process_time
 
 import pytest
 from typer.testing import CliRunner
@@ -216,6 +217,13 @@ def test_mutated_samples_are_read_or_refused() -> None:
             refused += 1
     assert read_well > MUTANTS / 4
     assert refused > 0
+
+
+@pytest.mark.parametrize("name", ["lock_stat-grep-doc.txt", "perf-lock-l-xfs.txt", "fs_mark-xfs.txt"])
+def test_a_line_of_blanks_takes_no_longer_than_others(name: str) -> None:
+    began = process_time()
+    interchange.read(text_of(name) + "\n" + " " * 100_000 + "x\n")
+    assert process_time() - began < 1
 
 
 def test_what_is_written_is_a_data_set(tmp_path: Path) -> None:

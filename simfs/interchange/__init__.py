@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
@@ -58,6 +59,11 @@ WRITERS = {
 """What `simfs run --as` writes, and the functions that do it."""
 
 
+MOST_BLANKS = 200
+_BLANKS = re.compile(rf"[ \t]{{{MOST_BLANKS},}}")
+"""Longer runs of blanks are cut: no tool prints them, and patterns would take quadratic time over them."""
+
+
 def load(name: str) -> Format:
     """Return the module of a format."""
     return cast(Format, import_module(f"simfs.interchange.{FORMATS[name]}"))
@@ -68,6 +74,7 @@ def read(text: str, name: str | None = None) -> Reading:
 
     Raises UnreadableError where nobody does, and where not a line of it could be used.
     """
+    text = _BLANKS.sub(" " * MOST_BLANKS, text)
     for each in [name] if name else FORMATS:
         module = load(each)
         if name or module.is_mine(text):
