@@ -108,6 +108,49 @@ def test_a_condition_may_try_to_take_the_lock(tmp_path: Path) -> None:
     assert answer.exit_code == 0, answer.output
 
 
+CLH = """\
+from simfs.teach import Lock, Word
+
+
+class Mine(Lock):
+    fifo = True
+
+    def __init__(self):
+        self.tail = Word(Word(0))
+
+    def acquire(self, task):
+        task.node = Word(1)
+        before = self.tail.exchange(task.node)
+        for _ in range(6):
+            before.load()
+        try:
+            task.spin_until(lambda: before.load() == 0)
+        finally:
+            before.load()
+
+    def release(self, task):
+        task.node.store(0)
+"""
+
+
+def test_a_loop_that_ends_is_no_wait(tmp_path: Path) -> None:
+    """Who has not queued yet may be passed, however long the loops are that it runs through."""
+    (tmp_path / "mine.py").write_text(CLH, "utf-8")
+    result = explored(tmp_path / "mine.py", "Mine", cases=SMALL[:3])
+    assert not result.found
+    assert not result.barged
+    assert not result.busy
+
+
+def test_a_loop_of_ones_own_is_a_wait(tmp_path: Path) -> None:
+    """A test-and-set without spin_until bars nobody, and waits for no one on the machine."""
+    loop = ("task.spin_until(lambda: self.taken.exchange(1) == 0)", "while self.taken.exchange(1): pass")
+    file = mine(tmp_path, *loop).removesuffix(":Mine")
+    assert explored(Path(file), "Mine").busy
+    file = mine(tmp_path, loop[0], f"{loop[1]}\n\n    fifo = True").removesuffix(":Mine")
+    assert "FIFO" in explored(Path(file), "Mine").found
+
+
 def test_a_fault_is_shown_as_a_time_line_with_the_code(tmp_path: Path) -> None:
     answer = check(FAULTY_FILE.as_posix() + ":WakesBeforeEnqueue")
     assert answer.exit_code == 1

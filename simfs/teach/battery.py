@@ -29,6 +29,8 @@ LOADS = (
     Load("twice as many", 2 * CPUS, CPUS, 4, "full"),
     Load("one CPU", CPUS, 1, 8, "full"),
 )
+FEW = LOADS[:3]
+"""Those with a CPU for each task."""
 FULL = LOADS[2]
 """The load of which throughput is told: somebody always wants the lock."""
 
@@ -52,11 +54,11 @@ class Ran:
     stall: str | None
 
 
-def battery(reference: str) -> list[Ran]:
-    """Run the lock `FILE.py:CLASS` under all loads. Raises OwnLockError for what its code raises."""
+def battery(reference: str, loads: tuple[Load, ...] = LOADS) -> list[Ran]:
+    """Run the lock `FILE.py:CLASS` under loads. Raises OwnLockError for what its code raises."""
     from simfs import machine
 
-    return [_ran(load, machine.run(_spec(reference, load))) for load in LOADS]
+    return [_ran(load, machine.run(_spec(reference, load))) for load in loads]
 
 
 def beside() -> dict[str, float]:

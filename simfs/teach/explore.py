@@ -17,6 +17,8 @@ from simfs.teach.play import Event, Fault, Play
 
 MORE = 200
 """So many schedules more are tried for a shorter one once a fault is found."""
+LENGTH = 30
+"""Steps that a schedule may have on average; locks with long loops get fewer schedules."""
 SHRINKS = 400
 """Most attempts to leave a choice out."""
 
@@ -52,16 +54,21 @@ class Explored:
     found: dict[str, Found] = field(default_factory=dict)
     """By kind of fault."""
     schedules: int = 0
+    steps: int = 0
     covered: list[tuple[Case, int, bool]] = field(default_factory=list)
     """Case, schedules tried, whether those are all there are."""
     barged: str | None = None
+    busy: bool = False
+    """Tasks wait in loops of their own, not in spin_until or sleep."""
     passed: dict[int, int] = field(default_factory=dict)
     """How often a waiting task was passed at most, by number of tasks."""
 
     def note(self, play: Play, case: Case) -> None:
         """Take note of a play that has ended."""
         self.schedules += 1
+        self.steps += play.step
         self.barged = self.barged or play.barged
+        self.busy = self.busy or play.busy
         self.passed[case.tasks] = max(self.passed.get(case.tasks, 0), play.passed)
 
 
@@ -87,7 +94,8 @@ def _all(design: Callable[[], Lock], case: Case, budget: int, explored: Explored
     waiting: list[tuple[int, int, list[int], int, int | None]] = [(0, next(order), [], 0, None)]
     found: dict[str, Found] = {}
     tried, last = 0, budget
-    while waiting and tried < last:
+    most = explored.steps + budget * LENGTH
+    while waiting and tried < last and explored.steps < most:
         cost, _, before, at, choice = heapq.heappop(waiting)
         prefix = before[:at] if choice is None else [*before[:at], choice]
         play = Play(design, case.tasks, case.rounds, prefix)

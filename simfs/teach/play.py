@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import GeneratorType
+from types import FrameType, GeneratorType
 from typing import Any
 
 from simfs.machine.line import Access
@@ -13,8 +14,10 @@ from simfs.teach.lock import NO_SLEEP, NO_WORD, Code, Lock, Request, Sleep, Spin
 from simfs.teach.word import Present, Word
 
 LOOPS = 4
-"""Who has come by the same line so often in a row waits in a loop; others go on."""
-STEPS = 150
+"""Who has come by a line so often with the same variables, while no other ran, waits in a loop; others go on."""
+STRETCH = 100
+"""Steps in a row after which others go on in any case."""
+STEPS = 500
 """Steps of a task in one round after which nobody seems to get on."""
 HIDDEN = 200
 """Lines in a step after which others may come between in any case."""
@@ -69,8 +72,10 @@ class Actor:
     """How often others got the lock while it waited."""
     operates: bool = False
     """It stands before an operation on a word."""
-    loops: dict[int, int] = field(default_factory=dict)
-    """How often it came by each line since others ran."""
+    loops: Counter[object] = field(default_factory=Counter)
+    """How often it came by each line, with the same variables, since others ran."""
+    stretch: int = 0
+    """Its steps since others ran."""
 
 
 class Play:
@@ -99,6 +104,8 @@ class Play:
         self.step = 0
         self.limit = STEPS * tasks * rounds
         self.current: Actor | None = None
+        self.busy = False
+        """Somebody waited in a loop of its own, not in spin_until or sleep."""
         self.words_read = 0
         self.tried: list[tuple[Word, object]] | None = None
         """The words that a condition used when it was only tried, with the values before."""
@@ -153,10 +160,14 @@ class Play:
         if current not in able:
             return able[0], False
         assert current is not None
-        if len(able) == 1 or max(current.loops.values(), default=0) < LOOPS:
+        loops = max(current.loops.values(), default=0) >= LOOPS
+        if len(able) == 1 or not (loops or current.stretch >= STRETCH):
             return current, False
         current.loops.clear()
-        self._waits(current)
+        current.stretch = 0
+        if loops:
+            self.busy = True
+            self._waits(current)
         later = [actor for actor in able if actor.task.number > current.task.number]
         return (later or able)[0], True
 
@@ -187,8 +198,10 @@ class Play:
         """Let a task go on to the next place where others may come between."""
         if actor is not self.current:
             actor.loops.clear()
+            actor.stretch = 0
         self.current = actor
         self.step += 1
+        actor.stretch += 1
         try:
             self._advance(actor)
         except (Exception, SystemExit) as error:
@@ -197,6 +210,8 @@ class Play:
             self._waits(actor)
 
     def _advance(self, actor: Actor) -> None:
+        if actor.phase in (Phase.OUTSIDE, Phase.INSIDE):
+            actor.loops.clear()
         match actor.phase:
             case Phase.OUTSIDE:
                 actor.phase, actor.arrived, actor.woken = Phase.ACQUIRING, self.step, False
@@ -233,8 +248,7 @@ class Play:
                 return
             if said:
                 break
-        line = _line(actor.code) or 0
-        actor.loops[line] = actor.loops.get(line, 0) + 1
+        actor.loops[_state(actor.code)] += 1
 
     def _request(self, actor: Actor, request: Request) -> None:
         """Note what a task waits for; refuse what would never end on a machine."""
@@ -355,21 +369,39 @@ class Play:
             self.fault = Fault("deadlock", f"nobody can go on: {stuck}")
 
 
-def _line(code: Code | None) -> int | None:
-    """The line of the lock's own file in which its code stands."""
-    line: int | None = None
+def _frames(code: Code | None) -> Iterator[FrameType]:
+    """Where the lock's own code stands, the innermost method last."""
     at: object = code
     while isinstance(at, GeneratorType):
         frame = at.gi_frame
         if frame and at.gi_code is not call.__code__ and frame.f_lineno != at.gi_code.co_firstlineno:
-            line = frame.f_lineno
+            yield frame
         at = at.gi_yieldfrom
-    return line
+
+
+def _line(code: Code | None) -> int | None:
+    """The line of the lock's own file in which its code stands."""
+    lines = [frame.f_lineno for frame in _frames(code)]
+    return lines[-1] if lines else None
+
+
+def _state(code: Code | None) -> object:
+    """Where code stands, exactly, and with which variables."""
+    return tuple((f.f_lasti, *((k, _plain(v)) for k, v in f.f_locals.items())) for f in _frames(code))
+
+
+def _plain(value: object) -> object:
+    return value if isinstance(value, int | float | str | None) else id(value)
 
 
 def _close(code: Code | None) -> None:
-    try:
-        if code is not None:
+    """End code that is not needed any more; a `finally` of the lock's runs to its end."""
+    for _ in range(HIDDEN if code else 0):
+        try:
+            assert code is not None
             code.close()
-    except RuntimeError:
-        pass  # a `finally` of the lock's that waits
+            return
+        except RuntimeError:
+            continue  # it wants to wait
+        except Exception:
+            return

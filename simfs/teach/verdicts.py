@@ -8,12 +8,18 @@ from enum import StrEnum
 
 from simfs.machine.lock import Lock as MachineLock
 from simfs.machine.own import OwnLockError, errors_of_own_locks, own_design
-from simfs.teach.battery import FULL, Ran, battery, beside
+from simfs.teach.battery import FEW, FULL, LOADS, Ran, battery, beside
 from simfs.teach.explore import Case, Explored, Found, explore
 from simfs.teach.lock import Lock
 
 CONVOY = 0.6
 """Held for less of the time than this while somebody always wants it, by tasks that sleep for it: a convoy."""
+
+
+BUSY = (
+    "in a loop of your own: write task.spin_until, which gives way when its CPU is wanted and is simulated fast;"
+    " more tasks than CPUs were not simulated"
+)
 
 
 class Status(StrEnum):
@@ -77,7 +83,8 @@ def judge(reference: str, schedules: int, *, simulate: bool) -> Judgement:
         )
         judgement.verdicts += _of_schedules(explored, design)
     if (simulate and judgement.ok) or issubclass(design, MachineLock):
-        runs = battery(reference)
+        busy = judgement.explored is not None and judgement.explored.busy
+        runs = battery(reference, FEW if busy else LOADS)
         judgement.verdicts += _of_runs(runs)
         if judgement.ok:
             judgement.verdicts += _of_throughput(runs)
@@ -109,6 +116,8 @@ def _of_schedules(explored: Explored, design: type[Lock]) -> list[Verdict]:
     else:
         says = f"no: {explored.barged}" if explored.barged else "yes, though not promised (`fifo = True`)"
         said.append(Verdict("FIFO", Status.INFO, says))
+    if explored.busy:
+        said.append(Verdict("waiting", Status.INFO, BUSY))
     return [*said, _starvation(explored)]
 
 

@@ -79,6 +79,9 @@ class Word:
         """Give it the value that it had."""
         self._value = before
 
+    def __repr__(self) -> str:
+        return f"Word({self._value!r})"
+
     def _accessed(self, access: Access, before: Any) -> None:  # noqa: ANN401
         if Present.world is not None:
             Present.world.access(self, access, before)
