@@ -12,6 +12,8 @@ from simfs.teach.battery import FEW, FULL, LOADS, Ran, battery, beside
 from simfs.teach.explore import Case, Explored, Found, explore
 from simfs.teach.lock import Lock
 
+NEAR = 0.05
+"""Locks whose throughput differs by less (in logarithms) are of one class."""
 CONVOY = 0.6
 """Held for less of the time than this while somebody always wants it, by tasks that sleep for it: a convoy."""
 
@@ -150,12 +152,13 @@ def _of_throughput(runs: list[Ran]) -> list[Verdict]:
     convoy = sleeps and full.held < CONVOY
     held = f"held {full.held:.0%} of the time, with {FULL.tasks} tasks on {FULL.cpus} CPUs that want it"
     others = beside()
-    nearest = min(others, key=lambda kind: abs(math.log(max(full.rate, 1) / others[kind])))
+    off = {kind: abs(math.log(max(full.rate, 1) / rate)) for kind, rate in others.items()}
+    nearest = ", ".join(kind for kind in others if off[kind] <= max(min(off.values()), NEAR))
     rates = ", ".join(f"{kind} {rate:,.0f}" for kind, rate in others.items())
     fewest = min(runs, key=lambda ran: ran.least / max(ran.most, 1))
     return [
         Verdict("convoy", Status.INFO, f"{'yes' if convoy else 'no'}: {held}"),
-        Verdict("throughput class", Status.INFO, f"{nearest}: {full.rate:,.0f}/s ({rates})"),
+        Verdict("throughput class", Status.INFO, f"that of {nearest}: {full.rate:,.0f}/s ({rates})"),
         Verdict(
             "fairness",
             Status.INFO,
