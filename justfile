@@ -26,6 +26,10 @@ docs:
 predictions:
     simfs validate --out results/validate && python docs/predictions.py results/validate
 
+# Faults put into a copy: which of them no test notices
+mutants *OPTIONS:
+    python tools/mutants.py {{OPTIONS}}
+
 # Speed, beside a bare loop and SimPy
 bench:
     python benchmarks/lock_cycle.py && python benchmarks/scaling.py

@@ -21,7 +21,7 @@ LEVEL = 0.95
 """Confidence level of every interval unless told otherwise."""
 
 FEW = 1000
-"""Degrees of freedom up to which the engine's quantile is right to eleven digits; above, SciPy is imported."""
+"""Degrees of freedom up to which the engine's quantile is right to eight digits; above, SciPy is imported."""
 
 
 class Estimate(BaseModel):

@@ -1,0 +1,22 @@
+"""The faults of `tools/mutants.py` still fit the source; that tests notice them takes a run of the tool."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from faults import FAULTS, TESTS, Fault
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_what_a_fault_replaces_stands_in_the_source_once(fault: Fault) -> None:
+    assert (ROOT / fault.file).read_text().count(fault.old) == 1
+    assert "FAULT" in fault.new
+
+
+def test_faults_have_names_and_tests_of_their_own() -> None:
+    assert len({fault.name for fault in FAULTS}) == len(FAULTS) >= 60
+    assert all((ROOT / "tests" / f"test_{name}.py").exists() for names in TESTS.values() for name in names)
+    assert {fault.part for fault in FAULTS} == set(TESTS)
