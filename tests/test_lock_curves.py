@@ -48,7 +48,7 @@ def test_hyper_threads_of_a_busy_core_are_bound_last() -> None:
     """Two cores a socket: the third task goes to the other socket rather than to a busy core."""
     assert LOCAL < cycle_ns(sockets("compact", 2, per_core=2)) < REMOTE / 2
     assert cycle_ns(sockets("compact", 3, per_core=2)) > REMOTE / 2
-    assert LOCAL < cycle_ns(sockets("none", 2, per_core=2)) < REMOTE / 2  # nor does the scheduler choose one
+    assert cycle_ns(sockets("none", 2, per_core=2)) > LOCAL  # nor does the scheduler choose one
 
 
 def test_protected_lines_follow_the_lock() -> None:

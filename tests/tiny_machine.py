@@ -31,6 +31,7 @@ class TinyMachine:
         self.parked: set[int] = set()
         self.kicked: set[int] = set()
         self.timers: set[int] = set()
+        self.timer_of: dict[int, int] = {}
         self.classes: list[str] = []
         self.lines = 0
         self.operations: Counter[str] = Counter()
@@ -41,10 +42,10 @@ class TinyMachine:
     def run(self, end: int) -> None:
         while self.events and self.events[0][0] < end:
             self.now, number, task = heapq.heappop(self.events)
-            if number in self.timers:
-                self.wake(None, task)
-            else:
+            if number not in self.timers:
                 self._resume(task)
+            elif self.timer_of[task] == number:  # a task has one timer, which arming moves
+                self.wake(None, task)
 
     def _resume(self, task: int) -> None:
         taken = False
@@ -176,7 +177,8 @@ class TinyMachine:
         self.calls["set_nice"] += 1
 
     def wake_at_tick(self, task: int, other: int, ticks: int) -> int:
-        self.timers.add(self._later(other, ticks * self.tick))
+        self.timer_of[other] = self._later(other, ticks * self.tick)
+        self.timers.add(self.timer_of[other])
         return self.now + ticks * self.tick
 
     def spawn(self, parent: int | None, pinned: int | None, life: str, program: _engine.Program) -> int:

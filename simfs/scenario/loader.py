@@ -79,7 +79,7 @@ def _find(name: str) -> Path:
     if path is not None:
         return path
     known = paths.names(paths.SCENARIOS)
-    if paths.is_name(name) and paths.exists(Path(name)):
+    if paths.is_name(name) and paths.exists(Path(name)) and Path(name).is_file():
         what = (
             "this file is no scenario: the name of one ends in .yaml (or give its path, ./ before the name)"
         )
