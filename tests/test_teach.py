@@ -52,6 +52,14 @@ def test_more_tasks_than_cpus_get_on(name: str, tmp_path: Path) -> None:
     assert json.loads(answer.stdout)["points"][0]["locks"][0]["acquired"] > 100
 
 
+@pytest.mark.parametrize("name", ["Spinning", "Sleeping"])
+def test_replications_in_threads_do_not_see_each_other(name: str, tmp_path: Path) -> None:
+    more = ("--set", "measure.replications=4", "--set", "measure.duration=2 ms")
+    at_once, in_turn = (run(tmp_path, LOCKS, name, *more, "--threads", n) for n in ("4", "1"))
+    assert at_once.exit_code == 0, at_once.stderr
+    assert json.loads(at_once.stdout)["points"] == json.loads(in_turn.stdout)["points"]
+
+
 def test_what_a_word_costs_is_an_access_to_its_line(tmp_path: Path) -> None:
     """A second word that is written costs a transfer more as soon as there are two CPUs."""
     slow = LOCKS.replace("self.taken.store(0)", "self.taken.store(0)\n        self.more.exchange(1)", 1)

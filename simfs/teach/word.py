@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from simfs.machine.line import Access, Line
@@ -20,10 +21,13 @@ class World(Protocol):
         """The running task wakes another one."""
 
 
-class Present:
-    """The world in which code of a lock runs just now, if any."""
+class _Present(threading.local):
+    """The world in which code of a lock runs just now, if any; replications run in threads."""
 
     world: World | None = None
+
+
+Present = _Present()
 
 
 class Word:
