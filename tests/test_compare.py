@@ -10,9 +10,9 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from simfs.cli import app
-from simfs.experiments.compare import Comparison, compare_sides, open_side, stddev, welch
+from simfs.experiments.compare import Comparison, compare_sides, open_side, welch
 from simfs.reports.compare import to_text
-from simfs.results.statistics import interval
+from simfs.results.statistics import interval, stddev
 
 RUNNER = CliRunner()
 SHORT = ["workload.tasks=16", "measure.duration=20 ms", "measure.warmup=2 ms", "measure.replications=4"]

@@ -20,7 +20,7 @@ from simfs.results.aggregate import matches
 from simfs.results.model import MeasuredRow, PointResult, ScenarioResult, Value
 from simfs.results.run import Progress
 from simfs.results.run_result import Strict
-from simfs.results.statistics import LEVEL, Estimate, paired_difference, student_t
+from simfs.results.statistics import LEVEL, Estimate, paired_difference, stddev, student_t
 from simfs.scenario import expand, load, paths, placed_rows
 from simfs.scenario.schema import MeasuredUse
 from simfs.scenario.suggest import choices
@@ -237,14 +237,6 @@ def _verdict(metric: str, difference: Estimate) -> str:
     if way == 0:
         return "higher" if difference.mean > 0 else "lower"
     return "better" if difference.mean * way > 0 else "worse"
-
-
-def stddev(estimate: Estimate, level: float = LEVEL) -> float | None:
-    """The standard deviation of the observations behind a Student-t interval; None where there is none."""
-    if estimate.n < 2 or math.isinf(estimate.half_width):
-        return None
-    quantile = student_t(level, estimate.n - 1)
-    return estimate.half_width / quantile * math.sqrt(estimate.n)
 
 
 def welch(a: Estimate, b: Estimate, a_level: float = LEVEL, b_level: float = LEVEL) -> Estimate:

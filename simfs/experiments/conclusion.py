@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simfs.reports.tournament import is_tournament
 from simfs.results.focus import focus
 from simfs.results.model import LockSummary, PointResult, ScenarioResult
 from simfs.results.statistics import Estimate, paired_difference
+from simfs.results.tournament import is_tournament
 from simfs.scenario import Point
 
 RECOVERED = 0.5

@@ -21,13 +21,12 @@ from pydantic import Field
 
 from simfs.experiments.calibrate import Objective, Parameter, Runner, residual
 from simfs.experiments.calibrate import calibrate as fit_to_rows
-from simfs.experiments.compare import stddev
 from simfs.experiments.fitted import problem
 from simfs.results.manifest import sha256, software
 from simfs.results.model import Comparison, Fit, MeasuredRow
 from simfs.results.run import Engine, Progress, Runs
 from simfs.results.run_result import Strict
-from simfs.results.statistics import student_t
+from simfs.results.statistics import stddev, student_t
 from simfs.scenario import Scenario, to_run_spec
 from simfs.scenario.schema import Fit as Wanted
 

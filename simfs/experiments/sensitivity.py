@@ -21,12 +21,11 @@ from pydantic import Field
 from scipy import stats
 from scipy.stats import qmc
 
-from simfs.experiments.compare import stddev
 from simfs.experiments.points import Varied, common_runs, run_varied
 from simfs.results.model import Value
 from simfs.results.run import Engine, Progress, Runs
 from simfs.results.run_result import Strict
-from simfs.results.statistics import Estimate, interval
+from simfs.results.statistics import Estimate, interval, stddev
 from simfs.scenario import Measure, Point, to_run_spec
 from simfs.scenario.metrics import metric as known_metric
 from simfs.scenario.models import load_filesystem, load_kernel, load_machine, load_vfs, load_workload

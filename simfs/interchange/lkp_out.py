@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from simfs.experiments.compare import stddev
 from simfs.reports.numbers import plain
 from simfs.results.model import PointResult, ScenarioResult
-from simfs.results.statistics import Estimate
+from simfs.results.statistics import Estimate, stddev
 
 
 def write(result: ScenarioResult, points: Sequence[PointResult]) -> str:

@@ -15,12 +15,12 @@ from pyarrow import csv, parquet
 from simfs.reports.drawing import pictures
 from simfs.reports.figures import figures
 from simfs.reports.sweep import sweep_figures
-from simfs.reports.tournament import is_tournament
 from simfs.reports.tournament_figure import tournament_figure
 from simfs.results.manifest import manifest
 from simfs.results.model import ScenarioResult
 from simfs.results.store import write_whole
 from simfs.results.tables import tables
+from simfs.results.tournament import is_tournament
 
 MARKS = ("manifest.json", "sweep.json")
 """Files of simfs: a directory with one of them may be written to."""

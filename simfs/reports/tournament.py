@@ -8,9 +8,7 @@ from typing import NamedTuple
 from simfs.reports.layout import Sheet, new_table
 from simfs.reports.numbers import NOTHING, plain
 from simfs.results.model import PointResult, ScenarioResult
-
-LOCK = "workload.lock"
-"""The key that such a scenario sweeps."""
+from simfs.results.tournament import LOCK
 
 NAME = "lock"
 """The lock of a lock cycle, as the statistics call it; the locks inside it have longer names."""
@@ -23,15 +21,6 @@ class Column(NamedTuple):
     """In two lines; the task count is the third."""
     cell: Callable[[PointResult], str]
     every_count: bool = False
-
-
-def is_tournament(result: ScenarioResult) -> bool:
-    """Whether the result compares locks, over nothing but variants and task counts, and is not held to data."""
-    return (
-        not any(p.measured for p in result.points)
-        and LOCK in result.sweep
-        and set(result.sweep) <= {LOCK, "workload.tasks"}
-    )
 
 
 def tournament(result: ScenarioResult) -> list[Sheet]:

@@ -6,8 +6,8 @@ from matplotlib.figure import Figure
 
 from simfs.reports.drawing import MARKERS, OKABE_ITO, new_figure, style
 from simfs.reports.numbers import plural
-from simfs.reports.tournament import LOCK
 from simfs.results.model import ScenarioResult
+from simfs.results.tournament import LOCK
 
 
 def tournament_figure(result: ScenarioResult) -> Figure:

@@ -84,6 +84,14 @@ def student_t(level: float, freedom: float) -> float:
     return float(stdtrit(freedom, below))
 
 
+def stddev(estimate: Estimate, level: float = LEVEL) -> float | None:
+    """The standard deviation of the observations behind a Student-t interval; None where there is none."""
+    if estimate.n < 2 or math.isinf(estimate.half_width):
+        return None
+    quantile = student_t(level, estimate.n - 1)
+    return estimate.half_width / quantile * math.sqrt(estimate.n)
+
+
 def batch_means(observations: ArrayLike, batches: int = 10, level: float = LEVEL) -> Estimate:
     """Interval of the mean of one correlated stream from the means of consecutive batches (Law, 9.5.3).
 

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from inspect import isgenerator
 from typing import Any, ClassVar, NoReturn
 
-from simfs.teach.word import Present, Word
+from simfs.teach.word import Word, present
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,8 @@ class Lock:
         """Wake a task that sleeps, or is about to; the waker pays."""
         if not isinstance(task, Task):
             raise TypeError(f"wake needs a task, not {task!r}")
-        if Present.world is not None:
-            Present.world.wake(task)
+        if present.world is not None:
+            present.world.wake(task)
 
     def __setattr__(self, name: str, value: object) -> None:
         if isinstance(vars(self).get(name), Word) and not isinstance(value, Word):

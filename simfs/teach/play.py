@@ -11,7 +11,7 @@ from typing import Any
 
 from simfs.machine.line import Access
 from simfs.teach.lock import NO_SLEEP, NO_WORD, Code, Lock, Request, Sleep, Spin, Task, call
-from simfs.teach.word import Present, Word
+from simfs.teach.word import Word, present
 
 LOOPS = 4
 """Who has come by a line so often with the same variables, while no other ran, waits in a loop; others go on."""
@@ -270,11 +270,11 @@ class Play:
             return None
 
     def _in_world(self, run: Callable[[], Any]) -> Any:  # noqa: ANN401
-        Present.world = self
+        present.world = self
         try:
             return run()
         finally:
-            Present.world = None
+            present.world = None
 
     def _finished(self, actor: Actor) -> None:
         if actor.phase is Phase.RELEASING:

@@ -14,7 +14,7 @@ from simfs.machine.task import Status, Steps
 from simfs.machine.task import Task as MachineTask
 from simfs.machine.time import Time, from_ns
 from simfs.teach.lock import NO_SLEEP, NO_WORD, Code, Lock, Request, Spin, Task
-from simfs.teach.word import Present, Word
+from simfs.teach.word import Word, present
 
 LINES = 1_000
 """So many lines without an access to memory take a microsecond: a loop that waits for nothing must not stop time."""
@@ -155,11 +155,11 @@ class Memory:
     @contextmanager
     def of(self, task: MachineTask) -> Iterator[None]:
         """Let code run for a task."""
-        self.running, self.words, Present.world = task, [], self
+        self.running, self.words, present.world = task, [], self
         try:
             yield
         finally:
-            Present.world = None
+            present.world = None
 
     def access(self, word: Word, access: Access, before: object) -> None:
         """The running task pays for its access; who spins on the word sees a store when its refetch is served."""

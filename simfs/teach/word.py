@@ -27,7 +27,7 @@ class _Present(threading.local):
     world: World | None = None
 
 
-Present = _Present()
+present = _Present()
 
 
 class Word:
@@ -87,8 +87,8 @@ class Word:
         return f"Word({self._value!r})"
 
     def _accessed(self, access: Access, before: Any) -> None:  # noqa: ANN401
-        if Present.world is not None:
-            Present.world.access(self, access, before)
+        if present.world is not None:
+            present.world.access(self, access, before)
 
     def _misused(self, *_: object) -> NoReturn:
         raise TypeError("a Word is read with .load() and written with .store(value)")
