@@ -30,6 +30,7 @@ __all__ = [
     "student_t",
     "trace",
     "vocabulary",
+    "watch",
 ]
 
 __version__: str
@@ -78,6 +79,18 @@ def trace(
 
     An event is (time in picoseconds, task or None, CPU, what, about what). Raises as `run` does, and `ValueError`
     for more than a million events.
+    """
+
+_Event = tuple[int, int | None, int, str, str]
+
+def watch(
+    spec: str, program: _Worker | None = None, setup: _Setup | None = None, *, start: int = 0
+) -> tuple[str, list[_Event], list[_Event], list[tuple[str, int, int, int]]]:
+    """Run one RunSpec as `trace` does; return also what was in force at `start`, and the longest waits before.
+
+    These are (result, in force, events, longest waits). In force are the events that made the state at `start`, in
+    order: for each task, CPU, wait, hold and operation the last that still counts. A longest wait is (lock, task,
+    begin, end) in picoseconds: that of each lock class which ended in the measured window and before `start`.
     """
 
 class _Machine(Protocol):

@@ -26,8 +26,9 @@ def assert_same(spec: dict[str, Any], *own: Callable[..., Any]) -> int:
     """
     text = json.dumps(spec)
     program = own or program_of(text) or ()
-    native_result, native = _engine.trace(text, *program)
-    reference_result, reference = machine.trace(text, *program)
+    native_result, in_force, native, _ = _engine.watch(text, *program)
+    reference_result, also_in_force, reference, _ = machine.watch(text, *program)
+    assert in_force == also_in_force
     at = first_difference(native, reference)
     if at is not None:
         before = [line(event) for event in native[max(at - CONTEXT, 0) : at]]

@@ -20,8 +20,7 @@ from typer.testing import CliRunner
 import simfs.experiments.answer
 import simfs.results.run
 from simfs.cli import app
-from simfs.machine import machine
-from simfs.machine.machine import Trace
+from simfs.machine.recorder import Trace
 from simfs.reports.export import write_files
 from simfs.results.store import Store, engine_version
 from simfs.scenario import paths
@@ -210,13 +209,13 @@ def test_a_trace_without_end_is_refused() -> None:
 
 
 def test_the_reference_machine_refuses_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "MOST_EVENTS", 3)
+    monkeypatch.setattr("simfs.machine.recorder.MOST_EVENTS", 3)
     trace = Trace(start=2)
     for time in (1, 2, 3, 4):
-        trace.append((time, None, 0, "tick", ""))
-    assert [event[0] for event in trace] == [2, 3, 4]
+        trace.record((time, None, 0, "tick", ""), 0, setting_up=False)
+    assert [event[0] for event in trace.events] == [2, 3, 4]
     with pytest.raises(ValueError, match="more than 3 events"):
-        trace.append((5, None, 0, "tick", ""))
+        trace.record((5, None, 0, "tick", ""), 0, setting_up=False)
 
 
 @pytest.mark.parametrize("engine", ["native", "simpy"])

@@ -1,6 +1,6 @@
 //! One run from spec to result: builds the machine, puts on it what the spec asks for, runs, reports.
 
-use crate::machine::trace::{too_many, Entry, MOST};
+use crate::machine::trace::{too_many, Entry, Object, MOST};
 use crate::machine::{CpuId, LockKind, Native, Outcome, TaskId, Time};
 use crate::population::populate;
 use crate::report::RunResult;
@@ -30,27 +30,39 @@ pub fn run(spec: &RunSpec) -> Result<RunResult, String> {
     Ok(report(spec, native, outcome))
 }
 
-/// Runs a spec (JSON) and records everything that happens at `from` and later. Returns the result (JSON) and the trace.
-pub fn trace_json(spec: &str, from: Time) -> Result<(String, Vec<NamedEntry>), String> {
+/// Runs a spec (JSON) and records everything that happens at `from` and later.
+pub fn trace_json(spec: &str, from: Time) -> Result<Traced, String> {
     trace_json_with(spec, from, populate)
 }
 
 /// The same with programs that `populate` brings.
-pub fn trace_json_with(
-    spec: &str,
-    from: Time,
-    populate: impl Populate,
-) -> Result<(String, Vec<NamedEntry>), String> {
+pub fn trace_json_with(spec: &str, from: Time, populate: impl Populate) -> Result<Traced, String> {
     let spec = RunSpec::from_json(spec)?;
     let (native, outcome) = ran(&spec, false, populate, Some(from))?;
-    let entries = native.state().take_trace();
-    if entries.len() > MOST {
+    let recorded = native.state().take_recorded();
+    if recorded.entries.len() > MOST {
         return Err(too_many());
     }
-    let named = |e: &Entry| (e.time, e.task, e.cpu, e.what, native.state().name_of(e.object));
-    let entries = entries.iter().map(named).collect();
+    let name = |object| native.state().name_of(object);
+    let named = |e: &Entry| (e.time, e.task, e.cpu, e.what, name(e.object));
+    let (in_force, events) = (recorded.in_force.iter().map(named).collect(), recorded.entries.iter().map(named).collect());
+    let mut longest: Vec<_> =
+        recorded.longest.iter().map(|w| (name(Object::Lock(w.lock)), w.task, w.begin, w.end)).collect();
+    longest.sort();
     let result = report(&spec, native, outcome);
-    Ok((serde_json::to_string(&result).map_err(|e| e.to_string())?, entries))
+    Ok(Traced { result: serde_json::to_string(&result).map_err(|e| e.to_string())?, in_force, events, longest })
+}
+
+/// What a run gives that is traced.
+pub struct Traced {
+    /// Its result (JSON).
+    pub result: String,
+    /// The events that made the state at the start of the trace.
+    pub in_force: Vec<NamedEntry>,
+    /// All events from there on.
+    pub events: Vec<NamedEntry>,
+    /// The longest wait of each lock class before the start and in the measured window: lock, task, begin, end (ps).
+    pub longest: Vec<(String, TaskId, Time, Time)>,
 }
 
 /// The result of a run that has ended.

@@ -1,4 +1,4 @@
-"""The reference machine on SimPy: readable, exact, slow. `run` and `trace` are those of the native engine.
+"""The reference machine on SimPy: readable, exact, slow. `run`, `trace` and `watch` are those of the native engine.
 
 `machine` is the whole, `scheduler` and `eevdf` give CPUs to tasks, `task` has the primitives that locks are written in,
 `lock` says how to write one, `locks/` has one file a family, `line` and `device` are what else can be waited for, and
@@ -12,12 +12,13 @@ from collections.abc import Callable
 from typing import Any
 
 from simfs._engine import populate
-from simfs.machine.machine import Event, Machine, Trace
+from simfs.machine.machine import Machine
 from simfs.machine.own import errors_of_own_locks, is_own
+from simfs.machine.recorder import Event, LongWait, Trace
 from simfs.machine.report import report
 from simfs.machine.waist import Waist
 
-__all__ = ["Event", "Machine", "run", "trace"]
+__all__ = ["Event", "LongWait", "Machine", "run", "trace", "watch"]
 
 
 def run(spec: str, *program: Callable[..., Any]) -> str:
@@ -30,11 +31,20 @@ def run(spec: str, *program: Callable[..., Any]) -> str:
 
 def trace(spec: str, *program: Callable[..., Any], start: int = 0) -> tuple[str, list[Event]]:
     """Run one RunSpec and return its RunResult and everything that happened, in order, from `start` (ps) on."""
-    events = Trace(start)
-    return _traced(spec, events, *program), events
+    recorded = Trace(start)
+    return _traced(spec, recorded, *program), recorded.events
 
 
-def _traced(spec: str, events: Trace | None, *program: Callable[..., Any]) -> str:
+def watch(
+    spec: str, *program: Callable[..., Any], start: int = 0
+) -> tuple[str, list[Event], list[Event], list[LongWait]]:
+    """The same with what was in force at `start` and the longest waits: (result, in force, events, longest waits)."""
+    recorded = Trace(start)
+    result = _traced(spec, recorded, *program)
+    return result, recorded.in_force(), recorded.events, recorded.longest_waits()
+
+
+def _traced(spec: str, recorded: Trace | None, *program: Callable[..., Any]) -> str:
     data = json.loads(spec)
     if data.get("whatif"):
         raise ValueError("whatif: only the native machine answers counterfactuals")
@@ -42,6 +52,6 @@ def _traced(spec: str, events: Trace | None, *program: Callable[..., Any]) -> st
     with errors_of_own_locks(own[0] if own else None):
         machine = Machine(data)
         populate(spec, Waist(machine), *program)
-        machine.trace = events
+        machine.trace = recorded
         operations, stall = machine.run()
         return json.dumps(report(machine, operations, stall))

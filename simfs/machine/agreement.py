@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from simfs.machine.machine import Event
+from simfs.machine.recorder import Event
 
 
 def first_difference(native: Sequence[Event], reference: Sequence[Event]) -> int | None:

@@ -22,6 +22,7 @@ from simfs.machine.lock import Lock, LockClass, Place
 from simfs.machine.locks import KINDS, kind_named
 from simfs.machine.locks.completion import Completion
 from simfs.machine.pace import Paces
+from simfs.machine.recorder import Trace
 from simfs.machine.run_queue import Level
 from simfs.machine.scheduler import Scheduler
 from simfs.machine.stall import Stall, nobody_can_go_on, waits_in_a_circle
@@ -30,34 +31,12 @@ from simfs.machine.task import StateTimes, Status, Steps, Task
 from simfs.machine.time import Time, from_ns, to_ns
 from simfs.machine.topology import Topology
 
-Event = tuple[Time, int | None, int, str, str]
-"""An event of a trace: time, task, CPU, what, about what."""
-
 STANDSTILL = 5_000_000
 """Happenings at one instant after which time is said to stand still."""
 
 
 SETUP: Time = 1_000 * 10**12
 """Time after which a set-up is said never to end."""
-
-MOST_EVENTS = 1_000_000
-"""Events that a trace holds at most."""
-
-
-class Trace(list[Event]):
-    """The events of a run from `start` on; raises ValueError for more than `MOST_EVENTS`."""
-
-    def __init__(self, start: Time) -> None:
-        super().__init__()
-        self.start = start
-
-    def append(self, event: Event) -> None:
-        """Record an event that is not before the start."""
-        if event[0] < self.start:
-            return
-        if len(self) == MOST_EVENTS:
-            raise ValueError(f"trace: more than {MOST_EVENTS} events: ask for less time")
-        super().append(event)
 
 
 class Machine:
@@ -249,8 +228,9 @@ class Machine:
         self._record(None, cpu, what, about)
 
     def _record(self, task: int | None, cpu: Cpu, what: str, about: object) -> None:
-        if self.trace is not None and self.setting_up is None:
-            self.trace.append((self.now - self.origin, task, cpu.number, what, str(about)))
+        if self.trace is not None:
+            event = (self.now, task, cpu.number, what, str(about))
+            self.trace.record(event, self.origin, setting_up=self.setting_up is not None)
 
     def broken(self, law: str, detail: str) -> None:
         """Record that a law did not hold."""
@@ -338,6 +318,8 @@ class Machine:
         for lock_class in self.classes:
             lock_class.statistics.reset(self.now)
         self.wakes = {kind: WakeStatistics() for kind in TaskKind}
+        if self.trace is not None:
+            self.trace.longest.clear()
         for histogram in (*self.latencies.values(), *self.delays.values()):
             histogram.reset()
         for task in self.tasks:

@@ -313,6 +313,7 @@ class Scheduler:
 
     def start(self, task: Task, parent: Task | None) -> None:
         """Make a new task runnable on the CPU chosen for it (`wake_up_new_task`)."""
+        self.machine.note("start", task, task.kind.value)
         self._enqueue(task, task.cpu, parent, Entering.NEW)
 
     def _charge_waker(self, waker: Task, target: Cpu) -> Time:

@@ -42,6 +42,7 @@ impl State {
         self.cpus.iter_mut().for_each(super::cpu::Cpu::reset_accounts);
         self.classes.iter_mut().for_each(|c| c.reset(now));
         self.wakes = Default::default();
+        self.forget_waits();
         self.latencies.iter_mut().chain(&mut self.delays).for_each(|(_, h)| h.reset());
         self.tasks.iter_mut().for_each(|t| t.operations = 0);
         for lock in &mut self.locks {

@@ -165,5 +165,6 @@ impl State {
         let l = &mut self.locks[lock as usize];
         l.book(&times);
         l.hand_to_device();
+        self.note("lend", holder, Object::Lock(lock));
     }
 }

@@ -17,6 +17,7 @@ mod entity;
 mod group;
 mod holds;
 mod idlest;
+pub mod in_force;
 mod line;
 mod load;
 pub mod lock;

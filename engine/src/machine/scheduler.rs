@@ -247,7 +247,8 @@ impl State {
 
     /// Makes the new task `id` runnable on the CPU chosen for it (`wake_up_new_task`).
     pub(super) fn start_task(&mut self, id: TaskId, parent: Option<TaskId>) {
-        let cpu = self.tasks[id as usize].cpu;
+        let (cpu, kind) = (self.tasks[id as usize].cpu, self.tasks[id as usize].kind);
+        self.note("start", id, Object::Operation(kind.name()));
         let from = parent.map(|p| self.tasks[p as usize].cpu);
         let delay = parent.map_or(0, |p| self.charge_waker(p, cpu));
         self.enqueue(id, cpu, from, delay, Entering::New);

@@ -2,11 +2,13 @@
 //! points, so that their traces of one scenario are equal, event for event.
 
 use super::device::DeviceId;
-use super::lock::LockId;
+use super::in_force::{InForce, LongWait};
+use super::lock::{ClassId, LockId};
 use super::state::State;
 use super::task::TaskId;
 use super::time::Time;
 use super::topology::CpuId;
+use std::collections::BTreeMap;
 
 /// What an event is about besides its task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +19,7 @@ pub enum Object {
     Lock(LockId),
     /// A device.
     Device(DeviceId),
-    /// A kind of operation.
+    /// A kind of operation, or of task.
     Operation(&'static str),
 }
 
@@ -43,18 +45,50 @@ pub const MOST: usize = 1_000_000;
 #[derive(Debug, Default)]
 pub struct Trace {
     from: Time,
+    /// What was in force at `from`, in order: it may have happened before the clock started.
+    in_force: InForce,
     entries: Vec<Entry>,
+    /// The longest wait of each class that ended in the measured window and before `from`.
+    longest: BTreeMap<ClassId, LongWait>,
+}
+
+/// What was recorded, by the clock of the run.
+#[derive(Debug, Default)]
+pub struct Recorded {
+    /// The events that made the state at the start.
+    pub in_force: Vec<Entry>,
+    /// All events from then on.
+    pub entries: Vec<Entry>,
+    /// The longest wait of each class before, if it ended in the measured window.
+    pub longest: Vec<LongWait>,
 }
 
 impl State {
-    /// Starts recording; what happens before `from` (by the clock of the run) is left out, and all that sets it up. A run with more than [`MOST`] events gives up.
+    /// Starts recording. Of what happens before `from` (by the clock of the run), and of all that sets it up, only
+    /// what is in force then is kept. A run with more than [`MOST`] events gives up.
     pub fn record_trace(&mut self, from: Time) {
-        self.trace = Some(Trace { from, entries: Vec::new() });
+        self.trace = Some(Trace { from, ..Trace::default() });
     }
 
-    /// What was recorded; the names of its objects are [`State::name_of`].
+    /// The events that were recorded; the names of their objects are [`State::name_of`].
     pub fn take_trace(&mut self) -> Vec<Entry> {
         self.trace.take().unwrap_or_default().entries
+    }
+
+    /// All that was recorded.
+    pub fn take_recorded(&mut self) -> Recorded {
+        let Trace { in_force, entries, longest, .. } = self.trace.take().unwrap_or_default();
+        let clock = |time: Time| time.saturating_sub(self.origin);
+        let in_force = in_force.events().into_iter().map(|e| Entry { time: clock(e.time), ..e }).collect();
+        let longest = longest.into_values().map(|w| LongWait { begin: clock(w.begin), end: clock(w.end), ..w }).collect();
+        Recorded { in_force, entries, longest }
+    }
+
+    /// The measured window begins: longest waits are those of the window.
+    pub(super) fn forget_waits(&mut self) {
+        if let Some(trace) = &mut self.trace {
+            trace.longest.clear();
+        }
     }
 
     /// Records that `what` happens to `task`.
@@ -76,10 +110,20 @@ impl State {
 
     #[cold]
     fn record(&mut self, what: &'static str, task: Option<TaskId>, cpu: CpuId, object: Object) {
-        let entry = Entry { time: self.now - self.origin, task, cpu, what, object };
-        let recorded = |trace: &&mut Trace| self.setting_up.is_none() && entry.time >= trace.from;
-        let Some(trace) = self.trace.as_mut().filter(recorded) else { return };
-        trace.entries.push(entry);
+        let Some(trace) = &mut self.trace else { return };
+        let entry = Entry { time: self.now, task, cpu, what, object };
+        let time = self.now - self.origin;
+        if self.setting_up.is_some() || time < trace.from {
+            if let Some(wait) = trace.in_force.see(entry) {
+                let class = self.locks[wait.lock as usize].class;
+                let longest = trace.longest.entry(class).or_insert(wait);
+                if wait.end - wait.begin > longest.end - longest.begin {
+                    *longest = wait;
+                }
+            }
+            return;
+        }
+        trace.entries.push(Entry { time, ..entry });
         if trace.entries.len() > MOST {
             self.given_up.get_or_insert_with(too_many);
         }

@@ -11,6 +11,7 @@ mod steps;
 mod task;
 mod values;
 
+use crate::run::{NamedEntry, Traced};
 use failure::caught;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -40,7 +41,20 @@ fn trace(
     program: Callable<'_, '_>,
     setup: Callable<'_, '_>,
     start: u64,
-) -> PyResult<Traced> {
+) -> PyResult<(String, Vec<NamedEntry>)> {
+    traced(py, spec, program, setup, start).map(|traced| (traced.result, traced.events))
+}
+
+/// The same with what was in force at `start` and the longest waits before: (result, in force, events, longest waits).
+#[pyfunction]
+#[pyo3(signature = (spec, program=None, setup=None, *, start=0))]
+fn watch(py: Python<'_>, spec: &str, program: Callable<'_, '_>, setup: Callable<'_, '_>, start: u64) -> PyResult<Watched> {
+    traced(py, spec, program, setup, start).map(|t| (t.result, t.in_force, t.events, t.longest))
+}
+
+type Watched = (String, Vec<NamedEntry>, Vec<NamedEntry>, Vec<(String, u32, u64, u64)>);
+
+fn traced(py: Python<'_>, spec: &str, program: Callable<'_, '_>, setup: Callable<'_, '_>, start: u64) -> PyResult<Traced> {
     match program {
         None => detached(py, || crate::run::trace_json(spec, start)),
         Some(program) => attached(|| {
@@ -48,8 +62,6 @@ fn trace(
         }),
     }
 }
-
-type Traced = (String, Vec<crate::run::NamedEntry>);
 
 /// What the filesystem structures look like after an experiment (JSON text in and out).
 #[pyfunction]
@@ -90,6 +102,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__source__", env!("SIMFS_ENGINE_SOURCE"))?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(trace, module)?)?;
+    module.add_function(wrap_pyfunction!(watch, module)?)?;
     module.add_function(wrap_pyfunction!(vocabulary, module)?)?;
     module.add_function(wrap_pyfunction!(student_t, module)?)?;
     module.add_function(wrap_pyfunction!(structure_report, module)?)?;

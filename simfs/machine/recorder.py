@@ -1,0 +1,100 @@
+"""The event trace: everything that happens on a machine, in order, and what was in force when it begins."""
+
+from __future__ import annotations
+
+from simfs.machine.time import Time
+
+Event = tuple[Time, int | None, int, str, str]
+"""An event of a trace: time, task, CPU, what, about what."""
+LongWait = tuple[str, int, Time, Time]
+"""A wait: lock, task, when it began and ended."""
+Key = tuple[str, int | None] | tuple[str, int | None, str]
+
+MOST_EVENTS = 1_000_000
+"""Events that a trace holds at most."""
+
+
+class Trace:
+    """The events of a run from `start` on, by its clock; raises ValueError for more than `MOST_EVENTS`.
+
+    Of what happens before, only what is in force then is kept: for each task, CPU, wait, hold and operation the last
+    event that still counts. `longest` are the longest waits by class before the start and in the measured window.
+    """
+
+    def __init__(self, start: Time) -> None:
+        self.start = start
+        self.events: list[Event] = []
+        self.longest: dict[str, LongWait] = {}
+        self._in_force: dict[Key, tuple[int, Event]] = {}
+        self._seen = 0
+        self._origin: Time = 0
+
+    def record(self, event: Event, origin: Time, *, setting_up: bool) -> None:
+        """Record an event at a time of the machine's clock; that of the run started at `origin`."""
+        self._origin = origin
+        if setting_up or event[0] - origin < self.start:
+            self._see(event)
+            return
+        if len(self.events) == MOST_EVENTS:
+            raise ValueError(f"trace: more than {MOST_EVENTS} events: ask for less time")
+        self.events.append(self._by_the_clock(event))
+
+    def in_force(self) -> list[Event]:
+        """The events that made the state at the start, in order."""
+        kept = dict(sorted(self._in_force.values()))
+        return [self._by_the_clock(event) for event in kept.values()]
+
+    def longest_waits(self) -> list[LongWait]:
+        """The longest wait of each class, in the order of the locks' names."""
+        return sorted(
+            (lock, task, max(begin - self._origin, 0), max(end - self._origin, 0))
+            for lock, task, begin, end in self.longest.values()
+        )
+
+    def _by_the_clock(self, event: Event) -> Event:
+        return (max(event[0] - self._origin, 0), *event[1:])
+
+    def _see(self, event: Event) -> None:
+        _, task, cpu, what, about = event
+        self._seen += 1
+        match what:
+            case "idle" | "idle exit":
+                self._keep(event, ("cpu", cpu))
+            case "start":
+                self._keep(event, ("kind", task))
+            case "begin":
+                self._keep(event, ("operation", task))
+            case "end":
+                self._forget(("operation", task))
+            case "wake":
+                self._keep(event, ("status", task))
+            case "run" | "preempt" | "yield" | "sleep":
+                self._keep(event, ("status", task), ("cpu", cpu))
+            case "exit":
+                self._keep(event, ("cpu", cpu))
+                self._forget(("kind", task), ("status", task), ("operation", task))
+            case "wait":
+                self._keep(event, ("wait", task, about))
+            case "release" | "release shared" | "lend":
+                self._forget(("hold", task, about))
+            case "acquire" | "acquire shared":
+                self._keep(event, ("hold", task, about))
+                self._end_wait(event)
+
+    def _end_wait(self, event: Event) -> None:
+        end, task, _, _, about = event
+        _, waited = self._in_force.pop(("wait", task, about), (0, None))
+        if waited is None or task is None:
+            return
+        wait, lock_class = (about, task, waited[0], end), about.partition("#")[0]
+        _, _, begun, ended = self.longest.setdefault(lock_class, wait)
+        if end - waited[0] > ended - begun:
+            self.longest[lock_class] = wait
+
+    def _keep(self, event: Event, *keys: Key) -> None:
+        for key in keys:
+            self._in_force[key] = (self._seen, event)
+
+    def _forget(self, *keys: Key) -> None:
+        for key in keys:
+            self._in_force.pop(key, None)
