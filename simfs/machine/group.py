@@ -100,8 +100,12 @@ class Group:
         queue.load.attach(entity.load, entity.share)
         if task.level is Level.GROUP:
             self._note(queue)
-            self.update_queue_load(cpu.queue_of(Level.ROOT))
-            cpu.queue_of(Level.ROOT).load.attach_utilization(entity.load)
+            root = cpu.queue_of(Level.ROOT)
+            self.update_load(root, cpu.group)
+            root.load.came(
+                cpu.group.load, cpu.group.share, entity.load.runnable_sum
+            )  # `propagate_entity_cfs_rq`
+            root.load.attach_utilization(entity.load)
 
     def detach_load(self, task: Task, cpu: Cpu) -> None:
         """A task leaves a CPU for good (`detach_entity_load_avg`, `remove_entity_load_avg`)."""
@@ -110,8 +114,12 @@ class Group:
         queue.load.detach(entity.load, entity.share)
         if task.level is Level.GROUP:
             self._note(queue)
-            self.update_queue_load(cpu.queue_of(Level.ROOT))
-            cpu.queue_of(Level.ROOT).load.detach_utilization(entity.load)
+            root, weight = cpu.queue_of(Level.ROOT), queue.weight >> 10
+            self.update_load(root, cpu.group)
+            root.load.went(
+                cpu.group.load, cpu.group.share, queue.load.runnable_sum // weight if weight else 0
+            )
+            root.load.detach_utilization(entity.load)
 
     def load_of_new(self, task: Task, cpu: Cpu) -> None:
         """Give a new task its averages (`post_init_entity_util_avg`).

@@ -61,6 +61,20 @@ class Idlest:
         self._scheduler = scheduler
         self._topology = scheduler.machine.topology
 
+    def cpu_of_load(self, parent: Cpu) -> Cpu:
+        """The CPU of a task of the load.
+
+        All start at one moment, when no average tells the CPUs apart; so where the choice is a CPU that has
+        something to do, they are spread as periodic balancing would have left them, which is not modelled.
+        """
+        cpu = self.cpu_for_new(parent)
+        return min(self._scheduler.cpus, key=self._load_that_stays) if self._load_that_stays(cpu) else cpu
+
+    def _load_that_stays(self, cpu: Cpu) -> int:
+        """Number of tasks that want `cpu`, without the one that sets up and goes now."""
+        running = cpu.executing_task
+        return len(cpu.queue) + (running is not None and running is not self._scheduler.machine.setting_up)
+
     def cpu_for_new(self, parent: Cpu) -> Cpu:
         """The CPU of a new task whose parent runs on `parent`."""
         cpu = parent.number

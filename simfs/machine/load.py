@@ -98,6 +98,21 @@ class Average:
         self.utilization = max(self.utilization - member.utilization, 0)
         self.running_sum = max(self.running_sum - member.running_sum, self.utilization * (MOST - 1024))
 
+    def came(self, member: Average, weight: int, came: int) -> None:
+        """Load that has come to a group has come to its entity, a `member` of this queue (`update_tg_cfs_load`)."""
+        self._propagate(member, weight, min(member.runnable_sum + came, self.divider))
+
+    def went(self, member: Average, weight: int, rest: int) -> None:
+        """Load has gone from a group, whose members have the sum `rest` on average (`update_tg_cfs_load`)."""
+        self._propagate(member, weight, min(member.runnable_sum, rest))
+
+    def _propagate(self, member: Average, weight: int, runnable: int) -> None:
+        runnable = max(runnable, member.running_sum >> 10)
+        self._take_load(member, weight)
+        member.runnable_sum, member.load = runnable, weight * runnable // self.divider
+        self.load += member.load
+        self.runnable_sum += weight * runnable
+
     def _take_load(self, member: Average, weight: int) -> None:
         self.load = max(self.load - member.load, 0)
         self.runnable_sum = max(self.runnable_sum - weight * member.runnable_sum, self.load * (MOST - 1024))

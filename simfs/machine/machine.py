@@ -160,7 +160,9 @@ class Machine:
         `setup` for who sets the run up, whose clock starts when it has ended, and `background` for a kernel thread.
         """
         cpus = self.scheduler.cpus
-        cpu = pinned or self.scheduler.idlest.cpu_for_new(parent.cpu if parent else cpus[0])
+        idlest = self.scheduler.idlest
+        choose = idlest.cpu_of_load if life == "foreground" else idlest.cpu_for_new
+        cpu = pinned or choose(parent.cpu if parent else cpus[0])
         number = self._free_tasks.popleft() if self._free_tasks else len(self.tasks)
         bound = pinned is not None
         kind = TaskKind.of(life, pinned=bound)

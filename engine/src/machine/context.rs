@@ -427,6 +427,7 @@ where
         let mut s = shared.state.borrow_mut();
         let (cpu, pinned) = match placement {
             Placement::Pinned(cpu) => (cpu, Some(cpu)),
+            Placement::Anywhere if life == Life::Foreground => (s.choose_cpu_of_load(parent.map_or(0, |p| p.1)), None),
             Placement::Anywhere => (s.choose_cpu_for_new(parent.map_or(0, |p| p.1)), None),
         };
         let kind = match (life, pinned) {

@@ -3,7 +3,7 @@
 //! of the load that is on its CPU.
 
 use super::entity::{mul_div, Member, NICE_0};
-use super::load::Average;
+use super::load::{Average, Change};
 use super::run_queue::Level;
 use super::state::State;
 use super::time::{Time, US};
@@ -112,9 +112,18 @@ impl State {
         self.run_queue_mut(cpu, level).load.attach(&load, weight);
         if level == Level::Group {
             self.note_group_load(cpu);
-            self.update_queue_load(cpu, Level::Root);
+            self.propagate_load(cpu, Change::Came(load.sum()));
             self.run_queue_mut(cpu, Level::Root).load.attach_utilization(&load);
         }
+    }
+
+    /// What happens to the load of the group on `cpu` happens to that of the CPU at once (`propagate_entity_cfs_rq`).
+    fn propagate_load(&mut self, cpu: CpuId, change: Change) {
+        self.update_load(cpu, Level::Root, Member::Group);
+        let mut load = self.cpus[cpu as usize].group.load;
+        let weight = self.cpus[cpu as usize].group.share() as u64;
+        self.run_queue_mut(cpu, Level::Root).load.propagate(&mut load, weight, change);
+        self.cpus[cpu as usize].group.load = load;
     }
 
     /// `id` leaves `cpu` for good (`detach_entity_load_avg`, `remove_entity_load_avg`).
@@ -126,7 +135,9 @@ impl State {
         self.run_queue_mut(cpu, level).load.detach(&load, weight);
         if level == Level::Group {
             self.note_group_load(cpu);
-            self.update_queue_load(cpu, Level::Root);
+            let queue = self.run_queue(cpu, Level::Group);
+            let rest = queue.load.of_members((queue.weight >> 10) as u64);
+            self.propagate_load(cpu, Change::Went(rest));
             self.run_queue_mut(cpu, Level::Root).load.detach_utilization(&load);
         }
     }

@@ -55,6 +55,21 @@ impl Group {
 }
 
 impl State {
+    /// The CPU of a task of the load. All start at one moment, when no average tells the CPUs apart; so where the choice is a CPU
+    /// that has something to do, they are spread as periodic balancing would have left them, which is not modelled.
+    pub(super) fn choose_cpu_of_load(&self, parent: CpuId) -> CpuId {
+        let goes = self.setting_up; // who set up
+        let load = |cpu: CpuId| {
+            let cpu = &self.cpus[cpu as usize];
+            cpu.queue.len() + usize::from(cpu.executing_task().is_some_and(|running| Some(running) != goes))
+        };
+        let cpu = self.choose_cpu_for_new(parent);
+        if load(cpu) == 0 {
+            return cpu;
+        }
+        (0..self.topology.cpus).min_by_key(|&cpu| load(cpu)).unwrap_or(cpu)
+    }
+
     /// The CPU of a new task whose parent runs on `parent`.
     pub(super) fn choose_cpu_for_new(&self, parent: CpuId) -> CpuId {
         let mut cpu = parent;

@@ -38,6 +38,15 @@ pub struct Average {
     pub utilization: u64,
 }
 
+/// What happens to a group's load.
+#[derive(Clone, Copy, Debug)]
+pub enum Change {
+    /// A member of this sum has come.
+    Came(u64),
+    /// One has gone; the sum that the others have on average.
+    Went(u64),
+}
+
 impl Average {
     /// A new task's: seen as heavy until it has shown what it is (`init_entity_runnable_average`).
     pub fn of_new(weight: u64) -> Self {
@@ -113,6 +122,31 @@ impl Average {
     pub fn detach_utilization(&mut self, member: &Self) {
         self.utilization = self.utilization.saturating_sub(member.utilization);
         self.running_sum = self.running_sum.saturating_sub(member.running_sum).max(self.utilization * (MOST - 1024));
+    }
+
+    /// Load has come to a group (`change` of its sum), or gone from it (and leaves `rest`, that of its members on average): so has
+    /// it to the group's entity, which is `member` of this queue and weighs `weight` (`update_tg_cfs_load`).
+    pub fn propagate(&mut self, member: &mut Self, weight: u64, change: Change) {
+        let divider = self.divider();
+        let runnable = match change {
+            Change::Came(sum) => (member.runnable_sum + sum).min(divider),
+            Change::Went(rest) => member.runnable_sum.min(rest),
+        };
+        let runnable = runnable.max(member.running_sum >> 10);
+        self.take_load(member, weight);
+        (member.runnable_sum, member.load) = (runnable, weight * runnable / divider);
+        self.load += member.load;
+        self.runnable_sum += weight * runnable;
+    }
+
+    /// The sum of a member of this group's queue on average, if these weigh so much together.
+    pub fn of_members(&self, weight: u64) -> u64 {
+        self.runnable_sum.checked_div(weight).unwrap_or(0)
+    }
+
+    /// What a member adds to the sum of its group's queue, before weights.
+    pub fn sum(&self) -> u64 {
+        self.runnable_sum
     }
 
     fn take_load(&mut self, member: &Self, weight: u64) {
