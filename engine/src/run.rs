@@ -90,10 +90,8 @@ fn ran(
     populate: impl Populate,
     traced_from: Option<Time>,
 ) -> Result<(Native, Outcome), String> {
-    let mut native = ready(spec, check, populate)?;
-    if let Some(from) = traced_from {
-        native.state().record_trace(from);
-    }
+    let mut native = ready(spec, check, populate, traced_from)?;
+    native.state().begin_trace();
     let outcome = native.run(spec);
     let problem = native.state().vain_what_if();
     problem.map_or(Ok((native, outcome)), Err)
@@ -103,13 +101,21 @@ fn ran(
 pub type NamedEntry = (Time, Option<TaskId>, CpuId, &'static str, String);
 
 /// A native machine with everything on it that a spec asks for.
-fn ready(spec: &RunSpec, check: bool, populate: impl Populate) -> Result<Native, String> {
+fn ready(
+    spec: &RunSpec,
+    check: bool,
+    populate: impl Populate,
+    traced_from: Option<Time>,
+) -> Result<Native, String> {
     for (role, kind) in &spec.kernel.locks {
         LockKind::parse(kind).map_err(|e| format!("kernel.locks.{role}: {e}"))?;
     }
     let mut native = Native::new(spec);
     if check || env::var_os(CHECK).is_some_and(|value| value == "1") {
         native.will_audit();
+    }
+    if let Some(from) = traced_from {
+        native.state().prepare_trace(from);
     }
     populate(&mut native, spec)?;
     let problem = native.state().take_problem();

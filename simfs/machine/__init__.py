@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from simfs._engine import populate
@@ -51,7 +52,8 @@ def _traced(spec: str, recorded: Trace | None, *program: Callable[..., Any]) -> 
     own = [kind for kind in data["kernel"]["locks"].values() if is_own(kind)]
     with errors_of_own_locks(own[0] if own else None):
         machine = Machine(data)
-        populate(spec, Waist(machine), *program)
         machine.trace = recorded
+        with recorded.preparing() if recorded is not None else nullcontext():
+            populate(spec, Waist(machine), *program)
         operations, stall = machine.run()
         return json.dumps(report(machine, operations, stall))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from simfs.machine.time import Time
 
 Event = tuple[Time, int | None, int, str, str]
@@ -23,16 +26,24 @@ class Trace:
 
     def __init__(self, start: Time) -> None:
         self.start = start
+        self._preparing = False
         self.events: list[Event] = []
         self.longest: dict[str, LongWait] = {}
         self._in_force: dict[Key, tuple[int, Event]] = {}
         self._seen = 0
         self._origin: Time = 0
 
+    @contextmanager
+    def preparing(self) -> Iterator[None]:
+        """What is put on the machine meanwhile is in force when the run begins."""
+        self._preparing = True
+        yield
+        self._preparing = False
+
     def record(self, event: Event, origin: Time, *, setting_up: bool) -> None:
         """Record an event at a time of the machine's clock; that of the run started at `origin`."""
         self._origin = origin
-        if setting_up or event[0] - origin < self.start:
+        if self._preparing or setting_up or event[0] - origin < self.start:
             self._see(event)
             return
         if len(self.events) == MOST_EVENTS:
@@ -67,12 +78,13 @@ class Trace:
             case "end":
                 self._forget(("operation", task))
             case "wake":
-                self._keep(event, ("status", task))
+                self._keep(event, ("woken", task))
             case "run" | "preempt" | "yield" | "sleep":
+                self._forget(("woken", task))
                 self._keep(event, ("status", task), ("cpu", cpu))
             case "exit":
                 self._keep(event, ("cpu", cpu))
-                self._forget(("kind", task), ("status", task), ("operation", task))
+                self._forget(("kind", task), ("status", task), ("woken", task), ("operation", task))
             case "wait":
                 self._keep(event, ("wait", task, about))
             case "release" | "release shared" | "lend":

@@ -11,7 +11,10 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Kind(TaskId),
+    /// How it last came to a CPU or left one.
     Status(TaskId),
+    /// That it was woken since.
+    Woken(TaskId),
     Cpu(CpuId),
     Operation(TaskId),
     Wait(TaskId, LockId),
@@ -56,13 +59,14 @@ impl InForce {
             ("start", _) => self.keep(Key::Kind(task), entry),
             ("begin", _) => self.keep(Key::Operation(task), entry),
             ("end", _) => self.forget(Key::Operation(task)),
-            ("wake", _) => self.keep(Key::Status(task), entry),
+            ("wake", _) => self.keep(Key::Woken(task), entry),
             ("run" | "preempt" | "yield" | "sleep", _) => {
+                self.forget(Key::Woken(task));
                 self.keep(Key::Status(task), entry);
                 self.keep(Key::Cpu(entry.cpu), entry);
             }
             ("exit", _) => {
-                [Key::Kind(task), Key::Status(task), Key::Operation(task)].into_iter().for_each(|key| self.forget(key));
+                [Key::Kind(task), Key::Status(task), Key::Woken(task), Key::Operation(task)].into_iter().for_each(|key| self.forget(key));
                 self.keep(Key::Cpu(entry.cpu), entry);
             }
             ("wait", Object::Lock(lock)) => self.keep(Key::Wait(task, lock), entry),

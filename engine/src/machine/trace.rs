@@ -45,6 +45,8 @@ pub const MOST: usize = 1_000_000;
 #[derive(Debug, Default)]
 pub struct Trace {
     from: Time,
+    /// Nothing has happened yet: what comes is made for the run.
+    prepared: bool,
     /// What was in force at `from`, in order: it may have happened before the clock started.
     in_force: InForce,
     entries: Vec<Entry>,
@@ -68,6 +70,18 @@ impl State {
     /// what is in force then is kept. A run with more than [`MOST`] events gives up.
     pub fn record_trace(&mut self, from: Time) {
         self.trace = Some(Trace { from, ..Trace::default() });
+    }
+
+    /// The same before anything is put on the machine: what that does is in force when the run begins.
+    pub fn prepare_trace(&mut self, from: Time) {
+        self.trace = Some(Trace { from, prepared: true, ..Trace::default() });
+    }
+
+    /// What a trace was prepared for begins.
+    pub fn begin_trace(&mut self) {
+        if let Some(trace) = &mut self.trace {
+            trace.prepared = false;
+        }
     }
 
     /// The events that were recorded; the names of their objects are [`State::name_of`].
@@ -113,7 +127,7 @@ impl State {
         let Some(trace) = &mut self.trace else { return };
         let entry = Entry { time: self.now, task, cpu, what, object };
         let time = self.now - self.origin;
-        if self.setting_up.is_some() || time < trace.from {
+        if trace.prepared || self.setting_up.is_some() || time < trace.from {
             if let Some(wait) = trace.in_force.see(entry) {
                 let class = self.locks[wait.lock as usize].class;
                 let longest = trace.longest.entry(class).or_insert(wait);
