@@ -52,7 +52,8 @@ def about(each: Recorded) -> str:
     if scenario is not None:
         where = f"[`{scenario.name}`](../../scenarios/{scenario.name}.yaml)"
         lines.append(f"* Scenario: {where}; `simfs validate {data.name}` makes this page's numbers.")
-    lines += [f"* {sentence}" for sentence in (fitted(each), *scores(each.rows))]
+    outside = (f"{sentence[0].upper()}{sentence[1:]}." for sentence in each.validated.outside)
+    lines += [f"* {sentence}" for sentence in (fitted(each), *outside, *scores(each.rows))]
     return "\n".join([*lines, "", *tables(each)]) + "\n"
 
 
@@ -189,15 +190,26 @@ def off(row: Row) -> str:
 
 def overview(found: Sequence[Recorded]) -> str:
     """The table of all data sets, sums by kind of metric, and the farthest misses."""
-    every = [row for each in found for row in each.rows]
+    whole = [row for each in found for row in each.rows]
+    every = [row for row in whole if row.counted]
     kinds = dict.fromkeys(map(kind, every))
-    groups = [(f"[{e.data.name}](predictions/{e.data.name}.md)", e.rows) for e in found]
+    groups = [(link(e) + (" (*)" if e.validated.outside else ""), e.rows) for e in found]
     groups += [(f"all {name}", [row for row in every if kind(row) == name]) for name in kinds]
-    groups.append(("**all**", every))
+    groups += [("**all**", every), ("all, with (*)", whole)]
     heads = ["data set", "rows", "right signs", "error, %", "error, points"]
     heads += ['"nothing changes": right signs', "error, %"]
     lines = ([name, *score_cells(rows)] for name, rows in groups)
-    return "\n".join(["", *table(heads, lines), law(every), "", *misses(found)])
+    return "\n".join(["", *table(heads, lines), NOT_COUNTED, "", law(every), "", *misses(found)])
+
+
+NOT_COUNTED = """\
+(*) Not counted as predicted: a fitted value lies outside the range of its source. Such a value stands for a mechanism
+that simfs does not have. The rows "all" are without these."""
+
+
+def link(each: Recorded) -> str:
+    """The name of a data set, with a link to its page."""
+    return f"[{each.data.name}](predictions/{each.data.name}.md)"
 
 
 def law(every: Sequence[Row]) -> str:
@@ -242,7 +254,7 @@ def misses(found: Sequence[Recorded]) -> Iterator[str]:
     yield from table(
         ["data set", "row", "measured", "predicted"],
         (
-            [f"[{e.data.name}](predictions/{e.data.name}.md)", f"{r.series}, {r.x:,g}, {called(r.metric, r.unit)}",
+            [link(e), f"{r.series}, {r.x:,g}, {called(r.metric, r.unit)}",
              measured(r), said(r)]
             for e, r in worst
             if r is not None

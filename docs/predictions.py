@@ -19,7 +19,7 @@ from pathlib import Path
 
 from prediction_text import Recorded, about, overview
 
-from simfs.experiments.validate import unpredicted
+from simfs.experiments.validate import held_to_sources, unpredicted
 from simfs.results.model import quantity
 from simfs.results.validation import Validated
 from simfs.scenario.predicting import predicted
@@ -111,10 +111,11 @@ def recorded(rows: Sequence[Record], fits: Sequence[Record]) -> Iterator[Recorde
     for pair in pairs:
         name = pair.dataset.name
         mine = [record for record in rows if record["dataset"] == name]
-        values = {
-            r["parameter"]: quantity(float(r["value"]), r["unit"]) for r in fits if r["dataset"] == name
-        }
-        yield Recorded(pair, with_record(unpredicted(pair), mine), values)
+        values = {r["parameter"]: (float(r["value"]), r["unit"]) for r in fits if r["dataset"] == name}
+        whole = with_record(unpredicted(pair), mine)
+        if pair.scenario is not None:
+            whole = held_to_sources(whole, pair.scenario, values)
+        yield Recorded(pair, whole, {key: quantity(*value) for key, value in values.items()})
 
 
 def with_record(empty: Validated, records: Sequence[Record]) -> Validated:

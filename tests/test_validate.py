@@ -15,12 +15,13 @@ from typer.testing import CliRunner, Result
 
 import simfs.results.run
 from simfs.cli import app
-from simfs.experiments.validate import points_of_rows, unpredicted, validate
+from simfs.experiments.validate import held_to_sources, points_of_rows, unpredicted, validate
 from simfs.results.run import native_engine
 from simfs.results.store import Store
 from simfs.results.validation import COLUMNS, SAYERS, Row, changes, score, with_baselines
-from simfs.scenario import ScenarioError, paths, placed_rows
+from simfs.scenario import ScenarioError, load, paths, placed_rows
 from simfs.scenario.predicting import predicted
+from simfs.scenario.source_ranges import source_range
 
 RUNNER = CliRunner()
 
@@ -189,7 +190,7 @@ def test_a_row_off_the_scenarios_sweep_is_simulated_at_its_own_place(tmp_path: P
 def test_csv_has_the_baselines_beside_the_rows(tmp_path: Path) -> None:
     dataset, _ = write(tmp_path)
     rows = list(csv.DictReader(io.StringIO(invoke(dataset, "--format", "csv").stdout)))
-    assert list(rows[0]) == [*COLUMNS, "approx", "usl", "nothing_changes"]
+    assert list(rows[0]) == [*COLUMNS, "approx", "usl", "nothing_changes", "counted"]
     assert [row["nothing_changes"] for row in rows] == ["30000.0"] * 3 + [""]
 
 
@@ -200,6 +201,78 @@ def test_text_says_what_was_fitted_and_how_far_off_the_rest_is(tmp_path: Path) -
     assert "simfs: 2 rows to be predicted; 2 of 2 signs of change right" in text
     assert "nothing changes: 2 rows to be predicted; 0 of 2 signs" in text
     assert "~85" in text
+
+
+def test_details_are_one_object_of_rows_scores_fits_and_intervals(tmp_path: Path) -> None:
+    dataset, _ = write(tmp_path)
+    found = json.loads(invoke(dataset, "--format", "json", "--details").stdout)
+    assert [{key: row[key] for key in COLUMNS} for row in found["rows"]] == rows_of(
+        invoke(dataset, "--format", "json")
+    )
+    assert [row["nothing_changes"] for row in found["rows"]] == [30000.0] * 3 + [None]
+    assert {(s["dataset"], s["predictor"]) for s in found["scores"]} >= {
+        ("mine", "simfs"),
+        ("overall", "USL"),
+    }
+    assert list(found["fits"][0]["values"]) == ["workload.think.exponential"]
+    assert found["not_counted"] == found["not_predicted"] == {}
+    refused = invoke(dataset, "--details")
+    assert refused.exit_code == 2
+    assert "--format json" in refused.stderr
+
+
+# A fit outside the range of its source
+
+
+def with_fit_of_a_line(bounds: list[str]) -> dict[str, Any]:
+    """A fit of what a line transfer costs, so far out that the fitted value must be."""
+    line = {"parameter": "machine.costs.line_llc", "bounds": bounds, "rows": [{"series": "before", "x": 16}]}
+    return {"machine": {"profile": "server-24", "costs": {"line_llc": "5 us"}}, "calibrate": [line]}
+
+
+def test_a_fit_outside_its_sources_range_does_not_count_as_predicted(tmp_path: Path) -> None:
+    rows = [dict(row) for row in DATASET["rows"]]
+    rows[0]["role"], rows[1]["role"], rows[1]["value"] = "predict", "calibrate", 50000
+    dataset, _ = write(tmp_path, {"rows": rows}, with_fit_of_a_line(["1 us", "20 us"]))
+    done = invoke(dataset, "--format", "json", "--details")
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [row["counted"] for row in found["rows"]] == [False] * 4
+    [said] = found["not_counted"]["mine"]
+    assert "machine.costs.line_llc" in said
+    assert "outside the range of its source" in said
+    counts = {s["dataset"]: s["rows"] for s in found["scores"] if s["predictor"] == "simfs"}
+    assert (counts["overall"], counts["all rows"]) == (0, 2)
+    text = " ".join(invoke(dataset).stdout.split())
+    assert "not counted: machine.costs.line_llc" in text
+    assert "0 of 2" in text
+
+
+@pytest.mark.parametrize(
+    ("scenario", "key", "span"),
+    [
+        ("btrfs-rwsem", "machine.speed", (0.7, 1.5)),
+        ("emulated-create", "variants.xfs-shared.machine.speed", (2, 6)),
+        ("compile-24", "workload.user_cpu", (6e6, 16.19e6)),
+        ("xfs-rangelock", "device.read.time", (75e3, 120e3)),
+        ("fxmark-dwom", "filesystem.costs.cu_short.jbd2_handle_stop", (461, 571)),
+        ("lock-cycle", "workload.think.exponential", None),
+    ],
+)
+def test_the_range_of_a_source_is_found_by_the_key_of_the_scenario(
+    scenario: str, key: str, span: tuple[float, float] | None
+) -> None:
+    assert source_range(load(scenario), key) == (span and pytest.approx(span))
+
+
+def test_a_fit_of_one_variant_spoils_the_rows_of_that_variant_alone() -> None:
+    [pair] = predicted(["emulated-create"])
+    assert pair.scenario is not None
+    fits = {"variants.xfs-shared.machine.speed": (7.0, ""), "variants.ext4-per-task.machine.speed": (3.0, "")}
+    held = held_to_sources(unpredicted(pair), pair.scenario, fits)
+    spoilt = {place.variant for row, place in zip(held.rows, placed_rows(pair.scenario.measured), strict=True)
+              if not row.counted}  # fmt: skip
+    assert spoilt == {"xfs-shared"}
 
 
 def test_values_of_predict_rows_do_not_change_what_is_predicted(tmp_path: Path) -> None:

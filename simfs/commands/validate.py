@@ -78,6 +78,13 @@ def validate(
             show_default=False,
         ),
     ] = None,
+    details: Annotated[
+        bool,
+        typer.Option(
+            "--details",
+            help="With --format json: one object of rows, scores, fits and intervals, not the list of rows.",
+        ),
+    ] = False,
     store: Annotated[
         Path | None,
         typer.Option(help="Keep the runs here; by default in the user's cache.", show_default=False),
@@ -94,11 +101,13 @@ def validate(
     with plain_errors("the runs that ended are kept; the same command resumes"), refusals_of_runs():
         from simfs.scenario.predicting import predicted
 
+        if details and output is not Format.JSON:
+            raise refused("--details: works with --format json")
         refuse_out(out)
         pairs = predicted(names or [], overrides(None, seed))
         remember = _remembering(store)
         found = [_validated(*each, quick, threads, remember) for each in _numbered(pairs)]
-        _print(found, output)
+        _print(found, output, details)
         if out is not None:
             _write(found, out)
         limits = {"max_error": max_error, "median_error": median_error, "signs": signs}
@@ -165,11 +174,13 @@ def _cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "simfs" / "runs"
 
 
-def _print(found: Sequence[Validated], output: Format) -> None:
+def _print(found: Sequence[Validated], output: Format, details: bool) -> None:
     from simfs.reports import validate as reports
 
     if output is Format.TEXT:
         reports.print_validation(found)
+    elif details:
+        emit(reports.details_to_json(found))
     else:
         rows = [row for each in found for row in each.rows]
         emit(reports.to_json(rows) if output is Format.JSON else reports.to_csv(rows))

@@ -6,15 +6,18 @@ was measured, whatever its own sweep is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from simfs.experiments.answer import fit, run_points
 from simfs.results.defect import EngineError
+from simfs.results.model import quantity
 from simfs.results.run import Engine, Progress
 from simfs.results.validation import Row, Validated, with_baselines
 from simfs.scenario import Dataset, PlacedRow, Point, Problem, Scenario, ScenarioError, placed_rows, points_at
 from simfs.scenario.points import ONLY_VARIANT
 from simfs.scenario.predicting import Predicted
+from simfs.scenario.source_ranges import outside_sources, variant_of
 from simfs.scenario.suggest import nearest
 
 TASKS = "workload.tasks"
@@ -57,7 +60,31 @@ def validate(
         if estimate is None:
             why = f"its simulation has no {row.metric}" if point else "it has no simulated point"
             notes[f"{rows[i].place}: {why}"] = None
-    return replace(whole, rows=tuple(rows), fits=fits, findings=result.findings, notes=tuple(notes))
+    whole = replace(whole, rows=tuple(rows), fits=fits, findings=result.findings, notes=tuple(notes))
+    fitted = {key: (value, each.units.get(key, "")) for each in fits for key, value in each.values.items()}
+    return held_to_sources(whole, asked, fitted)
+
+
+def held_to_sources(whole: Validated, asked: Scenario, fitted: Mapping[str, tuple[float, str]]) -> Validated:
+    """The data set with the rows not counted that hang on a fit outside the range of the parameter's source.
+
+    Such a value stands for a mechanism that is missing. `fitted` are values with their units by key, times in ns.
+    """
+    outside = outside_sources(asked, {key: value for key, (value, _) in fitted.items()})
+    if not outside:
+        return whole
+    spoilt = {variant_of(key) for key in outside}
+    rows = tuple(
+        replace(row, counted=not spoilt & {None, place.variant})
+        for row, place in zip(whole.rows, placed_rows(asked.measured), strict=True)
+    )
+    said = tuple(_outside(key, *fitted[key], span) for key, span in outside.items())
+    return replace(whole, rows=rows, outside=said)
+
+
+def _outside(key: str, value: float, unit: str, span: tuple[float, float]) -> str:
+    found, low, high = (quantity(each, unit) for each in (value, *span))
+    return f"not counted: {key} = {found} lies outside the range of its source, {low} to {high}"
 
 
 def unpredicted(pair: Predicted) -> Validated:

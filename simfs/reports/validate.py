@@ -39,12 +39,28 @@ def to_json(rows: Sequence[Row]) -> str:
     return json.dumps([_cells(row) for row in rows], indent=1, ensure_ascii=False) + "\n"
 
 
+def details_to_json(found: Sequence[Validated]) -> str:
+    """One JSON document of rows with their measured intervals and baselines, scores, fits and what was refused."""
+    whole = {
+        "rows": [
+            _cells(row) | {"measured_low": row.low, "measured_high": row.high, "counted": row.counted}
+            | {"usl": row.usl, "nothing_changes": row.nothing}
+            for row in _all(found)
+        ],
+        "scores": [dict(zip(SCORES, cells, strict=True)) for cells in _score_rows(found)],
+        "fits": [{"dataset": each.dataset} | fit.model_dump(mode="json") for each in found for fit in each.fits],
+        "not_counted": {each.dataset: each.outside for each in found if each.outside},
+        "not_predicted": {each.dataset: each.problem for each in found if each.problem},
+    }  # fmt: skip
+    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+
+
 def to_csv(rows: Sequence[Row]) -> str:
     """The rows with both baselines as CSV."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*COLUMNS, "approx", "usl", "nothing_changes"])
-    writer.writerows([*_cells(row).values(), row.approx, row.usl, row.nothing] for row in rows)
+    writer.writerow([*COLUMNS, "approx", "usl", "nothing_changes", "counted"])
+    writer.writerows([*_cells(row).values(), row.approx, row.usl, row.nothing, row.counted] for row in rows)
     return out.getvalue()
 
 
@@ -52,26 +68,33 @@ def scores_to_csv(found: Sequence[Validated]) -> str:
     """Scores of each data set and overall, of simfs and of the baselines, as CSV."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(
-        [
-            "dataset",
-            "predictor",
-            "rows",
-            "right_signs",
-            "changes",
-            "median_error",
-            "worst_error",
-            "median_points",
-            "worst_points",
-        ]
-    )
-    for name, rows in [*((each.dataset, each.rows) for each in found), ("overall", _all(found))]:
+    writer.writerow(SCORES)
+    writer.writerows(_score_rows(found))
+    return out.getvalue()
+
+
+SCORES = (
+    "dataset", "predictor", "rows", "right_signs", "changes", "median_error", "worst_error", "median_points",
+    "worst_points",
+)  # fmt: skip
+
+
+def _score_rows(found: Sequence[Validated]) -> Iterator[list[str | float | None]]:
+    """Scores of each data set, of all rows that count as predicted, and of all rows."""
+    every = _all(found)
+    groups = [
+        *((each.dataset, each.rows) for each in found),
+        ("overall", _counted(every)),
+        ("all rows", every),
+    ]
+    for name, rows in groups:
         for who, says in SAYERS.items():
             s = score(rows, says)
-            writer.writerow(
-                [name, who, s.rows, s.right, s.changes, s.median, s.worst, *(s.points or (None, None))]
-            )
-    return out.getvalue()
+            yield [name, who, s.rows, s.right, s.changes, s.median, s.worst, *(s.points or (None, None))]
+
+
+def _counted(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row.counted]
 
 
 def fits_to_csv(found: Sequence[Validated]) -> str:
@@ -105,9 +128,12 @@ def summary(found: Sequence[Validated]) -> RenderableType:
     groups = {each.dataset: list(each.rows) for each in found}
     every = _all(found)
     if len(found) > 1:
-        kinds = dict.fromkeys(map(kind, every))
-        groups |= {f"all: {name}": [row for row in every if kind(row) == name] for name in kinds}
-        groups["overall"] = every
+        believed = _counted(every)
+        kinds = dict.fromkeys(map(kind, believed))
+        groups |= {f"all: {name}": [row for row in believed if kind(row) == name] for name in kinds}
+        groups["overall"] = believed
+        if len(believed) < len(every):
+            groups["with rows not counted"] = every
     title = "Rows with role predict: right signs of change, absolute errors (median / worst)"
     parts: list[RenderableType] = [_scores(title, groups, ("simfs", "nothing changes"), len(found))]
     lawful = {name: [row for row in rows if row.usl is not None] for name, rows in groups.items()}
@@ -117,8 +143,13 @@ def summary(found: Sequence[Validated]) -> RenderableType:
         parts.append(_scores(title, lawful, ("simfs", "USL"), sum(each.dataset in lawful for each in found)))
     else:
         parts.append(Text(" USL: no series has enough calibrate rows for it"))
-    note = Text("points: percentages, whose difference is not taken relative to them")
-    return Group(*parts, Padding(note, (0, 1, 1, 1)))
+    notes = ["points: percentages, whose difference is not taken relative to them"]
+    if spoilt := [each.dataset for each in found if each.outside]:
+        notes.append(
+            "not counted as predicted, because a fitted value lies outside the range of its source: "
+            + ", ".join(spoilt)
+        )
+    return Group(*parts, Padding(Group(*map(Text, notes)), (0, 1, 1, 1)))
 
 
 def _scores(title: str, groups: Mapping[str, Sequence[Row]], sayers: Sequence[str], sets: int) -> Sheet:
@@ -131,7 +162,8 @@ def _scores(title: str, groups: Mapping[str, Sequence[Row]], sayers: Sequence[st
     for place, (name, rows) in enumerate(groups.items(), 1):
         scores = [score(rows, SAYERS[who]) for who in sayers]
         wanted = sum(row.role == "predict" for row in rows)
-        predicted = f"{scores[0].rows} of {wanted}" if scores[0].rows < wanted else str(wanted)
+        known = score(rows if name == "with rows not counted" else _counted(rows)).rows
+        predicted = f"{known} of {wanted}" if known < wanted else str(wanted)
         cells = [cell for each in scores for cell in _score(each)]
         table.add_row(name, predicted, *cells, end_section=place == sets)
     return table
@@ -181,6 +213,7 @@ def _dataset(each: Validated) -> RenderableType:
 
 def _sentences(each: Validated) -> Iterator[str]:
     yield from (fit.sentence for fit in each.fits)
+    yield from each.outside
     if each.problem:
         yield f"not predicted: {each.problem}"
     elif not each.fits:

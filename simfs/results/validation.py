@@ -37,6 +37,8 @@ class Row:
     approx: bool = False
     usl: float | None = None
     nothing: float | None = None
+    counted: bool = True
+    """Whether it is scored as predicted: not where it hangs on a fit outside the range of the parameter's source."""
 
     @property
     def error(self) -> float | None:
@@ -82,6 +84,8 @@ class Validated:
     problem: str | None = None
     defect: bool = False
     notes: tuple[str, ...] = field(default=())
+    outside: tuple[str, ...] = ()
+    """What was fitted to a value outside the range of its source, a sentence each."""
 
 
 @dataclass(frozen=True)

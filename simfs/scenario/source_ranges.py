@@ -1,0 +1,65 @@
+"""The range that the source of a parameter spans: outside it a fitted value is not believed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from simfs.scenario.models import available, load_device, load_filesystem, load_machine, load_workload
+from simfs.scenario.overlay import split_key
+from simfs.scenario.points import expand
+from simfs.scenario.quantity import Quantity
+from simfs.scenario.schema import Scenario
+
+SLACK = 1e-9
+"""Of the bound: a fit that ends at its bound is inside."""
+
+
+def outside_sources(scenario: Scenario, values: Mapping[str, float]) -> dict[str, tuple[float, float]]:
+    """The fitted `values` (times in ns) that lie outside the range of their source, by key, with that range.
+
+    A parameter that no model gives, such as what a benchmark's loop does between two locks, has no range.
+    """
+    ranges = {key: source_range(scenario, key) for key in values}
+    return {key: span for key, span in ranges.items() if span and not _inside(values[key], span)}
+
+
+def source_range(scenario: Scenario, key: str) -> tuple[float, float] | None:
+    """The range of the sourced number at a scenario's dotted key, times in ns; None where no model gives one."""
+    path = tuple(map(str, split_key(key)))
+    only = variant_of(key)
+    if only is not None:
+        path = path[2:]
+    point = next(p for p in expand(scenario) if only in (None, p.variant))
+    found = _model_value(point.scenario, path)
+    return found.plain_range if isinstance(found, Quantity) else None
+
+
+def variant_of(key: str) -> str | None:
+    """The variant that a key such as `variants.xfs.machine.speed` changes; None for all."""
+    path = split_key(key)
+    return str(path[1]) if path[0] == "variants" else None
+
+
+def _inside(value: float, span: tuple[float, float]) -> bool:
+    low, high = span
+    return low * (1 - SLACK) <= value <= high * (1 + SLACK)
+
+
+def _model_value(use: Scenario, path: tuple[str, ...]) -> object:
+    """What a model has at a path of a scenario without variants."""
+    section, *names = path
+    name = ".".join(names)
+    if section == "machine":
+        return dict(load_machine(use.machine.profile).costs).get(name.removeprefix("costs."))
+    if section == "device" and use.device is not None:
+        found: object = load_device(use.device.profile)
+        for step in names:
+            found = getattr(found, step, None)
+        return found
+    if section == "filesystem" and use.filesystem.kind != "none":
+        model = load_filesystem(use.filesystem.profile or use.filesystem.kind)
+        return model.costs.get(name.removeprefix("costs."))
+    if section == "workload" and use.workload.kind in available("workloads"):
+        params, name = load_workload(use.workload.kind).params, name.removeprefix("params.")
+        return params.get(name) or params.get(f"{name}_ns")
+    return None
