@@ -126,26 +126,31 @@ class _Machine(Protocol):
         """Take back a completion for reuse; nobody waits for it."""
     def try_lock(self, task: int, lock: int, side: str, /) -> bool:
         """Acquire a lock if that needs no waiting."""
-    def new_device(self, parallelism: int, interrupt: int, /) -> int:
-        """Make a device that serves `parallelism` requests at once; its interrupt takes `interrupt` and a wake-up."""
-    def submit(self, task: int, device: int, service: int, then: tuple[str, int], /) -> None:
-        """Submit a request; its interrupt does ('complete', completion) or ('release', semaphore)."""
-    def lend(self, lock: int, /) -> bool:
-        """Let a device hold a semaphore that a task has taken and another may unlock; False if it is no semaphore."""
-    def new_disk(
+    def new_device(
         self,
-        revolution: int,
-        seek_track: int,
-        seek_full: int,
-        capacity: int,
-        track: int,
+        parallelism: int,
         depth: int,
         interrupt: int,
+        slack: int,
+        disk: tuple[int, int, int, int, int] | None,
         /,
     ) -> int:
-        """Make a device that is a disk: times, bytes of the disk and of a turn, how many requests it has at most."""
-    def submit_at(self, task: int, device: int, place: int, service: int, then: tuple[str, int], /) -> None:
-        """Submit a request at a place of a disk, in bytes."""
+        """Make a device (`disk`: revolution, seeks to the next track and over all, bytes of all and of a turn)."""
+    def submit(
+        self,
+        task: int,
+        device: int,
+        times: tuple[int, int, int, int],
+        span: tuple[int, int, bool] | None,
+        then: tuple[str, int],
+        /,
+    ) -> None:
+        """Submit a request; its interrupt does ('complete', completion) or ('release', semaphore).
+
+        `times`: alone, beside a neighbour, in the pipe, in the flash; `span`: first byte, bytes, whether written.
+        """
+    def lend(self, lock: int, /) -> bool:
+        """Let a device hold a semaphore that a task has taken and another may unlock; False if it is no semaphore."""
     def wake(self, task: int, other: int, /) -> None:
         """Let `task` wake `other`."""
     def wake_at_tick(self, task: int, other: int, ticks: int, /) -> int:

@@ -47,7 +47,7 @@ def test_a_disk_that_has_one_request_at_a_time_needs_a_seek_half_a_turn_and_its_
 ) -> None:
     """Two random places of a part p of the disk: the mean root of their distance is 8/15 of that of p."""
     seek = 0.4e6 + (8e6 - 0.4e6) * (10 * 2**30 / 600e9) ** 0.5 * 8 / 15
-    each = time_each(tmp_path, "workload.tasks=16", "device.disk.depth=1")
+    each = time_each(tmp_path, "workload.tasks=16", "device.depth=1")
     assert each == pytest.approx(seek + TURN / 2 + 0.1e6, rel=0.02)
 
 

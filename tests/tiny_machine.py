@@ -151,20 +151,14 @@ class TinyMachine:
             self.locks[lock].append(task)
         return free
 
-    def new_device(self, parallelism: int, interrupt: int) -> int:
+    def new_device(self, parallelism: int, depth: int, interrupt: int, slack: int, disk: object) -> int:
         return 0
 
-    def submit(self, task: int, device: int, service: int, then: tuple[str, int]) -> None:
+    def submit(self, task: int, device: int, times: object, span: object, then: tuple[str, int]) -> None:
         self.calls[f"submit, then {then[0]}"] += 1
 
     def lend(self, lock: int) -> bool:
         return False
-
-    def new_disk(self, *_: int) -> int:
-        return 0
-
-    def submit_at(self, task: int, device: int, place: int, service: int, then: tuple[str, int]) -> None:
-        self.submit(task, device, service, then)
 
     def wake(self, task: int | None, other: int) -> None:
         if other in self.parked:

@@ -297,6 +297,15 @@ pub struct DeviceSpec {
     pub write: ServiceSpec,
     /// Flushes of its cache.
     pub flush: ServiceSpec,
+    /// How many requests it has at most; others wait before it. Without, there is no limit.
+    #[serde(default)]
+    pub depth: Option<u32>,
+    /// The pipe that all requests share, if there is a limit.
+    #[serde(default)]
+    pub bandwidth: Option<BandwidthSpec>,
+    /// How many writes its flash takes, however small, if there is a limit.
+    #[serde(default)]
+    pub small_writes: Option<SmallWritesSpec>,
     /// Its arm and platters if it is a disk; the times of requests are then besides these.
     #[serde(default)]
     pub disk: Option<DiskSpec>,
@@ -316,9 +325,32 @@ impl DeviceSpec {
             read: none,
             write: none,
             flush: none,
+            depth: None,
+            bandwidth: None,
+            small_writes: None,
             disk: None,
         }
     }
+}
+
+/// Bytes a second that a device can move, by direction; each uses its part of one pipe.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BandwidthSpec {
+    /// Of reads.
+    pub read: f64,
+    /// Of writes.
+    pub write: f64,
+}
+
+/// Writes that flash can take: for ever, and at once after a rest.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SmallWritesSpec {
+    /// So many a second for ever.
+    pub rate: f64,
+    /// So many at once.
+    pub burst: f64,
 }
 
 /// The arm and the platters of a disk.
@@ -333,8 +365,6 @@ pub struct DiskSpec {
     pub seek_full_ns: f64,
     /// Bytes on the disk.
     pub capacity_bytes: u64,
-    /// How many requests it has at most.
-    pub depth: u32,
 }
 
 /// Who does the work of a request.

@@ -4,7 +4,7 @@
 //! operation. It neither knows nor cares which machine runs it, so any machine that implements [`Machine`] can run the
 //! very same programs.
 
-use crate::machine::{Access, Account, ClassId, CpuId, DeviceId, Disk, LineId, LockId, Mode, Side, TaskId, Then, Time};
+use crate::machine::{Access, Account, ClassId, CpuId, DeviceId, Hardware, Io, LineId, LockId, Mode, Side, TaskId, Then, Time};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::future::Future;
 use std::rc::Rc;
@@ -102,17 +102,13 @@ pub trait Machine: Clone + 'static {
     /// Completes a completion: one waiter may go on.
     fn complete(&self, completion: LockId) -> impl Future<Output = ()>;
 
-    /// A new device that serves `parallelism` requests at once; its completion interrupt takes `interrupt` and a wake-up.
-    fn new_device(&self, parallelism: u32, interrupt: Time) -> DeviceId;
-    /// Submits a request that takes `service`; its completion interrupt does `then`. The task goes on at once.
-    fn submit(&self, device: DeviceId, service: Time, then: Then);
+    /// A new device.
+    fn new_device(&self, is: Hardware) -> DeviceId;
+    /// Submits a request, whose completion interrupt does `then`. The task goes on at once.
+    fn submit(&self, device: DeviceId, io: Io, then: Then);
     /// From now on a device holds this semaphore, which the task has taken; who learns that the device is done unlocks it. Says no,
     /// and changes nothing, if it is a lock that only its owner can release, or a split one.
     fn lend(&self, lock: LockId) -> bool;
-    /// A new device that is a disk.
-    fn new_disk(&self, disk: Disk, interrupt: Time) -> DeviceId;
-    /// The same at a place of a disk (in bytes), where its arm has to be first.
-    fn submit_at(&self, device: DeviceId, place: u64, service: Time, then: Then);
 
     /// Sleeps without using a CPU.
     fn sleep(&self, time: Time) -> impl Future<Output = ()>;

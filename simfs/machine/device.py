@@ -1,13 +1,14 @@
 """Devices: requests wait for one of a device's slots, take their service time, and complete by an interrupt.
 
 The interrupt comes to the CPU that submitted the request and steals its time and that of a wake-up from whatever runs
-there. It may release a lock that a task took long ago: a buffer that hardware was writing.
+there. It may release a lock that a task took long ago: a buffer that hardware was writing. A device has at most `depth`
+requests; the others wait before it, and there neighbours become one request. All share one pipe of bytes.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from simfs.machine.clock import What
@@ -15,10 +16,75 @@ from simfs.machine.cpu import Cpu
 from simfs.machine.disk import Disk
 from simfs.machine.locks.completion import Completion
 from simfs.machine.locks.semaphore import Semaphore
+from simfs.machine.pipe import Pipe
 from simfs.machine.time import Time
 
 if TYPE_CHECKING:
     from simfs.machine.machine import Machine
+
+
+NO_LIMIT = 2**32 - 1
+"""The depth of a device that takes all requests at once."""
+
+MERGED = 1280 << 10
+"""The most bytes of a request that neighbours are merged to: `BLK_DEF_MAX_SECTORS`, 2560 sectors."""
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """What a device is like."""
+
+    parallelism: int = 1
+    """How many requests it serves at once."""
+    depth: int = NO_LIMIT
+    """How many requests it has at most; others wait before it."""
+    interrupt: Time = 0
+    """CPU time of a completion interrupt, besides the wake-up in it."""
+    slack: Time = 0
+    """How far its flash may be behind the writes that it has taken."""
+    disk: Disk | None = None
+
+
+@dataclass(frozen=True)
+class Span:
+    """The part of a device that a request reads or writes."""
+
+    at: int
+    bytes: int
+    write: bool
+
+    def joined(self, other: Span) -> Span | None:
+        """Return the two as one if they are neighbours."""
+        first, second = (self, other) if self.at < other.at else (other, self)
+        together = self.bytes + other.bytes
+        if self.write != other.write or first.at + first.bytes != second.at or together > MERGED:
+            return None
+        return Span(first.at, together, self.write)
+
+
+@dataclass(frozen=True)
+class Io:
+    """What a request asks of a device."""
+
+    service: Time
+    """How long it takes when the device has nothing else to do."""
+    joined: Time = 0
+    """How long it takes besides a neighbour in one request."""
+    transfer: Time = 0
+    """How long it keeps the pipe of bytes."""
+    flash: Time = 0
+    """How long it keeps the flash."""
+    span: Span | None = None
+    """Where it is, if that is known."""
+
+    def with_neighbour(self, other: Io) -> Io | None:
+        """Return the two as one request, if they are neighbours."""
+        if self.span is None or other.span is None or (span := self.span.joined(other.span)) is None:
+            return None
+        service, joined = self.service + other.joined, self.joined + other.joined
+        return replace(
+            self, service=service, joined=joined, transfer=self.transfer + other.transfer, span=span
+        )
 
 
 @dataclass(eq=False)
@@ -26,69 +92,93 @@ class Request:
     """One request and what its completion interrupt does: complete a completion, or release a semaphore."""
 
     number: int
+    task: int
     cpu: Cpu
-    service: Time
+    io: Io
     then: Completion | Semaphore
-    place: int | None
-    """Where on a disk; none for what needs no arm."""
+    merged: list[Request] = field(default_factory=list)
+    """Neighbours that are one request with it, the last one first."""
 
 
 class Device:
-    """A device that serves `parallelism` requests at once and interrupts for `interrupt`, besides the wake-up."""
+    """A device of a machine; all its requests share one pipe."""
 
-    def __init__(
-        self, machine: Machine, number: int, parallelism: int, interrupt: Time, disk: Disk | None
-    ) -> None:
+    def __init__(self, machine: Machine, number: int, hardware: Hardware) -> None:
         self.machine = machine
         self.number = number
-        self.interrupt = interrupt
-        self._free_slots = max(parallelism, 1)
+        self.hardware = hardware
+        self._free_slots = max(hardware.parallelism, 1)
         self._waiting: deque[Request] = deque()
-        self.disk = disk
-        """What it is like if it is a disk."""
+        self._pipe = Pipe()
+        self._flash = Pipe(hardware.slack)
         self._head = 0
 
     def __str__(self) -> str:
         return f"device#{self.number}"
 
-    def submit(self, cpu: Cpu, service: Time, then: Completion | Semaphore, place: int | None = None) -> None:
+    def submit(self, task: int, cpu: Cpu, io: Io, then: Completion | Semaphore) -> None:
         """Submit a request; a semaphore is held by the device until the request is done."""
         self.machine.note_cpu("submit", cpu, self)
+        request = Request(self.machine.requests.take(), task, cpu, io, then)
         if isinstance(then, Semaphore):
             then.hand_to_device()
-        self._waiting.append(Request(self.machine.requests.take(), cpu, service, then, place))
-        self._serve()
+        if not self._merge(request):
+            self._waiting.append(request)
+            self._serve()
+
+    def _merge(self, request: Request) -> bool:
+        """Make a request one with a neighbour of the same task that waits before the device."""
+        busy = max(self.hardware.parallelism, 1) - self._free_slots
+        before = list(self._waiting)[self.hardware.depth - min(busy, self.hardware.depth) :]
+        for other in reversed(before):
+            together = other.io.with_neighbour(request.io) if other.task == request.task else None
+            if together is not None:
+                other.io = together
+                other.merged.insert(0, request)
+                return True
+        return False
 
     def _serve(self) -> None:
         if self._free_slots and self._waiting:
-            request, reached = self._next()
+            request = self._next()
             self._waiting.remove(request)
             self._free_slots -= 1
-            end = self.machine.now + reached + request.service
+            end = self._serves(request.io)
             self.machine.clock.at(end, What.DEVICE_DONE, request.number, lambda: self._done(request))
 
-    def _next(self) -> tuple[Request, Time]:
-        """Which of the waiting requests is served next, and how long the arm of a disk needs to be there."""
-        if self.disk is None:
-            return self._waiting[0], 0
-        queued = list(self._waiting)[: self.disk.depth]
-        request = min(queued, key=self._reached)
-        reached = self._reached(request)
-        self._head = self._head if request.place is None else request.place
-        return request, reached
+    def _next(self) -> Request:
+        """Which of the waiting requests is served next."""
+        if self.hardware.disk is None:
+            return self._waiting[0]
+        queued = list(self._waiting)[: self.hardware.depth]
+        return min(queued, key=lambda request: self._reached(request.io))
 
-    def _reached(self, request: Request) -> Time:
-        if self.disk is None or request.place is None:
+    def _reached(self, io: Io) -> Time:
+        """How long the arm of a disk needs to be where a request is."""
+        if self.hardware.disk is None or io.span is None or io.span.at == self._head:
             return 0
-        return self.disk.reaches(self._head, request.place, self.machine.now)
+        return self.hardware.disk.reaches(self._head, io.span.at, self.machine.now)
+
+    def _serves(self, io: Io) -> Time:
+        """When a request that is taken now has been through its pipes and is served.
+
+        A disk goes on where its head is: it has read ahead, or has the next write in its cache.
+        """
+        begins = self.machine.now + self._reached(io)
+        goes_on = self.hardware.disk is not None and io.span is not None and io.span.at == self._head
+        if io.span is not None:
+            self._head = io.span.at + io.span.bytes
+        waits = max(self._pipe.take(begins, io.transfer), self._flash.take(begins, io.flash))
+        return begins + waits + (io.joined if goes_on else io.service)
 
     def _done(self, request: Request) -> None:
-        self.machine.requests.give_back(request.number)
         self.machine.note_cpu("device done", request.cpu, self)
         self._free_slots += 1
         self._serve()
-        self.machine.scheduler.interrupt(request.cpu, self.interrupt)
-        request.then.done_by_interrupt()
+        self.machine.scheduler.interrupt(request.cpu, self.hardware.interrupt)
+        for one in (request, *request.merged):
+            self.machine.requests.give_back(one.number)
+            one.then.done_by_interrupt()
 
 
 class Numbers:

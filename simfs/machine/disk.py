@@ -24,8 +24,6 @@ class Disk:
     """Bytes on the disk."""
     track: int
     """Bytes that pass under the head in one turn."""
-    depth: int
-    """How many requests it has at most; others wait before it."""
 
     def reaches(self, head: int, place: int, now: Time) -> Time:
         """From `now` until the head is at `place`: a seek, by the root of the distance, and the turn to the sector."""

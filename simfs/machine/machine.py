@@ -13,8 +13,7 @@ from typing import Any
 from simfs._engine import Histogram, Stream
 from simfs.machine.clock import Clock
 from simfs.machine.cpu import Cpu
-from simfs.machine.device import Device, Numbers
-from simfs.machine.disk import Disk
+from simfs.machine.device import Device, Hardware, Numbers
 from simfs.machine.entity import weight_of
 from simfs.machine.kernel import Costs, Kernel
 from simfs.machine.line import Line
@@ -138,12 +137,9 @@ class Machine:
         self.lines.append(Line(span))
         return self.lines[-1]
 
-    def new_device(self, parallelism: int = 1, interrupt: Time = 0, disk: Disk | None = None) -> Device:
-        """Make a device that serves `parallelism` requests at once, or is a `disk`.
-
-        Its completion interrupt takes `interrupt` and a wake-up.
-        """
-        self.devices.append(Device(self, len(self.devices), parallelism, interrupt, disk))
+    def new_device(self, hardware: Hardware) -> Device:
+        """Make a device."""
+        self.devices.append(Device(self, len(self.devices), hardware))
         return self.devices[-1]
 
     def spawn(

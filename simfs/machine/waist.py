@@ -8,6 +8,7 @@ from typing import ClassVar
 from simfs._engine import Program
 from simfs.machine.clock import What
 from simfs.machine.cpu import Account
+from simfs.machine.device import Hardware, Io, Span
 from simfs.machine.disk import Disk
 from simfs.machine.line import Access
 from simfs.machine.lock import Attempt, Lock, Mode, Side
@@ -69,19 +70,35 @@ class Waist:
         self.machine.new_line(span)
         return len(self.machine.lines) - 1
 
-    def new_device(self, parallelism: int, interrupt: int) -> int:
+    def new_device(
+        self,
+        parallelism: int,
+        depth: int,
+        interrupt: int,
+        slack: int,
+        disk: tuple[int, int, int, int, int] | None,
+    ) -> int:
         """Make a device."""
-        return self.machine.new_device(parallelism, interrupt).number
+        arm = None if disk is None else Disk(*disk)
+        return self.machine.new_device(Hardware(parallelism, depth, interrupt, slack, arm)).number
 
     def try_lock(self, task: int, lock: int, side: str) -> bool:
         """Acquire a lock if that needs no waiting."""
         return self.machine.locks[lock].attempt(self._task(task), Side(side))
 
-    def submit(self, task: int, device: int, service: int, then: tuple[str, int]) -> None:
+    def submit(
+        self,
+        task: int,
+        device: int,
+        times: tuple[int, int, int, int],
+        span: tuple[int, int, bool] | None,
+        then: tuple[str, int],
+    ) -> None:
         """Submit a request to a device."""
         done = self.machine.locks[then[1]]
         assert isinstance(done, Completion | Semaphore)
-        self.machine.devices[device].submit(self._task(task).cpu, service, done)
+        io = Io(*times, None if span is None else Span(*span))
+        self.machine.devices[device].submit(task, self._task(task).cpu, io, done)
 
     def lend(self, lock: int) -> bool:
         """Let a device hold a semaphore from now on; say no if it is another lock."""
@@ -90,26 +107,6 @@ class Waist:
             return False
         lent.hand_to_device()
         return True
-
-    def new_disk(
-        self,
-        revolution: int,
-        seek_track: int,
-        seek_full: int,
-        capacity: int,
-        track: int,
-        depth: int,
-        interrupt: int,
-    ) -> int:
-        """Make a device that is a disk."""
-        disk = Disk(revolution, seek_track, seek_full, capacity, track, depth)
-        return self.machine.new_device(1, interrupt, disk).number
-
-    def submit_at(self, task: int, device: int, place: int, service: int, then: tuple[str, int]) -> None:
-        """Submit a request at a place of a disk."""
-        done = self.machine.locks[then[1]]
-        assert isinstance(done, Completion | Semaphore)
-        self.machine.devices[device].submit(self._task(task).cpu, service, done, place)
 
     def wake(self, task: int, other: int) -> None:
         """Let `task` wake `other`."""

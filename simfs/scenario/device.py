@@ -6,7 +6,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictFloat, StrictInt
 
-from simfs.scenario.quantity import Bytes, Count, Period, Time, Variation
+from simfs.scenario.quantity import (
+    Burst,
+    Bytes,
+    BytesPerSecond,
+    Count,
+    Period,
+    PerSecond,
+    Time,
+    Variation,
+)
 from simfs.scenario.section import Section, word_as
 from simfs.scenario.units import Duration, Size
 
@@ -25,6 +34,28 @@ class Service(Section):
         return {"time_ns": self.time.ns, "cv": self.cv.plain, "per_kib_ns": self.per_kib.ns}
 
 
+class Bandwidth(Section):
+    """Bytes a second that the device can move, by direction; each uses its part of one pipe."""
+
+    read: BytesPerSecond
+    write: BytesPerSecond
+
+    def spec(self) -> dict[str, float]:
+        """Return `device.bandwidth` of a RunSpec."""
+        return {"read": self.read.plain, "write": self.write.plain}
+
+
+class SmallWrites(Section):
+    """Writes that the flash takes, however small: so many a second for ever, so many at once after a rest."""
+
+    rate: PerSecond
+    burst: Burst
+
+    def spec(self) -> dict[str, float]:
+        """Return `device.small_writes` of a RunSpec."""
+        return {"rate": self.rate.plain, "burst": self.burst.plain}
+
+
 class Disk(Section):
     """The arm and the platters of a disk: what comes before a request's own time there."""
 
@@ -32,7 +63,6 @@ class Disk(Section):
     seek_track: Time
     seek_full: Time
     capacity: Bytes
-    depth: Count
 
     def spec(self) -> dict[str, float]:
         """Return `device.disk` of a RunSpec."""
@@ -41,7 +71,6 @@ class Disk(Section):
             "seek_track_ns": self.seek_track.ns,
             "seek_full_ns": self.seek_full.ns,
             "capacity_bytes": round(self.capacity.plain),
-            "depth": round(self.depth.plain),
         }
 
 
@@ -51,7 +80,7 @@ class Device(Section):
     `submit` is the submitter's CPU time, `interrupt` that of a request's end (the interrupt of hardware on the same
     CPU, the softirq after a worker) without the wake-up, which is the machine's, `dispatch` that of `kblockd` for a
     request of a flush sequence. `fua` tells how data are written past the cache: by the device, or by a flush after
-    them.
+    them. `depth` is how many requests it has at most; others wait before it, where neighbours become one.
     What a submitter or a worker serves takes CPU time, not the device's.
     """
 
@@ -59,6 +88,7 @@ class Device(Section):
     title: str
     served_by: ServedBy
     parallelism: Count
+    depth: Count | None = None
     submit: Time
     interrupt: Time
     dispatch: Time
@@ -66,6 +96,8 @@ class Device(Section):
     read: Service
     write: Service
     flush: Service
+    bandwidth: Bandwidth | None = None
+    small_writes: SmallWrites | None = None
     disk: Disk | None = None
 
     def spec(self) -> dict[str, Any]:
@@ -80,8 +112,13 @@ class Device(Section):
             "read": self.read.spec(),
             "write": self.write.spec(),
             "flush": self.flush.spec(),
-            **({} if self.disk is None else {"disk": self.disk.spec()}),
+            **({} if self.depth is None else {"depth": round(self.depth.plain)}),
+            **{name: part.spec() for name in _PARTS if (part := getattr(self, name)) is not None},
         }
+
+
+_PARTS = ("bandwidth", "small_writes", "disk")
+"""What only some devices have."""
 
 
 class ServiceUse(Section):
@@ -102,8 +139,23 @@ class DiskUse(Section):
     seek_track: Duration | None = Field(default=None, description="A seek to the next track.")
     seek_full: Duration | None = Field(default=None, description="A seek over the whole disk.")
     capacity: Size | None = Field(default=None, description="Bytes on the disk.")
-    depth: Annotated[StrictInt, Field(ge=1, le=65_536)] | None = Field(
-        default=None, description="Requests among which the disk chooses the one that it reaches first."
+
+
+class BandwidthUse(Section):
+    """What differs from a profile in what a device can move."""
+
+    read: Size | None = Field(default=None, description="Bytes read a second.")
+    write: Size | None = Field(default=None, description="Bytes written a second.")
+
+
+class SmallWritesUse(Section):
+    """What differs from a profile in the writes that its flash takes."""
+
+    rate: Annotated[StrictInt, Field(ge=1, le=10**9)] | None = Field(
+        default=None, description="Writes a second for ever, however small."
+    )
+    burst: Annotated[StrictInt, Field(ge=1, le=10**6)] | None = Field(
+        default=None, description="Writes at once after a rest; 1 is a drive that has been written full."
     )
 
 
@@ -119,6 +171,9 @@ class DeviceUse(Section):
     parallelism: Annotated[StrictInt, Field(ge=1, le=65_536)] | None = Field(
         default=None, description="Requests served at once."
     )
+    depth: Annotated[StrictInt, Field(ge=1, le=65_536)] | None = Field(
+        default=None, description="Requests that the device has at most; others wait before it."
+    )
     submit: Duration | None = Field(default=None, description="CPU time of the submitter.")
     interrupt: Duration | None = Field(
         default=None, description="CPU time of a request's end, without the wake-up."
@@ -126,4 +181,10 @@ class DeviceUse(Section):
     read: _Time = Field(default=ServiceUse(), description="Time of a read.")
     write: _Time = Field(default=ServiceUse(), description="Time of a write.")
     flush: _Time = Field(default=ServiceUse(), description="Time of a flush of the device's cache.")
+    bandwidth: BandwidthUse = Field(
+        default=BandwidthUse(), description="Bytes a second that all requests share."
+    )
+    small_writes: SmallWritesUse = Field(
+        default=SmallWritesUse(), description="Writes that the flash takes, however small."
+    )
     disk: DiskUse = Field(default=DiskUse(), description="Arm and platters of a disk.")

@@ -12,12 +12,27 @@ from simfs.scenario.section import Section, refusal
 from simfs.scenario.units import MAX_BYTES, MAX_NS
 
 TimeUnit = Literal["ns", "us", "ms", "s"]
-PlainUnit = Literal["W", "fraction", "ratio", "count", "CPUs", "lines", "bytes", "blocks", "readers", "polls"]
+PlainUnit = Literal[
+    "W",
+    "fraction",
+    "ratio",
+    "count",
+    "CPUs",
+    "lines",
+    "bytes",
+    "bytes/s",
+    "1/s",
+    "blocks",
+    "readers",
+    "polls",
+]
 Evidence = Literal["read", "derived", "measured", "recalled"]
 
 _NS_PER_UNIT: dict[str, float] = dict(zip(get_args(TimeUnit), (1.0, 1e3, 1e6, 1e9), strict=True))
 
-_LIMITS: dict[str, tuple[float, float]] = {"fraction": (0, 1), "CPUs": (1, MAX_CPUS), "bytes": (0, MAX_BYTES)}
+_LIMITS: dict[str, tuple[float, float]] = {
+    "fraction": (0, 1), "CPUs": (1, MAX_CPUS), "bytes": (0, MAX_BYTES), "bytes/s": (1e3, MAX_BYTES), "1/s": (1, 1e9)
+}  # fmt: skip
 """What a machine can be made of, by unit; 0 to a million of all others. Times are those of scenarios."""
 
 
@@ -96,6 +111,9 @@ Period = Annotated[Quantity, _in(_TIMES, low=1)]
 Watts = Annotated[Quantity, _in(("W",))]
 Cpus = Annotated[Quantity, _in(("CPUs",))]
 Bytes = Annotated[Quantity, _in(("bytes",), low=1)]
+BytesPerSecond = Annotated[Quantity, _in(("bytes/s",))]
+PerSecond = Annotated[Quantity, _in(("1/s",))]
+Burst = Annotated[Quantity, _in(("count",), low=1)]
 Count = Annotated[Quantity, _in(("count",), low=1, high=65_536)]
 """How many there are of something that a machine has."""
 Variation = Annotated[Quantity, _in(("ratio", "fraction"), high=10)]

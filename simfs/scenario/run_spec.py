@@ -101,24 +101,32 @@ def kernel_spec(scenario: Scenario, cpus: int) -> dict[str, Any]:
 def device_spec(use: DeviceUse) -> dict[str, Any]:
     """Return the `device` section: the profile, what the scenario says laid over it."""
     spec = load_device(use.profile).spec()
-    given = {"parallelism": use.parallelism, "submit_ns": use.submit, "interrupt_ns": use.interrupt}
-    spec |= {key: value for key, value in given.items() if value is not None}
+    spec |= _given(
+        parallelism=use.parallelism, depth=use.depth, submit_ns=use.submit, interrupt_ns=use.interrupt
+    )
     for request in ("read", "write", "flush"):
         time: ServiceUse = getattr(use, request)
-        own = {"time_ns": time.time, "cv": time.cv, "per_kib_ns": time.per_kib}
-        spec[request] |= {key: value for key, value in own.items() if value is not None}
-    arm = {
-        "revolution_ns": use.disk.revolution,
-        "seek_track_ns": use.disk.seek_track,
-        "seek_full_ns": use.disk.seek_full,
-        "capacity_bytes": use.disk.capacity,
-        "depth": use.disk.depth,
+        spec[request] |= _given(time_ns=time.time, cv=time.cv, per_kib_ns=time.per_kib)
+    laid = {
+        "disk": _given(
+            revolution_ns=use.disk.revolution,
+            seek_track_ns=use.disk.seek_track,
+            seek_full_ns=use.disk.seek_full,
+            capacity_bytes=use.disk.capacity,
+        ),
+        "bandwidth": _given(read=use.bandwidth.read, write=use.bandwidth.write),
+        "small_writes": _given(rate=use.small_writes.rate, burst=use.small_writes.burst),
     }
-    if given_arm := {key: value for key, value in arm.items() if value is not None}:
-        if "disk" not in spec:
-            raise ValueError(f"device {use.profile} is no disk: it has no arm")
-        spec["disk"] |= given_arm
-    return spec
+    if laid["disk"] and "disk" not in spec:
+        raise ValueError(f"device {use.profile} is no disk: it has no arm")
+    for limit in ("bandwidth", "small_writes"):
+        if limit not in spec and len(laid[limit]) == 1:
+            raise ValueError(f"device {use.profile} has no {limit}: give both of its numbers")
+    return spec | {part: spec.get(part, {}) | given for part, given in laid.items() if given}
+
+
+def _given(**settings: float | None) -> dict[str, float]:
+    return {key: value for key, value in settings.items() if value is not None}
 
 
 def _filesystem_spec(scenario: Scenario) -> dict[str, Any]:
@@ -198,7 +206,7 @@ def _params(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(use, Fio):
         plain = ("block_size", "size", "files", "extents", "iodepth", "fsync")
         given = {key: getattr(use, key) for key in plain} | {
-            "places": "sequential" if use.rw == "write" else use.places,
+            "places": "sequential" if use.sequential else use.places,
             "reads": use.reads,
             "direct": float(use.direct),
             "cached": float(use.cached),

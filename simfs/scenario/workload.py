@@ -88,12 +88,12 @@ class TmpFile(FileTasks):
 
 
 class Fio(Tasks):
-    """Each task reads and writes blocks at random places of a file, or writes them one after the other, as fio does."""
+    """Each task reads and writes blocks of a file, at random places or one after the other, as fio does."""
 
     kind: Literal["fio"]
-    rw: Literal["randread", "randwrite", "randrw", "write"] = Field(
+    rw: Literal["randread", "randwrite", "randrw", "read", "write"] = Field(
         default="randrw",
-        description="What is done; 'write': one block after the other, and again from the beginning.",
+        description="What is done; 'read' and 'write': one block after the other, and again from the beginning.",
     )
     rwmixread: Percentage = Field(default=0.5, description="With randrw: share of requests that read.")
     readers: Annotated[StrictInt, Field(ge=0, le=MAX_TASKS)] | None = Field(
@@ -130,14 +130,20 @@ class Fio(Tasks):
             raise refusal("iodepth above 1 needs direct: true; buffered requests are waited for")
         if self.readers is not None and self.rw != "randrw":
             raise refusal(f"readers are for randrw, not for {self.rw}")
-        if self.rw == "write" and self.places != "random":
-            raise refusal("rw: write takes block after block, so that places cannot be given")
+        if self.sequential and self.places != "random":
+            raise refusal(f"rw: {self.rw} takes block after block, so that places cannot be given")
         return self
 
     @property
     def reads(self) -> float:
         """Share of requests that read."""
-        return {"randread": 1.0, "randwrite": 0.0, "write": 0.0}.get(self.rw, self.rwmixread)
+        only = {"randread": 1.0, "read": 1.0, "randwrite": 0.0, "write": 0.0}
+        return only.get(self.rw, self.rwmixread)
+
+    @property
+    def sequential(self) -> bool:
+        """Whether a task takes one block after the other."""
+        return self.rw in ("read", "write")
 
 
 class Distribution(Section):

@@ -75,7 +75,7 @@ def _allowed_ranges(own: Section) -> Section:
 def _fio(filesystem: str) -> st.SearchStrategy[Section]:
     own: st.SearchStrategy[Section] = st.fixed_dictionaries(
         {
-            "rw": st.sampled_from(["randread", "randwrite", "randrw", "write"]),
+            "rw": st.sampled_from(["randread", "randwrite", "randrw", "read", "write"]),
             "size": st.sampled_from(["64 KiB", "1 MiB", "16 MiB"]),
             "block_size": st.sampled_from(["512 B", "4 KiB", "64 KiB"]),
             "files": st.sampled_from(["shared", "per-task"]),
@@ -91,7 +91,7 @@ def _fio(filesystem: str) -> st.SearchStrategy[Section]:
 
     def allowed(job: Section) -> Section:
         job |= {} if job["rw"] == "randrw" else {"readers": None}
-        job |= {"places": "random"} if job["rw"] == "write" else {}
+        job |= {"places": "random"} if job["rw"] in ("read", "write") else {}
         return job | ({} if job["direct"] and filesystem == "xfs" else {"iodepth": 1})
 
     return own.map(allowed)

@@ -11,18 +11,18 @@
 //! `kblockd` (`blk_mq_kick_requeue_list`).
 
 mod flush;
+mod timing;
 
 use crate::machine::time::from_ns;
-use crate::machine::{Account, CpuId, DeviceId, Disk, LockId, TaskId, Then, Time};
-use crate::spec::{DeviceSpec, DiskSpec, ServedBy, ServiceSpec};
+use crate::machine::{Account, CpuId, DeviceId, LockId, Pipe, TaskId, Then, Time};
+use crate::spec::{DeviceSpec, ServedBy};
 use crate::waist::{Host, Life, Machine, Placement};
-use crate::workloads::draw::{uniform, Draw};
 use crate::workqueue::{Workqueue, HIGHPRI};
 use flush::{Flushes, Next, Sequence, Step};
-use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use timing::Timing;
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,40 +70,6 @@ enum Job {
 /// other at the beginning of the disk.
 pub type Place = Option<u64>;
 
-/// Time to serve one kind of request: drawn for the first 4 KiB, and so much for each further KiB.
-struct Service {
-    first: Draw,
-    per_kib: f64,
-}
-
-impl Service {
-    /// `speed` scales what is CPU time.
-    fn new(spec: &ServiceSpec, speed: f64) -> Self {
-        let first = match spec.cv {
-            cv if cv > 0.0 => Draw::LogNormal { mean: from_ns(spec.time_ns * speed), cv },
-            _ => Draw::Constant(from_ns(spec.time_ns * speed)),
-        };
-        Self { first, per_kib: spec.per_kib_ns * speed }
-    }
-
-    fn draw(&self, random: &mut Xoshiro256PlusPlus, bytes: u32) -> Time {
-        let further = f64::from(bytes.saturating_sub(4096)) / 1024.0;
-        self.first.draw(random) + from_ns(further * self.per_kib)
-    }
-}
-
-/// The arm of a disk on which each KiB passes the head in `per_kib_ns`.
-fn arm(spec: &DiskSpec, per_kib_ns: f64) -> Disk {
-    Disk {
-        revolution: from_ns(spec.revolution_ns),
-        seek_track: from_ns(spec.seek_track_ns),
-        seek_full: from_ns(spec.seek_full_ns),
-        capacity: spec.capacity_bytes,
-        track: (spec.revolution_ns / per_kib_ns * 1024.0) as u64,
-        depth: spec.depth,
-    }
-}
-
 /// Requests that wait for a worker, and workers that wait for requests.
 #[derive(Default)]
 struct Queue {
@@ -115,8 +81,6 @@ enum Server {
     Submitter,
     Worker(Queue),
     Hardware(DeviceId),
-    /// With its capacity.
-    Disk(DeviceId, u64),
 }
 
 /// A block device.
@@ -127,13 +91,12 @@ pub struct BlockDevice {
     end: Time,
     dispatch: Time,
     fua: bool,
-    read: Service,
-    write: Service,
-    flush: Service,
+    timing: Timing,
+    /// Memory's bandwidth, where tasks copy.
+    memory: RefCell<Pipe>,
     flushes: RefCell<Flushes>,
     softirq: Workqueue<Part>,
     kblockd: Workqueue<Job>,
-    random: RefCell<Xoshiro256PlusPlus>,
 }
 
 impl BlockDevice {
@@ -141,29 +104,21 @@ impl BlockDevice {
     pub fn new<M: Machine>(m: &M, spec: &DeviceSpec, speed: f64) -> Self {
         let end = from_ns(spec.interrupt_ns * speed);
         let server = match spec.served_by {
-            ServedBy::Hardware if spec.disk.is_some() => {
-                let disk = spec.disk.as_ref().map(|disk| arm(disk, spec.read.per_kib_ns)).expect("it is one");
-                Server::Disk(m.new_disk(disk, end), disk.capacity)
-            }
             ServedBy::Submitter => Server::Submitter,
             ServedBy::Worker => Server::Worker(Queue::default()),
-            ServedBy::Hardware => Server::Hardware(m.new_device(spec.parallelism, end)),
+            ServedBy::Hardware => Server::Hardware(m.new_device(timing::hardware(spec, end))),
         };
-        let served_at = if spec.served_by == ServedBy::Hardware { 1.0 } else { speed };
-        let service = |spec: &ServiceSpec| Service::new(spec, served_at);
         Self {
             server,
             submit: from_ns(spec.submit_ns * speed),
             end,
             dispatch: from_ns(spec.dispatch_ns * speed),
             fua: spec.fua,
-            read: service(&spec.read),
-            write: service(&spec.write),
-            flush: service(&spec.flush),
+            timing: Timing::new(m, spec, speed),
+            memory: RefCell::default(),
             flushes: RefCell::default(),
             softirq: Workqueue::new(m),
             kblockd: Workqueue::new(m),
-            random: RefCell::new(m.stream("device")),
         }
     }
 
@@ -220,56 +175,39 @@ impl BlockDevice {
     }
 
     async fn serve_here<M: Machine>(&self, m: &M, request: Request) {
-        let flushed = |asked: bool| if asked { self.draw(Request::Flush) } else { 0 };
+        let flushed = |asked: bool| if asked { self.timing.draw(Request::Flush) } else { 0 };
         let flushes = match request {
             Request::LogWrite { preflush, fua, .. } => flushed(preflush) + flushed(fua && !self.fua),
             _ => 0,
         };
-        m.run(Account::System, self.submit + flushes + self.draw(request)).await;
+        m.run(Account::System, self.submit + flushes + self.copy(m, request)).await;
+    }
+
+    /// CPU time to serve a request; who copies while memory is busy runs that much longer.
+    fn copy<M: Machine>(&self, m: &M, request: Request) -> Time {
+        let behind = self.memory.borrow_mut().take(m.now(), self.timing.transfer(request));
+        behind + self.timing.draw(request)
     }
 
     /// Gives a request to who serves it.
     fn issue<M: Machine>(&self, m: &M, request: Request, part: Part) {
-        let service = self.draw(request);
         let device = match &self.server {
             Server::Submitter => unreachable!("it serves itself"),
             Server::Worker(queue) => {
-                queue.requests.borrow_mut().push_back((service, part));
+                queue.requests.borrow_mut().push_back((self.copy(m, request), part));
                 let worker = queue.idle.borrow_mut().pop();
                 return worker.map_or((), |worker| m.wake(worker));
             }
-            Server::Hardware(device) | Server::Disk(device, _) => *device,
+            Server::Hardware(device) => *device,
         };
+        let io = self.timing.io(request);
         // The interrupt comes on this CPU; what ends there does so in the order of submission.
         let then = Then::Complete(match part {
             Part::Alone(End::Complete(done)) => done,
             Part::Alone(End::Queue(queue, work) | End::Both(queue, work)) => queue.push(m.cpu(), work),
             Part::Sequence(step) => self.kblockd.push(m.cpu(), Job::Ended(step)),
         });
-        match self.place(request) {
-            Some(place) => m.submit_at(device, place, service, then),
-            None => m.submit(device, service, then),
-        }
-    }
-
-    /// Where the arm of a disk has to go: a flush needs none.
-    fn place(&self, request: Request) -> Place {
-        let Server::Disk(_, capacity) = self.server else { return None };
-        let at = match request {
-            Request::Read { at, .. } | Request::Write { at, .. } => at,
-            Request::LogWrite { .. } => None,
-            Request::Flush => return None,
-        };
-        Some(at.unwrap_or_else(|| (uniform(&mut self.random.borrow_mut()) * capacity as f64) as u64))
-    }
-
-    fn draw(&self, request: Request) -> Time {
-        let random = &mut self.random.borrow_mut();
-        match request {
-            Request::Read { bytes, .. } => self.read.draw(random, bytes),
-            Request::Write { bytes, .. } | Request::LogWrite { bytes, .. } => self.write.draw(random, bytes),
-            Request::Flush => self.flush.draw(random, 0),
-        }
+        m.submit(device, io, then);
     }
 
     async fn finish<M: Machine>(m: &M, end: End) {

@@ -2,8 +2,7 @@
 //! that lock algorithms are written in.
 
 use super::cpu::Account;
-use super::device::{DeviceId, Then};
-use super::disk::Disk;
+use super::device::{DeviceId, Hardware, Io, Submitter, Then};
 use super::entity::weight_of;
 use super::line::Access;
 use super::lock::{ClassId, LockId, LockKind, Mode, Side};
@@ -274,30 +273,19 @@ impl Machine for Context {
         super::locks::completion::complete(self, completion)
     }
 
-    fn new_device(&self, parallelism: u32, interrupt: Time) -> DeviceId {
-        self.state().new_device(parallelism, interrupt)
+    fn new_device(&self, is: Hardware) -> DeviceId {
+        self.state().new_device(is)
     }
 
-    fn submit(&self, device: DeviceId, service: Time, then: Then) {
-        let cpu = self.cpu();
+    fn submit(&self, device: DeviceId, io: Io, then: Then) {
+        let by = Submitter { task: self.id, cpu: self.cpu() };
         let mut s = self.state();
         let then = s.release_own_part(self.id, then);
-        s.submit(device, cpu, None, service, then);
+        s.submit(device, by, io, then);
     }
 
     fn lend(&self, lock: LockId) -> bool {
         self.state().lend(lock)
-    }
-
-    fn new_disk(&self, disk: Disk, interrupt: Time) -> DeviceId {
-        self.state().new_disk(disk, interrupt)
-    }
-
-    fn submit_at(&self, device: DeviceId, place: u64, service: Time, then: Then) {
-        let cpu = self.cpu();
-        let mut s = self.state();
-        let then = s.release_own_part(self.id, then);
-        s.submit(device, cpu, Some(place), service, then);
     }
 
     async fn sleep(&self, time: Time) {

@@ -1,11 +1,16 @@
 //! Devices: requests wait for one of a device's slots, take their service time, and complete by an interrupt on the CPU
 //! that submitted them. The interrupt may release a lock that a task took long ago: a buffer that hardware was writing.
+//!
+//! A device has at most `depth` requests; the others wait before it, and there neighbours become one request
+//! (`blk_attempt_bio_merge`, `block/blk-merge.c`). All share one pipe of so many bytes a second.
 
 use super::disk::Disk;
 use super::lock::{LockId, LockKind};
 use super::locks::{completion, semaphore};
+use super::pipe::Pipe;
 use super::queue::Happening;
 use super::state::State;
+use super::task::TaskId;
 use super::time::Time;
 use super::topology::CpuId;
 use super::trace::Object;
@@ -23,37 +28,136 @@ pub enum Then {
     Release(LockId),
 }
 
+/// What a device is like.
+#[derive(Clone, Copy, Debug)]
+pub struct Hardware {
+    /// How many requests it serves at once.
+    pub parallelism: u32,
+    /// How many requests it has at most; others wait before it.
+    pub depth: u32,
+    /// CPU time of a completion interrupt, besides the wake-up in it.
+    pub interrupt: Time,
+    /// How far its flash may be behind the writes that it has taken.
+    pub slack: Time,
+    /// Its arm if it is a disk.
+    pub disk: Option<Disk>,
+}
+
+impl Hardware {
+    /// A device that serves so many requests at once and has no other limit.
+    pub fn serving(parallelism: u32, interrupt: Time) -> Self {
+        Self { parallelism, depth: u32::MAX, interrupt, slack: 0, disk: None }
+    }
+}
+
+/// What a request asks of a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Io {
+    /// How long it takes when the device has nothing else to do.
+    pub service: Time,
+    /// How long it takes besides a neighbour in one request.
+    pub joined: Time,
+    /// How long it keeps the pipe of bytes.
+    pub transfer: Time,
+    /// How long it keeps the flash.
+    pub flash: Time,
+    /// Where it is, if that is known.
+    pub span: Option<Span>,
+}
+
+impl Io {
+    /// A request that takes so long and shares nothing but the device.
+    pub fn taking(service: Time) -> Self {
+        Self { service, ..Self::default() }
+    }
+}
+
+/// The part of a device that a request reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Its first byte.
+    pub at: u64,
+    /// How many.
+    pub bytes: u32,
+    /// Whether they are written.
+    pub write: bool,
+}
+
+/// The most bytes of a request that neighbours are merged to: `BLK_DEF_MAX_SECTORS`, 2560 sectors.
+const MERGED: u32 = 1280 << 10;
+
+impl Span {
+    /// The two as one if they are neighbours.
+    fn with(self, other: Self) -> Option<Self> {
+        let (first, second) = if self.at < other.at { (self, other) } else { (other, self) };
+        let bytes = self.bytes.saturating_add(other.bytes);
+        let fit = self.write == other.write && first.at + u64::from(first.bytes) == second.at && bytes <= MERGED;
+        fit.then_some(Self { at: first.at, bytes, write: self.write })
+    }
+}
+
+/// Who submits a request, and from where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Submitter {
+    pub task: TaskId,
+    pub cpu: CpuId,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Request {
     device: DeviceId,
-    cpu: CpuId,
-    service: Time,
-    /// Where on a disk; none for what needs no arm.
-    place: Option<u64>,
+    by: Submitter,
+    io: Io,
     then: Then,
+    /// The next one of those that were merged with it.
+    merged: Option<u32>,
 }
 
-/// A device: how many requests it serves at once, and those that wait.
+/// A device: how many requests it can serve now, and those that wait.
 #[derive(Debug)]
 pub(super) struct Device {
+    is: Hardware,
     free_slots: u32,
-    /// CPU time of a completion interrupt, besides the wake-up in it.
-    interrupt: Time,
     waiting: VecDeque<u32>,
-    /// What it is like if it is a disk, and where its head is.
-    disk: Option<(Disk, u64)>,
+    pipe: Pipe,
+    flash: Pipe,
+    /// Where the last request ended: there the head of a disk is.
+    head: u64,
 }
 
 impl Device {
-    /// Which of the waiting requests is served next, and how long the arm of a disk needs to be there.
-    fn choose(&mut self, requests: &[Request], now: Time) -> (usize, Time) {
-        let Some((disk, head)) = &mut self.disk else { return (0, 0) };
-        let place = |id: u32| requests[id as usize].place;
-        let reached = |id: u32| place(id).map_or(0, |place| disk.reaches(*head, place, now));
-        let queued = self.waiting.iter().take(disk.depth as usize).enumerate();
-        let (time, next) = queued.map(|(at, &id)| (reached(id), at)).min().expect("somebody waits");
-        *head = place(self.waiting[next]).unwrap_or(*head);
-        (next, time)
+    /// Which of the waiting requests is served next.
+    fn choose(&self, requests: &[Request], now: Time) -> usize {
+        if self.is.disk.is_none() {
+            return 0;
+        }
+        let queued = self.waiting.iter().take(self.is.depth as usize).enumerate();
+        queued.map(|(at, &id)| (self.reaches(&requests[id as usize].io, now), at)).min().expect("somebody waits").1
+    }
+
+    /// From `now` until the arm of a disk is where a request is.
+    fn reaches(&self, io: &Io, now: Time) -> Time {
+        match (&self.is.disk, io.span) {
+            (Some(disk), Some(span)) if span.at != self.head => disk.reaches(self.head, span.at, now),
+            _ => 0,
+        }
+    }
+
+    /// How many of those that wait are in the device's own queue.
+    fn queued(&self) -> usize {
+        (self.is.depth - (self.is.parallelism - self.free_slots).min(self.is.depth)) as usize
+    }
+
+    /// When a request that is taken `now` has been through its pipes and is served. A disk goes on where its head is: it has read
+    /// ahead, or has the next write in its cache.
+    fn serves(&mut self, io: &Io, now: Time) -> Time {
+        let begins = now + self.reaches(io, now);
+        let goes_on = self.is.disk.is_some() && io.span.is_some_and(|span| span.at == self.head);
+        if let Some(span) = io.span {
+            self.head = span.at + u64::from(span.bytes);
+        }
+        let waits = self.pipe.take(begins, io.transfer).max(self.flash.take(begins, io.flash));
+        begins + waits + if goes_on { io.joined } else { io.service }
     }
 }
 
@@ -65,40 +169,64 @@ pub(super) struct Devices {
     unused: Vec<u32>,
 }
 
+impl Devices {
+    fn add(&mut self, request: Request) -> u32 {
+        match self.unused.pop() {
+            Some(id) => {
+                self.requests[id as usize] = request;
+                id
+            }
+            None => {
+                self.requests.push(request);
+                (self.requests.len() - 1) as u32
+            }
+        }
+    }
+
+    /// Makes a request that waits before the device one with a neighbour of the same task: files lie over each other, so
+    /// that the places of others say nothing.
+    fn merge(&mut self, id: u32) -> bool {
+        let Request { device, by, io, .. } = self.requests[id as usize];
+        let Some(span) = io.span else { return false };
+        let d = &self.devices[device as usize];
+        let before = d.waiting.iter().skip(d.queued());
+        let joined = |&other: &u32| {
+            let other = &self.requests[other as usize];
+            (other.by.task == by.task).then_some(other.io.span?).and_then(|other| other.with(span))
+        };
+        let Some((into, span)) = before.rev().find_map(|other| Some((*other, joined(other)?))) else { return false };
+        let first = &mut self.requests[into as usize];
+        first.io.span = Some(span);
+        first.io.service += io.joined;
+        first.io.joined += io.joined;
+        first.io.transfer += io.transfer;
+        let others = first.merged.replace(id);
+        self.requests[id as usize].merged = others;
+        true
+    }
+}
+
 impl State {
-    /// A device that serves `parallelism` requests at once and interrupts for `interrupt`, besides the wake-up.
-    pub(super) fn new_device(&mut self, parallelism: u32, interrupt: Time) -> DeviceId {
-        let device = Device { free_slots: parallelism.max(1), interrupt, waiting: VecDeque::new(), disk: None };
+    /// A device, with the head of a disk at its beginning.
+    pub(super) fn new_device(&mut self, is: Hardware) -> DeviceId {
+        let is = Hardware { parallelism: is.parallelism.max(1), ..is };
+        let (pipe, flash) = (Pipe::default(), Pipe::new(is.slack));
+        let device = Device { is, free_slots: is.parallelism, waiting: VecDeque::new(), pipe, flash, head: 0 };
         self.devices.devices.push(device);
         (self.devices.devices.len() - 1) as DeviceId
     }
 
-    /// A device that is a disk, with its head at the beginning.
-    pub(super) fn new_disk(&mut self, disk: Disk, interrupt: Time) -> DeviceId {
-        let device = self.new_device(1, interrupt);
-        self.devices.devices[device as usize].disk = Some((disk, 0));
-        device
-    }
-
-    /// Submits a request from `cpu`.
-    pub(super) fn submit(&mut self, device: DeviceId, cpu: CpuId, place: Option<u64>, service: Time, then: Then) {
-        self.note_cpu("submit", cpu, Object::Device(device));
-        let request = Request { device, cpu, service, place, then };
-        let id = match self.devices.unused.pop() {
-            Some(id) => {
-                self.devices.requests[id as usize] = request;
-                id
-            }
-            None => {
-                self.devices.requests.push(request);
-                (self.devices.requests.len() - 1) as u32
-            }
-        };
+    /// Submits a request.
+    pub(super) fn submit(&mut self, device: DeviceId, by: Submitter, io: Io, then: Then) {
+        self.note_cpu("submit", by.cpu, Object::Device(device));
+        let id = self.devices.add(Request { device, by, io, then, merged: None });
         if let Then::Release(lock) = then {
             self.hand_to_device(lock);
         }
-        self.devices.devices[device as usize].waiting.push_back(id);
-        self.serve(device);
+        if !self.devices.merge(id) {
+            self.devices.devices[device as usize].waiting.push_back(id);
+            self.serve(device);
+        }
     }
 
     /// A device has `lock` from now on, if that can be released by another than the task that took it.
@@ -117,24 +245,33 @@ impl State {
         if d.free_slots == 0 || d.waiting.is_empty() {
             return;
         }
-        let (next, reached) = d.choose(requests, self.now);
+        let next = d.choose(requests, self.now);
         let Some(id) = d.waiting.remove(next) else { return };
         d.free_slots -= 1;
-        let end = self.now + reached + requests[id as usize].service;
+        let end = d.serves(&requests[id as usize].io, self.now);
         self.push(end, Happening::DeviceDone, id, 0);
     }
 
-    /// The completion interrupt of a request: steals its time and that of a wake-up from whatever runs on its CPU.
+    /// The completion interrupt of a request: steals its time and that of its wake-ups from whatever runs on its CPU.
     pub(super) fn device_done(&mut self, id: u32) {
-        let request = self.devices.requests[id as usize];
-        self.devices.unused.push(id);
-        self.note_cpu("device done", request.cpu, Object::Device(request.device));
-        let device = &mut self.devices.devices[request.device as usize];
-        device.free_slots += 1;
-        let interrupt = device.interrupt;
-        self.serve(request.device);
-        self.interrupt(request.cpu, interrupt);
-        match request.then {
+        let Request { device, by, .. } = self.devices.requests[id as usize];
+        self.note_cpu("device done", by.cpu, Object::Device(device));
+        let d = &mut self.devices.devices[device as usize];
+        d.free_slots += 1;
+        let interrupt = d.is.interrupt;
+        self.serve(device);
+        self.interrupt(by.cpu, interrupt);
+        let mut next = Some(id);
+        while let Some(id) = next {
+            let Request { then, merged, .. } = self.devices.requests[id as usize];
+            self.devices.unused.push(id);
+            self.finish(then);
+            next = merged;
+        }
+    }
+
+    fn finish(&mut self, then: Then) {
+        match then {
             Then::Complete(lock) => completion::complete_from_interrupt(self, lock),
             Then::Release(lock) if self.locks[lock as usize].kind == LockKind::Removed => {}
             Then::Release(lock) => semaphore::up_from_interrupt(self, lock),

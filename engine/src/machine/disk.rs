@@ -17,8 +17,6 @@ pub struct Disk {
     pub capacity: u64,
     /// Bytes that pass under the head in one turn.
     pub track: u64,
-    /// How many requests it has at most; others wait before it.
-    pub depth: u32,
 }
 
 impl Disk {

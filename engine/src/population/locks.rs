@@ -2,6 +2,7 @@
 
 use super::work_of;
 use crate::machine::time::from_ns;
+use crate::machine::Hardware;
 use crate::range_locks::{Prices, RangeLock};
 use crate::spec::{Change, RunSpec};
 use crate::waist::{Host, Life, Machine};
@@ -30,7 +31,7 @@ pub(super) fn lock_cycle<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), St
     let lines = w.number("data_lines") as u32;
     let (first, second, device, data) = host.setup(|m| {
         let class = m.class("lock", "lock");
-        let device = m.new_device(w.number("device_parallelism") as u32, 0);
+        let device = m.new_device(Hardware::serving(w.number("device_parallelism") as u32, 0));
         let data = (lines > 0).then(|| m.new_line(lines));
         (m.new_lock(class), nested.then(|| m.new_lock(class)), device, data)
     });

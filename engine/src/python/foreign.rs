@@ -6,7 +6,7 @@
 
 use super::failure::{caught, raise};
 use super::programs;
-use crate::machine::{Access, Account, ClassId, CpuId, DeviceId, Disk, LineId, LockId, Mode, Side, TaskId, Then, Time};
+use crate::machine::{Access, Account, ClassId, CpuId, DeviceId, Hardware, Io, LineId, LockId, Mode, Side, TaskId, Then, Time};
 use crate::random;
 use crate::population;
 use crate::spec::RunSpec;
@@ -399,25 +399,20 @@ impl Machine for Foreign {
         self.take(Step::Complete(completion))
     }
 
-    fn new_device(&self, parallelism: u32, interrupt: Time) -> DeviceId {
-        self.ask("new_device", (parallelism, interrupt))
+    fn new_device(&self, is: Hardware) -> DeviceId {
+        let Hardware { parallelism, depth, interrupt, slack, disk } = is;
+        let disk = disk.map(|d| (d.revolution, d.seek_track, d.seek_full, d.capacity, d.track));
+        self.ask("new_device", (parallelism, depth, interrupt, slack, disk))
     }
 
-    fn submit(&self, device: DeviceId, service: Time, then: Then) {
-        self.tell("submit", (self.task, device, service, done(then)));
+    fn submit(&self, device: DeviceId, io: Io, then: Then) {
+        let Io { service, joined, transfer, flash, span } = io;
+        let span = span.map(|span| (span.at, span.bytes, span.write));
+        self.tell("submit", (self.task, device, (service, joined, transfer, flash), span, done(then)));
     }
 
     fn lend(&self, lock: LockId) -> bool {
         self.ask("lend", (lock,))
-    }
-
-    fn new_disk(&self, disk: Disk, interrupt: Time) -> DeviceId {
-        let Disk { revolution, seek_track, seek_full, capacity, track, depth } = disk;
-        self.ask("new_disk", (revolution, seek_track, seek_full, capacity, track, depth, interrupt))
-    }
-
-    fn submit_at(&self, device: DeviceId, place: u64, service: Time, then: Then) {
-        self.tell("submit_at", (self.task, device, place, service, done(then)));
     }
 
     fn sleep(&self, time: Time) -> impl Future<Output = ()> {

@@ -3,7 +3,7 @@
 use super::failure::raise;
 use super::steps::{Action, Step};
 use super::task::{Machine, Run, Task};
-use crate::machine::TaskId;
+use crate::machine::{Io, TaskId};
 use crate::spec::{RunSpec, WorkloadKind};
 use crate::waist::{self, Host, Life};
 use crate::workloads::binding::placements;
@@ -103,7 +103,7 @@ async fn drive<M: waist::Machine>(m: M, run: Rc<Run>, part: Part, name: String) 
                 Action::Convert(lock, side, mode) => m.convert(*lock, *side, *mode).await,
                 Action::WaitFor(completion) => m.wait_for(*completion).await,
                 Action::Complete(completion) => m.complete(*completion).await,
-                Action::Submit(device, time, then) => m.submit(*device, time.draw(&mut random), *then),
+                Action::Submit(device, time, then) => m.submit(*device, Io::taking(time.draw(&mut random)), *then),
                 Action::Park => m.park().await,
                 Action::Wake(task) | Action::WakeAtTick(task, _) if *task > run.last_task.get() => {
                     raise(Python::attach(|py| mistake(generator.bind(py), &format!("there is no task {task}"))))

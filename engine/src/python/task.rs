@@ -4,7 +4,7 @@ use super::steps::{account, access, at, end, mode, placement, positive, several,
 use super::steps::{Action, Completion, Device, Draw, Line, Lock, Span, Step};
 use super::values::Stream;
 use crate::machine::time::{from_ns, to_ns};
-use crate::machine::{CpuId, DeviceId, LineId, LockId, TaskId, Then, Time};
+use crate::machine::{CpuId, DeviceId, Hardware, LineId, LockId, TaskId, Then, Time};
 use crate::waist;
 use crate::waist::Life;
 use crate::workloads::draw;
@@ -89,7 +89,7 @@ impl<M: waist::Machine> Making for M {
     }
 
     fn new_device(&self, parallelism: u32, interrupt: Time) -> DeviceId {
-        self.new_device(parallelism, interrupt)
+        self.new_device(Hardware::serving(parallelism, interrupt))
     }
 
     fn stream(&self, name: &str) -> Xoshiro256PlusPlus {

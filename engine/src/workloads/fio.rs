@@ -1,5 +1,4 @@
-//! fio's jobs: each task reads and writes blocks of a file at random places, or writes them one after the other, in a file of all or
-//! one each.
+//! fio's jobs: each task reads and writes blocks of a file, at random places or one after the other, in a file of all or one each.
 
 use super::draw::{chance, uniform};
 use crate::filesystems::{File, Filesystem, Io, LaidOut};

@@ -2,7 +2,7 @@
 //! inside the first, and with a device that goes on holding the lock, as buffers under write do.
 
 use super::draw::{chance, Draw};
-use crate::machine::{Access, Account, DeviceId, LineId, LockId, Mode, Side, Then};
+use crate::machine::{Access, Account, DeviceId, Io, LineId, LockId, Mode, Side, Then};
 use crate::waist::Machine;
 
 /// What one cycle is made of.
@@ -55,7 +55,7 @@ pub async fn run<M: Machine>(m: M, cycle: Cycle, stream: String) {
         }
         match cycle.write {
             None => m.unlock(cycle.outer, side).await,
-            Some((device, service)) => m.submit(device, service.draw(&mut random), Then::Release(cycle.outer)),
+            Some((device, service)) => m.submit(device, Io::taking(service.draw(&mut random)), Then::Release(cycle.outer)),
         }
         m.end("cycle", true);
     }
