@@ -59,6 +59,7 @@ struct Suspend<F>(Option<F>);
 impl<F: FnOnce() + Unpin> Future for Suspend<F> {
     type Output = ();
 
+    #[inline]
     fn poll(mut self: Pin<&mut Self>, _: &mut PollContext<'_>) -> Poll<()> {
         match self.0.take() {
             Some(arrange) => {
@@ -70,7 +71,26 @@ impl<F: FnOnce() + Unpin> Future for Suspend<F> {
     }
 }
 
+/// The same for a stretch of CPU time, which is over on the first poll if nothing else happens before its end.
+struct Run<'a> {
+    cx: &'a Context,
+    asked: Option<(Account, Time)>,
+}
+
+impl Future for Run<'_> {
+    type Output = ();
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, _: &mut PollContext<'_>) -> Poll<()> {
+        match self.asked.take() {
+            Some((account, time)) if !self.cx.state().start_segment(self.cx.id, account, time) => Poll::Pending,
+            _ => Poll::Ready(()),
+        }
+    }
+}
+
 impl Context {
+    #[inline]
     pub(super) fn state(&self) -> RefMut<'_, State> {
         self.shared.state.borrow_mut()
     }
@@ -191,7 +211,7 @@ impl Machine for Context {
     }
 
     fn run(&self, account: Account, time: Time) -> impl Future<Output = ()> {
-        Suspend(Some(move || self.state().start_segment(self.id, account, time)))
+        Run { cx: self, asked: Some((account, time)) }
     }
 
     fn touch(&self, line: LineId, access: Access) {
@@ -207,7 +227,7 @@ impl Machine for Context {
         let mut s = self.state();
         let named = s.kernel.locks.get(role).ok_or_else(|| format!("kernel.locks has no role '{role}'"));
         let kind = named.and_then(|kind| LockKind::parse(kind)).unwrap_or_else(|problem| {
-            s.given_up.get_or_insert(problem);
+            s.give_up(|| problem);
             LockKind::Mutex
         });
         let kind = s.kind_if(name, kind);
@@ -339,7 +359,8 @@ impl Machine for Context {
 
     fn at(&self, site: &'static str) {
         let mut s = self.state();
-        let index = match s.sites.iter().position(|&known| std::ptr::eq(known, site) || known == site) {
+        let same = s.sites.iter().position(|&known| std::ptr::eq(known, site));
+        let index = match same.or_else(|| s.sites.iter().position(|&known| known == site)) {
             Some(index) => index,
             None => {
                 s.sites.push(site);
@@ -380,8 +401,7 @@ impl Machine for Context {
 
     fn give_up(&self, reason: &str) {
         let mut s = self.state();
-        let reason = format!("task {}: {reason}", self.id);
-        s.given_up.get_or_insert(reason);
+        s.give_up(|| format!("task {}: {reason}", self.id));
     }
 
     fn stream(&self, name: &str) -> Xoshiro256PlusPlus {
@@ -391,8 +411,8 @@ impl Machine for Context {
 
 /// Counts a time in the tally called `name`.
 fn record(tallies: &mut Vec<(&'static str, Tally)>, name: &'static str, time: Time) {
-    let known = tallies.iter().position(|(known, _)| std::ptr::eq(*known, name) || *known == name);
-    let at = known.unwrap_or_else(|| {
+    let same = tallies.iter().position(|(known, _)| std::ptr::eq(*known, name));
+    let at = same.or_else(|| tallies.iter().position(|(known, _)| *known == name)).unwrap_or_else(|| {
         tallies.push((name, Tally::new(3)));
         tallies.len() - 1
     });

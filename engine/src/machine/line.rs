@@ -38,10 +38,16 @@ impl Line {
     /// The time that `cpu` spends on an access made at `at`. A store to a line of which it has a shared copy is a hit: it
     /// waits for the other copies' invalidation in the store buffer, not on the CPU. An atomic access cannot: it lasts until
     /// the farthest copy is gone.
+    #[inline]
     pub fn access(&mut self, topology: &Topology, cpu: CpuId, at: Time, access: Access) -> Time {
         if self.hits(cpu, access) {
             return topology.hit;
         }
+        self.fetch(topology, cpu, at, access)
+    }
+
+    /// The same where `cpu` has no copy that serves.
+    fn fetch(&mut self, topology: &Topology, cpu: CpuId, at: Time, access: Access) -> Time {
         let supplier = self.owner.or_else(|| match access {
             Access::Atomic => self.farthest(topology, cpu),
             Access::Read | Access::Write => self.sharers.nearest(cpu),
@@ -78,6 +84,7 @@ impl Line {
         self.sharers.iter().filter(|&other| other != cpu).max_by_key(|&other| topology.transfer(other, cpu))
     }
 
+    #[inline]
     fn hits(&self, cpu: CpuId, access: Access) -> bool {
         match access {
             Access::Write | Access::Atomic => self.owner == Some(cpu),

@@ -3,8 +3,8 @@
 use super::context::{spawn, Context, Program, Shared};
 use super::lock::LockId;
 use super::queue::{Event, Happening};
-use super::state::{Broken, State};
-use super::task::{Resume, Status, TaskId};
+use super::state::{Broken, State, STANDSTILL};
+use super::task::{Status, TaskId};
 use super::time::{from_ns, to_ns, Time};
 use super::trace::Object;
 use crate::spec::RunSpec;
@@ -63,9 +63,6 @@ impl Host for Native {
 
 /// Time after which a set-up is said never to end.
 const SETUP: Time = 1_000_000_000_000 * 1000;
-
-/// Events at one instant after which time is said to stand still.
-const STANDSTILL: u64 = 5_000_000;
 
 /// A native machine and the programs that run on it.
 pub struct Native {
@@ -141,12 +138,16 @@ impl Native {
 
     /// Runs to a moment, or till the clock starts.
     pub(super) fn run_until(&mut self, end: Time) -> Option<Stall> {
-        let mut instant = (0, 0u64);
-        let sets_up = self.state().setting_up.is_some();
+        let sets_up = {
+            let mut s = self.state();
+            s.begin_stretch(end);
+            s.setting_up.is_some()
+        };
         loop {
             let mut s = self.shared.state.borrow_mut();
-            if let Some(reason) = s.given_up.take() {
-                return Some(Stall { kind: "stall", at: s.now, cycle: vec![reason] });
+            if s.given_up.is_some() {
+                let reason = s.given_up.take().into_iter().collect();
+                return Some(Stall { kind: "stall", at: s.now, cycle: reason });
             }
             let Some(event) = s.pop() else {
                 drop(s);
@@ -161,8 +162,7 @@ impl Native {
                 s.now = end;
                 return None;
             }
-            instant = if event.time == instant.0 { (event.time, instant.1 + 1) } else { (event.time, 0) };
-            if instant.1 > STANDSTILL {
+            if s.advance(event.time) > STANDSTILL {
                 let cycle = vec![format!("{STANDSTILL} events at one instant, the last one {event:?}")];
                 return Some(Stall { kind: "stall", at: event.time, cycle });
             }
@@ -182,20 +182,26 @@ impl Native {
         let Some(program) = self.programs[id as usize].as_mut() else { return };
         let done = program.as_mut().poll(&mut PollContext::from_waker(Waker::noop()));
         if matches!(done, Poll::Ready(())) {
-            self.programs[id as usize] = None;
-            let mut s = self.shared.state.borrow_mut();
-            s.exit(id);
-            s.free_tasks.push_back(id);
-            if s.setting_up == Some(id) {
-                s.start_clock();
-            }
+            self.end_program(id);
         }
         if !self.shared.spawned.borrow().is_empty() {
             self.adopt();
         }
     }
 
+    #[cold]
+    fn end_program(&mut self, id: TaskId) {
+        self.programs[id as usize] = None;
+        let mut s = self.shared.state.borrow_mut();
+        s.exit(id);
+        s.free_tasks.push_back(id);
+        if s.setting_up == Some(id) {
+            s.start_clock();
+        }
+    }
+
     /// Takes over the programs of newly spawned tasks.
+    #[cold]
     fn adopt(&mut self) {
         for (id, program) in self.shared.spawned.borrow_mut().drain(..) {
             if self.programs.len() <= id as usize {
@@ -284,20 +290,16 @@ impl Drop for Native {
     }
 }
 
-/// Processes an event. Returns the task whose program is to take its next step.
+/// Processes an event that happens now. Returns the task whose program is to take its next step.
+#[inline]
 fn happen(s: &mut State, event: Event) -> Option<TaskId> {
-    debug_assert!(event.time >= s.now, "time goes back: {event:?} at {}", s.now);
-    s.now = event.time;
-    s.processed += 1;
     let (id, subject) = (event.subject, event.subject as usize);
     match event.what {
         Happening::SegmentEnd => {
             if s.tasks[subject].generation != event.generation {
                 return None;
             }
-            s.book_segment(id);
-            s.tasks[subject].resume = Resume::Program;
-            s.note("segment end", id, Object::Nothing);
+            s.end_segment(id);
             Some(id)
         }
         Happening::SwitchDone if s.cpus[subject].generation == event.generation => s.switch_done(id),

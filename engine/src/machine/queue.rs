@@ -2,8 +2,9 @@
 //!
 //! The sorted part covers one aligned stretch of time, `base..base + 2^width`; later events lie in the bucket of the
 //! highest bit in which their time differs from `base`. When the sorted part is empty, the lowest bucket is moved
-//! into it; when it grows too long, the stretch is narrowed. Cost: with a few dozen pending events all are sorted and
-//! a push moves a few words; with many, an event is moved down two or three buckets in its life.
+//! into it, with the next ones while few events are pending; when it grows too long, the stretch is narrowed. Cost: with a
+//! few dozen pending events all are sorted and a push moves a few words; with many, an event is moved down two or three
+//! buckets in its life.
 
 use super::time::Time;
 
@@ -27,15 +28,17 @@ type Key = u128;
 const SUBJECT_BITS: u32 = 28;
 
 impl Event {
+    #[inline]
     fn key(self) -> Key {
         debug_assert!(self.subject >> SUBJECT_BITS == 0, "more than 2^28 tasks");
         let who = (self.what as u64) << (SUBJECT_BITS + 32) | u64::from(self.subject) << 32 | u64::from(self.generation);
         Key::from(self.time) << 64 | Key::from(who)
     }
 
+    #[inline]
     fn of(key: Key) -> Self {
         let who = key as u64;
-        let what = Happening::ALL[(who >> (SUBJECT_BITS + 32)) as usize];
+        let what = Happening::ALL[(who >> (SUBJECT_BITS + 32)) as usize & 7];
         let subject = (who >> 32) as u32 & ((1 << SUBJECT_BITS) - 1);
         Self { time: time_of(key), what, subject, generation: who as u32 }
     }
@@ -65,7 +68,8 @@ pub enum Happening {
 }
 
 impl Happening {
-    const ALL: [Self; 7] = [
+    /// By number; the last one stands for the number that there is not, so that three bits index it.
+    const ALL: [Self; 8] = [
         Self::DeviceDone,
         Self::Timer,
         Self::IdleExit,
@@ -73,11 +77,14 @@ impl Happening {
         Self::SegmentEnd,
         Self::SpinCheck,
         Self::Tick,
+        Self::Tick,
     ];
 }
 
 /// The sorted part is narrowed when it grows beyond this.
 const LONG: usize = 64;
+/// The bucket of the highest bit stays as it is: a stretch has less than 2^64 ps.
+const WIDEST: u32 = 63;
 
 /// Pending events, popped in [`Event`] order.
 pub struct EventQueue {
@@ -102,18 +109,34 @@ impl EventQueue {
     pub fn push(&mut self, event: Event) {
         debug_assert!(event.time >= self.base, "an event in the past: {event:?}, base {}", self.base);
         let key = event.key();
-        if (event.time ^ self.base) >> self.width != 0 {
-            self.put_away(key);
-            return;
+        if self.is_beyond(event.time) {
+            return self.put_away(key);
         }
         let mut at = self.sorted.len();
+        self.sorted.push(key);
         while at > 0 && self.sorted[at - 1] < key {
+            self.sorted[at] = self.sorted[at - 1];
             at -= 1;
         }
-        self.sorted.insert(at, key);
+        self.sorted[at] = key;
         if self.sorted.len() > LONG && self.width > 0 {
             self.narrow();
         }
+    }
+
+    /// Whether `event`, if it were added now, would certainly be the next one taken.
+    #[inline]
+    pub fn would_be_next(&self, event: &Event) -> bool {
+        match self.sorted.last() {
+            Some(&first) => event.key() < first,
+            None => self.occupied == 0,
+        }
+    }
+
+    /// An event at `time`, which would have been the next one, happened without having been added.
+    #[inline]
+    pub fn skip_to(&mut self, time: Time) {
+        self.now = time;
     }
 
     /// Takes the first event.
@@ -136,7 +159,14 @@ impl EventQueue {
         })
     }
 
+    /// Whether `time` lies behind the sorted stretch.
+    #[inline]
+    fn is_beyond(&self, time: Time) -> bool {
+        (time ^ self.base) >> self.width != 0
+    }
+
     /// Puts an event behind the sorted stretch.
+    #[cold]
     fn put_away(&mut self, key: Key) {
         let bucket = 63 - (time_of(key) ^ self.base).leading_zeros() as usize;
         self.occupied |= 1 << bucket;
@@ -144,6 +174,7 @@ impl EventQueue {
     }
 
     /// Sorts the lowest occupied bucket, or the beginning of it.
+    #[cold]
     fn refill(&mut self) {
         if self.occupied == 0 {
             return;
@@ -157,18 +188,35 @@ impl EventQueue {
             let first = moving.iter().map(|&key| time_of(key)).min().unwrap_or(self.base);
             self.narrow_to(first, &moving);
             for &key in &moving {
-                if (time_of(key) ^ self.base) >> self.width == 0 {
-                    self.sorted.push(key);
-                } else {
+                if self.is_beyond(time_of(key)) {
                     self.put_away(key);
+                } else {
+                    self.sorted.push(key);
                 }
             }
             moving.clear();
+            self.buckets[bucket as usize] = moving; // keeps the capacity: no allocation in the steady state
         } else {
             self.sorted.append(&mut moving);
+            self.buckets[bucket as usize] = moving;
+            self.widen();
         }
         self.sorted.sort_unstable_by(|a, b| b.cmp(a));
-        self.buckets[bucket as usize] = moving; // keeps the capacity: no allocation in the steady state
+    }
+
+    /// Takes the next buckets as well while few events are in the sorted part: where few are pending, all are sorted.
+    fn widen(&mut self) {
+        while self.occupied != 0 && self.occupied.trailing_zeros() < WIDEST {
+            let bucket = self.occupied.trailing_zeros();
+            let more = &mut self.buckets[bucket as usize];
+            if self.sorted.len() + more.len() > LONG / 2 {
+                return;
+            }
+            self.sorted.append(more);
+            self.occupied &= !(1 << bucket);
+            self.width = bucket + 1;
+            self.base = self.base >> self.width << self.width;
+        }
     }
 
     /// Halves the stretch around `start` until it holds few of `keys` or is one instant.
@@ -176,7 +224,7 @@ impl EventQueue {
         while self.width > 0 {
             self.width -= 1;
             self.base = start >> self.width << self.width;
-            let inside = |key: &&Key| (time_of(**key) ^ self.base) >> self.width == 0;
+            let inside = |key: &&Key| !self.is_beyond(time_of(**key));
             if keys.iter().filter(inside).count() <= LONG / 2 {
                 return;
             }
@@ -187,7 +235,7 @@ impl EventQueue {
     fn narrow(&mut self) {
         let keys = std::mem::take(&mut self.sorted);
         self.narrow_to(self.now, &keys);
-        let later = keys.partition_point(|&key| (time_of(key) ^ self.base) >> self.width != 0);
+        let later = keys.partition_point(|&key| self.is_beyond(time_of(key)));
         for &key in &keys[..later] {
             self.put_away(key);
         }

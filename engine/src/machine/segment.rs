@@ -1,24 +1,38 @@
 //! Segments: stretches of CPU time of a task, and their exact booking.
 
 use super::cpu::Account;
-use super::queue::Happening;
+use super::queue::{Event, Happening};
 use super::state::State;
 use super::task::{Resume, TaskId};
 use super::time::Time;
 use super::topology::CpuId;
+use super::trace::Object;
 use crate::spec::Preemption;
 
 impl State {
-    /// Starts a stretch of `own` CPU time for the running task `id`, after what it owes.
-    pub(super) fn start_segment(&mut self, id: TaskId, account: Account, own: Time) {
+    /// Starts a stretch of `own` CPU time for the running task `id`, after what it owes. Returns whether it is over already:
+    /// nothing else happens before its end.
+    pub(super) fn start_segment(&mut self, id: TaskId, account: Account, own: Time) -> bool {
         let own = self.paces.taken(id, account, own);
         let task = &mut self.tasks[id as usize];
         task.account = account;
         task.stretched = false;
+        task.resume = Resume::Segment;
+        task.started = self.now;
         task.segment.own = if task.scaled_holds == 0 { own } else { (own as f64 * self.hold_scale).round() as Time };
-        self.continue_segment(id);
+        if self.cpus[task.cpu as usize].need_resched {
+            self.continue_segment(id);
+            return false;
+        }
+        let end = self.segment_end(id);
+        let over = self.happens_next(end);
+        if over {
+            self.end_segment(id);
+        }
+        over
     }
 
+    /// The running task `id` goes on with its segment, unless the scheduler wants its CPU for another one.
     pub(super) fn continue_segment(&mut self, id: TaskId) {
         let cpu = self.tasks[id as usize].cpu;
         self.tasks[id as usize].resume = Resume::Segment;
@@ -33,14 +47,29 @@ impl State {
 
     /// From now on what is left of the segment of `id` is used up.
     pub(super) fn run_segment(&mut self, id: TaskId) {
+        let end = self.segment_end(id);
+        self.events.push(end);
+    }
+
+    /// The end of the segment of `id`, if what is left of it is used up from now on.
+    #[inline]
+    fn segment_end(&mut self, id: TaskId) -> Event {
         self.stretch(id);
         let task = &mut self.tasks[id as usize];
         task.generation = task.generation.wrapping_add(1);
-        let (end, generation) = (self.now + task.segment.total(), task.generation);
-        self.push(end, Happening::SegmentEnd, id, generation);
+        Event { time: self.now + task.segment.total(), what: Happening::SegmentEnd, subject: id, generation: task.generation }
+    }
+
+    /// The segment of `id` is used up: its program goes on.
+    #[inline]
+    pub(super) fn end_segment(&mut self, id: TaskId) {
+        self.book_segment(id);
+        self.tasks[id as usize].resume = Resume::Program;
+        self.note("segment end", id, Object::Nothing);
     }
 
     /// Books the running segment of `id` up to now; its remainder stays.
+    #[inline]
     pub(super) fn book_segment(&mut self, id: TaskId) {
         let now = self.now;
         let task = &mut self.tasks[id as usize];

@@ -12,8 +12,15 @@ use super::topology::CpuId;
 
 impl State {
     /// `cpu` begins or ends to execute; what its siblings run goes on at another speed.
+    #[inline]
     pub(super) fn set_executing(&mut self, cpu: CpuId, executing: bool) {
-        if !self.topology.has_siblings() || self.cpus[cpu as usize].executing == executing {
+        if self.topology.has_siblings() {
+            self.share_core(cpu, executing);
+        }
+    }
+
+    fn share_core(&mut self, cpu: CpuId, executing: bool) {
+        if self.cpus[cpu as usize].executing == executing {
             return;
         }
         self.cpus[cpu as usize].executing = executing;
@@ -33,10 +40,14 @@ impl State {
     }
 
     /// Makes what is left of the program's time as long as it takes beside the siblings of now.
+    #[inline]
     pub(super) fn stretch(&mut self, id: TaskId) {
-        if !self.topology.has_siblings() {
-            return;
+        if self.topology.has_siblings() {
+            self.stretch_beside(id);
         }
+    }
+
+    fn stretch_beside(&mut self, id: TaskId) {
         let shared = self.is_shared(self.tasks[id as usize].cpu);
         let task = &mut self.tasks[id as usize];
         if task.stretched != shared {

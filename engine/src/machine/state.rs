@@ -21,6 +21,9 @@ use rand_core::RngCore;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::{BTreeMap, VecDeque};
 
+/// Events at one instant after which time is said to stand still.
+pub const STANDSTILL: u64 = 5_000_000;
+
 /// A data line's number.
 pub type LineId = u32;
 
@@ -97,6 +100,10 @@ pub struct State {
     pub(super) events: EventQueue,
     /// Events processed since the start.
     pub processed: u64,
+    /// How many of them at this instant, but for the first.
+    at_once: u64,
+    /// Until when events need not be in the queue if they are the next ones; never while 0.
+    pub(super) horizon: Time,
     pub(super) topology: Topology,
     pub(super) costs: Costs,
     pub(super) kernel: Kernel,
@@ -160,6 +167,8 @@ impl State {
             now: 0,
             events: EventQueue::new(),
             processed: 0,
+            at_once: 0,
+            horizon: 0,
             topology: Topology::new(&spec.machine),
             costs: Costs {
                 context_switch: from_ns(spec.machine.costs.context_switch),
@@ -239,14 +248,59 @@ impl State {
         to_ns(time.saturating_sub(self.origin))
     }
 
+    /// Events are going to be processed until `end`.
+    pub(super) fn begin_stretch(&mut self, end: Time) {
+        self.at_once = 0;
+        self.horizon = if self.shuffle.is_none() { end } else { 0 };
+    }
+
+    /// The run cannot go on after the present event.
+    pub(super) fn give_up(&mut self, reason: impl FnOnce() -> String) {
+        self.given_up.get_or_insert_with(reason);
+        self.horizon = 0;
+    }
+
+    /// Goes on to an event at `time`. Returns how many came before it at that instant.
+    #[inline]
+    pub(super) fn advance(&mut self, time: Time) -> u64 {
+        debug_assert!(time >= self.now, "time goes back from {} to {time}", self.now);
+        self.at_once = if time == self.now { self.at_once + 1 } else { 0 };
+        self.now = time;
+        self.processed += 1;
+        self.at_once
+    }
+
+    /// Lets `event` happen: at once if it is the next one, which is told; else it waits in the queue.
+    #[inline]
+    pub(super) fn happens_next(&mut self, event: Event) -> bool {
+        let next = event.time < self.horizon && self.at_once < STANDSTILL && self.events.would_be_next(&event);
+        if next {
+            self.events.skip_to(event.time);
+            self.advance(event.time);
+        } else {
+            self.events.push(event);
+        }
+        next
+    }
+
+    #[inline]
     pub(super) fn push(&mut self, time: Time, what: Happening, subject: u32, generation: u32) {
         self.events.push(Event { time, what, subject, generation });
     }
 
     /// The next event. With the tie shuffle on, events of one instant come in random order.
+    #[inline]
     pub(super) fn pop(&mut self) -> Option<Event> {
         let event = self.events.pop()?;
-        let Some(random) = &mut self.shuffle else { return Some(event) };
+        if self.shuffle.is_none() {
+            return Some(event);
+        }
+        self.pop_any(event)
+    }
+
+    #[cold]
+    fn pop_any(&mut self, event: Event) -> Option<Event> {
+        let random = self.shuffle.as_mut()?;
         let mut ties = vec![event];
         while let Some(next) = self.events.pop_tie(event.time) {
             ties.push(next);

@@ -139,7 +139,7 @@ impl State {
         }
         trace.entries.push(Entry { time, ..entry });
         if trace.entries.len() > MOST {
-            self.given_up.get_or_insert_with(too_many);
+            self.give_up(too_many);
         }
     }
 
