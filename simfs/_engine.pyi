@@ -90,7 +90,7 @@ def watch(
 
     These are (result, in force, events, longest waits). In force are the events that made the state at `start`, in
     order: for each task, CPU, wait, hold and operation the last that still counts. A longest wait is (lock, task,
-    begin, end) in picoseconds: that of each lock class which ended in the measured window and before `start`.
+    begin, end) in picoseconds: that for each lock which ended in the measured window and before `start`.
     """
 
 class _Machine(Protocol):

@@ -85,6 +85,11 @@ COMMANDS = {
         "Print everything that happens at one point.",
         "simfs trace lock-cycle --variant semaphore --set workload.tasks=2 --length '20 us'",
     ),
+    "timeline": Command(
+        "timeline:timeline",
+        "Draw who runs, holds and waits around the worst wait.",
+        "simfs timeline lock-cycle --variant semaphore --variant mutex -o convoy.png",
+    ),
     "validate": Command(
         "validate:validate",
         "Hold predictions against measured data.",

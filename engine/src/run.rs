@@ -61,7 +61,7 @@ pub struct Traced {
     pub in_force: Vec<NamedEntry>,
     /// All events from there on.
     pub events: Vec<NamedEntry>,
-    /// The longest wait of each lock class before the start and in the measured window: lock, task, begin, end (ps).
+    /// The longest wait for each lock before the start and in the measured window: lock, task, begin, end (ps).
     pub longest: Vec<(String, TaskId, Time, Time)>,
 }
 

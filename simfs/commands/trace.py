@@ -69,7 +69,7 @@ def trace(
     with plain_errors():
         from simfs.scenario import to_run_spec
 
-        begin, span = _duration(start, "--start"), _duration(length, "--length")
+        begin, span = duration_of(start, "--start"), duration_of(length, "--length")
         point = _point(scenario, overrides(settings, seed), variant)
         text = json.dumps(to_run_spec(point, 0) | {"warmup_ns": 0.0, "duration_ns": max(begin + span, 1.0)})
         with refusals_of_runs():
@@ -78,7 +78,8 @@ def trace(
     raise typer.Exit(0 if equal else BROKEN)
 
 
-def _duration(text: str, option: str) -> float:
+def duration_of(text: str, option: str) -> float:
+    """A duration on the command line (ns)."""
     from simfs.scenario.units import checked_duration
 
     try:

@@ -21,7 +21,7 @@ class Trace:
     """The events of a run from `start` on, by its clock; raises ValueError for more than `MOST_EVENTS`.
 
     Of what happens before, only what is in force then is kept: for each task, CPU, wait, hold and operation the last
-    event that still counts. `longest` are the longest waits by class before the start and in the measured window.
+    event that still counts. `longest` are the longest waits by lock before the start and in the measured window.
     """
 
     def __init__(self, start: Time) -> None:
@@ -56,7 +56,7 @@ class Trace:
         return [self._by_the_clock(event) for event in kept.values()]
 
     def longest_waits(self) -> list[LongWait]:
-        """The longest wait of each class, in the order of the locks' names."""
+        """The longest wait for each lock, in the order of the locks' names."""
         return sorted(
             (lock, task, max(begin - self._origin, 0), max(end - self._origin, 0))
             for lock, task, begin, end in self.longest.values()
@@ -98,10 +98,10 @@ class Trace:
         _, waited = self._in_force.pop(("wait", task, about), (0, None))
         if waited is None or task is None:
             return
-        wait, lock_class = (about, task, waited[0], end), about.partition("#")[0]
-        _, _, begun, ended = self.longest.setdefault(lock_class, wait)
+        wait = (about, task, waited[0], end)
+        _, _, begun, ended = self.longest.setdefault(about, wait)
         if end - waited[0] > ended - begun:
-            self.longest[lock_class] = wait
+            self.longest[about] = wait
 
     def _keep(self, event: Event, *keys: Key) -> None:
         for key in keys:

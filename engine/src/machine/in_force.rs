@@ -1,5 +1,5 @@
 //! What a trace that begins in the middle of a run must be told: for each task, CPU, wait, hold and operation the last event that
-//! still counts. Also the longest wait of each lock class, by which an interesting moment is found.
+//! still counts. Also how long waits were, by which an interesting moment is found.
 
 use super::lock::LockId;
 use super::task::TaskId;

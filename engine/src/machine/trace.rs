@@ -3,7 +3,7 @@
 
 use super::device::DeviceId;
 use super::in_force::{InForce, LongWait};
-use super::lock::{ClassId, LockId};
+use super::lock::LockId;
 use super::state::State;
 use super::task::TaskId;
 use super::time::Time;
@@ -50,8 +50,8 @@ pub struct Trace {
     /// What was in force at `from`, in order: it may have happened before the clock started.
     in_force: InForce,
     entries: Vec<Entry>,
-    /// The longest wait of each class that ended in the measured window and before `from`.
-    longest: BTreeMap<ClassId, LongWait>,
+    /// The longest wait for each lock that ended in the measured window and before `from`.
+    longest: BTreeMap<LockId, LongWait>,
 }
 
 /// What was recorded, by the clock of the run.
@@ -61,7 +61,7 @@ pub struct Recorded {
     pub in_force: Vec<Entry>,
     /// All events from then on.
     pub entries: Vec<Entry>,
-    /// The longest wait of each class before, if it ended in the measured window.
+    /// The longest wait for each lock before, if it ended in the measured window.
     pub longest: Vec<LongWait>,
 }
 
@@ -129,8 +129,7 @@ impl State {
         let time = self.now - self.origin;
         if trace.prepared || self.setting_up.is_some() || time < trace.from {
             if let Some(wait) = trace.in_force.see(entry) {
-                let class = self.locks[wait.lock as usize].class;
-                let longest = trace.longest.entry(class).or_insert(wait);
+                let longest = trace.longest.entry(wait.lock).or_insert(wait);
                 if wait.end - wait.begin > longest.end - longest.begin {
                     *longest = wait;
                 }

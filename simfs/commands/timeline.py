@@ -1,0 +1,135 @@
+"""`simfs timeline`: a picture of who runs, holds, waits and why, around the worst wait for a lock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from simfs.commands.common import (
+    ScenarioName,
+    Seed,
+    Settings,
+    notes,
+    overrides,
+    plain_errors,
+    refusals_of_runs,
+    refused,
+    unwritable,
+)
+from simfs.scenario.suggest import choices
+
+if TYPE_CHECKING:
+    from simfs.experiments.scene import Ask, Scene
+    from simfs.scenario import Point, Scenario
+
+ENDINGS = ("png", "svg", "pdf")
+MOST_VARIANTS = 6
+"""More would leave each variant a handful of rows."""
+
+
+def timeline(
+    scenario: ScenarioName,
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", metavar="FILE", help="Where to draw: a .png, .svg or .pdf file."),
+    ],
+    settings: Settings = None,
+    variant: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Of this variant, else of the first; several on one time axis."),
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option(help="From here on; without it around the worst wait.", show_default=False)
+    ] = None,
+    length: Annotated[
+        str | None,
+        typer.Option(help="For so long; 2 ms, or more for a longer wait.", show_default=False),
+    ] = None,
+    lock: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The lock to look at: xfs.AGI, or one of them, xfs.AGI#3; else the one waited for longest.",
+        ),
+    ] = None,
+    seed: Seed = None,
+) -> None:
+    """Draw what tasks and CPUs do around the worst wait for a lock: holders, waiters, hand-overs, the queue."""
+    with plain_errors():
+        ending = _ending(out)
+        ask = _ask(start, length, lock)
+        points = _points(scenario, overrides(settings, seed), variant or [])
+        with refusals_of_runs():
+            scenes = _scenes(points, ask)
+        try:
+            out.write_bytes(_drawn(scenes, ending))
+        except OSError as error:
+            raise unwritable(out, error) from None
+        _tell(scenes, out)
+
+
+def _ending(out: Path) -> str:
+    ending = out.suffix.removeprefix(".").lower()
+    if ending not in ENDINGS:
+        raise refused(f"--out {out}: cannot be drawn as '{ending}'; {choices(ending, ENDINGS)}")
+    if not out.parent.is_dir():
+        raise refused(f"--out {out}: there is no directory {out.parent}")
+    return ending
+
+
+def _ask(start: str | None, length: str | None, lock: str | None) -> Ask:
+    from simfs.commands.trace import duration_of
+    from simfs.experiments.scene import Ask
+
+    begin = None if start is None else round(duration_of(start, "--start") * 1000)
+    span = None if length is None else round(duration_of(length, "--length") * 1000)
+    if span is not None and span <= 0:
+        raise refused("--length: must be more than nothing")
+    return Ask(begin, span, lock)
+
+
+def _points(name: str, given: list[str], variants: list[str]) -> list[tuple[str, Point]]:
+    from simfs.experiments.points import the_point
+    from simfs.scenario import load
+
+    asked: Scenario = load(name, given)
+    titles = {variant.name: variant.title or variant.name for variant in asked.variants}
+    for variant in variants:
+        if variant not in titles:
+            raise refused(f"--variant {variant}: there is no such variant; {choices(variant, titles)}")
+    if len(variants) > MOST_VARIANTS:
+        raise refused(f"--variant: {len(variants)} are too many for one picture; at most {MOST_VARIANTS}")
+    chosen = list(dict.fromkeys(variants)) or list(titles)[:1]
+    if not chosen:
+        return [(asked.title or asked.name, the_point(asked))]
+    return [(titles[variant], the_point(asked, variant)) for variant in chosen]
+
+
+def _scenes(points: list[tuple[str, Point]], ask: Ask) -> list[Scene]:
+    from simfs import _engine, machine
+    from simfs.experiments.scene import Watcher
+
+    scenes = []
+    for title, point in points:
+        notes().print(f"{point.id}: running")
+        watch = machine.watch if point.scenario.own_locks else _engine.watch
+        scenes.append(Watcher(watch, ask).scene(point, title))
+    return scenes
+
+
+def _drawn(scenes: list[Scene], ending: str) -> bytes:
+    from simfs.reports import drawing
+    from simfs.reports.timeline_figure import figure
+
+    save = {"png": drawing.png, "svg": drawing.svg, "pdf": drawing.pdf}[ending]
+    return save(figure(scenes))
+
+
+def _tell(scenes: list[Scene], out: Path) -> None:
+    from simfs.reports.timeline_words import sentence
+
+    for scene in scenes:
+        typer.echo(f"{scene.title}: {sentence(scene)}")
+    notes().print(f"drawn: {out}")

@@ -1,0 +1,65 @@
+"""A time line in a sentence: what the lock in focus did in the window, and who waited longest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+
+from simfs.experiments.scene import Scene
+from simfs.machine.time import Time
+from simfs.reports.numbers import duration
+from simfs.results.timeline import State, Timeline, state_of
+
+HOLDING = (State.HOLDS, State.GRANTED, State.STALLED)
+"""States of a holder; of several holders the first of these counts."""
+SAID = {
+    State.HOLDS: "held by who runs",
+    State.GRANTED: "by who has not run yet",
+    State.STALLED: "by who is off CPU",
+    None: "free",
+}
+
+
+def name_of(line: Timeline, task: int) -> str:
+    """A task as rows and tracks are called: kernel threads are told from tasks of the workload."""
+    return f"{'task' if line.kinds.get(task, 'load') == 'load' else 'kworker'} {task}"
+
+
+def sentence(scene: Scene) -> str:
+    """What the window shows."""
+    line = scene.line
+    where = f"{duration((line.end - line.begin) / 1000)} from {duration(line.begin / 1000)} on"
+    if not scene.focus:
+        return f"{where}; nobody waits for a lock."
+    shares = {state: time / (line.end - line.begin) for state, time in lock_times(scene).items()}
+    parts = [f"{shares[state]:.0%} {said}" for state, said in SAID.items() if shares.get(state, 0) >= 0.005]
+    given = sum(over.lock == scene.focus for over in line.hand_overs)
+    text = f"{scene.focus}, {where}: {', '.join(parts)}; {given} hand-overs."
+    if scene.worst:
+        _, task, begin, end = scene.worst
+        text += f" Longest wait of the run: {duration((end - begin) / 1000)}, {name_of(line, task)}."
+    return text
+
+
+def lock_times(scene: Scene) -> Counter[State | None]:
+    """For how long (ps) the lock in focus was held by who was in which state; None is free, or with a device."""
+    changes: dict[Time, Counter[State]] = {scene.line.begin: Counter(), scene.line.end: Counter()}
+    for state, begin, end in _held(scene):
+        changes.setdefault(begin, Counter())[state] += 1
+        changes.setdefault(end, Counter())[state] -= 1
+    found = Counter[State | None]()
+    holders = Counter[State]()
+    times = sorted(changes)
+    for time, until in pairwise(times):
+        holders.update(changes[time])
+        found[next((state for state in HOLDING if holders[state]), None)] += until - time
+    return found
+
+
+def _held(scene: Scene) -> Iterator[tuple[State, Time, Time]]:
+    for intervals in scene.line.tasks.values():
+        for each in intervals:
+            state = state_of(each, scene.locks)
+            if state in HOLDING:
+                yield state, each.begin, each.end
