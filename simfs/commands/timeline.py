@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from simfs.experiments.scene import Ask, Scene
     from simfs.scenario import Point, Scenario
 
-ENDINGS = ("png", "svg", "pdf")
+ENDINGS = ("png", "svg", "pdf", "html")
 MOST_VARIANTS = 6
 """More would leave each variant a handful of rows."""
 
@@ -33,7 +33,7 @@ def timeline(
     scenario: ScenarioName,
     out: Annotated[
         Path,
-        typer.Option("--out", "-o", metavar="FILE", help="Where to draw: a .png, .svg or .pdf file."),
+        typer.Option("--out", "-o", metavar="FILE", help="Where to draw: a .png, .svg, .pdf or .html file."),
     ],
     settings: Settings = None,
     variant: Annotated[
@@ -120,6 +120,10 @@ def _scenes(points: list[tuple[str, Point]], ask: Ask) -> list[Scene]:
 
 
 def _drawn(scenes: list[Scene], ending: str) -> bytes:
+    if ending == "html":
+        from simfs.reports.timeline_html import page
+
+        return page(scenes).encode()
     from simfs.reports import drawing
     from simfs.reports.timeline_figure import figure
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from enum import StrEnum
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,7 +28,7 @@ from simfs.commands.common import (
 from simfs.scenario.suggest import nearest
 
 if TYPE_CHECKING:
-    from simfs.machine import Event
+    from simfs.experiments.scene import Watched
     from simfs.scenario import Point
 
 CONTEXT = 12
@@ -48,6 +50,8 @@ class TraceFormat(StrEnum):
     JSON = "json"
     CSV = "csv"
     CHROME = "chrome"
+    FTRACE = "ftrace"
+    PERFETTO = "perfetto"
 
 
 def trace(
@@ -60,7 +64,8 @@ def trace(
         Machine, typer.Option(help="Whose events; 'both' compares the machines.")
     ] = Machine.NATIVE,
     output: Annotated[
-        TraceFormat, typer.Option("--format", help="'chrome' is for ui.perfetto.dev.")
+        TraceFormat,
+        typer.Option("--format", help="'perfetto' and 'ftrace' are for viewers: ui.perfetto.dev."),
     ] = TraceFormat.TEXT,
     seed: Seed = None,
 ) -> None:
@@ -70,12 +75,24 @@ def trace(
         from simfs.scenario import to_run_spec
 
         begin, span = duration_of(start, "--start"), duration_of(length, "--length")
+        _check(output)
         point = _point(scenario, overrides(settings, seed), variant)
         text = json.dumps(to_run_spec(point, 0) | {"warmup_ns": 0.0, "duration_ns": max(begin + span, 1.0)})
         with refusals_of_runs():
-            events, equal = _events(text, engine, start=round(begin * 1000))
-        _print(events, output)
+            watched, equal = _watched(text, engine, start=round(begin * 1000))
+        window = (round(begin * 1000), round((begin + max(span, 1.0)) * 1000))
+        _print(watched, output, window)
     raise typer.Exit(0 if equal else BROKEN)
+
+
+def _check(output: TraceFormat) -> None:
+    """Refuse what cannot be printed before anything runs."""
+    if output is not TraceFormat.PERFETTO:
+        return
+    if find_spec("perfetto") is None:
+        raise refused("--format perfetto: needs the package perfetto: pip install 'simfs[perfetto]'")
+    if sys.stdout.isatty():
+        raise refused("--format perfetto: is binary; send it to a file: > trace.pftrace")
 
 
 def duration_of(text: str, option: str) -> float:
@@ -89,44 +106,50 @@ def duration_of(text: str, option: str) -> float:
 
 
 def _point(name: str, given: list[str], variant: str | None) -> Point:
+    """The point of a variant that reports show too: with as many tasks as CPUs, else with the most."""
+    from simfs.experiments.points import the_point
     from simfs.scenario import expand, load
 
-    points = expand(load(name, given))
-    chosen = [point for point in points if variant in (None, point.variant)]
-    if not chosen:
-        known = list(dict.fromkeys(point.variant for point in points))
+    asked = load(name, given)
+    points = expand(asked)
+    known = list(dict.fromkeys(point.variant for point in points))
+    if variant is not None and variant not in known:
         near = nearest(variant, known)
         meant = f"; did you mean {near!r}?" if near else f"; there are {', '.join(known)}"
         raise refused(f"--variant {variant}: there is no such variant{meant}")
-    if len(chosen) > 1:
-        notes().print(f"the first of {len(chosen)} points: {chosen[0].id}")
-    return chosen[0]
+    chosen = the_point(asked, variant or known[0])
+    if len(points) > 1:
+        notes().print(f"of {len(points)} points: {chosen.id}")
+    return chosen
 
 
-def _events(spec: str, engine: Machine, start: int) -> tuple[list[Event], bool]:
+def _watched(spec: str, engine: Machine, start: int) -> tuple[Watched, bool]:
     from simfs import _engine, machine
     from simfs.machine.agreement import first_difference
     from simfs.reports.trace import line
     from simfs.scenario.program import program_of
 
     program = program_of(spec) or ()
-    native = _engine.trace(spec, *program, start=start)[1] if engine is not Machine.SIMPY else []
-    reference = machine.trace(spec, *program, start=start)[1] if engine is not Machine.NATIVE else []
-    if engine is not Machine.BOTH:
-        return native or reference, True
+    if engine is Machine.SIMPY:
+        return machine.watch(spec, *program, start=start), True
+    watched = _engine.watch(spec, *program, start=start)
+    if engine is Machine.NATIVE:
+        return watched, True
+    native, reference = watched[2], machine.watch(spec, *program, start=start)[2]
     at = first_difference(native, reference)
     if at is None:
         notes().print(f"both machines give the same {len(native)} events")
-        return native, True
+        return watched, True
     complain(f"the machines differ from event {at} on")
     for name, events in (("native", native), ("simpy", reference)):
         complain(f"{name}: {line(events[at]) if at < len(events) else 'nothing more'}")
-    return native[max(at - CONTEXT, 0) : at], False
+    return (*watched[:2], native[max(at - CONTEXT, 0) : at], watched[3]), False
 
 
-def _print(events: list[Event], output: TraceFormat) -> None:
+def _print(watched: Watched, output: TraceFormat, window: tuple[int, int]) -> None:
     from simfs.reports.trace import chrome, line, record
 
+    result, in_force, events, _ = watched
     match output:
         case TraceFormat.TEXT:
             emit("".join(f"{line(event)}\n" for event in events))
@@ -141,3 +164,14 @@ def _print(events: list[Event], output: TraceFormat) -> None:
             emit(f"{json.dumps(document)}\n")
         case TraceFormat.CHROME:
             emit(f"{json.dumps(chrome(events))}\n")
+        case TraceFormat.FTRACE:
+            from simfs.reports.ftrace import ftrace
+            from simfs.results.timeline import follow
+
+            types = {lock["name"]: lock["type"] for lock in json.loads(result)["locks"]}
+            emit(ftrace(follow(in_force, events, *window), types))
+        case TraceFormat.PERFETTO:
+            from simfs.reports.perfetto import perfetto
+            from simfs.results.timeline import follow
+
+            typer.echo(perfetto(follow(in_force, events, *window)), nl=False)

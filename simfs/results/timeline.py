@@ -90,6 +90,17 @@ class HandOver(NamedTuple):
     acquired: Time
 
 
+class Wake(NamedTuple):
+    """A task is woken, or starts."""
+
+    time: Time
+    task: int
+    cpu: int
+    """Where it will run."""
+    by: str
+    """What woke it, as `Interval.woken_by`."""
+
+
 @dataclass
 class Timeline:
     """A window of a run."""
@@ -100,6 +111,7 @@ class Timeline:
     cpus: dict[int, list[Ran]] = field(default_factory=dict)
     spans: list[Span] = field(default_factory=list)
     hand_overs: list[HandOver] = field(default_factory=list)
+    wakes: list[Wake] = field(default_factory=list)
     kinds: dict[int, str] = field(default_factory=dict)
     """Kind of a task: `load`, `bound` or `kernel`; of several with one number the last."""
 
@@ -144,7 +156,11 @@ def state_of(interval: Interval, focus: frozenset[str]) -> State:
 def follow(in_force: Sequence[Event], events: Sequence[Event], begin: Time, end: Time) -> Timeline:
     """The time line of a window, from what was in force at its begin and what happened in it."""
     follower = _Follower(begin, end)
-    for event in (*in_force, *events):
+    for event in in_force:
+        follower.see(event)
+    follower.line.wakes.clear()
+    follower.line.hand_overs.clear()
+    for event in events:
         follower.see(event)
     return follower.finish()
 
@@ -218,6 +234,7 @@ class _Follower:
         """A task comes to a CPU, leaves it, or wakes."""
         self._close(time, task)
         if what == "wake":
+            self.line.wakes.append(Wake(time, number, cpu, self.actor))
             if task.doing is Doing.ASLEEP:
                 woken = [each._replace(woken_by=self.actor) for each in task.past[task.asleep_from :]]
                 task.past[task.asleep_from :] = woken
@@ -262,7 +279,7 @@ class _Follower:
             task.granted.append(lock)
         self.open[number, kind, lock] = time
         giver, released = self.last_release.pop(lock, (number, time))
-        if giver != number and time >= self.line.begin:
+        if giver != number:
             self.line.hand_overs.append(HandOver(lock, giver, released, number, time))
 
     def _release(self, time: Time, number: int, task: _Task, lock: str) -> None:
