@@ -15,9 +15,28 @@ pub fn stream(seed: u64, replication: u64, name: &str) -> Xoshiro256PlusPlus {
 
 /// A log-normal factor with mean 1 and coefficient of variation `cv`.
 pub fn lognormal(random: &mut Xoshiro256PlusPlus, cv: f64) -> f64 {
-    let sigma2 = (1.0 + cv * cv).ln();
-    let z: f64 = StandardNormal.sample(random);
-    (sigma2.sqrt() * z - sigma2 / 2.0).exp()
+    LogNormal::new(cv).draw(random)
+}
+
+/// Log-normal factors with mean 1.
+#[derive(Clone, Copy, Debug)]
+pub struct LogNormal {
+    sigma: f64,
+    half_variance: f64,
+}
+
+impl LogNormal {
+    /// Of a coefficient of variation.
+    pub fn new(cv: f64) -> Self {
+        let sigma2 = (1.0 + cv * cv).ln();
+        Self { sigma: sigma2.sqrt(), half_variance: sigma2 / 2.0 }
+    }
+
+    /// One factor.
+    pub fn draw(&self, random: &mut Xoshiro256PlusPlus) -> f64 {
+        let z: f64 = StandardNormal.sample(random);
+        (self.sigma * z - self.half_variance).exp()
+    }
 }
 
 /// FNV-1a: the same on every platform and in every release, which the standard library's hasher does not promise.

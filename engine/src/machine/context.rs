@@ -113,21 +113,14 @@ impl Context {
         Suspend(Some(|| {
             let mut s = self.state();
             let (now, id) = (s.now, self.id);
-            let task = &mut s.tasks[id as usize];
-            task.generation = task.generation.wrapping_add(1);
-            task.resume = super::task::Resume::Program;
-            task.spinning = true;
-            task.started = now;
-            task.spins_until_resched = until.need_resched;
-            let cpu = task.cpu;
-            s.set_executing(cpu, false);
+            s.begin_spin(id, until.need_resched);
             if let Some(owner) = until.owner_off_cpu {
                 s.tasks[owner as usize].watchers.push(id);
             }
             if let Some(deadline) = until.deadline {
                 s.spin_check(id, deadline.max(now));
+                s.tasks[id as usize].look_due = false;
             }
-            s.tasks[id as usize].look_due = false;
         }))
         .await;
         if let Some(owner) = until.owner_off_cpu {

@@ -48,22 +48,23 @@ impl Line {
 
     /// The same where `cpu` has no copy that serves.
     fn fetch(&mut self, topology: &Topology, cpu: CpuId, at: Time, access: Access) -> Time {
-        let supplier = self.owner.or_else(|| match access {
-            Access::Atomic => self.farthest(topology, cpu),
-            Access::Read | Access::Write => self.sharers.nearest(cpu),
-        });
+        let supplier = match (self.owner, access) {
+            (Some(owner), _) => Some(owner),
+            (None, Access::Atomic) => self.farthest(topology, cpu),
+            (None, Access::Read | Access::Write) => self.sharers.nearest(cpu),
+        };
         match access {
             Access::Write | Access::Atomic => {
                 self.owner = Some(cpu);
-                self.sharers.clear();
+                self.sharers = CpuSet::of(cpu);
             }
             Access::Read => {
                 if let Some(owner) = self.owner.take() {
                     self.sharers.insert(owner);
                 }
+                self.sharers.insert(cpu);
             }
         }
-        self.sharers.insert(cpu);
         let Some(supplier) = supplier.filter(|&s| s != cpu) else { return topology.hit };
         self.transfers += u64::from(self.span);
         let start = at.max(self.busy_until);

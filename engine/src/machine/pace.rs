@@ -2,14 +2,15 @@
 
 use super::cpu::Account;
 use super::task::TaskId;
-use super::time::Time;
-use crate::random::{lognormal, stream};
+use super::time::{scaled, Time};
+use crate::random::{stream, LogNormal};
 use crate::spec::RunSpec;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// How fast each task goes through the stretch of kernel code that it is in.
 pub struct Paces {
-    cv: f64,
+    varies: bool,
+    factors: LogNormal,
     seed: u64,
     replication: u64,
     tasks: Vec<Pace>,
@@ -23,12 +24,14 @@ struct Pace {
 impl Paces {
     /// For a machine with `step_cv`; 0 is code that always takes its time.
     pub fn new(spec: &RunSpec) -> Self {
-        Self { cv: spec.machine.costs.step_cv, seed: spec.seed, replication: spec.replication, tasks: Vec::new() }
+        let cv = spec.machine.costs.step_cv;
+        let factors = LogNormal::new(cv);
+        Self { varies: cv > 0.0, factors, seed: spec.seed, replication: spec.replication, tasks: Vec::new() }
     }
 
     /// Task number `id` may be new.
     pub fn meet(&mut self, id: TaskId) {
-        if self.cv > 0.0 && id as usize == self.tasks.len() {
+        if self.varies && id as usize == self.tasks.len() {
             let random = stream(self.seed, self.replication, &format!("pace {id}"));
             self.tasks.push(Pace { factor: 1.0, random });
         }
@@ -36,16 +39,17 @@ impl Paces {
 
     /// Task `id` enters another stretch of code.
     pub fn change(&mut self, id: TaskId) {
-        if self.cv > 0.0 {
+        if self.varies {
             let pace = &mut self.tasks[id as usize];
-            pace.factor = lognormal(&mut pace.random, self.cv);
+            pace.factor = self.factors.draw(&mut pace.random);
         }
     }
 
     /// How long `time` of code takes at the pace of task `id`. User code has a distribution of its own, where it varies.
+    #[inline]
     pub fn taken(&self, id: TaskId, account: Account, time: Time) -> Time {
-        if self.cv > 0.0 && account == Account::System {
-            (time as f64 * self.tasks[id as usize].factor) as Time
+        if self.varies && account == Account::System {
+            scaled(time, self.tasks[id as usize].factor)
         } else {
             time
         }

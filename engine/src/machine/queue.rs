@@ -108,8 +108,27 @@ impl EventQueue {
     #[inline]
     pub fn push(&mut self, event: Event) {
         debug_assert!(event.time >= self.base, "an event in the past: {event:?}, base {}", self.base);
+        self.add(event.key());
+    }
+
+    /// Adds an event unless it certainly is the next one, which is told: it then counts as popped.
+    #[inline]
+    pub fn push_unless_next(&mut self, event: Event) -> bool {
         let key = event.key();
-        if self.is_beyond(event.time) {
+        let next = match self.sorted.last() {
+            Some(&first) => key < first,
+            None => self.occupied == 0,
+        };
+        if next {
+            self.now = event.time;
+        } else {
+            self.add(key);
+        }
+        next
+    }
+
+    fn add(&mut self, key: Key) {
+        if self.is_beyond(time_of(key)) {
             return self.put_away(key);
         }
         let mut at = self.sorted.len();
@@ -122,21 +141,6 @@ impl EventQueue {
         if self.sorted.len() > LONG && self.width > 0 {
             self.narrow();
         }
-    }
-
-    /// Whether `event`, if it were added now, would certainly be the next one taken.
-    #[inline]
-    pub fn would_be_next(&self, event: &Event) -> bool {
-        match self.sorted.last() {
-            Some(&first) => event.key() < first,
-            None => self.occupied == 0,
-        }
-    }
-
-    /// An event at `time`, which would have been the next one, happened without having been added.
-    #[inline]
-    pub fn skip_to(&mut self, time: Time) {
-        self.now = time;
     }
 
     /// Takes the first event.

@@ -13,7 +13,7 @@ impl State {
     /// Starts a stretch of `own` CPU time for the running task `id`, after what it owes. Returns whether it is over already:
     /// nothing else happens before its end.
     pub(super) fn start_segment(&mut self, id: TaskId, account: Account, own: Time) -> bool {
-        let own = self.paces.taken(id, account, own);
+        let own = if own == 0 { 0 } else { self.paces.taken(id, account, own) };
         let task = &mut self.tasks[id as usize];
         task.account = account;
         task.stretched = false;
@@ -30,6 +30,12 @@ impl State {
             self.end_segment(id);
         }
         over
+    }
+
+    /// The running task `id` pays what it owes. Returns whether that is done already.
+    #[inline]
+    pub(super) fn pay(&mut self, id: TaskId) -> bool {
+        self.tasks[id as usize].segment.total() == 0 || self.start_segment(id, Account::System, 0)
     }
 
     /// The running task `id` goes on with its segment, unless the scheduler wants its CPU for another one.
@@ -52,7 +58,7 @@ impl State {
     }
 
     /// The end of the segment of `id`, if what is left of it is used up from now on.
-    #[inline]
+    #[inline(always)]
     fn segment_end(&mut self, id: TaskId) -> Event {
         self.stretch(id);
         let task = &mut self.tasks[id as usize];
@@ -61,7 +67,7 @@ impl State {
     }
 
     /// The segment of `id` is used up: its program goes on.
-    #[inline]
+    #[inline(always)]
     pub(super) fn end_segment(&mut self, id: TaskId) {
         self.book_segment(id);
         self.tasks[id as usize].resume = Resume::Program;
@@ -81,6 +87,20 @@ impl State {
         cpu.accounts[Account::System as usize] += debt;
         cpu.accounts[account as usize] += own;
         cpu.accounted = now;
+    }
+
+    /// The running task `id` stays on its CPU until it is made to look ([`State::spin_check`]).
+    #[inline]
+    pub(super) fn begin_spin(&mut self, id: TaskId, until_resched: bool) {
+        let task = &mut self.tasks[id as usize];
+        task.generation = task.generation.wrapping_add(1);
+        task.resume = Resume::Program;
+        task.spinning = true;
+        task.started = self.now;
+        task.spins_until_resched = until_resched;
+        task.look_due = false;
+        let cpu = task.cpu;
+        self.set_executing(cpu, false);
     }
 
     /// Books the spin of `id` up to now: first the interrupts that came and what it owed.

@@ -273,12 +273,13 @@ impl State {
     /// Lets `event` happen: at once if it is the next one, which is told; else it waits in the queue.
     #[inline]
     pub(super) fn happens_next(&mut self, event: Event) -> bool {
-        let next = event.time < self.horizon && self.at_once < STANDSTILL && self.events.would_be_next(&event);
-        if next {
-            self.events.skip_to(event.time);
-            self.advance(event.time);
-        } else {
+        if event.time >= self.horizon || self.at_once >= STANDSTILL {
             self.events.push(event);
+            return false;
+        }
+        let next = self.events.push_unless_next(event);
+        if next {
+            self.advance(event.time);
         }
         next
     }
@@ -410,10 +411,14 @@ impl State {
 
     /// The running `task` accesses the line of `lock`; the cost is added to what it owes.
     pub(super) fn touch_lock(&mut self, task: TaskId, lock: LockId, access: Access) {
-        let line = self.line_of(lock);
+        let l = &mut self.locks[lock as usize];
+        let line = match l.lies_in {
+            None => &mut l.line,
+            Some(outer) => &mut self.locks[outer as usize].line,
+        };
         let task = &mut self.tasks[task as usize];
         let at = self.now + task.segment.debt;
-        task.segment.debt += self.locks[line].line.access(&self.topology, task.cpu, at, access);
+        task.segment.debt += line.access(&self.topology, task.cpu, at, access);
     }
 
     /// The running `task` accesses a data line.

@@ -57,11 +57,13 @@ impl Topology {
     }
 
     /// Time to move a line that `from` has modified to `to`.
+    #[inline]
     pub fn transfer(&self, from: CpuId, to: CpuId) -> Time {
         self.transfers[(from * self.cpus + to) as usize]
     }
 
     /// Time to move `span` lines that are used together: the first at its full latency, the others overlapping with it.
+    #[inline]
     pub fn transfer_span(&self, from: CpuId, to: CpuId, span: u32) -> Time {
         let one = self.transfer(from, to);
         if span == 1 {
@@ -141,7 +143,16 @@ fn transfers(spec: &MachineSpec) -> Vec<Time> {
 pub struct CpuSet([u64; WORDS]);
 
 impl CpuSet {
+    /// The set of one CPU.
+    #[inline]
+    pub fn of(cpu: CpuId) -> Self {
+        let mut set = Self::default();
+        set.insert(cpu);
+        set
+    }
+
     /// Adds a CPU.
+    #[inline]
     pub fn insert(&mut self, cpu: CpuId) {
         self.0[cpu as usize / 64] |= 1 << (cpu % 64);
     }
@@ -154,11 +165,6 @@ impl CpuSet {
     /// Whether the CPU is in the set.
     pub fn contains(&self, cpu: CpuId) -> bool {
         self.0[cpu as usize / 64] >> (cpu % 64) & 1 == 1
-    }
-
-    /// Empties the set.
-    pub fn clear(&mut self) {
-        self.0 = [0; WORDS];
     }
 
     /// Whether the set has no CPU.

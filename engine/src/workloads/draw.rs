@@ -1,6 +1,6 @@
 //! Random times for programs.
 
-use crate::machine::time::from_ns;
+use crate::machine::time::{from_ns, scaled};
 use crate::machine::Time;
 use crate::random::lognormal;
 use crate::spec::WorkloadSpec;
@@ -49,7 +49,7 @@ impl Draw {
             Self::Constant(time) => time,
             Self::Exponential(mean) => {
                 let unit: f64 = Exp1.sample(random);
-                (unit * mean as f64) as Time
+                scaled(mean, unit)
             }
             Self::LogNormal { mean, cv } => (lognormal(random, cv) * mean as f64) as Time,
         }

@@ -22,21 +22,26 @@ use super::context::Context;
 use super::cpu::Account;
 use super::lock::{LockId, LockKind, Mode, Side};
 use super::time::Time;
+use spinlock::Policy;
 use super::trace::Object;
 use crate::waist::Machine;
 
 /// Acquires `lock`, waiting by its rules. A lock that only this CPU uses is taken at once and costs no event.
 pub(super) async fn acquire(cx: &Context, lock: LockId, side: Side) {
-    let (lock, kind) = part(cx, lock);
-    if kind.may_sleep() && might_reschedule(cx) {
+    let Asked { lock, kind, gives_way, mut owed, pays } = ask(cx, lock);
+    if gives_way {
         cx.reschedule().await;
+        owed = pay_first(cx, lock).await;
+    } else if pays {
+        cx.run(Account::System, 0).await;
+        owed = 0;
     }
-    let owed = pay_first(cx, lock).await;
     if try_fast(cx, kind, lock, side) {
         return took(cx, lock, owed);
     }
     let wait = Wait::begin(cx, lock);
     let slept = match kind {
+        LockKind::Spin(Policy::Queued | Policy::Cna) => queued::wait_qspinlock(cx, lock).await,
         LockKind::Spin(_) => spinlock::wait(cx, lock).await,
         LockKind::Rwlock(_) => rwlock::wait(cx, lock, side).await,
         LockKind::CountedMutex(_) => mutex_counted::lock_slow(cx, lock).await,
@@ -171,13 +176,32 @@ pub(super) fn part(cx: &Context, lock: LockId) -> (LockId, LockKind) {
     (if l.parts.is_empty() { lock } else { l.part_of(cx.id) }, l.kind)
 }
 
-/// `might_sleep()`: with voluntary preemption a task gives way where it asks for a lock that may sleep, unless it holds a
+/// What is to be known of a task that asks for a lock.
+struct Asked {
+    /// The lock or part of one that it takes.
+    lock: LockId,
+    kind: LockKind,
+    /// It gives way first.
+    gives_way: bool,
+    /// What it owes.
+    owed: Time,
+    /// It pays that first, see [`pay_first`].
+    pays: bool,
+}
+
+/// A task asks for `lock`. With voluntary preemption it gives way where the lock may sleep (`might_sleep()`), unless it holds a
 /// spinlock (a btrfs tree lock may be asked for while another one is held spinning).
-fn might_reschedule(cx: &Context) -> bool {
+fn ask(cx: &Context, lock: LockId) -> Asked {
     let s = cx.state();
-    s.kernel.preemption == crate::spec::Preemption::Voluntary
-        && s.need_resched(cx.id)
-        && s.tasks[cx.id as usize].preempt_off == 0
+    let l = &s.locks[lock as usize];
+    let (lock, kind) = (if l.parts.is_empty() { lock } else { l.part_of(cx.id) }, l.kind);
+    let task = &s.tasks[cx.id as usize];
+    let owed = task.segment.total();
+    let gives_way = s.cpus[task.cpu as usize].need_resched
+        && s.kernel.preemption == crate::spec::Preemption::Voluntary
+        && kind.may_sleep()
+        && task.preempt_off == 0;
+    Asked { lock, kind, gives_way, owed, pays: owed > 0 && s.fetches(cx.id, lock) }
 }
 
 /// One wait for a lock, from asking to having.

@@ -21,6 +21,9 @@ use crate::machine::task::TaskId;
 use crate::machine::time::Time;
 use rand_core::RngCore;
 use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context as PollContext, Poll};
 
 // ---- MCS ------------------------------------------------------------------------------------------------------------
 
@@ -51,82 +54,130 @@ pub(super) fn unlock_mcs(s: &mut State, me: TaskId, lock: LockId) {
 
 // ---- qspinlock and CNA ----------------------------------------------------------------------------------------------
 
-/// Waits as the pending waiter, or in the queue.
-pub(super) async fn wait_qspinlock(cx: &Context, lock: LockId) {
-    if become_pending(cx, lock) {
-        while !take_as_pending(cx, lock) {
-            cx.spin(SpinUntil::default()).await;
+/// Waits as the pending waiter, or in the queue; true if it slept: never. Written by hand, as it is polled at every look.
+pub(super) struct WaitQspinlock<'a> {
+    cx: &'a Context,
+    lock: LockId,
+    stage: Stage,
+}
+
+/// What the waiter does until it looks again.
+#[derive(Clone, Copy)]
+enum Stage {
+    Arrives,
+    Pending,
+    InQueue,
+    /// Has become the head of the queue and reads the word.
+    BecomesHead,
+    Head,
+    /// Looks at the next waiter (CNA).
+    Sorts,
+}
+
+pub(super) fn wait_qspinlock(cx: &Context, lock: LockId) -> WaitQspinlock<'_> {
+    WaitQspinlock { cx, lock, stage: Stage::Arrives }
+}
+
+impl Future for WaitQspinlock<'_> {
+    type Output = bool;
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut PollContext<'_>) -> Poll<bool> {
+        let (me, lock) = (self.cx.id, self.lock);
+        let mut s = self.cx.state();
+        let mut stage = self.stage;
+        if matches!(stage, Stage::Head) {
+            body(&mut s, lock).head_polls = false;
         }
-        return;
-    }
-    if join(cx, lock) {
-        loop {
-            cx.spin(SpinUntil::default()).await;
-            if body(&mut cx.state(), lock).waiters.front() == Some(&cx.id) {
-                break;
+        let waits = loop {
+            stage = match stage {
+                Stage::Arrives => arrive(&mut s, me, lock),
+                Stage::Pending if take_as_pending(&mut s, me, lock) => return Poll::Ready(false),
+                Stage::InQueue if body(&mut s, lock).waiters.front() == Some(&me) => {
+                    s.touch_lock(me, lock, Access::Read);
+                    if !s.pay(me) {
+                        break Stage::BecomesHead;
+                    }
+                    Stage::BecomesHead
+                }
+                Stage::BecomesHead => {
+                    begin_as_head(&mut s, me, lock);
+                    Stage::Head
+                }
+                Stage::Head if take_as_head(&mut s, me, lock) => return Poll::Ready(false),
+                Stage::Head if looks_at_next(&mut s, me, lock) => {
+                    if !s.pay(me) {
+                        break Stage::Sorts;
+                    }
+                    Stage::Sorts
+                }
+                Stage::Sorts => {
+                    sort(&mut s, lock);
+                    Stage::Head
+                }
+                Stage::Pending | Stage::InQueue | Stage::Head => {
+                    body(&mut s, lock).head_polls |= matches!(stage, Stage::Head);
+                    s.begin_spin(me, false);
+                    break stage;
+                }
             }
-        }
-        cx.state().touch_lock(cx.id, lock, Access::Read);
-        cx.pay().await;
-    }
-    begin_as_head(cx, lock);
-    while !take_as_head(cx, lock) {
-        if !sort(cx, lock).await {
-            body(&mut cx.state(), lock).head_polls = true;
-            cx.spin(SpinUntil::default()).await;
-            body(&mut cx.state(), lock).head_polls = false;
-        }
+        };
+        drop(s);
+        self.stage = waits;
+        Poll::Pending
     }
 }
 
-/// The pending bit: for the first waiter, unless there is a queue already.
-fn become_pending(cx: &Context, lock: LockId) -> bool {
-    let mut s = cx.state();
-    let b = body(&mut s, lock);
-    let first = b.pending.is_none() && b.waiters.is_empty();
-    if first {
-        b.pending = Some(cx.id);
+/// The pending bit is for the first waiter, unless there is a queue already; all others join that.
+fn arrive(s: &mut State, me: TaskId, lock: LockId) -> Stage {
+    s.tasks[me as usize].preempt_off += 1;
+    let b = body(s, lock);
+    if b.pending.is_none() && b.waiters.is_empty() {
+        b.pending = Some(me);
+        return Stage::Pending;
     }
-    first
-}
-
-fn take_as_pending(cx: &Context, lock: LockId) -> bool {
-    let mut s = cx.state();
-    if s.locks[lock as usize].holder.is_some() {
-        return false;
-    }
-    s.touch_lock(cx.id, lock, Access::Write);
-    body(&mut s, lock).pending = None;
-    s.begin_hold(lock, cx.id);
-    true
-}
-
-/// Joins the queue. Returns whether somebody is before this task.
-fn join(cx: &Context, lock: LockId) -> bool {
-    let mut s = cx.state();
-    let b = body(&mut s, lock);
-    b.waiters.push_back(cx.id);
+    b.waiters.push_back(me);
     let (head, length) = (b.waiters[0], b.waiters.len());
     let sorting = b.head_polls && b.sockets.as_ref().is_some_and(|k| k.order == Order::Sort);
     if sorting && length == 3 {
-        s.store_to_node(cx.id, head); // the head, which polls its queue as well, can now move the one between
+        s.store_to_node(me, head); // the head, which polls its queue as well, can now move the one between
     }
-    length > 1
+    if length > 1 {
+        Stage::InQueue
+    } else {
+        begin_as_head(s, me, lock);
+        Stage::Head
+    }
+}
+
+fn take_as_pending(s: &mut State, me: TaskId, lock: LockId) -> bool {
+    if s.locks[lock as usize].holder.is_some() {
+        return false;
+    }
+    s.touch_lock(me, lock, Access::Write);
+    body(s, lock).pending = None;
+    s.begin_hold(lock, me);
+    true
 }
 
 /// The head of the queue takes the word once it is free and nobody is pending, and makes the next one head.
-fn take_as_head(cx: &Context, lock: LockId) -> bool {
-    let mut s = cx.state();
-    if s.locks[lock as usize].holder.is_some() || body(&mut s, lock).pending.is_some() {
+fn take_as_head(s: &mut State, me: TaskId, lock: LockId) -> bool {
+    if s.locks[lock as usize].holder.is_some() {
         return false;
     }
-    let last = body(&mut s, lock).waiters.len() == 1;
-    s.touch_lock(cx.id, lock, if last { Access::Atomic } else { Access::Write }); // the last one clears the tail as well
-    s.begin_hold(lock, cx.id);
-    body(&mut s, lock).waiters.pop_front();
-    choose_next(&mut s, lock);
-    if let Some(&next) = body(&mut s, lock).waiters.front() {
-        s.store_to_node(cx.id, next);
+    let b = body(s, lock);
+    if b.pending.is_some() {
+        return false;
+    }
+    let last = b.waiters.len() == 1;
+    s.touch_lock(me, lock, if last { Access::Atomic } else { Access::Write }); // the last one clears the tail as well
+    s.begin_hold(lock, me);
+    let b = body(s, lock);
+    b.waiters.pop_front();
+    if b.policy == Policy::Cna {
+        choose_next(b);
+    }
+    if let Some(&next) = b.waiters.front() {
+        s.store_to_node(me, next);
     }
     true
 }
@@ -169,10 +220,16 @@ enum Order {
 /// `SHUFFLE_REDUCTION_PROB_ARG` = 7 bits.
 const SORT_ONE_IN: u64 = 1 << 7;
 
-fn begin_as_head(cx: &Context, lock: LockId) {
-    let mut s = cx.state();
-    let (now, threshold, socket) = (s.now, s.kernel.cna_threshold, s.socket_of(cx.id));
-    let Some(k) = &body(&mut s, lock).sockets else { return };
+#[inline]
+fn begin_as_head(s: &mut State, me: TaskId, lock: LockId) {
+    if body(s, lock).policy == Policy::Cna {
+        choose_order(s, me, lock);
+    }
+}
+
+fn choose_order(s: &mut State, me: TaskId, lock: LockId) {
+    let (now, threshold, socket) = (s.now, s.kernel.cna_threshold, s.socket_of(me));
+    let k = sockets(s, lock);
     let (alone, since) = (k.secondary.is_empty(), k.since);
     let order = if alone && !s.random.next_u64().is_multiple_of(SORT_ONE_IN) {
         Order::Keep
@@ -181,46 +238,45 @@ fn begin_as_head(cx: &Context, lock: LockId) {
     } else {
         Order::Flush
     };
-    let k = sockets(&mut s, lock);
+    let k = sockets(s, lock);
     k.order = order;
     if alone {
         k.preferred = socket;
     }
 }
 
-/// Looks at the next waiter while the lock is busy, and moves it to the secondary queue if it is of another socket and not
-/// the last; a look once begun is completed (`cna_order_queue`). Returns false where there is nothing to look at.
-async fn sort(cx: &Context, lock: LockId) -> bool {
-    {
-        let mut s = cx.state();
-        let b = body(&mut s, lock);
-        let sorts = b.sockets.as_ref().is_some_and(|k| k.order == Order::Sort);
-        if !sorts || b.waiters.len() < 3 {
-            return false;
-        }
-        let next = b.waiters[1];
-        s.read_node(cx.id, next);
+/// Begins to look at the next waiter, while the lock is busy; false where there is nothing to look at.
+fn looks_at_next(s: &mut State, me: TaskId, lock: LockId) -> bool {
+    let b = body(s, lock);
+    let sorts = b.sockets.as_ref().is_some_and(|k| k.order == Order::Sort);
+    if !sorts || b.waiters.len() < 3 {
+        return false;
     }
-    cx.pay().await;
-    let mut s = cx.state();
-    let next = body(&mut s, lock).waiters[1];
+    let next = b.waiters[1];
+    s.read_node(me, next);
+    true
+}
+
+/// Moves the next waiter, which was looked at, to the secondary queue if it is of another socket; a look once begun is
+/// completed (`cna_order_queue`).
+fn sort(s: &mut State, lock: LockId) {
+    let next = body(s, lock).waiters[1];
     let (now, socket) = (s.now, s.socket_of(next));
-    let Spinlock { waiters, sockets: Some(k), .. } = body(&mut s, lock) else { return false };
+    let Spinlock { waiters, sockets: Some(k), .. } = body(s, lock) else { return };
     if socket == k.preferred {
         k.order = Order::Keep;
-        return true; // the word may have become free meanwhile
+        return; // the word may have become free meanwhile
     }
     if k.secondary.is_empty() {
         k.since = now;
     }
     waiters.remove(1);
     k.secondary.push_back(next);
-    true
 }
 
 /// CNA: puts the secondary queue back in front if its time has come or nobody else waits.
-fn choose_next(s: &mut State, lock: LockId) {
-    let Spinlock { policy: Policy::Cna, waiters, sockets: Some(k), .. } = body(s, lock) else { return };
+fn choose_next(lock: &mut Spinlock) {
+    let Spinlock { waiters, sockets: Some(k), .. } = lock else { return };
     if k.order == Order::Flush || waiters.is_empty() {
         while let Some(last) = k.secondary.pop_back() {
             waiters.push_front(last);

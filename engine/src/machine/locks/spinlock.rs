@@ -57,30 +57,33 @@ pub(super) fn body(s: &mut State, lock: LockId) -> &mut Spinlock {
 
 /// One atomic attempt: fails if the lock is held or, where there is a queue, somebody is in it.
 pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId) -> bool {
-    let mut s = cx.state();
-    s.touch_lock(cx.id, lock, Access::Atomic);
+    try_take(&mut cx.state(), cx.id, lock)
+}
+
+#[inline]
+fn try_take(s: &mut State, me: TaskId, lock: LockId) -> bool {
+    s.touch_lock(me, lock, Access::Atomic);
     let free = s.locks[lock as usize].holder.is_none();
-    let b = body(&mut s, lock);
+    let b = body(s, lock);
     let queued = b.policy != Policy::TestAndSet && (b.pending.is_some() || !b.waiters.is_empty());
     if !free || queued {
         return false;
     }
-    s.tasks[cx.id as usize].preempt_off += 1;
-    s.begin_hold(lock, cx.id);
+    s.tasks[me as usize].preempt_off += 1;
+    s.begin_hold(lock, me);
     true
 }
 
 /// Waits for the lock on the CPU. Returns whether it slept: never.
 pub(in crate::machine) async fn wait(cx: &Context, lock: LockId) -> bool {
-    let policy = {
-        let mut s = cx.state();
-        s.tasks[cx.id as usize].preempt_off += 1;
-        body(&mut s, lock).policy
-    };
+    let policy = body(&mut cx.state(), lock).policy;
+    if matches!(policy, Policy::Queued | Policy::Cna) {
+        return queued::wait_qspinlock(cx, lock).await;
+    }
+    cx.preempt_disable();
     match policy {
-        Policy::TestAndSet | Policy::Ticket => wait_polling(cx, lock).await,
         Policy::Mcs => queued::wait_mcs(cx, lock).await,
-        Policy::Queued | Policy::Cna => queued::wait_qspinlock(cx, lock).await,
+        _ => wait_polling(cx, lock).await,
     }
     false
 }
