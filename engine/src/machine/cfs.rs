@@ -31,7 +31,9 @@ impl Cfs {
 impl State {
     /// `update_min_vruntime`: never goes back.
     pub(super) fn cfs_update(&mut self, cpu: CpuId, level: Level) {
-        if let Some(least) = self.members(cpu, level).map(|(_, entity)| entity.vruntime).min() {
+        let queue = self.run_queue(cpu, level);
+        let current = queue.current.map(|member| self.entity(cpu, member).vruntime);
+        if let Some(least) = current.into_iter().chain(queue.waiting.front().map(|first| first.vruntime)).min() {
             let queue = self.run_queue_mut(cpu, level);
             queue.base = queue.base.max(least);
         }
@@ -71,8 +73,9 @@ impl State {
     /// The member with the least virtual run time, the first come of equals, the current one only if it has less
     /// (`pick_next_entity`). The group, if it is the next buddy, goes before who is not far behind it.
     pub(super) fn cfs_pick(&self, cfs: Cfs, cpu: CpuId, level: Level) -> Option<Member> {
-        let first = self.waiting(cpu, level).min_by_key(|(_, entity)| entity.vruntime);
-        let current = self.run_queue(cpu, level).current.map(|member| (member, self.entity(cpu, member)));
+        let queue = self.run_queue(cpu, level);
+        let first = queue.waiting.front().map(|first| (first.member, self.entity(cpu, first.member)));
+        let current = queue.current.map(|member| (member, self.entity(cpu, member)));
         let left = match (current, first) {
             (Some(current), Some(first)) if current.1.vruntime < first.1.vruntime => Some(current),
             (current, first) => first.or(current),
@@ -99,8 +102,8 @@ impl State {
             self.cpus[cpu as usize].group_is_next &= current != Member::Group;
             return true;
         }
-        let first = self.waiting(cpu, level).map(|(_, entity)| entity.vruntime).min();
-        entity.ran >= cfs.min_granularity as i64 && first.is_some_and(|first| entity.vruntime - first > slice)
+        let first = self.run_queue(cpu, level).waiting.front();
+        entity.ran >= cfs.min_granularity as i64 && first.is_some_and(|first| entity.vruntime - first.vruntime > slice)
     }
 }
 

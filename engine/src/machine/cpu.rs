@@ -51,8 +51,10 @@ pub struct Cpu {
     pub phase: Phase,
     /// Runnable tasks other than the current one, in order of arrival, of both run queues.
     pub queue: Vec<TaskId>,
-    /// Sleepers that have not left their run queue yet.
-    pub delayed: Vec<TaskId>,
+    /// How many sleepers have not left their run queue yet.
+    pub delayed: u32,
+    /// How many tasks have begun to wait here so far.
+    pub arrivals: u64,
     /// The run queues, by [`super::run_queue::Level`].
     pub run_queues: [RunQueue; 2],
     /// The load's group on this CPU, a member of the root's run queue while it has tasks.
@@ -106,8 +108,9 @@ impl Cpu {
             current: None,
             phase: Phase::Idle(0),
             queue: Vec::new(),
-            delayed: Vec::new(),
-            run_queues: [RunQueue::default(); 2],
+            delayed: 0,
+            arrivals: 0,
+            run_queues: Default::default(),
             group: Entity::new(NICE_0, Average::default()),
             contribution: Contribution::default(),
             group_is_next: false,

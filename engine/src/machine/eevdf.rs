@@ -77,18 +77,17 @@ impl State {
     pub(super) fn eevdf_pick(&self, cpu: CpuId, level: Level) -> Option<Member> {
         let queue = self.run_queue(cpu, level);
         if queue.members <= 1 {
-            return self.members(cpu, level).next().map(|(member, _)| member);
+            return queue.current.or_else(|| queue.waiting.front().map(|first| first.member));
         }
         let (average, _) = self.average_vruntime(cpu, level);
         let current = queue.current.filter(|&member| self.entity(cpu, member).vruntime <= average);
         if let Some(member) = current.filter(|&member| self.kernel.rules.run_to_parity && self.entity(cpu, member).protected) {
             return Some(member);
         }
-        let eligible = self.waiting(cpu, level).filter(|(_, entity)| entity.vruntime <= average);
-        let best = eligible.min_by_key(|(_, entity)| entity.deadline);
+        let best = queue.waiting.iter().find(|waiting| waiting.vruntime <= average);
         match (current, best) {
-            (Some(member), Some((_, best))) if self.entity(cpu, member).deadline < best.deadline => current,
-            (_, Some((best, _))) => Some(best),
+            (Some(member), Some(best)) if self.entity(cpu, member).deadline < best.place.0 => current,
+            (_, Some(best)) => Some(best.member),
             (current, None) => current,
         }
     }

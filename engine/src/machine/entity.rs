@@ -1,6 +1,7 @@
 //! What competes for a CPU: a task, or the group of the load's tasks on that CPU. Weights are those of `kernel/sched/core.c`.
 
 use super::load::Average;
+use super::run_queue::Place;
 use super::task::TaskId;
 
 /// The weight of nice level 0, at the resolution that weights have on 64-bit kernels (`scale_load`).
@@ -47,6 +48,8 @@ pub struct Entity {
     pub queued: bool,
     /// It sleeps and is in its queue until it is no longer ahead of the average.
     pub delayed: bool,
+    /// Where it stands while it waits in its queue.
+    pub place: Option<Place>,
     /// How much it wants to run and runs.
     pub load: Average,
 }
@@ -54,7 +57,7 @@ pub struct Entity {
 impl Entity {
     /// One of a weight that is in no queue.
     pub fn new(weight: i64, load: Average) -> Self {
-        Self { weight, vruntime: 0, deadline: 0, lag: 0, ran: 0, protected: false, queued: false, delayed: false, load }
+        Self { weight, vruntime: 0, deadline: 0, lag: 0, ran: 0, protected: false, queued: false, delayed: false, place: None, load }
     }
 
     /// `time` on the virtual clock of its queue (`calc_delta_fair`).

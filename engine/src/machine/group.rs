@@ -23,16 +23,24 @@ pub struct Contribution {
 
 impl State {
     /// Brings the averages of a member and of its run queue up to date (`update_load_avg`).
+    #[inline]
     pub(super) fn update_load(&mut self, cpu: CpuId, level: Level, member: Member) {
+        if self.entity(cpu, member).load.is_behind(self.now) {
+            self.update_member_load(cpu, level, member);
+        }
+        self.update_queue_load(cpu, level);
+    }
+
+    fn update_member_load(&mut self, cpu: CpuId, level: Level, member: Member) {
         let now = self.now;
         let running = self.run_queue(cpu, level).current == Some(member);
         let entity = self.entity_mut(cpu, member);
         let weight = entity.share() as u64;
         entity.load.update(now, u64::from(entity.queued), running, weight);
-        self.update_queue_load(cpu, level);
     }
 
     /// Brings the averages of a run queue up to date (`update_cfs_rq_load_avg`).
+    #[inline]
     pub(super) fn update_queue_load(&mut self, cpu: CpuId, level: Level) {
         let now = self.now;
         let queue = self.run_queue_mut(cpu, level);
@@ -98,6 +106,9 @@ impl State {
             queue.weight += weight - old;
         }
         self.entity_mut(cpu, member).load = load;
+        if self.stop_waiting(cpu, level, member) {
+            self.start_waiting(cpu, level, member);
+        }
     }
 
     /// `id` comes to `cpu`, from another one or for the first time: its averages count there (`attach_entity_load_avg`).

@@ -60,11 +60,21 @@ impl Average {
 
     /// Until now it was on for `runnable` (the sum of its members' weights if it is a queue's), and ran or did not.
     /// `weight` is what a member's average counts.
-    pub fn update(&mut self, now: Time, runnable: u64, running: bool, weight: u64) -> bool {
-        let units = (now / 1000).saturating_sub(self.updated) >> 10;
-        if units == 0 {
-            return false;
+    #[inline]
+    pub fn update(&mut self, now: Time, runnable: u64, running: bool, weight: u64) {
+        if self.is_behind(now) {
+            self.go_on(now, runnable, running, weight);
         }
+    }
+
+    /// Whether any time is to be added.
+    #[inline]
+    pub fn is_behind(&self, now: Time) -> bool {
+        now >= (self.updated + 1024) * 1000
+    }
+
+    fn go_on(&mut self, now: Time, runnable: u64, running: bool, weight: u64) {
+        let units = (now / 1000 - self.updated) >> 10;
         self.updated += units << 10;
         let begun = self.passed;
         let (periods, passed) = ((units + begun) / 1024, (units + begun) % 1024);
@@ -82,7 +92,6 @@ impl Average {
         if periods > 0 {
             self.average(weight);
         }
-        periods > 0
     }
 
     fn average(&mut self, weight: u64) {

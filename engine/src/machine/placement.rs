@@ -101,7 +101,7 @@ impl State {
     /// wakee gave it (`is_per_cpu_kthread`).
     fn stacks(&self, waker: TaskId, previous: CpuId) -> bool {
         let (waker, c) = (&self.tasks[waker as usize], &self.cpus[previous as usize]);
-        waker.kind == TaskKind::Bound && waker.cpu == previous && c.queue.is_empty() && c.delayed.is_empty()
+        waker.kind == TaskKind::Bound && waker.cpu == previous && c.queue.is_empty() && c.delayed == 0
     }
 
     /// An idle CPU under the last-level cache of `target` (`select_idle_cpu`): on a core that idles altogether if one is said to do so,

@@ -98,6 +98,7 @@ impl State {
         let queue = self.run_queue_mut(cpu, level);
         queue.members += 1;
         queue.weight += weight;
+        self.start_waiting(cpu, level, member);
     }
 
     /// `id`, which runs or waits on `cpu`, leaves its run queues (`dequeue_task_fair`).
@@ -105,7 +106,7 @@ impl State {
         self.update_current(cpu);
         let level = self.tasks[id as usize].level;
         if leaving == Leaving::Sleeping && self.stays_delayed(cpu, level, Member::Task(id)) {
-            self.cpus[cpu as usize].delayed.push(id);
+            self.cpus[cpu as usize].delayed += 1;
             return;
         }
         self.dequeue_entity(cpu, level, Member::Task(id));
@@ -121,16 +122,21 @@ impl State {
         if stays {
             self.update_load(cpu, level, member);
             self.entity_mut(cpu, member).delayed = true;
-            self.no_longer_current(cpu, level, member);
+            if self.no_longer_current(cpu, level, member) {
+                self.start_waiting(cpu, level, member);
+            }
         }
         stays
     }
 
-    fn no_longer_current(&mut self, cpu: CpuId, level: Level, member: Member) {
+    /// `member` is not the current one from now on; whether it was.
+    fn no_longer_current(&mut self, cpu: CpuId, level: Level, member: Member) -> bool {
         let queue = self.run_queue_mut(cpu, level);
-        if queue.current == Some(member) {
+        let was = queue.current == Some(member);
+        if was {
             queue.current = None;
         }
+        was
     }
 
     fn group_has_less(&mut self, cpu: CpuId, asleep: bool) {
@@ -151,7 +157,9 @@ impl State {
         if self.cfs().is_none() {
             self.store_lag(cpu, level, member);
         }
-        self.no_longer_current(cpu, level, member);
+        if !self.no_longer_current(cpu, level, member) {
+            self.stop_waiting(cpu, level, member);
+        }
         let entity = self.entity_mut(cpu, member);
         entity.queued = false;
         entity.protected = false;
@@ -170,8 +178,8 @@ impl State {
         let entity = self.entity_mut(cpu, member);
         entity.delayed = false;
         entity.lag = entity.lag.min(0);
-        if let Member::Task(id) = member {
-            self.remove_delayed(cpu, id);
+        if matches!(member, Member::Task(_)) {
+            self.cpus[cpu as usize].delayed -= 1;
         }
         if level == Level::Group {
             self.group_has_less(cpu, true);
@@ -181,6 +189,7 @@ impl State {
     /// The delayed `member` is awake again: what it has gained while it was asleep is forfeit (`requeue_delayed_entity`).
     pub(super) fn requeue(&mut self, cpu: CpuId, level: Level, member: Member) {
         self.store_lag(cpu, level, member);
+        self.stop_waiting(cpu, level, member);
         let entity = self.entity_mut(cpu, member);
         entity.delayed = false;
         if entity.lag > 0 {
@@ -189,9 +198,10 @@ impl State {
             self.eevdf_enter(cpu, level, member, Entering::Woken);
             self.entity_mut(cpu, member).queued = true;
         }
+        self.start_waiting(cpu, level, member);
         self.update_load(cpu, level, member);
         if let Member::Task(id) = member {
-            self.remove_delayed(cpu, id);
+            self.cpus[cpu as usize].delayed -= 1;
             self.add_to_queue(cpu, id);
         }
     }
@@ -199,10 +209,6 @@ impl State {
     pub(super) fn add_to_queue(&mut self, cpu: CpuId, id: TaskId) {
         self.cpus[cpu as usize].queue.push(id);
         self.queued.insert(cpu);
-    }
-
-    fn remove_delayed(&mut self, cpu: CpuId, id: TaskId) {
-        self.cpus[cpu as usize].delayed.retain(|&other| other != id);
     }
 
     pub(super) fn remove_from_queue(&mut self, cpu: CpuId, id: TaskId) {
@@ -259,9 +265,11 @@ impl State {
             }
             if let Some(old) = old {
                 self.update_load(cpu, level, old);
+                self.start_waiting(cpu, level, old);
             }
             if let Some(new) = new {
                 self.update_load(cpu, level, new);
+                self.stop_waiting(cpu, level, new);
                 let entity = self.entity_mut(cpu, new);
                 entity.protected = true;
                 entity.ran = 0;

@@ -6,6 +6,7 @@ use super::load::Average;
 use super::state::State;
 use super::task::TaskId;
 use super::topology::CpuId;
+use std::collections::VecDeque;
 
 /// One of a CPU's run queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +18,27 @@ pub enum Level {
     Group,
 }
 
-/// A run queue but for its waiting tasks: those are in the CPU's queue, in the order of arrival.
-#[derive(Clone, Copy, Debug, Default)]
+/// Where a waiting member stands: first by deadline (EEVDF) or virtual run time (CFS), of equals tasks in the order of arrival,
+/// then the group, then sleepers that have not left.
+pub type Place = (i64, u64);
+
+/// The group's place among equals; sleepers come after it.
+const GROUP: u64 = 1 << 62;
+
+/// A member that waits in a run queue, as it stands as long as it does.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiting {
+    /// Its place.
+    pub place: Place,
+    /// Who it is.
+    pub member: Member,
+    /// Its virtual run time.
+    pub vruntime: i64,
+    share: i64,
+}
+
+/// A run queue.
+#[derive(Clone, Debug, Default)]
 pub struct RunQueue {
     /// The member that runs, or whose task does.
     pub current: Option<Member>,
@@ -30,6 +50,12 @@ pub struct RunQueue {
     pub base: i64,
     /// Its averages.
     pub load: Average,
+    /// Who waits, by place.
+    pub waiting: VecDeque<Waiting>,
+    /// The sum of their virtual run times times their shares (`avg_vruntime`).
+    sum: i128,
+    /// The sum of their shares (`avg_load`).
+    shares: i64,
 }
 
 impl State {
@@ -72,37 +98,64 @@ impl State {
         }
     }
 
-    /// Who waits in a run queue: tasks in the order of arrival, the group, sleepers that have not left.
-    pub(super) fn waiting(&self, cpu: CpuId, level: Level) -> impl Iterator<Item = (Member, &Entity)> {
-        let c = &self.cpus[cpu as usize];
-        let here = move |&id: &TaskId| {
-            let task = &self.tasks[id as usize];
-            (task.level == level && task.entity.queued).then_some((Member::Task(id), &task.entity))
-        };
-        let current = c.run_queues[Level::Root as usize].current;
-        let group = level == Level::Root && c.group.queued && current != Some(Member::Group);
-        c.queue.iter().filter_map(here).chain(group.then_some((Member::Group, &c.group))).chain(c.delayed.iter().filter_map(here))
+    /// The queued `member` waits from now on.
+    pub(super) fn start_waiting(&mut self, cpu: CpuId, level: Level, member: Member) {
+        let order = self.order_of(cpu, member);
+        let fair_clock = self.kernel.cfs.is_some();
+        let entity = self.entity_mut(cpu, member);
+        let place = (if fair_clock { entity.vruntime } else { entity.deadline }, order);
+        let (vruntime, share) = (entity.vruntime, entity.share());
+        entity.place = Some(place);
+        let queue = self.run_queue_mut(cpu, level);
+        queue.sum += i128::from(vruntime) * i128::from(share);
+        queue.shares += share;
+        let waiting = Waiting { place, member, vruntime, share };
+        if queue.waiting.back().is_none_or(|last| last.place < place) {
+            queue.waiting.push_back(waiting);
+        } else {
+            let at = queue.waiting.partition_point(|other| other.place < place);
+            queue.waiting.insert(at, waiting);
+        }
     }
 
-    /// All members of a run queue, the current one first.
-    pub(super) fn members(&self, cpu: CpuId, level: Level) -> impl Iterator<Item = (Member, &Entity)> {
-        let current = self.run_queue(cpu, level).current;
-        current.map(|member| (member, self.entity(cpu, member))).into_iter().chain(self.waiting(cpu, level))
+    /// The place among equals of somebody who begins to wait.
+    fn order_of(&mut self, cpu: CpuId, member: Member) -> u64 {
+        let Member::Task(id) = member else { return GROUP };
+        let c = &mut self.cpus[cpu as usize];
+        c.arrivals += 1;
+        if self.tasks[id as usize].entity.delayed {
+            GROUP + c.arrivals
+        } else {
+            c.arrivals
+        }
+    }
+
+    /// `member` waits no longer, if it did, which is told.
+    pub(super) fn stop_waiting(&mut self, cpu: CpuId, level: Level, member: Member) -> bool {
+        let Some(place) = self.entity_mut(cpu, member).place.take() else { return false };
+        let queue = self.run_queue_mut(cpu, level);
+        let first = queue.waiting.front().is_some_and(|first| first.place == place);
+        let at = if first { 0 } else { queue.waiting.partition_point(|other| other.place < place) };
+        debug_assert!(queue.waiting[at].member == member, "{member:?} is not at its place {place:?}");
+        if let Some(Waiting { vruntime, share, .. }) = queue.waiting.remove(at) {
+            queue.sum -= i128::from(vruntime) * i128::from(share);
+            queue.shares -= share;
+        }
+        true
     }
 
     /// The weighted average of the virtual run times in a run queue, and the sum of the weights (`avg_vruntime`).
     pub(super) fn average_vruntime(&self, cpu: CpuId, level: Level) -> (i64, i64) {
-        let RunQueue { current, members, base, .. } = *self.run_queue(cpu, level);
+        let &RunQueue { current, members, base, sum, shares, .. } = self.run_queue(cpu, level);
+        let current = current.map(|member| self.entity(cpu, member));
         match (members, current) {
             (0, _) => return (base, 0),
-            (1, Some(member)) => {
-                let alone = self.entity(cpu, member);
-                return (alone.vruntime, alone.share());
-            }
+            (1, Some(alone)) => return (alone.vruntime, alone.share()),
             _ => {}
         }
-        let (mut sum, mut weight) = (0i128, 0i64);
-        for (_, entity) in self.members(cpu, level) {
+        let mut weight = shares;
+        let mut sum = sum - i128::from(base) * i128::from(shares);
+        if let Some(entity) = current {
             sum += i128::from(entity.vruntime - base) * i128::from(entity.share());
             weight += entity.share();
         }
