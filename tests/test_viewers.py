@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import sqlite3
+import struct
 import subprocess
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -18,9 +19,10 @@ from simfs import _engine
 from simfs.cli import app
 from simfs.experiments.points import the_point
 from simfs.experiments.scene import Ask, Scene, Watcher
-from simfs.reports.ftrace import ftrace
+from simfs.reports.ftrace import events_of, ftrace
 from simfs.reports.perfetto import perfetto
 from simfs.reports.timeline_html import data, page
+from simfs.reports.trace_dat import FORMATS, trace_dat
 from simfs.reports.tracks import PROCESS, Tracks
 from simfs.results.timeline import Doing
 from simfs.scenario import load
@@ -122,6 +124,53 @@ def test_the_owner_is_named_as_perfettos_plug_in_wants_it(scene: Scene) -> None:
     assert marks
     assert owners <= {0, *(PROCESS + task for task in scene.line.tasks)}
     assert len(owners - {0}) > 1
+
+
+# --- trace-cmd -----------------------------------------------------------------------------------------------
+
+
+def ring(file: bytes) -> list[tuple[int, int, int]]:
+    """Time, CPU and type of each event in a trace.dat, by the rules of the kernel's ring buffer."""
+    at = file.index(b"flyrecord\0") + len(b"flyrecord\0")
+    (cpus,) = struct.unpack_from("<I", file, file.index(b"options  \0") - 4)
+    found = []
+    for cpu in range(cpus):
+        offset, size = struct.unpack_from("<QQ", file, at + 16 * cpu)
+        assert offset % 4096 == size % 4096 == 0
+        for begin in range(offset, offset + size, 4096):
+            time, commit = struct.unpack_from("<QQ", file, begin)
+            assert commit <= 4080
+            place = begin + 16
+            while place < begin + 16 + commit:
+                head, first = struct.unpack_from("<II", file, place)
+                kind, delta = head & 31, head >> 5
+                time += delta + ((first << 27) if kind == 30 else 0)
+                if kind != 30:
+                    found.append((time, cpu, struct.unpack_from("<H", file, place + (4 if kind else 8))[0]))
+                place += 8 if kind == 30 else 4 * (kind + 1) if kind else first + 4
+    return found
+
+
+def test_trace_dat_holds_every_event_at_its_time(either: Scene) -> None:
+    events = events_of(Tracks(either.line), TYPES)
+    expected = [(event.time // 1000, event.cpu, FORMATS[event.event].number) for event in events]
+    assert sorted(ring(trace_dat(either.line, TYPES))) == sorted(expected)
+
+
+def test_trace_cmd_reports_what_ftrace_prints(either: Scene, tmp_path: Path) -> None:
+    tool = shutil.which("trace-cmd")
+    if tool is None:
+        pytest.skip("trace-cmd is not on this machine")
+    file = tmp_path / "trace.dat"
+    file.write_bytes(trace_dat(either.line, TYPES))
+    report = [tool, "report", "-t", "-R", "-i", str(file)]
+    done = subprocess.run(report, capture_output=True, text=True, check=True, timeout=60)
+    said = re.findall(r"^ *(\S+)-(\d+) +\[(\d+)\] +(\d+\.\d+): (\S+): ", done.stdout, re.MULTILINE)
+    own = [
+        tuple(line[key].strip() for key in ("comm", "pid", "cpu", "time", "event")) for line in lines(either)
+    ]
+    prints = [(*each[:4], each[4].replace("print", "tracing_mark_write")) for each in said]
+    assert sorted(prints) == sorted(own)
 
 
 # --- Perfetto ------------------------------------------------------------------------------------------------
@@ -249,7 +298,7 @@ def test_the_queries_run_in_trace_processor(scene: Scene, number: int, tmp_path:
     assert rows
 
 
-@pytest.mark.parametrize("form", ["ftrace", "perfetto"])
+@pytest.mark.parametrize("form", ["ftrace", "perfetto", "trace-dat"])
 def test_the_command_writes_them(form: str) -> None:
     options = ["--variant", "semaphore", "--set", "workload.tasks=4", "--start", "1 ms", "--length", "200 us"]
     answer = RUNNER.invoke(app, ["trace", "lock-cycle", *options, "--format", form])

@@ -52,6 +52,11 @@ class TraceFormat(StrEnum):
     CHROME = "chrome"
     FTRACE = "ftrace"
     PERFETTO = "perfetto"
+    TRACE_DAT = "trace-dat"
+
+
+BINARY = {TraceFormat.PERFETTO: "trace.pftrace", TraceFormat.TRACE_DAT: "trace.dat"}
+"""Formats that are no text, with names for their files."""
 
 
 def trace(
@@ -87,12 +92,10 @@ def trace(
 
 def _check(output: TraceFormat) -> None:
     """Refuse what cannot be printed before anything runs."""
-    if output is not TraceFormat.PERFETTO:
-        return
-    if find_spec("perfetto") is None:
+    if output is TraceFormat.PERFETTO and find_spec("perfetto") is None:
         raise refused("--format perfetto: needs the package perfetto: pip install 'simfs[perfetto]'")
-    if sys.stdout.isatty():
-        raise refused("--format perfetto: is binary; send it to a file: > trace.pftrace")
+    if output in BINARY and sys.stdout.isatty():
+        raise refused(f"--format {output}: is binary; send it to a file: > {BINARY[output]}")
 
 
 def duration_of(text: str, option: str) -> float:
@@ -149,7 +152,7 @@ def _watched(spec: str, engine: Machine, start: int) -> tuple[Watched, bool]:
 def _print(watched: Watched, output: TraceFormat, window: tuple[int, int]) -> None:
     from simfs.reports.trace import chrome, line, record
 
-    result, in_force, events, _ = watched
+    events = watched[2]
     match output:
         case TraceFormat.TEXT:
             emit("".join(f"{line(event)}\n" for event in events))
@@ -164,14 +167,21 @@ def _print(watched: Watched, output: TraceFormat, window: tuple[int, int]) -> No
             emit(f"{json.dumps(document)}\n")
         case TraceFormat.CHROME:
             emit(f"{json.dumps(chrome(events))}\n")
-        case TraceFormat.FTRACE:
-            from simfs.reports.ftrace import ftrace
-            from simfs.results.timeline import follow
+        case _:
+            _show(watched, output, window)
 
-            types = {lock["name"]: lock["type"] for lock in json.loads(result)["locks"]}
-            emit(ftrace(follow(in_force, events, *window), types))
-        case TraceFormat.PERFETTO:
-            from simfs.reports.perfetto import perfetto
-            from simfs.results.timeline import follow
 
-            typer.echo(perfetto(follow(in_force, events, *window)), nl=False)
+def _show(watched: Watched, output: TraceFormat, window: tuple[int, int]) -> None:
+    """Print what viewers of kernel traces open."""
+    from simfs.reports.ftrace import ftrace
+    from simfs.reports.perfetto import perfetto
+    from simfs.reports.trace_dat import trace_dat
+    from simfs.results.timeline import follow
+
+    result, in_force, events, _ = watched
+    types = {lock["name"]: lock["type"] for lock in json.loads(result)["locks"]}
+    line = follow(in_force, events, *window)
+    if output is TraceFormat.FTRACE:
+        emit(ftrace(line, types))
+    else:
+        typer.echo(perfetto(line) if output is TraceFormat.PERFETTO else trace_dat(line, types), nl=False)
