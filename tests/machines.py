@@ -54,12 +54,17 @@ def assert_same(spec: dict[str, Any], *own: Callable[..., Any]) -> int:
 
 def short(spec: dict[str, Any], most: float = 12_000) -> dict[str, Any]:
     """Some milliseconds of a run, but not many more events than told; cycles without contention are none."""
-    set_up, pilot = (
-        json.loads(with_programs(_engine.run)(json.dumps(spec | {"warmup_ns": 0, "duration_ns": duration})))
-        for duration in (1, 5e5)
-    )
-    events = pilot["events"] - set_up["events"]
-    span = min(5e6, 5e5 * most / max(events, 4 * pilot["operations"], 1))
+
+    def events_in(duration: float) -> int:
+        found = json.loads(
+            with_programs(_engine.run)(json.dumps(spec | {"warmup_ns": 0, "duration_ns": duration}))
+        )
+        return int(max(found["events"], 4 * found["operations"]))
+
+    set_up, span = events_in(1), 5e5
+    span = min(5e6, span * most / max(events_in(span) - set_up, 1))
+    while (events := events_in(span) - set_up) > 4 * most:  # it came in a burst, after the pilot
+        span *= 2 * most / events
     return spec | {"warmup_ns": 0.2 * span, "duration_ns": 0.8 * span}
 
 
