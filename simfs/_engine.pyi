@@ -197,8 +197,8 @@ class Program:
         ('run', account, time), ('lock', lock, side), ('unlock', lock, side),
         ('try_lock_spinning', lock, side), after which `taken` says whether it has the lock,
         ('convert', lock, side, mode) with mode 'spinning' or 'blocking', ('wait_for', completion),
-        ('complete', completion), ('sleep', time) or ('park',). Accounts are 'user' and 'system'. What a method
-        of the machine raises ends the program and is raised here.
+        ('complete', completion), ('sleep', time), ('park',) or ('exec',). Accounts are 'user' and 'system'.
+        What a method of the machine raises ends the program and is raised here.
         """
     def close(self) -> None:
         """End the program where it stands, and let go of what it holds."""

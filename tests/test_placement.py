@@ -6,6 +6,7 @@ Shown on the machine on SimPy; `test_two_machines` has the native one do the sam
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -283,3 +284,44 @@ def test_a_machine_says_what_its_kernels_do_differently_and_a_scenario_may_say_o
     assert scan() == "none"
     assert scan("kernel.rules={sched.wake_scan: utilization}") == "utilization"
     assert scan("machine=server-24") == "utilization"
+
+
+# ---- who begins another program -------------------------------------------------------------------------------------
+
+
+def test_who_calls_exec_beside_a_waiter_goes_to_an_idle_cpu() -> None:
+    m = Machines(3, idle=(2,))
+    m.use(1024)
+    m.wait(0)
+    assert m.scheduler.idlest.cpu_for_exec(m.busy[0]).number == 2
+
+
+def test_who_calls_exec_alone_on_its_cpu_stays_since_that_would_idle_without_it() -> None:
+    m = Machines(3, idle=(2,))
+    m.use(1024)
+    assert m.scheduler.idlest.cpu_for_exec(m.busy[0]).number == 0
+
+
+def test_who_is_bound_stays() -> None:
+    m = Machines(2, idle=(1,))
+    m.use(1024)
+    m.wait(0)
+    m.busy[0].pinned = True
+    assert m.scheduler.idlest.cpu_for_exec(m.busy[0]).number == 0
+
+
+def test_the_stopper_moves_who_calls_exec_for_two_switches_and_the_waiter_runs() -> None:
+    m = Machines(2, idle=(1,))
+    caller, waiter = m.busy[0], m.wait(0)
+    m.machine.costs = replace(m.machine.costs, context_switch=US)
+    switches = m.machine.counters.switches
+    m.scheduler.move_running(caller, m.cpus[1])
+    assert (caller.cpu, caller.status) == (m.cpus[1], Status.RUNNABLE)
+    assert m.cpus[0].next is waiter
+    assert (
+        m.machine.counters.switches == switches + 1
+    )  # to the stopper; from it when the switch to the waiter ends
+    m.machine.clock.env.run(until=2 * US - 1)
+    assert m.cpus[0].phase is Phase.SWITCHING
+    m.machine.clock.env.run(until=2 * US + 1)
+    assert m.cpus[0].current is waiter

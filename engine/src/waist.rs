@@ -119,6 +119,8 @@ pub trait Machine: Clone + 'static {
     /// Arms the timer of a task, which wakes it, for so many jiffies (`mod_timer`). An armed timer is moved. Returns when it
     /// rings: at the second tick from now for one jiffy, since it is never early (the rule `time.wheel`).
     fn wake_at_tick(&self, task: TaskId, ticks: u64) -> Time;
+    /// Begins another program (`execve`): the scheduler may move the task to an idler CPU first (`sched_exec`).
+    fn exec(&self) -> impl Future<Output = ()>;
     /// Gives this task a nice level, from -20 (the most CPU time) to 19; tasks that it starts have it too.
     fn set_nice(&self, nice: i32);
     /// Starts a new task.

@@ -62,6 +62,8 @@ class Cpu:
         self.need_resched = False
         self.arrivals: list[Task] = []
         """Tasks woken here while the CPU switches to another one."""
+        self.stopper: Time = 0
+        """Time that the stopper thread takes before the next switch."""
         self.generation = 0
         """Outdates happenings of an earlier switch or idle exit."""
         self.tick_armed = False

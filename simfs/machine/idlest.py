@@ -1,6 +1,7 @@
-"""Where a new task starts (`sched_balance_find_dst_cpu`, before 6.9 `find_idlest_cpu`).
+"""Where a new task starts, and one that begins another program goes on.
 
-From the largest domain down, in its parent's part unless another is idler.
+`sched_balance_find_dst_cpu`, before 6.9 `find_idlest_cpu`. From the largest domain down, in its parent's part unless
+another is idler.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from simfs.machine.cpu import Cpu, Phase
-from simfs.machine.placement import IMBALANCE
+from simfs.machine.placement import IMBALANCE, share_of_load
 from simfs.machine.run_queue import Level
 from simfs.machine.time import Time
 
 if TYPE_CHECKING:
     from simfs.machine.scheduler import Scheduler
+    from simfs.machine.task import Task
 
 
 class Kind(IntEnum):
@@ -77,14 +79,22 @@ class Idlest:
 
     def cpu_for_new(self, parent: Cpu) -> Cpu:
         """The CPU of a new task whose parent runs on `parent`."""
-        cpu = parent.number
+        return self._cpu(parent, None)
+
+    def cpu_for_exec(self, task: Task) -> Cpu:
+        """The CPU on which a running task goes on when it begins another program (`sched_exec`)."""
+        return task.cpu if task.pinned else self._cpu(task.cpu, task)
+
+    def _cpu(self, own: Cpu, without: Task | None) -> Cpu:
+        """The CPU for a task that is on `own`, or is about to be: as if `without`, which is this task, were not."""
+        cpu = own.number
         for span, size in self._topology.domains:
-            own, *others = self._parts(cpu, span, size)
-            groups = [(part, self._group(part)) for part in others]
+            near, *others = self._parts(cpu, span, size)
+            groups = [(part, self._group(part, without)) for part in others]
             if not groups:
                 continue
             part, idlest = min(groups, key=lambda group: group[1].rank)
-            if idlest.beats(self._group(own)):
+            if idlest.beats(self._group(near, without)):
                 cpu = self._idlest(part)
         return self._scheduler.cpus[cpu]
 
@@ -96,17 +106,23 @@ class Idlest:
         yield from parts[own:]
         yield from parts[:own]
 
-    def _group(self, part: range) -> Group:
+    def _group(self, part: range, without: Task | None) -> Group:
         """`update_sg_wakeup_stats`."""
         cpus = [self._scheduler.cpus[number] for number in part]
-        running = sum(cpu.load for cpu in cpus)
-        utilization = sum(cpu.queue_of(Level.ROOT).load.utilization for cpu in cpus)
+        running = idle = utilization = load = 0
+        for cpu in cpus:
+            own = without if without and without.cpu is cpu else None
+            tasks = cpu.load - (own is not None)
+            running += tasks
+            idle += self._scheduler.is_idle(cpu) or (own is not None and tasks == 0)
+            of_own, share = (own.entity.load.utilization, share_of_load(own)) if own else (0, 0)
+            utilization += max(cpu.queue_of(Level.ROOT).load.utilization - of_own, 0)
+            load += max(cpu.total_load - share, 0)
         if running < len(cpus) or len(cpus) * 1024 * 100 > utilization * IMBALANCE:
             kind = Kind.HAS_SPARE
         else:
             kind = Kind.OVERLOADED if running > len(cpus) else Kind.FULLY_BUSY
-        idle = sum(self._scheduler.is_idle(cpu) for cpu in cpus)
-        return Group(kind, idle, utilization, sum(cpu.total_load for cpu in cpus) // len(cpus))
+        return Group(kind, idle, utilization, load // len(cpus))
 
     def _idlest(self, part: range) -> int:
         """Of some CPUs the one to take (`sched_balance_find_dst_group_cpu`).

@@ -45,7 +45,7 @@ class Placement:
         this, previous = waker.cpu, task.cpu
         if this is previous or self._scheduler.is_idle(previous) or self._wake_wide(waker, task):
             return previous
-        load = _share_of_load(task)
+        load = share_of_load(task)
         here = 100 * (this.total_load + load)
         there = (100 + (IMBALANCE - 100) // 2) * (previous.total_load - load)
         return this if here < there else previous
@@ -161,7 +161,7 @@ class Placement:
         return all(other in self._scheduler.idle for other in self._topology.core(cpu))
 
 
-def _share_of_load(task: Task) -> int:
+def share_of_load(task: Task) -> int:
     """What a task is of the load of its CPU (`task_h_load`)."""
     own = task.entity.load.load
     if task.level is Level.ROOT:

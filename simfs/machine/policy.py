@@ -134,7 +134,7 @@ class Policy:
             cpu.delayed.append(task)
             return
         self._leave(queue, task.entity)
-        if leaving is Leaving.MOVED:
+        if leaving is Leaving.MOVED and task is not cpu.executing_task:
             cpu.queue.remove(task)
         if task.level is Level.GROUP:
             self._group_has_less(cpu, asleep=leaving is not Leaving.MOVED)

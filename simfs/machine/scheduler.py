@@ -181,6 +181,22 @@ class Scheduler:
         self._leave_cpu(task, Status.DEAD)
         self._schedule(task.cpu)
 
+    def move_running(self, task: Task, to: Cpu) -> None:
+        """The stopper thread takes a running task off, puts it into the queue of another CPU, and sleeps again.
+
+        That is a switch to it and another one from it (`migration_cpu_stop`).
+        """
+        source, stopper = task.cpu, self.machine.costs.context_switch
+        task.in_segment = False
+        self.machine.counters.switches += 1
+        self.machine.counters.involuntary += 1
+        self.machine.note("preempt", task)
+        self.policy.dequeue(task, source, Leaving.MOVED)
+        self._leave_cpu(task, Status.RUNNABLE)
+        self._enqueue(task, to, Entering.MOVED, stopper, source)
+        source.stopper = stopper
+        self._schedule(source)
+
     def _leave_cpu(self, task: Task, status: Status) -> None:
         task.become(status)
         task.generation += 1
@@ -212,7 +228,8 @@ class Scheduler:
         cpu.phase, cpu.next = Phase.SWITCHING, task
         cpu.generation += 1
         self.siblings.set_executing(cpu, True)
-        self._later(cpu, self.machine.costs.context_switch, What.SWITCH_DONE)
+        self._later(cpu, self.machine.costs.context_switch + cpu.stopper, What.SWITCH_DONE)
+        cpu.stopper = 0
 
     def _later(self, cpu: Cpu, delay: Time, what: What) -> None:
         """Let a switch or idle exit of `cpu` end, unless another has begun meanwhile."""
@@ -289,7 +306,7 @@ class Scheduler:
             return
         cpu = self.placement.choose(task, waker)
         self._note_wakeup(task, cpu, waker)
-        self._enqueue(task, cpu, waker, Entering.WOKEN)
+        self._enqueue_for(waker, task, cpu, Entering.WOKEN)
 
     def _note_wakeup(self, task: Task, cpu: Cpu, waker: Task | None) -> None:
         """Record that a sleeper is woken and is to go to `cpu`, where it has not been put yet."""
@@ -314,7 +331,7 @@ class Scheduler:
     def start(self, task: Task, parent: Task | None) -> None:
         """Make a new task runnable on the CPU chosen for it (`wake_up_new_task`)."""
         self.machine.note("start", task, task.kind.value)
-        self._enqueue(task, task.cpu, parent, Entering.NEW)
+        self._enqueue_for(parent, task, task.cpu, Entering.NEW)
 
     def _charge_waker(self, waker: Task, target: Cpu) -> Time:
         """Let the waker pay for the wake-up; the time until it is done is returned."""
@@ -323,8 +340,12 @@ class Scheduler:
         waker.segment.debt += costs.wakeup + (costs.ipi_send if interrupt else 0)
         return waker.segment.debt
 
-    def _enqueue(self, task: Task, cpu: Cpu, waker: Task | None, entering: Entering) -> None:
+    def _enqueue_for(self, waker: Task | None, task: Task, cpu: Cpu, entering: Entering) -> None:
         delay = self._charge_waker(waker, cpu) if waker else 0
+        self._enqueue(task, cpu, entering, delay, waker.cpu if waker else None)
+
+    def _enqueue(self, task: Task, cpu: Cpu, entering: Entering, delay: Time, sender: Cpu | None) -> None:
+        """Make a task runnable on `cpu`, in `delay`; `sender` is the CPU that does it."""
         if entering is Entering.NEW:
             self.policy.group.load_of_new(task, cpu)
             self.policy.group.attach_load(task, cpu)
@@ -337,10 +358,10 @@ class Scheduler:
         self.policy.enqueue(task, cpu, entering)
         self._add_awake(task)
         if cpu.phase is Phase.IDLE:
-            self.leave_idle(cpu, delay + self.delivery(cpu, waker.cpu if waker else None))
+            self.leave_idle(cpu, delay + self.delivery(cpu, sender))
         elif cpu.number in self.idle:  # switching to it; if not in it, somebody else's interrupt is under way
             self.idle.discard(cpu.number)
-            cpu.interrupted = self.now + delay + self.delivery(cpu, waker.cpu if waker else None)
+            cpu.interrupted = self.now + delay + self.delivery(cpu, sender)
 
     def _add_awake(self, task: Task) -> None:
         """Make a queued task runnable on its CPU; it runs at once if it should."""

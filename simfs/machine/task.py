@@ -335,6 +335,15 @@ class Task:
             self.machine.note("timer", self)
             self.machine.scheduler.wake(self, None)
 
+    def exec(self) -> Steps:
+        """Begin another program; the scheduler may move the task to an idler CPU first (`sched_exec`)."""
+        yield from self.pay()
+        scheduler = self.machine.scheduler
+        cpu = scheduler.idlest.cpu_for_exec(self)
+        if cpu is not self.cpu:
+            scheduler.move_running(self, cpu)
+            yield from self.suspend()
+
     def park_program(self) -> Steps:
         """Sleep until `kick`; an earlier one is not lost."""
         yield from self.pay()

@@ -216,6 +216,9 @@ class Waist:
     def _park(self, task: Task) -> Steps:
         return task.park_program()
 
+    def _exec(self, task: Task) -> Steps:
+        return task.exec()
+
     _steps: ClassVar[dict[str, Callable[..., Steps | Attempt]]] = {
         "run": _run,
         "lock": _acquire,
@@ -226,4 +229,5 @@ class Waist:
         "complete": _complete,
         "sleep": _sleep,
         "park": _park,
+        "exec": _exec,
     }

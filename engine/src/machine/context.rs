@@ -337,6 +337,14 @@ impl Machine for Context {
         at
     }
 
+    async fn exec(&self) {
+        self.pay().await;
+        let moves = self.state().moves_for_exec(self.id);
+        if let Some(cpu) = moves {
+            Suspend(Some(|| self.state().move_running(self.id, cpu))).await;
+        }
+    }
+
     fn set_nice(&self, nice: i32) {
         self.state().set_nice(self.id, nice);
     }

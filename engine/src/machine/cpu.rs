@@ -67,6 +67,8 @@ pub struct Cpu {
     pub need_resched: bool,
     /// Somebody was woken here while the CPU switched to a task.
     pub arrived: bool,
+    /// Time that the stopper thread takes before the next switch.
+    pub stopper: Time,
     /// Outdates events made for an earlier switch or idle exit.
     pub generation: u32,
     /// Whether a tick event is pending.
@@ -116,6 +118,7 @@ impl Cpu {
             group_is_next: false,
             need_resched: false,
             arrived: false,
+            stopper: 0,
             generation: 0,
             tick_armed: false,
             exec_start: 0,

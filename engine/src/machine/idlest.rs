@@ -1,10 +1,11 @@
-//! Where a new task starts (`sched_balance_find_dst_cpu`, before 6.9 `find_idlest_cpu`): from the largest domain down, in its parent's
+//! Where a new task starts, and one that begins another program goes on (`sched_balance_find_dst_cpu`, before 6.9 `find_idlest_cpu`): from the largest domain down, in its parent's
 //! part unless another is idler.
 
 use super::cpu::Phase;
 use super::placement::IMBALANCE;
 use super::run_queue::Level;
 use super::state::State;
+use super::task::TaskId;
 use super::time::Time;
 use super::topology::{CpuId, Domain};
 use std::cmp::Reverse;
@@ -72,19 +73,24 @@ impl State {
 
     /// The CPU of a new task whose parent runs on `parent`.
     pub(super) fn choose_cpu_for_new(&self, parent: CpuId) -> CpuId {
-        let mut cpu = parent;
+        self.idlest_cpu(parent, None)
+    }
+
+    /// The CPU for a task that is on `own`, or is about to be: as if `without`, which is this task, were not there.
+    pub(super) fn idlest_cpu(&self, own: CpuId, without: Option<TaskId>) -> CpuId {
+        let mut cpu = own;
         for &Domain { span, parts } in self.topology.domains() {
             let all = self.topology.group(cpu, span);
             let (number, own) = ((all.len() as u32).div_ceil(parts), (cpu - all.start) / parts);
             let part = |at: u32| self.topology.group(all.start + (own + at) % number * parts, parts);
             let mut idlest: Option<(Range<CpuId>, Group)> = None;
             for at in 1..number {
-                let group = self.group_of(&part(at));
+                let group = self.group_of(&part(at), without);
                 if idlest.as_ref().is_none_or(|(_, best)| group.is_idler_than(best)) {
                     idlest = Some((part(at), group));
                 }
             }
-            if let Some((part, _)) = idlest.filter(|(_, best)| best.beats(&self.group_of(&part(0)))) {
+            if let Some((part, _)) = idlest.filter(|(_, best)| best.beats(&self.group_of(&part(0), without))) {
                 cpu = self.idlest_of(part);
             }
         }
@@ -92,11 +98,18 @@ impl State {
     }
 
     /// `update_sg_wakeup_stats`.
-    fn group_of(&self, part: &Range<CpuId>) -> Group {
+    fn group_of(&self, part: &Range<CpuId>, without: Option<TaskId>) -> Group {
         let cpus = part.len() as u64;
-        let sum = |of: &dyn Fn(CpuId) -> u64| part.clone().map(of).sum::<u64>();
-        let running = sum(&|cpu| self.cpus[cpu as usize].load() as u64);
-        let utilization = sum(&|cpu| self.run_queue(cpu, Level::Root).load.utilization);
+        let (mut running, mut idle, mut utilization, mut load) = (0, 0, 0, 0);
+        for cpu in part.clone() {
+            let own = without.filter(|&id| self.tasks[id as usize].cpu == cpu);
+            let tasks = self.cpus[cpu as usize].load() as u64 - u64::from(own.is_some());
+            running += tasks;
+            idle += usize::from(self.is_idle(cpu) || own.is_some() && tasks == 0);
+            let of_own = own.map_or(0, |id| self.tasks[id as usize].entity.load.utilization);
+            utilization += self.run_queue(cpu, Level::Root).load.utilization.saturating_sub(of_own);
+            load += self.load_of(cpu).saturating_sub(own.map_or(0, |id| self.share_of_load(id)));
+        }
         let kind = if running < cpus || cpus * 1024 * 100 > utilization * IMBALANCE {
             Kind::HasSpare
         } else if running > cpus {
@@ -104,8 +117,7 @@ impl State {
         } else {
             Kind::FullyBusy
         };
-        let idle = part.clone().filter(|&cpu| self.is_idle(cpu)).count();
-        Group { kind, idle, utilization, load: sum(&|cpu| self.load_of(cpu)) / cpus }
+        Group { kind, idle, utilization, load: load / cpus }
     }
 
     /// Of some CPUs the idle one that wakes fastest, of equals the one that became idle last; else the least loaded

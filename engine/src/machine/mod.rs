@@ -35,6 +35,7 @@ mod segment;
 mod smt;
 mod state;
 pub mod statistics;
+mod stopper;
 mod task;
 pub mod time;
 mod topology;

@@ -69,7 +69,7 @@ impl State {
     }
 
     /// What `id` is of the load of its CPU (`task_h_load`).
-    fn share_of_load(&self, id: TaskId) -> u64 {
+    pub(super) fn share_of_load(&self, id: TaskId) -> u64 {
         let task = &self.tasks[id as usize];
         let own = task.entity.load.load;
         if task.level == Level::Root {

@@ -78,7 +78,7 @@ impl State {
         self.schedule(cpu);
     }
 
-    fn leave_cpu(&mut self, id: TaskId, status: Status) {
+    pub(super) fn leave_cpu(&mut self, id: TaskId, status: Status) {
         let now = self.now;
         let cpu = self.tasks[id as usize].cpu;
         let idle = if status == Status::Runnable { self.idle_clock(cpu) } else { 0 };
@@ -98,7 +98,7 @@ impl State {
     }
 
     /// Gives `cpu`, whose task has left, the next one; pulls one from elsewhere or idles when it has none.
-    fn schedule(&mut self, cpu: CpuId) {
+    pub(super) fn schedule(&mut self, cpu: CpuId) {
         self.cpus[cpu as usize].need_resched = false;
         match self.pick(cpu).or_else(|| self.pull(cpu)) {
             Some(next) => self.switch_to(cpu, next),
@@ -119,8 +119,8 @@ impl State {
     }
 
     fn begin_switch(&mut self, cpu: CpuId, next: Option<TaskId>) {
-        let end = self.now + self.costs.context_switch;
         let c = &mut self.cpus[cpu as usize];
+        let end = self.now + self.costs.context_switch + std::mem::take(&mut c.stopper);
         c.phase = Phase::Switching(next);
         c.generation = c.generation.wrapping_add(1);
         let generation = c.generation;
@@ -265,7 +265,7 @@ impl State {
     }
 
     /// Makes `id` runnable on `cpu`.
-    fn enqueue(&mut self, id: TaskId, cpu: CpuId, from: Option<CpuId>, delay: Time, entering: Entering) {
+    pub(super) fn enqueue(&mut self, id: TaskId, cpu: CpuId, from: Option<CpuId>, delay: Time, entering: Entering) {
         let old = self.tasks[id as usize].cpu;
         if entering == Entering::New {
             self.load_of_new(id, cpu);

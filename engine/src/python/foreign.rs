@@ -115,6 +115,7 @@ enum Step {
     Complete(LockId),
     Sleep(Time),
     Park,
+    Exec,
 }
 
 impl Step {
@@ -129,6 +130,7 @@ impl Step {
             Self::Complete(completion) => ("complete", completion).into_pyobject(py),
             Self::Sleep(time) => ("sleep", time).into_pyobject(py),
             Self::Park => ("park",).into_pyobject(py),
+            Self::Exec => ("exec",).into_pyobject(py),
         }
     }
 }
@@ -429,6 +431,10 @@ impl Machine for Foreign {
 
     fn wake_at_tick(&self, task: TaskId, ticks: u64) -> Time {
         self.ask("wake_at_tick", (self.task, task, ticks))
+    }
+
+    fn exec(&self) -> impl Future<Output = ()> {
+        self.take(Step::Exec)
     }
 
     fn set_nice(&self, nice: i32) {

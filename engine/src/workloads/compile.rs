@@ -158,6 +158,7 @@ impl Child {
         let (exec, exit) = (child.exec, child.exit);
         let c = c.clone();
         m.spawn(c.placement, Life::Helper, move |m| async move {
+            m.exec().await;
             m.complete(exec).await;
             body(m.clone(), c).await;
             m.complete(exit).await;

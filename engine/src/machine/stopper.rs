@@ -1,0 +1,35 @@
+//! A running task begins another program and is moved first, if another CPU is idler (`sched_exec`, `stop_one_cpu`).
+
+use super::policy::{Entering, Leaving};
+use super::state::State;
+use super::task::{Resume, Status, TaskId};
+use super::topology::CpuId;
+use super::trace::Object;
+
+impl State {
+    /// The CPU that a running task is moved to when it calls `execve`, if to another one.
+    pub(super) fn moves_for_exec(&self, id: TaskId) -> Option<CpuId> {
+        let task = &self.tasks[id as usize];
+        if task.pinned.is_some() {
+            return None;
+        }
+        let cpu = self.idlest_cpu(task.cpu, Some(id));
+        (cpu != task.cpu).then_some(cpu)
+    }
+
+    /// The stopper thread of its CPU takes the running task `id` off, puts it into the queue of `to`, and sleeps again
+    /// (`migration_cpu_stop`): a switch to it and another one from it.
+    pub(super) fn move_running(&mut self, id: TaskId, to: CpuId) {
+        let from = self.tasks[id as usize].cpu;
+        let stopper = self.costs.context_switch;
+        self.tasks[id as usize].resume = Resume::Program;
+        self.counters.switches += 1;
+        self.counters.involuntary += 1;
+        self.note("preempt", id, Object::Nothing);
+        self.dequeue_task(from, id, Leaving::Moved);
+        self.leave_cpu(id, Status::Runnable);
+        self.enqueue(id, to, Some(from), stopper, Entering::Moved);
+        self.cpus[from as usize].stopper = stopper;
+        self.schedule(from);
+    }
+}
