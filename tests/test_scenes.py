@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,18 +13,24 @@ from typer.testing import CliRunner
 from simfs import _engine
 from simfs.cli import app
 from simfs.experiments.points import the_point
-from simfs.experiments.scene import LENGTH, LONGEST, Ask, Scene, Watcher, window_around
+from simfs.experiments.scene import LENGTH, LONGEST, Ask, Scene, Watcher, scenes, window_around
 from simfs.reports.timeline_figure import LOOKS, ROWS, figure
-from simfs.reports.timeline_words import lock_times, sentence
-from simfs.results.timeline import State, Timeline, state_of
-from simfs.scenario import load
+from simfs.reports.timeline_words import lock_times, reason, sentence
+from simfs.results.timeline import Doing, Interval, Span, State, Timeline, state_of
+from simfs.scenario import Point, load
 
 RUNNER = CliRunner()
 SMALL = ("workload.tasks=8", "machine.cpus=4", "measure.duration=10 ms")
 
 
+def looked(watcher: Watcher, point: Point, title: str) -> Scene:
+    return watcher.look(watcher.find(point, title))
+
+
 def scene(ask: Ask | None = None, variant: str = "semaphore") -> Scene:
-    return Watcher(_engine.watch, ask or Ask()).scene(the_point(load("lock-cycle", SMALL), variant), variant)
+    return looked(
+        Watcher(_engine.watch, ask or Ask()), the_point(load("lock-cycle", SMALL), variant), variant
+    )
 
 
 @pytest.fixture(scope="module")
@@ -109,12 +116,51 @@ def test_rows_do_not_overlap_and_everything_is_on_the_paper(worst: Scene) -> Non
 
 def test_at_most_forty_rows_those_that_wait_longest() -> None:
     point = the_point(load("lock-cycle", ["workload.tasks=60", "measure.duration=10 ms"]), "semaphore")
-    crowd = Watcher(_engine.watch).scene(point, "crowd")
+    crowd = looked(Watcher(_engine.watch), point, "crowd")
     assert len(crowd.order) == 60
     assert len(crowd.rows(ROWS)) == ROWS
     drawn = figure([crowd])
     assert len(drawn.axes[1].get_yticklabels()) == ROWS
     assert "20 more" in drawn.axes[1].get_ylabel()
+
+
+def test_variants_have_windows_of_one_length() -> None:
+    watcher = Watcher(_engine.watch)
+    first = watcher.find(the_point(load("lock-cycle", SMALL), "semaphore"), "")
+    assert first.worst is not None
+    begin, end = first.worst[2:]
+    longer = replace(first, window=window_around((*first.worst[:2], begin, end + LENGTH), None, 0))
+    found = [first, longer]
+    spans = {each.line.end - each.line.begin for each in scenes([(watcher, each) for each in found])}
+    assert spans == {max(each.window[1] for each in found)}
+
+
+def test_who_holds_longest_has_a_row_however_many_wait() -> None:
+    waiting = {task: [Interval(0, 100, Doing.ASLEEP, 0, ("a#1",))] for task in range(1, 9)}
+    holder = [Interval(0, 90, Doing.ASLEEP, 0, (), ("a#1",)), Interval(90, 100, Doing.RUN, 0)]
+    spans = [Span(task, "wait", "a#1", 0, None) for task in waiting] + [Span(0, "hold", "a#1", 0, 90)]
+    crowd = Scene("", Timeline(0, 100, {0: holder, **waiting}, spans=spans), "a#1")
+    assert crowd.rows(4)[0] == 0
+    assert len(crowd.rows(4)) == 4
+
+
+def test_the_sentence_says_why_a_holder_is_off_cpu() -> None:
+    asleep = Interval(0, 90, Doing.ASLEEP, 0, (), ("a#1",), (), "timer")
+    line = Timeline(0, 100, {0: [asleep, Interval(90, 100, Doing.RUN, 0)]})
+    assert "90 % by who is off CPU (until a timer rings)" in sentence(Scene("", line, "a#1"))
+    reasons = {
+        "waits for b": asleep._replace(waits=("b#2",)),
+        "until a device is done": asleep._replace(woken_by="device#0"),
+        "until another task wakes it": asleep._replace(woken_by="task 4"),
+        "wants a CPU": asleep._replace(doing=Doing.RUNNABLE),
+        "asleep to the end": asleep._replace(woken_by=""),
+    }
+    assert {said: reason(each) for said, each in reasons.items()} == {said: said for said in reasons}
+
+
+def test_a_workload_written_in_python_is_drawn() -> None:
+    point = the_point(load("python-lock-cycle", ["workload.tasks=4", "measure.duration=2 ms"]))
+    assert looked(Watcher(_engine.watch), point, "python").line.tasks
 
 
 def test_states_of_one_height_differ_in_greyscale_or_by_hatch() -> None:
@@ -130,7 +176,7 @@ def test_states_of_one_height_differ_in_greyscale_or_by_hatch() -> None:
 
 def test_nobody_waits() -> None:
     point = the_point(load("lock-cycle", ["workload.tasks=1", "measure.duration=5 ms"]), "semaphore")
-    calm = Watcher(_engine.watch).scene(point, "calm")
+    calm = looked(Watcher(_engine.watch), point, "calm")
     assert calm.focus == ""
     assert "nobody waits" in sentence(calm)
     figure([calm]).canvas.draw()

@@ -41,13 +41,15 @@ LINE = re.compile(
 @pytest.fixture(scope="module")
 def scene() -> Scene:
     asked = load("lock-cycle", ["workload.tasks=9", "machine.cpus=4", "measure.duration=10 ms"])
-    return Watcher(_engine.watch, Ask(length=5 * 10**8)).scene(the_point(asked, "semaphore"), "semaphore")
+    watcher = Watcher(_engine.watch, Ask(length=5 * 10**8))
+    return watcher.look(watcher.find(the_point(asked, "semaphore"), "semaphore"))
 
 
 @pytest.fixture(scope="module")
 def filesystem() -> Scene:
     asked = load("compile-24", ["workload.tasks=6", "measure.duration=100 ms"])
-    return Watcher(_engine.watch).scene(the_point(asked, "xfs"), "xfs")
+    watcher = Watcher(_engine.watch)
+    return watcher.look(watcher.find(the_point(asked, "xfs"), "xfs"))
 
 
 @pytest.fixture(params=["scene", "filesystem"])

@@ -109,14 +109,14 @@ def _points(name: str, given: list[str], variants: list[str]) -> list[tuple[str,
 
 def _scenes(points: list[tuple[str, Point]], ask: Ask) -> list[Scene]:
     from simfs import _engine, machine
-    from simfs.experiments.scene import Watcher
+    from simfs.experiments.scene import Watcher, scenes
 
-    scenes = []
+    found = []
     for title, point in points:
         notes().print(f"{point.id}: running")
-        watch = machine.watch if point.scenario.own_locks else _engine.watch
-        scenes.append(Watcher(watch, ask).scene(point, title))
-    return scenes
+        watcher = Watcher(machine.watch if point.scenario.own_locks else _engine.watch, ask)
+        found.append((watcher, watcher.find(point, title)))
+    return scenes(found)
 
 
 def _drawn(scenes: list[Scene], ending: str) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,7 @@ from simfs.machine.recorder import Event, LongWait
 from simfs.machine.time import Time
 from simfs.results.timeline import Doing, State, Timeline, follow, state_of
 from simfs.scenario import Point, to_run_spec
+from simfs.scenario.program import program_of
 from simfs.scenario.suggest import choices
 
 LENGTH: Time = 2_000_000_000
@@ -21,6 +22,11 @@ LONGEST = 10 * LENGTH
 """How far a window grows with the wait."""
 NEVER: Time = 2**62
 """A start that no run comes to."""
+
+CALM = (State.RUNS, State.SLEEPS, State.AWAY, State.DEVICE, State.WAITS_ELSEWHERE)
+"""States of who has nothing to do with the lock in focus."""
+HOLDING = (State.HOLDS, State.GRANTED, State.STALLED)
+"""States of a holder; of several holders the first of these counts."""
 
 Watched = tuple[str, list[Event], list[Event], list[LongWait]]
 Watch = Callable[..., Watched]
@@ -47,8 +53,6 @@ class Scene:
     """The lock in focus, as `xfs.AGI#3`; empty where nobody waits for any."""
     worst: LongWait | None = None
     """The wait around which the window was laid."""
-    options: str = ""
-    """The options of the command that names this point."""
 
     @property
     def locks(self) -> frozenset[str]:
@@ -79,15 +83,19 @@ class Scene:
         return near or [task for task, time in ran.most_common() if time]
 
     def rows(self, most: int) -> list[int]:
-        """The tasks that matter: of too many, those that wait and hold longest, in their order."""
-        calm = (State.RUNS, State.SLEEPS, State.AWAY, State.DEVICE, State.WAITS_ELSEWHERE)
-        weight = Counter[int]()
+        """The tasks that matter, in their order: of too many, those that hold longest and those that wait longest."""
+        held, waited = Counter[int](), Counter[int]()
         for task in self.order:
-            parts = self.line.tasks[task]
-            weight[task] = sum(e.end - e.begin for e in parts if state_of(e, self.locks) not in calm)
-        if self.worst:
-            weight[self.worst[1]] = NEVER
-        kept = {task for task, _ in weight.most_common(most)}
+            for each in self.line.tasks[task]:
+                state = state_of(each, self.locks)
+                time = held if state in HOLDING else waited
+                time[task] += (each.end - each.begin) * (state not in CALM)
+        if self.worst and self.worst[1] in waited:
+            waited[self.worst[1]] = NEVER
+        kept = {task for task, _ in held.most_common(most // 2)}
+        for task, _ in waited.most_common():
+            if len(kept) < most:
+                kept.add(task)
         return [task for task in self.order if task in kept]
 
     def cpu_rows(self, most: int) -> list[int]:
@@ -102,6 +110,17 @@ class Scene:
         return sorted(chosen)
 
 
+@dataclass(frozen=True)
+class Found:
+    """A point whose worst wait is known, where that was to be found."""
+
+    point: Point
+    title: str
+    window: tuple[Time, Time]
+    """Begin and length."""
+    worst: LongWait | None = None
+
+
 @dataclass
 class Watcher:
     """Runs points and looks at windows of them. Raises ValueError for what cannot be looked at."""
@@ -109,17 +128,40 @@ class Watcher:
     watch: Watch
     ask: Ask = field(default_factory=Ask)
 
-    def scene(self, point: Point, title: str, program: Sequence[Any] = ()) -> Scene:
-        """The window that was asked for; two runs where the worst wait is to be found first."""
-        spec = to_run_spec(point, 0)
+    def find(self, point: Point, title: str) -> Found:
+        """Where to look; a run of the point unless the start was told."""
         if self.ask.start is not None:
-            return self._asked_for(spec, program, Scene(title, Timeline(0, 0)))
-        result, _, _, waits = self.watch(json.dumps(spec), *program, start=NEVER)
-        locks = json.loads(result)["locks"]
-        worst = self._worst(locks, waits)
-        begin, length = window_around(worst, self.ask.length, round(spec["warmup_ns"] * 1000))
-        line, _ = self._window(spec, program, begin, length)
-        return Scene(title, line, worst[0] if worst else "", worst)
+            return Found(point, title, (self.ask.start, self.ask.length or LENGTH))
+        spec = to_run_spec(point, 0)
+        result, _, _, waits = self._run(spec, NEVER)
+        worst = self._worst(json.loads(result)["locks"], waits)
+        warm = round(spec["warmup_ns"] * 1000)
+        return Found(point, title, window_around(worst, self.ask.length, warm), worst)
+
+    def look(self, found: Found, length: Time | None = None) -> Scene:
+        """The window that was found, or one of another length around the same wait."""
+        begin, own = found.window
+        if length is not None and length != own:
+            begin, own = window_around(found.worst, length, begin)
+        short = to_run_spec(found.point, 0) | {"warmup_ns": 0.0, "duration_ns": (begin + own) / 1000}
+        result, in_force, events, _ = self._run(short, begin)
+        line = follow(in_force, events, begin, begin + own)
+        if found.worst is not None:
+            return Scene(found.title, line, found.worst[0], found.worst)
+        self._check(json.loads(result)["locks"])
+        return Scene(found.title, line, self._most_waited(line))
+
+    def _run(self, spec: dict[str, Any], start: Time) -> Watched:
+        text = json.dumps(spec)
+        return self.watch(text, *(program_of(text) or ()), start=start)
+
+    def _most_waited(self, line: Timeline) -> str:
+        """The lock that tasks wait for longest in a window, of those that were asked for."""
+        waited = Counter[str]()
+        for span in line.of("wait"):
+            if self.ask.lock in (None, span.about, class_of(span.about)):
+                waited[span.about] += min(span.end or line.end, line.end) - max(span.begin, line.begin)
+        return waited.most_common(1)[0][0] if waited else ""
 
     def _worst(self, locks: list[dict[str, Any]], waits: list[LongWait]) -> LongWait | None:
         waited, wanted = self._check(locks), self.ask.lock
@@ -139,23 +181,11 @@ class Watcher:
             raise ValueError(f"--lock {wanted}: there is no such lock; {choices(wanted, waited)}")
         return waited
 
-    def _asked_for(self, spec: dict[str, Any], program: Sequence[Any], scene: Scene) -> Scene:
-        assert self.ask.start is not None
-        line, locks = self._window(spec, program, self.ask.start, self.ask.length or LENGTH)
-        self._check(locks)
-        waited = Counter[str]()
-        for span in line.of("wait"):
-            if self.ask.lock in (None, span.about, class_of(span.about)):
-                waited[span.about] += min(span.end or line.end, line.end) - max(span.begin, line.begin)
-        focus = waited.most_common(1)[0][0] if waited else ""
-        return replace(scene, line=line, focus=focus)
 
-    def _window(
-        self, spec: dict[str, Any], program: Sequence[Any], begin: Time, length: Time
-    ) -> tuple[Timeline, list[dict[str, Any]]]:
-        short = spec | {"warmup_ns": 0.0, "duration_ns": (begin + length) / 1000}
-        result, in_force, events, _ = self.watch(json.dumps(short), *program, start=begin)
-        return follow(in_force, events, begin, begin + length), json.loads(result)["locks"]
+def scenes(found: Sequence[tuple[Watcher, Found]]) -> list[Scene]:
+    """Windows of one length, which is that of the longest."""
+    length = max((each.window[1] for _, each in found), default=LENGTH)
+    return [watcher.look(each, length) for watcher, each in found]
 
 
 def window_around(worst: LongWait | None, length: Time | None, otherwise: Time) -> tuple[Time, Time]:

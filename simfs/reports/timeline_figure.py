@@ -17,16 +17,16 @@ from simfs.experiments.scene import Scene
 from simfs.machine.time import Time
 from simfs.reports.drawing import new_figure, style
 from simfs.reports.numbers import folded
-from simfs.reports.timeline_words import name_of, sentence
+from simfs.reports.timeline_words import name_of, reason, sentence
 from simfs.results.timeline import Doing, Interval, State, state_of
 
 ROWS = 40
 """Tasks drawn at most, of all variants together."""
 STRIPS = 24
-"""CPUs drawn at most, of all variants together."""
+"""CPUs drawn at most, of all variants together; of several two thirds of that."""
 ARROWS = 120
 """Hand-overs drawn at most in a panel: more would hide the rows."""
-WIDTH, ROW, QUEUE = 7.2, 0.155, 0.45
+WIDTH, ROW, QUEUE = 7.2, 0.14, 0.42
 """Inches: of the figure, of a row, of the queue."""
 GREY = "#4D4D4D"
 
@@ -58,11 +58,11 @@ SWITCH = Look("#8C8C8C", 0.42)
 def figure(scenes: Sequence[Scene]) -> Figure:
     """The scenes below each other on one time axis."""
     with style():
-        rows = [scene.rows(max(ROWS // len(scenes), 4)) for scene in scenes]
-        cpus = [scene.cpu_rows(max(STRIPS // len(scenes), 2)) for scene in scenes]
+        rows = [scene.rows(ROWS // len(scenes)) for scene in scenes]
+        cpus = [scene.cpu_rows(strips(len(scenes))) for scene in scenes]
         heights: list[float] = []
-        for tasks, strips in zip(rows, cpus, strict=True):
-            heights += [QUEUE, max(len(tasks), 2) * ROW, max(len(strips), 1) * ROW]
+        for tasks, own in zip(rows, cpus, strict=True):
+            heights += [QUEUE, max(len(tasks), 2) * ROW, max(len(own), 1) * ROW]
         fig = new_figure(WIDTH, sum(heights) + 0.62 * len(scenes) + 0.85)
         fig.set_layout_engine("constrained", hspace=0.0, h_pad=0.02)
         axes = fig.subplots(len(heights), 1, sharex=True, height_ratios=heights, squeeze=False)[:, 0]
@@ -78,6 +78,11 @@ def figure(scenes: Sequence[Scene]) -> Figure:
         axes[-1].set_xlim(0, max(scene.line.end - scene.line.begin for scene in scenes) / scale)
         _legend(fig, seen)
     return fig
+
+
+def strips(scenes: int) -> int:
+    """How many CPUs each of several scenes may have: a page is no longer for it."""
+    return STRIPS if scenes == 1 else STRIPS * 2 // 3 // scenes
 
 
 def _unit(length: Time) -> tuple[float, str]:
@@ -130,6 +135,7 @@ class _Panel:
         _rows(axes, [name_of(self.scene.line, task) for task in self.tasks], label)
         for task, at in self.row.items():
             self._bars(axes, at, self._states(self.scene.line.tasks[task]))
+        self._reasons(axes)
         if self.scene.worst and self.scene.worst[1] in self.row:
             axes.get_yticklabels()[self.row[self.scene.worst[1]]].set_fontweight("bold")
         arrows = [over for over in self.scene.line.hand_overs if over.lock == self.scene.focus]
@@ -138,6 +144,15 @@ class _Panel:
                 tail = (self._x(over.released), self.row[over.giver])
                 head = (self._x(over.acquired), self.row[over.taker])
                 axes.annotate("", head, tail, arrowprops=ARROW)
+
+    def _reasons(self, axes: Axes) -> None:
+        """Why a holder is off CPU, where there is room."""
+        least = (self.scene.line.end - self.scene.line.begin) / 6
+        for task, at in self.row.items():
+            for each in self.scene.line.tasks[task]:
+                if each.end - each.begin >= least and state_of(each, self.scene.locks) is State.STALLED:
+                    x = self._x((each.begin + each.end) // 2)
+                    axes.text(x, at, reason(each), ha="center", va="center", fontsize=5.5, bbox=PLATE)
 
     def _states(self, intervals: Iterable[Interval]) -> Iterator[tuple[State, Time, Time]]:
         """States with their ends, neighbours of one state put together."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from simfs.experiments.scene import Scene
 from simfs.machine.time import Time
-from simfs.reports.timeline_figure import LOOKS, ROWS, STRIPS, SWITCH, Look
+from simfs.reports.timeline_figure import LOOKS, ROWS, SWITCH, Look, strips
 from simfs.reports.timeline_words import name_of, sentence
 from simfs.results.timeline import Doing, Interval, State, state_of
 
@@ -76,7 +76,7 @@ def data(scene: Scene, name: str, of: int = 1) -> dict[str, Any]:
         {lock for parts in line.tasks.values() for part in parts for lock in (*part.waits, *part.holds)}
     )
     number = {lock: at for at, lock in enumerate(locks)}
-    rows = scene.rows(max(ROWS // of, 4))
+    rows = scene.rows(ROWS // of)
 
     def when(time: Time) -> int:
         return (min(time, line.end) - line.begin) // 1000
@@ -100,7 +100,7 @@ def data(scene: Scene, name: str, of: int = 1) -> dict[str, Any]:
             if parts and (task in rows or any(each.doing is not Doing.AWAY for each in parts))
         ],
         "rows": rows,
-        "cpus": [_strip(scene, cpu, states) for cpu in scene.cpu_rows(max(STRIPS // of, 2))],
+        "cpus": [_strip(scene, cpu, states) for cpu in scene.cpu_rows(strips(of))],
         "queue": [[when(time), n] for time, n in line.waiting(scene.locks)],
         "handOvers": [[o.giver, max(when(o.released), 0), o.taker, when(o.acquired)] for o in overs],
         "moments": _moments(scene, rows, when),

@@ -6,13 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
-from simfs.experiments.scene import Scene
+from simfs.experiments.scene import HOLDING, Scene
 from simfs.machine.time import Time
 from simfs.reports.numbers import duration
-from simfs.results.timeline import State, Timeline, state_of
+from simfs.results.timeline import Doing, Interval, State, Timeline, state_of
 
-HOLDING = (State.HOLDS, State.GRANTED, State.STALLED)
-"""States of a holder; of several holders the first of these counts."""
 SAID = {
     State.HOLDS: "held by who runs",
     State.GRANTED: "by who has not run yet",
@@ -33,13 +31,41 @@ def sentence(scene: Scene) -> str:
     if not scene.focus:
         return f"{where}; nobody waits for a lock."
     shares = {state: time / (line.end - line.begin) for state, time in lock_times(scene).items()}
-    parts = [f"{shares[state]:.0%} {said}" for state, said in SAID.items() if shares.get(state, 0) >= 0.005]
+    parts = [
+        f"{shares[state] * 100:.0f} % {said}" for state, said in SAID.items() if shares.get(state, 0) >= 0.005
+    ]
+    if (off := main_reason(scene)) and shares[State.STALLED] >= 0.005:
+        parts = [f"{part} ({off})" if part.endswith(SAID[State.STALLED]) else part for part in parts]
     given = sum(over.lock == scene.focus for over in line.hand_overs)
     text = f"{scene.focus}, {where}: {', '.join(parts)}; {given} hand-overs."
     if scene.worst:
         _, task, begin, end = scene.worst
         text += f" Longest wait of the run: {duration((end - begin) / 1000)}, {name_of(line, task)}."
     return text
+
+
+def reason(interval: Interval) -> str:
+    """Why a task is off CPU."""
+    if interval.doing is Doing.RUNNABLE:
+        return "wants a CPU"
+    if interval.waits:
+        return f"waits for {interval.waits[-1].partition('#')[0]}"
+    if interval.woken_by == "timer":
+        return "until a timer rings"
+    if interval.woken_by.startswith("device"):
+        return "until a device is done"
+    return "until another task wakes it" if interval.woken_by else "asleep to the end"
+
+
+def main_reason(scene: Scene) -> str:
+    """Why holders of the lock in focus were off CPU, if one reason has more than half of the time."""
+    time = Counter[str]()
+    for intervals in scene.line.tasks.values():
+        for each in intervals:
+            if state_of(each, scene.locks) is State.STALLED:
+                time[reason(each)] += each.end - each.begin
+    first = time.most_common(1)
+    return first[0][0] if first and first[0][1] * 2 > time.total() else ""
 
 
 def lock_times(scene: Scene) -> Counter[State | None]:
