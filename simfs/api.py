@@ -10,13 +10,14 @@ Tables need pandas, arrays xarray: `pip install 'simfs[notebook]'`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from simfs.reports.progress import told
 from simfs.scenario import Scenario
 from simfs.scenario import load as load_scenario
 from simfs.scenario.suggest import choices
@@ -29,13 +30,11 @@ if TYPE_CHECKING:
     from simfs.experiments.sweep_design import Kind
     from simfs.experiments.whatif import Change, WhatIf
     from simfs.results.model import ScenarioResult
+    from simfs.results.run import Progress
 
 MAX_HTML_ROWS = 60
 
 TABLES = ("points", "locks", "lock_sites", "lock_kinds", "wakes", "delays", "latency", "measured", "scaling")
-
-Progress = Callable[[int, int, str], None]
-"""Called with runs done, runs known to be needed, and the label of the run that ended."""
 
 
 def load(name_or_path: str | Path, *settings: str) -> Question:
@@ -54,18 +53,21 @@ class Question:
     settings: tuple[str, ...] = ()
 
     def run(
-        self, *, quick: bool = False, threads: int | None = None, progress: Progress | None = None
+        self, *, quick: bool = False, threads: int | None = None, progress: Progress | bool = True
     ) -> Answer:
         """Fit what the scenario declares and run its points; as `simfs run`.
 
         `quick` takes a fifth of the time in five replications, `threads` defaults to the CPUs of this
-        computer. Raises ValueError for what the engine or a fit refuses.
+        computer. `progress` is a bar in a terminal or notebook, False for none, or a function of one's own,
+        which is given the runs done, the runs known to be needed, and the label of the run that ended.
+        Raises ValueError for what the engine or a fit refuses.
         """
         from simfs.experiments.answer import answer
 
-        asked, result = answer(
-            self.scenario, given=self._given(), quick=quick, threads=threads, progress=progress
-        )
+        with told(progress) as report:
+            asked, result = answer(
+                self.scenario, given=self._given(), quick=quick, threads=threads, progress=report
+            )
         return Answer(result, asked)
 
     def sweep(
@@ -80,7 +82,7 @@ class Question:
         quick: bool = False,
         executor: str = "threads",
         threads: int | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool = True,
     ) -> Answer:
         """Run the points of a design; as `simfs sweep`.
 
@@ -103,9 +105,9 @@ class Question:
         given = tuple(sorted(self._given()))
         plan = Plan(asked, rows, refine, tuple(between), quick=quick, given=given)
         store = None if out is None else open_folder(Path(out), plan)
-        with opened(executor, threads) as there:
+        with opened(executor, threads) as there, told(progress) as report:
             engine = there.engine if store is None else store.remembering(there.engine)
-            asked, result = run(plan, engine=engine, threads=there.slots, progress=progress)
+            asked, result = run(plan, engine=engine, threads=there.slots, progress=report)
         return Answer(result, asked)
 
     def whatif(
@@ -116,7 +118,7 @@ class Question:
         agcounts: Sequence[int] = (),
         quick: bool = False,
         threads: int | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool = True,
     ) -> WhatIf:
         """What single changes to locks would bring, under the same random streams; as `simfs whatif`.
 
@@ -127,22 +129,22 @@ class Question:
         from simfs.experiments.points import the_point
         from simfs.experiments.whatif import what_if
 
-        asked, _ = fit(self.scenario, given=self._given(), quick=quick, threads=threads, progress=progress)
-        point = the_point(asked, variant)
-        return what_if(
-            point,
-            asked.measure,
-            scenario=asked.name,
-            operation=operation_of([point]),
-            changes=changes,
-            agcounts=agcounts,
-            profile=not changes and not agcounts,
-            most=None
-            if {"measure", "measure.replications"} & self._given()
-            else asked.measure.max_replications,
-            threads=threads,
-            progress=progress,
-        )
+        fixed = {"measure", "measure.replications"} & self._given()
+        with told(progress) as report:
+            asked, _ = fit(self.scenario, given=self._given(), quick=quick, threads=threads, progress=report)
+            point = the_point(asked, variant)
+            return what_if(
+                point,
+                asked.measure,
+                scenario=asked.name,
+                operation=operation_of([point]),
+                changes=changes,
+                agcounts=agcounts,
+                profile=not changes and not agcounts,
+                most=None if fixed else asked.measure.max_replications,
+                threads=threads,
+                progress=report,
+            )
 
     def __repr__(self) -> str:
         """Say what is asked."""

@@ -102,3 +102,28 @@ def test_html_is_a_table_of_the_points(answer: api.Answer) -> None:
     assert "lock cycles per second" in html
     assert "ticket spinlock" in simfs.load("lock-cycle", *SHORT).run()._repr_html_()
     assert "24" in simfs.load("compile-24")._repr_html_()
+
+
+# ---- progress -------------------------------------------------------------------------------------------------------
+
+
+def test_a_function_of_ones_own_is_told_how_far_it_is() -> None:
+    told: list[tuple[int, int, str]] = []
+    simfs.load("lock-cycle", *SHORT).run(progress=lambda *how_far: told.append(how_far))
+    assert told[-1][0] == told[-1][1] > 0
+    assert [done for done, _, _ in told] == sorted(done for done, _, _ in told)
+
+
+def test_a_bar_is_drawn_where_somebody_looks_and_nowhere_else(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = simfs.load("lock-cycle", *SHORT)
+    question.run()
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    question.run()
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "tasks" in shown.err or "running" in shown.err
+    question.run(progress=False)
+    assert capsys.readouterr() == ("", "")

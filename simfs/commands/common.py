@@ -9,7 +9,7 @@ import errno
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from functools import cache
@@ -23,7 +23,11 @@ from simfs.results.store import DISK_FAILURES
 from simfs.scenario.problems import Problem, ScenarioError, printable
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from rich.console import Console
+
+    from simfs.results.run import Progress
 
 BROKEN = 1
 BAD_INPUT = 2
@@ -170,20 +174,11 @@ def notes() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
 
 
-@contextmanager
-def progress() -> Iterator[Callable[[int, int, str], None]]:
+def progress() -> AbstractContextManager[Progress]:
     """A bar on standard error: runs done, runs known to be needed, what is running, time left."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from simfs.reports.progress import bar
 
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=notes(), transient=True, disable=not notes().is_terminal) as bar:
-        task = bar.add_task("running", total=None)
-        yield lambda done, total, label: bar.update(task, completed=done, total=total, description=label)
+    return bar(notes())
 
 
 def overrides(settings: list[str] | None, seed: int | None) -> list[str]:
