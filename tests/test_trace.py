@@ -42,6 +42,17 @@ def test_the_formats_hold_the_same_events() -> None:
     assert json.loads(RUNNER.invoke(app, [*options, "chrome"]).stdout)["traceEvents"]
 
 
+def test_chromes_format_knows_what_ran_and_was_held_when_it_begins() -> None:
+    options = ["--variant", "semaphore", "--set", "workload.tasks=6", "--set", "machine.cpus=2"]
+    options += ["--start", "1 ms", "--length", "5 us", "--format", "chrome"]
+    events = json.loads(RUNNER.invoke(app, ["trace", "lock-cycle", *options]).stdout)["traceEvents"]
+    names = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    assert {"CPU 0", "CPU 1", *(f"task {task}" for task in range(6))} <= names
+    spans = [event for event in events if event["ph"] == "X"]
+    assert {event["tid"] for event in spans if event["pid"] == 1 and event["ts"] == 1000} == {0, 1}
+    assert all(1000 <= event["ts"] <= event["ts"] + event["dur"] <= 1005.001 for event in spans)
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

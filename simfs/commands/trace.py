@@ -150,7 +150,7 @@ def _watched(spec: str, engine: Machine, start: int) -> tuple[Watched, bool]:
 
 
 def _print(watched: Watched, output: TraceFormat, window: tuple[int, int]) -> None:
-    from simfs.reports.trace import chrome, line, record
+    from simfs.reports.trace import line, record
 
     events = watched[2]
     match output:
@@ -165,8 +165,6 @@ def _print(watched: Watched, output: TraceFormat, window: tuple[int, int]) -> No
         case TraceFormat.JSON:
             document: list[dict[str, Any]] = [record(event) for event in events]
             emit(f"{json.dumps(document)}\n")
-        case TraceFormat.CHROME:
-            emit(f"{json.dumps(chrome(events))}\n")
         case _:
             _show(watched, output, window)
 
@@ -175,6 +173,7 @@ def _show(watched: Watched, output: TraceFormat, window: tuple[int, int]) -> Non
     """Print what viewers of kernel traces open."""
     from simfs.reports.ftrace import ftrace
     from simfs.reports.perfetto import perfetto
+    from simfs.reports.trace import chrome
     from simfs.reports.trace_dat import trace_dat
     from simfs.results.timeline import follow
 
@@ -183,5 +182,7 @@ def _show(watched: Watched, output: TraceFormat, window: tuple[int, int]) -> Non
     line = follow(in_force, events, *window)
     if output is TraceFormat.FTRACE:
         emit(ftrace(line, types))
+    elif output is TraceFormat.CHROME:
+        emit(f"{json.dumps(chrome(line))}\n")
     else:
         typer.echo(perfetto(line) if output is TraceFormat.PERFETTO else trace_dat(line, types), nl=False)

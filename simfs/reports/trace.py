@@ -1,19 +1,18 @@
 """Everything that happened in a run, as lines to read or as Chrome's trace format, which ui.perfetto.dev shows.
 
-In Chrome's format each CPU is a track with what ran on it, and each task a track with what it waited for and held.
+In Chrome's format each CPU is a track with what ran on it, and each task a track with what it did, waited for and held.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from simfs.machine import Event
+from simfs.reports.timeline_words import name_of
+from simfs.results.timeline import Timeline
 
-LEAVING = frozenset({"sleep", "preempt", "yield", "exit"})
-"""What takes a task off its CPU."""
-TAKING = {"acquire": "release", "acquire shared": "release shared"}
-"""How a hold begins, and how it ends."""
+VERBS = {"wait": "waits for", "hold": "holds", "hold shared": "shares"}
 CPUS, TASKS = 1, 2
 """Chrome's process numbers of the two groups of tracks."""
 
@@ -30,42 +29,36 @@ def record(event: Event) -> dict[str, Any]:
     return {"time_ns": time / 1e3, "task": task, "cpu": cpu, "what": what, "about": about}
 
 
-def chrome(events: Iterable[Event]) -> dict[str, Any]:
-    """The events in Chrome's trace format (times in microseconds)."""
-    return {"displayTimeUnit": "ns", "traceEvents": [*_names(), *_spans(list(events))]}
+def chrome(line: Timeline) -> dict[str, Any]:
+    """A time line in Chrome's trace format (times in microseconds)."""
+    return {"displayTimeUnit": "ns", "traceEvents": [*_names(line), *_ran(line), *_slices(line)]}
 
 
-def _names() -> Iterator[dict[str, Any]]:
+def _names(line: Timeline) -> Iterator[dict[str, Any]]:
     for number, name in ((CPUS, "CPUs"), (TASKS, "tasks")):
         yield {"ph": "M", "name": "process_name", "pid": number, "args": {"name": name}}
+    threads = [(CPUS, cpu, f"CPU {cpu}") for cpu in line.cpus]
+    threads += [(TASKS, task, name_of(line, task)) for task in line.tasks]
+    for group, track, name in threads:
+        yield {"ph": "M", "name": "thread_name", "pid": group, "tid": track, "args": {"name": name}}
 
 
-def _spans(events: list[Event]) -> Iterator[dict[str, Any]]:
-    """Spans from what begins and ends; what is still open at the end lasts until then."""
-    open_: dict[tuple[int, int, str], int] = {}
+def _ran(line: Timeline) -> Iterator[dict[str, Any]]:
+    for cpu, parts in line.cpus.items():
+        for ran in parts:
+            if ran.task is not None:
+                yield _span(CPUS, cpu, name_of(line, ran.task), ran.begin, ran.end)
 
-    def close(group: int, track: int, name: str, end: int) -> Iterator[dict[str, Any]]:
-        begin = open_.pop((group, track, name), None)
-        if begin is not None:
-            yield _span(group, track, name, begin, end)
 
-    for time, task, cpu, what, about in events:
-        if task is None:
-            continue
-        if what == "run":
-            open_[CPUS, cpu, f"task {task}"] = time
-        elif what in LEAVING:
-            yield from close(CPUS, cpu, f"task {task}", time)
-        elif what == "wait":
-            open_[TASKS, task, f"waits for {about}"] = time
-        elif what in TAKING:
-            yield from close(TASKS, task, f"waits for {about}", time)
-            open_[TASKS, task, f"holds {about}"] = time
-        elif what in TAKING.values():
-            yield from close(TASKS, task, f"holds {about}", time)
-    end = events[-1][0] if events else 0
-    for (group, track, name), begin in open_.items():
-        yield _span(group, track, name, begin, end)
+def _slices(line: Timeline) -> Iterator[dict[str, Any]]:
+    """Waits, holds and operations; what reaches over the window is cut there."""
+    for span in line.spans:
+        name = (
+            span.about if span.kind == "operation" else f"{VERBS[span.kind]} {span.about.partition('#')[0]}"
+        )
+        begin = max(span.begin, line.begin)
+        one = _span(TASKS, span.task, name or "operation", begin, line.end if span.end is None else span.end)
+        yield one if span.kind == "operation" else one | {"args": {"lock": span.about}}
 
 
 def _span(group: int, track: int, name: str, begin: int, end: int) -> dict[str, Any]:
