@@ -163,6 +163,8 @@ class _Machine(Protocol):
         `life` is 'foreground', 'helper' (of the workload too, but the run may end while it waits) or 'background'
         (a kernel thread).
         """
+    def wchan(self, task: int, function: str, /) -> None:
+        """Name the function in which a task sleeps next."""
     def at(self, task: int, site: str, /) -> None:
         """Name what a task is doing, for lock waits by site."""
     def begin(self, task: int, /) -> None:

@@ -22,9 +22,9 @@ CONTEXT = 12
 def assert_same(spec: dict[str, Any], *own: Callable[..., Any]) -> int:
     """Fail at the first event that differs between the machines, or on results that do. Returns how many events.
 
-    A python workload that names no file is given its program and setup.
+    A python workload that names no file is given its program and setup. Chains are recorded.
     """
-    text = json.dumps(spec)
+    text = json.dumps({"chains": True} | spec)
     program = own or program_of(text) or ()
     native_result, in_force, native, _ = _engine.watch(text, *program)
     reference_result, also_in_force, reference, _ = machine.watch(text, *program)

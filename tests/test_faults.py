@@ -16,6 +16,7 @@ import pytest
 from engine import CONSTANTS, Spec, lock_cycle
 from simfs import _engine, machine
 from simfs.machine.agreement import first_difference
+from simfs.machine.chains import Reason
 from simfs.machine.kernel import Kernel
 from simfs.machine.line import Line
 from simfs.machine.lock import Lock
@@ -92,10 +93,10 @@ def a_wake_up_is_lost(self: Lock, waker: Task, waiter: Task) -> None:
 
 
 @fault(Task, "park", "rwsem", STALL, TRACE, tasks=4)
-def a_wake_up_before_the_sleep_is_lost(self: Task) -> Any:  # noqa: ANN401
+def a_wake_up_before_the_sleep_is_lost(self: Task, *_: object) -> Any:  # noqa: ANN401
     yield from self.pay()
     self.woken = False
-    self.machine.scheduler.sleep(self)
+    self.machine.scheduler.sleep(self, Reason.LOCK)
     yield from self.suspend()
 
 

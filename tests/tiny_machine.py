@@ -186,6 +186,9 @@ class TinyMachine:
     def at(self, task: int, site: str) -> None:
         self.calls[f"at {site}"] += 1
 
+    def wchan(self, task: int, function: str) -> None:
+        self.calls[f"wchan {function}"] += 1
+
     def begin(self, task: int) -> None:
         self.calls["begin"] += 1
 

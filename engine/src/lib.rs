@@ -1,6 +1,7 @@
 //! The engine of simfs: the native machine and all built-in programs.
 
-pub mod devices;
+mod chain_report;
+mod devices;
 pub mod filesystems;
 pub mod hdr;
 pub mod kernel;

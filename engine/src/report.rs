@@ -3,7 +3,8 @@
 use crate::hdr::{encoded, Tally};
 use crate::machine::statistics::{ClassStats, HoldTimes, PlaceStats, WakeStats};
 use crate::machine::time::to_ns;
-use crate::machine::{Account, Broken, Outcome, Stall, State, TaskKind, Time, AUDIT, TOLD};
+use crate::chain_report::{chains, ChainReports};
+use crate::machine::{Account, Broken, Outcome, Stall, State, TaskKind, Time, ADD_UP, AUDIT, TOLD};
 use crate::spec::RunSpec;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -29,6 +30,8 @@ pub struct RunResult {
     bytes: u64,
     latency: BTreeMap<&'static str, Latency>,
     locks: Vec<LockReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chains: Option<ChainReports>,
     laws: Vec<LawReport>,
     stall: Option<StallReport>,
 }
@@ -181,7 +184,8 @@ impl RunResult {
             bytes: state.counters.bytes,
             latency: state.latencies().iter().map(|(name, h)| (*name, latency(h))).collect(),
             locks: lock_reports(state),
-            laws: law_reports(&outcome.broken),
+            chains: chains(state, outcome.stall.is_some()),
+            laws: law_reports(&outcome.broken, state.chains.on()),
             stall: outcome.stall.map(|stall| StallReport::new(state, stall)),
         }
     }
@@ -198,7 +202,7 @@ impl RunResult {
 
     /// Adds what was found when the run was over.
     pub fn add(&mut self, state: &State, broken: &[Broken], stall: Option<Stall>) {
-        let found = law_reports(broken);
+        let found = law_reports(broken, state.chains.on());
         let laws = std::mem::take(&mut self.laws).into_iter().zip(found);
         self.laws = laws.map(|(law, found)| if law.ok { found } else { law }).collect();
         self.stall = self.stall.take().or_else(|| stall.map(|stall| StallReport::new(state, stall)));
@@ -319,8 +323,9 @@ impl StallReport {
     }
 }
 
-fn law_reports(broken: &[Broken]) -> Vec<LawReport> {
+fn law_reports(broken: &[Broken], chains: bool) -> Vec<LawReport> {
     LAWS.iter()
+        .chain(chains.then_some(&ADD_UP))
         .map(|&law| {
             let first = broken.iter().find(|b| b.law == law).map(|b| b.detail.as_str());
             LawReport { law, ok: first.is_none(), detail: first.unwrap_or_default().to_owned() }

@@ -29,6 +29,9 @@ pub struct RunSpec {
     /// Whether events of the same instant are taken in a seeded random order instead of the specified one.
     #[serde(default)]
     pub shuffle_ties: bool,
+    /// Whether to add up why everybody waits.
+    #[serde(default)]
+    pub chains: bool,
     /// The hardware.
     pub machine: MachineSpec,
     /// The kernel's scheduler and locks.

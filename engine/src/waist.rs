@@ -131,6 +131,8 @@ pub trait Machine: Clone + 'static {
 
     /// Names what the task is doing, for lock waits by site; it does it at a pace of its own.
     fn at(&self, site: &'static str);
+    /// Names the function in which the task sleeps next (the kernel's `wchan`), for chains of waits.
+    fn wchan(&self, function: &'static str);
     /// An operation begins now.
     fn begin(&self);
     /// The operation called `name` ends; `counted` ones make up the throughput.

@@ -122,6 +122,8 @@ class Device:
         request = Request(self.machine.requests.take(), task, cpu, io, then)
         if isinstance(then, Semaphore):
             then.hand_to_device()
+        else:
+            then.requests += 1
         if not self._merge(request):
             self._waiting.append(request)
             self._serve()

@@ -155,7 +155,7 @@ class Lock:
             yield from task.reschedule()  # a task gives way where it asks for a lock that may sleep
         yield from self.pay_first(task)
         if not self._taken(task, self.try_fast, side):
-            yield from self.waited_for(task, self.wait(task, side))
+            yield from self.waited_for(task, self.wait(task, side), side)
         if self.holder is not task and not self.readers:
             self.machine.broken("mutual exclusion", f"{task} has acquired {self} and does not hold it")
 
@@ -196,13 +196,13 @@ class Lock:
             statistics = self.lock_class.statistics
             statistics.hold_shared_total = max(statistics.hold_shared_total - owed, 0)
 
-    def waited_for(self, task: Task, waiting: Waiting) -> Steps:
+    def waited_for(self, task: Task, waiting: Waiting, side: Side = Side.WRITE) -> Steps:
         """Carry out one wait, from asking to having."""
         machine, statistics = self.machine, self.lock_class.statistics
         since, held = machine.now, self.holder is not None or self.readers > 0
         self._contended = True
         statistics.begin_wait(since)
-        task.waits.append((self, since))
+        task.waits.append((self, since, side))
         machine.note("wait", task, self)
         slept = yield from waiting
         task.waits.pop()
@@ -333,7 +333,7 @@ class Lock:
     def wake(self, waker: Task, waiter: Task) -> None:
         """Wake a task that waits for the lock; the waker pays."""
         self.lock_class.statistics.wakeups += 1
-        if any(lock is self for lock, _ in waiter.waits):
+        if any(lock is self for lock, *_ in waiter.waits):
             self.left = None
         self.machine.scheduler.wake(waiter, waker)
 

@@ -93,8 +93,8 @@ def _in_hand(machine: Machine, lock: Lock, since: Time, by: Task) -> bool:
     """Somebody was woken and has yet to run, or is about to wake somebody."""
     runnable = [task for task in machine.living() if task.status is Status.RUNNABLE]
     awake = runnable + [task for task in machine.living() if task.status is Status.RUNNING]
-    woken = any(waits is lock for task in runnable for waits, _ in task.waits)
-    about_to_wake = lock.inner and any(waits is lock.inner for task in awake for waits, _ in task.waits)
+    woken = any(waits is lock for task in runnable for waits, *_ in task.waits)
+    about_to_wake = lock.inner and any(waits is lock.inner for task in awake for waits, *_ in task.waits)
     stopped = by in runnable and by.last_ran < since + machine.kernel.tick
     return bool(woken or about_to_wake or stopped)
 

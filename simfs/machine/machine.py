@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from simfs._engine import Histogram, Stream
+from simfs.machine.chains import ADD_UP, Chains
 from simfs.machine.clock import Clock
 from simfs.machine.cpu import Cpu
 from simfs.machine.device import Device, Hardware, Numbers
@@ -62,6 +63,7 @@ class Machine:
         self.classes: list[LockClass] = []
         self.sites = [""]
         """Places in the programs, in the order of their first use."""
+        self.chains = Chains(self, on=spec.get("chains", False))
         self.counters = Counters()
         self.latencies: dict[str, Histogram] = {}
         self.delays: dict[str, Histogram] = {}
@@ -277,6 +279,7 @@ class Machine:
         """Run to a moment, unless the run cannot go on: then time goes by."""
         stall = stall or self.run_until(end)
         if stall:
+            self.chains.advance(end)
             self.clock.skip(end)
         return stall
 
@@ -285,6 +288,7 @@ class Machine:
         env = self.clock.env
         instant, since, sets_up = -1, 0, self.setting_up is not None
         while self.clock.pending(end):
+            self.chains.advance(int(env.peek()))
             env.step()
             if sets_up and self.setting_up is None:
                 return None
@@ -294,6 +298,7 @@ class Machine:
                 instant, since = self.now, self.clock.processed
             elif self.clock.processed - since > STANDSTILL:
                 return Stall("stall", self.now, [f"{STANDSTILL} events at one instant"])
+        self.chains.advance(end)
         stuck = nobody_can_go_on(self) if self.clock.nothing_left() else None
         if not stuck and end > self.now:
             env.run(until=end)
@@ -309,6 +314,7 @@ class Machine:
         """All statistics begin anew."""
         self._book_everything()
         self.window_start = self.now
+        self.chains.start_window()
         self.counters = Counters()
         self.scheduler.idle_joules = 0.0
         for cpu in self.scheduler.cpus:
@@ -338,10 +344,12 @@ class Machine:
             if integral != waits:
                 detail = f"{lock_class.name}: integral of waiters {integral} ps, sum of waits {waits} ps"
                 self.broken("Little's law", detail)
+            if self.chains.on and (chains := self.chains.of_class(lock_class)) != integral:
+                self.broken(ADD_UP, f"{lock_class.name}: chains {chains} ps, waits {integral} ps")
 
     def _open_waits(self, lock_class: LockClass, window: Time) -> Iterator[Time]:
         for task in self.living():
-            for lock, since in task.waits:
+            for lock, since, _ in task.waits:
                 if lock.lock_class is lock_class:
                     yield self.now - max(since, window)
 

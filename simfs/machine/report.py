@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from simfs._engine import Histogram
+from simfs.machine.chains import ADD_UP, told
 from simfs.machine.cpu import Account
 from simfs.machine.lock import LockClass
 from simfs.machine.look_back import TOLD, look_back
@@ -19,10 +20,10 @@ LAWS = ("mutual exclusion", "no sleep while atomic", "time conservation", "Littl
 
 def report(machine: Machine, operations: list[int], stall: Stall | None) -> dict[str, Any]:
     """Gather the result of a run that has ended, and look back at it."""
-    result = _measured(machine, operations)
+    result = _measured(machine, operations) | told(machine.chains, stalled=stall is not None)
     if stall is None and not machine.broken_laws:
         stall = look_back(machine)
-    laws = [_law(machine, law) for law in LAWS]
+    laws = [_law(machine, law) for law in (*LAWS, *[ADD_UP] * machine.chains.on)]
     said = stall and {"kind": stall.kind, "at_ns": machine.on_the_clock(stall.at), "cycle": stall.cycle}
     return {**result, "laws": laws, "stall": said}
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from simfs.machine.balance import Balance
 from simfs.machine.cfs import Cfs
+from simfs.machine.chains import Reason
 from simfs.machine.clock import What
 from simfs.machine.cpu import Account, Cpu, IdleLadder, Phase
 from simfs.machine.eevdf import Eevdf
@@ -158,19 +159,19 @@ class Scheduler:
         self._give_way(task, other)
 
     def _give_way(self, task: Task, other: Task) -> None:
-        self._leave_cpu(task, Status.RUNNABLE)
+        self._leave_cpu(task, Status.RUNNABLE, Reason.PREEMPTED)
         self._switch_to(task.cpu, other)
         task.cpu.queue.append(task)
 
-    def sleep(self, task: Task) -> None:
-        """The running task goes to sleep."""
+    def sleep(self, task: Task, reason: Reason) -> None:
+        """The running task goes to sleep; `reason` is why, if it is not for a lock."""
         if task.preempt_off:
             detail = f"{task} sleeps at {self.now} ps and holds a spinlock"
             self.machine.broken("no sleep while atomic", detail)
         task.in_segment = False
         self.machine.note("sleep", task)
         self.policy.dequeue(task, task.cpu, Leaving.SLEEPING)
-        self._leave_cpu(task, Status.SLEEPING)
+        self._leave_cpu(task, Status.SLEEPING, reason)
         self._schedule(task.cpu)
 
     def exit(self, task: Task) -> None:
@@ -178,7 +179,7 @@ class Scheduler:
         self.machine.note("exit", task)
         self.policy.dequeue(task, task.cpu, Leaving.ENDED)
         self.policy.group.detach_load(task, task.cpu)
-        self._leave_cpu(task, Status.DEAD)
+        self._leave_cpu(task, Status.DEAD, Reason.GONE)
         self._schedule(task.cpu)
 
     def move_running(self, task: Task, to: Cpu) -> None:
@@ -192,13 +193,14 @@ class Scheduler:
         self.machine.counters.involuntary += 1
         self.machine.note("preempt", task)
         self.policy.dequeue(task, source, Leaving.MOVED)
-        self._leave_cpu(task, Status.RUNNABLE)
+        self._leave_cpu(task, Status.RUNNABLE, Reason.PREEMPTED)
         self._enqueue(task, to, Entering.MOVED, stopper, source)
         source.stopper = stopper
         self._schedule(source)
 
-    def _leave_cpu(self, task: Task, status: Status) -> None:
+    def _leave_cpu(self, task: Task, status: Status, reason: Reason) -> None:
         task.become(status)
+        task.reason = reason
         task.generation += 1
         task.last_ran = self.now
         watchers, task.watchers = task.watchers, []
@@ -367,6 +369,7 @@ class Scheduler:
         """Make a queued task runnable on its CPU; it runs at once if it should."""
         cpu = task.cpu
         task.become(Status.RUNNABLE)
+        task.reason = Reason.WOKEN
         self.machine.note("wake", task)
         if cpu.phase is Phase.RUNNING:
             cpu.need_resched |= self.policy.preempts(task, cpu)

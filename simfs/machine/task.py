@@ -6,13 +6,14 @@ called with `yield from`; everything else happens at once, and its cost is added
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import simpy
 
+from simfs.machine.chains import Reason
 from simfs.machine.clock import What
 from simfs.machine.cpu import Account, Cpu
 from simfs.machine.entity import Entity
@@ -22,7 +23,7 @@ from simfs.machine.statistics import TaskKind
 from simfs.machine.time import Time
 
 if TYPE_CHECKING:
-    from simfs.machine.lock import Lock
+    from simfs.machine.lock import Lock, Side
     from simfs.machine.machine import Machine
 
 Steps = Generator[simpy.Event, Any, None]
@@ -135,8 +136,12 @@ class Task:
     """Depth of preempt-disabled sections."""
     watchers: list[Task] = field(default_factory=list)
     """Tasks that spin as long as this one stays on its CPU."""
-    waits: list[tuple[Lock, Time]] = field(default_factory=list)
-    """What it waits for and since when: a lock, and inside that perhaps the raw spinlock of the lock."""
+    waits: list[tuple[Lock, Time, Side]] = field(default_factory=list)
+    """What it waits for, since when and on which side: a lock, and inside that perhaps the raw spinlock of the lock."""
+    reason: Reason = Reason.WAKE_UP
+    """Why it does not run, if it does not."""
+    function: str = ""
+    """The function in which it sleeps next (`wchan`)."""
     level: Level = Level.ROOT
     """The run queue it belongs to."""
     entity: Entity = field(default_factory=Entity)
@@ -285,8 +290,8 @@ class Task:
         self.machine.note("look", self)
         self.resume()
 
-    def park(self) -> Steps:
-        """Sleep until woken. A wake-up that came since the last `forget_wakeups` ends it at once."""
+    def park(self, why: Callable[[], Reason] = lambda: Reason.LOCK) -> Steps:
+        """Sleep until woken; `why` says what for. A wake-up since the last `forget_wakeups` ends it at once."""
         yield from self.pay()
         if self.woken:
             self.woken = False
@@ -294,7 +299,7 @@ class Task:
         self.sleeps_for = self.waits_for
         if self.sleeps_for:
             self.sleeps_for.left = None
-        self.machine.scheduler.sleep(self)
+        self.machine.scheduler.sleep(self, why())
         yield from self.suspend()
         self.woken, self.sleeps_for = False, None
 
@@ -315,6 +320,16 @@ class Task:
         return self.cpu.need_resched
 
     @property
+    def sleeps(self) -> bool:
+        """Whether it waits for a wake-up."""
+        return self.status is Status.SLEEPING
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its program has."""
+        return self.status is Status.DEAD
+
+    @property
     def on_cpu(self) -> bool:
         """Whether the task is executing now."""
         return self.status is Status.RUNNING
@@ -325,10 +340,11 @@ class Task:
         """Sleep for a time."""
         yield from self.pay()
         machine = self.machine
-        machine.scheduler.sleep(self)
+        machine.scheduler.sleep(self, Reason.TIMER)
         generation = self.generation
         machine.clock.at(machine.now + time, What.TIMER, self.number, lambda: self._time_is_up(generation))
         yield from self.suspend()
+        self.function = ""
 
     def _time_is_up(self, generation: int) -> None:
         if self.generation == generation:
@@ -349,10 +365,11 @@ class Task:
         yield from self.pay()
         if self.kicked:
             self.kicked = False
-            return
-        self.parked = True
-        self.machine.scheduler.sleep(self)
-        yield from self.suspend()
+        else:
+            self.parked = True
+            self.machine.scheduler.sleep(self, Reason.WAKE_UP if self.timer is None else Reason.TIMER)
+            yield from self.suspend()
+        self.function = ""
 
     def kick(self, waker: Task | None) -> None:
         """Wake the task if it is parked; else its next park ends at once. Its timer is stopped."""

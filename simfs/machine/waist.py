@@ -149,6 +149,10 @@ class Waist:
         if site not in self.machine.sites:
             self.machine.sites.append(site)
 
+    def wchan(self, task: int, function: str) -> None:
+        """Name the function in which a task sleeps next."""
+        self._task(task).function = function
+
     def begin(self, task: int) -> None:
         """An operation begins."""
         self.machine.begin(self._task(task))

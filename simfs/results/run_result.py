@@ -150,6 +150,44 @@ class LockStats(LockCounts):
     kinds: tuple[LockKind, ...] = ()
 
 
+class Link(Strict):
+    """One lock of a chain of waits."""
+
+    lock: str
+    side: Literal["", "read", "write"] = Field(
+        description="that is waited for; nothing for an exclusive lock"
+    )
+    holder: str = Field(description="what its holder is doing; nothing where nobody is known to have it")
+
+
+class WaitChain(Strict):
+    """Why tasks waited: from what the waiter does over locks and their holders to the root."""
+
+    waiter: str
+    links: tuple[Link, ...]
+    reason: str = Field(description="what the last holder did (`Reason` in `simfs/machine/chains.py`)")
+    function: str = Field(description="in which it slept, where that is known")
+    wait_ns: NonNegativeFloat = Field(description="of all who waited so together")
+
+
+class HolderTime(Strict):
+    """What holders of a lock did while somebody waited for it."""
+
+    lock: str
+    holder: str
+    reason: str
+    function: str
+    waits_for: str = Field(description="the lock, where the reason is one")
+    time_ns: NonNegativeFloat
+
+
+class Chains(Strict):
+    """Why everybody waited; the chains of a lock add up to its waits, those that the window cuts included."""
+
+    waits: tuple[WaitChain, ...]
+    holders: tuple[HolderTime, ...]
+
+
 class Law(Strict):
     """A conservation law checked on the run."""
 
@@ -187,6 +225,7 @@ class RunResult(Strict):
     delays: dict[str, Latency] = Field(default={}, description="from being due to beginning, by name")
     latency: dict[str, Latency]
     locks: tuple[LockStats, ...]
+    chains: Chains | None = None
     laws: tuple[Law, ...]
     stall: Stall | None = None
 

@@ -55,7 +55,7 @@ class Taught(MachineLock):
         while isinstance(request, Spin) and self._is_true(task, request):
             request = yield from self._up_to_request(task, code, True)
         if request is not None:
-            yield from self.waited_for(task, self._rest(task, code, request))
+            yield from self.waited_for(task, self._rest(task, code, request), side)
         yield from task.pay()
         self.begin_hold(task)
 

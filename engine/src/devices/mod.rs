@@ -150,6 +150,7 @@ impl BlockDevice {
         }
         let done = m.new_completion();
         self.submit(m, request, End::Complete(done)).await;
+        m.wchan("submit_bio_wait");
         m.wait_for(done).await;
         m.drop_completion(done);
     }

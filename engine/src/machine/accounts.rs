@@ -11,6 +11,7 @@ impl State {
     /// Brings all time accounts and holds up to now.
     pub(super) fn book_everything(&mut self) {
         self.book_holds();
+        self.book_chains();
         for cpu in 0..self.cpus.len() as CpuId {
             let c = &self.cpus[cpu as usize];
             let current = c.current;
@@ -41,6 +42,7 @@ impl State {
         self.idle_joules = 0.0;
         self.cpus.iter_mut().for_each(super::cpu::Cpu::reset_accounts);
         self.classes.iter_mut().for_each(|c| c.reset(now));
+        self.chains.start_window(now);
         self.wakes = Default::default();
         self.forget_waits();
         self.latencies.iter_mut().chain(&mut self.delays).for_each(|(_, h)| h.reset());

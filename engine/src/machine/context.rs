@@ -1,6 +1,7 @@
 //! One task's handle to the native machine: the machine side of the waist, and the few primitives (pay, park, spin)
 //! that lock algorithms are written in.
 
+use super::chains::Reason;
 use super::cpu::Account;
 use super::device::{DeviceId, Hardware, Io, Submitter, Then};
 use super::entity::weight_of;
@@ -138,6 +139,11 @@ impl Context {
 
     /// Sleeps until woken. A wake-up that came since the last [`Context::forget_wakeups`] ends it at once.
     pub(super) async fn park_here(&self) {
+        self.park_for(|_| Reason::Lock).await;
+    }
+
+    /// The same for what `why` says.
+    pub(super) async fn park_for(&self, why: impl FnOnce(&mut State) -> Reason + Unpin) {
         self.pay().await;
         if std::mem::take(&mut self.state().tasks[self.id as usize].woken) {
             return;
@@ -145,7 +151,8 @@ impl Context {
         Suspend(Some(|| {
             let mut s = self.state();
             s.sleeps_for_lock(self.id);
-            s.sleep(self.id);
+            let reason = why(&mut s);
+            s.sleep(self.id, reason);
         }))
         .await;
         let mut s = self.state();
@@ -305,11 +312,12 @@ impl Machine for Context {
         self.pay().await;
         Suspend(Some(|| {
             let mut s = self.state();
-            s.sleep(self.id);
+            s.sleep(self.id, Reason::Timer);
             let (at, generation) = (s.now + time, s.tasks[self.id as usize].generation);
             s.push(at, Happening::Timer, self.id, generation);
         }))
         .await;
+        self.state().tasks[self.id as usize].function = 0;
     }
 
     async fn park(&self) {
@@ -317,11 +325,14 @@ impl Machine for Context {
         if !std::mem::take(&mut self.state().tasks[self.id as usize].kicked) {
             Suspend(Some(|| {
                 let mut s = self.state();
-                s.tasks[self.id as usize].parked = true;
-                s.sleep(self.id);
+                let task = &mut s.tasks[self.id as usize];
+                task.parked = true;
+                let reason = if task.timer.is_some() { Reason::Timer } else { Reason::WakeUp };
+                s.sleep(self.id, reason);
             }))
             .await;
         }
+        self.state().tasks[self.id as usize].function = 0;
     }
 
     fn wake(&self, task: TaskId) {
@@ -360,16 +371,14 @@ impl Machine for Context {
 
     fn at(&self, site: &'static str) {
         let mut s = self.state();
-        let same = s.sites.iter().position(|&known| std::ptr::eq(known, site));
-        let index = match same.or_else(|| s.sites.iter().position(|&known| known == site)) {
-            Some(index) => index,
-            None => {
-                s.sites.push(site);
-                s.sites.len() - 1
-            }
-        };
-        s.tasks[self.id as usize].site = index as u16;
+        s.tasks[self.id as usize].site = s.site(site);
         s.paces.change(self.id);
+        s.chain_of_task_changes(self.id);
+    }
+
+    fn wchan(&self, function: &'static str) {
+        let mut s = self.state();
+        s.tasks[self.id as usize].function = s.site(function);
     }
 
     fn begin(&self) {
@@ -456,7 +465,9 @@ where
         }
         match s.free_tasks.pop_front() {
             Some(id) => {
-                task.generation = s.tasks[id as usize].generation.wrapping_add(1);
+                let before = &mut s.tasks[id as usize];
+                task.generation = before.generation.wrapping_add(1);
+                task.blocks = std::mem::take(&mut before.blocks);
                 s.tasks[id as usize] = task;
                 id
             }

@@ -220,8 +220,9 @@ impl State {
     pub(super) fn submit(&mut self, device: DeviceId, by: Submitter, io: Io, then: Then) {
         self.note_cpu("submit", by.cpu, Object::Device(device));
         let id = self.devices.add(Request { device, by, io, then, merged: None });
-        if let Then::Release(lock) = then {
-            self.hand_to_device(lock);
+        match then {
+            Then::Complete(lock) => completion::expect(self, lock),
+            Then::Release(lock) => self.hand_to_device(lock),
         }
         if !self.devices.merge(id) {
             self.devices.devices[device as usize].waiting.push_back(id);

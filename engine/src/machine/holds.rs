@@ -66,6 +66,7 @@ impl State {
         l.begin_hold(task, times);
         t.scaled_holds += u32::from(l.scaled);
         self.classes[l.class as usize].at(t.site, t.kind).acquired += 1;
+        self.chain_has_holder(lock);
         self.note("acquire", task, Object::Lock(lock));
     }
 
@@ -80,6 +81,7 @@ impl State {
         if let Some(writer) = l.holder {
             self.intrusion(task, lock, &format!("task {writer} holds it"));
         }
+        self.chain_changes(lock);
         self.note("acquire shared", task, Object::Lock(lock));
     }
 
@@ -90,6 +92,7 @@ impl State {
         if self.locks[lock as usize].readers == 0 {
             self.leave(lock, task);
         }
+        self.chain_changes(lock);
         self.note("release shared", task, Object::Lock(lock));
     }
 
@@ -129,7 +132,9 @@ impl State {
         let own = u32::from(l.scaled && !l.held_by_device());
         self.leave_scaled_hold(holder, own);
         self.book_hold(lock, holder);
+        self.chain_loses_holder(lock);
         self.locks[lock as usize].holder = None;
+        self.chain_changes(lock);
         self.leave(lock, holder);
         self.note("release", holder, Object::Lock(lock));
     }
@@ -165,6 +170,7 @@ impl State {
         let l = &mut self.locks[lock as usize];
         l.book(&times);
         l.hand_to_device();
+        self.chain_changes(lock);
         self.note("lend", holder, Object::Lock(lock));
     }
 }

@@ -42,7 +42,7 @@ impl State {
 
     /// `waiter` is woken for `lock`.
     pub(super) fn remember(&mut self, lock: LockId, waiter: TaskId) {
-        if self.tasks[waiter as usize].waits.iter().any(|&(waits, _)| waits == lock) {
+        if self.tasks[waiter as usize].waits.iter().any(|&(waits, ..)| waits == lock) {
             self.locks[lock as usize].left = None;
         }
     }
@@ -50,7 +50,7 @@ impl State {
     /// Who sleeps for which lock although it was released, when and by whom, and nobody who waits for it is about to run.
     fn forgotten(&self) -> Vec<Forgotten> {
         let awake = self.tasks.iter().filter(|task| matches!(task.status, Status::Runnable | Status::Running));
-        let waits: Vec<(LockId, Status)> = awake.flat_map(|t| t.waits.iter().map(|&(lock, _)| (lock, t.status))).collect();
+        let waits: Vec<(LockId, Status)> = awake.flat_map(|t| t.waits.iter().map(|&(lock, ..)| (lock, t.status))).collect();
         let sleepers = self.tasks.iter().enumerate().filter(|(_, task)| task.status == Status::Sleeping);
         let forgotten = sleepers.filter_map(|(id, task)| {
             let lock = task.sleeps_for?;

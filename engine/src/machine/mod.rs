@@ -1,13 +1,14 @@
 //! The native machine: time, CPUs, the scheduler, cache lines, locks, devices.
 //!
 //! `queue` orders events; `state` is everything that changes; `scheduler` gives CPUs to tasks, `policy` chooses which (by
-//! `eevdf` or `cfs`, in the run queues of `run_queue`, with the weights of `group` and the averages of `load`), `segment` books their time, `accounts` the window's, `pace` and `smt` make it vary; `lock`, `holds` and `locks` are what tasks wait for; `statistics` is what is counted, `wakeups` of wake-ups; `device` serves requests; `wheel` tells when timers ring; `whatif` changes one lock class; `context` is a task's
+//! `eevdf` or `cfs`, in the run queues of `run_queue`, with the weights of `group` and the averages of `load`), `segment` books their time, `accounts` the window's, `pace` and `smt` make it vary; `lock`, `holds` and `locks` are what tasks wait for, `chains` why; `statistics` is what is counted, `wakeups` of wake-ups; `device` serves requests; `wheel` tells when timers ring; `whatif` changes one lock class; `context` is a task's
 //! handle, `native` the executor that drives programs over it, `look_back` and `audit` what is looked at when a run is over.
 
 mod accounts;
 mod audit;
 mod balance;
 mod cfs;
+pub mod chains;
 mod context;
 mod cpu;
 mod device;
@@ -45,6 +46,7 @@ mod whatif;
 mod wheel;
 
 pub use audit::AUDIT;
+pub use chains::ADD_UP;
 pub use context::Context;
 pub use cpu::{Account, ACCOUNTS};
 pub use device::{DeviceId, Hardware, Io, Span, Then};

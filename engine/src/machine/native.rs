@@ -1,6 +1,7 @@
 //! The executor: takes events in order and lets the program of the task they concern take its next step.
 
 use super::context::{spawn, Context, Program, Shared};
+use super::chains::ADD_UP;
 use super::lock::LockId;
 use super::queue::{Event, Happening};
 use super::state::{Broken, State, STANDSTILL};
@@ -132,7 +133,7 @@ impl Native {
             outcome.stall = self.run_until(end);
         }
         if outcome.stall.is_some() {
-            self.state().now = end;
+            self.state().wait_until(end);
         }
     }
 
@@ -153,13 +154,13 @@ impl Native {
                 drop(s);
                 let stall = self.nobody_can_go_on();
                 if stall.is_none() {
-                    self.state().now = end;
+                    self.state().wait_until(end);
                 }
                 return stall;
             };
             if event.time >= end {
                 s.events.push(event);
-                s.now = end;
+                s.wait_until(end);
                 return None;
             }
             if s.advance(event.time) > STANDSTILL {
@@ -267,15 +268,20 @@ impl Native {
         }
         let mut open: Vec<Vec<Time>> = vec![Vec::new(); s.classes.len()];
         for task in s.tasks.iter().filter(|t| t.status != Status::Dead) {
-            for &(lock, since) in &task.waits {
+            for &(lock, since, _) in &task.waits {
                 open[s.locks[lock as usize].class as usize].push(since);
             }
         }
-        for (class, open) in s.classes.iter_mut().zip(&open) {
+        let chains = s.chains_by_class();
+        for (number, (class, open)) in s.classes.iter_mut().zip(&open).enumerate() {
             let (integral, sum) = class.little(now, window, open);
             if integral != sum {
                 let detail = format!("{}: integral of waiters {integral} ps, sum of waits {sum} ps", class.name);
                 broken.push(Broken { law: "Little's law", detail });
+            }
+            if chains.get(number).is_some_and(|&sum| sum != integral) {
+                let detail = format!("{}: chains {} ps, waits {integral} ps", class.name, chains[number]);
+                broken.push(Broken { law: ADD_UP, detail });
             }
         }
         broken
@@ -319,6 +325,7 @@ fn happen(s: &mut State, event: Event) -> Option<TaskId> {
             let cpu = task.cpu;
             s.set_executing(cpu, true);
             s.book_spin(id);
+            s.chain_of_task_changes(id);
             s.note("look", id, Object::Nothing);
             Some(id)
         }

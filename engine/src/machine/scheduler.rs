@@ -3,6 +3,7 @@
 //! Rules from `kernel/sched/{core,fair}.c` of Linux 5 and 6. What is left out: real-time classes, periodic balancing other than
 //! pulls by idle CPUs.
 
+use super::chains::Reason;
 use super::cpu::{Account, Phase};
 use super::entity::Member;
 use super::policy::{Entering, Leaving};
@@ -44,13 +45,13 @@ impl State {
     }
 
     fn give_way(&mut self, cpu: CpuId, id: TaskId, next: TaskId) {
-        self.leave_cpu(id, Status::Runnable);
+        self.leave_cpu(id, Status::Runnable, Reason::Preempted);
         self.switch_to(cpu, next);
         self.add_to_queue(cpu, id);
     }
 
-    /// The running task `id` goes to sleep; its program goes on after a wake-up.
-    pub(super) fn sleep(&mut self, id: TaskId) {
+    /// The running task `id` goes to sleep; its program goes on after a wake-up. `reason` is why, if it is not for a lock.
+    pub(super) fn sleep(&mut self, id: TaskId, reason: Reason) {
         let cpu = self.tasks[id as usize].cpu;
         if self.tasks[id as usize].preempt_off > 0 {
             self.sleeps_while_atomic(id);
@@ -58,7 +59,7 @@ impl State {
         self.tasks[id as usize].resume = Resume::Program;
         self.note("sleep", id, Object::Nothing);
         self.dequeue_task(cpu, id, Leaving::Sleeping);
-        self.leave_cpu(id, Status::Sleeping);
+        self.leave_cpu(id, Status::Sleeping, reason);
         self.schedule(cpu);
     }
 
@@ -74,16 +75,17 @@ impl State {
         self.note("exit", id, Object::Nothing);
         self.dequeue_task(cpu, id, Leaving::Ended);
         self.detach_load(id, cpu);
-        self.leave_cpu(id, Status::Dead);
+        self.leave_cpu(id, Status::Dead, Reason::Gone);
         self.schedule(cpu);
     }
 
-    pub(super) fn leave_cpu(&mut self, id: TaskId, status: Status) {
+    pub(super) fn leave_cpu(&mut self, id: TaskId, status: Status, reason: Reason) {
         let now = self.now;
         let cpu = self.tasks[id as usize].cpu;
         let idle = if status == Status::Runnable { self.idle_clock(cpu) } else { 0 };
         let task = &mut self.tasks[id as usize];
         task.become_status(now, idle, status);
+        task.reason = reason;
         task.generation = task.generation.wrapping_add(1);
         task.last_ran = now;
         let watchers = std::mem::take(&mut task.watchers);
@@ -95,6 +97,7 @@ impl State {
         let cpu = &mut self.cpus[cpu as usize];
         debug_assert_eq!(cpu.accounted, now, "time before a switch is accounted");
         cpu.current = None;
+        self.chain_of_task_changes(id);
     }
 
     /// Gives `cpu`, whose task has left, the next one; pulls one from elsewhere or idles when it has none.
@@ -157,6 +160,7 @@ impl State {
         let task = &mut self.tasks[id as usize];
         task.segment.irq += owed;
         task.become_status(now, idle, Status::Running);
+        self.chain_of_task_changes(id);
         self.note("run", id, Object::Nothing);
         self.runs_after_wakeup(id);
         self.arm_tick(cpu);
@@ -294,7 +298,10 @@ impl State {
     /// The queued `id` is runnable on `cpu`, and runs at once if it should.
     fn add_awake(&mut self, id: TaskId, cpu: CpuId) {
         let (now, idle) = (self.now, self.idle_clock(cpu));
-        self.tasks[id as usize].become_status(now, idle, Status::Runnable);
+        let task = &mut self.tasks[id as usize];
+        task.become_status(now, idle, Status::Runnable);
+        task.reason = Reason::Woken;
+        self.chain_of_task_changes(id);
         self.note("wake", id, Object::Nothing);
         match self.cpus[cpu as usize].phase {
             Phase::Running => {

@@ -101,6 +101,7 @@ impl State {
         task.look_due = false;
         let cpu = task.cpu;
         self.set_executing(cpu, false);
+        self.chain_of_task_changes(id);
     }
 
     /// Books the spin of `id` up to now: first the interrupts that came and what it owed.

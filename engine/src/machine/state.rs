@@ -2,6 +2,7 @@
 //! streams, the counters.
 
 use super::cfs::Cfs;
+use super::chains::Chains;
 use super::cpu::{Cpu, IdleLadder};
 use super::device::Devices;
 use super::line::{Access, Line};
@@ -125,6 +126,8 @@ pub struct State {
     pub(super) devices: Devices,
     /// Lock classes and their statistics.
     pub classes: Vec<ClassStats>,
+    /// Why everybody waits.
+    pub chains: Chains,
     pub(super) sites: Vec<&'static str>,
     pub(super) latencies: Vec<(&'static str, Tally)>,
     pub(super) delays: Vec<(&'static str, Tally)>,
@@ -213,6 +216,7 @@ impl State {
             lines: Vec::new(),
             devices: Devices::default(),
             classes: Vec::new(),
+            chains: Chains::new(spec.chains),
             sites: vec![""],
             latencies: Vec::new(),
             delays: Vec::new(),
@@ -260,12 +264,21 @@ impl State {
         self.horizon = 0;
     }
 
+    /// Time goes by.
+    #[inline]
+    pub(super) fn wait_until(&mut self, time: Time) {
+        if self.chains.are_stale() && time > self.now {
+            self.settle_chains();
+        }
+        self.now = time;
+    }
+
     /// Goes on to an event at `time`. Returns how many came before it at that instant.
     #[inline]
     pub(super) fn advance(&mut self, time: Time) -> u64 {
         debug_assert!(time >= self.now, "time goes back from {} to {time}", self.now);
         self.at_once = if time == self.now { self.at_once + 1 } else { 0 };
-        self.now = time;
+        self.wait_until(time);
         self.processed += 1;
         self.at_once
     }
@@ -472,6 +485,16 @@ impl State {
     /// Whether `task` is executing now.
     pub(super) fn on_cpu(&self, task: TaskId) -> bool {
         self.tasks[task as usize].status == Status::Running
+    }
+
+    /// The number of the place called `name` in the programs.
+    pub(super) fn site(&mut self, name: &'static str) -> u16 {
+        let same = self.sites.iter().position(|&known| std::ptr::eq(known, name));
+        let index = same.or_else(|| self.sites.iter().position(|&known| known == name)).unwrap_or_else(|| {
+            self.sites.push(name);
+            self.sites.len() - 1
+        });
+        index as u16
     }
 
     /// The random stream called `name`.

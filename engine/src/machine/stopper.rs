@@ -1,5 +1,6 @@
 //! A running task begins another program and is moved first, if another CPU is idler (`sched_exec`, `stop_one_cpu`).
 
+use super::chains::Reason;
 use super::policy::{Entering, Leaving};
 use super::state::State;
 use super::task::{Resume, Status, TaskId};
@@ -27,7 +28,7 @@ impl State {
         self.counters.involuntary += 1;
         self.note("preempt", id, Object::Nothing);
         self.dequeue_task(from, id, Leaving::Moved);
-        self.leave_cpu(id, Status::Runnable);
+        self.leave_cpu(id, Status::Runnable, Reason::Preempted);
         self.enqueue(id, to, Some(from), stopper, Entering::Moved);
         self.cpus[from as usize].stopper = stopper;
         self.schedule(from);

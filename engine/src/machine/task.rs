@@ -1,10 +1,11 @@
 //! One task, as the machine sees it: its place in the scheduler and what it is doing. What it *means* to do is its
 //! program, a future that the executor holds.
 
+use super::chains::Reason;
 use super::cpu::Account;
 use super::entity::{Entity, NICE_0};
 use super::load::Average;
-use super::lock::LockId;
+use super::lock::{LockId, Side};
 use super::run_queue::Level;
 use super::time::Time;
 use super::topology::CpuId;
@@ -153,8 +154,14 @@ pub struct Task {
     pub spins_until_resched: bool,
     /// Tasks that spin as long as this one stays on its CPU.
     pub watchers: Vec<TaskId>,
-    /// The locks it waits for, each inside the one before, and since when.
-    pub waits: ArrayVec<(LockId, Time), 4>,
+    /// The locks it waits for, each inside the one before, since when, and on which side.
+    pub waits: ArrayVec<(LockId, Time, Side), 4>,
+    /// The locks it has that others wait for, where chains are recorded.
+    pub blocks: Vec<LockId>,
+    /// Why it does not run, if it does not.
+    pub reason: Reason,
+    /// The function in which it sleeps next (`wchan`), or 0.
+    pub function: u16,
     /// How many locks it holds exclusively whose holders' CPU time is scaled.
     pub scaled_holds: u32,
     /// The run queue it belongs to.
@@ -188,7 +195,7 @@ pub struct Task {
 impl Task {
     /// The lock whose word it waits for now.
     pub fn waits_for(&self) -> Option<LockId> {
-        self.waits.last().map(|&(lock, _)| lock)
+        self.waits.last().map(|&(lock, ..)| lock)
     }
 
     /// A task that has not run yet.
@@ -218,6 +225,9 @@ impl Task {
             spins_until_resched: false,
             watchers: Vec::new(),
             waits: ArrayVec::new(),
+            blocks: Vec::new(),
+            reason: Reason::WakeUp,
+            function: 0,
             scaled_holds: 0,
             level: Level::Root,
             entity: Entity::new(NICE_0, Average::default()),

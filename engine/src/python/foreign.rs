@@ -453,6 +453,10 @@ impl Machine for Foreign {
         self.tell("at", (self.task, site));
     }
 
+    fn wchan(&self, function: &'static str) {
+        self.tell("wchan", (self.task, function));
+    }
+
     fn begin(&self) {
         self.tell("begin", (self.task,));
     }

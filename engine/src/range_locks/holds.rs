@@ -93,6 +93,7 @@ impl Holds {
     /// Sleeps until the range that it queued on was released.
     pub async fn wait<M: Machine>(&self, m: &M, request: RequestId) {
         while !self.requests.borrow()[request as usize].woken {
+            m.wchan("range_lock");
             m.park().await;
         }
     }

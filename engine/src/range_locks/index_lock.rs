@@ -94,6 +94,7 @@ impl PthreadMutex {
         }
         self.sleepers.borrow_mut().push_back(m.task());
         while self.sleepers.borrow().contains(&m.task()) {
+            m.wchan("futex_wait");
             m.park().await;
         }
     }

@@ -73,6 +73,7 @@ impl IntervalTreeLock {
         m.run(Account::System, self.work).await;
         self.index_lock.unlock(m).await;
         while self.requests.borrow()[request as usize].blocking > 0 {
+            m.wchan("range_lock");
             m.park().await;
         }
     }

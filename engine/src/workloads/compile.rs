@@ -167,7 +167,9 @@ impl Child {
     }
 
     async fn wait<M: Machine>(self, m: &M) {
+        m.wchan("do_wait");
         m.wait_for(self.exec).await;
+        m.wchan("do_wait");
         m.wait_for(self.exit).await;
         m.drop_completion(self.exec);
         m.drop_completion(self.exit);

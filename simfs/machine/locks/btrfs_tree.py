@@ -167,14 +167,14 @@ class BtrfsTree3(Lock):
         if not self._is_open(task, side):
             return False
         if not self.rwlock.try_fast(task, side):
-            yield from self.waited_for(task, self._spin(task, side))
+            yield from self.waited_for(task, self._spin(task, side), side)
         if self._is_open(task, side):
             return self._enter(task, side)
         yield from self.rwlock.release(task, side)
         return False
 
     def _spin(self, task: Task, side: Side) -> Waiting:
-        yield from self.rwlock.waited_for(task, self.rwlock.wait(task, side))
+        yield from self.rwlock.waited_for(task, self.rwlock.wait(task, side), side)
         return False
 
     def wait(self, task: Task, side: Side) -> Waiting:
@@ -230,7 +230,7 @@ class BtrfsTree3(Lock):
     def _lock_inner(self, task: Task, side: Side) -> Steps:
         yield from self.rwlock.pay_first(task)
         if not self.rwlock.try_fast(task, side):
-            yield from self.rwlock.waited_for(task, self.rwlock.wait(task, side))
+            yield from self.rwlock.waited_for(task, self.rwlock.wait(task, side), side)
 
     def _wait_for_blocking(self, task: Task, side: Side) -> Waiting:
         slept = False

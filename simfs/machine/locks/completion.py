@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from simfs.machine.chains import Reason
 from simfs.machine.lock import Place
 from simfs.machine.locks.sleeping import SleepingLock
 from simfs.machine.task import Steps, Task
@@ -18,6 +19,8 @@ class Completion(SleepingLock):
     def __init__(self, place: Place) -> None:
         super().__init__(place)
         self.done = 0
+        self.requests = 0
+        """Requests of devices that will complete it."""
         self.waiters: deque[Task] = deque()
 
     def wait_for(self, task: Task) -> Steps:
@@ -27,11 +30,12 @@ class Completion(SleepingLock):
         while self.done == 0:
             self.waiters.append(task)
             self.wait_lock.unlock(task)
-            yield from task.park()
+            yield from task.park(lambda: Reason.DEVICE if self.requests else Reason.COMPLETION)
             yield from self.wait_lock.lock_raw(task)
             if task in self.waiters:
                 self.waiters.remove(task)
         self.done -= 1
+        task.function = ""
         self.wait_lock.unlock(task)
 
     def complete(self, task: Task) -> Steps:
@@ -44,6 +48,7 @@ class Completion(SleepingLock):
 
     def done_by_interrupt(self) -> None:
         """`complete` from an interrupt."""
+        self.requests -= 1
         self.done += 1
         if self.waiters:
             self.machine.scheduler.wake(self.waiters.popleft(), None)

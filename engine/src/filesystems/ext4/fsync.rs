@@ -83,6 +83,7 @@ impl Ext4 {
             submitted += 1;
         }
         for _ in 0..submitted {
+            m.wchan("folio_wait_writeback");
             m.wait_for(done).await;
         }
         m.drop_completion(done);

@@ -87,6 +87,7 @@ impl Journal {
         m.touch(self.line, Access::Write);
         while self.locked.get() {
             self.waiting.borrow_mut().push(m.task());
+            m.wchan("wait_transaction_locked");
             m.park().await;
         }
         self.updates.set(self.updates.get() + 1);
@@ -130,6 +131,7 @@ impl Journal {
         }
         let done = m.new_completion();
         self.syncers.borrow_mut().push((transaction, done));
+        m.wchan("jbd2_log_wait_commit");
         m.wait_for(done).await;
         m.drop_completion(done);
         true
@@ -159,6 +161,7 @@ impl Journal {
     async fn commit<M: Machine>(&self, m: &M) {
         self.locked.set(true);
         while self.updates.get() > 0 {
+            m.wchan("jbd2_journal_wait_updates");
             m.park().await;
         }
         m.run(Account::System, self.costs.lock).await;

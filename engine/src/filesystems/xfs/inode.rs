@@ -114,6 +114,7 @@ impl InodeTable {
         let (slot, recycled) = self.find_or_make(number);
         while self.slots.borrow()[slot as usize].inactivating {
             m.wake_at_tick(m.task(), 1);
+            m.wchan("xfs_iget");
             m.park().await;
         }
         let s = &mut self.slots.borrow_mut()[slot as usize];

@@ -10,7 +10,7 @@ use super::waitqueue::{self, Entry, WaitQueue};
 use super::Wait;
 use crate::machine::context::{Context, SpinUntil};
 use crate::machine::line::Access;
-use crate::machine::lock::{Body, LockId, Mode};
+use crate::machine::lock::{Body, LockId, Mode, Side};
 use crate::machine::state::State;
 use crate::machine::time::Time;
 
@@ -61,7 +61,7 @@ pub(in crate::machine) async fn try_lock_spinning(cx: &Context, lock: LockId) ->
         return true;
     }
     let inner = cx.state().inner(lock);
-    let wait = Wait::begin(cx, lock);
+    let wait = Wait::begin(cx, lock, Side::Write);
     let mut taken = false;
     for _ in 0..SPINS {
         if !poll_bit(cx, lock).await {

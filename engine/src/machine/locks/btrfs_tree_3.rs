@@ -101,7 +101,7 @@ pub(in crate::machine) async fn try_lock_spinning(cx: &Context, lock: LockId, si
     }
     let inner = cx.state().inner(lock);
     if !rwlock::lock_fast(cx, inner, side) {
-        let (wait, spin) = (Wait::begin(cx, lock), Wait::begin(cx, inner));
+        let (wait, spin) = (Wait::begin(cx, lock, side), Wait::begin(cx, inner, side));
         rwlock::wait(cx, inner, side).await;
         spin.end(cx, false);
         wait.end(cx, false);
@@ -142,7 +142,7 @@ async fn wait_for_blocking(cx: &Context, lock: LockId, side: Side) -> bool {
 async fn lock_inner(cx: &Context, inner: LockId, side: Side) {
     super::pay_first(cx, inner).await;
     if !rwlock::lock_fast(cx, inner, side) {
-        let wait = Wait::begin(cx, inner);
+        let wait = Wait::begin(cx, inner, side);
         rwlock::wait(cx, inner, side).await;
         wait.end(cx, false);
     }

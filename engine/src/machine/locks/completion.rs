@@ -3,6 +3,7 @@
 //! A wake-up is a hint: a task that comes in between may take the count, and the woken one sleeps again.
 
 use super::spinlock;
+use crate::machine::chains::Reason;
 use crate::machine::context::Context;
 use crate::machine::lock::{Body, ClassId, LockId, LockKind};
 use crate::machine::state::State;
@@ -13,7 +14,24 @@ use std::collections::VecDeque;
 #[derive(Debug, Default)]
 pub struct Completion {
     done: u32,
+    /// Requests of devices that will complete it.
+    requests: u32,
     waiters: VecDeque<TaskId>,
+}
+
+impl Completion {
+    fn why(&self) -> Reason {
+        if self.requests > 0 {
+            Reason::Device
+        } else {
+            Reason::Completion
+        }
+    }
+}
+
+/// A device will complete `lock`.
+pub(in crate::machine) fn expect(s: &mut State, lock: LockId) {
+    body(s, lock).requests += 1;
 }
 
 fn body(s: &mut State, lock: LockId) -> &mut Completion {
@@ -43,17 +61,19 @@ pub(in crate::machine) async fn wait(cx: &Context, lock: LockId) {
     while body(&mut cx.state(), lock).done == 0 {
         body(&mut cx.state(), lock).waiters.push_back(cx.id);
         spinlock::unlock(cx, inner);
-        cx.park_here().await;
+        cx.park_for(|s| body(s, lock).why()).await;
         super::spin_lock(cx, inner).await;
         body(&mut cx.state(), lock).waiters.retain(|&waiter| waiter != cx.id);
     }
     body(&mut cx.state(), lock).done -= 1;
+    cx.state().tasks[cx.id as usize].function = 0;
     spinlock::unlock(cx, inner);
 }
 
 /// `complete` from an interrupt.
 pub(in crate::machine) fn complete_from_interrupt(s: &mut State, lock: LockId) {
     let b = body(s, lock);
+    b.requests -= 1;
     b.done += 1;
     if let Some(first) = b.waiters.pop_front() {
         s.wake(first, None);

@@ -39,7 +39,7 @@ pub(super) async fn acquire(cx: &Context, lock: LockId, side: Side) {
     if try_fast(cx, kind, lock, side) {
         return took(cx, lock, owed);
     }
-    let wait = Wait::begin(cx, lock);
+    let wait = Wait::begin(cx, lock, side);
     let slept = match kind {
         LockKind::Spin(Policy::Queued | Policy::Cna) => queued::wait_qspinlock(cx, lock).await,
         LockKind::Spin(_) => spinlock::wait(cx, lock).await,
@@ -157,7 +157,7 @@ async fn spin_lock(cx: &Context, inner: LockId) {
     if spinlock::try_lock(cx, inner) {
         return took(cx, inner, owed);
     }
-    let wait = Wait::begin(cx, inner);
+    let wait = Wait::begin(cx, inner, Side::Write);
     spinlock::wait(cx, inner).await;
     wait.end(cx, false);
 }
@@ -207,31 +207,32 @@ fn ask(cx: &Context, lock: LockId) -> Asked {
 /// One wait for a lock, from asking to having.
 struct Wait {
     lock: LockId,
+    side: Side,
     since: Time,
     /// Somebody had the lock when this task came.
     held: bool,
 }
 
 impl Wait {
-    fn begin(cx: &Context, lock: LockId) -> Self {
+    fn begin(cx: &Context, lock: LockId, side: Side) -> Self {
         let mut s = cx.state();
         let now = s.now;
         let l = &mut s.locks[lock as usize];
         l.mark_contended();
         let (class, held) = (l.class, l.is_held());
         s.classes[class as usize].begin_wait(now);
-        s.tasks[cx.id as usize].waits.push((lock, now));
+        s.begin_wait(cx.id, lock, side);
         s.note("wait", cx.id, Object::Lock(lock));
-        Self { lock, since: now, held }
+        Self { lock, side, since: now, held }
     }
 
     fn end(self, cx: &Context, slept: bool) {
         let mut s = cx.state();
         let (now, window) = (s.now, s.window_start);
         let class = s.locks[self.lock as usize].class;
-        let task = &mut s.tasks[cx.id as usize];
-        task.waits.pop();
+        let task = &s.tasks[cx.id as usize];
         let place = (task.site, task.kind);
+        s.end_wait(cx.id, self.lock, self.side);
         s.classes[class as usize].end_wait(now, now - self.since.max(window), slept, self.held, place);
     }
 }

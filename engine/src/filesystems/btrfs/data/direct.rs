@@ -81,6 +81,7 @@ impl Btrfs {
         let item = items::extent(inode.ino, io.offset);
         let mut extent = Extent { item, offset: io.offset, place: 0, bytes: u64::from(io.bytes) };
         let written = self.submit_ordered(m, slot, &mut extent, before.is_some()).await;
+        m.wchan("iomap_dio_rw");
         m.wait_for(written).await;
         m.drop_completion(written);
         m.moved(u64::from(io.bytes));

@@ -85,6 +85,7 @@ impl OrderedExtents {
     async fn wait_while<M: Machine>(&self, m: &M, under_way: impl Fn() -> bool) {
         while under_way() {
             self.waiting.borrow_mut().push(m.task());
+            m.wchan("btrfs_start_ordered_extent");
             m.park().await;
         }
     }
@@ -121,6 +122,7 @@ impl Btrfs {
         let done = m.new_completion();
         let request = Request::Read { bytes, at: Some(offset) };
         self.log.storage.submit(m, request, End::Queue(self.ordered.reads.clone(), (0, done))).await;
+        m.wchan("iomap_dio_rw");
         m.wait_for(done).await;
         m.drop_completion(done);
     }

@@ -237,6 +237,7 @@ impl Btrfs {
     /// An fsync that has to log all of a file waits until the trees know its extents, others for the writeback.
     async fn wait_for_data<M: Machine>(&self, m: &M, slot: u32, writeback: &Writeback) {
         for &written in &writeback.written {
+            m.wchan("btrfs_wait_ordered_extents");
             m.wait_for(written).await;
             m.drop_completion(written);
         }

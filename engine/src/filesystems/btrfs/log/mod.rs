@@ -36,6 +36,7 @@ impl Sleepers {
         let woken = m.new_completion();
         self.0.borrow_mut().push(woken);
         m.unlock(mutex, Side::Write).await;
+        m.wchan("wait_log_commit");
         m.wait_for(woken).await;
         m.drop_completion(woken);
         m.lock(mutex, Side::Write).await;
@@ -259,6 +260,7 @@ impl LogTree {
         }
         let roots = self.submit(m, &self.roots, 1).await;
         for written in [log, roots] {
+            m.wchan("btrfs_wait_tree_log_extents");
             m.wait_for(written).await;
             m.drop_completion(written);
         }

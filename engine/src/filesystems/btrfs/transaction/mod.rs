@@ -92,6 +92,7 @@ impl Transaction {
         m.touch(self.counters, Access::Write);
         while self.state.get() >= kept_out {
             self.waiting.borrow_mut().push(m.task());
+            m.wchan("wait_current_trans");
             m.park().await;
         }
         self.writers.set(self.writers.get() + 1);
@@ -176,6 +177,7 @@ impl Transaction {
         let reached = if until_done { &self.done } else { &self.on_disk };
         while reached.get() < number {
             self.waiting_for_commit.borrow_mut().push(m.task());
+            m.wchan("wait_for_commit");
             m.park().await;
         }
     }
@@ -202,6 +204,7 @@ impl Transaction {
         self.committer.set(Some(m.task()));
         self.state.set(state.max(self.state.get()));
         while !self.is_awaited() {
+            m.wchan("btrfs_commit_transaction");
             m.park().await;
         }
     }

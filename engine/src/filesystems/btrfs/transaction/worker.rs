@@ -93,6 +93,7 @@ impl Btrfs {
         while !self.delayed.borrow().wait_is_over(finished) {
             let done = m.new_completion();
             self.workers.waiting.borrow_mut().push(done);
+            m.wchan("btrfs_balance_delayed_items");
             m.wait_for(done).await;
             m.drop_completion(done);
         }

@@ -130,6 +130,7 @@ impl Checkpoints {
         if bytes >= 2 * self.limit {
             let pushed = m.new_completion();
             self.throttled.borrow_mut().push(pushed);
+            m.wchan("xlog_cil_push_background");
             m.wait_for(pushed).await;
             m.drop_completion(pushed);
         }
@@ -198,6 +199,7 @@ impl Checkpoints {
         while self.turn.get() < sequence {
             let turn = m.new_completion();
             self.turn_waiters.borrow_mut().push((sequence, turn));
+            m.wchan("xlog_cil_order_write");
             m.wait_for(turn).await;
             m.drop_completion(turn);
         }

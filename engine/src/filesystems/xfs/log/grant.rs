@@ -132,6 +132,7 @@ impl GrantHead {
         self.waiters.borrow_mut().push_back(Waiter { task: m.task(), bytes });
         loop {
             push();
+            m.wchan("xlog_grant_head_wait");
             m.park().await;
             if free() >= bytes {
                 break;

@@ -205,6 +205,7 @@ impl Iclogs {
         while !self.is_so(what) {
             let so = m.new_completion();
             self.waiters.borrow_mut().push((what, so));
+            m.wchan("xlog_wait");
             m.wait_for(so).await;
             m.drop_completion(so);
         }

@@ -149,6 +149,7 @@ impl Xfs {
             submitted += 1;
         }
         for _ in 0..submitted {
+            m.wchan("folio_wait_writeback");
             m.wait_for(done).await;
         }
         m.drop_completion(done);

@@ -532,6 +532,7 @@ impl Xfs {
             Inactivation::PerGroup => &self.inodegc[self.group_number(self.inodes.inode(file.inode).ino)],
         };
         if let Some(flushed) = gc.queue(m, file.inode, file.written) {
+            m.wchan("xfs_inodegc_queue");
             m.wait_for(flushed).await;
         }
     }
