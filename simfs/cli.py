@@ -60,6 +60,11 @@ COMMANDS = {
         "Find the best allocation groups and directories.",
         "simfs advise compile-24 --variant xfs --quick",
     ),
+    "why": Command(
+        "why:why",
+        "Say why tasks wait, down to the reason.",
+        "simfs why compile-24 --variant xfs --quick",
+    ),
     "calibrate": Command(
         "calibrate:calibrate",
         "Fit what a scenario declares as fitted.",

@@ -1,0 +1,183 @@
+"""Why everybody waits, over all replications of a point: chains, the locks on them, and what holders did.
+
+What a report, a figure or a notebook needs is here: `Why` has the chains, the shares and the sentence.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+from simfs.results.run_result import Chains, HolderTime, RunResult, Strict, WaitChain
+
+WORDS = {
+    "running": "runs",
+    "granted": "was given the lock and has not run yet",
+    "woken": "was woken and waits for a CPU",
+    "preempted": "was taken off its CPU",
+    "timer": "sleeps until a timer rings",
+    "device": "sleeps until the device is done",
+    "completion": "sleeps until something is complete",
+    "wake-up": "sleeps until somebody wakes it",
+    "held by device": "a device has it",
+    "readers": "readers have it",
+    "nobody": "nobody has it, the next one is on the way",
+    "gone": "its holder has ended",
+    "lock": "waits for another lock",
+    "farther": "and more locks",
+}
+"""What the last holder of a chain does, by reason."""
+
+_NO_HOLDER = {"held by device", "readers", "nobody", "gone", "farther"}
+
+
+class OnPath(NamedTuple):
+    """A lock on the critical path: the percent of all waiting that passes it, and that ends at it."""
+
+    lock: str
+    passes_percent: float
+    ends_percent: float
+
+
+class Owner(NamedTuple):
+    """Whose holds others waited for: the last lock of a chain, what its holder did, and percent of all waiting."""
+
+    lock: str
+    holder: str
+    reason: str
+    function: str
+    wait_ns: float
+    percent: float
+
+
+class Why(Strict):
+    """Why tasks of one point waited."""
+
+    point: str
+    variant: str
+    replications: int
+    task_time_ns: float
+    """Tasks times window, over all replications."""
+    waits: tuple[WaitChain, ...]
+    holders: tuple[HolderTime, ...]
+
+    @classmethod
+    def of(cls, point: str, variant: str, runs: Sequence[RunResult]) -> Why:
+        """Put the chains of several runs together. Raises ValueError where a run has none."""
+        if missing := [number for number, run in enumerate(runs) if run.chains is None]:
+            raise ValueError(f"{point} #{missing[0]}: chains were not recorded")
+        chains = pooled_chains(runs)
+        time = sum(run.tasks * run.window_ns for run in runs)
+        return cls(
+            point=point,
+            variant=variant,
+            replications=len(runs),
+            task_time_ns=time,
+            waits=chains.waits,
+            holders=chains.holders,
+        )
+
+    @property
+    def wait_ns(self) -> float:
+        """All waits together."""
+        return sum(chain.wait_ns for chain in self.waits)
+
+    def percent(self, chain: WaitChain) -> float:
+        """The share of a chain in all waits."""
+        return 100 * chain.wait_ns / self.wait_ns
+
+    def on_path(self) -> list[OnPath]:
+        """Locks by how much of all waiting passes them, the most first."""
+        passes, ends = defaultdict[str, float](float), defaultdict[str, float](float)
+        for chain in self.waits:
+            for lock in dict.fromkeys(link.lock for link in chain.links):
+                passes[lock] += chain.wait_ns
+            ends[chain.links[-1].lock] += chain.wait_ns
+        return [
+            OnPath(lock, self._share(time), self._share(ends[lock])) for lock, time in _longest_first(passes)
+        ]
+
+    def owners(self) -> list[Owner]:
+        """Who made others wait, by what the last holder of each chain did, the most first."""
+        times = defaultdict[tuple[str, str, str, str], float](float)
+        for chain in self.waits:
+            last = chain.links[-1]
+            times[last.lock, last.holder, chain.reason, chain.function] += chain.wait_ns
+        return [Owner(*key, wait_ns=time, percent=self._share(time)) for key, time in _longest_first(times)]
+
+    def holder_times(self, lock: str) -> list[tuple[HolderTime, float]]:
+        """What holders of a lock did while somebody waited, with percent of that time."""
+        of_lock = [had for had in self.holders if had.lock == lock]
+        total = sum(had.time_ns for had in of_lock)
+        return [(had, 100 * had.time_ns / total) for had in of_lock]
+
+    @property
+    def sentence(self) -> str:
+        """The answer in one sentence."""
+        if not self.waits:
+            return "no task waited for a lock"
+        most = self.on_path()[0]
+        owner = next(owner for owner in self.owners() if owner.lock == self._ends_most())
+        at = "" if most.lock == owner.lock else f", which leads to {owner.lock}"
+        return (
+            f"{most.passes_percent:.0f} % of all waiting is for {most.lock}{at}; the largest cause "
+            f"({owner.percent:.0f} %): {does(owner.holder, owner.reason, owner.function)}"
+        )
+
+    def _ends_most(self) -> str:
+        return max(self.on_path(), key=lambda path: (path.ends_percent, path.lock)).lock
+
+    def _share(self, time: float) -> float:
+        return 100 * time / self.wait_ns
+
+
+def pooled_chains(runs: Iterable[RunResult]) -> Chains:
+    """The chains of all runs that recorded them, equal ones added up, the longest first."""
+    found = [run.chains for run in runs if run.chains is not None]
+    waits = _added((chain for chains in found for chain in chains.waits), lambda chain: chain.wait_ns)
+    holders = _added((had for chains in found for had in chains.holders), lambda had: had.time_ns)
+    return Chains(
+        waits=tuple(chain.model_copy(update={"wait_ns": time}) for chain, time in waits),
+        holders=tuple(had.model_copy(update={"time_ns": time}) for had, time in holders),
+    )
+
+
+_Told = TypeVar("_Told", WaitChain, HolderTime)
+_Key = TypeVar("_Key", str, tuple[str, str, str, str])
+
+
+def _added(parts: Iterable[_Told], time: Callable[[_Told], float]) -> list[tuple[_Told, float]]:
+    sums: dict[_Told, float] = {}
+    for part in parts:
+        key = part.model_copy(update={"wait_ns": 0.0} if isinstance(part, WaitChain) else {"time_ns": 0.0})
+        sums[key] = sums.get(key, 0.0) + time(part)
+    return sorted(sums.items(), key=lambda each: (-each[1], repr(each[0])))
+
+
+def _longest_first(times: Mapping[_Key, float]) -> list[tuple[_Key, float]]:
+    return sorted(times.items(), key=lambda each: (-each[1], each[0]))
+
+
+def does(holder: str, reason: str, function: str) -> str:
+    """What a holder does, in words: `create sleeps until a timer rings (xfs_iget)`."""
+    words = WORDS[reason]
+    where = f" ({function})" if function else ""
+    return words if reason in _NO_HOLDER else f"{holder or 'its holder'} {words}{where}"
+
+
+def frames(chain: WaitChain) -> Iterator[str]:
+    """A chain from the waiter to the root, a frame each: what a task does, the lock it waits for, ..."""
+    yield chain.waiter or "task"
+    for link in chain.links:
+        yield f"{link.lock} ({link.side})" if link.side else link.lock
+        yield f"[{link.holder or 'holder'}]"
+    if chain.function:
+        yield chain.function
+    yield chain.reason
+
+
+def folded(chains: Iterable[WaitChain]) -> str:
+    """Stacks of waiting in nanoseconds, as flamegraph.pl, speedscope and inferno read them."""
+    lines = ((";".join(frame.replace(";", ",") for frame in frames(c)), round(c.wait_ns)) for c in chains)
+    return "".join(f"{stack} {time}\n" for stack, time in lines if time)
