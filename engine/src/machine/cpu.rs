@@ -208,6 +208,7 @@ impl IdleLadder {
         self.steps
             .iter()
             .zip(ends)
+            .take_while(|(step, _)| step.0 < to)
             .map(|(&(start, _, watts), end)| {
                 let span = to.min(end).saturating_sub(from.max(start));
                 watts * span as f64 * 1e-12

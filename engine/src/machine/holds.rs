@@ -2,7 +2,6 @@
 
 use super::lock::LockId;
 use super::state::{Broken, State};
-use super::statistics::HoldTimes;
 use super::task::{StateTimes, Status, TaskId};
 use super::time::Time;
 use super::trace::Object;
@@ -58,8 +57,7 @@ impl State {
     pub(super) fn begin_hold(&mut self, lock: LockId, task: TaskId) {
         let l = &self.locks[lock as usize];
         if l.holder.is_some() || l.readers > 0 {
-            let present = l.holder.map_or_else(|| format!("{} readers hold it", l.readers), |t| format!("task {t} holds it"));
-            self.intrusion(task, lock, &present);
+            self.intrusion(task, lock);
         }
         let times = self.times_of(task);
         let (l, t) = (&mut self.locks[lock as usize], &mut self.tasks[task as usize]);
@@ -78,8 +76,8 @@ impl State {
         let stats = &mut self.classes[l.class as usize];
         stats.at(t.site, t.kind).acquired += 1;
         stats.acquired_shared += 1;
-        if let Some(writer) = l.holder {
-            self.intrusion(task, lock, &format!("task {writer} holds it"));
+        if l.holder.is_some() {
+            self.intrusion(task, lock);
         }
         self.chain_changes(lock);
         self.note("acquire shared", task, Object::Lock(lock));
@@ -105,7 +103,9 @@ impl State {
     }
 
     #[cold]
-    fn intrusion(&mut self, task: TaskId, lock: LockId, present: &str) {
+    fn intrusion(&mut self, task: TaskId, lock: LockId) {
+        let l = &self.locks[lock as usize];
+        let present = l.holder.map_or_else(|| format!("{} readers hold it", l.readers), |t| format!("task {t} holds it"));
         let name = self.name_of(Object::Lock(lock));
         let detail = format!("task {task} takes {name} at {} ps while {present}", self.now);
         self.broken.push(Broken { law: "mutual exclusion", detail });
@@ -123,12 +123,7 @@ impl State {
     /// The exclusive hold of `lock` ends, whoever ends it.
     pub(super) fn end_hold(&mut self, lock: LockId) {
         let l = &self.locks[lock as usize];
-        let Some(holder) = l.holder else {
-            let name = self.name_of(Object::Lock(lock));
-            let detail = format!("{name} is released at {} ps and nobody holds it", self.now);
-            self.broken.push(Broken { law: "mutual exclusion", detail });
-            return;
-        };
+        let Some(holder) = l.holder else { return self.nobody_held(lock) };
         let own = u32::from(l.scaled && !l.held_by_device());
         self.leave_scaled_hold(holder, own);
         self.book_hold(lock, holder);
@@ -139,13 +134,21 @@ impl State {
         self.note("release", holder, Object::Lock(lock));
     }
 
+    #[cold]
+    fn nobody_held(&mut self, lock: LockId) {
+        let name = self.name_of(Object::Lock(lock));
+        let detail = format!("{name} is released at {} ps and nobody holds it", self.now);
+        self.broken.push(Broken { law: "mutual exclusion", detail });
+    }
+
     /// Books the exclusive hold of `lock` by `holder` up to now.
+    #[inline]
     fn book_hold(&mut self, lock: LockId, holder: TaskId) {
         let (l, t) = (&mut self.locks[lock as usize], &self.tasks[holder as usize]);
         let stats = &mut self.classes[l.class as usize];
         if t.status == Status::Running && l.only_ran(&t.times) {
             let span = l.book_running(self.now);
-            return stats.end_hold(t.kind, &HoldTimes { running: span, ..HoldTimes::default() }, l.is_contended(), span);
+            return stats.end_running_hold(t.kind, l.is_contended(), span);
         }
         let times = t.times_at(self.now, self.cpus[t.cpu as usize].idle_clock(self.now));
         let hold = l.book_all(&times);

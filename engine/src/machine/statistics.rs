@@ -229,6 +229,16 @@ impl ClassStats {
         self.hold_max = self.hold_max.max(lasted);
     }
 
+    /// The same of a holder that has only run with the lock, for `span`.
+    #[inline]
+    pub fn end_running_hold(&mut self, kind: TaskKind, contended: bool, span: Time) {
+        self.held[kind as usize].running += span;
+        if contended {
+            self.held_contended.running += span;
+        }
+        self.hold_max = self.hold_max.max(span);
+    }
+
     /// Who was granted the lock `waited` ago has come to run.
     pub fn granted_task_runs(&mut self, kind: TaskKind, waited: Time) {
         self.grant_to_run += waited;

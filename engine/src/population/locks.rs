@@ -35,7 +35,7 @@ pub(super) fn lock_cycle<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), St
         let data = (lines > 0).then(|| m.new_line(lines));
         (m.new_lock(class), nested.then(|| m.new_lock(class)), device, data)
     });
-    let cycle = Cycle {
+    let even = Cycle {
         outer: first,
         inner: second,
         think: draw("think")?,
@@ -46,12 +46,14 @@ pub(super) fn lock_cycle<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), St
         blocking: w.number("blocking"),
         write: write.map(|service| (device, service)),
     };
+    let odd = match second {
+        Some(second) if opposite => Cycle { outer: second, inner: Some(first), ..even },
+        _ => even,
+    };
+    let cycles = [Rc::new(even), Rc::new(odd)];
     for (task, placement) in (0..w.tasks).zip(placements(spec)) {
-        let cycle = match second {
-            Some(second) if opposite && task % 2 == 1 => Cycle { outer: second, inner: Some(first), ..cycle },
-            _ => cycle,
-        };
-        host.spawn(placement, Life::Foreground, |m| lock_cycle::run(m, cycle, format!("task {task}")));
+        let cycle = cycles[task as usize % 2].clone();
+        host.spawn(placement, Life::Foreground, |m| lock_cycle::run(m, cycle, &format!("task {task}")));
     }
     Ok(())
 }

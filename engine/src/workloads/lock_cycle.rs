@@ -4,6 +4,8 @@
 use super::draw::{chance, Draw};
 use crate::machine::{Access, Account, DeviceId, Io, LineId, LockId, Mode, Side, Then};
 use crate::waist::Machine;
+use std::future::Future;
+use std::rc::Rc;
 
 /// What one cycle is made of.
 #[derive(Clone, Copy, Debug)]
@@ -28,35 +30,40 @@ pub struct Cycle {
     pub write: Option<(DeviceId, Draw)>,
 }
 
-/// Runs cycles for ever.
-pub async fn run<M: Machine>(m: M, cycle: Cycle, stream: String) {
-    let mut random = m.stream(&stream);
-    loop {
-        let (think, hold) = (cycle.think.draw(&mut random), cycle.hold.draw(&mut random));
-        let side = if chance(&mut random, cycle.readers) { Side::Read } else { Side::Write };
-        if cycle.thinks_on_cpu {
-            m.run(Account::User, think).await;
-        } else {
-            m.sleep(think).await;
-        }
-        m.begin();
-        m.lock(cycle.outer, side).await;
-        if cycle.inner.is_some() || chance(&mut random, cycle.blocking) {
-            m.convert(cycle.outer, side, Mode::Blocking).await;
-        }
-        if let Some(data) = cycle.data {
-            m.touch(data, if side == Side::Write { Access::Write } else { Access::Read });
-        }
-        m.run(Account::System, hold).await;
-        if let Some(inner) = cycle.inner {
-            m.lock(inner, side).await;
+/// Runs cycles for ever, with the random stream of that name. It keeps little, as there may be many tasks.
+pub fn run<M: Machine>(m: M, cycle: Rc<Cycle>, stream: &str) -> impl Future<Output = ()> {
+    let mut random = m.stream(stream);
+    async move {
+        loop {
+            let (think, hold) = (cycle.think.draw(&mut random), cycle.hold.draw(&mut random));
+            let side = if chance(&mut random, cycle.readers) { Side::Read } else { Side::Write };
+            if cycle.thinks_on_cpu {
+                m.run(Account::User, think).await;
+            } else {
+                m.sleep(think).await;
+            }
+            m.begin();
+            m.lock(cycle.outer, side).await;
+            if cycle.inner.is_some() || chance(&mut random, cycle.blocking) {
+                Box::pin(m.convert(cycle.outer, side, Mode::Blocking)).await; // few locks have modes
+            }
+            if let Some(data) = cycle.data {
+                m.touch(data, if side == Side::Write { Access::Write } else { Access::Read });
+            }
             m.run(Account::System, hold).await;
-            m.unlock(inner, side).await;
+            if let Some(inner) = cycle.inner {
+                m.lock(inner, side).await;
+                m.run(Account::System, hold).await;
+                m.unlock(inner, side).await;
+            }
+            match cycle.write {
+                None => m.unlock(cycle.outer, side).await,
+                Some((device, service)) => {
+                    let io = Io::taking(service.draw(&mut random));
+                    m.submit(device, io, Then::Release(cycle.outer));
+                }
+            }
+            m.end("cycle", true);
         }
-        match cycle.write {
-            None => m.unlock(cycle.outer, side).await,
-            Some((device, service)) => m.submit(device, Io::taking(service.draw(&mut random)), Then::Release(cycle.outer)),
-        }
-        m.end("cycle", true);
     }
 }

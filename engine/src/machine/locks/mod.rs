@@ -43,9 +43,18 @@ pub(super) async fn acquire(cx: &Context, lock: LockId, side: Side) {
     let slept = match kind {
         LockKind::Spin(Policy::Queued | Policy::Cna) => queued::wait_qspinlock(cx, lock).await,
         LockKind::Spin(_) => spinlock::wait(cx, lock).await,
+        LockKind::Semaphore => semaphore::down_slow(cx, lock).await,
+        _ => Box::pin(wait_slow(cx, kind, lock, side)).await,
+    };
+    wait.end(cx, slept);
+}
+
+/// Waits for `lock`, and says whether it slept. Boxed, as it is large and every program has room for what it awaits.
+async fn wait_slow(cx: &Context, kind: LockKind, lock: LockId, side: Side) -> bool {
+    match kind {
+        LockKind::Spin(_) | LockKind::Semaphore => unreachable!("their waits need little room"),
         LockKind::Rwlock(_) => rwlock::wait(cx, lock, side).await,
         LockKind::CountedMutex(_) => mutex_counted::lock_slow(cx, lock).await,
-        LockKind::Semaphore => semaphore::down_slow(cx, lock).await,
         LockKind::Mutex => mutex::lock_slow(cx, lock).await,
         LockKind::Rwsem(_) => match side {
             Side::Read => rwsem::down_read_slow(cx, lock).await,
@@ -55,8 +64,7 @@ pub(super) async fn acquire(cx: &Context, lock: LockId, side: Side) {
         LockKind::Removed => unreachable!("it is always free"),
         LockKind::BtrfsTree2 => btrfs_tree_2::wait(cx, lock).await,
         LockKind::BtrfsTree3(_) => btrfs_tree_3::wait(cx, lock, side).await,
-    };
-    wait.end(cx, slept);
+    }
 }
 
 /// Acquires `lock` if that needs no waiting.
@@ -117,6 +125,7 @@ pub(super) async fn convert(cx: &Context, lock: LockId, side: Side, mode: Mode) 
     }
 }
 
+#[inline(always)]
 fn try_fast(cx: &Context, kind: LockKind, lock: LockId, side: Side) -> bool {
     match kind {
         LockKind::Spin(_) => spinlock::try_lock(cx, lock),
@@ -214,6 +223,7 @@ struct Wait {
 }
 
 impl Wait {
+    #[inline]
     fn begin(cx: &Context, lock: LockId, side: Side) -> Self {
         let mut s = cx.state();
         let now = s.now;
@@ -226,6 +236,7 @@ impl Wait {
         Self { lock, side, since: now, held }
     }
 
+    #[inline]
     fn end(self, cx: &Context, slept: bool) {
         let mut s = cx.state();
         let (now, window) = (s.now, s.window_start);

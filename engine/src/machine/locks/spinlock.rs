@@ -77,9 +77,14 @@ fn try_take(s: &mut State, me: TaskId, lock: LockId) -> bool {
 /// Waits for the lock on the CPU. Returns whether it slept: never.
 pub(in crate::machine) async fn wait(cx: &Context, lock: LockId) -> bool {
     let policy = body(&mut cx.state(), lock).policy;
-    if matches!(policy, Policy::Queued | Policy::Cna) {
-        return queued::wait_qspinlock(cx, lock).await;
+    match policy {
+        Policy::Queued | Policy::Cna => queued::wait_qspinlock(cx, lock).await,
+        _ => Box::pin(wait_older(cx, policy, lock)).await,
     }
+}
+
+/// The same of a spinlock that no kernel of today has; boxed, as `wait_slow` is.
+async fn wait_older(cx: &Context, policy: Policy, lock: LockId) -> bool {
     cx.preempt_disable();
     match policy {
         Policy::Mcs => queued::wait_mcs(cx, lock).await,
