@@ -2,70 +2,138 @@
 
 24 tasks think (exponential, 1 us) on 24 CPUs and hold one lock (exponential, 50 ns). The engine has its CPUs,
 cache lines and statistics on. The runs are taken in turns; a ratio compares minima.
+
+With `--against REV` the engine of another git revision is compiled too and the two are compared instead. With
+`--recorded` the installed engine is compared with the loop, and fails above 1.5 times the ratios in `recorded.json`.
 """
 
 from __future__ import annotations
 
-import argparse
+import json
 import sys
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 import simpy_cycle
-from measure import Sample, Spec, build, interleaved, lasting, lock_cycle, run_engine, run_floor, verdict
+from measure import (
+    Report,
+    Sample,
+    Spec,
+    build,
+    build_revision,
+    interleaved,
+    lasting,
+    lock_cycle,
+    options,
+    report,
+    run_engine,
+    run_floor,
+)
+
+from simfs import _engine
 
 TASKS = 24
+LOOP = "hand-written loop"
+ENGINES: dict[str, Spec] = {
+    "engine, qspinlock": lock_cycle("qspinlock"),
+    "engine, semaphore": lock_cycle("semaphore"),
+    "engine, qspinlock, hardly contended": lock_cycle("qspinlock", think_ns=100_000),
+    "engine, semaphore, hardly contended": lock_cycle("semaphore", think_ns=100_000),
+}
+RECORDED = Path(__file__).parent / "recorded.json"
+#: How much worse than recorded a ratio may be: computers differ by less.
+TOLERANCE = 1.5
+
+Measurements = dict[str, Callable[[], float]]
 
 
 def main() -> int:
     """Measure, print, and return 1 if a figure misses its mark."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--cycles", type=int, default=500_000, help="lock cycles a run")
-    options.add_argument("--repeats", type=int, default=5, help="runs of each kind")
-    asked = options.parse_args()
+    parser = options(__doc__, repeats=5)
+    parser.add_argument("--cycles", type=int, default=500_000, help="lock cycles a run")
+    parser.add_argument("--against", metavar="REV", help="compare with the engine of another git revision")
+    parser.add_argument("--recorded", action="store_true", help="compare with the recorded ratios")
+    asked = parser.parse_args()
+    told = report(asked)
+    if asked.against:
+        measurements, judge = _of_two(asked.cycles, asked.against), _compare
+    elif asked.recorded:
+        measurements, judge = _of_installed(asked.cycles), _compare_recorded
+    else:
+        measurements, judge = _of_all(asked.cycles), _judge
+    samples = interleaved(asked.repeats, measurements)
+    told.table("ns of processor time per lock cycle", samples)
+    judge(told, samples)
+    return told.end()
+
+
+def _loop(cycles: int) -> Measurements:
+    return {LOOP: lambda: run_floor(TASKS, cycles).cpu_ns_per_cycle}
+
+
+def _of_all(cycles: int) -> Measurements:
     build()
-    samples = interleaved(asked.repeats, _measurements(asked.cycles))
-    print(f"{'ns of processor time per lock cycle':<58}   minimum    median")
-    for name, sample in samples.items():
-        print(f"{name:<58} {sample.minimum:9.1f} {sample.median:9.1f}")
-    print()
-    return 0 if all(_verdicts(samples)) else 1
-
-
-def _measurements(cycles: int) -> dict[str, Callable[[], float]]:
-    engine = {
-        "engine, qspinlock": lock_cycle("qspinlock"),
-        "engine, semaphore": lock_cycle("semaphore"),
-        "engine, qspinlock, hardly contended": lock_cycle("qspinlock", think_ns=100_000),
-        "engine, semaphore, hardly contended": lock_cycle("semaphore", think_ns=100_000),
-    }
     return {
-        "hand-written loop": lambda: run_floor(TASKS, cycles).cpu_ns_per_cycle,
-        **{name: _engine(lasting(spec, cycles)) for name, spec in engine.items()},
+        **_loop(cycles),
+        **{name: _engine_run(lasting(spec, cycles)) for name, spec in ENGINES.items()},
         "SimPy, idiomatic": lambda: simpy_cycle.idiomatic(TASKS, cycles) / cycles,
         "SimPy, tuned by hand": lambda: simpy_cycle.tuned(TASKS, cycles) / cycles,
     }
 
 
-def _engine(spec: Spec) -> Callable[[], float]:
-    return lambda: run_engine(spec).cpu_ns_per_cycle
+def _engine_run(spec: Spec, program: Path | None = None) -> Callable[[], float]:
+    return lambda: run_engine(spec, program).cpu_ns_per_cycle
 
 
-def _verdicts(samples: dict[str, Sample]) -> list[bool]:
-    def ratio(above: str, below: str) -> float:
-        return samples[above].minimum / samples[below].minimum
+def _judge(told: Report, samples: dict[str, Sample]) -> None:
+    def ratio(above: str, below: str) -> tuple[str, float]:
+        return f"{above} / {below}", samples[above].minimum / samples[below].minimum
 
-    verdicts = []
-    for lock in ("qspinlock", "semaphore"):
-        engine = f"engine, {lock}"
-        verdicts += [
-            verdict(f"{engine} / hand-written loop", ratio(engine, "hand-written loop"), 2.5, at_most=True),
-            verdict(f"SimPy, idiomatic / {engine}", ratio("SimPy, idiomatic", engine), 40),
-            verdict(
-                f"{engine} / the same, hardly contended", ratio(engine, f"{engine}, hardly contended"), 2
-            ),
-        ]
-        print(f"{'SimPy, tuned by hand / ' + engine:<58} {ratio('SimPy, tuned by hand', engine):9.2f}")
-    return verdicts
+    for engine, most, least in (("engine, qspinlock", 2.3, 50), ("engine, semaphore", 3, 35)):
+        told.verdict(*ratio(engine, LOOP), most, at_most=True)
+        told.verdict(*ratio("SimPy, idiomatic", engine), least)
+        told.verdict(*ratio(engine, f"{engine}, hardly contended"), 2)
+        told.figure(*ratio("SimPy, tuned by hand", engine))
+
+
+def _of_two(cycles: int, revision: str) -> Measurements:
+    build()
+    before = build_revision(revision)
+    specs = {name: lasting(spec, cycles) for name, spec in ENGINES.items()}
+    now = {name: _engine_run(spec) for name, spec in specs.items()}
+    return now | {f"{name}, before": _engine_run(spec, before) for name, spec in specs.items()}
+
+
+def _compare(told: Report, samples: dict[str, Sample]) -> None:
+    for name in ENGINES:
+        told.figure(f"{name}: now / before", samples[name].minimum / samples[f"{name}, before"].minimum)
+
+
+def _of_installed(cycles: int) -> Measurements:
+    build("floor")
+    return _loop(cycles) | {name: _installed(spec, cycles) for name, spec in ENGINES.items()}
+
+
+def _installed(spec: Spec, cycles: int) -> Callable[[], float]:
+    def run(spec: Spec) -> tuple[int, int]:
+        started = time.process_time_ns()
+        result = _engine.run(json.dumps(spec))
+        return time.process_time_ns() - started, json.loads(result)["operations"]
+
+    long = spec | {"duration_ns": spec["duration_ns"] * cycles / run(spec)[1]}
+
+    def measured() -> float:
+        took, operations = run(long)
+        return took / operations
+
+    return measured
+
+
+def _compare_recorded(told: Report, samples: dict[str, Sample]) -> None:
+    for name, recorded in json.loads(RECORDED.read_text()).items():
+        ratio = samples[name].minimum / samples[LOOP].minimum
+        told.verdict(f"{name} / {LOOP}", ratio, TOLERANCE * recorded, at_most=True)
 
 
 if __name__ == "__main__":

@@ -6,19 +6,23 @@ all alike; the minimum is the figure, the median tells how far to trust it.
 
 from __future__ import annotations
 
+import argparse
 import copy
 import json
 import os
+import re
 import statistics
 import subprocess
+import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from simfs.scenario import expand, load, to_run_spec
 
-ENGINE = Path(__file__).resolve().parent.parent / "engine"
+ROOT = Path(__file__).resolve().parent.parent
+ENGINE = ROOT / "engine"
 
 Spec = dict[str, Any]
 
@@ -90,20 +94,50 @@ def lasting(spec: Spec, cycles: int) -> Spec:
     return spec
 
 
-def build() -> None:
-    """Compile the two example programs, optimised."""
-    command = ["cargo", "build", "--release", "--quiet", "--example", "run", "--example", "floor"]
-    subprocess.run(command, cwd=ENGINE, check=True)
+def target() -> Path:
+    """Return where the example programs are compiled to."""
+    return Path(os.environ.get("CARGO_TARGET_DIR", ENGINE / "target"))
 
 
-def run_engine(spec: Spec) -> Run:
-    """Run `spec` in a process of its own."""
-    return _run("run", [], json.dumps(spec))
+def build(*examples: str) -> None:
+    """Compile example programs, optimised: both if none is named."""
+    _cargo(ENGINE, target(), examples or ("run", "floor"))
+
+
+def build_revision(revision: str) -> Path:
+    """Compile the engine of a git revision; return its example program."""
+    name = subprocess.run(
+        ["git", "rev-parse", "--short", f"{revision}^{{commit}}"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    place = target() / "revisions" / name
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "tree"
+        subprocess.run(["git", "worktree", "add", "--quiet", "--detach", tree, name], cwd=ROOT, check=True)
+        try:
+            _cargo(tree / "engine", place, ("run",))
+        finally:
+            subprocess.run(["git", "worktree", "remove", "--force", tree], cwd=ROOT, check=True)
+    return place / "release" / "examples" / "run"
+
+
+def _cargo(engine: Path, into: Path, examples: tuple[str, ...]) -> None:
+    chosen = [word for example in examples for word in ("--example", example)]
+    command = ["cargo", "build", "--release", "--locked", "--quiet", *chosen]
+    subprocess.run(command, cwd=engine, env=os.environ | {"CARGO_TARGET_DIR": str(into)}, check=True)
+
+
+def run_engine(spec: Spec, program: Path | None = None) -> Run:
+    """Run `spec` in a process of its own: by the engine of this tree, or by another example program."""
+    return _run([str(program or target() / "release" / "examples" / "run")], json.dumps(spec))
 
 
 def run_floor(tasks: int, cycles: int) -> Run:
     """Run the loop that models nothing."""
-    return _run("floor", [str(tasks), str(cycles)], "")
+    return _run([str(target() / "release" / "examples" / "floor"), str(tasks), str(cycles)], "")
 
 
 def interleaved(repeats: int, measurements: Mapping[str, Callable[[], float]]) -> dict[str, Sample]:
@@ -115,31 +149,90 @@ def interleaved(repeats: int, measurements: Mapping[str, Callable[[], float]]) -
     return {name: Sample(tuple(taken)) for name, taken in values.items()}
 
 
-def verdict(name: str, value: float, bound: float, *, at_most: bool = False, unit: str = "") -> bool:
-    """Print a figure beside what is asked of it; return whether it holds."""
-    holds = value <= bound if at_most else value >= bound
-    wanted = f"at {'most' if at_most else 'least'} {bound:g}{unit}"
-    print(f"{name:<58} {value:9.2f}{unit}   {wanted:<18} {'yes' if holds else 'NO'}")
-    return holds
+@dataclass
+class Report:
+    """Figures and what is asked of them: printed as text as they come, or all together as JSON."""
+
+    as_json: bool
+    samples: dict[str, dict[str, Any]] = field(default_factory=dict)
+    figures: list[dict[str, Any]] = field(default_factory=list)
+
+    def table(self, title: str, samples: Mapping[str, Sample]) -> None:
+        """Add repeated measurements; the title says of what."""
+        for name, sample in samples.items():
+            figures = {"minimum": sample.minimum, "median": sample.median, "values": sample.values}
+            self.samples[name] = {"of": title, **figures}
+        self._say(f"{title:<58}   minimum    median")
+        for name, sample in samples.items():
+            self._say(f"{name:<58} {sample.minimum:9.1f} {sample.median:9.1f}")
+        self._say("")
+
+    def figure(self, name: str, value: float, unit: str = "") -> None:
+        """Add a figure of which nothing is asked."""
+        self.figures.append({"name": name, "value": value, "unit": unit.strip()})
+        self._say(f"{name:<58} {value:9.2f}{unit}")
+
+    def verdict(
+        self, name: str, value: float, bound: float, *, at_most: bool = False, unit: str = ""
+    ) -> None:
+        """Add a figure beside what is asked of it."""
+        holds = value <= bound if at_most else value >= bound
+        asked = {"bound": bound, "at_most": at_most, "holds": holds}
+        self.figures.append({"name": name, "value": value, "unit": unit.strip(), **asked})
+        wanted = f"at {'most' if at_most else 'least'} {bound:g}{unit}"
+        self._say(f"{name:<58} {value:9.2f}{unit}   {wanted:<18} {'yes' if holds else 'NO'}")
+
+    def end(self) -> int:
+        """Print what is not printed yet. Return 1 if a figure misses its mark, else 0."""
+        if self.as_json:
+            print(json.dumps({"samples": self.samples, "figures": self.figures}, indent=1))
+        return 0 if all(figure.get("holds", True) for figure in self.figures) else 1
+
+    def _say(self, line: str) -> None:
+        if not self.as_json:
+            print(line)
 
 
-def _run(program: str, arguments: list[str], text: str) -> Run:
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ENGINE / "target"))
-    command = [str(target / "release" / "examples" / program), *arguments]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+def options(about: str | None, repeats: int = 0) -> argparse.ArgumentParser:
+    """Return the options that all benchmarks have; `repeats` is the default number of runs of each kind."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="how figures are printed")
+    if repeats:
+        parser.add_argument("--repeats", type=int, default=repeats, help="runs of each kind")
+    return parser
+
+
+def report(asked: argparse.Namespace) -> Report:
+    """Return the report that the options ask for."""
+    return Report(as_json=asked.format == "json")
+
+
+def _peak_of(text: str) -> int:
+    """Largest resident set (bytes) as the program saw it: `wait4` counts this process's, carried over `exec`."""
+    told = re.search(r"VmHWM:\s*(\d+) kB", text)
+    return int(told[1]) * 1024 if told else 0
+
+
+def _run(command: list[str], text: str) -> Run:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
+        assert process.stderr is not None
         process.stdin.write(text)
         process.stdin.close()
-        result = json.loads(process.stdout.read())
+        printed, said = process.stdout.read(), process.stderr.read()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0 or result.get("stall") is not None:
-        raise RuntimeError(f"{program} failed: {result.get('stall')}")
+    if process.returncode != 0:
+        raise RuntimeError(f"{command[0]} failed: {said}")
+    result = json.loads(printed)
+    if result.get("stall") is not None:
+        raise RuntimeError(f"{command[0]} failed: {result['stall']}")
     held = sum(lock["hold_total_ns"] for lock in result.get("locks", []) if lock["name"] == "lock")
     return Run(
         cpu_ns=(usage.ru_utime + usage.ru_stime) * 1e9,
-        rss_bytes=usage.ru_maxrss * 1024,
+        rss_bytes=_peak_of(said),
         cycles=result["operations"],
         events=result.get("events", 0),
         utilisation=held / result["window_ns"],

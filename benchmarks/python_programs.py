@@ -6,14 +6,13 @@ and the engine's distributions; they differ in how many steps they yield. Needs 
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
 from collections.abc import Callable, Generator
 
 import simpy_cycle
-from measure import Sample, Spec, interleaved, lock_cycle, verdict
+from measure import Report, Sample, Spec, interleaved, lock_cycle, options, report
 
 from simfs import _engine
 from simfs._engine import Lock, Machine, Step, Task
@@ -61,16 +60,14 @@ def section_as_one(task: Task) -> Program:
 
 def main() -> int:
     """Measure, print, and return 1 if a figure misses its mark."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--cycles", type=int, default=200_000, help="lock cycles a run")
-    options.add_argument("--repeats", type=int, default=5, help="runs of each kind")
-    asked = options.parse_args()
+    parser = options(__doc__, repeats=5)
+    parser.add_argument("--cycles", type=int, default=200_000, help="lock cycles a run")
+    asked = parser.parse_args()
+    told = report(asked)
     samples = interleaved(asked.repeats, _measurements(asked.cycles))
-    print(f"{'ns of processor time per lock cycle':<58}   minimum    median")
-    for name, sample in samples.items():
-        print(f"{name:<58} {sample.minimum:9.1f} {sample.median:9.1f}")
-    print()
-    return 0 if all(_verdicts(samples)) else 1
+    told.table("ns of processor time per lock cycle", samples)
+    _judge(told, samples)
+    return told.end()
 
 
 PROGRAMS: dict[str, Callable[[Task], Program] | None] = {
@@ -114,14 +111,14 @@ def _acquired(result: str) -> int:
     return acquired
 
 
-def _verdicts(samples: dict[str, Sample]) -> list[bool]:
+def _judge(told: Report, samples: dict[str, Sample]) -> None:
     simpy = samples["SimPy, idiomatic"].minimum
     marked = ("section as one step, qspinlock", "a step a yield, qspinlock")
-    verdicts = [verdict(f"SimPy, idiomatic / {name}", simpy / samples[name].minimum, 20) for name in marked]
+    for name in marked:
+        told.verdict(f"SimPy, idiomatic / {name}", simpy / samples[name].minimum, 20)
     for name, sample in samples.items():
         if name not in (*marked, "SimPy, idiomatic"):
-            print(f"{'SimPy, idiomatic / ' + name:<58} {simpy / sample.minimum:9.2f}")
-    return verdicts
+            told.figure(f"SimPy, idiomatic / {name}", simpy / sample.minimum)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+import json
 import os
 import subprocess
 import sys
@@ -10,12 +10,15 @@ import tempfile
 import time
 from importlib.util import find_spec
 
+from measure import options
+
 
 def main() -> int:
     """Measure and print; return 0 also where the installed package has no engine, with a note."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--scenario", default="compile-24", help="scenario to run")
-    name: str = options.parse_args().scenario
+    parser = options(__doc__)
+    parser.add_argument("--scenario", default="compile-24", help="scenario to run")
+    asked = parser.parse_args()
+    name: str = asked.scenario
     if find_spec("simfs") is None or find_spec("simfs._engine") is None:
         print(f"{name}: skipped, the simfs package is not installed with its engine")
         return 0
@@ -27,7 +30,10 @@ def main() -> int:
     if ended.returncode != 0:
         print(f"{name}: failed with exit code {ended.returncode}\n{ended.stderr}", file=sys.stderr)
         return 1
-    print(f"simfs run {name}: {seconds:.1f} s on {os.cpu_count()} cores")
+    if asked.format == "json":
+        print(json.dumps({"scenario": name, "seconds": seconds, "cores": os.cpu_count()}))
+    else:
+        print(f"simfs run {name}: {seconds:.1f} s on {os.cpu_count()} cores")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""What a sweep costs besides its runs: python benchmarks/sweep.py [POINTS]
+"""What a sweep costs besides its runs.
 
 Points of compile-24 (every variant; tasks and CPU time of a compile as a Latin hypercube) with two
 replications instead of five, into a store, in batches that alternate between one thread and two. Printed are ratios:
@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from statistics import median
 from threading import Lock
+
+from measure import options, report
 
 from simfs.experiments.answer import run_points
 from simfs.experiments.sweep_design import factor, rows_of
@@ -39,8 +41,12 @@ class Timed:
         return result
 
 
-def main() -> None:
-    points = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+def main() -> int:
+    """Measure and print."""
+    parser = options(__doc__)
+    parser.add_argument("points", type=int, nargs="?", default=1000, help="points of the sweep")
+    parsed = parser.parse_args()
+    told, points = report(parsed), parsed.points
     asked = load("compile-24")
     measure = asked.measure.model_copy(update={"replications": 2})
     asked = asked.model_copy(update={"measure": measure, "measured": None, "calibrate": ()})
@@ -63,10 +69,11 @@ def main() -> None:
         efficiencies.append(wall[1] / (2 * wall[2]))
         total += wall[2]
     made_points = len(rows) * variants
-    print(f"{made_points} points on 2 threads: {total:.0f} s, {1e3 * total / made_points:.1f} ms a point")
-    print(f"overhead, processor time beside the engine's: {100 * median(overheads):.1f} %")
-    print(f"parallel efficiency of 2 threads: {100 * median(efficiencies):.0f} %")
+    told.figure(f"{made_points} points on 2 threads, each", 1e3 * total / made_points, " ms")
+    told.figure("overhead, processor time beside the engine's", 100 * median(overheads), " %")
+    told.figure("parallel efficiency of 2 threads", 100 * median(efficiencies), " %")
+    return told.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

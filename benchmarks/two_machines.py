@@ -6,13 +6,12 @@ machine and the filesystem; the native one's does too.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
 from collections.abc import Callable
 
-from measure import Spec, interleaved, verdict
+from measure import Sample, Spec, interleaved, options, report
 
 from simfs import _engine
 from simfs.machine import run as run_reference
@@ -21,22 +20,24 @@ from simfs.scenario import expand, load, to_run_spec
 
 def main() -> int:
     """Measure, print, and return 1 if the ratio misses its mark."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--scenario", default="compile-24", help="scenario, all its variants at 24 tasks")
-    options.add_argument("--duration", type=float, default=200.0, help="simulated time of a run (ms)")
-    options.add_argument("--repeats", type=int, default=3, help="runs of each kind")
-    asked = options.parse_args()
+    parser = options(__doc__, repeats=3)
+    parser.add_argument("--scenario", default="compile-24", help="scenario, all its variants at 24 tasks")
+    parser.add_argument("--duration", type=float, default=200.0, help="simulated time of a run (ms)")
+    asked = parser.parse_args()
+    told = report(asked)
     specs = _specs(asked.scenario, asked.duration)
     events = _same_events(specs)
     samples = interleaved(
         asked.repeats,
         {"native": _timed(specs, _engine.run), "reference": _timed(specs, run_reference)},
     )
-    print(f"{asked.scenario}: {len(specs)} runs of {asked.duration:g} ms, {events:,} events")
-    for name, sample in samples.items():
-        print(f"{name:<12} {sample.minimum:8.3f} s   {events / sample.minimum:12,.0f} events/s")
-    ratio = samples["reference"].minimum / samples["native"].minimum
-    return 0 if verdict("reference / native", ratio, 100) else 1
+    title = f"ns an event, {asked.scenario}: {len(specs)} runs of {asked.duration:g} ms"
+    told.table(
+        title,
+        {name: Sample(tuple(1e9 * s / events for s in sample.values)) for name, sample in samples.items()},
+    )
+    told.verdict("reference / native", samples["reference"].minimum / samples["native"].minimum, 100)
+    return told.end()
 
 
 def _specs(scenario: str, duration_ms: float) -> list[Spec]:
