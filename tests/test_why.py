@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -145,3 +146,13 @@ def test_wrong_input_is_told_with_what_is_right(arguments: tuple[str, ...], said
     result = why(*arguments)
     assert result.exit_code == 2
     assert said in result.stderr
+
+
+def test_a_run_writes_its_chains(tmp_path: Path) -> None:
+    out = ("--out", str(tmp_path / "out"), "--format", "json")
+    result = CliRunner().invoke(app, ["run", *QUICK, "--set", "workload.tasks=24", "--why", *out])
+    assert result.exit_code == 0, result.output
+    (point,) = json.loads(result.stdout)["points"]
+    rows = (tmp_path / "out" / "tables" / "chains.csv").read_text().splitlines()
+    assert rows[0].replace('"', "").endswith("wait_ns,waiter,chain,holder,reason,function")
+    assert len(rows) == 1 + len(point["chains"]["waits"])

@@ -72,6 +72,9 @@ def run(
     metrics: Metrics = None,
     wide: Wide = False,
     columns: Columns = None,
+    why: Annotated[
+        bool, typer.Option("--why", help="Record why tasks wait, for --out and --format json; see simfs why.")
+    ] = False,
     check: Annotated[
         bool,
         typer.Option(
@@ -107,6 +110,7 @@ def run(
             "quick": quick,
             "metrics": wanted,
             "variants": variants or (),
+            "why": why,
         }
         asked, result = _answer(asked, given, chosen, options, check=check)
         if as_tool is not None:

@@ -9,7 +9,7 @@ from simfs.experiments.conclusion import conclusion
 from simfs.experiments.fitted import fitted
 from simfs.results.model import Fit, MeasuredRow, ScenarioResult
 from simfs.results.run import Engine, Progress, run_scenario
-from simfs.scenario import Point, Scenario, expand, placed_rows
+from simfs.scenario import Point, Scenario, expand, placed_rows, to_run_spec
 
 OPERATIONS = {
     "compile": "compile",
@@ -37,10 +37,12 @@ def answer(
     engine: Engine | None = None,
     metrics: Sequence[str] = (),
     variants: Sequence[str] = (),
+    why: bool = False,
 ) -> tuple[Scenario, ScenarioResult]:
     """Fit what `asked` declares, except the keys that were `given` by hand, and run it.
 
-    `metrics` are wanted besides those of the scenario's measured rows, `variants` the only ones that are run.
+    `metrics` are wanted besides those of the scenario's measured rows, `variants` the only ones that are run; with
+    `why` the chains of waiting are recorded.
     `quick` makes it a first look; the fit stays the same. Returns the scenario with the fitted values in
     place, and the result. Raises ValueError for a fit that may not be done and for a spec that the engine
     refuses, ImportError where there is no engine.
@@ -48,7 +50,9 @@ def answer(
     options: dict[str, Any] = {"threads": threads, "progress": progress, "engine": engine}
     asked, fits = fit(asked, given=given, quick=quick, **options)
     points = [point for point in expand(asked) if not variants or point.variant in variants]
-    result = run_points(asked, points, tuple(asked.sweep), metrics=metrics, **options).with_fits(fits)
+    result = run_points(asked, points, tuple(asked.sweep), metrics=metrics, why=why, **options).with_fits(
+        fits
+    )
     return asked, result.model_copy(update={"answer": conclusion(result, points)})
 
 
@@ -82,6 +86,7 @@ def run_points(
     progress: Progress | None = None,
     engine: Engine | None = None,
     metrics: Sequence[str] = (),
+    why: bool = False,
 ) -> ScenarioResult:
     """Run these points of `asked`, which vary in `keys`, beside the scenario's measured rows."""
     left_out = {variant.name for variant in asked.variants} - {point.variant for point in points}
@@ -91,6 +96,7 @@ def run_points(
         threads=threads,
         progress=progress,
         engine=engine,
+        to_spec=_with_chains if why else None,
         measured=[row for row in _measured(asked) if row.variant not in left_out],
         name=asked.name,
         operation=operation_of(points),
@@ -98,6 +104,10 @@ def run_points(
         titles=titles_of(asked),
         metrics=metrics,
     )
+
+
+def _with_chains(point: Point, replication: int) -> dict[str, Any]:
+    return dict(to_run_spec(point, replication)) | {"chains": True}
 
 
 def _measured(asked: Scenario) -> list[MeasuredRow]:

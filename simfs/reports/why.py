@@ -14,7 +14,7 @@ from rich.text import Text
 
 from simfs.reports.layout import Sheet, new_table, report_console
 from simfs.reports.numbers import duration, percent
-from simfs.results.chains import Why, does
+from simfs.results.chains import CHAIN_COLUMNS, Why, chain_row, does, side_name
 from simfs.results.run_result import HolderTime, WaitChain
 
 TOP = 12
@@ -50,13 +50,11 @@ def said(chain: WaitChain) -> str:
     """A chain in a line: `unlink > xfs.AGI > inodegc was given the lock and has not run yet`."""
     parts = [chain.waiter or "task"]
     for link in chain.links[:-1]:
-        parts += [_lock(link.lock, link.side), link.holder or "its holder"]
+        parts += [side_name(link.lock, link.side), link.holder or "its holder"]
     last = chain.links[-1]
-    return " > ".join([*parts, _lock(last.lock, last.side), does(last.holder, chain.reason, chain.function)])
-
-
-def _lock(name: str, side: str) -> str:
-    return f"{name} ({side})" if side else name
+    return " > ".join(
+        [*parts, side_name(last.lock, last.side), does(last.holder, chain.reason, chain.function)]
+    )
 
 
 def _owners(found: Why) -> Sheet:
@@ -119,7 +117,6 @@ def to_json(found: Why) -> str:
     return f"{json.dumps(document, indent=2)}\n"
 
 
-CHAIN_COLUMNS = ("percent", "wait_ns", "waiter", "chain", "holder", "reason", "function")
 OWNER_COLUMNS = ("percent", "wait_ns", "lock", "holder", "reason", "function")
 
 
@@ -127,20 +124,8 @@ def to_csv(found: Why, *, owners: bool = False) -> str:
     """A row a chain, or an owner. In `chain` the locks and their holders stand from the waiter on."""
     if owners:
         return _csv(OWNER_COLUMNS, (owner._asdict() for owner in found.owners()))
-    return _csv(CHAIN_COLUMNS, (_row(found, chain) for chain in found.waits))
-
-
-def _row(found: Why, chain: WaitChain) -> dict[str, object]:
-    locks = [f"{_lock(link.lock, link.side)} [{link.holder}]" for link in chain.links]
-    return {
-        "percent": found.percent(chain),
-        "wait_ns": chain.wait_ns,
-        "waiter": chain.waiter,
-        "chain": " > ".join(locks),
-        "holder": chain.links[-1].holder,
-        "reason": chain.reason,
-        "function": chain.function,
-    }
+    rows = ({"percent": found.percent(chain), **chain_row(chain)} for chain in found.waits)
+    return _csv(("percent", *CHAIN_COLUMNS), rows)
 
 
 def _csv(columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> str:

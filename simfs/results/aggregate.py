@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from simfs.results.by_run import estimates
+from simfs.results.chains import pooled_chains
 from simfs.results.marks import marks, observed, two_groups
 from simfs.results.model import (
     Comparison,
@@ -97,6 +98,7 @@ def summarise(
         latency=pooled_latencies([r.latency for r in runs]),
         latency_intervals=_latency_intervals(runs, level),
         locks=pooled_locks(runs),
+        chains=pooled_chains(runs) if all(run.chains for run in runs) else None,
     )
     return result.model_copy(update={"metrics": {n: e for n in wanted if (e := result.estimate(n))}})
 

@@ -181,3 +181,21 @@ def folded(chains: Iterable[WaitChain]) -> str:
     """Stacks of waiting in nanoseconds, as flamegraph.pl, speedscope and inferno read them."""
     lines = ((";".join(frame.replace(";", ",") for frame in frames(c)), round(c.wait_ns)) for c in chains)
     return "".join(f"{stack} {time}\n" for stack, time in lines if time)
+
+
+CHAIN_COLUMNS = ("wait_ns", "waiter", "chain", "holder", "reason", "function")
+"""Columns of a table of chains."""
+
+
+def chain_row(chain: WaitChain) -> dict[str, float | str]:
+    """A chain in columns; in `chain` the locks stand from the waiter on, each with what its holder does."""
+    locks = [
+        side_name(link.lock, link.side) + f" [{link.holder}]" * bool(link.holder) for link in chain.links
+    ]
+    values = (chain.wait_ns, chain.waiter, " > ".join(locks), chain.links[-1].holder)
+    return dict(zip(CHAIN_COLUMNS, (*values, chain.reason, chain.function), strict=True))
+
+
+def side_name(lock: str, side: str) -> str:
+    """A lock with the side that is waited for, if it has two."""
+    return f"{lock} ({side})" if side else lock

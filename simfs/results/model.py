@@ -14,7 +14,7 @@ from typing import Literal, Self
 from pydantic import Field
 
 from simfs.results.marks import Groups, Mark
-from simfs.results.run_result import Latency, LockKind, LockStats, Stall, Strict, Wakes
+from simfs.results.run_result import Chains, Latency, LockKind, LockStats, Stall, Strict, Wakes
 from simfs.results.statistics import Estimate
 from simfs.scenario.metrics import metric as known_metric
 
@@ -231,6 +231,7 @@ class PointResult(Strict):
     latency: dict[str, PooledLatency]
     latency_intervals: dict[str, LatencyIntervals] = Field(default_factory=dict)
     locks: tuple[LockSummary, ...] = Field(description="by total wait, longest first")
+    chains: Chains | None = Field(None, description="why everybody waited, if that was recorded")
     measured: tuple[Comparison, ...] = ()
 
     @property

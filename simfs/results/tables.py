@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from simfs.results.chains import CHAIN_COLUMNS, chain_row
 from simfs.results.model import CpuShares, PointResult, ScenarioResult
 from simfs.results.quantities import in_units
 from simfs.results.run_result import Latency, LockCounts, LockKind, LockStats
@@ -105,6 +106,12 @@ def _lock_kinds(result: ScenarioResult) -> Iterable[Row]:
                 yield row | _took("grant_to_run", kind.grant_to_run)
 
 
+def _chains(result: ScenarioResult) -> Iterable[Row]:
+    for p in result.points:
+        for chain in p.chains.waits if p.chains else ():
+            yield _key(p, result) | chain_row(chain)
+
+
 def _wakes(result: ScenarioResult) -> Iterable[Row]:
     for p in result.points:
         for wakes in p.wakes:
@@ -193,6 +200,7 @@ def _empty(name: str, result: ScenarioResult) -> Sequence[str]:
             "locks": ["lock", *_OF_LOCK, "wait_mean_ns", "caller"],
             "lock_sites": ["lock", "site", *LockCounts.model_fields],
             "lock_kinds": ["lock", *_OF_KIND, *_took("grant_to_run", None)],
+            "chains": list(CHAIN_COLUMNS),
             "wakes": [*_OF_WAKES, *_took("to_run", None), "over_1ms_percent"],
             "delays": ["what", *_OF_TIME],
             "latency": ["operation", *_OF_TIME],
@@ -206,6 +214,7 @@ MAKERS: Mapping[str, Callable[[ScenarioResult], Iterable[Row]]] = {
     "locks": _locks,
     "lock_sites": _lock_sites,
     "lock_kinds": _lock_kinds,
+    "chains": _chains,
     "wakes": _wakes,
     "delays": _delays,
     "latency": _latency,
