@@ -167,6 +167,10 @@ class _Machine(Protocol):
         """Name the function in which a task sleeps next."""
     def at(self, task: int, site: str, /) -> None:
         """Name what a task is doing, for lock waits by site."""
+    def use_memory(self, task: int, count: int, /) -> None:
+        """Let a task use bytes of its own memory in user mode, which drive others out of the caches."""
+    def use_data(self, task: int, count: int, /) -> None:
+        """Let a task's call use bytes of data that are as warm in the caches as its code."""
     def begin(self, task: int, /) -> None:
         """Note that an operation of a task begins."""
     def end(self, task: int, name: str, counted: bool, /) -> None:
@@ -408,6 +412,12 @@ class Task(Machine):
         """Have a nice level from -20 (the most CPU time) to 19 from now on; tasks that it starts have it too.
 
         Raises `ValueError` for another number.
+        """
+    @staticmethod
+    def use_memory(bytes: int) -> Step:
+        """Use so many bytes of memory in user mode, which drive the kernel's out of the caches (`machine.caches`).
+
+        Raises `ValueError` for more than 2^40.
         """
     def spawn(
         self, program: _Worker, *arguments: object, pinned: int | None = None, background: bool = False

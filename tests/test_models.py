@@ -115,6 +115,7 @@ def test_machine_spec_has_the_fields_of_the_seam(name: str) -> None:
         "cpus_per_llc",
         "cpus_per_socket",
         "costs",
+        "caches",
         "idle_states",
         "watts_active",
         "watts_spin",

@@ -189,6 +189,12 @@ class TinyMachine:
     def wchan(self, task: int, function: str) -> None:
         self.calls[f"wchan {function}"] += 1
 
+    def use_memory(self, task: int, count: int) -> None:
+        self.calls["use_memory"] += 1
+
+    def use_data(self, task: int, count: int) -> None:
+        self.calls["use_data"] += 1
+
     def begin(self, task: int) -> None:
         self.calls["begin"] += 1
 

@@ -97,6 +97,9 @@ pub struct MachineSpec {
     pub cpus_per_socket: u32,
     /// Hardware and scheduler costs.
     pub costs: MachineCosts,
+    /// Its caches; programs find theirs always warm when absent.
+    #[serde(default)]
+    pub caches: Option<CachesSpec>,
     /// Idle states, shallowest first.
     pub idle_states: Vec<IdleState>,
     /// Power of a CPU that runs (W).
@@ -128,6 +131,33 @@ pub struct MachineCosts {
     /// How fast a program runs while the other CPU of its core executes too, relative to alone.
     pub smt_speed: f64,
     pub speed: f64,
+}
+
+/// The caches of a machine, and what kernel code needs of them.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CachesSpec {
+    /// Size of a core's own (L2).
+    pub core_bytes: f64,
+    /// Size of a last-level cache.
+    pub llc_bytes: f64,
+    /// A load from the last-level cache.
+    pub llc_ns: f64,
+    /// A load from memory.
+    pub memory_ns: f64,
+    /// Lines that the first microsecond of kernel code touches, by the time of the traced machine; the first n touch root of n times as many.
+    pub code_lines: f64,
+}
+
+impl CachesSpec {
+    fn check(&self) -> Result<(), String> {
+        let size = |bytes: f64| (64.0..=2f64.powi(40)).contains(&bytes);
+        require(size(self.core_bytes), "machine.caches.core_bytes", "must be between 64 and 2^40")?;
+        require(size(self.llc_bytes), "machine.caches.llc_bytes", "must be between 64 and 2^40")?;
+        require((0.0..=1e4).contains(&self.llc_ns), "machine.caches.llc_ns", "must be between 0 and 10,000")?;
+        require((0.0..=1e4).contains(&self.memory_ns), "machine.caches.memory_ns", "must be between 0 and 10,000")?;
+        require((0.0..=1e4).contains(&self.code_lines), "machine.caches.code_lines", "must be between 0 and 10,000")
+    }
 }
 
 /// One idle state.
@@ -541,6 +571,7 @@ impl RunSpec {
         require((0.0..=10.0).contains(&m.costs.step_cv), "machine.costs.step_cv", "must be between 0 and 10")?;
         require(m.costs.smt_speed > 0.0 && m.costs.smt_speed <= 1.0, "machine.costs.smt_speed", "must be above 0 and at most 1")?;
         require(m.costs.line_overlap >= 1.0, "machine.costs.line_overlap", "must be at least 1")?;
+        m.caches.as_ref().map_or(Ok(()), CachesSpec::check)?;
         require(self.kernel.tick_ns >= 1e3, "kernel.tick_ns", "must be at least 1 us")?;
         require(self.kernel.base_slice_ns >= 1e3, "kernel.base_slice_ns", "must be at least 1 us")?;
         let cfs = self.kernel.rules.class == Class::Cfs;

@@ -133,6 +133,10 @@ pub trait Machine: Clone + 'static {
     fn at(&self, site: &'static str);
     /// Names the function in which the task sleeps next (the kernel's `wchan`), for chains of waits.
     fn wchan(&self, function: &'static str);
+    /// Uses so many bytes of the program's own memory in user mode, which drive others out of the caches; a call has ended.
+    fn use_memory(&self, bytes: u64);
+    /// The call uses so many bytes of data that are as warm in the caches as its code.
+    fn use_data(&self, bytes: u64);
     /// An operation begins now.
     fn begin(&self);
     /// The operation called `name` ends; `counted` ones make up the throughput.

@@ -314,6 +314,8 @@ def _known(point: Point) -> list[Parameter]:
         (("kernel", "constants"), kernel.constants),
         (("kernel",), {"tick_ns": kernel.tick}),
     ]
+    if machine.caches is not None:
+        tables.append((("machine", "caches"), machine.caches.quantities))
     if use.workload.kind != "lock_cycle":
         tables.append((("workload", "params"), load_workload(use.workload.kind).params))
     if use.filesystem.kind != "none":

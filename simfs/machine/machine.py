@@ -30,6 +30,7 @@ from simfs.machine.statistics import ClassStatistics, Counters, TaskKind, WakeSt
 from simfs.machine.task import StateTimes, Status, Steps, Task
 from simfs.machine.time import Time, from_ns, to_ns
 from simfs.machine.topology import Topology
+from simfs.machine.warmth import Warmth
 
 STANDSTILL = 5_000_000
 """Happenings at one instant after which time is said to stand still."""
@@ -53,6 +54,8 @@ class Machine:
         self.random = self.stream("machine")
         """The machine's own draws: the order in which CPUs refetch a line."""
         self.paces = Paces(self)
+        self.warmth = Warmth.of(spec["machine"], self.topology)
+        """The caches, where the machine says what they are."""
         self.tasks: list[Task] = []
         self._free_tasks: deque[int] = deque()
         self.locks: list[Lock] = []

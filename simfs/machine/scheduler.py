@@ -58,6 +58,8 @@ class Scheduler:
         """Start a stretch of `own` CPU time of a running task, after what it owes."""
         task.account = account
         task.stretched = False
+        if (warmth := self.machine.warmth) is not None and account is Account.SYSTEM and own > 0:
+            warmth.fetch(task, own)
         task.segment.own = self.machine.paces.taken(task, account, own)
         self.continue_segment(task)
 

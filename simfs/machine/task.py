@@ -25,6 +25,7 @@ from simfs.machine.time import Time
 if TYPE_CHECKING:
     from simfs.machine.lock import Lock, Side
     from simfs.machine.machine import Machine
+    from simfs.machine.warmth import Missing
 
 Steps = Generator[simpy.Event, Any, None]
 """What a primitive is: it waits for SimPy events and returns nothing."""
@@ -153,6 +154,8 @@ class Task:
     """Whether its CPU was busy then."""
     site: str = ""
     """What it is doing, for the statistics of lock waits by place."""
+    missing: Missing | None = None
+    """What the call that it is in misses in the caches; nothing is known outside calls."""
     operation_began: Time = 0
     operations: int = 0
     """Completed in the measured window."""

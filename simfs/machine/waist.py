@@ -148,6 +148,18 @@ class Waist:
         self._task(task).site = site
         if site not in self.machine.sites:
             self.machine.sites.append(site)
+        if (warmth := self.machine.warmth) is not None:
+            warmth.enter(self._task(task))
+
+    def use_memory(self, task: int, count: int) -> None:
+        """A task uses memory of its own in user mode."""
+        if (warmth := self.machine.warmth) is not None:
+            warmth.use_memory(self._task(task), count)
+
+    def use_data(self, task: int, count: int) -> None:
+        """A task's call uses data that are as warm as its code."""
+        if (warmth := self.machine.warmth) is not None:
+            warmth.fetch_data(self._task(task), count)
 
     def wchan(self, task: int, function: str) -> None:
         """Name the function in which a task sleeps next."""

@@ -100,6 +100,9 @@ def _machine_problems(scenario: Scenario, document: Document) -> Iterator[Proble
         order = "cpus_per_core <= cpus_per_llc <= cpus_per_socket <= cpus"
         figures = " <= ".join(str(spec[key.strip()]) for key in order.split("<="))
         yield Problem(document.place_of(("machine",)).key, f"{order} must hold, but is {figures}")
+    if spec["caches"] is None and use.caches.model_fields_set:
+        at = document.place_of(("machine", "caches")).key
+        yield Problem(at, f"machine {use.profile} has no caches that these could replace")
     pinned = scenario.workload.pin_to_cpu
     if pinned is not None and pinned >= spec["cpus"]:
         at = document.place_of(("workload", "pin_to_cpu")).value

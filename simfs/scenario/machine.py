@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, StrictFloat, StrictInt, Tag
 
 from simfs.scenario.section import Section, Text
-from simfs.scenario.units import Duration
+from simfs.scenario.units import Duration, Size
 
 MAX_CPUS = 256
 
@@ -48,6 +48,19 @@ class CostsUse(Section):
     )
 
 
+class CachesUse(Section):
+    """Numbers of the caches that replace a profile's; `docs/models.md` says what each is."""
+
+    core: Size | None = Field(default=None, description="Size of a core's own cache (L2).")
+    llc: Size | None = Field(default=None, description="Size of a last-level cache.")
+    llc_latency: Duration | None = Field(default=None, description="A load from the last-level cache.")
+    memory_latency: Duration | None = Field(default=None, description="A load from memory.")
+    code_lines: Annotated[StrictFloat, Field(ge=0, le=10_000)] | None = Field(
+        default=None,
+        description="Lines that the first microsecond of kernel code touches; 0: it is always in the caches.",
+    )
+
+
 class MachineUse(Section):
     """A machine profile and what differs from it here. The profile's name alone will do."""
 
@@ -63,3 +76,6 @@ class MachineUse(Section):
         default=None, description="Factor on all program times."
     )
     costs: CostsUse = Field(default=CostsUse(), description="Costs that replace the profile's.")
+    caches: CachesUse = Field(
+        default=CachesUse(), description="Caches that replace the profile's, which has to have some."
+    )

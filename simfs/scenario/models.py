@@ -20,7 +20,9 @@ from simfs.scenario.document import Document
 from simfs.scenario.paths import MODELS, Kind, find, names
 from simfs.scenario.problems import ScenarioError
 from simfs.scenario.quantity import (
+    Bytes,
     Cpus,
+    Lines,
     Overlap,
     Quantity,
     SharedSpeed,
@@ -83,6 +85,32 @@ class MachineCosts(Section):
     speed: Speed
 
 
+class Caches(Section):
+    """Caches, and what kernel code needs of them.
+
+    `core` and `llc` are the sizes of a core's own cache and of a last-level cache, the latencies those of a load from
+    the latter and from memory. `code_lines` is how many lines the first microsecond of kernel code touches, by the time
+    of the machine on which the steps were traced; the first n microseconds touch root of n times as many.
+    """
+
+    core: Bytes
+    llc: Bytes
+    llc_latency: Time
+    memory_latency: Time
+    code_lines: Lines
+
+    @property
+    def quantities(self) -> dict[str, Quantity]:
+        """All of them, as a RunSpec names them in `machine.caches`."""
+        return {
+            "core_bytes": self.core,
+            "llc_bytes": self.llc,
+            "llc_ns": self.llc_latency,
+            "memory_ns": self.memory_latency,
+            "code_lines": self.code_lines,
+        }
+
+
 class IdleState(Section):
     """An idle state: the time to leave it, the stay from which it is chosen, and the power of a CPU in it."""
 
@@ -111,6 +139,8 @@ class Machine(Section):
     title: str
     topology: Topology
     costs: MachineCosts
+    caches: Caches | None = None
+    """None if code and data of the kernel are always in the caches."""
     micro: dict[str, Quantity] = Field(default_factory=dict)
     idle_states: Annotated[tuple[IdleState, ...], Field(min_length=1)]
     watts_active: Watts
@@ -127,6 +157,7 @@ class Machine(Section):
             **shares,
             "cpus": total,
             "costs": {name: quantity.plain for name, quantity in _quantities(self.costs).items()},
+            "caches": self.caches and {name: q.plain for name, q in self.caches.quantities.items()},
             "idle_states": [
                 {"name": s.name, "exit_ns": s.exit.ns, "residency_ns": s.residency.ns, "watts": s.watts.plain}
                 for s in self.idle_states

@@ -114,6 +114,7 @@ Bytes = Annotated[Quantity, _in(("bytes",), low=1)]
 BytesPerSecond = Annotated[Quantity, _in(("bytes/s",))]
 PerSecond = Annotated[Quantity, _in(("1/s",))]
 Burst = Annotated[Quantity, _in(("count",), low=1)]
+Lines = Annotated[Quantity, _in(("lines",), high=10_000)]
 Count = Annotated[Quantity, _in(("count",), low=1, high=65_536)]
 """How many there are of something that a machine has."""
 Variation = Annotated[Quantity, _in(("ratio", "fraction"), high=10)]

@@ -40,6 +40,14 @@ from simfs.vocabulary import vocabulary
 AUTO_WARMUP = 0.25
 """Warm-up before `warmup: auto` has been resolved, relative to the duration."""
 
+_CACHES = {
+    "core": "core_bytes",
+    "llc": "llc_bytes",
+    "llc_latency": "llc_ns",
+    "memory_latency": "memory_ns",
+    "code_lines": "code_lines",
+}
+
 _SHARES = ("cpus_per_core", "cpus_per_llc", "cpus_per_socket")
 
 
@@ -75,6 +83,8 @@ def machine_spec(use: MachineUse, tasks: int) -> dict[str, Any]:
     spec["costs"] |= {name: value for name, value in use.costs if value is not None}
     if use.speed is not None:
         spec["costs"]["speed"] = use.speed
+    if spec["caches"] is not None:
+        spec["caches"] |= {_CACHES[name]: value for name, value in use.caches if value is not None}
     return spec
 
 

@@ -15,6 +15,14 @@ times = st.one_of(st.just(0.0), st.integers(1, 40).map(lambda n: n * 100.0), st.
 LINES = ("line_hit", "line_smt", "line_llc", "line_socket", "line_remote")
 SWITCHES = ("context_switch", "wakeup", "ipi_send", "ipi_deliver")
 
+sizes = st.sampled_from([64.0, 2.0**16, 2.0**21, 2.0**25])
+"""Bytes of a cache."""
+
+caches = st.fixed_dictionaries(
+    {"core_bytes": sizes, "llc_bytes": sizes, "llc_ns": times.map(lambda ns: min(ns, 1e4))}
+    | {"memory_ns": st.floats(0, 300), "code_lines": st.sampled_from([0.0, 33.3, 510.0])}
+)
+
 cpu_numbers = st.one_of(st.integers(1, 8), st.sampled_from([12, 16, 24]))
 
 
@@ -35,6 +43,7 @@ def machines(draw: st.DrawFn) -> dict[str, Any]:
         | {name: draw(st.one_of(st.just(0.0), st.just(1000.0), st.floats(1, 5000))) for name in SWITCHES}
         | {"line_overlap": 10.0, "step_cv": draw(st.sampled_from([0.0, 0.06, 0.5]))}
         | {"smt_speed": draw(st.sampled_from([0.5, 0.6, 1.0])), "speed": draw(st.sampled_from([1.0, 0.4]))},
+        "caches": draw(st.one_of(st.none(), caches)),
         "idle_states": draw(st.sampled_from([[], states])),
         "watts_active": 4.0,
         "watts_spin": 3.0,

@@ -60,6 +60,10 @@ def perform(task: Task, script: Script) -> Generator[Step, Any, None]:
                 yield task.run(task.exponential(*given), "system")
             case "sleep":
                 yield task.sleep(*given)
+            case "at":
+                yield task.at(*given)
+            case "use":
+                yield task.use_memory(*given)
             case "touch":
                 number, access = given
                 yield task.touch(shared.lines[number], access)
@@ -121,6 +125,8 @@ def scripts(
     simple: list[st.SearchStrategy[Script]] = [
         st.tuples(st.just("run"), times, st.sampled_from(["user", "system"])),
         st.tuples(st.just("draw"), times),
+        st.tuples(st.just("at"), st.sampled_from(["here", "there"])),
+        st.tuples(st.just("use"), st.integers(0, 1 << 23)),
         st.tuples(st.just("touch"), st.integers(0, 1), st.sampled_from(["read", "write"])),
     ]
     if may_sleep:

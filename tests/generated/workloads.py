@@ -158,11 +158,21 @@ ON_LOCKS: dict[str, Callable[[], st.SearchStrategy[Section]]] = {
     "range_lock": _range_lock,
 }
 
+_walks = st.sampled_from(
+    [
+        {},
+        {"footprint_bytes": 100_000.0},
+        {"footprint_bytes": 5e6, "time_calls": 1.0},
+        {"footprint_bytes": 2e8},
+    ]
+)
+"""`params:` of a loop that uses memory of its own."""
+
 ON_FILES: dict[str, Callable[[str], st.SearchStrategy[Section]]] = {
     "compile": lambda _: _compile(),
     "create": lambda _: st.just({}),
     "create_unlink": lambda _: st.just({}),
-    "tmpfile": lambda _: st.fixed_dictionaries({"write": bytes_, "fsync": flags}),
+    "tmpfile": lambda _: st.fixed_dictionaries({"write": bytes_, "fsync": flags, "params": _walks}),
     "fs_mark": lambda _: _fs_mark(),
     "mix": _mix,
     "dbench": lambda _: _dbench(),

@@ -32,6 +32,9 @@ cost_table!(CallCosts {
     rename_after: ["call.rename_after_i_rwsem"],
 });
 
+/// Bytes of a page: all of a new one are written, with zeroes where the program writes nothing.
+const PAGE: u64 = 4096;
+
 /// Calls on an open file, or on none, that need nothing of the filesystem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlainCall {
@@ -142,6 +145,7 @@ impl Calls {
     /// A write of new pages; the first takes `first`.
     pub async fn append<M: Machine>(&self, m: &M, first: Time, bytes: u32) {
         m.moved(u64::from(bytes));
+        m.use_data(pages(bytes) * PAGE);
         m.run(Account::System, first + self.costs.append_page * (pages(bytes) - 1)).await;
     }
 
@@ -166,6 +170,6 @@ impl Calls {
     }
 }
 
-fn pages(bytes: u32) -> Time {
-    Time::from(bytes.div_ceil(4096).max(1))
+fn pages(bytes: u32) -> u64 {
+    u64::from(bytes).div_ceil(PAGE).max(1)
 }

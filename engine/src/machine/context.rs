@@ -373,12 +373,22 @@ impl Machine for Context {
         let mut s = self.state();
         s.tasks[self.id as usize].site = s.site(site);
         s.paces.change(self.id);
+        let site = s.tasks[self.id as usize].site;
+        s.enter_call(self.id, usize::from(site));
         s.chain_of_task_changes(self.id);
     }
 
     fn wchan(&self, function: &'static str) {
         let mut s = self.state();
         s.tasks[self.id as usize].function = s.site(function);
+    }
+
+    fn use_memory(&self, bytes: u64) {
+        self.state().use_memory(self.id, bytes);
+    }
+
+    fn use_data(&self, bytes: u64) {
+        self.state().fetch_data(self.id, bytes);
     }
 
     fn begin(&self) {

@@ -42,6 +42,7 @@ pub mod time;
 mod topology;
 pub mod trace;
 mod wakeups;
+mod warmth;
 mod whatif;
 mod wheel;
 

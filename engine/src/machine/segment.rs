@@ -13,6 +13,9 @@ impl State {
     /// Starts a stretch of `own` CPU time for the running task `id`, after what it owes. Returns whether it is over already:
     /// nothing else happens before its end.
     pub(super) fn start_segment(&mut self, id: TaskId, account: Account, own: Time) -> bool {
+        if account == Account::System && own > 0 {
+            self.fetch_code(id, own);
+        }
         let own = if own == 0 { 0 } else { self.paces.taken(id, account, own) };
         let task = &mut self.tasks[id as usize];
         task.account = account;

@@ -8,6 +8,7 @@ use super::device::Devices;
 use super::line::{Access, Line};
 use super::lock::{ClassId, Lock, LockId, LockKind};
 use super::pace::Paces;
+use super::warmth::Warmth;
 use super::queue::{Event, EventQueue, Happening};
 use super::statistics::{ClassStats, WakeStats, KINDS};
 use super::task::{Status, Task, TaskId};
@@ -120,6 +121,8 @@ pub struct State {
     pub(super) tasks: Vec<Task>,
     pub(super) free_tasks: VecDeque<TaskId>,
     pub(super) paces: Paces,
+    /// The caches, where the machine says what they are.
+    pub(super) warmth: Option<Warmth>,
     pub(super) locks: Vec<Lock>,
     pub(super) free_locks: BTreeMap<ClassId, Vec<LockId>>,
     pub(super) lines: Vec<Line>,
@@ -211,6 +214,7 @@ impl State {
             tasks: Vec::new(),
             free_tasks: VecDeque::new(),
             paces: Paces::new(spec),
+            warmth: Warmth::new(&spec.machine),
             locks: Vec::new(),
             free_locks: BTreeMap::new(),
             lines: Vec::new(),

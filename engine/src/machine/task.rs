@@ -9,6 +9,7 @@ use super::lock::{LockId, Side};
 use super::run_queue::Level;
 use super::time::Time;
 use super::topology::CpuId;
+use super::warmth::Missing;
 use arrayvec::ArrayVec;
 
 /// A task's number.
@@ -182,6 +183,8 @@ pub struct Task {
     pub last_ran: Time,
     /// What it is doing, for the statistics of lock waits by site.
     pub site: u16,
+    /// What the call that it is in misses in the caches; nothing is known outside calls.
+    pub missing: Option<Missing>,
     /// Whether the run may end while it sleeps.
     pub background: bool,
     /// What sort of task it is.
@@ -238,6 +241,7 @@ impl Task {
             woken_busy: false,
             last_ran: 0,
             site: 0,
+            missing: None,
             background: false,
             kind,
             operation_began: 0,

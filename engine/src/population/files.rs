@@ -3,13 +3,12 @@
 use crate::filesystems::costs::Costs;
 use crate::filesystems::ledger::Recorded;
 use crate::filesystems::{Audit, DirId, Filesystem};
-use crate::machine::Time;
 use crate::spec::{Directories, FilesystemKind, RunSpec, WorkloadKind};
 use crate::waist::{Host, Life, Machine, Placement};
 use crate::workloads::acts::{Actor, Full, Pool};
 use crate::workloads::binding::placements;
 use crate::workloads::fio::{self, Jobs};
-use crate::workloads::metadata::{self, Turn};
+use crate::workloads::metadata::{self, Turn, User};
 use crate::workloads::mix::{self, Mix};
 use crate::workloads::{compile, dbench, fs_mark};
 use std::rc::Rc;
@@ -83,7 +82,7 @@ fn fio_tasks<H: Host, F: Filesystem<H::Handle>>(
 
 /// What each task of a file workload does.
 enum Work {
-    Loop(Turn, Time),
+    Loop(Turn, User),
     Compile(Rc<compile::Params>),
     FsMark(Rc<fs_mark::Params>),
     Mix(Rc<Mix>),
@@ -112,7 +111,8 @@ impl Work {
                 return Err("workload.kind: needs no filesystem".into())
             }
         };
-        Ok(Self::Loop(turn, user))
+        let times_calls = w.kind == WorkloadKind::Tmpfile && w.number("time_calls") > 0.0;
+        Ok(Self::Loop(turn, User { time: user, footprint: w.number("footprint_bytes") as u64, times_calls }))
     }
 
     /// Bytes of the names that it gives to files.

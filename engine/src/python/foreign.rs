@@ -457,6 +457,14 @@ impl Machine for Foreign {
         self.tell("wchan", (self.task, function));
     }
 
+    fn use_memory(&self, bytes: u64) {
+        self.tell("use_memory", (self.task, bytes));
+    }
+
+    fn use_data(&self, bytes: u64) {
+        self.tell("use_data", (self.task, bytes));
+    }
+
     fn begin(&self) {
         self.tell("begin", (self.task,));
     }

@@ -111,6 +111,7 @@ async fn drive<M: waist::Machine>(m: M, run: Rc<Run>, part: Part, name: String) 
                 Action::Wake(task) => m.wake(*task),
                 Action::WakeAtTick(task, ticks) => _ = m.wake_at_tick(*task, *ticks),
                 Action::SetNice(nice) => m.set_nice(*nice),
+                Action::UseMemory(bytes) => m.use_memory(*bytes),
                 Action::Spawn { program, arguments, placement, life } => {
                     let child = part.child(program, arguments);
                     let (its_run, its_name) = (run.clone(), format!("{name}.{children}"));

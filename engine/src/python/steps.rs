@@ -90,6 +90,8 @@ pub enum Action {
     WakeAtTick(TaskId, u64),
     /// [`Machine::set_nice`].
     SetNice(i32),
+    /// [`Machine::use_memory`].
+    UseMemory(u64),
     Spawn { program: Py<PyAny>, arguments: Py<PyTuple>, placement: Placement, life: Life },
     At(&'static str),
     Begin,
@@ -122,6 +124,7 @@ impl Step {
             Action::Wake(task) => format!("wake({task})"),
             Action::WakeAtTick(task, ticks) => format!("wake_at_tick({task}, {ticks})"),
             Action::SetNice(nice) => format!("set_nice({nice})"),
+            Action::UseMemory(bytes) => format!("use_memory({bytes})"),
             Action::Spawn { program, .. } => format!("spawn({program})"),
             Action::At(site) => format!("at({site:?})"),
             Action::Begin => "begin()".into(),

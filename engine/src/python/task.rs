@@ -17,6 +17,9 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+/// The most memory that a program uses at once.
+const MOST_BYTES: u64 = 1 << 40;
+
 /// What all tasks of a run have in common.
 pub struct Run {
     /// Number of tasks of the workload.
@@ -304,6 +307,15 @@ impl Task {
             Ok(Step(Action::SetNice(nice)))
         } else {
             Err(PyValueError::new_err(format!("nice levels are -20 to 19, not {nice}")))
+        }
+    }
+
+    #[staticmethod]
+    fn use_memory(bytes: u64) -> PyResult<Step> {
+        if bytes <= MOST_BYTES {
+            Ok(Step(Action::UseMemory(bytes)))
+        } else {
+            Err(PyValueError::new_err(format!("a program uses at most {MOST_BYTES} bytes at once, not {bytes}")))
         }
     }
 

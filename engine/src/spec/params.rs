@@ -70,7 +70,10 @@ const RANGE_LOCK: &[Param] = &[
 /// Of all workloads on files but fio.
 const FILES: &[Param] = &[("subdirectories", Number(1.0)), ("initial_files", Number(0.0))];
 
-const TMPFILE: &[Param] = &[("write_bytes", Number(4096.0)), ("fsync", Number(0.0))];
+const CREATE: &[Param] = &[("footprint_bytes", Number(0.0))];
+
+const TMPFILE: &[Param] =
+    &[("write_bytes", Number(4096.0)), ("fsync", Number(0.0)), ("time_calls", Number(0.0)), ("footprint_bytes", Number(0.0))];
 
 const FS_MARK: &[Param] = &[
     ("sync", Number(1.0)),
@@ -108,6 +111,7 @@ const COMPILE: &[Param] = &[
     ("user_cpu_ns", Required),
     ("kernel_cpu_ns", Required),
     ("cpu_cv", Required),
+    ("footprint_bytes", Number(0.0)),
     ("asm_bytes", Required),
     ("object_bytes", Required),
     ("object_writes", Required),
@@ -165,7 +169,7 @@ const DBENCH: &[Param] = &[
 pub fn of(kind: WorkloadKind) -> Option<impl Iterator<Item = &'static Param> + Clone> {
     let (own, files): (&[Param], &[Param]) = match kind {
         WorkloadKind::Compile => (COMPILE, FILES),
-        WorkloadKind::Create | WorkloadKind::CreateUnlink => (&[], FILES),
+        WorkloadKind::Create | WorkloadKind::CreateUnlink => (CREATE, FILES),
         WorkloadKind::Tmpfile => (TMPFILE, FILES),
         WorkloadKind::FsMark => (FS_MARK, FILES),
         WorkloadKind::Mix => (MIX, FILES),

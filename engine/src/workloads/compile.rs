@@ -20,6 +20,7 @@ pub struct Params {
     user: Time,
     kernel: Time,
     spread: Draw,
+    footprint: f64,
     asm_bytes: u32,
     object_bytes: u32,
     object_writes: u32,
@@ -71,6 +72,7 @@ impl Params {
             user: from_ns(number("user_cpu_ns") * speed),
             kernel: from_ns(number("kernel_cpu_ns") * speed),
             spread: Draw::parse("lognormal", 1e6, number("cpu_cv"))?,
+            footprint: number("footprint_bytes"),
             asm_bytes: number("asm_bytes") as u32,
             object_bytes: number("object_bytes") as u32,
             object_writes: (number("object_writes") as u32).max(1),
@@ -176,24 +178,25 @@ impl Child {
     }
 }
 
-/// One process's CPU time, used up to given fractions of it.
+/// One process's CPU time and memory, used up to given fractions of it.
 struct Progress {
     user: Time,
     kernel: Time,
+    footprint: f64,
     done: f64,
 }
 
 impl Progress {
     /// That of a process of the compiler.
     fn new<F>(c: &Compiler<F>, share: f64) -> Self {
-        Self::of(c, c.params.user, c.params.kernel, share)
+        Self { footprint: c.params.footprint * share, ..Self::of(c, c.params.user, c.params.kernel, share) }
     }
 
     /// A share of so much.
     fn of<F>(c: &Compiler<F>, user: Time, kernel: Time, share: f64) -> Self {
         let spread = c.params.spread.draw(&mut c.random.borrow_mut()) as f64 / from_ns(1e6) as f64;
         let scaled = |time: Time| (time as f64 * share * spread) as Time;
-        Self { user: scaled(user), kernel: scaled(kernel), done: 0.0 }
+        Self { user: scaled(user), kernel: scaled(kernel), footprint: 0.0, done: 0.0 }
     }
 
     /// Runs until `fraction` of the whole is done.
@@ -202,8 +205,12 @@ impl Progress {
         self.done = self.done.max(fraction);
         let (mut user, mut kernel) = ((self.user as f64 * part) as Time, (self.kernel as f64 * part) as Time);
         let mut pieces = (user + kernel).div_ceil(PIECE).max(1);
+        let bytes = (self.footprint * part / pieces as f64) as u64;
         while pieces > 0 {
             let (u, k) = (user / pieces, kernel / pieces);
+            if bytes > 0 {
+                m.use_memory(bytes);
+            }
             m.run(Account::User, u).await;
             m.run(Account::System, k).await;
             user -= u;

@@ -1,7 +1,7 @@
 //! The metadata loops: create; create and unlink; the life of a temporary file. Each task loops as fast as it can on its own
 //! names, in one directory for all or one each.
 
-use crate::filesystems::{DirId, Filesystem};
+use crate::filesystems::{DirId, Filesystem, NoSpace};
 use crate::machine::{Account, Time};
 use crate::waist::Machine;
 use std::rc::Rc;
@@ -22,12 +22,27 @@ pub enum Turn {
     },
 }
 
-/// Runs turns for ever. `user` is the loop's own time in user mode.
-pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, dir: DirId, task: u32, turn: Turn, user: Time) {
+/// What the loop itself uses in user mode, each turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct User {
+    /// CPU time.
+    pub time: Time,
+    /// Bytes of memory.
+    pub footprint: u64,
+    /// It reads the clock around each call of a `tmpfile` turn: their times are told instead of the turn's.
+    pub times_calls: bool,
+}
+
+/// Runs turns for ever.
+pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, dir: DirId, task: u32, turn: Turn, user: User) {
     let mut name = Name::new(task);
+    if let (Turn::Tmpfile { bytes, .. }, true) = (turn, user.times_calls) {
+        while timed(&m, &*fs, dir, name.next(), bytes, user).await.is_ok() {}
+        return m.give_up("no space left");
+    }
     loop {
         m.begin();
-        m.run(Account::User, user).await;
+        use_up(&m, user).await;
         let name = name.next();
         let Ok(mut file) = fs.create(&m, dir, name).await else { return m.give_up("no space left") };
         if let Turn::Tmpfile { bytes, fsync } = turn {
@@ -42,6 +57,31 @@ pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, dir: DirId, task
         }
         m.end("operation", true);
     }
+}
+
+async fn use_up<M: Machine>(m: &M, user: User) {
+    if user.footprint > 0 {
+        m.use_memory(user.footprint);
+    }
+    m.run(Account::User, user.time).await;
+}
+
+/// One life of a temporary file, call by call.
+async fn timed<M: Machine, F: Filesystem<M>>(m: &M, fs: &F, dir: DirId, name: &[u8], bytes: u32, user: User) -> Result<(), NoSpace> {
+    use_up(m, user).await;
+    m.begin();
+    let mut file = fs.create(m, dir, name).await?;
+    m.end("create", false);
+    m.begin();
+    fs.write(m, &mut file, bytes).await;
+    m.end("write", false);
+    m.begin();
+    fs.close(m, &file).await;
+    m.end("close", false);
+    m.begin();
+    fs.unlink(m, dir, name, file).await;
+    m.end("unlink", true);
+    Ok(())
 }
 
 /// Names `pTT_NNNNNNNN`, made in place.
