@@ -91,6 +91,11 @@ fn root(time: Time) -> u64 {
     (time << ROOT_SHIFT).isqrt()
 }
 
+/// So many 65536ths of a number.
+fn share(of: u64, parts: u64) -> u64 {
+    (of * parts) >> 16
+}
+
 /// The caches of a machine.
 #[derive(Clone, Debug)]
 pub struct Warmth {
@@ -146,10 +151,10 @@ impl Warmth {
             llc.warm = (llc.warm + time).min(LONGEST);
             return 0;
         }
-        let lines = core.grow(time) * missing.core >> 16;
-        let beyond = lines.min(llc.grow(time) * missing.llc >> 16);
-        core.bring(lines * bytes >> 16);
-        llc.bring(beyond * bytes >> 16);
+        let lines = share(core.grow(time), missing.core);
+        let beyond = lines.min(share(llc.grow(time), missing.llc));
+        core.bring(share(lines, bytes));
+        llc.bring(share(beyond, bytes));
         (lines * from_llc + beyond * from_memory) >> 16
     }
 
@@ -158,8 +163,8 @@ impl Warmth {
         let (near, far) = self.line;
         let (core, llc) = self.at(topology, cpu);
         let beyond = missing.llc.min(missing.core);
-        core.bring((lines * missing.core >> 16) * LINE_BYTES as u64);
-        llc.bring((lines * beyond >> 16) * LINE_BYTES as u64);
+        core.bring(share(lines, missing.core) * LINE_BYTES as u64);
+        llc.bring(share(lines, beyond) * LINE_BYTES as u64);
         (lines * (missing.core * near + beyond * far)) >> 16
     }
 }
