@@ -20,13 +20,16 @@ RWSEMS: Eras = {
     (3, 0): "rwsem-2.6", (3, 9): "rwsem-3.10", (3, 16): "rwsem-3.16", (4, 8): "rwsem-4.8", (5, 3): "rwsem-5.3",
     (5, 11): "rwsem-5.11",
 }  # fmt: skip
+RWLOCKS: Eras = {(3, 0): "rwlock-2.6", (3, 16): "qrwlock"}
 SPINLOCKS: Eras = {(3, 0): "ticket", (4, 2): "qspinlock"}
 ERAS: dict[str, Eras] = {
     "vfs.i_rwsem": {(3, 0): "mutex-3.0", (3, 10): "mutex-3.10", (4, 7): "rwsem-3.16"}
     | {era: kind for era, kind in RWSEMS.items() if era >= (4, 8)},
     "vfs.freeze": {(3, 0): "percpu-rwsem"},
     "xfs.buffer": {(3, 0): "semaphore"},
-    "ext4.i_es_lock": {(3, 0): "rwlock-2.6", (3, 16): "qrwlock"},
+    **dict.fromkeys(("ext4.i_es_lock", "ext4.j_state_lock"), RWLOCKS),
+    **dict.fromkeys(("ext4.j_list_lock",), SPINLOCKS),
+    **dict.fromkeys(("ext4.j_checkpoint_mutex",), MUTEXES),
     "btrfs.tree": {
         (3, 0): "btrfs-tree-2", (3, 1): "btrfs-tree-3-biased", (3, 16): "btrfs-tree-3", (5, 11): "rwsem-5.11",
     },

@@ -23,6 +23,7 @@ from simfs.scenario.program import digest
 from simfs.scenario.schema import Scenario
 from simfs.scenario.workload import (
     Compile,
+    Create,
     Distribution,
     Fio,
     FsMark,
@@ -241,7 +242,9 @@ def _params(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
         params |= {"order": use.order, "file_set": use.file_set, "files": use.files}
         params |= {"file_bytes": use.file_size or 0, "operations": [_operation(o) for o in use.operations]}
     if isinstance(use, FsMark | Mix):
-        params |= {"subdirectories": use.subdirectories, "initial_files": use.initial_files}
+        params |= {"subdirectories": use.subdirectories}
+    if isinstance(use, Create | FsMark | Mix):
+        params |= {"initial_files": use.initial_files}
     return params
 
 

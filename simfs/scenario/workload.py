@@ -43,6 +43,16 @@ class Tasks(Section):
         return self
 
 
+Count = Annotated[StrictInt, Field(ge=0, le=10**8)]
+
+InitialFiles = Annotated[
+    Count,
+    Field(
+        description="Files in the directories before the run: it is a piece of a longer one, out of its middle."
+    ),
+]
+
+
 class FileTasks(Tasks):
     """What all workloads on files share."""
 
@@ -71,6 +81,7 @@ class Create(FileTasks):
     """Each task creates empty files that stay."""
 
     kind: Literal["create"]
+    initial_files: InitialFiles = 0
 
 
 class CreateUnlink(FileTasks):
@@ -182,17 +193,8 @@ _DISTRIBUTIONS = ("constant", "exponential", "lognormal")
 
 Draws = Annotated[Distribution, word_as("constant", Distribution)]
 
-Count = Annotated[StrictInt, Field(ge=0, le=10**8)]
-
 Subdirectories = Annotated[
     StrictInt, Field(ge=1, le=100_000, description="Directories of each task, or of all if they share.")
-]
-
-InitialFiles = Annotated[
-    Count,
-    Field(
-        description="Files in the directories before the run: it is a piece of a longer one, out of its middle."
-    ),
 ]
 
 

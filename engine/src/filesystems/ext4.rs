@@ -15,7 +15,7 @@ use crate::machine::{Access, Account, LineId, LockId, Side, Time};
 use crate::waist::Machine;
 use file_io::FileIo;
 use fsync::Fsync;
-use journal::{Block, Journal};
+use journal::{credits, Block, Handle, Journal};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -71,6 +71,12 @@ cost_table!(UnlinkCosts {
 const LINEAR_NAMES: u32 = 190;
 /// Inodes a block group of the default `mkfs.ext4` layout (one inode for 16 KiB in 128 MiB groups).
 const INODES_PER_GROUP: u64 = 8192;
+/// Inodes of 256 bytes in a block of the inode table.
+const INODES_PER_BLOCK: u32 = 16;
+/// Group descriptors of 64 bytes in a block.
+const DESCRIPTORS: u32 = 64;
+/// Names in a leaf of an htree: blocks that split in the middle and are filled at random are ln 2 full, of 204 entries of 20 bytes.
+const NAMES_PER_LEAF: u32 = 140;
 /// A block group: what one 4 KiB bitmap block can describe.
 const GROUP_BYTES: u64 = 128 << 20;
 
@@ -85,6 +91,11 @@ struct Directory {
     line: LineId,
     group: u32,
     names: Cell<u32>,
+}
+
+/// A name's place among the leaves of an htree (FNV-1a; any hash that spreads names will do).
+fn hash(name: &[u8]) -> u32 {
+    name.iter().fold(0x811c_9dc5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
 /// How it is made and mounted.
@@ -147,7 +158,7 @@ impl Ext4 {
             write: WriteCosts::new(costs)?,
             unlink: UnlinkCosts::new(costs)?,
             fsync: Fsync::new(m, options.tick, costs)?,
-            journal: Journal::new(m, options.journal, device.clone(), costs)?,
+            journal: Journal::new(m, options.journal, size, device.clone(), costs)?,
             storage: device,
             io: FileIo::new(costs)?,
             groups: (0..size.div_ceil(GROUP_BYTES).max(1)).map(group).collect(),
@@ -188,8 +199,16 @@ impl Ext4 {
     }
 
     /// The bitmap and the descriptor of a group.
-    fn group_block(&self, group: u32) -> Block {
-        Block::Of(self.groups[group as usize % self.groups.len()].lines)
+    fn group_blocks(&self, group: u32) -> [Block; 2] {
+        let group = group % self.groups.len() as u32;
+        [Block::Bitmap(group), Block::Descriptors(group / DESCRIPTORS)]
+    }
+
+    /// A directory's inode, and the leaf in which a name is.
+    fn name_blocks(&self, dir: DirId, name: &[u8]) -> [Block; 2] {
+        let names = self.directories.borrow()[dir as usize].names.get();
+        let leaves = if names > LINEAR_NAMES { names.div_ceil(NAMES_PER_LEAF) } else { 1 };
+        [Block::Directory(dir), Block::Leaf(dir, hash(name) % leaves)]
     }
 
     /// `ext4_orphan_add`, `ext4_orphan_del`.
@@ -227,9 +246,9 @@ impl Ext4 {
     }
 
     /// The end of a handle that has changed a file's inode, and these blocks.
-    fn stop<M: Machine>(&self, m: &M, transaction: u64, slot: u32, changed: &[Block]) {
+    async fn stop<M: Machine>(&self, m: &M, handle: Handle, slot: u32, changed: &[Block]) {
+        let transaction = self.journal.stop(m, handle, &[&[Block::Inodes(slot / INODES_PER_BLOCK)], changed].concat()).await;
         self.files.borrow_mut().slots[slot as usize].transaction = transaction;
-        self.journal.stop(m, &[&[Block::Inode(slot)], changed].concat());
     }
 
     fn directory(&self, dir: DirId) -> (LockId, LineId, u32, u32) {
@@ -261,7 +280,7 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         Ok(())
     }
 
-    async fn create(&self, m: &M, dir: DirId, _: &[u8]) -> Result<File, NoSpace> {
+    async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<File, NoSpace> {
         let c = &self.create;
         m.at("create");
         m.run(Account::System, c.walk).await;
@@ -272,7 +291,7 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         m.touch(line, Access::Write);
         let search = if htree { self.htree.lookup.saturating_sub(self.htree.lookup_linear) } else { 0 };
         m.run(Account::System, c.lookup + search).await;
-        let transaction = self.journal.start(m).await;
+        let handle = self.journal.start(m, credits::CREATE).await;
         self.with_group(m, group, c.find_group + c.new_inode).await;
         let inode = self.new_file(m, group);
         let add_entry = if htree { self.htree.add_entry } else { c.add_entry };
@@ -280,7 +299,8 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         m.run(Account::System, rest).await;
         self.count_names(dir, 1);
         m.run(Account::System, c.stop + c.tail).await;
-        self.stop(m, transaction, inode, &[Block::Of(line), self.group_block(group)]);
+        let changed = [self.name_blocks(dir, name), self.group_blocks(group)].concat();
+        self.stop(m, handle, inode, &changed).await;
         m.unlock(i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
         m.run(Account::System, c.open).await;
@@ -341,7 +361,7 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         self.write_file(m, file, io).await;
     }
 
-    async fn unlink(&self, m: &M, dir: DirId, _: &[u8], file: File) {
+    async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) {
         let c = &self.unlink;
         m.at("unlink");
         m.run(Account::System, c.walk).await;
@@ -353,13 +373,14 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         m.touch(line, Access::Write);
         m.run(Account::System, c.lookup).await;
         m.lock(victim, Side::Write).await;
-        let transaction = self.journal.start(m).await;
+        let handle = self.journal.start(m, credits::UNLINK).await;
         let (find, delete) = if htree { (self.htree.find_entry, self.htree.delete_entry) } else { (c.find_entry, c.delete_entry) };
         m.run(Account::System, find).await;
         self.move_orphan(m, delete).await;
         self.count_names(dir, -1);
         m.run(Account::System, c.stop).await;
-        self.stop(m, transaction, file.inode, &[Block::Of(line), Block::Of(self.orphan.1)]);
+        let [directory, leaf] = self.name_blocks(dir, name);
+        self.stop(m, handle, file.inode, &[directory, leaf, Block::Superblock]).await;
         m.unlock(victim, Side::Write).await;
         m.run(Account::System, c.tail).await;
         m.unlock(i_rwsem, Side::Write).await;
@@ -368,18 +389,19 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         m.run(Account::System, c.exit).await;
     }
 
-    async fn rename(&self, m: &M, dir: DirId, _: Renaming<'_>, file: &File) -> Result<(), NoSpace> {
+    async fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File) -> Result<(), NoSpace> {
         let (before, under, after) = self.sb.calls.rename();
         m.at("rename");
         m.run(Account::System, before).await;
         self.sb.start_write(m).await;
-        let ((i_rwsem, line, _, names), victim) = (self.directory(dir), self.i_rwsem(file));
+        let ((i_rwsem, line, _, count), victim) = (self.directory(dir), self.i_rwsem(file));
         m.lock(i_rwsem, Side::Write).await;
         m.lock(victim, Side::Write).await;
         m.touch(line, Access::Write);
-        let transaction = self.journal.start(m).await;
-        m.run(Account::System, under + if names > LINEAR_NAMES { self.htree.rename(&self.create, &self.unlink) } else { 0 }).await;
-        self.stop(m, transaction, file.inode, &[Block::Of(line)]);
+        let handle = self.journal.start(m, credits::RENAME).await;
+        m.run(Account::System, under + if count > LINEAR_NAMES { self.htree.rename(&self.create, &self.unlink) } else { 0 }).await;
+        let changed = [self.name_blocks(dir, names.from), self.name_blocks(dir, names.to)].concat();
+        self.stop(m, handle, file.inode, &changed).await;
         m.unlock(victim, Side::Write).await;
         m.unlock(i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
@@ -402,9 +424,9 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         self.sb.start_write(m).await;
         let i_rwsem = self.i_rwsem(file);
         m.lock(i_rwsem, Side::Write).await;
-        let transaction = self.journal.start(m).await;
+        let handle = self.journal.start(m, credits::INODE).await;
         m.run(Account::System, under).await;
-        self.stop(m, transaction, file.inode, &[]);
+        self.stop(m, handle, file.inode, &[]).await;
         m.unlock(i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
     }
@@ -428,12 +450,13 @@ impl Ext4 {
     async fn evict<M: Machine>(&self, m: &M, group: u32, file: File) {
         let c = &self.unlink;
         m.run(Account::System, c.evict_start + if file.written { c.evict_pages } else { 0 }).await;
-        let transaction = self.journal.start(m).await;
+        let handle = self.journal.start(m, credits::EVICT).await;
         self.move_orphan(m, c.orphan).await;
         self.with_group(m, group, c.free_inode).await;
         let rest = self.sb.inodes.pass(m, Some(u64::from(file.inode)), c.evict_stop).await;
         m.run(Account::System, rest).await;
-        self.stop(m, transaction, file.inode, &[Block::Of(self.orphan.1), self.group_block(group)]);
+        let [bitmap, descriptors] = self.group_blocks(group);
+        self.stop(m, handle, file.inode, &[Block::Superblock, bitmap, descriptors]).await;
         self.drop_file(m, file.inode);
     }
 }

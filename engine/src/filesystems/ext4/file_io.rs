@@ -6,6 +6,7 @@
 //! September 2019 on) the lock shared, if no block is new. Buffered writes hold it for themselves, buffered reads take none.
 //! Looking up blocks takes the lock of the extent status tree for reading.
 
+use super::journal::credits;
 use super::Ext4;
 use crate::cost_table;
 use crate::devices::Request;
@@ -143,9 +144,9 @@ impl Ext4 {
         m.lock(open.i_rwsem, Side::Write).await;
         for _ in 0..io.pages() {
             if self.io.rules.write_handles && self.journal.on {
-                self.journal.start(m).await;
+                let handle = self.journal.start(m, credits::INODE).await;
                 m.run(Account::System, c.handle + c.buffered_page).await;
-                self.journal.stop(m, &[]);
+                self.journal.stop(m, handle, &[]).await;
             } else {
                 m.run(Account::System, c.buffered_page).await;
             }

@@ -4,6 +4,7 @@
 //! New blocks are allocated as unwritten extents when their pages are written (`ext4_do_writepages`); when these are on the device a
 //! worker makes them written ones, in a handle of its own (`ext4_end_io_rsv_work`), and only then they are no longer under writeback.
 
+use super::journal::credits;
 use super::Ext4;
 use crate::cost_table;
 use crate::devices::{End, Request, Work};
@@ -48,9 +49,9 @@ impl Ext4 {
         if std::mem::replace(&mut self.files.borrow_mut().slots[slot as usize].changed, tick) == tick {
             return;
         }
-        let transaction = self.journal.start(m).await;
+        let handle = self.journal.start(m, credits::INODE).await;
         m.run(Account::System, self.fsync.costs.dirty_inode).await;
-        self.stop(m, transaction, slot, &[]);
+        self.stop(m, handle, slot, &[]).await;
     }
 
     pub(super) async fn sync_file<M: Machine>(&self, m: &M, slot: u32) {
@@ -75,9 +76,9 @@ impl Ext4 {
         }
         if dirty.new > 0 {
             let group = self.files.borrow().slots[slot as usize].group;
-            let transaction = self.journal.start(m).await;
+            let handle = self.journal.start(m, credits::EXTENT).await;
             m.run(Account::System, c.writepages + c.page * (dirty.pages() - 1)).await;
-            self.stop(m, transaction, slot, &[self.group_block(group)]);
+            self.stop(m, handle, slot, &self.group_blocks(group)).await;
             let end = End::Queue(self.fsync.unwritten.clone(), (slot, done));
             self.storage.submit(m, Request::Write { bytes: dirty.new, at: None }, end).await;
             submitted += 1;
@@ -94,9 +95,9 @@ impl Ext4 {
         m.at("ext4 conversion");
         loop {
             let (slot, done) = fs.fsync.unwritten.next(&m, 0).await;
-            let transaction = fs.journal.start(&m).await;
+            let handle = fs.journal.start(&m, credits::EXTENT).await;
             m.run(Account::System, fs.fsync.costs.convert).await;
-            fs.stop(&m, transaction, slot, &[]);
+            fs.stop(&m, handle, slot, &[]).await;
             m.complete(done).await;
         }
     }

@@ -1,0 +1,102 @@
+//! Committing (`fs/jbd2/commit.c`, `jbd2_journal_commit_transaction`).
+
+use super::blocks::Block;
+use super::Journal;
+use crate::devices::{End, Request};
+use crate::filesystems::BLOCK;
+use crate::machine::{Account, LockId, Side, Time};
+use crate::waist::Machine;
+
+/// Blocks that are submitted to the log at once: as many as a descriptor has tags.
+const BATCH: usize = 254;
+
+/// Blocks of the transaction under commit that are being written to the log (`BH_Shadow`): whoever wants to change one waits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Shadow {
+    transaction: u64,
+    from: u32,
+    to: u32,
+}
+
+impl Shadow {
+    /// Whether the block that is the `order`th of a transaction is one of them.
+    pub fn covers(&self, transaction: u64, order: u32) -> bool {
+        transaction == self.transaction && (self.from..self.to).contains(&order)
+    }
+}
+
+impl Journal {
+    /// Locks the running transaction until its handles have stopped, writes it to the log, and puts its blocks on its
+    /// checkpoint list.
+    pub(super) async fn commit<M: Machine>(&self, m: &M) {
+        self.set_locked(m, true).await;
+        while self.updates.get() > 0 {
+            m.wchan("jbd2_journal_wait_updates");
+            m.park().await;
+        }
+        m.run(Account::System, self.costs.lock).await;
+        let transaction = self.running.get();
+        let list = self.blocks.take();
+        let log = if list.is_empty() { 0 } else { self.space.take(list.len() as u32) };
+        self.running.set(transaction + 1);
+        self.credits.set(0);
+        self.set_locked(m, false).await;
+        for task in self.waiting.take() {
+            m.wake(task);
+        }
+        if !list.is_empty() {
+            self.write_log(m, transaction, list.len()).await;
+            self.storage.write_ordered(m, BLOCK).await;
+        }
+        m.run(Account::System, self.costs.end).await;
+        self.refile(m, transaction, list, log).await;
+        self.set_locked(m, self.locked.get()).await;
+        self.wake_syncers(m).await;
+    }
+
+    /// Changes the state of the running transaction, under `j_state_lock`.
+    async fn set_locked<M: Machine>(&self, m: &M, locked: bool) {
+        m.lock(self.state_lock, Side::Write).await;
+        self.locked.set(locked);
+        m.unlock(self.state_lock, Side::Write).await;
+    }
+
+    /// Writes the blocks of a transaction behind their descriptors, then waits for all.
+    async fn write_log<M: Machine>(&self, m: &M, transaction: u64, blocks: usize) {
+        let batches = (0..blocks).step_by(BATCH).map(|from| (from, (from + BATCH).min(blocks)));
+        let mut under_way: Vec<(LockId, usize)> = Vec::new();
+        self.shadow.set(Shadow { transaction, from: 0, to: 0 });
+        for (from, to) in batches {
+            self.shadow.set(Shadow { to: to as u32, ..self.shadow.get() });
+            self.file_each(m, to - from).await; // to BJ_Shadow
+            m.run(Account::System, self.costs.block * (to - from) as Time).await;
+            let done = m.new_completion();
+            let bytes = (to - from + 1) as u32 * BLOCK; // neighbours in the log
+            self.storage.submit(m, Request::Write { bytes, at: None }, End::Complete(done)).await;
+            under_way.push((done, to));
+        }
+        for (done, to) in under_way {
+            m.wait_for(done).await;
+            m.drop_completion(done);
+            self.shadow.set(Shadow { from: to as u32, ..self.shadow.get() });
+            for task in self.shadowed.take() {
+                m.wake(task);
+            }
+        }
+    }
+
+    /// Puts the blocks of a transaction that is on disk on its checkpoint list.
+    async fn refile<M: Machine>(&self, m: &M, transaction: u64, list: Vec<Block>, log: u32) {
+        self.file_each(m, list.len()).await;
+        self.committed.set(transaction);
+        if !list.is_empty() {
+            self.blocks.committed(transaction, list, log);
+        }
+    }
+
+    async fn file_each<M: Machine>(&self, m: &M, blocks: usize) {
+        for _ in 0..blocks {
+            self.file(m).await;
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! The journal (`fs/jbd2`): handles join the running transaction; a thread commits it when somebody syncs, its time is up, or it
+//! is full.
+//!
+//! A commit (`commit`) locks the transaction until its handles have stopped, then lets new handles go on in the next one, writes
+//! descriptors and the changed blocks to the log, waits for them, and writes the commit record with `REQ_PREFLUSH` and
+//! `REQ_FUA`. A block that is being written to the log cannot be changed. Who syncs a transaction waits for it; what he changed
+//! while another was committed is in the next. Room in the log (`space`) comes from blocks that are written to their places.
+
+mod blocks;
+mod commit;
+mod space;
+
+use crate::cost_table;
+use crate::devices::BlockDevice;
+use crate::filesystems::costs::Costs;
+use crate::machine::{Access, LineId, LockId, Side, TaskId};
+use crate::waist::Machine;
+use blocks::Blocks;
+use commit::Shadow;
+use space::Space;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+pub(super) use blocks::Block;
+
+cost_table!(CommitCosts {
+    lock: ["wfsync.commit_lock"],
+    block: ["wfsync.commit_block"],
+    end: ["wfsync.commit_end"],
+});
+
+/// Blocks that a handle may change (`h_total_credits`): those that the kernel asks for are told in its tracepoint
+/// `jbd2_handle_start`, `req=47` for a create, 25 for an unlink, 30 for an eviction (6.18).
+pub(super) mod credits {
+    pub const CREATE: u32 = 47;
+    pub const UNLINK: u32 = 25;
+    pub const EVICT: u32 = 30;
+    /// Two directories and the index of one (`ext4_rename`, 6.12: twice `EXT4_DATA_TRANS_BLOCKS`, `EXT4_INDEX_EXTRA_TRANS_BLOCKS`, 2).
+    pub const RENAME: u32 = 64;
+    /// An inode (`ext4_dirty_inode`).
+    pub const INODE: u32 = 2;
+    /// An extent that is allocated or converted, as in `ext4_da_writepages_trans_blocks`: about as an unlink.
+    pub const EXTENT: u32 = 25;
+}
+
+/// A handle: the transaction that it is part of, and what it may change in it and has changed.
+pub(super) struct Handle {
+    transaction: u64,
+    credits: u32,
+    used: u32,
+}
+
+/// The journal as handles and `fsync` meet it.
+pub(super) struct Journal {
+    /// Whether there is one at all: without, handles cost nothing and meet nowhere.
+    pub on: bool,
+    costs: CommitCosts,
+    state_lock: LockId,
+    list_lock: LockId,
+    checkpoint_mutex: LockId,
+    /// What handles change besides `j_state_lock`: the counters of the running transaction.
+    line: LineId,
+    /// Number of the running transaction, and of the last one on disk.
+    running: Cell<u64>,
+    committed: Cell<u64>,
+    updates: Cell<u32>,
+    /// Blocks that the running transaction has and its handles may still change (`t_outstanding_credits`).
+    credits: Cell<u32>,
+    locked: Cell<bool>,
+    waiting: RefCell<Vec<TaskId>>,
+    committer: Cell<Option<TaskId>>,
+    /// The last transaction that somebody wants committed (`j_commit_request`).
+    requested: Cell<u64>,
+    /// Who waits for which transaction (`jbd2_log_wait_commit`).
+    syncers: RefCell<Vec<(u64, LockId)>>,
+    blocks: Blocks,
+    space: Space,
+    shadow: Cell<Shadow>,
+    /// Who waits for a block that is being written to the log.
+    shadowed: RefCell<Vec<TaskId>>,
+    storage: Rc<BlockDevice>,
+}
+
+impl Journal {
+    /// An empty one on a filesystem of so many bytes, with a group of cache lines that every handle writes.
+    pub fn new<M: Machine>(m: &M, on: bool, size: u64, storage: Rc<BlockDevice>, costs: &Costs<'_>) -> Result<Self, String> {
+        let lines = |name: &str| costs.number(name).map(|n| n as u32);
+        let lock = |name, role| m.new_lock(m.class(name, role));
+        Ok(Self {
+            on,
+            costs: CommitCosts::new(costs)?,
+            state_lock: lock("ext4.j_state_lock", "ext4.j_state_lock"),
+            list_lock: lock("ext4.j_list_lock", "ext4.j_list_lock"),
+            checkpoint_mutex: lock("ext4.j_checkpoint_mutex", "ext4.j_checkpoint_mutex"),
+            // The first line of the journal is that of j_state_lock.
+            line: m.new_line(lines("jbd2_handle.journal")? - 1 + lines("jbd2_handle.transaction")?),
+            running: Cell::new(1),
+            committed: Cell::new(0),
+            updates: Cell::new(0),
+            credits: Cell::new(0),
+            locked: Cell::new(false),
+            waiting: RefCell::default(),
+            committer: Cell::new(None),
+            requested: Cell::new(0),
+            syncers: RefCell::default(),
+            blocks: Blocks::default(),
+            space: Space::of(size),
+            shadow: Cell::default(),
+            shadowed: RefCell::default(),
+            storage,
+        })
+    }
+
+    /// `start_this_handle`: joins the running transaction with so many credits. Waits while that is being locked for commit, until
+    /// it is committed if it is full, and for room in the log.
+    pub async fn start<M: Machine>(&self, m: &M, credits: u32) -> Handle {
+        if self.on {
+            self.join(m, credits).await;
+        }
+        Handle { transaction: self.running.get(), credits, used: 0 }
+    }
+
+    async fn join<M: Machine>(&self, m: &M, credits: u32) {
+        loop {
+            m.lock(self.state_lock, Side::Read).await;
+            let full = self.credits.get() + credits > self.space.most;
+            if self.locked.get() || full {
+                self.wait_transaction_locked(m).await;
+            } else if !self.space.suffices() {
+                m.unlock(self.state_lock, Side::Read).await;
+                self.wait_for_space(m).await;
+            } else {
+                m.touch(self.line, Access::Write);
+                self.credits.set(self.credits.get() + credits);
+                self.updates.set(self.updates.get() + 1);
+                return m.unlock(self.state_lock, Side::Read).await;
+            }
+        }
+    }
+
+    /// Waits until the running transaction is no longer that, and has it committed.
+    async fn wait_transaction_locked<M: Machine>(&self, m: &M) {
+        let transaction = self.running.get();
+        m.unlock(self.state_lock, Side::Read).await;
+        self.start_commit(m, transaction).await;
+        while self.running.get() == transaction {
+            self.waiting.borrow_mut().push(m.task());
+            m.wchan("wait_transaction_locked");
+            m.park().await;
+        }
+    }
+
+    /// `jbd2_log_start_commit`.
+    async fn start_commit<M: Machine>(&self, m: &M, transaction: u64) {
+        if self.requested.get() < transaction {
+            m.lock(self.state_lock, Side::Write).await;
+            self.requested.set(self.requested.get().max(transaction));
+            m.unlock(self.state_lock, Side::Write).await;
+            self.wake_committer(m);
+        }
+    }
+
+    /// `jbd2_journal_get_write_access` and `jbd2_journal_dirty_metadata`: the first change of a block in a transaction files it
+    /// twice, and waits while it is being written to the log.
+    async fn change<M: Machine>(&self, m: &M, handle: &mut Handle, block: Block) {
+        loop {
+            let head = self.blocks.head(block);
+            if head.transaction == handle.transaction {
+                return;
+            }
+            if !self.shadow.get().covers(head.transaction, head.order) {
+                break;
+            }
+            self.shadowed.borrow_mut().push(m.task());
+            m.wchan("do_get_write_access");
+            m.park().await;
+        }
+        self.file(m).await;
+        self.file(m).await;
+        if self.blocks.head(block).transaction < handle.transaction {
+            self.blocks.join(block, handle.transaction);
+            handle.used += 1;
+        }
+    }
+
+    /// Moves a block between the lists of transactions, under `j_list_lock`.
+    async fn file<M: Machine>(&self, m: &M) {
+        m.lock(self.list_lock, Side::Write).await;
+        m.unlock(self.list_lock, Side::Write).await;
+    }
+
+    /// The end of a handle that has changed these blocks (all are changed here): credits that it did not use are given back, and
+    /// the last handle of a locked transaction wakes the committer. Returns the transaction's number.
+    pub async fn stop<M: Machine>(&self, m: &M, mut handle: Handle, changed: &[Block]) -> u64 {
+        if !self.on {
+            return 0;
+        }
+        for &block in changed {
+            self.change(m, &mut handle, block).await;
+        }
+        m.touch(self.line, Access::Write);
+        self.credits.set(self.credits.get().saturating_sub(handle.credits.saturating_sub(handle.used)));
+        self.updates.set(self.updates.get() - 1);
+        if self.locked.get() && self.updates.get() == 0 {
+            self.wake_committer(m);
+        }
+        handle.transaction
+    }
+
+    /// Waits until a transaction is on disk (`jbd2_complete_transaction`). Returns whether there was anything to wait for.
+    pub async fn sync<M: Machine>(&self, m: &M, transaction: u64) -> bool {
+        if transaction <= self.committed.get() {
+            return false;
+        }
+        self.start_commit(m, transaction).await;
+        if transaction <= self.committed.get() {
+            return true;
+        }
+        let done = m.new_completion();
+        self.syncers.borrow_mut().push((transaction, done));
+        m.wchan("jbd2_log_wait_commit");
+        m.wait_for(done).await;
+        m.drop_completion(done);
+        true
+    }
+
+    fn wake_committer<M: Machine>(&self, m: &M) {
+        if let Some(committer) = self.committer.get() {
+            m.wake(committer);
+        }
+    }
+
+    /// The program of `kjournald2`: commits when asked to, or after `interval` ticks.
+    pub async fn thread<M: Machine>(&self, m: &M, interval: u64) {
+        self.committer.set(Some(m.task()));
+        loop {
+            if self.requested.get() < self.running.get() {
+                let due = m.wake_at_tick(m.task(), interval);
+                while self.requested.get() < self.running.get() && m.now() < due {
+                    m.park().await;
+                }
+            }
+            self.commit(m).await;
+        }
+    }
+
+    async fn wake_syncers<M: Machine>(&self, m: &M) {
+        let committed = self.committed.get();
+        loop {
+            let next = self.syncers.borrow().iter().position(|(waits, _)| *waits <= committed);
+            let Some(next) = next else { return };
+            let (_, done) = self.syncers.borrow_mut().remove(next);
+            m.complete(done).await;
+        }
+    }
+}

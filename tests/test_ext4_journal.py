@@ -1,0 +1,124 @@
+"""The journal of ext4: a transaction has a size, the log has room for some of them, and who wants more waits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from machines import assert_same
+
+from simfs import _engine
+from simfs.scenario import expand, load, to_run_spec
+
+SCENARIO = """\
+simfs: 1
+name: journal
+title: Creating files beside each other
+machine: {profile: server-24, cpus: 8}
+kernel: linux-6.12
+filesystem: {kind: ext4, size: 512 MiB}
+device: {profile: nvme}
+workload: {kind: create, tasks: 4, directories: per-task, initial_files: 200000}
+measure: {warmup: 200 ms, duration: 200 ms, replications: 1}
+"""
+BLOCK = 4096
+SLOW = ("device.bandwidth.read=20 MB", "device.bandwidth.write=20 MB")
+
+
+def spec(tmp_path: Path, *options: str) -> dict[str, Any]:
+    path = tmp_path / "journal.yaml"
+    path.write_text(SCENARIO)
+    return to_run_spec(expand(load(str(path), options))[0], 0)
+
+
+def run(tmp_path: Path, *options: str) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads(_engine.run(json.dumps(spec(tmp_path, *options))))
+    assert all(law["ok"] for law in result["laws"])
+    assert result["stall"] is None
+    return result
+
+
+def rate(result: dict[str, Any]) -> float:
+    """Creates a second."""
+    return float(result["operations"] / result["window_ns"] * 1e9)
+
+
+def lock(result: dict[str, Any], name: str) -> dict[str, Any]:
+    """What is told of a lock; of one that nobody took, that."""
+    locks: list[dict[str, Any]] = result["locks"]
+    return next((one for one in locks if one["name"] == name), {"acquired": 0, "contended": 0})
+
+
+def test_each_block_is_written_twice_so_that_a_slow_device_is_the_limit(tmp_path: Path) -> None:
+    """A create in a huge directory changes a leaf of its own and a sixteenth of a block of inodes."""
+    blocks = 1 + 1 / 16
+    result = run(
+        tmp_path, *SLOW, "workload.initial_files=6000000", "measure.warmup=1 s", "measure.duration=4 s"
+    )
+    assert rate(result) == pytest.approx(20e6 / (2 * blocks * BLOCK), rel=0.1)
+
+
+def test_only_the_log_is_slow(tmp_path: Path) -> None:
+    assert rate(run(tmp_path, *SLOW, "filesystem.journal=false")) > 20 * rate(run(tmp_path, *SLOW))
+
+
+def test_a_log_that_has_room_is_not_checkpointed(tmp_path: Path) -> None:
+    """The log of 512 MiB has 4096 blocks, that of 64 GiB 131,072 (mke2fs)."""
+    checkpoints = [
+        lock(run(tmp_path, f"filesystem.size={size}"), "ext4.j_checkpoint_mutex")["acquired"]
+        for size in ("512 MiB", "64 GiB")
+    ]
+    assert checkpoints[0] > 0 == checkpoints[1]
+
+
+def test_who_waits_for_room_holds_his_directory(tmp_path: Path) -> None:
+    """Tasks of one directory wait for its lock while its holder waits for room: longer than any of them is at work."""
+    result = run(tmp_path, *SLOW, "workload.directories=shared")
+    assert lock(result, "vfs.i_rwsem (directory)")["wait_max_ns"] > 20e6
+    roomy = run(tmp_path, *SLOW, "workload.directories=shared", "filesystem.size=64 GiB")
+    assert lock(roomy, "vfs.i_rwsem (directory)")["wait_max_ns"] < 1e6
+
+
+@pytest.mark.parametrize(("journal", "waits"), [(True, True), (False, False)])
+def test_a_block_that_is_being_written_to_the_log_cannot_be_changed(
+    tmp_path: Path, journal: bool, waits: bool
+) -> None:
+    """Who creates waits for the commit of who syncs, since both change the descriptors of the groups."""
+    mix = "{kind: mix, tasks: 2, directories: per-task, files: 4, operations: [{op: create, weight: 50}, {op: fsync}]}"
+    slow = ("device.write.time=5 ms", "device.write.cv=0", "filesystem.size=64 GiB")
+    result = run(tmp_path, f"workload={mix}", *slow, f"filesystem.journal={str(journal).lower()}")
+    assert (result["latency"]["create"]["max_ns"] > 3e6) == waits
+
+
+LOADS = st.sampled_from(
+    [
+        {"kind": "create", "initial_files": 100_000},
+        {"kind": "create_unlink"},
+        {"kind": "tmpfile", "fsync": True},
+        {"kind": "fs_mark", "files": 20, "size": "8 KiB", "sync": 1},
+    ]
+)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    load_=LOADS,
+    tasks=st.integers(1, 5),
+    directories=st.sampled_from(["shared", "per-task"]),
+    size=st.sampled_from(["16 MiB", "100 MiB", "8 GiB"]),
+    device=st.sampled_from(["nvme", "ramdisk", "loop-tmpfs", "sata-ssd"]),
+)
+def test_both_machines_commit_and_checkpoint_alike(
+    tmp_path: Path, load_: dict[str, Any], tasks: int, directories: str, size: str, device: str
+) -> None:
+    asked = spec(
+        tmp_path,
+        f"workload={json.dumps(load_ | {'tasks': tasks, 'directories': directories})}",
+        f"filesystem.size={size}",
+        f"device={device}",
+    )
+    assert assert_same(asked | {"warmup_ns": 0.0, "duration_ns": 3e6}) > 20
