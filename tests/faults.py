@@ -505,6 +505,7 @@ TESTS = {
         "fsync",
         "left_behind",
         "xfs_log_space",
+        "logged_items",
     ),
 }
 """Tests by part, those that take least time first."""
