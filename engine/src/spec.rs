@@ -166,8 +166,11 @@ impl CachesSpec {
 pub struct IdleState {
     /// Its name, for example `C1`.
     pub name: String,
-    /// Time to leave it.
+    /// Time to leave it while all CPUs of the socket idle: the package may sleep as well.
     pub exit_ns: f64,
+    /// The same while another CPU of the socket is awake; as `exit_ns` by default.
+    #[serde(default)]
+    pub core_exit_ns: Option<f64>,
     /// How long a CPU must have been idle to be in it.
     pub residency_ns: f64,
     /// Power of a CPU in it (W).

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -140,24 +141,49 @@ class Cpu:
         self.accounted = now
 
 
+@dataclass(frozen=True)
+class IdleState:
+    """An idle state: from which stay on it is chosen, and how long it takes to leave it.
+
+    `core_exit` is the time while another CPU of the socket is awake, `exit` the time while the package may sleep.
+    """
+
+    residency: Time
+    core_exit: Time
+    exit: Time
+    watts: float
+
+
 class IdleLadder:
     """The idle states of a machine and what they cost. A machine without any wakes at once and saves nothing."""
 
     def __init__(self, machine: Mapping[str, Any]) -> None:
         self.watts_active: float = machine["watts_active"]
-        states: Sequence[Mapping[str, Any]] = machine["idle_states"]
-        steps = [(from_ns(s["residency_ns"]), from_ns(s["exit_ns"]), float(s["watts"])) for s in states]
-        steps = steps or [(0, 0, self.watts_active)]
-        self._steps = [(0, *steps[0][1:]), *steps[1:]]  # an idle CPU is at least in the shallowest state
+        states = [
+            IdleState(
+                from_ns(s["residency_ns"]),
+                from_ns(s.get("core_exit_ns", s["exit_ns"])),
+                from_ns(s["exit_ns"]),
+                float(s["watts"]),
+            )
+            for s in machine["idle_states"]
+        ] or [IdleState(0, 0, 0, self.watts_active)]
+        self._states = [replace(states[0], residency=0), *states[1:]]  # it is at least in the shallowest
 
     def exit(self, idle: Time) -> Time:
-        """Time to leave the state that a CPU idle for `idle` is in: the deepest one whose residency has passed."""
-        passed = 0
-        for residency, leave, _ in self._steps:
-            if residency > idle:
-                break
-            passed = leave
-        return passed
+        """Time to leave the state of a CPU that has been idle for `idle`, as its driver declares it.
+
+        The state is the deepest one whose residency has passed; the package sleeps, too.
+        """
+        return self._state(idle).exit
+
+    def exit_where(self, idle: Time, package_sleeps: Callable[[], bool]) -> Time:
+        """The same, unless `package_sleeps` says no: then only the core wakes."""
+        state = self._state(idle)
+        return state.core_exit if state.core_exit < state.exit and not package_sleeps() else state.exit
+
+    def _state(self, idle: Time) -> IdleState:
+        return [self._states[0], *(state for state in self._states if state.residency <= idle)][-1]
 
     def exit_joules(self, time: Time) -> float:
         """Energy of leaving an idle state for `time`: the CPU is powered and does nothing yet."""
@@ -165,9 +191,9 @@ class IdleLadder:
 
     def joules(self, start: Time, end: Time) -> float:
         """Energy of an idle period from `start` to `end` after its beginning."""
-        ends = [step[0] for step in self._steps[1:]] + [2**64]
+        ends = [state.residency for state in self._states[1:]] + [2**64]
         energy = 0.0
-        for (begin, _, watts), until in zip(self._steps, ends, strict=True):
-            span = max(min(end, until) - max(start, begin), 0)
-            energy += watts * float(span) * 1e-12
+        for state, until in zip(self._states, ends, strict=True):
+            span = max(min(end, until) - max(start, state.residency), 0)
+            energy += state.watts * float(span) * 1e-12
         return energy

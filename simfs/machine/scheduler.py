@@ -289,7 +289,7 @@ class Scheduler:
         if idles <= 0:
             self._schedule(cpu)
         else:
-            self._exit_idle(cpu, idles + self.ladder.exit(idles))
+            self._exit_idle(cpu, idles + self._exit_time(cpu, idles))
 
     # ---- waking -----------------------------------------------------------------------------------------------------
 
@@ -399,7 +399,13 @@ class Scheduler:
         idle = self.now - cpu.since
         measured = max(self.machine.window_start - cpu.since, 0)
         self.idle_joules += self.ladder.joules(measured, idle)
-        self._exit_idle(cpu, interrupt + self.ladder.exit(idle))
+        self._exit_idle(cpu, interrupt + self._exit_time(cpu, idle))
+
+    def _exit_time(self, cpu: Cpu, idle: Time) -> Time:
+        """How long a CPU takes to leave its state after idling. A package sleeps only with all its CPUs."""
+        socket = self.machine.topology.group(cpu.number, self.machine.topology.per_socket)
+        awake = (other not in self.idle for other in socket if other != cpu.number)
+        return self.ladder.exit_where(idle, lambda: not any(awake))
 
     def _exit_idle(self, cpu: Cpu, time: Time) -> None:
         cpu.phase, cpu.since = Phase.IDLE_EXIT, self.now

@@ -112,10 +112,14 @@ class Caches(Section):
 
 
 class IdleState(Section):
-    """An idle state: the time to leave it, the stay from which it is chosen, and the power of a CPU in it."""
+    """An idle state: the time to leave it, the stay from which it is chosen, and the power of a CPU in it.
+
+    `core_exit` is the time to leave it while another CPU of the socket is awake, so that the package is, too.
+    """
 
     name: str
     exit: Time
+    core_exit: Time | None = None
     residency: Time
     watts: Watts
 
@@ -160,6 +164,7 @@ class Machine(Section):
             "caches": self.caches and {name: q.plain for name, q in self.caches.quantities.items()},
             "idle_states": [
                 {"name": s.name, "exit_ns": s.exit.ns, "residency_ns": s.residency.ns, "watts": s.watts.plain}
+                | ({"core_exit_ns": s.core_exit.ns} if s.core_exit else {})
                 for s in self.idle_states
             ],
             "watts_active": self.watts_active.plain,

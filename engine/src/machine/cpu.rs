@@ -176,25 +176,59 @@ impl Cpu {
 /// The idle states of a machine and what they cost.
 #[derive(Clone, Debug)]
 pub struct IdleLadder {
-    steps: Vec<(Time, Time, f64)>,
+    steps: Vec<Step>,
     watts_active: f64,
+}
+
+/// One of them.
+#[derive(Clone, Debug)]
+struct Step {
+    residency: Time,
+    core_exit: Time,
+    exit: Time,
+    watts: f64,
+}
+
+impl Step {
+    fn new(state: &IdleState) -> Self {
+        Self {
+            residency: from_ns(state.residency_ns),
+            core_exit: from_ns(state.core_exit_ns.unwrap_or(state.exit_ns)),
+            exit: from_ns(state.exit_ns),
+            watts: state.watts,
+        }
+    }
 }
 
 impl IdleLadder {
     /// From a machine profile's states, shallowest first. A machine without any wakes at once and saves nothing.
     pub fn new(states: &[IdleState], watts_active: f64) -> Self {
-        let mut steps: Vec<_> =
-            states.iter().map(|s| (from_ns(s.residency_ns), from_ns(s.exit_ns), s.watts)).collect();
+        let mut steps: Vec<_> = states.iter().map(Step::new).collect();
         if steps.is_empty() {
-            steps.push((0, 0, watts_active));
+            steps.push(Step { residency: 0, core_exit: 0, exit: 0, watts: watts_active });
         }
-        steps[0].0 = 0; // an idle CPU is at least in the shallowest state
+        steps[0].residency = 0; // an idle CPU is at least in the shallowest state
         Self { steps, watts_active }
     }
 
-    /// Time to leave the state that a CPU idle for `idle` is in: the deepest one whose residency has passed.
+    /// Time to leave the state that a CPU idle for `idle` is in, as its driver declares it: the deepest one whose residency has passed,
+    /// and while the package sleeps, too.
     pub fn exit(&self, idle: Time) -> Time {
-        self.steps.iter().take_while(|s| s.0 <= idle).last().map_or(0, |s| s.1)
+        self.state(idle).exit
+    }
+
+    /// The same, unless `package_sleeps` says no: then only the core wakes.
+    pub fn exit_where(&self, idle: Time, package_sleeps: impl FnOnce() -> bool) -> Time {
+        let state = self.state(idle);
+        if state.core_exit < state.exit && !package_sleeps() {
+            state.core_exit
+        } else {
+            state.exit
+        }
+    }
+
+    fn state(&self, idle: Time) -> &Step {
+        self.steps.iter().take_while(|s| s.residency <= idle).last().unwrap_or(&self.steps[0])
     }
 
     /// Energy (joules) of leaving an idle state for `time`: the CPU is powered and does nothing yet.
@@ -204,14 +238,14 @@ impl IdleLadder {
 
     /// Energy (joules) of an idle period that lasts from `from` to `to` after its beginning.
     pub fn joules(&self, from: Time, to: Time) -> f64 {
-        let ends = self.steps.iter().skip(1).map(|s| s.0).chain([Time::MAX]);
+        let ends = self.steps.iter().skip(1).map(|s| s.residency).chain([Time::MAX]);
         self.steps
             .iter()
             .zip(ends)
-            .take_while(|(step, _)| step.0 < to)
-            .map(|(&(start, _, watts), end)| {
-                let span = to.min(end).saturating_sub(from.max(start));
-                watts * span as f64 * 1e-12
+            .take_while(|(state, _)| state.residency < to)
+            .map(|(state, end)| {
+                let span = to.min(end).saturating_sub(from.max(state.residency));
+                state.watts * span as f64 * 1e-12
             })
             .sum()
     }

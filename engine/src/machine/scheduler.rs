@@ -193,7 +193,7 @@ impl State {
         if arrives <= now {
             self.schedule(cpu);
         } else {
-            self.exit_idle(cpu, arrives + self.idle_ladder.exit(arrives - now));
+            self.exit_idle(cpu, arrives + self.exit_time(cpu, arrives - now));
         }
     }
 
@@ -322,7 +322,13 @@ impl State {
         let now = self.now;
         self.idle.remove(cpu);
         self.idle_joules += self.idle_ladder.joules(self.window_start.saturating_sub(since), now - since);
-        self.exit_idle(cpu, now + delay + self.delivery(cpu, from) + self.idle_ladder.exit(now - since));
+        self.exit_idle(cpu, now + delay + self.delivery(cpu, from) + self.exit_time(cpu, now - since));
+    }
+
+    /// How long `cpu` takes to leave the state in which it is after idling for `idle`. A package sleeps only with all its CPUs.
+    fn exit_time(&self, cpu: CpuId, idle: Time) -> Time {
+        let sleeps = || self.topology.group_of_socket(cpu).all(|other| other == cpu || self.is_idle(other));
+        self.idle_ladder.exit_where(idle, sleeps)
     }
 
     /// From sending an interrupt, if it takes one to wake somebody on `cpu`, to its arrival.

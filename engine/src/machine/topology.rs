@@ -103,6 +103,11 @@ impl Topology {
         first..(first + size).min(self.cpus)
     }
 
+    /// The CPUs of the socket of `cpu`.
+    pub fn group_of_socket(&self, cpu: CpuId) -> Range<CpuId> {
+        self.group(cpu, self.per_socket)
+    }
+
     /// The socket of `cpu`.
     pub fn socket(&self, cpu: CpuId) -> u32 {
         cpu / self.per_socket
