@@ -28,7 +28,7 @@ default_role = "literal"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "fully-qualified"
 autodoc_member_order = "bysource"
-exclude_patterns = ["_build", "**/README.md"]
+exclude_patterns = ["_build", "**/README.md", "generated/left-out.md"]
 suppress_warnings = ["myst.strikethrough"]
 
 html_theme = "furo"

@@ -11,6 +11,7 @@ from typer.main import get_command
 
 from simfs.cli import app
 from simfs.scenario import paths
+from simfs.scenario.left_out import left_out
 
 KINDS = {
     "machines": "Machines",
@@ -27,7 +28,7 @@ VALUES, NAMES = ("value", "type", "is"), ("name", "what", "since")
 
 def write(folder: Path) -> None:
     """Write the pages into `folder`; what is the same stays untouched, so that Sphinx does not read it again."""
-    pages = {"cli.md": cli(), "models.md": models()}
+    pages = {"cli.md": cli(), "models.md": models(), "left-out.md": left_out_table()}
     pages |= {f"models/{kind}/{file.stem}.md": model(file) for kind in KINDS for file in files(kind)}
     for name, text in pages.items():
         page = folder / name
@@ -139,6 +140,13 @@ def numbers(data: object, name: str = "") -> Iterator[tuple[str, Mapping[str, An
             entry = value if isinstance(value, Mapping) else {}
             own = next((entry[word] for word in NAMES if word in entry), place)
             yield from numbers(value, f"{name}.{own}")
+
+
+def left_out_table() -> str:
+    """What the models leave out; a part of docs/machine.md."""
+    lines = ["| left out | where | because |", "| --- | --- | --- |"]
+    lines += [f"| {cell(each.what)} | {each.where} | {cell(each.why)} |" for each in left_out()]
+    return "\n".join([*lines, ""])
 
 
 def row(name: str, number: Mapping[str, Any]) -> str:
