@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 MAX_HTML_ROWS = 60
 
-TABLES = ("points", "locks", "lock_sites", "lock_kinds", "wakes", "delays", "latency", "measured", "scaling")
+TABLES = ("points", "locks", "lock_sites", "lock_kinds", "wakes", "delays", "latency", "latency_curves", "measured", "scaling")
 
 
 def load(name_or_path: str | Path, *settings: str) -> Question:

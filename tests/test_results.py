@@ -390,6 +390,7 @@ def test_tables_are_tidy_and_carry_units() -> None:
         "wakes": 0,
         "delays": 0,
         "latency": 60,
+        "latency_curves": 2280,
         "measured": 4,
         "scaling": 2,
     }

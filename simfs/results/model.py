@@ -26,6 +26,10 @@ Role = Literal["calibrate", "predict", "info"]
 FINDING_EXIT_CODES = {"law": 1, "empty": 2, "stall": 3}
 
 
+CURVE = (*map(float, range(5, 90, 5)), *map(float, range(90, 100)), *(99.0 + n / 10 for n in range(2, 10)), 99.95, 99.99)
+"""Per cents at which latency curves are kept."""
+
+
 class CpuShares(Strict):
     """CPU time by state, in percent of all CPU time in the window; adds up to 100."""
 
@@ -41,6 +45,12 @@ class PooledLatency(Latency):
     """Latency of one kind of operation, of all replications together."""
 
     hdr: str = Field(default="", exclude=True, repr=False)
+    curve: tuple[float, ...] = Field(
+        default=(),
+        exclude=True,
+        repr=False,
+        description="ns below which `CURVE` per cent of operations lie; in a table of its own",
+    )
 
 
 class LatencyIntervals(Strict):

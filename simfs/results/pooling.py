@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from simfs.results.by_run import pooled
-from simfs.results.model import LockKindSummary, LockSummary, PooledLatency, WakesSummary
+from simfs.results.model import CURVE, LockKindSummary, LockSummary, PooledLatency, WakesSummary
 from simfs.results.run_result import Latency, LockCounts, LockKind, LockSite, LockStats, RunResult, Wakes
 
 _LOCK_MAXIMA = {"instances", "wait_max_ns", "hold_max_ns", "still_waiting_max_ns"}
@@ -20,7 +20,7 @@ _TO_RUN = ("to_run_idle", "to_run_busy")
 def pooled_latencies(runs: Sequence[Mapping[str, Latency]]) -> dict[str, PooledLatency]:
     """Of each name the times of all runs that know it."""
     names = dict.fromkeys(name for run in runs for name in run)
-    return {name: _latency([run[name] for run in runs if name in run]) for name in names}
+    return {name: _latency([run[name] for run in runs if name in run], CURVE) for name in names}
 
 
 def pooled_wakes(runs: Sequence[RunResult]) -> tuple[WakesSummary, ...]:
@@ -38,7 +38,7 @@ def pooled_locks(runs: Sequence[RunResult]) -> tuple[LockSummary, ...]:
     return tuple(sorted(locks, key=lambda lock: (-lock.wait_total_ns, lock.name)))
 
 
-def _latency(parts: Sequence[Latency]) -> PooledLatency:
+def _latency(parts: Sequence[Latency], at: Sequence[float] = ()) -> PooledLatency:
     every = pooled([p.hdr for p in parts])
     return PooledLatency(
         count=every.count,
@@ -47,6 +47,7 @@ def _latency(parts: Sequence[Latency]) -> PooledLatency:
         p90_ns=every.percentile(90),
         p99_ns=every.percentile(99),
         max_ns=every.max,
+        curve=tuple(map(every.percentile, at)),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from simfs.results.chains import CHAIN_COLUMNS, chain_row
-from simfs.results.model import CpuShares, PointResult, ScenarioResult
+from simfs.results.model import CURVE, CpuShares, PointResult, ScenarioResult
 from simfs.results.quantities import in_units
 from simfs.results.run_result import Latency, LockCounts, LockKind, LockStats
 from simfs.results.scaling import ideal_per_s
@@ -138,6 +138,14 @@ def _latency(result: ScenarioResult) -> Iterable[Row]:
             yield _key(p, result) | {"operation": operation} | latency.model_dump()
 
 
+def _latency_curves(result: ScenarioResult) -> Iterable[Row]:
+    for p in result.points:
+        for operation, latency in p.latency.items():
+            ends = zip((*CURVE, 100.0), (*latency.curve, latency.max_ns), strict=True) if latency.curve else ()
+            for percent, ns in ends:
+                yield _key(p, result) | {"operation": operation, "percent": percent, "below_ns": ns}
+
+
 def _measured(result: ScenarioResult) -> Iterable[Row]:
     for p in result.points:
         for c in p.measured:
@@ -204,6 +212,7 @@ def _empty(name: str, result: ScenarioResult) -> Sequence[str]:
             "wakes": [*_OF_WAKES, *_took("to_run", None), "over_1ms_percent"],
             "delays": ["what", *_OF_TIME],
             "latency": ["operation", *_OF_TIME],
+            "latency_curves": ["operation", "percent", "below_ns"],
             "measured": [*_ROW, "measured", "simulated", "ci_low", "ci_high", "error", "error_percent"],
         }[name]
     )
@@ -218,6 +227,7 @@ MAKERS: Mapping[str, Callable[[ScenarioResult], Iterable[Row]]] = {
     "wakes": _wakes,
     "delays": _delays,
     "latency": _latency,
+    "latency_curves": _latency_curves,
     "measured": _measured,
     "scaling": _scaling,
 }
