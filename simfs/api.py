@@ -29,12 +29,14 @@ if TYPE_CHECKING:
 
     from simfs.experiments.sweep_design import Kind
     from simfs.experiments.whatif import Change, WhatIf
+    from simfs.reports.web.notebook import Shown
     from simfs.results.model import ScenarioResult
     from simfs.results.run import Progress
 
-MAX_HTML_ROWS = 60
-
-TABLES = ("points", "locks", "lock_sites", "lock_kinds", "wakes", "delays", "latency", "latency_curves", "measured", "scaling")
+TABLES = (
+    "points", "locks", "lock_sites", "lock_kinds", "wakes", "delays", "latency", "latency_curves", "measured",
+    "scaling",
+)  # fmt: skip
 
 
 def load(name_or_path: str | Path, *settings: str) -> Question:
@@ -243,6 +245,26 @@ class Answer:
             raise ValueError(f"there is no figure '{name}' of this answer; {choices(name, known)}")
         return known[name]
 
+    def lock_views(self, variant: str | None = None) -> Shown:
+        """The locks of a variant from all sides, for a notebook to show; of the variant that waits longest by default.
+
+        Raises ValueError for an unknown variant.
+        """
+        from simfs.reports.web.notebook import lock_views
+
+        return lock_views(self.result, variant)
+
+    def report(self, out: Path | str, *, timeline: bool = True) -> Path:
+        """Write one page for a browser, as `simfs report` does; `timeline` runs one point once more for it."""
+        from simfs.experiments.briefing import Briefing, versions_of, with_scenes
+        from simfs.reports.web.page import page
+        from simfs.results.manifest import software
+
+        briefing = Briefing(self.result, self.scenario, versions=versions_of(software()))
+        path = Path(out)
+        path.write_text(page(with_scenes(briefing) if timeline else briefing), encoding="utf-8")
+        return path
+
     def write(self, out: Path | str) -> list[Path]:
         """Write tables, figures and a manifest into a directory; return the files."""
         from simfs.reports.export import write
@@ -260,25 +282,6 @@ class Answer:
         ]
 
     def _repr_html_(self) -> str:
-        from simfs.reports.numbers import plain, plural, plus_minus
+        from simfs.reports.web.notebook import answer
 
-        head = ("variant", "at", f"{plural(self.result.operation)} per second", "±", "idle %")
-        rows = [
-            (
-                self.result.title(p.variant),
-                ", ".join(f"{key} = {value}" for key, value in p.values.items()),
-                plain(p.throughput.mean),
-                plus_minus(p.throughput).removeprefix("± "),
-                f"{p.shares.idle.mean:.1f}",
-            )
-            for p in self.result.points[:MAX_HTML_ROWS]
-        ]
-        left_off = len(self.result.points) - len(rows)
-        body = "".join(f"<tr>{''.join(f'<td>{escape(c)}</td>' for c in row)}</tr>" for row in rows)
-        more = f"<p>and {left_off} more points</p>" if left_off else ""
-        heads = "".join(f"<th>{escape(name)}</th>" for name in head)
-        title = escape(self.scenario.title)
-        return (
-            f"<p><b>{title}</b></p><p>{escape(self.answer)}</p>"
-            f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>{more}"
-        )
+        return answer(self.result, self.scenario.title)

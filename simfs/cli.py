@@ -95,6 +95,11 @@ COMMANDS = {
         "Draw who runs, holds and waits around the worst wait.",
         "simfs timeline lock-cycle --variant semaphore --variant mutex -o convoy.png",
     ),
+    "report": Command(
+        "report:report",
+        "Write one page for a browser of what a run has found.",
+        "simfs report results/compile-24 -o report.html",
+    ),
     "validate": Command(
         "validate:validate",
         "Hold predictions against measured data.",

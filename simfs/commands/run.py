@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -33,6 +34,7 @@ from simfs.commands.common import (
     refused,
     unwritable,
 )
+from simfs.commands.report import refuse_page, write_page
 from simfs.scenario.suggest import choices
 
 if TYPE_CHECKING:
@@ -54,6 +56,12 @@ def run(
         list[str] | None,
         typer.Option(
             "--variant", metavar="NAME", help="Run only this variant; may be repeated.", show_default=False
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write one page for a browser, as `simfs report` does.", show_default=False
         ),
     ] = None,
     settings: Settings = None,
@@ -98,6 +106,8 @@ def run(
         from simfs.scenario import load
 
         refuse_out(out)
+        if report is not None:
+            refuse_page(report, "--report")
         _refuse_tool(as_tool)
         given, wanted = overrides(settings, seed), known_metrics(metrics)
         asked = load(scenario, given)
@@ -119,9 +129,20 @@ def run(
             _print(result, output, wide=wide, columns=names_of(columns))
         if out is not None:
             _write(result, out, asked, chosen)
+        if report is not None:
+            _report(result, report, asked, chosen)
         for finding in result.findings:
             complain(finding.sentence)
     raise typer.Exit(result.exit_code)
+
+
+def _report(result: ScenarioResult, out: Path, asked: Scenario, engine: Engine) -> None:
+    from simfs.experiments.briefing import Briefing, versions_of
+    from simfs.results.manifest import software
+
+    command = shlex.join(["simfs", *sys.argv[1:]])
+    with refusals_of_runs():
+        write_page(Briefing(result, asked, command, versions_of(software(engine.value))), out, [])
 
 
 def _refuse_unknown(asked: Scenario, names: list[str]) -> None:

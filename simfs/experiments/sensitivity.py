@@ -55,6 +55,7 @@ class Parameter:
     low: float
     high: float
     source: str
+    unit: str = ""
 
     def at(self, share: float) -> float:
         """The value this far into the range."""
@@ -332,5 +333,6 @@ def _known(point: Point) -> list[Parameter]:
             if holder.get(name) == quantity.plain:
                 low, high = quantity.plain_range
                 full = (*path, name)
-                found.append(Parameter(".".join(full), full, quantity.plain, low, high, quantity.source))
+                about = (quantity.source, quantity.plain_unit)
+                found.append(Parameter(".".join(full), full, quantity.plain, low, high, *about))
     return found

@@ -84,6 +84,11 @@ class WhatIf(Strict):
     effects: tuple[Effect, ...] = ()
     findings: tuple[Finding, ...] = ()
 
+    def _repr_html_(self) -> str:
+        from simfs.reports.web.notebook import what_if
+
+        return what_if(self)
+
     @property
     def exit_code(self) -> int:
         """0 for a clean answer, 3 where a run stalled, else 1 where a law is broken."""

@@ -99,6 +99,10 @@ class Sheet:
             column.cells.append(cell)
         self._rows.append(options)
 
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self._rows)
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
         """Lay the table out for a console."""
         yield self.laid_out(options.max_width, getattr(console, "columns", ()))

@@ -33,7 +33,7 @@ _READABLE = {
 
 
 @dataclass(frozen=True)
-class _Axis:
+class Axis:
     """Where the values of one key go on an axis."""
 
     label: str
@@ -58,7 +58,7 @@ def factors(result: ScenarioResult, keys: Sequence[str]) -> Figure:
         figure = new_figure(3.4 * columns + 0.6, 0.8 + 2.5 * rows)
         panels = list(figure.subplots(rows, columns, sharey=True, squeeze=False).flat)
         for axes, key in zip(panels, keys, strict=False):
-            _scatter(axes, result, _axis(key, [p.values.get(key) for p in result.points]))
+            _scatter(axes, result, axis_of(key, [p.values.get(key) for p in result.points]))
         for axes in panels[len(keys) :]:
             axes.set_visible(False)
         figure.supylabel(f"{plural(result.operation)} per second", fontsize=9)
@@ -66,7 +66,7 @@ def factors(result: ScenarioResult, keys: Sequence[str]) -> Figure:
         return figure
 
 
-def _scatter(axes: Axes, result: ScenarioResult, axis: _Axis) -> None:
+def _scatter(axes: Axes, result: ScenarioResult, axis: Axis) -> None:
     size = min(4.5, max(1.5, 60 / len(result.points) ** 0.5))
     for index, variant in enumerate(result.variants):
         shown = [(x, p) for x, p in zip(axis.at, result.points, strict=True) if p.variant == variant]
@@ -96,17 +96,18 @@ def _scatter(axes: Axes, result: ScenarioResult, axis: _Axis) -> None:
     thousands(axes)
 
 
-def _axis(key: str, values: Sequence[Value | None]) -> _Axis:
+def axis_of(key: str, values: Sequence[Value | None]) -> Axis:
+    """Where the values of a key go: quantities in a unit that suits them, words in the order in which they come."""
     if quantities := in_units(values):
         ending, numbers = quantities
         largest = max(x for x in numbers if x is not None)
         unit, scale = next(((u, s) for u, s in _READABLE.get(ending, ()) if largest >= s), ("", 1.0))
-        return _Axis(f"{key} ({unit})" if unit else key, [(x or 0.0) / scale for x in numbers])
+        return Axis(f"{key} ({unit})" if unit else key, [(x or 0.0) / scale for x in numbers])
     plain_numbers = [float(v) for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)]
     if len(plain_numbers) == len(values):
-        return _Axis(key, plain_numbers)
+        return Axis(key, plain_numbers)
     words = list(dict.fromkeys(map(str, values)))
-    return _Axis(key, [float(words.index(str(v))) for v in values], words)
+    return Axis(key, [float(words.index(str(v))) for v in values], words)
 
 
 def print_sweep(result: ScenarioResult, console: Console | None = None) -> None:
@@ -147,7 +148,7 @@ def is_grid(result: ScenarioResult, keys: Sequence[str]) -> bool:
 def levels(result: ScenarioResult, key: str) -> list[Value]:
     """The values of a key, numbers in their order and words as they came."""
     values = list(dict.fromkeys(p.values[key] for p in result.points))
-    axis = _axis(key, values)
+    axis = axis_of(key, values)
     return (
         values
         if axis.words
@@ -209,8 +210,8 @@ def heat(result: ScenarioResult, keys: Sequence[str]) -> Figure:
             axes.set_title(folded(result.title(variant), 34), loc="left")
         for axes in panels[len(result.variants) :]:
             axes.set_visible(False)
-        figure.supxlabel(_axis(across, columns).label.partition(" (")[0], fontsize=9)
-        figure.supylabel(_axis(down, rows).label.partition(" (")[0], fontsize=9)
+        figure.supxlabel(axis_of(across, columns).label.partition(" (")[0], fontsize=9)
+        figure.supylabel(axis_of(down, rows).label.partition(" (")[0], fontsize=9)
         bar = figure.colorbar(image, ax=panels, label=f"{plural(result.operation)} per second")
         bar.ax.yaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda x, _: plain(x)))
         return figure

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from simfs.experiments.whatif import Effect, LockSlope, WhatIf
 from simfs.reports.drawing import DASHES, MARKERS, OKABE_ITO, new_figure, style
-from simfs.reports.layout import new_table, report_console
+from simfs.reports.layout import Sheet, new_table, report_console
 from simfs.reports.numbers import NOTHING, duration, plain, plural, plus_minus
 
 SHOWN = 6
@@ -24,13 +24,14 @@ def print_what_if(answer: WhatIf, console: Console | None = None) -> None:
 
 def report(answer: WhatIf) -> RenderableType:
     """The point as it is, the causal profile, the effects of single changes, and a sentence."""
-    parts: list[RenderableType] = [Text(line) for line in _heading(answer)]
-    if answer.profile:
-        parts.append(_profile(answer))
-    if answer.effects:
-        parts.append(_effects(answer))
-    parts.append(Padding(Group(*(Text(line) for line in sentences(answer))), (0, 1, 0, 1)))
-    return Group(*parts)
+    said = Padding(Group(*(Text(line) for line in sentences(answer))), (0, 1, 0, 1))
+    return Group(*(Text(line) for line in heading(answer)), *sheets(answer), said)
+
+
+def sheets(answer: WhatIf) -> list[Sheet]:
+    """The causal profile and the effects of single changes, where there are any."""
+    parts = [_profile(answer)] if answer.profile else []
+    return [*parts, _effects(answer)] if answer.effects else parts
 
 
 def sentences(answer: WhatIf) -> list[str]:
@@ -101,7 +102,8 @@ def _bars(axes: Axes, profile: tuple[LockSlope, ...]) -> None:
     axes.set_xlabel("% gained per % of hold time removed")
 
 
-def _heading(answer: WhatIf) -> list[str]:
+def heading(answer: WhatIf) -> list[str]:
+    """What was changed, and the point as it is."""
     return [
         f"{answer.scenario}, {answer.variant}: {answer.tasks} tasks on {answer.cpus} CPUs,"
         f" {answer.replications} x {duration(answer.window_ns)}, seed {answer.seed}",
@@ -110,7 +112,7 @@ def _heading(answer: WhatIf) -> list[str]:
     ]
 
 
-def _profile(answer: WhatIf) -> RenderableType:
+def _profile(answer: WhatIf) -> Sheet:
     table = new_table("Causal profile: throughput gained (%) as hold time is removed (all ± hold at once)")
     table.add_column("lock")
     table.add_column("type", leaves=4, no_wrap=True)
@@ -136,7 +138,7 @@ def _profile(answer: WhatIf) -> RenderableType:
     return table
 
 
-def _effects(answer: WhatIf) -> RenderableType:
+def _effects(answer: WhatIf) -> Sheet:
     table = new_table("One change at a time")
     for name in ("lock", "change"):
         table.add_column(name)

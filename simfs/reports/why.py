@@ -27,13 +27,14 @@ LEAST = 1.0
 def print_why(found: Why, *, owners: bool = False, console: Console | None = None) -> None:
     """Print the answer first, then the tables; `owners` shows who makes others wait instead of who waits."""
     console = console or report_console()
-    tables = [_owners(found) if owners else _waiters(found), _on_path(found), *_holders(found)]
+    tables = [owners_sheet(found) if owners else chains_sheet(found), path_sheet(found), *_holders(found)]
     console.print(
         Group(Padding(Text(f"-> {found.sentence}"), (0, 0, 1, 0)), *(tables if found.waits else ()))
     )
 
 
-def _waiters(found: Why) -> Sheet:
+def chains_sheet(found: Why) -> Sheet:
+    """Who waits for what, chain by chain, the longest first."""
     table = new_table(f"Chains of waiting, {found.point}: {_all(found)}")
     table.add_column("share %", justify="right")
     table.add_column("wait", leaves=1, justify="right")
@@ -57,7 +58,8 @@ def said(chain: WaitChain) -> str:
     )
 
 
-def _owners(found: Why) -> Sheet:
+def owners_sheet(found: Why) -> Sheet:
+    """Whose holds others wait for, and what keeps those from giving the lock back."""
     owners = found.owners()
     table = new_table(f"Who makes others wait, {found.point}: {_all(found)}")
     table.add_column("share %", justify="right")
@@ -79,7 +81,8 @@ def _all(found: Why) -> str:
     return f"{duration(found.wait_ns)} waited, {share}"
 
 
-def _on_path(found: Why) -> Sheet:
+def path_sheet(found: Why) -> Sheet:
+    """How much of all waiting passes each lock."""
     table = new_table("Locks on the critical path")
     table.add_column("lock")
     table.add_column("waiting that passes it %", justify="right")

@@ -26,7 +26,9 @@ Role = Literal["calibrate", "predict", "info"]
 FINDING_EXIT_CODES = {"law": 1, "empty": 2, "stall": 3}
 
 
-CURVE = (*map(float, range(5, 90, 5)), *map(float, range(90, 100)), *(99.0 + n / 10 for n in range(2, 10)), 99.95, 99.99)
+CURVE = (
+    *map(float, range(5, 90, 5)), *map(float, range(90, 100)), *(99.0 + n / 10 for n in range(2, 10)), 99.95, 99.99
+)  # fmt: skip
 """Per cents at which latency curves are kept."""
 
 

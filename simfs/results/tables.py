@@ -141,7 +141,9 @@ def _latency(result: ScenarioResult) -> Iterable[Row]:
 def _latency_curves(result: ScenarioResult) -> Iterable[Row]:
     for p in result.points:
         for operation, latency in p.latency.items():
-            ends = zip((*CURVE, 100.0), (*latency.curve, latency.max_ns), strict=True) if latency.curve else ()
+            ends = (
+                zip((*CURVE, 100.0), (*latency.curve, latency.max_ns), strict=True) if latency.curve else ()
+            )
             for percent, ns in ends:
                 yield _key(p, result) | {"operation": operation, "percent": percent, "below_ns": ns}
 

@@ -72,6 +72,11 @@ class Quantity(Section):
         return self.value * _NS_PER_UNIT.get(self.unit, 1.0)
 
     @property
+    def plain_unit(self) -> str:
+        """The unit of `plain`."""
+        return "ns" if self.unit in _NS_PER_UNIT else self.unit
+
+    @property
     def plain_range(self) -> tuple[float, float]:
         """The range as `plain` gives the value."""
         scale = _NS_PER_UNIT.get(self.unit, 1.0)

@@ -1,0 +1,78 @@
+"""`simfs report`: one page for a browser of what runs, sweeps and what-ifs have written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from simfs.commands.common import notes, plain_errors, refusals_of_runs, refused, unwritable
+
+if TYPE_CHECKING:
+    from simfs.experiments.briefing import Briefing
+
+ENDINGS = (".html", ".htm")
+
+
+def report(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DIR...",
+            help="The --out of a run or sweep; beside it those of what-ifs and of a sensitivity.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The page to write.")] = Path(
+        "report.html"
+    ),
+    variant: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Draw the time line of this variant, else of the one that waits longest; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    timeline: Annotated[
+        bool,
+        typer.Option(
+            "--timeline/--no-timeline",
+            help="Run the scenario once more for a time line of the worst wait and for chains of waiting.",
+        ),
+    ] = True,
+) -> None:
+    """Write one page, which needs no network, of what a run or sweep has found: answer, curves, locks, model card."""
+    with plain_errors():
+        from simfs.experiments.briefing import read
+
+        refuse_page(out, "--out")
+        with refusals_of_runs():
+            briefing = read(folders)
+            write_page(briefing, out, variant or [], timeline=timeline)
+
+
+def refuse_page(out: Path, option: str) -> None:
+    """Refuse a file that no page can be written to, before anything is run for it."""
+    if out.suffix.lower() not in ENDINGS:
+        raise refused(f"{option} {out}: is no name of a page; did you mean '{out.with_suffix('.html')}'?")
+    if out.is_dir():
+        raise refused(f"{option} {out}: is a directory")
+    if not out.parent.is_dir():
+        raise refused(f"{option} {out}: there is no directory {out.parent}")
+
+
+def write_page(briefing: Briefing, out: Path, variants: list[str], *, timeline: bool = True) -> None:
+    """Write the report; with `timeline` run what it shows once more. Raises ValueError for an unknown variant."""
+    from simfs.experiments.briefing import with_scenes
+    from simfs.reports.web.page import page
+
+    if timeline:
+        notes().print(f"{briefing.result.name}: running once more for the time line")
+        briefing = with_scenes(briefing, variants)
+    text = page(briefing).encode()
+    try:
+        out.write_bytes(text)
+    except OSError as error:
+        raise unwritable(out, error) from None
+    notes().print(f"written to {out}, {len(text) / 1e6:.2f} MB")

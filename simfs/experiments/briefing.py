@@ -1,0 +1,240 @@
+"""Everything that one report tells: results read back from directories, the scenario, time lines run again for it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from pyarrow import parquet
+from pydantic import ValidationError
+
+from simfs.experiments.points import the_point
+from simfs.experiments.scene import Scene, Watcher, scenes
+from simfs.experiments.sensitivity import Parameter, Sensitivity, parameters
+from simfs.experiments.whatif import WhatIf
+from simfs.experiments.why import why
+from simfs.results.chains import Why
+from simfs.results.focus import focus
+from simfs.results.model import PointResult, ScenarioResult
+from simfs.results.run import native_engine, reference_engine
+from simfs.results.run_result import Strict
+from simfs.scenario import Point, Scenario, expand
+from simfs.scenario.left_out import LeftOut, left_out
+from simfs.scenario.problems import ScenarioError
+from simfs.scenario.suggest import choices, nearest
+
+MANIFEST, RESULT = "manifest.json", "result.json"
+BESIDE = ("whatif", "sensitivity")
+"""Experiments that a report shows beside a run or sweep."""
+TEN = 10
+
+_Model = TypeVar("_Model", bound=Strict)
+
+
+@dataclass(frozen=True)
+class Number:
+    """A sourced number, and what hangs on it: the effect of its whole range in per cent, where that is known."""
+
+    parameter: Parameter
+    effect_percent: float | None = None
+
+
+@dataclass(frozen=True)
+class Briefing:
+    """What a report tells."""
+
+    result: ScenarioResult
+    scenario: Scenario
+    command: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    what_ifs: tuple[WhatIf, ...] = ()
+    sensitivity: Sensitivity | None = None
+    scenes: tuple[Scene, ...] = ()
+    why: Mapping[str, Why] = field(default_factory=dict)
+    """Chains of waiting by the title of a scene's variant, of one replication."""
+    laws: tuple[str, ...] = ()
+    """Names of the laws that were checked on the runs of the scenes."""
+    no_scene: str = ""
+    """Why there is no time line; empty where there is one."""
+
+    @property
+    def point(self) -> Point:
+        """The point of most interest: that of the variant which waits longest."""
+        return self.point_of(max(focus(self.result), key=waited))
+
+    def point_of(self, found: PointResult) -> Point:
+        """The scenario's point of a result; of a sweep over other keys its variant at the full machine."""
+        own = next((point for point in expand(self.scenario) if point.id == found.id), None)
+        return own or the_point(self.scenario, found.variant)
+
+    def numbers(self) -> list[Number]:
+        """The ten numbers that matter most where a sensitivity says so, else those with the widest ranges."""
+        known = {parameter.name: parameter for parameter in parameters(self.point)}
+        if self.sensitivity:
+            found = [(known.get(s.parameter), s) for s in self.sensitivity.screened]
+            return [Number(p, s.mu_star.mean) for p, s in found if p is not None][:TEN]
+        widest = sorted(known.values(), key=lambda p: -(p.high - p.low) / (abs(p.value) or 1))
+        return [Number(parameter) for parameter in widest[:TEN]]
+
+    def left_out(self) -> list[LeftOut]:
+        """What is not modelled and can matter for any of the variants."""
+        points = [self.point_of(found) for found in focus(self.result)]
+        return [each for each in left_out() if any(each.concerns(point) for point in points)]
+
+
+def waited(point: PointResult) -> float:
+    """How long all tasks of a point waited for locks (ns)."""
+    return sum(lock.wait_total_ns for lock in point.locks)
+
+
+def read(folders: Sequence[Path]) -> Briefing:
+    """What directories of `--out` tell together: one of a run or sweep, others of what-ifs and a sensitivity.
+
+    Raises ValueError for a directory that cannot be read, and where there is not just one run or sweep.
+    """
+    manifests = {folder: _manifest(folder) for folder in folders}
+    main = [folder for folder in folders if "experiment" not in manifests[folder]]
+    if len(main) != 1:
+        found = ", ".join(map(str, main)) or "none"
+        raise ValueError(f"DIR: a report is of one run or sweep, with what-ifs beside it; given: {found}")
+    about = manifests[main[0]]
+    briefing = Briefing(
+        _with_curves(_model(ScenarioResult, main[0] / RESULT), main[0]),
+        _scenario(about, main[0]),
+        shlex.join(["simfs", *about.get("command", [])]) if about.get("command") else "",
+        versions_of(about),
+    )
+    others = [(folder, about["experiment"]) for folder, about in manifests.items() if "experiment" in about]
+    what_ifs = [_model(WhatIf, folder / "whatif.json") for folder, name in others if name == "whatif"]
+    screened = [
+        _model(Sensitivity, folder / "sensitivity.json") for folder, name in others if name == BESIDE[1]
+    ]
+    return replace(briefing, what_ifs=tuple(what_ifs), sensitivity=screened[-1] if screened else None)
+
+
+def with_scenes(briefing: Briefing, variants: Sequence[str] = ()) -> Briefing:
+    """The same with time lines of `variants`, by default of the one that waits longest; each is run again for it.
+
+    Raises ValueError for an unknown variant; where a time line cannot be had, the briefing says why.
+    """
+    points = {point.variant: point for point in focus(briefing.result)}
+    for name in variants:
+        if name not in points:
+            raise ValueError(f"--variant {name}: there is no such variant; {choices(name, points)}")
+    chosen = [points[name] for name in variants] or [max(points.values(), key=waited)]
+    if not waited(chosen[0]):
+        return replace(briefing, no_scene="nobody waits for a lock")
+    try:
+        return _watched(briefing, chosen)
+    except (ValueError, ImportError, OSError) as error:
+        return replace(briefing, no_scene=str(error).splitlines()[0])
+
+
+def _watched(briefing: Briefing, chosen: Sequence[PointResult]) -> Briefing:
+    from simfs import _engine, machine
+
+    found, laws, chains = [], dict[str, None](), {}
+    once = briefing.scenario.measure.model_copy(update={"replications": 1, "precision": None})
+    for result in chosen:
+        point = briefing.point_of(result)
+        watch = machine.watch if point.scenario.own_locks else _engine.watch
+
+        def noting(*spec: Any, start: int, watch: Any = watch) -> Any:  # noqa: ANN401
+            seen = watch(*spec, start=start)
+            laws.update(dict.fromkeys(law["law"] for law in json.loads(seen[0])["laws"]))
+            return seen
+
+        watcher = Watcher(noting)
+        title = briefing.result.title(point.variant)
+        found.append((watcher, watcher.find(point, title)))
+        engine = reference_engine() if point.scenario.own_locks else native_engine()
+        chains[title], _ = why(point, once, engine=engine)
+    return replace(briefing, scenes=tuple(scenes(found)), why=chains, laws=tuple(laws))
+
+
+def versions_of(about: Mapping[str, Any]) -> dict[str, str]:
+    """Package and engine of a manifest."""
+    engine = about.get("engine") or {}
+    versions = {name: str(version) for name, version in about.get("versions", {}).items() if version}
+    return versions | {"engine": f"{engine.get('name')}, {engine.get('version')}"}
+
+
+# ── Reading ──
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    if not folder.is_dir():
+        raise ValueError(f"{folder}: there is no such directory{_near(folder)}")
+    if not (folder / MANIFEST).is_file():
+        raise ValueError(f"{folder}: is no directory of results: it has no {MANIFEST}{_near(folder)}")
+    try:
+        about = json.loads((folder / MANIFEST).read_text("utf-8"))
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{folder / MANIFEST}: cannot be read: {error}") from None
+    if not isinstance(about, dict) or "simfs" not in about:
+        raise ValueError(f"{folder / MANIFEST}: is not of simfs")
+    name = about.get("experiment", "run")
+    if name not in ("run", *BESIDE):
+        raise ValueError(f"{folder}: is of simfs {name}; a report shows run, sweep, {', '.join(BESIDE)}")
+    return about
+
+
+def _near(folder: Path) -> str:
+    """The nearest directory of results beside or below a wrong one."""
+    around = [*_results(folder), *_results(folder.parent)]
+    near = nearest(str(folder), map(str, around)) or next(iter(map(str, around)), None)
+    return f" (did you mean '{near}'?)" if near else ""
+
+
+def _results(folder: Path) -> Iterator[Path]:
+    try:
+        yield from sorted(each.parent for each in folder.glob(f"*/{MANIFEST}"))
+    except OSError:
+        return
+
+
+def _model(kind: type[_Model], file: Path) -> _Model:
+    try:
+        return kind.model_validate_json(file.read_bytes())
+    except FileNotFoundError:
+        raise ValueError(f"{file}: is missing; run the command that wrote this directory again") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"])) or "all of it"
+        raise ValueError(
+            f"{file}: is not what this simfs writes ({where}: {first['msg']}); run it again"
+        ) from None
+
+
+def _scenario(about: Mapping[str, Any], folder: Path) -> Scenario:
+    resolved = about.get("scenario", {}).get("resolved")
+    try:
+        return Scenario.model_validate(resolved)
+    except (ValidationError, ScenarioError):
+        where = folder / MANIFEST
+        raise ValueError(f"{where}: its scenario is not one of this version of simfs; run it again") from None
+
+
+def _with_curves(result: ScenarioResult, folder: Path) -> ScenarioResult:
+    """The result with its latency curves, which lie in a table of their own; older directories have none."""
+    try:
+        rows = parquet.read_table(folder / "tables" / "latency_curves.parquet").to_pylist()
+    except (OSError, pa.ArrowInvalid):
+        return result
+    curves: dict[tuple[str, str], list[float]] = {}
+    for row in rows:
+        curves.setdefault((row["point"], row["operation"]), []).append(row["below_ns"])
+
+    def curved(point: PointResult) -> PointResult:
+        found = {
+            name: took.model_copy(update={"curve": tuple(curves.get((point.id, name), ())[:-1])})
+            for name, took in point.latency.items()
+        }
+        return point.model_copy(update={"latency": found})
+
+    return result.model_copy(update={"points": tuple(map(curved, result.points))})
