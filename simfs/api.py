@@ -256,11 +256,12 @@ class Answer:
 
     def report(self, out: Path | str, *, timeline: bool = True) -> Path:
         """Write one page for a browser, as `simfs report` does; `timeline` runs one point once more for it."""
-        from simfs.experiments.briefing import Briefing, versions_of, with_scenes
+        from simfs.experiments.briefing import Briefing, recorded, versions_of, with_scenes
         from simfs.reports.web.page import page
         from simfs.results.manifest import software
 
-        briefing = Briefing(self.result, self.scenario, versions=versions_of(software()))
+        about, why = versions_of(software()), recorded(self.result)
+        briefing = Briefing(self.result, self.scenario, versions=about, why=why)
         path = Path(out)
         path.write_text(page(with_scenes(briefing) if timeline else briefing), encoding="utf-8")
         return path

@@ -120,7 +120,7 @@ def run(
             "quick": quick,
             "metrics": wanted,
             "variants": variants or (),
-            "why": why,
+            "why": why or report is not None,
         }
         asked, result = _answer(asked, given, chosen, options, check=check)
         if as_tool is not None:
@@ -137,12 +137,13 @@ def run(
 
 
 def _report(result: ScenarioResult, out: Path, asked: Scenario, engine: Engine) -> None:
-    from simfs.experiments.briefing import Briefing, versions_of
+    from simfs.experiments.briefing import Briefing, recorded, versions_of
     from simfs.results.manifest import software
 
     command = shlex.join(["simfs", *sys.argv[1:]])
     with refusals_of_runs():
-        write_page(Briefing(result, asked, command, versions_of(software(engine.value))), out, [])
+        briefing = Briefing(result, asked, command, versions_of(software(engine.value)), why=recorded(result))
+        write_page(briefing, out, [])
 
 
 def _refuse_unknown(asked: Scenario, names: list[str]) -> None:

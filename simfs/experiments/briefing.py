@@ -56,7 +56,7 @@ class Briefing:
     sensitivity: Sensitivity | None = None
     scenes: tuple[Scene, ...] = ()
     why: Mapping[str, Why] = field(default_factory=dict)
-    """Chains of waiting by the title of a scene's variant, of one replication."""
+    """Chains of waiting by the title of a variant: of those that recorded them, else of the scenes' first runs."""
     laws: tuple[str, ...] = ()
     """Names of the laws that were checked on the runs of the scenes."""
     no_scene: str = ""
@@ -109,6 +109,7 @@ def read(folders: Sequence[Path]) -> Briefing:
         shlex.join(["simfs", *about.get("command", [])]) if about.get("command") else "",
         versions_of(about),
     )
+    briefing = replace(briefing, why=recorded(briefing.result))
     others = [(folder, about["experiment"]) for folder, about in manifests.items() if "experiment" in about]
     what_ifs = [_model(WhatIf, folder / "whatif.json") for folder, name in others if name == "whatif"]
     screened = [
@@ -138,7 +139,7 @@ def with_scenes(briefing: Briefing, variants: Sequence[str] = ()) -> Briefing:
 def _watched(briefing: Briefing, chosen: Sequence[PointResult]) -> Briefing:
     from simfs import _engine, machine
 
-    found, laws, chains = [], dict[str, None](), {}
+    found, laws, chains = [], dict[str, None](), dict(briefing.why)
     once = briefing.scenario.measure.model_copy(update={"replications": 1, "precision": None})
     for result in chosen:
         point = briefing.point_of(result)
@@ -152,9 +153,26 @@ def _watched(briefing: Briefing, chosen: Sequence[PointResult]) -> Briefing:
         watcher = Watcher(noting)
         title = briefing.result.title(point.variant)
         found.append((watcher, watcher.find(point, title)))
-        engine = reference_engine() if point.scenario.own_locks else native_engine()
-        chains[title], _ = why(point, once, engine=engine)
+        if title not in chains:
+            engine = reference_engine() if point.scenario.own_locks else native_engine()
+            chains[title], _ = why(point, once, engine=engine)
     return replace(briefing, scenes=tuple(scenes(found)), why=chains, laws=tuple(laws))
+
+
+def recorded(result: ScenarioResult) -> dict[str, Why]:
+    """The chains of the points of most interest that recorded them, by the title of the variant."""
+    return {
+        result.title(p.variant): Why(
+            point=p.id,
+            variant=p.variant,
+            replications=p.replications,
+            task_time_ns=p.tasks * p.window_ns * p.replications,
+            waits=p.chains.waits,
+            holders=p.chains.holders,
+        )
+        for p in focus(result)
+        if p.chains is not None
+    }
 
 
 def versions_of(about: Mapping[str, Any]) -> dict[str, str]:

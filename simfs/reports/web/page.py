@@ -164,11 +164,14 @@ def _locks(briefing: Briefing) -> str:
     found = {result.title(p.variant): locks.views(p) for p in points}
     for title, why in briefing.why.items():
         if why.waits:
-            said = f"<p>{escape(why.sentence[:1].upper() + why.sentence[1:])} (one replication).</p>"
-            found[title] |= {
-                "Chains": said + table(chains_sheet(why)) + table(path_sheet(why)),
-                "Owners": table(owners_sheet(why)),
-            }
+            runs = f"{why.replications} run{'s' * (why.replications != 1)}"
+            said = f"<p>{escape(why.sentence[:1].upper() + why.sentence[1:])} ({runs}).</p>"
+            found.setdefault(title, {}).update(
+                {
+                    "Chains": said + table(chains_sheet(why)) + table(path_sheet(why)),
+                    "Owners": table(owners_sheet(why)),
+                }
+            )
     if not any(found.values()):
         return ""
     parts = "".join(

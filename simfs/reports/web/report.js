@@ -370,7 +370,7 @@
     const controls = document.createElement("div");
     controls.className = "controls";
     root.prepend(controls);
-    const empty = make(root, "p", {}, "This view is only there for the variant of the time line.");
+    const empty = make(root, "p", {}, "This variant has no such view: chains are recorded by run --why, else for the variant of the time line.");
     const show = () => {
       for (const each of all) each.hidden = each.dataset.variant !== chosen.variant || each.dataset.view !== chosen.view;
       empty.hidden = all.some((each) => !each.hidden);
