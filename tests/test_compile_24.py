@@ -5,7 +5,9 @@ Shortened runs of the shipped scenario; the statements are about ratios, not abo
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
+from statistics import fmean
 
 import pytest
 
@@ -13,29 +15,31 @@ from engine import rate, scenario_spec, simulate, the_lock
 from simfs.results.run_result import RunResult
 
 TASKS = 24
+REPLICATIONS = 16
+"""XFS has two ways to run for seconds, with and without idle CPUs; one replication shows one of them."""
 
 
 @cache
-def compiled(variant: str) -> RunResult:
-    """Two seconds of 24 tasks."""
+def compiled(variant: str) -> tuple[RunResult, ...]:
+    """Some seconds of 24 tasks."""
     sweep = f"sweep.workload.tasks=[{TASKS}]"
-    return simulate(scenario_spec("compile-24", variant, sweep, warmup_ns=2e8, duration_ns=2e9))
+    spec = scenario_spec("compile-24", variant, sweep, warmup_ns=2e8, duration_ns=1e9)
+    return tuple(simulate(spec | {"replication": number}) for number in range(REPLICATIONS))
 
 
 def speed(variant: str) -> float:
-    return rate(compiled(variant))
+    return fmean(map(rate, compiled(variant)))
 
 
 def idle(variant: str) -> float:
     """Share of CPU time in which nothing ran."""
-    cpu = compiled(variant).cpu_ns
-    return cpu.idle / cpu.total
+    return fmean(run.cpu_ns.idle / run.cpu_ns.total for run in compiled(variant))
 
 
 def test_xfs_in_one_directory_loses_to_ext4_while_cpus_idle() -> None:
     assert speed("xfs") < 0.97 * speed("ext4")
-    assert idle("xfs") > 0.05
-    assert idle("ext4") < 0.03
+    assert idle("xfs") > 0.03
+    assert idle("ext4") < 0.01
 
 
 def test_more_allocation_groups_do_not_help_one_directory() -> None:
@@ -49,17 +53,20 @@ def test_more_allocation_groups_and_a_directory_each_recover_the_loss() -> None:
 
 def test_the_agi_is_what_everybody_waits_for() -> None:
     """The rest of the waiting is for the directory, whose holder waits for the AGI."""
-    waited = {lock.name: lock.wait_total_ns for lock in compiled("xfs").locks}
+    waited: Counter[str] = Counter()
+    for run in compiled("xfs"):
+        waited.update({lock.name: round(lock.wait_total_ns) for lock in run.locks})
     assert waited["xfs.AGI"] > 0.4 * sum(waited.values())
     assert waited["xfs.AGI"] + waited["vfs.i_rwsem (directory)"] > 0.99 * sum(waited.values())
 
 
 def test_whoever_is_handed_the_agi_mostly_waits_for_a_cpu() -> None:
     """Others compile there: the lock is held by tasks that could run and do not."""
-    agi = the_lock(compiled("xfs"), "xfs.AGI")
-    held = agi.holder_running_ns + agi.holder_runnable_ns + agi.holder_sleeping_ns + agi.holder_device_ns
-    assert agi.holder_runnable_ns > 0.8 * held
-    assert agi.handoffs >= 0.95 * agi.contended
+    agis = [the_lock(run, "xfs.AGI") for run in compiled("xfs")]
+    runnable = sum(agi.holder_runnable_ns for agi in agis)
+    others = sum(agi.holder_running_ns + agi.holder_sleeping_ns + agi.holder_device_ns for agi in agis)
+    assert runnable > 0.8 * (runnable + others)
+    assert all(agi.handoffs >= 0.95 * agi.contended for agi in agis)
 
 
 def test_a_buffer_lock_that_spins_recovers_most_of_the_loss() -> None:
@@ -67,8 +74,9 @@ def test_a_buffer_lock_that_spins_recovers_most_of_the_loss() -> None:
     assert speed("xfs-spinning") > speed("xfs") + 0.6 * lost
 
 
-def test_create_and_unlink_wait_for_the_agi_alike() -> None:
-    sites = {site.site: site for site in the_lock(compiled("xfs"), "xfs.AGI").sites}
-    create, unlink = sites["create"], sites["unlink"]
-    assert 0.5 < create.contended / unlink.contended < 2
-    assert 0.5 < create.wait_total_ns / unlink.wait_total_ns < 2
+def test_creates_and_unlinks_wait_for_the_agi_but_most_of_all_its_workers() -> None:
+    waits: Counter[str] = Counter()
+    for run in compiled("xfs"):
+        waits.update({site.site: site.contended for site in the_lock(run, "xfs.AGI").sites})
+    assert waits["inodegc"] > waits["unlink"] + waits["create"]
+    assert min(waits["unlink"], waits["create"]) > 0
