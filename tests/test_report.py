@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 import simfs
 from simfs.cli import app
 from simfs.reports.layout import Sheet
+from simfs.reports.web import curves
 from simfs.reports.web.tables import sort_key, split_bar, table
 
 RUNNER = CliRunner()
@@ -180,6 +181,22 @@ def test_every_control_works_in_a_browser(report: Path, tmp_path: Path, width: i
     assert rates == sorted(rates, reverse=order == "descending")
     assert seen["views"] == 1
     assert seen["wide"] <= 0
+
+
+def test_points_of_a_drawn_design_are_no_lines() -> None:
+    question = simfs.load("lock-cycle", "measure.duration=2 ms", "measure.replications=1")
+    drawn = question.sweep(
+        {"workload.tasks": "1..8", "workload.hold": "1 us..4 us"}, design="sobol", points=4
+    )
+    charts = curves.throughput(drawn.result)
+    assert [chart["key"] for chart in charts] == ["workload.tasks", "workload.hold"]
+    for chart in charts:
+        assert len(chart["lines"]) == 3
+        assert not chart["joined"]
+    grid = question.sweep({"workload.tasks": [1, 2], "workload.hold": ["1 us", "4 us"]})
+    for chart in curves.throughput(grid.result):
+        assert len(chart["lines"]) == 6
+        assert chart["joined"]
 
 
 # --- bad input

@@ -152,7 +152,8 @@ def _watched(briefing: Briefing, chosen: Sequence[PointResult]) -> Briefing:
 
         watcher = Watcher(noting)
         title = briefing.result.title(point.variant)
-        found.append((watcher, watcher.find(point, title)))
+        at = f"{title}, {point.scenario.workload.tasks} tasks"
+        found.append((watcher, watcher.find(point, at)))
         if title not in chains:
             engine = reference_engine() if point.scenario.own_locks else native_engine()
             chains[title], _ = why(point, once, engine=engine)

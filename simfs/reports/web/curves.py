@@ -7,13 +7,14 @@ are none.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 from simfs.experiments.whatif import WhatIf
 from simfs.reports.drawing import WIDE
 from simfs.reports.lines import line_name, measured_rates
 from simfs.reports.numbers import plural
-from simfs.reports.sweep import axis_of, varied
+from simfs.reports.sweep import axis_of, levels, varied
 from simfs.results.focus import focus
 from simfs.results.model import CURVE, MeasuredRow, PointResult, ScenarioResult, short
 from simfs.results.scaling import ideal_per_s
@@ -55,8 +56,7 @@ def _over(result: ScenarioResult, key: str) -> dict[str, Any] | None:
         "measured": measured,
         "log": bool(rates) and max(rates) > WIDE * min(rates),
         "apart": len(lines) > TOGETHER or _coincide(lines),
-        "joined": len(lines) != len(result.variants)
-        or all(len(set(ln["x"])) == len(ln["x"]) for ln in lines),
+        "joined": _grid(result) and all(len(set(line["x"])) == len(line["x"]) for line in lines),
     }
 
 
@@ -66,15 +66,25 @@ def _quantities(result: ScenarioResult) -> list[list[str]]:
     return [["rate", rate], ["loss", f"{rate}: lost against the best (%)"], *shares]
 
 
+def _grid(result: ScenarioResult) -> bool:
+    """Whether points make lines: nearly all combinations of values were run; points of a drawn design stand alone."""
+    combinations = prod(len(levels(result, key)) for key in varied(result)) * len(result.variants)
+    return combinations <= 2 * len(result.points)
+
+
 def _lines(result: ScenarioResult, key: str, place: Mapping[str, float]) -> list[Line]:
-    names: Callable[[PointResult], str] = lambda point: _name(result, point, key)  # noqa: E731
-    if len({names(point) for point in result.points}) > MOST_LINES:
-        names = lambda point: result.title(point.variant)  # noqa: E731
+    grouped = _grouped(result, lambda point: _name(result, point, key))
+    if not _grid(result) or len(grouped) > MOST_LINES:
+        grouped = _grouped(result, lambda point: result.title(point.variant))
     best = _best(result, key)
+    return [_line(result, name, points, key, place, best) for name, points in grouped.items()]
+
+
+def _grouped(result: ScenarioResult, name: Callable[[PointResult], str]) -> dict[str, list[PointResult]]:
     grouped: dict[str, list[PointResult]] = {}
     for point in result.points:
-        grouped.setdefault(names(point), []).append(point)
-    return [_line(result, name, points, key, place, best) for name, points in grouped.items()]
+        grouped.setdefault(name(point), []).append(point)
+    return grouped
 
 
 def _name(result: ScenarioResult, point: PointResult, key: str) -> str:
