@@ -118,6 +118,23 @@ def test_it_has_every_part(report: Path) -> None:
     assert "simfs run" in unescape(text)
 
 
+def test_a_sensitivity_says_which_numbers_matter(folder: Path, tmp_path: Path) -> None:
+    asked = ["--variant", "sleeping", "--quick", "--trajectories", "2", "--parameter", "machine.costs.line_*"]
+    done = RUNNER.invoke(
+        app, ["sensitivity", str(folder / "evil.yaml"), *asked, "--out", str(tmp_path / "ranks")]
+    )
+    assert done.exit_code == 0, done.stderr
+    page = tmp_path / "x.html"
+    given = [str(tmp_path / "ranks"), str(folder / "run")]
+    done = RUNNER.invoke(app, ["report", *given, "--no-timeline", "-o", str(page)])
+    assert done.exit_code == 0, done.stderr
+    text = page.read_text("utf-8")
+    assert "Numbers that matter most" in text
+    assert "beyond noise" in text
+    assert "throughput_per_s of sleeping" in text
+    assert 'id="time-line"' not in text
+
+
 def test_run_writes_the_same_page_but_what_ifs(folder: Path, report: Path) -> None:
     by_run = (folder / "by-run.html").read_text("utf-8")
     ids = {tag["id"] for name, tag in Reader(by_run).tags if name == "section"}

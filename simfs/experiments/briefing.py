@@ -42,6 +42,8 @@ class Number:
 
     parameter: Parameter
     effect_percent: float | None = None
+    matters: bool = False
+    """Whether that effect is beyond the noise of the runs."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class Briefing:
         known = {parameter.name: parameter for parameter in parameters(self.point)}
         if self.sensitivity:
             found = [(known.get(s.parameter), s) for s in self.sensitivity.screened]
-            return [Number(p, s.mu_star.mean) for p, s in found if p is not None][:TEN]
+            return [Number(p, s.mu_star.mean, s.matters) for p, s in found if p is not None][:TEN]
         widest = sorted(known.values(), key=lambda p: -(p.high - p.low) / (abs(p.value) or 1))
         return [Number(parameter) for parameter in widest[:TEN]]
 

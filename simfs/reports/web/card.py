@@ -40,7 +40,7 @@ def _numbers(briefing: Briefing) -> str:
         return "<p>The scenario gives all of its numbers itself.</p>"
     known = briefing.sensitivity is not None
     how = (
-        "Ranked by how much the throughput moves when a number goes through its whole range."
+        f"Ranked by how much {escape(_asked(briefing))} moves when a number goes through its whole range."
         if known
         else "Ranked by the width of the range: which of them the answer hangs on is not known here. "
         f"<code>simfs sensitivity {escape(briefing.scenario.name)} --out DIR</code> finds out; give its directory to "
@@ -48,7 +48,7 @@ def _numbers(briefing: Briefing) -> str:
     )
     sheet = Sheet("Ten sourced numbers")
     sheet.add_column("number")
-    for name in ("value", "from", "to", *(["effect %"] if known else [])):
+    for name in ("value", "from", "to", *(["effect %", "beyond noise"] if known else [])):
         sheet.add_column(name, justify="right")
     sheet.add_column("source")
     for each in found:
@@ -56,10 +56,19 @@ def _numbers(briefing: Briefing) -> str:
     return f"<p>{how}</p>{table(sheet)}"
 
 
+def _asked(briefing: Briefing) -> str:
+    found = briefing.sensitivity
+    return f"{found.metric} of {found.point}" if found else ""
+
+
 def _row(number: Number) -> list[str]:
     p = number.parameter
     cells = [_quantity(value, p.unit) for value in (p.value, p.low, p.high)]
-    effect = [] if number.effect_percent is None else [f"{number.effect_percent:.2f}"]
+    effect = (
+        []
+        if number.effect_percent is None
+        else [f"{number.effect_percent:.2f}", "yes" if number.matters else "no"]
+    )
     return [p.name, *cells, *effect, p.source]
 
 

@@ -211,6 +211,7 @@
     note(box) { if (box.checked) this.hidden.delete(box.value); else this.hidden.add(box.value); }
 
     finish() {
+      this.about = make(this.root, "p", {class: "axis-note"});
       this.charts = make(this.root, "div", {class: "charts"});
       this.out = make(this.root, "output", {class: "readout", "aria-live": "polite"}, "Point at a chart, or use the arrow keys in it.");
       let width = this.charts.clientWidth;
@@ -230,6 +231,7 @@
       this.charts.replaceChildren();
       const specs = this.specs(this.data.lines === undefined ? [] : this.data.lines.filter((line) => !this.hidden.has(line.name)));
       this.charts.classList.toggle("apart", specs.length > 1);
+      this.about.textContent = specs.length > 1 ? `${specs[0].ylabel}, over ${specs[0].xlabel}` : "";
       const shared = specs.length ? bounds(specs) : null;
       this.plots = specs.map((spec) => {
         const chart = make(this.charts, "div", {class: "chart"});
