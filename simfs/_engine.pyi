@@ -250,6 +250,8 @@ class Histogram:
         """Return the value (ns) below which `percent` % of the recorded ones lie; 0 if there are none."""
     def above(self, ns: int) -> int:
         """Return how many of the recorded values are larger, as exactly as the digits allow."""
+    def share_of_largest(self, percent: float) -> float:
+        """Return the part (0 to 1) of the sum of all values that the largest `percent` % of them make."""
     @property
     def count(self) -> int:
         """How many values were recorded."""

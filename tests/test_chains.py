@@ -15,8 +15,9 @@ from machines import assert_same
 from engine import Spec, lock_cycle, scenario_spec
 from simfs import _engine
 from simfs import machine as reference
-from simfs._engine import Lock, Machine, Step, Task
+from simfs._engine import Histogram, Lock, Machine, Step, Task
 from simfs.machine.chains import ADD_UP
+from simfs.results.chains import Why
 from simfs.results.run_result import Link, RunResult
 
 Program = Generator[Step, Any, None]
@@ -87,6 +88,29 @@ def test_the_chains_of_any_locks_add_up_to_their_waits(drawn: Drawn) -> None:
     for lock in run.locks:
         if run.stall is None and not lock.still_waiting:
             assert sums[lock.name] == round(lock.wait_total_ns * 1000)
+
+
+@pytest.mark.parametrize("run", [_engine.run, reference.run])
+def test_holds_last_as_computed_by_hand(run: Any) -> None:  # noqa: ANN401
+    """`a` has x for 100 us and `b` for 50; y is held from 10 to 150 us, then for no time."""
+    result = RunResult.read(run(json.dumps(spec()), three, two_locks))
+    found = {of.lock: of for of in Why.of("a", "a", [result]).lasted()}
+    x, y = found["x"], found["y"]
+    assert (x.holds, y.holds) == (2, 2)
+    assert x.p50_ns == pytest.approx(50 * US, rel=0.01)
+    assert x.max_ns == pytest.approx(100 * US, rel=0.01)
+    assert y.max_ns == pytest.approx(140 * US, rel=0.01)
+    assert y.longest_percent == pytest.approx(100 * 0.02, rel=0.01)  # a fiftieth of one of the two holds
+
+
+def test_the_longest_hundredth_of_holds_may_make_half_of_the_time() -> None:
+    histogram = Histogram(3)
+    for _ in range(99):
+        histogram.record(1_000)
+    histogram.record(99_000)
+    assert histogram.share_of_largest(1) == pytest.approx(0.5, rel=0.01)
+    assert histogram.share_of_largest(100) == pytest.approx(1)
+    assert Histogram(3).share_of_largest(1) == 0
 
 
 def test_it_changes_nothing_else_that_chains_are_recorded() -> None:

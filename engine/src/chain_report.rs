@@ -1,6 +1,8 @@
 //! The chains of a run in its result (`docs/seams.md`, seam 2).
 
 use crate::machine::chains::{Chain, Link};
+use crate::hdr::encoded;
+use crate::machine::statistics::ClassStats;
 use crate::machine::time::to_ns;
 use crate::machine::{Side, State, Time};
 use serde::Serialize;
@@ -11,6 +13,14 @@ use std::collections::BTreeMap;
 pub struct ChainReports {
     waits: Vec<WaitChain>,
     holders: Vec<HolderTime>,
+    holds: Vec<Holds>,
+}
+
+/// How long the exclusive holds of a lock class lasted.
+#[derive(Serialize)]
+struct Holds {
+    lock: String,
+    hdr: String,
 }
 
 /// Why tasks waited, from the waiter to the root.
@@ -65,7 +75,16 @@ pub fn chains(state: &State, stalled: bool) -> Option<ChainReports> {
     }
     let waits = sorted(waits).map(|(way, time)| WaitChain { way, wait_ns: to_ns(time) });
     let holders = sorted(holders).map(|(does, time)| HolderTime { does, time_ns: to_ns(time) });
-    Some(ChainReports { waits: waits.collect(), holders: holders.collect() })
+    let holds = if stalled { Vec::new() } else { holds(state) };
+    Some(ChainReports { waits: waits.collect(), holders: holders.collect(), holds })
+}
+
+fn holds(state: &State) -> Vec<Holds> {
+    let told = |class: &ClassStats| {
+        let holds = class.holds.as_ref().filter(|holds| !holds.is_empty())?;
+        Some(Holds { lock: class.name.clone(), hdr: encoded(&holds.histogram()) })
+    };
+    state.classes.iter().filter_map(told).collect()
 }
 
 /// The longest first, in the order of names where they are equal.

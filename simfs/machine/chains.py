@@ -186,13 +186,15 @@ def told(chains: Chains, *, stalled: bool) -> dict[str, Any]:
     if not chains.on:
         return {}
     if stalled:
-        return {"chains": {"waits": [], "holders": []}}
+        return {"chains": {"waits": [], "holders": [], "holds": []}}
     waits = [
         chain._asdict() | {"links": [link._asdict() for link in chain.links], "wait_ns": to_ns(time)}
         for chain, time in _longest_first(chains.waits)
     ]
     holders = [does._asdict() | {"time_ns": to_ns(time)} for does, time in _longest_first(chains.holders)]
-    return {"chains": {"waits": waits, "holders": holders}}
+    lasted = ((known.name, known.statistics.holds) for known in chains.machine.classes)
+    holds = [{"lock": name, "hdr": of.encode()} for name, of in lasted if of and of.count]
+    return {"chains": {"waits": waits, "holders": holders, "holds": holds}}
 
 
 def _longest_first(times: Counter[_Told]) -> list[tuple[_Told, Time]]:

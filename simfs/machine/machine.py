@@ -105,7 +105,8 @@ class Machine:
             if role not in self.kernel.locks:
                 raise ValueError(f"kernel.locks has no role '{role}'")
             kind = kind_named(self.kernel.locks[role])
-        made = LockClass(name, role, kind, ClassStatistics())
+        holds = Histogram(2) if self.chains.on else None
+        made = LockClass(name, role, kind, ClassStatistics(holds=holds))
         self.classes.append(made)
         return made
 

@@ -106,6 +106,8 @@ class ClassStatistics:
     held_contended: HoldTimes = field(default_factory=HoldTimes)
     """The same of holds during which somebody waited, of all kinds."""
     hold_max: Time = 0
+    holds: Histogram | None = None
+    """Exclusive holds in nanoseconds, where they are asked for."""
     acquired_shared: int = 0
     hold_shared_total: Time = 0
     """Time held shared, of all who do together."""
@@ -133,7 +135,7 @@ class ClassStatistics:
 
     def reset(self, now: Time) -> None:
         """Start the measured window: forget all events, keep who waits now."""
-        fresh = ClassStatistics(waiting=self.waiting, _since=now)
+        fresh = ClassStatistics(waiting=self.waiting, _since=now, holds=self.holds and Histogram(2))
         for each in fields(self):
             setattr(self, each.name, getattr(fresh, each.name))
 
@@ -189,6 +191,8 @@ class ClassStatistics:
         if contended:
             self.held_contended.add(hold)
         self.hold_max = max(self.hold_max, lasted)
+        if self.holds is not None:
+            self.holds.record(int(to_ns(lasted)))
 
     def granted_task_runs(self, kind: TaskKind, waited: Time) -> None:
         """Who was granted the lock so long ago has come to run."""

@@ -27,7 +27,8 @@ LEAST = 1.0
 def print_why(found: Why, *, owners: bool = False, console: Console | None = None) -> None:
     """Print the answer first, then the tables; `owners` shows who makes others wait instead of who waits."""
     console = console or report_console()
-    tables = [owners_sheet(found) if owners else chains_sheet(found), path_sheet(found), *_holders(found)]
+    first = owners_sheet(found) if owners else chains_sheet(found)
+    tables = [first, path_sheet(found), *_holders(found), holds_sheet(found)]
     console.print(
         Group(Padding(Text(f"-> {found.sentence}"), (0, 0, 1, 0)), *(tables if found.waits else ()))
     )
@@ -105,6 +106,23 @@ def _holders(found: Why) -> list[Sheet]:
     return [table]
 
 
+def holds_sheet(found: Why) -> Sheet:
+    """How long holds lasted, and how much of the time the longest 1 % made."""
+    table = new_table("How long exclusive holds lasted")
+    table.add_column("lock")
+    table.add_column("holds", leaves=3, justify="right")
+    table.add_column("p50", leaves=2, justify="right")
+    table.add_column("p99", leaves=1, justify="right")
+    table.add_column("longest", justify="right")
+    table.add_column("time of the longest 1 %", justify="right")
+    shown = {path.lock for path in found.on_path() if path.passes_percent >= LEAST}
+    for of in found.lasted():
+        if of.lock in shown:
+            times = (duration(time) for time in (of.p50_ns, of.p99_ns, of.max_ns))
+            table.add_row(of.lock, f"{of.holds:,}", *times, f"{percent(of.longest_percent)} %")
+    return table
+
+
 def _doing(had: HolderTime) -> str:
     if had.waits_for:
         return f"{had.holder} waits for {had.waits_for}"
@@ -117,6 +135,7 @@ def to_json(found: Why) -> str:
     document |= found.model_dump(mode="json")
     document["on_path"] = [path._asdict() for path in found.on_path()]
     document["owners"] = [owner._asdict() for owner in found.owners()]
+    document["lasted"] = [of._asdict() for of in found.lasted()]
     return f"{json.dumps(document, indent=2)}\n"
 
 

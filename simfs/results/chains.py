@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from simfs.results.run_result import Chains, HolderTime, RunResult, Strict, WaitChain
+from simfs.results.by_run import pooled
+from simfs.results.run_result import Chains, HolderTime, Holds, RunResult, Strict, WaitChain
 
 WORDS = {
     "running": "runs",
@@ -51,6 +52,21 @@ class Owner(NamedTuple):
     percent: float
 
 
+LONGEST = 1.0
+"""Percent of the holds that are called the longest."""
+
+
+class Lasted(NamedTuple):
+    """How long the exclusive holds of a lock class lasted, and the part of that time that the longest 1 % make."""
+
+    lock: str
+    holds: int
+    p50_ns: float
+    p99_ns: float
+    max_ns: float
+    longest_percent: float
+
+
 class Why(Strict):
     """Why tasks of one point waited."""
 
@@ -61,6 +77,7 @@ class Why(Strict):
     """Tasks times window, over all replications."""
     waits: tuple[WaitChain, ...]
     holders: tuple[HolderTime, ...]
+    holds: tuple[Holds, ...] = ()
 
     @classmethod
     def of(cls, point: str, variant: str, runs: Sequence[RunResult]) -> Why:
@@ -76,6 +93,7 @@ class Why(Strict):
             task_time_ns=time,
             waits=chains.waits,
             holders=chains.holders,
+            holds=chains.holds,
         )
 
     @property
@@ -112,6 +130,12 @@ class Why(Strict):
         total = sum(had.time_ns for had in of_lock)
         return [(had, 100 * had.time_ns / total) for had in of_lock]
 
+    def lasted(self) -> list[Lasted]:
+        """How long holds lasted, by lock, in the order of `on_path`; locks that nobody waited for come last."""
+        order = [path.lock for path in self.on_path()]
+        told = sorted(self.holds, key=lambda of: order.index(of.lock) if of.lock in order else len(order))
+        return [_lasted(of) for of in told]
+
     @property
     def sentence(self) -> str:
         """The answer in one sentence."""
@@ -140,7 +164,23 @@ def pooled_chains(runs: Iterable[RunResult]) -> Chains:
     return Chains(
         waits=tuple(chain.model_copy(update={"wait_ns": time}) for chain, time in waits),
         holders=tuple(had.model_copy(update={"time_ns": time}) for had, time in holders),
+        holds=_pooled_holds([of for chains in found for of in chains.holds]),
     )
+
+
+def _pooled_holds(parts: Sequence[Holds]) -> tuple[Holds, ...]:
+    texts = defaultdict[str, list[str]](list)
+    for of in parts:
+        texts[of.lock].append(of.hdr)
+    return tuple(Holds(lock=lock, hdr=pooled(same).encode()) for lock, same in texts.items())
+
+
+def _lasted(of: Holds) -> Lasted:
+    every = pooled([of.hdr])
+    return Lasted(
+        of.lock, every.count, every.percentile(50), every.percentile(99), every.max,
+        100 * every.share_of_largest(LONGEST),
+    )  # fmt: skip
 
 
 _Told = TypeVar("_Told", WaitChain, HolderTime)

@@ -181,11 +181,21 @@ class HolderTime(Strict):
     time_ns: NonNegativeFloat
 
 
+class Holds(Strict):
+    """How long the exclusive holds of a lock class lasted."""
+
+    lock: str
+    hdr: str = Field(
+        description="histogram of nanoseconds to 2 digits: HdrHistogram's V2 with DEFLATE, in base64"
+    )
+
+
 class Chains(Strict):
     """Why everybody waited; the chains of a lock add up to its waits, those that the window cuts included."""
 
     waits: tuple[WaitChain, ...]
     holders: tuple[HolderTime, ...]
+    holds: tuple[Holds, ...] = ()
 
 
 class Law(Strict):

@@ -450,7 +450,7 @@ impl State {
         if let Some(at) = self.classes.iter().position(|c| c.name == name) {
             return at as ClassId;
         }
-        self.classes.push(ClassStats::new(name, role, kind));
+        self.classes.push(ClassStats::new(name, role, kind).recording_holds(self.chains.on()));
         (self.classes.len() - 1) as ClassId
     }
 

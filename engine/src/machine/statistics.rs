@@ -98,6 +98,8 @@ pub struct ClassStats {
     pub held_contended: HoldTimes,
     /// Longest exclusive hold.
     pub hold_max: Time,
+    /// All of them, where they are asked for.
+    pub holds: Option<Tally>,
     /// Acquisitions that share it.
     pub acquired_shared: u64,
     /// Time held shared, of all who do together.
@@ -126,6 +128,11 @@ pub struct ClassStats {
 }
 
 impl ClassStats {
+    /// The same class, with each exclusive hold recorded if `asked`.
+    pub fn recording_holds(self, asked: bool) -> Self {
+        Self { holds: asked.then(|| Tally::new(2)), ..self }
+    }
+
     /// A class without any event yet.
     pub fn new(name: &str, role: &str, kind: LockKind) -> Self {
         Self {
@@ -139,6 +146,7 @@ impl ClassStats {
             held: Default::default(),
             held_contended: HoldTimes::default(),
             hold_max: 0,
+            holds: None,
             acquired_shared: 0,
             hold_shared_total: 0,
             held_shared: 0,
@@ -160,8 +168,8 @@ impl ClassStats {
     pub fn reset(&mut self, now: Time) {
         let fresh = Self::new("", "", self.kind);
         let (name, role) = (std::mem::take(&mut self.name), std::mem::take(&mut self.role));
-        let (instances, waiting) = (self.instances, self.waiting);
-        *self = Self { name, role, instances, waiting, waiting_since: now, ..fresh };
+        let (instances, waiting, holds) = (self.instances, self.waiting, self.holds.is_some());
+        *self = Self { name, role, instances, waiting, waiting_since: now, ..fresh.recording_holds(holds) };
     }
 
     /// What is counted of a kind of task at a place in the programs.
@@ -226,7 +234,7 @@ impl ClassStats {
         if contended {
             self.held_contended += hold;
         }
-        self.hold_max = self.hold_max.max(lasted);
+        self.note_hold(lasted);
     }
 
     /// The same of a holder that has only run with the lock, for `span`.
@@ -236,7 +244,15 @@ impl ClassStats {
         if contended {
             self.held_contended.running += span;
         }
-        self.hold_max = self.hold_max.max(span);
+        self.note_hold(span);
+    }
+
+    #[inline]
+    fn note_hold(&mut self, lasted: Time) {
+        self.hold_max = self.hold_max.max(lasted);
+        if let Some(holds) = &mut self.holds {
+            holds.record(lasted);
+        }
     }
 
     /// Who was granted the lock `waited` ago has come to run.
