@@ -98,7 +98,7 @@ COMMANDS = {
     "report": Command(
         "report:report",
         "Write one page for a browser of what a run has found.",
-        "simfs report results/compile-24 -o report.html",
+        "simfs report results -o report.html",
     ),
     "validate": Command(
         "validate:validate",

@@ -50,6 +50,7 @@ def report(
         with refusals_of_runs():
             briefing = read(folders)
             write_page(briefing, out, variant or [], timeline=timeline)
+        typer.echo(briefing.result.answer or briefing.scenario.title)
 
 
 def refuse_page(out: Path, option: str) -> None:
