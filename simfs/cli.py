@@ -60,6 +60,11 @@ COMMANDS = {
         "Find the best allocation groups and directories.",
         "simfs advise compile-24 --variant xfs --quick",
     ),
+    "explain": Command(
+        "explain:explain",
+        "Say what a scenario simulates, and in which order locks are taken.",
+        "simfs explain compile-24 --variant xfs",
+    ),
     "why": Command(
         "why:why",
         "Say why tasks wait, down to the reason.",

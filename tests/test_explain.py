@@ -1,0 +1,79 @@
+"""`simfs explain`: a scenario in words, and the order in which its programs take locks."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from simfs.cli import app
+from simfs.experiments.lock_order import LockOrder, lock_order
+from simfs.experiments.points import the_point
+from simfs.scenario import load
+
+RUNNER = CliRunner()
+
+
+def explain(*words: str) -> Result:
+    return RUNNER.invoke(app, ["explain", *words])
+
+
+def order(scenario: str, variant: str) -> LockOrder:
+    return lock_order(the_point(load(scenario), variant))
+
+
+def test_locks_stand_in_the_order_in_which_create_takes_them() -> None:
+    """`vfs_create` under the directory's `i_rwsem`; `xfs_create`: ILOCK of the directory, then the AGI."""
+    found = order("compile-24", "xfs")
+    names = [lock.lock for lock in found.locks]
+    outer = ["vfs.freeze", "vfs.i_rwsem (directory)", "xfs.ILOCK (directory)", "xfs.AGI", "xfs.xc_ctx_lock"]
+    assert [name for name in names if name in outer] == outer
+    assert ("xfs.ILOCK (directory)", "xfs.AGI") in {(each.outer, each.inner) for each in found.nested}
+    assert not any(name.endswith(".wait_lock") for name in names)
+    agi = next(lock for lock in found.locks if lock.lock == "xfs.AGI")
+    assert {"create", "unlink", "inodegc"} <= set(agi.sites)
+
+
+def test_a_lock_of_ones_own_is_explained_too() -> None:
+    done = explain("own-lock")
+    assert done.exit_code == 0, done.stderr
+    assert "Locks in the order" in done.stdout
+
+
+def test_the_words_say_what_is_simulated() -> None:
+    told = explain("lock-cycle", "--variant", "mutex").stdout
+    assert "first-come-first-served" in told
+    assert "24-CPU server" in told
+    assert "linux-6.11: EEVDF" in told
+    assert "think exponential 100 us" in told
+    assert "spins, then sleeps" in told
+
+
+def test_json_has_words_locks_and_order() -> None:
+    found: dict[str, Any] = json.loads(explain("compile-24", "--variant", "xfs", "--format", "json").stdout)
+    assert found["words"]["held against"] == "seed-xfs-compile-2024"
+    assert {"lock", "type", "sites", "times"} == set(found["locks"][0])
+    assert {"outer", "inner", "times"} == set(found["nested"][0])
+
+
+def test_dot_has_an_arrow_from_the_outer_lock_to_the_inner_one() -> None:
+    text = explain("compile-24", "--variant", "xfs", "--format", "dot").stdout
+    assert text.startswith("digraph locks {")
+    assert '"xfs.ILOCK (directory)" -> "xfs.AGI";' in text
+    assert text.count("{") == text.count("}") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("compile-24", "--variant", "xsf"), "did you mean 'xfs'"),
+        (("compil-24",), "did you mean 'compile-24'"),
+        (("lock-cycle", "--set", "workload.task=3"), "workload.task"),
+    ],
+)
+def test_wrong_input_is_two_and_says_what_is_near(words: tuple[str, ...], said: str) -> None:
+    done = explain(*words)
+    assert done.exit_code == 2
+    assert said in done.stderr.replace("\n", " ")
