@@ -59,6 +59,15 @@ def test_an_output_that_takes_nothing(command: str, code: int, says: str) -> Non
 
 
 @pytest.mark.slow
+def test_who_reads_no_further_loses_no_results(tmp_path: Path) -> None:
+    words = shlex.join([*SMALL, "--out", f"{tmp_path}/out", "--report", f"{tmp_path}/r.html"])
+    done = shell(f"SIMFS run {words} | true")
+    assert done.returncode == 0
+    assert (tmp_path / "out" / "result.json").exists()
+    assert (tmp_path / "r.html").read_text("utf-8").rstrip().endswith("</html>")
+
+
+@pytest.mark.slow
 def test_an_output_in_ascii() -> None:
     words = shlex.join([*SMALL, "--set", "variants.0.title=é"])
     text = shell(f"SIMFS run {words}", PYTHONIOENCODING="ascii")

@@ -123,14 +123,14 @@ def run(
             "why": why or report is not None,
         }
         asked, result = _answer(asked, given, chosen, options, check=check)
+        if out is not None:  # before anything is printed, since who reads that may go away
+            _write(result, out, asked, chosen)
+        if report is not None:
+            _report(result, report, asked, chosen)
         if as_tool is not None:
             _print_as(result, as_tool, variants[0] if variants else None)
         else:
             _print(result, output, wide=wide, columns=names_of(columns))
-        if out is not None:
-            _write(result, out, asked, chosen)
-        if report is not None:
-            _report(result, report, asked, chosen)
         for finding in result.findings:
             complain(finding.sentence)
     raise typer.Exit(result.exit_code)
