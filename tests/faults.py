@@ -31,8 +31,8 @@ MACHINE = [
     Fault(
         "line: an atomic access is served by the nearest copy",
         M + "line.rs",
-        "Access::Atomic => self.farthest(topology, cpu),",
-        "Access::Atomic => if FAULT { self.sharers.nearest(cpu) } else { self.farthest(topology, cpu) },",
+        "(None, Access::Atomic) => self.farthest(topology, cpu),",
+        "(None, Access::Atomic) => if FAULT { self.sharers.nearest(cpu) } else { self.farthest(topology, cpu) },",
     ),
     Fault(
         "line: a reader leaves the owner its exclusive copy",

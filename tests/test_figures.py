@@ -254,7 +254,8 @@ def test_a_result_directory_is_complete_and_reads_back(tmp_path: Path) -> None:
     written = write(out)
     assert sorted(p for p in out.rglob("*") if p.is_file()) == sorted(written)
     assert {p.suffix for p in written} == {".json", ".csv", ".parquet", ".png", ".svg", ".pdf"}
-    assert ScenarioResult.model_validate_json((out / "result.json").read_text()).points == TABLE.points
+    read = ScenarioResult.model_validate_json((out / "result.json").read_text())
+    assert read.model_dump() == TABLE.model_dump()  # latency curves stand in a table of their own
     assert parquet.read_table(out / "tables" / "points.parquet").num_rows == 7
     files = json.loads((out / "manifest.json").read_text())["files"]
     assert all(sha256((out / name).read_bytes()).hexdigest() == digest for name, digest in files.items())
