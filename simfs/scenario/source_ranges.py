@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
 
 from simfs.scenario.models import available, load_device, load_filesystem, load_machine, load_workload
 from simfs.scenario.overlay import split_key
@@ -50,12 +51,10 @@ def _model_value(use: Scenario, path: tuple[str, ...]) -> object:
     section, *names = path
     name = ".".join(names)
     if section == "machine":
-        return dict(load_machine(use.machine.profile).costs).get(name.removeprefix("costs."))
+        machine = load_machine(use.machine.profile)
+        return dict(machine.costs).get(name.removeprefix("costs.")) or _at(machine, names)
     if section == "device" and use.device is not None:
-        found: object = load_device(use.device.profile)
-        for step in names:
-            found = getattr(found, step, None)
-        return found
+        return _at(load_device(use.device.profile), names)
     if section == "filesystem" and use.filesystem.kind != "none":
         model = load_filesystem(use.filesystem.profile or use.filesystem.kind)
         return model.costs.get(name.removeprefix("costs."))
@@ -63,3 +62,7 @@ def _model_value(use: Scenario, path: tuple[str, ...]) -> object:
         params, name = load_workload(use.workload.kind).params, name.removeprefix("params.")
         return params.get(name) or params.get(f"{name}_ns")
     return None
+
+
+def _at(model: object, names: list[str]) -> object:
+    return reduce(lambda found, name: getattr(found, name, None), names, model)
