@@ -2,7 +2,7 @@
 _:
     @just --list
 
-# The fast tests: under a minute on two CPUs
+# The fast tests: some two minutes on two CPUs
 fast:
     python -m pytest -m "not slow" --durations=5
 
@@ -10,7 +10,7 @@ fast:
 check:
     ruff check . && ruff format --check . && mypy && python -m mypy.stubtest simfs._engine && cd engine && cargo clippy --all-targets --quiet -- -D warnings
 
-# Everything that CI runs, some ten minutes
+# Everything that CI runs, some fifteen minutes
 full:
     .ci/run
 

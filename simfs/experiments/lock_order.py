@@ -6,19 +6,21 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from simfs import _engine, machine
 from simfs.results.run_result import RunResult
 from simfs.scenario import Point, to_run_spec
 from simfs.scenario.program import program_of
 
+if TYPE_CHECKING:
+    from simfs.machine import Event
+
 WINDOW_NS = 30e6
 """Long enough for some hundred operations of most loads."""
 
 INNER = ".wait_lock"
 """What a sleeping lock has inside; it is taken with it and not told."""
-
-Event = tuple[int, int | None, int | None, str, str]
 
 
 @dataclass(frozen=True)
