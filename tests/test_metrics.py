@@ -97,7 +97,7 @@ def test_totals_of_a_run_need_its_operations(point: PointResult) -> None:
     assert point.estimate("sys_s") is None
 
 
-@pytest.mark.parametrize("name", ["idle_percnt", "ops_per_us", "p95_latency_ms", "throughput"])
+@pytest.mark.parametrize("name", ["idle_percnt", "ops_per_us", "p95_latency_ms", "throughputs"])
 def test_a_name_that_means_nothing_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="is no metric"):
         metric(name)

@@ -35,8 +35,8 @@ FAILED = 4
 INTERRUPTED = 130
 
 EXIT_CODES = """\
-Exit codes: 0 well, 1 a law of the simulation was broken or a check failed, 2 bad input, 3 a deadlock or stall was
-found, 4 simfs or its environment failed (a defect, a full disk, no engine), 130 interrupted.
+Exit codes: 0 well, 1 a law of the simulation was broken, a check failed or an expectation does not hold, 2 bad input,
+3 a deadlock or stall was found, 4 simfs or its environment failed (a defect, a full disk, no engine), 130 interrupted.
 """
 
 TRACEBACK = "SIMFS_TRACEBACK"

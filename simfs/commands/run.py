@@ -131,9 +131,15 @@ def run(
             _print_as(result, as_tool, variants[0] if variants else None)
         else:
             _print(result, output, wide=wide, columns=names_of(columns))
-        for finding in result.findings:
-            complain(finding.sentence)
+        _complain_of(result)
     raise typer.Exit(result.exit_code)
+
+
+def _complain_of(result: ScenarioResult) -> None:
+    from simfs.reports.text import missed
+
+    for sentence in (*(finding.sentence for finding in result.findings), *missed(result)):
+        complain(sentence)
 
 
 def _report(result: ScenarioResult, out: Path, asked: Scenario, engine: Engine) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from simfs.experiments.conclusion import conclusion
 from simfs.experiments.fitted import fitted
+from simfs.results.expected import expected, metrics_of
 from simfs.results.model import Fit, MeasuredRow, ScenarioResult
 from simfs.results.run import Engine, Progress, run_scenario
 from simfs.scenario import Point, Scenario, expand, placed_rows, to_run_spec
@@ -41,8 +42,8 @@ def answer(
 ) -> tuple[Scenario, ScenarioResult]:
     """Fit what `asked` declares, except the keys that were `given` by hand, and run it.
 
-    `metrics` are wanted besides those of the scenario's measured rows, `variants` the only ones that are run; with
-    `why` the chains of waiting are recorded.
+    `metrics` are wanted besides those of the scenario's measured rows and expectations, `variants` the only ones
+    that are run; with `why` the chains of waiting are recorded.
     `quick` makes it a first look; the fit stays the same. Returns the scenario with the fitted values in
     place, and the result. Raises ValueError for a fit that may not be done and for a spec that the engine
     refuses, ImportError where there is no engine.
@@ -50,10 +51,10 @@ def answer(
     options: dict[str, Any] = {"threads": threads, "progress": progress, "engine": engine}
     asked, fits = fit(asked, given=given, quick=quick, **options)
     points = [point for point in expand(asked) if not variants or point.variant in variants]
-    result = run_points(asked, points, tuple(asked.sweep), metrics=metrics, why=why, **options).with_fits(
-        fits
-    )
-    return asked, result.model_copy(update={"answer": conclusion(result, points)})
+    wanted = list(dict.fromkeys([*metrics, *metrics_of(asked.expect)]))
+    result = run_points(asked, points, tuple(asked.sweep), metrics=wanted, why=why, **options).with_fits(fits)
+    found = {"answer": conclusion(result, points), "expected": expected(asked.expect, result)}
+    return asked, result.model_copy(update=found)
 
 
 def fit(

@@ -34,6 +34,7 @@ def words(asked: Scenario, point: Point) -> dict[str, str]:
         "swept": "; ".join(f"{key}: {', '.join(map(str, values))}" for key, values in asked.sweep.items()),
         "measured": _measure(asked),
         "fitted": ", ".join(each.parameter for each in asked.calibrate),
+        "expected": "; ".join(asked.expect),
         "held against": asked.measured.dataset if asked.measured else "",
     }
     return {name: text for name, text in told.items() if text}

@@ -13,7 +13,7 @@ from simfs.reports.layout import Sheet, new_table, report_console
 from simfs.reports.numbers import NOTHING, duration, percent, plain, plural, plus_minus
 from simfs.reports.tournament import tournament
 from simfs.results.focus import focus
-from simfs.results.model import Comparison, LockSummary, PointResult, ScenarioResult, short
+from simfs.results.model import Case, Comparison, LockSummary, PointResult, ScenarioResult, short
 from simfs.results.run_result import LockSite
 from simfs.results.scaling import ideal_per_s
 from simfs.results.statistics_scaling import scalings
@@ -56,7 +56,8 @@ def sheets(result: ScenarioResult) -> list[Sheet]:
     parts = [
         *curves(result), *metrics(result), *scaling(result), *operations(result), *wakes(result), *locks(result),
     ]  # fmt: skip
-    return [*parts, measured(result)] if any(p.measured for p in result.points) else parts
+    parts += [measured(result)] if any(p.measured for p in result.points) else []
+    return [*parts, expectations(result)] if result.expected else parts
 
 
 def columns_of(result: ScenarioResult) -> list[str]:
@@ -168,6 +169,40 @@ def measured(result: ScenarioResult) -> Sheet:
                 plus_minus(c.simulated).removeprefix("± "), error(c), role,
             )  # fmt: skip
     return table
+
+
+def expectations(result: ScenarioResult) -> Sheet:
+    """What the scenario expects, a line a case; `close`: within the intervals it could be the other way round."""
+    table = new_table("Expected")
+    for name in ("holds", "expectation", "at"):
+        table.add_column(name)
+    table.add_column("found", justify="right")
+    for each in result.expected:
+        for case in each.cases:
+            verdict = ("yes" if case.holds else "NO") + (", close" if case.close else "")
+            table.add_row(verdict, each.text, case_at(case), found(case))
+        if not each.cases:
+            table.add_row("not checked", each.text, NOTHING, "its points were not run")
+    return table
+
+
+def case_at(case: Case) -> str:
+    """Where a case is, as a person would name it."""
+    return ", ".join(str(v) if k == "variant" else f"{short(k)} {v}" for k, v in case.at.items()) or NOTHING
+
+
+def found(case: Case) -> str:
+    """The values of a case's sides, each with its unit."""
+    sides = zip(case.values, case.units, strict=True)
+    return "; ".join("no value" if v is None else f"{plain(v)} {unit}".strip() for v, unit in sides)
+
+
+def missed(result: ScenarioResult) -> Iterable[str]:
+    """A sentence for each case of an expectation that does not hold."""
+    for each in result.expected:
+        for case in each.failed:
+            where = f" at {case_at(case)}" if case.at else ""
+            yield f"expected {each.text}{where}, but found {found(case)}"
 
 
 def notes(result: ScenarioResult) -> RenderableType:

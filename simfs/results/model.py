@@ -139,6 +139,30 @@ class Finding(Strict):
         return f"{self.point} #{self.replication}: {self.message}{steps}"
 
 
+class Case(Strict):
+    """An expectation at one point, or between several."""
+
+    at: dict[str, Value] = Field(description="what the expectation leaves open: the variant, swept values")
+    values: tuple[float | None, ...] = Field(
+        description="of each side with metrics; None where a run has no such quantity"
+    )
+    units: tuple[str, ...]
+    holds: bool
+    close: bool = Field(description="within the intervals of its values it could be the other way round")
+
+
+class Expected(Strict):
+    """What a scenario expects, and whether it came so."""
+
+    text: str
+    cases: tuple[Case, ...] = Field(description="empty where no point that it names was run")
+
+    @property
+    def failed(self) -> tuple[Case, ...]:
+        """The cases in which it does not hold."""
+        return tuple(case for case in self.cases if not case.holds)
+
+
 class MeasuredRow(Strict):
     """One published number and the variant and sweep values it belongs to.
 
@@ -273,6 +297,8 @@ class PointResult(Strict):
         match known.quantity:
             case "throughput":
                 found = self.throughput
+            case "fairness":
+                found = self.fairness
             case "bytes":
                 found = self.bytes_per_s
             case "share":
@@ -356,6 +382,9 @@ class ScenarioResult(Strict):
     points: tuple[PointResult, ...]
     fits: tuple[Fit, ...] = ()
     findings: tuple[Finding, ...] = ()
+    expected: tuple[Expected, ...] = Field(
+        default=(), description="what the scenario expects, and whether it came so"
+    )
     unmatched: tuple[MeasuredRow, ...] = Field((), description="measured rows that no point answers")
     wall: Wall = Field(default_factory=Wall, exclude=True)
 
@@ -366,8 +395,12 @@ class ScenarioResult(Strict):
 
     @property
     def exit_code(self) -> int:
-        """0 for a clean result, 3 where a run stalled, else 2 where a window is empty, 1 where a law is broken."""
-        return max((FINDING_EXIT_CODES[f.kind] for f in self.findings), default=0)
+        """0 for a clean result, 3 where a run stalled, else 2 where a window is empty, 1 where a law is broken.
+
+        1 also where an expectation does not hold.
+        """
+        missed = int(any(each.failed for each in self.expected))
+        return max((FINDING_EXIT_CODES[f.kind] for f in self.findings), default=missed)
 
     def title(self, variant: str) -> str:
         """What to call a variant in text and figures."""

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pydantic import ValidationError
 
 from simfs.scenario.document import Document, Path_, Place
+from simfs.scenario.expectation import TASKS, Coordinates, instances, parse
 from simfs.scenario.filesystem import NoFilesystem, Xfs
 from simfs.scenario.measured import Dataset, load_dataset
 from simfs.scenario.models import load_kernel, load_workload
 from simfs.scenario.overlay import assign, split_key
-from simfs.scenario.points import value_of
+from simfs.scenario.points import drafts, value_of
 from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.program import load_program
 from simfs.scenario.refusals import problems_of
@@ -73,6 +74,23 @@ def check_calibration(scenario: Scenario, document: Document) -> Iterator[Proble
         yield from _bound_problems(fit, path, document)
         for number, choice in enumerate(fit.rows):
             yield from _row_problems(scenario, choice, document.place_of((*path, "rows", number)))
+
+
+def check_expectations(scenario: Scenario, document: Document) -> Iterator[Problem]:
+    """Yield what is expected of points that there are none of."""
+    if not scenario.expect:
+        return
+    points: list[Coordinates] = [
+        {TASKS: draft.document.data["workload"].get("tasks", 1), "variant": draft.variant, **draft.values}
+        for draft in drafts(document)
+    ]
+    for number, text in enumerate(scenario.expect):
+        at = document.place_of(("expect", number)).value
+        try:
+            if not any(True for _ in instances(parse(text), points, scenario.sweep)):
+                yield Problem(at, f"expect: no points go together in '{text}'")
+        except ValueError as error:
+            yield Problem(at, f"expect: {error}")
 
 
 def _profile(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from simfs.scenario import paths
-from simfs.scenario.checks import check_calibration, check_measured, check_profiles
+from simfs.scenario.checks import check_calibration, check_expectations, check_measured, check_profiles
 from simfs.scenario.document import Document
 from simfs.scenario.files import STANDARD_INPUT
 from simfs.scenario.kernel import OWN_LOCK
@@ -32,6 +32,8 @@ def load(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
     _check_version(document)
     _anchor_paths(document)
     scenario = check(document)
+    if not overrides:  # an override may leave out what is expected of
+        _refuse(check_expectations(scenario, document))
     scenario._written = Written(document.text)
     return scenario
 
@@ -53,6 +55,11 @@ def check(document: Document) -> Scenario:
     if problems or scenario is None:
         raise ScenarioError(problems)
     return scenario
+
+
+def _refuse(problems: Iterable[Problem]) -> None:
+    if found := list(problems):
+        raise ScenarioError(found)
 
 
 def _variant_problems(document: Document) -> Iterator[Problem]:

@@ -12,6 +12,7 @@ from simfs.scenario.units import BYTES_PER_UNIT, NS_PER_UNIT
 
 Quantity = Literal[
     "throughput",
+    "fairness",
     "bytes",
     "share",
     "online_idle",
@@ -75,6 +76,8 @@ _PLAIN = {
     "context_switches_per_s": Metric("switches", "1/s"),
     "context_switches_per_operation": Metric("switches_per_operation", "1"),
     "joules_per_operation": Metric("joules", "J"),
+    "fairness": Metric("fairness", "1"),
+    "throughput": Metric("throughput", "1/s"),
     "sys_s": Metric("system", "s", 1e-9),
     "real_s": Metric("real", "s"),
 }

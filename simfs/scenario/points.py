@@ -145,7 +145,7 @@ def _drafts_at(
 
 def _base_of(document: Document, index: int, variant: dict[str, Any]) -> Document:
     base = document.copy()
-    for section in ("variants", "sweep", "measured", "calibrate"):
+    for section in ("variants", "sweep", "measured", "calibrate", "expect"):
         base.data.pop(section, None)
     _write_out_words(base)
     changes = {key: variant[key] for key in SECTIONS if key in variant}

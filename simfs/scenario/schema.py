@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Field,
     PlainSerializer,
@@ -21,6 +22,7 @@ from pydantic import (
 )
 
 from simfs.scenario.device import DeviceUse
+from simfs.scenario.expectation import parse
 from simfs.scenario.filesystem import Btrfs, Ext4, Filesystem, NoFilesystem, Tmpfs, Xfs
 from simfs.scenario.kernel import OWN_LOCK, KernelUse, LockUse
 from simfs.scenario.machine import MachineUse
@@ -167,6 +169,18 @@ class Fit(Section):
     )
 
 
+def _readable(text: str) -> str:
+    try:
+        parse(text)
+    except (ValueError, ZeroDivisionError) as error:
+        message, _, hint = str(error).partition("; did you mean '")
+        raise refusal(message, hint.removesuffix("'?") or None) from None
+    return text
+
+
+Expect = Annotated[str, Field(max_length=500), AfterValidator(_readable)]
+
+
 @dataclass(frozen=True)
 class Written:
     """The file that a scenario was read from. It is no part of what a scenario is: no two of them differ in it."""
@@ -202,6 +216,10 @@ class Scenario(Section):
     measure: Measure = Measure()
     measured: Annotated[MeasuredUse, word_as("dataset", MeasuredUse)] | None = None
     calibrate: tuple[Fit, ...] = Field(default=(), description="What may be fitted, and on what.")
+    expect: tuple[Expect, ...] = Field(
+        default=(),
+        description="What must hold of the results: metrics at points compared, as 'throughput[xfs, 24] > 1000'.",
+    )
     _written: Written = PrivateAttr(default=Written())
 
     @property

@@ -14,8 +14,8 @@ from simfs.reports import whatif as what_if_report
 from simfs.reports.layout import Sheet
 from simfs.reports.numbers import NOTHING, duration, percent, plain, plural, plus_minus
 from simfs.reports.text import curves as curve_sheets
+from simfs.reports.text import expectations, sentences
 from simfs.reports.text import measured as measured_sheet
-from simfs.reports.text import sentences
 from simfs.reports.tournament import tournament
 from simfs.reports.web import curves, locks
 from simfs.reports.web.card import card
@@ -73,6 +73,7 @@ def _sections(briefing: Briefing) -> Iterator[Section]:
     yield "latency", "Latency", _latency(result)
     measured = measured_sheet(result) if any(p.measured for p in result.points) else Sheet()
     yield "measured", "Measured", table(measured) if len(measured) else ""
+    yield "expected", "Expected", table(expectations(result)) if result.expected else ""
     yield "card", "Model card", card(briefing)
 
 
@@ -99,6 +100,10 @@ def verdicts(result: ScenarioResult) -> Iterator[tuple[str, str]]:
             yield "bad", f"{kinds.count(kind)} {bad}"
     if not kinds:
         yield "good", "all laws kept"
+    if missed := sum(bool(each.failed) for each in result.expected):
+        yield "bad", f"{missed} expectation{'s' * (missed != 1)} not met"
+    elif result.expected:
+        yield "good", "all expectations met"
     fitted = sum(len(fit.values) for fit in result.fits)
     yield "plain", f"{fitted} number{'s' * (fitted != 1)} fitted" if fitted else "nothing fitted"
     errors = sorted(
