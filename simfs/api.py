@@ -55,9 +55,14 @@ class Question:
     settings: tuple[str, ...] = ()
 
     def run(
-        self, *, quick: bool = False, threads: int | None = None, progress: Progress | bool = True
+        self,
+        *,
+        variants: Sequence[str] = (),
+        quick: bool = False,
+        threads: int | None = None,
+        progress: Progress | bool = True,
     ) -> Answer:
-        """Fit what the scenario declares and run its points; as `simfs run`.
+        """Fit what the scenario declares and run its points, or those of `variants` alone; as `simfs run`.
 
         `quick` takes a fifth of the time in five replications, `threads` defaults to the CPUs of this
         computer. `progress` is a bar in a terminal or notebook, False for none, or a function of one's own,
@@ -68,9 +73,35 @@ class Question:
 
         with told(progress) as report:
             asked, result = answer(
-                self.scenario, given=self._given(), quick=quick, threads=threads, progress=report
+                self.scenario,
+                given=self._given(),
+                variants=variants,
+                quick=quick,
+                threads=threads,
+                progress=report,
             )
         return Answer(result, asked)
+
+    def timeline(
+        self, *variants: str, start: str | None = None, length: str | None = None, lock: str | None = None
+    ) -> Figure:
+        """Draw who runs, holds and waits around the worst wait for a lock; as `simfs timeline`.
+
+        Each variant has a panel, on one time axis; without any the first is drawn. `start` and `length` are times
+        such as `"2 ms"`. Raises ValueError for an unknown lock or a run that cannot be looked at.
+        """
+        from simfs.experiments.answer import titles_of
+        from simfs.experiments.points import the_point
+        from simfs.experiments.scene import Ask, filmed
+        from simfs.reports.timeline_figure import figure
+        from simfs.scenario.units import duration
+
+        asked, titles = self.scenario, titles_of(self.scenario)
+        first = tuple(each.name for each in asked.variants[:1])
+        named = [(titles.get(name, name), the_point(asked, name)) for name in variants or first]
+        begin, span = (None if text is None else round(duration(text) * 1000) for text in (start, length))
+        points = named or [(asked.title or asked.name, the_point(asked))]
+        return figure(filmed(points, Ask(begin, span, lock)))
 
     def sweep(
         self,

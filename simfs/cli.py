@@ -115,6 +115,11 @@ COMMANDS = {
         "Judge a lock of your own.",
         "simfs check teachlocks.py:Sleeping",
     ),
+    "lesson": Command(
+        "lesson:lesson",
+        "Ask a question about locks, and score a guess.",
+        "simfs lesson knee -s 7 --guess 1:10k,8:60k",
+    ),
     "list": Command("about:list_", "List scenarios, measured data and models.", "simfs list"),
     "locks": Command("locks:locks", "List all locks with their policies.", "simfs locks"),
     "schema": Command(

@@ -2,24 +2,53 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+from simfs.lessons import LESSONS
+from simfs.lessons.catalogue import find
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 jupytext = pytest.importorskip("jupytext")
 nbclient = pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")
 
 ROOT = Path(__file__).parents[1]
-SCRIPTS = sorted((ROOT / "notebooks").glob("*.py"))
+SCRIPTS = sorted((ROOT / "notebooks").rglob("*.py"))
+LESSON_SCRIPTS = [path for path in SCRIPTS if path.parent.name == "lessons"]
+LESSON_NOTEBOOKS = {f"{find(name).notebook}.py" for name in LESSONS}
 
 
 def sources(path: Path) -> list[tuple[str, str]]:
     return [(cell.cell_type, cell.source) for cell in jupytext.read(path).cells]
 
 
-def test_there_is_a_notebook() -> None:
-    assert SCRIPTS
+def kinds(notebook: NotebookNode) -> list[list[object]]:
+    """What kind of output each cell has: text, a table, a picture."""
+    return [
+        [(output.output_type, sorted(output.get("data", ()))) for output in cell.get("outputs", ())]
+        for cell in notebook.cells
+    ]
+
+
+def test_notebooks_of_lessons_have_their_names() -> None:
+    assert {path.name for path in LESSON_SCRIPTS} <= LESSON_NOTEBOOKS
+
+
+@pytest.mark.parametrize("script", LESSON_SCRIPTS, ids=lambda path: path.stem)
+def test_a_lesson_has_all_its_parts_and_ends_in_a_result(script: Path) -> None:
+    cells = jupytext.read(script.with_suffix(".ipynb")).cells
+    text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    headings = ["## Predict", "## Reveal", "## Exercises", "## Sources", "## Result"]
+    assert [line for line in text.splitlines() if line in headings] == headings
+    assert text.count("<details><summary>Answer</summary>") == text.count("</details>") >= 3
+    (said,) = cells[-1].outputs
+    assert re.search(r"\d", said.text)
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
@@ -32,7 +61,10 @@ def test_a_notebook_is_its_script(script: Path) -> None:
 def test_a_notebook_runs_and_shows_its_figures(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     notebook = jupytext.read(script.with_suffix(".ipynb"))
+    stored = kinds(notebook)
     nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
     outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
     assert sum("image/png" in output.get("data", {}) for output in outputs) >= 2
     assert not [output for output in outputs if output.output_type == "error"]
+    if script.parent.name == "lessons":
+        assert kinds(notebook) == stored, "python tools/notebooks.py makes it anew"

@@ -108,15 +108,10 @@ def _points(name: str, given: list[str], variants: list[str]) -> list[tuple[str,
 
 
 def _scenes(points: list[tuple[str, Point]], ask: Ask) -> list[Scene]:
-    from simfs import _engine, machine
-    from simfs.experiments.scene import Watcher, scenes
+    from simfs.experiments.scene import filmed
 
-    found = []
-    for title, point in points:
-        notes().print(f"{point.id}: running")
-        watcher = Watcher(machine.watch if point.scenario.own_locks else _engine.watch, ask)
-        found.append((watcher, watcher.find(point, title)))
-    return scenes(found)
+    notes().print(f"{', '.join(point.id for _, point in points)}: running")
+    return filmed(points, ask)
 
 
 def _drawn(scenes: list[Scene], ending: str) -> bytes:

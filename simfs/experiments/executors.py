@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from simfs.results.run import Engine, native_engine
+from simfs.results.run import Engine, suited_engine
 
 THREADS = "threads"
 DASK = "dask://"
@@ -29,7 +29,7 @@ class Executor:
 def executor(name: str, threads: int | None = None) -> Iterator[Executor]:
     """Open `threads` or `dask://HOST:PORT`; raise ExecutorError where that is not there."""
     if name == THREADS:
-        yield Executor(native_engine(), threads or os.cpu_count() or 1)
+        yield Executor(suited_engine(), threads or os.cpu_count() or 1)
     elif name.startswith(DASK):
         from simfs.experiments.dask_cluster import cluster
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from simfs.results.model import ScenarioResult, Value
 from simfs.results.request import Request
-from simfs.results.run import Engine, Progress, Runs, native_engine, run_scenario
+from simfs.results.run import Engine, Progress, Runs, run_scenario, suited_engine
 from simfs.results.warmup import settled
 from simfs.scenario import Measure, Point, Scenario, expand, to_run_spec
 from simfs.scenario.suggest import choices
@@ -74,7 +74,7 @@ def common_runs(point: Point, measure: Measure, engine: Engine | None = None) ->
     """
     warmup = measure.warmup
     if isinstance(warmup, str):
-        warmup = settled(Request(to_run_spec(point, 0)), engine or native_engine())
+        warmup = settled(Request(to_run_spec(point, 0)), engine or suited_engine())
     return Runs(measure.replications, warmup=warmup, confidence=measure.confidence)
 
 

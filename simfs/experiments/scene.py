@@ -188,6 +188,17 @@ def scenes(found: Sequence[tuple[Watcher, Found]]) -> list[Scene]:
     return [watcher.look(each, length) for watcher, each in found]
 
 
+def filmed(points: Sequence[tuple[str, Point]], ask: Ask) -> list[Scene]:
+    """Scenes of points with their titles, on one time axis, each on the machine that can run it."""
+    from simfs import _engine, machine
+
+    found = []
+    for title, point in points:
+        watcher = Watcher(machine.watch if point.scenario.own_locks else _engine.watch, ask)
+        found.append((watcher, watcher.find(point, title)))
+    return scenes(found)
+
+
 def window_around(worst: LongWait | None, length: Time | None, otherwise: Time) -> tuple[Time, Time]:
     """Begin and length of a window around a wait; too short a one has its end in the last quarter."""
     if worst is None:

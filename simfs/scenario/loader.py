@@ -27,7 +27,11 @@ def load(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
 
     Raises `ScenarioError` with every problem found: `file:line:column: message (did you mean 'x'?)`.
     """
-    document = Document.read(_find(str(name_or_path)))
+    return made(Document.read(_find(str(name_or_path))), overrides)
+
+
+def made(document: Document, overrides: Sequence[str] = ()) -> Scenario:
+    """Return the scenario of a document, as `load` does; what it names is relative to the folder of its name."""
     _set_all(document, overrides)
     _check_version(document)
     _anchor_paths(document)

@@ -1,0 +1,160 @@
+"""`simfs lesson`: questions with numbers drawn from a seed, answers by simulation, scores of guesses."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from simfs.commands.common import emit, plain_errors, refused
+from simfs.commands.experiment import Output, TextOrJson
+
+if TYPE_CHECKING:
+    from simfs.lessons import Asked, Marks
+
+WIDTH = 100
+
+
+def _lessons(begun: str) -> list[str]:
+    from simfs.lessons import LESSONS
+
+    return [name for name in LESSONS if name.startswith(begun)]
+
+
+def lesson(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]", help="Which lesson; all are listed without a name.", autocompletion=_lessons
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", "-s", min=0, help="Draws the question's numbers.")] = 1,
+    compute: Annotated[
+        bool, typer.Option("--compute", "-c", help="Compute the answer by simulation and show it.")
+    ] = False,
+    guess: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AT:VALUE,...", help="Score a guessed curve, such as 1:10k,8:60k.", show_default=False
+        ),
+    ] = None,
+    output: Output = TextOrJson.TEXT,
+) -> None:
+    """Ask a question about locks: predict a curve, have the guess scored, see what is simulated.
+
+    The same seed asks the same on every computer. Each place of the curve gives 100 points where the guess is right, 0
+    where it is off by a factor of two or more, by the logarithm between; the score is their mean, and what is not
+    guessed has none. Without -c the answer stays hidden.
+    """
+    with plain_errors():
+        from simfs import lessons
+
+        if name is None:
+            if compute or guess is not None:
+                raise refused("simfs lesson: name a lesson; `simfs lesson` lists them")
+            emit(_listed(output))
+            return
+        asked = lessons.lesson(name, seed)
+        marks = None if guess is None else _marked(asked, guess)
+        document = _document(asked, marks, compute=compute)
+        as_json = output is TextOrJson.JSON
+        emit(f"{json.dumps(document, indent=2)}\n" if as_json else _text(asked, marks, compute=compute))
+
+
+def _listed(output: TextOrJson) -> str:
+    from simfs.lessons import LESSONS
+    from simfs.lessons.catalogue import find
+
+    found = [find(name) for name in LESSONS]
+    if output is TextOrJson.JSON:
+        rows = [
+            {"number": e.number, "lesson": e.name, "title": e.title, "notebook": f"{e.notebook}.ipynb"}
+            for e in found
+        ]
+        return f"{json.dumps(rows, indent=2)}\n"
+    lines = [f"{e.number:3}  {e.name:14} {e.title}" for e in found]
+    return "\n".join([*lines, "", "Notebooks: notebooks/lessons. A question: simfs lesson knee -s 1", ""])
+
+
+def _marked(asked: Asked, guess: str) -> Marks:
+    from simfs.lessons.marks import parse
+
+    return asked.mark(parse(guess))
+
+
+def _document(asked: Asked, marks: Marks | None, *, compute: bool) -> dict[str, Any]:
+    """What graders read."""
+    from simfs.lessons.marks import RULE
+
+    document: dict[str, Any] = {
+        "lesson": asked.lesson.name,
+        "title": asked.lesson.title,
+        "seed": asked.seed,
+        "drawn": asked.drawn,
+        "question": asked.text.strip(),
+        "x": asked.lesson.x,
+        "places": asked.places,
+    }
+    if marks:
+        points = [{"at": m.at, "guess": m.guess, "points": round(m.score, 1)} for m in marks.points]
+        document |= {"score": round(marks.score, 1), "rule": RULE, "marks": points}
+    if compute:
+        answer = [
+            {"at": at, "per_s": e.mean, "low_per_s": e.low, "high_per_s": e.high}
+            for at, e in asked.estimates[asked.lesson.predict].items()
+        ]
+        document |= {"answer": answer, "because": asked.because.strip()}
+    return document
+
+
+def _text(asked: Asked, marks: Marks | None, *, compute: bool) -> str:
+    from simfs.lessons.marks import RULE
+
+    one = asked.lesson
+    parts = [
+        f"Lesson {one.number}, {one.name}: {one.title} (seed {asked.seed})",
+        "",
+        *_wrapped(asked.text),
+        "",
+    ]
+    parts += _table(asked, marks, compute=compute)
+    if marks:
+        parts += ["", f"Score: {marks.score:.0f} of 100 ({RULE})."]
+    if compute:
+        parts += ["", *_wrapped(asked.because)]
+    if not (marks or compute):
+        example = ",".join(f"{at}:10k" for at in asked.places[:2])
+        parts += [
+            "",
+            f"Guess: simfs lesson {one.name} -s {asked.seed} --guess {example},...   The answer: -c",
+        ]
+    return "\n".join([*parts, ""])
+
+
+def _table(asked: Asked, marks: Marks | None, *, compute: bool) -> list[str]:
+    from simfs.reports.numbers import plain
+
+    rows = {asked.lesson.x: asked.places}
+    if marks:
+        rows["your guess, per second"] = [plain(mark.guess) for mark in marks.points]
+        rows["points"] = [f"{mark.score:.0f}" for mark in marks.points]
+    if compute:
+        titles = {name: asked.result.title(name) for name in asked.estimates}
+        curves = {
+            titles[name]: [plain(e.mean) for e in curve.values()] for name, curve in asked.estimates.items()
+        }
+        rows |= {f"{title}, {asked.operations} per second": cells for title, cells in curves.items()}
+    elif not marks:
+        rows["per second"] = ["?" for _ in asked.places]
+    head = max(map(len, rows))
+    widths = [max(map(len, column)) for column in zip(*rows.values(), strict=True)]
+    return [
+        "  ".join([f"{name:{head}}", *(f"{cell:>{w}}" for cell, w in zip(cells, widths, strict=True))])
+        for name, cells in rows.items()
+    ]
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(" ".join(text.split()), WIDTH)
