@@ -116,6 +116,7 @@ def test_machine_spec_has_the_fields_of_the_seam(name: str) -> None:
         "cpus_per_socket",
         "costs",
         "caches",
+        "memory_bytes",
         "idle_states",
         "watts_active",
         "watts_spin",

@@ -20,3 +20,4 @@ pub mod vocabulary;
 pub mod waist;
 pub mod workloads;
 pub mod workqueue;
+mod writeback;

@@ -100,6 +100,9 @@ pub struct MachineSpec {
     /// Its caches; programs find theirs always warm when absent.
     #[serde(default)]
     pub caches: Option<CachesSpec>,
+    /// Bytes of its memory; it never fills up when absent.
+    #[serde(default)]
+    pub memory_bytes: Option<u64>,
     /// Idle states, shallowest first.
     pub idle_states: Vec<IdleState>,
     /// Power of a CPU that runs (W).

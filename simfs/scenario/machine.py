@@ -76,6 +76,9 @@ class MachineUse(Section):
         default=None, description="Factor on all program times."
     )
     costs: CostsUse = Field(default=CostsUse(), description="Costs that replace the profile's.")
+    memory: Size | None = Field(
+        default=None, description="Size of the memory, a fifth of which can be dirty pages of files."
+    )
     caches: CachesUse = Field(
         default=CachesUse(), description="Caches that replace the profile's, which has to have some."
     )

@@ -145,6 +145,8 @@ class Machine(Section):
     costs: MachineCosts
     caches: Caches | None = None
     """None if code and data of the kernel are always in the caches."""
+    memory: Bytes | None = None
+    """None if it never fills up with dirty pages."""
     micro: dict[str, Quantity] = Field(default_factory=dict)
     idle_states: Annotated[tuple[IdleState, ...], Field(min_length=1)]
     watts_active: Watts
@@ -162,6 +164,7 @@ class Machine(Section):
             "cpus": total,
             "costs": {name: quantity.plain for name, quantity in _quantities(self.costs).items()},
             "caches": self.caches and {name: q.plain for name, q in self.caches.quantities.items()},
+            "memory_bytes": self.memory and round(self.memory.plain),
             "idle_states": [
                 {"name": s.name, "exit_ns": s.exit.ns, "residency_ns": s.residency.ns, "watts": s.watts.plain}
                 | ({"core_exit_ns": s.core_exit.ns} if s.core_exit else {})
@@ -246,10 +249,11 @@ def load_vfs(kind: str | Path) -> Filesystem:
     """
     around = load_filesystem(kind).name
     common = _load("filesystems", "vfs", Filesystem)
+    shared = ("user.",) if around == "tmpfs" else ("user.", "writeback.")
     own = {
         name.removeprefix(f"{around}."): quantity
         for name, quantity in common.costs.items()
-        if name.startswith((f"{around}.", "user."))
+        if name.startswith((f"{around}.", *shared))
     }
     return common.model_copy(update={"costs": own, "constants": _footprints(("vfs_",))})
 

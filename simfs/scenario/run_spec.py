@@ -84,6 +84,8 @@ def machine_spec(use: MachineUse, tasks: int) -> dict[str, Any]:
     spec["costs"] |= {name: value for name, value in use.costs if value is not None}
     if use.speed is not None:
         spec["costs"]["speed"] = use.speed
+    if use.memory is not None:
+        spec["memory_bytes"] = use.memory
     if spec["caches"] is not None:
         spec["caches"] |= {_CACHES[name]: value for name, value in use.caches if value is not None}
     return spec

@@ -18,6 +18,7 @@ use crate::machine::{Account, CpuId, DeviceId, LockId, Pipe, TaskId, Then, Time}
 use crate::spec::{DeviceSpec, ServedBy};
 use crate::waist::{Host, Life, Machine, Placement};
 use crate::workqueue::{Workqueue, HIGHPRI};
+use crate::writeback::Writeback;
 use flush::{Flushes, Next, Sequence, Step};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -85,6 +86,8 @@ enum Server {
 
 /// A block device.
 pub struct BlockDevice {
+    /// What of its filesystem's data is dirty.
+    pub writeback: Writeback,
     server: Server,
     submit: Time,
     /// CPU time of the end of a request in the softirq.
@@ -101,7 +104,7 @@ pub struct BlockDevice {
 
 impl BlockDevice {
     /// A device of this description, without its threads; `speed` multiplies the CPU times in it.
-    pub fn new<M: Machine>(m: &M, spec: &DeviceSpec, speed: f64) -> Self {
+    fn new<M: Machine>(m: &M, spec: &DeviceSpec, speed: f64, writeback: Writeback) -> Self {
         let end = from_ns(spec.interrupt_ns * speed);
         let server = match spec.served_by {
             ServedBy::Submitter => Server::Submitter,
@@ -109,6 +112,7 @@ impl BlockDevice {
             ServedBy::Hardware => Server::Hardware(m.new_device(timing::hardware(spec, end))),
         };
         Self {
+            writeback,
             server,
             submit: from_ns(spec.submit_ns * speed),
             end,
@@ -123,8 +127,8 @@ impl BlockDevice {
     }
 
     /// Makes a device and starts its threads.
-    pub fn start<H: Host>(host: &mut H, spec: &DeviceSpec, speed: f64) -> Rc<Self> {
-        let device = Rc::new(host.setup(|m| Self::new(m, spec, speed)));
+    pub fn start<H: Host>(host: &mut H, spec: &DeviceSpec, speed: f64, writeback: Writeback) -> Rc<Self> {
+        let device = Rc::new(host.setup(|m| Self::new(m, spec, speed, writeback)));
         let workers = if spec.served_by == ServedBy::Worker { spec.parallelism } else { 0 };
         for _ in 0..workers {
             let device = device.clone();

@@ -1,6 +1,25 @@
 //! What of each file was written and is not yet on the device, in bytes: what got new blocks, and what was written over.
 
+use super::page_cache::PageCache;
 use std::cell::RefCell;
+
+/// Part of a file that is written in one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// How much it is.
+    pub bytes: u32,
+    /// Its first byte, if that is known.
+    pub at: Option<u64>,
+    /// Blocks are still to be allocated for it.
+    pub is_new: bool,
+}
+
+impl Piece {
+    /// Pages that it is in.
+    pub fn pages(&self) -> u64 {
+        u64::from(self.bytes.div_ceil(super::BLOCK))
+    }
+}
 
 /// Of one file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,12 +60,38 @@ impl DirtyFiles {
         self.files.borrow().get(slot as usize).is_some_and(|(dirty, _)| dirty.new > 0)
     }
 
-    /// What is to be written back, which is somebody's from now on.
-    pub fn take(&self, slot: u32) -> Dirty {
-        let mut taken = Dirty::default();
-        self.change(slot, |dirty, has_blocks| {
-            taken = std::mem::take(dirty);
-            *has_blocks = has_blocks.saturating_add(taken.new);
+    /// Pages of a file that are to be written back.
+    pub fn pages(&self, slot: u32) -> u64 {
+        self.files.borrow().get(slot as usize).map_or(0, |(dirty, _)| dirty.pages())
+    }
+
+    /// The next piece of a file that is to be written back, at most so many pages, which is somebody's from now on: first what of a
+    /// laid out file is dirty.
+    pub fn take_piece(&self, slot: u32, laid_out: Option<&PageCache>, most: u64) -> Option<Piece> {
+        if let Some((offset, bytes)) = laid_out.and_then(|pages| pages.take_run(most)) {
+            return Some(Piece { bytes, at: Some(offset), is_new: false });
+        }
+        if self.has_over(slot) {
+            let over = self.take_of(slot, most, |dirty| &mut dirty.over);
+            return Some(Piece { bytes: over, at: None, is_new: false });
+        }
+        self.has_new(slot).then(|| {
+            let new = self.take_of(slot, most, |dirty| &mut dirty.new);
+            self.change(slot, |_, has_blocks| *has_blocks = has_blocks.saturating_add(new));
+            Piece { bytes: new, at: None, is_new: true }
+        })
+    }
+
+    fn has_over(&self, slot: u32) -> bool {
+        self.files.borrow().get(slot as usize).is_some_and(|(dirty, _)| dirty.over > 0)
+    }
+
+    fn take_of(&self, slot: u32, most: u64, part: impl Fn(&mut Dirty) -> &mut u32) -> u32 {
+        let most = u32::try_from(most.saturating_mul(u64::from(super::BLOCK))).unwrap_or(u32::MAX);
+        let mut taken = 0;
+        self.change(slot, |dirty, _| {
+            taken = (*part(dirty)).min(most);
+            *part(dirty) -= taken;
         });
         taken
     }
@@ -68,7 +113,11 @@ impl DirtyFiles {
 
 #[cfg(test)]
 mod tests {
-    use super::{Dirty, DirtyFiles};
+    use super::*;
+
+    fn piece(bytes: u32, at: Option<u64>, is_new: bool) -> Option<Piece> {
+        Some(Piece { bytes, at, is_new })
+    }
 
     #[test]
     fn what_has_no_blocks_cannot_be_written_over() {
@@ -77,13 +126,25 @@ mod tests {
         files.append(3, 8192);
         assert!(files.has_new(3));
         files.overwrite(3, 4096); // pages that are dirty anyway
-        assert_eq!(files.take(3), Dirty { new: 8192, over: 0 });
+        assert_eq!(files.take_piece(3, None, u64::MAX), piece(8192, None, true));
         files.overwrite(3, 6000);
         files.overwrite(3, 6000);
-        assert_eq!(files.take(3), Dirty { new: 0, over: 8192 });
+        assert_eq!(files.take_piece(3, None, u64::MAX), piece(8192, None, false));
         files.append(3, 1);
         files.forget(3);
         files.overwrite(3, 1);
-        assert_eq!(files.take(3), Dirty::default());
+        assert_eq!((files.pages(3), files.take_piece(3, None, u64::MAX)), (0, None));
+    }
+
+    #[test]
+    fn pieces_are_no_larger_than_asked_for_and_what_has_blocks_goes_first() {
+        let (files, pages) = (DirtyFiles::default(), PageCache::of(1 << 20, true));
+        files.append(3, 3 * 4096 + 1);
+        assert_eq!((files.pages(3), files.take_piece(3, None, 2)), (4, piece(8192, None, true)));
+        files.overwrite(3, 4096);
+        pages.write(40960, 4096);
+        assert_eq!(files.take_piece(3, Some(&pages), 2), piece(4096, Some(40960), false));
+        assert_eq!(files.take_piece(3, Some(&pages), 2), piece(4096, None, false));
+        assert_eq!(files.take_piece(3, Some(&pages), 2), piece(4097, None, true));
     }
 }

@@ -263,6 +263,10 @@ impl Ext4 {
 }
 
 impl Audit for Ext4 {
+    fn under_way(&self) -> Option<&'static str> {
+        (!self.storage.writeback.at_rest()).then_some("writeback")
+    }
+
     fn audit(&self, ledger: &Ledger) -> Result<(), String> {
         let files = self.files.borrow();
         ledger.compare_counts(|dir| self.directory(dir).3, files.slots.len(), &files.free)
@@ -318,6 +322,7 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         self.update_times(m, file.inode).await;
         self.fsync.dirty.append(file.inode, bytes);
         self.sb.calls.append(m, self.write.write, bytes).await;
+        self.dirtied(m, file.inode).await;
         m.unlock(lock, Side::Write).await;
         file.written = true;
     }
@@ -329,6 +334,7 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         self.update_times(m, file.inode).await;
         self.fsync.dirty.overwrite(file.inode, bytes);
         self.sb.calls.overwrite(m, file, bytes).await;
+        self.dirtied(m, file.inode).await;
         m.unlock(lock, Side::Write).await;
     }
 
@@ -384,6 +390,7 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         m.unlock(victim, Side::Write).await;
         m.run(Account::System, c.tail).await;
         m.unlock(i_rwsem, Side::Write).await;
+        self.storage.writeback.forget(m, file.inode).await;
         self.evict(m, group, file).await;
         self.sb.end_write(m).await;
         m.run(Account::System, c.exit).await;

@@ -1,4 +1,4 @@
-//! Which pages of a file are in memory, and how much of it was written and not synced. Nothing is evicted.
+//! Which pages of a file are in memory, and which of them were written and are not on the device. Nothing is evicted.
 
 use super::BLOCK;
 use std::cell::{Cell, RefCell};
@@ -6,14 +6,21 @@ use std::cell::{Cell, RefCell};
 /// The pages of one file.
 pub struct PageCache {
     present: RefCell<Vec<u64>>,
-    dirty: Cell<u32>,
+    dirty: RefCell<Vec<u64>>,
+    count: Cell<u64>,
+    /// Where the next writeback begins (`writeback_index`).
+    next: Cell<usize>,
 }
+
+/// Dirty pages that follow each other: the first byte, and how many bytes.
+pub type Run = (u64, u32);
 
 impl PageCache {
     /// A file of `bytes`, all of them in memory or none.
     pub fn of(bytes: u64, cached: bool) -> Self {
-        let (pages, word) = (bytes.div_ceil(u64::from(BLOCK)) as usize, if cached { u64::MAX } else { 0 });
-        Self { present: RefCell::new(vec![word; pages.div_ceil(64)]), dirty: Cell::new(0) }
+        let words = (bytes.div_ceil(u64::from(BLOCK)) as usize).div_ceil(64);
+        let present = RefCell::new(vec![if cached { u64::MAX } else { 0 }; words]);
+        Self { present, dirty: RefCell::new(vec![0; words]), count: Cell::new(0), next: Cell::new(0) }
     }
 
     /// Whether all these bytes are in memory.
@@ -31,12 +38,48 @@ impl PageCache {
     /// The same, and they have to be written back.
     pub fn write(&self, offset: u64, bytes: u32) {
         self.fill(offset, bytes);
-        self.dirty.set(self.dirty.get().saturating_add(bytes));
+        let mut dirty = self.dirty.borrow_mut();
+        for page in pages(offset, bytes) {
+            let (word, bit) = (&mut dirty[page / 64], 1 << (page % 64));
+            self.count.set(self.count.get() + u64::from(*word & bit == 0));
+            *word |= bit;
+        }
     }
 
-    /// Bytes to be written back, which are somebody's from now on.
-    pub fn take_dirty(&self) -> u32 {
-        self.dirty.take()
+    /// Pages that have to be written back.
+    pub fn dirty(&self) -> u64 {
+        self.count.get()
+    }
+
+    /// The next dirty pages that follow each other, at most so many, which are somebody's from now on.
+    pub fn take_run(&self, most: u64) -> Option<Run> {
+        if self.count.get() == 0 {
+            return None;
+        }
+        let most = most.min(u64::from(u32::MAX / BLOCK));
+        let mut dirty = self.dirty.borrow_mut();
+        let first = self.find(&dirty);
+        let is_dirty = |dirty: &[u64], page: usize| dirty.get(page / 64).is_some_and(|word| word & (1 << (page % 64)) != 0);
+        let mut end = first;
+        while is_dirty(&dirty, end) && ((end - first) as u64) < most {
+            dirty[end / 64] &= !(1 << (end % 64));
+            end += 1;
+        }
+        self.next.set(end);
+        self.count.set(self.count.get() - (end - first) as u64);
+        Some((first as u64 * u64::from(BLOCK), (end - first) as u32 * BLOCK))
+    }
+
+    /// The first dirty page from where the last run ended, or from the beginning.
+    fn find(&self, dirty: &[u64]) -> usize {
+        let words = dirty.len();
+        let (start, bit) = (self.next.get() / 64 % words, self.next.get() % 64);
+        let rest = dirty[start] & (u64::MAX << bit);
+        if rest != 0 {
+            return start * 64 + rest.trailing_zeros() as usize;
+        }
+        let word = (start + 1..words).chain(0..=start).find(|&word| dirty[word] != 0).expect("a page is dirty");
+        word * 64 + dirty[word].trailing_zeros() as usize
     }
 }
 
@@ -58,11 +101,24 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_dirty_until_it_is_taken() {
+    fn what_was_written_is_dirty_once_until_it_is_taken() {
         let pages = PageCache::of(1 << 20, false);
         pages.write(0, 8192);
+        pages.write(4096, 8192);
+        assert_eq!(pages.dirty(), 3);
+        assert_eq!((pages.take_run(320), pages.take_run(320)), (Some((0, 12288)), None));
+        assert!(pages.has(8192, 1));
+    }
+
+    #[test]
+    fn writing_back_goes_round_in_runs() {
+        let pages = PageCache::of(1 << 20, false);
+        pages.write(40960, 12288);
         pages.write((1 << 20) - 4096, 4096);
-        assert_eq!((pages.take_dirty(), pages.take_dirty()), (12288, 0));
-        assert!(pages.has((1 << 20) - 1, 1));
+        assert_eq!(pages.take_run(2), Some((40960, 8192)));
+        pages.write(0, 4096);
+        let rest: Vec<_> = std::iter::from_fn(|| pages.take_run(320)).collect();
+        assert_eq!(rest, [(49152, 4096), ((1 << 20) - 4096, 4096), (0, 4096)]);
+        assert_eq!(pages.dirty(), 0);
     }
 }

@@ -16,6 +16,7 @@ use crate::range_locks::Design;
 use crate::spec::{DeviceSpec, FilesystemKind, RunSpec, WorkloadKind};
 use crate::waist::Host;
 use crate::workloads::kernel_threads;
+use crate::writeback::{self, Writeback};
 
 /// Puts the filesystem and the tasks of a spec on a machine. The error names what is wrong with the spec.
 pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
@@ -46,7 +47,15 @@ fn mount_with<H: Host>(host: &mut H, spec: &RunSpec, costs: &Costs<'_>) -> Resul
         FilesystemKind::Tmpfs => return mounts::tmpfs(host, spec, costs),
         FilesystemKind::None => return Err("filesystem.kind: this workload needs a filesystem".into()),
     };
-    let device = BlockDevice::start(host, &spec.device.clone().unwrap_or_else(DeviceSpec::instant), spec.machine.costs.speed);
+    let device = spec.device.clone().unwrap_or_else(DeviceSpec::instant);
+    let setting = writeback::Setting {
+        memory: spec.machine.memory_bytes,
+        bandwidth: device.bandwidth.map(|bandwidth| bandwidth.write),
+        tasks: spec.workload.tasks,
+        tick: from_ns(spec.kernel.tick_ns),
+    };
+    let writeback = host.setup(|m| Writeback::new(m, setting, costs))?;
+    let device = BlockDevice::start(host, &device, spec.machine.costs.speed, writeback);
     mount(host, spec, device, costs)
 }
 

@@ -16,6 +16,7 @@ use crate::machine::{LockKind, Time};
 use crate::range_locks::{Design, Prices};
 use crate::spec::{RunSpec, WorkloadKind};
 use crate::waist::{Host, Life, Placement};
+use crate::writeback::{flusher, Flushed};
 use std::rc::Rc;
 
 /// jbd2 commits every 5 s (the mount option `commit`'s default).
@@ -43,6 +44,7 @@ pub(super) fn xfs<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevice>
             host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Xfs::dio_worker(m, fs, cpu));
         }
     }
+    start_flusher(host, &fs);
     files::start(host, spec, fs, costs)
 }
 
@@ -72,6 +74,7 @@ pub(super) fn btrfs<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevic
     let tick = from_ns(spec.kernel.tick_ns);
     let ticks = (fs.commit_interval() / tick).max(1);
     host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::transaction_thread(m, committer, ticks, tick));
+    start_flusher(host, &fs);
     files::start(host, spec, fs, costs)
 }
 
@@ -84,6 +87,7 @@ pub(super) fn ext4<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevice
     host.spawn(Placement::Anywhere, Life::Background, move |m| Ext4::journal_thread(m, journal, ticks));
     let worker = fs.clone();
     host.spawn(Placement::Anywhere, Life::Background, move |m| Ext4::conversion_worker(m, worker));
+    start_flusher(host, &fs);
     files::start(host, spec, fs, costs)
 }
 
@@ -91,6 +95,14 @@ pub(super) fn ext4<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevice
 pub(super) fn tmpfs<H: Host>(host: &mut H, spec: &RunSpec, costs: &Costs<'_>) -> Result<(), String> {
     let fs = Rc::new(host.setup(|m| Tmpfs::new(m, costs))?);
     files::start(host, spec, fs, costs)
+}
+
+/// The flusher, where memory has an end.
+fn start_flusher<H: Host, F: Flushed>(host: &mut H, fs: &Rc<F>) {
+    if fs.writeback().is_limited() {
+        let fs = fs.clone();
+        host.spawn(Placement::Anywhere, Life::Background, move |m| flusher(m, fs));
+    }
 }
 
 /// How XFS locks files.

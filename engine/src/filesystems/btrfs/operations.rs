@@ -327,6 +327,7 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         self.sb.calls.append(m, self.costs.write.write, bytes).await;
         let end = self.data(file.inode).size();
         self.data(file.inode).write(end, u64::from(bytes), self.transid());
+        self.dirtied(m, file.inode).await;
         m.unlock(lock, Side::Write).await;
         file.written = true;
     }
@@ -361,6 +362,7 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         self.reclaim_if_needed(m);
         self.sb.calls.overwrite(m, file, io.bytes).await;
         self.data(file.inode).write(io.offset, u64::from(io.bytes), self.transid());
+        self.dirtied(m, file.inode).await;
         m.unlock(lock, Side::Write).await;
     }
 
@@ -371,6 +373,7 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         self.reclaim_if_needed(m);
         self.sb.calls.overwrite(m, file, bytes).await;
         self.data(file.inode).write(0, u64::from(bytes), self.transid());
+        self.dirtied(m, file.inode).await;
         m.unlock(lock, Side::Write).await;
     }
 
@@ -402,6 +405,7 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         m.unlock(inode.i_rwsem, Side::Write).await;
         m.unlock(d.i_rwsem, Side::Write).await;
         m.at("evict");
+        self.log.storage.writeback.forget(m, file.inode).await;
         self.ordered.wait_for_file(m, file.inode).await; // they hold the inode
         let extents = self.data(file.inode).drop_extents();
         self.evict(m, d, &inode, file.written, &extents).await;

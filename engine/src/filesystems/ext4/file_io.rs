@@ -33,11 +33,10 @@ cost_table!(IoCosts {
     buffered_page: ["tmp_short.ext4_da_write_begin", "tmp_short.ext4_da_write_end", "tmp_short.exit_write"],
     read_page: ["tmp_short.ext4_da_write_end"],
     handle: ["cu_short.jbd2_handle_start", "cu_short.jbd2_handle_stop"],
-    writepages: ["wfsync.writepages_over"],
 });
 
 /// An open file with all its blocks.
-struct OpenFile {
+pub(super) struct OpenFile {
     i_rwsem: LockId,
     es_lock: LockId,
     dio_count: LineId,
@@ -68,8 +67,16 @@ impl FileIo {
         files[slot as usize] = Some(Rc::new(file));
     }
 
-    fn file(&self, slot: u32) -> Option<Rc<OpenFile>> {
+    /// The file in a slot, if it was laid out.
+    pub fn file(&self, slot: u32) -> Option<Rc<OpenFile>> {
         self.files.borrow().get(slot as usize).cloned().flatten()
+    }
+}
+
+impl OpenFile {
+    /// Its pages in memory.
+    pub fn pages(&self) -> &PageCache {
+        &self.pages
     }
 }
 
@@ -106,7 +113,7 @@ impl Ext4 {
         m.at("write");
         m.moved(u64::from(io.bytes));
         let open = self.open_file(file);
-        if io.direct { self.dio_write(m, &open, io).await } else { self.buffered_write(m, &open, io).await }
+        if io.direct { self.dio_write(m, &open, io).await } else { self.buffered_write(m, file, &open, io).await }
     }
 
     async fn dio_write<M: Machine>(&self, m: &M, open: &OpenFile, io: Io) {
@@ -139,7 +146,7 @@ impl Ext4 {
 
     /// The trace has no event at the lock: `enter_write` is the time in user mode before it, and all that follows up to the
     /// return is under the lock but for some instructions (`ext4_da_write_begin` and `_end` are told as they begin).
-    async fn buffered_write<M: Machine>(&self, m: &M, open: &OpenFile, io: Io) {
+    async fn buffered_write<M: Machine>(&self, m: &M, file: &File, open: &OpenFile, io: Io) {
         let c = &self.io.costs;
         m.lock(open.i_rwsem, Side::Write).await;
         for _ in 0..io.pages() {
@@ -152,15 +159,7 @@ impl Ext4 {
             }
         }
         open.pages.write(io.offset, io.bytes);
+        self.dirtied(m, file.inode).await;
         m.unlock(open.i_rwsem, Side::Write).await;
-    }
-
-    /// Writes back what of a laid out file is dirty.
-    pub(super) async fn write_back_laid_out<M: Machine>(&self, m: &M, slot: u32) {
-        let dirty = self.io.file(slot).map_or(0, |open| open.pages.take_dirty());
-        if dirty > 0 {
-            m.run(Account::System, self.io.costs.writepages).await;
-            self.storage.io(m, Request::Write { bytes: dirty, at: None }).await;
-        }
     }
 }

@@ -9,10 +9,11 @@ use super::Ext4;
 use crate::cost_table;
 use crate::devices::{End, Request, Work};
 use crate::filesystems::costs::Costs;
-use crate::filesystems::dirty::DirtyFiles;
-use crate::machine::{Account, Time};
+use crate::filesystems::dirty::{DirtyFiles, Piece};
+use crate::machine::{Account, LockId, Time};
 use crate::waist::Machine;
 use crate::workqueue::Workqueue;
+use crate::writeback::{Flushed, Writeback, REQUEST_PAGES};
 use std::rc::Rc;
 
 cost_table!(FsyncCosts {
@@ -55,7 +56,6 @@ impl Ext4 {
     }
 
     pub(super) async fn sync_file<M: Machine>(&self, m: &M, slot: u32) {
-        self.write_back_laid_out(m, slot).await;
         self.write_back(m, slot).await;
         let transaction = self.files.borrow().slots[slot as usize].transaction;
         if !(self.journal.on && self.journal.sync(m, transaction).await) {
@@ -64,30 +64,58 @@ impl Ext4 {
         m.run(Account::System, self.fsync.costs.exit).await;
     }
 
-    /// `ext4_writepages` and `filemap_fdatawait_range`.
+    /// `ext4_writepages` and `filemap_fdatawait_range`: what is dirty, and what the flusher has under way.
     async fn write_back<M: Machine>(&self, m: &M, slot: u32) {
-        let (c, dirty) = (&self.fsync.costs, self.fsync.dirty.take(slot));
-        let done = m.new_completion();
-        let mut submitted = 0;
-        if dirty.over > 0 {
-            m.run(Account::System, c.writepages_over + c.page * (dirty.pages() - 1)).await;
-            self.storage.submit(m, Request::Write { bytes: dirty.over, at: None }, End::Complete(done)).await;
-            submitted += 1;
-        }
-        if dirty.new > 0 {
-            let group = self.files.borrow().slots[slot as usize].group;
-            let handle = self.journal.start(m, credits::EXTENT).await;
-            m.run(Account::System, c.writepages + c.page * (dirty.pages() - 1)).await;
-            self.stop(m, handle, slot, &self.group_blocks(group)).await;
-            let end = End::Queue(self.fsync.unwritten.clone(), (slot, done));
-            self.storage.submit(m, Request::Write { bytes: dirty.new, at: None }, end).await;
-            submitted += 1;
+        let (wb, done) = (&self.storage.writeback, m.new_completion());
+        let (mut submitted, mut pages) = (0, 0);
+        while let Some(piece) = self.take_piece(slot, u64::MAX) {
+            wb.begin(piece.pages());
+            (submitted, pages) = (submitted + 1, pages + piece.pages());
+            self.write_piece(m, slot, piece, done).await;
         }
         for _ in 0..submitted {
             m.wchan("folio_wait_writeback");
             m.wait_for(done).await;
         }
         m.drop_completion(done);
+        wb.end(pages);
+        wb.wait_for_pages(m, slot).await;
+    }
+
+    /// The next piece that is to be written back.
+    fn take_piece(&self, slot: u32, most: u64) -> Option<Piece> {
+        let file = self.io.file(slot);
+        let piece = self.fsync.dirty.take_piece(slot, file.as_ref().map(|open| open.pages()), most)?;
+        self.storage.writeback.note(slot, self.dirty_pages(slot));
+        Some(piece)
+    }
+
+    /// For what has no blocks these are allocated in a handle, as an unwritten extent, and marked under the lock of their group
+    /// (`mpage_map_and_submit_extent`, `ext4_mb_mark_diskspace_used`); a worker converts it before it completes `done`.
+    async fn write_piece<M: Machine>(&self, m: &M, slot: u32, piece: Piece, done: LockId) {
+        let (c, request) = (&self.fsync.costs, Request::Write { bytes: piece.bytes, at: piece.at });
+        let rest = c.page * (piece.pages() - 1);
+        if !piece.is_new {
+            m.run(Account::System, c.writepages_over + rest).await;
+            return self.storage.submit(m, request, End::Complete(done)).await;
+        }
+        let group = self.files.borrow().slots[slot as usize].group;
+        let handle = self.journal.start(m, credits::EXTENT).await;
+        self.with_group(m, group, c.writepages + rest).await;
+        self.stop(m, handle, slot, &self.group_blocks(group)).await;
+        self.storage.submit(m, request, End::Queue(self.fsync.unwritten.clone(), (slot, done))).await;
+    }
+
+    fn dirty_pages(&self, slot: u32) -> u64 {
+        self.fsync.dirty.pages(slot) + self.io.file(slot).map_or(0, |open| open.pages().dirty())
+    }
+
+    /// At the end of a write, with `i_rwsem` held (`balance_dirty_pages_ratelimited`).
+    pub(super) async fn dirtied<M: Machine>(&self, m: &M, slot: u32) {
+        let wb = &self.storage.writeback;
+        if wb.is_limited() {
+            wb.balance(m, slot, self.dirty_pages(slot)).await;
+        }
     }
 
     /// The program of the worker that ends writes of unwritten extents.
@@ -99,6 +127,25 @@ impl Ext4 {
             m.run(Account::System, fs.fsync.costs.convert).await;
             fs.stop(&m, handle, slot, &[]).await;
             m.complete(done).await;
+        }
+    }
+}
+
+impl Flushed for Ext4 {
+    fn writeback(&self) -> &Writeback {
+        &self.storage.writeback
+    }
+
+    /// `ext4_do_writepages`; a handle for each request.
+    async fn write_pages<M: Machine>(&self, m: &M, slot: u32, most: u64) {
+        let (wb, mut left) = (&self.storage.writeback, most);
+        while left > 0 {
+            wb.room(m).await;
+            let Some(piece) = self.take_piece(slot, left.min(REQUEST_PAGES)) else { return };
+            left -= piece.pages().min(left);
+            let done = m.new_completion();
+            wb.submitted(done, slot, piece.pages());
+            self.write_piece(m, slot, piece, done).await;
         }
     }
 }

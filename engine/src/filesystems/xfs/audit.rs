@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 
 impl Audit for Xfs {
     fn under_way(&self) -> Option<&'static str> {
+        if !self.storage.writeback.at_rest() {
+            return Some("writeback");
+        }
         let inactivation = self.inodes.any_inactivating().then_some("inactivation of inodes");
         inactivation.or_else(|| (!self.log.checkpoints.at_rest()).then_some("a checkpoint"))
     }

@@ -1,6 +1,7 @@
 //! What is known in memory of a file's data: its size, what waits to be written, where its extents begin, and whether the log has it.
 
 pub mod direct;
+mod flush;
 pub mod ordered;
 
 use super::tree::items;
@@ -8,7 +9,6 @@ use super::tree::key::Item;
 use ordered::Replaced;
 use crate::filesystems::BLOCK;
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 /// Most bytes of a file that lies in the tree itself (`BTRFS_DEFAULT_MAX_INLINE`).
 const MAX_INLINE: u64 = 2048;
@@ -19,7 +19,11 @@ const MAX_EXTENT: u64 = 128 << 20;
 #[derive(Clone, Debug, Default)]
 pub struct FileData {
     size: u64,
-    dirty: Vec<Range<u64>>,
+    /// Ranges of pages that wait to be written, first to end, none beside another (`EXTENT_DELALLOC`), and how many pages they are.
+    dirty: BTreeMap<u64, u64>,
+    dirty_pages: u64,
+    /// Extents that the flusher has written, and in which transaction: an fsync of that one has to log them.
+    flushed: Vec<(u64, Extent)>,
     /// Its extents, in order.
     extents: Vec<Placed>,
     /// Extents on disk that are in use in parts: by first byte the size, and the number of parts.
@@ -197,10 +201,30 @@ impl FileData {
     pub fn write(&mut self, offset: u64, bytes: u64, transid: u64) {
         self.size = self.size.max(offset + bytes);
         self.change(transid);
-        match self.dirty.last_mut() {
-            Some(last) if last.start <= offset && offset <= last.end => last.end = last.end.max(offset + bytes),
-            _ => self.dirty.push(offset..offset + bytes),
+        let page = u64::from(BLOCK);
+        let (mut first, mut end) = (offset / page, (offset + bytes).div_ceil(page));
+        while let Some((&other, &other_end)) = self.dirty.range(..=end).next_back().filter(|(_, other_end)| **other_end >= first) {
+            self.dirty.remove(&other);
+            self.dirty_pages -= other_end - other;
+            (first, end) = (first.min(other), end.max(other_end));
         }
+        self.dirty.insert(first, end);
+        self.dirty_pages += end - first;
+    }
+
+    /// Pages that wait to be written.
+    pub fn dirty_pages(&self) -> u64 {
+        self.dirty_pages
+    }
+
+    /// The flusher has written this in a transaction.
+    pub fn flush(&mut self, transid: u64, extents: &[Extent]) {
+        self.flushed.extend(extents.iter().map(|&extent| (transid, extent)));
+    }
+
+    /// What the flusher has written since that transaction was on disk.
+    pub fn take_flushed(&mut self, committed: u64) -> impl Iterator<Item = Extent> {
+        std::mem::take(&mut self.flushed).into_iter().filter_map(move |(transid, extent)| (transid > committed).then_some(extent))
     }
 
     /// Something else of it has changed: the log must have it anew.
@@ -230,26 +254,33 @@ impl FileData {
         self.logged == transid
     }
 
-    /// Takes what waits to be written, whole pages, as the extents that it becomes: within the tree if the file is small.
+    /// Takes what waits to be written, as the extents that it becomes: within the tree if the file is small.
     pub fn write_back(&mut self, ino: u64) -> Vec<Extent> {
-        let dirty = std::mem::take(&mut self.dirty);
-        self.inline = !dirty.is_empty() && self.size <= MAX_INLINE;
+        self.inline = !self.dirty.is_empty() && self.size <= MAX_INLINE;
         if self.inline {
+            (self.dirty, self.dirty_pages) = Default::default();
             self.extents = vec![Placed { offset: 0, place: 0, bytes: 0 }];
             return vec![Extent { item: items::inline_extent(ino, self.size as u32), offset: 0, place: 0, bytes: 0 }];
         }
+        std::iter::from_fn(|| self.take_extent(ino, MAX_EXTENT)).collect()
+    }
+
+    /// The first extent that waits to be written, of at most so many bytes, as part of a file that is not inline.
+    pub fn take_extent(&mut self, ino: u64, most: u64) -> Option<Extent> {
         let page = u64::from(BLOCK);
-        let mut written = Vec::new();
-        for range in dirty {
-            let end = range.end.next_multiple_of(page);
-            let mut start = range.start / page * page;
-            while start < end {
-                let bytes = (end - start).min(MAX_EXTENT);
-                written.push(Extent { item: items::extent(ino, start), offset: start, place: 0, bytes });
-                start += bytes;
-            }
+        let (first, end) = self.dirty.pop_first()?;
+        let pages = (end - first).min((most / page).max(1));
+        if first + pages < end {
+            self.dirty.insert(first + pages, end);
         }
-        written
+        self.dirty_pages -= pages;
+        let offset = first * page;
+        Some(Extent { item: items::extent(ino, offset), offset, place: 0, bytes: pages * page })
+    }
+
+    /// Whether it lies in the tree, or will.
+    pub fn is_small(&self) -> bool {
+        self.size <= MAX_INLINE
     }
 
     /// Whether an fsync has anything to log: it was changed since transaction `committed`, and since it was last logged.
@@ -285,9 +316,10 @@ mod tests {
     #[test]
     fn writes_one_after_the_other_are_one_extent_and_others_each_their_own() {
         let mut data = FileData::on_disk(1 << 20, 1, |_| 0);
-        for offset in [0, 4096, 8192, 65536] {
+        for offset in [65536, 8192, 0, 4096, 8192] {
             data.write(offset, 4096, 3);
         }
+        assert_eq!(data.dirty_pages(), 4);
         let bytes: Vec<u64> = data.write_back(300).iter().map(|extent| extent.bytes).collect();
         assert_eq!(bytes, [3 * 4096, 4096]);
         assert!(data.write_back(300).is_empty());

@@ -33,6 +33,8 @@ struct Writeback {
     extents: Vec<Extent>,
     /// Completed when it is on the device.
     written: Vec<LockId>,
+    /// Pages that this is.
+    pages: u64,
 }
 
 /// Times of an fsync, and how kernels differ in it.
@@ -194,23 +196,34 @@ impl Btrfs {
 
     /// `btrfs_writepages`: what was written in memory is submitted, as extents, or goes into the tree at once.
     async fn write_back<M: Machine>(&self, m: &M, slot: u32, inode: Inode) -> Writeback {
-        let c = &self.fsync.costs;
+        let (c, wb) = (&self.fsync.costs, &self.log.storage.writeback);
         let mut extents = self.data(slot).write_back(inode.ino);
         let mut written = Vec::new();
+        wb.note(slot, 0);
         let bytes: u64 = extents.iter().map(|extent| extent.bytes).sum();
         if extents.is_empty() {
-            return Writeback { extents, written };
+            extents.extend(self.data(slot).take_flushed(self.transaction.committed()));
+            return Writeback { extents, written, pages: 0 };
         }
         if bytes == 0 {
             m.run(Account::System, c.write_inline).await;
             self.write_inline(m, slot, extents[0].item).await;
-            return Writeback { extents, written };
+            return Writeback { extents, written, pages: 0 };
         }
-        m.run(Account::System, c.writepages + c.page * (bytes / u64::from(BLOCK) - 1)).await;
+        let pages = bytes / u64::from(BLOCK);
+        wb.begin(pages);
+        m.run(Account::System, self.writeback_time(pages)).await;
+        extents = self.submit_extents(m, slot, inode.ino, extents, &mut written).await;
+        extents.extend(self.data(slot).take_flushed(self.transaction.committed()));
+        Writeback { extents, written, pages }
+    }
+
+    /// Submits what is to be written; adds what completes when it is, and returns what has got a new place.
+    pub(crate) async fn submit_extents<M: Machine>(&self, m: &M, slot: u32, ino: u64, mut extents: Vec<Extent>, written: &mut Vec<LockId>) -> Vec<Extent> {
         let in_place: Vec<bool> = extents.iter().map(|extent| self.nodatacow && self.data(slot).extent_of(extent.offset).is_some()).collect();
         if self.nodatacow {
             for place in self.places_of(slot, &extents) {
-                self.check_nocow(m, inode.ino, place).await;
+                self.check_nocow(m, ino, place).await;
             }
         }
         for (extent, &in_place) in extents.iter_mut().zip(&in_place) {
@@ -219,11 +232,16 @@ impl Btrfs {
         }
         let mut known = in_place.iter();
         extents.retain(|_| known.next() == Some(&false)); // the others stay where they are
-        Writeback { extents, written }
+        extents
+    }
+
+    /// CPU time to write back so many pages that follow each other.
+    pub(crate) fn writeback_time(&self, pages: u64) -> Time {
+        self.fsync.costs.writepages + self.fsync.costs.page * (pages - 1)
     }
 
     /// `cow_file_range_inline`.
-    async fn write_inline<M: Machine>(&self, m: &M, slot: u32, item: Item) {
+    pub(crate) async fn write_inline<M: Machine>(&self, m: &M, slot: u32, item: Item) {
         let handle = self.transaction.join(m).await;
         let locked = self.fs_root.locked(m);
         let ops = locked.ops();
@@ -241,6 +259,8 @@ impl Btrfs {
             m.wait_for(written).await;
             m.drop_completion(written);
         }
+        self.log.storage.writeback.end(writeback.pages);
+        self.log.storage.writeback.wait_for_pages(m, slot).await;
         if self.data(slot).is_new() || self.fsync.wait == FsyncWait::Ordered {
             self.ordered.wait_for_file(m, slot).await;
         }

@@ -12,6 +12,7 @@ use crate::filesystems::costs::Costs;
 use crate::kernel::Rules as KernelRules;
 use crate::machine::{Context, Native, Time};
 use crate::spec::{DeviceSpec, RunSpec};
+use crate::writeback::{Setting, Writeback};
 use crate::waist::{Host, Life, Machine, Placement};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -31,6 +32,7 @@ fn spec(duration: Time) -> RunSpec {
         ("vfs.freeze", "percpu-rwsem"),
         ("vfs.inode_hash", "qspinlock"),
         ("vfs.inode_list", "qspinlock"),
+        ("vfs.wb_list", "qspinlock"),
         ("vfs.d_lock", "qspinlock"),
         ("xfs.i_flags_lock", "qspinlock"),
     ]
@@ -80,7 +82,11 @@ fn mounted<F: Future<Output = ()> + 'static>(duration: Time, test: impl FnOnce(C
         "read": {"time_ns": 2e6, "cv": 0, "per_kib_ns": 0}, "write": {"time_ns": 2e6, "cv": 0, "per_kib_ns": 0}, "flush": {"time_ns": 0, "cv": 0, "per_kib_ns": 0}
     }))
     .expect("a device");
-    let device = BlockDevice::start(&mut native, &device, 1.0);
+    let (setting, rules) = (Setting { memory: None, bandwidth: None, tasks: 1, tick: 4 * MS }, KernelRules::default());
+    let names = ["dirtyable", "background_ratio", "dirty_ratio", "interval", "expire", "initial_bandwidth", "background_depth", "most_depth"];
+    let numbers = names.map(|name| (format!("writeback.{name}"), 1.0)).into();
+    let writeback = native.setup(|m| Writeback::new(m, setting, &Costs::new(vec![&numbers], 1.0, rules, 0))).expect("all numbers");
+    let device = BlockDevice::start(&mut native, &device, 1.0, writeback);
     let fs = Rc::new(native.setup(|m| build(m, &device, &mut BTreeMap::from([("cil_limit_mib".into(), 1.0)]))));
     fs.start(&mut native, 4 * MS);
     let done = Rc::new(Cell::new(false));

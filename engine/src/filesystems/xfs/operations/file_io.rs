@@ -178,9 +178,9 @@ impl FileIo {
 }
 
 impl OpenFile {
-    /// Bytes that were written to the page cache since they were last asked for.
-    pub fn take_dirty(&self) -> u32 {
-        self.pages.take_dirty()
+    /// Its pages in memory.
+    pub fn pages(&self) -> &PageCache {
+        &self.pages
     }
 }
 
@@ -309,7 +309,7 @@ impl Xfs {
     }
 
     /// `xfs_file_buffered_write` of blocks that exist, page by page (`xfs_buffered_write_iomap_begin` takes the ILOCK
-    /// exclusively); writing back is left to `fsync`.
+    /// exclusively).
     async fn buffered_write<M: Machine>(&self, m: &M, file: &File, io: Io) {
         let (c, open, inode) = (&self.io.costs, self.open_file(file), self.inodes.inode(file.inode));
         let side = if self.io.rules.buffered == BufferedIo::WritesShared { Side::Read } else { Side::Write };
@@ -322,6 +322,7 @@ impl Xfs {
         inode.iunlock(m).await;
         open.pages.write(io.offset, io.bytes);
         m.run(Account::System, c.buffered_copy * io.pages()).await;
+        self.dirtied(m, file.inode).await;
         m.unlock(inode.iolock, side).await;
         m.run(Account::System, c.buffered_end).await;
     }

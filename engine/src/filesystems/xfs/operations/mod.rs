@@ -213,6 +213,7 @@ impl<M: Machine> Filesystem<M> for Xfs {
         self.sync.dirty.append(file.inode, bytes);
         self.inodes.set_sized(file.inode);
         self.sb.calls.append(m, c.attr + c.delalloc + c.copy, bytes).await;
+        self.dirtied(m, file.inode).await;
         m.unlock(inode.iolock, Side::Write).await;
         m.run(Account::System, c.end).await;
         file.written = true;
@@ -226,6 +227,7 @@ impl<M: Machine> Filesystem<M> for Xfs {
         inode.peek(m).await; // xfs_bmbt_to_iomap
         self.sync.dirty.overwrite(file.inode, bytes);
         self.sb.calls.overwrite(m, file, bytes).await;
+        self.dirtied(m, file.inode).await;
         m.unlock(inode.iolock, Side::Write).await;
     }
 
@@ -276,6 +278,7 @@ impl<M: Machine> Filesystem<M> for Xfs {
         m.unlock(inode.iolock, Side::Write).await;
         m.run(Account::System, c.tail).await;
         m.unlock(d.i_rwsem, Side::Write).await;
+        self.storage.writeback.forget(m, file.inode).await;
         self.evict(m, file).await;
         self.sb.end_write(m).await;
         m.run(Account::System, c.exit).await;

@@ -1,0 +1,126 @@
+//! The flusher of a device (`wb_workfn`): while more is dirty than the background limit, and every five seconds what is old.
+
+use super::Writeback;
+use crate::machine::{LockId, Side, Time};
+use crate::waist::Machine;
+use std::future::Future;
+use std::rc::Rc;
+
+/// Most pages of a request (`BLK_DEF_MAX_SECTORS`: 1,280 KiB).
+pub const REQUEST_PAGES: u64 = 320;
+/// Pages of a file that are written in its turn are a multiple of these (`MIN_WRITEBACK_PAGES`: 4 MiB).
+const TURN_PAGES: u64 = 1024;
+/// A turn is an eighth of the limit at most (`DIRTY_SCOPE`).
+const SCOPE: u64 = 8;
+/// For so long a pause of somebody lets the flusher have more requests (`wb_recent_wait`: a second).
+const RECENT: Time = 1_000_000_000_000;
+
+/// A filesystem whose dirty pages can be written back.
+pub trait Flushed: 'static {
+    /// Its device's.
+    fn writeback(&self) -> &Writeback;
+    /// `writepages`: submits at most so many pages of a file, in requests that [`Writeback::submitted`] is told of.
+    fn write_pages<M: Machine>(&self, m: &M, slot: u32, most: u64) -> impl Future<Output = ()>;
+}
+
+/// The program of the flusher.
+pub async fn flusher<M: Machine, F: Flushed>(m: M, fs: Rc<F>) {
+    m.at("flusher");
+    let wb = fs.writeback();
+    loop {
+        wb.sleep(&m).await;
+        while wb.is_over_background() {
+            let Some(file) = wb.next(&m, Time::MAX).await else { break };
+            wb.take_turn(&m, &*fs, file).await;
+        }
+        let old = m.now().saturating_sub(wb.expire);
+        while let Some(file) = wb.next(&m, old).await {
+            wb.take_turn(&m, &*fs, file).await;
+        }
+        while wb.reap(&m).await {}
+    }
+}
+
+impl Writeback {
+    /// Until there is too much, or for `dirty_writeback_interval`.
+    async fn sleep<M: Machine>(&self, m: &M) {
+        self.flusher.set(Some(m.task()));
+        m.wake_at_tick(m.task(), (self.interval / self.tick).max(1));
+        m.park().await;
+        self.flusher.set(None);
+    }
+
+    /// Takes the first file off the list that is on it since before that time (`queue_io`), and tells since when it was.
+    async fn next<M: Machine>(&self, m: &M, before: Time) -> Option<(u32, Time)> {
+        m.lock(self.list_lock, Side::Write).await;
+        let since = |slot| self.change(slot, |file| file.since.unwrap_or(0));
+        let place = self.list.borrow().iter().position(|&slot| since(slot) < before);
+        let taken = place.and_then(|place| self.list.borrow_mut().remove(place)).map(|slot| (slot, since(slot)));
+        if let Some((slot, _)) = taken {
+            self.change(slot, |file| (file.since, file.syncing) = (None, true));
+        }
+        m.unlock(self.list_lock, Side::Write).await;
+        taken
+    }
+
+    /// Writes some of a file (`writeback_sb_inodes`); what is left of it has its next turn after all others.
+    async fn take_turn<M: Machine, F: Flushed>(&self, m: &M, fs: &F, (slot, since): (u32, Time)) {
+        fs.write_pages(m, slot, self.turn()).await;
+        m.lock(self.list_lock, Side::Write).await;
+        let left = self.change(slot, |file| {
+            file.syncing = false;
+            let left = file.dirty > 0 && file.since.is_none();
+            file.since = file.since.or(left.then_some(since));
+            left
+        });
+        if left {
+            self.list.borrow_mut().push_back(slot);
+        }
+        m.unlock(self.list_lock, Side::Write).await;
+        self.wake_waiting(m);
+    }
+
+    /// `writeback_chunk_size`: half of what the device writes in a second.
+    fn turn(&self) -> u64 {
+        let scope = self.limits.map_or(u64::MAX, |limits| limits.most / SCOPE);
+        let pages = ((self.rates.borrow().write / 2.0) as u64).min(scope);
+        (pages + TURN_PAGES) / TURN_PAGES * TURN_PAGES
+    }
+
+    /// Waits until the flusher may submit another request (`wbt_wait`).
+    pub async fn room<M: Machine>(&self, m: &M) {
+        loop {
+            let recent = self.paused.get() > 0 && m.now() - self.paused.get() < RECENT;
+            let depth = if recent { self.depths.1 } else { self.depths.0 };
+            if self.submitted.borrow().len() < depth || !self.reap(m).await {
+                return;
+            }
+        }
+    }
+
+    /// The flusher has submitted so many pages of a file, in a request whose end completes this.
+    pub fn submitted(&self, done: LockId, slot: u32, pages: u64) {
+        self.begin(pages);
+        self.change(slot, |file| file.under_way += pages);
+        self.submitted.borrow_mut().push_back((done, slot, pages));
+    }
+
+    /// Waits for the oldest request of the flusher; says no if there is none.
+    async fn reap<M: Machine>(&self, m: &M) -> bool {
+        let Some((done, slot, pages)) = self.submitted.borrow().front().copied() else { return false };
+        m.wchan("wbt_wait");
+        m.wait_for(done).await;
+        m.drop_completion(done);
+        self.submitted.borrow_mut().pop_front();
+        self.end(pages);
+        self.change(slot, |file| file.under_way -= pages);
+        self.wake_waiting(m);
+        true
+    }
+
+    fn wake_waiting<M: Machine>(&self, m: &M) {
+        for task in std::mem::take(&mut *self.waiting.borrow_mut()) {
+            m.wake(task);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+"""Dirty pages: whoever writes more than the device takes waits for it, and a flusher writes them back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simfs import _engine
+from simfs.scenario import expand, load, to_run_spec
+
+SCENARIO = """\
+simfs: 1
+name: dirty
+title: Buffered writes in little memory
+machine: {profile: server-24, cpus: 8, memory: 512 MiB}
+kernel: linux-6.12
+filesystem: {kind: xfs}
+device: {profile: nvme, bandwidth: {read: 1 GB, write: 200 MB}}
+workload: {kind: fio, tasks: 4, rw: write, files: per-task, size: 64 MiB, block_size: 64 KiB, cached: true}
+measure: {warmup: 600 ms, duration: 400 ms, replications: 1}
+"""
+
+FILESYSTEMS = pytest.mark.parametrize("kind", ["xfs", "ext4", "btrfs"])
+
+
+def run(tmp_path: Path, *options: str) -> dict[str, Any]:
+    path = tmp_path / "dirty.yaml"
+    path.write_text(SCENARIO)
+    point = expand(load(str(path), options))[0]
+    result: dict[str, Any] = json.loads(_engine.run(json.dumps(to_run_spec(point, 0))))
+    assert [law for law in result["laws"] if not law["ok"]] == []
+    assert result["stall"] is None
+    return result
+
+
+def written(result: dict[str, Any]) -> float:
+    """Bytes a second."""
+    return float(result["bytes"] / result["window_ns"] * 1e9)
+
+
+@FILESYSTEMS
+def test_who_writes_for_long_gets_what_the_device_takes(tmp_path: Path, kind: str) -> None:
+    """200 MB/s: limits of 48 and 97 MB are reached long before the window begins."""
+    result = run(tmp_path, f"filesystem.kind={kind}")
+    assert 1.4e8 < written(result) < 2.6e8
+    longest = result["latency"]["write"]["max_ns"]
+    assert 5e6 < longest < 1e9, "pauses of 10 to 200 ms, and others behind them"
+
+
+@FILESYSTEMS
+def test_without_an_end_of_memory_nobody_waits(tmp_path: Path, kind: str) -> None:
+    result = run(
+        tmp_path,
+        f"filesystem.kind={kind}",
+        "machine.memory=null",
+        "measure.warmup=1 ms",
+        "measure.duration=20 ms",
+    )
+    assert written(result) > 1e9
+
+
+def test_little_that_is_dirty_is_left_alone(tmp_path: Path) -> None:
+    result = run(tmp_path, "machine.memory=64 GiB", "measure.warmup=1 ms", "measure.duration=20 ms")
+    assert written(result) > 1e9
+    assert result["latency"]["write"]["max_ns"] < 5e6
+
+
+@FILESYSTEMS
+def test_files_come_and_go_while_they_are_written_back(tmp_path: Path, kind: str) -> None:
+    """Appends, unlinks and syncs of files at which the flusher is; the structures are compared at the end."""
+    operations = "[{op: append, size: 256 KiB, weight: 8.0}, {op: fsync}, {op: unlink}, {op: create}]"
+    workload = f"workload={{kind: mix, tasks: 8, files: 4, operations: {operations}}}"
+    result = run(tmp_path, f"filesystem.kind={kind}", "machine.memory=256 MiB", workload)
+    assert result["operations"] > 100
