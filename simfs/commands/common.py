@@ -9,7 +9,7 @@ import errno
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from functools import cache
@@ -179,6 +179,13 @@ def progress() -> AbstractContextManager[Progress]:
     from simfs.reports.progress import bar
 
     return bar(notes())
+
+
+def progresses() -> AbstractContextManager[Callable[[], AbstractContextManager[Progress]]]:
+    """The same for several things that go on at the same time."""
+    from simfs.reports.progress import bars
+
+    return bars(notes())
 
 
 def overrides(settings: list[str] | None, seed: int | None) -> list[str]:

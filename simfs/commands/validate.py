@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,7 +24,7 @@ from simfs.commands.common import (
     notes,
     overrides,
     plain_errors,
-    progress,
+    progresses,
     refusals_of_runs,
     refuse_out,
     refused,
@@ -31,7 +32,8 @@ from simfs.commands.common import (
 from simfs.commands.experiment import write_texts
 
 if TYPE_CHECKING:
-    from simfs.results.run import Engine
+    from simfs.experiments.side_by_side import Gate
+    from simfs.results.run import Engine, Progress
     from simfs.results.validation import Validated
     from simfs.scenario.predicting import Predicted
 
@@ -106,7 +108,7 @@ def validate(
         refuse_out(out)
         pairs = predicted(names or [], overrides(None, seed))
         remember = _remembering(store)
-        found = [_validated(*each, quick, threads, remember) for each in _numbered(pairs)]
+        found = _all_validated(pairs, quick, threads, remember)
         _print(found, output, details)
         if out is not None:
             _write(found, out)
@@ -120,36 +122,46 @@ def _numbered(pairs: Sequence[Predicted]) -> Iterator[tuple[str, Predicted]]:
         yield (f"{number}/{len(pairs)} " if len(pairs) > 1 else ""), pair
 
 
+def _all_validated(
+    pairs: Sequence[Predicted], quick: bool, threads: int | None, remember: Callable[[Engine], Engine]
+) -> list[Validated]:
+    """Side by side: most of what a fit runs are single runs, one after the other."""
+    from simfs.experiments.side_by_side import Gate, side_by_side
+
+    gate = Gate(threads or os.cpu_count() or 1)
+    with progresses() as another:
+
+        def validated(number: str, pair: Predicted) -> Validated:
+            with another() as report:
+                engine = _engine_of(pair, gate, remember)
+                return _validated(f"{number}{pair.dataset.name}", pair, quick, gate.slots, engine, report)
+
+        return side_by_side(gate, [partial(validated, *each) for each in _numbered(pairs)])
+
+
 def _validated(
-    number: str,
-    pair: Predicted,
-    quick: bool,
-    threads: int | None,
-    remember: Callable[[Engine], Engine],
+    name: str, pair: Predicted, quick: bool, threads: int, engine: Engine, report: Progress
 ) -> Validated:
     from simfs.experiments.validate import validate as hold
 
-    begin, name = time.perf_counter(), f"{number}{pair.dataset.name}"
-    with progress() as report:
-        found = hold(
-            pair,
-            quick=quick,
-            threads=threads,
-            progress=lambda done, total, label: report(done, total, f"{name}: {label}"),
-            engine=_engine_of(pair, remember),
-        )
+    begin = time.perf_counter()
+
+    def tell(done: int, total: int, label: str) -> None:
+        report(done, total, f"{name}: {label}")
+
+    found = hold(pair, quick=quick, threads=threads, progress=tell, engine=engine)
     notes().print(f"{name}: {time.perf_counter() - begin:.1f} s")
     return found
 
 
-def _engine_of(pair: Predicted, remember: Callable[[Engine], Engine]) -> Engine:
+def _engine_of(pair: Predicted, gate: Gate, remember: Callable[[Engine], Engine]) -> Engine:
     """Locks written in Python run on the reference machine; their text is not in a run's name, so none is kept."""
     from simfs.results.run import native_engine, reference_engine
     from simfs.scenario import expand
 
     points = expand(pair.scenario) if pair.scenario else ()
     own = any(point.scenario.own_locks for point in points)
-    return reference_engine() if own else remember(native_engine())
+    return gate.before(reference_engine()) if own else remember(gate.before(native_engine()))
 
 
 def _remembering(store: Path | None) -> Callable[[Engine], Engine]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     from simfs.results.run import Progress
@@ -17,18 +18,33 @@ if TYPE_CHECKING:
 @contextmanager
 def bar(console: Console) -> Iterator[Progress]:
     """A bar: runs done, runs known to be needed, what is running, time left. Nothing where nobody looks."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    with bars(console) as another, another() as shown:
+        yield shown
+
+
+@contextmanager
+def bars(console: Console) -> Iterator[Callable[[], AbstractContextManager[Progress]]]:
+    """As many of them as there are things that go on at the same time; each is there for as long as its own."""
+    from rich import progress as rich
 
     columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
+        rich.TextColumn("{task.description}", markup=False),
+        rich.BarColumn(),
+        rich.MofNCompleteColumn(),
+        rich.TimeRemainingColumn(),
     )
     seen = console.is_terminal or console.is_jupyter
-    with Progress(*columns, console=console, transient=True, disable=not seen) as shown:
-        task = shown.add_task("running", total=None)
-        yield lambda done, total, label: shown.update(task, completed=done, total=total, description=label)
+    with rich.Progress(*columns, console=console, transient=True, disable=not seen) as shown:
+
+        @contextmanager
+        def another() -> Iterator[Progress]:
+            task = shown.add_task("running", total=None)
+            yield lambda done, total, label: shown.update(
+                task, completed=done, total=total, description=label
+            )
+            shown.remove_task(task)
+
+        yield another
 
 
 def told(progress: Progress | bool) -> AbstractContextManager[Progress | None]:

@@ -90,6 +90,60 @@ impl Future for Run<'_> {
     }
 }
 
+/// The same for what the task owes, if it owes anything.
+pub(super) struct Pay<'a> {
+    cx: &'a Context,
+    begun: bool,
+}
+
+impl Future for Pay<'_> {
+    type Output = ();
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, _: &mut PollContext<'_>) -> Poll<()> {
+        if std::mem::replace(&mut self.begun, true) || self.cx.state().pay(self.cx.id) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    }
+}
+
+/// A sleep until a wake-up, see [`Context::park_here`]. Written by hand, as every contended sleeping lock comes here.
+pub(super) struct Park<'a, W> {
+    cx: &'a Context,
+    /// What it is for; nothing once it sleeps.
+    why: Option<W>,
+    paid: bool,
+}
+
+impl<W: FnOnce(&mut State) -> Reason + Unpin> Future for Park<'_, W> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut PollContext<'_>) -> Poll<()> {
+        let (me, cx) = (self.cx.id, self.cx);
+        let mut s = cx.state();
+        if self.why.is_some() && !std::mem::replace(&mut self.paid, true) && !s.pay(me) {
+            return Poll::Pending;
+        }
+        let task = &mut s.tasks[me as usize];
+        let woken = std::mem::take(&mut task.woken);
+        match self.why.take() {
+            Some(why) if !woken => {
+                s.sleeps_for_lock(me);
+                let reason = why(&mut s);
+                s.sleep(me, reason);
+                Poll::Pending
+            }
+            Some(_) => Poll::Ready(()),
+            None => {
+                task.sleeps_for = None;
+                Poll::Ready(())
+            }
+        }
+    }
+}
+
 impl Context {
     #[inline]
     pub(super) fn state(&self) -> RefMut<'_, State> {
@@ -97,10 +151,13 @@ impl Context {
     }
 
     /// Spends the CPU time that the task owes.
-    pub(super) async fn pay(&self) {
-        if self.debt() > 0 {
-            self.run(Account::System, 0).await;
-        }
+    pub(super) fn pay(&self) -> Pay<'_> {
+        Pay { cx: self, begun: false }
+    }
+
+    /// Lets the executor go on with the stretch of CPU time that has just been started.
+    pub(super) async fn until_done(&self) {
+        Suspend(Some(|| ())).await;
     }
 
     /// What the task owes.
@@ -138,27 +195,13 @@ impl Context {
     }
 
     /// Sleeps until woken. A wake-up that came since the last [`Context::forget_wakeups`] ends it at once.
-    pub(super) async fn park_here(&self) {
-        self.park_for(|_| Reason::Lock).await;
+    pub(super) fn park_here(&self) -> Park<'_, impl FnOnce(&mut State) -> Reason + Unpin> {
+        self.park_for(|_| Reason::Lock)
     }
 
     /// The same for what `why` says.
-    pub(super) async fn park_for(&self, why: impl FnOnce(&mut State) -> Reason + Unpin) {
-        self.pay().await;
-        if std::mem::take(&mut self.state().tasks[self.id as usize].woken) {
-            return;
-        }
-        Suspend(Some(|| {
-            let mut s = self.state();
-            s.sleeps_for_lock(self.id);
-            let reason = why(&mut s);
-            s.sleep(self.id, reason);
-        }))
-        .await;
-        let mut s = self.state();
-        let task = &mut s.tasks[self.id as usize];
-        task.woken = false;
-        task.sleeps_for = None;
+    pub(super) fn park_for<W: FnOnce(&mut State) -> Reason + Unpin>(&self, why: W) -> Park<'_, W> {
+        Park { cx: self, why: Some(why), paid: false }
     }
 
     /// Wake-ups so far were for something else.
@@ -168,11 +211,7 @@ impl Context {
 
     /// Wakes `task`, which waits for `lock`; this task pays.
     pub(super) fn wake_waiter(&self, lock: LockId, task: TaskId) {
-        let mut s = self.state();
-        let class = s.locks[lock as usize].class;
-        s.classes[class as usize].wakeups += 1;
-        s.remember(lock, task);
-        s.wake(task, Some(self.id));
+        self.state().wake_waiter(self.id, lock, task);
     }
 
     /// Gives way if the scheduler wants the CPU.

@@ -166,6 +166,15 @@ impl Cpu {
         self.idled + self.accounts[Account::Idle as usize] + open
     }
 
+    /// Books a stretch of a segment that ends `now`: what interrupts took, what was owed, and the program's `own` time.
+    #[inline]
+    pub fn book(&mut self, now: Time, irq: Time, debt: Time, account: Account, own: Time) {
+        self.accounts[Account::Irq as usize] += irq;
+        self.accounts[Account::System as usize] += debt;
+        self.accounts[account as usize] += own;
+        self.accounted = now;
+    }
+
     /// Books the time since the last booking.
     pub fn account(&mut self, now: Time, account: Account) {
         self.accounts[account as usize] += now - self.accounted;
@@ -184,6 +193,8 @@ pub struct IdleLadder {
 #[derive(Clone, Debug)]
 struct Step {
     residency: Time,
+    /// When the next one begins.
+    until: Time,
     core_exit: Time,
     exit: Time,
     watts: f64,
@@ -193,6 +204,7 @@ impl Step {
     fn new(state: &IdleState) -> Self {
         Self {
             residency: from_ns(state.residency_ns),
+            until: Time::MAX,
             core_exit: from_ns(state.core_exit_ns.unwrap_or(state.exit_ns)),
             exit: from_ns(state.exit_ns),
             watts: state.watts,
@@ -205,9 +217,12 @@ impl IdleLadder {
     pub fn new(states: &[IdleState], watts_active: f64) -> Self {
         let mut steps: Vec<_> = states.iter().map(Step::new).collect();
         if steps.is_empty() {
-            steps.push(Step { residency: 0, core_exit: 0, exit: 0, watts: watts_active });
+            steps.push(Step { residency: 0, until: Time::MAX, core_exit: 0, exit: 0, watts: watts_active });
         }
         steps[0].residency = 0; // an idle CPU is at least in the shallowest state
+        for next in 1..steps.len() {
+            steps[next - 1].until = steps[next].residency;
+        }
         Self { steps, watts_active }
     }
 
@@ -238,15 +253,8 @@ impl IdleLadder {
 
     /// Energy (joules) of an idle period that lasts from `from` to `to` after its beginning.
     pub fn joules(&self, from: Time, to: Time) -> f64 {
-        let ends = self.steps.iter().skip(1).map(|s| s.residency).chain([Time::MAX]);
-        self.steps
-            .iter()
-            .zip(ends)
-            .take_while(|(state, _)| state.residency < to)
-            .map(|(state, end)| {
-                let span = to.min(end).saturating_sub(from.max(state.residency));
-                state.watts * span as f64 * 1e-12
-            })
-            .sum()
+        let reached = self.steps.iter().take_while(|step| step.residency < to);
+        let joules = |step: &Step| step.watts * to.min(step.until).saturating_sub(from.max(step.residency)) as f64 * 1e-12;
+        reached.map(joules).sum()
     }
 }

@@ -3,28 +3,26 @@
 //! From 6.12 on (`DELAY_DEQUEUE`) who goes to sleep ahead of the average stays in the queue's average, and competes until
 //! it has fallen behind: then it is picked and leaves without lag. Who is woken before that goes on where it is.
 
-use super::entity::{mul_div, Member};
+use super::entity::{mul_div, Entity, Member};
 use super::policy::Entering;
-use super::run_queue::Level;
+use super::run_queue::{Level, RunQueue};
 use super::state::State;
 use super::topology::CpuId;
 
-impl State {
-    /// A used-up slice starts a new request (`update_deadline`). Whether the CPU is to look for another member.
-    pub(super) fn eevdf_update(&mut self, cpu: CpuId, level: Level, current: Member) -> bool {
-        let slice = self.kernel.base_slice as i64;
-        let entity = self.entity_mut(cpu, current);
-        let used_up = entity.vruntime >= entity.deadline;
-        if used_up {
-            entity.deadline = entity.vruntime + entity.virtual_time(slice);
-            entity.protected = false;
-        }
-        let vruntime = entity.vruntime;
-        let queue = self.run_queue_mut(cpu, level);
-        queue.base = vruntime;
-        used_up && queue.members > 1
+/// A used-up `slice` of the current member of `queue` starts a new request (`update_deadline`). Whether the CPU is to look for
+/// another member.
+#[inline]
+pub(super) fn eevdf_update(current: &mut Entity, queue: &mut RunQueue, slice: i64) -> bool {
+    let used_up = current.vruntime >= current.deadline;
+    if used_up {
+        current.deadline = current.vruntime + current.virtual_time(slice);
+        current.protected = false;
     }
+    queue.base = current.vruntime;
+    used_up && queue.members > 1
+}
 
+impl State {
     /// Where a member enters a queue (`place_entity`): with `PLACE_LAG` its lag is kept, scaled so that entering does not shrink
     /// it. From 6.12 on a new task has half a slice to begin with (`PLACE_DEADLINE_INITIAL`).
     pub(super) fn eevdf_enter(&mut self, cpu: CpuId, level: Level, member: Member, entering: Entering) {

@@ -21,46 +21,43 @@ pub struct Contribution {
     at: Option<Time>,
 }
 
+impl Contribution {
+    /// `update_tg_load_avg`: differences below a 64th of what is part of the `sum` are not worth it.
+    #[inline]
+    fn follow(&mut self, load: u64, now: Time, sum: &mut u64) {
+        let lately = self.at.is_some_and(|at| now - at < NOTED_EVERY);
+        if !lately && load.abs_diff(self.noted) > self.noted / 64 {
+            *sum = *sum + load - self.noted;
+            *self = Self { noted: load, at: Some(now) };
+        }
+    }
+}
+
 impl State {
     /// Brings the averages of a member and of its run queue up to date (`update_load_avg`).
-    #[inline]
     pub(super) fn update_load(&mut self, cpu: CpuId, level: Level, member: Member) {
-        if self.entity(cpu, member).load.is_behind(self.now) {
-            self.update_member_load(cpu, level, member);
-        }
+        let now = self.now;
+        let (entity, queue) = self.member_of(cpu, level, member);
+        let running = queue.current == Some(member);
+        entity.load.update(now, u64::from(entity.queued), running, entity.share() as u64);
         self.update_queue_load(cpu, level);
     }
 
-    fn update_member_load(&mut self, cpu: CpuId, level: Level, member: Member) {
-        let now = self.now;
-        let running = self.run_queue(cpu, level).current == Some(member);
-        let entity = self.entity_mut(cpu, member);
-        let weight = entity.share() as u64;
-        entity.load.update(now, u64::from(entity.queued), running, weight);
-    }
-
     /// Brings the averages of a run queue up to date (`update_cfs_rq_load_avg`).
-    #[inline]
+    #[inline(always)]
     pub(super) fn update_queue_load(&mut self, cpu: CpuId, level: Level) {
         let now = self.now;
-        let queue = self.run_queue_mut(cpu, level);
+        let c = &mut self.cpus[cpu as usize];
+        let queue = &mut c.run_queues[level as usize];
         queue.load.update(now, (queue.weight >> 10) as u64, queue.current.is_some(), 1);
         if level == Level::Group {
-            self.note_group_load(cpu);
+            c.contribution.follow(queue.load.load, now, &mut self.group_load);
         }
     }
 
-    /// `update_tg_load_avg`: differences below a 64th are not worth it.
     fn note_group_load(&mut self, cpu: CpuId) {
-        let now = self.now;
         let c = &mut self.cpus[cpu as usize];
-        let load = c.run_queues[Level::Group as usize].load.load;
-        let noted = c.contribution.noted;
-        let lately = c.contribution.at.is_some_and(|at| now - at < NOTED_EVERY);
-        if !lately && load.abs_diff(noted) > noted / 64 {
-            self.group_load = self.group_load + load - noted;
-            c.contribution = Contribution { noted: load, at: Some(now) };
-        }
+        c.contribution.follow(c.run_queues[Level::Group as usize].load.load, self.now, &mut self.group_load);
     }
 
     /// The weight of the group's entity on `cpu` (`calc_group_shares`).

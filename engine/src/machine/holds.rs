@@ -38,29 +38,38 @@ impl State {
         self.classes[class as usize].handoffs += 1;
     }
 
+    /// `waker` wakes `task`, which waits for `lock`, and pays for it.
+    pub(super) fn wake_waiter(&mut self, waker: TaskId, lock: LockId, task: TaskId) {
+        let class = self.locks[lock as usize].class;
+        self.classes[class as usize].wakeups += 1;
+        self.remember(lock, task);
+        self.wake(task, Some(waker));
+    }
+
     /// Whether `lock` was given to the running `task`; if so the task takes note, once.
     pub(super) fn take_grant(&mut self, lock: LockId, task: TaskId) -> bool {
-        if self.locks[lock as usize].granted != Some(task) {
+        let l = &mut self.locks[lock as usize];
+        if l.granted != Some(task) {
             return false;
         }
-        let times = self.times_of(task);
-        let kind = self.tasks[task as usize].kind;
-        let l = &mut self.locks[lock as usize];
-        l.book(&times);
+        let t = &self.tasks[task as usize];
+        l.book(&StateTimes { since: self.now, ..t.times });
         l.granted = None;
         let waited = self.now - l.held_since.max(self.window_start);
-        self.classes[l.class as usize].granted_task_runs(kind, waited);
+        self.classes[l.class as usize].granted_task_runs(t.kind, waited);
         true
     }
 
     /// `task` becomes the exclusive holder of `lock`.
     pub(super) fn begin_hold(&mut self, lock: LockId, task: TaskId) {
-        let l = &self.locks[lock as usize];
-        if l.holder.is_some() || l.readers > 0 {
+        if self.locks[lock as usize].is_held() {
             self.intrusion(task, lock);
         }
-        let times = self.times_of(task);
         let (l, t) = (&mut self.locks[lock as usize], &mut self.tasks[task as usize]);
+        let times = match t.status {
+            Status::Running => StateTimes { since: self.now, ..t.times },
+            _ => t.times_at(self.now, self.cpus[t.cpu as usize].idle_clock(self.now)),
+        };
         l.begin_hold(task, times);
         t.scaled_holds += u32::from(l.scaled);
         self.classes[l.class as usize].at(t.site, t.kind).acquired += 1;
@@ -124,8 +133,9 @@ impl State {
     pub(super) fn end_hold(&mut self, lock: LockId) {
         let l = &self.locks[lock as usize];
         let Some(holder) = l.holder else { return self.nobody_held(lock) };
-        let own = u32::from(l.scaled && !l.held_by_device());
-        self.leave_scaled_hold(holder, own);
+        if l.scaled {
+            self.leave_scaled_hold(holder, u32::from(!l.held_by_device()));
+        }
         self.book_hold(lock, holder);
         self.chain_loses_holder(lock);
         self.locks[lock as usize].holder = None;

@@ -2,32 +2,53 @@
 //!
 //! Time is cut into periods of 1024 units of 1024 ns. The arithmetic is the kernel's, in whole numbers.
 
-use super::time::Time;
-use std::sync::LazyLock;
+use super::time::{Time, NS};
 
 /// The sum of a history that was always on (`LOAD_AVG_MAX`).
 const MOST: u64 = 47_742;
+/// Units of a period.
+const PERIOD: u64 = 1024;
+const UNIT: Time = 1024 * NS;
 /// Periods in which the past loses half of its weight.
 const HALF_LIFE: u64 = 32;
 
 /// `y^n * (2^32 - 1)` for n below the half-life, where y^32 = 1/2 (`runnable_avg_yN_inv`).
-static DECAY: LazyLock<[u64; HALF_LIFE as usize]> =
-    LazyLock::new(|| std::array::from_fn(|n| (f64::from(u32::MAX) * 0.5f64.powf(n as f64 / HALF_LIFE as f64)) as u64));
+#[rustfmt::skip]
+const DECAY: [u32; HALF_LIFE as usize] = [
+    0xffff_ffff, 0xfa83_b2da, 0xf525_7d14, 0xefe4_b99a, 0xeac0_c6e6, 0xe5b9_06e6, 0xe0cc_deeb, 0xdbfb_b796,
+    0xd744_fcc9, 0xd2a8_1d91, 0xce24_8c14, 0xc9b9_bd85, 0xc567_2a10, 0xc12c_4cc9, 0xbd08_a39e, 0xb8fb_af46,
+    0xb504_f333, 0xb123_f581, 0xad58_3ee9, 0xa9a1_5ab4, 0xa5fe_d6a9, 0xa270_4302, 0x9ef5_325f, 0x9b8d_39b9,
+    0x9837_f050, 0x94f4_efa8, 0x91c3_d373, 0x8ea4_398a, 0x8b95_c1e3, 0x8898_0e80, 0x85aa_c367, 0x82cd_8698,
+];
 
-/// `value * y^periods`.
-fn decayed(value: u64, periods: u64) -> u64 {
-    if periods > HALF_LIFE * 63 {
-        return 0;
+/// What some periods leave of the past (`decay_load`): y to their power.
+#[derive(Clone, Copy)]
+struct Decay {
+    halvings: u64,
+    factor: u32,
+}
+
+impl Decay {
+    #[inline]
+    fn over(periods: u64) -> Self {
+        let (halvings, rest) = (periods / HALF_LIFE, periods % HALF_LIFE);
+        if halvings >= 63 {
+            return Self { halvings: 63, factor: 0 };
+        }
+        Self { halvings, factor: DECAY[rest as usize] }
     }
-    let halved = value >> (periods / HALF_LIFE);
-    ((u128::from(halved) * u128::from(DECAY[(periods % HALF_LIFE) as usize])) >> 32) as u64
+
+    #[inline]
+    fn of(self, value: u64) -> u64 {
+        ((u128::from(value >> self.halvings) * u128::from(self.factor)) >> 32) as u64
+    }
 }
 
 /// Averages of a member or a run queue (`sched_avg`).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Average {
-    /// Up to when it is complete, in ns.
-    updated: u64,
+    /// Up to when it is complete: a whole number of units.
+    updated: Time,
     /// Units of the current period that have passed.
     passed: u64,
     runnable_sum: u64,
@@ -55,7 +76,7 @@ impl Average {
 
     /// The longest history that there can be at this point of the period (`get_pelt_divider`).
     fn divider(&self) -> u64 {
-        MOST - 1024 + self.passed
+        MOST - PERIOD + self.passed
     }
 
     /// Until now it was on for `runnable` (the sum of its members' weights if it is a queue's), and ran or did not.
@@ -70,27 +91,30 @@ impl Average {
     /// Whether any time is to be added.
     #[inline]
     pub fn is_behind(&self, now: Time) -> bool {
-        now >= (self.updated + 1024) * 1000
+        now >= self.updated + UNIT
     }
 
     fn go_on(&mut self, now: Time, runnable: u64, running: bool, weight: u64) {
-        let units = (now / 1000 - self.updated) >> 10;
-        self.updated += units << 10;
+        let units = (now - self.updated) / UNIT;
+        self.updated += units * UNIT;
         let begun = self.passed;
-        let (periods, passed) = ((units + begun) / 1024, (units + begun) % 1024);
-        let mut added = units;
-        if periods > 0 {
-            self.runnable_sum = decayed(self.runnable_sum, periods);
-            self.running_sum = decayed(self.running_sum, periods);
-            added = decayed(1024 - begun, periods) + (MOST - decayed(MOST, periods) - 1024) + passed;
+        self.passed += units;
+        if self.passed < PERIOD {
+            return self.add(units, runnable, running);
         }
-        self.passed = passed;
-        self.runnable_sum += runnable * added;
+        let decay = Decay::over(self.passed / PERIOD);
+        self.passed %= PERIOD;
+        self.runnable_sum = decay.of(self.runnable_sum);
+        self.running_sum = decay.of(self.running_sum);
+        self.add(decay.of(PERIOD - begun) + (MOST - decay.of(MOST) - PERIOD) + self.passed, runnable, running);
+        self.average(weight);
+    }
+
+    #[inline]
+    fn add(&mut self, units: u64, runnable: u64, running: bool) {
+        self.runnable_sum += runnable * units;
         if running && runnable > 0 {
-            self.running_sum += added << 10;
-        }
-        if periods > 0 {
-            self.average(weight);
+            self.running_sum += units << 10;
         }
     }
 
@@ -130,7 +154,7 @@ impl Average {
     /// The opposite of [`Average::attach_utilization`].
     pub fn detach_utilization(&mut self, member: &Self) {
         self.utilization = self.utilization.saturating_sub(member.utilization);
-        self.running_sum = self.running_sum.saturating_sub(member.running_sum).max(self.utilization * (MOST - 1024));
+        self.running_sum = self.running_sum.saturating_sub(member.running_sum).max(self.utilization * (MOST - PERIOD));
     }
 
     /// Load has come to a group (`change` of its sum), or gone from it (and leaves `rest`, that of its members on average): so has
@@ -160,7 +184,7 @@ impl Average {
 
     fn take_load(&mut self, member: &Self, weight: u64) {
         self.load = self.load.saturating_sub(member.load);
-        self.runnable_sum = self.runnable_sum.saturating_sub(weight * member.runnable_sum).max(self.load * (MOST - 1024));
+        self.runnable_sum = self.runnable_sum.saturating_sub(weight * member.runnable_sum).max(self.load * (MOST - PERIOD));
     }
 
     /// A member's weight changes from `old` to `new` (`reweight_entity`).
@@ -169,5 +193,26 @@ impl Average {
         member.load = new * member.runnable_sum / member.divider();
         self.load += member.load;
         self.runnable_sum += new * member.runnable_sum;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_holds_the_powers_of_the_half_life() {
+        for (n, &factor) in DECAY.iter().enumerate() {
+            assert_eq!(factor, (f64::from(u32::MAX) * 0.5f64.powf(n as f64 / HALF_LIFE as f64)) as u32, "y^{n}");
+        }
+    }
+
+    #[test]
+    fn what_was_long_ago_counts_nothing() {
+        assert_eq!(Decay::over(HALF_LIFE).of(MOST), MOST / 2 - 1);
+        assert_eq!(Decay::over(HALF_LIFE * 63 + 1).of(u64::MAX), 0);
+        let mut average = Average::default();
+        average.update(3_000_000 * UNIT, 1024, true, 1024);
+        assert_eq!(average.runnable_sum, 1024 * average.divider());
     }
 }

@@ -2,6 +2,7 @@
 //! is asked of `eevdf` and `cfs`, run queue by run queue.
 
 use super::cfs::Cfs;
+use super::eevdf::eevdf_update;
 use super::entity::{weight_of, Member};
 use super::run_queue::Level;
 use super::state::State;
@@ -48,12 +49,14 @@ impl State {
         }
         for &level in self.levels_of(id) {
             let member = self.member_at(level, id);
-            let entity = self.entity_mut(cpu, member);
+            let fair_clock = self.cfs().is_some();
+            let slice = self.kernel.base_slice as i64;
+            let (entity, queue) = self.member_of(cpu, level, member);
             entity.vruntime += entity.virtual_time(ran);
             entity.ran += ran;
-            if self.cfs().is_some() {
+            if fair_clock {
                 self.cfs_update(cpu, level);
-            } else if self.eevdf_update(cpu, level, member) {
+            } else if eevdf_update(entity, queue, slice) {
                 let c = &mut self.cpus[cpu as usize];
                 c.need_resched = true;
                 c.group_is_next &= member != Member::Group;
@@ -92,12 +95,10 @@ impl State {
             None => self.eevdf_enter(cpu, level, member, entering),
             Some(cfs) => self.cfs_enter(cfs, cpu, level, member, entering),
         }
-        let entity = self.entity_mut(cpu, member);
+        let (entity, queue) = self.member_of(cpu, level, member);
         entity.queued = true;
-        let weight = entity.weight;
-        let queue = self.run_queue_mut(cpu, level);
         queue.members += 1;
-        queue.weight += weight;
+        queue.weight += entity.weight;
         self.start_waiting(cpu, level, member);
     }
 
@@ -131,12 +132,8 @@ impl State {
 
     /// `member` is not the current one from now on; whether it was.
     fn no_longer_current(&mut self, cpu: CpuId, level: Level, member: Member) -> bool {
-        let queue = self.run_queue_mut(cpu, level);
-        let was = queue.current == Some(member);
-        if was {
-            queue.current = None;
-        }
-        was
+        let current = &mut self.run_queue_mut(cpu, level).current;
+        current.take_if(|&mut current| current == member).is_some()
     }
 
     fn group_has_less(&mut self, cpu: CpuId, asleep: bool) {
@@ -160,13 +157,11 @@ impl State {
         if !self.no_longer_current(cpu, level, member) {
             self.stop_waiting(cpu, level, member);
         }
-        let entity = self.entity_mut(cpu, member);
+        let (entity, queue) = self.member_of(cpu, level, member);
         entity.queued = false;
         entity.protected = false;
-        let weight = entity.weight;
-        let queue = self.run_queue_mut(cpu, level);
         queue.members -= 1;
-        queue.weight -= weight;
+        queue.weight -= entity.weight;
         if self.cfs().is_some() {
             self.cfs_update(cpu, level);
         }
@@ -257,26 +252,35 @@ impl State {
     /// `next`, which has been picked, has `cpu` from now on, instead of who has it now (`put_prev_entity`, `set_next_entity`). Where both
     /// are of the group, only its own run queue changes.
     pub(super) fn set_next(&mut self, cpu: CpuId, next: Option<TaskId>) {
-        for level in [Level::Group, Level::Root] {
-            let of = |id: TaskId| self.levels_of(id).contains(&level).then(|| self.member_at(level, id));
-            let (old, new) = (self.run_queue(cpu, level).current, next.and_then(of));
-            if old == new {
-                continue;
-            }
-            if let Some(old) = old {
-                self.update_load(cpu, level, old);
-                self.start_waiting(cpu, level, old);
-            }
-            if let Some(new) = new {
-                self.update_load(cpu, level, new);
-                self.stop_waiting(cpu, level, new);
-                let entity = self.entity_mut(cpu, new);
-                entity.protected = true;
-                entity.ran = 0;
-                self.cpus[cpu as usize].group_is_next &= new != Member::Group;
-            }
-            self.run_queue_mut(cpu, level).current = new;
+        let task = next.map(Member::Task);
+        let (in_group, in_root) = match next.map(|id| self.tasks[id as usize].level) {
+            Some(Level::Group) => (task, Some(Member::Group)),
+            Some(Level::Root) => (None, task),
+            None => (None, None),
+        };
+        self.set_next_at(cpu, Level::Group, in_group);
+        self.set_next_at(cpu, Level::Root, in_root);
+    }
+
+    #[inline]
+    fn set_next_at(&mut self, cpu: CpuId, level: Level, next: Option<Member>) {
+        let old = self.run_queue(cpu, level).current;
+        if old == next {
+            return;
         }
+        if let Some(old) = old {
+            self.update_load(cpu, level, old);
+            self.start_waiting(cpu, level, old);
+        }
+        if let Some(new) = next {
+            self.update_load(cpu, level, new);
+            self.stop_waiting(cpu, level, new);
+            let entity = self.entity_mut(cpu, new);
+            entity.protected = true;
+            entity.ran = 0;
+            self.cpus[cpu as usize].group_is_next &= new != Member::Group;
+        }
+        self.run_queue_mut(cpu, level).current = next;
     }
 
     /// Whether `woken`, which has just been queued, should run at once: it is compared with the current task where both, or their

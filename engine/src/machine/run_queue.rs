@@ -1,6 +1,7 @@
 //! A CPU's run queues (`cfs_rq`): the root's, with the kernel's threads and the load's group, and the group's, with the tasks of
 //! the load on this CPU. Without groups all tasks are in the root's.
 
+use super::cpu::Cpu;
 use super::entity::{Entity, Member};
 use super::load::Average;
 use super::state::State;
@@ -58,6 +59,48 @@ pub struct RunQueue {
     shares: i64,
 }
 
+impl RunQueue {
+    /// The weighted average of those who wait and the `current` one, and the sum of their weights.
+    fn average(&self, current: Option<&Entity>) -> (i64, i64) {
+        let (base, mut weight) = (self.base, self.shares);
+        let mut sum = self.sum - i128::from(base) * i128::from(weight);
+        if let Some(entity) = current {
+            sum += i128::from(entity.vruntime - base) * i128::from(entity.share());
+            weight += entity.share();
+        }
+        let average = match i64::try_from(sum) {
+            Ok(sum) => sum.div_euclid(weight),
+            Err(_) => sum.div_euclid(i128::from(weight)) as i64,
+        };
+        (base + average, weight)
+    }
+
+    fn add_waiting(&mut self, waiting: Waiting) {
+        self.sum += i128::from(waiting.vruntime) * i128::from(waiting.share);
+        self.shares += waiting.share;
+        if self.waiting.back().is_none_or(|last| last.place < waiting.place) {
+            self.waiting.push_back(waiting);
+        } else {
+            let at = self.waiting.partition_point(|other| other.place < waiting.place);
+            self.waiting.insert(at, waiting);
+        }
+    }
+
+    fn remove_waiting(&mut self, place: Place, member: Member) {
+        let removed = if self.waiting.front().is_some_and(|first| first.place == place) {
+            self.waiting.pop_front()
+        } else {
+            let at = self.waiting.partition_point(|other| other.place < place);
+            self.waiting.remove(at)
+        };
+        debug_assert!(removed.is_some_and(|r| r.member == member), "{member:?} is not at its place {place:?}");
+        if let Some(Waiting { vruntime, share, .. }) = removed {
+            self.sum -= i128::from(vruntime) * i128::from(share);
+            self.shares -= share;
+        }
+    }
+}
+
 impl State {
     pub(super) fn entity(&self, cpu: CpuId, member: Member) -> &Entity {
         match member {
@@ -71,6 +114,17 @@ impl State {
             Member::Task(id) => &mut self.tasks[id as usize].entity,
             Member::Group => &mut self.cpus[cpu as usize].group,
         }
+    }
+
+    /// A member and the run queue that it is, or is to be, in.
+    #[inline]
+    pub(super) fn member_of(&mut self, cpu: CpuId, level: Level, member: Member) -> (&mut Entity, &mut RunQueue) {
+        let Cpu { run_queues, group, .. } = &mut self.cpus[cpu as usize];
+        let entity = match member {
+            Member::Task(id) => &mut self.tasks[id as usize].entity,
+            Member::Group => group,
+        };
+        (entity, &mut run_queues[level as usize])
     }
 
     pub(super) fn run_queue(&self, cpu: CpuId, level: Level) -> &RunQueue {
@@ -100,69 +154,45 @@ impl State {
 
     /// The queued `member` waits from now on.
     pub(super) fn start_waiting(&mut self, cpu: CpuId, level: Level, member: Member) {
-        let order = self.order_of(cpu, member);
-        let fair_clock = self.kernel.cfs.is_some();
-        let entity = self.entity_mut(cpu, member);
-        let place = (if fair_clock { entity.vruntime } else { entity.deadline }, order);
-        let (vruntime, share) = (entity.vruntime, entity.share());
-        entity.place = Some(place);
-        let queue = self.run_queue_mut(cpu, level);
-        queue.sum += i128::from(vruntime) * i128::from(share);
-        queue.shares += share;
-        let waiting = Waiting { place, member, vruntime, share };
-        if queue.waiting.back().is_none_or(|last| last.place < place) {
-            queue.waiting.push_back(waiting);
-        } else {
-            let at = queue.waiting.partition_point(|other| other.place < place);
-            queue.waiting.insert(at, waiting);
-        }
-    }
-
-    /// The place among equals of somebody who begins to wait.
-    fn order_of(&mut self, cpu: CpuId, member: Member) -> u64 {
-        let Member::Task(id) = member else { return GROUP };
         let c = &mut self.cpus[cpu as usize];
-        c.arrivals += 1;
-        if self.tasks[id as usize].entity.delayed {
-            GROUP + c.arrivals
-        } else {
-            c.arrivals
-        }
+        let (entity, order) = match member {
+            Member::Group => (&mut c.group, GROUP),
+            Member::Task(id) => {
+                c.arrivals += 1;
+                let entity = &mut self.tasks[id as usize].entity;
+                let order = if entity.delayed { GROUP + c.arrivals } else { c.arrivals };
+                (entity, order)
+            }
+        };
+        let place = (if self.kernel.cfs.is_some() { entity.vruntime } else { entity.deadline }, order);
+        entity.place = Some(place);
+        let waiting = Waiting { place, member, vruntime: entity.vruntime, share: entity.share() };
+        c.run_queues[level as usize].add_waiting(waiting);
     }
 
     /// `member` waits no longer, if it did, which is told.
     pub(super) fn stop_waiting(&mut self, cpu: CpuId, level: Level, member: Member) -> bool {
-        let Some(place) = self.entity_mut(cpu, member).place.take() else { return false };
-        let queue = self.run_queue_mut(cpu, level);
-        let first = queue.waiting.front().is_some_and(|first| first.place == place);
-        let at = if first { 0 } else { queue.waiting.partition_point(|other| other.place < place) };
-        debug_assert!(queue.waiting[at].member == member, "{member:?} is not at its place {place:?}");
-        if let Some(Waiting { vruntime, share, .. }) = queue.waiting.remove(at) {
-            queue.sum -= i128::from(vruntime) * i128::from(share);
-            queue.shares -= share;
-        }
+        let (entity, queue) = self.member_of(cpu, level, member);
+        let Some(place) = entity.place.take() else { return false };
+        queue.remove_waiting(place, member);
         true
     }
 
     /// The weighted average of the virtual run times in a run queue, and the sum of the weights (`avg_vruntime`).
     pub(super) fn average_vruntime(&self, cpu: CpuId, level: Level) -> (i64, i64) {
-        let &RunQueue { current, members, base, sum, shares, .. } = self.run_queue(cpu, level);
-        let current = current.map(|member| self.entity(cpu, member));
-        match (members, current) {
-            (0, _) => return (base, 0),
-            (1, Some(alone)) => return (alone.vruntime, alone.share()),
-            _ => {}
+        let c = &self.cpus[cpu as usize];
+        let queue = &c.run_queues[level as usize];
+        if queue.members == 0 {
+            return (queue.base, 0);
         }
-        let mut weight = shares;
-        let mut sum = sum - i128::from(base) * i128::from(shares);
-        if let Some(entity) = current {
-            sum += i128::from(entity.vruntime - base) * i128::from(entity.share());
-            weight += entity.share();
-        }
-        let average = match i64::try_from(sum) {
-            Ok(sum) => sum.div_euclid(weight),
-            Err(_) => sum.div_euclid(i128::from(weight)) as i64,
+        let current = match queue.current {
+            None => None,
+            Some(Member::Task(id)) => Some(&self.tasks[id as usize].entity),
+            Some(Member::Group) => Some(&c.group),
         };
-        (base + average, weight)
+        match current {
+            Some(alone) if queue.members == 1 => (alone.vruntime, alone.share()),
+            _ => queue.average(current),
+        }
     }
 }

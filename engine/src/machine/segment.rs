@@ -3,7 +3,7 @@
 use super::cpu::Account;
 use super::queue::{Event, Happening};
 use super::state::State;
-use super::task::{Resume, TaskId};
+use super::task::{Resume, Segment, TaskId};
 use super::time::Time;
 use super::topology::CpuId;
 use super::trace::Object;
@@ -72,8 +72,14 @@ impl State {
     /// The segment of `id` is used up: its program goes on.
     #[inline(always)]
     pub(super) fn end_segment(&mut self, id: TaskId) {
-        self.book_segment(id);
-        self.tasks[id as usize].resume = Resume::Program;
+        let now = self.now;
+        let task = &mut self.tasks[id as usize];
+        let Segment { irq, debt, own } = std::mem::take(&mut task.segment);
+        debug_assert_eq!(now - task.started, irq + debt + own, "task {id}");
+        task.started = now;
+        task.resume = Resume::Program;
+        let (cpu, account) = (&mut self.cpus[task.cpu as usize], task.account);
+        cpu.book(now, irq, debt, account, own);
         self.note("segment end", id, Object::Nothing);
     }
 
@@ -86,10 +92,7 @@ impl State {
         task.started = now;
         let (irq, debt, own) = task.segment.consume(elapsed);
         let (cpu, account) = (&mut self.cpus[task.cpu as usize], task.account);
-        cpu.accounts[Account::Irq as usize] += irq;
-        cpu.accounts[Account::System as usize] += debt;
-        cpu.accounts[account as usize] += own;
-        cpu.accounted = now;
+        cpu.book(now, irq, debt, account, own);
     }
 
     /// The running task `id` stays on its CPU until it is made to look ([`State::spin_check`]).

@@ -83,11 +83,7 @@ impl Subvolume {
         let Dir { ino: dir_ino, next_index: index } = *parent;
         parent.next_index += 1;
         self.insert(&[items::inode(ino), items::inode_ref(ino, dir_ino, name)]);
-        now(async {
-            let ops = self.ops();
-            let mut path = ops.insert_or_extend(items::dir_item(dir_ino, name)).await;
-            ops.release_path(&mut path).await;
-        });
+        self.insert_or_extend(items::dir_item(dir_ino, name));
         self.delayed.insert_index(dir, items::dir_index(dir_ino, index, name));
         self.delayed.update_inode(dir);
         self.balance_delayed_items();
@@ -118,9 +114,23 @@ impl Subvolume {
     }
 
     fn insert(&self, new: &[Item]) {
+        if self.tree.borrow_mut().insert_in_place(new) {
+            return;
+        }
         now(async {
             let ops = self.ops();
             let (mut path, _) = ops.insert_items(new).await;
+            ops.release_path(&mut path).await;
+        });
+    }
+
+    fn insert_or_extend(&self, item: Item) {
+        if self.tree.borrow_mut().insert_in_place(&[item]) {
+            return;
+        }
+        now(async {
+            let ops = self.ops();
+            let mut path = ops.insert_or_extend(item).await;
             ops.release_path(&mut path).await;
         });
     }

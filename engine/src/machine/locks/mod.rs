@@ -21,6 +21,8 @@ pub mod waitqueue;
 use super::context::Context;
 use super::cpu::Account;
 use super::lock::{LockId, LockKind, Mode, Side};
+use super::state::State;
+use super::task::TaskId;
 use super::time::Time;
 use spinlock::Policy;
 use super::trace::Object;
@@ -162,13 +164,56 @@ fn took(cx: &Context, lock: LockId, owed: Time) {
 
 /// Takes a raw spinlock inside another lock.
 async fn spin_lock(cx: &Context, inner: LockId) {
-    let owed = pay_first(cx, inner).await;
-    if spinlock::try_lock(cx, inner) {
-        return took(cx, inner, owed);
+    let mut attempt = Attempt::at(&mut cx.state(), cx.id, inner);
+    if attempt == Attempt::Pays {
+        cx.until_done().await;
+        attempt = Attempt::without_debt(&mut cx.state(), cx.id, inner);
     }
-    let wait = Wait::begin(cx, inner, Side::Write);
-    spinlock::wait(cx, inner).await;
-    wait.end(cx, false);
+    if attempt == Attempt::Waits {
+        let wait = Wait::begin(cx, inner, Side::Write);
+        spinlock::wait(cx, inner).await;
+        wait.end(cx, false);
+    }
+}
+
+/// What came of asking for a raw spinlock.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Attempt {
+    /// The task pays what it owes first, see [`pay_first`], and asks again.
+    Pays,
+    /// It has the lock.
+    Taken,
+    /// It has to wait.
+    Waits,
+}
+
+impl Attempt {
+    /// The task `me` asks for `inner`.
+    #[inline]
+    fn at(s: &mut State, me: TaskId, inner: LockId) -> Self {
+        let owed = s.tasks[me as usize].segment.total();
+        if owed == 0 {
+            return Self::without_debt(s, me, inner);
+        }
+        if s.fetches(me, inner) {
+            return if s.pay(me) { Self::without_debt(s, me, inner) } else { Self::Pays };
+        }
+        let attempt = Self::without_debt(s, me, inner);
+        if attempt == Self::Taken {
+            s.begins_later(inner, me, owed);
+        }
+        attempt
+    }
+
+    /// The same when everything is paid.
+    #[inline]
+    fn without_debt(s: &mut State, me: TaskId, inner: LockId) -> Self {
+        if spinlock::try_take(s, me, inner) {
+            Self::Taken
+        } else {
+            Self::Waits
+        }
+    }
 }
 
 /// Takes a wait lock to queue oneself or to look again. The word's own way to this CPU is paid too, so that nobody sees the

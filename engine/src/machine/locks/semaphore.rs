@@ -38,32 +38,41 @@ fn body(s: &mut State, lock: LockId) -> &mut Semaphore {
 pub(in crate::machine) fn try_down(cx: &Context, lock: LockId) -> bool {
     let mut s = cx.state();
     s.touch_lock(cx.id, lock, Access::Write);
-    if s.inner_is_held(lock) || body(&mut s, lock).count == 0 {
-        return false;
-    }
-    body(&mut s, lock).count -= 1;
-    s.begin_hold(lock, cx.id);
-    true
+    !s.inner_is_held(lock) && take_if_free(&mut s, cx.id, lock)
 }
 
 /// `down` when it did not succeed at once. Returns whether it slept.
 pub(in crate::machine) async fn down_slow(cx: &Context, lock: LockId) -> bool {
     let inner = cx.state().inner(lock);
     super::lock_to_wait(cx, inner).await;
-    let free = body(&mut cx.state(), lock).count > 0;
-    if free {
-        body(&mut cx.state(), lock).count -= 1;
-        cx.state().begin_hold(lock, cx.id);
-        spinlock::unlock(cx, inner);
+    if !joins(&mut cx.state(), cx.id, lock, inner) {
         return false;
     }
-    cx.forget_wakeups();
-    body(&mut cx.state(), lock).waiters.push_back(cx.id);
-    spinlock::unlock(cx, inner);
     while !cx.state().take_grant(lock, cx.id) {
         cx.park_here().await;
     }
     true
+}
+
+fn take_if_free(s: &mut State, me: TaskId, lock: LockId) -> bool {
+    let b = body(s, lock);
+    if b.count == 0 {
+        return false;
+    }
+    b.count -= 1;
+    s.begin_hold(lock, me);
+    true
+}
+
+/// With the inner spinlock, which it gives back, `me` takes the semaphore after all, or joins the queue, which is told.
+fn joins(s: &mut State, me: TaskId, lock: LockId, inner: LockId) -> bool {
+    let waits = !take_if_free(s, me, lock);
+    if waits {
+        s.tasks[me as usize].woken = false;
+        body(s, lock).waiters.push_back(me);
+    }
+    spinlock::release(s, me, inner);
+    waits
 }
 
 /// `up` from an interrupt: nobody pays for the wake-up but the interrupted CPU.
@@ -76,9 +85,10 @@ pub(in crate::machine) fn up_from_interrupt(s: &mut State, lock: LockId) {
 /// Ends the hold: one more, or the semaphore for the first waiter, who is returned.
 fn hand_over(s: &mut State, lock: LockId) -> Option<TaskId> {
     s.end_hold(lock);
-    let next = body(s, lock).waiters.pop_front();
+    let b = body(s, lock);
+    let next = b.waiters.pop_front();
     match next {
-        None => body(s, lock).count += 1,
+        None => b.count += 1,
         Some(next) => s.grant(lock, next),
     }
     next
@@ -90,10 +100,8 @@ pub(in crate::machine) async fn up(cx: &Context, lock: LockId) {
     super::spin_lock(cx, inner).await;
     let mut s = cx.state();
     s.touch_lock(cx.id, lock, Access::Write);
-    let next = hand_over(&mut s, lock);
-    drop(s);
-    if let Some(next) = next {
-        cx.wake_waiter(lock, next); // inside the raw spinlock, as before the wake queue came (6.12)
+    if let Some(next) = hand_over(&mut s, lock) {
+        s.wake_waiter(cx.id, lock, next); // inside the raw spinlock, as before the wake queue came (6.12)
     }
-    spinlock::unlock(cx, inner);
+    spinlock::release(&mut s, cx.id, inner);
 }

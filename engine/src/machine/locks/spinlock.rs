@@ -60,8 +60,9 @@ pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId) -> bool {
     try_take(&mut cx.state(), cx.id, lock)
 }
 
+/// The same of the running task `me`.
 #[inline]
-fn try_take(s: &mut State, me: TaskId, lock: LockId) -> bool {
+pub(super) fn try_take(s: &mut State, me: TaskId, lock: LockId) -> bool {
     s.touch_lock(me, lock, Access::Atomic);
     let free = s.locks[lock as usize].holder.is_none();
     let b = body(s, lock);
@@ -127,18 +128,21 @@ fn take_if_my_turn(cx: &Context, lock: LockId) -> bool {
 
 /// Releases the lock: one store, which the pollers see when their refetch is served.
 pub(in crate::machine) fn unlock(cx: &Context, lock: LockId) {
-    let mut s = cx.state();
-    if body(&mut s, lock).policy == Policy::Mcs {
-        queued::unlock_mcs(&mut s, cx.id, lock);
-        return;
+    release(&mut cx.state(), cx.id, lock);
+}
+
+/// The same of the running task `me`.
+pub(super) fn release(s: &mut State, me: TaskId, lock: LockId) {
+    let policy = body(s, lock).policy;
+    if policy == Policy::Mcs {
+        return queued::unlock_mcs(s, me, lock);
     }
-    s.touch_lock(cx.id, lock, Access::Write);
+    s.touch_lock(me, lock, Access::Write);
     s.end_hold(lock);
-    s.preempt_enable(cx.id);
-    let b = body(&mut s, lock);
-    match b.policy {
+    s.preempt_enable(me);
+    match policy {
         Policy::Mcs => unreachable!("released above"),
-        Policy::Queued | Policy::Cna => queued::show_word(&mut s, cx.id, lock),
-        Policy::Ticket | Policy::TestAndSet => s.show_in_random_order(cx.id, lock, |s, order| order.extend(&body(s, lock).waiters)),
+        Policy::Queued | Policy::Cna => queued::show_word(s, me, lock),
+        Policy::Ticket | Policy::TestAndSet => s.show_in_random_order(me, lock, |s, order| order.extend(&body(s, lock).waiters)),
     }
 }

@@ -5,6 +5,7 @@
 //! share the blocks that neither has changed since.
 
 pub mod balance;
+mod in_place;
 #[cfg(test)]
 mod interleaving;
 pub mod items;

@@ -1,0 +1,65 @@
+"""Experiments side by side: in order, no more runs at once than there are slots, and none after an interrupt."""
+
+from __future__ import annotations
+
+from functools import partial
+from threading import Barrier, Event, Lock
+
+import pytest
+
+from simfs.experiments.side_by_side import Gate, side_by_side
+
+PATIENCE = 10.0
+"""Seconds after which something that should happen does not."""
+
+
+def test_they_go_on_at_the_same_time_and_results_are_in_order() -> None:
+    together = Barrier(2)
+
+    def experiment(number: int) -> int:
+        together.wait(PATIENCE)
+        return number
+
+    assert side_by_side(Gate(2), [partial(experiment, n) for n in range(4)]) == [0, 1, 2, 3]
+
+
+def test_no_more_runs_are_under_way_than_there_are_slots() -> None:
+    under_way, most, lock = 0, 0, Lock()
+
+    def engine(spec: str) -> str:
+        nonlocal under_way, most
+        with lock:
+            under_way += 1
+            most = max(most, under_way)
+        Event().wait(0.001)
+        with lock:
+            under_way -= 1
+        return spec
+
+    gate = Gate(1)
+    runs = partial(side_by_side, Gate(4), [partial(gate.before(engine), str(n)) for n in range(20)])
+    assert runs() == [str(n) for n in range(20)]
+    assert most == 1
+
+
+def test_an_interrupt_of_one_ends_the_others_before_their_next_run() -> None:
+    gate, begun, stopped = Gate(2), Barrier(2), []
+
+    def runs_on() -> None:
+        begun.wait(PATIENCE)
+        engine = gate.before(lambda spec: spec)
+        for _ in range(int(PATIENCE * 1000)):
+            try:
+                engine("")
+            except KeyboardInterrupt:
+                stopped.append(True)
+                raise
+            Event().wait(0.001)
+
+    def interrupted() -> None:
+        begun.wait(PATIENCE)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        side_by_side(gate, [runs_on, interrupted])
+    assert stopped == [True]
