@@ -313,6 +313,24 @@ def test_a_fit_simulates_only_the_points_of_its_rows() -> None:
     assert seen == {(24, 90e3)}
 
 
+@pytest.mark.parametrize(("warmup_ns", "durations"), [(0.0, 2), (1e12, 1)])
+def test_a_draft_comes_first_unless_most_of_a_run_is_warm_up(warmup_ns: float, durations: int) -> None:
+    seen: set[float] = set()
+
+    def watching(text: str) -> str:
+        seen.add(json.loads(text)["duration_ns"])
+        return fakes.engine(text)
+
+    calibrate(
+        [Parameter("u", 1e6, 1e8)],
+        fakes.ROWS,
+        lambda values: fakes.points(user_ns=values["u"]),
+        to_spec=lambda point, replication: fakes.to_spec(point, replication) | {"warmup_ns": warmup_ns},
+        engine=watching,
+    )
+    assert len(seen) == durations
+
+
 def test_two_parameters_on_three_rows() -> None:
     truth = {"user": 1.3e7, "lock": 8e5}
 

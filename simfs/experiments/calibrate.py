@@ -77,9 +77,9 @@ def calibrate(
     """Fit `parameters` to the rows with role `calibrate` and return the values with what they rest on.
 
     `measure` gives replications and warm-up of an evaluation (default: two replications, the spec's own
-    warm-up). A draft with a fifth of the duration comes first, the full duration refines it. Raises
-    CalibrationError for more parameters than rows, rows that no point answers, and a fit that ends at a
-    bound.
+    warm-up). A draft with a fifth of the duration comes first, unless most of a run is warm-up; the full
+    duration refines it. Raises CalibrationError for more parameters than rows, rows that no point answers,
+    and a fit that ends at a bound.
     """
     used = tuple(r for r in rows if r.role == "calibrate")
     if len(parameters) > len(used):
@@ -91,7 +91,9 @@ def calibrate(
     draft = Objective(parameters, used, build, _shortened(to_spec, DRAFT), runner, DRAFT_TOLERANCE)
     full = Objective(parameters, used, build, to_spec, runner, TOLERANCE)
     start = np.array([p.start or math.sqrt(p.low * p.high) for p in parameters])
-    values = _search(full, _search(draft, start))
+    if _saves_half(draft, start):
+        start = _search(draft, start)
+    values = _search(full, start)
     _refuse_bounds(parameters, values)
     return Fit(
         values=dict(zip((p.name for p in parameters), values.tolist(), strict=True)),
@@ -242,6 +244,14 @@ def _refuse_bounds(parameters: Sequence[Parameter], values: Vector) -> None:
                 f"{p.name} ends at its bound {value:g} {p.unit}: the rows cannot be met within"
                 f" {p.low:g} to {p.high:g} {p.unit}; widen the bounds if their source allows it"
             )
+
+
+def _saves_half(draft: Objective, values: Vector) -> bool:
+    """Whether a run of the draft simulates no more than half of what a run of the full duration does."""
+    points = draft.build(dict(zip((p.name for p in draft.parameters), values.tolist(), strict=True)))
+    spec = draft.to_spec(points[0], 0)
+    warmup, duration = spec.get("warmup_ns", 0.0), spec["duration_ns"]
+    return bool(2 * (warmup + duration) <= warmup + duration / DRAFT)
 
 
 def _shortened(to_spec: ToSpec, part: float) -> ToSpec:
