@@ -25,3 +25,48 @@ impl Tree {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::items::{dir_item, inode};
+    use super::super::search::{NoLocks, TreeOps, DEFAULT_RULES};
+    use super::*;
+    use crate::filesystems::btrfs::subvolume::now;
+    use std::cell::RefCell;
+
+    fn insert(tree: &RefCell<Tree>, item: Item) {
+        now(async {
+            let ops = TreeOps::new(tree, &NoLocks, DEFAULT_RULES);
+            let mut path = ops.insert_or_extend(item).await;
+            ops.release_path(&mut path).await;
+        });
+    }
+
+    fn leaves(tree: &Tree) -> Vec<&[Item]> {
+        tree.blocks().filter(|&block| tree.level(block) == 0).map(|leaf| tree.items(leaf)).collect()
+    }
+
+    #[test]
+    fn the_tree_is_the_one_that_searches_with_paths_make() {
+        let (quick, plain) = (RefCell::new(Tree::new()), RefCell::new(Tree::new()));
+        let mut in_place = 0;
+        for number in 0..40_000_u64 {
+            let item = if number % 3 == 0 { inode(1000 + number) } else { dir_item(256, format!("{number}").as_bytes()) };
+            if quick.borrow_mut().insert_in_place(&[item]) {
+                in_place += 1;
+            } else {
+                insert(&quick, item);
+            }
+            insert(&plain, item);
+            if number == 20_000 {
+                quick.borrow_mut().transid += 1; // all blocks have to be copied again
+                plain.borrow_mut().transid += 1;
+            }
+        }
+        let (quick, plain) = (quick.borrow(), plain.borrow());
+        assert_eq!(quick.check(), Ok(()));
+        assert_eq!(leaves(&quick), leaves(&plain));
+        assert_eq!(quick.counts, plain.counts);
+        assert!(in_place > 30_000, "{in_place}");
+    }
+}
