@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from simfs.reports.drawing import DASHES, MARKERS, OKABE_ITO, new_figure, style, thousands
 
@@ -61,6 +62,8 @@ def draw(axes: Axes, curves: Sequence[Line], *, log_x: bool = False, log_y: bool
         axes.minorticks_off()
     elif not numeric:
         axes.set_xticks(range(len(names)), names)
+    elif all(float(name).is_integer() for name in names):
+        axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     axes.set_yscale("log") if log_y else axes.set_ylim(bottom=0)
     thousands(axes)
 
