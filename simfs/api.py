@@ -39,12 +39,13 @@ TABLES = (
 )  # fmt: skip
 
 
-def load(name_or_path: str | Path, *settings: str) -> Question:
-    """Load a shipped scenario by name or any by path, with `KEY=VALUE` settings laid over it.
+def load(scenario: str | Path | Mapping[str, Any], *settings: str) -> Question:
+    """Load a shipped scenario by name, or any by path or as a mapping, with `KEY=VALUE` settings laid over it.
 
-    Raises `simfs.scenario.ScenarioError` with every problem found.
+    Files that a mapping names are relative to the current directory. Raises `simfs.scenario.ScenarioError` with
+    every problem found.
     """
-    return Question(load_scenario(name_or_path, settings), tuple(settings))
+    return Question(load_scenario(scenario, settings), tuple(settings))
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,10 +6,11 @@ finds all duplicate keys, and leaves nothing in the file that could run code or 
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -69,6 +70,17 @@ class Document:
                 [Problem(f"{name}:1:1", f"expected a mapping (key: value), got {shorten(data)}")]
             )
         return cls(name, data, places, text)
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Self:
+        """Take nested mappings and lists of Python; places are what one would write to get there."""
+        try:
+            text = json.dumps(data, indent=1, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ScenarioError([Problem("dict", f"is not plain data: {shorten(error)}")]) from None
+        built = cls.parse(text, "dict")
+        named = {path: "dict" + "".join(f"[{step!r}]" for step in path) for path in built.places}
+        return cls("dict", built.data, {path: Place(name, name) for path, name in named.items()}, text)
 
     @property
     def folder(self) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from simfs.scenario import paths
 from simfs.scenario.checks import check_calibration, check_expectations, check_measured, check_profiles
 from simfs.scenario.document import Document
+from simfs.scenario.extends import extended
 from simfs.scenario.files import STANDARD_INPUT
 from simfs.scenario.kernel import OWN_LOCK
 from simfs.scenario.overlay import set_option
@@ -22,24 +23,32 @@ from simfs.scenario.section import shorten
 from simfs.scenario.suggest import nearest
 
 
-def load(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
-    """Load a shipped scenario by name, or any by path, with `KEY=VALUE` overrides laid over it.
+def load(scenario: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> Scenario:
+    """Load a shipped scenario by name, or any by path or as a mapping, with `KEY=VALUE` overrides laid over it.
 
     Raises `ScenarioError` with every problem found: `file:line:column: message (did you mean 'x'?)`.
     """
-    return made(Document.read(_find(str(name_or_path))), overrides)
+    written = Document.of(scenario) if isinstance(scenario, Mapping) else Document.read(_find(str(scenario)))
+    return made(written, overrides)
 
 
 def made(document: Document, overrides: Sequence[str] = ()) -> Scenario:
     """Return the scenario of a document, as `load` does; what it names is relative to the folder of its name."""
+    document = extended(document, _prepare)
     _set_all(document, overrides)
     _check_version(document)
-    _anchor_paths(document)
-    scenario = check(document)
+    _anchor_paths(document, document.folder)
+    found = check(document)
     if not overrides:  # an override may leave out what is expected of
-        _refuse(check_expectations(scenario, document))
-    scenario._written = Written(document.text)
-    return scenario
+        _refuse(check_expectations(found, document))
+    found._written = Written(document.text)
+    return found
+
+
+def _prepare(base: Document) -> None:
+    """Make what another scenario extends independent of where it is."""
+    _check_version(base)
+    _anchor_paths(base, base.folder.absolute())
 
 
 def check(document: Document) -> Scenario:
@@ -120,13 +129,15 @@ def _set_all(document: Document, options: Sequence[str]) -> None:
             set_option(document, option)
         except ScenarioError as error:
             problems += error.problems
+    if "extends" in document.data:
+        at = document.place_of(("extends",)).key
+        problems.append(Problem(at, "extends: only the scenario itself can say what it extends"))
     if problems:
         raise ScenarioError(problems)
 
 
-def _anchor_paths(document: Document) -> None:
-    """Make paths in the file relative to the file."""
-    folder = document.folder
+def _anchor_paths(document: Document, folder: Path) -> None:
+    """Make paths in the file, which are relative to its folder, paths of this process."""
     holders = [document.data, *(v for v in _list(document.data.get("variants")) if isinstance(v, dict))]
     for holder in holders:
         for section, key in (

@@ -9,6 +9,7 @@ from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.schema import KINDS
 from simfs.scenario.section import shorten
 from simfs.scenario.suggest import nearest
+from simfs.scenario.workload import SHAPES
 
 _NAMES_WITH_DOTS = {("locks",), ("sweep",), ("workload", "params"), ("kernel", "rules")} | {
     (section, table) for section in ("kernel", "filesystem") for table in ("costs", "constants")
@@ -45,7 +46,7 @@ def set_option(document: Document, option: str) -> None:
 
 def lay_over(document: Document, changes: dict[str, Any], origin: Path_) -> None:
     """Lay nested `changes`, which stand at `origin` in the same document, over its data."""
-    for path, value in _leaves(changes):
+    for path, value in leaves(changes):
         assign(document, path, value, document.place_of((*origin, *path)))
 
 
@@ -54,10 +55,12 @@ def assign(document: Document, path: Path_, value: object, place: Place) -> None
     holder: Any = document.data
     for depth in range(len(path) - 1):
         widen_word(document, path[: depth + 1])
-        holder = _enter(holder, path[: depth + 1], place)
+        holder = _enter(holder, path[: depth + 2], place)
     last = _index(holder, path[-1], place) if isinstance(holder, list) else path[-1]
     if isinstance(holder, dict) and last == "kind" and len(path) == 2:
         _keep_common(holder, str(path[0]), value)
+    if last in SHAPES and path[0] == "workload" and isinstance(holder, dict) and last not in holder:
+        holder.clear()
     holder[last] = value
     resolved = (*path[:-1], last)
     for stale in [known for known in document.places if known[: len(resolved)] == resolved]:
@@ -75,14 +78,19 @@ def widen_word(document: Document, path: Path_) -> None:
         document.places[*path, key] = document.place_of(path)
 
 
-def _leaves(changes: dict[str, Any], path: tuple[str, ...] = ()) -> list[tuple[Path_, Any]]:
+def words(section: str, value: object) -> object:
+    """Write out what a plain word stands for in a section: `NAME` as `{profile: NAME}`."""
+    key = _WORDS.get(section)
+    return {key: value} if key and isinstance(value, str) else value
+
+
+def leaves(changes: dict[str, Any], path: tuple[str, ...] = ()) -> list[tuple[Path_, Any]]:
+    """Return every value in nested `changes` with its path."""
     found: list[tuple[Path_, Any]] = []
-    # The kind goes first: it decides which of the older keys stay.
-    for key in sorted(changes, key=lambda key: key != "kind"):
-        value = changes[key]
-        found += (
-            _leaves(value, (*path, key)) if isinstance(value, dict) and value else [((*path, key), value)]
-        )
+    # The kind goes first: it decides which of the older keys stay; so does the shape of what is drawn, before its cv.
+    for key in sorted(changes, key=lambda key: (key != "kind", key == "cv")):
+        value, here = changes[key], (*path, key)
+        found += leaves(value, here) if isinstance(value, dict) and value else [(here, value)]
     return found
 
 
@@ -98,13 +106,15 @@ def _keep_common(section: dict[str, Any], name: str, kind: object) -> None:
 
 
 def _enter(holder: Any, path: Path_, place: Place) -> object:  # noqa: ANN401 - any level of YAML data
-    step = path[-1]
+    """Return what is at the last step of `path` but one; the last step is what is wanted of it."""
+    *before, step, wanted = path
     at: Any = _index(holder, step, place) if isinstance(holder, list) else step
     inner = holder[at] if isinstance(holder, list) else holder.get(at)
-    if inner is None:
+    is_time = path[0] == "workload" and wanted in SHAPES and isinstance(inner, (str, int))
+    if inner is None or is_time:
         holder[at] = inner = {}
     if not isinstance(inner, (dict, list)):
-        dotted = ".".join(map(str, path))
+        dotted = ".".join(map(str, (*before, step)))
         raise ScenarioError([Problem(place.key, f"{dotted} is a single value and has no keys")])
     return inner
 

@@ -192,6 +192,10 @@ class Scenario(Section):
     """A question to simfs: a machine, a kernel, a filesystem, a workload, and the designs to compare."""
 
     simfs: Literal[1] = Field(description="Version of the scenario language.")
+    extends: Text | None = Field(
+        default=None,
+        description="Another scenario, by name or as a file relative to this one; what is said here is laid over it.",
+    )
     name: Name = Field(description="Short name, as in `simfs run NAME`.")
     title: Text = Field(description="One line for lists and figures.")
     question: Annotated[str, Field(max_length=10_000)] = Field(

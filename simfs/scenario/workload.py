@@ -171,9 +171,9 @@ class Distribution(Section):
 
     @model_validator(mode="after")
     def _one(self) -> Self:
-        given = [kind for kind in _DISTRIBUTIONS if getattr(self, kind) is not None]
+        given = [kind for kind in SHAPES if getattr(self, kind) is not None]
         if len(given) != 1:
-            raise refusal(f"give one of {', '.join(_DISTRIBUTIONS)}")
+            raise refusal(f"give one of {', '.join(SHAPES)}")
         if (self.cv is not None) != (given == ["lognormal"]):
             raise refusal("lognormal needs its cv, and only lognormal has one")
         return self
@@ -181,7 +181,7 @@ class Distribution(Section):
     @property
     def kind(self) -> str:
         """Which distribution it is."""
-        return next(kind for kind in _DISTRIBUTIONS if getattr(self, kind) is not None)
+        return next(kind for kind in SHAPES if getattr(self, kind) is not None)
 
     @property
     def mean(self) -> float:
@@ -189,7 +189,8 @@ class Distribution(Section):
         return float(getattr(self, self.kind))
 
 
-_DISTRIBUTIONS = ("constant", "exponential", "lognormal")
+SHAPES = ("constant", "exponential", "lognormal")
+"""How times are distributed."""
 
 Draws = Annotated[Distribution, word_as("constant", Distribution)]
 
