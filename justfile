@@ -22,6 +22,10 @@ agree:
 docs:
     sphinx-build -W --keep-going -q docs docs/_build && python docs/check_links.py docs/_build
 
+# The engine for browsers, in engine/target (once: rustup target add wasm32-unknown-unknown)
+web:
+    cd engine && cargo build --locked --profile web -p simfs-web --target wasm32-unknown-unknown
+
 # All predictions again, and the numbers on their pages
 predictions:
     simfs validate --out results/validate && python docs/predictions.py results/validate

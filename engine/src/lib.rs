@@ -21,3 +21,6 @@ pub mod waist;
 pub mod workloads;
 pub mod workqueue;
 mod writeback;
+
+/// Names what the engine was built from: stored results of one source are not taken for those of another.
+pub const SOURCE: &str = env!("SIMFS_ENGINE_SOURCE");

@@ -99,7 +99,7 @@ fn attached<T>(work: impl FnOnce() -> Result<T, String>) -> PyResult<T> {
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     failure::keep_panics_quiet();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add("__source__", env!("SIMFS_ENGINE_SOURCE"))?;
+    module.add("__source__", crate::SOURCE)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(trace, module)?)?;
     module.add_function(wrap_pyfunction!(watch, module)?)?;
