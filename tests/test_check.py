@@ -151,6 +151,11 @@ def test_a_loop_of_ones_own_is_a_wait(tmp_path: Path) -> None:
     assert "FIFO" in explored(Path(file), "Mine").found
 
 
+def test_who_wakes_up_for_no_reason_is_in_no_loop_of_its_own() -> None:
+    """It was woken again and again by the judge, not by its code."""
+    assert not explored(SHIPPED, "Sleeping").busy
+
+
 def test_a_fault_is_shown_as_a_time_line_with_the_code(tmp_path: Path) -> None:
     answer = check(FAULTY_FILE.as_posix() + ":WakesBeforeEnqueue")
     assert answer.exit_code == 1

@@ -36,8 +36,8 @@ def kinds(notebook: NotebookNode) -> list[list[object]]:
     ]
 
 
-def test_notebooks_of_lessons_have_their_names() -> None:
-    assert {path.name for path in LESSON_SCRIPTS} <= LESSON_NOTEBOOKS
+def test_each_lesson_has_a_notebook() -> None:
+    assert {path.name for path in LESSON_SCRIPTS} == LESSON_NOTEBOOKS
 
 
 @pytest.mark.parametrize("script", LESSON_SCRIPTS, ids=lambda path: path.stem)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,14 @@ locks: {mylock: REFERENCE}
 workload: {kind: lock_cycle, tasks: 4, lock: mylock, think: {exponential: 5 us}, hold: {exponential: 2 us}}
 measure: {warmup: 0, duration: 1 ms, replications: 1}
 """
+
+
+@pytest.mark.parametrize(
+    "module", ["simfs.teach", "simfs.teach.verdicts", "simfs.machine", "simfs.machine.own"]
+)
+def test_a_file_with_a_lock_can_be_imported_by_itself(module: str) -> None:
+    done = subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def run(folder: Path, code: str, name: str, *options: str) -> Result:

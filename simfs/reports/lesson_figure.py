@@ -8,9 +8,10 @@ from typing import Any, Literal
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from simfs.reports.drawing import DASHES, MARKERS, OKABE_ITO, new_figure, style, thousands
+from simfs.reports.numbers import plain
 
 Kind = Literal["simulated", "measured", "by hand", "bound", "guess"]
 Place = int | float | str
@@ -54,6 +55,8 @@ def draw(axes: Axes, curves: Sequence[Line], *, log_x: bool = False, log_y: bool
         at = colours[line.name] % len(OKABE_ITO)
         xs = [float(place) if numeric else names.index(str(place)) for place in line.values]
         look = _look(line.kind, at)
+        if not names[0][0].isdigit():
+            look["linestyle"] = "none"  # names have no order
         axes.plot(xs, list(line.values.values()), label=line.label, **look)
     if log_x:
         axes.set_xscale("log", base=2)
@@ -63,8 +66,13 @@ def draw(axes: Axes, curves: Sequence[Line], *, log_x: bool = False, log_y: bool
     elif not numeric:
         axes.set_xticks(range(len(names)), names)
     elif all(float(name).is_integer() for name in names):
-        axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
-    axes.set_yscale("log") if log_y else axes.set_ylim(bottom=0)
+        axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 4, 8, 10], integer=True))
+    if log_y:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.set_ylim(bottom=0)
     thousands(axes)
 
 
@@ -82,7 +90,10 @@ def _look(kind: Kind, at: int) -> dict[str, Any]:
 
 
 def scatter(places: Mapping[str, tuple[float, float]], front: Sequence[str], x: str, y: str) -> Figure:
-    """Designs by two figures, both of which should be high; those on the Pareto front are joined."""
+    """Designs by two figures, both of which should be high; those on the Pareto front are joined.
+
+    Labels of neighbours stand on top of each other, the leftmost highest.
+    """
     with style():
         figure = new_figure(6.4, 4.0)
         axes = figure.add_subplot()
@@ -91,11 +102,25 @@ def scatter(places: Mapping[str, tuple[float, float]], front: Sequence[str], x: 
         for name, (right, up) in places.items():
             best = name in front
             axes.plot(right, up, "o" if best else "s", color=OKABE_ITO[0 if best else 1], markersize=6)
-            axes.annotate(name, (right, up), xytext=(5, 4), textcoords="offset points", fontsize=8)
-        axes.margins(0.14)
+        for name, place in places.items():
+            above = 5 + 11 * _crowd(name, places)
+            axes.annotate(name, place, (0, above), textcoords="offset points", fontsize=8, ha="right")
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: plain(x)))
+        axes.xaxis.set_major_locator(MaxNLocator(6))
+        axes.margins(0.2)
         axes.set_xlabel(x)
         axes.set_ylabel(y)
         return figure
+
+
+def _crowd(name: str, places: Mapping[str, tuple[float, float]]) -> int:
+    """How many stand close by on the right: a label for each of them is below."""
+    wide, high = (max(axis) - min(axis) or 1.0 for axis in zip(*places.values(), strict=True))
+    x, y = places[name]
+    return sum(
+        (0 <= a - x < wide / 4 or a == x) and abs(b - y) < high / 10 and (a, other) > (x, name)
+        for other, (a, b) in places.items()
+    )
 
 
 def pareto(places: Mapping[str, tuple[float, float]]) -> list[str]:

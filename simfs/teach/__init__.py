@@ -4,6 +4,7 @@
 such a class is used as `FILE.py:CLASS`: in a scenario's `locks:` and by `simfs check`, which judges it.
 """
 
+import simfs.machine  # noqa: F401 - first, for the machine knows locks of this package
 from simfs.teach.lock import Lock, Task
 from simfs.teach.word import Word
 

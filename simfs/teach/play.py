@@ -150,6 +150,7 @@ class Play:
         if choice < 0:
             actor = self.actors[-1 - choice - 1]
             actor.woken = True
+            actor.loops.clear()  # a loop around a sleep is not one of its own
             self.events.append(Event(actor.task.number, None, "wakes up for no reason"))
             return actor
         return self.actors[choice - 1]
