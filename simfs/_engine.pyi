@@ -353,6 +353,9 @@ class Task(Machine):
     def lognormal(mean: float, cv: float) -> Draw:
         """Log-normally distributed times; `cv` is their standard deviation over their mean."""
     @staticmethod
+    def gamma(mean: float, cv: float) -> Draw:
+        """Gamma-distributed times; `cv` is their standard deviation over their mean."""
+    @staticmethod
     def run(time: float | Draw, account: str = "user") -> Step:
         """Use CPU time, as 'user' or as 'system'."""
     @staticmethod

@@ -71,7 +71,7 @@ def test_what_cannot_be_meant_is_refused_where_it_stands(tmp_path: Path, text: s
 
 
 def test_what_no_term_fixes_is_the_same_in_all() -> None:
-    points = [{"variant": v, "n": n, "workload.tasks": 8} for v in ("a", "b") for n in (1, 2)]
+    points = [{"variant": v, "n": n, "tasks": 8} for v in ("a", "b") for n in (1, 2)]
     found = list(instances(parse("throughput[a] > throughput[b, 2]"), points, ["n"]))
     a, b = parse("throughput[a] > throughput[b, 2]").terms
     assert isinstance(a, Term)

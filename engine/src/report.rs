@@ -17,6 +17,8 @@ pub struct RunResult {
     batch_operations: Vec<u64>,
     tasks: u32,
     per_task_operations: Vec<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    groups: Vec<GroupReport>,
     cpu_ns: CpuTimes,
     context_switches: u64,
     involuntary_switches: u64,
@@ -55,6 +57,13 @@ struct Latency {
     p99_ns: f64,
     max_ns: f64,
     hdr: String,
+}
+
+/// A group: its tasks are the next of all.
+#[derive(Serialize)]
+struct GroupReport {
+    name: String,
+    tasks: u32,
 }
 
 #[derive(Serialize)]
@@ -164,6 +173,7 @@ impl RunResult {
             batch_operations: outcome.batch_operations.clone(),
             tasks: spec.workload.tasks,
             per_task_operations: per_task_operations(spec, state),
+            groups: spec.groups.iter().map(|g| GroupReport { name: g.name.clone(), tasks: g.workload.tasks }).collect(),
             cpu_ns: CpuTimes {
                 user: of(Account::User),
                 system: of(Account::System),

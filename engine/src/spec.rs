@@ -44,8 +44,11 @@ pub struct RunSpec {
     /// Costs of the layer above the filesystem.
     #[serde(default)]
     pub vfs: CostTable,
-    /// What the tasks do.
+    /// What the tasks do; where there are groups, what they have in common, and the number of all tasks.
     pub workload: WorkloadSpec,
+    /// Groups of tasks, each with a load of its own.
+    #[serde(default)]
+    pub groups: Vec<GroupSpec>,
     /// A counterfactual: the same run but for one lock class.
     #[serde(default)]
     pub whatif: Option<WhatIf>,
@@ -529,6 +532,34 @@ pub struct WorkloadSpec {
     pub params: BTreeMap<String, serde_json::Value>,
 }
 
+/// Some of the tasks.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupSpec {
+    /// What results call it.
+    pub name: String,
+    /// What its tasks do, and how many they are.
+    pub workload: WorkloadSpec,
+}
+
+/// A load and the number of its first task.
+#[derive(Clone, Copy, Debug)]
+pub struct Load<'a> {
+    /// What the tasks do.
+    pub workload: &'a WorkloadSpec,
+    /// Tasks are numbered through all loads.
+    pub first: u32,
+    /// Their nice level, where it is not that of the whole workload.
+    pub nice: Option<i32>,
+}
+
+impl Load<'_> {
+    /// The numbers of its tasks.
+    pub fn numbers(&self) -> std::ops::Range<u32> {
+        self.first..self.first + self.workload.tasks
+    }
+}
+
 impl WorkloadSpec {
     /// A number among the parameters, or its default. Panics for one that the workload does not have.
     pub fn number(&self, name: &str) -> f64 {
@@ -560,17 +591,55 @@ impl RunSpec {
         Ok(spec)
     }
 
+    /// The loads of all groups; the workload itself where there are none.
+    pub fn loads(&self) -> Vec<Load<'_>> {
+        if self.groups.is_empty() {
+            return vec![Load { workload: &self.workload, first: 0, nice: None }];
+        }
+        let mut next = 0;
+        let mut loads = Vec::new();
+        for GroupSpec { workload, .. } in &self.groups {
+            let nice = (workload.nice != self.workload.nice).then_some(workload.nice);
+            loads.push(Load { workload, first: next, nice });
+            next = next.saturating_add(workload.tasks);
+        }
+        loads
+    }
+
+    fn check_groups(&self) -> Result<(), String> {
+        let kinds = || self.groups.iter().map(|group| group.workload.kind);
+        let alone = |kind| matches!(kind, WorkloadKind::Python | WorkloadKind::RangeLock | WorkloadKind::Fio);
+        if let Some(kind) = kinds().find(|kind| alone(*kind)) {
+            return Err(format!("groups: tasks of {kind:?} cannot be in a group"));
+        }
+        let cycles = kinds().filter(|kind| *kind == WorkloadKind::LockCycle).count();
+        require(cycles == 0 || cycles == self.groups.len(), "groups", "lock cycles have no filesystem, and other loads need one")?;
+        let tasks: u64 = self.groups.iter().map(|group| u64::from(group.workload.tasks)).sum();
+        require(self.groups.is_empty() || tasks == u64::from(self.workload.tasks), "workload.tasks", "must be those of all groups")
+    }
+
+    /// What may be wrong with a load.
+    fn check_load(&self, w: &WorkloadSpec) -> Result<(), String> {
+        require(w.tasks >= 1, "workload.tasks", "must be at least 1")?;
+        require((-20..=19).contains(&w.nice), "workload.nice", "must be -20..=19")?;
+        params::check(w.kind, &w.params)?;
+        if let Some(cpu) = w.pin_to_cpu {
+            require(cpu < self.machine.cpus, "workload.pin_to_cpu", "names a CPU that the machine does not have")?;
+            require(w.binding == Binding::None, "workload.binding", "must be none where all tasks are on one CPU")?;
+        }
+        Ok(())
+    }
+
     fn check(&self) -> Result<(), String> {
         let m = &self.machine;
         require((1..=crate::machine::MAX_CPUS).contains(&m.cpus), "machine.cpus", "must be 1..=256")?;
-        require(self.workload.tasks >= 1, "workload.tasks", "must be at least 1")?;
-        require((-20..=19).contains(&self.workload.nice), "workload.nice", "must be -20..=19")?;
         if self.workload.kind != WorkloadKind::Python {
             if let Some(role) = self.kernel.locks.keys().find(|role| roles().all(|known| known != role.as_str())) {
                 return Err(format!("kernel.locks: nothing takes '{role}'{}", hint(role, roles())));
             }
         }
-        params::check(self.workload.kind, &self.workload.params)?;
+        self.check_groups()?;
+        self.loads().into_iter().try_for_each(|load| self.check_load(load.workload))?;
         require(self.batches >= 1, "batches", "must be at least 1")?;
         require(self.duration_ns > 0.0 && self.duration_ns < 1e15, "duration_ns", "must be positive and below 1e15")?;
         require((0.0..1e15).contains(&self.warmup_ns), "warmup_ns", "must be between 0 and 1e15")?;
@@ -592,10 +661,6 @@ impl RunSpec {
                 Change::Kind(kind) => LockKind::parse(kind).map(drop).map_err(|e| format!("whatif.change.kind: {e}"))?,
                 Change::Remove => {}
             }
-        }
-        if let Some(cpu) = self.workload.pin_to_cpu {
-            require(cpu < m.cpus, "workload.pin_to_cpu", "names a CPU that the machine does not have")?;
-            require(self.workload.binding == Binding::None, "workload.binding", "must be none where all tasks are on one CPU")?;
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ from simfs.results.expected import expected, metrics_of
 from simfs.results.model import Fit, MeasuredRow, ScenarioResult
 from simfs.results.run import Engine, Progress, run_scenario
 from simfs.scenario import Point, Scenario, expand, placed_rows, to_run_spec
+from simfs.scenario.points import group_loads
 
 OPERATIONS = {
     "compile": "compile",
@@ -51,10 +52,16 @@ def answer(
     options: dict[str, Any] = {"threads": threads, "progress": progress, "engine": engine}
     asked, fits = fit(asked, given=given, quick=quick, **options)
     points = [point for point in expand(asked) if not variants or point.variant in variants]
-    wanted = list(dict.fromkeys([*metrics, *metrics_of(asked.expect)]))
+    wanted = list(dict.fromkeys([*metrics, *metrics_of_groups(asked), *metrics_of(asked.expect)]))
     result = run_points(asked, points, tuple(asked.sweep), metrics=wanted, why=why, **options).with_fits(fits)
     found = {"answer": conclusion(result, points), "expected": expected(asked.expect, result)}
     return asked, result.model_copy(update=found)
+
+
+def metrics_of_groups(asked: Scenario) -> list[str]:
+    """The rate and the fairness of each group of tasks, and the fairness between them."""
+    each = [f"group_{group.name}_{what}" for group in asked.groups for what in ("per_s", "fairness")]
+    return [*each, "groups_fairness"] if each else []
 
 
 def fit(
@@ -117,7 +124,11 @@ def _measured(asked: Scenario) -> list[MeasuredRow]:
 
 def operation_of(points: Sequence[Point]) -> str:
     """What one operation of these points is called, singular."""
-    kinds = {point.scenario.workload.kind for point in points}
+    kinds = {
+        load.kind
+        for point in points
+        for load in (group_loads(point.scenario).values() or [point.scenario.workload])
+    }
     return OPERATIONS.get(kinds.pop(), "operation") if len(kinds) == 1 else "operation"
 
 

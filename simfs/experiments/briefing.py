@@ -154,7 +154,7 @@ def _watched(briefing: Briefing, chosen: Sequence[PointResult]) -> Briefing:
 
         watcher = Watcher(noting)
         title = briefing.result.title(point.variant)
-        at = f"{title}, {point.scenario.workload.tasks} tasks"
+        at = f"{title}, {point.scenario.tasks} tasks"
         found.append((watcher, watcher.find(point, at)))
         if title not in chains:
             engine = reference_engine() if point.scenario.own_locks else native_engine()

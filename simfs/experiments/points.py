@@ -61,7 +61,7 @@ def the_point(scenario: Scenario, variant: str | None = None) -> Point:
     own = [point for point in points if variant in (None, point.variant)]
 
     def interest(point: Point) -> tuple[bool, int]:
-        tasks = point.scenario.workload.tasks
+        tasks = point.scenario.tasks
         return tasks == to_run_spec(point, 0)["machine"]["cpus"], tasks
 
     return max(own, key=interest)

@@ -294,7 +294,7 @@ def _band(
     low, median, high = np.quantile([e.mean for e in drawn], (BAND[0], 0.5, BAND[1]))
     return Band(
         values=dict(point.values),
-        tasks=point.scenario.workload.tasks,
+        tasks=point.scenario.tasks,
         predicted=predicted,
         low=float(low),
         median=float(median),

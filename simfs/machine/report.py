@@ -37,6 +37,7 @@ def _measured(machine: Machine, operations: list[int]) -> dict[str, Any]:
         "batch_operations": operations,
         "tasks": machine.spec["workload"]["tasks"],
         "per_task_operations": _per_task_operations(machine),
+        **_groups(machine),
         "cpu_ns": {account.value: to_ns(time) for account, time in accounts.items()},
         "context_switches": counters.switches,
         "involuntary_switches": counters.involuntary,
@@ -51,6 +52,11 @@ def _measured(machine: Machine, operations: list[int]) -> dict[str, Any]:
         "latency": {name: _latency(machine.latencies[name]) for name in sorted(machine.latencies)},
         "locks": _locks(machine),
     }
+
+
+def _groups(machine: Machine) -> dict[str, Any]:
+    groups = [{"name": g["name"], "tasks": g["workload"]["tasks"]} for g in machine.spec.get("groups", ())]
+    return {"groups": groups} if groups else {}
 
 
 def _per_task_operations(machine: Machine) -> list[int]:

@@ -18,6 +18,8 @@ from simfs.reports.layout import Sheet, new_table, report_console
 from simfs.results.model import quantity
 from simfs.scenario import Point, Scenario, to_run_spec
 from simfs.scenario.models import load_device, load_machine
+from simfs.scenario.points import group_loads
+from simfs.scenario.workload import Workload
 
 
 def words(asked: Scenario, point: Point) -> dict[str, str]:
@@ -29,7 +31,7 @@ def words(asked: Scenario, point: Point) -> dict[str, str]:
         "kernel": _kernel(spec["kernel"]),
         "filesystem": _settings("filesystem", spec["filesystem"]),
         "device": load_device(use.device.profile).title if use.device else "",
-        "load": _load(point, spec["workload"]),
+        "load": _loads(point),
         "variants": "; ".join(variant.title or variant.name for variant in asked.variants),
         "swept": "; ".join(f"{key}: {', '.join(map(str, values))}" for key, values in asked.sweep.items()),
         "measured": _measure(asked),
@@ -67,13 +69,17 @@ def _settings(name: str, settings: dict[str, Any]) -> str:
     return f"{kind} ({', '.join(rest)})" if rest else kind
 
 
-def _load(point: Point, workload: dict[str, Any]) -> str:
-    tasks = point.scenario.workload.tasks
-    given = point.scenario.workload.model_dump(mode="json", exclude_unset=True, exclude={"kind", "tasks"})
+def _loads(point: Point) -> str:
+    """What the tasks do: all alike, or group by group."""
+    groups = group_loads(point.scenario)
+    named = [f"{name}: {_load(load, load.tasks)}" for name, load in groups.items()]
+    return "; ".join(named) or _load(point.scenario.workload, point.scenario.tasks)
+
+
+def _load(workload: Workload, tasks: int) -> str:
+    given = workload.model_dump(mode="json", exclude_unset=True, exclude={"kind", "tasks"})
     rest = ", ".join(f"{key} {_plain(value)}" for key, value in given.items())
-    return f"{tasks} {'task' if tasks == 1 else 'tasks'} of {workload['kind']}" + (
-        f": {rest}" if rest else ""
-    )
+    return f"{tasks} {'task' if tasks == 1 else 'tasks'} of {workload.kind}" + (f": {rest}" if rest else "")
 
 
 def _plain(value: object) -> str:

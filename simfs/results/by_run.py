@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from simfs._engine import Histogram
 from simfs.results.run_result import Latency, LockCounts, LockKind, LockStats, RunResult
-from simfs.results.statistics import LEVEL, Estimate, interval
+from simfs.results.statistics import LEVEL, Estimate, interval, jain
 from simfs.scenario.metrics import Metric, metric
 
 _WAKES = {
@@ -53,6 +53,25 @@ def _counter(run: RunResult, known: Metric) -> float | None:
         "pulls": run.pulls,
     }
     return _share(counters[known.part], run.operations)
+
+
+def _group(run: RunResult, known: Metric) -> float | None:
+    """Of one group its rate, its share of all operations and Jain's index over its tasks; of all the index over groups.
+
+    Between groups the index is that of the operations of a task, so that groups of different sizes can be compared.
+    """
+    groups = run.group_operations
+    if not known.operation:
+        return jain([sum(of) / len(of) for of in groups.values()]) if groups else None
+    of = groups.get(known.operation)
+    if of is None:
+        return None
+    match known.part:
+        case "per_s":
+            return sum(of) / run.window_ns * 1e9
+        case "share_percent":
+            return _percent(sum(of), run.operations)
+    return jain(of)
 
 
 def _wakes(run: RunResult, known: Metric) -> float | None:
@@ -168,6 +187,7 @@ def _percent(part: float, whole: float) -> float | None:
 
 _VALUES: dict[str, Callable[[RunResult, Metric], float | None]] = {
     "counter": _counter,
+    "group": _group,
     "wakes": _wakes,
     "wake_to_run": _wake_to_run,
     "grant_to_run": _grant_to_run,

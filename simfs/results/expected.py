@@ -9,12 +9,11 @@ from itertools import pairwise
 
 from simfs.results.model import Case, Expected, PointResult, ScenarioResult, Value
 from simfs.scenario.expectation import (
-    TASKS,
-    Coordinates,
     Expectation,
     Number,
     Part,
     Term,
+    coordinates,
     instances,
     parse,
     terms_of,
@@ -38,9 +37,7 @@ def expected(texts: Iterable[str], result: ScenarioResult) -> tuple[Expected, ..
 
 
 def _expected(wanted: Expectation, result: ScenarioResult) -> Expected:
-    points: list[Coordinates] = [
-        {TASKS: point.tasks, "variant": point.variant, **point.values} for point in result.points
-    ]
+    points = [coordinates(point.variant, point.values, point.tasks) for point in result.points]
     try:
         cases = [
             _case(wanted, {term: result.points[i] for term, i in at.items()}, here)

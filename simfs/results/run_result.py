@@ -214,6 +214,13 @@ class Stall(Strict):
     cycle: tuple[str, ...]
 
 
+class TaskGroup(Strict):
+    """A group of tasks: the next of all tasks."""
+
+    name: str
+    tasks: PositiveInt
+
+
 class RunResult(Strict):
     """One run of the engine."""
 
@@ -222,6 +229,7 @@ class RunResult(Strict):
     batch_operations: tuple[NonNegativeInt, ...]
     tasks: PositiveInt
     per_task_operations: tuple[NonNegativeInt, ...]
+    groups: tuple[TaskGroup, ...] = ()
     cpu_ns: CpuTime
     context_switches: NonNegativeInt
     involuntary_switches: NonNegativeInt
@@ -248,6 +256,15 @@ class RunResult(Strict):
             first = error.errors(include_url=False)[0]
             where = ".".join(map(str, first["loc"])) or "all of it"
             raise RuntimeError(f"the engine's result is wrong: {where}: {first['msg']}") from None
+
+    @property
+    def group_operations(self) -> dict[str, tuple[int, ...]]:
+        """Operations of each task of each group."""
+        found, first = {}, 0
+        for group in self.groups:
+            found[group.name] = self.per_task_operations[first : first + group.tasks]
+            first += group.tasks
+        return found
 
     @property
     def throughput_per_s(self) -> float:

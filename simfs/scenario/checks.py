@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pydantic import ValidationError
 
 from simfs.scenario.document import Document, Path_, Place
-from simfs.scenario.expectation import TASKS, Coordinates, instances, parse
+from simfs.scenario.expectation import coordinates, instances, parse
 from simfs.scenario.filesystem import NoFilesystem, Xfs
 from simfs.scenario.measured import Dataset, load_dataset
 from simfs.scenario.models import load_kernel, load_workload
@@ -21,7 +21,7 @@ from simfs.scenario.schema import Fit, RowChoice, Scenario
 from simfs.scenario.section import shorten
 from simfs.scenario.suggest import nearest
 from simfs.scenario.timeline import not_a_choice
-from simfs.scenario.workload import Fio, LockCycle, LockTasks, Mix, PythonTasks
+from simfs.scenario.workload import MAX_TASKS, Fio, LockCycle, LockTasks, Mix, PythonTasks, RangeLock
 from simfs.vocabulary import vocabulary
 
 
@@ -46,6 +46,39 @@ def _program_problems(program: str, document: Document) -> Iterator[Problem]:
         message, _, hint = str(error).partition("; did you mean '")
         at = document.place_of(document.locate(("workload", "program"))).value
         yield Problem(at, message, hint.removesuffix("'?") or None)
+
+
+def check_groups(scenario: Scenario, document: Document) -> Iterator[Problem]:
+    """Yield what is wrong with the names of groups and with all tasks together."""
+    names = [group.name for group in scenario.groups]
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            at = document.place_of(("groups", number, "name")).value
+            yield Problem(at, f"there is already a group '{name}'")
+    if scenario.tasks > MAX_TASKS:
+        at = document.place_of(("groups",)).key
+        yield Problem(at, f"groups have {scenario.tasks} tasks together; at most {MAX_TASKS} can be run")
+
+
+_COMMON = ("lock", "locks", "order", "data_lines", "device")
+"""What lock cycles of all groups have in common: the locks."""
+
+
+def check_group(whole: Scenario, group: Scenario, document: Document) -> Iterator[Problem]:
+    """Yield what the load of a group cannot be, beside the others of `whole`."""
+    own, all_ = group.workload, whole.workload
+    at = document.place_of(document.locate(("workload", "kind"))).value
+    if isinstance(own, PythonTasks | RangeLock | Fio):
+        yield Problem(at, f"tasks of {own.kind} cannot be in a group")
+    elif isinstance(own, LockCycle) != isinstance(all_, LockCycle):
+        yield Problem(
+            at, "lock_cycle has no filesystem and other loads need one: they cannot be in groups together"
+        )
+    elif isinstance(own, LockCycle) and isinstance(all_, LockCycle):
+        for key in _COMMON:
+            if getattr(own, key) != getattr(all_, key):
+                at = document.place_of(("workload", key)).value
+                yield Problem(at, f"groups have their locks in common: {key} is that of the workload")
 
 
 def check_measured(scenario: Scenario, document: Document) -> Iterator[Problem]:
@@ -80,8 +113,8 @@ def check_expectations(scenario: Scenario, document: Document) -> Iterator[Probl
     """Yield what is expected of points that there are none of."""
     if not scenario.expect:
         return
-    points: list[Coordinates] = [
-        {TASKS: draft.document.data["workload"].get("tasks", 1), "variant": draft.variant, **draft.values}
+    points = [
+        coordinates(draft.variant, draft.values, Scenario.model_validate(draft.document.data).tasks)
         for draft in drafts(document)
     ]
     for number, text in enumerate(scenario.expect):
@@ -113,7 +146,7 @@ def _in_file(error: ScenarioError, at: str) -> Iterator[Problem]:
 
 def _machine_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
     use = scenario.machine
-    spec = machine_spec(use, scenario.workload.tasks)
+    spec = machine_spec(use, scenario.tasks)
     if not spec["cpus_per_core"] <= spec["cpus_per_llc"] <= spec["cpus_per_socket"] <= spec["cpus"]:
         order = "cpus_per_core <= cpus_per_llc <= cpus_per_socket <= cpus"
         figures = " <= ".join(str(spec[key.strip()]) for key in order.split("<="))

@@ -16,8 +16,8 @@ from simfs.scenario.metrics import metric
 from simfs.scenario.suggest import choices, nearest
 from simfs.scenario.units import BYTES_PER_UNIT, NS_PER_UNIT
 
-TASKS = "workload.tasks"
-"""The key that a point has also where it is not swept."""
+TASKS = "tasks"
+"""The number of all tasks, which points have also where no key of it is swept; swept keys go first."""
 
 _RATES = {f"{unit}/s": size for unit, size in BYTES_PER_UNIT.items()}
 _FAMILIES: tuple[Mapping[str, float], ...] = (NS_PER_UNIT, _RATES)
@@ -87,6 +87,12 @@ class Expectation:
     def terms(self) -> tuple[Term, ...]:
         """All metrics that it names, in the order they are written."""
         return tuple(term for side in self.sides for term in terms_of(side))
+
+
+def coordinates(variant: str, values: Mapping[str, object], tasks: int) -> Coordinates:
+    """Where the point of a variant with these swept values is."""
+    swept = {"variant": variant, **values}
+    return swept if f"workload.{TASKS}" in values else {**swept, TASKS: tasks}
 
 
 def terms_of(part: Part) -> Iterator[Term]:
@@ -256,6 +262,8 @@ def chosen(term: Term, points: Iterable[Coordinates]) -> dict[str, object]:
         }
         if len({axis for axis, _ in found}) > 1 and ("variant", word) in found:
             found = {("variant", word)}  # a variant's name goes first
+        if len({axis for axis, _ in found}) > 1:
+            found = {(axis, value) for axis, value in found if axis != TASKS}
         if len(found) != 1:
             raise ValueError(_not_one(word, axes, found, there))
         ((axis, value),) = found

@@ -9,13 +9,20 @@ from typing import Any
 from pydantic import ValidationError
 
 from simfs.scenario import paths
-from simfs.scenario.checks import check_calibration, check_expectations, check_measured, check_profiles
+from simfs.scenario.checks import (
+    check_calibration,
+    check_expectations,
+    check_group,
+    check_groups,
+    check_measured,
+    check_profiles,
+)
 from simfs.scenario.document import Document
 from simfs.scenario.extends import extended
 from simfs.scenario.files import STANDARD_INPUT
 from simfs.scenario.kernel import OWN_LOCK
 from simfs.scenario.overlay import set_option
-from simfs.scenario.points import drafts
+from simfs.scenario.points import drafts, group_drafts
 from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.refusals import problems_of
 from simfs.scenario.schema import VERSION, Scenario, Written
@@ -90,8 +97,21 @@ def _variant_problems(document: Document) -> Iterator[Problem]:
                 yield from problems_of(error, draft.document)
             else:
                 yield from check_profiles(point, draft.document)
+                yield from _group_problems(point, draft.document)
     except ScenarioError as error:
         yield from error.problems
+
+
+def _group_problems(point: Scenario, document: Document) -> Iterator[Problem]:
+    yield from check_groups(point, document)
+    for draft in group_drafts(document):
+        try:
+            group = Scenario.model_validate(draft.data)
+        except ValidationError as error:
+            yield from problems_of(error, draft)
+        else:
+            yield from check_profiles(group, draft)
+            yield from check_group(point, group, draft)
 
 
 def _find(name: str) -> Path:

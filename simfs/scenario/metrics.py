@@ -20,6 +20,7 @@ Quantity = Literal[
     "switches",
     "switches_per_operation",
     "counter",
+    "group",
     "wakes",
     "wake_to_run",
     "grant_to_run",
@@ -42,7 +43,17 @@ STATES = ("user", "system", "spin", "switch", "irq", "idle")
 """States of a CPU; `idle_percent` is a metric."""
 
 
-_BY_RUN = ("counter", "wakes", "wake_to_run", "grant_to_run", "acquisitions", "wait", "held", "delay")
+_BY_RUN = (
+    "counter",
+    "group",
+    "wakes",
+    "wake_to_run",
+    "grant_to_run",
+    "acquisitions",
+    "wait",
+    "held",
+    "delay",
+)
 
 
 @dataclass(frozen=True)
@@ -100,6 +111,9 @@ _PATTERNS: dict[Quantity, re.Pattern[str]] = {
         _KIND + r"(?P<part>stacked_wakeups|wakeups_(?:on_(?:previous|waker)|beside_idle)_cpu)_percent"
     ),
     "counter": re.compile(r"(?P<part>involuntary_switches|wakeups|migrations|pulls)_per_operation"),
+    "group": re.compile(
+        r"group_(?P<operation>\w+?)_(?P<part>per_s|fairness|share_percent)|(?:groups_(?P<by>fairness))"
+    ),
     "acquisitions": re.compile(
         _LOCK + r"(?P<part>contended_percent|found_held_percent|waits_per_operation|acquired_per_operation)"
     ),
@@ -119,7 +133,8 @@ EXAMPLES = (
     "involuntary_switches_per_operation", "xfs_agi_contended_percent", "xfs_agi_by_inodegc_found_held_percent",
     "xfs_agi_waits_per_operation", "xfs_agi_acquired_per_operation", "xfs_agi_p50_wait_us", "xfs_agi_held_percent",
     "xfs_agi_busiest_held_percent", "xfs_agi_by_bound_held_granted_behind_percent",
-    "xfs_agi_by_bound_p99_grant_to_run_us", "inodegc_p50_delay_ms",
+    "xfs_agi_by_bound_p99_grant_to_run_us", "inodegc_p50_delay_ms", "group_readers_per_s",
+    "group_readers_share_percent", "group_readers_fairness", "groups_fairness",
 )  # fmt: skip
 
 
@@ -158,6 +173,9 @@ def metric(name: str) -> Metric:
 def _of_run(quantity: Quantity, found: Mapping[str, str | None]) -> Metric:
     """The metric that a pattern's groups say."""
     part, lock, by, operation = (found.get(key) or "" for key in ("part", "lock", "by", "operation"))
+    if quantity == "group":
+        of_group = {"per_s": "1/s", "share_percent": "%"}.get(part, "1")
+        return Metric(quantity, of_group, part=part, operation=operation)
     is_count = quantity == "counter" or "_per_" in part
     known = Metric(quantity, "1" if is_count else "%", part=part, lock=lock, by=by, operation=operation)
     if unit := found.get("unit"):

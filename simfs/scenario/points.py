@@ -18,6 +18,7 @@ from simfs.scenario.refusals import problems_of
 from simfs.scenario.schema import SECTIONS, Scenario
 from simfs.scenario.suggest import nearest
 from simfs.scenario.units import duration, format_duration
+from simfs.scenario.workload import Workload
 
 MAX_POINTS = 5000
 ONLY_VARIANT = "default"
@@ -66,7 +67,7 @@ def points_at(
     document = _document(scenario)
     document.data.pop("sweep", None)
     for key in dict.fromkeys(key for row in rows for key in row):
-        if split_key(key)[0] not in SECTIONS or "." not in key:
+        if split_key(key)[0] not in (*SECTIONS, "groups") or "." not in key:
             raise ScenarioError([_not_swept(told(key), key)])
     variants = document.data.get("variants") or [{"name": ONLY_VARIANT}]
     drafts_ = (
@@ -89,6 +90,24 @@ def with_values(scenario: Scenario, values: Mapping[str, float]) -> Scenario:
         path = split_key(key)
         assign(document, path, _as_written(document.data, path, value), Place(key, key))
     return Scenario.model_validate(document.data)
+
+
+def group_drafts(document: Document) -> Iterator[Document]:
+    """Yield for each group of a point what the point would be if all tasks were like those of the group."""
+    for number, group in enumerate(document.data.get("groups") or []):
+        draft = document.copy()
+        draft.data.pop("groups")
+        if group.get("workload"):
+            lay_over(draft, {"workload": group["workload"]}, ("groups", number))
+        yield draft
+
+
+def group_loads(scenario: Scenario) -> dict[str, Workload]:
+    """Return the load of each group by its name, in order; empty where there are no groups."""
+    if not scenario.groups:
+        return {}
+    loads = (Scenario.model_validate(draft.data).workload for draft in group_drafts(_document(scenario)))
+    return dict(zip((group.name for group in scenario.groups), loads, strict=True))
 
 
 def value_of(scenario: Scenario, key: str) -> object:
@@ -178,7 +197,7 @@ def _check_sweep(document: Document, sweep: Mapping[str, list[Any]], variants: i
     problems = [
         _not_swept(document.place_of(("sweep", key)).key, key)
         for key in sweep
-        if split_key(key)[0] not in SECTIONS or "." not in key
+        if split_key(key)[0] not in (*SECTIONS, "groups") or "." not in key
     ]
     points = variants * math.prod(map(len, sweep.values()))
     if points > MAX_POINTS:

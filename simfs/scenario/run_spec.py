@@ -18,7 +18,7 @@ from simfs.scenario.models import (
     load_vfs,
     load_workload,
 )
-from simfs.scenario.points import Point
+from simfs.scenario.points import Point, group_loads
 from simfs.scenario.program import digest
 from simfs.scenario.schema import Scenario
 from simfs.scenario.workload import (
@@ -59,7 +59,7 @@ def to_run_spec(point: Point, replication: int) -> dict[str, Any]:
     """
     scenario = point.scenario
     measure = scenario.measure
-    machine = machine_spec(scenario.machine, scenario.workload.tasks)
+    machine = machine_spec(scenario.machine, scenario.tasks)
     warmup = AUTO_WARMUP * measure.duration if isinstance(measure.warmup, str) else measure.warmup
     return {
         "seed": measure.seed,
@@ -71,7 +71,8 @@ def to_run_spec(point: Point, replication: int) -> dict[str, Any]:
         "kernel": kernel_spec(scenario, machine["cpus"]),
         **_filesystem_spec(scenario),
         "device": None if scenario.storage is None else device_spec(scenario.storage),
-        "workload": _workload_spec(scenario.workload, machine),
+        "workload": _workload_spec(scenario.workload, machine) | {"tasks": scenario.tasks},
+        **_groups_spec(scenario, machine),
     }
 
 
@@ -194,6 +195,12 @@ def _workload_spec(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
     elif not isinstance(use, LockTasks | Fio):
         spec["directories"] = use.directories
     return spec
+
+
+def _groups_spec(scenario: Scenario, machine: Mapping[str, Any]) -> dict[str, Any]:
+    loads = group_loads(scenario)
+    groups = [{"name": name, "workload": _workload_spec(load, machine)} for name, load in loads.items()]
+    return {"groups": groups} if groups else {}
 
 
 def _params(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:

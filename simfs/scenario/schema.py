@@ -86,6 +86,19 @@ class Variant(Section):
     )
 
 
+class TaskGroup(Section):
+    """Some of the tasks: what is said here is laid over the workload."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=40)] = Field(
+        description="Small letters, digits and _: part of the names of metrics."
+    )
+    title: Text | None = None
+    workload: dict[str, Any] = Field(
+        default={},
+        description="Keys that differ, the number of its tasks among them; a new kind keeps what both know.",
+    )
+
+
 QUICK = 5
 """Replications of a first look: Student's t is 2.8 then, and 12.7 with two."""
 
@@ -213,6 +226,9 @@ class Scenario(Section):
         description="Lock role -> kind, where not the kernel's; name -> FILE.py:CLASS, a lock of one's own.",
     )
     workload: Workload
+    groups: tuple[TaskGroup, ...] = Field(
+        default=(), description="Groups of tasks, each with a load that differs; together they are all tasks."
+    )
     variants: tuple[Variant, ...] = Field(default=(), description="The designs compared.")
     sweep: dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]] = Field(
         default={}, description="Dotted key -> the values it takes, for example workload.tasks: [1, 2, 4]."
@@ -236,6 +252,13 @@ class Scenario(Section):
         """The device, also where none is named."""
         stored = self.device is None and self.filesystem.kind in ("xfs", "btrfs", "ext4")
         return DeviceUse(profile="loop-tmpfs") if stored else self.device
+
+    @property
+    def tasks(self) -> int:
+        """The number of all tasks."""
+        if not self.groups:
+            return self.workload.tasks
+        return sum(int(group.workload.get("tasks", self.workload.tasks)) for group in self.groups)
 
     @property
     def own_locks(self) -> dict[str, str]:

@@ -158,15 +158,19 @@ class Fio(Tasks):
 
 
 class Distribution(Section):
-    """A drawn duration, given by its mean: '15 us', {exponential: 15 us} or {lognormal: 15 us, cv: 0.5}."""
+    """A drawn duration, given by its mean: '15 us', {exponential: 15 us}, {lognormal: 15 us, cv: 0.5}."""
 
     constant: Duration | None = Field(default=None, description="This duration every time.")
     exponential: Duration | None = Field(
         default=None, description="Exponentially distributed with this mean."
     )
     lognormal: Duration | None = Field(default=None, description="Log-normally distributed with this mean.")
+    gamma: Duration | None = Field(
+        default=None,
+        description="Gamma-distributed with this mean; cv 0.5 is an Erlang distribution of four phases.",
+    )
     cv: Annotated[StrictFloat, Field(gt=0, le=10)] | None = Field(
-        default=None, description="Standard deviation of lognormal, relative to its mean."
+        default=None, description="Standard deviation of lognormal or gamma, relative to its mean."
     )
 
     @model_validator(mode="after")
@@ -174,8 +178,8 @@ class Distribution(Section):
         given = [kind for kind in SHAPES if getattr(self, kind) is not None]
         if len(given) != 1:
             raise refusal(f"give one of {', '.join(SHAPES)}")
-        if (self.cv is not None) != (given == ["lognormal"]):
-            raise refusal("lognormal needs its cv, and only lognormal has one")
+        if (self.cv is not None) != (given[0] in ("lognormal", "gamma")):
+            raise refusal("lognormal and gamma need their cv, and no other has one")
         return self
 
     @property
@@ -189,7 +193,7 @@ class Distribution(Section):
         return float(getattr(self, self.kind))
 
 
-SHAPES = ("constant", "exponential", "lognormal")
+SHAPES = ("constant", "exponential", "lognormal", "gamma")
 """How times are distributed."""
 
 Draws = Annotated[Distribution, word_as("constant", Distribution)]

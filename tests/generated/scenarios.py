@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from engine import Spec
 from generated.kernels import kernels, other_locks
 from generated.machines import machines
-from generated.workloads import ON_FILES, ON_LOCKS, Section, flags, on_files, on_locks, placed
+from generated.workloads import ON_FILES, ON_LOCKS, Section, flags, groups, on_files, on_locks, placed
 from simfs.scenario import Point, Scenario, to_run_spec
 from simfs.scenario.models import available, load_kernel
 
@@ -67,7 +67,8 @@ def lock_scenarios(draw: st.DrawFn) -> Drawn:
     kind = draw(st.sampled_from(sorted(ON_LOCKS)))
     machine = draw(machines())
     workload = {"kind": kind, **draw(on_locks(kind)), **draw(placed(machine["cpus"]))}
-    return Drawn(_around(draw, machine, {"kernel": draw(kernels()), "workload": workload}), machine)
+    sections = {"kernel": draw(kernels()), "workload": workload, "groups": draw(groups(kind))}
+    return Drawn(_around(draw, machine, sections), machine)
 
 
 @st.composite
@@ -88,6 +89,7 @@ def file_scenarios(draw: st.DrawFn) -> Drawn:
         "device": draw(st.one_of(st.none(), devices)),
         "locks": draw(other_locks(roles)),
         "workload": {"kind": kind, **draw(on_files(kind, filesystem)), **draw(placed(machine["cpus"]))},
+        "groups": draw(groups(kind, filesystem)),
     }
     return Drawn(_around(draw, machine, sections), machine)
 

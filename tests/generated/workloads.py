@@ -26,6 +26,7 @@ def draws(least: float = 0.0) -> st.SearchStrategy[Section]:
         mean.map(lambda given: {"constant": given}),
         mean.map(lambda given: {"exponential": given}),
         mean.map(lambda given: {"lognormal": given, "cv": 1.0}),
+        mean.map(lambda given: {"gamma": given, "cv": 0.5}),
     )
 
 
@@ -193,6 +194,25 @@ def on_files(kind: str, filesystem: str) -> st.SearchStrategy[Section]:
     return st.tuples(own, st.sampled_from(["shared", "per-task"])).map(
         lambda both: {**both[0], "directories": both[1]}
     )
+
+
+@st.composite
+def groups(draw: st.DrawFn, kind: str, filesystem: str = "") -> list[Section]:
+    """Often none; else two groups of such a workload, the second one perhaps with another load."""
+    if kind in ("range_lock", "fio") or not draw(st.sampled_from([False, False, True])):
+        return []
+    others = [name for name in sorted(ON_FILES) if name != "fio"]
+    own = st.fixed_dictionaries(
+        {"tasks": st.integers(1, 4), "nice": st.sampled_from([0, 5, -20])},
+        optional={"think": draws(50), "hold": draws(50), "readers": st.sampled_from([0.0, 1.0])}
+        if kind == "lock_cycle"
+        else {},
+    )
+    second = draw(own)
+    if filesystem and draw(flags):
+        other = draw(st.sampled_from(others))
+        second = {"kind": other, **draw(on_files(other, filesystem)), **second}
+    return [{"name": "one", "workload": draw(own)}, {"name": "two", "workload": second}]
 
 
 @st.composite

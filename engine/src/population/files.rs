@@ -3,14 +3,15 @@
 use crate::filesystems::costs::Costs;
 use crate::filesystems::ledger::Recorded;
 use crate::filesystems::{Audit, DirId, Filesystem};
-use crate::spec::{Directories, FilesystemKind, RunSpec, WorkloadKind};
+use crate::spec::{Directories, FilesystemKind, Load, RunSpec, WorkloadKind, WorkloadSpec};
 use crate::waist::{Host, Life, Machine, Placement};
 use crate::workloads::acts::{Actor, Full, Pool};
-use crate::workloads::binding::placements;
+use crate::workloads::binding::{at_nice, placements};
 use crate::workloads::fio::{self, Jobs};
 use crate::workloads::metadata::{self, Turn, User};
 use crate::workloads::mix::{self, Mix};
 use crate::workloads::{compile, dbench, fs_mark};
+use std::ops::Range;
 use std::rc::Rc;
 
 /// One setup task makes the directories and what lies in them, then starts the tasks of the workload; the clock starts then.
@@ -20,38 +21,100 @@ pub(super) fn start<H: Host, F: Filesystem<H::Handle> + Audit>(
     fs: Rc<F>,
     costs: &Costs<'_>,
 ) -> Result<(), String> {
-    let (w, placements) = (&spec.workload, placements(spec));
-    let work = Work::new(spec, costs)?;
+    let crews = spec.loads().into_iter().map(|load| Crew::new(spec, load, costs)).collect::<Result<Vec<_>, _>>()?;
     let fs = Rc::new(Recorded::new(fs));
     if host.watch(|| fs.clone()) {
         fs.keep();
     }
-    let (tasks, own) = (w.tasks, w.directories == Directories::PerTask);
-    if let Work::Fio(jobs) = work {
-        return fio_tasks(host, fs, jobs, tasks, placements);
+    if let Work::Fio(jobs) = crews[0].work {
+        return fio_tasks(host, fs, jobs, spec.workload.tasks, placements(&spec.machine, spec.loads()[0]));
     }
-    let each = (w.number("subdirectories") as u32).max(1);
-    let initial_files = w.number("initial_files") as u64;
     host.spawn(Placement::Anywhere, Life::Setup, move |m: H::Handle| async move {
-        let sets = if own { tasks } else { 1 };
-        let mut directories = Vec::new();
-        for number in 0..sets * each {
-            match fs.mkdir(&m, format!("d{number:03}").as_bytes()).await {
-                Ok(directory) => directories.push(directory),
-                Err(_) => return m.give_up("no space left for the directories"),
+        let Ok(sets) = directories(&m, &*fs, &crews).await else { return };
+        let mut actors = Vec::new();
+        for (number, (crew, dirs)) in crews.iter().zip(&sets).enumerate() {
+            match crew.work.actors(&m, &fs, dirs, (crew.tasks.clone(), number as u32)).await {
+                Ok(made) => actors.push(made),
+                Err(_) => return,
             }
         }
-        if initial_files > 0 && fs.fill(&directories, initial_files, work.name_length()).is_err() {
-            return m.give_up("no space left for the initial files");
-        }
-        let dirs: Vec<Rc<[DirId]>> = directories.chunks(each as usize).map(Rc::from).collect();
-        let Ok(actors) = work.actors(&m, &fs, &dirs, tasks).await else { return };
-        let mut actors = actors.into_iter();
-        for (task, placement) in (0..tasks).zip(placements) {
-            work.start(&m, fs.clone(), dirs[(task % sets) as usize].clone(), (task, placement), actors.next());
+        for ((crew, dirs), actors) in crews.into_iter().zip(sets).zip(actors) {
+            let mut actors = actors.into_iter();
+            for (place, (task, placement)) in crew.tasks.zip(crew.placements).enumerate() {
+                let who = Starting { task, placement, nice: crew.nice };
+                crew.work.start(&m, fs.clone(), dirs[place % dirs.len()].clone(), who, actors.next());
+            }
         }
     });
     Ok(())
+}
+
+/// The tasks of one load.
+struct Crew {
+    work: Work,
+    tasks: Range<u32>,
+    placements: Vec<Placement>,
+    nice: Option<i32>,
+    own: bool,
+    subdirectories: usize,
+    initial_files: u64,
+}
+
+impl Crew {
+    fn new(spec: &RunSpec, load: Load<'_>, costs: &Costs<'_>) -> Result<Self, String> {
+        let w = load.workload;
+        let work = Work::new(spec, w, costs)?;
+        let is_fio = matches!(work, Work::Fio(_));
+        Ok(Self {
+            work,
+            tasks: load.numbers(),
+            placements: placements(&spec.machine, load).take(w.tasks as usize).collect(),
+            nice: load.nice,
+            own: w.directories == Directories::PerTask,
+            subdirectories: if is_fio { 1 } else { w.number("subdirectories").max(1.0) as usize },
+            initial_files: if is_fio { 0 } else { w.number("initial_files") as u64 },
+        })
+    }
+}
+
+/// What each set of directories is: of every task, or of all tasks of a load.
+type Sets = Vec<Rc<[DirId]>>;
+
+/// Makes the directories of all loads, with the files that lie in them; loads that share theirs share them with each other.
+async fn directories<M: Machine, F: Filesystem<M>>(m: &M, fs: &F, crews: &[Crew]) -> Result<Vec<Sets>, Full> {
+    let sharing = || crews.iter().filter(|crew| !crew.own);
+    let wide = sharing().map(|crew| crew.subdirectories).max().unwrap_or(0);
+    let files = sharing().map(|crew| crew.initial_files).max().unwrap_or(0);
+    let (mut shared, mut made, mut all) = (Vec::new(), 0, Vec::new());
+    for crew in crews {
+        let (count, initial_files) = match crew.own {
+            true => (crew.tasks.len() * crew.subdirectories, crew.initial_files),
+            false if shared.is_empty() => (wide, files),
+            false => (0, 0),
+        };
+        let mut new = Vec::new();
+        for _ in 0..count {
+            match fs.mkdir(m, format!("d{made:03}").as_bytes()).await {
+                Ok(directory) => new.push(directory),
+                Err(_) => return Err(full(m, "no space left for the directories")),
+            }
+            made += 1;
+        }
+        if initial_files > 0 && fs.fill(&new, initial_files, crew.work.name_length()).is_err() {
+            return Err(full(m, "no space left for the initial files"));
+        }
+        if !crew.own && shared.is_empty() {
+            shared = std::mem::take(&mut new);
+        }
+        let own = if crew.own { &new[..] } else { &shared[..crew.subdirectories] };
+        all.push(own.chunks(crew.subdirectories).map(Rc::from).collect());
+    }
+    Ok(all)
+}
+
+fn full<M: Machine>(m: &M, what: &'static str) -> Full {
+    m.give_up(what);
+    Full
 }
 
 /// One setup task lays the files out, then starts the jobs.
@@ -91,8 +154,7 @@ enum Work {
 }
 
 impl Work {
-    fn new(spec: &RunSpec, costs: &Costs<'_>) -> Result<Self, String> {
-        let w = &spec.workload;
+    fn new(spec: &RunSpec, w: &WorkloadSpec, costs: &Costs<'_>) -> Result<Self, String> {
         let user = costs.sum(&["user.loop"])?;
         let turn = match w.kind {
             WorkloadKind::Create => Turn::Create,
@@ -129,7 +191,7 @@ impl Work {
         m: &M,
         fs: &Rc<F>,
         dirs: &[Rc<[DirId]>],
-        tasks: u32,
+        (tasks, load): (Range<u32>, u32),
     ) -> Result<Vec<Actor<M, F>>, Full> {
         let (files, bytes, shared) = match self {
             Self::Mix(mix) => (mix.files, mix.file_bytes, mix.shared),
@@ -139,8 +201,8 @@ impl Work {
         let all = Pool::default();
         let pool = || if shared { all.clone() } else { Pool::default() };
         let actor = |dirs, task| Actor::new(m.clone(), fs.clone(), dirs, pool(), task);
-        let mut actors: Vec<_> = (0..tasks).map(|task| actor(dirs[task as usize % dirs.len()].clone(), task)).collect();
-        let mut nobody = actor(dirs.concat().into(), Actor::<M, F>::NOBODY);
+        let mut actors: Vec<_> = tasks.enumerate().map(|(place, task)| actor(dirs[place % dirs.len()].clone(), task)).collect();
+        let mut nobody = actor(dirs.concat().into(), Actor::<M, F>::NOBODY - load);
         for _ in 0..files {
             for who in if shared { std::slice::from_mut(&mut nobody) } else { &mut actors[..] } {
                 who.create_open(bytes).await?;
@@ -154,35 +216,53 @@ impl Work {
         m: &M,
         fs: Rc<F>,
         dirs: Rc<[DirId]>,
-        (task, placement): (u32, Placement),
+        Starting { task, placement, nice }: Starting,
         actor: Option<Actor<M, F>>,
     ) {
         let dir = dirs[0];
         match self {
             Self::Loop(turn, user) => {
                 let (turn, user) = (*turn, *user);
-                m.spawn(placement, Life::Foreground, move |m| metadata::run(m, fs, dir, task, turn, user));
+                m.spawn(placement, Life::Foreground, move |m| {
+                    at_nice(m.clone(), nice, metadata::run(m, fs, dir, task, turn, user))
+                });
             }
             Self::Fio(_) => unreachable!("jobs start on their files"),
             Self::Compile(params) => {
                 let params = params.clone();
-                m.spawn(placement, Life::Foreground, move |m| compile::run(m, fs, dir, task, params, placement));
+                m.spawn(placement, Life::Foreground, move |m| {
+                    at_nice(m.clone(), nice, compile::run(m, fs, dir, task, params, placement))
+                });
             }
             Self::FsMark(params) => {
                 let params = params.clone();
-                m.spawn(placement, Life::Foreground, move |m| fs_mark::run(m, fs, dirs, task, params));
+                m.spawn(placement, Life::Foreground, move |m| {
+                    at_nice(m.clone(), nice, fs_mark::run(m, fs, dirs, task, params))
+                });
             }
             Self::Dbench(params) => {
                 let params = params.clone();
                 let actor = actor.expect("dbench has actors");
-                m.spawn(placement, Life::Foreground, move |m| dbench::run(m.clone(), actor.on_task(m), params));
+                m.spawn(placement, Life::Foreground, move |m| {
+                    at_nice(m.clone(), nice, dbench::run(m.clone(), actor.on_task(m), params))
+                });
             }
             Self::Mix(mix) => {
                 let (mix, actor) = (mix.clone(), actor.expect("mixes have actors"));
-                m.spawn(placement, Life::Foreground, move |m| mix::run(m.clone(), actor.on_task(m), mix));
+                m.spawn(placement, Life::Foreground, move |m| {
+                    at_nice(m.clone(), nice, mix::run(m.clone(), actor.on_task(m), mix))
+                });
             }
         }
     }
+}
+
+/// A task that is about to start.
+#[derive(Clone, Copy)]
+struct Starting {
+    task: u32,
+    placement: Placement,
+    nice: Option<i32>,
 }
 
 fn fio_jobs(spec: &RunSpec) -> Result<Jobs, String> {

@@ -6,18 +6,17 @@ use crate::machine::Hardware;
 use crate::range_locks::{Prices, RangeLock};
 use crate::spec::{Change, RunSpec};
 use crate::waist::{Host, Life, Machine};
-use crate::workloads::binding::placements;
+use crate::workloads::binding::{at_nice, placements};
 use crate::workloads::draw::Draw;
 use crate::workloads::lock_cycle::{self, Cycle};
 use crate::workloads::range_lock::{self, Load};
 use std::rc::Rc;
 
-/// Tasks that think and hold locks.
+/// Tasks that think and hold locks. All groups have the same locks.
 pub(super) fn lock_cycle<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
     let w = &spec.workload;
-    let draw = |what: &str| Draw::of(w, what);
     let write = match w.number("device_ns") {
-        ns if ns > 0.0 => Some(draw("device")?),
+        ns if ns > 0.0 => Some(Draw::of(w, "device")?),
         _ => None,
     };
     let spins_or_sleeps = spec.whatif.as_ref().is_some_and(|w| matches!(&w.change, Change::Kind(k) if k != "semaphore"));
@@ -35,25 +34,30 @@ pub(super) fn lock_cycle<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), St
         let data = (lines > 0).then(|| m.new_line(lines));
         (m.new_lock(class), nested.then(|| m.new_lock(class)), device, data)
     });
-    let even = Cycle {
-        outer: first,
-        inner: second,
-        think: draw("think")?,
-        hold: draw("hold")?,
-        thinks_on_cpu: w.word("think") == "cpu",
-        data,
-        readers: w.number("readers"),
-        blocking: w.number("blocking"),
-        write: write.map(|service| (device, service)),
-    };
-    let odd = match second {
-        Some(second) if opposite => Cycle { outer: second, inner: Some(first), ..even },
-        _ => even,
-    };
-    let cycles = [Rc::new(even), Rc::new(odd)];
-    for (task, placement) in (0..w.tasks).zip(placements(spec)) {
-        let cycle = cycles[task as usize % 2].clone();
-        host.spawn(placement, Life::Foreground, |m| lock_cycle::run(m, cycle, &format!("task {task}")));
+    for load in spec.loads() {
+        let w = load.workload;
+        let even = Cycle {
+            outer: first,
+            inner: second,
+            think: Draw::of(w, "think")?,
+            hold: Draw::of(w, "hold")?,
+            thinks_on_cpu: w.word("think") == "cpu",
+            data,
+            readers: w.number("readers"),
+            blocking: w.number("blocking"),
+            write: write.map(|service| (device, service)),
+        };
+        let odd = match second {
+            Some(second) if opposite => Cycle { outer: second, inner: Some(first), ..even },
+            _ => even,
+        };
+        let cycles = [Rc::new(even), Rc::new(odd)];
+        for (task, placement) in load.numbers().zip(placements(&spec.machine, load)) {
+            let cycle = cycles[task as usize % 2].clone();
+            host.spawn(placement, Life::Foreground, |m| {
+                at_nice(m.clone(), load.nice, lock_cycle::run(m, cycle, &format!("task {task}")))
+            });
+        }
     }
     Ok(())
 }
@@ -68,7 +72,7 @@ pub(super) fn range_lock<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), St
     let prices = Prices { work, pause: from_ns(spec.machine.costs.cpu_relax), syscall };
     let lock = Rc::new(host.setup(|m| RangeLock::new(m, load.design, prices)));
     let ledger = load.ledger();
-    for (task, placement) in (0..w.tasks).zip(placements(spec)) {
+    for (task, placement) in (0..w.tasks).zip(placements(&spec.machine, spec.loads()[0])) {
         let (lock, ledger) = (lock.clone(), ledger.clone());
         host.spawn(placement, Life::Foreground, move |m| range_lock::run(m, lock, load, task, ledger));
     }

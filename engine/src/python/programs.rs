@@ -31,7 +31,7 @@ pub fn populate<H: Host>(
     let py = program.py();
     prepare(host, spec, program, setup)
         .map(|(run, shared)| {
-            for (number, placement) in (0..spec.workload.tasks).zip(placements(spec)) {
+            for (number, placement) in (0..spec.workload.tasks).zip(placements(&spec.machine, spec.loads()[0])) {
                 let (its_run, arguments) = (run.clone(), PyTuple::empty(py).unbind());
                 let part = Part { program: program.clone().unbind(), arguments, number, shared: shared.clone_ref(py) };
                 run.know(host.spawn(placement, Life::Foreground, |m| drive(m, its_run, part, format!("task {number}"))));

@@ -41,6 +41,7 @@ impl Draw {
         match self.0 {
             draw::Draw::Constant(time) => format!("{} ns", to_ns(time)),
             draw::Draw::Exponential(mean) => format!("exponential({})", to_ns(mean)),
+            draw::Draw::Gamma { mean, cv } => format!("gamma({}, {cv})", to_ns(mean)),
             draw::Draw::LogNormal { mean, cv } => format!("lognormal({}, {cv})", to_ns(mean)),
         }
     }

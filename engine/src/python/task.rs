@@ -214,6 +214,11 @@ impl Task {
         Ok(Draw(draw::Draw::LogNormal { mean: from_ns(positive("mean", mean)?), cv: positive("cv", cv)? }))
     }
 
+    #[staticmethod]
+    fn gamma(mean: f64, cv: f64) -> PyResult<Draw> {
+        Ok(Draw(draw::Draw::Gamma { mean: from_ns(positive("mean", mean)?), cv: positive("cv", cv)? }))
+    }
+
     // ---- steps ----
 
     #[staticmethod]

@@ -25,7 +25,7 @@ pub enum Is {
 
 use Is::{List, Number, Optional, Required, Word};
 
-const DISTRIBUTION: Is = Word(&["constant", "exponential", "lognormal"]);
+const DISTRIBUTION: Is = Word(&["constant", "exponential", "lognormal", "gamma"]);
 
 const LOCK_CYCLE: &[Param] = &[
     ("think", Word(&["cpu", "sleep"])),

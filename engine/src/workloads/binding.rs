@@ -1,8 +1,9 @@
 //! Which CPU each task of a workload is bound to, and all that it starts, as benchmarks bind their processes and threads.
 
 use crate::machine::CpuId;
-use crate::spec::{Binding, MachineSpec, RunSpec};
-use crate::waist::Placement;
+use crate::spec::{Binding, Load, MachineSpec};
+use crate::waist::{Machine, Placement};
+use std::future::Future;
 
 /// All CPUs in the order in which tasks are bound to them, one each; hyper-threads of a busy core come last.
 fn order(binding: Binding, machine: &MachineSpec) -> Vec<CpuId> {
@@ -18,12 +19,22 @@ fn order(binding: Binding, machine: &MachineSpec) -> Vec<CpuId> {
     cpus
 }
 
-/// Where task after task starts, without end. With more tasks than CPUs it begins again at the first.
-pub fn placements(spec: &RunSpec) -> impl Iterator<Item = Placement> + 'static {
-    let anywhere = spec.workload.pin_to_cpu.map_or(Placement::Anywhere, Placement::Pinned);
-    let places = match spec.workload.binding {
+/// Where task after task of a load starts, without end, after those of the loads before it. With more tasks than CPUs it begins
+/// again at the first.
+pub fn placements(machine: &MachineSpec, load: Load<'_>) -> impl Iterator<Item = Placement> + 'static {
+    let anywhere = load.workload.pin_to_cpu.map_or(Placement::Anywhere, Placement::Pinned);
+    let places = match load.workload.binding {
         Binding::None => vec![anywhere],
-        binding => order(binding, &spec.machine).into_iter().map(Placement::Pinned).collect(),
+        binding => order(binding, machine).into_iter().map(Placement::Pinned).collect(),
     };
-    places.into_iter().cycle()
+    let skipped = load.first as usize % places.len();
+    places.into_iter().cycle().skip(skipped)
+}
+
+/// The program of a task that has a nice level of its own.
+pub async fn at_nice<M: Machine>(m: M, nice: Option<i32>, program: impl Future<Output = ()>) {
+    if let Some(nice) = nice {
+        m.set_nice(nice);
+    }
+    program.await;
 }

@@ -5,7 +5,7 @@ use crate::machine::Time;
 use crate::random::lognormal;
 use crate::spec::WorkloadSpec;
 use rand_core::RngCore;
-use rand_distr::{Distribution, Exp1};
+use rand_distr::{Distribution, Exp1, Gamma};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// A distribution of times.
@@ -22,6 +22,13 @@ pub enum Draw {
         /// Standard deviation over mean.
         cv: f64,
     },
+    /// Gamma-distributed with this mean and coefficient of variation.
+    Gamma {
+        /// Mean.
+        mean: Time,
+        /// Standard deviation over mean.
+        cv: f64,
+    },
 }
 
 impl Draw {
@@ -32,7 +39,9 @@ impl Draw {
             "constant" => Ok(Self::Constant(mean)),
             "exponential" => Ok(Self::Exponential(mean)),
             "lognormal" => Ok(Self::LogNormal { mean, cv }),
-            other => Err(format!("unknown distribution '{other}'; known: constant, exponential, lognormal")),
+            "gamma" if cv > 0.0 => Ok(Self::Gamma { mean, cv }),
+            "gamma" => Err("gamma needs a cv above 0".into()),
+            other => Err(format!("unknown distribution '{other}'; known: constant, exponential, lognormal, gamma")),
         }
     }
 
@@ -49,6 +58,11 @@ impl Draw {
             Self::Constant(time) => time,
             Self::Exponential(mean) => {
                 let unit: f64 = Exp1.sample(random);
+                scaled(mean, unit)
+            }
+            Self::Gamma { mean, cv } => {
+                let shape = 1.0 / (cv * cv);
+                let unit = Gamma::new(shape, 1.0 / shape).map_or(1.0, |gamma| gamma.sample(random));
                 scaled(mean, unit)
             }
             Self::LogNormal { mean, cv } => (lognormal(random, cv) * mean as f64) as Time,
