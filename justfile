@@ -26,6 +26,10 @@ docs:
 web:
     cd engine && cargo build --locked --profile web -p simfs-web --target wasm32-unknown-unknown
 
+# The lock laboratory: one page, lock-lab.html, which needs nothing else
+lab: web
+    python -m simfs.reports.lab lock-lab.html
+
 # All predictions again, and the numbers on their pages
 predictions:
     simfs validate --out results/validate && python docs/predictions.py results/validate

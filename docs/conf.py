@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from site_parts import commands, reference
+from site_parts import commands, lock_lab, reference
 
 from simfs import __version__
 
@@ -42,3 +42,4 @@ def setup(app: Sphinx) -> None:
     """Write the generated pages before anything is read, and add the directives that run commands."""
     reference.write(Path(app.srcdir) / "generated")
     commands.setup(app)
+    lock_lab.setup(app)

@@ -40,7 +40,7 @@ class Browser:
         theirs, self._out = os.pipe()
         self._in, back = os.pipe()
         # The protocol reads descriptor 3 and writes descriptor 4.
-        shell = f'exec "$@" 3<&{theirs} 4>&{back} {theirs}<&- {back}>&-'
+        shell = f'exec "$@" 3<&{theirs} 4>&{back}'
         self._process = subprocess.Popen(
             ["bash", "-c", shell, "bash", *command], pass_fds=(theirs, back), stderr=subprocess.DEVNULL
         )
@@ -78,7 +78,7 @@ class Browser:
     def wait(self, script: str, seconds: float = 60) -> None:
         """Until an expression is true."""
         until = time.monotonic() + seconds
-        while not self.eval(script):
+        while not self.eval(f"!!({script})"):
             assert time.monotonic() < until, f"not within {seconds} s: {script}; errors: {self.wrong}"
             time.sleep(0.05)
 

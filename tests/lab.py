@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from browser import Browser
 
-ROOT = Path(__file__).parent.parent
-BUILT = ROOT / "engine/target/wasm32-unknown-unknown/web/simfs_web.wasm"
-FACE = ROOT / "simfs/reports/lab/engine.js"
+from simfs.reports.lab import page
+
+FACE = Path(page.__file__).with_name("engine.js")
 
 
 def built() -> bytes:
     """The engine, from the sources that the native one is built from."""
-    if not BUILT.exists():
+    if not page.BUILT.exists():
         pytest.skip("needs the engine as WebAssembly: just web")
-    code = BUILT.read_bytes()
+    code = page.BUILT.read_bytes()
     if import_module("simfs._engine").__source__.encode() not in code:
         pytest.skip("needs the engine as WebAssembly from these sources: just web")
     return code

@@ -1,15 +1,17 @@
 // The player of a time line: draws the data that timeline_html.py gives, steps through it, says why a task waits.
 // Times are nanoseconds since the window's begin. A part of a task is
 // [begin, end, state, doing, cpu, waits, holds, woken by]; locks are indices into data.locks.
-function simfsTimeline(root) {
+// Without `given`, the data is in a script of the root.
+function simfsTimeline(root, given) {
   "use strict";
-  const data = JSON.parse(root.querySelector("script[type='application/json']").textContent);
+  const data = given || JSON.parse(root.querySelector("script[type='application/json']").textContent);
   const NS = "http://www.w3.org/2000/svg";
   const ROW = 16, LEFT = 92, QUEUE = 46, GAP = 10, AXIS = 26, RUN = 1, RUNNABLE = 2, ASLEEP = 3;
+  const PACE = 200; // ms of a step that is played
   const svg = root.querySelector("svg"), slider = root.querySelector("input"), why = root.querySelector(".why");
   const clock = root.querySelector(".clock");
   const tasks = new Map(data.tasks.map((task) => [task.id, task]));
-  const state = {time: 0, task: data.start.task, zoom: 1};
+  const state = {time: 0, task: data.start.task, zoom: 1, playing: 0};
   let x = () => 0, cursor = null;
 
   function make(parent, name, attributes, text) {
@@ -187,12 +189,30 @@ function simfsTimeline(root) {
     go(next === undefined ? (way > 0 ? data.length - 1 : 0) : next);
   }
 
+  // Steps until the end, a press of the button, or until the player is gone.
+  function play() {
+    if (state.playing) return pause();
+    if (state.time >= data.length - 1) go(0);
+    root.querySelector("[name='play']").textContent = "pause";
+    state.playing = setInterval(() => {
+      step(1);
+      keep();
+      if (state.time >= data.length - 1 || !root.isConnected) pause();
+    }, PACE);
+  }
+
+  function pause() {
+    clearInterval(state.playing);
+    state.playing = 0;
+    root.querySelector("[name='play']").textContent = "play";
+  }
+
   function choose(id) {
     state.task = id;
     show();
   }
 
-  const acts = {first: () => go(0), back: () => step(-1), forward: () => step(1), last: () => go(data.length - 1),
+  const acts = {first: () => go(0), back: () => step(-1), play, forward: () => step(1), last: () => go(data.length - 1),
     worst: () => { state.task = data.start.task; go(data.start.time); },
     closer: () => { state.zoom = Math.min(state.zoom * 2, 64); draw(); keep(); },
     wider: () => { state.zoom = Math.max(state.zoom / 2, 1); draw(); keep(); }};
@@ -213,6 +233,7 @@ function simfsTimeline(root) {
     else return;
     event.preventDefault();
   });
+  slider.max = Math.max(data.length - 1, 0);
   new ResizeObserver(() => draw()).observe(root.querySelector(".scroll"));
   draw();
   go(data.start.time);

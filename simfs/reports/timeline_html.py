@@ -28,6 +28,7 @@ NAMES = {"/": "up", "\\": "down", ".": "dots", "x": "cross", "|": "upright"}
 BUTTONS = (
     ("first", "|<", "to the begin"),
     ("back", "<", "one step back"),
+    ("play", "play", "play or pause"),
     ("forward", ">", "one step forward"),
     ("last", ">|", "to the end"),
     ("worst", "longest wait", "to the longest wait"),
@@ -51,22 +52,38 @@ def page(scenes: Sequence[Scene], title: str = "simfs timeline") -> str:
 def fragment(scene: Scene, name: str, of: int = 1) -> str:
     """One scene, called `name` in the page; `of` so many that share the rows."""
     document = json.dumps(data(scene, name, of), separators=(",", ":")).replace("<", "\\u003c")
+    said = f"{sentence(scene)} Click a task or use the arrow keys."
+    seen = legend(state for state in LOOKS if scene.times[state])
+    start = (
+        f'<script type="application/json">{document}</script>'
+        f'<script>simfsTimeline(document.getElementById("{name}"))</script>'
+    )
+    return frame(name, scene.title, said, seen + start)
+
+
+def frame(name: str, title: str, said: str, below: str) -> str:
+    """The player without its data."""
     buttons = "".join(
         f'<button type="button" name="{act}" title="{told}" aria-label="{told}">{escape(sign)}</button>'
         for act, sign, told in BUTTONS
     )
-    length = (scene.line.end - scene.line.begin) // 1000
     return (
-        f'<section class="simfs-timeline" id="{name}"><h2>{escape(scene.title)}</h2>'
-        f"<p>{escape(sentence(scene))} Click a task or use the arrow keys.</p>"
+        f'<section class="simfs-timeline" id="{name}"><h2>{escape(title)}</h2><p>{escape(said)}</p>'
         f'<div class="controls">{buttons}'
-        f'<input type="range" min="0" max="{max(length - 1, 0)}" value="0" aria-label="time in the window">'
+        '<input type="range" min="0" max="0" value="0" aria-label="time in the window">'
         '<output class="clock"></output></div><div class="why" aria-live="polite"></div>'
-        f'<div class="scroll"><svg role="group" aria-label="time line of {escape(scene.title)}"></svg></div>'
-        f"{_legend(scene)}"
-        f'<script type="application/json">{document}</script>'
-        f'<script>simfsTimeline(document.getElementById("{name}"))</script></section>'
+        f'<div class="scroll"><svg role="group" aria-label="time line of {escape(title)}"></svg></div>'
+        f"{below}</section>"
     )
+
+
+def drawn() -> dict[str, Any]:
+    """How states look, for a player."""
+    return {
+        "looks": [_look(state.value, LOOKS.get(state)) for state in State],
+        "switching": _look("switching", SWITCH),
+        "hatches": {NAMES[sign]: path for sign, path in HATCHES.items()},
+    }
 
 
 def data(scene: Scene, name: str, of: int = 1) -> dict[str, Any]:
@@ -91,9 +108,7 @@ def data(scene: Scene, name: str, of: int = 1) -> dict[str, Any]:
         "id": name,
         "length": when(line.end),
         "locks": locks,
-        "looks": [_look(state.value, LOOKS.get(state)) for state in states],
-        "switching": _look("switching", SWITCH),
-        "hatches": {NAMES[sign]: path for sign, path in HATCHES.items()},
+        **drawn(),
         "tasks": [
             {"id": task, "name": name_of(line, task), "parts": [part(each) for each in parts]}
             for task, parts in line.tasks.items()
@@ -158,11 +173,10 @@ def _start(scene: Scene, rows: Sequence[int], when: Callable[[Time], int]) -> di
     return {"task": rows[0] if rows else min(scene.line.tasks, default=0), "time": 0}
 
 
-def _legend(scene: Scene) -> str:
-    """Names of the states that are seen."""
-    seen = [state for state in LOOKS if scene.times[state]]
+def legend(states: Iterable[State]) -> str:
+    """Names of states with their looks."""
     items = []
-    for state in seen:
+    for state in states:
         look = LOOKS[state]
         sign = look.hatch[:1]
         hatch = f'<path d="{HATCHES[sign]}" stroke="white" fill="none"/>' if sign else ""

@@ -385,9 +385,10 @@
   }
 
   const KINDS = {curves: Curves, latency: Latency, ladder: Ladder};
+  window.simfsCharts = (root, kind, data) => new KINDS[kind](root, data);
   for (const root of document.querySelectorAll(".chart-set")) {
     const script = root.querySelector("script");
-    new KINDS[script.dataset.kind](root, JSON.parse(script.textContent));
+    window.simfsCharts(root, script.dataset.kind, JSON.parse(script.textContent));
   }
   document.querySelectorAll("main table, header table").forEach(sortable);
   document.querySelectorAll(".views").forEach(views);
