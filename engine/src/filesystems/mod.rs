@@ -95,8 +95,10 @@ pub fn structure_report(request: &str) -> Result<String, String> {
 pub fn initial_files(dirs: &[DirId], numbers: Range<u64>, name_length: usize) -> impl Iterator<Item = (DirId, Vec<u8>)> + '_ {
     numbers.map(move |number| {
         let mut name = vec![b'~'; name_length];
-        for (place, digit) in name.iter_mut().rev().zip(0..10) {
-            *place = b'0' + (number / 10_u64.pow(digit) % 10) as u8;
+        let mut rest = number;
+        for place in name.iter_mut().rev().take(10) {
+            *place = b'0' + (rest % 10) as u8;
+            rest /= 10;
         }
         name[0] = b'i';
         (dirs[number as usize % dirs.len()], name)

@@ -83,31 +83,28 @@ impl Average {
     /// `weight` is what a member's average counts.
     #[inline]
     pub fn update(&mut self, now: Time, runnable: u64, running: bool, weight: u64) {
-        if self.is_behind(now) {
-            self.go_on(now, runnable, running, weight);
+        if now < self.updated + UNIT {
+            return;
         }
-    }
-
-    /// Whether any time is to be added.
-    #[inline]
-    pub fn is_behind(&self, now: Time) -> bool {
-        now >= self.updated + UNIT
-    }
-
-    fn go_on(&mut self, now: Time, runnable: u64, running: bool, weight: u64) {
         let units = (now - self.updated) / UNIT;
         self.updated += units * UNIT;
-        let begun = self.passed;
         self.passed += units;
         if self.passed < PERIOD {
             return self.add(units, runnable, running);
         }
+        let counted = self.decay(units);
+        self.add(counted, runnable, running);
+        self.average(weight);
+    }
+
+    /// Ends the periods that the last `units` have completed. What these count then.
+    fn decay(&mut self, units: u64) -> u64 {
+        let begun = self.passed - units;
         let decay = Decay::over(self.passed / PERIOD);
         self.passed %= PERIOD;
         self.runnable_sum = decay.of(self.runnable_sum);
         self.running_sum = decay.of(self.running_sum);
-        self.add(decay.of(PERIOD - begun) + (MOST - decay.of(MOST) - PERIOD) + self.passed, runnable, running);
-        self.average(weight);
+        decay.of(PERIOD - begun) + (MOST - decay.of(MOST) - PERIOD) + self.passed
     }
 
     #[inline]

@@ -88,16 +88,23 @@ impl State {
         task.reason = reason;
         task.generation = task.generation.wrapping_add(1);
         task.last_ran = now;
-        let watchers = std::mem::take(&mut task.watchers);
-        for &watcher in &watchers {
-            self.spin_check(watcher, now);
+        if !task.watchers.is_empty() {
+            self.tell_watchers(id);
         }
-        self.tasks[id as usize].watchers = watchers;
-        self.tasks[id as usize].watchers.clear();
         let cpu = &mut self.cpus[cpu as usize];
         debug_assert_eq!(cpu.accounted, now, "time before a switch is accounted");
         cpu.current = None;
         self.chain_of_task_changes(id);
+    }
+
+    /// Who spins as long as `id` stays on its CPU looks again.
+    #[cold]
+    fn tell_watchers(&mut self, id: TaskId) {
+        let mut watchers = std::mem::take(&mut self.tasks[id as usize].watchers);
+        for watcher in watchers.drain(..) {
+            self.spin_check(watcher, self.now);
+        }
+        self.tasks[id as usize].watchers = watchers;
     }
 
     /// Gives `cpu`, whose task has left, the next one; pulls one from elsewhere or idles when it has none.

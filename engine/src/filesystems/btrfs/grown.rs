@@ -4,7 +4,7 @@
 use super::tree::key::Item;
 use super::subvolume::{Dir, Subvolume};
 use crate::filesystems::{initial_files, DirId};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many grown subvolumes a process keeps. They share blocks: ten sizes up to 12 million files take 3 GB.
 const KEPT: usize = 12;
@@ -26,29 +26,65 @@ struct Grown {
     subvolume: Subvolume,
 }
 
-/// Most recently used last.
+/// What is kept, most recently used last.
 static GROWN: Mutex<Vec<Grown>> = Mutex::new(Vec::new());
 
+/// Where those wait for each other who grow from the same beginning.
+type Turn = Arc<(Begin, Mutex<()>)>;
+
+/// The beginnings from which something is being grown.
+static GROWING: Mutex<Vec<Turn>> = Mutex::new(Vec::new());
+
 /// The subvolume with so many more files, round robin in `dirs`.
-pub fn grown(subvolume: Subvolume, dirs: &[DirId], files: u64, name_length: usize) -> Subvolume {
+pub fn grown(mut subvolume: Subvolume, dirs: &[DirId], files: u64, name_length: usize) -> Subvolume {
     let begin = Begin::of(&subvolume, dirs, name_length);
-    let mut kept = GROWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let nearest = (0..kept.len()).filter(|&i| kept[i].begin == begin && kept[i].files <= files).max_by_key(|&i| kept[i].files);
-    let (have, mut subvolume) = match nearest {
-        Some(i) if kept[i].files == files => {
-            let exact = kept.remove(i);
-            kept.push(exact);
-            return kept.last().expect("just put there").subvolume.clone();
-        }
-        Some(i) => (kept[i].files, kept[i].subvolume.clone()),
-        None => (0, subvolume),
-    };
-    grow(&mut subvolume, dirs, have..files, name_length);
+    let same = growing(begin.clone());
+    let _turn = locked(&same.1);
+    let mut have = 0;
+    if let Some((nearest, known)) = nearest(&begin, files) {
+        (have, subvolume) = (nearest, known);
+    }
+    if have < files {
+        grow(&mut subvolume, dirs, have..files, name_length);
+        keep(Grown { begin, files, subvolume: subvolume.clone() });
+    }
+    subvolume
+}
+
+/// The turn of this beginning.
+fn growing(begin: Begin) -> Turn {
+    let mut all = locked(&GROWING);
+    all.retain(|one| Arc::strong_count(one) > 1);
+    let known = all.iter().find(|one| one.0 == begin).cloned();
+    known.unwrap_or_else(|| {
+        all.push(Arc::new((begin, Mutex::new(()))));
+        all[all.len() - 1].clone()
+    })
+}
+
+/// The largest that is kept with no more than so many files, and how many it has.
+fn nearest(begin: &Begin, files: u64) -> Option<(u64, Subvolume)> {
+    let mut kept = locked(&GROWN);
+    let fits = |i: &usize| kept[*i].begin == *begin && kept[*i].files <= files;
+    let at = (0..kept.len()).filter(fits).max_by_key(|&i| kept[i].files)?;
+    if kept[at].files == files {
+        kept[at..].rotate_left(1); // used just now
+        return kept.last().map(|exact| (files, exact.subvolume.clone()));
+    }
+    Some((kept[at].files, kept[at].subvolume.clone()))
+}
+
+fn keep(grown: Grown) {
+    let mut kept = locked(&GROWN);
     if kept.len() == KEPT {
         kept.remove(0);
     }
-    kept.push(Grown { begin, files, subvolume: subvolume.clone() });
-    subvolume
+    kept.push(grown);
+}
+
+/// A panic of another run leaves nothing half done behind a lock.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn grow(subvolume: &mut Subvolume, dirs: &[DirId], numbers: std::ops::Range<u64>, name_length: usize) {

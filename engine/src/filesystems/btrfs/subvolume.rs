@@ -1,7 +1,7 @@
 //! A subvolume with a single task on it, for which no time goes by: what its tree looks like. The worker of delayed items is done
 //! before the task's next call.
 
-use super::transaction::delayed::{DelayedRoot, Prepared, BACKGROUND, BATCH};
+use super::transaction::delayed::{Batch, DelayedRoot, Prepared, BACKGROUND, BATCH};
 use super::tree::items;
 use super::tree::key::{Item, Key, FIRST_FREE_OBJECTID};
 use super::tree::search::{NoLocks, TreeOps, DEFAULT_RULES};
@@ -159,7 +159,10 @@ impl Subvolume {
         let Some(Prepared::Directory(dir)) = self.delayed.next_prepared() else { return false };
         while let Some(batch) = self.delayed.next_batch(dir) {
             let count = batch.len();
-            now(self.ops().commit_batch(batch));
+            match batch {
+                Batch::Insert(items) if self.tree.borrow_mut().insert_in_place(&items) => {}
+                batch => now(self.ops().commit_batch(batch)),
+            }
             self.delayed.finish(count);
         }
         true
