@@ -40,7 +40,7 @@ class TwoPhase(Lock):
         return True
 
     def release(self, task: Task, side: Side) -> Steps:
-        task.write(self.line)
+        task.store(self.line)
         self.end_hold()
         self.tell_pollers(task)
         if self.sleepers:

@@ -36,7 +36,7 @@ def cycle_ns(spec: Spec) -> float:
 
 
 def test_compact_tasks_fill_a_socket_before_the_next() -> None:
-    assert cycle_ns(sockets("compact", 4)) < LOCAL + 30
+    assert cycle_ns(sockets("compact", 4)) < 2 * LOCAL + 30
     assert cycle_ns(sockets("compact", 5)) > 2 * cycle_ns(sockets("compact", 4))
 
 
@@ -95,10 +95,16 @@ def test_cna_sorts_also_when_a_look_takes_nearly_as_long_as_a_hold() -> None:
 
 @pytest.mark.parametrize("lock", ["mutex", "rwsem-5.11"])
 def test_who_releases_a_lock_pays_for_taking_it_back_from_a_spinner(lock: str) -> None:
-    """An atomic access to a line that another CPU polls ends when that copy is gone: a second way."""
-    spec = sockets("spread", 2)
-    spec["kernel"]["locks"]["lock"] = lock
-    assert cycle_ns(spec) > 2 * REMOTE
+    """An atomic access to a line that another CPU polls ends when that copy is gone: a second way.
+
+    If it asks for it again before the spinner's request reaches it, in half a transfer, it goes on with it.
+    """
+    away, again = (sockets("spread", 2) for _ in range(2))
+    for spec, think in ((away, 0.6 * REMOTE), (again, 10)):
+        spec["kernel"]["locks"]["lock"] = lock
+        spec["workload"]["params"]["think_ns"] = think
+    assert cycle_ns(away) > 1.99 * REMOTE
+    assert cycle_ns(again) < REMOTE
 
 
 def test_a_lock_cycle_without_data_moves_only_the_lock() -> None:

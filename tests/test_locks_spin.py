@@ -53,15 +53,19 @@ def test_throughput_of_queued_locks_stays_where_the_ticket_lock_collapses(lock: 
 
 
 @pytest.mark.parametrize("tasks", [3, 8, 48])
-def test_an_mcs_lock_hands_over_in_one_transfer_however_many_wait(tasks: int) -> None:
+def test_an_mcs_lock_hands_over_in_two_transfers_however_many_wait(tasks: int) -> None:
+    """The next one's copy of its node goes, and the node comes back."""
     runs = replications(random_cycle("mcs", tasks, think=1.0), 6)
-    assert interval([rate(run) for run in runs], level=0.99).contains(1 / (HOLD + TRANSFER))
+    assert interval([rate(run) for run in runs], level=0.99).contains(1 / (HOLD + 2 * TRANSFER))
 
 
 def test_a_qspinlock_moves_the_word_and_at_most_one_node_at_a_hand_over() -> None:
-    """The node is hidden behind the critical section where that is longer than two transfers."""
+    """The copy of the head goes, and the word comes; the node is hidden behind the critical section.
+
+    It is not where that is shorter than what makes the next one head, nor is its first look at the word.
+    """
     found = 1 / rate(simulate(random_cycle("qspinlock", 48)))
-    assert HOLD + 2 * TRANSFER < found < HOLD + 3 * TRANSFER
+    assert HOLD + 2 * TRANSFER < found < HOLD + 4 * TRANSFER
 
 
 def burst(lock: str, tasks: int) -> list[Event]:
@@ -170,9 +174,9 @@ def remote_share(spec: Spec) -> float:
 @pytest.mark.parametrize("count", [2, 4])
 def test_cna_rarely_leaves_a_socket_where_a_qspinlock_mostly_does(count: int) -> None:
     """Not never: the secondary queue is flushed every millisecond, and only one head in 128 begins the next."""
-    stock = remote_share(sockets("qspinlock", count))
+    stock, cna = (remote_share(sockets(lock, count, think_ns=100)) for lock in ("qspinlock", "cna"))
     assert stock > 0.9 * (1 - 1 / count)
-    assert remote_share(sockets("cna", count)) < 0.25 * stock
+    assert cna < 0.25 * stock
 
 
 @pytest.mark.parametrize("count", [2, 4])
@@ -194,9 +198,11 @@ def test_nobody_waits_for_cna_much_longer_than_its_threshold_a_socket(threshold:
 
 
 def test_a_larger_threshold_makes_cna_less_fair_and_not_slower() -> None:
-    short, long = (simulate(sockets("cna", 2, threshold)) for threshold in (2e4, 2e6))
+    short, long = (
+        simulate(sockets("cna", 2, threshold)) for threshold in (2e4, 3e6)
+    )  # whose turns end in mid-window
     assert jain(short.per_task_operations) > jain(long.per_task_operations)
-    assert remote_share(sockets("cna", 2, 2e4)) > remote_share(sockets("cna", 2, 2e6))
+    assert remote_share(sockets("cna", 2, 2e4)) > remote_share(sockets("cna", 2, 3e6))
     assert rate(long) > 0.98 * rate(short)
 
 

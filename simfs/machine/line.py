@@ -17,10 +17,12 @@ class Access(Enum):
 
     READ = "read"
     """A load: any number of CPUs may share the line."""
+    STORE = "store"
+    """A store: the CPU takes the line for itself. It waits in the store buffer, and the CPU goes on."""
     WRITE = "write"
-    """A store: the CPU takes the line for itself, from its store buffer if it has a copy."""
+    """A load and a store: the CPU waits for the line unless it has a copy."""
     ATOMIC = "atomic"
-    """An atomic read-modify-write: the CPU takes the line and waits until all others have given theirs up."""
+    """An atomic read-modify-write: the CPU waits until the line is its own and all its earlier stores are done."""
 
 
 class Line:
@@ -31,20 +33,28 @@ class Line:
         self.owner: int | None = None
         self.sharers: set[int] = set()
         self.busy_until: Time = 0
+        self.keeper = 0
+        """Who had the line to itself before."""
+        self.keeps_until: Time = 0
+        """Until the request has reached it."""
         self.transfers = 0
 
     def access(self, topology: Topology, cpu: int, at: Time, access: Access) -> Time:
-        """The time that `cpu` spends on an access made at `at`.
+        """How long it takes until an access that `cpu` makes at `at` is done.
 
-        The first access of all is a hit: it comes with the structure's own cost. So is a store to a line of which only
-        this CPU has a copy, or that it shares: the other copies are invalidated from its store buffer. An atomic access
-        lasts until the farthest copy is gone.
+        Whether the CPU waits for that is another thing (`Task.access`). The first access of all is a hit: it comes with
+        the structure's own cost. A store to a line of which others have copies is done when the farthest is gone. A
+        request has half of the transfer to go until it reaches the owner, and waits meanwhile for transfers before it:
+        until then the owner goes on with the line.
         """
-        if self._hits(cpu, access):
+        if self._hits(cpu, access) or (self.keeper == cpu and at < self.keeps_until):
             return topology.hit
         supplier = self.owner
         if supplier is None:
-            supplier = self._farthest(topology, cpu) if access is Access.ATOMIC else self._nearest_copy(cpu)
+            supplier = nearest(cpu, self.sharers) if access is Access.READ else self._farthest(topology, cpu)
+        if self.owner is not None:
+            way = topology.transfer(self.owner, cpu) // 2
+            self.keeper, self.keeps_until = self.owner, max(self.busy_until, at + way)
         if access is Access.READ:
             self.sharers |= {cpu} if self.owner is None else {cpu, self.owner}
             self.owner = None
@@ -57,6 +67,15 @@ class Line:
         self.busy_until = start + topology.transfer_span(supplier, cpu, self.span)
         return self.busy_until - at
 
+    def refetch(self, topology: Topology, cpu: int, at: Time) -> Time:
+        """When `cpu`, which polls the line, sees what was written to it at `at`: its copy may still be under way."""
+        took = self.access(topology, cpu, at, Access.READ)
+        return max(self.busy_until, at + took)
+
+    def has_copy(self, cpu: int) -> bool:
+        """Whether `cpu` can read the line without fetching it."""
+        return cpu in self.sharers
+
     def is_elsewhere(self, cpu: int) -> bool:
         """Whether some other CPU has a copy, so that `cpu` has to fetch the line before it can write to it."""
         return bool(self.sharers - {cpu}) if self.owner is None else self.owner != cpu
@@ -68,6 +87,3 @@ class Line:
         """Who of the others has the copy that it takes longest to get."""
         others = self.sharers - {cpu}
         return max(others, key=lambda other: topology.transfer(other, cpu), default=None)
-
-    def _nearest_copy(self, cpu: int) -> int | None:
-        return nearest(cpu, self.sharers)

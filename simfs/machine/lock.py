@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import simpy
 
-from simfs.machine.line import Access, Line
+from simfs.machine.line import Line
 from simfs.machine.statistics import ClassStatistics, HoldTimes
 from simfs.machine.task import StateTimes, Steps, Task
 from simfs.machine.time import Time
@@ -364,6 +364,9 @@ class Lock:
         """`poller` sees what `writer` has just written to the lock's line when its refetch is served."""
         if not poller.on_cpu:
             return  # the host has taken its CPU
-        at = self.machine.now + writer.segment.debt
-        refetch = self.line.access(self.machine.topology, poller.cpu.number, at, Access.READ)
-        poller.look_at(at + refetch)
+        at = max(self.machine.now + writer.segment.debt, writer.stores_until)  # stores are seen in order
+        poller.look_at(self.refetch(poller, at))
+
+    def refetch(self, poller: Task, at: Time) -> Time:
+        """When `poller` has the line again, which it asks for at `at`."""
+        return self.line.refetch(self.machine.topology, poller.cpu.number, at)

@@ -137,6 +137,8 @@ class Task:
     """Depth of preempt-disabled sections."""
     watchers: list[Task] = field(default_factory=list)
     """Tasks that spin as long as this one stays on its CPU."""
+    stores_until: Time = 0
+    """When all its stores are done."""
     waits: list[tuple[Lock, Time, Side]] = field(default_factory=list)
     """What it waits for, since when and on which side: a lock, and inside that perhaps the raw spinlock of the lock."""
     reason: Reason = Reason.WAKE_UP
@@ -214,26 +216,46 @@ class Task:
     # ---- primitives for locks and programs --------------------------------------------------------------------------
 
     def access(self, line: Line, access: Access) -> None:
-        """Access a line at once; the cost is added to what the task owes."""
-        at = self.machine.now + self.segment.debt
-        self.segment.debt += line.access(self.machine.topology, self.cpu.number, at, access)
+        """Access a line after what the task owes; what it waits for is added to that.
+
+        A store waits in the store buffer, also that of a load and a store where the CPU has a copy to load from; an
+        atomic access waits for all of them (x86).
+        """
+        now, topology, cpu = self.machine.now, self.machine.topology, self.cpu.number
+        buffered = access is Access.STORE or (access is Access.WRITE and line.has_copy(cpu))
+        at = now + self.segment.debt
+        if access is Access.ATOMIC:
+            at = max(at, self.stores_until)
+        done = at + line.access(topology, cpu, at, access)
+        if buffered:
+            self.stores_until = max(self.stores_until, done)
+            done = at + topology.hit
+        self.segment.debt = done - now
 
     def read(self, line: Line) -> None:
         """Load from a line."""
         self.access(line, Access.READ)
 
     def write(self, line: Line) -> None:
-        """Store to a line."""
+        """Load from a line and store to it."""
         self.access(line, Access.WRITE)
+
+    def store(self, line: Line) -> None:
+        """Store to a line."""
+        self.access(line, Access.STORE)
 
     def atomic(self, line: Line) -> None:
         """Read, modify and write a line in one instruction."""
         self.access(line, Access.ATOMIC)
 
     def store_to_node(self, poller: Task) -> None:
-        """Store to the queue node that `poller` polls, which sees it one transfer later."""
+        """Store to the queue node that `poller` polls.
+
+        Its copy goes, the store is done after those before it, and the line comes back.
+        """
         transfer = self.machine.topology.transfer(self.cpu.number, poller.cpu.number)
-        poller.look_at(self.machine.now + self.segment.debt + transfer)
+        self.stores_until = max(self.stores_until, self.machine.now + self.segment.debt + transfer)
+        poller.look_at(self.stores_until + transfer)
 
     def read_node(self, other: Task) -> None:
         """Read the queue node of `other`."""

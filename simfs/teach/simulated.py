@@ -178,9 +178,8 @@ class Memory:
 
     def _show(self, writer: MachineTask, poller: MachineTask, word: Word) -> None:
         if poller.on_cpu:
-            at = self.lock.machine.now + writer.debt
-            refetch = word.line.access(self.lock.machine.topology, poller.cpu.number, at, Access.READ)
-            poller.look_at(at + refetch)
+            at = max(self.lock.machine.now + writer.debt, writer.stores_until)
+            poller.look_at(word.line.refetch(self.lock.machine.topology, poller.cpu.number, at))
 
     def wake(self, task: Task) -> None:
         """Wake a task that waits for this lock or is about to; nobody who sleeps for anything else."""

@@ -51,7 +51,7 @@ class Word:
     def store(self, value: Any) -> None:  # noqa: ANN401
         """Set the value."""
         before, self._value = self._value, value
-        self._accessed(Access.WRITE, before)
+        self._accessed(Access.STORE, before)
 
     def exchange(self, value: Any) -> Any:  # noqa: ANN401
         """Set the value and return the one before, in one step."""

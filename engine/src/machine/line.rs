@@ -12,9 +12,11 @@ use super::topology::{CpuId, CpuSet, Topology};
 pub enum Access {
     /// A load: any number of CPUs may share the line.
     Read,
-    /// A store: the CPU takes the line for itself, from its store buffer if it has a copy.
+    /// A store: the CPU takes the line for itself. It waits in the store buffer, and the CPU goes on.
+    Store,
+    /// A load and a store: the CPU waits for the line unless it has a copy.
     Write,
-    /// An atomic read-modify-write: the CPU takes the line for itself, and waits until all others have given theirs up.
+    /// An atomic read-modify-write: the CPU waits until the line is its own and all its earlier stores are done.
     Atomic,
 }
 
@@ -24,6 +26,9 @@ pub struct Line {
     owner: Option<CpuId>,
     sharers: CpuSet,
     busy_until: Time,
+    /// Who had the line to itself before, and until when it keeps it: until the request has reached it.
+    keeper: CpuId,
+    keeps_until: Time,
     span: u32,
     /// Transfers so far.
     pub transfers: u64,
@@ -32,12 +37,11 @@ pub struct Line {
 impl Line {
     /// A line that nobody has yet: the first access is a hit (it comes with the structure's own cost).
     pub fn new(span: u32) -> Self {
-        Self { owner: None, sharers: CpuSet::default(), busy_until: 0, span, transfers: 0 }
+        Self { owner: None, sharers: CpuSet::default(), busy_until: 0, keeper: 0, keeps_until: 0, span, transfers: 0 }
     }
 
-    /// The time that `cpu` spends on an access made at `at`. A store to a line of which it has a shared copy is a hit: it
-    /// waits for the other copies' invalidation in the store buffer, not on the CPU. An atomic access cannot: it lasts until
-    /// the farthest copy is gone.
+    /// How long it takes until an access that `cpu` makes at `at` is done: whether the CPU waits for that is another thing
+    /// ([`super::task::Task::access`]). A store to a line of which others have copies is done when the farthest is gone.
     #[inline]
     pub fn access(&mut self, topology: &Topology, cpu: CpuId, at: Time, access: Access) -> Time {
         if self.hits(cpu, access) {
@@ -46,15 +50,23 @@ impl Line {
         self.fetch(topology, cpu, at, access)
     }
 
-    /// The same where `cpu` has no copy that serves.
+    /// The same where `cpu` has no copy that serves, unless it is about to lose one: a request has half of the transfer to go
+    /// until it reaches the owner, and waits meanwhile for transfers before it.
     fn fetch(&mut self, topology: &Topology, cpu: CpuId, at: Time, access: Access) -> Time {
+        if self.keeper == cpu && at < self.keeps_until {
+            return topology.hit;
+        }
         let supplier = match (self.owner, access) {
             (Some(owner), _) => Some(owner),
-            (None, Access::Atomic) => self.farthest(topology, cpu),
-            (None, Access::Read | Access::Write) => self.sharers.nearest(cpu),
+            (None, Access::Read) => self.sharers.nearest(cpu),
+            (None, Access::Store | Access::Write | Access::Atomic) => self.farthest(topology, cpu),
         };
+        if let Some(owner) = self.owner {
+            self.keeper = owner;
+            self.keeps_until = self.busy_until.max(at + topology.transfer(owner, cpu) / 2);
+        }
         match access {
-            Access::Write | Access::Atomic => {
+            Access::Store | Access::Write | Access::Atomic => {
                 self.owner = Some(cpu);
                 self.sharers = CpuSet::of(cpu);
             }
@@ -70,6 +82,18 @@ impl Line {
         let start = at.max(self.busy_until);
         self.busy_until = start + topology.transfer_span(supplier, cpu, self.span);
         self.busy_until - at
+    }
+
+    /// When `cpu`, which polls the line, sees what was written to it at `at`: its copy may still be under way.
+    pub fn refetch(&mut self, topology: &Topology, cpu: CpuId, at: Time) -> Time {
+        let took = self.access(topology, cpu, at, Access::Read);
+        self.busy_until.max(at + took)
+    }
+
+    /// Whether `cpu` can read the line without fetching it.
+    #[inline]
+    pub fn has_copy(&self, cpu: CpuId) -> bool {
+        self.sharers.contains(cpu)
     }
 
     /// Whether some other CPU has a copy, so that `cpu` has to fetch the line before it can write to it.
@@ -88,8 +112,8 @@ impl Line {
     #[inline]
     fn hits(&self, cpu: CpuId, access: Access) -> bool {
         match access {
-            Access::Write | Access::Atomic => self.owner == Some(cpu),
-            Access::Read => self.sharers.contains(cpu),
+            Access::Store | Access::Write | Access::Atomic => self.owner == Some(cpu),
+            Access::Read => self.has_copy(cpu),
         }
     }
 }

@@ -345,11 +345,17 @@ impl State {
         if self.tasks[poller as usize].status != Status::Running {
             return; // the host has taken its CPU
         }
-        let at = self.now + self.tasks[writer as usize].segment.debt;
+        let writer = &self.tasks[writer as usize];
+        let at = (self.now + writer.segment.debt).max(writer.stores_until); // stores are seen in order
+        let seen = self.refetch(at, lock, poller);
+        self.spin_check(poller, seen);
+    }
+
+    /// When `poller` has the line of `lock` again, which it asks for at `at`.
+    pub(super) fn refetch(&mut self, at: Time, lock: LockId, poller: TaskId) -> Time {
         let cpu = self.tasks[poller as usize].cpu;
         let line = self.line_of(lock);
-        let seen = at + self.locks[line].line.access(&self.topology, cpu, at, Access::Read);
-        self.spin_check(poller, seen);
+        self.locks[line].line.refetch(&self.topology, cpu, at)
     }
 
     /// Who polls `lock` sees what `writer` has just written, in the order of coming.
@@ -381,10 +387,13 @@ impl State {
         self.refetches = order;
     }
 
-    /// `writer` stores to the queue node that `poller` polls, which sees it one transfer later.
+    /// `writer` stores to the queue node that `poller` polls: its copy goes, the store is done after those before it, and the
+    /// line comes back.
     pub(super) fn store_to_node(&mut self, writer: TaskId, poller: TaskId) {
-        let (from, to) = (&self.tasks[writer as usize], &self.tasks[poller as usize]);
-        let seen = self.now + from.segment.debt + self.topology.transfer(from.cpu, to.cpu);
+        let transfer = self.topology.transfer(self.tasks[writer as usize].cpu, self.tasks[poller as usize].cpu);
+        let writer = &mut self.tasks[writer as usize];
+        writer.stores_until = writer.stores_until.max(self.now + writer.segment.debt + transfer);
+        let seen = writer.stores_until + transfer;
         self.spin_check(poller, seen);
     }
 
@@ -414,6 +423,11 @@ impl State {
         self.locks[self.inner(lock) as usize].holder.is_some()
     }
 
+    /// Whether `task` can read the line of `lock` without fetching it.
+    pub(super) fn has_copy(&self, task: TaskId, lock: LockId) -> bool {
+        self.locks[self.line_of(lock)].line.has_copy(self.tasks[task as usize].cpu)
+    }
+
     /// Where the line of `lock` is: a wait lock lies in the line of the lock that it guards.
     fn line_of(&self, lock: LockId) -> usize {
         self.locks[lock as usize].lies_in.unwrap_or(lock) as usize
@@ -433,16 +447,13 @@ impl State {
             None => &mut l.line,
             Some(outer) => &mut self.locks[outer as usize].line,
         };
-        let task = &mut self.tasks[task as usize];
-        let at = self.now + task.segment.debt;
-        task.segment.debt += line.access(&self.topology, task.cpu, at, access);
+        self.tasks[task as usize].access(&self.topology, line, self.now, access);
     }
 
     /// The running `task` accesses a data line.
     pub(super) fn touch_line(&mut self, task: TaskId, line: LineId, access: Access) {
-        let task = &mut self.tasks[task as usize];
-        let at = self.now + task.segment.debt;
-        task.segment.debt += self.lines[line as usize].access(&self.topology, task.cpu, at, access);
+        let line = &mut self.lines[line as usize];
+        self.tasks[task as usize].access(&self.topology, line, self.now, access);
     }
 
     /// Makes a lock class, or finds it by name.

@@ -5,10 +5,11 @@ use super::chains::Reason;
 use super::cpu::Account;
 use super::entity::{Entity, NICE_0};
 use super::load::Average;
+use super::line::{Access, Line};
 use super::lock::{LockId, Side};
 use super::run_queue::Level;
 use super::time::Time;
-use super::topology::CpuId;
+use super::topology::{CpuId, Topology};
 use super::warmth::Missing;
 use arrayvec::ArrayVec;
 
@@ -155,6 +156,8 @@ pub struct Task {
     pub spins_until_resched: bool,
     /// Tasks that spin as long as this one stays on its CPU.
     pub watchers: Vec<TaskId>,
+    /// When all its stores are done.
+    pub stores_until: Time,
     /// The locks it waits for, each inside the one before, since when, and on which side.
     pub waits: ArrayVec<(LockId, Time, Side), 4>,
     /// The locks it has that others wait for, where chains are recorded.
@@ -227,6 +230,7 @@ impl Task {
             preempt_off: 0,
             spins_until_resched: false,
             watchers: Vec::new(),
+            stores_until: 0,
             waits: ArrayVec::new(),
             blocks: Vec::new(),
             reason: Reason::WakeUp,
@@ -246,6 +250,30 @@ impl Task {
             kind,
             operation_began: 0,
             operations: 0,
+        }
+    }
+
+    /// Accesses `line` after what it owes; what it waits for is added to that. A store waits in the store buffer, also that of
+    /// a load and a store where it has a copy to load from; an atomic access waits for all of them (x86).
+    #[inline]
+    pub fn access(&mut self, topology: &Topology, line: &mut Line, now: Time, access: Access) {
+        let at = now + self.segment.debt;
+        let buffered = match access {
+            Access::Store => true,
+            Access::Write => line.has_copy(self.cpu),
+            Access::Read => false,
+            Access::Atomic => {
+                let at = at.max(self.stores_until);
+                self.segment.debt = at + line.access(topology, self.cpu, at, access) - now;
+                return;
+            }
+        };
+        let took = line.access(topology, self.cpu, at, access);
+        if buffered {
+            self.stores_until = self.stores_until.max(at + took);
+            self.segment.debt += topology.hit;
+        } else {
+            self.segment.debt += took;
         }
     }
 

@@ -161,6 +161,7 @@ fn life_word(life: Life) -> &'static str {
 fn word_of(access: Access) -> &'static str {
     match access {
         Access::Read => "read",
+        Access::Store => "store",
         Access::Write => "write",
         Access::Atomic => "atomic",
     }

@@ -148,12 +148,13 @@ pub fn side(word: &str) -> PyResult<Side> {
     }
 }
 
-/// `read` or `write`.
+/// `read`, `store` or `write`.
 pub fn access(word: &str) -> PyResult<Access> {
     match word {
         "read" => Ok(Access::Read),
+        "store" => Ok(Access::Store),
         "write" => Ok(Access::Write),
-        _ => Err(PyValueError::new_err(format!("access: must be 'read' or 'write', not '{word}'"))),
+        _ => Err(PyValueError::new_err(format!("access: must be 'read', 'store' or 'write', not '{word}'"))),
     }
 }
 

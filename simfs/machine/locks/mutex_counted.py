@@ -102,7 +102,7 @@ class Mutex2616(SleepingLock):
         if freed:
             return
         yield from self.wait_lock.lock_raw(task)
-        task.write(self.line)
+        task.store(self.line)
         self.count = 1
         self.tell_pollers(task)
         if self.waiters:

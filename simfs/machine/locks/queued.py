@@ -39,8 +39,9 @@ class Qspinlock(Spinlock):
     """qspinlock (x86 from 4.2, `kernel/locking/qspinlock.c`).
 
     The first waiter is *pending* and polls the word. The second queues and, as head of the queue, polls the word too;
-    all others poll their nodes. Who takes the lock from the head of the queue makes the next one head by a store to its
-    node, which overlaps with the critical section.
+    all others poll their nodes. Who comes changes the word twice: an attempt that fails, the pending bit or tail. Who
+    takes the lock from the head of the queue makes the next one head by a store to its node, which overlaps with the
+    critical section.
     """
 
     def __init__(self, place: Place) -> None:
@@ -56,6 +57,10 @@ class Qspinlock(Spinlock):
     def wait(self, task: Task, side: Side) -> Waiting:
         """Wait as the pending waiter, or in the queue."""
         task.preempt_off += 1
+        failed = self.machine.now + task.segment.debt
+        for poller in self.word_pollers:  # they fetch the word back from the attempt that failed
+            self.refetch(poller, failed)
+        task.atomic(self.line)
         yield from self._wait_in_queue(task) if self.is_queued_for else self._wait_pending(task)
         return False
 
@@ -63,7 +68,7 @@ class Qspinlock(Spinlock):
         self.pending = task
         while self.holder is not None:
             yield from task.spin()
-        task.write(self.line)
+        task.store(self.line)
         self.pending = None
         self.begin_hold(task)
 
@@ -74,6 +79,9 @@ class Qspinlock(Spinlock):
                 yield from task.spin()
             task.read(self.line)  # promoted: the first look at the word
             yield from task.pay()
+            while not self.line.has_copy(task.cpu.number):  # somebody has written to it since
+                task.read(self.line)
+                yield from task.pay()
         self.begin_as_head(task)
         while self.holder is not None or self.pending is not None:
             if not (yield from self.sort(task)):
@@ -83,7 +91,7 @@ class Qspinlock(Spinlock):
         if len(self.waiters) == 1:
             task.atomic(self.line)  # clears the tail as well
         else:
-            task.write(self.line)
+            task.store(self.line)
         self.begin_hold(task)
         self.waiters.popleft()
         self.choose_next()
@@ -91,11 +99,15 @@ class Qspinlock(Spinlock):
             task.store_to_node(self.waiters[0])
 
     def tell_pollers(self, writer: Task) -> None:
-        """The pending waiter and the head see the word when their refetches are served."""
-        if self.pending is not None:
-            self.show(writer, self.pending)
-        if self.waiters and self.head_polls:
-            self.show(writer, self.waiters[0])
+        """Who polls the word sees it when its refetch is served."""
+        for poller in self.word_pollers:
+            self.show(writer, poller)
+
+    @property
+    def word_pollers(self) -> list[Task]:
+        """The pending waiter, and the head of the queue while it polls."""
+        pending = [] if self.pending is None else [self.pending]
+        return pending + ([self.waiters[0]] if self.waiters and self.head_polls else [])
 
     # ---- what a NUMA-aware lock does otherwise ----------------------------------------------------------------------
 

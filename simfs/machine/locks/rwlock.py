@@ -67,7 +67,7 @@ class Rwlock(Lock):
         """Those who poll the word see that it is free when their refetch is served."""
         yield from ()
         if side is Side.WRITE and not self.writers_put_back:
-            task.write(self.line)
+            task.store(self.line)
         else:
             task.atomic(self.line)
         if side is Side.READ:

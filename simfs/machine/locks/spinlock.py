@@ -57,7 +57,7 @@ class Spinlock(Lock):
 
     def unlock(self, task: Task) -> None:
         """Release by one store, which the pollers see when their refetch is served."""
-        task.write(self.line)
+        task.store(self.line)
         self.end_hold()
         task.preempt_off -= 1
         self.tell_pollers(task)

@@ -239,7 +239,7 @@ pub(in crate::machine) async fn unlock(cx: &Context, lock: LockId) {
     super::spin_lock(cx, inner).await;
     let first = {
         let mut s = cx.state();
-        s.touch_lock(cx.id, lock, Access::Write);
+        s.touch_lock(cx.id, lock, Access::Store);
         body(&mut s, lock).count = 1;
         show_pollers(&mut s, cx.id, lock);
         body(&mut s, lock).waiters.front().copied()

@@ -99,6 +99,13 @@ impl Future for WaitQspinlock<'_> {
                     }
                     Stage::BecomesHead
                 }
+                Stage::BecomesHead if !s.has_copy(me, lock) => {
+                    s.touch_lock(me, lock, Access::Read); // somebody has written to the word since
+                    if !s.pay(me) {
+                        break Stage::BecomesHead;
+                    }
+                    Stage::BecomesHead
+                }
                 Stage::BecomesHead => {
                     begin_as_head(&mut s, me, lock);
                     Stage::Head
@@ -127,9 +134,15 @@ impl Future for WaitQspinlock<'_> {
     }
 }
 
-/// The pending bit is for the first waiter, unless there is a queue already; all others join that.
+/// The pending bit is for the first waiter, unless there is a queue already; all others join that. Both change the word a
+/// second time, after those who poll it have fetched it back from the attempt that failed.
 fn arrive(s: &mut State, me: TaskId, lock: LockId) -> Stage {
     s.tasks[me as usize].preempt_off += 1;
+    let failed = s.now + s.tasks[me as usize].segment.debt;
+    for poller in pollers(s, lock) {
+        s.refetch(failed, lock, poller);
+    }
+    s.touch_lock(me, lock, Access::Atomic);
     let b = body(s, lock);
     if b.pending.is_none() && b.waiters.is_empty() {
         b.pending = Some(me);
@@ -153,7 +166,7 @@ fn take_as_pending(s: &mut State, me: TaskId, lock: LockId) -> bool {
     if s.locks[lock as usize].holder.is_some() {
         return false;
     }
-    s.touch_lock(me, lock, Access::Write);
+    s.touch_lock(me, lock, Access::Store);
     body(s, lock).pending = None;
     s.begin_hold(lock, me);
     true
@@ -169,7 +182,7 @@ fn take_as_head(s: &mut State, me: TaskId, lock: LockId) -> bool {
         return false;
     }
     let last = b.waiters.len() == 1;
-    s.touch_lock(me, lock, if last { Access::Atomic } else { Access::Write }); // the last one clears the tail as well
+    s.touch_lock(me, lock, if last { Access::Atomic } else { Access::Store }); // the last one clears the tail as well
     s.begin_hold(lock, me);
     let b = body(s, lock);
     b.waiters.pop_front();
@@ -184,11 +197,16 @@ fn take_as_head(s: &mut State, me: TaskId, lock: LockId) -> bool {
 
 /// The word has changed: who polls it sees that when its refetch is served.
 pub(super) fn show_word(s: &mut State, releaser: TaskId, lock: LockId) {
-    let b = body(s, lock);
-    let (pending, head) = (b.pending, b.waiters.front().copied().filter(|_| b.head_polls));
-    for poller in pending.into_iter().chain(head) {
+    for poller in pollers(s, lock) {
         s.show(releaser, lock, poller);
     }
+}
+
+/// Who polls the word.
+fn pollers(s: &mut State, lock: LockId) -> impl Iterator<Item = TaskId> + use<> {
+    let b = body(s, lock);
+    let (pending, head) = (b.pending, b.waiters.front().copied().filter(|_| b.head_polls));
+    pending.into_iter().chain(head)
 }
 
 // ---- CNA: what the head does about sockets --------------------------------------------------------------------------

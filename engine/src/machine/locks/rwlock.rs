@@ -153,7 +153,7 @@ fn enter_from_queue(cx: &Context, lock: LockId, side: Side) -> bool {
 pub(in crate::machine) fn unlock(cx: &Context, lock: LockId, side: Side) {
     let mut s = cx.state();
     let by_store = side == Side::Write && body(&mut s, lock).policy != Policy::Biased;
-    s.touch_lock(cx.id, lock, if by_store { Access::Write } else { Access::Atomic });
+    s.touch_lock(cx.id, lock, if by_store { Access::Store } else { Access::Atomic });
     match side {
         Side::Read => s.end_shared(lock, cx.id),
         Side::Write => s.end_hold(lock),

@@ -137,7 +137,7 @@ pub(super) fn release(s: &mut State, me: TaskId, lock: LockId) {
     if policy == Policy::Mcs {
         return queued::unlock_mcs(s, me, lock);
     }
-    s.touch_lock(me, lock, Access::Write);
+    s.touch_lock(me, lock, Access::Store);
     s.end_hold(lock);
     s.preempt_enable(me);
     match policy {
