@@ -34,7 +34,7 @@ ERAS: dict[str, Eras] = {
         (3, 0): "btrfs-tree-2", (3, 1): "btrfs-tree-3-biased", (3, 16): "btrfs-tree-3", (5, 11): "rwsem-5.11",
     },
     **dict.fromkeys(("xfs.ilock", "xfs.iolock", "xfs.cil_ctx"), RWSEMS),
-    **dict.fromkeys(("vfs.inode_hash", "vfs.inode_list", "vfs.wb_list", "vfs.d_lock", "xfs.i_flags_lock"), SPINLOCKS),
+    **dict.fromkeys(("vfs.inode_hash", "vfs.inode_list", "vfs.wb_list", "mm.lru_lock", "vfs.d_lock", "xfs.i_flags_lock"), SPINLOCKS),
     **dict.fromkeys(("ext4.group_spin", "btrfs.log_csum_range", "btrfs.delayed_refs", "btrfs.space_info"), SPINLOCKS),
     **dict.fromkeys(("xfs.cil_lock",), SPINLOCKS),
     **dict.fromkeys(("ext4.orphan", "btrfs.delayed_node", "btrfs.log_mutex"), MUTEXES),

@@ -75,3 +75,29 @@ def test_files_come_and_go_while_they_are_written_back(tmp_path: Path, kind: str
     workload = f"workload={{kind: mix, tasks: 8, files: 4, operations: {operations}}}"
     result = run(tmp_path, f"filesystem.kind={kind}", "machine.memory=256 MiB", workload)
     assert result["operations"] > 100
+
+
+READ_ONLY = ("workload.rw=randread", "workload.cached=false", "workload.files=shared", "workload.block_size=4 KiB")
+
+
+@pytest.mark.parametrize("kind", ["xfs", "ext4"])
+def test_a_file_larger_than_memory_is_read_from_the_device_for_the_part_that_does_not_fit(tmp_path: Path, kind: str) -> None:
+    """Random reads of 240 MB: with 8 GiB all of it gets into memory, with 128 MiB half of it at most."""
+    here = (f"filesystem.kind={kind}", *READ_ONLY, "workload.size=228 MiB", "workload.cached=true", "measure.warmup=200 ms")
+    fits, half = run(tmp_path, *here, "machine.memory=8 GiB"), run(tmp_path, *here, "machine.memory=128 MiB")
+    assert fits["latency"]["read"]["p99_ns"] < 20e3
+    assert half["latency"]["read"]["p99_ns"] > 80e3, "a read of the device"
+    assert 0.3 < half["latency"]["read"]["mean_ns"] / 100e3 < 0.8, "half of the reads or a little more miss"
+    assert acquired(half, "mm.lru_lock") > 0 == acquired(fits, "mm.lru_lock")
+
+
+def acquired(result: dict[str, Any], lock: str) -> int:
+    return sum(one["acquired"] for one in result["locks"] if one["name"] == lock)
+
+
+@pytest.mark.parametrize("kind", ["xfs", "ext4"])
+def test_reads_and_writes_of_more_than_memory_go_on(tmp_path: Path, kind: str) -> None:
+    """Dirty pages cannot go before they are written; who reclaims waits for that."""
+    options = (f"filesystem.kind={kind}", "workload.rw=randrw", "workload.cached=false", "workload.files=shared")
+    result = run(tmp_path, *options, "workload.size=512 MiB", "workload.block_size=16 KiB", "machine.memory=64 MiB")
+    assert result["operations"] > 1000

@@ -6,6 +6,7 @@ pub mod filesystems;
 pub mod hdr;
 pub mod kernel;
 pub mod machine;
+mod memory;
 pub mod nearest;
 pub mod population;
 #[cfg(feature = "python")]

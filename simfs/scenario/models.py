@@ -249,7 +249,7 @@ def load_vfs(kind: str | Path) -> Filesystem:
     """
     around = load_filesystem(kind).name
     common = _load("filesystems", "vfs", Filesystem)
-    shared = ("user.",) if around == "tmpfs" else ("user.", "writeback.")
+    shared = ("user.",) if around == "tmpfs" else ("user.", "writeback.", "memory.")
     own = {
         name.removeprefix(f"{around}."): quantity
         for name, quantity in common.costs.items()

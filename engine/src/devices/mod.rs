@@ -15,6 +15,7 @@ mod timing;
 
 use crate::machine::time::from_ns;
 use crate::machine::{Account, CpuId, DeviceId, LockId, Pipe, TaskId, Then, Time};
+use crate::memory::Memory;
 use crate::spec::{DeviceSpec, ServedBy};
 use crate::waist::{Host, Life, Machine, Placement};
 use crate::workqueue::{Workqueue, HIGHPRI};
@@ -88,6 +89,8 @@ enum Server {
 pub struct BlockDevice {
     /// What of its filesystem's data is dirty.
     pub writeback: Writeback,
+    /// Memory for pages of its files.
+    pub memory: Memory,
     server: Server,
     submit: Time,
     /// CPU time of the end of a request in the softirq.
@@ -96,7 +99,7 @@ pub struct BlockDevice {
     fua: bool,
     timing: Timing,
     /// Memory's bandwidth, where tasks copy.
-    memory: RefCell<Pipe>,
+    copying: RefCell<Pipe>,
     flushes: RefCell<Flushes>,
     softirq: Workqueue<Part>,
     kblockd: Workqueue<Job>,
@@ -104,7 +107,7 @@ pub struct BlockDevice {
 
 impl BlockDevice {
     /// A device of this description, without its threads; `speed` multiplies the CPU times in it.
-    fn new<M: Machine>(m: &M, spec: &DeviceSpec, speed: f64, writeback: Writeback) -> Self {
+    fn new<M: Machine>(m: &M, spec: &DeviceSpec, speed: f64, (writeback, memory): (Writeback, Memory)) -> Self {
         let end = from_ns(spec.interrupt_ns * speed);
         let server = match spec.served_by {
             ServedBy::Submitter => Server::Submitter,
@@ -113,13 +116,14 @@ impl BlockDevice {
         };
         Self {
             writeback,
+            memory,
             server,
             submit: from_ns(spec.submit_ns * speed),
             end,
             dispatch: from_ns(spec.dispatch_ns * speed),
             fua: spec.fua,
             timing: Timing::new(m, spec, speed),
-            memory: RefCell::default(),
+            copying: RefCell::default(),
             flushes: RefCell::default(),
             softirq: Workqueue::new(m),
             kblockd: Workqueue::new(m),
@@ -127,8 +131,8 @@ impl BlockDevice {
     }
 
     /// Makes a device and starts its threads.
-    pub fn start<H: Host>(host: &mut H, spec: &DeviceSpec, speed: f64, writeback: Writeback) -> Rc<Self> {
-        let device = Rc::new(host.setup(|m| Self::new(m, spec, speed, writeback)));
+    pub fn start<H: Host>(host: &mut H, spec: &DeviceSpec, speed: f64, data: (Writeback, Memory)) -> Rc<Self> {
+        let device = Rc::new(host.setup(|m| Self::new(m, spec, speed, data)));
         let workers = if spec.served_by == ServedBy::Worker { spec.parallelism } else { 0 };
         for _ in 0..workers {
             let device = device.clone();
@@ -190,7 +194,7 @@ impl BlockDevice {
 
     /// CPU time to serve a request; who copies while memory is busy runs that much longer.
     fn copy<M: Machine>(&self, m: &M, request: Request) -> Time {
-        let behind = self.memory.borrow_mut().take(m.now(), self.timing.transfer(request));
+        let behind = self.copying.borrow_mut().take(m.now(), self.timing.transfer(request));
         behind + self.timing.draw(request)
     }
 

@@ -355,7 +355,8 @@ impl<M: Machine> Filesystem<M> for Ext4 {
     async fn lay_out(&self, m: &M, dir: DirId, name: &[u8], laid: LaidOut) -> Result<File, NoSpace> {
         let file = self.create(m, dir, name).await?;
         let i_rwsem = self.i_rwsem(&file);
-        self.io.open(m, file.inode, i_rwsem, laid);
+        let pages = self.io.open(m, file.inode, i_rwsem, laid);
+        self.storage.memory.lay_out(&pages);
         Ok(file)
     }
 

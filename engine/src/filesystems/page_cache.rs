@@ -1,4 +1,4 @@
-//! Which pages of a file are in memory, and which of them were written and are not on the device. Nothing is evicted.
+//! Which pages of a laid out file are in memory, and which of them were written and are not on the device.
 
 use super::BLOCK;
 use std::cell::{Cell, RefCell};
@@ -6,6 +6,8 @@ use std::cell::{Cell, RefCell};
 /// The pages of one file.
 pub struct PageCache {
     present: RefCell<Vec<u64>>,
+    /// Used since it was looked at for reclaim (`PG_referenced`).
+    used: RefCell<Vec<u64>>,
     dirty: RefCell<Vec<u64>>,
     count: Cell<u64>,
     /// Where the next writeback begins (`writeback_index`).
@@ -20,24 +22,63 @@ impl PageCache {
     pub fn of(bytes: u64, cached: bool) -> Self {
         let words = (bytes.div_ceil(u64::from(BLOCK)) as usize).div_ceil(64);
         let present = RefCell::new(vec![if cached { u64::MAX } else { 0 }; words]);
-        Self { present, dirty: RefCell::new(vec![0; words]), count: Cell::new(0), next: Cell::new(0) }
+        let none = || RefCell::new(vec![0; words]);
+        Self { present, used: none(), dirty: none(), count: Cell::new(0), next: Cell::new(0) }
     }
 
-    /// Whether all these bytes are in memory.
+    /// Whether all these bytes are in memory; if so, they are used.
     pub fn has(&self, offset: u64, bytes: u32) -> bool {
+        let all = self.absent(offset, bytes) == 0;
+        if all {
+            let mut used = self.used.borrow_mut();
+            pages(offset, bytes).for_each(|page| used[page / 64] |= bit(page));
+        }
+        all
+    }
+
+    /// How many pages of these bytes are not in memory.
+    pub fn absent(&self, offset: u64, bytes: u32) -> u64 {
         let present = self.present.borrow();
-        pages(offset, bytes).all(|page| present[page / 64] & (1 << (page % 64)) != 0)
+        pages(offset, bytes).filter(|page| present[page / 64] & bit(*page) == 0).count() as u64
     }
 
-    /// These bytes are in memory from now on.
-    pub fn fill(&self, offset: u64, bytes: u32) {
+    /// Whether a page is in memory.
+    pub fn is_present(&self, page: u64) -> bool {
+        self.present.borrow()[page as usize / 64] & bit(page as usize) != 0
+    }
+
+    /// These bytes are in memory from now on; returns how many pages were not.
+    pub fn fill(&self, offset: u64, bytes: u32) -> u64 {
+        let came = self.absent(offset, bytes);
         let mut present = self.present.borrow_mut();
-        pages(offset, bytes).for_each(|page| present[page / 64] |= 1 << (page % 64));
+        pages(offset, bytes).for_each(|page| present[page / 64] |= bit(page));
+        came
     }
 
-    /// The same, and they have to be written back.
+    /// Leaves only so many pages in memory, the first ones; how many there are.
+    pub fn keep_first(&self, most: u64) -> u64 {
+        let mut present = self.present.borrow_mut();
+        for (word, pages) in present.iter_mut().zip((0_u64..).step_by(64)) {
+            let kept = most.saturating_sub(pages).min(64) as u32;
+            *word &= 1_u64.checked_shl(kept).map_or(u64::MAX, |end| end - 1);
+        }
+        present.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    /// Takes a page out of memory, unless it is dirty or was used since the last time; whether it has gone.
+    pub fn evict(&self, page: u64) -> bool {
+        let (word, bit) = (page as usize / 64, bit(page as usize));
+        let used = &mut self.used.borrow_mut()[word];
+        let goes = self.is_present(page) && *used & bit == 0 && self.dirty.borrow()[word] & bit == 0;
+        *used &= !bit;
+        if goes {
+            self.present.borrow_mut()[word] &= !bit;
+        }
+        goes
+    }
+
+    /// These bytes, which are in memory, have to be written back.
     pub fn write(&self, offset: u64, bytes: u32) {
-        self.fill(offset, bytes);
         let mut dirty = self.dirty.borrow_mut();
         for page in pages(offset, bytes) {
             let (word, bit) = (&mut dirty[page / 64], 1 << (page % 64));
@@ -83,6 +124,10 @@ impl PageCache {
     }
 }
 
+fn bit(page: usize) -> u64 {
+    1 << (page % 64)
+}
+
 fn pages(offset: u64, bytes: u32) -> impl Iterator<Item = usize> {
     let (first, end) = (offset / u64::from(BLOCK), (offset + u64::from(bytes)).div_ceil(u64::from(BLOCK)));
     (first as usize)..(end as usize)
@@ -103,11 +148,31 @@ mod tests {
     #[test]
     fn what_was_written_is_dirty_once_until_it_is_taken() {
         let pages = PageCache::of(1 << 20, false);
+        pages.fill(0, 12288);
         pages.write(0, 8192);
         pages.write(4096, 8192);
         assert_eq!(pages.dirty(), 3);
         assert_eq!((pages.take_run(320), pages.take_run(320)), (Some((0, 12288)), None));
         assert!(pages.has(8192, 1));
+    }
+
+    #[test]
+    fn a_page_goes_that_is_clean_and_was_not_used_since_it_was_looked_at() {
+        let pages = PageCache::of(1 << 20, false);
+        assert_eq!((pages.fill(0, 12288), pages.fill(0, 16384)), (3, 1));
+        pages.write(4096, 1);
+        assert!(pages.has(8192, 4096));
+        assert_eq!([0, 1, 2, 3].map(|page| pages.evict(page)), [true, false, false, true]);
+        assert_eq!([0, 1, 2].map(|page| pages.evict(page)), [false, false, true]);
+        assert_eq!(pages.absent(0, 16384), 3);
+    }
+
+    #[test]
+    fn of_a_file_that_does_not_fit_the_first_pages_are_there() {
+        let pages = PageCache::of(1 << 20, true);
+        assert_eq!(pages.keep_first(70), 70);
+        assert!(pages.is_present(69) && !pages.is_present(70));
+        assert_eq!(pages.keep_first(1000), 70);
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! The roles of locks: what programs ask a kernel for when they make one.
 
 /// Each role, and what it guards.
-pub const ROLES: [(&str, &str); 28] = [
+pub const ROLES: [(&str, &str); 29] = [
     ("vfs.i_rwsem", "an inode: the names of a directory, the data of a file (a mutex before 4.7)"),
     ("vfs.freeze", "a superblock against being frozen while it is written to"),
     ("vfs.inode_hash", "the hash table of inodes, or one of its chains"),
     ("vfs.inode_list", "a superblock's list of inodes"),
     ("vfs.wb_list", "a device's list of files with dirty pages"),
+    ("mm.lru_lock", "a node's list of pages that can be reclaimed"),
     ("vfs.d_lock", "a dentry: its count of references"),
     ("xfs.buffer", "a metadata buffer: AGI, AGF, B-tree block, inode cluster, directory block"),
     ("xfs.ilock", "an inode's fields and extents (ILOCK)"),

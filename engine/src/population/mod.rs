@@ -12,6 +12,7 @@ pub use read::cost_names;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
 use crate::machine::time::from_ns;
+use crate::memory::Memory;
 use crate::range_locks::Design;
 use crate::spec::{DeviceSpec, FilesystemKind, RunSpec, WorkloadKind};
 use crate::waist::Host;
@@ -55,7 +56,8 @@ fn mount_with<H: Host>(host: &mut H, spec: &RunSpec, costs: &Costs<'_>) -> Resul
         tick: from_ns(spec.kernel.tick_ns),
     };
     let writeback = host.setup(|m| Writeback::new(m, setting, costs))?;
-    let device = BlockDevice::start(host, &device, spec.machine.costs.speed, writeback);
+    let memory = host.setup(|m| Memory::new(m, setting.memory, setting.tick, costs))?;
+    let device = BlockDevice::start(host, &device, spec.machine.costs.speed, (writeback, memory));
     mount(host, spec, device, costs)
 }
 

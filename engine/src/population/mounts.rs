@@ -13,6 +13,7 @@ use crate::filesystems::xfs::mount::Xfs;
 use crate::kernel::btrfs::MetadataReclaim;
 use crate::machine::time::{from_ns, US};
 use crate::machine::{LockKind, Time};
+use crate::memory::Memory;
 use crate::range_locks::{Design, Prices};
 use crate::spec::{RunSpec, WorkloadKind};
 use crate::waist::{Host, Life, Placement};
@@ -35,7 +36,7 @@ pub(super) fn xfs<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevice>
         None => Ok(geometry),
     });
     let geometry = geometry.map_err(|e| format!("filesystem: {e}"))?;
-    let rules = xfs_rules(spec, costs)?;
+    let (rules, disk) = (xfs_rules(spec, costs)?, device.clone());
     let fs = Rc::new(host.setup(|m| Xfs::new(m, &geometry, device, rules, costs))?);
     fs.start(host, from_ns(spec.kernel.tick_ns));
     if spec.workload.kind == WorkloadKind::Fio && spec.workload.number("iodepth") > 1.0 {
@@ -44,13 +45,13 @@ pub(super) fn xfs<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevice>
             host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Xfs::dio_worker(m, fs, cpu));
         }
     }
-    start_flusher(host, &fs);
+    start_reclaim(host, &fs, disk);
     files::start(host, spec, fs, costs)
 }
 
 /// btrfs with the workers of its delayed items, of metadata reclaim, and its transaction thread.
 pub(super) fn btrfs<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevice>, costs: &Costs<'_>) -> Result<(), String> {
-    let rules = costs.rules();
+    let (rules, disk) = (costs.rules(), device.clone());
     let tree_lock = spec.kernel.locks.get("btrfs.tree").map(|kind| LockKind::parse(kind));
     let modes = matches!(tree_lock, Some(Ok(kind)) if kind.has_modes());
     let locking = Rules { early_unlock: rules.early_unlock, modes, clearing: rules.path_clearing };
@@ -74,12 +75,13 @@ pub(super) fn btrfs<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevic
     let tick = from_ns(spec.kernel.tick_ns);
     let ticks = (fs.commit_interval() / tick).max(1);
     host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::transaction_thread(m, committer, ticks, tick));
-    start_flusher(host, &fs);
+    start_reclaim(host, &fs, disk);
     files::start(host, spec, fs, costs)
 }
 
 /// ext4 with its journal thread.
 pub(super) fn ext4<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevice>, costs: &Costs<'_>) -> Result<(), String> {
+    let disk = device.clone();
     let options = ext4::Options { journal: spec.filesystem.journal, tick: from_ns(spec.kernel.tick_ns) };
     let fs = Rc::new(host.setup(|m| Ext4::new(m, size(spec), device, options, costs))?);
     let journal = fs.clone();
@@ -87,7 +89,7 @@ pub(super) fn ext4<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevice
     host.spawn(Placement::Anywhere, Life::Background, move |m| Ext4::journal_thread(m, journal, ticks));
     let worker = fs.clone();
     host.spawn(Placement::Anywhere, Life::Background, move |m| Ext4::conversion_worker(m, worker));
-    start_flusher(host, &fs);
+    start_reclaim(host, &fs, disk);
     files::start(host, spec, fs, costs)
 }
 
@@ -97,11 +99,12 @@ pub(super) fn tmpfs<H: Host>(host: &mut H, spec: &RunSpec, costs: &Costs<'_>) ->
     files::start(host, spec, fs, costs)
 }
 
-/// The flusher, where memory has an end.
-fn start_flusher<H: Host, F: Flushed>(host: &mut H, fs: &Rc<F>) {
-    if fs.writeback().is_limited() {
+/// The flusher and `kswapd`, where memory has an end.
+fn start_reclaim<H: Host, F: Flushed>(host: &mut H, fs: &Rc<F>, device: Rc<BlockDevice>) {
+    if device.memory.is_limited() {
         let fs = fs.clone();
         host.spawn(Placement::Anywhere, Life::Background, move |m| flusher(m, fs));
+        host.spawn(Placement::Anywhere, Life::Background, move |m| Memory::kswapd(m, device));
     }
 }
 

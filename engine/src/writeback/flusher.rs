@@ -29,10 +29,11 @@ pub async fn flusher<M: Machine, F: Flushed>(m: M, fs: Rc<F>) {
     let wb = fs.writeback();
     loop {
         wb.sleep(&m).await;
-        while wb.is_over_background() {
+        while wb.is_over_background() || wb.asked.get() {
             let Some(file) = wb.next(&m, Time::MAX).await else { break };
             wb.take_turn(&m, &*fs, file).await;
         }
+        wb.asked.set(false);
         let old = m.now().saturating_sub(wb.expire);
         while let Some(file) = wb.next(&m, old).await {
             wb.take_turn(&m, &*fs, file).await;

@@ -76,6 +76,8 @@ pub struct Writeback {
     files: RefCell<Vec<OfFile>>,
     list: RefCell<VecDeque<u32>>,
     submitted: RefCell<VecDeque<(LockId, u32, u64)>>,
+    /// Somebody needs clean pages, however few are dirty.
+    asked: Cell<bool>,
     /// The flusher, if it sleeps.
     flusher: Cell<Option<TaskId>>,
     waiting: RefCell<Vec<TaskId>>,
@@ -106,6 +108,7 @@ impl Writeback {
             files: RefCell::default(),
             list: RefCell::default(),
             submitted: RefCell::default(),
+            asked: Cell::new(false),
             flusher: Cell::new(None),
             waiting: RefCell::default(),
         })
@@ -231,6 +234,12 @@ impl Writeback {
         self.limits.is_some_and(|limits| self.dirty.get() > limits.background)
     }
 
+    /// Reclaim found dirty pages only (`wakeup_flusher_threads`).
+    pub fn write_some<M: Machine>(&self, m: &M) {
+        self.asked.set(true);
+        self.wake_flusher(m);
+    }
+
     fn wake_flusher<M: Machine>(&self, m: &M) {
         if let Some(flusher) = self.flusher.take() {
             m.wake(flusher);
@@ -265,9 +274,14 @@ impl Writeback {
     }
 
     /// The file goes, with what of it is dirty, once the flusher is not at it (`inode_wait_for_writeback`,
-    /// `truncate_inode_pages_final`).
+    /// `truncate_inode_pages_final`, `inode_io_list_del`).
     pub async fn forget<M: Machine>(&self, m: &M, slot: u32) {
         self.wait_while(m, slot, |file| file.syncing || file.under_way > 0).await;
         self.note(slot, 0);
+        if self.is_limited() && self.change(slot, |file| file.since.take()).is_some() {
+            self.list.borrow_mut().retain(|&other| other != slot); // before anybody else runs
+            m.lock(self.list_lock, Side::Write).await;
+            m.unlock(self.list_lock, Side::Write).await;
+        }
     }
 }

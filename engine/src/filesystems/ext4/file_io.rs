@@ -40,7 +40,7 @@ pub(super) struct OpenFile {
     i_rwsem: LockId,
     es_lock: LockId,
     dio_count: LineId,
-    pages: PageCache,
+    pages: Rc<PageCache>,
 }
 
 /// Open files, and what is common to them.
@@ -56,15 +56,17 @@ impl FileIo {
         Ok(Self { costs: IoCosts::new(costs)?, rules: costs.rules(), files: RefCell::default() })
     }
 
-    /// The file in a slot is laid out so.
-    pub fn open<M: Machine>(&self, m: &M, slot: u32, i_rwsem: LockId, laid: LaidOut) {
+    /// The file in a slot is laid out so; returns what of it is in memory.
+    pub fn open<M: Machine>(&self, m: &M, slot: u32, i_rwsem: LockId, laid: LaidOut) -> Rc<PageCache> {
         let es_lock = m.new_lock(m.class("ext4.i_es_lock", "ext4.i_es_lock"));
-        let file = OpenFile { i_rwsem, es_lock, dio_count: m.new_line(1), pages: PageCache::of(laid.bytes, laid.cached) };
+        let pages = Rc::new(PageCache::of(laid.bytes, laid.cached));
+        let file = OpenFile { i_rwsem, es_lock, dio_count: m.new_line(1), pages: pages.clone() };
         let mut files = self.files.borrow_mut();
         if files.len() <= slot as usize {
             files.resize_with(slot as usize + 1, || None);
         }
         files[slot as usize] = Some(Rc::new(file));
+        pages
     }
 
     /// The file in a slot, if it was laid out.
@@ -75,7 +77,7 @@ impl FileIo {
 
 impl OpenFile {
     /// Its pages in memory.
-    pub fn pages(&self) -> &PageCache {
+    pub fn pages(&self) -> &Rc<PageCache> {
         &self.pages
     }
 }
@@ -102,7 +104,7 @@ impl Ext4 {
             if !open.pages.has(io.offset, io.bytes) {
                 self.map(m, &open, c.map).await;
                 self.storage.io(m, Request::Read { bytes: io.bytes, at: Some(io.offset) }).await;
-                open.pages.fill(io.offset, io.bytes);
+                self.storage.memory.add(m, &self.storage.writeback, &open.pages, (io.offset, io.bytes)).await;
             }
             m.run(Account::System, c.read_page * io.pages()).await;
         }
@@ -158,6 +160,7 @@ impl Ext4 {
                 m.run(Account::System, c.buffered_page).await;
             }
         }
+        self.storage.memory.add(m, &self.storage.writeback, &open.pages, (io.offset, io.bytes)).await;
         open.pages.write(io.offset, io.bytes);
         self.dirtied(m, file.inode).await;
         m.unlock(open.i_rwsem, Side::Write).await;

@@ -85,7 +85,7 @@ impl Ext4 {
     /// The next piece that is to be written back.
     fn take_piece(&self, slot: u32, most: u64) -> Option<Piece> {
         let file = self.io.file(slot);
-        let piece = self.fsync.dirty.take_piece(slot, file.as_ref().map(|open| open.pages()), most)?;
+        let piece = self.fsync.dirty.take_piece(slot, file.as_ref().map(|open| &**open.pages()), most)?;
         self.storage.writeback.note(slot, self.dirty_pages(slot));
         Some(piece)
     }

@@ -12,6 +12,8 @@ use crate::filesystems::costs::Costs;
 use crate::kernel::Rules as KernelRules;
 use crate::machine::{Context, Native, Time};
 use crate::spec::{DeviceSpec, RunSpec};
+use crate::memory::Memory;
+use crate::spec::FilesystemKind;
 use crate::writeback::{Setting, Writeback};
 use crate::waist::{Host, Life, Machine, Placement};
 use std::cell::{Cell, RefCell};
@@ -33,6 +35,7 @@ fn spec(duration: Time) -> RunSpec {
         ("vfs.inode_hash", "qspinlock"),
         ("vfs.inode_list", "qspinlock"),
         ("vfs.wb_list", "qspinlock"),
+        ("mm.lru_lock", "qspinlock"),
         ("vfs.d_lock", "qspinlock"),
         ("xfs.i_flags_lock", "qspinlock"),
     ]
@@ -83,10 +86,11 @@ fn mounted<F: Future<Output = ()> + 'static>(duration: Time, test: impl FnOnce(C
     }))
     .expect("a device");
     let (setting, rules) = (Setting { memory: None, bandwidth: None, tasks: 1, tick: 4 * MS }, KernelRules::default());
-    let names = ["dirtyable", "background_ratio", "dirty_ratio", "interval", "expire", "initial_bandwidth", "background_depth", "most_depth"];
-    let numbers = names.map(|name| (format!("writeback.{name}"), 1.0)).into();
-    let writeback = native.setup(|m| Writeback::new(m, setting, &Costs::new(vec![&numbers], 1.0, rules, 0))).expect("all numbers");
-    let device = BlockDevice::start(&mut native, &device, 1.0, writeback);
+    let numbers = crate::population::cost_names(FilesystemKind::Ext4).iter().map(|name| (name.clone(), 1.0)).collect();
+    let costs = Costs::new(vec![&numbers], 1.0, rules, 0);
+    let writeback = native.setup(|m| Writeback::new(m, setting, &costs)).expect("all numbers");
+    let memory = native.setup(|m| Memory::new(m, None, 4 * MS, &costs)).expect("all numbers");
+    let device = BlockDevice::start(&mut native, &device, 1.0, (writeback, memory));
     let fs = Rc::new(native.setup(|m| build(m, &device, &mut BTreeMap::from([("cil_limit_mib".into(), 1.0)]))));
     fs.start(&mut native, 4 * MS);
     let done = Rc::new(Cell::new(false));

@@ -124,7 +124,7 @@ pub(crate) struct OpenFile {
     iolock: IoLock,
     lines: InodeLines,
     extents: FileExtents,
-    pages: PageCache,
+    pages: Rc<PageCache>,
 }
 
 /// Open files, and what is common to them.
@@ -150,8 +150,9 @@ impl FileIo {
         })
     }
 
-    /// The file in a slot is laid out so.
-    pub fn open<M: Machine>(&self, m: &M, slot: u32, inode: Inode, laid: LaidOut) {
+    /// The file in a slot is laid out so; returns what of it is in memory.
+    pub fn open<M: Machine>(&self, m: &M, slot: u32, inode: Inode, laid: LaidOut) -> Rc<PageCache> {
+        let pages = Rc::new(PageCache::of(laid.bytes, laid.cached));
         let iolock = match &self.rules.range_lock {
             _ if self.rules.unlocked => IoLock::Nothing,
             Some((design, prices)) => IoLock::Ranges(Box::new(RangeLock::new(m, *design, *prices)), RefCell::default()),
@@ -162,13 +163,14 @@ impl FileIo {
             iolock,
             lines: InodeLines::new(m, inode.iolock, inode.ilock, flags_lock),
             extents: FileExtents::new(m, laid),
-            pages: PageCache::of(laid.bytes, laid.cached),
+            pages: pages.clone(),
         };
         let mut files = self.files.borrow_mut();
         if files.len() <= slot as usize {
             files.resize_with(slot as usize + 1, || None);
         }
         files[slot as usize] = Some(Rc::new(file));
+        pages
     }
 
     /// The open file in a slot, if it is one.
@@ -179,7 +181,7 @@ impl FileIo {
 
 impl OpenFile {
     /// Its pages in memory.
-    pub fn pages(&self) -> &PageCache {
+    pub fn pages(&self) -> &Rc<PageCache> {
         &self.pages
     }
 }
@@ -304,7 +306,7 @@ impl Xfs {
         if !open.pages.has(io.offset, io.bytes) {
             self.map(m, file, open, io, self.io.costs.mapped).await;
             self.storage.io(m, Request::Read { bytes: io.bytes, at: Some(io.offset) }).await;
-            open.pages.fill(io.offset, io.bytes);
+            self.storage.memory.add(m, &self.storage.writeback, &open.pages, (io.offset, io.bytes)).await;
         }
     }
 
@@ -320,6 +322,7 @@ impl Xfs {
         inode.ilock(m).await;
         open.extents.find(m, io.offset);
         inode.iunlock(m).await;
+        self.storage.memory.add(m, &self.storage.writeback, &open.pages, (io.offset, io.bytes)).await;
         open.pages.write(io.offset, io.bytes);
         m.run(Account::System, c.buffered_copy * io.pages()).await;
         self.dirtied(m, file.inode).await;

@@ -156,7 +156,7 @@ impl Xfs {
     /// (`xfs_convert_blocks`).
     async fn take_piece<M: Machine>(&self, m: &M, slot: u32, most: u64, allocated: &mut bool) -> Option<Piece> {
         let file = self.io.file(slot);
-        let piece = self.sync.dirty.take_piece(slot, file.as_ref().map(|open| open.pages()), most)?;
+        let piece = self.sync.dirty.take_piece(slot, file.as_ref().map(|open| &**open.pages()), most)?;
         self.storage.writeback.note(slot, self.dirty_pages(slot));
         m.run(Account::System, self.sync.costs.page * (piece.pages() - 1)).await;
         if piece.is_new && !std::mem::replace(allocated, true) {

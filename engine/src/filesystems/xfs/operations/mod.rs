@@ -241,7 +241,8 @@ impl<M: Machine> Filesystem<M> for Xfs {
 
     async fn lay_out(&self, m: &M, dir: DirId, name: &[u8], laid: LaidOut) -> Result<File, NoSpace> {
         let file = self.create(m, dir, name).await?;
-        self.io.open(m, file.inode, self.inodes.inode(file.inode), laid);
+        let pages = self.io.open(m, file.inode, self.inodes.inode(file.inode), laid);
+        self.storage.memory.lay_out(&pages);
         self.inodes.set_sized(file.inode);
         Ok(file)
     }

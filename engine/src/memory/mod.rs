@@ -1,0 +1,212 @@
+//! Memory for pages of files: it fills up, `kswapd` makes room, and whoever needs a page when there is next to no room left makes some
+//! himself, with whatever locks he holds (`mm/vmscan.c`, `mm/page_alloc.c` of Linux 5.10 to 6.12).
+//!
+//! Pages are in one list in the order in which they came; one that was used since is passed over once (`folio_check_references`), a
+//! dirty one until it is written. Pages of files that a load makes and not lays out do not count, and are never reclaimed; nor are
+//! inodes and dentries.
+
+mod watermarks;
+
+use crate::cost_table;
+use crate::filesystems::costs::Costs;
+use crate::filesystems::page_cache::PageCache;
+use crate::filesystems::BLOCK;
+use crate::machine::{Account, LockId, Side, TaskId, Time};
+use crate::waist::Machine;
+use crate::writeback::Writeback;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use watermarks::Watermarks;
+
+cost_table!(MemoryCosts {
+    reclaim: ["memory.reclaim_page"],
+});
+
+/// A list is looked at in parts of one 2^12th of it first.
+const DEF_PRIORITY: u32 = 12;
+
+/// Pages of a file that came together.
+struct Pages {
+    file: Rc<PageCache>,
+    first: u64,
+    count: u64,
+}
+
+/// Pages of files, and room for them.
+pub struct Memory {
+    costs: MemoryCosts,
+    marks: Option<Watermarks>,
+    tick: Time,
+    /// Pages that are reclaimed at a time (`SWAP_CLUSTER_MAX`), and that a CPU adds to the list at a time (`PAGEVEC_SIZE`).
+    batch: u64,
+    adds: u64,
+    /// How long who finds nothing to reclaim waits (`reclaim_throttle`), and how often (`MAX_RECLAIM_RETRIES`).
+    throttle: Time,
+    retries: u64,
+    lru_lock: LockId,
+    list: RefCell<VecDeque<Pages>>,
+    used: Cell<u64>,
+    /// By CPU, pages not yet on the list.
+    added: RefCell<Vec<u64>>,
+    /// `kswapd`, if it sleeps.
+    kswapd: Cell<Option<TaskId>>,
+}
+
+impl Memory {
+    /// Room for so many bytes, if there is an end of it. The error names a number that is missing.
+    pub fn new<M: Machine>(m: &M, bytes: Option<u64>, tick: Time, costs: &Costs<'_>) -> Result<Self, String> {
+        let number = |name: &str| costs.number(&format!("memory.{name}"));
+        let (share, scale) = (costs.number("writeback.dirtyable")?, number("watermark_scale")?);
+        Ok(Self {
+            costs: MemoryCosts::new(costs)?,
+            marks: bytes.map(|bytes| Watermarks::new(bytes, share, scale)),
+            tick: tick.max(1),
+            batch: number("batch")? as u64,
+            adds: number("adds")? as u64,
+            throttle: crate::machine::time::from_ns(number("throttle")?),
+            retries: number("retries")? as u64,
+            lru_lock: m.new_lock(m.class("mm.lru_lock", "mm.lru_lock")),
+            list: RefCell::default(),
+            used: Cell::new(0),
+            added: RefCell::new(vec![0; m.cpus() as usize]),
+            kswapd: Cell::new(None),
+        })
+    }
+
+    /// Whether it has an end.
+    pub fn is_limited(&self) -> bool {
+        self.marks.is_some()
+    }
+
+    fn free(&self, marks: &Watermarks) -> u64 {
+        marks.pages.saturating_sub(self.used.get())
+    }
+
+    /// A file was laid out: what of it is in memory, as far as there is room.
+    pub fn lay_out(&self, file: &Rc<PageCache>) {
+        let Some(marks) = &self.marks else { return };
+        let room = self.free(marks).saturating_sub(marks.high);
+        let count = file.keep_first(room);
+        if count > 0 {
+            self.used.set(self.used.get() + count);
+            self.list.borrow_mut().push_back(Pages { file: file.clone(), first: 0, count });
+        }
+    }
+
+    /// Memory for what of these bytes of a file is not there (`filemap_add_folio`); says no if none is to be had, and the run is given
+    /// up.
+    pub async fn add<M: Machine>(&self, m: &M, writeback: &Writeback, file: &Rc<PageCache>, (offset, bytes): (u64, u32)) -> bool {
+        let Some(marks) = &self.marks else {
+            file.fill(offset, bytes);
+            return true;
+        };
+        if !self.allocate(m, writeback, marks, file.absent(offset, bytes)).await {
+            return false;
+        }
+        let came = file.fill(offset, bytes); // others may have brought some of it meanwhile
+        self.used.set(self.used.get() + came);
+        let page = u64::from(BLOCK);
+        let (first, end) = (offset / page, (offset + u64::from(bytes)).div_ceil(page));
+        self.list.borrow_mut().push_back(Pages { file: file.clone(), first, count: end - first });
+        let drains = {
+            let added = &mut self.added.borrow_mut()[m.cpu() as usize];
+            *added += came;
+            *added >= self.adds && std::mem::take(added) > 0
+        };
+        if drains {
+            m.lock(self.lru_lock, Side::Write).await;
+            m.unlock(self.lru_lock, Side::Write).await;
+        }
+        true
+    }
+
+    /// `__alloc_pages_slowpath`: `kswapd` is woken below the low watermark; below the least one the task reclaims itself.
+    async fn allocate<M: Machine>(&self, m: &M, writeback: &Writeback, marks: &Watermarks, pages: u64) -> bool {
+        if pages == 0 {
+            return true;
+        }
+        if self.free(marks) < marks.low + pages {
+            if let Some(kswapd) = self.kswapd.take() {
+                m.wake(kswapd);
+            }
+        }
+        let mut tries = 0;
+        while self.free(marks) < marks.least + pages {
+            if self.shrink(m).await > 0 {
+                tries = 0;
+                continue;
+            }
+            tries += 1;
+            if tries > self.retries {
+                m.give_up("out of memory: no page of a file can be reclaimed");
+                return false;
+            }
+            self.wait_for_writeback(m, writeback).await;
+        }
+        true
+    }
+
+    /// `reclaim_throttle`, after the flusher was told.
+    async fn wait_for_writeback<M: Machine>(&self, m: &M, writeback: &Writeback) {
+        writeback.write_some(m);
+        m.wake_at_tick(m.task(), (self.throttle / self.tick).max(1));
+        m.wchan("reclaim_throttle");
+        m.park().await;
+    }
+
+    /// `shrink_lruvec`: takes pages off the list and gives back those that are clean and were not used; looks at twice as many each time
+    /// that there are none. How many it gave back.
+    async fn shrink<M: Machine>(&self, m: &M) -> u64 {
+        for priority in 0..=DEF_PRIORITY {
+            m.lock(self.lru_lock, Side::Write).await;
+            let gone = self.evict(self.batch << priority);
+            m.unlock(self.lru_lock, Side::Write).await;
+            m.run(Account::System, self.costs.reclaim * gone.max(1)).await;
+            if gone > 0 {
+                return gone;
+            }
+        }
+        0
+    }
+
+    /// Looks at so many pages, and gives back a batch at most.
+    fn evict(&self, mut left: u64) -> u64 {
+        let (mut list, mut gone) = (self.list.borrow_mut(), 0);
+        while left > 0 && gone < self.batch {
+            let Some(mut pages) = list.pop_front() else { break };
+            let count = pages.count.min(left).min(self.batch - gone);
+            for page in pages.first..pages.first + count {
+                if pages.file.evict(page) {
+                    gone += 1;
+                } else if pages.file.is_present(page) {
+                    list.push_back(Pages { file: pages.file.clone(), first: page, count: 1 });
+                }
+            }
+            left -= count;
+            (pages.first, pages.count) = (pages.first + count, pages.count - count);
+            if pages.count > 0 {
+                list.push_front(pages);
+            }
+        }
+        self.used.set(self.used.get() - gone);
+        gone
+    }
+
+    /// The program of `kswapd`.
+    pub async fn kswapd<M: Machine>(m: M, device: Rc<crate::devices::BlockDevice>) {
+        m.at("kswapd");
+        let memory = &device.memory;
+        let Some(marks) = &memory.marks else { return };
+        loop {
+            memory.kswapd.set(Some(m.task()));
+            m.park().await;
+            memory.kswapd.set(None);
+            while memory.free(marks) < marks.high {
+                if memory.shrink(&m).await == 0 {
+                    memory.wait_for_writeback(&m, &device.writeback).await;
+                }
+            }
+        }
+    }
+}
