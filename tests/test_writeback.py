@@ -77,13 +77,36 @@ def test_files_come_and_go_while_they_are_written_back(tmp_path: Path, kind: str
     assert result["operations"] > 100
 
 
-READ_ONLY = ("workload.rw=randread", "workload.cached=false", "workload.files=shared", "workload.block_size=4 KiB")
+@pytest.mark.parametrize("seed", [2, 7])
+def test_checksums_of_neighbours_are_taken_out_at_once(tmp_path: Path, seed: int) -> None:
+    """Extents side by side that go at one time: the end of an item was out of the tree meanwhile, and came back."""
+    changes = "{op: append, size: 256 KiB, weight: 4.0}, {op: overwrite, size: 64 KiB, weight: 4.0}"
+    operations = f"[{changes}, {{op: fsync}}, {{op: unlink}}, {{op: create}}, {{op: rename}}]"
+    workload = f"workload={{kind: mix, tasks: 8, files: 4, operations: {operations}}}"
+    options = ("filesystem.kind=btrfs", "machine.memory=64 MiB", f"measure.seed={seed}", "kernel=linux-5.9")
+    assert run(tmp_path, *options, workload, "measure.warmup=100 ms")["operations"] > 500
+
+
+READ_ONLY = (
+    "workload.rw=randread",
+    "workload.cached=false",
+    "workload.files=shared",
+    "workload.block_size=4 KiB",
+)
 
 
 @pytest.mark.parametrize("kind", ["xfs", "ext4"])
-def test_a_file_larger_than_memory_is_read_from_the_device_for_the_part_that_does_not_fit(tmp_path: Path, kind: str) -> None:
+def test_a_file_larger_than_memory_is_read_from_the_device_for_the_part_that_does_not_fit(
+    tmp_path: Path, kind: str
+) -> None:
     """Random reads of 240 MB: with 8 GiB all of it gets into memory, with 128 MiB half of it at most."""
-    here = (f"filesystem.kind={kind}", *READ_ONLY, "workload.size=228 MiB", "workload.cached=true", "measure.warmup=200 ms")
+    here = (
+        f"filesystem.kind={kind}",
+        *READ_ONLY,
+        "workload.size=228 MiB",
+        "workload.cached=true",
+        "measure.warmup=200 ms",
+    )
     fits, half = run(tmp_path, *here, "machine.memory=8 GiB"), run(tmp_path, *here, "machine.memory=128 MiB")
     assert fits["latency"]["read"]["p99_ns"] < 20e3
     assert half["latency"]["read"]["p99_ns"] > 80e3, "a read of the device"
@@ -98,6 +121,13 @@ def acquired(result: dict[str, Any], lock: str) -> int:
 @pytest.mark.parametrize("kind", ["xfs", "ext4"])
 def test_reads_and_writes_of_more_than_memory_go_on(tmp_path: Path, kind: str) -> None:
     """Dirty pages cannot go before they are written; who reclaims waits for that."""
-    options = (f"filesystem.kind={kind}", "workload.rw=randrw", "workload.cached=false", "workload.files=shared")
-    result = run(tmp_path, *options, "workload.size=512 MiB", "workload.block_size=16 KiB", "machine.memory=64 MiB")
+    options = (
+        f"filesystem.kind={kind}",
+        "workload.rw=randrw",
+        "workload.cached=false",
+        "workload.files=shared",
+    )
+    result = run(
+        tmp_path, *options, "workload.size=512 MiB", "workload.block_size=16 KiB", "machine.memory=64 MiB"
+    )
     assert result["operations"] > 1000

@@ -2,8 +2,10 @@
 
 use crate::filesystems::btrfs::tree::items;
 use crate::filesystems::btrfs::tree::key::{size, Item, ItemKind, EXTENT_CSUM_OBJECTID};
+use crate::filesystems::btrfs::tree::path::Path;
 use crate::filesystems::btrfs::tree::search::{Intent, TreeLocks, TreeOps, Work};
 use crate::filesystems::BLOCK;
+use arrayvec::ArrayVec;
 
 /// Sums that an item may have: a leaf has room for them and another item's head (`MAX_CSUM_ITEMS`).
 const MOST_SUMS: u64 = 4000;
@@ -51,20 +53,40 @@ impl<L: TreeLocks> TreeOps<'_, L> {
             }
             let (from, to) = (first.max(place), behind.min(end));
             self.locks.work(Work::CsumItem).await;
-            let rest = items::csums(to, (behind - to) / u64::from(BLOCK));
-            if from > first {
-                let kept = size::CSUM * ((from - first) / u64::from(BLOCK)) as u32;
-                self.tree.borrow_mut().resize_item(path.leaf(), path.slots[0], kept);
-            } else {
-                self.del_items(&mut path, 1).await;
-            }
+            let kept = (from > first).then(|| items::csums(first, (from - first) / u64::from(BLOCK)));
+            let rest = (to < behind).then(|| items::csums(to, (behind - to) / u64::from(BLOCK)));
+            let left = self.cut_item(&mut path, kept, rest).await;
             self.release_path(&mut path).await;
-            if to < behind {
+            if let Some(rest) = left {
                 let (mut path, _) = self.insert_items(&[rest]).await;
                 self.release_path(&mut path).await;
             }
             end = from;
         }
+    }
+
+    /// Leaves of the item at the path its front, its end, both or nothing, while nobody else sees the leaf (`truncate_one_csum`,
+    /// `btrfs_split_item`). Returns an end for which the leaf has no room.
+    async fn cut_item(&self, path: &mut Path, kept: Option<Item>, rest: Option<Item>) -> Option<Item> {
+        let (leaf, slot) = (path.leaf(), path.slots[0]);
+        let bytes: u32 = kept.iter().chain(&rest).map(Item::bytes).sum();
+        let room = self.tree().free_space(leaf) + self.tree().items(leaf)[slot].bytes();
+        let (stays, left) = if bytes <= room { (rest, None) } else { (None, rest) };
+        let parts: ArrayVec<Item, 2> = kept.into_iter().chain(stays).collect();
+        if parts.is_empty() {
+            self.del_items(path, 1).await;
+            return left;
+        }
+        {
+            let mut tree = self.tree.borrow_mut();
+            tree.remove_items(leaf, slot, 1);
+            tree.insert_items(leaf, slot, &parts);
+            if slot == 0 {
+                tree.fixup_low_keys(path, parts[0].key, 1);
+            }
+        }
+        self.locks.change(leaf);
+        left
     }
 }
 
