@@ -49,10 +49,30 @@ class Mcs(Lock):
             task.spin_until(lambda: not task.must_wait.load())
 
     def release(self, task: Task) -> None:
-        if self.tail.compare_and_swap(task, None):
-            return
-        task.spin_until(lambda: task.next.load())
+        if not task.next.load():  # who tries the swap in vain takes the line of the tail away from who comes
+            if self.tail.compare_and_swap(task, None):
+                return
+            task.spin_until(lambda: task.next.load())
         task.next.load().must_wait.store(False)
+
+
+class Clh(Lock):
+    """A queue in which each task spins on the word of the one before it (Craig; Landin and Hagersten)."""
+
+    fifo = True
+    preemption = False
+
+    def __init__(self) -> None:
+        self.tail = Word(None)
+
+    def acquire(self, task: Task) -> None:
+        task.done = Word(False)
+        before = self.tail.exchange(task.done)
+        if before is not None:
+            task.spin_until(lambda: before.load())
+
+    def release(self, task: Task) -> None:
+        task.done.store(True)
 
 
 class Sleeping(Lock):

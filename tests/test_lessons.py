@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -105,6 +106,16 @@ def test_graders_get_a_score() -> None:
     assert marks["score"] == pytest.approx(100, abs=0.1)
     assert len(marks["marks"]) == len(right)
     assert "Score: 100 of 100" in ran("whatif", "-s", "2", "--guess", guess).stdout
+
+
+def test_figures_are_written_for_slides(tmp_path: Path) -> None:
+    answer = ran("whatif", "-s", "2", "--guess", "1:10k", "--out", str(tmp_path / "slides"))
+    assert answer.exit_code == 0, answer.stderr
+    files = {path.name: path.read_bytes() for path in (tmp_path / "slides").iterdir()}
+    assert set(files) == {"11_whatif.png", "11_whatif.svg", "11_whatif.pdf"}
+    assert b"your guess" in files["11_whatif.svg"]
+    (tmp_path / "file").touch()
+    assert ran("whatif", "--out", str(tmp_path / "file")).exit_code == 2
 
 
 @pytest.mark.parametrize(

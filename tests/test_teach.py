@@ -14,7 +14,7 @@ from simfs.cli import app
 from simfs.scenario import paths
 
 LOCKS = (paths.SCENARIOS / "teachlocks.py").read_text("utf-8")
-CORRECT = ("Spinning", "Ticket", "Mcs", "Sleeping")
+CORRECT = ("Spinning", "Ticket", "Mcs", "Clh", "Sleeping")
 
 SCENARIO = """\
 simfs: 1
@@ -52,6 +52,26 @@ def test_a_lock_in_ten_lines_runs_in_a_scenario(name: str, tmp_path: Path) -> No
     assert lock["type"] == name
     assert (lock["slept"] > 0) == (name == "Sleeping")
     assert (lock["resolved_spinning"] > 0) == (name != "Sleeping")
+
+
+def test_a_queue_with_words_of_its_own_beats_the_ticket_lock_at_8_tasks(tmp_path: Path) -> None:
+    """As docs/how-to/ten-lines.md promises; where waiters can lose their CPUs it stands still at 64 tasks."""
+    load = (
+        "machine.cpus=8",
+        "workload.tasks=8",
+        "workload.think.exponential=2 us",
+        "workload.hold.exponential=500 ns",
+    )
+    settings = [option for setting in load for option in ("--set", setting)]
+    clh, mcs = (_rate(run(tmp_path, LOCKS, name, *settings)) for name in ("Clh", "Mcs"))
+    ticket = _rate(run(tmp_path, LOCKS, "Clh", *settings, "--set", "workload.lock=ticket"))
+    assert clh > 1.05 * ticket
+    assert mcs > ticket
+
+
+def _rate(answer: Result) -> float:
+    rate: float = json.loads(answer.stdout)["points"][0]["throughput"]["mean"]
+    return rate
 
 
 @pytest.mark.parametrize("name", CORRECT)

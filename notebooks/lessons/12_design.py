@@ -160,7 +160,7 @@ scatter(places, front, "lock cycles per second", "CPU time left for others (%)")
 #
 # <details><summary>Answer</summary>
 #
-# A queue in which each waiter polls a word of its own (`scenarios/teachlocks.py:Mcs`) is faster at 8. With 64 tasks on 24 CPUs whoever is next in the queue is mostly off CPU (lesson 6), and FIFO order waits for it.
+# A queue in which each waiter polls a word of its own (`Clh` in `scenarios/teachlocks.py`) is faster at 8. With 64 tasks on 8 CPUs whoever is next in the queue is mostly off CPU (lesson 6), and all others wait for it; `preemption = False` mends that.
 # </details>
 
 # %% [markdown]

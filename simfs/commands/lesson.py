@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from simfs.commands.common import emit, plain_errors, refused
+from simfs.commands.common import emit, notes, plain_errors, refused, unwritable
 from simfs.commands.experiment import Output, TextOrJson
 
 if TYPE_CHECKING:
@@ -40,6 +41,14 @@ def lesson(
             metavar="AT:VALUE,...", help="Score a guessed curve, such as 1:10k,8:60k.", show_default=False
         ),
     ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIRECTORY",
+            help="Write the figure with the answer there, of all lessons without a name.",
+            show_default=False,
+        ),
+    ] = None,
     output: Output = TextOrJson.TEXT,
 ) -> None:
     """Ask a question about locks: predict a curve, have the guess scored, see what is simulated.
@@ -51,6 +60,9 @@ def lesson(
     with plain_errors():
         from simfs import lessons
 
+        if out is not None:
+            _draw([name] if name else list(lessons.LESSONS), seed, guess, out)
+            return
         if name is None:
             if compute or guess is not None:
                 raise refused("simfs lesson: name a lesson; `simfs lesson` lists them")
@@ -76,6 +88,27 @@ def _listed(output: TextOrJson) -> str:
         return f"{json.dumps(rows, indent=2)}\n"
     lines = [f"{e.number:3}  {e.name:14} {e.title}" for e in found]
     return "\n".join([*lines, "", "Notebooks: notebooks/lessons. A question: simfs lesson knee -s 1", ""])
+
+
+def _draw(names: list[str], seed: int, guess: str | None, out: Path) -> None:
+    """Figures of lessons for slides: PNG, SVG, PDF."""
+    from simfs.lessons import lesson as ask
+    from simfs.lessons.marks import parse
+    from simfs.reports.drawing import pictures
+
+    if guess is not None and len(names) > 1:
+        raise refused("--guess: name a lesson; `simfs lesson` lists them")
+    for name in names:
+        asked = ask(name, seed)
+        values = parse(guess) if guess else {}
+        asked.mark(values)  # refuses what was not asked for
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            for file, content in pictures(asked.lesson.notebook, asked.figure(values)).items():
+                (out / Path(file).name).write_bytes(content)
+        except OSError as error:
+            raise unwritable(out, error) from None
+        notes().print(f"{out}/{asked.lesson.notebook}.png, .svg, .pdf: {asked.lesson.title}")
 
 
 def _marked(asked: Asked, guess: str) -> Marks:

@@ -91,7 +91,9 @@ class Word:
             present.world.access(self, access, before)
 
     def _misused(self, *_: object) -> NoReturn:
-        raise TypeError("a Word is read with .load() and written with .store(value)")
+        raise TypeError(
+            "a Word is read with .load() and written with .store(value); whether there is one: `is None`"
+        )
 
     __bool__ = __int__ = __index__ = __lt__ = __le__ = __gt__ = __ge__ = _misused
     __add__ = __radd__ = __iadd__ = __sub__ = __isub__ = _misused
