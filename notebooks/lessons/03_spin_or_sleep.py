@@ -51,7 +51,11 @@ from simfs.scenario.units import duration
 
 titles = {name: asked.result.title(name) for name in asked.estimates}
 hand_over = {
-    name: {at: (1e9 / found.mean - duration(at)) / 1e3 for at, found in curve.items() if duration(at) >= 2000}
+    name: {
+        at: (1e9 / found.mean - duration(at)) / 1e3
+        for at, found in curve.items()
+        if 2e3 <= duration(at) <= 32e3
+    }
     for name, curve in asked.estimates.items()
 }
 lines(
