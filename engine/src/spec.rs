@@ -576,6 +576,12 @@ impl WorkloadSpec {
         self.params.get(name).and_then(serde_json::Value::as_f64)
     }
 
+    /// A list of times that need not be there (ns).
+    pub fn times(&self, name: &str) -> Option<Vec<f64>> {
+        let list = self.params.get(name)?.as_array()?;
+        Some(list.iter().filter_map(serde_json::Value::as_f64).collect())
+    }
+
     /// A word among the parameters, or its default. Panics for one that the workload does not have.
     pub fn word(&self, name: &str) -> &str {
         let Is::Word(words) = params::is(self.kind, name) else { panic!("{name} is no word") };

@@ -10,8 +10,10 @@ from simfs.experiments.fitted import fitted
 from simfs.results.expected import expected, metrics_of
 from simfs.results.model import Fit, MeasuredRow, ScenarioResult
 from simfs.results.run import Engine, Progress, run_scenario
+from simfs.results.saturated import with_saturated
 from simfs.scenario import Point, Scenario, expand, placed_rows, to_run_spec
 from simfs.scenario.points import group_loads
+from simfs.scenario.workload import Serving
 
 OPERATIONS = {
     "compile": "compile",
@@ -54,6 +56,7 @@ def answer(
     points = [point for point in expand(asked) if not variants or point.variant in variants]
     wanted = list(dict.fromkeys([*metrics, *metrics_of_groups(asked), *metrics_of(asked.expect)]))
     result = run_points(asked, points, tuple(asked.sweep), metrics=wanted, why=why, **options).with_fits(fits)
+    result = with_saturated(result, {point.id: rate for point in points if (rate := offered(point.scenario))})
     found = {"answer": conclusion(result, points), "expected": expected(asked.expect, result)}
     return asked, result.model_copy(update=found)
 
@@ -62,6 +65,14 @@ def metrics_of_groups(asked: Scenario) -> list[str]:
     """The rate and the fairness of each group of tasks, and the fairness between them."""
     each = [f"group_{group.name}_{what}" for group in asked.groups for what in ("per_s", "fairness")]
     return [*each, "groups_fairness"] if each else []
+
+
+def offered(asked: Scenario) -> float | None:
+    """Requests a second that arrive, where all tasks serve requests."""
+    loads = list(group_loads(asked).values()) or [asked.workload]
+    arrivals = [load.arrivals for load in loads if isinstance(load, Serving)]
+    gaps = [each.gap for each in arrivals if each is not None]
+    return sum(1e9 / gap for gap in gaps) if len(gaps) == len(loads) else None
 
 
 def fit(

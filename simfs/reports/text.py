@@ -238,6 +238,8 @@ def _marked(points: Sequence[PointResult]) -> Iterable[str]:
     """What the marks mean, and the groups of those that fall into two."""
     if wide := [p.id for p in points if "wide" in p.marks]:
         yield f"wide: the interval is wider than a fifth of the value ({_few(wide)})"
+    if full := [p.id for p in points if "saturated" in p.marks]:
+        yield f"saturated: requests arrive faster than they are served, so waits grow with the window ({_few(full)})"
     if split := [f"{p.id}: {p.groups}" for p in points if p.groups]:
         yield f"two groups (Engelman and Hartigan's test, 1 %): a bistable point, not noise ({_few(split)})"
 

@@ -17,8 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from simfs.results.statistics import Estimate
 
-Mark = Literal["wide", "two groups"]
-"""An interval wider than a fifth of the value; replications that fall into two groups."""
+Mark = Literal["wide", "two groups", "saturated"]
+"""An interval wider than a fifth of the value; replications that fall into two groups; requests that outrun tasks."""
 
 FIFTH = 0.2
 """An interval that is wider than this part of its value is wide; groups nearer to each other count as one."""

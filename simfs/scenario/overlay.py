@@ -9,7 +9,7 @@ from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.schema import KINDS
 from simfs.scenario.section import shorten
 from simfs.scenario.suggest import nearest
-from simfs.scenario.workload import SHAPES
+from simfs.scenario.workload import ARRIVALS, SHAPES
 
 _NAMES_WITH_DOTS = {("locks",), ("sweep",), ("workload", "params"), ("kernel", "rules")} | {
     (section, table) for section in ("kernel", "filesystem") for table in ("costs", "constants")
@@ -59,7 +59,12 @@ def assign(document: Document, path: Path_, value: object, place: Place) -> None
     last = _index(holder, path[-1], place) if isinstance(holder, list) else path[-1]
     if isinstance(holder, dict) and last == "kind" and len(path) == 2:
         _keep_common(holder, str(path[0]), value)
-    if last in SHAPES and path[0] == "workload" and isinstance(holder, dict) and last not in holder:
+    if (
+        last in (*SHAPES, *ARRIVALS)
+        and path[0] == "workload"
+        and isinstance(holder, dict)
+        and last not in holder
+    ):
         holder.clear()
     holder[last] = value
     resolved = (*path[:-1], last)

@@ -22,6 +22,7 @@ from simfs.scenario.points import Point, group_loads
 from simfs.scenario.program import digest
 from simfs.scenario.schema import Scenario
 from simfs.scenario.workload import (
+    Arrivals,
     Compile,
     Create,
     Distribution,
@@ -33,6 +34,7 @@ from simfs.scenario.workload import (
     MixOperation,
     PythonTasks,
     RangeLock,
+    Serving,
     TmpFile,
     Workload,
 )
@@ -204,6 +206,19 @@ def _groups_spec(scenario: Scenario, machine: Mapping[str, Any]) -> dict[str, An
 
 
 def _params(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
+    arrivals = _arrivals(use.arrivals) if isinstance(use, Serving) and use.arrivals else {}
+    return _own_params(use, machine) | arrivals
+
+
+def _arrivals(use: Arrivals) -> dict[str, Any]:
+    if use.trace is not None:
+        return {"arrivals_trace": list(use.trace)}
+    if use.every is not None:
+        return _drawn("arrivals", use.every)
+    return {"arrivals_ns": use.gap, "arrivals_distribution": "exponential"}
+
+
+def _own_params(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(use, LockCycle):
         return {
             "think": use.thinks,

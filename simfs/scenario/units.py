@@ -63,6 +63,12 @@ def percentage(value: object) -> float:
     return float(f"{_parse(value, {'%': 0.01}, what='a percentage', example='5 %', aliases={}):.12g}")
 
 
+def rate(value: object) -> float:
+    """Return a rate such as ``"5000 /s"`` as so many a second; raise `ValueError`."""
+    units = {f"/{unit}": 1e9 / ns for unit, ns in NS_PER_UNIT.items() if unit != "ps"}
+    return float(f"{_parse(value, units, what='a rate', example='5000 /s', aliases={}):.12g}")
+
+
 def format_duration(ns: float) -> str:
     """Write nanoseconds so that `duration` reads the same number back."""
     for unit in ("s", "ms", "us"):
@@ -70,6 +76,11 @@ def format_duration(ns: float) -> str:
         if scaled >= 1 and scaled * NS_PER_UNIT[unit] == ns and len(f"{scaled:.12g}") <= 6:
             return f"{scaled:.12g} {unit}"
     return f"{ns!r} ns"
+
+
+def format_rate(per_s: float) -> str:
+    """Write a rate so that `rate` reads the same number back."""
+    return f"{per_s!r} /s"
 
 
 def format_size(count: int) -> str:
@@ -169,6 +180,20 @@ Size = Annotated[
     ),
 ]
 """Bytes, at least 1."""
+
+Rate = Annotated[
+    float,
+    BeforeValidator(rate),
+    _between(0, 1e12, "a rate, a second,", above=True),
+    PlainSerializer(format_rate, return_type=str),
+    _schema(
+        "A rate above 0 (/s, /ms, /us, /min, /h).",
+        _NUMBER + r"/(ns|us|ms|s|min|h)\s*$",
+        "5000 /s",
+        zero=False,
+    ),
+]
+"""So many a second, above 0."""
 
 Percentage = Annotated[
     float,

@@ -10,7 +10,7 @@ from simfs.scenario.filesystem import INDEX_LOCKS
 from simfs.scenario.kernel import CountOrDuration, LockUse
 from simfs.scenario.machine import MAX_CPUS
 from simfs.scenario.section import Section, Text, refusal, word_as
-from simfs.scenario.units import Duration, Percentage, PositiveDuration, Size
+from simfs.scenario.units import Duration, Percentage, PositiveDuration, Rate, Size
 from simfs.scenario.words import OneOf
 
 MAX_TASKS = 10_000
@@ -53,6 +53,94 @@ InitialFiles = Annotated[
 ]
 
 
+class Distribution(Section):
+    """A drawn duration, given by its mean: '15 us', {exponential: 15 us}, {lognormal: 15 us, cv: 0.5}."""
+
+    constant: Duration | None = Field(default=None, description="This duration every time.")
+    exponential: Duration | None = Field(
+        default=None, description="Exponentially distributed with this mean."
+    )
+    lognormal: Duration | None = Field(default=None, description="Log-normally distributed with this mean.")
+    gamma: Duration | None = Field(
+        default=None,
+        description="Gamma-distributed with this mean; cv 0.5 is an Erlang distribution of four phases.",
+    )
+    cv: Annotated[StrictFloat, Field(gt=0, le=10)] | None = Field(
+        default=None, description="Standard deviation of lognormal or gamma, relative to its mean."
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        given = [kind for kind in SHAPES if getattr(self, kind) is not None]
+        if len(given) != 1:
+            raise refusal(f"give one of {', '.join(SHAPES)}")
+        if (self.cv is not None) != (given[0] in ("lognormal", "gamma")):
+            raise refusal("lognormal and gamma need their cv, and no other has one")
+        return self
+
+    @property
+    def kind(self) -> str:
+        """Which distribution it is."""
+        return next(kind for kind in SHAPES if getattr(self, kind) is not None)
+
+    @property
+    def mean(self) -> float:
+        """The mean in nanoseconds."""
+        return float(getattr(self, self.kind))
+
+
+SHAPES = ("constant", "exponential", "lognormal", "gamma")
+"""How times are distributed."""
+
+Draws = Annotated[Distribution, word_as("constant", Distribution)]
+
+ARRIVALS = ("poisson", "every", "trace")
+"""How it is said when requests arrive."""
+
+MAX_TRACE = 10_000
+
+
+class Arrivals(Section):
+    """When requests arrive, which the tasks then serve: {poisson: 5000 /s}, times between them, or a list of these."""
+
+    poisson: Rate | None = Field(
+        default=None, description="Independently of each other, so many in the mean."
+    )
+    every: Draws | None = Field(
+        default=None, description="The time from one to the next; a plain one is a clock."
+    )
+    trace: Annotated[tuple[Duration, ...], Field(min_length=1, max_length=MAX_TRACE)] | None = Field(
+        default=None, description="Times from one to the next, in turn, and again from the first."
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        given = [key for key in ARRIVALS if getattr(self, key) is not None]
+        if len(given) != 1:
+            raise refusal(f"give one of {', '.join(ARRIVALS)}")
+        if self.gap == 0:
+            raise refusal("requests that all arrive at once are none that could be served")
+        return self
+
+    @property
+    def gap(self) -> float:
+        """The mean time from one to the next, in nanoseconds."""
+        if self.poisson is not None:
+            return 1e9 / self.poisson
+        if self.every is not None:
+            return self.every.mean
+        return sum(self.trace or ()) / len(self.trace or (1,))
+
+
+class Serving(Section):
+    """What workloads share whose tasks may serve requests."""
+
+    arrivals: Arrivals | None = Field(
+        default=None,
+        description="Requests arrive by themselves and wait for a task that is free; null: each begins again at once.",
+    )
+
+
 class FileTasks(Tasks):
     """What all workloads on files share."""
 
@@ -64,7 +152,7 @@ class FileTasks(Tasks):
     )
 
 
-class Compile(FileTasks):
+class Compile(FileTasks, Serving):
     """Each task compiles small sources one after the other: the temporary-file pattern of gcc."""
 
     kind: Literal["compile"]
@@ -77,20 +165,20 @@ class Compile(FileTasks):
     )
 
 
-class Create(FileTasks):
+class Create(FileTasks, Serving):
     """Each task creates empty files that stay."""
 
     kind: Literal["create"]
     initial_files: InitialFiles = 0
 
 
-class CreateUnlink(FileTasks):
+class CreateUnlink(FileTasks, Serving):
     """Each task creates an empty file and unlinks it."""
 
     kind: Literal["create_unlink"]
 
 
-class TmpFile(FileTasks):
+class TmpFile(FileTasks, Serving):
     """Each task creates a file, writes to it, closes and unlinks it."""
 
     kind: Literal["tmpfile"]
@@ -157,47 +245,6 @@ class Fio(Tasks):
         return self.rw in ("read", "write")
 
 
-class Distribution(Section):
-    """A drawn duration, given by its mean: '15 us', {exponential: 15 us}, {lognormal: 15 us, cv: 0.5}."""
-
-    constant: Duration | None = Field(default=None, description="This duration every time.")
-    exponential: Duration | None = Field(
-        default=None, description="Exponentially distributed with this mean."
-    )
-    lognormal: Duration | None = Field(default=None, description="Log-normally distributed with this mean.")
-    gamma: Duration | None = Field(
-        default=None,
-        description="Gamma-distributed with this mean; cv 0.5 is an Erlang distribution of four phases.",
-    )
-    cv: Annotated[StrictFloat, Field(gt=0, le=10)] | None = Field(
-        default=None, description="Standard deviation of lognormal or gamma, relative to its mean."
-    )
-
-    @model_validator(mode="after")
-    def _one(self) -> Self:
-        given = [kind for kind in SHAPES if getattr(self, kind) is not None]
-        if len(given) != 1:
-            raise refusal(f"give one of {', '.join(SHAPES)}")
-        if (self.cv is not None) != (given[0] in ("lognormal", "gamma")):
-            raise refusal("lognormal and gamma need their cv, and no other has one")
-        return self
-
-    @property
-    def kind(self) -> str:
-        """Which distribution it is."""
-        return next(kind for kind in SHAPES if getattr(self, kind) is not None)
-
-    @property
-    def mean(self) -> float:
-        """The mean in nanoseconds."""
-        return float(getattr(self, self.kind))
-
-
-SHAPES = ("constant", "exponential", "lognormal", "gamma")
-"""How times are distributed."""
-
-Draws = Annotated[Distribution, word_as("constant", Distribution)]
-
 Subdirectories = Annotated[
     StrictInt, Field(ge=1, le=100_000, description="Directories of each task, or of all if they share.")
 ]
@@ -238,7 +285,7 @@ class MixOperation(Section):
     )
 
 
-class Mix(FileTasks):
+class Mix(FileTasks, Serving):
     """Each task does operations of a list on a set of files: drawn by weight, or one after the other."""
 
     kind: Literal["mix"]
@@ -292,7 +339,7 @@ class LockTasks(Tasks):
         raise NotImplementedError
 
 
-class LockCycle(LockTasks):
+class LockCycle(LockTasks, Serving):
     """Each task thinks, takes the one lock, holds it, and releases it."""
 
     kind: Literal["lock_cycle"]

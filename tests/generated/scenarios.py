@@ -66,7 +66,7 @@ def lock_scenarios(draw: st.DrawFn) -> Drawn:
     """Tasks that take locks alone."""
     kind = draw(st.sampled_from(sorted(ON_LOCKS)))
     machine = draw(machines())
-    workload = {"kind": kind, **draw(on_locks(kind)), **draw(placed(machine["cpus"]))}
+    workload = {"kind": kind, **draw(on_locks(kind)), **draw(placed(machine["cpus"], kind))}
     sections = {"kernel": draw(kernels()), "workload": workload, "groups": draw(groups(kind))}
     return Drawn(_around(draw, machine, sections), machine)
 
@@ -88,7 +88,7 @@ def file_scenarios(draw: st.DrawFn) -> Drawn:
         "filesystem": {"kind": filesystem, **draw(FILESYSTEMS[filesystem])},
         "device": draw(st.one_of(st.none(), devices)),
         "locks": draw(other_locks(roles)),
-        "workload": {"kind": kind, **draw(on_files(kind, filesystem)), **draw(placed(machine["cpus"]))},
+        "workload": {"kind": kind, **draw(on_files(kind, filesystem)), **draw(placed(machine["cpus"], kind))},
         "groups": draw(groups(kind, filesystem)),
     }
     return Drawn(_around(draw, machine, sections), machine)

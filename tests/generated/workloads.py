@@ -30,6 +30,22 @@ def draws(least: float = 0.0) -> st.SearchStrategy[Section]:
     )
 
 
+arrivals = st.one_of(
+    st.none(),
+    st.none(),
+    st.sampled_from(
+        [
+            {"poisson": "20000 /s"},
+            {"every": {"gamma": "9 us", "cv": 0.7}},
+            {"trace": ["0 ns", "3 us", "70 us"]},
+        ]
+    ),
+)
+"""Tasks that begin again at once, and now and then requests that arrive by themselves."""
+
+SERVING = ("lock_cycle", "compile", "create", "create_unlink", "tmpfile", "mix")
+
+
 def _lock_cycle() -> st.SearchStrategy[Section]:
     own = st.fixed_dictionaries(
         {
@@ -212,12 +228,16 @@ def groups(draw: st.DrawFn, kind: str, filesystem: str = "") -> list[Section]:
     if filesystem and draw(flags):
         other = draw(st.sampled_from(others))
         second = {"kind": other, **draw(on_files(other, filesystem)), **second}
+        if other in SERVING:
+            second["arrivals"] = draw(arrivals)
     return [{"name": "one", "workload": draw(own)}, {"name": "two", "workload": second}]
 
 
 @st.composite
-def placed(draw: st.DrawFn, cpus: int) -> Section:
+def placed(draw: st.DrawFn, cpus: int, kind: str) -> Section:
     """How many tasks, how nice, and bound to which CPUs."""
     ways: list[Section] = [{}, {}, {"binding": "compact"}, {"binding": "spread"}, {"pin_to_cpu": cpus - 1}]
     bound = draw(st.sampled_from(ways))
+    if kind in SERVING:
+        bound = bound | {"arrivals": draw(arrivals)}
     return {"tasks": draw(tasks), "nice": draw(st.sampled_from([0, 0, -20, 5, 19])), **bound}

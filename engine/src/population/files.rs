@@ -6,6 +6,7 @@ use crate::filesystems::{Audit, DirId, Filesystem};
 use crate::spec::{Directories, FilesystemKind, Load, RunSpec, WorkloadKind, WorkloadSpec};
 use crate::waist::{Host, Life, Machine, Placement};
 use crate::workloads::acts::{Actor, Full, Pool};
+use crate::workloads::arrivals::{Arrivals, Requests};
 use crate::workloads::binding::{at_nice, placements};
 use crate::workloads::fio::{self, Jobs};
 use crate::workloads::metadata::{self, Turn, User};
@@ -39,9 +40,12 @@ pub(super) fn start<H: Host, F: Filesystem<H::Handle> + Audit>(
             }
         }
         for ((crew, dirs), actors) in crews.into_iter().zip(sets).zip(actors) {
+            let Ok(requests) = Arrivals::of(&m, &crew.workload, crew.tasks.start) else {
+                return m.give_up("arrivals that cannot be drawn");
+            };
             let mut actors = actors.into_iter();
             for (place, (task, placement)) in crew.tasks.zip(crew.placements).enumerate() {
-                let who = Starting { task, placement, nice: crew.nice };
+                let who = Starting { task, placement, nice: crew.nice, requests: requests.clone() };
                 crew.work.start(&m, fs.clone(), dirs[place % dirs.len()].clone(), who, actors.next());
             }
         }
@@ -52,6 +56,7 @@ pub(super) fn start<H: Host, F: Filesystem<H::Handle> + Audit>(
 /// The tasks of one load.
 struct Crew {
     work: Work,
+    workload: WorkloadSpec,
     tasks: Range<u32>,
     placements: Vec<Placement>,
     nice: Option<i32>,
@@ -67,6 +72,7 @@ impl Crew {
         let is_fio = matches!(work, Work::Fio(_));
         Ok(Self {
             work,
+            workload: w.clone(),
             tasks: load.numbers(),
             placements: placements(&spec.machine, load).take(w.tasks as usize).collect(),
             nice: load.nice,
@@ -216,7 +222,7 @@ impl Work {
         m: &M,
         fs: Rc<F>,
         dirs: Rc<[DirId]>,
-        Starting { task, placement, nice }: Starting,
+        Starting { task, placement, nice, requests }: Starting,
         actor: Option<Actor<M, F>>,
     ) {
         let dir = dirs[0];
@@ -224,14 +230,14 @@ impl Work {
             Self::Loop(turn, user) => {
                 let (turn, user) = (*turn, *user);
                 m.spawn(placement, Life::Foreground, move |m| {
-                    at_nice(m.clone(), nice, metadata::run(m, fs, dir, task, turn, user))
+                    at_nice(m.clone(), nice, metadata::run(m, fs, dir, task, turn, user, requests))
                 });
             }
             Self::Fio(_) => unreachable!("jobs start on their files"),
             Self::Compile(params) => {
                 let params = params.clone();
                 m.spawn(placement, Life::Foreground, move |m| {
-                    at_nice(m.clone(), nice, compile::run(m, fs, dir, task, params, placement))
+                    at_nice(m.clone(), nice, compile::run(m, fs, dir, task, params, placement, requests))
                 });
             }
             Self::FsMark(params) => {
@@ -250,7 +256,7 @@ impl Work {
             Self::Mix(mix) => {
                 let (mix, actor) = (mix.clone(), actor.expect("mixes have actors"));
                 m.spawn(placement, Life::Foreground, move |m| {
-                    at_nice(m.clone(), nice, mix::run(m.clone(), actor.on_task(m), mix))
+                    at_nice(m.clone(), nice, mix::run(m.clone(), actor.on_task(m), mix, requests))
                 });
             }
         }
@@ -258,11 +264,11 @@ impl Work {
 }
 
 /// A task that is about to start.
-#[derive(Clone, Copy)]
 struct Starting {
     task: u32,
     placement: Placement,
     nice: Option<i32>,
+    requests: Requests,
 }
 
 fn fio_jobs(spec: &RunSpec) -> Result<Jobs, String> {

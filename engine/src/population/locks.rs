@@ -6,6 +6,7 @@ use crate::machine::Hardware;
 use crate::range_locks::{Prices, RangeLock};
 use crate::spec::{Change, RunSpec};
 use crate::waist::{Host, Life, Machine};
+use crate::workloads::arrivals::Arrivals;
 use crate::workloads::binding::{at_nice, placements};
 use crate::workloads::draw::Draw;
 use crate::workloads::lock_cycle::{self, Cycle};
@@ -51,11 +52,13 @@ pub(super) fn lock_cycle<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), St
             Some(second) if opposite => Cycle { outer: second, inner: Some(first), ..even },
             _ => even,
         };
+        let requests = host.setup(|m| Arrivals::of(m, w, load.first))?;
         let cycles = [Rc::new(even), Rc::new(odd)];
         for (task, placement) in load.numbers().zip(placements(&spec.machine, load)) {
             let cycle = cycles[task as usize % 2].clone();
+            let requests = requests.clone();
             host.spawn(placement, Life::Foreground, |m| {
-                at_nice(m.clone(), load.nice, lock_cycle::run(m, cycle, &format!("task {task}")))
+                at_nice(m.clone(), load.nice, lock_cycle::run(m, cycle, requests, &format!("task {task}")))
             });
         }
     }

@@ -19,11 +19,13 @@ pub enum Is {
     Optional,
     /// One of these words; the first where none is given.
     Word(&'static [&'static str]),
+    /// A list of times that means something by being there.
+    Times,
     /// A list that must be given, which the workload itself reads.
     List,
 }
 
-use Is::{List, Number, Optional, Required, Word};
+use Is::{List, Number, Optional, Required, Times, Word};
 
 const DISTRIBUTION: Is = Word(&["constant", "exponential", "lognormal", "gamma"]);
 
@@ -69,6 +71,10 @@ const RANGE_LOCK: &[Param] = &[
 
 /// Of all workloads on files but fio.
 const FILES: &[Param] = &[("subdirectories", Number(1.0)), ("initial_files", Number(0.0))];
+
+/// Of all workloads that can serve requests.
+const ARRIVALS: &[Param] =
+    &[("arrivals_ns", Optional), ("arrivals_distribution", DISTRIBUTION), ("arrivals_cv", Number(1.0)), ("arrivals_trace", Times)];
 
 const CREATE: &[Param] = &[("footprint_bytes", Number(0.0))];
 
@@ -167,6 +173,16 @@ const DBENCH: &[Param] = &[
 
 /// The parameters of a workload; `None` for programs in Python, which read what they like.
 pub fn of(kind: WorkloadKind) -> Option<impl Iterator<Item = &'static Param> + Clone> {
+    let serves = matches!(
+        kind,
+        WorkloadKind::Compile
+            | WorkloadKind::Create
+            | WorkloadKind::CreateUnlink
+            | WorkloadKind::Tmpfile
+            | WorkloadKind::Mix
+            | WorkloadKind::LockCycle
+    );
+    let arrivals = if serves { ARRIVALS } else { &[] };
     let (own, files): (&[Param], &[Param]) = match kind {
         WorkloadKind::Compile => (COMPILE, FILES),
         WorkloadKind::Create | WorkloadKind::CreateUnlink => (CREATE, FILES),
@@ -179,7 +195,7 @@ pub fn of(kind: WorkloadKind) -> Option<impl Iterator<Item = &'static Param> + C
         WorkloadKind::Fio => (FIO, &[]),
         WorkloadKind::Python => return None,
     };
-    Some(own.iter().chain(files))
+    Some(own.iter().chain(files).chain(arrivals))
 }
 
 /// What a parameter of a workload is. Panics for one that the table lacks: a defect of the program that asks.
@@ -206,6 +222,10 @@ fn fits(is: Is, value: &Value) -> Result<(), String> {
     let (fits, what) = match is {
         Required | Number(_) | Optional => (value.as_f64().is_some_and(|n| n >= 0.0), "a number of at least 0".to_owned()),
         Word(words) => (value.as_str().is_some_and(|word| words.contains(&word)), format!("one of {}", words.join(", "))),
+        Times => (
+            value.as_array().is_some_and(|list| !list.is_empty() && list.iter().all(|n| n.as_f64().is_some_and(|n| n >= 0.0))),
+            "a list of numbers of at least 0".to_owned(),
+        ),
         List => (value.as_array().is_some_and(|list| !list.is_empty()), "a list with something in it".to_owned()),
     };
     fits.then_some(()).ok_or(what)
@@ -216,7 +236,7 @@ pub fn describe((name, is): &Param) -> Value {
     match is {
         Required | List => json!({"name": name, "required": true}),
         Number(default) => json!({"name": name, "default": default}),
-        Optional => json!({"name": name}),
+        Optional | Times => json!({"name": name}),
         Word(words) => json!({"name": name, "default": words[0], "words": words}),
     }
 }

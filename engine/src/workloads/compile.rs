@@ -1,6 +1,7 @@
 //! One task after another `gcc -c hello.c`: the driver, cc1 and as, what each does in the directory, and the CPU time
 //! between (`docs/gcc-compile.md` says how that was observed). Where the task calls `system()` for it, a shell starts the driver.
 
+use super::arrivals::{served, taken, Requests};
 use super::draw::Draw;
 use crate::filesystems::{DirId, File, Filesystem};
 use crate::machine::time::from_ns;
@@ -121,12 +122,15 @@ struct Compiler<F> {
 }
 
 /// Compiles for ever.
-pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, dir: DirId, task: u32, params: Rc<Params>, placement: Placement) {
+pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, dir: DirId, task: u32, params: Rc<Params>, placement: Placement, requests: Requests) {
     let random = RefCell::new(m.stream(&format!("compiler {task}")));
     let (serial, asm, object) = (Cell::new(0), Cell::new(None), Cell::new(None));
     let compiler = Rc::new(Compiler { fs, dir, params, placement, random, task, serial, asm, object });
-    stagger(&m, &compiler).await;
+    if requests.is_none() {
+        stagger(&m, &compiler).await;
+    }
     loop {
+        let request = taken(&m, &requests).await;
         m.begin();
         let child = match compiler.params.shell {
             Some(_) => Child::spawn(&m, &compiler, sh),
@@ -134,6 +138,7 @@ pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, dir: DirId, task
         };
         child.wait(&m).await;
         m.end("compile", true);
+        served(&m, request);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The plain lock cycle: think, take a lock, hold it, release it. The machine repairman of the textbooks; with a second lock
 //! inside the first, and with a device that goes on holding the lock, as buffers under write do.
 
+use super::arrivals::{served, taken, Requests};
 use super::draw::{chance, Draw};
 use crate::machine::{Access, Account, DeviceId, Io, LineId, LockId, Mode, Side, Then};
 use crate::waist::Machine;
@@ -31,12 +32,13 @@ pub struct Cycle {
 }
 
 /// Runs cycles for ever, with the random stream of that name. It keeps little, as there may be many tasks.
-pub fn run<M: Machine>(m: M, cycle: Rc<Cycle>, stream: &str) -> impl Future<Output = ()> {
+pub fn run<M: Machine>(m: M, cycle: Rc<Cycle>, requests: Requests, stream: &str) -> impl Future<Output = ()> {
     let mut random = m.stream(stream);
     async move {
         loop {
             let (think, hold) = (cycle.think.draw(&mut random), cycle.hold.draw(&mut random));
             let side = if chance(&mut random, cycle.readers) { Side::Read } else { Side::Write };
+            let request = taken(&m, &requests).await;
             if cycle.thinks_on_cpu {
                 m.run(Account::User, think).await;
             } else {
@@ -64,6 +66,7 @@ pub fn run<M: Machine>(m: M, cycle: Rc<Cycle>, stream: &str) -> impl Future<Outp
                 }
             }
             m.end("cycle", true);
+            served(&m, request);
         }
     }
 }

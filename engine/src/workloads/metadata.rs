@@ -1,6 +1,7 @@
 //! The metadata loops: create; create and unlink; the life of a temporary file. Each task loops as fast as it can on its own
 //! names, in one directory for all or one each.
 
+use super::arrivals::{served, taken, Requests};
 use crate::filesystems::{DirId, Filesystem, NoSpace};
 use crate::machine::{Account, Time};
 use crate::waist::Machine;
@@ -34,13 +35,14 @@ pub struct User {
 }
 
 /// Runs turns for ever.
-pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, dir: DirId, task: u32, turn: Turn, user: User) {
+pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, dir: DirId, task: u32, turn: Turn, user: User, requests: Requests) {
     let mut name = Name::new(task);
     if let (Turn::Tmpfile { bytes, .. }, true) = (turn, user.times_calls) {
         while timed(&m, &*fs, dir, name.next(), bytes, user).await.is_ok() {}
         return m.give_up("no space left");
     }
     loop {
+        let request = taken(&m, &requests).await;
         m.begin();
         use_up(&m, user).await;
         let name = name.next();
@@ -56,6 +58,7 @@ pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, dir: DirId, task
             fs.unlink(&m, dir, name, file).await;
         }
         m.end("operation", true);
+        served(&m, request);
     }
 }
 

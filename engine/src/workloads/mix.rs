@@ -1,5 +1,6 @@
 //! A mix of operations from the scenario: drawn by weight, or one after the other as will-it-scale's loops are.
 
+use super::arrivals::{served, taken, Requests};
 use super::acts::{Act, Actor, Full};
 use super::draw::{uniform, Draw};
 use crate::filesystems::Filesystem;
@@ -78,8 +79,14 @@ fn number(o: &Value, key: &str, default: f64) -> f64 {
 }
 
 /// Runs the mix for ever.
-pub async fn run<M: Machine, F: Filesystem<M>>(m: M, mut actor: Actor<M, F>, mix: Rc<Mix>) {
-    while turn(&m, &mut actor, &mix).await.is_ok() {}
+pub async fn run<M: Machine, F: Filesystem<M>>(m: M, mut actor: Actor<M, F>, mix: Rc<Mix>, requests: Requests) {
+    loop {
+        let request = taken(&m, &requests).await;
+        if turn(&m, &mut actor, &mix).await.is_err() {
+            return;
+        }
+        served(&m, request);
+    }
 }
 
 /// One drawn operation, or all of them in turn.

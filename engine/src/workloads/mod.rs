@@ -1,6 +1,7 @@
 //! The workloads: what the tasks do, as programs over the waist.
 
 pub mod acts;
+pub mod arrivals;
 pub mod binding;
 pub mod compile;
 pub mod dbench;
