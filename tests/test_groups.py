@@ -11,7 +11,7 @@ import pytest
 from engine import Spec, lock_cycle
 from simfs import _engine
 from simfs._engine import Step, Task
-from simfs.machine.load import HALF_LIFE, MOST, Average
+from simfs.machine.load import HALF_LIFE, MOST, Average, Wanted
 from simfs.results.run_result import RunResult
 
 CFS: dict[str, Any] = {"cfs": {"latency_ns": 24e6, "wakeup_granularity_ns": 4e6}}
@@ -99,24 +99,25 @@ def test_the_groups_weight_is_divided_among_the_cpus_that_have_tasks_of_it(polic
 def test_an_average_of_what_was_always_on_is_its_weight() -> None:
     average = Average()
     for ms in range(1, 400):
-        average.update(ms * 10**9, 1, True, 1024)
+        average.update(ms * 10**9, Wanted(1, 1, running=True), 1024)
     assert 1022 <= average.load <= 1024
     assert 1022 <= average.utilization <= 1024
+    assert average.runnable == average.utilization
 
 
 @pytest.mark.parametrize("steps", [1, 7, 32])
 def test_what_was_a_half_life_ago_counts_half_however_often_one_looks(steps: int) -> None:
-    average = Average(runnable_sum=MOST, running_sum=MOST << 10)
+    average = Average(load_sum=MOST, running_sum=MOST << 10)
     for step in range(1, steps + 1):
-        average.update(HALF_LIFE * 1024 * 1024 * 1000 * step // steps, 0, False, 1024)
+        average.update(HALF_LIFE * 1024 * 1024 * 1000 * step // steps, Wanted(0, 0, running=False), 1024)
     assert average.load == pytest.approx(512 * MOST / (MOST - 1024), abs=steps)
     assert average.utilization == pytest.approx(average.load, abs=1)
 
 
 def test_a_member_takes_away_from_its_queue_what_it_brought() -> None:
-    queue, member = Average(), Average(load=1024, utilization=300)
+    queue, member = Average(), Average(load=1024, utilization=300, runnable=700)
     member.align(queue, 1024)
     queue.attach(member, 1024)
-    assert (queue.load, queue.utilization) == (1024, 300)
+    assert (queue.load, queue.utilization, queue.runnable) == (1024, 300, 700)
     queue.detach(member, 1024)
-    assert (queue.load, queue.utilization) == (0, 0)
+    assert (queue.load, queue.utilization, queue.runnable) == (0, 0, 0)

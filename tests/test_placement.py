@@ -237,12 +237,75 @@ def test_a_cpu_about_to_idle_takes_a_waiting_task_if_it_idles_longer_than_the_se
 def test_who_ran_a_moment_ago_or_is_bound_is_not_taken() -> None:
     here = Machines(4, idle=(3,))
     bound, hot = here.wait(0), here.wait(1)
-    bound.pinned = True
+    bound.pinned = here.busy[0].pinned = True
     here.pass_(MS)
     hot.last_ran = here.machine.now - 400 * US
     assert here.scheduler.balance.pull(here.cpus[3]) is None
     hot.last_ran -= 100 * US
     assert here.scheduler.balance.pull(here.cpus[3]) is hot
+
+
+def test_a_bound_task_behind_one_that_is_not_keeps_an_idle_cpu_from_looking_further() -> None:
+    """`LBF_ALL_PINNED` is about all tasks there, the running one included; so nobody looks at the next CPU."""
+    here = Machines(4, idle=(3,))
+    bound, waiting = here.wait(0), here.wait(1)
+    bound.pinned = True
+    here.pass_(MS)
+    assert here.scheduler.balance.pull(here.cpus[3]) is None
+    here.busy[0].pinned = True
+    assert here.scheduler.balance.pull(here.cpus[3]) is waiting
+
+
+@pytest.mark.parametrize(
+    ("busiest", "used", "wanted", "takes"),
+    [
+        ("waiting", 500, 0, True),
+        ("utilization", 500, 0, False),
+        ("utilization", 900, 0, True),
+        ("utilization", 500, 1300, False),
+        ("runnable", 500, 1100, False),
+        ("runnable", 500, 1300, True),
+    ],
+)
+def test_a_cpu_that_is_used_all_the_time_hides_one_where_two_compete(
+    busiest: str, used: int, wanted: int, takes: bool
+) -> None:
+    """CPU 2 has one task and is used all the time: fully busy, which ranks above two tasks on a CPU less used."""
+    here = Machines(4, idle=(3,), busiest=busiest)
+    waiting = here.wait(1)
+    here.pass_(MS)
+    averages = [cpu.queue_of(Level.ROOT).load for cpu in here.cpus]
+    averages[2].utilization = 1000
+    averages[1].utilization, averages[1].runnable = used, wanted
+    found = here.scheduler.balance.pull(here.cpus[3])
+    assert found is (waiting if takes else None)
+
+
+def test_with_siblings_a_core_takes_from_a_core_that_has_two_tasks_more() -> None:
+    """`SD_PREFER_SIBLING`; within the core there is nothing to take."""
+    here = Machines(8, idle=(2, 3, 6, 7), shape={"cpus_per_core": 2, "cpus_per_llc": 8, "cpus_per_socket": 8})
+    here.pass_(MS)
+    assert here.scheduler.balance.pull(here.cpus[2]) is None  # two CPUs, two tasks each
+    waiting = here.wait(1)
+    here.pass_(MS)
+    assert here.scheduler.balance.pull(here.cpus[2]) is waiting
+
+
+def test_looks_become_as_rare_as_they_are_in_vain() -> None:
+    """Half of the first go; after 512 in vain one in four, and so on."""
+    here = Machines(2, idle=(1,), newidle="by_success")
+    here.wait(0).pinned = True
+    here.pass_(MS)
+    taken: list[int] = []
+    look = here.scheduler.balance._busiest.cpu_in
+    here.scheduler.balance._busiest.cpu_in = lambda *at: taken.append(1) or look(*at)  # type: ignore[func-returns-value, method-assign]
+    rates = []
+    for _ in range(4):
+        taken.clear()
+        for _ in range(512):
+            here.scheduler.balance.pull(here.cpus[1])
+        rates.append(len(taken) / 512)
+    assert rates == pytest.approx([1 / 2, 1 / 4, 1 / 8, 1 / 16], rel=0.3)
 
 
 def test_an_idle_cpu_looks_for_tasks_once_in_as_many_ms_as_there_are_cpus_and_half_as_often_in_vain() -> None:

@@ -6,8 +6,11 @@ as there are CPUs (`nohz_balancer_kick`).
 
 from __future__ import annotations
 
+from collections import defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from simfs.machine.busiest import Busiest
 from simfs.machine.cpu import Cpu, Phase
 from simfs.machine.policy import Entering, Leaving
 from simfs.machine.run_queue import Level
@@ -24,6 +27,33 @@ LINES_A_CPU = 3
 """Lines of another CPU that a search for a task reads: its load, its run queue, its counts (`update_sg_lb_stats`)."""
 
 
+@dataclass
+class Success:
+    """How often looks into a domain have found a task for a CPU about to idle: half of them, at first (`sd_init`)."""
+
+    calls: int = 512
+    found: int = 256
+    ratio: int = 512
+
+    @property
+    def weight(self) -> int:
+        """In how many of 1,024 cases there is a look."""
+        return 1 + self.ratio
+
+    def note_look(self, *, found: bool) -> None:
+        """There was a look; what it has found counts for those that there were not."""
+        self.note((1024 + self.weight // 2) // self.weight if found else 0)
+
+    def note(self, found: int) -> None:
+        """`update_newidle_stats`."""
+        self.calls += 1
+        self.found += found
+        if self.calls >= 1024:
+            self.ratio = self.found
+            self.calls //= 2
+            self.found //= 2
+
+
 class Balance:
     """Moves tasks to idle CPUs."""
 
@@ -31,6 +61,9 @@ class Balance:
         self._scheduler = scheduler
         self._machine = scheduler.machine
         self._topology = scheduler.machine.topology
+        self._busiest = Busiest(scheduler)
+        self._success: defaultdict[tuple[int, tuple[int, int]], Success] = defaultdict(Success)
+        """By CPU and domain."""
         self._next_blocked: Time = 0
 
     @property
@@ -44,7 +77,7 @@ class Balance:
         if cpu.average_idle < cost or not any(other.queue for other in self._scheduler.cpus):
             return None
         self._update_blocked(cpu)
-        task = self._pull_to(cpu)
+        task = self._pull_to(cpu, about_to_idle=True)
         if task is not None:
             cpu.idle_stamp = None
         return task
@@ -54,21 +87,36 @@ class Balance:
         for level in (Level.GROUP, Level.ROOT):
             self._scheduler.policy.group.update_queue_load(cpu.queue_of(level))
 
-    def _pull_to(self, cpu: Cpu) -> Task | None:
-        """Move a task to `cpu` from the CPU under the same cache that has most to do and can give one.
+    def _pull_to(self, cpu: Cpu, *, about_to_idle: bool) -> Task | None:
+        """Move a task to `cpu` from one under the same cache, of the smallest domain that has one to give."""
+        if self._machine.kernel.busiest == "waiting":
+            return self._take_from(self._busiest.most_waiting(cpu), cpu)
+        near = len(self._topology.llc(cpu.number))
+        by_success = about_to_idle and self._machine.kernel.newidle == "by_success"
+        for domain in reversed(self._topology.domains):
+            if domain[0] > near:
+                continue
+            success = self._success[cpu.number, domain]
+            if by_success and not self._is_worth_a_look(success):
+                continue
+            task = self._take_from(self._busiest.cpu_in(domain, cpu), cpu)
+            if by_success:
+                success.note_look(found=task is not None)
+            if task is not None:
+                return task
+        return None
 
-        Where all who wait are bound, it is as if there were none (`LBF_ALL_PINNED`).
-        """
-        near = (self._scheduler.cpus[number] for number in self._topology.llc(cpu.number))
-        busy = [
-            c for c in near if c is not cpu and c.executing_task and any(not task.pinned for task in c.queue)
-        ]
-        if not busy:
-            return None
-        busiest = max(busy, key=lambda c: (len(c.queue), -c.number))
-        task = self._movable(busiest)
-        if task is not None:
-            self._migrate(task, busiest, cpu)
+    def _is_worth_a_look(self, success: Success) -> bool:
+        """The more often looks at a domain found something, the more likely there is one (`NI_RANDOM`)."""
+        looks = self._machine.random.next_u64() % 1024 <= success.weight
+        if not looks:
+            success.note(0)
+        return looks
+
+    def _take_from(self, source: Cpu | None, cpu: Cpu) -> Task | None:
+        task = self._movable(source) if source else None
+        if source and task:
+            self._migrate(task, source, cpu)
         return task
 
     def _movable(self, cpu: Cpu) -> Task | None:
@@ -104,7 +152,7 @@ class Balance:
         for number in [*others, *([first] if first in near else [])]:
             cpu = self._scheduler.cpus[number]
             if cpu.phase is Phase.IDLE and self._now >= cpu.next_balance:
-                moved = self._pull_to(cpu) is not None
+                moved = self._pull_to(cpu, about_to_idle=False) is not None
                 self._set_next_balance(cpu, len(near), moved=moved)
                 if moved:
                     self._scheduler.leave_idle(cpu, self._scheduler.delivery(cpu, kicker))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from simfs.machine.cpu import Cpu
 from simfs.machine.entity import NICE_0, Entity, mul_div
-from simfs.machine.load import Average
+from simfs.machine.load import Average, Wanted
 from simfs.machine.run_queue import Level, RunQueue
 from simfs.machine.task import Task
 from simfs.machine.time import Time, from_ns
@@ -49,7 +49,9 @@ class Group:
 
     def update_load(self, queue: RunQueue, entity: Entity) -> None:
         """Bring the averages of a member and of its run queue up to date (`update_load_avg`)."""
-        entity.load.update(self._now, entity.queued, queue.current is entity, entity.share)
+        wants = entity.queued and not entity.delayed
+        wanted = Wanted(load=entity.queued, tasks=wants, running=queue.current is entity)
+        entity.load.update(self._now, wanted, entity.share)
         self.update_queue_load(queue)
 
     def update_queue_load(self, queue: RunQueue) -> None:
@@ -102,10 +104,8 @@ class Group:
             self._note(queue)
             root = cpu.queue_of(Level.ROOT)
             self.update_load(root, cpu.group)
-            root.load.came(
-                cpu.group.load, cpu.group.share, entity.load.runnable_sum
-            )  # `propagate_entity_cfs_rq`
-            root.load.attach_utilization(entity.load)
+            root.load.came(cpu.group.load, cpu.group.share, entity.load.load_sum)  # `propagate_entity_cfs_rq`
+            root.load.attach_use(entity.load)
 
     def detach_load(self, task: Task, cpu: Cpu) -> None:
         """A task leaves a CPU for good (`detach_entity_load_avg`, `remove_entity_load_avg`)."""
@@ -116,10 +116,8 @@ class Group:
             self._note(queue)
             root, weight = cpu.queue_of(Level.ROOT), queue.weight >> 10
             self.update_load(root, cpu.group)
-            root.load.went(
-                cpu.group.load, cpu.group.share, queue.load.runnable_sum // weight if weight else 0
-            )
-            root.load.detach_utilization(entity.load)
+            root.load.went(cpu.group.load, cpu.group.share, queue.load.load_sum // weight if weight else 0)
+            root.load.detach_use(entity.load)
 
     def load_of_new(self, task: Task, cpu: Cpu) -> None:
         """Give a new task its averages (`post_init_entity_util_avg`).
@@ -131,3 +129,4 @@ class Group:
         busy, half = queue.load.utilization, max(1024 - queue.load.utilization, 0) // 2
         entity.load = Average(load=entity.share)
         entity.load.utilization = min(busy * entity.share // (queue.load.load + 1), half) if busy else half
+        entity.load.runnable = entity.load.utilization

@@ -63,6 +63,10 @@ class Kernel:
     """A wake-up looks at the CPU before the last one too."""
     kthread_stacking: bool
     """Whom a kernel thread of its own CPU wakes stays there if that has nothing else to do."""
+    busiest: str
+    """What makes CPUs the busiest, to take a task from: tasks `waiting`, `utilization`, or that and `runnable`."""
+    newidle: str
+    """When a CPU about to idle looks for a task to take: `always`, or `by_success` of earlier looks."""
     delay_dequeue: bool
     """Who sleeps ahead of the average stays in EEVDF's queue until it is not."""
     wheel: str
@@ -106,6 +110,8 @@ class Kernel:
             wake_scan=rules["sched.wake_scan"],
             recent_cpu=rules["sched.recent_cpu"],
             kthread_stacking=rules["sched.kthread_stacking"],
+            busiest=rules["sched.busiest"],
+            newidle=rules["sched.newidle"],
             delay_dequeue=rules["sched.delay_dequeue"],
             wheel=rules["time.wheel"],
             preemption=kernel["preemption"],

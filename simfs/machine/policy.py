@@ -109,6 +109,7 @@ class Policy:
         cpu.queue.append(task)
         if task.level is Level.GROUP:
             self._group_has_more(cpu)
+        cpu.queue_of(Level.ROOT).runnable += 1
 
     def _group_has_more(self, cpu: Cpu) -> None:
         root = cpu.queue_of(Level.ROOT)
@@ -132,12 +133,13 @@ class Policy:
         queue = cpu.queue_of(task.level)
         if leaving is Leaving.SLEEPING and self._stays_delayed(queue, task.entity):
             cpu.delayed.append(task)
-            return
-        self._leave(queue, task.entity)
-        if leaving is Leaving.MOVED and task is not cpu.executing_task:
-            cpu.queue.remove(task)
-        if task.level is Level.GROUP:
-            self._group_has_less(cpu, asleep=leaving is not Leaving.MOVED)
+        else:
+            self._leave(queue, task.entity)
+            if leaving is Leaving.MOVED and task is not cpu.executing_task:
+                cpu.queue.remove(task)
+            if task.level is Level.GROUP:
+                self._group_has_less(cpu, asleep=leaving is not Leaving.MOVED)
+        cpu.queue_of(Level.ROOT).runnable -= 1
 
     def _stays_delayed(self, queue: RunQueue, entity: Entity) -> bool:
         """Who goes to sleep ahead of the average competes on until it is not (`DELAY_DEQUEUE`)."""
@@ -187,6 +189,7 @@ class Policy:
         self._requeue(task.cpu.queue_of(task.level), task.entity)
         self.update_current(task.cpu)
         task.cpu.delayed.remove(task)
+        task.cpu.queue_of(Level.ROOT).runnable += 1
         task.cpu.queue.append(task)
 
     def _requeue(self, queue: RunQueue, entity: Entity) -> None:

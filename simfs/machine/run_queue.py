@@ -11,7 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from simfs.machine.entity import Entity
-from simfs.machine.load import Average
+from simfs.machine.load import Average, Wanted
 from simfs.machine.time import Time
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ class RunQueue:
         """The member that runs, or whose task does."""
         self.members = 0
         """How many members, those included that sleep and have not left."""
+        self.runnable = 0
+        """Of the root's: how many tasks run or wait in it or in the group's (`h_nr_runnable`)."""
         self.weight = 0
         """The sum of their weights."""
         self.base = 0
@@ -70,4 +72,5 @@ class RunQueue:
 
     def update_load(self, now: Time) -> None:
         """Bring the averages up to date (`update_cfs_rq_load_avg`)."""
-        self.load.update(now, self.weight >> 10, self.current is not None, 1)
+        wanted = Wanted(self.weight >> 10, self.runnable, running=self.current is not None)
+        self.load.update(now, wanted, 1)

@@ -79,6 +79,10 @@ rules! {
     "sched.recent_cpu" => recent_cpu: bool = true;
     /// Whom a kernel thread of its own CPU wakes stays there if that has nothing else to do (`is_per_cpu_kthread`).
     "sched.kthread_stacking" => kthread_stacking: bool = true;
+    /// From which CPUs an idle one takes a task (`group_classify`).
+    "sched.busiest" => busiest: sched::Busiest = sched::Busiest::Runnable;
+    /// When a CPU about to idle looks for a task to take (`sched_balance_newidle`).
+    "sched.newidle" => newidle: sched::NewIdle = sched::NewIdle::Always;
     /// How exact the timers of the wheel are (`kernel/time/timer.c`).
     "time.wheel" => wheel: time::Wheel = time::Wheel::Levels;
     /// What one `inode_hash_lock` guards.

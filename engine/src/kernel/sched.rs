@@ -27,6 +27,28 @@ choice! {
 }
 
 choice! {
+    /// What makes CPUs the busiest, from which an idle one takes a task.
+    pub enum Busiest {
+        /// Tasks that wait (before 5.5).
+        Waiting = "waiting",
+        /// More tasks than CPUs where these are used (`group_util`, 5.5 and 5.6).
+        Utilization = "utilization",
+        /// The same where these are used or wanted (`group_runnable`, since 5.7).
+        Runnable = "runnable",
+    }
+}
+
+choice! {
+    /// When a CPU about to idle looks for a task to take.
+    pub enum NewIdle {
+        /// Whenever it idles longer than a look takes.
+        Always = "always",
+        /// Then as often as looks have found something (`NI_RANDOM`, since 6.19).
+        BySuccess = "by_success",
+    }
+}
+
+choice! {
     /// Which tasks compete for a CPU as a group, beside kernel threads that do so for themselves.
     pub enum Groups {
         /// None: each task for itself.

@@ -9,12 +9,52 @@ use super::task::TaskId;
 use super::time::{Time, US};
 use super::topology::CpuId;
 use super::trace::Object;
-use std::cmp::Reverse;
+use crate::kernel::sched::{Busiest, NewIdle};
+use rand_core::RngCore;
 
 /// The averages of idle CPUs are brought up to date once in a half-life of them (`nohz.next_blocked`).
 const BLOCKED_EVERY: Time = 32 * 1000 * US;
 /// Cache lines of another CPU that a search for a task reads: its load, its run queue, its counts (`update_sg_lb_stats`).
 const LINES_A_CPU: Time = 3;
+
+/// How often looks into a domain have found a task for a CPU about to idle (`newidle_call`, `newidle_success`, `newidle_ratio`).
+#[derive(Clone, Copy, Debug)]
+pub struct Success {
+    calls: u64,
+    found: u64,
+    ratio: u64,
+}
+
+impl Default for Success {
+    /// Half of them, at first (`sd_init`).
+    fn default() -> Self {
+        Self { calls: 512, found: 256, ratio: 512 }
+    }
+}
+
+impl Success {
+    /// In how many of 1,024 cases there is a look.
+    fn weight(&self) -> u64 {
+        1 + self.ratio
+    }
+
+    /// A look has found something, which counts for those that there were not.
+    fn note_look(&mut self, found: bool) {
+        let weight = self.weight();
+        self.note(if found { (1024 + weight / 2) / weight } else { 0 });
+    }
+
+    /// `update_newidle_stats`.
+    fn note(&mut self, found: u64) {
+        self.calls += 1;
+        self.found += found;
+        if self.calls >= 1024 {
+            self.ratio = self.found;
+            self.calls /= 2;
+            self.found /= 2;
+        }
+    }
+}
 
 impl State {
     /// A CPU about to idle takes a waiting task, if there is one anywhere and it idles longer than a search takes.
@@ -27,7 +67,7 @@ impl State {
             return None;
         }
         self.update_blocked(cpu);
-        let id = self.pull_to(cpu)?;
+        let id = self.pull_to(cpu, true)?;
         self.cpus[cpu as usize].idle_stamp = None;
         Some(id)
     }
@@ -38,22 +78,45 @@ impl State {
         self.update_queue_load(cpu, Level::Root);
     }
 
-    /// Moves a task to `cpu` from the CPU under the same last-level cache that has most to do and can give one.
-    fn pull_to(&mut self, cpu: CpuId) -> Option<TaskId> {
-        let near = self.topology.llc(cpu);
-        let busy = |&other: &CpuId| {
-            let c = &self.cpus[other as usize];
-            other != cpu && near.contains(&other) && c.executing_task().is_some() && self.has_unbound(other)
-        };
-        let busiest = self.queued.iter().filter(busy).max_by_key(|&other| (self.cpus[other as usize].queue.len(), Reverse(other)))?;
-        let id = self.movable(busiest)?;
-        self.migrate(id, busiest, cpu);
-        Some(id)
+    /// Moves a task to `cpu` from a CPU under the same last-level cache, of the smallest domain that has one to give.
+    fn pull_to(&mut self, cpu: CpuId, about_to_idle: bool) -> Option<TaskId> {
+        if self.kernel.rules.busiest == Busiest::Waiting {
+            return self.take_from(self.most_waiting(cpu), cpu);
+        }
+        let near = self.topology.llc(cpu).len() as u32;
+        for at in (0..self.topology.domains().len()).rev() {
+            let domain = self.topology.domains()[at];
+            let by_success = about_to_idle && self.kernel.rules.newidle == NewIdle::BySuccess;
+            if domain.span > near || by_success && !self.is_worth_a_look(cpu, at) {
+                continue;
+            }
+            let taken = self.take_from(self.busiest_in(cpu, domain), cpu);
+            if by_success {
+                self.cpus[cpu as usize].newidle[at].note_look(taken.is_some());
+            }
+            if taken.is_some() {
+                return taken;
+            }
+        }
+        None
     }
 
-    /// Whether not all who wait on `cpu` are bound to it (`LBF_ALL_PINNED`: then the search goes on without it).
-    fn has_unbound(&self, cpu: CpuId) -> bool {
-        self.cpus[cpu as usize].queue.iter().any(|&id| self.tasks[id as usize].pinned.is_none())
+    /// The more often looks at a domain found something, the more likely there is one (`NI_RANDOM`).
+    fn is_worth_a_look(&mut self, cpu: CpuId, domain: usize) -> bool {
+        let draw = self.random.next_u64() % 1024;
+        let success = &mut self.cpus[cpu as usize].newidle[domain];
+        let looks = draw <= success.weight();
+        if !looks {
+            success.note(0);
+        }
+        looks
+    }
+
+    fn take_from(&mut self, source: Option<CpuId>, cpu: CpuId) -> Option<TaskId> {
+        let source = source?;
+        let id = self.movable(source)?;
+        self.migrate(id, source, cpu);
+        Some(id)
     }
 
     /// Who waits longest and has not run a moment ago (`task_hot`).
@@ -89,7 +152,7 @@ impl State {
         for cpu in others.chain(Some(first).filter(|first| near.contains(first))) {
             let Phase::Idle(since) = self.cpus[cpu as usize].phase else { continue };
             if self.now >= self.cpus[cpu as usize].next_balance {
-                let moved = self.pull_to(cpu).is_some();
+                let moved = self.pull_to(cpu, false).is_some();
                 self.set_next_balance(cpu, near.len() as Time, moved);
                 if moved {
                     self.leave_idle(cpu, since, Some(kicker), 0);

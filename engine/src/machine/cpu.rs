@@ -1,11 +1,13 @@
 //! One CPU: what it does now, what it has done (exact time accounts), and how deeply it idles.
 
+use super::balance::Success;
 use super::entity::{Entity, NICE_0};
 use super::group::Contribution;
 use super::load::Average;
 use super::run_queue::RunQueue;
 use super::task::TaskId;
 use super::time::{from_ns, Time};
+use super::topology::DOMAINS;
 use crate::spec::IdleState;
 
 /// The accounts into which every picosecond of a CPU goes.
@@ -83,6 +85,8 @@ pub struct Cpu {
     pub idle_stamp: Option<Time>,
     /// How long it idles on average (`rq->avg_idle`).
     pub average_idle: Time,
+    /// By domain, how often it has found a task when it was about to idle.
+    pub newidle: [Success; DOMAINS],
     /// When it may look again for a task to take while it idles (`rq->next_balance`).
     pub next_balance: Time,
     /// How long a search for an idle CPU takes on average (`sd->avg_scan_cost`).
@@ -126,6 +130,7 @@ impl Cpu {
             interrupted: 0,
             idle_stamp: None,
             average_idle,
+            newidle: Default::default(),
             next_balance: 0,
             scan_cost: 0,
             scans: 0,

@@ -3,7 +3,7 @@
 //! of the load that is on its CPU.
 
 use super::entity::{mul_div, Member, NICE_0};
-use super::load::{Average, Change};
+use super::load::{Average, Change, Wanted};
 use super::run_queue::Level;
 use super::state::State;
 use super::time::{Time, US};
@@ -39,7 +39,8 @@ impl State {
         let now = self.now;
         let (entity, queue) = self.member_of(cpu, level, member);
         let running = queue.current == Some(member);
-        entity.load.update(now, u64::from(entity.queued), running, entity.share() as u64);
+        let wanted = Wanted { load: u64::from(entity.queued), tasks: u64::from(entity.queued && !entity.delayed), running };
+        entity.load.update(now, wanted, entity.share() as u64);
         self.update_queue_load(cpu, level);
     }
 
@@ -49,7 +50,8 @@ impl State {
         let now = self.now;
         let c = &mut self.cpus[cpu as usize];
         let queue = &mut c.run_queues[level as usize];
-        queue.load.update(now, (queue.weight >> 10) as u64, queue.current.is_some(), 1);
+        let wanted = Wanted { load: (queue.weight >> 10) as u64, tasks: u64::from(queue.runnable), running: queue.current.is_some() };
+        queue.load.update(now, wanted, 1);
         if level == Level::Group {
             c.contribution.follow(queue.load.load, now, &mut self.group_load);
         }
@@ -121,7 +123,7 @@ impl State {
         if level == Level::Group {
             self.note_group_load(cpu);
             self.propagate_load(cpu, Change::Came(load.sum()));
-            self.run_queue_mut(cpu, Level::Root).load.attach_utilization(&load);
+            self.run_queue_mut(cpu, Level::Root).load.attach_use(&load);
         }
     }
 
@@ -146,7 +148,7 @@ impl State {
             let queue = self.run_queue(cpu, Level::Group);
             let rest = queue.load.of_members((queue.weight >> 10) as u64);
             self.propagate_load(cpu, Change::Went(rest));
-            self.run_queue_mut(cpu, Level::Root).load.detach_utilization(&load);
+            self.run_queue_mut(cpu, Level::Root).load.detach_use(&load);
         }
     }
 
@@ -164,5 +166,6 @@ impl State {
             0 => half,
             utilization => (utilization * weight / (queue.load + 1)).min(half),
         };
+        entity.load.runnable = entity.load.utilization;
     }
 }

@@ -3,31 +3,13 @@
 
 use super::cpu::Phase;
 use super::placement::IMBALANCE;
-use super::run_queue::Level;
+use super::sched_group::{Group, Kind};
 use super::state::State;
 use super::task::TaskId;
 use super::time::Time;
-use super::topology::{CpuId, Domain};
+use super::topology::CpuId;
 use std::cmp::Reverse;
 use std::ops::Range;
-
-/// How busy CPUs are together (`group_type`).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    HasSpare,
-    FullyBusy,
-    Overloaded,
-}
-
-/// What is known of some CPUs (`sg_lb_stats`).
-#[derive(Clone, Copy)]
-struct Group {
-    kind: Kind,
-    idle: usize,
-    utilization: u64,
-    /// Average of a CPU.
-    load: u64,
-}
 
 impl Group {
     /// Whether a new task should rather go to `self` (`update_pick_idlest`).
@@ -79,45 +61,21 @@ impl State {
     /// The CPU for a task that is on `own`, or is about to be: as if `without`, which is this task, were not there.
     pub(super) fn idlest_cpu(&self, own: CpuId, without: Option<TaskId>) -> CpuId {
         let mut cpu = own;
-        for &Domain { span, parts } in self.topology.domains() {
-            let all = self.topology.group(cpu, span);
-            let (number, own) = ((all.len() as u32).div_ceil(parts), (cpu - all.start) / parts);
-            let part = |at: u32| self.topology.group(all.start + (own + at) % number * parts, parts);
+        for &domain in self.topology.domains() {
+            let mut parts = self.parts_of(cpu, domain);
+            let Some(near) = parts.next() else { continue };
             let mut idlest: Option<(Range<CpuId>, Group)> = None;
-            for at in 1..number {
-                let group = self.group_of(&part(at), without);
+            for part in parts {
+                let group = self.group_of(&part, without);
                 if idlest.as_ref().is_none_or(|(_, best)| group.is_idler_than(best)) {
-                    idlest = Some((part(at), group));
+                    idlest = Some((part, group));
                 }
             }
-            if let Some((part, _)) = idlest.filter(|(_, best)| best.beats(&self.group_of(&part(0), without))) {
+            if let Some((part, _)) = idlest.filter(|(_, best)| best.beats(&self.group_of(&near, without))) {
                 cpu = self.idlest_of(part);
             }
         }
         cpu
-    }
-
-    /// `update_sg_wakeup_stats`.
-    fn group_of(&self, part: &Range<CpuId>, without: Option<TaskId>) -> Group {
-        let cpus = part.len() as u64;
-        let (mut running, mut idle, mut utilization, mut load) = (0, 0, 0, 0);
-        for cpu in part.clone() {
-            let own = without.filter(|&id| self.tasks[id as usize].cpu == cpu);
-            let tasks = self.cpus[cpu as usize].load() as u64 - u64::from(own.is_some());
-            running += tasks;
-            idle += usize::from(self.is_idle(cpu) || own.is_some() && tasks == 0);
-            let of_own = own.map_or(0, |id| self.tasks[id as usize].entity.load.utilization);
-            utilization += self.run_queue(cpu, Level::Root).load.utilization.saturating_sub(of_own);
-            load += self.load_of(cpu).saturating_sub(own.map_or(0, |id| self.share_of_load(id)));
-        }
-        let kind = if running < cpus || cpus * 1024 * 100 > utilization * IMBALANCE {
-            Kind::HasSpare
-        } else if running > cpus {
-            Kind::Overloaded
-        } else {
-            Kind::FullyBusy
-        };
-        Group { kind, idle, utilization, load: load / cpus }
     }
 
     /// Of some CPUs the idle one that wakes fastest, of equals the one that became idle last; else the least loaded

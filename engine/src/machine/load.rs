@@ -51,12 +51,26 @@ pub struct Average {
     updated: Time,
     /// Units of the current period that have passed.
     passed: u64,
+    load_sum: u64,
     runnable_sum: u64,
     running_sum: u64,
     /// Weight times the share of the time in which it was runnable (`load_avg`).
     pub load: u64,
     /// 1024 times the share of the time in which it ran (`util_avg`).
     pub utilization: u64,
+    /// 1024 times the share of the time in which it ran or waited for the CPU; a queue's is the sum of its tasks (`runnable_avg`).
+    pub runnable: u64,
+}
+
+/// What a member or a run queue was in the time that is added.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// 1 if the member was in its queue; of a queue the sum of its members' weights.
+    pub load: u64,
+    /// How many tasks ran or waited.
+    pub tasks: u64,
+    /// Whether it ran.
+    pub running: bool,
 }
 
 /// What happens to a group's load.
@@ -79,10 +93,9 @@ impl Average {
         MOST - PERIOD + self.passed
     }
 
-    /// Until now it was on for `runnable` (the sum of its members' weights if it is a queue's), and ran or did not.
-    /// `weight` is what a member's average counts.
+    /// Until now it was as `state` says. `weight` is what a member's average counts.
     #[inline]
-    pub fn update(&mut self, now: Time, runnable: u64, running: bool, weight: u64) {
+    pub fn update(&mut self, now: Time, state: Wanted, weight: u64) {
         if now < self.updated + UNIT {
             return;
         }
@@ -90,10 +103,10 @@ impl Average {
         self.updated += units * UNIT;
         self.passed += units;
         if self.passed < PERIOD {
-            return self.add(units, runnable, running);
+            return self.add(units, state);
         }
         let counted = self.decay(units);
-        self.add(counted, runnable, running);
+        self.add(counted, state);
         self.average(weight);
     }
 
@@ -102,23 +115,26 @@ impl Average {
         let begun = self.passed - units;
         let decay = Decay::over(self.passed / PERIOD);
         self.passed %= PERIOD;
+        self.load_sum = decay.of(self.load_sum);
         self.runnable_sum = decay.of(self.runnable_sum);
         self.running_sum = decay.of(self.running_sum);
         decay.of(PERIOD - begun) + (MOST - decay.of(MOST) - PERIOD) + self.passed
     }
 
     #[inline]
-    fn add(&mut self, units: u64, runnable: u64, running: bool) {
-        self.runnable_sum += runnable * units;
-        if running && runnable > 0 {
+    fn add(&mut self, units: u64, state: Wanted) {
+        self.load_sum += state.load * units;
+        self.runnable_sum += (state.tasks * units) << 10;
+        if state.running && state.load > 0 {
             self.running_sum += units << 10;
         }
     }
 
     fn average(&mut self, weight: u64) {
         let divider = self.divider();
-        self.load = weight * self.runnable_sum / divider;
+        self.load = weight * self.load_sum / divider;
         self.utilization = self.running_sum / divider;
+        self.runnable = self.runnable_sum / divider;
     }
 
     /// Makes it go with the periods of `queue`, which its member joins (`attach_entity_load_avg`).
@@ -126,32 +142,38 @@ impl Average {
         (self.updated, self.passed) = (queue.updated, queue.passed);
         let divider = self.divider();
         self.running_sum = self.utilization * divider;
-        self.runnable_sum = (self.load * divider / weight).max(1);
+        self.runnable_sum = self.runnable * divider;
+        self.load_sum = (self.load * divider / weight).max(1);
     }
 
     /// What a member of a queue brings (`attach_entity_load_avg`).
     pub fn attach(&mut self, member: &Self, weight: u64) {
         self.load += member.load;
-        self.runnable_sum += weight * member.runnable_sum;
-        self.attach_utilization(member);
+        self.load_sum += weight * member.load_sum;
+        self.attach_use(member);
     }
 
     /// What a member of a queue takes with it (`detach_entity_load_avg`).
     pub fn detach(&mut self, member: &Self, weight: u64) {
         self.take_load(member, weight);
-        self.detach_utilization(member);
+        self.detach_use(member);
     }
 
-    /// The running time of a member of the group, in the queue that the group is in (`update_tg_cfs_util`).
-    pub fn attach_utilization(&mut self, member: &Self) {
+    /// The running and waiting time of a member of the group, in the queue that the group is in (`update_tg_cfs_util`,
+    /// `update_tg_cfs_runnable`).
+    pub fn attach_use(&mut self, member: &Self) {
         self.utilization += member.utilization;
         self.running_sum += member.running_sum;
+        self.runnable += member.runnable;
+        self.runnable_sum += member.runnable_sum;
     }
 
-    /// The opposite of [`Average::attach_utilization`].
-    pub fn detach_utilization(&mut self, member: &Self) {
+    /// The opposite of [`Average::attach_use`].
+    pub fn detach_use(&mut self, member: &Self) {
         self.utilization = self.utilization.saturating_sub(member.utilization);
         self.running_sum = self.running_sum.saturating_sub(member.running_sum).max(self.utilization * (MOST - PERIOD));
+        self.runnable = self.runnable.saturating_sub(member.runnable);
+        self.runnable_sum = self.runnable_sum.saturating_sub(member.runnable_sum).max(self.runnable * (MOST - PERIOD));
     }
 
     /// Load has come to a group (`change` of its sum), or gone from it (and leaves `rest`, that of its members on average): so has
@@ -159,37 +181,37 @@ impl Average {
     pub fn propagate(&mut self, member: &mut Self, weight: u64, change: Change) {
         let divider = self.divider();
         let runnable = match change {
-            Change::Came(sum) => (member.runnable_sum + sum).min(divider),
-            Change::Went(rest) => member.runnable_sum.min(rest),
+            Change::Came(sum) => (member.load_sum + sum).min(divider),
+            Change::Went(rest) => member.load_sum.min(rest),
         };
         let runnable = runnable.max(member.running_sum >> 10);
         self.take_load(member, weight);
-        (member.runnable_sum, member.load) = (runnable, weight * runnable / divider);
+        (member.load_sum, member.load) = (runnable, weight * runnable / divider);
         self.load += member.load;
-        self.runnable_sum += weight * runnable;
+        self.load_sum += weight * runnable;
     }
 
     /// The sum of a member of this group's queue on average, if these weigh so much together.
     pub fn of_members(&self, weight: u64) -> u64 {
-        self.runnable_sum.checked_div(weight).unwrap_or(0)
+        self.load_sum.checked_div(weight).unwrap_or(0)
     }
 
     /// What a member adds to the sum of its group's queue, before weights.
     pub fn sum(&self) -> u64 {
-        self.runnable_sum
+        self.load_sum
     }
 
     fn take_load(&mut self, member: &Self, weight: u64) {
         self.load = self.load.saturating_sub(member.load);
-        self.runnable_sum = self.runnable_sum.saturating_sub(weight * member.runnable_sum).max(self.load * (MOST - PERIOD));
+        self.load_sum = self.load_sum.saturating_sub(weight * member.load_sum).max(self.load * (MOST - PERIOD));
     }
 
     /// A member's weight changes from `old` to `new` (`reweight_entity`).
     pub fn reweigh(&mut self, member: &mut Self, old: u64, new: u64) {
         self.take_load(member, old);
-        member.load = new * member.runnable_sum / member.divider();
+        member.load = new * member.load_sum / member.divider();
         self.load += member.load;
-        self.runnable_sum += new * member.runnable_sum;
+        self.load_sum += new * member.load_sum;
     }
 }
 
@@ -209,7 +231,7 @@ mod tests {
         assert_eq!(Decay::over(HALF_LIFE).of(MOST), MOST / 2 - 1);
         assert_eq!(Decay::over(HALF_LIFE * 63 + 1).of(u64::MAX), 0);
         let mut average = Average::default();
-        average.update(3_000_000 * UNIT, 1024, true, 1024);
-        assert_eq!(average.runnable_sum, 1024 * average.divider());
+        average.update(3_000_000 * UNIT, Wanted { load: 1024, tasks: 1, running: true }, 1024);
+        assert_eq!(average.load_sum, 1024 * average.divider());
     }
 }

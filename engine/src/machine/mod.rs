@@ -7,6 +7,7 @@
 mod accounts;
 mod audit;
 mod balance;
+mod busiest;
 mod cfs;
 pub mod chains;
 mod context;
@@ -31,6 +32,7 @@ mod placement;
 mod policy;
 mod queue;
 mod run_queue;
+mod sched_group;
 mod scheduler;
 mod segment;
 mod smt;

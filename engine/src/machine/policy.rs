@@ -76,6 +76,7 @@ impl State {
         if level == Level::Group {
             self.group_has_more(cpu);
         }
+        self.run_queue_mut(cpu, Level::Root).runnable += 1;
     }
 
     fn group_has_more(&mut self, cpu: CpuId) {
@@ -108,13 +109,14 @@ impl State {
         let level = self.tasks[id as usize].level;
         if leaving == Leaving::Sleeping && self.stays_delayed(cpu, level, Member::Task(id)) {
             self.cpus[cpu as usize].delayed += 1;
-            return;
+        } else {
+            self.dequeue_entity(cpu, level, Member::Task(id));
+            self.remove_from_queue(cpu, id);
+            if level == Level::Group {
+                self.group_has_less(cpu, leaving != Leaving::Moved);
+            }
         }
-        self.dequeue_entity(cpu, level, Member::Task(id));
-        self.remove_from_queue(cpu, id);
-        if level == Level::Group {
-            self.group_has_less(cpu, leaving != Leaving::Moved);
-        }
+        self.run_queue_mut(cpu, Level::Root).runnable -= 1;
     }
 
     /// Who goes to sleep ahead of the average competes on until it is not (`DELAY_DEQUEUE`).
@@ -197,6 +199,7 @@ impl State {
         self.update_load(cpu, level, member);
         if let Member::Task(id) = member {
             self.cpus[cpu as usize].delayed -= 1;
+            self.run_queue_mut(cpu, Level::Root).runnable += 1;
             self.add_to_queue(cpu, id);
         }
     }

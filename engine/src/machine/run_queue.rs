@@ -45,6 +45,8 @@ pub struct RunQueue {
     pub current: Option<Member>,
     /// How many members, those included that sleep and have not left.
     pub members: u32,
+    /// Of the root's: how many tasks run or wait in it or in the group's (`h_nr_runnable`).
+    pub runnable: u32,
     /// The sum of their weights.
     pub weight: i64,
     /// The virtual time of an empty queue: EEVDF's last, CFS's least so far (`min_vruntime`).

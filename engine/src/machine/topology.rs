@@ -119,6 +119,9 @@ impl Topology {
     }
 }
 
+/// The most domains that a CPU is in: its core, its last-level cache, its socket, all.
+pub const DOMAINS: usize = 4;
+
 fn domains(spec: &MachineSpec) -> Vec<Domain> {
     let mut sizes = vec![1];
     for size in [spec.cpus_per_core, spec.cpus_per_llc, spec.cpus_per_socket, spec.cpus] {

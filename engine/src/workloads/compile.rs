@@ -15,6 +15,9 @@ use std::rc::Rc;
 /// CPU time is used in pieces of this length, user time first, then the page faults and system calls that go with it.
 const PIECE: Time = 200 * crate::machine::time::US;
 
+/// Driver, compiler and assembler.
+const PROCESSES: Time = 3;
+
 /// The numbers of one compilation.
 #[derive(Clone, Debug)]
 pub struct Params {
@@ -25,10 +28,20 @@ pub struct Params {
     asm_bytes: u32,
     object_bytes: u32,
     object_writes: u32,
+    start: Start,
     shell: Option<Shell>,
     gcc: Gcc,
     cc1: Cc1,
     r#as: As,
+}
+
+/// Kernel time of starting a process with vfork and exec, of which who waits and who runs on hang: the parent's until it sleeps, the
+/// child's until it may go to another CPU (`sched_exec`), and from there until its parent is woken (`mm_release`).
+#[derive(Clone, Copy, Debug)]
+struct Start {
+    parent: Time,
+    exec: Time,
+    release: Time,
 }
 
 /// CPU time of `sh -c`, and how far into it the driver is started.
@@ -69,9 +82,12 @@ impl Params {
     /// From the workload's parameters. Times are multiplied by `speed`.
     pub fn new(w: &WorkloadSpec, speed: f64) -> Result<Self, String> {
         let number = |name: &str| w.number(name);
+        let time = |name: &str| from_ns(number(name) * speed);
+        let start = Start { parent: time("start.parent_ns"), exec: time("start.exec_ns"), release: time("start.release_ns") };
         Ok(Self {
-            user: from_ns(number("user_cpu_ns") * speed),
-            kernel: from_ns(number("kernel_cpu_ns") * speed),
+            user: time("user_cpu_ns"),
+            kernel: time("kernel_cpu_ns").saturating_sub(PROCESSES * (start.parent + start.exec + start.release)),
+            start,
             spread: Draw::parse("lognormal", 1e6, number("cpu_cv"))?,
             footprint: number("footprint_bytes"),
             asm_bytes: number("asm_bytes") as u32,
@@ -79,8 +95,8 @@ impl Params {
             object_writes: (number("object_writes") as u32).max(1),
             shell: match w.number("shell") > 0.0 {
                 true => Some(Shell {
-                    user: from_ns(number("sh.user_cpu_ns") * speed),
-                    kernel: from_ns(number("sh.kernel_cpu_ns") * speed),
+                    user: time("sh.user_cpu_ns"),
+                    kernel: time("sh.kernel_cpu_ns"),
                     spawn_cc: number("sh.spawn_cc_at"),
                 }),
                 false => None,
@@ -153,6 +169,7 @@ async fn stagger<M: Machine, F>(m: &M, c: &Compiler<F>) {
 struct Child {
     exec: u32,
     exit: u32,
+    start: Start,
 }
 
 impl Child {
@@ -161,11 +178,13 @@ impl Child {
         P: FnOnce(M, Rc<Compiler<F>>) -> Fut + 'static,
         Fut: std::future::Future<Output = ()> + 'static,
     {
-        let child = Self { exec: m.new_completion(), exit: m.new_completion() };
-        let (exec, exit) = (child.exec, child.exit);
+        let child = Self { exec: m.new_completion(), exit: m.new_completion(), start: c.params.start };
+        let (exec, exit, start) = (child.exec, child.exit, child.start);
         let c = c.clone();
         m.spawn(c.placement, Life::Helper, move |m| async move {
+            m.run(Account::System, start.exec).await;
             m.exec().await;
+            m.run(Account::System, start.release).await;
             m.complete(exec).await;
             body(m.clone(), c).await;
             m.complete(exit).await;
@@ -174,6 +193,7 @@ impl Child {
     }
 
     async fn wait<M: Machine>(self, m: &M) {
+        m.run(Account::System, self.start.parent).await;
         m.wchan("do_wait");
         m.wait_for(self.exec).await;
         m.wchan("do_wait");
