@@ -131,3 +131,16 @@ def test_reads_and_writes_of_more_than_memory_go_on(tmp_path: Path, kind: str) -
         tmp_path, *options, "workload.size=512 MiB", "workload.block_size=16 KiB", "machine.memory=64 MiB"
     )
     assert result["operations"] > 1000
+
+
+@pytest.mark.parametrize(("kind", "wakeups"), [("ext4", 2), ("xfs", 0)])
+def test_who_replaces_a_file_on_ext4_has_it_written_when_it_closes(tmp_path: Path, kind: str, wakeups: int) -> None:
+    """`auto_da_alloc`: cc1 opens the driver's file with O_TRUNC.
+
+    The loop device's worker and the one that converts the extent wake for each compile. XFS would have to
+    find blocks there before (`XFS_ITRUNCATED`).
+    """
+    options = ("workload={kind: compile, tasks: 1}", f"filesystem.kind={kind}", "device=loop-tmpfs")
+    result = run(tmp_path, *options)
+    kernel = sum(waking["wakeups"] for waking in result["wakes"] if waking["kind"] == "kernel")
+    assert kernel / result["operations"] == pytest.approx(wakeups, abs=0.5)

@@ -140,6 +140,8 @@ struct Slot {
     /// The transaction that last changed the inode (`i_sync_tid`), and the tick in which its times last changed.
     transaction: u64,
     changed: Time,
+    /// It was truncated to nothing and has not been closed since (`EXT4_STATE_DA_ALLOC_CLOSE`).
+    truncated: bool,
 }
 
 impl Ext4 {
@@ -220,7 +222,7 @@ impl Ext4 {
     }
 
     fn new_file<M: Machine>(&self, m: &M, group: u32) -> u32 {
-        let slot = Slot { group, i_rwsem: self.sb.new_file(m), transaction: 0, changed: m.now() / self.fsync.tick };
+        let slot = Slot { group, i_rwsem: self.sb.new_file(m), transaction: 0, changed: m.now() / self.fsync.tick, truncated: false };
         let mut files = self.files.borrow_mut();
         match files.free.pop() {
             Some(free) => {
@@ -315,6 +317,12 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         self.sb.calls.open(m, file, self.create.walk, self.create.open).await;
     }
 
+    /// `ext4_truncate`, which is called also where the size does not change (`ext4_setattr`).
+    async fn open_truncating(&self, m: &M, dir: DirId, file: &File) {
+        self.open(m, dir, file).await;
+        self.files.borrow_mut().slots[file.inode as usize].truncated = true;
+    }
+
     async fn write(&self, m: &M, file: &mut File, bytes: u32) {
         m.at("write");
         let lock = self.i_rwsem(file);
@@ -344,6 +352,9 @@ impl<M: Machine> Filesystem<M> for Ext4 {
 
     async fn close(&self, m: &M, file: &File) {
         m.at("close");
+        if std::mem::take(&mut self.files.borrow_mut().slots[file.inode as usize].truncated) {
+            self.flush(m, file.inode).await; // auto_da_alloc: who replaces a file finds it on disk
+        }
         m.run(Account::System, if file.written { self.write.close } else { self.create.close }).await;
         self.sb.calls.put(m, file).await;
     }

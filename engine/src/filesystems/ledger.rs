@@ -163,6 +163,10 @@ impl<M: Machine, F: Filesystem<M>> Filesystem<M> for Recorded<F> {
         self.operation(m, self.fs.open(m, dir, file)).await;
     }
 
+    async fn open_truncating(&self, m: &M, dir: DirId, file: &File) {
+        self.operation(m, self.fs.open_truncating(m, dir, file)).await;
+    }
+
     async fn write(&self, m: &M, file: &mut File, bytes: u32) {
         self.operation(m, self.fs.write(m, file, bytes)).await;
     }

@@ -125,6 +125,10 @@ pub trait Filesystem<M: Machine>: 'static {
     fn create(&self, m: &M, dir: DirId, name: &[u8]) -> impl Future<Output = Result<File, NoSpace>>;
     /// `open` of a name that exists and is cached.
     fn open(&self, m: &M, dir: DirId, file: &File) -> impl Future<Output = ()>;
+    /// `open(O_TRUNC)` of an empty file.
+    fn open_truncating(&self, m: &M, dir: DirId, file: &File) -> impl Future<Output = ()> {
+        self.open(m, dir, file)
+    }
     /// A buffered `write` of `bytes` at the end of the file.
     fn write(&self, m: &M, file: &mut File, bytes: u32) -> impl Future<Output = ()>;
     /// A buffered `write` of `bytes` over what is cached and has blocks.

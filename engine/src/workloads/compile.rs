@@ -278,7 +278,7 @@ async fn cc1<M: Machine, F: Filesystem<M>>(m: M, c: Rc<Compiler<F>>) {
     let mut cpu = Progress::new(&c, p.share);
     let mut asm = c.asm.get().expect("the driver has created it");
     cpu.to(&m, p.open_asm).await;
-    c.fs.open(&m, c.dir, &asm).await;
+    c.fs.open_truncating(&m, c.dir, &asm).await;
     cpu.to(&m, p.write_asm).await;
     c.fs.write(&m, &mut asm, c.params.asm_bytes).await;
     c.fs.close(&m, &asm).await;

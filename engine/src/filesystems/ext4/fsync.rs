@@ -34,12 +34,14 @@ pub(super) struct Fsync {
     pub dirty: DirtyFiles,
     /// Files with extents to be made written ones, and what completes when they are.
     unwritten: Rc<Workqueue<Work>>,
+    /// Completed by what nobody waits for.
+    flushed: LockId,
 }
 
 impl Fsync {
     /// Nothing is dirty.
     pub fn new<M: Machine>(m: &M, tick: Time, costs: &Costs<'_>) -> Result<Self, String> {
-        Ok(Self { costs: FsyncCosts::new(costs)?, tick, dirty: DirtyFiles::default(), unwritten: Rc::new(Workqueue::unbound(m)) })
+        Ok(Self { costs: FsyncCosts::new(costs)?, tick, dirty: DirtyFiles::default(), unwritten: Rc::new(Workqueue::unbound(m)), flushed: m.new_completion() })
     }
 }
 
@@ -80,6 +82,13 @@ impl Ext4 {
         m.drop_completion(done);
         wb.end(pages);
         wb.wait_for_pages(m, slot).await;
+    }
+
+    /// `ext4_alloc_da_blocks`: what is dirty gets its blocks and is on its way; nobody waits for it.
+    pub(super) async fn flush<M: Machine>(&self, m: &M, slot: u32) {
+        while let Some(piece) = self.take_piece(slot, u64::MAX) {
+            self.write_piece(m, slot, piece, self.fsync.flushed).await;
+        }
     }
 
     /// The next piece that is to be written back.
