@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from simfs.experiments.sweep_design import Kind
     from simfs.experiments.whatif import Change, WhatIf
     from simfs.reports.web.notebook import Shown
+    from simfs.reports.web.widget import Explore
     from simfs.results.model import ScenarioResult
     from simfs.results.run import Progress
 
@@ -143,6 +144,18 @@ class Question:
             engine = there.engine if store is None else store.remembering(there.engine)
             asked, result = run(plan, engine=engine, threads=there.slots, progress=report)
         return Answer(result, asked)
+
+    def explore(self, *keys: str, quick: bool = True) -> Explore:
+        """Sliders for a notebook: curve and locks move with them. Needs `pip install 'simfs[notebook]'`.
+
+        A key is dotted; `KEY=A,B,C` or `KEY=LOW..HIGH` says its values, else they are those of the scenario's sweep,
+        or all kinds of a lock. The first is the axis of the curve. Runs are made when they are looked at, and kept.
+        Raises ValueError for a key that cannot be explored.
+        """
+        from simfs.reports.web.explorer import Explorer
+        from simfs.reports.web.widget import Explore
+
+        return Explore(Explorer(self, keys, quick))
 
     def whatif(
         self,

@@ -100,6 +100,7 @@ COMMANDS = {
         "Draw who runs, holds and waits around the worst wait.",
         "simfs timeline lock-cycle --variant semaphore --variant mutex -o convoy.png",
     ),
+    "lab": Command("lab:lab", "Explore scenarios with sliders, in a browser.", "simfs lab --no-browser"),
     "report": Command(
         "report:report",
         "Write one page for a browser of what a run has found.",

@@ -43,6 +43,8 @@ def test_the_example_of_the_help_runs(command: str, tmp_path: Path, monkeypatch:
         monkeypatch.undo()  # of what makes every result.json of this file the same
         monkeypatch.chdir(tmp_path)
         assert RUNNER.invoke(app, ["run", "lock-cycle", "--quick", "--out", "results"]).exit_code == 0
+    if command == "lab":
+        monkeypatch.setattr("simfs.reports.web.gallery.Gallery.serve_forever", lambda self: None)
     if command == "import":
         shutil.copy(Path(__file__).parent / "samples/perf-lock-xfs.txt", "perf.txt")
     answer = RUNNER.invoke(app, words)

@@ -39,8 +39,7 @@ def page(engine: bytes) -> str:
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark"><title>The lock lab</title><link rel="icon" href="data:,">'
-        f"<style>{_read(_WEB / 'uplot.css')}{timeline_html.STYLE}{_read(_WEB / 'report.css')}"
-        f"{_read(_HERE / 'lab.css')}</style>"
+        f"<style>{timeline_html.STYLE}{_styles()}</style>"
         f"<script>{_read(_WEB / 'uplot.js')}</script><script>{timeline_html.SCRIPT}</script>\n"
         f'<script type="application/json" id="kit">{known}</script>'
         f'<script type="text/plain" id="worker">{bundle(WORKER)}</script>'
@@ -72,6 +71,11 @@ def _form() -> str:
         '<button type="button" id="curve">Draw the curve</button>'
         '<button type="button" id="stop" disabled>Stop</button></div></form>'
     )
+
+
+def _styles() -> str:
+    own = (_WEB / f"{name}.css" for name in ("uplot", "colours", "charts", "report"))
+    return "".join(map(_read, (*own, _HERE / "lab.css")))
 
 
 def _player() -> str:

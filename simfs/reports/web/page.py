@@ -47,10 +47,11 @@ def page(briefing: Briefing) -> str:
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<meta name="color-scheme" content="light dark"><title>{title}</title>'
-        f"<style>{_read('uplot.css')}{timeline_html.STYLE}{_read('report.css')}</style>"
+        f"<style>{_read('uplot.css')}{timeline_html.STYLE}"
+        f"{_read('colours.css')}{_read('charts.css')}{_read('report.css')}</style>"
         f"<script>{_read('uplot.js')}</script><script>{timeline_html.SCRIPT}</script></head>\n"
         f'<body><header>{_head(briefing)}</header><nav aria-label="sections">{nav}</nav>\n'
-        f"<main>{body}</main>\n<script>{_read('report.js')}</script></body></html>\n"
+        f"<main>{body}</main>\n<script>{_read('report.js')}\nsimfsReport();</script></body></html>\n"
     )
 
 

@@ -386,10 +386,12 @@
 
   const KINDS = {curves: Curves, latency: Latency, ladder: Ladder};
   window.simfsCharts = (root, kind, data) => new KINDS[kind](root, data);
-  for (const root of document.querySelectorAll(".chart-set")) {
-    const script = root.querySelector("script");
-    window.simfsCharts(root, script.dataset.kind, JSON.parse(script.textContent));
-  }
-  document.querySelectorAll("main table, header table").forEach(sortable);
-  document.querySelectorAll(".views").forEach(views);
+  window.simfsReport = () => {
+    for (const root of document.querySelectorAll(".chart-set")) {
+      const script = root.querySelector("script");
+      window.simfsCharts(root, script.dataset.kind, JSON.parse(script.textContent));
+    }
+    document.querySelectorAll("main table, header table").forEach(sortable);
+    document.querySelectorAll(".views").forEach(views);
+  };
 })();
