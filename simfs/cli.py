@@ -60,6 +60,7 @@ COMMANDS = {
         "Find the best allocation groups and directories.",
         "simfs advise compile-24 --variant xfs --quick",
     ),
+    "new": Command("new:new", "Write a commented scenario to start from.", "simfs new my-lock --about lock"),
     "explain": Command(
         "explain:explain",
         "Say what a scenario simulates, and in which order locks are taken.",
