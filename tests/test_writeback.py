@@ -134,7 +134,9 @@ def test_reads_and_writes_of_more_than_memory_go_on(tmp_path: Path, kind: str) -
 
 
 @pytest.mark.parametrize(("kind", "wakeups"), [("ext4", 2), ("xfs", 0)])
-def test_who_replaces_a_file_on_ext4_has_it_written_when_it_closes(tmp_path: Path, kind: str, wakeups: int) -> None:
+def test_who_replaces_a_file_on_ext4_has_it_written_when_it_closes(
+    tmp_path: Path, kind: str, wakeups: int
+) -> None:
     """`auto_da_alloc`: cc1 opens the driver's file with O_TRUNC.
 
     The loop device's worker and the one that converts the extent wake for each compile. XFS would have to
