@@ -125,7 +125,7 @@ for name, percent in effect.items():
     print(f"{name:18} {percent:+5.1f} %")
 
 # %% [markdown]
-# That unlinking gains several times what creating gains was predicted; how much was not. simfs sees a small part of it: something else was in the way there that the simulated machine does not have.
+# The what-if misses most of what was measured: in the simulated machine something else is in the way of unlinking, which the real one did not have. A what-if is as good as the model of what comes next.
 
 # %% [markdown]
 # ## Exercises
