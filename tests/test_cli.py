@@ -164,6 +164,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, outcome: Any) -> dict[str, Any]:  # no
 
     monkeypatch.setattr(simfs.experiments.answer, "run_scenario", run_scenario)
     monkeypatch.setattr(simfs.experiments.answer, "conclusion", lambda result, points: "")
+    monkeypatch.setattr(simfs.experiments.answer, "with_saturated", lambda result, *offered: result)
     monkeypatch.setattr(simfs.experiments.answer, "fitted", lambda asked, rows, **options: (asked, ()))
     return seen
 
