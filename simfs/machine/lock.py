@@ -330,12 +330,12 @@ class Lock:
         self.lock_class.statistics.granted_task_runs(task.kind, waited)
         return True
 
-    def wake(self, waker: Task, waiter: Task) -> None:
-        """Wake a task that waits for the lock; the waker pays."""
+    def wake(self, waker: Task, waiter: Task, *, fetched: bool = False) -> None:
+        """Wake a task that waits for the lock; the waker pays, unless it has `fetched` the task's lines already."""
         self.lock_class.statistics.wakeups += 1
         if any(lock is self for lock, *_ in waiter.waits):
             self.left = None
-        self.machine.scheduler.wake(waiter, waker)
+        self.machine.scheduler.wake(waiter, waker, waker.lines_of_waiter(waiter) if fetched else 0)
 
     def poll(self, task: Task, owner: Task | None = None, *, deadline: Time | None = None) -> Steps:
         """Poll the line as an optimistic spinner: until somebody tells the pollers what it wrote.

@@ -293,24 +293,25 @@ class Scheduler:
 
     # ---- waking -----------------------------------------------------------------------------------------------------
 
-    def wake(self, task: Task, waker: Task | None) -> None:
+    def wake(self, task: Task, waker: Task | None, fetched: Time = 0) -> None:
         """Wake a task. `waker` is the running task that does it and pays for it; without one it is an interrupt.
 
-        A task that is awake remembers the wake-up: it came before the sleep.
+        It may have spent the time `fetched` on the lines of `task` already. A task that is awake remembers the wake-up:
+        it came before the sleep.
         """
         if task.status is not Status.SLEEPING:
             task.woken = task.status is not Status.DEAD
-            if waker and task.woken:
+            if waker and task.woken and not fetched:
                 waker.read_node(task)  # its `pi_lock` and state
             return
         self.machine.counters.wakeups += 1
         if task.entity.delayed:
             self._note_wakeup(task, task.cpu, waker)
-            self._wake_in_queue(task, waker)
+            self._wake_in_queue(task, waker, fetched)
             return
         cpu = self.placement.choose(task, waker)
         self._note_wakeup(task, cpu, waker)
-        self._enqueue_for(waker, task, cpu, Entering.WOKEN)
+        self._enqueue_for(waker, task, cpu, Entering.WOKEN, fetched)
 
     def _note_wakeup(self, task: Task, cpu: Cpu, waker: Task | None) -> None:
         """Record that a sleeper is woken and is to go to `cpu`, where it has not been put yet."""
@@ -325,10 +326,10 @@ class Scheduler:
         wakes.stacked += beside_idle and stays
         task.woken_at, task.woken_busy = self.now, cpu.busy
 
-    def _wake_in_queue(self, task: Task, waker: Task | None) -> None:
+    def _wake_in_queue(self, task: Task, waker: Task | None, fetched: Time) -> None:
         """Wake a task that sleeps and has not left its queue yet: it stays there (`ttwu_runnable`)."""
         if waker:
-            self._charge_waker(waker, task.cpu)
+            self._charge_waker(waker, task.cpu, fetched)
         self.policy.requeue(task)
         self._add_awake(task)
 
@@ -337,15 +338,17 @@ class Scheduler:
         self.machine.note("start", task, task.kind.value)
         self._enqueue_for(parent, task, task.cpu, Entering.NEW)
 
-    def _charge_waker(self, waker: Task, target: Cpu) -> Time:
+    def _charge_waker(self, waker: Task, target: Cpu, fetched: Time) -> Time:
         """Let the waker pay for the wake-up; the time until it is done is returned."""
         costs = self.machine.costs
         interrupt = target is not waker.cpu and target.number in self.idle
-        waker.segment.debt += costs.wakeup + (costs.ipi_send if interrupt else 0)
+        waker.segment.debt += max(costs.wakeup - fetched, 0) + (costs.ipi_send if interrupt else 0)
         return waker.segment.debt
 
-    def _enqueue_for(self, waker: Task | None, task: Task, cpu: Cpu, entering: Entering) -> None:
-        delay = self._charge_waker(waker, cpu) if waker else 0
+    def _enqueue_for(
+        self, waker: Task | None, task: Task, cpu: Cpu, entering: Entering, fetched: Time = 0
+    ) -> None:
+        delay = self._charge_waker(waker, cpu, fetched) if waker else 0
         self._enqueue(task, cpu, entering, delay, waker.cpu if waker else None)
 
     def _enqueue(self, task: Task, cpu: Cpu, entering: Entering, delay: Time, sender: Cpu | None) -> None:

@@ -257,6 +257,14 @@ class Task:
         self.stores_until = max(self.stores_until, self.machine.now + self.segment.debt + transfer)
         poller.look_at(self.stores_until + transfer)
 
+    def lines_of_waiter(self, waiter: Task) -> Time:
+        """How long it takes to fetch the lines of `waiter` that the task needs before it wakes it.
+
+        Its entry in the queue, the task's count of references and its `wake_q` (`wake_q_add`, under the wait lock). A
+        wake-up as it was measured has them in it.
+        """
+        return 3 * self.machine.topology.transfer(waiter.cpu.number, self.cpu.number)
+
     def read_node(self, other: Task) -> None:
         """Read the queue node of `other`."""
         self.segment.debt += self.machine.topology.transfer(other.cpu.number, self.cpu.number)

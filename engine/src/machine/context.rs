@@ -211,7 +211,12 @@ impl Context {
 
     /// Wakes `task`, which waits for `lock`; this task pays.
     pub(super) fn wake_waiter(&self, lock: LockId, task: TaskId) {
-        self.state().wake_waiter(self.id, lock, task);
+        self.state().wake_waiter(self.id, lock, task, false);
+    }
+
+    /// The same where this task has the lines of `task` already ([`State::lines_of_waiter`]).
+    pub(super) fn wake_fetched(&self, lock: LockId, task: TaskId) {
+        self.state().wake_waiter(self.id, lock, task, true);
     }
 
     /// Gives way if the scheduler wants the CPU.

@@ -38,12 +38,13 @@ impl State {
         self.classes[class as usize].handoffs += 1;
     }
 
-    /// `waker` wakes `task`, which waits for `lock`, and pays for it.
-    pub(super) fn wake_waiter(&mut self, waker: TaskId, lock: LockId, task: TaskId) {
+    /// `waker` wakes `task`, which waits for `lock` and whose lines it may have `fetched`, and pays for it.
+    pub(super) fn wake_waiter(&mut self, waker: TaskId, lock: LockId, task: TaskId, fetched: bool) {
+        let fetched = if fetched { self.lines_of_waiter(waker, task) } else { 0 };
         let class = self.locks[lock as usize].class;
         self.classes[class as usize].wakeups += 1;
         self.remember(lock, task);
-        self.wake(task, Some(waker));
+        self.wake_fetched(task, Some(waker), fetched);
     }
 
     /// Whether `lock` was given to the running `task`; if so the task takes note, once.

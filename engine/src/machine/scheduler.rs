@@ -209,12 +209,17 @@ impl State {
     /// Wakes `id`. `waker` is the running task that does it and pays for it; without one it is an interrupt on the
     /// sleeper's CPU. A task that is awake remembers the wake-up (it came before the sleep).
     pub(super) fn wake(&mut self, id: TaskId, waker: Option<TaskId>) {
+        self.wake_fetched(id, waker, 0);
+    }
+
+    /// The same where the waker has spent the time `fetched` on the lines of `id` already.
+    pub(super) fn wake_fetched(&mut self, id: TaskId, waker: Option<TaskId>, fetched: Time) {
         match self.tasks[id as usize].status {
             Status::Sleeping => {}
             Status::Dead => return,
             Status::Running | Status::Runnable => {
                 self.tasks[id as usize].woken = true;
-                if let Some(waker) = waker {
+                if let Some(waker) = waker.filter(|_| fetched == 0) {
                     self.read_node(waker, id); // its `pi_lock` and state
                 }
                 return;
@@ -224,21 +229,21 @@ impl State {
         let from = waker.map(|w| self.tasks[w as usize].cpu);
         if self.tasks[id as usize].entity.delayed {
             self.note_wakeup(id, self.tasks[id as usize].cpu, from);
-            return self.wake_in_queue(id, waker);
+            return self.wake_in_queue(id, waker, fetched);
         }
         let cpu = self.choose_cpu(id, waker);
         self.note_wakeup(id, cpu, from);
-        let delay = waker.map_or(0, |w| self.charge_waker(w, cpu));
+        let delay = waker.map_or(0, |w| self.charge_waker(w, cpu, fetched));
         self.enqueue(id, cpu, from, delay, Entering::Woken);
     }
 
     /// Wakes `id`, which sleeps and has not left its queue yet: it stays there (`ttwu_runnable`). It is placed beside what the current
     /// task was when it was last accounted: `enqueue_task_fair` with `ENQUEUE_DELAYED` (6.12) comes before any `update_curr`, so who
     /// has run since is ahead and gives way.
-    fn wake_in_queue(&mut self, id: TaskId, waker: Option<TaskId>) {
+    fn wake_in_queue(&mut self, id: TaskId, waker: Option<TaskId>, fetched: Time) {
         let cpu = self.tasks[id as usize].cpu;
         if let Some(waker) = waker {
-            self.charge_waker(waker, cpu);
+            self.charge_waker(waker, cpu, fetched);
         }
         self.requeue(cpu, self.tasks[id as usize].level, Member::Task(id));
         self.update_current(cpu);
@@ -261,15 +266,15 @@ impl State {
         let (cpu, kind) = (self.tasks[id as usize].cpu, self.tasks[id as usize].kind);
         self.note("start", id, Object::Operation(kind.name()));
         let from = parent.map(|p| self.tasks[p as usize].cpu);
-        let delay = parent.map_or(0, |p| self.charge_waker(p, cpu));
+        let delay = parent.map_or(0, |p| self.charge_waker(p, cpu, 0));
         self.enqueue(id, cpu, from, delay, Entering::New);
     }
 
     /// The waker pays for the wake-up; the time until it is done is returned.
-    fn charge_waker(&mut self, waker: TaskId, target: CpuId) -> Time {
+    fn charge_waker(&mut self, waker: TaskId, target: CpuId, fetched: Time) -> Time {
         let own = self.tasks[waker as usize].cpu;
         let interrupt = target != own && self.is_idle(target);
-        let cost = self.costs.wakeup + if interrupt { self.costs.ipi_send } else { 0 };
+        let cost = self.costs.wakeup.saturating_sub(fetched) + if interrupt { self.costs.ipi_send } else { 0 };
         let segment = &mut self.tasks[waker as usize].segment;
         segment.debt += cost;
         segment.debt

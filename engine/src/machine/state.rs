@@ -403,6 +403,12 @@ impl State {
         self.tasks[task as usize].segment.debt += time;
     }
 
+    /// How long it takes `waker` to fetch the lines of `waiter` that it needs before it wakes it: its entry in the queue, the task's
+    /// count of references and its `wake_q` (`wake_q_add`, under the wait lock). A wake-up as it was measured has them in it.
+    pub(super) fn lines_of_waiter(&self, waker: TaskId, waiter: TaskId) -> Time {
+        3 * self.topology.transfer(self.tasks[waiter as usize].cpu, self.tasks[waker as usize].cpu)
+    }
+
     /// Whether who waits `since` then for an rwsem may ask for a hand-off: the clock that it looks at, `jiffies`, moves by ticks.
     pub(super) fn may_ask_for_handoff(&self, since: Time) -> bool {
         let tick = self.kernel.tick;

@@ -129,7 +129,10 @@ class Mutex(SleepingLock):
             self.grant(self.pickup)
         yield from self.wait_lock.lock_raw(task)
         first = self.waiters[0] if self.waiters else None
+        if first:
+            task.segment.debt += task.lines_of_waiter(first)
+        yield from task.pay()
         self.wait_lock.unlock(task)
         self.tell_pollers(task)
         if first:
-            self.wake(task, first)
+            self.wake(task, first, fetched=True)

@@ -52,7 +52,7 @@ class Rwsem(AnyRwsem):
     def wake_queued_readers(self, task: Task) -> Steps:
         """A reader that passed the queue lets the queued readers in as well."""
         yield from self.wait_lock.lock_raw(task)
-        self.unlock_and_wake(task, self.mark_wake(task, readers_only=True))
+        yield from self.mark_fetched(task, readers_only=True)
 
     def wait_as_reader(self, me: Waiter, share: int) -> Waiting:
         """Queue, unless the share in the count (if there is one) will do; sleep until granted."""
@@ -153,8 +153,12 @@ class Rwsem(AnyRwsem):
 
     def phase(self) -> list[Waiter]:
         """All queued readers, wherever they are, up to the batch limit."""
-        self.handoff = False
         return [w for w in self.waiters if w.side is Side.READ][: self.machine.kernel.rwsem_reader_batch]
+
+    def _grant_readers(self, waker: Task, first: Waiter) -> list[Task]:
+        if not self.written:
+            self.handoff = False
+        return super()._grant_readers(waker, first)
 
     def stolen_from(self, first: Waiter) -> None:
         """The reader asks for a hand-off once it has waited long enough."""

@@ -116,7 +116,7 @@ class AnyRwsem(SleepingLock):
             self.tell_pollers(task)
             leaves = self.writer_leaves()
         if leaves and self.waiters and (yield from self.lock_to_wake(task)):
-            self.unlock_and_wake(task, self.mark_wake(task))
+            yield from self.mark_fetched(task)
 
     def lock_to_wake(self, task: Task) -> Spinning:
         """Take the wait lock to wake those who wait. False if somebody else will."""
@@ -137,6 +137,22 @@ class AnyRwsem(SleepingLock):
         if first.side is Side.READ:
             return self._grant_readers(waker, first)
         return [] if readers_only else self.wake_writer(first)
+
+    def mark_fetched(self, waker: Task, *, readers_only: bool = False) -> Steps:
+        """Mark whom to wake, after fetching their lines, drop the wait lock and wake them."""
+        if not self.wakes_under_wait_lock:
+            woken = self._to_be_woken(readers_only=readers_only)
+            waker.segment.debt += sum(waker.lines_of_waiter(waiter.task) for waiter in woken)
+            yield from waker.pay()
+        woken_tasks = self.mark_wake(waker, readers_only=readers_only)
+        self.unlock_and_wake(waker, woken_tasks, fetched=not self.wakes_under_wait_lock)
+
+    def _to_be_woken(self, *, readers_only: bool) -> list[Waiter]:
+        if not self.waiters:
+            return []
+        if self.waiters[0].side is Side.READ:
+            return [] if self.written else self.phase()
+        return [] if readers_only else self.waiters[:1]
 
     def wake_writer(self, first: Waiter) -> list[Task]:
         """A writer is first: a hint."""
@@ -163,19 +179,19 @@ class AnyRwsem(SleepingLock):
     def stolen_from(self, first: Waiter) -> None:
         """A writer took the lock before the reader that was first could be granted it."""
 
-    def unlock_and_wake(self, waker: Task, woken: list[Task]) -> None:
-        """Drop the wait lock and wake; the early eras do it the other way round."""
+    def unlock_and_wake(self, waker: Task, woken: list[Task], *, fetched: bool = False) -> None:
+        """Drop the wait lock and wake tasks whose lines may be `fetched`; the early eras do it the other way round."""
         if self.wakes_under_wait_lock:
             self.wake_all(waker, woken)
             self.wait_lock.unlock(waker)
         else:
             self.wait_lock.unlock(waker)
-            self.wake_all(waker, woken)
+            self.wake_all(waker, woken, fetched=fetched)
 
-    def wake_all(self, waker: Task, woken: list[Task]) -> None:
+    def wake_all(self, waker: Task, woken: list[Task], *, fetched: bool = False) -> None:
         """Wake tasks one after the other."""
         for task in woken:
-            self.wake(waker, task)
+            self.wake(waker, task, fetched=fetched)
 
     def looks_free(self, task: Task) -> Spinning:
         """Read the count. A release that began later is behind this look in the line's queue: it is not seen."""

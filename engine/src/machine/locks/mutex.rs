@@ -199,9 +199,15 @@ pub(in crate::machine) async fn unlock(cx: &Context, lock: LockId) {
     let inner = cx.state().inner(lock);
     super::spin_lock(cx, inner).await;
     let first = body(&mut cx.state(), lock).waiters.front().copied();
+    if let Some(first) = first {
+        let mut s = cx.state();
+        let lines = s.lines_of_waiter(cx.id, first);
+        s.tasks[cx.id as usize].segment.debt += lines;
+    }
+    cx.pay().await;
     spinlock::unlock(cx, inner);
     cx.state().show_pollers(cx.id, lock);
     if let Some(first) = first {
-        cx.wake_waiter(lock, first);
+        cx.wake_fetched(lock, first);
     }
 }

@@ -101,7 +101,7 @@ pub(in crate::machine) async fn up(cx: &Context, lock: LockId) {
     let mut s = cx.state();
     s.touch_lock(cx.id, lock, Access::Write);
     if let Some(next) = hand_over(&mut s, lock) {
-        s.wake_waiter(cx.id, lock, next); // inside the raw spinlock, as before the wake queue came (6.12)
+        s.wake_waiter(cx.id, lock, next, false); // inside the raw spinlock, as before the wake queue came (6.12)
     }
     spinlock::release(&mut s, cx.id, inner);
 }

@@ -42,8 +42,7 @@ async fn steal_on_entry(cx: &Context, lock: LockId) -> bool {
 async fn wake_queued_readers(cx: &Context, lock: LockId) {
     let inner = cx.state().inner(lock);
     spin_lock(cx, inner).await;
-    wake::mark(&mut cx.state(), cx.id, lock, Wake::Readers);
-    wake::issue(cx, lock, inner);
+    wake::mark_fetched(cx, lock, inner, Wake::Readers).await;
 }
 
 fn may_spin(cx: &Context, lock: LockId) -> bool {
@@ -84,7 +83,7 @@ async fn wait_as_reader(cx: &Context, lock: LockId, has_share: bool, no_reader_s
         return false;
     }
     queue_reader(cx, lock, has_share, no_reader_spin);
-    wake::issue(cx, lock, inner);
+    wake::issue(cx, lock, inner, false);
     while with(cx, lock, |b| !b.granted.contains(&cx.id)) {
         cx.park_here().await;
     }

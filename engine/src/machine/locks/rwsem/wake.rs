@@ -3,9 +3,10 @@
 use super::{body, note_reader, with, Era, Owner, Rwsem, Waiter};
 use crate::machine::context::Context;
 use crate::machine::locks::{spin_lock, spinlock};
-use crate::machine::lock::{LockId, Side};
+use crate::machine::lock::{Body, LockId, Side};
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
+use crate::machine::time::Time;
 
 /// Whom to wake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,26 +26,60 @@ pub(super) async fn next(cx: &Context, lock: LockId) {
     } else if !spinlock::try_lock(cx, inner) {
         return;
     }
-    mark(&mut cx.state(), cx.id, lock, Wake::Any);
-    issue(cx, lock, inner);
+    mark_fetched(cx, lock, inner, Wake::Any).await;
 }
 
-/// Drops the wait lock `inner` and wakes who was marked; the early eras do it the other way round.
-pub(super) fn issue(cx: &Context, lock: LockId, inner: LockId) {
+/// Marks whom to wake, after it has fetched their lines, drops the wait lock `inner` and wakes them.
+pub(super) async fn mark_fetched(cx: &Context, lock: LockId, inner: LockId, wake: Wake) {
+    let has_wake_q = with(cx, lock, |b| !b.era.wakes_under_wait_lock());
+    if has_wake_q {
+        fetch_woken(&mut cx.state(), cx.id, lock, wake);
+        cx.pay().await;
+    }
+    mark(&mut cx.state(), cx.id, lock, wake);
+    issue(cx, lock, inner, has_wake_q);
+}
+
+/// `me` fetches the lines of those whom `wake` is going to mark.
+fn fetch_woken(s: &mut State, me: TaskId, lock: LockId, wake: Wake) {
+    let lines = lines_of_woken(s, me, lock, wake);
+    s.tasks[me as usize].segment.debt += lines;
+}
+
+/// How long that takes.
+fn lines_of_woken(s: &State, me: TaskId, lock: LockId, wake: Wake) -> Time {
+    let Body::Rwsem(b) = &s.locks[lock as usize].body else { unreachable!("kind and body agree") };
+    let Some(&Waiter { side, .. }) = b.waiters.front() else { return 0 };
+    let (readers, phases) = (side == Side::Read, b.era.has_phases());
+    if if readers { b.written() } else { wake == Wake::Readers } {
+        return 0;
+    }
+    let all = if readers { s.kernel.rwsem_reader_batch } else { 1 };
+    let run = b.waiters.iter().take_while(|w| phases || w.side == side);
+    run.filter(|w| w.side == side).take(all).map(|w| s.lines_of_waiter(me, w.task)).sum()
+}
+
+/// Drops the wait lock `inner` and wakes who was marked, whose lines may be `fetched` already; the early eras do it the other way
+/// round.
+pub(super) fn issue(cx: &Context, lock: LockId, inner: LockId, fetched: bool) {
     if !with(cx, lock, |b| b.era.wakes_under_wait_lock()) {
         spinlock::unlock(cx, inner);
-        wake_marked(cx, lock);
+        wake_marked(cx, lock, fetched);
     } else {
-        wake_marked(cx, lock);
+        wake_marked(cx, lock, false);
         spinlock::unlock(cx, inner);
     }
 }
 
 /// Wakes who was marked.
-pub(super) fn wake_marked(cx: &Context, lock: LockId) {
+pub(super) fn wake_marked(cx: &Context, lock: LockId, fetched: bool) {
     let mut list = with(cx, lock, |b| std::mem::take(&mut b.wake_list));
     for &task in &list {
-        cx.wake_waiter(lock, task);
+        if fetched {
+            cx.wake_fetched(lock, task);
+        } else {
+            cx.wake_waiter(lock, task);
+        }
     }
     list.clear();
     with(cx, lock, |b| b.wake_list = list);

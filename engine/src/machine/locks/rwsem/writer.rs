@@ -38,13 +38,13 @@ async fn wait_as_writer(cx: &Context, lock: LockId) -> bool {
     cx.forget_wakeups();
     queue_writer(cx, lock);
     if era.grants_writers() {
-        wake::issue(cx, lock, inner);
+        wake::issue(cx, lock, inner, false);
         return sleep_until_granted(cx, lock).await;
     }
     if !era.has_phases() {
-        wake::wake_marked(cx, lock);
+        wake::wake_marked(cx, lock, false);
     } else if with(cx, lock, |b| !b.wake_list.is_empty()) {
-        wake::issue(cx, lock, inner);
+        wake::issue(cx, lock, inner, false);
         lock_to_wait(cx, inner).await;
     }
     let mut slept = false;
