@@ -29,10 +29,10 @@ M, X, B = E + "machine/", E + "filesystems/xfs/", E + "filesystems/btrfs/"
 
 MACHINE = [
     Fault(
-        "line: an atomic access is served by the nearest copy",
+        "line: a write is served by the nearest copy",
         M + "line.rs",
-        "(None, Access::Atomic) => self.farthest(topology, cpu),",
-        "(None, Access::Atomic) => if FAULT { self.sharers.nearest(cpu) } else { self.farthest(topology, cpu) },",
+        "(None, Access::Store | Access::Write | Access::Atomic) => self.farthest(topology, cpu),",
+        "(None, Access::Store | Access::Write | Access::Atomic) => if FAULT { self.sharers.nearest(cpu) } else { self.farthest(topology, cpu) },",
     ),
     Fault(
         "line: a reader leaves the owner its exclusive copy",
@@ -49,14 +49,14 @@ MACHINE = [
     Fault(
         "semaphore: the last waiter is handed the lock",
         M + "locks/semaphore.rs",
-        "let next = body(s, lock).waiters.pop_front();",
-        "let next = if FAULT { body(s, lock).waiters.pop_back() } else { body(s, lock).waiters.pop_front() };",
+        "let next = b.waiters.pop_front();",
+        "let next = if FAULT { b.waiters.pop_back() } else { b.waiters.pop_front() };",
     ),
     Fault(
         "semaphore: try takes it past its inner lock",
         M + "locks/semaphore.rs",
-        "if s.inner_is_held(lock) || body",
-        "if (!FAULT && s.inner_is_held(lock)) || body",
+        "!s.inner_is_held(lock) && take_if_free",
+        "(FAULT || !s.inner_is_held(lock)) && take_if_free",
     ),
     Fault(
         "ticket: who comes passes those that wait",
