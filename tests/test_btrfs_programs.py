@@ -104,7 +104,11 @@ def test_the_same_seed_gives_the_same_result() -> None:
 
 def test_tree_locks_that_spin_are_made_blocking_before_their_holder_sleeps() -> None:
     """On the exclusive tree lock of 2009: no task sleeps with a spinning lock (a law), and tasks still get on."""
-    sweep = ["sweep.workload.tasks=[4]", "sweep.workload.kind=[create]", "sweep.workload.pin_to_cpu=[null]"]
+    sweep = [
+        "sweep.workload.tasks=[4]",
+        "sweep.workload.kind=[create_unlink]",
+        "sweep.workload.pin_to_cpu=[null]",
+    ]
     spec = scenario_spec("guest-2cpu", "btrfs-per-task", *sweep, warmup_ns=1e7, duration_ns=5e7)
     spec["kernel"]["locks"]["btrfs.tree"] = "btrfs-tree-2"
     result = simulate(spec)

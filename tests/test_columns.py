@@ -155,9 +155,9 @@ SATURATED: dict[str, float] = {
 """Two tasks think for 100 ns and hold a lock for 300, in 60 us: it is always held, who does not hold it
 waits for 200 of 300 ns, and the window has 100 ns of the last wait."""
 
-SPINS = {"resolved_spinning": 200, "slept": 0, "handoffs": 0, "wakeups": 0, "line_transfers": 600}
+SPINS = {"resolved_spinning": 200, "slept": 0, "handoffs": 0, "wakeups": 0, "line_transfers": 800}
 SLEEPS = {"resolved_spinning": 0, "slept": 200, "handoffs": 200, "wakeups": 200, "line_transfers": 200}
-"""Who spins fetches the lock's line to queue, to take and to leave it; who sleeps to queue."""
+"""Who spins fetches the lock's line twice to queue, to take and to leave it; who sleeps to queue."""
 
 READERS = {
     "acquired": 300, "acquired_shared": 300, "contended": 0, "found_held": 0, "hold_shared_total_ns": 90_000,

@@ -92,7 +92,7 @@ def a_wake_up_is_lost(self: Lock, waker: Task, waiter: Task) -> None:
     """The waiter was given the lock and is never told."""
 
 
-@fault(Task, "park", "rwsem", STALL, TRACE, tasks=4)
+@fault(Task, "park", "rwsem", STALL, TRACE, tasks=6)
 def a_wake_up_before_the_sleep_is_lost(self: Task, *_: object) -> Any:  # noqa: ANN401
     yield from self.pay()
     self.woken = False
@@ -136,7 +136,7 @@ def a_hand_off_that_was_asked_for_is_not_made(self: Mutex, task: Task, side: obj
 RELEASE_MUTEX: Callable[..., Any] = Mutex.release
 
 
-@fault(Mutex, "_may_spin", "mutex", STALL, TRACE)
+@fault(Mutex, "_may_spin", "mutex", TRACE)
 def who_spins_does_not_see_that_the_owner_sleeps(self: Mutex, task: Task) -> bool:
     return not task.need_resched
 
@@ -158,7 +158,7 @@ KERNEL_OF: Callable[..., Kernel] = Kernel.of
 # ---- spinlocks, lines, accounts ---------------------------------------------------------------------------
 
 
-@fault(Spinlock, "unlock", "semaphore", LAWS)
+@fault(Spinlock, "unlock", "semaphore", LAWS, TRACE)
 def an_unlock_forgets_to_enable_preemption(self: Spinlock, task: Task) -> None:
     task.write(self.line)
     self.end_hold()

@@ -22,7 +22,7 @@ from simfs.scenario.measured import load_dataset
 
 RUNNER = CliRunner()
 SAMPLES = Path(__file__).parent / "samples"
-ENGINE = Path(__file__).parents[1] / "engine/src/filesystems"
+ENGINE = [Path(__file__).parents[1] / "engine/src" / part for part in ("filesystems", "memory", "writeback")]
 
 COUNTS = {
     "bpftrace-hist-kstack.txt": ("bpftrace", 216, 1, 24),
@@ -155,7 +155,7 @@ def test_call_chains_tell_locks_that_tables_do_not() -> None:
 
 def engine_classes() -> set[str]:
     found = set()
-    for path in ENGINE.rglob("*.rs"):
+    for path in (file for part in ENGINE for file in part.rglob("*.rs")):
         found |= set(re.findall(r'(?:class|mutex)\("([a-z0-9_]+\.[^"]+)"', path.read_text("utf-8")))
         found |= {
             f"btrfs.{name} tree" for name in re.findall(r'Root::new\(m, "([^"]+)"', path.read_text("utf-8"))

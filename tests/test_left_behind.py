@@ -34,7 +34,7 @@ def reads_or_writes(task: Task) -> Generator[Step, Any, None]:
 
 
 def half_readers(kind: str, tasks: int, seed: int) -> Spec:
-    spec = lock_cycle(kind, tasks, costs=COSTS, duration_ns=2e6) | {"seed": seed}
+    spec = lock_cycle(kind, tasks, costs=COSTS, duration_ns=2e7) | {"seed": seed}
     return spec | {"workload": {"kind": "python", "tasks": tasks, "params": {}}}
 
 

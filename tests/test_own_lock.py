@@ -60,7 +60,14 @@ def test_the_shipped_lock_is_compared_with_built_in_ones_in_one_command() -> Non
 
 
 def test_the_shipped_lock_spins_first_and_sleeps_where_that_did_not_help() -> None:
-    spec = to_run_spec(expand(load("own-lock", ["workload.tasks=16", *SHORT[1::2]]))[0], 0)
+    spec = to_run_spec(
+        expand(
+            load(
+                "own-lock", ["workload.tasks=16", "workload.hold=5 us", *SHORT[1::2], "measure.duration=3 ms"]
+            )
+        )[0],
+        0,
+    )
     locks = json.loads(machine.run(json.dumps(spec)))["locks"]
     assert locks[0]["resolved_spinning"] > 0
     assert locks[0]["slept"] > 0

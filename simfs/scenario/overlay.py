@@ -103,8 +103,8 @@ def _keep_common(section: dict[str, Any], name: str, kind: object) -> None:
     new = KINDS.get(name, {}).get(kind) if isinstance(kind, str) else None
     if new is None or section.get("kind") == kind:
         return
-    # Costs belong to the profile of the old kind.
-    kept = set(new.model_fields) - {"costs", "profile"}
+    # Costs and parameters belong to the profile of the old kind.
+    kept = set(new.model_fields) - {"costs", "params", "profile"}
     for key in set(section) - kept:
         if any(key in known.model_fields for known in KINDS[name].values()):
             del section[key]

@@ -54,7 +54,11 @@ fn lines_of_woken(s: &State, me: TaskId, lock: LockId, wake: Wake) -> Time {
     if if readers { b.written() } else { wake == Wake::Readers } {
         return 0;
     }
-    let all = if readers { s.kernel.rwsem_reader_batch } else { 1 };
+    let all = match (readers, phases) {
+        (false, _) => 1,
+        (true, false) => usize::MAX,
+        (true, true) => s.kernel.rwsem_reader_batch,
+    };
     let run = b.waiters.iter().take_while(|w| phases || w.side == side);
     run.filter(|w| w.side == side).take(all).map(|w| s.lines_of_waiter(me, w.task)).sum()
 }
