@@ -11,13 +11,16 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 SLOW = [HealthCheck.too_slow]
 
 settings.register_profile("ci", max_examples=200, deadline=None, suppress_health_check=SLOW, derandomize=True)
 settings.register_profile("explore", settings.get_profile("ci"), derandomize=False)
 settings.register_profile("full", settings.get_profile("explore"), max_examples=2000)
+# The first example that fails will do: whether any does is all that `tools/mutants.py` asks.
+FIRST = [Phase.explicit, Phase.generate]
+settings.register_profile("first", settings.get_profile("ci"), phases=FIRST)
 settings.load_profile("ci")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from faults import FAULTS, TESTS, Fault
+from faults import FAULTS, TESTS, Fault, part_of
 
 ROOT = Path(__file__).parent.parent
 
@@ -19,4 +19,4 @@ def test_what_a_fault_replaces_stands_in_the_source_once(fault: Fault) -> None:
 def test_faults_have_names_and_tests_of_their_own() -> None:
     assert len({fault.name for fault in FAULTS}) == len(FAULTS) >= 60
     assert all((ROOT / "tests" / f"test_{name}.py").exists() for names in TESTS.values() for name in names)
-    assert {fault.part for fault in FAULTS} == set(TESTS)
+    assert {part_of(fault) for fault in FAULTS} == set(TESTS)

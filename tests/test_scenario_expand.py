@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from simfs.scenario import expand, load, paths, placed_rows, to_run_spec, value_of, with_values
+from simfs.scenario.document import Document
 from simfs.scenario.filesystem import Ext4, Xfs
+from simfs.scenario.points import drafts
 from simfs.scenario.schema import Scenario
 
 SHIPPED = paths.names(paths.SCENARIOS)
@@ -67,6 +69,29 @@ def test_a_variant_keeps_what_it_does_not_change(small: Scenario) -> None:
     assert xfs.machine.cpus is None
     assert ext4.workload.kind == "create"
     assert ext4.workload.directories == "per-task"
+
+
+NAMED_ALONE = """\
+simfs: 1
+name: named
+title: A variant names a profile alone
+machine: {profile: server-24, cpus: 8}
+kernel: linux-6.11
+workload: {kind: lock_cycle, tasks: 2, lock: mutex, think: 1 us, hold: 1 us}
+variants:
+  - {name: here}
+  - {name: there, machine: dual-socket-48}
+"""
+
+
+def test_a_profile_named_alone_in_a_variant_is_laid_over_its_section(tmp_path: Path) -> None:
+    path = tmp_path / "named.yaml"
+    path.write_text(NAMED_ALONE)
+    checked = [Scenario.model_validate(draft.document.data) for draft in drafts(Document.read(path))]
+    run = [point.scenario for point in expand(load(path))]
+    assert [scenario.machine.profile for scenario in run] == ["server-24", "dual-socket-48"]
+    assert [scenario.machine.cpus for scenario in run] == [8, 8]
+    assert checked == run
 
 
 def test_points_have_nothing_left_to_vary(small: Scenario) -> None:

@@ -1,10 +1,11 @@
 """Put faults into a copy of simfs and see which of them no test notices.
 
-The faults stand in `tests/faults.py`: a text of the source and what to put in its place. They all go into one engine
+The faults stand in `tests/faults`: a text of the source and what to put in its place. They all go into one engine
 and one copy of the package, each behind a switch, so that there is one build; the source itself stays as it is. For
-each fault the tests of its part run until one fails.
+each fault the test that noticed it last time (`tests/faults/seen_by.json`) runs first, then those of its part until one
+fails. A test that fails without the fault too does not count.
 
-    python tools/mutants.py                  all, half an hour on two CPUs
+    python tools/mutants.py                  all, and writes anew which test sees which
     python tools/mutants.py --only btrfs     those whose name has this in it
 
 Exit code 1 where a fault survives.
@@ -13,17 +14,25 @@ Exit code 1 where a fault survives.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
-from faults import FAULTS, TESTS, Fault  # noqa: E402
+from faults import FAULTS, TESTS, Fault, part_of  # noqa: E402
+
+SEEN_BY = ROOT / "tests/faults/seen_by.json"
+SEEN: dict[str, str] = json.loads(SEEN_BY.read_text("utf-8")) if SEEN_BY.exists() else {}
+"""The test that noticed a fault last time, by the fault's name."""
 
 SWITCH = "SIMFS_FAULT"
 RUST = f"""//! Which fault is switched on.
@@ -42,9 +51,9 @@ CHOSEN = int(os.environ.get("{SWITCH}", "0"))
 def on(number):
     return CHOSEN == number
 """
-QUICKLY = {"LTO": "off", "CODEGEN_UNITS": "16", "OPT_LEVEL": "2"}
-NOTHING = 5
-"""What pytest says where there is no test."""
+QUICKLY = {"LTO": "off", "CODEGEN_UNITS": "16", "OPT_LEVEL": "2", "INCREMENTAL": "true"}
+NOTHING = (4, 5)
+"""What pytest says where there is no such test."""
 
 LIMIT_S = 600
 """A run of tests that lasts longer has met a fault that hangs."""
@@ -52,6 +61,8 @@ LIMIT_S = 600
 
 def copy_with_faults(to: Path) -> None:
     """The files that git knows, with all faults in them."""
+    for folder in ("engine/src", "simfs", "tests"):  # what has moved since the last time must not stay
+        shutil.rmtree(to / folder, ignore_errors=True)
     files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True)
     for name in filter(None, files.stdout.split("\0")):
         (to / name).parent.mkdir(parents=True, exist_ok=True)
@@ -89,36 +100,37 @@ def build(at: Path) -> None:
     shutil.copy2(at / "engine/target/release/libsimfs_engine.so", at / "simfs/_engine.abi3.so")
 
 
-def noticed(at: Path, number: int, tests: tuple[str, ...]) -> str | None:
-    """The first test that fails with a fault switched on, or None: the fast ones first, then those that are slow."""
-    return failing(at, number, tests, "not slow") or failing(at, number, tests, "slow")
+def noticed(at: Path, number: int, fault: Fault) -> str | None:
+    """The first test that fails with a fault switched on, or None."""
+    files = [f"tests/test_{name}.py" for name in TESTS[part_of(fault)]]
+    known = [SEEN[fault.name]] if fault.name in SEEN else []
+    for tests in (known, ["-m", "not slow", *files], ["-m", "slow", *files]):
+        if tests and (failed := failing(at, number, tuple(tests))):
+            if "::" in failed and failing(at, 0, (failed,)):
+                raise SystemExit(f"{failed} fails without a fault")
+            return failed
+    return None
 
 
-def failing(at: Path, number: int, tests: tuple[str, ...], marked: str) -> str | None:
-    """The first test with such a mark that fails."""
-    files = [f"tests/test_{name}.py" for name in tests]
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-n0",
-        "-m",
-        marked,
-        "-p",
-        "no:cacheprovider",
-        *files,
-    ]
+@cache
+def failing(at: Path, number: int, tests: Sequence[str]) -> str | None:
+    """The first of these tests that fails with a fault, or with none if its number is 0."""
+    options = ["-x", "-n0", "--tb=no", "-p", "no:cacheprovider", "--hypothesis-profile=first"]
     environment = os.environ | {SWITCH: str(number), "PYTHONPATH": str(at)}
     try:
         run = subprocess.run(
-            command, cwd=at, env=environment, capture_output=True, text=True, timeout=LIMIT_S
+            [sys.executable, "-m", "pytest", *options, *tests],
+            cwd=at,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
         )
     except subprocess.TimeoutExpired:
         return "hangs"
-    if run.returncode in (0, NOTHING):
+    if run.returncode in (0, *NOTHING):
         return None
-    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", run.stdout, re.MULTILINE)
+    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", run.stdout, re.MULTILINE)
     return failed[1] if failed else f"exit code {run.returncode}"
 
 
@@ -131,14 +143,14 @@ def main() -> int:
     given = parser.parse_args()
     copy_with_faults(given.at)
     build(given.at)
-    every = tuple(dict.fromkeys(test for tests in TESTS.values() for test in tests))
-    if failed := noticed(given.at, 0, every):
-        print(f"without a fault {failed} fails")
-        return 2
     chosen = [(n, fault) for n, fault in enumerate(FAULTS, start=1) if given.only in fault.name]
+    survivors = []
     with ThreadPoolExecutor(given.jobs) as pool:
-        answers = list(pool.map(lambda at: tell(given.at, *at), chosen))
-    survivors = [fault.name for (_, fault), answer in zip(chosen, answers, strict=True) if answer is None]
+        for (_, fault), seen in zip(chosen, pool.map(lambda at: tell(given.at, *at), chosen), strict=True):
+            if seen is None:
+                survivors.append(fault.name)
+            elif "::" in seen:
+                note(fault, seen)
     print(f"{len(chosen)} faults, {len(survivors)} survive")
     for name in survivors:
         print(f"  {name}")
@@ -147,9 +159,17 @@ def main() -> int:
 
 def tell(at: Path, number: int, fault: Fault) -> str | None:
     """Try a fault and print what came of it."""
-    answer = noticed(at, number, TESTS[fault.part])
-    print(f"{number:3} {fault.name}: {answer or 'SURVIVES'}", flush=True)
-    return answer
+    begun = time.monotonic()
+    seen = noticed(at, number, fault)
+    print(f"{number:3} {fault.name}: {seen or 'SURVIVES'} ({time.monotonic() - begun:.0f} s)", flush=True)
+    return seen
+
+
+def note(fault: Fault, seen: str) -> None:
+    """Write down which test notices a fault."""
+    SEEN[fault.name] = seen
+    known = {each.name: SEEN[each.name] for each in FAULTS if each.name in SEEN}
+    SEEN_BY.write_text(json.dumps(known, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -5,10 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 from simfs.scenario.suggest import nearest
 from simfs.scenario.units import BYTES_PER_UNIT, NS_PER_UNIT
+
+ByRun = Literal[
+    "counter", "group", "wakes", "wake_to_run", "grant_to_run", "acquisitions", "wait", "held", "delay",
+]  # fmt: skip
+"""Quantities that `results.by_run` finds in each run."""
 
 Quantity = Literal[
     "throughput",
@@ -19,20 +24,12 @@ Quantity = Literal[
     "latency",
     "switches",
     "switches_per_operation",
-    "counter",
-    "group",
-    "wakes",
-    "wake_to_run",
-    "grant_to_run",
-    "acquisitions",
-    "wait",
-    "held",
-    "delay",
     "joules",
     "system",
     "real",
+    ByRun,
 ]
-"""The simulated quantity a metric is compared with; those from `counter` on are found by `results.by_run`."""
+"""The simulated quantity a metric is compared with."""
 
 Statistic = Literal["mean", "p50", "p90", "p99", "max"]
 
@@ -41,19 +38,6 @@ TOTALS = ("system", "real")
 
 STATES = ("user", "system", "spin", "switch", "irq", "idle")
 """States of a CPU; `idle_percent` is a metric."""
-
-
-_BY_RUN = (
-    "counter",
-    "group",
-    "wakes",
-    "wake_to_run",
-    "grant_to_run",
-    "acquisitions",
-    "wait",
-    "held",
-    "delay",
-)
 
 
 @dataclass(frozen=True)
@@ -78,7 +62,7 @@ class Metric:
     @property
     def by_run(self) -> bool:
         """Whether it is taken from each run, because results over all runs do not have it."""
-        return self.quantity in _BY_RUN
+        return self.quantity in get_args(ByRun)
 
 
 _PLAIN = {

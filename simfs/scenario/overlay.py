@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from simfs.scenario.document import Document, Path_, Place, parse_value
+from simfs.scenario.draws import ARRIVALS, SHAPES
 from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.schema import KINDS
 from simfs.scenario.section import shorten
 from simfs.scenario.suggest import nearest
-from simfs.scenario.workload import ARRIVALS, SHAPES
 
 _NAMES_WITH_DOTS = {("locks",), ("sweep",), ("workload", "params"), ("kernel", "rules")} | {
     (section, table) for section in ("kernel", "filesystem") for table in ("costs", "constants")

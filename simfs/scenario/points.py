@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from simfs.scenario.document import Document, Path_, Place
 from simfs.scenario.measured import plain_value
-from simfs.scenario.overlay import assign, lay_over, split_key
+from simfs.scenario.overlay import assign, lay_over, split_key, widen_word, words
 from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.refusals import problems_of
 from simfs.scenario.schema import SECTIONS, Scenario
@@ -166,8 +166,9 @@ def _base_of(document: Document, index: int, variant: dict[str, Any]) -> Documen
     base = document.copy()
     for section in ("variants", "sweep", "measured", "calibrate", "expect"):
         base.data.pop(section, None)
-    _write_out_words(base)
-    changes = {key: variant[key] for key in SECTIONS if key in variant}
+    for section in SECTIONS:
+        widen_word(base, (section,))
+    changes = {key: words(key, variant[key]) for key in SECTIONS if key in variant}
     lay_over(base, changes, ("variants", index))
     return base
 
@@ -179,14 +180,6 @@ def _draft(base: Document, variant: str, chosen: Mapping[str, object], places: M
         assign(point, split_key(key), chosen[key], places[key])
     values = {key: plain_value(value) for key, value in chosen.items()}
     return Draft(_id(variant, values), variant, values, point)
-
-
-def _write_out_words(document: Document) -> None:
-    for section in ("machine", "kernel", "device"):
-        word = document.data.get(section)
-        if isinstance(word, str):
-            document.data[section] = {"profile": word}
-            document.places[section, "profile"] = document.place_of((section,))
 
 
 def _id(variant: str, values: Mapping[str, object]) -> str:

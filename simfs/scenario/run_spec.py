@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from simfs.scenario.device import DeviceUse, ServiceUse
+from simfs.scenario.draws import Arrivals, Distribution
 from simfs.scenario.filesystem import Btrfs, Ext4, NoFilesystem, Tmpfs, Xfs
 from simfs.scenario.kernel import KernelUse
 from simfs.scenario.machine import MachineUse
@@ -22,10 +23,8 @@ from simfs.scenario.points import Point, group_loads
 from simfs.scenario.program import digest
 from simfs.scenario.schema import Scenario
 from simfs.scenario.workload import (
-    Arrivals,
     Compile,
     Create,
-    Distribution,
     Fio,
     FsMark,
     LockCycle,

@@ -6,11 +6,12 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StrictBool, StrictFloat, StrictInt, model_validator
 
+from simfs.scenario.draws import Arrivals, Distribution, Draws
 from simfs.scenario.filesystem import INDEX_LOCKS
 from simfs.scenario.kernel import CountOrDuration, LockUse
 from simfs.scenario.machine import MAX_CPUS
-from simfs.scenario.section import Section, Text, refusal, word_as
-from simfs.scenario.units import Duration, Percentage, PositiveDuration, Rate, Size
+from simfs.scenario.section import Section, Text, refusal
+from simfs.scenario.units import Percentage, PositiveDuration, Size
 from simfs.scenario.words import OneOf
 
 MAX_TASKS = 10_000
@@ -51,85 +52,6 @@ InitialFiles = Annotated[
         description="Files in the directories before the run: it is a piece of a longer one, out of its middle."
     ),
 ]
-
-
-class Distribution(Section):
-    """A drawn duration, given by its mean: '15 us', {exponential: 15 us}, {lognormal: 15 us, cv: 0.5}."""
-
-    constant: Duration | None = Field(default=None, description="This duration every time.")
-    exponential: Duration | None = Field(
-        default=None, description="Exponentially distributed with this mean."
-    )
-    lognormal: Duration | None = Field(default=None, description="Log-normally distributed with this mean.")
-    gamma: Duration | None = Field(
-        default=None,
-        description="Gamma-distributed with this mean; cv 0.5 is an Erlang distribution of four phases.",
-    )
-    cv: Annotated[StrictFloat, Field(gt=0, le=10)] | None = Field(
-        default=None, description="Standard deviation of lognormal or gamma, relative to its mean."
-    )
-
-    @model_validator(mode="after")
-    def _one(self) -> Self:
-        given = [kind for kind in SHAPES if getattr(self, kind) is not None]
-        if len(given) != 1:
-            raise refusal(f"give one of {', '.join(SHAPES)}")
-        if (self.cv is not None) != (given[0] in ("lognormal", "gamma")):
-            raise refusal("lognormal and gamma need their cv, and no other has one")
-        return self
-
-    @property
-    def kind(self) -> str:
-        """Which distribution it is."""
-        return next(kind for kind in SHAPES if getattr(self, kind) is not None)
-
-    @property
-    def mean(self) -> float:
-        """The mean in nanoseconds."""
-        return float(getattr(self, self.kind))
-
-
-SHAPES = ("constant", "exponential", "lognormal", "gamma")
-"""How times are distributed."""
-
-Draws = Annotated[Distribution, word_as("constant", Distribution)]
-
-ARRIVALS = ("poisson", "every", "trace")
-"""How it is said when requests arrive."""
-
-MAX_TRACE = 10_000
-
-
-class Arrivals(Section):
-    """When requests arrive, which the tasks then serve: {poisson: 5000 /s}, times between them, or a list of these."""
-
-    poisson: Rate | None = Field(
-        default=None, description="Independently of each other, so many in the mean."
-    )
-    every: Draws | None = Field(
-        default=None, description="The time from one to the next; a plain one is a clock."
-    )
-    trace: Annotated[tuple[Duration, ...], Field(min_length=1, max_length=MAX_TRACE)] | None = Field(
-        default=None, description="Times from one to the next, in turn, and again from the first."
-    )
-
-    @model_validator(mode="after")
-    def _one(self) -> Self:
-        given = [key for key in ARRIVALS if getattr(self, key) is not None]
-        if len(given) != 1:
-            raise refusal(f"give one of {', '.join(ARRIVALS)}")
-        if self.gap == 0:
-            raise refusal("requests that all arrive at once are none that could be served")
-        return self
-
-    @property
-    def gap(self) -> float:
-        """The mean time from one to the next, in nanoseconds."""
-        if self.poisson is not None:
-            return 1e9 / self.poisson
-        if self.every is not None:
-            return self.every.mean
-        return sum(self.trace or ()) / len(self.trace or (1,))
 
 
 class Serving(Section):

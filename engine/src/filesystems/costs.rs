@@ -62,10 +62,10 @@ impl<'a> Costs<'a> {
 /// Declares a struct of times, each the sum of named costs: `cost_table!(Create { walk: ["vfs.walk"], ... })`.
 #[macro_export]
 macro_rules! cost_table {
-    ($(#[$doc:meta])* $name:ident { $($field:ident: [$($cost:literal),+ $(,)?]),+ $(,)? }) => {
+    ($(#[$doc:meta])* $vis:vis $name:ident { $($field:ident: [$($cost:literal),+ $(,)?]),+ $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Debug)]
-        struct $name { $($field: $crate::machine::Time),+ }
+        $vis struct $name { $($vis $field: $crate::machine::Time),+ }
 
         impl $name {
             fn new(costs: &$crate::filesystems::costs::Costs<'_>) -> Result<Self, String> {

@@ -94,15 +94,15 @@ impl Memory {
         }
     }
 
-    /// Memory for what of these bytes of a file is not there (`filemap_add_folio`); says no if none is to be had, and the run is given
-    /// up.
-    pub async fn add<M: Machine>(&self, m: &M, writeback: &Writeback, file: &Rc<PageCache>, (offset, bytes): (u64, u32)) -> bool {
+    /// Memory for what of these bytes of a file is not there (`filemap_add_folio`). Where none is to be had the run is given up, so
+    /// callers need not know.
+    pub async fn add<M: Machine>(&self, m: &M, writeback: &Writeback, file: &Rc<PageCache>, (offset, bytes): (u64, u32)) {
         let Some(marks) = &self.marks else {
             file.fill(offset, bytes);
-            return true;
+            return;
         };
         if !self.allocate(m, writeback, marks, file.absent(offset, bytes)).await {
-            return false;
+            return;
         }
         let came = file.fill(offset, bytes); // others may have brought some of it meanwhile
         self.used.set(self.used.get() + came);
@@ -118,7 +118,6 @@ impl Memory {
             m.lock(self.lru_lock, Side::Write).await;
             m.unlock(self.lru_lock, Side::Write).await;
         }
-        true
     }
 
     /// `__alloc_pages_slowpath`: `kswapd` is woken below the low watermark; below the least one the task reclaims itself.

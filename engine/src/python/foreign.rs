@@ -4,6 +4,9 @@
 //! left for Python as a step, a tuple such as `("lock", 3, "write")`, and is done when the program is stepped again, with the
 //! answer if the step has one.
 
+mod program;
+mod step;
+
 use super::failure::{caught, raise};
 use super::programs;
 use crate::machine::{Access, Account, ClassId, CpuId, DeviceId, Hardware, Io, LineId, LockId, Mode, Side, TaskId, Then, Time};
@@ -11,17 +14,20 @@ use crate::random;
 use crate::population;
 use crate::spec::RunSpec;
 use crate::waist::{Host, Life, Machine, Placement};
+pub use program::Program;
+use program::{Running, State};
+use step::{life_word, side_word, word_of, Step};
 use fragile::Sticky;
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyTuple, PyWeakrefReference};
+use pyo3::types::PyWeakrefReference;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context as PollContext, Poll, Waker};
+use std::task::{Context as PollContext, Poll};
 
 /// Puts the filesystem and the tasks of a spec (JSON text) on a machine written in Python; `program` and `setup` are those
 /// of a python workload.
@@ -101,155 +107,6 @@ impl Host for ForeignHost {
     {
         self.0.spawn(None, placement, life, program)
     }
-}
-
-/// What a program asks for that takes simulated time.
-#[derive(Clone, Copy)]
-enum Step {
-    Run(Account, Time),
-    Lock(LockId, Side),
-    TryLockSpinning(LockId, Side),
-    Unlock(LockId, Side),
-    Convert(LockId, Side, Mode),
-    WaitFor(LockId),
-    Complete(LockId),
-    Sleep(Time),
-    Park,
-    Exec,
-}
-
-impl Step {
-    fn into_tuple(self, py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
-        match self {
-            Self::Run(account, time) => ("run", account_word(account), time).into_pyobject(py),
-            Self::Lock(lock, side) => ("lock", lock, side_word(side)).into_pyobject(py),
-            Self::TryLockSpinning(lock, side) => ("try_lock_spinning", lock, side_word(side)).into_pyobject(py),
-            Self::Unlock(lock, side) => ("unlock", lock, side_word(side)).into_pyobject(py),
-            Self::Convert(lock, side, mode) => ("convert", lock, side_word(side), mode_word(mode)).into_pyobject(py),
-            Self::WaitFor(completion) => ("wait_for", completion).into_pyobject(py),
-            Self::Complete(completion) => ("complete", completion).into_pyobject(py),
-            Self::Sleep(time) => ("sleep", time).into_pyobject(py),
-            Self::Park => ("park",).into_pyobject(py),
-            Self::Exec => ("exec",).into_pyobject(py),
-        }
-    }
-}
-
-fn side_word(side: Side) -> &'static str {
-    match side {
-        Side::Read => "read",
-        Side::Write => "write",
-    }
-}
-
-fn mode_word(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Spinning => "spinning",
-        Mode::Blocking => "blocking",
-    }
-}
-
-fn life_word(life: Life) -> &'static str {
-    match life {
-        Life::Foreground => "foreground",
-        Life::Helper => "helper",
-        Life::Setup => "setup",
-        Life::Background => "background",
-    }
-}
-
-fn word_of(access: Access) -> &'static str {
-    match access {
-        Access::Read => "read",
-        Access::Store => "store",
-        Access::Write => "write",
-        Access::Atomic => "atomic",
-    }
-}
-
-fn account_word(account: Account) -> &'static str {
-    match account {
-        Account::User => "user",
-        Account::System => "system",
-        Account::Spin => "spin",
-        Account::Switch => "switch",
-        Account::Irq => "irq",
-        Account::Idle => "idle",
-    }
-}
-
-/// The program of one task.
-#[pyclass(frozen, module = "simfs._engine")]
-pub struct Program(Sticky<RefCell<State>>);
-
-enum State {
-    /// `machine.spawn` has not returned the task's number yet.
-    Spawning,
-    Ready(Running),
-    /// It runs now.
-    Stepping,
-    Ended,
-}
-
-struct Running {
-    future: Pin<Box<dyn Future<Output = ()>>>,
-    asked: Rc<Cell<Option<Step>>>,
-    answered: Rc<Cell<bool>>,
-}
-
-#[pymethods]
-impl Program {
-    /// Lets the program go on until it asks for something that takes simulated time. Returns that, or None at its end.
-    /// `taken` says whether a `try_lock_spinning` was successful.
-    #[pyo3(signature = (taken=false))]
-    fn step<'py>(&self, py: Python<'py>, taken: bool) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let mut running = self.take()?;
-        let Some(program) = &mut running else { return Ok(None) };
-        program.answered.set(taken);
-        let mut context = PollContext::from_waker(Waker::noop());
-        let polled = caught(|| program.future.as_mut().poll(&mut context));
-        let asked = program.asked.take();
-        if let (Ok(Poll::Pending), Some(program)) = (&polled, running) {
-            self.put(State::Ready(program))?;
-            let asked = asked.ok_or_else(|| PyRuntimeError::new_err("a program waits and has asked for nothing"))?;
-            return asked.into_tuple(py).map(Some);
-        }
-        self.put(State::Ended)?;
-        polled.map(|_| None)
-    }
-
-    /// Ends the program where it stands.
-    fn close(&self) -> PyResult<()> {
-        self.put(State::Ended)
-    }
-}
-
-impl Program {
-    fn take(&self) -> PyResult<Option<Running>> {
-        let state = self.0.try_with(|state| std::mem::replace(&mut *state.borrow_mut(), State::Stepping));
-        match state.map_err(|_| elsewhere())? {
-            State::Ready(running) => Ok(Some(running)),
-            State::Ended => {
-                self.put(State::Ended)?;
-                Ok(None)
-            }
-            State::Spawning => {
-                self.put(State::Spawning)?;
-                Err(PyRuntimeError::new_err("a program is stepped before spawn has returned its task's number"))
-            }
-            State::Stepping => Err(PyRuntimeError::new_err("a program is stepped while it runs")),
-        }
-    }
-
-    fn put(&self, state: State) -> PyResult<()> {
-        // What was there is dropped outside the borrow: it may be a program with objects of its own.
-        let before = self.0.try_with(|present| present.replace(state));
-        before.map(drop).map_err(|_| elsewhere())
-    }
-}
-
-fn elsewhere() -> PyErr {
-    PyRuntimeError::new_err("a program can be used only in the thread that populated its machine")
 }
 
 /// The handle of one task on a machine written in Python.

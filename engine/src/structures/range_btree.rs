@@ -5,8 +5,13 @@
 //! both fit into one. Keys in inner nodes follow a child's first record (`xfs_iext_update_node`), so whoever removes that
 //! writes to the nodes above as well.
 
+mod balance;
+mod node;
+
 use super::{NodeId, Touch};
 use crate::machine::Access;
+use balance::Fate;
+use node::Node;
 
 /// Records in a leaf: 16 bytes each, and 32 bytes for the version and the links.
 pub const RECORDS: usize = 14;
@@ -35,86 +40,9 @@ pub struct Record {
     pub readers: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Node {
-    leaf: bool,
-    len: usize,
-    prev: NodeId,
-    next: NodeId,
-    records: [Record; RECORDS],
-    keys: [Key; CHILDREN],
-    children: [NodeId; CHILDREN],
-}
-
-impl Node {
-    fn new(leaf: bool) -> Self {
-        let (records, keys) = ([Record::default(); RECORDS], [Key::default(); CHILDREN]);
-        Self { leaf, len: 0, prev: NIL, next: NIL, records, keys, children: [NIL; CHILDREN] }
-    }
-
-    fn max(&self) -> usize {
-        if self.leaf { RECORDS } else { CHILDREN }
-    }
-
-    fn first_key(&self) -> Key {
-        if self.leaf { self.records[0].key } else { self.keys[0] }
-    }
-
-    fn records(&self) -> &[Record] {
-        &self.records[..self.len]
-    }
-
-    fn child_index(&self, key: Key) -> usize {
-        self.keys[1..self.len].partition_point(|&k| k <= key)
-    }
-
-    fn insert_record(&mut self, index: usize, record: Record) {
-        self.records.copy_within(index..self.len, index + 1);
-        self.records[index] = record;
-        self.len += 1;
-    }
-
-    fn insert_child(&mut self, index: usize, key: Key, child: NodeId) {
-        self.keys.copy_within(index..self.len, index + 1);
-        self.children.copy_within(index..self.len, index + 1);
-        (self.keys[index], self.children[index]) = (key, child);
-        self.len += 1;
-    }
-
-    fn remove(&mut self, index: usize) {
-        if self.leaf {
-            self.records.copy_within(index + 1..self.len, index);
-        } else {
-            self.keys.copy_within(index + 1..self.len, index);
-            self.children.copy_within(index + 1..self.len, index);
-        }
-        self.len -= 1;
-    }
-
-    /// Appends the entries of `other` from `from` on.
-    fn take_from(&mut self, other: &Self, from: usize) {
-        let (at, count) = (self.len, other.len - from);
-        if self.leaf {
-            self.records[at..at + count].copy_from_slice(&other.records[from..other.len]);
-        } else {
-            self.keys[at..at + count].copy_from_slice(&other.keys[from..other.len]);
-            self.children[at..at + count].copy_from_slice(&other.children[from..other.len]);
-        }
-        self.len += count;
-    }
-}
-
 /// At each level, the leaf's first, a node and an entry in it.
 #[derive(Clone, Copy)]
 struct Path([(NodeId, usize); MAX_LEVELS]);
-
-/// What becomes of a node that has lost an entry.
-enum Fate {
-    Stays,
-    IsEmpty,
-    JoinsLeft(NodeId),
-    TakesRight(NodeId),
-}
 
 /// The nodes that a change will write, those it makes anew left out.
 #[derive(Clone, Copy, Debug)]
@@ -420,99 +348,5 @@ impl RangeBTree {
         for (node, index) in self.following(path, level + 1) {
             self.change(node, touch).keys[index] = key;
         }
-    }
-
-    // Growing
-
-    fn put_record(&mut self, (leaf, index): (NodeId, usize), record: Record, touch: &mut impl Touch) -> Option<(Key, NodeId)> {
-        if self.nodes[leaf as usize].len < RECORDS {
-            self.change(leaf, touch).insert_record(index, record);
-            return None;
-        }
-        let keep = if index == RECORDS { RECORDS } else { RECORDS / 2 };
-        let right = self.split(leaf, keep, touch);
-        let (home, index) = if index < keep { (leaf, index) } else { (right, index - keep) };
-        self.nodes[home as usize].insert_record(index, record);
-        Some((self.nodes[right as usize].records[0].key, right))
-    }
-
-    fn put_child(&mut self, (node, index): (NodeId, usize), key: Key, child: NodeId, touch: &mut impl Touch) -> Option<(Key, NodeId)> {
-        if self.nodes[node as usize].len < CHILDREN {
-            self.change(node, touch).insert_child(index, key, child);
-            return None;
-        }
-        let keep = if index == CHILDREN { CHILDREN } else { CHILDREN / 2 };
-        let right = self.split(node, keep, touch);
-        let (home, index) = if index < keep { (node, index) } else { (right, index - keep) };
-        self.nodes[home as usize].insert_child(index, key, child);
-        Some((self.nodes[right as usize].keys[0], right))
-    }
-
-    /// Moves the entries of `left` from `keep` on to a new node on its right.
-    fn split(&mut self, left: NodeId, keep: usize, touch: &mut impl Touch) -> NodeId {
-        let old = self.nodes[left as usize];
-        let right = self.new_node(old.leaf, touch);
-        self.nodes[right as usize].take_from(&old, keep);
-        self.change(left, touch).len = keep;
-        if old.leaf {
-            (self.nodes[right as usize].prev, self.nodes[right as usize].next) = (left, old.next);
-            self.nodes[left as usize].next = right;
-            if old.next != NIL {
-                self.change(old.next, touch).prev = right;
-            }
-        }
-        right
-    }
-
-    fn grow(&mut self, key: Key, right: NodeId, touch: &mut impl Touch) {
-        assert!(self.levels < MAX_LEVELS, "a tree of {MAX_LEVELS} levels has room for a billion ranges");
-        let (left, first) = (self.root, self.nodes[self.root as usize].first_key());
-        self.root = self.new_node(false, touch);
-        let root = &mut self.nodes[self.root as usize];
-        root.insert_child(0, first, left);
-        root.insert_child(1, key, right);
-        self.levels += 1;
-    }
-
-    // Shrinking
-
-    fn fate(&self, path: &Path, level: usize, len: usize, touch: &mut impl Touch) -> Fate {
-        let max = if level == 0 { RECORDS } else { CHILDREN };
-        if level + 1 == self.levels || len >= max / 2 {
-            return Fate::Stays;
-        }
-        if len == 0 {
-            return Fate::IsEmpty;
-        }
-        let (parent, index) = path.0[level + 1];
-        let parent = &self.nodes[parent as usize];
-        if index > 0 && self.read(parent.children[index - 1], touch).len + len <= max {
-            return Fate::JoinsLeft(parent.children[index - 1]);
-        }
-        if index + 1 < parent.len && self.read(parent.children[index + 1], touch).len + len <= max {
-            return Fate::TakesRight(parent.children[index + 1]);
-        }
-        Fate::Stays
-    }
-
-    /// Moves all of `right`, child `index` of `parent`, into its left sibling.
-    fn join(&mut self, (parent, index): (NodeId, usize), left: NodeId, right: NodeId, touch: &mut impl Touch) {
-        let moved = self.nodes[right as usize];
-        self.change(left, touch).take_from(&moved, 0);
-        self.drop_child((parent, index), touch);
-    }
-
-    /// Unlinks child `index` of `parent` and gives its node back.
-    fn drop_child(&mut self, (parent, index): (NodeId, usize), touch: &mut impl Touch) {
-        let id = self.nodes[parent as usize].children[index];
-        self.change(parent, touch).remove(index);
-        let Node { prev, next, .. } = self.nodes[id as usize];
-        if prev != NIL {
-            self.change(prev, touch).next = next;
-        }
-        if next != NIL {
-            self.change(next, touch).prev = prev;
-        }
-        self.spare.push(id);
     }
 }

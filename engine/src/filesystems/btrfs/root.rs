@@ -2,7 +2,8 @@
 
 use super::space::delayed_refs::{DelayedRefs, Extent};
 use super::tree::key::NODE_SIZE;
-use super::tree::search::{Rules, TreeLocks, TreeOps, Work};
+use super::tree::locks::{TreeLocks, Work};
+use super::tree::search::{Rules, TreeOps};
 use super::tree::{BlockId, Tree, MAX_LEVEL};
 use crate::filesystems::costs::Costs;
 use crate::machine::{Access, Account, ClassId, LineId, LockId, Mode, Side, Time};

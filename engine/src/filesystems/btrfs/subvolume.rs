@@ -4,7 +4,8 @@
 use super::transaction::delayed::{Batch, DelayedRoot, Prepared, BACKGROUND, BATCH};
 use super::tree::items;
 use super::tree::key::{Item, Key, FIRST_FREE_OBJECTID};
-use super::tree::search::{NoLocks, TreeOps, DEFAULT_RULES};
+use super::tree::locks::NoLocks;
+use super::tree::search::{TreeOps, DEFAULT_RULES};
 use super::tree::Tree;
 use std::cell::RefCell;
 use std::future::Future;

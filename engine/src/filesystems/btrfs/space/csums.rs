@@ -3,7 +3,8 @@
 use crate::filesystems::btrfs::tree::items;
 use crate::filesystems::btrfs::tree::key::{size, Item, ItemKind, EXTENT_CSUM_OBJECTID};
 use crate::filesystems::btrfs::tree::path::Path;
-use crate::filesystems::btrfs::tree::search::{Intent, TreeLocks, TreeOps, Work};
+use crate::filesystems::btrfs::tree::locks::{TreeLocks, Work};
+use crate::filesystems::btrfs::tree::search::{Intent, TreeOps};
 use crate::filesystems::BLOCK;
 use arrayvec::ArrayVec;
 
@@ -102,7 +103,8 @@ fn ends(item: &Item) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::filesystems::btrfs::tree::search::{NoLocks, DEFAULT_RULES};
+    use crate::filesystems::btrfs::tree::locks::NoLocks;
+    use crate::filesystems::btrfs::tree::search::DEFAULT_RULES;
     use crate::filesystems::btrfs::subvolume::now;
     use crate::filesystems::btrfs::tree::Tree;
     use super::*;

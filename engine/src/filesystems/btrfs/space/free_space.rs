@@ -4,7 +4,8 @@
 use crate::filesystems::btrfs::tree::items;
 use crate::filesystems::btrfs::tree::key::{Item, ItemKind, Key};
 use crate::filesystems::btrfs::tree::path::Path;
-use crate::filesystems::btrfs::tree::search::{Intent, TreeLocks, TreeOps, Work};
+use crate::filesystems::btrfs::tree::locks::{TreeLocks, Work};
+use crate::filesystems::btrfs::tree::search::{Intent, TreeOps};
 use super::Group;
 
 impl<L: TreeLocks> TreeOps<'_, L> {

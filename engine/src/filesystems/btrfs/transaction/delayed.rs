@@ -4,7 +4,8 @@
 use crate::filesystems::btrfs::tree::items::inode_key;
 use crate::filesystems::btrfs::tree::key::{Item, Key, LEAF_DATA};
 use crate::filesystems::btrfs::tree::path::Path;
-use crate::filesystems::btrfs::tree::search::{Intent, TreeLocks, TreeOps, Work};
+use crate::filesystems::btrfs::tree::locks::{TreeLocks, Work};
+use crate::filesystems::btrfs::tree::search::{Intent, TreeOps};
 use std::collections::VecDeque;
 
 /// From so many items on, the task that added one starts a worker (`BTRFS_DELAYED_BACKGROUND`).

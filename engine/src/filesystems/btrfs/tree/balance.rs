@@ -3,7 +3,8 @@
 
 use super::key::MAX_POINTERS;
 use super::path::Path;
-use super::search::{TreeLocks, TreeOps};
+use super::locks::TreeLocks;
+use super::search::TreeOps;
 use super::{BlockId, Tree};
 use crate::machine::Side;
 

@@ -29,7 +29,8 @@ impl Tree {
 #[cfg(test)]
 mod tests {
     use super::super::items::{dir_item, inode};
-    use super::super::search::{NoLocks, TreeOps, DEFAULT_RULES};
+    use super::super::locks::NoLocks;
+    use super::super::search::{TreeOps, DEFAULT_RULES};
     use super::super::Counts;
     use super::*;
     use crate::filesystems::btrfs::subvolume::now;

@@ -1,7 +1,8 @@
 //! Tests: many tasks on one tree, interleaved at random at every lock and every piece of work.
 
 use super::key::{Item, ItemKind, Key};
-use super::search::{Intent, Rules, TreeLocks, TreeOps, Work};
+use super::locks::{TreeLocks, Work};
+use super::search::{Intent, Rules, TreeOps};
 use super::{BlockId, Tree};
 use crate::kernel::btrfs::PathClearing;
 use crate::machine::{Mode, Side};
@@ -176,7 +177,7 @@ fn a_task_that_waited_for_the_root_goes_down_the_tree_that_it_finds() {
 
 #[test]
 fn a_block_is_copied_once_in_a_transaction_and_its_parents_with_it() {
-    let (tree, locks) = (RefCell::new(Tree::new()), super::search::NoLocks);
+    let (tree, locks) = (RefCell::new(Tree::new()), super::locks::NoLocks);
     let run = |new: Item| {
         let ops = TreeOps::new(&tree, &locks, Rules { early_unlock: true, modes: false, clearing: PathClearing::Never });
         let mut change = Box::pin(async move {

@@ -3,7 +3,8 @@
 
 use super::key::{Item, Key, ITEM_HEAD, LEAF_DATA};
 use super::path::Path;
-use super::search::{TreeLocks, TreeOps, Work};
+use super::locks::{TreeLocks, Work};
+use super::search::TreeOps;
 use super::{BlockId, Tree};
 use crate::machine::Side;
 

@@ -5,12 +5,14 @@
 //! share the blocks that neither has changed since.
 
 pub mod balance;
+mod change;
 mod in_place;
 #[cfg(test)]
 mod interleaving;
 pub mod items;
 pub mod key;
 pub mod leaf_room;
+pub mod locks;
 pub mod path;
 pub mod search;
 

@@ -1,86 +1,13 @@
-//! `btrfs_search_slot` and what is built on it: the way down a tree with lock coupling, the room made on the way, inserting
-//! and deleting. Follows `fs/btrfs/ctree.c` of Linux 6.18.
-//!
-//! One text serves two ends: with a machine's locks it is what a task does; with [`NoLocks`] it is the bare structure.
+//! `btrfs_search_slot`: the way down a tree with lock coupling, and the room made on the way. Follows `fs/btrfs/ctree.c` of
+//! Linux 6.18.
 
-use super::key::{Item, Key, ITEM_HEAD, MAX_POINTERS};
+use super::key::{Key, ITEM_HEAD, MAX_POINTERS};
+use super::locks::{TreeLocks, Work};
 use super::path::Path;
 use super::{BlockId, Tree, MAX_LEVEL};
 use crate::kernel::btrfs::PathClearing;
 use crate::machine::{Mode, Side};
 use std::cell::{Ref, RefCell};
-use std::future::Future;
-
-/// Work between two locks of a descent. What it costs is for the [`TreeLocks`] to say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
-    /// A node was searched and its child found in memory.
-    Node,
-    /// An insertion has locked a leaf and sees whether it has room, and its first key.
-    EnterLeaf,
-    /// A leaf is searched.
-    SearchLeaf,
-    /// A block was copied because an earlier transaction wrote it.
-    Copy,
-    /// A block was given back.
-    Free,
-    /// The read lock of the root was traded for a write lock.
-    TradeRoot,
-    /// So many items got a new place in their leaf.
-    Shift(usize),
-    /// So many delayed items were written into a leaf.
-    DelayedItems(usize),
-    /// A delayed inode was written into its item.
-    DelayedInode,
-    /// An item of the extent tree was written or read.
-    ExtentItem,
-    /// An item of the free space tree was written or read.
-    FreeSpaceItem,
-    /// Checksums were written into an item or taken out.
-    CsumItem,
-}
-
-/// The locks of a tree's blocks.
-pub trait TreeLocks {
-    /// Locks a block of a level.
-    fn lock(&self, block: BlockId, level: usize, side: Side) -> impl Future<Output = ()>;
-    /// Locks a block of a level if that needs no sleep.
-    fn try_lock(&self, block: BlockId, level: usize, side: Side) -> impl Future<Output = bool>;
-    /// Makes a lock that is held blocking or spinning; only locks before 5.11 know the difference.
-    fn convert(&self, block: BlockId, side: Side, mode: Mode) -> impl Future<Output = ()>;
-    /// Looks at the items of a block that is locked, as a search does.
-    fn look_into(&self, block: BlockId);
-    /// Changes the items of a block that is locked.
-    fn change(&self, block: BlockId);
-    /// Unlocks a block.
-    fn unlock(&self, block: BlockId, side: Side) -> impl Future<Output = ()>;
-    /// Spends the time of a piece of work.
-    fn work(&self, work: Work) -> impl Future<Output = ()>;
-    /// Finds a place on disk for a block of a level (`btrfs_alloc_tree_block`).
-    fn place(&self, level: usize) -> impl Future<Output = u64>;
-    /// Gives the place of a block of a level back; `new`: the running transaction took it (`btrfs_free_tree_block`).
-    fn give_back(&self, place: u64, level: usize, new: bool) -> impl Future<Output = ()>;
-}
-
-/// No locks and no time: what a single task does to the structure.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoLocks;
-
-impl TreeLocks for NoLocks {
-    async fn lock(&self, _: BlockId, _: usize, _: Side) {}
-    async fn try_lock(&self, _: BlockId, _: usize, _: Side) -> bool {
-        true
-    }
-    async fn convert(&self, _: BlockId, _: Side, _: Mode) {}
-    fn look_into(&self, _: BlockId) {}
-    fn change(&self, _: BlockId) {}
-    async fn unlock(&self, _: BlockId, _: Side) {}
-    async fn work(&self, _: Work) {}
-    async fn place(&self, _: usize) -> u64 {
-        0
-    }
-    async fn give_back(&self, _: u64, _: usize, _: bool) {}
-}
 
 /// What a search is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -296,91 +223,6 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
         let (found, slot) = self.tree().search_block(leaf, key, low);
         path.slots[0] = slot;
         found
-    }
-
-    /// `btrfs_insert_empty_items`: inserts items that follow each other into one leaf. The path holds the leaf; nothing is
-    /// inserted if the first key is there.
-    pub async fn insert_items(&self, items: &[Item]) -> (Path, bool) {
-        let bytes = items.iter().map(Item::bytes).sum();
-        let (mut path, found) = self.search_slot(items[0].key, Intent::Insert(bytes)).await;
-        if found {
-            return (path, false);
-        }
-        self.put_items(&mut path, items).await;
-        (path, true)
-    }
-
-    /// `setup_items_for_insert`: puts items where the path points to, in a leaf that has room for them.
-    pub(crate) async fn put_items(&self, path: &mut Path, items: &[Item]) {
-        if path.slots[0] == 0 {
-            self.tree.borrow_mut().fixup_low_keys(path, items[0].key, 1);
-        }
-        self.unlock_up_safe(path, 1).await;
-        self.tree.borrow_mut().insert_items(path.leaf(), path.slots[0], items);
-        self.locks.change(path.leaf());
-        let behind = self.tree().len(path.leaf()) - path.slots[0] - items.len();
-        self.locks.work(Work::Shift(behind)).await;
-    }
-
-    /// `insert_with_overflow`: inserts an item, or if its key is there makes that item larger by its data.
-    pub async fn insert_or_extend(&self, item: Item) -> Path {
-        let (mut path, inserted) = self.insert_items(&[item]).await;
-        if !inserted {
-            self.unlock_up_safe(&mut path, 1).await;
-            let (leaf, slot) = (path.leaf(), path.slots[0]);
-            let size = u32::from(self.tree().items(leaf)[slot].size) + u32::from(item.size);
-            self.tree.borrow_mut().resize_item(leaf, slot, size);
-        }
-        path
-    }
-
-    /// `__btrfs_drop_extents` with `replace_extent`: an extent in the place of what its range had before. A search for deletion
-    /// finds the place; a second one, to insert, is needed only if the leaf has no room.
-    pub async fn replace_extent(&self, extent: Item) -> Path {
-        let (mut path, found) = self.search_slot(extent.key, Intent::Delete).await;
-        let (leaf, slot) = (path.leaf(), path.slots[0]);
-        if found {
-            let before = self.tree().items(leaf)[slot].size;
-            if extent.size <= before || self.tree().free_space(leaf) >= u32::from(extent.size - before) {
-                self.tree.borrow_mut().resize_item(leaf, slot, u32::from(extent.size));
-                self.locks.change(leaf);
-                return path;
-            }
-            self.del_items(&mut path, 1).await;
-        } else if self.tree().free_space(leaf) >= extent.bytes() {
-            self.put_items(&mut path, &[extent]).await;
-            return path;
-        }
-        self.release_path(&mut path).await;
-        self.insert_items(&[extent]).await.0
-    }
-
-    /// Deletes one item, if it is there.
-    pub async fn delete_key(&self, key: Key) {
-        let (mut path, found) = self.search_slot(key, Intent::Delete).await;
-        if found {
-            self.del_items(&mut path, 1).await;
-        }
-        self.release_path(&mut path).await;
-    }
-
-    /// `btrfs_delete_one_dir_name`: deletes an entry by hash; another of the same hash stays in a smaller item.
-    pub async fn delete_dir_item(&self, item: Item) {
-        let (mut path, found) = self.search_slot(item.key, Intent::Delete).await;
-        if found {
-            self.delete_one_dir_name(&mut path, item).await;
-        }
-        self.release_path(&mut path).await;
-    }
-
-    /// Deletes the entry that the path points to, or its part of an item of several.
-    pub async fn delete_one_dir_name(&self, path: &mut Path, item: Item) {
-        let size = self.tree().items(path.leaf())[path.slots[0]].size;
-        if size == item.size {
-            self.del_items(path, 1).await;
-        } else {
-            self.tree.borrow_mut().resize_item(path.leaf(), path.slots[0], u32::from(size - item.size));
-        }
     }
 
     /// `unlock_up`: drops the locks above `level`, but for the parents of slots 0, whose keys may change.

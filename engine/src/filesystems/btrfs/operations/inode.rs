@@ -1,0 +1,202 @@
+//! What the operations do to inodes and names in a transaction (`fs/btrfs/inode.c`): `btrfs_create_common`, `btrfs_unlink`, `btrfs_rename`
+//! and `btrfs_evict_inode`, by searches in the filesystem's tree.
+//!
+//! A create goes down the tree four times (two lookups, the inode, the entry by hash), an unlink six times in all (the
+//! entry, the orphan record, and in the eviction the reference, the inode, the orphan record again).
+
+use super::super::data::Placed;
+use super::super::mount::{Btrfs, Directory, Inode};
+use super::super::space::delayed_refs::Extent;
+use super::super::transaction::Handle;
+use super::super::tree::items;
+use super::super::tree::key::{Item, ItemKind, Key};
+use super::super::tree::locks::TreeLocks;
+use super::super::tree::search::{Intent, TreeOps};
+use crate::filesystems::{DirId, Renaming};
+use crate::machine::{Access, Account, Side, Time};
+use crate::waist::Machine;
+
+/// Changes of items leave their path spinning, but for those of the records of orphans (`fs/btrfs/orphan.c`).
+fn leaving<L: TreeLocks>(ops: TreeOps<'_, L>, key: Key) -> TreeOps<'_, L> {
+    if key.kind() == ItemKind::OrphanItem {
+        ops.blocking()
+    } else {
+        ops
+    }
+}
+
+impl Btrfs {
+    /// `btrfs_start_transaction`.
+    pub(in crate::filesystems::btrfs) async fn start_transaction<M: Machine>(&self, m: &M) -> Handle {
+        self.reclaim_if_needed(m);
+        self.transaction.start(m).await
+    }
+
+    /// A search that changes nothing; `time` goes by with the leaf locked.
+    pub(in crate::filesystems::btrfs) async fn read_item<M: Machine>(&self, m: &M, key: Key, time: Time) {
+        let locked = self.fs_root.locked(m);
+        let ops = locked.ops();
+        let (mut path, _) = ops.search_slot(key, Intent::Read).await;
+        m.run(Account::System, self.fs_root.after_search(time)).await;
+        ops.release_path(&mut path).await;
+    }
+
+    /// `btrfs_insert_empty_items`.
+    pub(in crate::filesystems::btrfs) async fn insert<M: Machine>(&self, m: &M, new: &[Item], time: Time) {
+        let locked = self.fs_root.locked(m);
+        let ops = leaving(locked.ops(), new[0].key);
+        let (mut path, _) = ops.insert_items(new).await;
+        m.run(Account::System, self.fs_root.after_insertion(time)).await;
+        ops.release_path(&mut path).await;
+    }
+
+    /// A search for deletion, and `btrfs_del_items`.
+    async fn delete<M: Machine>(&self, m: &M, key: Key, time: Time) {
+        let locked = self.fs_root.locked(m);
+        let ops = leaving(locked.ops(), key);
+        let (mut path, found) = ops.search_slot(key, Intent::Delete).await;
+        m.run(Account::System, self.fs_root.after_search(time)).await;
+        if found {
+            ops.del_items(&mut path, 1).await;
+        }
+        ops.release_path(&mut path).await;
+    }
+
+    /// Inserts an item, or adds it to the one that has its key.
+    async fn extend<M: Machine>(&self, m: &M, item: Item, time: Time) {
+        let locked = self.fs_root.locked(m);
+        let ops = locked.ops();
+        let mut path = ops.insert_or_extend(item).await;
+        m.run(Account::System, self.fs_root.after_insertion(time)).await;
+        ops.release_path(&mut path).await;
+    }
+
+    /// `btrfs_insert_dir_item`: the entry by hash now, the entry by index later.
+    async fn insert_dir_item<M: Machine>(&self, m: &M, dir: DirId, d: Directory, name: &[u8], time: Time) -> u64 {
+        self.extend(m, items::dir_item(d.ino, name), time).await;
+        let index = self.next_index(dir);
+        m.lock(d.delayed, Side::Write).await;
+        m.touch(self.delayed_line, Access::Write);
+        self.delayed.borrow_mut().insert_index(dir, items::dir_index(d.ino, index, name));
+        self.delayed.borrow_mut().update_inode(dir);
+        m.unlock(d.delayed, Side::Write).await;
+        self.count_names(dir, 1);
+        index
+    }
+
+    /// `btrfs_create_common` under the directory's lock: the new inode's number and index.
+    pub(super) async fn new_inode<M: Machine>(&self, m: &M, dir: DirId, d: Directory, name: &[u8]) -> (u64, u64) {
+        let c = &self.costs.create;
+        m.touch(d.line, Access::Write);
+        m.run(Account::System, c.lookup).await;
+        self.read_item(m, items::dir_item(d.ino, name).key, c.read_leaf).await;
+        m.run(Account::System, c.new_inode).await;
+        self.read_item(m, items::inode_key(d.ino), c.read_leaf_again).await;
+        m.run(Account::System, c.start).await;
+        let handle = self.start_transaction(m).await;
+        let ino = self.next_ino();
+        self.insert(m, &[items::inode(ino), items::inode_ref(ino, d.ino, name)], c.insert_inode).await;
+        let rest = self.sb.inodes.pass(m, Some(ino), c.inode_new).await;
+        m.run(Account::System, rest).await;
+        if self.delays_new_inodes {
+            m.touch(self.delayed_line, Access::Write);
+            m.run(Account::System, self.costs.delayed.update_inode).await;
+            self.delayed.borrow_mut().update_new_inode(ino);
+        }
+        let index = self.insert_dir_item(m, dir, d, name, c.insert_entry).await;
+        m.run(Account::System, c.tail).await;
+        self.transaction.end(m, handle).await;
+        self.balance_delayed_items(m).await;
+        (ino, index)
+    }
+
+    /// `btrfs_unlink` under the directory's and the file's lock.
+    pub(super) async fn unlink_inode<M: Machine>(&self, m: &M, dir: DirId, d: Directory, name: &[u8], inode: &Inode, slot: u32) {
+        let c = &self.costs.unlink;
+        let handle = self.start_transaction(m).await;
+        self.delete_entry(m, items::dir_item(d.ino, name), c.delete_entry).await;
+        self.unlink_in_log(m, slot, *inode).await;
+        m.lock(d.delayed, Side::Write).await;
+        m.touch(self.delayed_line, Access::Write);
+        self.delayed.borrow_mut().delete_index(dir, items::dir_index(d.ino, inode.index, name).key);
+        self.delayed.borrow_mut().update_inode(dir);
+        m.unlock(d.delayed, Side::Write).await;
+        self.count_names(dir, -1);
+        self.transaction.reservations.release(m).await;
+        m.run(Account::System, c.delayed_index).await;
+        self.insert(m, &[items::orphan(inode.ino)], c.insert_orphan).await;
+        m.run(Account::System, c.tail).await;
+        self.transaction.end(m, handle).await;
+        self.balance_delayed_items(m).await;
+    }
+
+    /// `btrfs_rename` within a directory: the reference to the new name in, the old entry and reference out, the new entry in.
+    /// Returns the new name's index.
+    pub(super) async fn rename_inode<M: Machine>(&self, m: &M, dir: DirId, d: Directory, names: Renaming<'_>, inode: &Inode) -> u64 {
+        let (create, unlink) = (&self.costs.create, &self.costs.unlink);
+        self.extend(m, items::inode_ref(inode.ino, d.ino, names.to), create.insert_entry).await;
+        self.delete_entry(m, items::dir_item(d.ino, names.from), unlink.delete_entry).await;
+        self.delete_entry(m, items::inode_ref(inode.ino, d.ino, names.from), unlink.delete_ref).await;
+        m.lock(d.delayed, Side::Write).await;
+        m.touch(self.delayed_line, Access::Write);
+        self.delayed.borrow_mut().delete_index(dir, items::dir_index(d.ino, inode.index, names.from).key);
+        m.unlock(d.delayed, Side::Write).await;
+        self.count_names(dir, -1);
+        self.insert_dir_item(m, dir, d, names.to, create.insert_entry).await
+    }
+
+    /// Deletes an item, or its part of the one that has its key.
+    pub(super) async fn delete_entry<M: Machine>(&self, m: &M, entry: Item, time: Time) {
+        let locked = self.fs_root.locked(m);
+        let ops = locked.ops();
+        let (mut path, found) = ops.search_slot(entry.key, Intent::Delete).await;
+        m.run(Account::System, self.fs_root.after_search(time)).await;
+        if found {
+            ops.delete_one_dir_name(&mut path, entry).await;
+        }
+        ops.release_path(&mut path).await;
+    }
+
+    /// The extents' part of `btrfs_truncate_inode_items`: with each search all that follow each other in the leaf.
+    async fn delete_extents<M: Machine>(&self, m: &M, ino: u64, mut extents: &[(Placed, Option<Placed>)]) {
+        while let Some((first, _)) = extents.first() {
+            let locked = self.fs_root.locked(m);
+            let ops = locked.ops();
+            let (mut path, found) = ops.search_slot(items::extent(ino, first.offset).key, Intent::Delete).await;
+            m.run(Account::System, self.fs_root.after_search(self.costs.unlink.delete_inode)).await;
+            let keys = extents.iter().map(|(extent, _)| items::extent(ino, extent.offset).key);
+            let run = if found { ops.run_of_keys(&path, keys) } else { 0 };
+            if run > 0 {
+                ops.del_items(&mut path, run).await;
+            }
+            ops.release_path(&mut path).await;
+            for &(_, on_disk) in &extents[..run.max(1)] {
+                self.give_back_data(m, on_disk).await;
+            }
+            extents = &extents[run.max(1)..];
+        }
+    }
+
+    /// `btrfs_free_extent` of data that were on disk.
+    pub(in crate::filesystems::btrfs) async fn give_back_data<M: Machine>(&self, m: &M, extent: Option<Placed>) {
+        if let Some(Placed { place, bytes, .. }) = extent.filter(|extent| extent.bytes > 0) {
+            self.extents.refs.give_back(m, place, Extent::Data(bytes), false).await;
+        }
+    }
+
+    /// `btrfs_evict_inode`, in the task that dropped the last reference.
+    pub(super) async fn evict<M: Machine>(&self, m: &M, d: Directory, inode: &Inode, pages: bool, extents: &[(Placed, Option<Placed>)]) {
+        let c = &self.costs.unlink;
+        let rest = self.sb.inodes.pass(m, Some(inode.ino), if pages { c.evict_pages } else { c.evict }).await;
+        m.run(Account::System, rest).await;
+        self.transaction.reservations.reserve(m).await; // `evict_refill_and_join`
+        let handle = self.transaction.join(m).await;
+        self.delete(m, items::inode_ref(inode.ino, d.ino, b"").key, c.delete_ref).await;
+        m.run(Account::System, c.truncate).await;
+        self.delete_extents(m, inode.ino, extents).await;
+        self.delete(m, items::inode_key(inode.ino), c.delete_inode).await;
+        m.run(Account::System, c.after_truncate).await;
+        self.delete(m, items::orphan(inode.ino).key, c.delete_orphan).await;
+        self.transaction.end(m, handle).await;
+    }
+}

@@ -1,0 +1,214 @@
+//! btrfs as the VFS calls it: each operation with the locks of the VFS around what btrfs does under them (`inode.rs`).
+//!
+//! Order and times are those of event traces of a 6.18 kernel.
+
+mod costs;
+mod inode;
+
+use super::data::FileData;
+use super::mount::{Btrfs, Inode};
+use super::tree::items;
+use crate::filesystems::{DirId, File, Filesystem, Io, LaidOut, NoSpace, PlainCall, Renaming};
+use crate::machine::{Access, Account, Side};
+use crate::waist::Machine;
+pub(super) use costs::OperationCosts;
+
+impl<M: Machine> Filesystem<M> for Btrfs {
+    async fn mkdir(&self, m: &M, name: &[u8]) -> Result<DirId, NoSpace> {
+        m.at("mkdir");
+        m.run(Account::System, self.costs.create.walk).await;
+        self.sb.start_write(m).await;
+        let root = self.directory(0);
+        m.lock(root.i_rwsem, Side::Write).await;
+        let (ino, _) = self.new_inode(m, 0, root, name).await;
+        m.unlock(root.i_rwsem, Side::Write).await;
+        self.sb.end_write(m).await;
+        Ok(self.add_directory(m, ino))
+    }
+
+    fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {
+        self.fill_with(dirs, files, name_length);
+        Ok(())
+    }
+
+    async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<File, NoSpace> {
+        m.at("create");
+        m.run(Account::System, self.costs.create.walk).await;
+        self.sb.start_write(m).await;
+        let d = self.directory(dir);
+        m.lock(d.i_rwsem, Side::Write).await;
+        let (ino, index) = self.new_inode(m, dir, d, name).await;
+        m.unlock(d.i_rwsem, Side::Write).await;
+        self.sb.end_write(m).await;
+        m.run(Account::System, self.costs.create.open).await;
+        let inode = Inode { ino, dir, index, i_rwsem: self.sb.new_file(m) };
+        Ok(File { inode: self.add_file(inode), written: false, writable: true })
+    }
+
+    async fn open(&self, m: &M, _: DirId, file: &File) {
+        self.sb.calls.open(m, file, self.costs.create.walk, self.costs.create.open).await;
+    }
+
+    async fn write(&self, m: &M, file: &mut File, bytes: u32) {
+        m.at("write");
+        let lock = self.file(file.inode).i_rwsem;
+        m.lock(lock, Side::Write).await;
+        self.reclaim_if_needed(m); // btrfs_delalloc_reserve_metadata
+        self.sb.calls.append(m, self.costs.write.write, bytes).await;
+        let end = self.data(file.inode).size();
+        self.data(file.inode).write(end, u64::from(bytes), self.transid());
+        self.dirtied(m, file.inode).await;
+        m.unlock(lock, Side::Write).await;
+        file.written = true;
+    }
+
+    async fn lay_out(&self, m: &M, dir: DirId, name: &[u8], laid: LaidOut) -> Result<File, NoSpace> {
+        let file = self.create(m, dir, name).await?;
+        let data = FileData::on_disk(laid.bytes, laid.extents, |bytes| self.extents.lay_out_data(bytes, !self.nodatacow));
+        let ino = self.file(file.inode).ino;
+        let handle = self.start_transaction(m).await;
+        for extent in data.items(ino) {
+            self.insert(m, &[extent], 0).await;
+        }
+        self.transaction.end(m, handle).await;
+        *self.data(file.inode) = data;
+        Ok(file)
+    }
+
+    async fn read_at(&self, m: &M, file: &File, io: Io) {
+        if io.direct {
+            return self.direct_read(m, file, io).await;
+        }
+        self.sb.calls.read(m, file, io.bytes).await;
+    }
+
+    async fn write_at(&self, m: &M, file: &File, io: Io) {
+        if io.direct {
+            return self.direct_write(m, file, io).await;
+        }
+        m.at("write");
+        let lock = self.file(file.inode).i_rwsem;
+        m.lock(lock, Side::Write).await;
+        self.reclaim_if_needed(m);
+        self.sb.calls.overwrite(m, file, io.bytes).await;
+        self.data(file.inode).write(io.offset, u64::from(io.bytes), self.transid());
+        self.dirtied(m, file.inode).await;
+        m.unlock(lock, Side::Write).await;
+    }
+
+    async fn overwrite(&self, m: &M, file: &File, bytes: u32) {
+        m.at("write");
+        let lock = self.file(file.inode).i_rwsem;
+        m.lock(lock, Side::Write).await;
+        self.reclaim_if_needed(m);
+        self.sb.calls.overwrite(m, file, bytes).await;
+        self.data(file.inode).write(0, u64::from(bytes), self.transid());
+        self.dirtied(m, file.inode).await;
+        m.unlock(lock, Side::Write).await;
+    }
+
+    async fn read(&self, m: &M, file: &File, bytes: u32) {
+        self.sb.calls.read(m, file, bytes).await;
+    }
+
+    async fn close(&self, m: &M, file: &File) {
+        m.at("close");
+        m.run(Account::System, if file.written { self.costs.write.close } else { self.costs.create.close }).await;
+        self.sb.calls.put(m, file).await;
+    }
+
+    async fn fsync(&self, m: &M, file: &File) {
+        self.sync_file(m, file).await;
+    }
+
+    async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) {
+        let c = &self.costs.unlink;
+        m.at("unlink");
+        m.run(Account::System, c.walk).await;
+        self.sb.start_write(m).await;
+        let (d, inode) = (self.directory(dir), self.file(file.inode));
+        m.lock(d.i_rwsem, Side::Write).await;
+        m.touch(d.line, Access::Write);
+        m.run(Account::System, c.lookup).await;
+        m.lock(inode.i_rwsem, Side::Write).await;
+        self.unlink_inode(m, dir, d, name, &inode, file.inode).await;
+        m.unlock(inode.i_rwsem, Side::Write).await;
+        m.unlock(d.i_rwsem, Side::Write).await;
+        m.at("evict");
+        self.log.storage.writeback.forget(m, file.inode).await;
+        self.ordered.wait_for_file(m, file.inode).await; // they hold the inode
+        let extents = self.data(file.inode).drop_extents();
+        self.evict(m, d, &inode, file.written, &extents).await;
+        self.sb.end_write(m).await;
+        m.run(Account::System, c.exit).await;
+        self.drop_file(m, file.inode);
+    }
+
+    async fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File) -> Result<(), NoSpace> {
+        let (before, under, after) = self.sb.calls.rename();
+        m.at("rename");
+        m.run(Account::System, before).await;
+        self.sb.start_write(m).await;
+        let (d, inode) = (self.directory(dir), self.file(file.inode));
+        m.lock(d.i_rwsem, Side::Write).await;
+        m.lock(inode.i_rwsem, Side::Write).await;
+        m.touch(d.line, Access::Write);
+        self.read_item(m, items::dir_item(d.ino, names.to).key, self.costs.create.read_leaf).await;
+        m.run(Account::System, under).await;
+        let handle = self.start_transaction(m).await;
+        self.log.pin(m);
+        self.record_rename(m, file.inode, dir).await;
+        self.unlink_in_log(m, file.inode, inode).await;
+        let index = self.rename_inode(m, dir, d, names, &inode).await;
+        self.log_new_name(m, file.inode, inode.ino).await;
+        self.log.end(m).await;
+        self.transaction.end(m, handle).await;
+        self.balance_delayed_items(m).await;
+        self.set_index(file.inode, index);
+        m.unlock(inode.i_rwsem, Side::Write).await;
+        m.unlock(d.i_rwsem, Side::Write).await;
+        self.sb.end_write(m).await;
+        m.run(Account::System, after).await;
+        Ok(())
+    }
+
+    async fn stat(&self, m: &M, file: &File) {
+        self.sb.calls.stat(m, file).await;
+    }
+
+    async fn fstat(&self, m: &M, file: &File) {
+        self.sb.calls.fstat(m, file).await;
+    }
+
+    async fn set_times(&self, m: &M, file: &File) {
+        m.at("utimes");
+        let (before, under) = self.sb.calls.setattr();
+        m.run(Account::System, before).await;
+        self.sb.start_write(m).await;
+        let i_rwsem = self.file(file.inode).i_rwsem;
+        m.lock(i_rwsem, Side::Write).await;
+        let handle = self.transaction.join(m).await;
+        m.run(Account::System, under).await;
+        self.transaction.end(m, handle).await;
+        m.unlock(i_rwsem, Side::Write).await;
+        self.sb.end_write(m).await;
+    }
+
+    async fn readdir(&self, m: &M, dir: DirId) {
+        let d = self.directory(dir);
+        m.at("readdir");
+        m.lock(d.i_rwsem, Side::Write).await; // to take the delayed items (btrfs_readdir_get_delayed_items)
+        m.lock(d.delayed, Side::Write).await;
+        m.unlock(d.delayed, Side::Write).await;
+        m.unlock(d.i_rwsem, Side::Write).await;
+        m.lock(d.i_rwsem, Side::Read).await;
+        m.touch(d.line, Access::Read);
+        let key = items::dir_index(d.ino, items::DIR_START_INDEX, b"").key;
+        self.read_item(m, key, self.sb.calls.readdir(self.names(dir))).await;
+        m.unlock(d.i_rwsem, Side::Read).await;
+    }
+
+    async fn plain(&self, m: &M, call: PlainCall) {
+        self.sb.calls.plain(m, call).await;
+    }
+}

@@ -1,0 +1,93 @@
+//! Inserting and deleting items at the end of a search (`fs/btrfs/ctree.c`, `dir-item.c` and `file.c` of Linux 6.18).
+
+use super::key::{Item, Key};
+use super::locks::{TreeLocks, Work};
+use super::path::Path;
+use super::search::{Intent, TreeOps};
+
+impl<L: TreeLocks> TreeOps<'_, L> {
+    /// `btrfs_insert_empty_items`: inserts items that follow each other into one leaf. The path holds the leaf; nothing is
+    /// inserted if the first key is there.
+    pub async fn insert_items(&self, items: &[Item]) -> (Path, bool) {
+        let bytes = items.iter().map(Item::bytes).sum();
+        let (mut path, found) = self.search_slot(items[0].key, Intent::Insert(bytes)).await;
+        if found {
+            return (path, false);
+        }
+        self.put_items(&mut path, items).await;
+        (path, true)
+    }
+
+    /// `setup_items_for_insert`: puts items where the path points to, in a leaf that has room for them.
+    pub(crate) async fn put_items(&self, path: &mut Path, items: &[Item]) {
+        if path.slots[0] == 0 {
+            self.tree.borrow_mut().fixup_low_keys(path, items[0].key, 1);
+        }
+        self.unlock_up_safe(path, 1).await;
+        self.tree.borrow_mut().insert_items(path.leaf(), path.slots[0], items);
+        self.locks.change(path.leaf());
+        let behind = self.tree().len(path.leaf()) - path.slots[0] - items.len();
+        self.locks.work(Work::Shift(behind)).await;
+    }
+
+    /// `insert_with_overflow`: inserts an item, or if its key is there makes that item larger by its data.
+    pub async fn insert_or_extend(&self, item: Item) -> Path {
+        let (mut path, inserted) = self.insert_items(&[item]).await;
+        if !inserted {
+            self.unlock_up_safe(&mut path, 1).await;
+            let (leaf, slot) = (path.leaf(), path.slots[0]);
+            let size = u32::from(self.tree().items(leaf)[slot].size) + u32::from(item.size);
+            self.tree.borrow_mut().resize_item(leaf, slot, size);
+        }
+        path
+    }
+
+    /// `__btrfs_drop_extents` with `replace_extent`: an extent in the place of what its range had before. A search for deletion
+    /// finds the place; a second one, to insert, is needed only if the leaf has no room.
+    pub async fn replace_extent(&self, extent: Item) -> Path {
+        let (mut path, found) = self.search_slot(extent.key, Intent::Delete).await;
+        let (leaf, slot) = (path.leaf(), path.slots[0]);
+        if found {
+            let before = self.tree().items(leaf)[slot].size;
+            if extent.size <= before || self.tree().free_space(leaf) >= u32::from(extent.size - before) {
+                self.tree.borrow_mut().resize_item(leaf, slot, u32::from(extent.size));
+                self.locks.change(leaf);
+                return path;
+            }
+            self.del_items(&mut path, 1).await;
+        } else if self.tree().free_space(leaf) >= extent.bytes() {
+            self.put_items(&mut path, &[extent]).await;
+            return path;
+        }
+        self.release_path(&mut path).await;
+        self.insert_items(&[extent]).await.0
+    }
+
+    /// Deletes one item, if it is there.
+    pub async fn delete_key(&self, key: Key) {
+        let (mut path, found) = self.search_slot(key, Intent::Delete).await;
+        if found {
+            self.del_items(&mut path, 1).await;
+        }
+        self.release_path(&mut path).await;
+    }
+
+    /// `btrfs_delete_one_dir_name`: deletes an entry by hash; another of the same hash stays in a smaller item.
+    pub async fn delete_dir_item(&self, item: Item) {
+        let (mut path, found) = self.search_slot(item.key, Intent::Delete).await;
+        if found {
+            self.delete_one_dir_name(&mut path, item).await;
+        }
+        self.release_path(&mut path).await;
+    }
+
+    /// Deletes the entry that the path points to, or its part of an item of several.
+    pub async fn delete_one_dir_name(&self, path: &mut Path, item: Item) {
+        let size = self.tree().items(path.leaf())[path.slots[0]].size;
+        if size == item.size {
+            self.del_items(path, 1).await;
+        } else {
+            self.tree.borrow_mut().resize_item(path.leaf(), path.slots[0], u32::from(size - item.size));
+        }
+    }
+}

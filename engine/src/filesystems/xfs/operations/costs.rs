@@ -1,0 +1,143 @@
+//! Times of the operations, each by the steps of the traced calls that it is the sum of.
+
+use super::super::structures::directory::DirForm;
+use crate::cost_table;
+use crate::machine::Time;
+
+cost_table!(pub(super) CreateCosts {
+    walk: ["openat.before_i_rwsem"],
+    lookup: ["openat.under_i_rwsem"],
+    lookup_end: ["cu_short.unlock_dir_ilock_shared"],
+    lookup_node: ["cu_node.lock_dir_da_node", "cu_node.lock_dir_leafn", "cu_node.unlock_dir_da_node", "cu_node.unlock_dir_leafn"],
+    lookup_data: ["create_node_agf.lock_dir_data", "create_node_agf.unlock_dir_data"],
+    reserve: ["cu_short.log_reserve", "cu_short.trans_alloc", "cu_short.lock_dir_ilock_excl"],
+    agi: ["cu_short.read_agi", "cu_short.lock_agi"],
+    inode_btrees: ["cu_short.lock_finobt", "cu_short.lock_inobt"],
+    iget_recycle: ["cu_short.iget_recycle", "cu_short.try_file_ilock_excl", "cu_short.unlock_file_ilock_excl", "cu_short.lock_file_ilock_excl"],
+    iget_miss: ["create_node.iget_miss", "create_node.try_file_ilock_excl"],
+    finish: ["cu_short.defer_finish", "cu_short.trans_commit"],
+    commit: ["cu_short.unlock_agi"],
+    commit_node: ["cu_node.unlock_agi"],
+    release: ["cu_short.unlock_finobt", "cu_short.unlock_inobt", "cu_short.trans_free", "cu_short.unlock_file_ilock_excl_2", "cu_short.unlock_dir_ilock_excl"],
+    tail: ["openat.i_rwsem_tail"],
+    open: ["openat.after_i_rwsem"],
+});
+
+cost_table!(pub(super) NameCosts {
+    add_da_node: ["cu_node.lock_dir_da_node_2"],
+    add_leafn: ["cu_node.lock_dir_leafn_2"],
+    add_freeindex: ["cu_node.lock_dir_freeindex"],
+    add_data: ["cu_node.lock_dir_data"],
+    remove_da_node: ["cu_node.lock_dir_da_node_3"],
+    remove_leafn: ["cu_node.lock_dir_leafn_3"],
+    remove_freeindex: ["cu_node.lock_dir_freeindex_2"],
+    remove_data: ["cu_node.lock_dir_data_2"],
+});
+
+cost_table!(pub(super) SpaceCosts {
+    agf: ["create_node_agf.read_agf", "create_node_agf.trylock_agf"],
+    allocate: ["create_node_agf.lock_agfl", "create_node_agf.unlock_agfl", "create_node_agf.lock_cntbt", "create_node_agf.lock_bnobt", "create_node_agf.lock_bmbt"],
+    new_dir_block: ["create_node_agf.lock_dir_freeindex_2"],
+    commit: ["create_node_agf.unlock_agi"],
+    roll: ["cu_node_agf.lock_bmbt_2", "cu_node_agf.defer_finish_2", "cu_node_agf.trans_roll", "cu_node_agf.trans_dup"],
+    free_agf: ["cu_node_agf.read_agf_2", "cu_node_agf.lock_agf"],
+    free: ["cu_node_agf.lock_agfl_2", "cu_node_agf.unlock_agfl_2", "cu_node_agf.lock_bnobt_2", "cu_node_agf.lock_cntbt_2", "cu_node_agf.trans_commit_3"],
+    free_commit: ["cu_node_agf.unlock_agf_2", "cu_node_agf.unlock_bnobt_2", "cu_node_agf.unlock_cntbt_2", "cu_node_agf.trans_free_3"],
+});
+
+cost_table!(pub(super) MkdirCosts {
+    walk: ["mkdir_node.enter_mkdirat", "mkdir_node.lock_dir_ilock_shared"],
+    reserve: ["mkdir_node.log_reserve", "mkdir_node.trans_alloc", "mkdir_node.lock_dir_ilock_excl"],
+    agi: ["mkdir_node.read_agi", "mkdir_node.lock_agi"],
+    inode: ["mkdir_node.lock_finobt", "mkdir_node.lock_inobt", "mkdir_node.iget_miss", "mkdir_node.try_file_ilock_excl"],
+    finish: ["mkdir_node.defer_finish", "mkdir_node.trans_commit"],
+    release: ["mkdir_node.unlock_finobt", "mkdir_node.unlock_inobt", "mkdir_node.trans_free", "mkdir_node.unlock_file_ilock_excl", "mkdir_node.unlock_dir_ilock_excl"],
+    exit: ["mkdir_node.exit_mkdirat"],
+});
+
+cost_table!(pub(super) WriteCosts {
+    start: ["tmp_short.enter_write", "tmp_short.lock_file_iolock_excl"],
+    attr: ["tmp_short.lock_file_ilock_shared", "tmp_short.unlock_file_ilock_shared", "tmp_short.file_buffered_write"],
+    delalloc: ["tmp_short.lock_file_ilock_excl_2", "tmp_short.unlock_file_ilock_excl_3"],
+    copy: ["tmp_short.unlock_file_iolock_excl"],
+    end: ["tmp_short.exit_write"],
+});
+
+cost_table!(pub(super) UnlinkCosts {
+    walk: ["cu_short.enter_unlinkat", "unlinkat.before_i_rwsem"],
+    lookup: ["unlinkat.under_i_rwsem"],
+    reserve: ["cu_short.log_reserve_2", "cu_short.trans_alloc_2", "cu_short.lock_dir_ilock_excl_2", "cu_short.try_file_ilock_excl_2"],
+    agi: ["cu_short.iunlink", "cu_short.read_agi_2", "cu_short.lock_agi_2"],
+    finish: ["cu_short.defer_finish_2", "cu_short.trans_commit_2"],
+    commit: ["cu_short.unlock_agi_2"],
+    commit_node: ["cu_node.unlock_agi_2"],
+    release: ["cu_short.trans_free_2", "cu_short.unlock_file_ilock_excl_3", "cu_short.unlock_dir_ilock_excl_2"],
+    tail: ["unlinkat.i_rwsem_tail"],
+    evict: ["unlinkat.after_i_rwsem"],
+    queue: ["cu_short.inodegc_queue"],
+    exit: ["cu_short.exit_unlinkat"],
+    alone: ["unlink_node.lock_dir_da_node", "unlink_node.trans_commit", "unlink_node.unlock_agi"],
+    listed: ["unlink_node_list.lock_dir_da_node", "unlink_node_list.trans_commit", "unlink_node_list.lock_inode_cluster", "unlink_node_list.unlock_agi", "unlink_node_list.unlock_inode_cluster"],
+    evict_pages_and_all: ["tmp_short.inode_set_need_inactive"],
+    evict_all: ["cu_short.inode_set_need_inactive"],
+});
+
+cost_table!(pub(super) OpenCosts {
+    open: ["wfsync.enter_openat", "wfsync.exit_openat"],
+});
+
+/// All times of the operations.
+pub(in crate::filesystems::xfs) struct OperationCosts {
+    pub(super) create: CreateCosts,
+    pub(super) mkdir: MkdirCosts,
+    pub(super) name: NameCosts,
+    pub(super) space: SpaceCosts,
+    pub(super) write: WriteCosts,
+    pub(super) unlink: UnlinkCosts,
+    pub(super) open: OpenCosts,
+}
+
+impl OperationCosts {
+    pub(in crate::filesystems::xfs) fn new(costs: &crate::filesystems::costs::Costs<'_>) -> Result<Self, String> {
+        Ok(Self {
+            create: CreateCosts::new(costs)?,
+            mkdir: MkdirCosts::new(costs)?,
+            name: NameCosts::new(costs)?,
+            space: SpaceCosts::new(costs)?,
+            write: WriteCosts::new(costs)?,
+            unlink: UnlinkCosts::new(costs)?,
+            open: OpenCosts::new(costs)?,
+        })
+    }
+
+    /// A create's commit up to the first release, by how many buffers it has joined.
+    pub(super) fn commit_time(&self, form: DirForm, allocates: bool) -> Time {
+        match form {
+            DirForm::Node if allocates => self.space.commit,
+            DirForm::Node => self.create.commit_node,
+            _ => self.create.commit,
+        }
+    }
+
+    /// Adding a name to a directory, by its form.
+    pub(super) fn add_name_time(&self, form: DirForm) -> Time {
+        let c = &self.name;
+        match form {
+            DirForm::Short => 0,
+            DirForm::Block => c.add_data,
+            DirForm::Leaf => c.add_leafn + c.add_data,
+            DirForm::Node => c.add_da_node + c.add_leafn + c.add_freeindex + c.add_data,
+        }
+    }
+
+    /// Taking one out.
+    pub(super) fn remove_name_time(&self, form: DirForm) -> Time {
+        let c = &self.name;
+        match form {
+            DirForm::Short => 0,
+            DirForm::Block => c.remove_data,
+            DirForm::Leaf => c.remove_leafn + c.remove_data,
+            DirForm::Node => c.remove_da_node + c.remove_leafn + c.remove_data + c.remove_freeindex,
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The transactions on names and inodes (`fs/xfs/xfs_inode.c`): `xfs_lookup`, `xfs_create`, `xfs_remove` and `xfs_rename`, with their
+//! lock order and what is released at commit.
+//!
+//! The AGI of a directory's allocation group is held from the inode allocation to commit in `create`, from the unlinked-list
+//! insertion to commit in `unlink`, and once more in the worker that frees the inode later: three times a file.
+
+use super::super::inode::{Inode, InodeParts, Number};
+use super::super::log::buffer::{lock_all, unlock_all, Buffer};
+use super::super::log::grant::{Ticket, TR_CREATE, TR_REMOVE, TR_RENAME};
+use super::super::log::Logged;
+use super::super::mount::{Xfs, XfsDirectory};
+use super::super::structures::directory::DirForm;
+use super::super::structures::groups::NoSpace;
+use super::super::structures::layout::Unlinking;
+use super::super::structures::touch::BlockKind;
+use crate::filesystems::Renaming;
+use crate::kernel::xfs::UnlinkedList;
+use crate::machine::{Access, Account, Side, Time};
+use crate::waist::Machine;
+
+impl Xfs {
+    /// `xfs_lookup`: the directory's ILOCK shared, and its blocks down to the leaf.
+    pub(super) async fn lookup<M: Machine>(&self, m: &M, d: &XfsDirectory, name: &[u8]) {
+        let c = &self.costs.create;
+        m.lock(d.ilock, Side::Read).await;
+        let time = {
+            let layout = self.layout.borrow();
+            let node = layout.dir(d.id).form() == DirForm::Node;
+            // A data block is read only where another name has the same hash.
+            let collides = node && layout.lookup(d.id, name).1.has(BlockKind::DirData);
+            c.lookup_end + if node { c.lookup_node } else { 0 } + if collides { c.lookup_data } else { 0 }
+        };
+        m.run(Account::System, time).await;
+        m.unlock(d.ilock, Side::Read).await;
+    }
+
+    /// `xfs_create`: allocates an inode under the AGI, adds the name, commits. Returns the new file's slot.
+    pub(super) async fn xfs_create<M: Machine>(&self, m: &M, d: &XfsDirectory, name: &[u8]) -> Result<u32, NoSpace> {
+        let c = &self.costs.create;
+        let ticket = self.log.reserve(m, TR_CREATE).await;
+        m.run(Account::System, c.reserve).await;
+        m.lock(d.ilock, Side::Write).await;
+        m.touch(d.line, Access::Write);
+        m.run(Account::System, c.agi).await;
+        let group = self.group_of(d.ino);
+        group.agi.lock(m).await;
+        group.finobt.lock(m).await;
+        group.inobt.lock(m).await;
+        let (number, new_chunk) = self.dialloc(d)?;
+        let (slot, recycled) = self.inodes.iget(m, self.inode_parts(m, number), number).await;
+        self.sync.made(m, slot);
+        let inode = self.inodes.inode(slot);
+        inode.ilock(m).await;
+        let iget = if recycled { c.iget_recycle } else { c.iget_miss };
+        let mut work = c.inode_btrees + self.sb.inodes.pass(m, None, iget).await; // in no hash: inode_fake_hash
+        let touch = self.layout.borrow_mut().add_name(d.id, name, number.ino)?;
+        let (form, new_blocks) = (touch.after, touch.new_blocks);
+        let mut d = *d;
+        let buffers = d.buffers(form);
+        lock_all(m, &buffers).await;
+        work += self.costs.add_name_time(form);
+        let allocates = new_chunk || new_blocks > 0;
+        if allocates {
+            work += self.costs.space.agf;
+            m.run(Account::System, work).await;
+            group.agf.lock(m).await;
+            work = self.costs.space.allocate + if new_blocks > 0 { self.costs.space.new_dir_block } else { 0 };
+        }
+        m.run(Account::System, work + c.finish).await;
+        if new_blocks > 0 {
+            self.renew_data_block(&mut d, &touch.touches);
+        }
+        let mut logged = Logged::items([d.item(), inode.item(), group.agi.item(), group.finobt.item(), group.inobt.item()]).buffers(&d.buffers(form));
+        if allocates {
+            logged = logged.buffers(&[group.agf]).further(2);
+        }
+        self.log.commit(m, logged).await;
+        m.run(Account::System, self.costs.commit_time(form, allocates)).await;
+        group.agi.unlock(m).await;
+        group.finobt.unlock(m).await;
+        group.inobt.unlock(m).await;
+        unlock_all(m, &buffers).await;
+        if allocates {
+            group.agf.unlock(m).await;
+        }
+        self.log.committed(m, ticket).await;
+        m.run(Account::System, c.release).await;
+        inode.iunlock(m).await;
+        m.unlock(d.ilock, Side::Write).await;
+        Ok(slot)
+    }
+
+    fn inode_parts<M: Machine>(&self, m: &M, number: Number) -> InodeParts {
+        let [iolock, ilock, flags_lock] = self.inode_classes;
+        let cluster = self.clusters.of(m, number.agno, number.agino);
+        InodeParts { iolock, ilock, flags_lock, lines: self.inode_lines, cluster }
+    }
+
+    /// `xfs_dialloc` on the structures: the new inode's number, and whether a chunk was allocated for it.
+    fn dialloc(&self, d: &XfsDirectory) -> Result<(Number, bool), NoSpace> {
+        let mut layout = self.layout.borrow_mut();
+        let new = layout.dialloc(d.id)?;
+        let (agno, agino) = layout.geometry().split_ino(new.ino);
+        Ok((Number { agno, agino, ino: new.ino }, new.new_chunk))
+    }
+
+    /// `xfs_remove`: puts the inode on the AGI's unlinked list, removes the name, commits.
+    pub(super) async fn xfs_remove<M: Machine>(&self, m: &M, d: &XfsDirectory, name: &[u8], inode: Inode) {
+        let c = &self.costs.unlink;
+        let ticket = self.log.reserve(m, TR_REMOVE).await;
+        m.run(Account::System, c.reserve).await;
+        m.lock(d.ilock, Side::Write).await;
+        m.touch(d.line, Access::Write);
+        inode.ilock(m).await;
+        m.run(Account::System, c.agi).await;
+        let group = self.group_of(inode.ino);
+        group.agi.lock(m).await;
+        let list = self.layout.borrow_mut().iunlink(inode.ino);
+        let inodes = self.rewritten(m, list);
+        self.log.precommit(m, &[d.item(), inode.item()]).await;
+        if self.iunlink == UnlinkedList::OnDisk {
+            lock_all(m, &inodes).await;
+        }
+        let (form, frees_blocks) = {
+            let removed = self.layout.borrow_mut().remove_name(d.id, name);
+            removed.map_or((DirForm::Short, false), |(_, touch)| (touch.before, touch.freed_blocks > 0))
+        };
+        let buffers = d.buffers(form);
+        lock_all(m, &buffers).await;
+        m.run(Account::System, self.costs.remove_name_time(form) + c.finish).await;
+        if self.iunlink == UnlinkedList::InMemory {
+            lock_all(m, &inodes).await;
+        }
+        m.run(Account::System, (c.listed - c.alone) * inodes.len() as Time).await;
+        self.log.commit(m, Logged::items([d.item(), inode.item(), group.agi.item()]).buffers(&buffers).buffers(&inodes)).await;
+        m.run(Account::System, if form == DirForm::Node { c.commit_node } else { c.commit }).await;
+        group.agi.unlock(m).await;
+        unlock_all(m, &buffers).await;
+        unlock_all(m, &inodes).await;
+        self.end_commit(m, d, ticket, frees_blocks).await;
+        m.run(Account::System, c.release).await;
+        inode.iunlock(m).await;
+        m.unlock(d.ilock, Side::Write).await;
+    }
+
+    /// The buffers of the inodes in which an unlinked list changes, each once.
+    pub(super) fn rewritten<M: Machine>(&self, m: &M, list: Unlinking) -> arrayvec::ArrayVec<Buffer, 2> {
+        let mut buffers = arrayvec::ArrayVec::<Buffer, 2>::new();
+        for agino in list.rewritten.into_iter().flatten() {
+            let buffer = self.clusters.of(m, list.agno, agino);
+            if !buffers.contains(&buffer) {
+                buffers.push(buffer);
+            }
+        }
+        buffers
+    }
+
+    /// `xfs_rename` within one directory: the new name in, the old one out, one transaction under the directory's and the file's
+    /// ILOCK. No allocation group is touched but for a directory block.
+    pub(super) async fn xfs_rename<M: Machine>(&self, m: &M, d: &XfsDirectory, names: Renaming<'_>, inode: Inode, under: Time) -> Result<(), NoSpace> {
+        self.lookup(m, d, names.to).await;
+        let ticket = self.log.reserve(m, TR_RENAME).await;
+        m.lock(d.ilock, Side::Write).await;
+        m.touch(d.line, Access::Write);
+        inode.ilock(m).await;
+        let (form, added, freed) = {
+            let mut layout = self.layout.borrow_mut();
+            let added = layout.add_name(d.id, names.to, inode.ino)?;
+            let removed = layout.remove_name(d.id, names.from);
+            (added.after, added.new_blocks > 0, removed.is_some_and(|(_, touch)| touch.freed_blocks > 0))
+        };
+        let buffers = d.buffers(form);
+        lock_all(m, &buffers).await;
+        let space = &self.costs.space;
+        let larger = self.costs.add_name_time(form) + self.costs.remove_name_time(form);
+        let group = self.group_of(d.ino);
+        if added {
+            m.run(Account::System, space.agf).await;
+            group.agf.lock(m).await;
+        }
+        m.run(Account::System, under + larger + if added { space.allocate + space.new_dir_block } else { 0 }).await;
+        let mut logged = Logged::items([d.item(), inode.item()]).buffers(&buffers);
+        if added {
+            logged = logged.buffers(&[group.agf]).further(2);
+        }
+        self.log.commit(m, logged).await;
+        unlock_all(m, &buffers).await;
+        if added {
+            group.agf.unlock(m).await;
+        }
+        self.end_commit(m, d, ticket, freed).await;
+        inode.iunlock(m).await;
+        m.unlock(d.ilock, Side::Write).await;
+        Ok(())
+    }
+
+    /// The end of a commit, and where a directory's block was emptied, the rolled transaction that gives it back
+    /// (`xfs_extent_free_finish_item`), still under the directory's ILOCK.
+    async fn end_commit<M: Machine>(&self, m: &M, d: &XfsDirectory, ticket: Ticket, frees: bool) {
+        if !frees {
+            return self.log.committed(m, ticket).await;
+        }
+        let ticket = self.log.rolled(m, ticket).await;
+        let c = &self.costs.space;
+        m.run(Account::System, c.roll + c.free_agf).await;
+        let group = self.group_of(d.ino);
+        group.agf.lock(m).await;
+        m.run(Account::System, c.free).await;
+        self.log.commit(m, Logged::items([d.item(), group.agf.item()]).further(2).freeing_extents()).await;
+        m.run(Account::System, c.free_commit).await;
+        group.agf.unlock(m).await;
+        self.log.committed(m, ticket).await;
+    }
+}

@@ -1,0 +1,122 @@
+//! The block device.
+
+use super::yes;
+use serde::Deserialize;
+
+/// A block device.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceSpec {
+    /// Who serves its requests.
+    pub served_by: ServedBy,
+    /// How many requests it serves at once.
+    pub parallelism: u32,
+    /// CPU time of the submitter, from building the request to handing it over.
+    pub submit_ns: f64,
+    /// CPU time of a request's end besides the wake-up in it: the interrupt of hardware, the softirq after a worker.
+    pub interrupt_ns: f64,
+    /// CPU time of `kblockd` to issue one request of a flush sequence.
+    #[serde(default)]
+    pub dispatch_ns: f64,
+    /// It can write data past its cache (`REQ_FUA`); without, a flush follows them.
+    #[serde(default = "yes")]
+    pub fua: bool,
+    /// Reads.
+    pub read: ServiceSpec,
+    /// Writes.
+    pub write: ServiceSpec,
+    /// Flushes of its cache.
+    pub flush: ServiceSpec,
+    /// How many requests it has at most; others wait before it. Without, there is no limit.
+    #[serde(default)]
+    pub depth: Option<u32>,
+    /// The pipe that all requests share, if there is a limit.
+    #[serde(default)]
+    pub bandwidth: Option<BandwidthSpec>,
+    /// How many writes its flash takes, however small, if there is a limit.
+    #[serde(default)]
+    pub small_writes: Option<SmallWritesSpec>,
+    /// Its arm and platters if it is a disk; the times of requests are then besides these.
+    #[serde(default)]
+    pub disk: Option<DiskSpec>,
+}
+
+impl DeviceSpec {
+    /// Something that takes no time.
+    pub fn instant() -> Self {
+        let none = ServiceSpec { time_ns: 0.0, cv: 0.0, per_kib_ns: 0.0 };
+        Self {
+            served_by: ServedBy::Submitter,
+            parallelism: 1,
+            submit_ns: 0.0,
+            interrupt_ns: 0.0,
+            dispatch_ns: 0.0,
+            fua: true,
+            read: none,
+            write: none,
+            flush: none,
+            depth: None,
+            bandwidth: None,
+            small_writes: None,
+            disk: None,
+        }
+    }
+}
+
+/// Bytes a second that a device can move, by direction; each uses its part of one pipe.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BandwidthSpec {
+    /// Of reads.
+    pub read: f64,
+    /// Of writes.
+    pub write: f64,
+}
+
+/// Writes that flash can take: for ever, and at once after a rest.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SmallWritesSpec {
+    /// So many a second for ever.
+    pub rate: f64,
+    /// So many at once.
+    pub burst: f64,
+}
+
+/// The arm and the platters of a disk.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiskSpec {
+    /// Time of one turn.
+    pub revolution_ns: f64,
+    /// A seek to the next track.
+    pub seek_track_ns: f64,
+    /// A seek over the whole disk.
+    pub seek_full_ns: f64,
+    /// Bytes on the disk.
+    pub capacity_bytes: u64,
+}
+
+/// Who does the work of a request.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum ServedBy {
+    /// The task that submits it.
+    Submitter,
+    /// A kernel thread.
+    Worker,
+    /// The device itself.
+    Hardware,
+}
+
+/// How long a kind of request takes.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServiceSpec {
+    /// Mean of 4 KiB.
+    pub time_ns: f64,
+    /// Its standard deviation relative to the mean (log-normal); 0 is always the mean.
+    pub cv: f64,
+    /// Each further KiB.
+    pub per_kib_ns: f64,
+}

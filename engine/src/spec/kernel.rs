@@ -1,0 +1,90 @@
+//! The kernel: its scheduler, its locks, its constants.
+
+use crate::kernel::Rules;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// When kernel code gives up its CPU to another task.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Preemption {
+    /// Only on return to user mode or when it sleeps.
+    None,
+    /// Also where it asks for a lock that may sleep.
+    Voluntary,
+    /// Anywhere outside spinlocks.
+    Full,
+    /// Everywhere, also under spinlocks: the tasks are virtual CPUs, and their host knows nothing of what they hold.
+    Host,
+}
+
+/// Scheduler and locks of a kernel.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KernelSpec {
+    /// The profile's name, for messages.
+    pub name: String,
+    /// Length of a scheduler tick.
+    pub tick_ns: f64,
+    /// EEVDF: the base slice; CFS: the minimum granularity.
+    pub base_slice_ns: f64,
+    /// The other times of CFS, where that is the scheduler.
+    #[serde(default)]
+    pub cfs: Option<CfsSpec>,
+    /// When kernel code can be preempted.
+    pub preemption: Preemption,
+    /// Role -> lock type.
+    pub locks: BTreeMap<String, String>,
+    /// Everything else that kernels do differently, by name; as Linux 6.12 does it where absent.
+    #[serde(default)]
+    pub rules: Rules,
+    /// Constants of the lock code and the scheduler.
+    pub constants: KernelConstants,
+    /// Kernel threads that have nothing to do with the workload; none run when absent.
+    #[serde(default)]
+    pub kernel_threads: Option<KernelThreadsSpec>,
+}
+
+/// How often kernel threads run that have nothing to do with the workload.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KernelThreadsSpec {
+    /// From run to run of the thread bound to each CPU.
+    pub bound_interval_ns: f64,
+    /// Mean time from run to run of those that run anywhere.
+    pub unbound_interval_ns: f64,
+    /// CPU time of a run.
+    pub run_ns: f64,
+}
+
+/// Times of CFS, the scheduler before Linux 6.6.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CfsSpec {
+    /// The period that all runnable tasks share.
+    pub latency_ns: f64,
+    /// How far behind the current task a woken one must be to preempt it.
+    pub wakeup_granularity_ns: f64,
+}
+
+macro_rules! constants {
+    ($(#[$doc:meta])* $name:ident: $($field:ident),+ $(,)?) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        #[allow(missing_docs)] // each is described, with its source, in the timeline of kernels
+        pub struct $name { $(pub $field: f64),+ }
+
+        impl $name {
+            /// Their names.
+            pub const NAMES: &'static [&'static str] = &[$(stringify!($field)),+];
+        }
+    };
+}
+
+constants! {
+    /// Constants of the lock code and the scheduler: nanoseconds, but for the reader batch. None has a default, so a name that
+    /// differs between the timeline and the engine is an error and never a silent fallback.
+    KernelConstants: migration_cost, rwsem_handoff_wait, rwsem_reader_batch_max, rwsem_reader_spin_base,
+    rwsem_reader_spin_per_reader, rwsem_reader_spin_cap, percpu_rwsem_grace_period, numa_spinlock_threshold,
+}

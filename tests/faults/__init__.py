@@ -1,0 +1,40 @@
+"""The faults that `tools/mutants.py` puts into one engine: where, what stands there, what stands there instead.
+
+`FAULT` in the new text is true when the fault is switched on. Each old text stands in its file once.
+"""
+
+from __future__ import annotations
+
+from faults.fault import Fault
+from faults.filesystems import BTRFS, OTHERS, XFS
+from faults.machine import MACHINE
+from faults.statistics import STATISTICS
+
+__all__ = ["FAULTS", "TESTS", "Fault", "part_of"]
+
+PARTS = {"machine": MACHINE, "statistics": STATISTICS, "filesystems": [*XFS, *BTRFS, *OTHERS]}
+
+
+def part_of(fault: Fault) -> str:
+    """The part of simfs whose tests should notice a fault."""
+    return next(part for part, faults in PARTS.items() if fault in faults)
+
+
+FAULTS = [fault for faults in PARTS.values() for fault in faults]
+
+TESTS = {
+    "machine": ("golden_traces", "locks", "locks_spin", "mutex", "rwsem_eras", "eevdf", "two_machines"),
+    "statistics": ("columns", "statistics", "results", "two_machines"),
+    "filesystems": (
+        "audit",
+        "lock_tables",
+        "mixes",
+        "btrfs_log",
+        "btrfs_programs",
+        "fsync",
+        "left_behind",
+        "xfs_log_space",
+        "logged_items",
+    ),
+}
+"""Tests by part, those that take least time first."""

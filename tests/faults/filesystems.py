@@ -1,0 +1,214 @@
+"""Faults in filesystems and workloads."""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+from faults.fault import B, E, Fault, X
+
+XFS = [
+    Fault(
+        "xfs utimes: no ILOCK",
+        X + "operations/mod.rs",
+        "        inode.ilock(m).await;\n        self.log.commit(m, Logged::items([inode.item()])).await;\n        m.run(Account::System, under).await;\n        self.log.committed(m, ticket).await;\n        inode.iunlock(m).await;",
+        "        if !FAULT { inode.ilock(m).await; }\n        self.log.commit(m, Logged::items([inode.item()])).await;\n        m.run(Account::System, under).await;\n        self.log.committed(m, ticket).await;\n        if !FAULT { inode.iunlock(m).await; }",
+    ),
+    Fault(
+        "xfs readdir: exclusive",
+        X + "operations/mod.rs",
+        "        m.lock(d.i_rwsem, Side::Read).await;\n        m.lock(d.ilock, Side::Read).await;\n        m.touch(d.line, Access::Read);\n        let names = self.layout.borrow().dir(d.id).names();\n        m.run(Account::System, self.sb.calls.readdir(names)).await;\n        m.unlock(d.ilock, Side::Read).await;\n        m.unlock(d.i_rwsem, Side::Read).await;",
+        "        let side = if FAULT { Side::Write } else { Side::Read };\n        m.lock(d.i_rwsem, side).await;\n        m.lock(d.ilock, Side::Read).await;\n        m.touch(d.line, Access::Read);\n        let names = self.layout.borrow().dir(d.id).names();\n        m.run(Account::System, self.sb.calls.readdir(names)).await;\n        m.unlock(d.ilock, Side::Read).await;\n        m.unlock(d.i_rwsem, side).await;",
+    ),
+    Fault(
+        "xfs create: the blocks of the free space trees are not logged",
+        X + "operations/transactions.rs",
+        "        if allocates {\n            logged = logged.buffers(&[group.agf]).further(2);",
+        "        if allocates && !FAULT {\n            logged = logged.buffers(&[group.agf]).further(2);",
+    ),
+    Fault(
+        "xfs close: keeps blocks behind the end",
+        X + "operations/release.rs",
+        "if !self.sync.dirty.has_new(slot) {",
+        "if FAULT || !self.sync.dirty.has_new(slot) {",
+    ),
+    Fault(
+        "xfs unlink: freeze protection ends before the eviction",
+        X + "operations/mod.rs",
+        "        self.evict(m, file).await;\n        self.sb.end_write(m).await;",
+        "        if FAULT { self.sb.end_write(m).await; }\n        self.evict(m, file).await;\n        if !FAULT { self.sb.end_write(m).await; }",
+    ),
+    Fault(
+        "xfs ifree: the inode stays on its unlinked list",
+        X + "operations/inactive.rs",
+        'layout.iunlink_remove(inode.ino).expect("an unlinked inode is on a list")',
+        'let list = layout.iunlink_remove(inode.ino).expect("an unlinked inode is on a list");\n            if FAULT { layout.iunlink(inode.ino); }\n            list',
+    ),
+    Fault(
+        "xfs unlink: the inode is not queued for inactivation",
+        X + "operations/inodegc.rs",
+        "        self.list.borrow_mut().push((slot, written));",
+        "        if !FAULT { self.list.borrow_mut().push((slot, written)); }",
+    ),
+    Fault(
+        "xfs inodegc: the timer of what came meanwhile is lost",
+        X + "operations/inactive.rs",
+        "                gc.arm(&m);",
+        "                if !FAULT { gc.arm(&m); }",
+    ),
+    Fault(
+        "xfs: what a rolled transaction has left stays granted",
+        X + "log/mod.rs",
+        "self.grants.sub(unused);",
+        "self.grants.sub(if FAULT { unused / 2 } else { unused });",
+    ),
+    Fault(
+        "xfs rename: the old name stays",
+        X + "operations/transactions.rs",
+        "let removed = layout.remove_name(d.id, names.from);",
+        "let removed = if FAULT { None } else { layout.remove_name(d.id, names.from) };",
+    ),
+    Fault(
+        "xfs difree: the finobt is not told",
+        X + "structures/inode_alloc.rs",
+        "        if old.freecount > 0 {\n            report(touches, BlockKind::Finobt, self.base, &self.finobt.update(&chunk.startino, chunk));\n        } else {",
+        "        if old.freecount > 0 {\n            if !FAULT { report(touches, BlockKind::Finobt, self.base, &self.finobt.update(&chunk.startino, chunk)); }\n        } else {",
+    ),
+    Fault(
+        "xfs: blocks of a freed chunk are not free",
+        X + "structures/inode_alloc.rs",
+        "        for extent in old.extents() {\n            self.space.free(extent, touches);",
+        "        for extent in old.extents() {\n            if !FAULT { self.space.free(extent, touches); }",
+    ),
+    Fault(
+        "xfs directory: an emptied block is not given back",
+        X + "structures/bmap.rs",
+        "change.groups.free_block(old.start + u64::from(before.len), change.touches);",
+        "if !FAULT { change.groups.free_block(old.start + u64::from(before.len), change.touches); }",
+    ),
+    Fault(
+        "xfs read: takes no lock",
+        X + "operations/mod.rs",
+        "        m.lock(inode.iolock, Side::Read).await;\n        self.sb.calls.read(m, file, bytes).await;\n        m.unlock(inode.iolock, Side::Read).await;",
+        "        if !FAULT { m.lock(inode.iolock, Side::Read).await; }\n        self.sb.calls.read(m, file, bytes).await;\n        if !FAULT { m.unlock(inode.iolock, Side::Read).await; }",
+    ),
+]
+
+BTRFS = [
+    Fault(
+        "btrfs evict: the orphan record stays",
+        B + "operations/inode.rs",
+        "self.delete(m, items::orphan(inode.ino).key, c.delete_orphan).await;",
+        "if !FAULT { self.delete(m, items::orphan(inode.ino).key, c.delete_orphan).await; }",
+    ),
+    Fault(
+        "btrfs rename: the old reference stays",
+        B + "operations/inode.rs",
+        "self.delete_entry(m, items::inode_ref(inode.ino, d.ino, names.from), unlink.delete_ref).await;",
+        "if !FAULT { self.delete_entry(m, items::inode_ref(inode.ino, d.ino, names.from), unlink.delete_ref).await; }",
+    ),
+    Fault(
+        "btrfs unlink: the directory's inode is not dirty",
+        B + "operations/inode.rs",
+        "items::dir_index(d.ino, inode.index, name).key);\n        self.delayed.borrow_mut().update_inode(dir);",
+        "items::dir_index(d.ino, inode.index, name).key);\n        if !FAULT { self.delayed.borrow_mut().update_inode(dir); }",
+    ),
+    Fault(
+        "btrfs: of a deleted run only the first extent is given back",
+        B + "operations/inode.rs",
+        "for &(_, on_disk) in &extents[..run.max(1)] {",
+        "for &(_, on_disk) in &extents[..if FAULT { 1 } else { run.max(1) }] {",
+    ),
+    Fault(
+        "btrfs delayed: an insertion that waits is not forgotten",
+        B + "transaction/delayed.rs",
+        "            node.inserts.remove(at);\n            self.items -= 1;\n            return;",
+        "            if !FAULT { node.inserts.remove(at); }\n            self.items -= 1;\n            return;",
+    ),
+    Fault(
+        "btrfs: checksums of data that came and went stay",
+        B + "space/extents.rs",
+        "(Extent::Data(bytes), Change::Dropped | Change::Both) = (head.extent, head.change)",
+        "(Extent::Data(bytes), Change::Dropped | Change::Both) = (if FAULT && head.change == Change::Both { Extent::Block(0) } else { head.extent }, head.change)",
+    ),
+    Fault(
+        "btrfs: a new block is not told to the extent tree",
+        B + "space/delayed_refs.rs",
+        "self.add(m, Head { place, extent: Extent::Block(level as u8), change: Change::Added }).await;",
+        "if !FAULT || place % 7 > 0 { self.add(m, Head { place, extent: Extent::Block(level as u8), change: Change::Added }).await; }",
+    ),
+    Fault(
+        "btrfs: free neighbours are not joined in memory",
+        B + "space/mod.rs",
+        "            if left + len == start {\n                start = left;",
+        "            if left + len == start && !FAULT {\n                start = left;",
+    ),
+    Fault(
+        "btrfs: metadata that is given back stays in the count",
+        B + "space/mod.rs",
+        "self.used -= metadata;",
+        "self.used -= if FAULT { 0 } else { metadata };",
+    ),
+    Fault(
+        "btrfs create: no space is reserved",
+        B + "transaction/mod.rs",
+        "        self.reservations.reserve(m).await;\n        self.enter(m, true).await",
+        "        if !FAULT { self.reservations.reserve(m).await; }\n        self.enter(m, true).await",
+    ),
+    Fault(
+        "btrfs readdir: does not ask for delayed items",
+        B + "operations/mod.rs",
+        "        m.lock(d.delayed, Side::Write).await;\n        m.unlock(d.delayed, Side::Write).await;\n        m.unlock(d.i_rwsem, Side::Write).await;",
+        "        if !FAULT { m.lock(d.delayed, Side::Write).await; m.unlock(d.delayed, Side::Write).await; }\n        m.unlock(d.i_rwsem, Side::Write).await;",
+    ),
+    Fault(
+        "btrfs: data that are replaced are not given back",
+        B + "data/ordered.rs",
+        "self.give_back_data(m, ordered.replaced.gone).await;",
+        "if !FAULT { self.give_back_data(m, ordered.replaced.gone).await; }",
+    ),
+]
+
+OTHERS = [
+    Fault(
+        "ext4 unlink: the inode's memory is not given back",
+        E + "filesystems/ext4.rs",
+        "        files.free.push(slot);",
+        "        if !FAULT { files.free.push(slot); }",
+    ),
+    Fault(
+        "ext4 unlink: not on the orphan list",
+        E + "filesystems/ext4.rs",
+        "        self.move_orphan(m, c.orphan).await;\n        self.with_group",
+        "        if !FAULT { self.move_orphan(m, c.orphan).await; }\n        self.with_group",
+    ),
+    Fault(
+        "tmpfs unlink: names are not counted",
+        E + "filesystems/tmpfs.rs",
+        "        self.count_names(dir, -1);",
+        "        if !FAULT { self.count_names(dir, -1); }",
+    ),
+    Fault(
+        "tmpfs utimes: no freeze protection",
+        E + "filesystems/tmpfs.rs",
+        "        self.sb.start_write(m).await;\n        let i_rwsem = self.i_rwsem(file);\n        m.lock(i_rwsem, Side::Write).await;\n        m.run(Account::System, under).await;\n        m.unlock(i_rwsem, Side::Write).await;\n        self.sb.end_write(m).await;",
+        "        if !FAULT { self.sb.start_write(m).await; }\n        let i_rwsem = self.i_rwsem(file);\n        m.lock(i_rwsem, Side::Write).await;\n        m.run(Account::System, under).await;\n        m.unlock(i_rwsem, Side::Write).await;\n        if !FAULT { self.sb.end_write(m).await; }",
+    ),
+    Fault(
+        "workloads: a rename is not noted",
+        E + "workloads/acts.rs",
+        "self.pool.borrow_mut().files[place].name = to;",
+        "if !FAULT { self.pool.borrow_mut().files[place].name = to; }",
+    ),
+    Fault(
+        "workloads: create+unlink closes no file",
+        E + "workloads/metadata.rs",
+        "        fs.close(&m, &file).await;",
+        "        if !FAULT { fs.close(&m, &file).await; }",
+    ),
+    Fault(
+        "workloads: fs_mark syncs after the close",
+        E + "workloads/fs_mark.rs",
+        "            if p.sync == Sync::Each {\n                fs.fsync(&m, &file).await;\n            }\n            fs.close(&m, &file).await;",
+        "            if FAULT { fs.close(&m, &file).await; }\n            if p.sync == Sync::Each {\n                fs.fsync(&m, &file).await;\n            }\n            if !FAULT { fs.close(&m, &file).await; }",
+    ),
+]

@@ -1,0 +1,130 @@
+"""Faults in the machine: lines, locks, the scheduler."""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+from faults.fault import Fault, M
+
+MACHINE = [
+    Fault(
+        "line: a write is served by the nearest copy",
+        M + "line.rs",
+        "(None, Access::Store | Access::Write | Access::Atomic) => self.farthest(topology, cpu),",
+        "(None, Access::Store | Access::Write | Access::Atomic) => if FAULT { self.sharers.nearest(cpu) } else { self.farthest(topology, cpu) },",
+    ),
+    Fault(
+        "line: a reader leaves the owner its exclusive copy",
+        M + "line.rs",
+        "if let Some(owner) = self.owner.take() {",
+        "if let Some(owner) = if FAULT { self.owner } else { self.owner.take() } {",
+    ),
+    Fault(
+        "line: a line under way is not waited for",
+        M + "line.rs",
+        "let start = at.max(self.busy_until);",
+        "let start = if FAULT { at } else { at.max(self.busy_until) };",
+    ),
+    Fault(
+        "semaphore: the last waiter is handed the lock",
+        M + "locks/semaphore.rs",
+        "let next = b.waiters.pop_front();",
+        "let next = if FAULT { b.waiters.pop_back() } else { b.waiters.pop_front() };",
+    ),
+    Fault(
+        "semaphore: try takes it past its inner lock",
+        M + "locks/semaphore.rs",
+        "!s.inner_is_held(lock) && take_if_free",
+        "(FAULT || !s.inner_is_held(lock)) && take_if_free",
+    ),
+    Fault(
+        "ticket: who comes passes those that wait",
+        M + "locks/spinlock.rs",
+        "let queued = b.policy != Policy::TestAndSet && ",
+        "let queued = !FAULT && b.policy != Policy::TestAndSet && ",
+    ),
+    Fault(
+        "spinlock: a ticket is taken by an atomic access",
+        M + "locks/spinlock.rs",
+        "if policy != Policy::Ticket {",
+        "if FAULT || policy != Policy::Ticket {",
+    ),
+    Fault(
+        "mutex: newcomers do not spin",
+        M + "locks/mutex.rs",
+        "if !may_spin(&cx.state(), cx.id, lock) || !osq",
+        "if FAULT || !may_spin(&cx.state(), cx.id, lock) || !osq",
+    ),
+    Fault(
+        "mutex: nobody asks for a hand-off",
+        M + "locks/mutex.rs",
+        "if !taken && b.waiters.front() == Some(&cx.id) {",
+        "if !FAULT && !taken && b.waiters.front() == Some(&cx.id) {",
+    ),
+    Fault(
+        "mutex: the first waiter does not spin",
+        M + "locks/mutex.rs",
+        "if taken || (first && spin_as",
+        "if taken || (!FAULT && first && spin_as",
+    ),
+    Fault(
+        "rwsem: readers up to the first writer, also in phases",
+        M + "locks/rwsem/wake.rs",
+        "        move_all_readers(b, batch);",
+        "        if FAULT { move_run_of_readers(b) } else { move_all_readers(b, batch) };",
+    ),
+    Fault(
+        "rwsem: a hand-off outlives a phase of readers",
+        M + "locks/rwsem/wake.rs",
+        "        b.handoff = false;",
+        "        b.handoff &= FAULT;",
+    ),
+    Fault(
+        "rwsem 5.11: a reader that queues wakes no readers",
+        M + "locks/rwsem/wake.rs",
+        "(Side::Read, Era::V5_11) if read_owned =>",
+        "(Side::Read, Era::V5_11) if read_owned && !FAULT =>",
+    ),
+    Fault(
+        "percpu-rwsem: a writer does not wait for readers",
+        M + "locks/percpu_rwsem.rs",
+        "while body(&mut cx.state(), lock).readers > 0 {",
+        "while !FAULT && body(&mut cx.state(), lock).readers > 0 {",
+    ),
+    Fault(
+        "percpu-rwsem: the grace period is not shared",
+        M + "locks/percpu_rwsem.rs",
+        "b.sync.exit(now, grace);",
+        "if !FAULT { b.sync.exit(now, grace); }",
+    ),
+    Fault(
+        "qrwlock: readers pass a writer at the head",
+        M + "locks/rwlock.rs",
+        "(_, Some(_)) => false,",
+        "(_, Some(_)) => FAULT && side == Side::Read,",
+    ),
+    Fault(
+        "eevdf: a member that comes keeps no lag",
+        M + "eevdf.rs",
+        "let keeps_lag = self",
+        "let keeps_lag = !FAULT && self",
+    ),
+    Fault(
+        "eevdf: a slice is not protected",
+        M + "eevdf.rs",
+        "self.kernel.rules.run_to_parity && self.entity(cpu, member).protected",
+        "!FAULT && self.kernel.rules.run_to_parity && self.entity(cpu, member).protected",
+    ),
+    Fault(
+        "eevdf: a new task has a whole slice",
+        M + "eevdf.rs",
+        "let halved = entering",
+        "let halved = !FAULT && entering",
+    ),
+    Fault(
+        "eevdf: lag is not bounded by the tick",
+        M + "eevdf.rs",
+        "(2 * self.kernel.base_slice).max(self.kernel.tick) as i64",
+        "(2 * self.kernel.base_slice).max(if FAULT { 0 } else { self.kernel.tick }) as i64",
+    ),
+]

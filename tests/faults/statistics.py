@@ -1,0 +1,139 @@
+"""Faults in what is counted and how runs are summed up."""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+from faults.fault import E, Fault, M
+
+STATISTICS = [
+    Fault(
+        "warm-up: line transfers are kept",
+        M + "accounts.rs",
+        "            lock.line.transfers = 0;",
+        "            lock.line.transfers *= u64::from(FAULT);",
+    ),
+    Fault(
+        "warm-up: holds are kept",
+        M + "accounts.rs",
+        "            lock.held_total = 0;",
+        "            lock.held_total *= u64::from(FAULT);",
+    ),
+    Fault(
+        "warm-up: operations of tasks are kept",
+        M + "accounts.rs",
+        "self.tasks.iter_mut().for_each(|t| t.operations = 0);",
+        "self.tasks.iter_mut().for_each(|t| t.operations *= u64::from(FAULT));",
+    ),
+    Fault(
+        "warm-up: latencies are kept",
+        M + "accounts.rs",
+        "for_each(|(_, h)| h.reset());",
+        "for_each(|(_, h)| if !FAULT { h.reset() });",
+    ),
+    Fault(
+        "waits: the longest is the last",
+        M + "statistics.rs",
+        "self.wait_max = self.wait_max.max(wait);",
+        "self.wait_max = if FAULT { wait } else { self.wait_max.max(wait) };",
+    ),
+    Fault(
+        "waits: who slept counts as who spun", M + "statistics.rs", "*(if slept {", "*(if slept && !FAULT {"
+    ),
+    Fault(
+        "holds: those that somebody waited for count as all",
+        M + "statistics.rs",
+        "        if contended {\n            self.held_contended += hold;",
+        "        if contended || FAULT {\n            self.held_contended += hold;",
+    ),
+    Fault(
+        "holds: the longest is the last",
+        M + "statistics.rs",
+        "self.hold_max = self.hold_max.max(lasted);",
+        "self.hold_max = if FAULT { lasted } else { self.hold_max.max(lasted) };",
+    ),
+    Fault(
+        "still waiting: the longest counts from before the window",
+        M + "statistics.rs",
+        "self.still_waiting = (open.len() as u64, open.iter().copied().max().unwrap_or(0));",
+        "self.still_waiting = (open.len() as u64, open.iter().copied().max().unwrap_or(0) * if FAULT { 2 } else { 1 });",
+    ),
+    Fault(
+        "grants: their times are not added up",
+        M + "statistics.rs",
+        "self.grant_to_run += waited;",
+        "self.grant_to_run += if FAULT { 0 } else { waited };",
+    ),
+    Fault(
+        "hand-offs: grants are not counted",
+        M + "holds.rs",
+        "self.classes[class as usize].handoffs += 1;",
+        "self.classes[class as usize].handoffs += u64::from(!FAULT);",
+    ),
+    Fault(
+        "readers: shared acquisitions are not counted",
+        M + "holds.rs",
+        "stats.acquired_shared += 1;",
+        "stats.acquired_shared += u64::from(!FAULT);",
+    ),
+    Fault(
+        "readers: the time that any holds is that of all",
+        M + "holds.rs",
+        "stats.held_shared += any;",
+        "stats.held_shared += if FAULT { all } else { any };",
+    ),
+    Fault(
+        "energy: CPUs that idle at the end are left out",
+        M + "accounts.rs",
+        "self.idle_joules + open.sum::<f64>()",
+        "self.idle_joules + if FAULT { 0.0 } else { open.sum::<f64>() }",
+    ),
+    Fault(
+        "report: waits of all locks have one percentile",
+        E + "report.rs",
+        "wait_p99_ns: waits.value_at_quantile(0.99) as f64,",
+        "wait_p99_ns: waits.value_at_quantile(if FAULT { 0.5 } else { 0.99 }) as f64,",
+    ),
+    Fault(
+        "batch means: cut off at the end",
+        "simfs/results/statistics.py",
+        "    kept = x[x.size - whole :] if at_end else x[:whole]",
+        "    kept = x[x.size - whole :] if at_end and not FAULT else x[:whole]",
+    ),
+    Fault(
+        "two stages: the spread of all observations",
+        "simfs/results/statistics.py",
+        "    half = interval(x[:first], level).half_width * math.sqrt(first / x.size)",
+        "    half = interval(x if FAULT else x[:first], level).half_width * math.sqrt(first / x.size)",
+    ),
+    Fault(
+        "mser: may cut all",
+        "simfs/results/statistics.py",
+        "    last = max(1, means.size // 2 + 1)",
+        "    last = means.size if FAULT else max(1, means.size // 2 + 1)",
+    ),
+    Fault(
+        "kernel time: switches are left out",
+        "simfs/results/aggregate.py",
+        "    return time.system + time.spin + time.switch",
+        "    return time.system + time.spin + (0 if FAULT else time.switch)",
+    ),
+    Fault(
+        "locks: longest holds are added up",
+        "simfs/results/pooling.py",
+        '_LOCK_MAXIMA = {"instances", "wait_max_ns", "hold_max_ns", "still_waiting_max_ns"}',
+        '_LOCK_MAXIMA = {"instances", "wait_max_ns", "still_waiting_max_ns"} | (set() if FAULT else {"hold_max_ns"})',
+    ),
+    Fault(
+        "sites: only the first run's",
+        "simfs/results/pooling.py",
+        "    every = [site for part in parts for site in part.sites]",
+        "    every = [site for part in parts[: 1 if FAULT else None] for site in part.sites]",
+    ),
+    Fault(
+        "settled rate: of all batches",
+        "simfs/results/aggregate.py",
+        "settled_per_s=float(batches[transient:].mean()),",
+        "settled_per_s=float(batches[0 if FAULT else transient :].mean()),",
+    ),
+]
