@@ -4,7 +4,8 @@ It also brings what a machine written in Python needs (the built-in programs, ra
 program written in Python is given and yields. `docs/extending.md` shows both.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
 from typing import Any, Protocol, final
 
 from typing_extensions import disjoint_base
@@ -24,6 +25,7 @@ __all__ = [
     "Task",
     "__source__",
     "__version__",
+    "measure",
     "populate",
     "run",
     "structure_report",
@@ -57,6 +59,14 @@ def run(
 
 def vocabulary() -> str:
     """Return the words that specs may use, as JSON text."""
+
+def measure(
+    what: str, cpus: Sequence[int], *, amount: int = 0, seconds: float = 0.2, at: str | Path | None = None
+) -> dict[str, list[float]]:
+    """Run one probe on this machine; return its samples (ns) by what they are of.
+
+    `amount` is what the probe is about: lines, nanoseconds, bytes. Raises `ValueError` for what cannot be done here.
+    """
 
 def student_t(p: float, freedom: float) -> float:
     """Return the number below which the part `p` of Student's t with so many degrees of freedom lies.

@@ -91,6 +91,11 @@ COMMANDS = {
         "Read what perf, fio, fs_mark, ... printed into a data set.",
         "simfs import perf.txt --tasks 8 --out measured.yaml",
     ),
+    "measure": Command(
+        "measure:measure",
+        "Measure this machine, for `machine:` of scenarios.",
+        "simfs measure --quick -o my-machine.yaml",
+    ),
     "trace": Command(
         "trace:trace",
         "Print everything that happens at one point.",
@@ -127,7 +132,7 @@ COMMANDS = {
     "schema": Command(
         "about:schema", "Print the JSON Schema of scenarios.", "simfs schema > scenario.schema.json"
     ),
-    "doctor": Command("about:doctor", "Check this installation.", "simfs doctor"),
+    "doctor": Command("about:doctor", "Check this installation, or a measured machine.", "simfs doctor"),
 }
 """The commands by name, in the order of `simfs --help`."""
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Annotated
 
 import typer
 
-from simfs.commands.common import FAILED, Wide, emit, plain_errors
+from simfs.commands.common import FAILED, Wide, emit, plain_errors, refused
+from simfs.commands.experiment import Output, TextOrJson, print_json
 
 
 def list_(wide: Wide = False) -> None:
@@ -26,8 +28,22 @@ def schema() -> None:
         emit(f"{json.dumps(json_schema(), indent=2)}\n")
 
 
-def doctor() -> None:
+def doctor(
+    machine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Compare this profile, of `simfs measure`, with the nearest shipped one."
+        ),
+    ] = None,
+    output: Output = TextOrJson.TEXT,
+) -> None:
     """Check this installation, and say what to do where something is missing."""
+    with plain_errors():
+        if machine is not None:
+            _beside(machine, output)
+            return
+        if output is TextOrJson.JSON:
+            raise refused("--format json: goes with --machine")
     from simfs.doctor import examine
 
     healthy = True
@@ -39,3 +55,21 @@ def doctor() -> None:
                 typer.echo(f"{'':8} -> {finding.advice}")
             healthy &= finding.ok or not finding.required
     raise typer.Exit(0 if healthy else FAILED)
+
+
+def _beside(machine: str, output: TextOrJson) -> None:
+    from simfs.scenario.models import load_machine
+
+    try:
+        profile = load_machine(machine)
+    except ValueError as error:
+        raise refused(f"--machine {machine}: {error}") from None
+    from simfs.measuring.beside import beside
+
+    found = beside(profile)
+    if output is TextOrJson.JSON:
+        print_json(found)
+    else:
+        from simfs.reports.measured import beside_text
+
+        typer.echo(beside_text(found), nl=False)

@@ -2,10 +2,11 @@
 //!
 //! `foreign` lets the built-in programs run on a machine written in Python; `values` are the random streams and
 //! histograms that such a machine shares with the native one. `programs` lets generators run as programs on either machine;
-//! `task` is what they are given and `steps` what they yield. `failure` carries errors across.
+//! `task` is what they are given and `steps` what they yield. `failure` carries errors across. `measuring` is about this machine.
 
 mod failure;
 mod foreign;
+mod measuring;
 mod programs;
 mod steps;
 mod task;
@@ -106,6 +107,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(vocabulary, module)?)?;
     module.add_function(wrap_pyfunction!(student_t, module)?)?;
     module.add_function(wrap_pyfunction!(structure_report, module)?)?;
+    module.add_function(wrap_pyfunction!(measuring::measure, module)?)?;
     module.add_function(wrap_pyfunction!(foreign::populate, module)?)?;
     module.add_class::<foreign::Program>()?;
     module.add_class::<task::Machine>()?;

@@ -1,0 +1,76 @@
+"""`simfs measure`: a profile of the machine it runs on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from simfs.commands.common import complain, plain_errors, progress, refusals_of_runs, refused, unwritable
+from simfs.commands.experiment import Output, TextOrJson, print_json
+
+
+def measure(
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Where to write the profile.", show_default=False),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A first look: some 15 s instead of 90.")] = False,
+    filesystem: Annotated[
+        str | None,
+        typer.Option(metavar="KIND", help="Time calls of xfs, ext4, btrfs or tmpfs too; with --at."),
+    ] = None,
+    at: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="A folder of that filesystem to make files in.")
+    ] = None,
+    output: Output = TextOrJson.TEXT,
+) -> None:
+    """Measure this machine: lines, wake-ups, switches, idle states, memory. No root is needed; Linux only.
+
+    The profile is used as `machine: ./FILE` of a scenario. Numbers that cannot be measured are those of the nearest
+    shipped machine, and say so. Standard error says what makes numbers doubtful.
+    """
+    with plain_errors():
+        calls = _calls(filesystem, at)
+        _refuse_file(out)
+        with progress() as report, refusals_of_runs():
+            from simfs.measuring.measured import measure_machine
+
+            name = out.stem if out else "this-machine"
+            found = measure_machine(name, quick=quick, progress=report, calls=calls)
+        if out is not None:
+            try:
+                found.write(out)
+            except OSError as error:
+                raise unwritable(out, error) from None
+        for doubt in found.doubts:
+            complain(f"doubtful: {doubt}")
+        if output is TextOrJson.JSON:
+            print_json(found)
+        else:
+            from simfs.reports.measured import to_text
+
+            typer.echo(to_text(found, out), nl=False)
+
+
+def _calls(kind: str | None, at: Path | None) -> tuple[str, Path] | None:
+    if kind is None and at is None:
+        return None
+    if kind is None or at is None:
+        raise refused("--filesystem and --at: go together")
+    from simfs.measuring.filesystem import refusal
+
+    if (why := refusal(kind, at)) is not None:
+        raise refused(why)
+    return kind, at
+
+
+def _refuse_file(out: Path | None) -> None:
+    """Refuse before 90 s are spent."""
+    if out is None:
+        return
+    if out.suffix not in (".yaml", ".yml"):
+        raise refused(f"--out {out}: must end in .yaml")
+    if out.is_dir() or not out.resolve().parent.is_dir():
+        raise refused(f"--out {out}: is a folder, or is in none")
