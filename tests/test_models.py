@@ -127,6 +127,7 @@ def test_machine_spec_has_the_fields_of_the_seam(name: str) -> None:
             "cpu_relax",
             "context_switch",
             "wakeup",
+            "instruction",
             "ipi_send",
             "ipi_deliver",
             "step_cv",

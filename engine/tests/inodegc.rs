@@ -24,7 +24,9 @@ fn machine(cpus: u32) -> (RunSpec, Native) {
         "kernel": {{"name": "test", "tick_ns": 4e6, "base_slice_ns": 3e6, "preemption": "none", "locks": {{}},
           "constants": {{"migration_cost": 5e5, "rwsem_handoff_wait": 4e6, "rwsem_reader_batch_max": 256, "rwsem_reader_spin_base": 0,
             "rwsem_reader_spin_per_reader": 0, "rwsem_reader_spin_cap": 0, "percpu_rwsem_grace_period": 0,
-            "numa_spinlock_threshold": 10000000}}}},
+            "numa_spinlock_threshold": 10000000,
+            "code_spin": 0, "code_attempt": 0, "code_taken": 0, "code_ask": 0, "code_queue": 0, "code_take": 0,
+            "code_wake": 0, "code_mark": 0, "code_mark_reader": 0}}}},
         "filesystem": {{"kind": "none"}}, "workload": {{"kind": "python", "tasks": 1}}}}"#
     );
     let spec = RunSpec::from_json(&text).expect("a valid spec");

@@ -20,7 +20,9 @@ fn spec(cpus: u32, duration_ns: f64) -> RunSpec {
     let constants = serde_json::json!({
         "migration_cost": 5e5, "rwsem_handoff_wait": 4e6, "rwsem_reader_batch_max": 256, "rwsem_reader_spin_base": 1e4,
         "rwsem_reader_spin_per_reader": 500, "rwsem_reader_spin_cap": 2.5e4, "percpu_rwsem_grace_period": 1e7,
-        "numa_spinlock_threshold": 1e7
+        "numa_spinlock_threshold": 1e7,
+            "code_spin": 0, "code_attempt": 0, "code_taken": 0, "code_ask": 0, "code_queue": 0, "code_take": 0,
+            "code_wake": 0, "code_mark": 0, "code_mark_reader": 0
     });
     let json = serde_json::json!({
         "seed": 1, "warmup_ns": 0, "duration_ns": duration_ns,

@@ -357,15 +357,18 @@ class Lock:
         for i in range(len(order) - 1, 0, -1):
             j = self.machine.random.next_u64() % (i + 1)
             order[i], order[j] = order[j], order[i]
-        for poller in order:
-            self.show(writer, poller)
+        for nth, poller in enumerate(order):
+            self.show(writer, poller, nth, len(order))
 
-    def show(self, writer: Task, poller: Task) -> None:
-        """`poller` sees what `writer` has just written to the lock's line when its refetch is served."""
+    def show(self, writer: Task, poller: Task, nth: int = 0, of: int = 1) -> None:
+        """`poller` sees what `writer` has just written to the lock's line when it looks and its refetch is served.
+
+        It is the `nth` `of` all who are told, in the order in which they look.
+        """
         if not poller.on_cpu:
             return  # the host has taken its CPU
-        at = max(self.machine.now + writer.segment.debt, writer.stores_until)  # stores are seen in order
-        poller.look_at(self.refetch(poller, at))
+        written = max(self.machine.now + writer.segment.debt, writer.stores_until)  # stores are seen in order
+        poller.look_at(self.refetch(poller, written + self.machine.next_look(nth, of)))
 
     def refetch(self, poller: Task, at: Time) -> Time:
         """When `poller` has the line again, which it asks for at `at`."""

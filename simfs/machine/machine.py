@@ -19,6 +19,7 @@ from simfs.machine.entity import weight_of
 from simfs.machine.kernel import Costs, Kernel
 from simfs.machine.line import Line
 from simfs.machine.lock import Lock, LockClass, Place
+from simfs.machine.lock_code import LockCode
 from simfs.machine.locks import KINDS, kind_named
 from simfs.machine.locks.completion import Completion
 from simfs.machine.pace import Paces
@@ -50,9 +51,10 @@ class Machine:
         self.topology = Topology(spec["machine"])
         self.costs = Costs.of(spec["machine"])
         self.kernel = Kernel.of(spec["kernel"])
+        self.lock_code = LockCode.of(spec)
         self.scheduler = Scheduler(self)
         self.random = self.stream("machine")
-        """The machine's own draws: the order in which CPUs refetch a line."""
+        """The machine's own draws: when and in which order CPUs look at a line that they poll."""
         self.paces = Paces(self)
         self.warmth = Warmth.of(spec["machine"], self.topology)
         """The caches, where the machine says what they are."""
@@ -90,6 +92,18 @@ class Machine:
     def stream(self, name: str) -> Stream:
         """The random stream of this run called `name`: independent of the order in which streams are made."""
         return Stream(self.spec["seed"], self.spec.get("replication", 0), name)
+
+    def next_look(self, nth: int = 0, of: int = 1) -> Time:
+        """How long it is until who polls looks again.
+
+        That is once a round (`cpu_relax`), and where it is in the round when somebody writes is chance. It is the `nth`
+        `of` all who are told, in the order in which they look.
+        """
+        around = self.costs.cpu_relax
+        if not around:
+            return 0
+        part = (self.random.next_u64() * around) >> 64
+        return (nth * around + part) // of
 
     # ---- making things ----------------------------------------------------------------------------------------------
 

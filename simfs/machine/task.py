@@ -251,11 +251,11 @@ class Task:
     def store_to_node(self, poller: Task) -> None:
         """Store to the queue node that `poller` polls.
 
-        Its copy goes, the store is done after those before it, and the line comes back.
+        Its copy goes, the store is done after those before it, and the line comes back when the poller looks.
         """
         transfer = self.machine.topology.transfer(self.cpu.number, poller.cpu.number)
         self.stores_until = max(self.stores_until, self.machine.now + self.segment.debt + transfer)
-        poller.look_at(self.stores_until + transfer)
+        poller.look_at(self.stores_until + transfer + self.machine.next_look())
 
     def lines_of_waiter(self, waiter: Task) -> Time:
         """How long it takes to fetch the lines of `waiter` that the task needs before it wakes it.

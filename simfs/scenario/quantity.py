@@ -24,6 +24,7 @@ PlainUnit = Literal[
     "1/s",
     "blocks",
     "readers",
+    "instructions",
     "polls",
 ]
 Evidence = Literal["read", "derived", "measured", "recalled"]

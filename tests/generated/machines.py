@@ -39,7 +39,7 @@ def machines(draw: st.DrawFn) -> dict[str, Any]:
         "cpus": cpus,
         **dict(zip(("cpus_per_core", "cpus_per_llc", "cpus_per_socket"), sorted(sharing), strict=True)),
         "costs": {**FREE}
-        | {name: draw(cheap) for name in (*LINES, "cpu_relax")}
+        | {name: draw(cheap) for name in (*LINES, "cpu_relax", "instruction")}
         | {name: draw(st.one_of(st.just(0.0), st.just(1000.0), st.floats(1, 5000))) for name in SWITCHES}
         | {"line_overlap": 10.0, "step_cv": draw(st.sampled_from([0.0, 0.06, 0.5]))}
         | {"smt_speed": draw(st.sampled_from([0.5, 0.6, 1.0])), "speed": draw(st.sampled_from([1.0, 0.4]))},

@@ -7,6 +7,7 @@ use super::device::{DeviceId, Hardware, Io, Submitter, Then};
 use super::entity::weight_of;
 use super::line::Access;
 use super::lock::{ClassId, LockId, LockKind, Mode, Side};
+use super::lock_code::LockCode;
 use super::queue::Happening;
 use super::run_queue::Level;
 use super::state::{LineId, State};
@@ -153,6 +154,11 @@ impl Context {
     /// Spends the CPU time that the task owes.
     pub(super) fn pay(&self) -> Pay<'_> {
         Pay { cx: self, begun: false }
+    }
+
+    /// The task owes the time of lock code.
+    pub(super) fn runs(&self, code: fn(&LockCode) -> Time) {
+        self.state().runs(self.id, code);
     }
 
     /// Lets the executor go on with the stretch of CPU time that has just been started.

@@ -23,6 +23,7 @@ pub mod in_force;
 mod line;
 mod load;
 pub mod lock;
+mod lock_code;
 mod locks;
 mod look_back;
 mod native;

@@ -7,6 +7,7 @@ use super::cpu::{Cpu, IdleLadder};
 use super::device::Devices;
 use super::line::{Access, Line};
 use super::lock::{ClassId, Lock, LockId, LockKind};
+use super::lock_code::LockCode;
 use super::pace::Paces;
 use super::warmth::Warmth;
 use super::queue::{Event, EventQueue, Happening};
@@ -109,6 +110,7 @@ pub struct State {
     pub(super) topology: Topology,
     pub(super) costs: Costs,
     pub(super) kernel: Kernel,
+    pub(super) lock_code: LockCode,
     pub(super) idle_ladder: IdleLadder,
     pub(super) cpus: Vec<Cpu>,
     pub(super) idle: CpuSet,
@@ -205,6 +207,7 @@ impl State {
                 cna_threshold: from_ns(constants.numa_spinlock_threshold),
                 locks: spec.kernel.locks.clone(),
             },
+            lock_code: LockCode::new(spec),
             idle_ladder: IdleLadder::new(&spec.machine.idle_states, spec.machine.watts_active),
             cpus: (0..cpus).map(|_| Cpu::new(2 * from_ns(constants.migration_cost))).collect(),
             idle,
@@ -340,13 +343,19 @@ impl State {
         }
     }
 
-    /// `poller` sees what `writer` has just written to `lock`'s line when its refetch is served.
+    /// `poller` sees what `writer` has just written to `lock`'s line when it looks and its refetch is served.
     pub(super) fn show(&mut self, writer: TaskId, lock: LockId, poller: TaskId) {
+        self.show_nth(writer, lock, poller, 0, 1);
+    }
+
+    /// The same for the `nth` of `all` pollers, in the order in which they look.
+    fn show_nth(&mut self, writer: TaskId, lock: LockId, poller: TaskId, nth: usize, all: usize) {
         if self.tasks[poller as usize].status != Status::Running {
             return; // the host has taken its CPU
         }
         let writer = &self.tasks[writer as usize];
-        let at = (self.now + writer.segment.debt).max(writer.stores_until); // stores are seen in order
+        let written = (self.now + writer.segment.debt).max(writer.stores_until); // stores are seen in order
+        let at = written + self.next_look(nth, all);
         let seen = self.refetch(at, lock, poller);
         self.spin_check(poller, seen);
     }
@@ -381,19 +390,19 @@ impl State {
             let j = self.random.next_u64() % (i as u64 + 1);
             order.swap(i, j as usize); // Fisher-Yates
         }
-        for &poller in &order {
-            self.show(writer, lock, poller);
+        for (nth, &poller) in order.iter().enumerate() {
+            self.show_nth(writer, lock, poller, nth, order.len());
         }
         self.refetches = order;
     }
 
     /// `writer` stores to the queue node that `poller` polls: its copy goes, the store is done after those before it, and the
-    /// line comes back.
+    /// line comes back when the poller looks.
     pub(super) fn store_to_node(&mut self, writer: TaskId, poller: TaskId) {
         let transfer = self.topology.transfer(self.tasks[writer as usize].cpu, self.tasks[poller as usize].cpu);
         let writer = &mut self.tasks[writer as usize];
         writer.stores_until = writer.stores_until.max(self.now + writer.segment.debt + transfer);
-        let seen = writer.stores_until + transfer;
+        let seen = writer.stores_until + transfer + self.next_look(0, 1);
         self.spin_check(poller, seen);
     }
 

@@ -46,6 +46,9 @@ pub struct MachineCosts {
     pub cpu_relax: f64,
     pub context_switch: f64,
     pub wakeup: f64,
+    /// An instruction of lock code; none takes time when absent.
+    #[serde(default)]
+    pub instruction: f64,
     pub ipi_send: f64,
     pub ipi_deliver: f64,
     /// How much the time of the same kernel code varies: standard deviation over mean.

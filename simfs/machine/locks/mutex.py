@@ -8,6 +8,7 @@ from simfs.machine.lock import Place, Side, Waiting
 from simfs.machine.locks.osq import Osq
 from simfs.machine.locks.sleeping import SleepingLock, Spinning
 from simfs.machine.task import Steps, Task
+from simfs.machine.time import Time
 
 
 class Mutex(SleepingLock):
@@ -61,10 +62,15 @@ class Mutex(SleepingLock):
     # ---- optimistic spinning ----------------------------------------------------------------------------------------
 
     def _spin_as_newcomer(self, task: Task) -> Spinning:
-        if not self._may_spin(task) or not (yield from self.osq.lock(task)):
+        if not self._may_spin(task):
+            return False
+        task.segment.debt += self.code.spin
+        if not (yield from self.osq.lock(task)):
             return False
         taken = yield from self._spin_on_owner(task)
         self.osq.unlock(task)
+        if taken:
+            task.segment.debt += self.code.taken
         return taken
 
     def _spin_as_first_waiter(self, task: Task) -> Spinning:
@@ -81,10 +87,16 @@ class Mutex(SleepingLock):
         return not task.need_resched and (self.holder is None or self.holder.on_cpu)
 
     def _spin_on_owner(self, task: Task) -> Spinning:
-        """Try for the lock as long as its owner runs and nobody wants the CPU."""
+        """Try for the lock as long as its owner runs and nobody wants the CPU.
+
+        After one `cpu_relax` if it was not free at first (`mutex_optimistic_spin`).
+        """
+        relax: Time = 0
         while True:
             task.read(self.line)
+            task.segment.debt += self.code.attempt + relax
             yield from task.pay()
+            relax = self.machine.costs.cpu_relax
             if (self.holder is None or self.pickup is task) and self.try_lock(task):
                 return True
             if not self._may_spin(task):
@@ -94,7 +106,8 @@ class Mutex(SleepingLock):
     # ---- the queue --------------------------------------------------------------------------------------------------
 
     def _wait_in_queue(self, task: Task) -> Waiting:
-        yield from self.lock_to_wait(task)
+        task.segment.debt += self.code.ask
+        yield from self.lock_to_wait(task, self.code.queue)
         if self.try_lock(task):
             self.wait_lock.unlock(task)
             return False
@@ -103,16 +116,18 @@ class Mutex(SleepingLock):
         while not self.try_lock(task):
             self.wait_lock.unlock(task)
             yield from task.park()
+            task.segment.debt += self.code.attempt
             taken = self.try_lock(task)
             first = self.waiters[0] is task
             self.handoff |= first and not taken
             taken = taken or (first and (yield from self._spin_as_first_waiter(task)))
-            yield from self.lock_to_wait(task)
+            yield from self.lock_to_wait(task, self.code.take)
             if taken:
                 break
         self.waiters.remove(task)
         self.handoff &= bool(self.waiters)
         self.wait_lock.unlock(task)
+        task.segment.debt += self.code.taken
         return True
 
     def release(self, task: Task, side: Side) -> Steps:
@@ -127,8 +142,10 @@ class Mutex(SleepingLock):
         else:
             self.pickup, self.handoff = self.waiters[0], False
             self.grant(self.pickup)
+        task.segment.debt += self.code.wake
         yield from self.wait_lock.lock_raw(task)
         first = self.waiters[0] if self.waiters else None
+        task.segment.debt += self.code.mark
         if first:
             task.segment.debt += task.lines_of_waiter(first)
         yield from task.pay()

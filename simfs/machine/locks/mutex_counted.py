@@ -61,7 +61,8 @@ class Mutex2616(SleepingLock):
     # ---- the queue --------------------------------------------------------------------------------------------------
 
     def _wait_in_queue(self, task: Task) -> Waiting:
-        yield from self.lock_to_wait(task)
+        task.segment.debt += self.code.ask
+        yield from self.lock_to_wait(task, self.code.queue)
         task.forget_wakeups()
         self.waiters.append(task)
         slept = False
@@ -69,8 +70,9 @@ class Mutex2616(SleepingLock):
             self.wait_lock.unlock(task)
             yield from task.park()
             slept = True
-            yield from self.lock_to_wait(task)
+            yield from self.lock_to_wait(task, self.code.take)
         self.wait_lock.unlock(task)
+        task.segment.debt += self.code.taken
         return slept
 
     def _take_as_waiter(self, task: Task) -> bool:
@@ -101,7 +103,9 @@ class Mutex2616(SleepingLock):
         self.tell_pollers(task)
         if freed:
             return
+        task.segment.debt += self.code.wake
         yield from self.wait_lock.lock_raw(task)
+        task.segment.debt += self.code.mark
         task.store(self.line)
         self.count = 1
         self.tell_pollers(task)

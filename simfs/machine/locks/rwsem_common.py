@@ -120,6 +120,7 @@ class AnyRwsem(SleepingLock):
 
     def lock_to_wake(self, task: Task) -> Spinning:
         """Take the wait lock to wake those who wait. False if somebody else will."""
+        task.segment.debt += self.code.wake
         yield from self.wait_lock.lock_raw(task)
         return True
 
@@ -139,10 +140,12 @@ class AnyRwsem(SleepingLock):
         return [] if readers_only else self.wake_writer(first)
 
     def mark_fetched(self, waker: Task, *, readers_only: bool = False) -> Steps:
-        """Mark whom to wake, after fetching their lines, drop the wait lock and wake them."""
+        """Mark whom to wake, after looking for them and fetching their lines, drop the wait lock and wake them."""
+        waker.segment.debt += self.code.mark
         if not self.wakes_under_wait_lock:
-            woken = self._to_be_woken(readers_only=readers_only)
-            waker.segment.debt += sum(waker.lines_of_waiter(waiter.task) for waiter in woken)
+            for waiter in self._to_be_woken(readers_only=readers_only):
+                code = self.code.mark_reader if waiter.side is Side.READ else 0
+                waker.segment.debt += waker.lines_of_waiter(waiter.task) + code
             yield from waker.pay()
         woken_tasks = self.mark_wake(waker, readers_only=readers_only)
         self.unlock_and_wake(waker, woken_tasks, fetched=not self.wakes_under_wait_lock)
@@ -205,6 +208,7 @@ class AnyRwsem(SleepingLock):
         while task not in self.granted:
             yield from task.park()
         self.granted.remove(task)
+        task.segment.debt += self.code.taken
 
     # ---- optimistic spinning ----------------------------------------------------------------------------------------
 
@@ -212,9 +216,13 @@ class AnyRwsem(SleepingLock):
         """`rwsem_optimistic_spin`: spins as long as there is hope."""
         task.preempt_off += 1
         taken = False
-        if not task.need_resched and self.may_begin_to_spin(side) and (yield from self.osq.lock(task)):
-            taken = yield from self._spin_on_owner(task, side)
-            self.osq.unlock(task)
+        if not task.need_resched and self.may_begin_to_spin(side):
+            task.segment.debt += self.code.spin
+            if (yield from self.osq.lock(task)):
+                taken = yield from self._spin_on_owner(task, side)
+                self.osq.unlock(task)
+            if taken:
+                task.segment.debt += self.code.taken
         task.preempt_off -= 1
         return taken
 
@@ -234,6 +242,7 @@ class AnyRwsem(SleepingLock):
         watched: Task | None = None
         while True:
             task.read(self.line)
+            task.segment.debt += self.code.attempt
             yield from task.pay()
             if self.take_unqueued(task, side):
                 return True

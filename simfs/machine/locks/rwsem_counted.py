@@ -32,7 +32,8 @@ class Rwsem310(AnyRwsem):
     def down_read_failed(self, task: Task) -> Waiting:
         """Queue behind everybody and sleep until granted."""
         self.shares += 1  # left behind by the fast path's add
-        yield from self.lock_to_wait(task)
+        task.segment.debt += self.code.ask
+        yield from self.lock_to_wait(task, self.code.queue)
         alone = self.enqueue(task, Side.READ)
         self.give_share_back(task)
         joins = alone and self.first_reader_joins and not self.written
@@ -54,7 +55,8 @@ class Rwsem310(AnyRwsem):
 
     def wait_as_writer(self, task: Task, bias: int) -> Waiting:
         """Sleep whenever the lock is not free."""
-        yield from self.lock_to_wait(task)
+        task.segment.debt += self.code.ask
+        yield from self.lock_to_wait(task, self.code.queue)
         alone = self.enqueue(task, Side.WRITE)
         self.arriving_writers -= bias
         self.wake_all(task, self.readers_ahead(task, alone=alone))
@@ -63,11 +65,13 @@ class Rwsem310(AnyRwsem):
             self.wait_lock.unlock(task)
             yield from self._sleep_until_free(task)
             slept = True
-            yield from self.lock_to_wait(task)
+            task.segment.debt += self.code.attempt
+            yield from self.lock_to_wait(task, self.code.take)
         task.atomic(self.line)
         self.set_writer(task)
         self.waiters = [w for w in self.waiters if w.task is not task]
         self.wait_lock.unlock(task)
+        task.segment.debt += self.code.taken
         return slept
 
     def readers_ahead(self, task: Task, *, alone: bool) -> list[Task]:
@@ -98,7 +102,8 @@ class Rwsem26(Rwsem310):
 
     def wait_as_writer(self, task: Task, bias: int) -> Waiting:
         """Sleep until granted."""
-        yield from self.lock_to_wait(task)
+        task.segment.debt += self.code.ask
+        yield from self.lock_to_wait(task, self.code.queue)
         alone = self.enqueue(task, Side.WRITE)
         self.arriving_writers -= bias
         self.unlock_and_wake(
@@ -106,6 +111,7 @@ class Rwsem26(Rwsem310):
         )
         while not self.take_grant(task):
             yield from task.park()
+        task.segment.debt += self.code.taken
         return True
 
 
@@ -170,4 +176,5 @@ class Rwsem48(Rwsem316):
         """Leave it to a spinner if somebody else has the wait lock."""
         if not self.osq.queue:
             return (yield from super().lock_to_wake(task))
+        task.segment.debt += self.code.wake
         return self.wait_lock.try_fast(task, Side.WRITE)

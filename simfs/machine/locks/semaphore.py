@@ -36,7 +36,7 @@ class Semaphore(SleepingLock):
 
     def wait(self, task: Task, side: Side) -> Waiting:
         """`down` when it did not succeed at once."""
-        yield from self.lock_to_wait(task)
+        yield from self.lock_to_wait(task, self.code.queue)
         if self.count > 0:
             self.count -= 1
             self.begin_hold(task)
@@ -47,6 +47,7 @@ class Semaphore(SleepingLock):
         self.wait_lock.unlock(task)
         while not self.take_grant(task):
             yield from task.park()
+        task.segment.debt += self.code.take
         return True
 
     def release(self, task: Task, side: Side) -> Steps:
@@ -55,6 +56,7 @@ class Semaphore(SleepingLock):
         task.write(self.line)
         first = self._hand_over()
         if first:
+            task.segment.debt += self.code.mark
             self.wake(task, first)  # inside the raw spinlock, as before the wake queue came (6.12)
         self.wait_lock.unlock(task)
 

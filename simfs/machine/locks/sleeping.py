@@ -8,8 +8,10 @@ from typing import Any
 import simpy
 
 from simfs.machine.lock import Lock
+from simfs.machine.lock_code import LockCode
 from simfs.machine.locks.spinlock import Spinlock
 from simfs.machine.task import Steps, Task
+from simfs.machine.time import Time
 
 Spinning = Generator[simpy.Event, Any, bool]
 """What a spin is: at its end it says whether it got what it spun for."""
@@ -26,14 +28,20 @@ class SleepingLock(Lock):
     """A lock whose waiters may sleep."""
 
     @property
+    def code(self) -> LockCode:
+        """What its code takes where it is contended."""
+        return self.machine.lock_code
+
+    @property
     def wait_lock(self) -> Spinlock:
         """The raw spinlock inside the lock."""
         return guard_of(self)
 
-    def lock_to_wait(self, task: Task) -> Steps:
-        """Take the wait lock to queue oneself or to look again.
+    def lock_to_wait(self, task: Task, code: Time) -> Steps:
+        """Take the wait lock to queue oneself or to look again, and run the code under it.
 
         What the task owes is paid first, so that nobody sees it in the queue, or gives it the lock, before it has come.
         """
         yield from self.wait_lock.lock_raw(task)
+        task.segment.debt += code
         yield from task.pay()

@@ -21,6 +21,7 @@ pub mod waitqueue;
 use super::context::Context;
 use super::cpu::Account;
 use super::lock::{LockId, LockKind, Mode, Side};
+use super::lock_code::LockCode;
 use super::state::State;
 use super::task::TaskId;
 use super::time::Time;
@@ -216,10 +217,11 @@ impl Attempt {
     }
 }
 
-/// Takes a wait lock to queue oneself or to look again. The word's own way to this CPU is paid too, so that nobody sees the
-/// task in the queue, or gives it the lock there, before it has come.
-async fn lock_to_wait(cx: &Context, inner: LockId) {
+/// Takes a wait lock to queue oneself or to look again, and runs the `code` under it. The word's own way to this CPU is paid too,
+/// so that nobody sees the task in the queue, or gives it the lock there, before it has come.
+async fn lock_to_wait(cx: &Context, inner: LockId, code: fn(&LockCode) -> Time) {
     spin_lock(cx, inner).await;
+    cx.runs(code);
     cx.pay().await;
 }
 

@@ -82,11 +82,18 @@ pub(in crate::machine) async fn lock_slow(cx: &Context, lock: LockId) -> bool {
 }
 
 async fn spin_as_newcomer(cx: &Context, lock: LockId) -> bool {
-    if !may_spin(&cx.state(), cx.id, lock) || !osq::lock(cx, lock, osq_of).await {
+    if !may_spin(&cx.state(), cx.id, lock) {
+        return false;
+    }
+    cx.runs(|code| code.spin);
+    if !osq::lock(cx, lock, osq_of).await {
         return false;
     }
     let taken = spin_on_owner(cx, lock).await;
     osq::unlock(cx, lock, osq_of);
+    if taken {
+        cx.runs(|code| code.taken);
+    }
     taken
 }
 
@@ -95,11 +102,16 @@ fn may_spin(s: &State, me: TaskId, lock: LockId) -> bool {
     !s.need_resched(me) && s.locks[lock as usize].holder.is_none_or(|owner| s.on_cpu(owner))
 }
 
-/// Tries for the lock as long as its owner runs and nobody wants the CPU.
+/// Tries for the lock as long as its owner runs and nobody wants the CPU, after one `cpu_relax` if it was not free at first
+/// (`mutex_optimistic_spin`).
 async fn spin_on_owner(cx: &Context, lock: LockId) -> bool {
+    let mut relax = 0;
     loop {
         cx.state().touch_lock(cx.id, lock, Access::Read);
+        cx.runs(|code| code.attempt);
+        cx.state().tasks[cx.id as usize].segment.debt += relax;
         cx.pay().await;
+        relax = cx.state().costs.cpu_relax;
         let open = {
             let mut s = cx.state();
             s.locks[lock as usize].holder.is_none() || body(&mut s, lock).pickup == Some(cx.id)
@@ -120,7 +132,8 @@ async fn spin_on_owner(cx: &Context, lock: LockId) -> bool {
 
 async fn wait_in_queue(cx: &Context, lock: LockId) -> bool {
     let inner = cx.state().inner(lock);
-    super::lock_to_wait(cx, inner).await;
+    cx.runs(|code| code.ask);
+    super::lock_to_wait(cx, inner, |code| code.queue).await;
     if try_lock(cx, lock) {
         spinlock::unlock(cx, inner);
         return false;
@@ -133,16 +146,18 @@ async fn wait_in_queue(cx: &Context, lock: LockId) -> bool {
         }
         spinlock::unlock(cx, inner);
         cx.park_here().await;
+        cx.runs(|code| code.attempt);
         let taken = try_or_ask_for_handoff(cx, lock);
         let first = body(&mut cx.state(), lock).waiters.front() == Some(&cx.id);
         if taken || (first && spin_as_first_waiter(cx, lock).await) {
-            super::lock_to_wait(cx, inner).await;
+            super::lock_to_wait(cx, inner, |code| code.take).await;
             break;
         }
-        super::lock_to_wait(cx, inner).await;
+        super::lock_to_wait(cx, inner, |code| code.take).await;
     }
     leave_queue(cx, lock);
     spinlock::unlock(cx, inner);
+    cx.runs(|code| code.taken);
     true
 }
 
@@ -197,8 +212,10 @@ pub(in crate::machine) async fn unlock(cx: &Context, lock: LockId) {
         }
     }
     let inner = cx.state().inner(lock);
+    cx.runs(|code| code.wake);
     super::spin_lock(cx, inner).await;
     let first = body(&mut cx.state(), lock).waiters.front().copied();
+    cx.runs(|code| code.mark);
     if let Some(first) = first {
         let mut s = cx.state();
         let lines = s.lines_of_waiter(cx.id, first);

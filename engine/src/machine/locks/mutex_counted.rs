@@ -187,7 +187,8 @@ async fn poll(cx: &Context, lock: LockId, owner: Option<TaskId>) {
 
 async fn wait_in_queue(cx: &Context, lock: LockId, era: Era) -> bool {
     let inner = cx.state().inner(lock);
-    super::lock_to_wait(cx, inner).await;
+    cx.runs(|code| code.ask);
+    super::lock_to_wait(cx, inner, |code| code.queue).await;
     cx.forget_wakeups();
     body(&mut cx.state(), lock).waiters.push_back(cx.id);
     let mut slept = false;
@@ -195,9 +196,10 @@ async fn wait_in_queue(cx: &Context, lock: LockId, era: Era) -> bool {
         spinlock::unlock(cx, inner);
         cx.park_here().await;
         slept = true;
-        super::lock_to_wait(cx, inner).await;
+        super::lock_to_wait(cx, inner, |code| code.take).await;
     }
     spinlock::unlock(cx, inner);
+    cx.runs(|code| code.taken);
     slept
 }
 
@@ -236,7 +238,9 @@ pub(in crate::machine) async fn unlock(cx: &Context, lock: LockId) {
         return;
     }
     let inner = cx.state().inner(lock);
+    cx.runs(|code| code.wake);
     super::spin_lock(cx, inner).await;
+    cx.runs(|code| code.mark);
     let first = {
         let mut s = cx.state();
         s.touch_lock(cx.id, lock, Access::Store);

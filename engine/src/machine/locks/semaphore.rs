@@ -44,13 +44,14 @@ pub(in crate::machine) fn try_down(cx: &Context, lock: LockId) -> bool {
 /// `down` when it did not succeed at once. Returns whether it slept.
 pub(in crate::machine) async fn down_slow(cx: &Context, lock: LockId) -> bool {
     let inner = cx.state().inner(lock);
-    super::lock_to_wait(cx, inner).await;
+    super::lock_to_wait(cx, inner, |code| code.queue).await;
     if !joins(&mut cx.state(), cx.id, lock, inner) {
         return false;
     }
     while !cx.state().take_grant(lock, cx.id) {
         cx.park_here().await;
     }
+    cx.runs(|code| code.take);
     true
 }
 
@@ -101,6 +102,7 @@ pub(in crate::machine) async fn up(cx: &Context, lock: LockId) {
     let mut s = cx.state();
     s.touch_lock(cx.id, lock, Access::Write);
     if let Some(next) = hand_over(&mut s, lock) {
+        s.runs(cx.id, |code| code.mark);
         s.wake_waiter(cx.id, lock, next, false); // inside the raw spinlock, as before the wake queue came (6.12)
     }
     spinlock::release(&mut s, cx.id, inner);

@@ -41,6 +41,7 @@ async fn steal_on_entry(cx: &Context, lock: LockId) -> bool {
 
 async fn wake_queued_readers(cx: &Context, lock: LockId) {
     let inner = cx.state().inner(lock);
+    cx.runs(|code| code.wake);
     spin_lock(cx, inner).await;
     wake::mark_fetched(cx, lock, inner, Wake::Readers).await;
 }
@@ -75,7 +76,8 @@ async fn spin_as_reader(cx: &Context, lock: LockId) -> bool {
 
 async fn wait_as_reader(cx: &Context, lock: LockId, has_share: bool, no_reader_spin: bool) -> bool {
     let inner = cx.state().inner(lock);
-    lock_to_wait(cx, inner).await;
+    cx.runs(|code| code.ask);
+    lock_to_wait(cx, inner, |code| code.queue).await;
     let open = with(cx, lock, |b| b.era.has_phases() && b.waiters.is_empty() && !b.writer && !b.handoff);
     if has_share && open {
         set_reader_owned(&mut cx.state(), cx.id, lock);
@@ -88,6 +90,7 @@ async fn wait_as_reader(cx: &Context, lock: LockId, has_share: bool, no_reader_s
         cx.park_here().await;
     }
     with(cx, lock, |b| b.granted.retain(|&reader| reader != cx.id));
+    cx.runs(|code| code.taken);
     true
 }
 

@@ -18,11 +18,17 @@ pub(super) async fn spin(cx: &Context, lock: LockId, side: Side) -> bool {
         let mut s = cx.state();
         !s.need_resched(cx.id) && may_begin(&mut s, lock, side)
     };
+    if may {
+        cx.runs(|code| code.spin);
+    }
     if !may || !osq::lock(cx, lock, osq_of).await {
         return false;
     }
     let taken = spin_on_owner(cx, lock, side).await;
     osq::unlock(cx, lock, osq_of);
+    if taken {
+        cx.runs(|code| code.taken);
+    }
     taken
 }
 
@@ -49,6 +55,7 @@ async fn spin_on_owner(cx: &Context, lock: LockId, side: Side) -> bool {
     let mut watched: Option<TaskId> = None;
     loop {
         cx.state().touch_lock(cx.id, lock, Access::Read);
+        cx.runs(|code| code.attempt);
         cx.pay().await;
         if take_unqueued(cx, lock, side) {
             return true;

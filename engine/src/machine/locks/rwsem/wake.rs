@@ -21,6 +21,7 @@ pub(super) enum Wake {
 pub(super) async fn next(cx: &Context, lock: LockId) {
     let inner = cx.state().inner(lock);
     let spinner_will = with(cx, lock, |b| b.era.leaves_wake_ups_to_spinners() && !b.osq.is_empty());
+    cx.runs(|code| code.wake);
     if !spinner_will {
         spin_lock(cx, inner).await;
     } else if !spinlock::try_lock(cx, inner) {
@@ -29,9 +30,10 @@ pub(super) async fn next(cx: &Context, lock: LockId) {
     mark_fetched(cx, lock, inner, Wake::Any).await;
 }
 
-/// Marks whom to wake, after it has fetched their lines, drops the wait lock `inner` and wakes them.
+/// Marks whom to wake, after it has looked for them and fetched their lines, drops the wait lock `inner` and wakes them.
 pub(super) async fn mark_fetched(cx: &Context, lock: LockId, inner: LockId, wake: Wake) {
     let has_wake_q = with(cx, lock, |b| !b.era.wakes_under_wait_lock());
+    cx.runs(|code| code.mark);
     if has_wake_q {
         fetch_woken(&mut cx.state(), cx.id, lock, wake);
         cx.pay().await;
@@ -46,7 +48,7 @@ fn fetch_woken(s: &mut State, me: TaskId, lock: LockId, wake: Wake) {
     s.tasks[me as usize].segment.debt += lines;
 }
 
-/// How long that takes.
+/// How long that takes, with the code for each reader.
 fn lines_of_woken(s: &State, me: TaskId, lock: LockId, wake: Wake) -> Time {
     let Body::Rwsem(b) = &s.locks[lock as usize].body else { unreachable!("kind and body agree") };
     let Some(&Waiter { side, .. }) = b.waiters.front() else { return 0 };
@@ -60,7 +62,8 @@ fn lines_of_woken(s: &State, me: TaskId, lock: LockId, wake: Wake) -> Time {
         (true, true) => s.kernel.rwsem_reader_batch,
     };
     let run = b.waiters.iter().take_while(|w| phases || w.side == side);
-    run.filter(|w| w.side == side).take(all).map(|w| s.lines_of_waiter(me, w.task)).sum()
+    let code = if readers { s.lock_code.mark_reader } else { 0 };
+    run.filter(|w| w.side == side).take(all).map(|w| s.lines_of_waiter(me, w.task) + code).sum()
 }
 
 /// Drops the wait lock `inner` and wakes who was marked, whose lines may be `fetched` already; the early eras do it the other way

@@ -34,7 +34,8 @@ pub(in crate::machine) async fn down_write_slow(cx: &Context, lock: LockId) -> b
 async fn wait_as_writer(cx: &Context, lock: LockId) -> bool {
     let inner = cx.state().inner(lock);
     let era = with(cx, lock, |b| b.era);
-    lock_to_wait(cx, inner).await;
+    cx.runs(|code| code.ask);
+    lock_to_wait(cx, inner, |code| code.queue).await;
     cx.forget_wakeups();
     queue_writer(cx, lock);
     if era.grants_writers() {
@@ -45,7 +46,7 @@ async fn wait_as_writer(cx: &Context, lock: LockId) -> bool {
         wake::wake_marked(cx, lock, false);
     } else if with(cx, lock, |b| !b.wake_list.is_empty()) {
         wake::issue(cx, lock, inner, false);
-        lock_to_wait(cx, inner).await;
+        lock_to_wait(cx, inner, |code| code.take).await;
     }
     let mut slept = false;
     while !take_as_queued_writer(cx, lock) {
@@ -54,9 +55,11 @@ async fn wait_as_writer(cx: &Context, lock: LockId) -> bool {
             sleep_until_hope(cx, lock).await;
             slept = true;
         }
-        lock_to_wait(cx, inner).await;
+        cx.runs(|code| code.attempt);
+        lock_to_wait(cx, inner, |code| code.take).await;
     }
     spinlock::unlock(cx, inner);
+    cx.runs(|code| code.taken);
     slept
 }
 
@@ -88,6 +91,7 @@ async fn sleep_until_granted(cx: &Context, lock: LockId) -> bool {
     while !cx.state().take_grant(lock, cx.id) {
         cx.park_here().await;
     }
+    cx.runs(|code| code.taken);
     true
 }
 

@@ -1,0 +1,42 @@
+"""What the code of contended locks takes, beside the lines that it touches.
+
+The fast paths are not in it: the steps of operations were traced with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from simfs.machine.time import Time, from_ns
+
+
+@dataclass(frozen=True)
+class LockCode:
+    """The times of a machine that takes `machine.costs.instruction` for each of the kernel's `code_*` instructions."""
+
+    spin: Time
+    """From the failed attempt to the queue of spinners."""
+    attempt: Time
+    """From a look at the lock, of a spinner or of who was woken, to the next attempt."""
+    taken: Time
+    """From having the lock after a wait to the program."""
+    ask: Time
+    """From having failed to asking for the wait lock."""
+    queue: Time
+    """Under the wait lock, to queue oneself."""
+    take: Time
+    """Under the wait lock, to take the lock and to leave the queue."""
+    wake: Time
+    """From the release to asking for the wait lock."""
+    mark: Time
+    """Under the wait lock, to find whom to wake."""
+    mark_reader: Time
+    """The same for each reader."""
+
+    @classmethod
+    def of(cls, spec: Mapping[str, Any]) -> LockCode:
+        """Of the kernel and on the machine of a RunSpec."""
+        constants, instruction = spec["kernel"]["constants"], spec["machine"]["costs"].get("instruction", 0.0)
+        return cls(**{name: from_ns(constants[f"code_{name}"] * instruction) for name in cls.__annotations__})
