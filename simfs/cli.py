@@ -96,6 +96,11 @@ COMMANDS = {
         "Measure this machine, for `machine:` of scenarios.",
         "simfs measure --quick -o my-machine.yaml",
     ),
+    "observe": Command(
+        "observe:observe",
+        "Say what to measure on a real machine to test a prediction.",
+        "simfs observe lock-cycle --variant mutex --quick --set workload.tasks=4 --load './my-loop 4'",
+    ),
     "trace": Command(
         "trace:trace",
         "Print everything that happens at one point.",
