@@ -83,14 +83,19 @@ impl State {
         if self.kernel.rules.busiest == Busiest::Waiting {
             return self.take_from(self.most_waiting(cpu), cpu);
         }
+        let overloaded = self.is_overloaded();
+        let by_success = about_to_idle && self.kernel.rules.newidle == NewIdle::BySuccess;
+        if !overloaded && !by_success {
+            return None;
+        }
         let near = self.topology.llc(cpu).len() as u32;
         for at in (0..self.topology.domains().len()).rev() {
             let domain = self.topology.domains()[at];
-            let by_success = about_to_idle && self.kernel.rules.newidle == NewIdle::BySuccess;
             if domain.span > near || by_success && !self.is_worth_a_look(cpu, at) {
                 continue;
             }
-            let taken = self.take_from(self.busiest_in(cpu, domain), cpu);
+            let source = if overloaded { self.busiest_in(cpu, domain) } else { None };
+            let taken = self.take_from(source, cpu);
             if by_success {
                 self.cpus[cpu as usize].newidle[at].note_look(taken.is_some());
             }

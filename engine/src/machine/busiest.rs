@@ -43,11 +43,13 @@ impl Group {
 }
 
 impl State {
+    /// Whether anybody waits behind anybody (`get_rd_overloaded`): else there is nobody to take.
+    pub(super) fn is_overloaded(&self) -> bool {
+        self.queued.iter().any(|cpu| self.in_queues(cpu) > 1)
+    }
+
     /// The CPU in `domain` from which `cpu`, which idles, takes a task, if it may.
     pub(super) fn busiest_in(&self, cpu: CpuId, domain: Domain) -> Option<CpuId> {
-        if !self.queued.iter().any(|cpu| self.in_queues(cpu) > 1) {
-            return None; // nobody waits behind anybody (`get_rd_overloaded`)
-        }
         let mut parts = self.parts_of(cpu, domain);
         let local = self.group_of(&parts.next()?, None);
         let mut busiest: Option<(Range<CpuId>, Group)> = None;

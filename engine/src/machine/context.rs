@@ -480,6 +480,7 @@ impl Machine for Context {
 }
 
 /// Counts a time in the tally called `name`.
+#[inline]
 fn record(tallies: &mut Vec<(&'static str, Tally)>, name: &'static str, time: Time) {
     let same = tallies.iter().position(|(known, _)| std::ptr::eq(*known, name));
     let at = same.or_else(|| tallies.iter().position(|(known, _)| *known == name)).unwrap_or_else(|| {

@@ -25,6 +25,7 @@ pub(super) fn eevdf_update(current: &mut Entity, queue: &mut RunQueue, slice: i6
 impl State {
     /// Where a member enters a queue (`place_entity`): with `PLACE_LAG` its lag is kept, scaled so that entering does not shrink
     /// it. From 6.12 on a new task has half a slice to begin with (`PLACE_DEADLINE_INITIAL`).
+    #[inline]
     pub(super) fn eevdf_enter(&mut self, cpu: CpuId, level: Level, member: Member, entering: Entering) {
         let (average, weight) = self.average_vruntime(cpu, level);
         let slice = self.kernel.base_slice as i64;
@@ -43,12 +44,12 @@ impl State {
     }
 
     /// Remembers the service that a member, which is about to leave, is still owed (`update_entity_lag`).
+    #[inline]
     pub(super) fn store_lag(&mut self, cpu: CpuId, level: Level, member: Member) {
         let (average, _) = self.average_vruntime(cpu, level);
         let most = self.most_lag();
         let entity = self.entity_mut(cpu, member);
-        let most = entity.virtual_time(most);
-        entity.lag = (average - entity.vruntime).clamp(-most, most);
+        entity.lag = entity.lag_behind(average, most);
     }
 
     /// A queued member is about to have another weight: its lag and what is left to its deadline last as long in real time as
@@ -57,8 +58,7 @@ impl State {
         let (average, _) = self.average_vruntime(cpu, level);
         let most = self.most_lag();
         let entity = self.entity_mut(cpu, member);
-        let most = entity.virtual_time(most);
-        let lag = (average - entity.vruntime).clamp(-most, most);
+        let lag = entity.lag_behind(average, most);
         entity.vruntime = average - mul_div(lag, entity.weight, weight);
         let deadline = average + mul_div(entity.deadline - average, entity.weight, weight);
         entity.protected &= deadline == entity.deadline;
@@ -72,11 +72,18 @@ impl State {
 
     /// The member that should run (`pick_eevdf`): of those not ahead of the average, the one with the earliest deadline;
     /// the current one, if it is not ahead, stays while its slice is protected.
+    #[inline]
     pub(super) fn eevdf_pick(&self, cpu: CpuId, level: Level) -> Option<Member> {
         let queue = self.run_queue(cpu, level);
-        if queue.members <= 1 {
-            return queue.current.or_else(|| queue.waiting.front().map(|first| first.member));
+        match queue.members {
+            0 => None,
+            1 => queue.current.or_else(|| queue.waiting.front().map(|first| first.member)),
+            _ => self.eevdf_pick_among(cpu, level),
         }
+    }
+
+    fn eevdf_pick_among(&self, cpu: CpuId, level: Level) -> Option<Member> {
+        let queue = self.run_queue(cpu, level);
         let (average, _) = self.average_vruntime(cpu, level);
         let current = queue.current.filter(|&member| self.entity(cpu, member).vruntime <= average);
         if let Some(member) = current.filter(|&member| self.kernel.rules.run_to_parity && self.entity(cpu, member).protected) {

@@ -69,6 +69,16 @@ impl Entity {
         }
     }
 
+    /// The service that it is owed where the `average` of its queue is this, `most` at most (`entity_lag`).
+    pub fn lag_behind(&self, average: i64, most: i64) -> i64 {
+        let lag = average - self.vruntime;
+        if lag == 0 {
+            return 0; // it is alone
+        }
+        let most = self.virtual_time(most);
+        lag.clamp(-most, most)
+    }
+
     /// Its weight where weights are summed (`scale_load_down`).
     pub fn share(&self) -> i64 {
         (self.weight >> 10).max(2)

@@ -3,8 +3,8 @@
 //! of the load that is on its CPU.
 
 use super::entity::{mul_div, Member, NICE_0};
-use super::load::{Average, Change, Wanted};
-use super::run_queue::Level;
+use super::load::{unit_at, Average, Change, Wanted};
+use super::run_queue::{Level, RunQueue};
 use super::state::State;
 use super::time::{Time, US};
 use super::topology::CpuId;
@@ -25,38 +25,49 @@ impl Contribution {
     /// `update_tg_load_avg`: differences below a 64th of what is part of the `sum` are not worth it.
     #[inline]
     fn follow(&mut self, load: u64, now: Time, sum: &mut u64) {
-        let lately = self.at.is_some_and(|at| now - at < NOTED_EVERY);
-        if !lately && load.abs_diff(self.noted) > self.noted / 64 {
+        let lately = |at| now - at < NOTED_EVERY;
+        if load.abs_diff(self.noted) > self.noted / 64 && !self.at.is_some_and(lately) {
             *sum = *sum + load - self.noted;
             *self = Self { noted: load, at: Some(now) };
         }
     }
 }
 
+impl RunQueue {
+    /// Brings its averages up to date (`update_cfs_rq_load_avg`).
+    #[inline]
+    fn update_load(&mut self, unit: u64) {
+        let wanted = Wanted { load: (self.weight >> 10) as u64, tasks: u64::from(self.runnable), running: self.current.is_some() };
+        self.load.update(unit, wanted, 1);
+    }
+}
+
 impl State {
     /// Brings the averages of a member and of its run queue up to date (`update_load_avg`).
+    #[inline(always)]
     pub(super) fn update_load(&mut self, cpu: CpuId, level: Level, member: Member) {
-        let now = self.now;
+        let unit = unit_at(self.now);
         let (entity, queue) = self.member_of(cpu, level, member);
         let running = queue.current == Some(member);
         let wanted = Wanted { load: u64::from(entity.queued), tasks: u64::from(entity.queued && !entity.delayed), running };
-        entity.load.update(now, wanted, entity.share() as u64);
-        self.update_queue_load(cpu, level);
-    }
-
-    /// Brings the averages of a run queue up to date (`update_cfs_rq_load_avg`).
-    #[inline(always)]
-    pub(super) fn update_queue_load(&mut self, cpu: CpuId, level: Level) {
-        let now = self.now;
-        let c = &mut self.cpus[cpu as usize];
-        let queue = &mut c.run_queues[level as usize];
-        let wanted = Wanted { load: (queue.weight >> 10) as u64, tasks: u64::from(queue.runnable), running: queue.current.is_some() };
-        queue.load.update(now, wanted, 1);
+        entity.load.update(unit, wanted, entity.share() as u64);
+        queue.update_load(unit);
         if level == Level::Group {
-            c.contribution.follow(queue.load.load, now, &mut self.group_load);
+            self.note_group_load(cpu);
         }
     }
 
+    /// Brings the averages of a run queue alone up to date.
+    #[inline(always)]
+    pub(super) fn update_queue_load(&mut self, cpu: CpuId, level: Level) {
+        let unit = unit_at(self.now);
+        self.run_queue_mut(cpu, level).update_load(unit);
+        if level == Level::Group {
+            self.note_group_load(cpu);
+        }
+    }
+
+    #[inline]
     fn note_group_load(&mut self, cpu: CpuId) {
         let c = &mut self.cpus[cpu as usize];
         c.contribution.follow(c.run_queues[Level::Group as usize].load.load, self.now, &mut self.group_load);
@@ -91,20 +102,16 @@ impl State {
                 self.eevdf_reweigh(cpu, level, member, weight);
             }
         }
-        let entity = self.entity_mut(cpu, member);
-        let old = entity.weight;
-        if !queued {
-            entity.lag = mul_div(entity.lag, old, weight);
-        }
-        let (before, mut load) = (entity.share() as u64, entity.load);
+        let (entity, queue) = self.member_of(cpu, level, member);
+        let (old, before) = (entity.weight, entity.share() as u64);
         entity.weight = weight;
         let after = entity.share() as u64;
-        let queue = self.run_queue_mut(cpu, level);
-        queue.load.reweigh(&mut load, before, after);
+        queue.load.reweigh(&mut entity.load, before, after);
         if queued {
             queue.weight += weight - old;
+        } else {
+            entity.lag = mul_div(entity.lag, old, weight);
         }
-        self.entity_mut(cpu, member).load = load;
         if self.stop_waiting(cpu, level, member) {
             self.start_waiting(cpu, level, member);
         }
@@ -130,10 +137,9 @@ impl State {
     /// What happens to the load of the group on `cpu` happens to that of the CPU at once (`propagate_entity_cfs_rq`).
     fn propagate_load(&mut self, cpu: CpuId, change: Change) {
         self.update_load(cpu, Level::Root, Member::Group);
-        let mut load = self.cpus[cpu as usize].group.load;
-        let weight = self.cpus[cpu as usize].group.share() as u64;
-        self.run_queue_mut(cpu, Level::Root).load.propagate(&mut load, weight, change);
-        self.cpus[cpu as usize].group.load = load;
+        let (group, queue) = self.member_of(cpu, Level::Root, Member::Group);
+        let weight = group.share() as u64;
+        queue.load.propagate(&mut group.load, weight, change);
     }
 
     /// `id` leaves `cpu` for good (`detach_entity_load_avg`, `remove_entity_load_avg`).

@@ -48,6 +48,7 @@ impl State {
     }
 
     /// Whether `lock` was given to the running `task`; if so the task takes note, once.
+    #[inline]
     pub(super) fn take_grant(&mut self, lock: LockId, task: TaskId) -> bool {
         let l = &mut self.locks[lock as usize];
         if l.granted != Some(task) {
@@ -62,6 +63,7 @@ impl State {
     }
 
     /// `task` becomes the exclusive holder of `lock`.
+    #[inline]
     pub(super) fn begin_hold(&mut self, lock: LockId, task: TaskId) {
         if self.locks[lock as usize].is_held() {
             self.intrusion(task, lock);
@@ -131,6 +133,7 @@ impl State {
     }
 
     /// The exclusive hold of `lock` ends, whoever ends it.
+    #[inline]
     pub(super) fn end_hold(&mut self, lock: LockId) {
         let l = &self.locks[lock as usize];
         let Some(holder) = l.holder else { return self.nobody_held(lock) };

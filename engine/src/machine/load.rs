@@ -44,11 +44,16 @@ impl Decay {
     }
 }
 
+/// The unit of time that has begun at `now`: averages go by whole units.
+pub fn unit_at(now: Time) -> u64 {
+    now / UNIT
+}
+
 /// Averages of a member or a run queue (`sched_avg`).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Average {
-    /// Up to when it is complete: a whole number of units.
-    updated: Time,
+    /// Up to which unit of time it is complete.
+    updated: u64,
     /// Units of the current period that have passed.
     passed: u64,
     load_sum: u64,
@@ -93,18 +98,25 @@ impl Average {
         MOST - PERIOD + self.passed
     }
 
-    /// Until now it was as `state` says. `weight` is what a member's average counts.
+    /// Until the `unit` that has begun ([`unit_at`]) it was as `state` says. `weight` is what a member's average counts.
     #[inline]
-    pub fn update(&mut self, now: Time, state: Wanted, weight: u64) {
-        if now < self.updated + UNIT {
+    pub fn update(&mut self, unit: u64, state: Wanted, weight: u64) {
+        if unit <= self.updated {
             return;
         }
-        let units = (now - self.updated) / UNIT;
-        self.updated += units * UNIT;
+        let units = unit - self.updated;
+        self.updated = unit;
         self.passed += units;
         if self.passed < PERIOD {
-            return self.add(units, state);
+            self.add(units, state);
+        } else {
+            self.end_periods(units, state, weight);
         }
+    }
+
+    /// The same where that ends a period, so that there are new averages.
+    #[cold]
+    fn end_periods(&mut self, units: u64, state: Wanted, weight: u64) {
         let counted = self.decay(units);
         self.add(counted, state);
         self.average(weight);
@@ -231,7 +243,7 @@ mod tests {
         assert_eq!(Decay::over(HALF_LIFE).of(MOST), MOST / 2 - 1);
         assert_eq!(Decay::over(HALF_LIFE * 63 + 1).of(u64::MAX), 0);
         let mut average = Average::default();
-        average.update(3_000_000 * UNIT, Wanted { load: 1024, tasks: 1, running: true }, 1024);
+        average.update(3_000_000, Wanted { load: 1024, tasks: 1, running: true }, 1024);
         assert_eq!(average.load_sum, 1024 * average.divider());
     }
 }

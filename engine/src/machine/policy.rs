@@ -70,6 +70,7 @@ impl State {
     pub(super) fn enqueue_task(&mut self, cpu: CpuId, id: TaskId, entering: Entering) {
         self.update_current(cpu);
         let level = self.tasks[id as usize].level;
+        self.update_load(cpu, level, Member::Task(id));
         self.enqueue_entity(cpu, level, Member::Task(id), entering);
         self.tasks[id as usize].cpu = cpu;
         self.add_to_queue(cpu, id);
@@ -90,8 +91,9 @@ impl State {
         }
     }
 
+    /// `member`, whose averages are up to date, comes into a run queue.
+    #[inline]
     fn enqueue_entity(&mut self, cpu: CpuId, level: Level, member: Member, entering: Entering) {
-        self.update_load(cpu, level, member);
         match self.cfs() {
             None => self.eevdf_enter(cpu, level, member, entering),
             Some(cfs) => self.cfs_enter(cfs, cpu, level, member, entering),
@@ -151,6 +153,7 @@ impl State {
         }
     }
 
+    #[inline]
     fn dequeue_entity(&mut self, cpu: CpuId, level: Level, member: Member) {
         self.update_load(cpu, level, member);
         if self.cfs().is_none() {

@@ -155,6 +155,7 @@ impl State {
     }
 
     /// The queued `member` waits from now on.
+    #[inline]
     pub(super) fn start_waiting(&mut self, cpu: CpuId, level: Level, member: Member) {
         let c = &mut self.cpus[cpu as usize];
         let (entity, order) = match member {
@@ -173,6 +174,7 @@ impl State {
     }
 
     /// `member` waits no longer, if it did, which is told.
+    #[inline]
     pub(super) fn stop_waiting(&mut self, cpu: CpuId, level: Level, member: Member) -> bool {
         let (entity, queue) = self.member_of(cpu, level, member);
         let Some(place) = entity.place.take() else { return false };
@@ -181,19 +183,13 @@ impl State {
     }
 
     /// The weighted average of the virtual run times in a run queue, and the sum of the weights (`avg_vruntime`).
+    #[inline]
     pub(super) fn average_vruntime(&self, cpu: CpuId, level: Level) -> (i64, i64) {
-        let c = &self.cpus[cpu as usize];
-        let queue = &c.run_queues[level as usize];
-        if queue.members == 0 {
-            return (queue.base, 0);
-        }
-        let current = match queue.current {
-            None => None,
-            Some(Member::Task(id)) => Some(&self.tasks[id as usize].entity),
-            Some(Member::Group) => Some(&c.group),
-        };
-        match current {
-            Some(alone) if queue.members == 1 => (alone.vruntime, alone.share()),
+        let queue = self.run_queue(cpu, level);
+        let current = queue.current.map(|member| self.entity(cpu, member));
+        match (queue.members, current) {
+            (0, _) => (queue.base, 0),
+            (1, Some(alone)) => (alone.vruntime, alone.share()),
             _ => queue.average(current),
         }
     }

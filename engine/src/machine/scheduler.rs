@@ -128,6 +128,7 @@ impl State {
         self.begin_switch(cpu, Some(next));
     }
 
+    #[inline]
     fn begin_switch(&mut self, cpu: CpuId, next: Option<TaskId>) {
         let c = &mut self.cpus[cpu as usize];
         let end = self.now + self.costs.context_switch + std::mem::take(&mut c.stopper);
@@ -308,6 +309,7 @@ impl State {
     }
 
     /// The queued `id` is runnable on `cpu`, and runs at once if it should.
+    #[inline]
     fn add_awake(&mut self, id: TaskId, cpu: CpuId) {
         let (now, idle) = (self.now, self.idle_clock(cpu));
         let task = &mut self.tasks[id as usize];
@@ -353,6 +355,7 @@ impl State {
     }
 
     /// From now until `end`, `cpu` leaves its idle state.
+    #[inline]
     fn exit_idle(&mut self, cpu: CpuId, end: Time) {
         let c = &mut self.cpus[cpu as usize];
         c.phase = Phase::IdleExit(self.now);

@@ -215,6 +215,7 @@ impl ClassStats {
 
     /// A task has the lock after `wait`; `slept` says how, `held` whether somebody had it when the task came, `site` and
     /// `kind` where in the program and what sort of task.
+    #[inline]
     pub fn end_wait(&mut self, now: Time, wait: Time, slept: bool, held: bool, (site, kind): (u16, TaskKind)) {
         self.integrate(now);
         self.waiting -= 1;

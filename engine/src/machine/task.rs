@@ -278,6 +278,7 @@ impl Task {
     }
 
     /// Books the time since the last change of state, then changes it; its CPU has idled for `idle_clock`.
+    #[inline]
     pub fn become_status(&mut self, now: Time, idle_clock: Time, status: Status) {
         self.times = self.times_at(now, idle_clock);
         self.idle_clock = idle_clock;
@@ -290,6 +291,7 @@ impl Task {
     }
 
     /// The time by state as it stands at `now`, when its CPU has idled for `idle_clock`.
+    #[inline]
     pub fn times_at(&self, now: Time, idle_clock: Time) -> StateTimes {
         let mut times = self.times;
         let span = now - times.since;

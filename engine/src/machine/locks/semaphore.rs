@@ -35,6 +35,7 @@ fn body(s: &mut State, lock: LockId) -> &mut Semaphore {
 }
 
 /// `down_trylock`, and the fast path of `down`: takes the inner raw spinlock, looks, leaves.
+#[inline]
 pub(in crate::machine) fn try_down(cx: &Context, lock: LockId) -> bool {
     let mut s = cx.state();
     s.touch_lock(cx.id, lock, Access::Write);

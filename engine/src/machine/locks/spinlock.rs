@@ -132,6 +132,7 @@ pub(in crate::machine) fn unlock(cx: &Context, lock: LockId) {
 }
 
 /// The same of the running task `me`.
+#[inline]
 pub(super) fn release(s: &mut State, me: TaskId, lock: LockId) {
     let policy = body(s, lock).policy;
     if policy == Policy::Mcs {
