@@ -28,7 +28,7 @@ ERAS: dict[str, Eras] = {
     "vfs.freeze": {(3, 0): "percpu-rwsem"},
     "xfs.buffer": {(3, 0): "semaphore"},
     **dict.fromkeys(("ext4.i_es_lock", "ext4.j_state_lock"), RWLOCKS),
-    **dict.fromkeys(("ext4.j_list_lock",), SPINLOCKS),
+    **dict.fromkeys(("ext4.j_list_lock", "ext4.s_md_lock"), SPINLOCKS),
     **dict.fromkeys(("ext4.j_checkpoint_mutex",), MUTEXES),
     "btrfs.tree": {
         (3, 0): "btrfs-tree-2", (3, 1): "btrfs-tree-3-biased", (3, 16): "btrfs-tree-3", (5, 11): "rwsem-5.11",

@@ -235,17 +235,26 @@ def _filesystem_problems(scenario: Scenario, document: Document) -> Iterator[Pro
                 at, f"{use.profile}: nothing of {use.kind} reads the cost '{unread}'", nearest(unread, read)
             )
     yield from _fio_problems(scenario, document)
-    yield from _walk_problems(scenario, document)
+    yield from _operation_problems(scenario, document)
 
 
-def _walk_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
-    if isinstance(scenario.workload, Mix) and scenario.filesystem.kind not in ("xfs", "none"):
-        for number, operation in enumerate(scenario.workload.operations):
-            if operation.op == "walk":
-                at = document.place_of(("workload", "operations", number, "op")).value
-                yield Problem(
-                    at, f"only xfs reads inodes that are not in memory here, not {scenario.filesystem.kind}"
-                )
+ONLY = {
+    "walk": ("xfs", "reads inodes that are not in memory"),
+    "fallocate": ("ext4", "has fallocate"),
+    "truncate": ("ext4", "has truncate"),
+}
+"""Operations that one filesystem has: which, and what it does."""
+
+
+def _operation_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
+    kind = scenario.filesystem.kind
+    if not isinstance(scenario.workload, Mix) or kind == "none":
+        return
+    for number, operation in enumerate(scenario.workload.operations):
+        only, does = ONLY.get(operation.op, (kind, ""))
+        if only != kind:
+            at = document.place_of(("workload", "operations", number, "op")).value
+            yield Problem(at, f"only {only} {does} here, not {kind}")
 
 
 def _fio_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:

@@ -273,7 +273,8 @@ def _own_params(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
 
 def _operation(use: MixOperation) -> dict[str, Any]:
     size = use.size if use.size is not None else 0 if use.op == "create" else 4096
-    return {"op": use.op, "weight": use.weight, "bytes": size, **_drawn("think", use.think)}
+    repeat = {} if use.repeat == 1 else {"repeat": use.repeat}
+    return {"op": use.op, "weight": use.weight, "bytes": size, **repeat, **_drawn("think", use.think)}
 
 
 def _held(use: LockCycle, machine: Mapping[str, Any]) -> dict[str, Any]:

@@ -202,6 +202,9 @@ class MixOperation(Section):
     size: Size | None = Field(
         default=None, description="Bytes read or written: 4 KiB unless told, of create none."
     )
+    repeat: Annotated[StrictInt, Field(ge=1, le=1_000_000)] = Field(
+        default=1, description="How often in a row it is done; together they count as one operation."
+    )
     think: Draws = Field(
         default=Distribution(constant=0.0), description="User CPU time before it, beside the loop's own."
     )

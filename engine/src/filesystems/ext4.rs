@@ -3,7 +3,10 @@
 
 pub mod file_io;
 mod fsync;
+mod group_locks;
 mod journal;
+mod mballoc;
+mod preallocate;
 
 use crate::cost_table;
 use super::costs::Costs;
@@ -14,8 +17,11 @@ use crate::devices::BlockDevice;
 use crate::machine::{Access, Account, LineId, LockId, Side, Time};
 use crate::waist::Machine;
 use file_io::FileIo;
+use group_locks::GroupLocks;
 use fsync::Fsync;
 use journal::{credits, Block, Handle, Journal};
+use mballoc::Mballoc;
+use preallocate::Preallocate;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -80,12 +86,6 @@ const NAMES_PER_LEAF: u32 = 140;
 /// A block group: what one 4 KiB bitmap block can describe.
 const GROUP_BYTES: u64 = 128 << 20;
 
-#[derive(Clone, Copy)]
-struct Group {
-    lock: LockId,
-    lines: LineId,
-}
-
 struct Directory {
     i_rwsem: LockId,
     line: LineId,
@@ -118,7 +118,11 @@ pub struct Ext4 {
     journal: Journal,
     storage: Rc<BlockDevice>,
     io: FileIo,
-    groups: Vec<Group>,
+    /// What creating and unlinking write of each group.
+    groups: Vec<LineId>,
+    locks: GroupLocks,
+    mballoc: Mballoc,
+    preallocate: Preallocate,
     /// `s_orphan_lock` and the list head.
     orphan: (LockId, LineId),
     directories: RefCell<Vec<Directory>>,
@@ -151,8 +155,8 @@ impl Ext4 {
         let group_lines = lines("ext4_bitmap.struct")? + lines("ext4_bitmap.data")?
             + lines("ext4_group_desc.struct")? + lines("ext4_group_desc.data")?
             + lines("ext4_group_info.struct")?;
-        let group_class = m.class("ext4.group lock", "ext4.group_spin");
-        let group = |_| Group { lock: m.new_lock(group_class), lines: m.new_line(group_lines) };
+        let count = size.div_ceil(GROUP_BYTES).max(1);
+        let locks = GroupLocks::new(m, count);
         let fs = Self {
             sb: SuperBlock::new(m, costs)?,
             create: CreateCosts::new(costs)?,
@@ -163,7 +167,10 @@ impl Ext4 {
             journal: Journal::new(m, options.journal, size, device.clone(), costs)?,
             storage: device,
             io: FileIo::new(costs)?,
-            groups: (0..size.div_ceil(GROUP_BYTES).max(1)).map(group).collect(),
+            groups: (0..count).map(|_| m.new_line(group_lines)).collect(),
+            preallocate: Preallocate::new(costs)?,
+            mballoc: Mballoc::new(m, size, locks.clone(), costs)?,
+            locks,
             orphan: (m.new_lock(m.class("ext4.orphan lock", "ext4.orphan")), m.new_line(lines("ext4_orphan.list")?)),
             directories: RefCell::default(),
             directory_lines: lines("ext4_dir_inode.struct")? + lines("ext4_dir_block.data")?,
@@ -176,7 +183,7 @@ impl Ext4 {
     /// The program of the journal thread; `interval` in ticks.
     pub async fn journal_thread<M: Machine>(m: M, fs: Rc<Self>, interval: u64) {
         m.at("jbd2");
-        fs.journal.thread(&m, interval).await;
+        fs.journal.thread(&m, interval, |transaction| fs.mballoc.process_freed_data(&m, transaction)).await;
     }
 
     fn new_directory<M: Machine>(&self, m: &M, group: u32) -> DirId {
@@ -193,10 +200,10 @@ impl Ext4 {
     }
 
     async fn with_group<M: Machine>(&self, m: &M, group: u32, time: Time) {
-        let g = self.groups[group as usize % self.groups.len()];
-        m.lock(g.lock, Side::Write).await;
-        m.touch(g.lines, Access::Write);
-        m.unlock(g.lock, Side::Write).await;
+        let group = group % self.groups.len() as u32;
+        self.locks.lock(m, group).await;
+        m.touch(self.groups[group as usize], Access::Write);
+        self.locks.unlock(m, group).await;
         m.run(Account::System, time).await;
     }
 
@@ -204,6 +211,11 @@ impl Ext4 {
     fn group_blocks(&self, group: u32) -> [Block; 2] {
         let group = group % self.groups.len() as u32;
         [Block::Bitmap(group), Block::Descriptors(group / DESCRIPTORS)]
+    }
+
+    /// The same for blocks.
+    fn block_bitmap(&self, group: u32) -> [Block; 2] {
+        [Block::Allocated(group), Block::Descriptors(group / DESCRIPTORS)]
     }
 
     /// A directory's inode, and the leaf in which a name is.
@@ -270,6 +282,7 @@ impl Audit for Ext4 {
     }
 
     fn audit(&self, ledger: &Ledger) -> Result<(), String> {
+        self.mballoc.audit()?;
         let files = self.files.borrow();
         ledger.compare_counts(|dir| self.directory(dir).3, files.slots.len(), &files.free)
     }
@@ -379,6 +392,14 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         self.write_file(m, file, io).await;
     }
 
+    async fn fallocate(&self, m: &M, file: &File, bytes: u32) -> Result<(), NoSpace> {
+        self.preallocate(m, file, bytes).await
+    }
+
+    async fn truncate(&self, m: &M, file: &File) {
+        self.truncate_file(m, file).await;
+    }
+
     async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) {
         let c = &self.unlink;
         m.at("unlink");
@@ -470,12 +491,13 @@ impl Ext4 {
         let c = &self.unlink;
         m.run(Account::System, c.evict_start + if file.written { c.evict_pages } else { 0 }).await;
         let handle = self.journal.start(m, credits::EVICT).await;
+        let freed = self.free_file_blocks(m, file.inode, handle.transaction()).await;
         self.move_orphan(m, c.orphan).await;
         self.with_group(m, group, c.free_inode).await;
         let rest = self.sb.inodes.pass(m, Some(u64::from(file.inode)), c.evict_stop).await;
         m.run(Account::System, rest).await;
         let [bitmap, descriptors] = self.group_blocks(group);
-        self.stop(m, handle, file.inode, &[Block::Superblock, bitmap, descriptors]).await;
+        self.stop(m, handle, file.inode, &[&freed[..], &[bitmap, descriptors]].concat()).await;
         self.drop_file(m, file.inode);
     }
 }

@@ -201,6 +201,14 @@ impl<M: Machine, F: Filesystem<M>> Filesystem<M> for Recorded<F> {
         self.operation(m, self.fs.write_at(m, file, io)).await;
     }
 
+    async fn fallocate(&self, m: &M, file: &File, bytes: u32) -> Result<(), NoSpace> {
+        self.operation(m, self.fs.fallocate(m, file, bytes)).await
+    }
+
+    async fn truncate(&self, m: &M, file: &File) {
+        self.operation(m, self.fs.truncate(m, file)).await;
+    }
+
     async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) {
         self.operation(m, self.fs.unlink(m, dir, name, file)).await;
         self.ledger.strike(dir, name);

@@ -153,6 +153,19 @@ pub trait Filesystem<M: Machine>: 'static {
         let mut file = *file;
         async move { self.write(m, &mut file, io.bytes).await }
     }
+    /// `fallocate` of so many bytes behind the last block.
+    fn fallocate(&self, m: &M, file: &File, bytes: u32) -> impl Future<Output = Result<(), NoSpace>> {
+        let _ = (file, bytes);
+        async {
+            m.give_up("only ext4 has fallocate");
+            Err(NoSpace)
+        }
+    }
+    /// `ftruncate` to nothing.
+    fn truncate(&self, m: &M, file: &File) -> impl Future<Output = ()> {
+        let _ = file;
+        async { m.give_up("only ext4 has truncate") }
+    }
     /// `unlink` of a file that nobody has open.
     fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) -> impl Future<Output = ()>;
     /// `rename` within a directory, to a name that is free.

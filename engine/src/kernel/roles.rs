@@ -1,7 +1,7 @@
 //! The roles of locks: what programs ask a kernel for when they make one.
 
 /// Each role, and what it guards.
-pub const ROLES: [(&str, &str); 29] = [
+pub const ROLES: [(&str, &str); 30] = [
     ("vfs.i_rwsem", "an inode: the names of a directory, the data of a file (a mutex before 4.7)"),
     ("vfs.freeze", "a superblock against being frozen while it is written to"),
     ("vfs.inode_hash", "the hash table of inodes, or one of its chains"),
@@ -16,6 +16,7 @@ pub const ROLES: [(&str, &str); 29] = [
     ("xfs.cil_ctx", "the context of the CIL: shared by commits, exclusive for its push"),
     ("xfs.cil_lock", "lists and counters of the CIL"),
     ("ext4.group_spin", "a block group"),
+    ("ext4.s_md_lock", "the list of freed extents; the goal of large files before 6.17"),
     ("ext4.orphan", "the list of orphans"),
     ("ext4.j_state_lock", "the journal's state: shared by each handle that starts"),
     ("ext4.j_list_lock", "the lists of blocks of the journal's transactions"),

@@ -141,6 +141,12 @@ rules! {
     "ext4.dio_writes" => dio_writes: ext4::DioWrites = ext4::DioWrites::Shared;
     /// A buffered write starts a journal handle for each page (`ext4_da_write_begin`).
     "ext4.write_handles" => write_handles: bool = false;
+    /// What a request for blocks does about a group that is locked (`ext4_try_lock_group`).
+    "ext4.busy_groups" => busy_groups: ext4::BusyGroups = ext4::BusyGroups::Wait;
+    /// Where requests of large files begin to search (`s_mb_last_group`).
+    "ext4.stream_goal" => stream_goal: ext4::StreamGoal = ext4::StreamGoal::Locked;
+    /// What is done under `s_md_lock` for an extent that is freed (`ext4_mb_free_metadata`).
+    "ext4.freed_extents" => freed_extents: ext4::FreedExtents = ext4::FreedExtents::Listed;
 }
 
 fn choose<C: Choice>(name: &str, given: &Value) -> Result<C, String> {

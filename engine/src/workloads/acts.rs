@@ -20,6 +20,10 @@ pub enum Act {
     Append,
     /// `write` over pages that are there.
     Overwrite,
+    /// `fallocate` behind the last block.
+    Fallocate,
+    /// `ftruncate` to nothing.
+    Truncate,
     /// `fsync`.
     Fsync,
     /// `unlink`.
@@ -47,12 +51,14 @@ pub enum Act {
 }
 
 /// All operations by name.
-pub const ACTS: [(&str, Act); 17] = [
+pub const ACTS: [(&str, Act); 19] = [
     ("create", Act::Create),
     ("open", Act::Open),
     ("read", Act::Read),
     ("append", Act::Append),
     ("overwrite", Act::Overwrite),
+    ("fallocate", Act::Fallocate),
+    ("truncate", Act::Truncate),
     ("fsync", Act::Fsync),
     ("unlink", Act::Unlink),
     ("rename", Act::Rename),
@@ -213,6 +219,12 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             Act::Append | Act::Overwrite => {
                 fs.write(&m, &mut held.file, bytes).await;
                 self.note_write(place, held);
+            }
+            Act::Fallocate => fs.fallocate(&m, &held.file, bytes).await.map_err(|_| self.full())?,
+            Act::Truncate => {
+                fs.truncate(&m, &held.file).await;
+                held.file.written = false;
+                self.pool.borrow_mut().files[place] = Held { dirty: false, unsynced: true, ..held };
             }
             Act::Fsync => {
                 fs.fsync(&m, &held.file).await;

@@ -21,6 +21,8 @@ struct Operation {
     upto: f64,
     bytes: u32,
     think: Draw,
+    /// How often in a row.
+    repeat: u32,
 }
 
 /// The mix of a scenario.
@@ -59,7 +61,7 @@ impl Mix {
 }
 
 /// What a mix says of an operation.
-const KEYS: [&str; 6] = ["op", "weight", "bytes", "think_ns", "think_distribution", "think_cv"];
+const KEYS: [&str; 7] = ["op", "weight", "bytes", "think_ns", "think_distribution", "think_cv", "repeat"];
 
 impl Operation {
     fn new(o: &Value, upto: f64) -> Result<Self, String> {
@@ -70,7 +72,7 @@ impl Operation {
         let (name, act) = Act::named(o["op"].as_str().unwrap_or_default())?;
         let think = o["think_distribution"].as_str().unwrap_or("constant");
         let think = Draw::parse(think, number(o, "think_ns", 0.0), number(o, "think_cv", 1.0))?;
-        Ok(Self { name, act, upto, bytes: number(o, "bytes", 4096.0) as u32, think })
+        Ok(Self { name, act, upto, bytes: number(o, "bytes", 4096.0) as u32, think, repeat: number(o, "repeat", 1.0) as u32 })
     }
 }
 
@@ -94,13 +96,27 @@ async fn turn<M: Machine, F: Filesystem<M>>(m: &M, actor: &mut Actor<M, F>, mix:
     if mix.in_turn {
         let last = mix.operations.len() - 1;
         for (place, operation) in mix.operations.iter().enumerate() {
-            one(m, actor, operation, mix.user, place == last).await?;
+            repeated(m, actor, operation, mix.user, place == last).await?;
         }
         return Ok(());
     }
     let drawn = uniform(actor.random());
     let operation = mix.operations.iter().find(|o| drawn < o.upto).unwrap_or(&mix.operations[mix.operations.len() - 1]);
-    one(m, actor, operation, mix.user, true).await
+    repeated(m, actor, operation, mix.user, true).await
+}
+
+/// An operation as often as it is done in a row, which counts once.
+async fn repeated<M: Machine, F: Filesystem<M>>(
+    m: &M,
+    actor: &mut Actor<M, F>,
+    operation: &Operation,
+    user: Time,
+    counted: bool,
+) -> Result<(), Full> {
+    for left in (0..operation.repeat).rev() {
+        one(m, actor, operation, user, counted && left == 0).await?;
+    }
+    Ok(())
 }
 
 async fn one<M: Machine, F: Filesystem<M>>(

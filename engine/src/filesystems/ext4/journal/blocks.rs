@@ -11,6 +11,8 @@ pub(in crate::filesystems::ext4) enum Block {
     Superblock,
     /// The bitmap of a group's inodes.
     Bitmap(u32),
+    /// The bitmap of a group's blocks.
+    Allocated(u32),
     /// Group descriptors.
     Descriptors(u32),
     /// Part of the inode table.

@@ -6,6 +6,7 @@ use crate::devices::{End, Request};
 use crate::filesystems::BLOCK;
 use crate::machine::{Account, LockId, Side, Time};
 use crate::waist::Machine;
+use std::future::Future;
 
 /// Blocks that are submitted to the log at once: as many as a descriptor has tags.
 const BATCH: usize = 254;
@@ -28,7 +29,7 @@ impl Shadow {
 impl Journal {
     /// Locks the running transaction until its handles have stopped, writes it to the log, and puts its blocks on its
     /// checkpoint list.
-    pub(super) async fn commit<M: Machine>(&self, m: &M) {
+    pub(super) async fn commit<M: Machine, F: Future<Output = ()>>(&self, m: &M, committed: &impl Fn(u64) -> F) {
         self.set_locked(m, true).await;
         while self.updates.get() > 0 {
             m.wchan("jbd2_journal_wait_updates");
@@ -50,6 +51,7 @@ impl Journal {
         }
         m.run(Account::System, self.costs.end).await;
         self.refile(m, transaction, list, log).await;
+        committed(transaction).await;
         self.set_locked(m, self.locked.get()).await;
         self.wake_syncers(m).await;
     }

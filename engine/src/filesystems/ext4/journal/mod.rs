@@ -19,6 +19,7 @@ use blocks::Blocks;
 use commit::Shadow;
 use space::Space;
 use std::cell::{Cell, RefCell};
+use std::future::Future;
 use std::rc::Rc;
 
 pub(super) use blocks::Block;
@@ -48,6 +49,13 @@ pub(super) struct Handle {
     transaction: u64,
     credits: u32,
     used: u32,
+}
+
+impl Handle {
+    /// The number of its transaction.
+    pub fn transaction(&self) -> u64 {
+        self.transaction
+    }
 }
 
 /// The journal as handles and `fsync` meet it.
@@ -224,6 +232,11 @@ impl Journal {
         true
     }
 
+    /// Has the running transaction committed, and waits for that (`jbd2_journal_force_commit_nested`).
+    pub async fn force_commit<M: Machine>(&self, m: &M) {
+        self.sync(m, self.running.get()).await;
+    }
+
     fn wake_committer<M: Machine>(&self, m: &M) {
         if let Some(committer) = self.committer.get() {
             m.wake(committer);
@@ -231,7 +244,8 @@ impl Journal {
     }
 
     /// The program of `kjournald2`: commits when asked to, or after `interval` ticks.
-    pub async fn thread<M: Machine>(&self, m: &M, interval: u64) {
+    /// With each transaction that is on disk it does `committed` (`j_commit_callback`).
+    pub async fn thread<M: Machine, F: Future<Output = ()>>(&self, m: &M, interval: u64, committed: impl Fn(u64) -> F) {
         self.committer.set(Some(m.task()));
         loop {
             if self.requested.get() < self.running.get() {
@@ -240,7 +254,7 @@ impl Journal {
                     m.park().await;
                 }
             }
-            self.commit(m).await;
+            self.commit(m, &committed).await;
         }
     }
 

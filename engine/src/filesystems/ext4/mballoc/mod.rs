@@ -1,0 +1,157 @@
+//! The allocator of blocks (`fs/ext4/mballoc.c`): where a request begins to search, which locks it takes, and what becomes of
+//! freed blocks.
+//!
+//! A request searches groups in their order from a goal (`mb_optimize_scan=0`; since 6.17 nearly so with it too): that of its
+//! inode, or for a file of more than 16 blocks where the last such request ended. It finds blocks under the group's lock in memory,
+//! and takes the lock again to mark them in the bitmap on disk (`ext4_mb_mark_diskspace_used`). Freed blocks are listed under
+//! `s_md_lock` and come back when the commit is done. Preallocation is left out: requests are not made longer.
+
+mod bitmap;
+mod freed;
+mod programs;
+
+use super::group_locks::GroupLocks;
+use crate::cost_table;
+use crate::filesystems::costs::Costs;
+use crate::filesystems::NoSpace;
+use crate::kernel::ext4::{BusyGroups, FreedExtents, StreamGoal};
+use crate::machine::{Access, Account, LineId, LockId, Side};
+use crate::waist::Machine;
+use bitmap::{Bitmap, GROUP_BLOCKS};
+use freed::Freed;
+pub(super) use freed::Extent;
+use std::cell::{Cell, RefCell};
+
+cost_table!(MballocCosts {
+    load: ["mballoc.load_buddy"],
+    mark_used: ["mballoc.mark_used"],
+    write_access: ["mballoc.get_write_access"],
+    mark_diskspace: ["mballoc.mark_diskspace"],
+    dirty_metadata: ["mballoc.dirty_metadata"],
+    free: ["mballoc.free_blocks"],
+    free_in_buddy: ["mballoc.free_in_buddy"],
+});
+
+/// Files with more blocks share goals (`s_mb_stream_request`).
+const STREAM_BLOCKS: u64 = 16;
+/// Folios of a group in the buddy cache, where pages are as large as blocks.
+const FOLIOS: u32 = 2;
+/// Goals of 4 bytes in a cache line.
+const GOALS_PER_LINE: usize = 16;
+
+/// What requests for blocks of one group write.
+#[derive(Clone, Copy)]
+struct Lines {
+    /// Its buddy, and its description in memory.
+    buddy: LineId,
+    /// Counts of references of the two folios that have bitmap and buddy.
+    folios: LineId,
+    /// Buffer and journal heads of its bitmap and descriptor.
+    heads: LineId,
+    /// Their contents.
+    bitmap: LineId,
+}
+
+/// All blocks of a filesystem.
+pub(super) struct Mballoc {
+    costs: MballocCosts,
+    busy: BusyGroups,
+    stream: StreamGoal,
+    listed: FreedExtents,
+    groups: RefCell<Vec<Bitmap>>,
+    /// By group, made when first used, and how many lines each has.
+    lines: RefCell<Vec<Option<Lines>>>,
+    spans: [u32; 3],
+    /// `ext4_group_lock_ptr`: groups share locks.
+    locks: GroupLocks,
+    goals: Vec<Cell<u32>>,
+    goal_lines: Vec<LineId>,
+    md_lock: LockId,
+    freed: RefCell<Freed>,
+    /// Blocks that files have, by slot, in their order.
+    files: RefCell<Vec<Vec<Extent>>>,
+}
+
+impl Mballoc {
+    /// A fresh filesystem of so many bytes, whose groups have these locks.
+    pub fn new<M: Machine>(m: &M, bytes: u64, locks: GroupLocks, costs: &Costs<'_>) -> Result<Self, String> {
+        let lines = |name: &str| costs.number(name).map(|n| n as u32);
+        let heads = lines("ext4_bitmap.struct")? + lines("ext4_group_desc.struct")?;
+        let data = lines("ext4_bitmap.data")? + lines("ext4_group_desc.data")?;
+        let blocks = bytes / u64::from(crate::filesystems::BLOCK);
+        let sizes = (0..blocks.div_ceil(u64::from(GROUP_BLOCKS)).max(1)).map(|group| {
+            u64::from(GROUP_BLOCKS).min(blocks.saturating_sub(group * u64::from(GROUP_BLOCKS))) as u32
+        });
+        let groups: Vec<_> = sizes.map(Bitmap::new).collect();
+        let rules = costs.rules();
+        let goals = match rules.stream_goal {
+            StreamGoal::Locked | StreamGoal::Single => 1,
+            StreamGoal::Several => (m.cpus() as usize).min(groups.len().div_ceil(4)), // s_mb_nr_global_goals
+        };
+        Ok(Self {
+            costs: MballocCosts::new(costs)?,
+            busy: rules.busy_groups,
+            stream: rules.stream_goal,
+            listed: rules.freed_extents,
+            lines: RefCell::new(vec![None; groups.len()]),
+            groups: RefCell::new(groups),
+            spans: [lines("ext4_buddy.data")? + lines("ext4_group_info.struct")?, heads, data],
+            locks,
+            goals: vec![Cell::new(0); goals],
+            goal_lines: (0..goals.div_ceil(GOALS_PER_LINE)).map(|_| m.new_line(1)).collect(),
+            md_lock: m.new_lock(m.class("ext4.s_md_lock", "ext4.s_md_lock")),
+            freed: RefCell::default(),
+            files: RefCell::default(),
+        })
+    }
+
+    fn group_count(&self) -> u32 {
+        self.lines.borrow().len() as u32
+    }
+
+    fn lines<M: Machine>(&self, m: &M, group: u32) -> Lines {
+        let [buddy, heads, bitmap] = self.spans;
+        let new = || Lines { buddy: m.new_line(buddy), folios: m.new_line(FOLIOS), heads: m.new_line(heads), bitmap: m.new_line(bitmap) };
+        *self.lines.borrow_mut()[group as usize].get_or_insert_with(new)
+    }
+
+    /// Blocks of a file.
+    pub fn blocks(&self, slot: u32) -> u64 {
+        self.files.borrow().get(slot as usize).map_or(0, |extents| extents.iter().map(|e| u64::from(e.count)).sum())
+    }
+
+    /// Puts an extent behind a file's last (`ext4_ext_insert_extent`).
+    pub fn append(&self, slot: u32, extent: Extent) {
+        let (mut files, slot) = (self.files.borrow_mut(), slot as usize);
+        if files.len() <= slot {
+            files.resize_with(slot + 1, Vec::new);
+        }
+        match files[slot].last_mut() {
+            Some(last) if last.group == extent.group && last.end() == extent.start => last.count += extent.count,
+            _ => files[slot].push(extent),
+        }
+    }
+
+    /// Takes all blocks from a file.
+    pub fn take(&self, slot: u32) -> Vec<Extent> {
+        self.files.borrow_mut().get_mut(slot as usize).map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Whether there are freed blocks that nobody can have yet (`s_mb_free_pending`).
+    pub fn awaits_commit(&self) -> bool {
+        self.freed.borrow().blocks() > 0
+    }
+
+    /// The error says what differs: blocks that are free, freed or a file's are all that files could have.
+    pub fn audit(&self) -> Result<(), String> {
+        let groups = self.groups.borrow();
+        let capacity: u64 = groups.iter().map(|group| u64::from(group.capacity())).sum();
+        let free: u64 = groups.iter().map(|group| u64::from(group.free())).sum();
+        let used: u64 = (0..self.files.borrow().len() as u32).map(|slot| self.blocks(slot)).sum();
+        let freed = self.freed.borrow().blocks();
+        if free + used + freed == capacity {
+            return Ok(());
+        }
+        Err(format!("{free} blocks are free, {used} are of files and {freed} wait for a commit: together not {capacity}"))
+    }
+}

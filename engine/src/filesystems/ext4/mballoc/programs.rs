@@ -1,0 +1,183 @@
+//! What a request for blocks, a free and a commit do.
+
+use super::*;
+
+impl Mballoc {
+    /// `ext4_mb_new_blocks` for a file in this slot, whose inode is in `near`.
+    pub async fn new_blocks<M: Machine>(&self, m: &M, slot: u32, near: u32, count: u32) -> Result<Extent, NoSpace> {
+        m.run(Account::System, self.costs.load).await;
+        let stream = self.blocks(slot) + u64::from(count) > STREAM_BLOCKS;
+        let goal = if stream { self.goal(m, slot).await } else { near };
+        let found = match self.search(m, goal, count, stream.then_some(slot)).await {
+            Some(found) => found,
+            None => self.search_any(m, goal, count).await.ok_or(NoSpace)?,
+        };
+        self.mark_diskspace_used(m, found.group).await;
+        Ok(found)
+    }
+
+    fn goal_of(&self, slot: u32) -> usize {
+        slot as usize % self.goals.len()
+    }
+
+    /// Where the last request of a large file ended (`s_mb_last_group`).
+    async fn goal<M: Machine>(&self, m: &M, slot: u32) -> u32 {
+        let goal = self.goal_of(slot);
+        if self.stream == StreamGoal::Locked {
+            m.lock(self.md_lock, Side::Write).await;
+        }
+        m.touch(self.goal_lines[goal / GOALS_PER_LINE], Access::Read);
+        let group = self.goals[goal].get();
+        if self.stream == StreamGoal::Locked {
+            m.unlock(self.md_lock, Side::Write).await;
+        }
+        group
+    }
+
+    /// The same is changed, with the group's lock held (`ext4_mb_use_best_found`).
+    async fn set_goal<M: Machine>(&self, m: &M, slot: u32, group: u32) {
+        let goal = self.goal_of(slot);
+        if self.stream == StreamGoal::Locked {
+            m.lock(self.md_lock, Side::Write).await;
+        }
+        m.touch(self.goal_lines[goal / GOALS_PER_LINE], Access::Write);
+        self.goals[goal].set(group);
+        if self.stream == StreamGoal::Locked {
+            m.unlock(self.md_lock, Side::Write).await;
+        }
+    }
+
+    /// `ext4_mb_regular_allocator`, up to `CR_GOAL_LEN_SLOW`: the first group with a run of this length.
+    async fn search<M: Machine>(&self, m: &M, goal: u32, count: u32, stream: Option<u32>) -> Option<Extent> {
+        for group in self.from(goal) {
+            if self.groups.borrow()[group as usize].free() < count {
+                continue; // ext4_mb_good_group, without the lock
+            }
+            let lines = self.lines(m, group);
+            if self.busy == BusyGroups::Wait {
+                self.load_buddy(m, lines);
+                self.locks.lock(m, group).await;
+            } else if self.locks.try_lock(m, group) {
+                self.load_buddy(m, lines);
+            } else {
+                continue;
+            }
+            m.touch(lines.buddy, Access::Write);
+            let start = self.groups.borrow_mut()[group as usize].take(count);
+            if start.is_some() {
+                m.run(Account::System, self.costs.mark_used).await;
+                if let Some(slot) = stream {
+                    self.set_goal(m, slot, group).await;
+                }
+            }
+            self.locks.unlock(m, group).await;
+            m.touch(lines.folios, Access::Write); // ext4_mb_unload_buddy
+            if let Some(start) = start {
+                return Some(Extent { group, start, count });
+            }
+        }
+        None
+    }
+
+    /// The same for `CR_ANY_FREE`: waits for groups that are busy, and takes what it finds.
+    async fn search_any<M: Machine>(&self, m: &M, goal: u32, most: u32) -> Option<Extent> {
+        for group in self.from(goal) {
+            if self.groups.borrow()[group as usize].free() == 0 {
+                continue;
+            }
+            self.load_buddy(m, self.lines(m, group));
+            self.locks.lock(m, group).await;
+            m.touch(self.lines(m, group).buddy, Access::Write);
+            let found = self.groups.borrow_mut()[group as usize].take_any(most);
+            m.run(Account::System, self.costs.mark_used).await;
+            self.locks.unlock(m, group).await;
+            if let Some((start, count)) = found {
+                return Some(Extent { group, start, count });
+            }
+        }
+        None
+    }
+
+    /// `ext4_mb_good_group_nolock` looks at the group, `ext4_mb_load_buddy` gets its folios.
+    fn load_buddy<M: Machine>(&self, m: &M, lines: Lines) {
+        m.touch(lines.buddy, Access::Read);
+        m.touch(lines.folios, Access::Write);
+    }
+
+    fn from(&self, goal: u32) -> impl Iterator<Item = u32> {
+        let groups = self.group_count();
+        (goal % groups..groups).chain(0..goal % groups)
+    }
+
+    /// `ext4_mb_mark_diskspace_used`: bits and checksums of bitmap and descriptor, under the group's lock.
+    async fn mark_diskspace_used<M: Machine>(&self, m: &M, group: u32) {
+        let (c, lines) = (&self.costs, self.lines(m, group));
+        m.touch(lines.heads, Access::Write);
+        m.run(Account::System, c.write_access).await;
+        self.locks.lock(m, group).await;
+        m.touch(lines.bitmap, Access::Write);
+        m.run(Account::System, c.mark_diskspace).await;
+        self.locks.unlock(m, group).await;
+        m.touch(lines.heads, Access::Write);
+        m.run(Account::System, c.dirty_metadata).await;
+    }
+
+    /// `ext4_free_blocks` of an extent by a transaction; without a journal they are free at once.
+    pub async fn free_blocks<M: Machine>(&self, m: &M, extent: Extent, transaction: Option<u64>) {
+        let (c, lines) = (&self.costs, self.lines(m, extent.group));
+        self.load_buddy(m, lines);
+        m.touch(lines.heads, Access::Write);
+        m.run(Account::System, c.free).await;
+        self.locks.lock(m, extent.group).await;
+        m.touch(lines.bitmap, Access::Write);
+        m.run(Account::System, c.mark_diskspace).await;
+        match transaction {
+            Some(transaction) => self.list(m, extent, transaction).await,
+            None => self.release(m, extent, lines).await,
+        }
+        self.locks.unlock(m, extent.group).await;
+        m.touch(lines.folios, Access::Write);
+    }
+
+    /// `ext4_mb_free_metadata`: neighbours that it is merged with leave the list, each under `s_md_lock`, and it goes onto it; since
+    /// 6.17 it only grows a neighbour.
+    async fn list<M: Machine>(&self, m: &M, extent: Extent, transaction: u64) {
+        let merged = self.freed.borrow_mut().insert(transaction, extent);
+        let times = match self.listed {
+            FreedExtents::Listed | FreedExtents::CounterApart => merged + 1,
+            FreedExtents::MergedFirst => u32::from(merged != 1),
+        };
+        for _ in 0..times {
+            self.under_md_lock(m).await;
+        }
+    }
+
+    async fn under_md_lock<M: Machine>(&self, m: &M) {
+        m.lock(self.md_lock, Side::Write).await;
+        m.touch_beside(self.md_lock, Access::Write);
+        m.unlock(self.md_lock, Side::Write).await;
+    }
+
+    async fn release<M: Machine>(&self, m: &M, extent: Extent, lines: Lines) {
+        m.touch(lines.buddy, Access::Write);
+        m.run(Account::System, self.costs.free_in_buddy).await;
+        self.groups.borrow_mut()[extent.group as usize].release(extent.start, extent.count);
+    }
+
+    /// `ext4_process_freed_data`, when a transaction is on disk: `ext4_free_data_in_buddy` of each extent that it has freed.
+    pub async fn process_freed_data<M: Machine>(&self, m: &M, transaction: u64) {
+        let extents = self.freed.borrow_mut().take(transaction);
+        if extents.is_empty() {
+            return;
+        }
+        self.under_md_lock(m).await;
+        for extent in extents {
+            if self.listed == FreedExtents::Listed {
+                self.under_md_lock(m).await; // s_mb_free_pending
+            }
+            self.locks.lock(m, extent.group).await;
+            self.release(m, extent, self.lines(m, extent.group)).await;
+            self.locks.unlock(m, extent.group).await;
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! `fallocate` and `ftruncate`: blocks without data, and a file without blocks.
+
+use super::journal::{credits, Block};
+use super::Ext4;
+use crate::cost_table;
+use crate::filesystems::costs::Costs;
+use crate::filesystems::{File, NoSpace, BLOCK};
+use crate::machine::{Account, Side};
+use crate::waist::Machine;
+
+cost_table!(PreallocateCosts {
+    enter: ["call.fstat"],
+    handle: ["cu_short.jbd2_handle_start", "cu_short.jbd2_handle_stop"],
+    map: ["mballoc.map_blocks"],
+    insert: ["mballoc.insert_extent", "cu_short.ext4_mark_inode_dirty_3"],
+    orphan: ["cu_short.ext4_mark_inode_dirty_7", "cu_short.ext4_mark_inode_dirty_8"],
+    remove_space: ["mballoc.remove_space"],
+});
+
+/// How often who finds no blocks has a transaction committed that has freed some (`ext4_should_retry_alloc`).
+const RETRIES: u32 = 3;
+
+/// Their costs.
+pub(super) struct Preallocate(PreallocateCosts);
+
+impl Preallocate {
+    /// From the cost tables.
+    pub fn new(costs: &Costs<'_>) -> Result<Self, String> {
+        Ok(Self(PreallocateCosts::new(costs)?))
+    }
+}
+
+impl Ext4 {
+    /// `ext4_fallocate` of so many bytes behind a file's last block (`ext4_alloc_file_blocks`): unwritten extents, a handle each.
+    pub(super) async fn preallocate<M: Machine>(&self, m: &M, file: &File, bytes: u32) -> Result<(), NoSpace> {
+        let c = &self.preallocate.0;
+        m.at("fallocate");
+        m.run(Account::System, c.enter).await;
+        self.sb.start_write(m).await;
+        let i_rwsem = self.i_rwsem(file);
+        m.lock(i_rwsem, Side::Write).await;
+        let (mut left, mut retries) = (bytes.div_ceil(BLOCK).max(1), 0);
+        let mut done = Ok(());
+        while left > 0 && done.is_ok() {
+            match self.preallocate_extent(m, file.inode, left).await {
+                Ok(count) => left -= count,
+                Err(_) if self.mballoc.awaits_commit() && retries < RETRIES => {
+                    retries += 1;
+                    self.journal.force_commit(m).await;
+                }
+                Err(full) => done = Err(full),
+            }
+        }
+        m.unlock(i_rwsem, Side::Write).await;
+        self.sb.end_write(m).await;
+        done
+    }
+
+    /// One handle, and one extent of at most so many blocks; how many they are.
+    async fn preallocate_extent<M: Machine>(&self, m: &M, slot: u32, most: u32) -> Result<u32, NoSpace> {
+        let c = &self.preallocate.0;
+        let handle = self.journal.start(m, credits::EXTENT).await;
+        m.run(Account::System, c.handle + c.map).await;
+        let near = self.files.borrow().slots[slot as usize].group;
+        let found = self.mballoc.new_blocks(m, slot, near, most).await;
+        let changed = match found {
+            Ok(extent) => {
+                self.mballoc.append(slot, extent);
+                m.run(Account::System, c.insert).await;
+                self.block_bitmap(extent.group).to_vec()
+            }
+            Err(_) => Vec::new(),
+        };
+        self.stop(m, handle, slot, &changed).await;
+        found.map(|extent| extent.count)
+    }
+
+    /// `ftruncate` to nothing: `ext4_setattr` puts the inode onto the list of orphans, `ext4_truncate` frees its blocks and takes it
+    /// off.
+    pub(super) async fn truncate_file<M: Machine>(&self, m: &M, file: &File) {
+        let c = &self.preallocate.0;
+        m.at("truncate");
+        m.run(Account::System, c.enter).await;
+        self.sb.start_write(m).await;
+        let i_rwsem = self.i_rwsem(file);
+        m.lock(i_rwsem, Side::Write).await;
+        let handle = self.journal.start(m, credits::INODE).await;
+        self.move_orphan(m, c.orphan).await;
+        m.run(Account::System, c.handle).await;
+        self.stop(m, handle, file.inode, &[Block::Superblock]).await;
+        self.fsync.dirty.forget(file.inode);
+        let handle = self.journal.start(m, credits::EVICT).await;
+        m.run(Account::System, c.handle + c.remove_space).await;
+        let changed = self.free_file_blocks(m, file.inode, handle.transaction()).await;
+        self.move_orphan(m, c.orphan).await;
+        self.stop(m, handle, file.inode, &changed).await;
+        self.files.borrow_mut().slots[file.inode as usize].truncated = true;
+        m.unlock(i_rwsem, Side::Write).await;
+        self.sb.end_write(m).await;
+    }
+
+    /// Frees all blocks of a file; returns what that changes (`ext4_ext_remove_space`).
+    pub(super) async fn free_file_blocks<M: Machine>(&self, m: &M, slot: u32, transaction: u64) -> Vec<Block> {
+        let mut changed = vec![Block::Superblock];
+        for extent in self.mballoc.take(slot) {
+            self.mballoc.free_blocks(m, extent, self.journal.on.then_some(transaction)).await;
+            let blocks = self.block_bitmap(extent.group);
+            changed.extend(blocks.into_iter().filter(|block| !changed.contains(block)).collect::<Vec<_>>());
+        }
+        changed
+    }
+}

@@ -1,0 +1,99 @@
+"""The allocator of ext4: who asks for blocks meets others in a group and under `s_md_lock`, as its era has it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from machines import assert_same
+
+from simfs import _engine
+from simfs.scenario import ScenarioError, expand, load, to_run_spec
+
+SCENARIO = """\
+simfs: 1
+name: mballoc
+title: Blocks for several files
+machine: {profile: server-24, cpus: 8}
+kernel: linux-6.16
+filesystem: {kind: ext4, size: 8 GiB}
+device: nvme
+workload:
+  kind: mix
+  tasks: 8
+  directories: per-task
+  order: in-turn
+  operations: [{op: fallocate, size: 8 KiB, repeat: 128}, {op: truncate}]
+measure: {warmup: 10 ms, duration: 30 ms, replications: 1}
+"""
+GROUP_BYTES = (32768 - 514) * 4096
+
+
+def spec(tmp_path: Path, *options: str) -> dict[str, Any]:
+    path = tmp_path / "mballoc.yaml"
+    path.write_text(SCENARIO)
+    return to_run_spec(expand(load(str(path), options))[0], 0)
+
+
+def run(tmp_path: Path, *options: str) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads(_engine.run(json.dumps(spec(tmp_path, *options))))
+    assert all(law["ok"] for law in result["laws"])
+    return result
+
+
+def acquired(result: dict[str, Any], name: str) -> int:
+    return next((int(lock["acquired"]) for lock in result["locks"] if lock["name"] == name), 0)
+
+
+def per_turn(result: dict[str, Any], name: str) -> float:
+    return acquired(result, name) / float(result["operations"])
+
+
+def test_one_task_takes_the_locks_of_its_era(tmp_path: Path) -> None:
+    """256 blocks, one extent: the first 8 requests have goals of their own, each takes the group's lock twice."""
+    one = "workload.tasks=1"
+    before, after = (run(tmp_path, one, f"kernel={kernel}") for kernel in ("linux-6.16", "linux-6.17"))
+    for result in (before, after):
+        assert per_turn(result, "ext4.group lock") == pytest.approx(2 * 128 + 1, rel=0.02)
+    assert per_turn(before, "ext4.s_md_lock") == pytest.approx(2 * 120 + 1, rel=0.02)
+    assert per_turn(after, "ext4.s_md_lock") <= 1
+
+
+def test_who_skips_busy_groups_is_faster_and_ends_in_others(tmp_path: Path) -> None:
+    waits = run(tmp_path)
+    skips = run(tmp_path, "kernel.rules.ext4.busy_groups=skip", "kernel.rules.ext4.stream_goal=several")
+    assert skips["operations"] > 1.5 * waits["operations"]
+
+
+@pytest.mark.parametrize("kernel", ["linux-6.16", "linux-6.17"])
+@pytest.mark.parametrize("journal", ["true", "false"])
+def test_both_machines_do_the_same(tmp_path: Path, kernel: str, journal: str) -> None:
+    made = spec(tmp_path, f"kernel={kernel}", f"filesystem.journal={journal}", "workload.tasks=3")
+    assert assert_same(made | {"warmup_ns": 0.0, "duration_ns": 3e5}) > 100
+
+
+def test_who_finds_no_blocks_has_those_committed_that_were_freed(tmp_path: Path) -> None:
+    """A filesystem of one group has room for 15 files of 8 MiB; what they had comes back with a commit."""
+    size, turn = "filesystem.size=128 MiB", "workload.operations.0.repeat=1024"
+    result = run(tmp_path, size, turn, "workload.tasks=1", "measure.duration=400 ms")
+    assert result["stall"] is None
+    assert result["operations"] > 15
+    assert acquired(result, "ext4.j_list_lock") > 0  # blocks of a transaction that is committed
+
+
+def test_a_full_filesystem_is_told_by_its_name(tmp_path: Path) -> None:
+    """Nothing is truncated: all blocks of the group are taken, and the audit holds."""
+    result = run(
+        tmp_path, "filesystem.size=128 MiB", "workload.operations=[{op: fallocate, size: 1 MiB}]",
+        "workload.tasks=2", "measure.warmup=0 ns", "measure.duration=1 s",
+    )  # fmt: skip
+    assert "no space left" in result["stall"]["cycle"][0]
+    assert result["operations"] == GROUP_BYTES // (1 << 20)
+
+
+@pytest.mark.parametrize("filesystem", ["xfs", "btrfs", "tmpfs"])
+def test_filesystems_without_these_operations_refuse_them(tmp_path: Path, filesystem: str) -> None:
+    with pytest.raises(ScenarioError, match=f"only ext4 has fallocate here, not {filesystem}"):
+        spec(tmp_path, f"filesystem={{kind: {filesystem}}}")
