@@ -42,6 +42,10 @@ mutants *OPTIONS:
 bench:
     python benchmarks/lock_cycle.py && python benchmarks/scaling.py
 
+# A wheel whose engine is optimised by a profile (once: pip install 'maturin>=1.13' and rustup component add llvm-tools)
+wheel-pgo:
+    maturin build --release --locked --pgo --out dist
+
 # Run a load in a real kernel with 24 virtual CPUs (docs/laboratory.md): just emulate compile
 emulate LOAD *OPTIONS:
     python tools/emulated-kernel/emulate.py {{LOAD}} {{OPTIONS}}
