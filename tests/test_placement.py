@@ -213,6 +213,20 @@ def test_without_an_idle_cpu_it_stays_with_its_parent_unless_that_is_much_more_l
     assert here.scheduler.idlest.cpu_for_new(here.cpus[0]).number == 2
 
 
+@pytest.mark.parametrize(
+    ("kind", "started", "load"),
+    [(TaskKind.LOAD, False, 1024), (TaskKind.BOUND, False, 0), (TaskKind.BOUND, True, 1024)],
+)
+def test_kernel_threads_that_were_there_before_weigh_nothing_as_they_have_slept(
+    kind: TaskKind, started: bool, load: int
+) -> None:
+    here = Machines(2, idle=(1,))
+    task = here.task(1)
+    task.kind = kind
+    here.scheduler.start(task, here.busy[0] if started else None)
+    assert here.cpus[1].queue_of(Level.ROOT).load.load == load
+
+
 def test_it_goes_to_the_socket_with_more_idle_cpus_and_there_to_the_idler_core() -> None:
     shape = {"cpus_per_core": 2, "cpus_per_llc": 4, "cpus_per_socket": 4}
     here = Machines(8, idle=(1, 4, 6, 7), shape=shape)

@@ -20,6 +20,7 @@ from simfs.machine.placement import Placement
 from simfs.machine.policy import Entering, Leaving, Policy, Rules
 from simfs.machine.run_queue import Level
 from simfs.machine.smt import Siblings
+from simfs.machine.statistics import TaskKind
 from simfs.machine.task import Status, Task
 from simfs.machine.time import Time
 
@@ -354,7 +355,9 @@ class Scheduler:
     def _enqueue(self, task: Task, cpu: Cpu, entering: Entering, delay: Time, sender: Cpu | None) -> None:
         """Make a task runnable on `cpu`, in `delay`; `sender` is the CPU that does it."""
         if entering is Entering.NEW:
-            self.policy.group.load_of_new(task, cpu)
+            # A kernel thread that the machine begins with has slept for long.
+            if sender is not None or task.kind is TaskKind.LOAD:
+                self.policy.group.load_of_new(task, cpu)
             self.policy.group.attach_load(task, cpu)
         elif task.cpu is not cpu:
             self.machine.counters.migrations += 1

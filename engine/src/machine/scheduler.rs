@@ -10,7 +10,7 @@ use super::policy::{Entering, Leaving};
 use super::queue::Happening;
 use super::run_queue::Level;
 use super::state::{Broken, State};
-use super::task::{Resume, Status, TaskId};
+use super::task::{Resume, Status, TaskId, TaskKind};
 use super::time::Time;
 use super::topology::CpuId;
 use super::trace::Object;
@@ -285,7 +285,9 @@ impl State {
     pub(super) fn enqueue(&mut self, id: TaskId, cpu: CpuId, from: Option<CpuId>, delay: Time, entering: Entering) {
         let old = self.tasks[id as usize].cpu;
         if entering == Entering::New {
-            self.load_of_new(id, cpu);
+            if from.is_some() || self.tasks[id as usize].kind == TaskKind::Load {
+                self.load_of_new(id, cpu);
+            } // else a kernel thread that the machine begins with: it has slept for long
             self.attach_load(id, cpu);
         } else if old != cpu {
             self.counters.migrations += 1;
