@@ -165,6 +165,8 @@ class _Machine(Protocol):
         """Let `task` wake `other`."""
     def wake_at_tick(self, task: int, other: int, ticks: int, /) -> int:
         """Arm, or move, the timer of `other` that wakes it, for so many jiffies. Returns when it rings."""
+    def exiting(self, task: int, /) -> None:
+        """`task` is about to end; whoever waits for that has not been woken yet."""
     def set_nice(self, task: int, nice: int, /) -> None:
         """Give `task` a nice level."""
     def spawn(self, parent: int | None, pinned: int | None, life: str, program: Program, /) -> int:

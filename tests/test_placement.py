@@ -227,6 +227,22 @@ def test_kernel_threads_that_were_there_before_weigh_nothing_as_they_have_slept(
     assert here.cpus[1].queue_of(Level.ROOT).load.load == load
 
 
+@pytest.mark.parametrize(("leaves", "goes_to"), [(True, 0), (False, 1)])
+def test_who_ends_has_left_its_session_so_its_cpu_counts_as_loaded_and_its_parent_stays(
+    leaves: bool, goes_to: int
+) -> None:
+    here = Machines(2, wake_scan="none", groups="autogroup", exit_leaves_autogroup=leaves)
+    here.load(40)
+    child, group = here.busy[1], here.scheduler.policy.group
+    group.load_of_new(child, child.cpu)
+    parent = here.task(0)
+    here.cpus[0].queue_of(Level.ROOT).load.load = 60
+    child.level = Level.GROUP
+    here.scheduler.leave_autogroup(child)
+    assert (child.level is Level.ROOT) is leaves
+    assert here.woken(parent, by=1) == goes_to
+
+
 def test_it_goes_to_the_socket_with_more_idle_cpus_and_there_to_the_idler_core() -> None:
     shape = {"cpus_per_core": 2, "cpus_per_llc": 4, "cpus_per_socket": 4}
     here = Machines(8, idle=(1, 4, 6, 7), shape=shape)

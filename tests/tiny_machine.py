@@ -170,6 +170,9 @@ class TinyMachine:
         else:
             self.kicked.add(other)
 
+    def exiting(self, task: int) -> None:
+        self.calls["exiting"] += 1
+
     def set_nice(self, task: int, nice: int) -> None:
         self.calls["set_nice"] += 1
 

@@ -121,6 +121,8 @@ pub trait Machine: Clone + 'static {
     fn wake_at_tick(&self, task: TaskId, ticks: u64) -> Time;
     /// Begins another program (`execve`): the scheduler may move the task to an idler CPU first (`sched_exec`).
     fn exec(&self) -> impl Future<Output = ()>;
+    /// The process is about to end (`do_exit`): called before whoever waits for its end is woken.
+    fn exiting(&self);
     /// Gives this task a nice level, from -20 (the most CPU time) to 19; tasks that it starts have it too.
     fn set_nice(&self, nice: i32);
     /// Starts a new task.

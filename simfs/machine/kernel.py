@@ -54,6 +54,7 @@ class Kernel:
     place_deadline_initial: bool
     """A new task has half a slice to begin with."""
     pick_buddy: bool
+    exit_leaves_autogroup: bool
     """A group whose task goes to sleep is picked again if it has others."""
     groups: str
     """Which tasks compete as a group: `none`, or the load, of one session (`autogroup`) or in one `cgroup`."""
@@ -106,6 +107,7 @@ class Kernel:
             place_lag=rules["sched.place_lag"],
             place_deadline_initial=rules["sched.place_deadline_initial"],
             pick_buddy=rules["sched.pick_buddy"],
+            exit_leaves_autogroup=rules["sched.exit_leaves_autogroup"],
             groups=rules["sched.groups"],
             wake_scan=rules["sched.wake_scan"],
             recent_cpu=rules["sched.recent_cpu"],

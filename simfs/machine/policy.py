@@ -264,6 +264,18 @@ class Policy:
             if queue.members > 1:
                 cpu.need_resched |= self.rules.slice_ends(queue, entity)
 
+    def leave_group(self, task: Task) -> None:
+        """Move a running task from the group's run queue to the root's (`sched_move_task`)."""
+        cpu = task.cpu
+        self.dequeue(task, cpu, Leaving.MOVED)
+        self.group.detach_load(task, cpu)
+        task.entity.vruntime += cpu.queue_of(Level.ROOT).base - cpu.queue_of(Level.GROUP).base
+        task.level = Level.ROOT
+        self.group.attach_load(task, cpu)
+        self.enqueue(task, cpu, Entering.MOVED)
+        self.set_next(cpu, task)
+        cpu.queue.remove(task)
+
     def set_nice(self, task: Task, nice: int) -> None:
         """Give a task another nice level (`set_user_nice`)."""
         cpu = task.cpu

@@ -386,6 +386,13 @@ class Scheduler:
         elif cpu.next is not None:
             cpu.arrivals.append(task)
 
+    def leave_autogroup(self, task: Task) -> None:
+        """Let a running task that ends compete as one of the root's (`sched_autogroup_exit_task`)."""
+        kernel = self.machine.kernel
+        if kernel.exit_leaves_autogroup and kernel.groups == "autogroup" and task.level is Level.GROUP:
+            self.policy.leave_group(task)
+            task.cpu.need_resched |= len(task.cpu.queue) > 0
+
     def set_nice(self, task: Task, nice: int) -> None:
         """Give a running task another nice level; it may not be the one that should run (`prio_changed_fair`)."""
         self.policy.set_nice(task, nice)

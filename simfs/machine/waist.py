@@ -129,6 +129,10 @@ class Waist:
             self.machine.clock.at(at, What.TIMER, other, ring, rank=1)
         return at
 
+    def exiting(self, task: int) -> None:
+        """`task` is about to end."""
+        self.machine.scheduler.leave_autogroup(self._task(task))
+
     def set_nice(self, task: int, nice: int) -> None:
         """Give `task` a nice level."""
         self.machine.scheduler.set_nice(self._task(task), nice)

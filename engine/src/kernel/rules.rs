@@ -73,6 +73,8 @@ rules! {
     "sched.pick_buddy" => pick_buddy: bool = false;
     /// Which tasks compete for a CPU as a group: those of the load, one session (`autogroup`) or in one `cgroup`, or none.
     "sched.groups" => groups: sched::Groups = sched::Groups::Autogroup;
+    /// A process that ends leaves its session for the root group before its parent is woken (`sched_autogroup_exit_task`).
+    "sched.exit_leaves_autogroup" => exit_leaves_autogroup: bool = true;
     /// How many CPUs a wake-up looks at for an idle one (`select_idle_cpu`).
     "sched.wake_scan" => wake_scan: sched::WakeScan = sched::WakeScan::Utilization;
     /// A wake-up looks at the CPU before the last one too (`recent_used_cpu`).

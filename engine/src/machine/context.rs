@@ -406,6 +406,10 @@ impl Machine for Context {
         }
     }
 
+    fn exiting(&self) {
+        self.state().leave_autogroup(self.id);
+    }
+
     fn set_nice(&self, nice: i32) {
         self.state().set_nice(self.id, nice);
     }

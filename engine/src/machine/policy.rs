@@ -8,6 +8,7 @@ use super::run_queue::Level;
 use super::state::State;
 use super::task::TaskId;
 use super::topology::CpuId;
+use crate::kernel::sched::Groups;
 
 /// How a member comes into a run queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -315,6 +316,29 @@ impl State {
                 self.cpus[cpu as usize].need_resched |= self.cfs_slice_ends(cfs, cpu, level, member);
             }
         }
+    }
+
+    /// The running task `id` ends: it competes as one of the root's from now on, no longer as part of its session
+    /// (`sched_autogroup_exit_task`, `sched_move_task`).
+    pub(super) fn leave_autogroup(&mut self, id: TaskId) {
+        let rules = &self.kernel.rules;
+        let leaves = rules.exit_leaves_autogroup && rules.groups == Groups::Autogroup;
+        if !leaves || self.tasks[id as usize].level == Level::Root {
+            return;
+        }
+        let cpu = self.tasks[id as usize].cpu;
+        self.dequeue_task(cpu, id, Leaving::Moved);
+        self.detach_load(id, cpu);
+        let ahead = self.run_queue(cpu, Level::Root).base - self.run_queue(cpu, Level::Group).base;
+        let task = &mut self.tasks[id as usize];
+        task.level = Level::Root;
+        task.entity.vruntime += ahead;
+        self.attach_load(id, cpu);
+        self.enqueue_task(cpu, id, Entering::Moved);
+        self.set_next(cpu, Some(id));
+        self.remove_from_queue(cpu, id);
+        let c = &mut self.cpus[cpu as usize];
+        c.need_resched |= !c.queue.is_empty();
     }
 
     /// Gives a running task another nice level (`set_user_nice`); it may not be the one that should run (`prio_changed_fair`).

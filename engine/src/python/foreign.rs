@@ -295,6 +295,10 @@ impl Machine for Foreign {
         self.take(Step::Exec)
     }
 
+    fn exiting(&self) {
+        self.tell("exiting", (self.task,));
+    }
+
     fn set_nice(&self, nice: i32) {
         self.tell("set_nice", (self.task, nice));
     }

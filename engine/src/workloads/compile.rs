@@ -187,6 +187,7 @@ impl Child {
             m.run(Account::System, start.release).await;
             m.complete(exec).await;
             body(m.clone(), c).await;
+            m.exiting();
             m.complete(exit).await;
         });
         child
