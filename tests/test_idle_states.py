@@ -25,7 +25,7 @@ LADDER = IdleLadder({"watts_active": 4.0, "idle_states": STATES})
 def test_only_who_wakes_alone_in_its_package_waits_for_the_package(
     idle_us: int, sleeps: bool, exit_us: int
 ) -> None:
-    assert LADDER.exit_where(idle_us * US, lambda: sleeps) == exit_us * US
+    assert LADDER.exit_where(LADDER.deepest(idle_us * US), lambda: sleeps) == exit_us * US
 
 
 def hand_over(cpus_per_socket: int) -> Spec:

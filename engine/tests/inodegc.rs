@@ -26,7 +26,7 @@ fn machine(cpus: u32) -> (RunSpec, Native) {
             "rwsem_reader_spin_per_reader": 0, "rwsem_reader_spin_cap": 0, "percpu_rwsem_grace_period": 0,
             "numa_spinlock_threshold": 10000000,
             "code_spin": 0, "code_attempt": 0, "code_taken": 0, "code_ask": 0, "code_queue": 0, "code_take": 0,
-            "code_wake": 0, "code_mark": 0, "code_mark_reader": 0}}}},
+            "code_wake": 0, "code_mark": 0, "code_mark_reader": 0, "idle_timer": 1e9}}}},
         "filesystem": {{"kind": "none"}}, "workload": {{"kind": "python", "tasks": 1}}}}"#
     );
     let spec = RunSpec::from_json(&text).expect("a valid spec");

@@ -22,7 +22,7 @@ fn spec(cpus: u32, duration_ns: f64) -> RunSpec {
         "rwsem_reader_spin_per_reader": 500, "rwsem_reader_spin_cap": 2.5e4, "percpu_rwsem_grace_period": 1e7,
         "numa_spinlock_threshold": 1e7,
             "code_spin": 0, "code_attempt": 0, "code_taken": 0, "code_ask": 0, "code_queue": 0, "code_take": 0,
-            "code_wake": 0, "code_mark": 0, "code_mark_reader": 0
+            "code_wake": 0, "code_mark": 0, "code_mark_reader": 0, "idle_timer": 1e9
     });
     let json = serde_json::json!({
         "seed": 1, "warmup_ns": 0, "duration_ns": duration_ns,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from simfs.machine.entity import Entity
+from simfs.machine.governor import Menu
 from simfs.machine.run_queue import Level, RunQueue
 from simfs.machine.time import Time, from_ns
 
@@ -49,6 +51,10 @@ class Cpu:
         self.next: Task | None = None
         """To which task it is switching."""
         self.phase = Phase.IDLE
+        self.menu = Menu()
+        """What the governor of idle states knows of it."""
+        self.next_timer: Time = 0
+        """When the soonest of its timers rings that were armed, if that is to come."""
         self.since: Time = 0
         """Since when it idles or leaves idle."""
         self.queue: list[Task] = []
@@ -170,20 +176,27 @@ class IdleLadder:
         ] or [IdleState(0, 0, 0, self.watts_active)]
         self._states = [replace(states[0], residency=0), *states[1:]]  # it is at least in the shallowest
 
-    def exit(self, idle: Time) -> Time:
-        """Time to leave the state of a CPU that has been idle for `idle`, as its driver declares it.
+    @property
+    def has_choice(self) -> bool:
+        """Whether there is more than one."""
+        return len(self._states) > 1
 
-        The state is the deepest one whose residency has passed; the package sleeps, too.
-        """
-        return self._state(idle).exit
+    def deepest(self, idle: Time) -> int:
+        """The deepest state that pays for a stay of `idle`."""
+        return max(sum(1 for _ in takewhile(lambda state: state.residency <= idle, self._states)) - 1, 0)
 
-    def exit_where(self, idle: Time, package_sleeps: Callable[[], bool]) -> Time:
+    def declared_exit(self, state: int) -> Time:
+        """Time to leave a state as its driver declares it: the package sleeps, too."""
+        return self._states[state].exit
+
+    def exit_where(self, number: int, package_sleeps: Callable[[], bool]) -> Time:
         """The same, unless `package_sleeps` says no: then only the core wakes."""
-        state = self._state(idle)
+        state = self._states[number]
         return state.core_exit if state.core_exit < state.exit and not package_sleeps() else state.exit
 
-    def _state(self, idle: Time) -> IdleState:
-        return [self._states[0], *(state for state in self._states if state.residency <= idle)][-1]
+    def stay_joules(self, state: int, time: Time) -> float:
+        """Energy of a stay in a state."""
+        return self._states[state].watts * float(time) * 1e-12
 
     def exit_joules(self, time: Time) -> float:
         """Energy of leaving an idle state for `time`: the CPU is powered and does nothing yet."""

@@ -90,5 +90,6 @@ class Idlest:
         return min(cpus, key=lambda cpu: (cpu.total_load, cpu.number)).number
 
     def _wakes_fastest(self, cpu: Cpu) -> tuple[Time, Time, int]:
-        since = cpu.since if cpu.phase is Phase.IDLE else self._scheduler.now
-        return (self._scheduler.ladder.exit(self._scheduler.now - since), -since, cpu.number)
+        idles = cpu.phase is Phase.IDLE
+        since = cpu.since if idles else self._scheduler.now
+        return (self._scheduler.idling.declared_exit(cpu, idles=idles), -since, cpu.number)

@@ -70,6 +70,8 @@ class Kernel:
     """When a CPU about to idle looks for a task to take: `always`, or `by_success` of earlier looks."""
     delay_dequeue: bool
     """Who sleeps ahead of the average stays in EEVDF's queue until it is not."""
+    governor: str
+    """Who chooses idle states: `menu`, or nobody: the deepest that a CPU has idled long enough for, by `residency`."""
     wheel: str
     """How exact timers of the wheel are: `cascading` or `levels`."""
     preemption: str
@@ -86,6 +88,8 @@ class Kernel:
     rwsem_reader_spin_cap: Time
     grace_period: Time
     """RCU grace period that a percpu-rwsem's writer waits for."""
+    idle_timer: Time
+    """When a timer of an idle CPU rings of which nothing is known."""
     numa_spinlock_threshold: Time
     """CNA: how long waiters of other sockets are kept out of the way."""
 
@@ -115,6 +119,7 @@ class Kernel:
             busiest=rules["sched.busiest"],
             newidle=rules["sched.newidle"],
             delay_dequeue=rules["sched.delay_dequeue"],
+            governor=rules["idle.governor"],
             wheel=rules["time.wheel"],
             preemption=kernel["preemption"],
             locks=kernel["locks"],
@@ -125,5 +130,6 @@ class Kernel:
             rwsem_reader_spin_per_reader=from_ns(constants["rwsem_reader_spin_per_reader"]),
             rwsem_reader_spin_cap=from_ns(constants["rwsem_reader_spin_cap"]),
             grace_period=from_ns(constants["percpu_rwsem_grace_period"]),
+            idle_timer=from_ns(constants["idle_timer"]),
             numa_spinlock_threshold=from_ns(constants["numa_spinlock_threshold"]),
         )

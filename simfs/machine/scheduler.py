@@ -7,6 +7,7 @@ Rules from `kernel/sched/{core,fair}.c` of Linux 5 and 6. Who runs next is decid
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from simfs.machine.balance import Balance
@@ -15,6 +16,7 @@ from simfs.machine.chains import Reason
 from simfs.machine.clock import What
 from simfs.machine.cpu import Account, Cpu, IdleLadder, Phase
 from simfs.machine.eevdf import Eevdf
+from simfs.machine.governor import Idling
 from simfs.machine.idlest import Idlest
 from simfs.machine.placement import Placement
 from simfs.machine.policy import Entering, Leaving, Policy, Rules
@@ -34,6 +36,7 @@ class Scheduler:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.ladder = IdleLadder(machine.spec["machine"])
+        self.idling = Idling(machine, self.ladder)
         average_idle = 2 * machine.kernel.migration_cost
         self.cpus = [Cpu(number, average_idle) for number in range(machine.topology.cpus)]
         self.idle: set[int] = {cpu.number for cpu in self.cpus}
@@ -45,6 +48,7 @@ class Scheduler:
         self.placement = Placement(self)
         for cpu in self.cpus:
             self.placement.note_idle_core(cpu)
+            self.idling.enter(cpu)
         self.idlest = Idlest(self)
         self.balance = Balance(self)
 
@@ -258,6 +262,7 @@ class Scheduler:
                 self._woken_while_switching(cpu)
             else:
                 cpu.phase, cpu.since = Phase.IDLE, self.now
+                self.idling.enter(cpu)
                 self.idle.add(cpu.number)
                 self.machine.note_cpu("idle", cpu)
             return
@@ -290,7 +295,7 @@ class Scheduler:
         if idles <= 0:
             self._schedule(cpu)
         else:
-            self._exit_idle(cpu, idles + self._exit_time(cpu, idles))
+            self._exit_idle(cpu, idles + self._exit_time(cpu, self.ladder.deepest(idles)))
 
     # ---- waking -----------------------------------------------------------------------------------------------------
 
@@ -409,16 +414,15 @@ class Scheduler:
     def leave_idle(self, cpu: Cpu, interrupt: Time) -> None:
         """An interrupt that wakes `cpu` arrives in `interrupt`."""
         self.idle.discard(cpu.number)
-        idle = self.now - cpu.since
-        measured = max(self.machine.window_start - cpu.since, 0)
-        self.idle_joules += self.ladder.joules(measured, idle)
-        self._exit_idle(cpu, interrupt + self._exit_time(cpu, idle))
+        state, joules = self.idling.end(cpu)
+        self.idle_joules += joules
+        self._exit_idle(cpu, interrupt + self._exit_time(cpu, state))
 
-    def _exit_time(self, cpu: Cpu, idle: Time) -> Time:
-        """How long a CPU takes to leave its state after idling. A package sleeps only with all its CPUs."""
+    def _exit_time(self, cpu: Cpu, state: int) -> Time:
+        """How long a CPU takes to leave an idle state. A package sleeps only with all its CPUs."""
         socket = self.machine.topology.group(cpu.number, self.machine.topology.per_socket)
         awake = (other not in self.idle for other in socket if other != cpu.number)
-        return self.ladder.exit_where(idle, lambda: not any(awake))
+        return self.ladder.exit_where(state, lambda: not any(awake))
 
     def _exit_idle(self, cpu: Cpu, time: Time) -> None:
         cpu.phase, cpu.since = Phase.IDLE_EXIT, self.now
@@ -490,7 +494,7 @@ class Scheduler:
         start, energy = self.machine.window_start, 0.0
         for cpu in self.cpus:
             if cpu.phase is Phase.IDLE:
-                energy += self.ladder.joules(max(start - cpu.since, 0), self.now - cpu.since)
+                energy += self.idling.joules(cpu, deepcopy(cpu.menu))
             elif cpu.phase is Phase.IDLE_EXIT:
                 energy += self.ladder.exit_joules(self.now - max(cpu.since, start))
         return self.idle_joules + energy

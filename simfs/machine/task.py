@@ -375,6 +375,7 @@ class Task:
         machine = self.machine
         machine.scheduler.sleep(self, Reason.TIMER)
         generation = self.generation
+        machine.scheduler.idling.note_timer(self.cpu, machine.now + time)
         machine.clock.at(machine.now + time, What.TIMER, self.number, lambda: self._time_is_up(generation))
         yield from self.suspend()
         self.function = ""

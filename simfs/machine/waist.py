@@ -114,7 +114,6 @@ class Waist:
 
     def wake_at_tick(self, task: int, other: int, ticks: int) -> int:
         """Arm, or move, the timer of `other` that wakes it, for so many jiffies. Returns when it rings."""
-        del task
         kernel = self.machine.kernel
         at = rings(kernel.wheel, self.machine.now, ticks, kernel.tick)
 
@@ -127,6 +126,7 @@ class Waist:
         if self._task(other).timer != at:
             self._task(other).timer = at
             self.machine.clock.at(at, What.TIMER, other, ring, rank=1)
+            self.machine.scheduler.idling.note_timer(self._task(task).cpu, at)
         return at
 
     def exiting(self, task: int) -> None:

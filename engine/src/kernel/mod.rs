@@ -6,6 +6,7 @@
 pub mod btrfs;
 mod choice;
 pub mod ext4;
+pub mod idle;
 mod roles;
 mod rules;
 pub mod sched;

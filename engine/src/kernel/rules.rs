@@ -3,7 +3,7 @@
 
 use super::choice::Choice;
 use crate::nearest::hint;
-use super::{btrfs, ext4, sched, time, vfs, xfs};
+use super::{btrfs, ext4, idle, sched, time, vfs, xfs};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -85,6 +85,8 @@ rules! {
     "sched.busiest" => busiest: sched::Busiest = sched::Busiest::Runnable;
     /// When a CPU about to idle looks for a task to take (`sched_balance_newidle`).
     "sched.newidle" => newidle: sched::NewIdle = sched::NewIdle::Always;
+    /// Who chooses the idle state of a CPU (`drivers/cpuidle/governors`).
+    "idle.governor" => governor: idle::Governor = idle::Governor::Menu;
     /// How exact the timers of the wheel are (`kernel/time/timer.c`).
     "time.wheel" => wheel: time::Wheel = time::Wheel::Levels;
     /// What one `inode_hash_lock` guards.

@@ -77,11 +77,8 @@ impl State {
 
     /// Energy (J) of all idle time in the window, periods in progress included.
     pub fn idle_energy(&self) -> f64 {
-        let open = self.cpus.iter().filter_map(|cpu| match cpu.phase {
-            Phase::Idle(since) => {
-                let from = self.window_start.saturating_sub(since);
-                Some(self.idle_ladder.joules(from, self.now - since))
-            }
+        let open = self.cpus.iter().enumerate().filter_map(|(number, cpu)| match cpu.phase {
+            Phase::Idle(since) => Some(self.open_idle_joules(number as CpuId, since)),
             Phase::IdleExit(since) => Some(self.idle_ladder.exit_joules(self.now - since.max(self.window_start))),
             _ => None,
         });

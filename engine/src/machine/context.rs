@@ -364,6 +364,8 @@ impl Machine for Context {
             let mut s = self.state();
             s.sleep(self.id, Reason::Timer);
             let (at, generation) = (s.now + time, s.tasks[self.id as usize].generation);
+            let cpu = s.tasks[self.id as usize].cpu;
+            s.note_timer(cpu, at);
             s.push(at, Happening::Timer, self.id, generation);
         }))
         .await;
@@ -394,6 +396,8 @@ impl Machine for Context {
         let at = wheel::rings(s.kernel.rules.wheel, s.now, ticks, s.kernel.tick);
         if s.tasks[task as usize].timer.replace(at) != Some(at) {
             s.push(at, Happening::Timer, task, u32::MAX);
+            let cpu = s.tasks[self.id as usize].cpu;
+            s.note_timer(cpu, at);
         }
         at
     }

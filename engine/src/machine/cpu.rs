@@ -1,6 +1,7 @@
 //! One CPU: what it does now, what it has done (exact time accounts), and how deeply it idles.
 
 use super::balance::Success;
+use super::governor::Menu;
 use super::entity::{Entity, NICE_0};
 use super::group::Contribution;
 use super::load::Average;
@@ -69,6 +70,10 @@ pub struct Cpu {
     pub need_resched: bool,
     /// Somebody was woken here while the CPU switched to a task.
     pub arrived: bool,
+    /// What the governor of idle states knows of it.
+    pub menu: Menu,
+    /// When the soonest of its timers rings that were armed, if that is to come.
+    pub next_timer: Time,
     /// Time that the stopper thread takes before the next switch.
     pub stopper: Time,
     /// Outdates events made for an earlier switch or idle exit.
@@ -122,6 +127,8 @@ impl Cpu {
             group_is_next: false,
             need_resched: false,
             arrived: false,
+            menu: Menu::new(),
+            next_timer: 0,
             stopper: 0,
             generation: 0,
             tick_armed: false,
@@ -231,15 +238,24 @@ impl IdleLadder {
         Self { steps, watts_active }
     }
 
-    /// Time to leave the state that a CPU idle for `idle` is in, as its driver declares it: the deepest one whose residency has passed,
-    /// and while the package sleeps, too.
-    pub fn exit(&self, idle: Time) -> Time {
-        self.state(idle).exit
+    /// Whether there is more than one.
+    pub fn has_choice(&self) -> bool {
+        self.steps.len() > 1
+    }
+
+    /// The deepest state that pays for a stay of `idle`.
+    pub fn deepest(&self, idle: Time) -> usize {
+        self.steps.iter().take_while(|s| s.residency <= idle).count().max(1) - 1
+    }
+
+    /// Time to leave `state` as its driver declares it: the package sleeps, too.
+    pub fn declared_exit(&self, state: usize) -> Time {
+        self.steps[state].exit
     }
 
     /// The same, unless `package_sleeps` says no: then only the core wakes.
-    pub fn exit_where(&self, idle: Time, package_sleeps: impl FnOnce() -> bool) -> Time {
-        let state = self.state(idle);
+    pub fn exit_where(&self, state: usize, package_sleeps: impl FnOnce() -> bool) -> Time {
+        let state = &self.steps[state];
         if state.core_exit < state.exit && !package_sleeps() {
             state.core_exit
         } else {
@@ -247,13 +263,14 @@ impl IdleLadder {
         }
     }
 
-    fn state(&self, idle: Time) -> &Step {
-        self.steps.iter().take_while(|s| s.residency <= idle).last().unwrap_or(&self.steps[0])
-    }
-
     /// Energy (joules) of leaving an idle state for `time`: the CPU is powered and does nothing yet.
     pub fn exit_joules(&self, time: Time) -> f64 {
         self.watts_active * time as f64 * 1e-12
+    }
+
+    /// Energy (joules) of a stay of `time` in `state`.
+    pub fn stay_joules(&self, state: usize, time: Time) -> f64 {
+        self.steps[state].watts * time as f64 * 1e-12
     }
 
     /// Energy (joules) of an idle period that lasts from `from` to `to` after its beginning.

@@ -16,6 +16,7 @@ mod device;
 mod disk;
 mod eevdf;
 mod entity;
+mod governor;
 mod group;
 mod holds;
 mod idlest;

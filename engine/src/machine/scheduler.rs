@@ -152,6 +152,7 @@ impl State {
             let c = &mut self.cpus[cpu as usize];
             if c.queue.is_empty() {
                 c.phase = Phase::Idle(now);
+                self.enter_idle(cpu);
                 self.idle.insert(cpu); // the tick may have moved away who was woken meanwhile
                 self.note_cpu("idle", cpu, Object::Nothing);
             } else {
@@ -201,7 +202,7 @@ impl State {
         if arrives <= now {
             self.schedule(cpu);
         } else {
-            self.exit_idle(cpu, arrives + self.exit_time(cpu, arrives - now));
+            self.exit_idle(cpu, arrives + self.exit_time(cpu, self.idle_ladder.deepest(arrives - now)));
         }
     }
 
@@ -337,14 +338,15 @@ impl State {
     pub(super) fn leave_idle(&mut self, cpu: CpuId, since: Time, from: Option<CpuId>, delay: Time) {
         let now = self.now;
         self.idle.remove(cpu);
-        self.idle_joules += self.idle_ladder.joules(self.window_start.saturating_sub(since), now - since);
-        self.exit_idle(cpu, now + delay + self.delivery(cpu, from) + self.exit_time(cpu, now - since));
+        let (state, joules) = self.end_idle(cpu, since);
+        self.idle_joules += joules;
+        self.exit_idle(cpu, now + delay + self.delivery(cpu, from) + self.exit_time(cpu, state));
     }
 
-    /// How long `cpu` takes to leave the state in which it is after idling for `idle`. A package sleeps only with all its CPUs.
-    fn exit_time(&self, cpu: CpuId, idle: Time) -> Time {
+    /// How long `cpu` takes to leave an idle state. A package sleeps only with all its CPUs.
+    fn exit_time(&self, cpu: CpuId, state: usize) -> Time {
         let sleeps = || self.topology.group_of_socket(cpu).all(|other| other == cpu || self.is_idle(other));
-        self.idle_ladder.exit_where(idle, sleeps)
+        self.idle_ladder.exit_where(state, sleeps)
     }
 
     /// From sending an interrupt, if it takes one to wake somebody on `cpu`, to its arrival.

@@ -68,6 +68,8 @@ pub struct Kernel {
     pub rwsem_reader_spin: (Time, Time, Time),
     /// RCU grace period (percpu-rwsem writers).
     pub grace_period: Time,
+    /// When a timer of an idle CPU rings of which nothing is known.
+    pub idle_timer: Time,
     /// CNA: how long waiters of other sockets are kept out of the way.
     pub cna_threshold: Time,
     /// Lock type by role.
@@ -204,6 +206,7 @@ impl State {
                     from_ns(constants.rwsem_reader_spin_cap),
                 ),
                 grace_period: from_ns(constants.percpu_rwsem_grace_period),
+                idle_timer: from_ns(constants.idle_timer),
                 cna_threshold: from_ns(constants.numa_spinlock_threshold),
                 locks: spec.kernel.locks.clone(),
             },
@@ -245,6 +248,7 @@ impl State {
             shuffle: spec.shuffle_ties.then(|| random::stream(spec.seed, spec.replication, "ties")),
         };
         (0..cpus).for_each(|cpu| state.note_idle_core(cpu));
+        (0..cpus).for_each(|cpu| state.enter_idle(cpu));
         state
     }
 

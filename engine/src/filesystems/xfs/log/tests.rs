@@ -56,7 +56,7 @@ fn spec(duration: Time) -> RunSpec {
                 "rwsem_reader_spin_per_reader": 500, "rwsem_reader_spin_cap": 2.5e4, "percpu_rwsem_grace_period": 1e7,
                 "numa_spinlock_threshold": 1e7,
             "code_spin": 0, "code_attempt": 0, "code_taken": 0, "code_ask": 0, "code_queue": 0, "code_take": 0,
-            "code_wake": 0, "code_mark": 0, "code_mark_reader": 0
+            "code_wake": 0, "code_mark": 0, "code_mark_reader": 0, "idle_timer": 1e9
             }
         },
         "filesystem": {"kind": "none"},
