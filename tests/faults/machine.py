@@ -52,8 +52,8 @@ MACHINE = [
     Fault(
         "mutex: newcomers do not spin",
         M + "locks/mutex.rs",
-        "if !may_spin(&cx.state(), cx.id, lock) || !osq",
-        "if FAULT || !may_spin(&cx.state(), cx.id, lock) || !osq",
+        "cx.runs(|code| code.spin);\n    if !osq",
+        "cx.runs(|code| code.spin);\n    if FAULT || !osq",
     ),
     Fault(
         "mutex: nobody asks for a hand-off",
