@@ -174,6 +174,7 @@ def test_a_timer_wakes_from_the_idle_state_whose_residency_has_passed(sleep: flo
         hold_ns=1000,
         costs={"context_switch": 1500},
         idle_states=IDLE_STATES,
+        kernel={"rules": {"idle.governor": "residency"}},
     )
     result = simulate(spec | {"warmup_ns": 1e6, "duration_ns": 1e8})
     assert rate(result) == pytest.approx(1 / (sleep + exit_ns + 1500 + 1000), abs=2 / result.window_ns)
