@@ -86,7 +86,7 @@ rules! {
     /// When a CPU about to idle looks for a task to take (`sched_balance_newidle`).
     "sched.newidle" => newidle: sched::NewIdle = sched::NewIdle::Always;
     /// Who chooses the idle state of a CPU (`drivers/cpuidle/governors`).
-    "idle.governor" => governor: idle::Governor = idle::Governor::Menu;
+    "idle.governor" => governor: idle::Governor = idle::Governor::Residency;
     /// How exact the timers of the wheel are (`kernel/time/timer.c`).
     "time.wheel" => wheel: time::Wheel = time::Wheel::Levels;
     /// What one `inode_hash_lock` guards.
