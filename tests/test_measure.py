@@ -69,6 +69,7 @@ def test_costs_are_derived_as_those_of_the_shipped_guest_were() -> None:
         ours, theirs = getattr(found.costs, name).value, getattr(shipped.costs, name).value
         assert ours == pytest.approx(theirs, rel=1e-3), name
     assert found.costs.line_overlap.value == pytest.approx(10, rel=1e-2)
+    assert found.costs.instruction.value == pytest.approx(shipped.costs.instruction.value, rel=1e-2)
 
 
 def test_a_wake_up_adds_up_to_what_was_measured() -> None:

@@ -135,6 +135,10 @@ def _costs(seen: Mapping[str, Figure]) -> dict[str, Figure]:
             "pipe less pipe_alone and wakeup (in micro): a switch between processes"
         ),
     }
+    counted = load_machine("emulated").costs.wakeup.ns  # an instruction takes a nanosecond there
+    found["instruction"] = (wakeup * (1 / counted)).said(
+        f"wakeup over the {counted:g} instructions that one takes in the laboratory (machine emulated)"
+    )
     return found | _overlap(seen, found) | _interrupt(seen, wakeup, switch, half)
 
 
