@@ -13,6 +13,7 @@ from simfs import interchange
 from simfs.cli import app
 from simfs.experiments.answer import run_points
 from simfs.experiments.compare_real import RealComparison, compare_real, metric_of
+from simfs.interchange.locks_out import traced
 from simfs.interchange.reading import Reading, UnreadableError, Waits
 from simfs.results.model import PointResult, ScenarioResult
 from simfs.scenario import expand, load
@@ -58,6 +59,19 @@ def itself(result: ScenarioResult, variant: str) -> RealComparison:
     return compare_real("own.csv", reading, result, [point], operations=point.operations)
 
 
+def test_tracepoints_do_not_tell_who_gets_an_rwsem_while_he_spins(result: ScenarioResult) -> None:
+    """contention_begin comes when spinning has failed (rwsem_down_write_slowpath), for a mutex before it."""
+    locks = [x for p in result.points for x in p.locks if x.contended]
+    spun = [x for x in locks if x.type == "rwsem" and x.resolved_spinning]
+    assert spun
+    for lock in spun:
+        count, ns = traced(lock)
+        assert count == lock.slept < lock.contended
+        assert (ns > 0) == (lock.slept > 0)
+        assert ns <= lock.wait_total_ns
+        assert traced(lock.model_copy(update={"type": "mutex"})) == (lock.contended, lock.wait_total_ns)
+
+
 @pytest.mark.parametrize("variant", ["xfs", "btrfs"])
 def test_a_simulation_beside_its_own_output_is_the_same(result: ScenarioResult, variant: str) -> None:
     comparison = itself(result, variant)
@@ -79,7 +93,7 @@ def test_per_second_is_by_the_window_and_seconds_of_the_file_count(result: Scena
     comparison = compare_real("x", Reading("perf-script", 1, 0, waits=waits, seconds=2.0), result, [point])
     line = next(x for x in comparison.lines if x.quantity == "waits per second")
     assert line.real == 25
-    assert line.simulated == pytest.approx(lock.contended / window)
+    assert line.simulated == pytest.approx(traced(lock)[0] / window)
 
 
 def test_what_only_one_side_has_is_listed_and_told_as_the_difference(result: ScenarioResult) -> None:
@@ -119,11 +133,11 @@ def test_levels_of_a_tree_are_added_up_where_chains_do_not_tell_them(result: Sce
     levels = [
         x for x in point.locks if x.name.startswith("btrfs.fs tree L")
     ]  # wait locks are taken where their locks are
-    assert sum(x.contended for x in levels) > 0
+    assert sum(traced(x)[0] for x in levels) > 0
     comparison = compare_real("x", reading, result, [point], operations=100)
     line = next(x for x in comparison.lines if x.quantity == "waits per operation")
     assert line.of == "btrfs.fs tree"
-    assert line.simulated == pytest.approx(sum(x.contended for x in levels) / point.operations)
+    assert line.simulated == pytest.approx(sum(traced(x)[0] for x in levels) / point.operations)
 
 
 def test_the_command_prints_a_table_or_json(scenario: str) -> None:

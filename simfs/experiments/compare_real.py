@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from pydantic import Field
 
 from simfs.interchange.dataset import unmapped
-from simfs.interchange.locks_out import the_one
+from simfs.interchange.locks_out import the_one, traced
 from simfs.interchange.reading import Reading, UnreadableError, Waits
 from simfs.interchange.symbols import merge, sort
 from simfs.results.by_run import plain
 from simfs.results.model import LockSummary, PointResult, ScenarioResult
 from simfs.results.run_result import Strict
+
+TRACED = ("perf-lock", "perf-script", "bpftrace")
+"""Formats whose waits are those of the kernel's tracepoints."""
 
 Per = Literal["operation", "second", "wait"]
 
@@ -65,7 +68,7 @@ def compare_real(
     point, seconds = the_one(points), seconds or reading.seconds
     per: Per = "operation" if operations else "second" if seconds else "wait"
     found = sort(reading.waits)
-    ours = by_class(point, found.by_lock)
+    ours = by_class(point, found.by_lock, told=traced if reading.format in TRACED else whole)
     common = [lock for lock in found.by_lock if lock in ours]
     done = (operations or seconds or 0.0, _done(point, per))
     lines = [*_rates(reading, points, point)]
@@ -88,20 +91,24 @@ def compare_real(
     return comparison.model_copy(update={"sentence": _sentence(comparison)})
 
 
-def by_class(point: PointResult, real: Mapping[str, Waits]) -> dict[str, Waits]:
-    """Simulated waits by class; levels that a real chain does not tell apart are added up, as there."""
+def whole(lock: LockSummary) -> tuple[int, float]:
+    """All waits and their total time (ns)."""
+    return lock.contended, lock.wait_total_ns
+
+
+def by_class(
+    point: PointResult, real: Mapping[str, Waits], told: Callable[[LockSummary], tuple[int, float]] = whole
+) -> dict[str, Waits]:
+    """Simulated waits by class, as `told`; levels that a real chain does not tell apart are added up, as there."""
     groups = defaultdict[str, list[LockSummary]](list)
     for lock in point.locks:
-        if lock.contended:
+        if told(lock)[0]:
             group = lock.name.rpartition(" L")[0]
             groups[group if group in real else lock.name].append(lock)
     return {
         name: merge(
             name,
-            [
-                Waits((x.name,), x.contended, x.type, x.wait_total_ns, x.wait_max_ns, x.acquired)
-                for x in locks
-            ],
+            [Waits((x.name,), told(x)[0], x.type, told(x)[1], x.wait_max_ns, x.acquired) for x in locks],
         )
         for name, locks in groups.items()
     }
