@@ -52,7 +52,7 @@ def assert_same(spec: dict[str, Any], *own: Callable[..., Any]) -> int:
     return len(native)
 
 
-def short(spec: dict[str, Any], most: float = 12_000) -> dict[str, Any]:
+def short(spec: dict[str, Any], most: float = 8_000) -> dict[str, Any]:
     """Some milliseconds of a run, but not many more events than told; cycles without contention are none."""
 
     def events_in(duration: float) -> int:

@@ -150,13 +150,3 @@ def test_provenance_says_all_a_fit_rests_on(tmp_path: Path) -> None:
     assert document["parameters"][0]["parameter"] == "workload.hold.exponential"
     assert document["rows"][0]["row"]["role"] == "calibrate"
     assert {"simfs", "numpy", "scipy"} <= document["software"]["versions"].keys()
-
-
-@pytest.mark.slow
-def test_the_example_of_the_help_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    words = RUNNER.invoke(app, ["calibrate", "--help"]).stdout.split("Example: simfs ")[1].split()
-    monkeypatch.chdir(tmp_path)
-    done = RUNNER.invoke(app, words)
-    assert done.exit_code == 0, done.stderr
-    assert "workload.user_cpu" in done.stdout
-    assert (tmp_path / "fit.json").is_file()

@@ -72,7 +72,7 @@ def test_an_item_that_is_logged_again_takes_no_more_room(tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_both_machines_push_the_same(tmp_path: Path) -> None:
-    spec = spec_of(tmp_path, "linux-6.12", {"cil_limit_mib": 0.05}, ms=4)
+    spec = spec_of(tmp_path, "linux-6.12", {"cil_limit_mib": 0.05}, ms=2)
     assert ctx_lock(run(spec)).contended > 0
     assert_same(spec)
 

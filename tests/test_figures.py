@@ -267,28 +267,27 @@ def test_an_earlier_result_is_replaced_with_the_same_bytes(tmp_path: Path) -> No
     assert {p: p.read_bytes() for p in write(tmp_path) if p.name != "manifest.json"} == first
 
 
-@pytest.mark.slow
 def test_files_that_only_an_earlier_result_has_are_removed_unless_they_were_changed(tmp_path: Path) -> None:
-    export.write(CURVE, tmp_path, scenario="simfs: 1\n", seed=1)
-    before = {path for path in tmp_path.rglob("*") if path.is_file()}
-    stale = sorted(before - set(write(tmp_path)))
-    assert stale
-    assert not any(path.exists() for path in stale)
+    now, earlier = {"a.csv": b"a"}, {"a.csv": b"a", "b/c.csv": b"c", "d.csv": b"d"}
+    about = {"simfs": "0"}
+    export.write_files(tmp_path, about, earlier)
+    export.write_files(tmp_path, about, now)
+    assert sorted(p.name for p in tmp_path.rglob("*") if p.is_file()) == ["a.csv", "manifest.json"]
 
-    export.write(CURVE, tmp_path, scenario="simfs: 1\n", seed=1)
-    stale[0].write_bytes(b"a note of mine")
-    write(tmp_path)
-    assert [path.exists() for path in stale] == [True] + [False] * (len(stale) - 1)
+    export.write_files(tmp_path, about, earlier)
+    (tmp_path / "d.csv").write_bytes(b"a note of mine")
+    export.write_files(tmp_path, about, now)
+    left = sorted(p.name for p in tmp_path.rglob("*") if p.is_file())
+    assert left == ["a.csv", "d.csv", "manifest.json"]
 
 
-@pytest.mark.slow
 def test_a_result_whose_writing_was_cut_short_can_be_replaced(tmp_path: Path) -> None:
-    for path in write(tmp_path)[3:]:
+    about, files = {"simfs": "0"}, {name: name.encode() for name in ("a.csv", "b.csv", "c/d.csv")}
+    for path in export.write_files(tmp_path, about, files)[2:]:
         path.unlink()
-    assert all(path.exists() for path in write(tmp_path))
+    assert all(path.exists() for path in export.write_files(tmp_path, about, files))
 
 
-@pytest.mark.slow
 def test_someone_elses_directory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("mine")
     with pytest.raises(OSError, match="not a simfs result"):

@@ -140,7 +140,8 @@ MODES = ["locked", "reads-unlocked", "writes-shared", "prewarmed"]
 @pytest.mark.parametrize("mode", MODES)
 def test_both_machines_do_the_same_io_through_the_page_cache(tmp_path: Path, mode: str) -> None:
     options = ("workload.direct=false", "workload.readers=2", f"filesystem.buffered_io={mode}")
-    assert assert_same(spec(tmp_path, *options) | {"warmup_ns": 0.0, "duration_ns": 1e6}) > 50
+    length = {"duration_ns": 1e5 if mode == "prewarmed" else 1e6}  # reads that nobody makes wait are many
+    assert assert_same(spec(tmp_path, *options) | {"warmup_ns": 0.0} | length) > 50
 
 
 def test_who_waits_for_the_iolock_is_the_modes_choice(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -20,3 +22,12 @@ def test_faults_have_names_and_tests_of_their_own() -> None:
     assert len({fault.name for fault in FAULTS}) == len(FAULTS) >= 60
     assert all((ROOT / "tests" / f"test_{name}.py").exists() for names in TESTS.values() for name in names)
     assert {part_of(fault) for fault in FAULTS} == set(TESTS)
+
+
+def test_what_saw_a_fault_is_still_there() -> None:
+    seen: dict[str, str] = json.loads((ROOT / "tests/faults/seen_by.json").read_text("utf-8"))
+    assert set(seen) <= {fault.name for fault in FAULTS}
+    for test in set(seen.values()):
+        file, _, name = test.partition("::")
+        function = re.escape(name.partition("[")[0])
+        assert re.search(rf"^ *def {function}\(", (ROOT / file).read_text("utf-8"), re.MULTILINE), test

@@ -73,6 +73,21 @@ def test_the_shipped_lock_spins_first_and_sleeps_where_that_did_not_help() -> No
     assert locks[0]["slept"] > 0
 
 
+def test_who_is_woken_first_may_wait_for_its_cpu_until_the_tick() -> None:
+    """It stands behind the one task that still runs, which finds the lock free again and again while all others sleep.
+
+    An idle CPU takes it away with the next tick (`nohz_balancer_kick`), every 4 ms: no wake-up is lost.
+    """
+    point = expand(load("own-lock", ["workload.tasks=16", "workload.hold=20 us"]))[0]
+    spec = to_run_spec(point, 0) | {"warmup_ns": 1e5}
+    before, after = (
+        json.loads(machine.run(json.dumps(spec | {"duration_ns": ns})))["locks"][0] for ns in (3e6, 1e7)
+    )
+    assert (before["resolved_spinning"], before["slept"], before["still_waiting"]) == (0, 0, 15)
+    assert before["wakeups"] > 50
+    assert after["slept"] > 50
+
+
 def test_a_lock_may_stand_for_a_role_of_the_kernel(tmp_path: Path) -> None:
     scenario = tmp_path / "mine.yaml"
     write(tmp_path, TWO_PHASE)

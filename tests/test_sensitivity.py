@@ -136,13 +136,3 @@ def test_the_whole_curve_is_what_bands_are_drawn_on() -> None:
         patterns=["machine.costs.wakeup"],
     )  # fmt: skip
     assert [b.tasks for b in found.bands] == [1, 8]
-
-
-@pytest.mark.slow
-def test_the_example_of_the_help_runs() -> None:
-    import shlex
-
-    text = RUNNER.invoke(app, ["sensitivity", "--help"]).stdout.split("Example: simfs ")[1]
-    done = RUNNER.invoke(app, shlex.split(text))
-    assert done.exit_code == 0, done.stderr
-    assert "machine.costs.line_llc" in done.stdout

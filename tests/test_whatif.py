@@ -175,11 +175,3 @@ def test_bad_input_is_two_and_no_traceback(options: list[str], says: str) -> Non
     assert done.stdout == ""
     assert says in done.stderr.replace("\n", " ")
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.slow
-def test_the_example_of_the_help_runs() -> None:
-    words = RUNNER.invoke(app, ["whatif", "--help"]).stdout.split("Example: simfs ")[1].split()
-    done = RUNNER.invoke(app, words)
-    assert done.exit_code == 0, done.stderr
-    assert "Causal profile" in done.stdout

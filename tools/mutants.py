@@ -3,7 +3,7 @@
 The faults stand in `tests/faults`: a text of the source and what to put in its place. They all go into one engine
 and one copy of the package, each behind a switch, so that there is one build; the source itself stays as it is. For
 each fault the test that noticed it last time (`tests/faults/seen_by.json`) runs first, then those of its part until one
-fails. A test that fails without the fault too does not count.
+fails, in a process that is forked when all modules are loaded. At the end those tests have to pass without a fault.
 
     python tools/mutants.py                  all, and writes anew which test sees which
     python tools/mutants.py --only btrfs     those whose name has this in it
@@ -14,17 +14,22 @@ Exit code 1 where a fault survives.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
+import multiprocessing
 import os
 import re
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
@@ -55,8 +60,8 @@ QUICKLY = {"LTO": "off", "CODEGEN_UNITS": "16", "OPT_LEVEL": "2", "INCREMENTAL":
 NOTHING = (4, 5)
 """What pytest says where there is no such test."""
 
-LIMIT_S = 600
-"""A run of tests that lasts longer has met a fault that hangs."""
+LIMIT_S = 1200
+"""For the tests of one fault, in seconds."""
 
 
 def copy_with_faults(to: Path) -> None:
@@ -100,38 +105,91 @@ def build(at: Path) -> None:
     shutil.copy2(at / "engine/target/release/libsimfs_engine.so", at / "simfs/_engine.abi3.so")
 
 
-def noticed(at: Path, number: int, fault: Fault) -> str | None:
-    """The first test that fails with a fault switched on, or None."""
+def load(at: Path) -> None:
+    """Import what tests need, from the copy, so that a process that is forked has it."""
+    os.chdir(at)
+    os.environ["PYTHONPATH"] = str(at)
+    sys.path[:] = [str(at), *(each for each in sys.path if ROOT not in (Path(each), Path(each).parent))]
+    for name in ("hypothesis", "scipy.stats", "matplotlib.figure", "simfs.cli", "simfs.api", "simfs.machine"):
+        importlib.import_module(name)
+
+
+def try_one(number: int, fault: Fault, answer: Path) -> None:
+    """Write the first test that fails with a fault switched on into a file; for a process of its own."""
+    begun = time.monotonic()
+    os.environ[SWITCH] = str(number)
+    if switch := sys.modules.get("simfs.faults"):
+        vars(switch)["CHOSEN"] = number
+    seen = noticed(fault)
+    print(f"{number:3} {fault.name}: {seen or 'SURVIVES'} ({time.monotonic() - begun:.0f} s)", flush=True)
+    answer.write_text(seen or "", "utf-8")
+
+
+def noticed(fault: Fault) -> str | None:
+    """The first test that fails, or None."""
     files = [f"tests/test_{name}.py" for name in TESTS[part_of(fault)]]
-    known = [SEEN[fault.name]] if fault.name in SEEN else []
-    for tests in (known, ["-m", "not slow", *files], ["-m", "slow", *files]):
-        if tests and (failed := failing(at, number, tuple(tests))):
-            if "::" in failed and failing(at, 0, (failed,)):
-                raise SystemExit(f"{failed} fails without a fault")
-            return failed
-    return None
+    known = [[SEEN[fault.name]]] if fault.name in SEEN else []
+    tries = (*known, ["-m", "not slow", *files], ["-m", "slow", *files])
+    return next(filter(None, map(failing, tries)), None)
 
 
-@cache
-def failing(at: Path, number: int, tests: Sequence[str]) -> str | None:
-    """The first of these tests that fails with a fault, or with none if its number is 0."""
+class First:
+    """Keeps the name of the first test that fails."""
+
+    name: str | None = None
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Called for each test."""
+        if report.failed and self.name is None:
+            self.name = report.nodeid
+
+
+def failing(tests: Sequence[str]) -> str | None:
+    """The first of these tests that fails."""
+    first = First()
     options = ["-x", "-n0", "--tb=no", "-p", "no:cacheprovider", "--hypothesis-profile=first"]
-    environment = os.environ | {SWITCH: str(number), "PYTHONPATH": str(at)}
-    try:
-        run = subprocess.run(
-            [sys.executable, "-m", "pytest", *options, *tests],
-            cwd=at,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_S,
-        )
-    except subprocess.TimeoutExpired:
-        return "hangs"
-    if run.returncode in (0, *NOTHING):
-        return None
-    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", run.stdout, re.MULTILINE)
-    return failed[1] if failed else f"exit code {run.returncode}"
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+        code = pytest.main([*options, *tests], plugins=[first])
+    return first.name or (None if code in (0, *NOTHING) else f"exit code {code}")
+
+
+def answers(
+    chosen: Sequence[tuple[int, Fault]], jobs: int, limit: float
+) -> Iterator[tuple[Fault, str | None]]:
+    """What came of each fault, so many tried at a time."""
+    context, waiting = multiprocessing.get_context("fork"), list(reversed(chosen))
+    running: list[tuple[Fault, BaseProcess, Path, float]] = []
+    with TemporaryDirectory() as folder:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                number, fault = waiting.pop()
+                answer = Path(folder) / str(number)
+                process = context.Process(target=try_one, args=(number, fault, answer))
+                process.start()
+                running.append((fault, process, answer, time.monotonic() + limit))
+            time.sleep(0.05)
+            for one in [one for one in running if not one[1].is_alive() or time.monotonic() > one[3]]:
+                running.remove(one)
+                yield one[0], outcome(*one[:3])
+
+
+def outcome(fault: Fault, process: BaseProcess, answer: Path) -> str | None:
+    """What a process that has ended, or lasts too long, has found."""
+    hangs = process.is_alive()
+    process.kill()
+    process.join()
+    if answer.exists():
+        return answer.read_text("utf-8") or None
+    told = "not decided in the time" if hangs else "crashes"
+    print(f"    {fault.name}: {told}", flush=True)
+    return told
+
+
+def note(fault: Fault, seen: str) -> None:
+    """Write down which test notices a fault."""
+    SEEN[fault.name] = seen
+    known = {each.name: SEEN[each.name] for each in FAULTS if each.name in SEEN}
+    SEEN_BY.write_text(json.dumps(known, indent=1) + "\n", "utf-8")
 
 
 def main() -> int:
@@ -140,36 +198,31 @@ def main() -> int:
     parser.add_argument("--only", default="", help="faults whose name has this in it")
     parser.add_argument("--at", type=Path, default=ROOT / "target/mutants", help="where the copy goes")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="faults tried at a time")
+    parser.add_argument("--built", action="store_true", help="only tests have changed since the last run")
+    parser.add_argument("--limit", type=float, default=LIMIT_S, help="seconds for the tests of a fault")
     given = parser.parse_args()
-    copy_with_faults(given.at)
-    build(given.at)
+    at = given.at.resolve()
+    if given.built:
+        shutil.copytree(ROOT / "tests", at / "tests", dirs_exist_ok=True)
+    else:
+        copy_with_faults(at)
+        build(at)
+    load(at)
     chosen = [(n, fault) for n, fault in enumerate(FAULTS, start=1) if given.only in fault.name]
-    survivors = []
-    with ThreadPoolExecutor(given.jobs) as pool:
-        for (_, fault), seen in zip(chosen, pool.map(lambda at: tell(given.at, *at), chosen), strict=True):
-            if seen is None:
-                survivors.append(fault.name)
-            elif "::" in seen:
-                note(fault, seen)
+    survivors, tests = [], set()
+    for fault, seen in answers(chosen, given.jobs, given.limit):
+        if seen is None:
+            survivors.append(fault.name)
+        elif "::" in seen:
+            tests.add(seen)
+            note(fault, seen)
+    if tests and (failed := failing(sorted(tests))):
+        print(f"without a fault {failed} fails")
+        return 2
     print(f"{len(chosen)} faults, {len(survivors)} survive")
     for name in survivors:
         print(f"  {name}")
     return 1 if survivors else 0
-
-
-def tell(at: Path, number: int, fault: Fault) -> str | None:
-    """Try a fault and print what came of it."""
-    begun = time.monotonic()
-    seen = noticed(at, number, fault)
-    print(f"{number:3} {fault.name}: {seen or 'SURVIVES'} ({time.monotonic() - begun:.0f} s)", flush=True)
-    return seen
-
-
-def note(fault: Fault, seen: str) -> None:
-    """Write down which test notices a fault."""
-    SEEN[fault.name] = seen
-    known = {each.name: SEEN[each.name] for each in FAULTS if each.name in SEEN}
-    SEEN_BY.write_text(json.dumps(known, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -57,6 +57,7 @@ def write(
     replaced: files of it that this one does not have are removed, unless somebody has changed them. Raises
     ExportError for a file, and for a directory with something other than a simfs result in it.
     """
+    refuse_foreign(directory)  # before the figures, which take seconds
     about = manifest(result, scenario=scenario, seed=seed, command=command, resolved=resolved, engine=engine)
     return write_files(directory, about, dict(_files(result)))
 
