@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from machines import assert_same
 
-from simfs import _engine
+from simfs import _engine, machine
 from simfs.scenario import ScenarioError, expand, load, to_run_spec
 
 SCENARIO = """\
@@ -89,8 +89,15 @@ def test_a_full_filesystem_is_told_by_its_name(tmp_path: Path) -> None:
         tmp_path, "filesystem.size=128 MiB", "workload.operations=[{op: fallocate, size: 1 MiB}]",
         "workload.tasks=2", "measure.warmup=0 ns", "measure.duration=1 s",
     )  # fmt: skip
-    assert "no space left" in result["stall"]["cycle"][0]
+    assert result["stall"]["kind"] == "no space left"
     assert result["operations"] == GROUP_BYTES // (1 << 20)
+
+
+def test_both_machines_tell_a_full_filesystem_so(tmp_path: Path) -> None:
+    made = spec(tmp_path, "filesystem.size=128 MiB", "workload.operations=[{op: fallocate, size: 1 MiB}]")
+    assert assert_same(made | {"warmup_ns": 0.0, "duration_ns": 1e8}) > 100
+    native, reference = (run(json.dumps(made | {"duration_ns": 1e8})) for run in (_engine.run, machine.run))
+    assert json.loads(native)["stall"] == json.loads(reference)["stall"]
 
 
 @pytest.mark.parametrize("filesystem", ["xfs", "btrfs", "tmpfs"])

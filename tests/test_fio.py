@@ -188,6 +188,33 @@ def test_a_task_has_as_many_requests_under_way_as_its_depth_allows(tmp_path: Pat
     assert depth / 70e3 < rate(result) / 1e9 < depth / 50e3
 
 
+@pytest.mark.parametrize("how", ["exclusive", "shared"])
+@pytest.mark.parametrize("rw", ["randread", "randwrite"])
+def test_requests_that_nobody_waits_for_are_under_way_together_on_ext4(
+    tmp_path: Path, rw: str, how: str
+) -> None:
+    """Also writes that have the lock for themselves, which is given back when they are submitted."""
+    ext4 = (
+        "filesystem.kind=ext4",
+        f"kernel.rules.ext4.dio_writes={how}",
+        f"workload.rw={rw}",
+        "workload.tasks=1",
+    )
+    rates = [rate(run(tmp_path, *ext4, f"workload.iodepth={depth}")) for depth in (1, 8)]
+    assert rates[1] == pytest.approx(8 * rates[0], rel=0.25)
+
+
+@pytest.mark.parametrize("how", ["exclusive", "relocked", "shared"])
+def test_both_machines_do_the_same_queued_io_on_ext4(tmp_path: Path, how: str) -> None:
+    ext4 = (
+        "filesystem.kind=ext4",
+        f"kernel.rules.ext4.dio_writes={how}",
+        "workload.iodepth=4",
+        "workload.fsync=9",
+    )
+    assert assert_same(spec(tmp_path, *ext4) | {"warmup_ns": 0.0, "duration_ns": 2e6}) > 50
+
+
 def test_with_a_deep_queue_the_cpu_is_the_limit(tmp_path: Path) -> None:
     result = run(
         tmp_path, "workload.tasks=1", "workload.rw=randread", "workload.iodepth=256", "device.parallelism=256"

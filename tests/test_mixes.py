@@ -193,3 +193,13 @@ def test_a_stall_in_the_set_up_is_told_as_one(tmp_path: Path) -> None:
     answer = CliRunner().invoke(app, ["run", str(path)])
     assert answer.exit_code == 3
     assert "no space left for the initial files" in " ".join(answer.stdout.split())
+
+
+def test_an_operation_can_be_done_on_the_first_file_of_all(scenario: MakeSpec) -> None:
+    """Who appends to one file waits for the others, who append to any of 500 hardly ever."""
+    appends = {"op": "append"}
+    waits = []
+    for operation in (appends, appends | {"on": "first"}):
+        spec = scenario("ext4", mix(operation, tasks=8, files=500, file_set="shared"))
+        waits.append(next(lock.contended for lock in run(spec).locks if lock.name == "vfs.i_rwsem (file)"))
+    assert waits[1] > 10 * max(waits[0], 1)

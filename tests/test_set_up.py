@@ -105,10 +105,11 @@ workload: {kind: fs_mark, tasks: 2, initial_files: 1000000}
 
 
 @ENGINES
-def test_a_set_up_that_cannot_go_on_is_a_stall_and_nothing_else(engine: Any, tmp_path: Path) -> None:  # noqa: ANN401
+def test_a_set_up_that_finds_no_space_says_so_and_nothing_else(engine: Any, tmp_path: Path) -> None:  # noqa: ANN401
     result = run(engine, spec(tmp_path, FULL, warmup_ns=1e6))
     assert [law.law for law in result.laws if not law.ok] == []
     assert result.stall is not None
+    assert result.stall.kind == "no space left"
     assert "no space left" in result.stall.cycle[0]
     assert (result.stall.at_ns, result.operations) == (0, 0)
     assert result.window_ns == 4e6

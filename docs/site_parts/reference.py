@@ -12,6 +12,7 @@ from typer.main import get_command
 from simfs.cli import app
 from simfs.scenario import paths
 from simfs.scenario.left_out import left_out
+from site_parts import operations
 
 KINDS = {
     "machines": "Machines",
@@ -28,7 +29,12 @@ VALUES, NAMES = ("value", "type", "is"), ("name", "what", "since")
 
 def write(folder: Path) -> None:
     """Write the pages into `folder`; what is the same stays untouched, so that Sphinx does not read it again."""
-    pages = {"cli.md": cli(), "models.md": models(), "left-out.md": left_out_table()}
+    pages = {
+        "cli.md": cli(),
+        "operations.md": operations.page(),
+        "models.md": models(),
+        "left-out.md": left_out_table(),
+    }
     pages |= {f"models/{kind}/{file.stem}.md": model(file) for kind in KINDS for file in files(kind)}
     for name, text in pages.items():
         page = folder / name

@@ -26,7 +26,7 @@ from simfs.machine.pace import Paces
 from simfs.machine.recorder import Trace
 from simfs.machine.run_queue import Level
 from simfs.machine.scheduler import Scheduler
-from simfs.machine.stall import Stall, nobody_can_go_on, waits_in_a_circle
+from simfs.machine.stall import NO_SPACE, Stall, nobody_can_go_on, waits_in_a_circle
 from simfs.machine.statistics import ClassStatistics, Counters, TaskKind, WakeStatistics
 from simfs.machine.task import StateTimes, Status, Steps, Task
 from simfs.machine.time import Time, from_ns, to_ns
@@ -311,7 +311,8 @@ class Machine:
             if sets_up and self.setting_up is None:
                 return None
             if self.given_up:
-                return Stall("stall", self.now, [self.given_up])
+                kind = NO_SPACE if NO_SPACE in self.given_up else "stall"
+                return Stall(kind, self.now, [self.given_up])
             if self.now > instant:
                 instant, since = self.now, self.clock.processed
             elif self.clock.processed - since > STANDSTILL:

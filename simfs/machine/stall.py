@@ -12,12 +12,16 @@ if TYPE_CHECKING:
     from simfs.machine.machine import Machine
 
 
+NO_SPACE = "no space left"
+"""What who finds no space gives up with (`ENOSPC`)."""
+
+
 @dataclass(frozen=True)
 class Stall:
     """A run that could not go on."""
 
     kind: str
-    """`deadlock` or `stall`."""
+    """`deadlock`, `no space left` or `stall`."""
     at: Time
     cycle: list[str]
     """Who waits for what."""

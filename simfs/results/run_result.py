@@ -207,9 +207,9 @@ class Law(Strict):
 
 
 class Stall(Strict):
-    """A run that could not go on, with the tasks and locks that wait for each other."""
+    """A run that could not go on: tasks and locks that wait for each other, or who found no space."""
 
-    kind: Literal["deadlock", "stall"]
+    kind: Literal["deadlock", "no space left", "stall"]
     at_ns: NonNegativeFloat
     cycle: tuple[str, ...]
 

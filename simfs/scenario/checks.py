@@ -261,9 +261,9 @@ def _fio_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
     job, kind = scenario.workload, scenario.filesystem.kind
     if not isinstance(job, Fio) or kind == "none":
         return
-    if job.iodepth > 1 and kind != "xfs":
+    if job.iodepth > 1 and kind not in ("xfs", "ext4"):
         at = document.place_of(("workload", "iodepth")).value
-        yield Problem(at, f"only xfs has requests that nobody waits for, not {kind}")
+        yield Problem(at, f"only xfs and ext4 have requests that nobody waits for, not {kind}")
 
 
 def _device_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:

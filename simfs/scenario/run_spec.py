@@ -274,7 +274,8 @@ def _own_params(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
 def _operation(use: MixOperation) -> dict[str, Any]:
     size = use.size if use.size is not None else 0 if use.op == "create" else 4096
     repeat = {} if use.repeat == 1 else {"repeat": use.repeat}
-    return {"op": use.op, "weight": use.weight, "bytes": size, **repeat, **_drawn("think", use.think)}
+    on = {} if use.on == "any" else {"on": use.on}
+    return {"op": use.op, "weight": use.weight, "bytes": size, **repeat, **on, **_drawn("think", use.think)}
 
 
 def _held(use: LockCycle, machine: Mapping[str, Any]) -> dict[str, Any]:

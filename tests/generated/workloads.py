@@ -110,7 +110,7 @@ def _fio(filesystem: str) -> st.SearchStrategy[Section]:
     def allowed(job: Section) -> Section:
         job |= {} if job["rw"] == "randrw" else {"readers": None}
         job |= {"places": "random"} if job["rw"] in ("read", "write") else {}
-        return job | ({} if job["direct"] and filesystem == "xfs" else {"iodepth": 1})
+        return job | ({} if job["direct"] and filesystem in ("xfs", "ext4") else {"iodepth": 1})
 
     return own.map(allowed)
 

@@ -166,7 +166,7 @@ impl Ext4 {
             fsync: Fsync::new(m, options.tick, costs)?,
             journal: Journal::new(m, options.journal, size, device.clone(), costs)?,
             storage: device,
-            io: FileIo::new(costs)?,
+            io: FileIo::new(m, costs)?,
             groups: (0..count).map(|_| m.new_line(group_lines)).collect(),
             preallocate: Preallocate::new(costs)?,
             mballoc: Mballoc::new(m, size, locks.clone(), costs)?,

@@ -15,10 +15,13 @@ use std::future::Future;
 use std::rc::Rc;
 use std::task::{Context as PollContext, Poll, Waker};
 
+/// What who finds no space gives up with (`ENOSPC`).
+const NO_SPACE: &str = "no space left";
+
 /// A run that cannot go on.
 #[derive(Clone, Debug)]
 pub struct Stall {
-    /// `deadlock` (a cycle of waits) or `stall` (nobody can go on, or time stands still).
+    /// `deadlock` (a cycle of waits), `no space left`, or `stall` (nobody can go on, or time stands still).
     pub kind: &'static str,
     /// When.
     pub at: Time,
@@ -147,8 +150,9 @@ impl Native {
         loop {
             let mut s = self.shared.state.borrow_mut();
             if s.given_up.is_some() {
-                let reason = s.given_up.take().into_iter().collect();
-                return Some(Stall { kind: "stall", at: s.now, cycle: reason });
+                let reason: Vec<String> = s.given_up.take().into_iter().collect();
+                let full = reason.iter().any(|reason| reason.contains(NO_SPACE));
+                return Some(Stall { kind: if full { NO_SPACE } else { "stall" }, at: s.now, cycle: reason });
             }
             let Some(event) = s.pop() else {
                 drop(s);

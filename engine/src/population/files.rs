@@ -274,8 +274,8 @@ struct Starting {
 fn fio_jobs(spec: &RunSpec) -> Result<Jobs, String> {
     let jobs = Jobs::of(&spec.workload, spec.machine.costs.speed)?;
     let kind = spec.filesystem.kind;
-    if kind != FilesystemKind::Xfs && jobs.iodepth > 1 {
-        return Err("workload.params.iodepth: only XFS has requests that nobody waits for".into());
+    if !matches!(kind, FilesystemKind::Xfs | FilesystemKind::Ext4) && jobs.iodepth > 1 {
+        return Err("workload.params.iodepth: only XFS and ext4 have requests that nobody waits for".into());
     }
     if spec.device.is_none() && (jobs.direct && kind == FilesystemKind::Btrfs || matches!(kind, FilesystemKind::Xfs | FilesystemKind::Ext4)) {
         return Err("device: fio needs one on this filesystem".into());

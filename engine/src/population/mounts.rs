@@ -18,6 +18,7 @@ use crate::range_locks::{Design, Prices};
 use crate::spec::{RunSpec, WorkloadKind};
 use crate::waist::{Host, Life, Placement};
 use crate::writeback::{flusher, Flushed};
+use std::ops::Range;
 use std::rc::Rc;
 
 /// jbd2 commits every 5 s (the mount option `commit`'s default).
@@ -39,11 +40,9 @@ pub(super) fn xfs<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevice>
     let (rules, disk) = (xfs_rules(spec, costs)?, device.clone());
     let fs = Rc::new(host.setup(|m| Xfs::new(m, &geometry, device, rules, costs))?);
     fs.start(host, from_ns(spec.kernel.tick_ns));
-    if spec.workload.kind == WorkloadKind::Fio && spec.workload.number("iodepth") > 1.0 {
-        for cpu in 0..spec.machine.cpus {
-            let fs = fs.clone();
-            host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Xfs::dio_worker(m, fs, cpu));
-        }
+    for cpu in dio_workers(spec) {
+        let fs = fs.clone();
+        host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Xfs::dio_worker(m, fs, cpu));
     }
     start_reclaim(host, &fs, disk);
     files::start(host, spec, fs, costs)
@@ -79,6 +78,12 @@ pub(super) fn btrfs<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevic
     files::start(host, spec, fs, costs)
 }
 
+/// CPUs with a worker that ends direct writes: all if somebody leaves requests under way.
+fn dio_workers(spec: &RunSpec) -> Range<u32> {
+    let leaves = spec.workload.kind == WorkloadKind::Fio && spec.workload.number("iodepth") > 1.0;
+    0..if leaves { spec.machine.cpus } else { 0 }
+}
+
 /// ext4 with its journal thread.
 pub(super) fn ext4<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevice>, costs: &Costs<'_>) -> Result<(), String> {
     let disk = device.clone();
@@ -89,6 +94,10 @@ pub(super) fn ext4<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevice
     host.spawn(Placement::Anywhere, Life::Background, move |m| Ext4::journal_thread(m, journal, ticks));
     let worker = fs.clone();
     host.spawn(Placement::Anywhere, Life::Background, move |m| Ext4::conversion_worker(m, worker));
+    for cpu in dio_workers(spec) {
+        let fs = fs.clone();
+        host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Ext4::dio_worker(m, fs, cpu));
+    }
     start_reclaim(host, &fs, disk);
     files::start(host, spec, fs, costs)
 }

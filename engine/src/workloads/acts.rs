@@ -107,6 +107,17 @@ pub enum Which {
     Made,
     /// The one that was synced last.
     Synced,
+    /// The first of the set.
+    First,
+}
+
+impl Which {
+    /// By the word of a scenario; the error lists them.
+    pub fn named(word: &str) -> Result<Self, String> {
+        let words = [("any", Self::Any), ("written", Self::Written), ("made", Self::Made), ("synced", Self::Synced), ("first", Self::First)];
+        let found = words.into_iter().find(|(name, _)| *name == word);
+        found.map(|(_, which)| which).ok_or_else(|| format!("on: {word} is not one of {}", words.map(|(name, _)| name).join(", ")))
+    }
 }
 
 /// Files that one task uses, or all of them.
@@ -171,8 +182,8 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         self.pool.borrow().files.len()
     }
 
-    /// Does one operation; reads and writes are of `bytes`. Where a file is needed and there is none, one is created first.
-    pub async fn act(&mut self, act: Act, bytes: u32) -> Result<(), Full> {
+    /// Does one operation, on one of these files if it needs one; reads and writes are of `bytes`. Where a file is needed and there is none, one is created first.
+    pub async fn act(&mut self, which: Which, act: Act, bytes: u32) -> Result<(), Full> {
         let (m, fs) = (self.m.clone(), self.fs.clone());
         match act {
             Act::Create => return self.create(bytes).await,
@@ -189,7 +200,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
                 let dir = self.any_dir();
                 fs.readdir(&m, dir).await;
             }
-            _ => return self.on(Which::Any, act, bytes).await,
+            _ => return self.on(which, act, bytes).await,
         }
         Ok(())
     }
@@ -263,6 +274,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
     fn place(&self, which: Which) -> Option<usize> {
         let name = match which {
             Which::Any => None,
+            Which::First => return (self.files() > 0).then_some(0),
             Which::Made => self.made,
             Which::Written => self.written,
             Which::Synced => self.synced,

@@ -144,43 +144,43 @@ async fn timed<M: Machine, F: Filesystem<M>>(m: &M, actor: &mut Actor<M, F>, cal
 async fn play<M: Machine, F: Filesystem<M>>(actor: &mut Actor<M, F>, call: Call, p: &Params) -> Result<(), Full> {
     match call {
         Call::Open => {
-            actor.act(Act::Stat, 0).await?;
+            actor.act(Which::Any, Act::Stat, 0).await?;
             actor.open_any().await?;
-            actor.act(Act::Fstat, 0).await
+            actor.act(Which::Any, Act::Fstat, 0).await
         }
         Call::OpenMissing => {
             look_in_vain(actor).await?;
-            actor.act(Act::StatMissing, 0).await // the open finds as little
+            actor.act(Which::Any, Act::StatMissing, 0).await // the open finds as little
         }
         Call::Create => {
             look_in_vain(actor).await?;
             actor.create_open(0).await?;
-            actor.act(Act::Fstat, 0).await
+            actor.act(Which::Any, Act::Fstat, 0).await
         }
         Call::Close => {
             actor.close_any().await;
             Ok(())
         }
         Call::Rename => {
-            actor.act(Act::Stat, 0).await?;
+            actor.act(Which::Any, Act::Stat, 0).await?;
             look_in_vain(actor).await?;
             rename(actor, p).await
         }
         Call::Unlink => {
-            actor.act(Act::Stat, 0).await?;
-            actor.act(Act::Unlink, 0).await
+            actor.act(Which::Any, Act::Stat, 0).await?;
+            actor.act(Which::Any, Act::Unlink, 0).await
         }
-        Call::QueryPath => actor.act(Act::Stat, 0).await,
+        Call::QueryPath => actor.act(Which::Any, Act::Stat, 0).await,
         Call::QueryPathMissing => look_in_vain(actor).await,
-        Call::QueryFile => actor.act(Act::Fstat, 0).await,
-        Call::QueryFs => actor.act(Act::Statfs, 0).await,
+        Call::QueryFile => actor.act(Which::Any, Act::Fstat, 0).await,
+        Call::QueryFs => actor.act(Which::Any, Act::Statfs, 0).await,
         Call::SetFile => {
-            actor.act(Act::Fstat, 0).await?;
-            actor.act(Act::Utimes, 0).await
+            actor.act(Which::Any, Act::Fstat, 0).await?;
+            actor.act(Which::Any, Act::Utimes, 0).await
         }
         Call::Find => {
             look_in_vain(actor).await?; // a pattern is no name
-            actor.act(Act::Readdir, 0).await
+            actor.act(Which::Any, Act::Readdir, 0).await
         }
         Call::Write => {
             let act = if chance(actor.random(), p.overwrites) { Act::Overwrite } else { Act::Append };
@@ -193,9 +193,9 @@ async fn play<M: Machine, F: Filesystem<M>>(actor: &mut Actor<M, F>, call: Call,
             };
             actor.on(which, act, p.write_bytes).await
         }
-        Call::Read => actor.act(Act::Read, p.read_bytes).await,
-        Call::Lock => actor.act(Act::Lock, 0).await,
-        Call::Unlock => actor.act(Act::Unlock, 0).await,
+        Call::Read => actor.act(Which::Any, Act::Read, p.read_bytes).await,
+        Call::Lock => actor.act(Which::Any, Act::Lock, 0).await,
+        Call::Unlock => actor.act(Which::Any, Act::Unlock, 0).await,
         Call::Flush => actor.on(Which::Written, Act::Fsync, 0).await,
     }
 }
@@ -212,6 +212,6 @@ async fn rename<M: Machine, F: Filesystem<M>>(actor: &mut Actor<M, F>, p: &Param
 
 /// A name that is not there: asked for, and looked for in the whole directory.
 async fn look_in_vain<M: Machine, F: Filesystem<M>>(actor: &mut Actor<M, F>) -> Result<(), Full> {
-    actor.act(Act::StatMissing, 0).await?;
-    actor.act(Act::Readdir, 0).await
+    actor.act(Which::Any, Act::StatMissing, 0).await?;
+    actor.act(Which::Any, Act::Readdir, 0).await
 }

@@ -1,7 +1,7 @@
 //! A mix of operations from the scenario: drawn by weight, or one after the other as will-it-scale's loops are.
 
 use super::arrivals::{served, taken, Requests};
-use super::acts::{Act, Actor, Full};
+use super::acts::{Act, Actor, Full, Which};
 use super::draw::{uniform, Draw};
 use crate::filesystems::Filesystem;
 use crate::machine::time::from_ns;
@@ -23,6 +23,8 @@ struct Operation {
     think: Draw,
     /// How often in a row.
     repeat: u32,
+    /// On which file, where it needs one.
+    on: Which,
 }
 
 /// The mix of a scenario.
@@ -61,7 +63,7 @@ impl Mix {
 }
 
 /// What a mix says of an operation.
-const KEYS: [&str; 7] = ["op", "weight", "bytes", "think_ns", "think_distribution", "think_cv", "repeat"];
+const KEYS: [&str; 8] = ["op", "weight", "bytes", "think_ns", "think_distribution", "think_cv", "repeat", "on"];
 
 impl Operation {
     fn new(o: &Value, upto: f64) -> Result<Self, String> {
@@ -72,7 +74,8 @@ impl Operation {
         let (name, act) = Act::named(o["op"].as_str().unwrap_or_default())?;
         let think = o["think_distribution"].as_str().unwrap_or("constant");
         let think = Draw::parse(think, number(o, "think_ns", 0.0), number(o, "think_cv", 1.0))?;
-        Ok(Self { name, act, upto, bytes: number(o, "bytes", 4096.0) as u32, think, repeat: number(o, "repeat", 1.0) as u32 })
+        let on = Which::named(o["on"].as_str().unwrap_or("any"))?;
+        Ok(Self { name, act, upto, on, bytes: number(o, "bytes", 4096.0) as u32, think, repeat: number(o, "repeat", 1.0) as u32 })
     }
 }
 
@@ -129,7 +132,7 @@ async fn one<M: Machine, F: Filesystem<M>>(
     let think = operation.think.draw(actor.random());
     m.run(Account::User, think + user).await;
     m.begin();
-    actor.act(operation.act, operation.bytes).await?;
+    actor.act(operation.on, operation.act, operation.bytes).await?;
     m.end(operation.name, counted);
     Ok(())
 }

@@ -9,14 +9,15 @@
 use super::journal::credits;
 use super::Ext4;
 use crate::cost_table;
-use crate::devices::Request;
+use crate::devices::{End, Request, Work};
 use crate::filesystems::costs::Costs;
 use crate::filesystems::page_cache::PageCache;
 use crate::filesystems::{File, Io, LaidOut};
 use crate::kernel::ext4::DioWrites;
 use crate::kernel::Rules;
-use crate::machine::{Access, Account, LineId, LockId, Side};
+use crate::machine::{Access, Account, CpuId, LineId, LockId, Side};
 use crate::waist::Machine;
+use crate::workqueue::Workqueue;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -48,12 +49,15 @@ pub(super) struct FileIo {
     costs: IoCosts,
     rules: Rules,
     files: RefCell<Vec<Option<Rc<OpenFile>>>>,
+    /// Direct writes that nobody waits for and that have ended: slot of the inode, and what completes.
+    ended: Rc<Workqueue<Work>>,
 }
 
 impl FileIo {
     /// No file is open.
-    pub fn new(costs: &Costs<'_>) -> Result<Self, String> {
-        Ok(Self { costs: IoCosts::new(costs)?, rules: costs.rules(), files: RefCell::default() })
+    pub fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
+        let ended = Rc::new(Workqueue::new(m));
+        Ok(Self { costs: IoCosts::new(costs)?, rules: costs.rules(), files: RefCell::default(), ended })
     }
 
     /// The file in a slot is laid out so; returns what of it is in memory.
@@ -96,8 +100,14 @@ impl Ext4 {
             m.lock(open.i_rwsem, Side::Read).await;
             m.touch(open.dio_count, Access::Write);
             self.map(m, &open, c.map).await;
-            self.storage.io(m, Request::Read { bytes: io.bytes, at: Some(io.offset) }).await;
-            m.touch(open.dio_count, Access::Write);
+            let request = Request::Read { bytes: io.bytes, at: Some(io.offset) };
+            match io.done {
+                None => {
+                    self.storage.io(m, request).await;
+                    m.touch(open.dio_count, Access::Write);
+                }
+                Some(done) => self.storage.submit(m, request, End::Complete(done)).await,
+            }
             m.run(Account::System, c.read_end).await;
             m.unlock(open.i_rwsem, Side::Read).await;
         } else {
@@ -115,10 +125,10 @@ impl Ext4 {
         m.at("write");
         m.moved(u64::from(io.bytes));
         let open = self.open_file(file);
-        if io.direct { self.dio_write(m, &open, io).await } else { self.buffered_write(m, file, &open, io).await }
+        if io.direct { self.dio_write(m, &open, file.inode, io).await } else { self.buffered_write(m, file, &open, io).await }
     }
 
-    async fn dio_write<M: Machine>(&self, m: &M, open: &OpenFile, io: Io) {
+    async fn dio_write<M: Machine>(&self, m: &M, open: &OpenFile, slot: u32, io: Io) {
         let (c, held) = (&self.io.costs, self.io.rules.dio_writes);
         let side = if held == DioWrites::Shared { Side::Read } else { Side::Write };
         m.run(Account::System, c.write_start).await;
@@ -129,14 +139,43 @@ impl Ext4 {
             m.unlock(open.i_rwsem, side).await;
         }
         self.map(m, open, c.write_map).await;
-        self.storage.io(m, Request::Write { bytes: io.bytes, at: Some(io.offset) }).await;
-        m.touch(open.dio_count, Access::Write);
+        let request = Request::Write { bytes: io.bytes, at: Some(io.offset) };
+        match io.done {
+            None => {
+                self.storage.io(m, request).await;
+                m.touch(open.dio_count, Access::Write);
+            }
+            Some(done) => self.storage.submit(m, request, self.end_of_write(slot, done)).await,
+        }
         if held == DioWrites::Relocked {
             m.lock(open.i_rwsem, side).await;
         }
-        m.run(Account::System, c.write_end).await;
+        if io.done.is_none() {
+            m.run(Account::System, c.write_end).await;
+        }
         m.unlock(open.i_rwsem, side).await;
         m.run(Account::System, c.write_exit).await;
+    }
+
+    /// Where a write that nobody waits for ends: on iomap in a worker of its CPU (`iomap_dio_bio_end_io`, 5.5 and later, here with
+    /// the shared lock), before in its interrupt (`dio_bio_end_aio` of a file without cached pages).
+    fn end_of_write(&self, slot: u32, done: LockId) -> End {
+        match self.io.rules.dio_writes {
+            DioWrites::Shared => End::Queue(self.io.ended.clone(), (slot, done)),
+            DioWrites::Exclusive | DioWrites::Relocked => End::Complete(done),
+        }
+    }
+
+    /// The program of a CPU's `dio` worker (`iomap_dio_complete_work`).
+    pub async fn dio_worker<M: Machine>(m: M, fs: Rc<Self>, cpu: CpuId) {
+        m.at("dio worker");
+        loop {
+            let (slot, done) = fs.io.ended.next(&m, cpu).await;
+            let open = fs.io.file(slot).expect("the file was laid out");
+            m.touch(open.dio_count, Access::Write);
+            m.run(Account::System, fs.io.costs.write_end).await;
+            m.complete(done).await;
+        }
     }
 
     /// `ext4_map_blocks` of blocks that are in the extent status tree.
