@@ -1,7 +1,7 @@
 //! The chains of a run in its result (`docs/seams.md`, seam 2).
 
-use crate::machine::chains::{Chain, Link};
 use crate::hdr::encoded;
+use crate::machine::chains::{Chain, Link};
 use crate::machine::statistics::ClassStats;
 use crate::machine::time::to_ns;
 use crate::machine::{Side, State, Time};

@@ -1,9 +1,9 @@
 //! What a run gives back (`docs/seams.md`, seam 2).
 
+use crate::chain_report::{chains, ChainReports};
 use crate::hdr::{encoded, Tally};
 use crate::machine::statistics::{ClassStats, HoldTimes, PlaceStats, WakeStats};
 use crate::machine::time::to_ns;
-use crate::chain_report::{chains, ChainReports};
 use crate::machine::{Account, Broken, Outcome, Stall, State, TaskKind, Time, ADD_UP, AUDIT, TOLD};
 use crate::spec::RunSpec;
 use serde::Serialize;
@@ -255,7 +255,8 @@ fn wakes(kind: TaskKind, w: &WakeStats) -> WakeReport {
 fn lock_reports(state: &State) -> Vec<LockReport> {
     let by_class = state.transfers_and_busiest_by_class();
     let counted = state.classes.iter().zip(by_class).map(|(class, of_locks)| (class, class.everywhere(), of_locks));
-    let listed = |class: &ClassStats, counts: &PlaceStats| is_used(counts) || class.is_held() || class.still_waiting.0 > 0;
+    let listed =
+        |class: &ClassStats, counts: &PlaceStats| is_used(counts) || class.is_held() || class.still_waiting.0 > 0;
     let mut used: Vec<_> = counted.filter(|(class, counts, _)| listed(class, counts)).collect();
     used.sort_by_key(|(class, counts, _)| (std::cmp::Reverse(counts.wait_total), class.name.clone()));
     used.into_iter().map(|(class, counts, of_locks)| lock_report(state, class, counts, of_locks)).collect()

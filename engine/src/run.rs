@@ -45,7 +45,8 @@ pub fn trace_json_with(spec: &str, from: Time, populate: impl Populate) -> Resul
     }
     let name = |object| native.state().name_of(object);
     let named = |e: &Entry| (e.time, e.task, e.cpu, e.what, name(e.object));
-    let (in_force, events) = (recorded.in_force.iter().map(named).collect(), recorded.entries.iter().map(named).collect());
+    let (in_force, events) =
+        (recorded.in_force.iter().map(named).collect(), recorded.entries.iter().map(named).collect());
     let mut longest: Vec<_> =
         recorded.longest.iter().map(|w| (name(Object::Lock(w.lock)), w.task, w.begin, w.end)).collect();
     longest.sort();
@@ -101,12 +102,7 @@ fn ran(
 pub type NamedEntry = (Time, Option<TaskId>, CpuId, &'static str, String);
 
 /// A native machine with everything on it that a spec asks for.
-fn ready(
-    spec: &RunSpec,
-    check: bool,
-    populate: impl Populate,
-    traced_from: Option<Time>,
-) -> Result<Native, String> {
+fn ready(spec: &RunSpec, check: bool, populate: impl Populate, traced_from: Option<Time>) -> Result<Native, String> {
     for (role, kind) in &spec.kernel.locks {
         LockKind::parse(kind).map_err(|e| format!("kernel.locks.{role}: {e}"))?;
     }

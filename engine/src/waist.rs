@@ -4,7 +4,9 @@
 //! operation. It neither knows nor cares which machine runs it, so any machine that implements [`Machine`] can run the
 //! very same programs.
 
-use crate::machine::{Access, Account, ClassId, CpuId, DeviceId, Hardware, Io, LineId, LockId, Mode, Side, TaskId, Then, Time};
+use crate::machine::{
+    Access, Account, ClassId, CpuId, DeviceId, Hardware, Io, LineId, LockId, Mode, Side, TaskId, Then, Time,
+};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::future::Future;
 use std::rc::Rc;

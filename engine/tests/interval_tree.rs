@@ -26,7 +26,8 @@ fn overlaps(tree: &IntervalTree, start: u64, last: u64) -> Vec<(u64, u64)> {
 /// Adds and removes intervals in `0..space` at random, most of them up to `longest` long.
 fn churn(seed: u64, space: u64, longest: u64, most: usize, steps: u64) {
     let mut draw = Draw(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-    let (mut tree, mut held, mut spare) = (IntervalTree::default(), Vec::new(), (0..most as NodeId).collect::<Vec<_>>());
+    let (mut tree, mut held, mut spare) =
+        (IntervalTree::default(), Vec::new(), (0..most as NodeId).collect::<Vec<_>>());
     for step in 0..steps {
         if held.is_empty() || (draw.below(100) < 55 && held.len() < most) {
             let (start, slot) = (draw.below(space), spare.pop().expect("fewer are held than there are slots"));
@@ -41,7 +42,8 @@ fn churn(seed: u64, space: u64, longest: u64, most: usize, steps: u64) {
         assert_eq!(tree.check(), Ok(held.len()), "seed {seed}, step {step}");
         let start = draw.below(space);
         let last = start + draw.below(longest);
-        let mut expected: Vec<_> = held.iter().map(|&(_, s, l)| (s, l)).filter(|&(s, l)| s <= last && start <= l).collect();
+        let mut expected: Vec<_> =
+            held.iter().map(|&(_, s, l)| (s, l)).filter(|&(s, l)| s <= last && start <= l).collect();
         let found = overlaps(&tree, start, last);
         assert!(found.windows(2).all(|pair| pair[0].0 <= pair[1].0), "seed {seed}, step {step}: {found:?}");
         let mut sorted = found;
@@ -72,7 +74,8 @@ fn a_search_in_a_large_tree_reads_a_few_nodes_and_writes_none() {
     (0..1000).for_each(|i| tree.insert(i, u64::from(i) * 10, u64::from(i) * 10 + 4, &mut nothing));
     for i in 0..1000 {
         let (mut reads, mut writes) = (0, 0);
-        let mut count = |_: NodeId, access: Access| *(if access == Access::Write { &mut writes } else { &mut reads }) += 1;
+        let mut count =
+            |_: NodeId, access: Access| *(if access == Access::Write { &mut writes } else { &mut reads }) += 1;
         assert!(tree.first_overlap(i * 10 + 5, i * 10 + 9, &mut count).is_none());
         assert!(reads <= 2 * 20 && writes == 0, "{reads} reads, {writes} writes: at most 2 log2(n) levels");
     }

@@ -29,9 +29,17 @@ fn overlaps(tree: &RangeBTree, start: u64, last: u64) -> Vec<Key> {
 }
 
 /// Runs a change and checks that the nodes it writes were named, or were not in the tree.
-fn only_named(tree: &mut RangeBTree, changes: Changes, change: impl FnOnce(&mut RangeBTree, &mut dyn FnMut(NodeId, Access))) {
+fn only_named(
+    tree: &mut RangeBTree,
+    changes: Changes,
+    change: impl FnOnce(&mut RangeBTree, &mut dyn FnMut(NodeId, Access)),
+) {
     let (before, mut written) = (tree.clone(), Vec::new());
-    change(tree, &mut |node, access| if access == Access::Write { written.push(node) });
+    change(tree, &mut |node, access| {
+        if access == Access::Write {
+            written.push(node)
+        }
+    });
     let surprise = written.iter().find(|&&node| before.is_in_use(node) && !changes.nodes().contains(&node));
     assert_eq!(surprise, None, "written {written:?}, named {:?}", changes.nodes());
 }

@@ -93,7 +93,9 @@ fn play(design: Design, prices: Prices, parts: &[Part]) -> Vec<(Time, Time)> {
     let story = story.borrow();
     let when = |number, what| story.iter().find(|s| s.1 == number && s.2 == what).map(|s| s.0);
     let times = |number| Some((when(number, "got")?, when(number, "gave")?));
-    (0..parts.len()).map(|number| times(number).unwrap_or_else(|| panic!("{design:?}: task {number} never got its range"))).collect()
+    (0..parts.len())
+        .map(|number| times(number).unwrap_or_else(|| panic!("{design:?}: task {number} never got its range")))
+        .collect()
 }
 
 fn order(times: &[(Time, Time)]) -> Vec<usize> {
@@ -131,7 +133,11 @@ fn crowd(design: Design, prices: Prices, tasks: u32, cpus: u32, units: u64, turn
                 let side = if draw.below(2) == 0 { Side::Read } else { Side::Write };
                 lock.lock(&m, request, range, side).await;
                 let excludes = |o: &&(Range, Side)| o.0.overlaps(&range) && (o.1 == Side::Write || side == Side::Write);
-                assert_eq!(held.borrow().iter().flatten().find(excludes), None, "{design:?}: held beside {range:?} {side:?}");
+                assert_eq!(
+                    held.borrow().iter().flatten().find(excludes),
+                    None,
+                    "{design:?}: held beside {range:?} {side:?}"
+                );
                 held.borrow_mut()[task as usize] = Some((range, side));
                 m.run(Account::User, draw.below(2000) * NS).await;
                 held.borrow_mut()[task as usize] = None;
@@ -201,7 +207,8 @@ fn a_long_read_that_began_far_before_is_found() {
 #[test]
 fn the_interval_tree_serves_overlapping_requests_in_the_order_of_arrival() {
     let mut draw = Draw(11);
-    let parts: Vec<Part> = (0..12).map(|i| part(1 + 3 * i, (draw.below(50), 50 + draw.below(50)), Side::Write, 40)).collect();
+    let parts: Vec<Part> =
+        (0..12).map(|i| part(1 + 3 * i, (draw.below(50), 50 + draw.below(50)), Side::Write, 40)).collect();
     for prices in [PRICES, PTHREAD] {
         assert_eq!(order(&play(Design::IntervalTree, prices, &parts)), (0..12).collect::<Vec<_>>());
     }
@@ -218,7 +225,8 @@ fn in_the_interval_tree_a_reader_does_not_pass_a_writer_that_waits() {
 
 #[test]
 fn convoy_through_overlap_the_interval_tree_waits_for_a_waiter_whose_range_nobody_holds() {
-    let parts = [part(1, (0, 9), Side::Write, 100), part(10, (5, 14), Side::Write, 10), part(20, (12, 19), Side::Write, 10)];
+    let parts =
+        [part(1, (0, 9), Side::Write, 100), part(10, (5, 14), Side::Write, 10), part(20, (12, 19), Side::Write, 10)];
     let times = play(Design::IntervalTree, PRICES, &parts);
     assert!(times[2].0 >= times[1].1 && times[1].0 >= times[0].1, "disjoint from the holder, and yet third: {times:?}");
     for (design, prices) in &INDEXED[2..] {

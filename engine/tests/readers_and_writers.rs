@@ -118,7 +118,10 @@ fn convoy(lock: &str, tasks: u32, staggered: bool, tipped: bool) -> f64 {
 fn a_granted_rwsem_is_bistable_one_long_hold_tips_it_into_a_convoy_that_stays() {
     for lock in ["semaphore", "rwsem-2.6"] {
         let (fast, convoyed) = (5.0 / 110.0, 1.0 / (10.0 + WAKE));
-        assert!((convoy(lock, 4, true, false) / (4.0 / 110.0) - 1.0).abs() < 0.002, "{lock}: staggered tasks never meet");
+        assert!(
+            (convoy(lock, 4, true, false) / (4.0 / 110.0) - 1.0).abs() < 0.002,
+            "{lock}: staggered tasks never meet"
+        );
         assert!((convoy(lock, 5, true, false) / fast - 1.0).abs() < 0.002, "{lock}: staggered tasks never meet");
         assert!((convoy(lock, 5, true, true) / convoyed - 1.0).abs() < 0.002, "{lock}: after the long hold all queue");
         for tasks in [8, 16] {

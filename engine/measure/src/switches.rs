@@ -40,7 +40,8 @@ fn counted(others: &AtomicU64, time: Duration) -> (Vec<f64>, Vec<f64>) {
         let ns = from.elapsed().as_nanos() as f64;
         let yields = f64::from(YIELDS) + (others.load(Ordering::Relaxed) - yields) as f64;
         each.push(ns / yields);
-        share.push((2.0 * (self::switches() - switches) as f64 / yields).min(1.0)); // there and back
+        // There and back.
+        share.push((2.0 * (self::switches() - switches) as f64 / yields).min(1.0));
     }
     (each, share)
 }

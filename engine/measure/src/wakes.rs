@@ -52,8 +52,7 @@ impl Bed {
 ///
 /// Both may be on one CPU, which never idles then.
 pub fn wake((waker, sleeper): (usize, usize), idle: u64, time: Duration) -> Result<Series, String> {
-    let bed =
-        Bed { begin: Instant::now(), word: AtomicU32::new(0), ran: AtomicU64::new(0), done: AtomicU32::new(0) };
+    let bed = Bed { begin: Instant::now(), word: AtomicU32::new(0), ran: AtomicU64::new(0), done: AtomicU32::new(0) };
     let (mut run, mut call) = (Vec::new(), Vec::new());
     thread::scope(|scope| {
         scope.spawn(|| {

@@ -30,11 +30,21 @@ use timing::Timing;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Request {
-    Read { bytes: u32, at: Place },
-    Write { bytes: u32, at: Place },
+    Read {
+        bytes: u32,
+        at: Place,
+    },
+    Write {
+        bytes: u32,
+        at: Place,
+    },
     Flush,
     /// A write with `REQ_PREFLUSH`, what ended before it is safe first, or `REQ_FUA`, it is safe itself when it ends.
-    LogWrite { bytes: u32, preflush: bool, fua: bool },
+    LogWrite {
+        bytes: u32,
+        preflush: bool,
+        fua: bool,
+    },
 }
 
 /// What a work item is about, and what its end completes if its owner has use for that.

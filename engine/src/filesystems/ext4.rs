@@ -8,17 +8,17 @@ mod journal;
 mod mballoc;
 mod preallocate;
 
-use crate::cost_table;
 use super::costs::Costs;
-use super::vfs::SuperBlock;
 use super::ledger::Ledger;
+use super::vfs::SuperBlock;
 use super::{initial_files, Audit, DirId, File, Filesystem, Io, LaidOut, NoSpace, PlainCall, Renaming};
+use crate::cost_table;
 use crate::devices::BlockDevice;
 use crate::machine::{Access, Account, LineId, LockId, Side, Time};
 use crate::waist::Machine;
 use file_io::FileIo;
-use group_locks::GroupLocks;
 use fsync::Fsync;
+use group_locks::GroupLocks;
 use journal::{credits, Block, Handle, Journal};
 use mballoc::Mballoc;
 use preallocate::Preallocate;
@@ -54,7 +54,15 @@ impl HtreeCosts {
 }
 
 cost_table!(WriteCosts {
-    write: ["tmp_short.enter_write", "tmp_short.ext4_da_write_begin", "tmp_short.ext4_ext_map_blocks_enter", "tmp_short.ext4_ext_map_blocks_exit", "tmp_short.ext4_da_reserve_space", "tmp_short.ext4_da_write_end", "tmp_short.exit_write"],
+    write: [
+        "tmp_short.enter_write",
+        "tmp_short.ext4_da_write_begin",
+        "tmp_short.ext4_ext_map_blocks_enter",
+        "tmp_short.ext4_ext_map_blocks_exit",
+        "tmp_short.ext4_da_reserve_space",
+        "tmp_short.ext4_da_write_end",
+        "tmp_short.exit_write"
+    ],
     close: ["tmp_short.enter_close", "tmp_short.exit_close"],
 });
 
@@ -65,8 +73,19 @@ cost_table!(UnlinkCosts {
     delete_entry: ["cu_short.ext4_mark_inode_dirty_5", "cu_short.ext4_mark_inode_dirty_6"],
     stop: ["cu_short.jbd2_handle_stop_2", "cu_short.ext4_unlink_exit"],
     tail: ["unlinkat.i_rwsem_tail"],
-    evict_start: ["unlinkat.after_i_rwsem", "cu_short.ext4_evict_inode", "cu_short.ext4_begin_ordered_truncate", "cu_short.ext4_journal_start_inode_2", "cu_short.jbd2_handle_start_3"],
-    evict_pages: ["tmp_short.ext4_invalidate_folio", "tmp_short.ext4_release_folio", "tmp_short.ext4_journal_start_inode_2", "tmp_short.ext4_da_release_space"],
+    evict_start: [
+        "unlinkat.after_i_rwsem",
+        "cu_short.ext4_evict_inode",
+        "cu_short.ext4_begin_ordered_truncate",
+        "cu_short.ext4_journal_start_inode_2",
+        "cu_short.jbd2_handle_start_3"
+    ],
+    evict_pages: [
+        "tmp_short.ext4_invalidate_folio",
+        "tmp_short.ext4_release_folio",
+        "tmp_short.ext4_journal_start_inode_2",
+        "tmp_short.ext4_da_release_space"
+    ],
     orphan: ["cu_short.ext4_mark_inode_dirty_7", "cu_short.ext4_mark_inode_dirty_8"],
     free_inode: ["cu_short.ext4_free_inode", "cu_short.ext4_discard_preallocations_2"],
     evict_stop: ["cu_short.jbd2_handle_stop_3"],
@@ -150,10 +169,18 @@ struct Slot {
 
 impl Ext4 {
     /// A fresh filesystem of `size` bytes with its root directory.
-    pub fn new<M: Machine>(m: &M, size: u64, device: Rc<BlockDevice>, options: Options, costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new<M: Machine>(
+        m: &M,
+        size: u64,
+        device: Rc<BlockDevice>,
+        options: Options,
+        costs: &Costs<'_>,
+    ) -> Result<Self, String> {
         let lines = |name: &str| costs.number(name).map(|n| n as u32);
-        let group_lines = lines("ext4_bitmap.struct")? + lines("ext4_bitmap.data")?
-            + lines("ext4_group_desc.struct")? + lines("ext4_group_desc.data")?
+        let group_lines = lines("ext4_bitmap.struct")?
+            + lines("ext4_bitmap.data")?
+            + lines("ext4_group_desc.struct")?
+            + lines("ext4_group_desc.data")?
             + lines("ext4_group_info.struct")?;
         let count = size.div_ceil(GROUP_BYTES).max(1);
         let locks = GroupLocks::new(m, count);
@@ -234,7 +261,13 @@ impl Ext4 {
     }
 
     fn new_file<M: Machine>(&self, m: &M, group: u32) -> u32 {
-        let slot = Slot { group, i_rwsem: self.sb.new_file(m), transaction: 0, changed: m.now() / self.fsync.tick, truncated: false };
+        let slot = Slot {
+            group,
+            i_rwsem: self.sb.new_file(m),
+            transaction: 0,
+            changed: m.now() / self.fsync.tick,
+            truncated: false,
+        };
         let mut files = self.files.borrow_mut();
         match files.free.pop() {
             Some(free) => {
@@ -261,7 +294,8 @@ impl Ext4 {
 
     /// The end of a handle that has changed a file's inode, and these blocks.
     async fn stop<M: Machine>(&self, m: &M, handle: Handle, slot: u32, changed: &[Block]) {
-        let transaction = self.journal.stop(m, handle, &[&[Block::Inodes(slot / INODES_PER_BLOCK)], changed].concat()).await;
+        let transaction =
+            self.journal.stop(m, handle, &[&[Block::Inodes(slot / INODES_PER_BLOCK)], changed].concat()).await;
         self.files.borrow_mut().slots[slot as usize].transaction = transaction;
     }
 
@@ -413,7 +447,8 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         m.run(Account::System, c.lookup).await;
         m.lock(victim, Side::Write).await;
         let handle = self.journal.start(m, credits::UNLINK).await;
-        let (find, delete) = if htree { (self.htree.find_entry, self.htree.delete_entry) } else { (c.find_entry, c.delete_entry) };
+        let (find, delete) =
+            if htree { (self.htree.find_entry, self.htree.delete_entry) } else { (c.find_entry, c.delete_entry) };
         m.run(Account::System, find).await;
         self.move_orphan(m, delete).await;
         self.count_names(dir, -1);
@@ -439,7 +474,11 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         m.lock(victim, Side::Write).await;
         m.touch(line, Access::Write);
         let handle = self.journal.start(m, credits::RENAME).await;
-        m.run(Account::System, under + if count > LINEAR_NAMES { self.htree.rename(&self.create, &self.unlink) } else { 0 }).await;
+        m.run(
+            Account::System,
+            under + if count > LINEAR_NAMES { self.htree.rename(&self.create, &self.unlink) } else { 0 },
+        )
+        .await;
         let changed = [self.name_blocks(dir, names.from), self.name_blocks(dir, names.to)].concat();
         self.stop(m, handle, file.inode, &changed).await;
         m.unlock(victim, Side::Write).await;

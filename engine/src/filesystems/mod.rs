@@ -20,9 +20,9 @@ pub mod xfs;
 use crate::machine::{LockId, Time};
 use crate::waist::Machine;
 pub use calls::PlainCall;
-pub use xfs::structures::groups::NoSpace;
 use std::future::Future;
 use std::ops::Range;
+pub use xfs::structures::groups::NoSpace;
 
 /// Bytes of a block of every filesystem here.
 pub const BLOCK: u32 = 4096;
@@ -92,7 +92,11 @@ pub fn structure_report(request: &str) -> Result<String, String> {
 }
 
 /// So many files by directory and name, round robin.
-pub fn initial_files(dirs: &[DirId], numbers: Range<u64>, name_length: usize) -> impl Iterator<Item = (DirId, Vec<u8>)> + '_ {
+pub fn initial_files(
+    dirs: &[DirId],
+    numbers: Range<u64>,
+    name_length: usize,
+) -> impl Iterator<Item = (DirId, Vec<u8>)> + '_ {
     numbers.map(move |number| {
         let mut name = vec![b'~'; name_length];
         let mut rest = number;

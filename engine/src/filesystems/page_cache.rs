@@ -100,7 +100,8 @@ impl PageCache {
         let most = most.min(u64::from(u32::MAX / BLOCK));
         let mut dirty = self.dirty.borrow_mut();
         let first = self.find(&dirty);
-        let is_dirty = |dirty: &[u64], page: usize| dirty.get(page / 64).is_some_and(|word| word & (1 << (page % 64)) != 0);
+        let is_dirty =
+            |dirty: &[u64], page: usize| dirty.get(page / 64).is_some_and(|word| word & (1 << (page % 64)) != 0);
         let mut end = first;
         while is_dirty(&dirty, end) && ((end - first) as u64) < most {
             dirty[end / 64] &= !(1 << (end % 64));

@@ -1,10 +1,10 @@
 //! tmpfs: the floor. A directory's `i_rwsem`, the superblock's inode list, and memory.
 
-use crate::cost_table;
 use super::costs::Costs;
-use super::vfs::SuperBlock;
 use super::ledger::Ledger;
+use super::vfs::SuperBlock;
 use super::{initial_files, Audit, DirId, File, Filesystem, Io, NoSpace, PlainCall, Renaming};
+use crate::cost_table;
 use crate::machine::{Access, Account, LineId, LockId, Side};
 use crate::waist::Machine;
 use std::cell::RefCell;
@@ -58,7 +58,8 @@ impl Tmpfs {
     }
 
     fn new_directory<M: Machine>(&self, m: &M) -> DirId {
-        let directory = Directory { i_rwsem: self.sb.new_directory(m), line: m.new_line(self.directory_lines), names: 0 };
+        let directory =
+            Directory { i_rwsem: self.sb.new_directory(m), line: m.new_line(self.directory_lines), names: 0 };
         self.directories.borrow_mut().push(directory);
         (self.directories.borrow().len() - 1) as DirId
     }

@@ -2,8 +2,8 @@
 //! `models/kernels/timeline.yaml`; the default, for specs that do not give it, is that of Linux 6.12.
 
 use super::choice::Choice;
-use crate::nearest::hint;
 use super::{btrfs, ext4, idle, sched, time, vfs, xfs};
+use crate::nearest::hint;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -162,7 +162,12 @@ fn choose<C: Choice>(name: &str, given: &Value) -> Result<C, String> {
 }
 
 fn describe<C: Choice>(name: &'static str, about: &'static str, default: C) -> Rule {
-    Rule { name, about: about.trim(), values: C::ALL.iter().map(|value| value.written()).collect(), default: default.written() }
+    Rule {
+        name,
+        about: about.trim(),
+        values: C::ALL.iter().map(|value| value.written()).collect(),
+        default: default.written(),
+    }
 }
 
 #[cfg(test)]

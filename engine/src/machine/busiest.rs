@@ -74,7 +74,10 @@ impl State {
     pub(super) fn most_waiting(&self, cpu: CpuId) -> Option<CpuId> {
         let near = self.topology.llc(cpu);
         let gives = |&other: &CpuId| {
-            other != cpu && near.contains(&other) && self.cpus[other as usize].executing_task().is_some() && !self.has_bound_only(other)
+            other != cpu
+                && near.contains(&other)
+                && self.cpus[other as usize].executing_task().is_some()
+                && !self.has_bound_only(other)
         };
         self.queued.iter().filter(gives).max_by_key(|&other| (self.cpus[other as usize].queue.len(), Reverse(other)))
     }

@@ -1,8 +1,8 @@
 //! One CPU: what it does now, what it has done (exact time accounts), and how deeply it idles.
 
 use super::balance::Success;
-use super::governor::Menu;
 use super::entity::{Entity, NICE_0};
+use super::governor::Menu;
 use super::group::Contribution;
 use super::load::Average;
 use super::run_queue::RunQueue;
@@ -276,7 +276,8 @@ impl IdleLadder {
     /// Energy (joules) of an idle period that lasts from `from` to `to` after its beginning.
     pub fn joules(&self, from: Time, to: Time) -> f64 {
         let reached = self.steps.iter().take_while(|step| step.residency < to);
-        let joules = |step: &Step| step.watts * to.min(step.until).saturating_sub(from.max(step.residency)) as f64 * 1e-12;
+        let joules =
+            |step: &Step| step.watts * to.min(step.until).saturating_sub(from.max(step.residency)) as f64 * 1e-12;
         reached.map(joules).sum()
     }
 }

@@ -86,7 +86,9 @@ impl State {
         let queue = self.run_queue(cpu, level);
         let (average, _) = self.average_vruntime(cpu, level);
         let current = queue.current.filter(|&member| self.entity(cpu, member).vruntime <= average);
-        if let Some(member) = current.filter(|&member| self.kernel.rules.run_to_parity && self.entity(cpu, member).protected) {
+        if let Some(member) =
+            current.filter(|&member| self.kernel.rules.run_to_parity && self.entity(cpu, member).protected)
+        {
             return Some(member);
         }
         let best = queue.waiting.iter().find(|waiting| waiting.vruntime <= average);

@@ -57,7 +57,18 @@ pub struct Entity {
 impl Entity {
     /// One of a weight that is in no queue.
     pub fn new(weight: i64, load: Average) -> Self {
-        Self { weight, vruntime: 0, deadline: 0, lag: 0, ran: 0, protected: false, queued: false, delayed: false, place: None, load }
+        Self {
+            weight,
+            vruntime: 0,
+            deadline: 0,
+            lag: 0,
+            ran: 0,
+            protected: false,
+            queued: false,
+            delayed: false,
+            place: None,
+            load,
+        }
     }
 
     /// `time` on the virtual clock of its queue (`calc_delta_fair`).

@@ -47,7 +47,8 @@ impl Menu {
         self.since = now;
         self.rings = rings;
         self.to_timer = rings.saturating_sub(now) / US;
-        let by_timer = (self.to_timer * self.factors[bucket(self.to_timer)] + RESOLUTION * DECAY / 2) / (RESOLUTION * DECAY);
+        let by_timer =
+            (self.to_timer * self.factors[bucket(self.to_timer)] + RESOLUTION * DECAY / 2) / (RESOLUTION * DECAY);
         let predicted = by_timer.min(self.typical()) * US;
         self.ticks = predicted < tick;
         let until_tick = tick - now % tick;
@@ -78,7 +79,8 @@ impl Menu {
         let idled = idled.min(self.to_timer);
         let factor = &mut self.factors[bucket(self.to_timer)];
         let well = self.to_timer == 0 || idled >= MAX_INTERESTING;
-        *factor = (*factor - *factor / DECAY + if well { RESOLUTION } else { RESOLUTION * idled / self.to_timer }).max(1);
+        *factor =
+            (*factor - *factor / DECAY + if well { RESOLUTION } else { RESOLUTION * idled / self.to_timer }).max(1);
         self.intervals[self.next] = idled;
         self.next = (self.next + 1) % INTERVALS;
     }
@@ -137,7 +139,11 @@ impl State {
     /// When the next timer of `cpu` rings: one that is known, or one of the kernel's own.
     fn rings(&self, cpu: CpuId) -> Time {
         let known = self.cpus[cpu as usize].next_timer;
-        if known > self.now { known } else { self.now + self.kernel.idle_timer }
+        if known > self.now {
+            known
+        } else {
+            self.now + self.kernel.idle_timer
+        }
     }
 
     /// `cpu`, which idles since `since`, is woken: its state and the energy (J) of its idling in the window.

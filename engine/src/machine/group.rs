@@ -37,7 +37,11 @@ impl RunQueue {
     /// Brings its averages up to date (`update_cfs_rq_load_avg`).
     #[inline]
     fn update_load(&mut self, unit: u64) {
-        let wanted = Wanted { load: (self.weight >> 10) as u64, tasks: u64::from(self.runnable), running: self.current.is_some() };
+        let wanted = Wanted {
+            load: (self.weight >> 10) as u64,
+            tasks: u64::from(self.runnable),
+            running: self.current.is_some(),
+        };
         self.load.update(unit, wanted, 1);
     }
 }
@@ -49,7 +53,8 @@ impl State {
         let unit = unit_at(self.now);
         let (entity, queue) = self.member_of(cpu, level, member);
         let running = queue.current == Some(member);
-        let wanted = Wanted { load: u64::from(entity.queued), tasks: u64::from(entity.queued && !entity.delayed), running };
+        let wanted =
+            Wanted { load: u64::from(entity.queued), tasks: u64::from(entity.queued && !entity.delayed), running };
         entity.load.update(unit, wanted, entity.share() as u64);
         queue.update_load(unit);
         if level == Level::Group {

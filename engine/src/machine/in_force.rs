@@ -66,7 +66,9 @@ impl InForce {
                 self.keep(Key::Cpu(entry.cpu), entry);
             }
             ("exit", _) => {
-                [Key::Kind(task), Key::Status(task), Key::Woken(task), Key::Operation(task)].into_iter().for_each(|key| self.forget(key));
+                [Key::Kind(task), Key::Status(task), Key::Woken(task), Key::Operation(task)]
+                    .into_iter()
+                    .for_each(|key| self.forget(key));
                 self.keep(Key::Cpu(entry.cpu), entry);
             }
             ("wait", Object::Lock(lock)) => self.keep(Key::Wait(task, lock), entry),

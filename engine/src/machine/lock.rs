@@ -4,7 +4,8 @@
 
 use super::line::Line;
 use super::locks::{
-    btrfs_tree_2, btrfs_tree_3, completion, mutex, mutex_counted, percpu_rwsem, rwlock, rwsem, semaphore, spinlock, waitqueue::WaitQueue,
+    btrfs_tree_2, btrfs_tree_3, completion, mutex, mutex_counted, percpu_rwsem, rwlock, rwsem, semaphore, spinlock,
+    waitqueue::WaitQueue,
 };
 use super::statistics::HoldTimes;
 use super::task::{StateTimes, TaskId};

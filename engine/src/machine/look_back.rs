@@ -50,7 +50,8 @@ impl State {
     /// Who sleeps for which lock although it was released, when and by whom, and nobody who waits for it is about to run.
     fn forgotten(&self) -> Vec<Forgotten> {
         let awake = self.tasks.iter().filter(|task| matches!(task.status, Status::Runnable | Status::Running));
-        let waits: Vec<(LockId, Status)> = awake.flat_map(|t| t.waits.iter().map(|&(lock, ..)| (lock, t.status))).collect();
+        let waits: Vec<(LockId, Status)> =
+            awake.flat_map(|t| t.waits.iter().map(|&(lock, ..)| (lock, t.status))).collect();
         let sleepers = self.tasks.iter().enumerate().filter(|(_, task)| task.status == Status::Sleeping);
         let forgotten = sleepers.filter_map(|(id, task)| {
             let lock = task.sleeps_for?;
@@ -102,8 +103,12 @@ impl Native {
         for id in spinning {
             let lock = self.state().tasks[id as usize].waits_for();
             if !self.spins_on(id) {
-                let name = lock.map_or_else(String::new, |lock| format!(" for {}", self.state().name_of(Object::Lock(lock))));
-                broken.push(Broken { law: TOLD, detail: format!("task {id} spins{name} at the end and would not after one more look") });
+                let name =
+                    lock.map_or_else(String::new, |lock| format!(" for {}", self.state().name_of(Object::Lock(lock))));
+                broken.push(Broken {
+                    law: TOLD,
+                    detail: format!("task {id} spins{name} at the end and would not after one more look"),
+                });
                 break; // what it has done now concerns the others
             }
         }

@@ -1,7 +1,7 @@
 //! The executor: takes events in order and lets the program of the task they concern take its next step.
 
-use super::context::{spawn, Context, Program, Shared};
 use super::chains::ADD_UP;
+use super::context::{spawn, Context, Program, Shared};
 use super::lock::LockId;
 use super::queue::{Event, Happening};
 use super::state::{Broken, State, STANDSTILL};
@@ -229,7 +229,9 @@ impl Native {
         self.waits_in_a_circle().or_else(|| {
             let s = self.shared.state.borrow();
             let everybody = 0..s.tasks.len() as TaskId;
-            let cycle = everybody.filter_map(|id| s.tasks[id as usize].waits_for().map(|lock| describe(&s, id, lock))).collect();
+            let cycle = everybody
+                .filter_map(|id| s.tasks[id as usize].waits_for().map(|lock| describe(&s, id, lock)))
+                .collect();
             Some(Stall { kind: "stall", at: s.now, cycle })
         })
     }
@@ -359,7 +361,10 @@ fn happen(s: &mut State, event: Event) -> Option<TaskId> {
 fn describe(s: &State, id: TaskId, lock: LockId) -> String {
     let (name, l) = (s.name_of(Object::Lock(lock)), &s.locks[lock as usize]);
     if let (None, 0, Some((since, by))) = (l.holder, l.readers, l.left) {
-        return format!("task {id} waits for {name}, which task {by} released at {:.3} ns without waking anybody", s.on_the_clock(since));
+        return format!(
+            "task {id} waits for {name}, which task {by} released at {:.3} ns without waking anybody",
+            s.on_the_clock(since)
+        );
     }
     let holder = l.holder.map_or("readers or nobody".into(), |h| format!("task {h}"));
     format!("task {id} waits for {name} held by {holder}")

@@ -31,7 +31,8 @@ impl Event {
     #[inline]
     fn key(self) -> Key {
         debug_assert!(self.subject >> SUBJECT_BITS == 0, "more than 2^28 tasks");
-        let who = (self.what as u64) << (SUBJECT_BITS + 32) | u64::from(self.subject) << 32 | u64::from(self.generation);
+        let who =
+            (self.what as u64) << (SUBJECT_BITS + 32) | u64::from(self.subject) << 32 | u64::from(self.generation);
         Key::from(self.time) << 64 | Key::from(who)
     }
 

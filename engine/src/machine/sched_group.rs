@@ -33,7 +33,11 @@ pub(super) struct Group {
 
 impl State {
     /// The parts of a domain of `cpu`, its own first and then around.
-    pub(super) fn parts_of(&self, cpu: CpuId, Domain { span, parts }: Domain) -> impl Iterator<Item = Range<CpuId>> + '_ {
+    pub(super) fn parts_of(
+        &self,
+        cpu: CpuId,
+        Domain { span, parts }: Domain,
+    ) -> impl Iterator<Item = Range<CpuId>> + '_ {
         let all = self.topology.group(cpu, span);
         let (number, own) = ((all.len() as u32).div_ceil(parts), (cpu - all.start) / parts);
         (0..number).map(move |at| self.topology.group(all.start + (own + at) % number * parts, parts))
@@ -66,7 +70,8 @@ impl State {
     /// `group_classify`: tasks beyond the CPUs count only where these are used, or wanted, more than they can bear.
     fn kind(&self, cpus: u64, tasks: u64, utilization: u64, runnable: u64) -> Kind {
         let counts_runnable = self.kernel.rules.busiest == Busiest::Runnable;
-        let full = utilization * IMBALANCE >= cpus * 1024 * 100 || counts_runnable && runnable * 100 > cpus * 1024 * IMBALANCE;
+        let full =
+            utilization * IMBALANCE >= cpus * 1024 * 100 || counts_runnable && runnable * 100 > cpus * 1024 * IMBALANCE;
         match tasks.cmp(&cpus) {
             Ordering::Greater if full => Kind::Overloaded,
             Ordering::Equal if full => Kind::FullyBusy,

@@ -66,7 +66,12 @@ impl State {
         self.stretch(id);
         let task = &mut self.tasks[id as usize];
         task.generation = task.generation.wrapping_add(1);
-        Event { time: self.now + task.segment.total(), what: Happening::SegmentEnd, subject: id, generation: task.generation }
+        Event {
+            time: self.now + task.segment.total(),
+            what: Happening::SegmentEnd,
+            subject: id,
+            generation: task.generation,
+        }
     }
 
     /// The segment of `id` is used up: its program goes on.

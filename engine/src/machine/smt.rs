@@ -33,7 +33,8 @@ impl State {
     fn retime(&mut self, cpu: CpuId) {
         let c = &self.cpus[cpu as usize];
         let Some(id) = c.current.filter(|_| c.phase == Phase::Running) else { return };
-        if self.tasks[id as usize].resume == Resume::Segment && self.is_shared(cpu) != self.tasks[id as usize].stretched {
+        if self.tasks[id as usize].resume == Resume::Segment && self.is_shared(cpu) != self.tasks[id as usize].stretched
+        {
             self.book_segment(id);
             self.run_segment(id);
         }

@@ -4,8 +4,8 @@
 use super::chains::Reason;
 use super::cpu::Account;
 use super::entity::{Entity, NICE_0};
-use super::load::Average;
 use super::line::{Access, Line};
+use super::load::Average;
 use super::lock::{LockId, Side};
 use super::run_queue::Level;
 use super::time::Time;

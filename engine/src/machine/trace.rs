@@ -94,7 +94,8 @@ impl State {
         let Trace { in_force, entries, longest, .. } = self.trace.take().unwrap_or_default();
         let clock = |time: Time| time.saturating_sub(self.origin);
         let in_force = in_force.events().into_iter().map(|e| Entry { time: clock(e.time), ..e }).collect();
-        let longest = longest.into_values().map(|w| LongWait { begin: clock(w.begin), end: clock(w.end), ..w }).collect();
+        let longest =
+            longest.into_values().map(|w| LongWait { begin: clock(w.begin), end: clock(w.end), ..w }).collect();
         Recorded { in_force, entries, longest }
     }
 

@@ -5,8 +5,8 @@
 //! Hartstein et al., "Cache miss behavior: is it sqrt 2?", Computing Frontiers 2006: re-references fall with time as t^-1.5), so
 //! a call also finds what other calls have brought in since. No set of lines is kept.
 
-use super::task::TaskId;
 use super::state::State;
+use super::task::TaskId;
 use super::time::{from_ns, Time};
 use super::topology::{CpuId, Topology};
 use crate::spec::{CachesSpec, MachineSpec};
@@ -126,7 +126,10 @@ impl Warmth {
             from_llc: price(caches.llc_ns),
             from_memory: price(caches.beyond()),
             bytes: scaled(LINE_BYTES),
-            line: (from_ns(caches.llc_ns / spec.costs.line_overlap), from_ns(caches.beyond() / spec.costs.line_overlap)),
+            line: (
+                from_ns(caches.llc_ns / spec.costs.line_overlap),
+                from_ns(caches.beyond() / spec.costs.line_overlap),
+            ),
         })
     }
 
@@ -199,7 +202,8 @@ impl State {
         let Some(warmth) = &mut self.warmth else { return };
         let task = &mut self.tasks[id as usize];
         if let Some(missing) = task.missing {
-            task.segment.debt += warmth.fetch_data(&self.topology, task.cpu, missing, bytes.div_ceil(LINE_BYTES as u64));
+            task.segment.debt +=
+                warmth.fetch_data(&self.topology, task.cpu, missing, bytes.div_ceil(LINE_BYTES as u64));
         }
     }
 

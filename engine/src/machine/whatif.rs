@@ -26,7 +26,9 @@ impl State {
     pub(super) fn kind_if(&self, name: &str, kind: LockKind) -> LockKind {
         match &self.whatif {
             Some(WhatIf { lock, change: Change::Remove }) if lock == name => LockKind::Removed,
-            Some(WhatIf { lock, change: Change::Kind(other) }) if lock == name => LockKind::parse(other).unwrap_or(kind),
+            Some(WhatIf { lock, change: Change::Kind(other) }) if lock == name => {
+                LockKind::parse(other).unwrap_or(kind)
+            }
             _ => kind,
         }
     }

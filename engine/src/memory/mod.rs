@@ -19,9 +19,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use watermarks::Watermarks;
 
-cost_table!(MemoryCosts {
-    reclaim: ["memory.reclaim_page"],
-});
+cost_table!(MemoryCosts { reclaim: ["memory.reclaim_page"] });
 
 /// A list is looked at in parts of one 2^12th of it first.
 const DEF_PRIORITY: u32 = 12;
@@ -96,7 +94,13 @@ impl Memory {
 
     /// Memory for what of these bytes of a file is not there (`filemap_add_folio`). Where none is to be had the run is given up, so
     /// callers need not know.
-    pub async fn add<M: Machine>(&self, m: &M, writeback: &Writeback, file: &Rc<PageCache>, (offset, bytes): (u64, u32)) {
+    pub async fn add<M: Machine>(
+        &self,
+        m: &M,
+        writeback: &Writeback,
+        file: &Rc<PageCache>,
+        (offset, bytes): (u64, u32),
+    ) {
         let Some(marks) = &self.marks else {
             file.fill(offset, bytes);
             return;

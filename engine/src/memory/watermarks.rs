@@ -25,7 +25,12 @@ impl Watermarks {
         let (all, page) = (bytes as f64, f64::from(BLOCK));
         let least = (all / 1024.0 * 16.0).sqrt().clamp(LEAST_KIB, MOST_KIB) * 1024.0 / page;
         let gap = (least / 4.0).max(all / page * scale);
-        Self { pages: (all * share / page) as u64, least: least as u64, low: (least + gap) as u64, high: (least + 2.0 * gap) as u64 }
+        Self {
+            pages: (all * share / page) as u64,
+            least: least as u64,
+            low: (least + gap) as u64,
+            high: (least + 2.0 * gap) as u64,
+        }
     }
 }
 

@@ -167,7 +167,7 @@ impl Work {
             WorkloadKind::CreateUnlink => Turn::CreateUnlink,
             WorkloadKind::Tmpfile => {
                 Turn::Tmpfile { bytes: w.number("write_bytes") as u32, fsync: w.number("fsync") > 0.0 }
-            },
+            }
             WorkloadKind::Compile => {
                 return Ok(Self::Compile(Rc::new(compile::Params::new(w, spec.machine.costs.speed)?)))
             }
@@ -207,7 +207,8 @@ impl Work {
         let all = Pool::default();
         let pool = || if shared { all.clone() } else { Pool::default() };
         let actor = |dirs, task| Actor::new(m.clone(), fs.clone(), dirs, pool(), task);
-        let mut actors: Vec<_> = tasks.enumerate().map(|(place, task)| actor(dirs[place % dirs.len()].clone(), task)).collect();
+        let mut actors: Vec<_> =
+            tasks.enumerate().map(|(place, task)| actor(dirs[place % dirs.len()].clone(), task)).collect();
         let mut nobody = actor(dirs.concat().into(), Actor::<M, F>::NOBODY - load);
         for _ in 0..files {
             for who in if shared { std::slice::from_mut(&mut nobody) } else { &mut actors[..] } {
@@ -277,7 +278,9 @@ fn fio_jobs(spec: &RunSpec) -> Result<Jobs, String> {
     if !matches!(kind, FilesystemKind::Xfs | FilesystemKind::Ext4) && jobs.iodepth > 1 {
         return Err("workload.params.iodepth: only XFS and ext4 have requests that nobody waits for".into());
     }
-    if spec.device.is_none() && (jobs.direct && kind == FilesystemKind::Btrfs || matches!(kind, FilesystemKind::Xfs | FilesystemKind::Ext4)) {
+    if spec.device.is_none()
+        && (jobs.direct && kind == FilesystemKind::Btrfs || matches!(kind, FilesystemKind::Xfs | FilesystemKind::Ext4))
+    {
         return Err("device: fio needs one on this filesystem".into());
     }
     Ok(jobs)

@@ -20,7 +20,8 @@ pub(super) fn lock_cycle<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), St
         ns if ns > 0.0 => Some(Draw::of(w, "device")?),
         _ => None,
     };
-    let spins_or_sleeps = spec.whatif.as_ref().is_some_and(|w| matches!(&w.change, Change::Kind(k) if k != "semaphore"));
+    let spins_or_sleeps =
+        spec.whatif.as_ref().is_some_and(|w| matches!(&w.change, Change::Kind(k) if k != "semaphore"));
     if write.is_some() && spins_or_sleeps {
         return Err("whatif.change.kind: only a semaphore can be released by a device".into());
     }

@@ -7,9 +7,9 @@ use crate::filesystems::btrfs::tree::search::Rules;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::ext4::{self, Ext4};
 use crate::filesystems::tmpfs::Tmpfs;
+use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::xfs::operations::file_io;
 use crate::filesystems::xfs::structures::geometry::Geometry;
-use crate::filesystems::xfs::mount::Xfs;
 use crate::kernel::btrfs::MetadataReclaim;
 use crate::machine::time::{from_ns, US};
 use crate::machine::{LockKind, Time};
@@ -30,7 +30,12 @@ fn size(spec: &RunSpec) -> u64 {
 }
 
 /// XFS with its inode workers and those of its log; where nobody waits for requests, with who ends direct writes.
-pub(super) fn xfs<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevice>, costs: &Costs<'_>) -> Result<(), String> {
+pub(super) fn xfs<H: Host>(
+    host: &mut H,
+    spec: &RunSpec,
+    device: Rc<BlockDevice>,
+    costs: &Costs<'_>,
+) -> Result<(), String> {
     let agcount = spec.filesystem.agcount.map(u64::from);
     let geometry = Geometry::new(size(spec), agcount).and_then(|geometry| match spec.filesystem.log_bytes {
         Some(bytes) => geometry.with_log(bytes),
@@ -49,7 +54,12 @@ pub(super) fn xfs<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevice>
 }
 
 /// btrfs with the workers of its delayed items, of metadata reclaim, and its transaction thread.
-pub(super) fn btrfs<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevice>, costs: &Costs<'_>) -> Result<(), String> {
+pub(super) fn btrfs<H: Host>(
+    host: &mut H,
+    spec: &RunSpec,
+    device: Rc<BlockDevice>,
+    costs: &Costs<'_>,
+) -> Result<(), String> {
     let (rules, disk) = (costs.rules(), device.clone());
     let tree_lock = spec.kernel.locks.get("btrfs.tree").map(|kind| LockKind::parse(kind));
     let modes = matches!(tree_lock, Some(Ok(kind)) if kind.has_modes());
@@ -85,7 +95,12 @@ fn dio_workers(spec: &RunSpec) -> Range<u32> {
 }
 
 /// ext4 with its journal thread.
-pub(super) fn ext4<H: Host>(host: &mut H, spec: &RunSpec, device: Rc<BlockDevice>, costs: &Costs<'_>) -> Result<(), String> {
+pub(super) fn ext4<H: Host>(
+    host: &mut H,
+    spec: &RunSpec,
+    device: Rc<BlockDevice>,
+    costs: &Costs<'_>,
+) -> Result<(), String> {
     let disk = device.clone();
     let options = ext4::Options { journal: spec.filesystem.journal, tick: from_ns(spec.kernel.tick_ns) };
     let fs = Rc::new(host.setup(|m| Ext4::new(m, size(spec), device, options, costs))?);

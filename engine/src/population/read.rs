@@ -35,7 +35,8 @@ pub(super) fn refuse_others(spec: &RunSpec) -> Result<(), String> {
 
 /// The index of a range lock is an option of XFS; each has a price of its own.
 fn ask(kind: FilesystemKind) -> BTreeSet<String> {
-    let locks: &[&str] = if kind == FilesystemKind::Xfs { &["interval-tree", "btree", "optimistic"] } else { &["rwsem"] };
+    let locks: &[&str] =
+        if kind == FilesystemKind::Xfs { &["interval-tree", "btree", "optimistic"] } else { &["rwsem"] };
     locks.iter().flat_map(|iolock| ask_mounted(kind, iolock)).collect()
 }
 
@@ -49,10 +50,24 @@ fn ask_mounted(kind: FilesystemKind, iolock: &str) -> BTreeSet<String> {
 /// A machine on which nothing runs, with all locks.
 fn smallest(kind: FilesystemKind, iolock: &str) -> RunSpec {
     let costs = [
-        "line_hit", "line_smt", "line_llc", "line_socket", "line_remote", "line_overlap", "cpu_relax", "context_switch", "wakeup",
-        "ipi_send", "ipi_deliver", "step_cv", "smt_speed", "speed",
+        "line_hit",
+        "line_smt",
+        "line_llc",
+        "line_socket",
+        "line_remote",
+        "line_overlap",
+        "cpu_relax",
+        "context_switch",
+        "wakeup",
+        "ipi_send",
+        "ipi_deliver",
+        "step_cv",
+        "smt_speed",
+        "speed",
     ];
-    let ones = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).zip(std::iter::repeat(1)).collect::<BTreeMap<_, _>>();
+    let ones = |names: &[&str]| {
+        names.iter().map(|name| (*name).to_owned()).zip(std::iter::repeat(1)).collect::<BTreeMap<_, _>>()
+    };
     let locks: BTreeMap<_, _> = roles().zip(std::iter::repeat("rwsem")).collect();
     let spec: Value = json!({
         "seed": 1, "warmup_ns": 0, "duration_ns": 1,

@@ -9,15 +9,16 @@ mod step;
 
 use super::failure::{caught, raise};
 use super::programs;
-use crate::machine::{Access, Account, ClassId, CpuId, DeviceId, Hardware, Io, LineId, LockId, Mode, Side, TaskId, Then, Time};
-use crate::random;
+use crate::machine::{
+    Access, Account, ClassId, CpuId, DeviceId, Hardware, Io, LineId, LockId, Mode, Side, TaskId, Then, Time,
+};
 use crate::population;
+use crate::random;
 use crate::spec::RunSpec;
 use crate::waist::{Host, Life, Machine, Placement};
+use fragile::Sticky;
 pub use program::Program;
 use program::{Running, State};
-use step::{life_word, side_word, word_of, Step};
-use fragile::Sticky;
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -28,6 +29,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context as PollContext, Poll};
+use step::{life_word, side_word, word_of, Step};
 
 /// Puts the filesystem and the tasks of a spec (JSON text) on a machine written in Python; `program` and `setup` are those
 /// of a python workload.

@@ -24,7 +24,13 @@ type Callable<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 /// the structures of the filesystem are compared with the files that exist.
 #[pyfunction]
 #[pyo3(signature = (spec, program=None, setup=None, *, check=false))]
-fn run(py: Python<'_>, spec: &str, program: Callable<'_, '_>, setup: Callable<'_, '_>, check: bool) -> PyResult<String> {
+fn run(
+    py: Python<'_>,
+    spec: &str,
+    program: Callable<'_, '_>,
+    setup: Callable<'_, '_>,
+    check: bool,
+) -> PyResult<String> {
     match program {
         None => detached(py, || crate::run::run_json(spec, check)),
         Some(program) => {
@@ -49,18 +55,30 @@ fn trace(
 /// The same with what was in force at `start` and the longest waits before: (result, in force, events, longest waits).
 #[pyfunction]
 #[pyo3(signature = (spec, program=None, setup=None, *, start=0))]
-fn watch(py: Python<'_>, spec: &str, program: Callable<'_, '_>, setup: Callable<'_, '_>, start: u64) -> PyResult<Watched> {
+fn watch(
+    py: Python<'_>,
+    spec: &str,
+    program: Callable<'_, '_>,
+    setup: Callable<'_, '_>,
+    start: u64,
+) -> PyResult<Watched> {
     traced(py, spec, program, setup, start).map(|t| (t.result, t.in_force, t.events, t.longest))
 }
 
 type Watched = (String, Vec<NamedEntry>, Vec<NamedEntry>, Vec<(String, u32, u64, u64)>);
 
-fn traced(py: Python<'_>, spec: &str, program: Callable<'_, '_>, setup: Callable<'_, '_>, start: u64) -> PyResult<Traced> {
+fn traced(
+    py: Python<'_>,
+    spec: &str,
+    program: Callable<'_, '_>,
+    setup: Callable<'_, '_>,
+    start: u64,
+) -> PyResult<Traced> {
     match program {
         None => detached(py, || crate::run::trace_json(spec, start)),
-        Some(program) => attached(|| {
-            crate::run::trace_json_with(spec, start, |m, spec| programs::populate(m, spec, program, setup))
-        }),
+        Some(program) => {
+            attached(|| crate::run::trace_json_with(spec, start, |m, spec| programs::populate(m, spec, program, setup)))
+        }
     }
 }
 

@@ -34,7 +34,9 @@ pub fn populate<H: Host>(
             for (number, placement) in (0..spec.workload.tasks).zip(placements(&spec.machine, spec.loads()[0])) {
                 let (its_run, arguments) = (run.clone(), PyTuple::empty(py).unbind());
                 let part = Part { program: program.clone().unbind(), arguments, number, shared: shared.clone_ref(py) };
-                run.know(host.spawn(placement, Life::Foreground, |m| drive(m, its_run, part, format!("task {number}"))));
+                run.know(
+                    host.spawn(placement, Life::Foreground, |m| drive(m, its_run, part, format!("task {number}"))),
+                );
             }
         })
         .unwrap_or_else(|error| raise(error));

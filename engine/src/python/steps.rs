@@ -93,7 +93,12 @@ pub enum Action {
     SetNice(i32),
     /// [`Machine::use_memory`].
     UseMemory(u64),
-    Spawn { program: Py<PyAny>, arguments: Py<PyTuple>, placement: Placement, life: Life },
+    Spawn {
+        program: Py<PyAny>,
+        arguments: Py<PyTuple>,
+        placement: Placement,
+        life: Life,
+    },
     At(&'static str),
     Begin,
     End(&'static str, bool),

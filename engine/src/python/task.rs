@@ -1,6 +1,6 @@
 //! What a program written in Python is given: the machine to make things on, and its task, which makes steps.
 
-use super::steps::{account, access, at, end, mode, placement, positive, several, side};
+use super::steps::{access, account, at, end, mode, placement, positive, several, side};
 use super::steps::{Action, Completion, Device, Draw, Line, Lock, Span, Step};
 use super::values::Stream;
 use crate::machine::time::{from_ns, to_ns};
@@ -138,7 +138,9 @@ impl Machine {
         self.with(|m, run| {
             let Some(kind) = run.locks.get(role) else {
                 let known = run.locks.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-                return Err(PyValueError::new_err(format!("no lock kind is given for the role '{role}'; roles are {known}")));
+                return Err(PyValueError::new_err(format!(
+                    "no lock kind is given for the role '{role}'; roles are {known}"
+                )));
             };
             Ok(Lock { id: m.new_lock(name, role), semaphore: kind == "semaphore" })
         })?
@@ -280,11 +282,18 @@ impl Task {
 
     #[staticmethod]
     #[pyo3(signature = (device, time, *, complete=None, release=None))]
-    fn submit(device: &Device, time: Span<'_>, complete: Option<&Completion>, release: Option<&Lock>) -> PyResult<Step> {
+    fn submit(
+        device: &Device,
+        time: Span<'_>,
+        complete: Option<&Completion>,
+        release: Option<&Lock>,
+    ) -> PyResult<Step> {
         let then = match (complete, release) {
             (Some(completion), None) => Then::Complete(completion.0),
             (None, Some(lock)) if lock.semaphore => Then::Release(lock.id),
-            (None, Some(_)) => return Err(PyValueError::new_err("release: only a semaphore can be released by a device")),
+            (None, Some(_)) => {
+                return Err(PyValueError::new_err("release: only a semaphore can be released by a device"))
+            }
             _ => return Err(PyTypeError::new_err("submit: give either complete= or release=")),
         };
         Ok(Step(Action::Submit(device.0, time.draw()?, then)))

@@ -104,7 +104,8 @@ impl Histogram {
     /// The part of the sum of all recorded values that the largest `percent` % of them make, as exactly as the digits allow.
     fn share_of_largest(&self, percent: f64) -> f64 {
         let mut left = percent / 100.0 * self.0.len() as f64;
-        let values: Vec<_> = self.0.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value())).collect();
+        let values: Vec<_> =
+            self.0.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value())).collect();
         let (mut largest, mut all) = (0.0, 0.0);
         for &(value, count) in values.iter().rev() {
             let taken = left.min(count as f64).max(0.0);
@@ -112,7 +113,11 @@ impl Histogram {
             largest += taken * value as f64;
             all += count as f64 * value as f64;
         }
-        if all > 0.0 { largest / all } else { 0.0 }
+        if all > 0.0 {
+            largest / all
+        } else {
+            0.0
+        }
     }
 
     #[getter]

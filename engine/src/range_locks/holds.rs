@@ -40,7 +40,12 @@ pub struct Holds {
 
 impl Default for Holds {
     fn default() -> Self {
-        Self { requests: RefCell::default(), waiting: RefCell::default(), spare: RefCell::default(), lines: Lines::new(1) }
+        Self {
+            requests: RefCell::default(),
+            waiting: RefCell::default(),
+            spare: RefCell::default(),
+            lines: Lines::new(1),
+        }
     }
 }
 

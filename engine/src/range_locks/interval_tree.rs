@@ -39,13 +39,7 @@ pub struct IntervalTreeLock {
 impl IntervalTreeLock {
     /// A lock that nobody holds.
     pub fn new(index_lock: IndexLock, work: Time) -> Self {
-        Self {
-            index_lock,
-            work,
-            tree: RefCell::default(),
-            requests: RefCell::default(),
-            lines: Lines::new(1),
-        }
+        Self { index_lock, work, tree: RefCell::default(), requests: RefCell::default(), lines: Lines::new(1) }
     }
 
     /// A place for one range of this task.

@@ -152,6 +152,10 @@ impl RangeLock {
             Self::Rwsem(..) => (Ok(()), true),
         };
         checked?;
-        if empty { Ok(()) } else { Err("ranges are left in the index".into()) }
+        if empty {
+            Ok(())
+        } else {
+            Err("ranges are left in the index".into())
+        }
     }
 }

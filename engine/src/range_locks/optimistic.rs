@@ -90,7 +90,11 @@ impl OptimisticLock {
         }
         m.run(Account::System, 0).await;
         self.end(m, &changes);
-        if matches!(found, Found::Conflict(..)) { Attempt::Queued } else { Attempt::Done }
+        if matches!(found, Found::Conflict(..)) {
+            Attempt::Queued
+        } else {
+            Attempt::Done
+        }
     }
 
     async fn try_unlock<M: Machine>(&self, m: &M, request: RequestId) -> bool {
@@ -209,7 +213,12 @@ impl OptimisticLock {
         versions[node as usize] += by;
     }
 
-    fn change<M: Machine>(&self, m: &M, changes: &Changes, change: impl FnOnce(&mut RangeBTree, &mut dyn FnMut(NodeId, Access))) {
+    fn change<M: Machine>(
+        &self,
+        m: &M,
+        changes: &Changes,
+        change: impl FnOnce(&mut RangeBTree, &mut dyn FnMut(NodeId, Access)),
+    ) {
         let mut tree = self.tree.borrow_mut();
         let root = tree.root();
         change(&mut tree, &mut |node, access| {

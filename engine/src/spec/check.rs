@@ -14,9 +14,17 @@ impl RunSpec {
             return Err(format!("groups: tasks of {kind:?} cannot be in a group"));
         }
         let cycles = kinds().filter(|kind| *kind == WorkloadKind::LockCycle).count();
-        require(cycles == 0 || cycles == self.groups.len(), "groups", "lock cycles have no filesystem, and other loads need one")?;
+        require(
+            cycles == 0 || cycles == self.groups.len(),
+            "groups",
+            "lock cycles have no filesystem, and other loads need one",
+        )?;
         let tasks: u64 = self.groups.iter().map(|group| u64::from(group.workload.tasks)).sum();
-        require(self.groups.is_empty() || tasks == u64::from(self.workload.tasks), "workload.tasks", "must be those of all groups")
+        require(
+            self.groups.is_empty() || tasks == u64::from(self.workload.tasks),
+            "workload.tasks",
+            "must be those of all groups",
+        )
     }
 
     /// What may be wrong with a load.
@@ -46,21 +54,33 @@ impl RunSpec {
         require(self.duration_ns > 0.0 && self.duration_ns < 1e15, "duration_ns", "must be positive and below 1e15")?;
         require((0.0..1e15).contains(&self.warmup_ns), "warmup_ns", "must be between 0 and 1e15")?;
         require((0.0..=10.0).contains(&m.costs.step_cv), "machine.costs.step_cv", "must be between 0 and 10")?;
-        require(m.costs.smt_speed > 0.0 && m.costs.smt_speed <= 1.0, "machine.costs.smt_speed", "must be above 0 and at most 1")?;
+        require(
+            m.costs.smt_speed > 0.0 && m.costs.smt_speed <= 1.0,
+            "machine.costs.smt_speed",
+            "must be above 0 and at most 1",
+        )?;
         require(m.costs.line_overlap >= 1.0, "machine.costs.line_overlap", "must be at least 1")?;
         m.caches.as_ref().map_or(Ok(()), CachesSpec::check)?;
         require(self.kernel.tick_ns >= 1e3, "kernel.tick_ns", "must be at least 1 us")?;
         require(self.kernel.base_slice_ns >= 1e3, "kernel.base_slice_ns", "must be at least 1 us")?;
         let cfs = self.kernel.rules.class == Class::Cfs;
-        require(cfs == self.kernel.cfs.is_some(), "kernel.cfs", "must be given where the rule sched.class is cfs, and nowhere else")?;
+        require(
+            cfs == self.kernel.cfs.is_some(),
+            "kernel.cfs",
+            "must be given where the rule sched.class is cfs, and nowhere else",
+        )?;
         if let Some(device) = &self.device {
             require(device.parallelism >= 1, "device.parallelism", "must be at least 1")?;
         }
         if let Some(WhatIf { change, .. }) = &self.whatif {
             match change {
-                Change::HoldScale(factor) => require((0.0..=1e3).contains(factor), "whatif.change.hold_scale", "must be between 0 and 1000")?,
+                Change::HoldScale(factor) => {
+                    require((0.0..=1e3).contains(factor), "whatif.change.hold_scale", "must be between 0 and 1000")?
+                }
                 Change::Split(parts) => require((1..=4096).contains(parts), "whatif.change.split", "must be 1..=4096")?,
-                Change::Kind(kind) => LockKind::parse(kind).map(drop).map_err(|e| format!("whatif.change.kind: {e}"))?,
+                Change::Kind(kind) => {
+                    LockKind::parse(kind).map(drop).map_err(|e| format!("whatif.change.kind: {e}"))?
+                }
                 Change::Remove => {}
             }
         }

@@ -73,13 +73,21 @@ const RANGE_LOCK: &[Param] = &[
 const FILES: &[Param] = &[("subdirectories", Number(1.0)), ("initial_files", Number(0.0))];
 
 /// Of all workloads that can serve requests.
-const ARRIVALS: &[Param] =
-    &[("arrivals_ns", Optional), ("arrivals_distribution", DISTRIBUTION), ("arrivals_cv", Number(1.0)), ("arrivals_trace", Times)];
+const ARRIVALS: &[Param] = &[
+    ("arrivals_ns", Optional),
+    ("arrivals_distribution", DISTRIBUTION),
+    ("arrivals_cv", Number(1.0)),
+    ("arrivals_trace", Times),
+];
 
 const CREATE: &[Param] = &[("footprint_bytes", Number(0.0))];
 
-const TMPFILE: &[Param] =
-    &[("write_bytes", Number(4096.0)), ("fsync", Number(0.0)), ("time_calls", Number(0.0)), ("footprint_bytes", Number(0.0))];
+const TMPFILE: &[Param] = &[
+    ("write_bytes", Number(4096.0)),
+    ("fsync", Number(0.0)),
+    ("time_calls", Number(0.0)),
+    ("footprint_bytes", Number(0.0)),
+];
 
 const FS_MARK: &[Param] = &[
     ("sync", Number(1.0)),
@@ -223,10 +231,16 @@ pub fn check(kind: WorkloadKind, given: &BTreeMap<String, Value>) -> Result<(), 
 
 fn fits(is: Is, value: &Value) -> Result<(), String> {
     let (fits, what) = match is {
-        Required | Number(_) | Optional => (value.as_f64().is_some_and(|n| n >= 0.0), "a number of at least 0".to_owned()),
-        Word(words) => (value.as_str().is_some_and(|word| words.contains(&word)), format!("one of {}", words.join(", "))),
+        Required | Number(_) | Optional => {
+            (value.as_f64().is_some_and(|n| n >= 0.0), "a number of at least 0".to_owned())
+        }
+        Word(words) => {
+            (value.as_str().is_some_and(|word| words.contains(&word)), format!("one of {}", words.join(", ")))
+        }
         Times => (
-            value.as_array().is_some_and(|list| !list.is_empty() && list.iter().all(|n| n.as_f64().is_some_and(|n| n >= 0.0))),
+            value
+                .as_array()
+                .is_some_and(|list| !list.is_empty() && list.iter().all(|n| n.as_f64().is_some_and(|n| n >= 0.0))),
             "a list of numbers of at least 0".to_owned(),
         ),
         List => (value.as_array().is_some_and(|list| !list.is_empty()), "a list with something in it".to_owned()),

@@ -124,7 +124,13 @@ impl RangeBTree {
     }
 
     /// Shows `visit` the records that meet `start..=last`, with their leaves, in order until it returns true.
-    pub fn overlapping(&self, start: u64, last: u64, touch: &mut impl Touch, mut visit: impl FnMut(NodeId, &Record) -> bool) {
+    pub fn overlapping(
+        &self,
+        start: u64,
+        last: u64,
+        touch: &mut impl Touch,
+        mut visit: impl FnMut(NodeId, &Record) -> bool,
+    ) {
         let from = Key { start: start.saturating_sub(self.longest_read), hold: 0 };
         let (mut leaf, mut index) = self.seek(from, touch).0[0];
         if index == 0 && self.nodes[leaf as usize].prev != NIL {
@@ -273,7 +279,14 @@ impl RangeBTree {
         Ok(())
     }
 
-    fn check_below(&self, id: NodeId, levels: usize, low: Option<Key>, high: Option<Key>, leaves: &mut Vec<NodeId>) -> Result<(), String> {
+    fn check_below(
+        &self,
+        id: NodeId,
+        levels: usize,
+        low: Option<Key>,
+        high: Option<Key>,
+        leaves: &mut Vec<NodeId>,
+    ) -> Result<(), String> {
         let node = &self.nodes[id as usize];
         if node.leaf != (levels == 1) || (node.len == 0 && self.len > 0) || node.len > node.max() {
             return Err(format!("node {id}: leaf {}, {} entries at level {levels}", node.leaf, node.len));

@@ -77,7 +77,9 @@ impl Act {
     /// By its name; the error lists what there is.
     pub fn named(name: &str) -> Result<(&'static str, Self), String> {
         let known = || ACTS.map(|(name, _)| name).join(", ");
-        ACTS.into_iter().find(|(n, _)| *n == name).ok_or_else(|| format!("unknown operation '{name}'; known: {}", known()))
+        ACTS.into_iter()
+            .find(|(n, _)| *n == name)
+            .ok_or_else(|| format!("unknown operation '{name}'; known: {}", known()))
     }
 }
 
@@ -114,9 +116,17 @@ pub enum Which {
 impl Which {
     /// By the word of a scenario; the error lists them.
     pub fn named(word: &str) -> Result<Self, String> {
-        let words = [("any", Self::Any), ("written", Self::Written), ("made", Self::Made), ("synced", Self::Synced), ("first", Self::First)];
+        let words = [
+            ("any", Self::Any),
+            ("written", Self::Written),
+            ("made", Self::Made),
+            ("synced", Self::Synced),
+            ("first", Self::First),
+        ];
         let found = words.into_iter().find(|(name, _)| *name == word);
-        found.map(|(_, which)| which).ok_or_else(|| format!("on: {word} is not one of {}", words.map(|(name, _)| name).join(", ")))
+        found
+            .map(|(_, which)| which)
+            .ok_or_else(|| format!("on: {word} is not one of {}", words.map(|(name, _)| name).join(", ")))
     }
 }
 
@@ -294,7 +304,15 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         let wanted = |held: &Held| held.unsynced && self.dirs[dirs.clone()].contains(&held.dir);
         let count = self.pool.borrow().files.iter().filter(|held| wanted(held)).count();
         let drawn = (uniform(&mut self.random) * count as f64) as usize;
-        let place = self.pool.borrow().files.iter().enumerate().filter(|(_, held)| wanted(held)).nth(drawn).map(|(place, _)| place);
+        let place = self
+            .pool
+            .borrow()
+            .files
+            .iter()
+            .enumerate()
+            .filter(|(_, held)| wanted(held))
+            .nth(drawn)
+            .map(|(place, _)| place);
         match place {
             Some(place) => self.at(place, act, 0).await,
             None => self.on(Which::Any, act, 0).await,

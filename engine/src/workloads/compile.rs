@@ -83,7 +83,8 @@ impl Params {
     pub fn new(w: &WorkloadSpec, speed: f64) -> Result<Self, String> {
         let number = |name: &str| w.number(name);
         let time = |name: &str| from_ns(number(name) * speed);
-        let start = Start { parent: time("start.parent_ns"), exec: time("start.exec_ns"), release: time("start.release_ns") };
+        let start =
+            Start { parent: time("start.parent_ns"), exec: time("start.exec_ns"), release: time("start.release_ns") };
         Ok(Self {
             user: time("user_cpu_ns"),
             kernel: time("kernel_cpu_ns").saturating_sub(PROCESSES * (start.parent + start.exec + start.release)),
@@ -138,7 +139,15 @@ struct Compiler<F> {
 }
 
 /// Compiles for ever.
-pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, dir: DirId, task: u32, params: Rc<Params>, placement: Placement, requests: Requests) {
+pub async fn run<M: Machine, F: Filesystem<M>>(
+    m: M,
+    fs: Rc<F>,
+    dir: DirId,
+    task: u32,
+    params: Rc<Params>,
+    placement: Placement,
+    requests: Requests,
+) {
     let random = RefCell::new(m.stream(&format!("compiler {task}")));
     let (serial, asm, object) = (Cell::new(0), Cell::new(None), Cell::new(None));
     let compiler = Rc::new(Compiler { fs, dir, params, placement, random, task, serial, asm, object });

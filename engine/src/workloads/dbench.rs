@@ -116,7 +116,12 @@ pub async fn run<M: Machine, F: Filesystem<M>>(m: M, mut actor: Actor<M, F>, p: 
 }
 
 /// A drawn call. A flush is `owed` until something has been written that may be flushed.
-async fn one<M: Machine, F: Filesystem<M>>(m: &M, actor: &mut Actor<M, F>, p: &Params, owed: &mut u32) -> Result<(), Full> {
+async fn one<M: Machine, F: Filesystem<M>>(
+    m: &M,
+    actor: &mut Actor<M, F>,
+    p: &Params,
+    owed: &mut u32,
+) -> Result<(), Full> {
     let drawn = uniform(actor.random());
     let place = p.upto.iter().position(|&up| drawn < up).unwrap_or(CALLS.len() - 1);
     let (_, call, name) = CALLS[place];
@@ -132,7 +137,13 @@ async fn one<M: Machine, F: Filesystem<M>>(m: &M, actor: &mut Actor<M, F>, p: &P
     Ok(())
 }
 
-async fn timed<M: Machine, F: Filesystem<M>>(m: &M, actor: &mut Actor<M, F>, call: Call, name: &'static str, p: &Params) -> Result<(), Full> {
+async fn timed<M: Machine, F: Filesystem<M>>(
+    m: &M,
+    actor: &mut Actor<M, F>,
+    call: Call,
+    name: &'static str,
+    p: &Params,
+) -> Result<(), Full> {
     m.run(Account::User, p.user).await;
     m.run(Account::System, p.probe).await;
     m.begin();

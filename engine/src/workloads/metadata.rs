@@ -35,7 +35,15 @@ pub struct User {
 }
 
 /// Runs turns for ever.
-pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, dir: DirId, task: u32, turn: Turn, user: User, requests: Requests) {
+pub async fn run<M: Machine, F: Filesystem<M>>(
+    m: M,
+    fs: Rc<F>,
+    dir: DirId,
+    task: u32,
+    turn: Turn,
+    user: User,
+    requests: Requests,
+) {
     let mut name = Name::new(task);
     if let (Turn::Tmpfile { bytes, .. }, true) = (turn, user.times_calls) {
         while timed(&m, &*fs, dir, name.next(), bytes, user).await.is_ok() {}
@@ -70,7 +78,14 @@ async fn use_up<M: Machine>(m: &M, user: User) {
 }
 
 /// One life of a temporary file, call by call.
-async fn timed<M: Machine, F: Filesystem<M>>(m: &M, fs: &F, dir: DirId, name: &[u8], bytes: u32, user: User) -> Result<(), NoSpace> {
+async fn timed<M: Machine, F: Filesystem<M>>(
+    m: &M,
+    fs: &F,
+    dir: DirId,
+    name: &[u8],
+    bytes: u32,
+    user: User,
+) -> Result<(), NoSpace> {
     use_up(m, user).await;
     m.begin();
     let mut file = fs.create(m, dir, name).await?;

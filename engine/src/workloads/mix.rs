@@ -1,14 +1,14 @@
 //! A mix of operations from the scenario: drawn by weight, or one after the other as will-it-scale's loops are.
 
-use super::arrivals::{served, taken, Requests};
 use super::acts::{Act, Actor, Full, Which};
+use super::arrivals::{served, taken, Requests};
 use super::draw::{uniform, Draw};
 use crate::filesystems::Filesystem;
 use crate::machine::time::from_ns;
 use crate::machine::{Account, Time};
+use crate::nearest::hint;
 use crate::spec::WorkloadSpec;
 use crate::waist::Machine;
-use crate::nearest::hint;
 use serde_json::Value;
 use std::rc::Rc;
 
@@ -44,7 +44,8 @@ pub struct Mix {
 impl Mix {
     /// From the workload's parameters; `speed` multiplies the loop's own time in user mode.
     pub fn new(w: &WorkloadSpec, speed: f64) -> Result<Self, String> {
-        let given = w.params.get("operations").and_then(Value::as_array).ok_or("workload.params.operations: is no list")?;
+        let given =
+            w.params.get("operations").and_then(Value::as_array).ok_or("workload.params.operations: is no list")?;
         let total: f64 = given.iter().map(|o| number(o, "weight", 1.0)).sum();
         let mut upto = 0.0;
         let operations = given.iter().enumerate().map(|(place, o)| {
@@ -75,7 +76,15 @@ impl Operation {
         let think = o["think_distribution"].as_str().unwrap_or("constant");
         let think = Draw::parse(think, number(o, "think_ns", 0.0), number(o, "think_cv", 1.0))?;
         let on = Which::named(o["on"].as_str().unwrap_or("any"))?;
-        Ok(Self { name, act, upto, on, bytes: number(o, "bytes", 4096.0) as u32, think, repeat: number(o, "repeat", 1.0) as u32 })
+        Ok(Self {
+            name,
+            act,
+            upto,
+            on,
+            bytes: number(o, "bytes", 4096.0) as u32,
+            think,
+            repeat: number(o, "repeat", 1.0) as u32,
+        })
     }
 }
 

@@ -63,14 +63,28 @@ impl Load {
         let design = Design::parse(w.word("design")).map_err(|e| format!("workload.params.design: {e}"))?;
         let (length, outstanding) = (count("length")?, count("outstanding")? as u32);
         if outstanding > 1 && (matches!(layout, Layout::Shared(_)) || design == Design::Rwsem) {
-            return Err("workload.params.outstanding: a task that may have to wait for a range can hold only one".into());
+            return Err(
+                "workload.params.outstanding: a task that may have to wait for a range can hold only one".into()
+            );
         }
         let batches = w.word("order") == "batches";
         if batches && matches!(layout, Layout::Shared(_)) {
-            return Err("workload.params.order: ranges that may have to wait for each other are not locked in batches".into());
+            return Err(
+                "workload.params.order: ranges that may have to wait for each other are not locked in batches".into()
+            );
         }
         let (hold, think) = (Draw::of(w, "hold")?, Draw::of(w, "think")?);
-        Ok(Self { design, tasks: w.tasks, layout, length, outstanding, batches, readers: w.number("readers"), hold, think })
+        Ok(Self {
+            design,
+            tasks: w.tasks,
+            layout,
+            length,
+            outstanding,
+            batches,
+            readers: w.number("readers"),
+            hold,
+            think,
+        })
     }
 
     /// An empty ledger: a line for each task where tasks can collide, else none.

@@ -89,7 +89,8 @@ impl Writeback {
         let number = |name: &str| costs.number(&format!("writeback.{name}"));
         let share = |name: &str| Ok::<_, String>(number("dirtyable")? * number(name)? / f64::from(BLOCK));
         let (background, most) = (share("background_ratio")?, share("dirty_ratio")?);
-        let limits = |bytes: u64| Limits { background: (bytes as f64 * background) as u64, most: (bytes as f64 * most) as u64 };
+        let limits =
+            |bytes: u64| Limits { background: (bytes as f64 * background) as u64, most: (bytes as f64 * most) as u64 };
         let time = |name: &str| number(name).map(crate::machine::time::from_ns);
         let unlimited = number("initial_bandwidth")?;
         Ok(Self {

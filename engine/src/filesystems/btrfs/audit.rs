@@ -7,12 +7,12 @@ use super::mount::Btrfs;
 use super::space::delayed_refs::{Change, Extent, Head};
 use super::space::Usage;
 use super::subvolume::now;
+use super::transaction::delayed::Prepared;
 use super::tree::items;
 use super::tree::key::{Item, ItemKind, Key, FIRST_FREE_OBJECTID, NODE_SIZE};
 use super::tree::locks::NoLocks;
 use super::tree::search::{TreeOps, DEFAULT_RULES};
 use super::tree::Tree;
-use super::transaction::delayed::Prepared;
 use crate::filesystems::ledger::Ledger;
 use crate::filesystems::{Audit, BLOCK};
 use std::cell::RefCell;
@@ -51,7 +51,12 @@ impl Audit for Btrfs {
 impl Btrfs {
     fn trees(&self) -> [(&'static str, &RefCell<Tree>); 4] {
         let e = &self.extents;
-        [("fs", &self.fs_root.tree), ("extent", &e.extent.tree), ("free space", &e.free_space.tree), ("csum", &e.csum.tree)]
+        [
+            ("fs", &self.fs_root.tree),
+            ("extent", &e.extent.tree),
+            ("free space", &e.free_space.tree),
+            ("csum", &e.csum.tree),
+        ]
     }
 
     /// The tree of files with all that is delayed.
@@ -87,7 +92,9 @@ impl Btrfs {
         let keys = needed.hashed.keys().chain(has.hashed.keys());
         match keys.into_iter().find(|key| needed.hashed.get(key) != has.hashed.get(key)) {
             None => Ok(()),
-            Some(key) => Err(format!("directory {}'s entry of hash {} is not what its names need", key.objectid(), key.offset())),
+            Some(key) => {
+                Err(format!("directory {}'s entry of hash {} is not what its names need", key.objectid(), key.offset()))
+            }
         }
     }
 
@@ -98,7 +105,11 @@ impl Btrfs {
         for (dir, names) in ledger.names() {
             let ino = self.directory(dir).ino;
             if self.names(dir) as usize != names.len() {
-                return Err(format!("directory {ino} counts {} names, {} should be there", self.names(dir), names.len()));
+                return Err(format!(
+                    "directory {ino} counts {} names, {} should be there",
+                    self.names(dir),
+                    names.len()
+                ));
             }
             needed.inodes += names.len();
             for name in names {
@@ -114,12 +125,18 @@ impl Btrfs {
     /// Items of file extents against the files' own lists.
     fn audit_data_items(&self, tree: &Tree, ledger: &Ledger) -> Result<(), String> {
         let slots = ledger.files().into_iter().map(|(_, _, slot)| slot);
-        let expected = slots.flat_map(|slot| self.data(slot).items(self.file(slot).ino)).map(|item| (item.key, item.size));
-        let has = items_of(tree).into_iter().filter(|item| item.key.kind() == ItemKind::ExtentData).map(|item| (item.key, item.size));
+        let expected =
+            slots.flat_map(|slot| self.data(slot).items(self.file(slot).ino)).map(|item| (item.key, item.size));
+        let has = items_of(tree)
+            .into_iter()
+            .filter(|item| item.key.kind() == ItemKind::ExtentData)
+            .map(|item| (item.key, item.size));
         let (expected, has): (BTreeSet<_>, BTreeSet<_>) = (expected.collect(), has.collect());
         match expected.symmetric_difference(&has).next() {
             None => Ok(()),
-            Some((key, _)) => Err(format!("the extent of inode {} at byte {} is not what the file has", key.objectid(), key.offset())),
+            Some((key, _)) => {
+                Err(format!("the extent of inode {} at byte {} is not what the file has", key.objectid(), key.offset()))
+            }
         }
     }
 
@@ -145,7 +162,9 @@ impl Btrfs {
             }
         }
         let groups = items_of(&self.extents.extent.tree.borrow());
-        let groups = groups.iter().filter(|item| item.key.kind() == ItemKind::BlockGroupItem && item.key.objectid() != items::CHUNK_TREE);
+        let groups = groups
+            .iter()
+            .filter(|item| item.key.kind() == ItemKind::BlockGroupItem && item.key.objectid() != items::CHUNK_TREE);
         for group in groups {
             let (start, end) = (group.key.objectid(), group.key.objectid() + group.key.offset());
             if counted.get(&start) != Some(&(end - start)) {
@@ -161,7 +180,9 @@ impl Btrfs {
     /// The extents that trees and files use are those that the extent tree knows, or is still to be told of.
     fn audit_extents(&self, told: &Extents, ledger: &Ledger) -> Result<(), String> {
         let mut known = told.clone();
-        for Head { place, extent, change } in self.extents.refs.heads().into_iter().filter(|head| head.change != Change::Both) {
+        for Head { place, extent, change } in
+            self.extents.refs.heads().into_iter().filter(|head| head.change != Change::Both)
+        {
             let added = change == Change::Added;
             let before = if added { known.insert(place, extent) } else { known.remove(&place) };
             if before.is_some() == added {
@@ -181,7 +202,11 @@ impl Btrfs {
         let others = known.iter().filter(|(place, _)| !used.contains_key(place)).collect::<Vec<_>>();
         let of_mkfs = items::OTHER_TREES + 1;
         if others.len() != of_mkfs {
-            return Err(format!("{} extents are in the extent tree and nobody's, besides {of_mkfs} of mkfs: {:?}", others.len(), others.last()));
+            return Err(format!(
+                "{} extents are in the extent tree and nobody's, besides {of_mkfs} of mkfs: {:?}",
+                others.len(),
+                others.last()
+            ));
         }
         Ok(())
     }
@@ -189,7 +214,8 @@ impl Btrfs {
     /// Free space in memory: what is used, given back and free fills each block group, and is what is counted.
     fn audit_space(&self, ledger: &Ledger) -> Result<(), String> {
         let space = self.extents.refs.space.borrow();
-        let mut used: BTreeSet<(u64, u64)> = self.data_extents(ledger).iter().map(|(&place, extent)| (place, extent.bytes())).collect();
+        let mut used: BTreeSet<(u64, u64)> =
+            self.data_extents(ledger).iter().map(|(&place, extent)| (place, extent.bytes())).collect();
         for tree in self.trees().map(|(_, tree)| tree).into_iter().chain(self.log.trees()) {
             let tree = tree.borrow();
             used.extend(tree.blocks().map(|block| (tree.place(block), u64::from(NODE_SIZE))));
@@ -201,7 +227,13 @@ impl Btrfs {
     fn audit_csums(&self, told: &Extents) -> Result<(), String> {
         let block = u64::from(BLOCK);
         let mut data: BTreeMap<u64, u64> = BTreeMap::new();
-        let waiting = self.extents.refs.heads().into_iter().filter(|head| head.change != Change::Dropped).map(|head| (head.place, head.extent));
+        let waiting = self
+            .extents
+            .refs
+            .heads()
+            .into_iter()
+            .filter(|head| head.change != Change::Dropped)
+            .map(|head| (head.place, head.extent));
         for (place, extent) in told.iter().map(|(&place, &extent)| (place, extent)).chain(waiting) {
             if let Extent::Data(bytes) = extent {
                 data.insert(place, bytes.next_multiple_of(block));
@@ -210,7 +242,8 @@ impl Btrfs {
         let sums = items_of(&self.extents.csum.tree.borrow());
         let sums = sums.iter().map(|item| (item.key.offset(), u64::from(item.size / 4) * block));
         let (expected, has) = (joined(if self.nodatacow { BTreeMap::new() } else { data }), joined(sums.collect()));
-        let differs = expected.iter().find(|run| !has.contains(run)).or_else(|| has.iter().find(|run| !expected.contains(run)));
+        let differs =
+            expected.iter().find(|run| !has.contains(run)).or_else(|| has.iter().find(|run| !expected.contains(run)));
         match differs {
             None => Ok(()),
             Some((place, end)) => Err(format!("checksums are not those of the data: bytes {place} to {end}")),
@@ -246,7 +279,11 @@ impl Items {
                 ItemKind::InodeItem => (has.inodes, inode) = (has.inodes + 1, key.objectid()),
                 ItemKind::OrphanItem => return Err(format!("inode {} is still an orphan", key.offset())),
                 kind if inode != key.objectid() => {
-                    return Err(format!("there is an {} of inode {}, which does not exist", kind.name(), key.objectid()));
+                    return Err(format!(
+                        "there is an {} of inode {}, which does not exist",
+                        kind.name(),
+                        key.objectid()
+                    ));
                 }
                 ItemKind::InodeRef => has.refs.add(key.offset(), size),
                 ItemKind::DirIndex => has.entries.add(key.objectid(), size),
@@ -274,7 +311,9 @@ impl Sizes {
             let at = |sizes: &Self| sizes.0.get(object).copied().unwrap_or_default();
             let ((needs, needed), (items, bytes)) = (at(self), at(has));
             if (needs, needed) != (items, bytes) {
-                return Err(format!("directory {object} has {items} {what} of {bytes} bytes, its names need {needs} of {needed}"));
+                return Err(format!(
+                    "directory {object} has {items} {what} of {bytes} bytes, its names need {needs} of {needed}"
+                ));
             }
         }
         Ok(())

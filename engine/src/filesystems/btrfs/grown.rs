@@ -1,8 +1,8 @@
 //! Files that are there before a run begins. Their items are inserted one by one, as a single task would, so the tree is exact; that
 //! takes some 4 us of real time a file, so the process keeps what it has grown: the next run begins there, or grows it further.
 
-use super::tree::key::Item;
 use super::subvolume::{Dir, Subvolume};
+use super::tree::key::Item;
 use crate::filesystems::{initial_files, DirId};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,31 +1,31 @@
 //! A mounted btrfs: its trees, directories and files, and the lines that all operations share.
 
-use super::transaction::commit::Commits;
-use super::data::FileData;
-use super::transaction::delayed::DelayedRoot;
 use super::data::direct::Direct;
-use super::log::fsync::Fsync;
-use super::space::delayed_refs::DelayedRefs;
-use super::space::extents::{Extents, SpaceTrees};
+use super::data::ordered::OrderedExtents;
+use super::data::FileData;
 use super::grown::grown;
-use super::tree::items;
-use super::tree::key::FIRST_FREE_OBJECTID;
+use super::log::fsync::Fsync;
 use super::log::LogTree;
 use super::operations::OperationCosts;
-use super::data::ordered::OrderedExtents;
-use super::transaction::reclaim::Reclaim;
 use super::root::{self, Root};
-use super::tree::search::Rules;
+use super::space::delayed_refs::DelayedRefs;
+use super::space::extents::{Extents, SpaceTrees};
 use super::space::Space;
 use super::subvolume::{Dir, Subvolume};
-use super::transaction::Transaction;
-use super::tree::Tree;
+use super::transaction::commit::Commits;
+use super::transaction::delayed::DelayedRoot;
+use super::transaction::reclaim::Reclaim;
 use super::transaction::worker::Workers;
+use super::transaction::Transaction;
+use super::tree::items;
+use super::tree::key::FIRST_FREE_OBJECTID;
+use super::tree::search::Rules;
+use super::tree::Tree;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
-use crate::kernel::btrfs::NocowCheck;
 use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::DirId;
+use crate::kernel::btrfs::NocowCheck;
 use crate::machine::time::from_ns;
 use crate::machine::{LineId, LockId, Time};
 use crate::waist::Machine;
@@ -186,7 +186,14 @@ impl Btrfs {
         };
         let mut directories = self.directories.borrow_mut();
         let made = if self.new_directories && ino != FIRST_FREE_OBJECTID { self.transid() } else { 0 };
-        directories.push(Entries { directory, next_index: items::DIR_START_INDEX, names: 0, made, logged: 0, unlinked: 0 });
+        directories.push(Entries {
+            directory,
+            next_index: items::DIR_START_INDEX,
+            names: 0,
+            made,
+            logged: 0,
+            unlinked: 0,
+        });
         (directories.len() - 1) as DirId
     }
 

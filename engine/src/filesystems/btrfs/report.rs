@@ -1,11 +1,11 @@
 //! The trees as seen from outside, in the shape of the tables that were read from real filesystems. Input and output are
 //! JSON; only tests ask.
 
-use super::tree::key::{Item, ItemKind, LEAF_DATA};
-use super::subvolume::Subvolume;
-use super::tree::{BlockId, Tree};
 use super::space::extents::SpaceTrees;
 use super::space::Space;
+use super::subvolume::Subvolume;
+use super::tree::key::{Item, ItemKind, LEAF_DATA};
+use super::tree::{BlockId, Tree};
 use serde::Deserialize;
 use serde_json::{json, Map, Value};
 use std::cell::RefCell;
@@ -94,7 +94,9 @@ fn growth(dirs: u32, files: u32) -> Result<Value, String> {
     tree.set_place(mkfs.0, mkfs.1);
     trees.lay_out(&space, &mut tree);
     let mut answer = Value::default();
-    for (name, tree) in [("fs_tree", &tree), ("extent_tree", &trees.extent.borrow()), ("free_space_tree", &trees.free_space.borrow())] {
+    for (name, tree) in
+        [("fs_tree", &tree), ("extent_tree", &trees.extent.borrow()), ("free_space_tree", &trees.free_space.borrow())]
+    {
         tree.check()?;
         answer[name] = shape(tree);
     }

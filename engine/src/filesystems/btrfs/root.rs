@@ -86,7 +86,14 @@ pub struct Root {
 
 impl Root {
     /// A tree; `name` begins the names of its lock classes, one for each level.
-    pub fn new<M: Machine>(m: &M, name: &str, mut tree: Tree, space: Space, rules: Rules, costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new<M: Machine>(
+        m: &M,
+        name: &str,
+        mut tree: Tree,
+        space: Space,
+        rules: Rules,
+        costs: &Costs<'_>,
+    ) -> Result<Self, String> {
         let lines = |name: &str| costs.number(name).map(|lines| lines as u32);
         if let Space::Fleeting(refs) = &space {
             tree.set_place(tree.root(), refs.take_block());

@@ -125,7 +125,11 @@ impl Ext4 {
         m.at("write");
         m.moved(u64::from(io.bytes));
         let open = self.open_file(file);
-        if io.direct { self.dio_write(m, &open, file.inode, io).await } else { self.buffered_write(m, file, &open, io).await }
+        if io.direct {
+            self.dio_write(m, &open, file.inode, io).await
+        } else {
+            self.buffered_write(m, file, &open, io).await
+        }
     }
 
     async fn dio_write<M: Machine>(&self, m: &M, open: &OpenFile, slot: u32, io: Io) {

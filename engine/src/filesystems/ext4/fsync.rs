@@ -41,7 +41,13 @@ pub(super) struct Fsync {
 impl Fsync {
     /// Nothing is dirty.
     pub fn new<M: Machine>(m: &M, tick: Time, costs: &Costs<'_>) -> Result<Self, String> {
-        Ok(Self { costs: FsyncCosts::new(costs)?, tick, dirty: DirtyFiles::default(), unwritten: Rc::new(Workqueue::unbound(m)), flushed: m.new_completion() })
+        Ok(Self {
+            costs: FsyncCosts::new(costs)?,
+            tick,
+            dirty: DirtyFiles::default(),
+            unwritten: Rc::new(Workqueue::unbound(m)),
+            flushed: m.new_completion(),
+        })
     }
 }
 

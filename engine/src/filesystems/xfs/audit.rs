@@ -17,7 +17,8 @@ impl Audit for Xfs {
 
     fn audit(&self, ledger: &Ledger) -> Result<(), String> {
         let id = |dir: DirId| self.directory(dir).id;
-        let names: BTreeMap<layout::DirId, _> = ledger.names().into_iter().map(|(dir, names)| (id(dir), names)).collect();
+        let names: BTreeMap<layout::DirId, _> =
+            ledger.names().into_iter().map(|(dir, names)| (id(dir), names)).collect();
         let named = self.layout.borrow().audit(&names)?;
         for (dir, name, slot) in ledger.files() {
             let (core, disk) = (self.inodes.inode(slot).ino, named[&(id(dir), name)]);

@@ -1,25 +1,25 @@
 //! A mounted XFS: its structures, and the locks and lines of its parts.
 
+use super::inode::InodeTable;
 use super::log::buffer::{Buffer, Place};
 use super::log::clusters::Clusters;
-use super::structures::directory::DirForm;
+use super::log::{Item, Log};
 use super::operations::file_io::{FileIo, Rules};
 use super::operations::fsync::Fsync;
-use super::structures::geometry::{Geometry, FINOBT_ROOT, INOBT_ROOT, INOPBLOG};
 use super::operations::inactive::{self, Inactive, Worker};
-use super::inode::InodeTable;
 use super::operations::inodegc::{InodeGc, Limits};
 use super::operations::release::Release;
-use super::structures::layout::{self, Layout, ROOT};
-use super::log::{Item, Log};
-use super::operations::OperationCosts;
-use super::structures::touch::{BlockKind, Touches};
 use super::operations::walk::Walk;
+use super::operations::OperationCosts;
+use super::structures::directory::DirForm;
+use super::structures::geometry::{Geometry, FINOBT_ROOT, INOBT_ROOT, INOPBLOG};
+use super::structures::layout::{self, Layout, ROOT};
+use super::structures::touch::{BlockKind, Touches};
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
-use crate::kernel::xfs::{Inactivation, UnlinkedList};
 use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::DirId;
+use crate::kernel::xfs::{Inactivation, UnlinkedList};
 use crate::machine::{ClassId, CpuId, LineId, LockId, Time};
 use crate::waist::{Host, Life, Machine, Placement};
 use std::cell::RefCell;
@@ -103,8 +103,7 @@ struct Footprints {
 impl Footprints {
     fn new(costs: &Costs<'_>) -> Result<Self, String> {
         let lines = |name: &str| costs.number(name).map(|n| n as u32);
-        let buffer =
-            lines("xfs_buffer.struct")? + lines("xfs_buffer.log_item")? + lines("xfs_buffer.log_vector")?;
+        let buffer = lines("xfs_buffer.struct")? + lines("xfs_buffer.log_item")? + lines("xfs_buffer.log_vector")?;
         Ok(Self {
             buffer,
             dir_leaf: buffer + lines("xfs_dir_leaf.data")?,
@@ -150,7 +149,12 @@ impl Xfs {
             inactive: Inactive::new(costs)?,
             walk: Walk::new(costs)?,
             sb: SuperBlock::new(m, costs)?,
-            log: Log::new(m, u64::from(geometry.logblocks) * u64::from(crate::filesystems::BLOCK), device.clone(), costs)?,
+            log: Log::new(
+                m,
+                u64::from(geometry.logblocks) * u64::from(crate::filesystems::BLOCK),
+                device.clone(),
+                costs,
+            )?,
             storage: device,
             io: FileIo::new(m, rules, costs)?,
             sync: Fsync::new(m, tick, costs)?,
@@ -212,7 +216,10 @@ impl Xfs {
         let f = &self.footprints;
         let block = m.class("xfs.directory block", "xfs.buffer");
         let (agno, agino) = self.layout.borrow().geometry().split_ino(ino);
-        let near = |nth: u32| Place { block: self.layout.borrow().geometry().linear(agno, (agino >> INOPBLOG) + nth), blocks: 1 };
+        let near = |nth: u32| Place {
+            block: self.layout.borrow().geometry().linear(agno, (agino >> INOPBLOG) + nth),
+            blocks: 1,
+        };
         let directory = XfsDirectory {
             id,
             ino,
@@ -233,7 +240,11 @@ impl Xfs {
     /// The buffer of a directory's data block stands for a new one from now on, the last that an operation touched.
     pub(super) fn renew_data_block(&self, d: &mut XfsDirectory, touched: &Touches) {
         self.log.ail.borrow_mut().renew(d.data.lines);
-        let Some((_, fsblock)) = touched.iter().filter(|(kind, _)| matches!(kind, BlockKind::DirBlock | BlockKind::DirData)).last() else { return };
+        let Some((_, fsblock)) =
+            touched.iter().filter(|(kind, _)| matches!(kind, BlockKind::DirBlock | BlockKind::DirData)).last()
+        else {
+            return;
+        };
         let (agno, agbno) = self.layout.borrow().geometry().split_fsblock(fsblock);
         d.data.place.block = self.layout.borrow().geometry().linear(agno, agbno);
     }

@@ -25,9 +25,9 @@ use super::lock_code::LockCode;
 use super::state::State;
 use super::task::TaskId;
 use super::time::Time;
-use spinlock::Policy;
 use super::trace::Object;
 use crate::waist::Machine;
+use spinlock::Policy;
 
 /// Acquires `lock`, waiting by its rules. A lock that only this CPU uses is taken at once and costs no event.
 pub(super) async fn acquire(cx: &Context, lock: LockId, side: Side) {

@@ -144,6 +144,8 @@ pub(super) fn release(s: &mut State, me: TaskId, lock: LockId) {
     match policy {
         Policy::Mcs => unreachable!("released above"),
         Policy::Queued | Policy::Cna => queued::show_word(s, me, lock),
-        Policy::Ticket | Policy::TestAndSet => s.show_in_random_order(me, lock, |s, order| order.extend(&body(s, lock).waiters)),
+        Policy::Ticket | Policy::TestAndSet => {
+            s.show_in_random_order(me, lock, |s, order| order.extend(&body(s, lock).waiters))
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Deletion (`xfs_btree_delrec`): a block that is less than half full takes entries from a sibling, or joins one.
 
-use super::{BlockSource, BTree, Path, Record, Touch, NIL};
+use super::{BTree, BlockSource, Path, Record, Touch, NIL};
 
 impl<R: Record> BTree<R> {
     /// Removes the record with key `key`, which must be there (`xfs_btree_delete`).

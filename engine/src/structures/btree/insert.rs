@@ -1,6 +1,6 @@
 //! Insertion (`xfs_btree_insrec`): a full block shifts entries to a sibling, else it splits.
 
-use super::{BlockSource, BTree, Entry, Path, Record, Touch, NIL};
+use super::{BTree, BlockSource, Entry, Path, Record, Touch, NIL};
 
 impl<R: Record> BTree<R> {
     /// Inserts a record whose key is new (`xfs_btree_insert`).

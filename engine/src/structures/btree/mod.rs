@@ -52,11 +52,19 @@ impl Limits {
     }
 
     const fn max(&self, level: usize) -> usize {
-        if level == 0 { self.leaf_max } else { self.node_max }
+        if level == 0 {
+            self.leaf_max
+        } else {
+            self.node_max
+        }
     }
 
     const fn min(&self, level: usize) -> usize {
-        if level == 0 { self.leaf_min } else { self.node_min }
+        if level == 0 {
+            self.leaf_min
+        } else {
+            self.node_min
+        }
     }
 }
 

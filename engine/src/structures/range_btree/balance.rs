@@ -15,7 +15,12 @@ pub(super) enum Fate {
 impl RangeBTree {
     // Growing
 
-    pub(super) fn put_record(&mut self, (leaf, index): (NodeId, usize), record: Record, touch: &mut impl Touch) -> Option<(Key, NodeId)> {
+    pub(super) fn put_record(
+        &mut self,
+        (leaf, index): (NodeId, usize),
+        record: Record,
+        touch: &mut impl Touch,
+    ) -> Option<(Key, NodeId)> {
         if self.nodes[leaf as usize].len < RECORDS {
             self.change(leaf, touch).insert_record(index, record);
             return None;
@@ -27,7 +32,13 @@ impl RangeBTree {
         Some((self.nodes[right as usize].records[0].key, right))
     }
 
-    pub(super) fn put_child(&mut self, (node, index): (NodeId, usize), key: Key, child: NodeId, touch: &mut impl Touch) -> Option<(Key, NodeId)> {
+    pub(super) fn put_child(
+        &mut self,
+        (node, index): (NodeId, usize),
+        key: Key,
+        child: NodeId,
+        touch: &mut impl Touch,
+    ) -> Option<(Key, NodeId)> {
         if self.nodes[node as usize].len < CHILDREN {
             self.change(node, touch).insert_child(index, key, child);
             return None;
@@ -87,7 +98,13 @@ impl RangeBTree {
     }
 
     /// Moves all of `right`, child `index` of `parent`, into its left sibling.
-    pub(super) fn join(&mut self, (parent, index): (NodeId, usize), left: NodeId, right: NodeId, touch: &mut impl Touch) {
+    pub(super) fn join(
+        &mut self,
+        (parent, index): (NodeId, usize),
+        left: NodeId,
+        right: NodeId,
+        touch: &mut impl Touch,
+    ) {
         let moved = self.nodes[right as usize];
         self.change(left, touch).take_from(&moved, 0);
         self.drop_child((parent, index), touch);

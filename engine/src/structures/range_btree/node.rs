@@ -21,11 +21,19 @@ impl Node {
     }
 
     pub(super) fn max(&self) -> usize {
-        if self.leaf { RECORDS } else { CHILDREN }
+        if self.leaf {
+            RECORDS
+        } else {
+            CHILDREN
+        }
     }
 
     pub(super) fn first_key(&self) -> Key {
-        if self.leaf { self.records[0].key } else { self.keys[0] }
+        if self.leaf {
+            self.records[0].key
+        } else {
+            self.keys[0]
+        }
     }
 
     pub(super) fn records(&self) -> &[Record] {

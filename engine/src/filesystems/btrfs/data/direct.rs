@@ -4,12 +4,12 @@
 //! where they were. Either way an ordered extent tells the trees.
 
 use super::Extent;
-use crate::filesystems::btrfs::tree::items;
-use crate::filesystems::btrfs::mount::Btrfs;
 use crate::cost_table;
+use crate::filesystems::btrfs::mount::Btrfs;
+use crate::filesystems::btrfs::tree::items;
 use crate::filesystems::costs::Costs;
-use crate::kernel::btrfs::DirectWrite;
 use crate::filesystems::{File, Io};
+use crate::kernel::btrfs::DirectWrite;
 use crate::machine::{Account, Side};
 use crate::waist::Machine;
 

@@ -6,8 +6,8 @@ pub mod ordered;
 
 use super::tree::items;
 use super::tree::key::Item;
-use ordered::Replaced;
 use crate::filesystems::BLOCK;
+use ordered::Replaced;
 use std::collections::BTreeMap;
 
 /// Most bytes of a file that lies in the tree itself (`BTRFS_DEFAULT_MAX_INLINE`).
@@ -117,7 +117,9 @@ impl FileData {
         let end = extent.offset + extent.bytes;
         let slot = self.extents.partition_point(|other| other.offset < extent.offset);
         let mut replaced = Replaced::default();
-        if let Some(before) = slot.checked_sub(1).map(|before| self.extents[before]).filter(|other| other.end() > extent.offset) {
+        if let Some(before) =
+            slot.checked_sub(1).map(|before| self.extents[before]).filter(|other| other.end() > extent.offset)
+        {
             replaced.tail = before.behind(end);
             self.extents[slot - 1].bytes = extent.offset - before.offset;
             self.share(before, 1 + u32::from(replaced.tail.is_some()));
@@ -203,7 +205,9 @@ impl FileData {
         self.change(transid);
         let page = u64::from(BLOCK);
         let (mut first, mut end) = (offset / page, (offset + bytes).div_ceil(page));
-        while let Some((&other, &other_end)) = self.dirty.range(..=end).next_back().filter(|(_, other_end)| **other_end >= first) {
+        while let Some((&other, &other_end)) =
+            self.dirty.range(..=end).next_back().filter(|(_, other_end)| **other_end >= first)
+        {
             self.dirty.remove(&other);
             self.dirty_pages -= other_end - other;
             (first, end) = (first.min(other), end.max(other_end));
@@ -224,7 +228,9 @@ impl FileData {
 
     /// What the flusher has written since that transaction was on disk.
     pub fn take_flushed(&mut self, committed: u64) -> impl Iterator<Item = Extent> {
-        std::mem::take(&mut self.flushed).into_iter().filter_map(move |(transid, extent)| (transid > committed).then_some(extent))
+        std::mem::take(&mut self.flushed)
+            .into_iter()
+            .filter_map(move |(transid, extent)| (transid > committed).then_some(extent))
     }
 
     /// Something else of it has changed: the log must have it anew.

@@ -5,9 +5,9 @@
 //! Left out: that a commit waits for what fast fsyncs have logged, and compression.
 
 use super::{Extent, Placed};
-use crate::filesystems::btrfs::mount::Btrfs;
 use crate::cost_table;
 use crate::devices::{End, Request, Work, NOTHING};
+use crate::filesystems::btrfs::mount::Btrfs;
 use crate::filesystems::costs::Costs;
 use crate::machine::{Account, LockId, TaskId};
 use crate::waist::Machine;
@@ -103,7 +103,13 @@ impl OrderedExtents {
 
 impl Btrfs {
     /// An extent gets its place (`cow_file_range`), and its write is submitted. Returns what completes when it is written.
-    pub(crate) async fn submit_ordered<M: Machine>(&self, m: &M, slot: u32, extent: &mut Extent, in_place: bool) -> LockId {
+    pub(crate) async fn submit_ordered<M: Machine>(
+        &self,
+        m: &M,
+        slot: u32,
+        extent: &mut Extent,
+        in_place: bool,
+    ) -> LockId {
         let (mut replaced, at) = (Replaced::default(), extent.offset);
         if !in_place {
             extent.place = self.extents.refs.space.borrow_mut().allocate_data(extent.bytes);

@@ -5,15 +5,15 @@
 //! written. Left out: extended attributes but for looking for them, and the completion of ordered extents by workers (the syncing
 //! task does it).
 
+use crate::cost_table;
 use crate::filesystems::btrfs::data::{Extent, Placed};
+use crate::filesystems::btrfs::mount::{Btrfs, Inode};
 use crate::filesystems::btrfs::transaction::delayed::Batch;
 use crate::filesystems::btrfs::tree::items;
 use crate::filesystems::btrfs::tree::key::{Item, ItemKind, Key};
-use crate::filesystems::btrfs::mount::{Btrfs, Inode};
 use crate::filesystems::btrfs::tree::search::Intent;
-use crate::cost_table;
-use crate::kernel::btrfs::{FsyncWait, FullCommit, LogCsums, LogInode, NocowCheck};
 use crate::filesystems::{DirId, File, BLOCK};
+use crate::kernel::btrfs::{FsyncWait, FullCommit, LogCsums, LogInode, NocowCheck};
 use crate::machine::{Account, LockId, Side, Time};
 use crate::waist::Machine;
 
@@ -49,7 +49,13 @@ pub struct Fsync {
 impl Fsync {
     pub(crate) fn new(costs: &crate::filesystems::costs::Costs<'_>) -> Result<Self, String> {
         let rules = costs.rules();
-        Ok(Self { costs: FsyncCosts::new(costs)?, csums: rules.log_csums, inode: rules.log_inode, full_commit: rules.full_commit, wait: rules.fsync_wait })
+        Ok(Self {
+            costs: FsyncCosts::new(costs)?,
+            csums: rules.log_csums,
+            inode: rules.log_inode,
+            full_commit: rules.full_commit,
+            wait: rules.fsync_wait,
+        })
     }
 }
 
@@ -159,7 +165,8 @@ impl Btrfs {
     /// `btrfs_del_inode_ref_in_log`: a name that is lost is taken out of the log, if that has the file.
     pub(crate) async fn unlink_in_log<M: Machine>(&self, m: &M, slot: u32, inode: Inode) {
         if self.data(slot).is_logged(self.transid()) && self.log.join(m).await {
-            self.log_change(m, items::inode_ref(inode.ino, self.directory(inode.dir).ino, b"").key, Intent::Delete).await;
+            self.log_change(m, items::inode_ref(inode.ino, self.directory(inode.dir).ino, b"").key, Intent::Delete)
+                .await;
             self.log.end(m).await;
         }
     }
@@ -219,8 +226,16 @@ impl Btrfs {
     }
 
     /// Submits what is to be written; adds what completes when it is, and returns what has got a new place.
-    pub(crate) async fn submit_extents<M: Machine>(&self, m: &M, slot: u32, ino: u64, mut extents: Vec<Extent>, written: &mut Vec<LockId>) -> Vec<Extent> {
-        let in_place: Vec<bool> = extents.iter().map(|extent| self.nodatacow && self.data(slot).extent_of(extent.offset).is_some()).collect();
+    pub(crate) async fn submit_extents<M: Machine>(
+        &self,
+        m: &M,
+        slot: u32,
+        ino: u64,
+        mut extents: Vec<Extent>,
+        written: &mut Vec<LockId>,
+    ) -> Vec<Extent> {
+        let in_place: Vec<bool> =
+            extents.iter().map(|extent| self.nodatacow && self.data(slot).extent_of(extent.offset).is_some()).collect();
         if self.nodatacow {
             for place in self.places_of(slot, &extents) {
                 self.check_nocow(m, ino, place).await;

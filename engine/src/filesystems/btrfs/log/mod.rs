@@ -7,25 +7,22 @@
 
 pub mod fsync;
 
+use super::root::{Root, Space};
 use super::tree::items;
 use super::tree::key::NODE_SIZE;
-use super::root::{Root, Space};
 use super::tree::search::Rules;
 use super::tree::Tree;
 use crate::cost_table;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
-use crate::kernel::btrfs::TreeLogMutex;
 use crate::filesystems::BLOCK;
+use crate::kernel::btrfs::TreeLogMutex;
 use crate::machine::{Access, Account, LineId, LockId, Side};
 use crate::waist::Machine;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-cost_table!(LogCosts {
-    item: ["wfsync.log_item"],
-    write_block: ["wfsync.write_block"],
-});
+cost_table!(LogCosts { item: ["wfsync.log_item"], write_block: ["wfsync.write_block"] });
 
 /// Tasks that sleep until something has come about, and let go of a mutex meanwhile. All are woken together.
 #[derive(Default)]
@@ -86,7 +83,13 @@ pub struct LogTree {
 
 impl LogTree {
     /// No log yet.
-    pub fn new<M: Machine>(m: &M, rules: Rules, space: Space, device: Rc<BlockDevice>, costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new<M: Machine>(
+        m: &M,
+        rules: Rules,
+        space: Space,
+        device: Rc<BlockDevice>,
+        costs: &Costs<'_>,
+    ) -> Result<Self, String> {
         let mutex = |name: &str| m.new_lock(m.class(name, "btrfs.log_mutex"));
         Ok(Self {
             root: Root::new(m, "log", Tree::new(), space.clone(), rules, costs)?,

@@ -111,7 +111,15 @@ impl Btrfs {
     }
 
     /// `btrfs_unlink` under the directory's and the file's lock.
-    pub(super) async fn unlink_inode<M: Machine>(&self, m: &M, dir: DirId, d: Directory, name: &[u8], inode: &Inode, slot: u32) {
+    pub(super) async fn unlink_inode<M: Machine>(
+        &self,
+        m: &M,
+        dir: DirId,
+        d: Directory,
+        name: &[u8],
+        inode: &Inode,
+        slot: u32,
+    ) {
         let c = &self.costs.unlink;
         let handle = self.start_transaction(m).await;
         self.delete_entry(m, items::dir_item(d.ino, name), c.delete_entry).await;
@@ -132,7 +140,14 @@ impl Btrfs {
 
     /// `btrfs_rename` within a directory: the reference to the new name in, the old entry and reference out, the new entry in.
     /// Returns the new name's index.
-    pub(super) async fn rename_inode<M: Machine>(&self, m: &M, dir: DirId, d: Directory, names: Renaming<'_>, inode: &Inode) -> u64 {
+    pub(super) async fn rename_inode<M: Machine>(
+        &self,
+        m: &M,
+        dir: DirId,
+        d: Directory,
+        names: Renaming<'_>,
+        inode: &Inode,
+    ) -> u64 {
         let (create, unlink) = (&self.costs.create, &self.costs.unlink);
         self.extend(m, items::inode_ref(inode.ino, d.ino, names.to), create.insert_entry).await;
         self.delete_entry(m, items::dir_item(d.ino, names.from), unlink.delete_entry).await;
@@ -185,7 +200,14 @@ impl Btrfs {
     }
 
     /// `btrfs_evict_inode`, in the task that dropped the last reference.
-    pub(super) async fn evict<M: Machine>(&self, m: &M, d: Directory, inode: &Inode, pages: bool, extents: &[(Placed, Option<Placed>)]) {
+    pub(super) async fn evict<M: Machine>(
+        &self,
+        m: &M,
+        d: Directory,
+        inode: &Inode,
+        pages: bool,
+        extents: &[(Placed, Option<Placed>)],
+    ) {
         let c = &self.costs.unlink;
         let rest = self.sb.inodes.pass(m, Some(inode.ino), if pages { c.evict_pages } else { c.evict }).await;
         m.run(Account::System, rest).await;

@@ -64,7 +64,8 @@ impl<M: Machine> Filesystem<M> for Btrfs {
 
     async fn lay_out(&self, m: &M, dir: DirId, name: &[u8], laid: LaidOut) -> Result<File, NoSpace> {
         let file = self.create(m, dir, name).await?;
-        let data = FileData::on_disk(laid.bytes, laid.extents, |bytes| self.extents.lay_out_data(bytes, !self.nodatacow));
+        let data =
+            FileData::on_disk(laid.bytes, laid.extents, |bytes| self.extents.lay_out_data(bytes, !self.nodatacow));
         let ino = self.file(file.inode).ino;
         let handle = self.start_transaction(m).await;
         for extent in data.items(ino) {

@@ -2,8 +2,8 @@
 
 use crate::filesystems::btrfs::tree::items;
 use crate::filesystems::btrfs::tree::key::{size, Item, ItemKind, EXTENT_CSUM_OBJECTID};
-use crate::filesystems::btrfs::tree::path::Path;
 use crate::filesystems::btrfs::tree::locks::{TreeLocks, Work};
+use crate::filesystems::btrfs::tree::path::Path;
 use crate::filesystems::btrfs::tree::search::{Intent, TreeOps};
 use crate::filesystems::BLOCK;
 use arrayvec::ArrayVec;
@@ -19,7 +19,8 @@ impl<L: TreeLocks> TreeOps<'_, L> {
             let item = items::csums(at, blocks.min(MOST_SUMS));
             let (mut path, found) = self.search_slot(item.key, Intent::Insert(item.bytes())).await;
             let before = path.slots[0].checked_sub(1).map(|slot| self.tree().items(path.leaf())[slot]);
-            let joins = before.filter(|before| ends(before) == Some(at) && u64::from(before.size / 4) + sums(&item) <= MOST_SUMS);
+            let joins = before
+                .filter(|before| ends(before) == Some(at) && u64::from(before.size / 4) + sums(&item) <= MOST_SUMS);
             if let Some(before) = joins {
                 path.slots[0] -= 1;
                 let together = u32::from(before.size) + u32::from(item.size);
@@ -103,11 +104,11 @@ fn ends(item: &Item) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::filesystems::btrfs::subvolume::now;
     use crate::filesystems::btrfs::tree::locks::NoLocks;
     use crate::filesystems::btrfs::tree::search::DEFAULT_RULES;
-    use crate::filesystems::btrfs::subvolume::now;
     use crate::filesystems::btrfs::tree::Tree;
-    use super::*;
     use std::cell::RefCell;
 
     fn after(change: impl FnOnce(&TreeOps<'_, NoLocks>)) -> Vec<(u64, u64)> {

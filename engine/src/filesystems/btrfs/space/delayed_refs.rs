@@ -1,8 +1,8 @@
 //! Delayed references: what the extent tree is still to be told about blocks and extents that came or went, one head an
 //! address, in the order of addresses (`fs/btrfs/delayed-ref.c`). Who changes a tree adds heads; commits and reclaim run them.
 
-use crate::filesystems::btrfs::tree::key::NODE_SIZE;
 use super::Space;
+use crate::filesystems::btrfs::tree::key::NODE_SIZE;
 use crate::filesystems::costs::Costs;
 use crate::machine::{Access, Account, LineId, LockId, Side, Time};
 use crate::waist::Machine;

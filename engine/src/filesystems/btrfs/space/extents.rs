@@ -3,15 +3,15 @@
 //! (`fs/btrfs/extent-tree.c` of Linux 6.18).
 
 use super::delayed_refs::{Change, DelayedRefs, Extent, Head, Heads};
+use super::{Group, Space};
+use crate::cost_table;
+use crate::filesystems::btrfs::root::{self, Root};
+use crate::filesystems::btrfs::subvolume::now;
 use crate::filesystems::btrfs::tree::items;
 use crate::filesystems::btrfs::tree::key::{Item, Key};
-use crate::filesystems::btrfs::root::{self, Root};
 use crate::filesystems::btrfs::tree::locks::{TreeLocks, Work};
 use crate::filesystems::btrfs::tree::search::{Intent, Rules, TreeOps, DEFAULT_RULES};
-use super::{Group, Space};
-use crate::filesystems::btrfs::subvolume::now;
 use crate::filesystems::btrfs::tree::{BlockId, Tree};
-use crate::cost_table;
 use crate::filesystems::costs::Costs;
 use crate::machine::{Account, LockId, Mode, Side};
 use crate::waist::Machine;
@@ -192,10 +192,7 @@ impl SpaceTrees {
     }
 }
 
-cost_table!(ExtentCosts {
-    run_head: ["delayed_ref_head"],
-    cross_ref: ["cross_ref"],
-});
+cost_table!(ExtentCosts { run_head: ["delayed_ref_head"], cross_ref: ["cross_ref"] });
 
 /// The trees of space as tasks see them.
 pub struct Extents {
@@ -214,7 +211,13 @@ pub struct Extents {
 
 impl Extents {
     /// From what is on disk.
-    pub fn new<M: Machine>(m: &M, trees: SpaceTrees, refs: Rc<DelayedRefs>, rules: Rules, costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new<M: Machine>(
+        m: &M,
+        trees: SpaceTrees,
+        refs: Rc<DelayedRefs>,
+        rules: Rules,
+        costs: &Costs<'_>,
+    ) -> Result<Self, String> {
         let root = |name: &str, tree: RefCell<Tree>| {
             let mut tree = tree.into_inner();
             tree.transid += 1; // mkfs wrote the first blocks
@@ -242,7 +245,8 @@ impl Extents {
 
     fn at_once<T>(&self, change: impl FnOnce(&SpaceTrees) -> T) -> T {
         let take = |root: &Root| RefCell::new(root.tree.take());
-        let trees = SpaceTrees { extent: take(&self.extent), free_space: take(&self.free_space), csum: take(&self.csum) };
+        let trees =
+            SpaceTrees { extent: take(&self.extent), free_space: take(&self.free_space), csum: take(&self.csum) };
         let answer = change(&trees);
         self.extent.tree.swap(&trees.extent);
         self.free_space.tree.swap(&trees.free_space);

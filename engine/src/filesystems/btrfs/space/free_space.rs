@@ -1,12 +1,12 @@
 //! The free space tree: an item of every free extent of a block group, one behind the group's own (`fs/btrfs/free-space-tree.c`
 //! of Linux 6.18). Bitmaps, which take the place of items where there are very many, are not modelled.
 
+use super::Group;
 use crate::filesystems::btrfs::tree::items;
 use crate::filesystems::btrfs::tree::key::{Item, ItemKind, Key};
-use crate::filesystems::btrfs::tree::path::Path;
 use crate::filesystems::btrfs::tree::locks::{TreeLocks, Work};
+use crate::filesystems::btrfs::tree::path::Path;
 use crate::filesystems::btrfs::tree::search::{Intent, TreeOps};
-use super::Group;
 
 impl<L: TreeLocks> TreeOps<'_, L> {
     /// A block group that is free from end to end.
@@ -36,7 +36,9 @@ impl<L: TreeLocks> TreeOps<'_, L> {
     /// `add_free_space_extent`: neighbours that touch go into the new item.
     pub async fn add_free_space(&self, group: Group, place: u64, bytes: u64) {
         let (mut new, mut extents) = ((place, place + bytes), 1);
-        for (key, has_one) in [(place.wrapping_sub(1), place > group.start), (place + bytes, place + bytes < group.end())] {
+        for (key, has_one) in
+            [(place.wrapping_sub(1), place > group.start), (place + bytes, place + bytes < group.end())]
+        {
             if !has_one {
                 continue;
             }

@@ -146,7 +146,11 @@ impl Space {
         if (used, pinned) == (self.used, self.pinned_bytes()) {
             return Ok(());
         }
-        Err(format!("in memory: {} bytes of metadata count as used and {} as given back, {used} and {pinned} are", self.used, self.pinned_bytes()))
+        Err(format!(
+            "in memory: {} bytes of metadata count as used and {} as given back, {used} and {pinned} are",
+            self.used,
+            self.pinned_bytes()
+        ))
     }
 
     /// What lies in a block group: first byte, size, and what it is.
@@ -155,7 +159,8 @@ impl Space {
         let free = if group.purpose == Purpose::Metadata { &self.metadata } else { &self.data };
         let free = free.extents.range(inside.clone()).map(|(&place, &bytes)| (place, bytes, "free space"));
         let used = usage.used.iter().map(|&(place, bytes)| (place, bytes, "an extent"));
-        let pinned = self.pinned.iter().chain(&self.committing).map(|&(place, bytes)| (place, bytes, "what was given back"));
+        let pinned =
+            self.pinned.iter().chain(&self.committing).map(|&(place, bytes)| (place, bytes, "what was given back"));
         used.chain(pinned).filter(|run| inside.contains(&run.0)).chain(free).collect()
     }
 

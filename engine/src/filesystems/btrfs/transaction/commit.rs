@@ -1,21 +1,18 @@
 //! The commit of a transaction (`btrfs_commit_transaction` of Linux 5.9 to 6.18): by the transaction thread every so often, by
 //! reclaim, and by each fsync that the log cannot serve.
 
-use crate::filesystems::btrfs::tree::key::NODE_SIZE;
-use crate::filesystems::btrfs::mount::Btrfs;
 use super::Handle;
 use crate::cost_table;
+use crate::filesystems::btrfs::mount::Btrfs;
+use crate::filesystems::btrfs::tree::key::NODE_SIZE;
 use crate::filesystems::costs::Costs;
-use crate::kernel::btrfs::{CommitFlush, CommitStart};
 use crate::filesystems::BLOCK;
+use crate::kernel::btrfs::{CommitFlush, CommitStart};
 use crate::machine::{Account, LockId, Side};
 use crate::waist::Machine;
 use std::rc::Rc;
 
-cost_table!(CommitCosts {
-    block: ["commit_block"],
-    unpin: ["unpin"],
-});
+cost_table!(CommitCosts { block: ["commit_block"], unpin: ["unpin"] });
 
 /// Times of a commit, and how kernels differ in it.
 pub struct Commits {

@@ -3,8 +3,8 @@
 
 use crate::filesystems::btrfs::tree::items::inode_key;
 use crate::filesystems::btrfs::tree::key::{Item, Key, LEAF_DATA};
-use crate::filesystems::btrfs::tree::path::Path;
 use crate::filesystems::btrfs::tree::locks::{TreeLocks, Work};
+use crate::filesystems::btrfs::tree::path::Path;
 use crate::filesystems::btrfs::tree::search::{Intent, TreeOps};
 use std::collections::VecDeque;
 

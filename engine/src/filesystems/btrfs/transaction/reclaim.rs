@@ -5,8 +5,8 @@
 //! Left out: the reserve of all trees together (some MiB), waiting for reclaim when there is no room left, and that the
 //! threshold moves with how often that happens.
 
-use crate::filesystems::btrfs::tree::key::NODE_SIZE;
 use crate::filesystems::btrfs::mount::Btrfs;
+use crate::filesystems::btrfs::tree::key::NODE_SIZE;
 use crate::filesystems::btrfs::tree::MAX_LEVEL;
 use crate::machine::{LockId, TaskId};
 use crate::waist::Machine;

@@ -1,8 +1,8 @@
 //! Workers that commit delayed items in the background.
 
 use super::delayed::{Batch, Prepared, BACKGROUND, BATCH, WRITEBACK};
-use crate::filesystems::btrfs::tree::items::inode_key;
 use crate::filesystems::btrfs::mount::Btrfs;
+use crate::filesystems::btrfs::tree::items::inode_key;
 use crate::machine::{Access, Account, LockId, Side, TaskId};
 use crate::waist::Machine;
 use std::cell::{Cell, RefCell};

@@ -2,8 +2,8 @@
 //! `fs/btrfs/ctree.c`).
 
 use super::key::MAX_POINTERS;
-use super::path::Path;
 use super::locks::TreeLocks;
+use super::path::Path;
 use super::search::TreeOps;
 use super::{BlockId, Tree};
 use crate::machine::Side;
@@ -68,7 +68,8 @@ impl<L: TreeLocks> TreeOps<'_, L> {
             }
         }
         let Some(right) = self.lock_neighbour(parent, Some(parent_slot + 1), level).await else { return false };
-        let count = if self.tree().len(right) < MAX_POINTERS - 1 { pointers_to_right(&self.tree(), mid, right) } else { 0 };
+        let count =
+            if self.tree().len(right) < MAX_POINTERS - 1 { pointers_to_right(&self.tree(), mid, right) } else { 0 };
         if count > 0 {
             self.cow(right).await;
             let mut tree = self.tree.borrow_mut();

@@ -53,7 +53,8 @@ mod tests {
         let (quick, plain) = (RefCell::new(Tree::new()), RefCell::new(Tree::new()));
         let mut in_place = 0;
         for number in 0..40_000_u64 {
-            let item = if number % 3 == 0 { inode(1000 + number) } else { dir_item(256, format!("{number}").as_bytes()) };
+            let item =
+                if number % 3 == 0 { inode(1000 + number) } else { dir_item(256, format!("{number}").as_bytes()) };
             if quick.borrow_mut().insert_in_place(&[item]) {
                 in_place += 1;
             } else {

@@ -43,7 +43,13 @@ impl TreeLocks for PolledLocks {
         let mut held = self.held.borrow_mut();
         let state = held.entry(block).or_default();
         let free = if side == Side::Write { *state == 0 } else { *state >= 0 };
-        *state += if !free { 0 } else if side == Side::Write { -1 } else { 1 };
+        *state += if !free {
+            0
+        } else if side == Side::Write {
+            -1
+        } else {
+            1
+        };
         free
     }
 
@@ -122,7 +128,11 @@ fn tasks_that_lock_as_they_go_leave_the_tree_that_one_task_would() {
         let (tasks, each) = (8_u64, 600_u64);
         let keeps: fn(u64) -> bool = |number| number % 5 == 0;
         let programs = (0..tasks).map(|task| {
-            let ops = TreeOps::new(&tree, &locks, Rules { early_unlock, modes: !early_unlock, clearing: PathClearing::Never });
+            let ops = TreeOps::new(
+                &tree,
+                &locks,
+                Rules { early_unlock, modes: !early_unlock, clearing: PathClearing::Never },
+            );
             // Half of the tasks go through the same range, half have one of their own.
             let number = |i: u64| if task % 2 == 0 { i * tasks + task } else { task * 100_000 + i };
             let program = grow_and_shrink(ops, (0..each).map(number).collect(), keeps);
@@ -136,9 +146,8 @@ fn tasks_that_lock_as_they_go_leave_the_tree_that_one_task_would() {
         assert!(tree.counts.restarts > 0 && tree.counts.freed > 0, "{:?}", tree.counts);
         let leaves = tree.blocks().filter(|&block| tree.level(block) == 0);
         let found: BTreeSet<u64> = leaves.flat_map(|leaf| tree.items(leaf).iter().map(|i| i.key.objectid())).collect();
-        let expected = (0..tasks).flat_map(|task| {
-            (0..each).map(move |i| if task % 2 == 0 { i * tasks + task } else { task * 100_000 + i })
-        });
+        let expected = (0..tasks)
+            .flat_map(|task| (0..each).map(move |i| if task % 2 == 0 { i * tasks + task } else { task * 100_000 + i }));
         assert_eq!(found, expected.filter(|&number| keeps(number)).collect());
     }
 }
@@ -163,7 +172,11 @@ fn a_task_that_waited_for_the_root_goes_down_the_tree_that_it_finds() {
     for (seed, early_unlock) in (0..40).map(|seed| (seed, seed % 2 == 0)) {
         let (tree, locks) = (RefCell::new(Tree::new()), PolledLocks::default());
         let programs = (0..6_u64).map(|task| {
-            let ops = TreeOps::new(&tree, &locks, Rules { early_unlock, modes: !early_unlock, clearing: PathClearing::Never });
+            let ops = TreeOps::new(
+                &tree,
+                &locks,
+                Rules { early_unlock, modes: !early_unlock, clearing: PathClearing::Never },
+            );
             let program = come_and_go(ops, (0..3).map(|i| i * 6 + task).collect(), 200);
             Box::pin(program) as Pin<Box<dyn Future<Output = ()> + '_>>
         });
@@ -179,7 +192,8 @@ fn a_task_that_waited_for_the_root_goes_down_the_tree_that_it_finds() {
 fn a_block_is_copied_once_in_a_transaction_and_its_parents_with_it() {
     let (tree, locks) = (RefCell::new(Tree::new()), super::locks::NoLocks);
     let run = |new: Item| {
-        let ops = TreeOps::new(&tree, &locks, Rules { early_unlock: true, modes: false, clearing: PathClearing::Never });
+        let ops =
+            TreeOps::new(&tree, &locks, Rules { early_unlock: true, modes: false, clearing: PathClearing::Never });
         let mut change = Box::pin(async move {
             let (mut path, _) = ops.insert_items(&[new]).await;
             ops.release_path(&mut path).await;

@@ -2,8 +2,8 @@
 //! `btrfs_del_items` of `fs/btrfs/ctree.c`).
 
 use super::key::{Item, Key, ITEM_HEAD, LEAF_DATA};
-use super::path::Path;
 use super::locks::{TreeLocks, Work};
+use super::path::Path;
 use super::search::TreeOps;
 use super::{BlockId, Tree};
 use crate::machine::Side;
@@ -161,9 +161,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
 
     /// `push_for_double_split`: everything behind the slot to the right, everything before it to the left.
     async fn push_both_ends(&self, path: &mut Path, bytes: u32) {
-        let needed = |path: &Path, inside: bool| {
-            bytes - if inside { self.tree().free_space(path.leaf()) } else { 0 }
-        };
+        let needed = |path: &Path, inside: bool| bytes - if inside { self.tree().free_space(path.leaf()) } else { 0 };
         let slot = path.slots[0];
         let behind = needed(path, slot < self.tree().len(path.leaf()));
         self.push_leaf_right(path, Push { data_size: 1, needed: behind, empty: false }, slot).await;

@@ -206,8 +206,7 @@ impl Tree {
     /// A new empty block at a place on disk.
     pub fn allocate(&mut self, level: usize, place: u64) -> BlockId {
         self.counts.allocated += 1;
-        let content =
-            if level == 0 { Content::Leaf { items: Vec::new(), used: 0 } } else { Content::Node(Vec::new()) };
+        let content = if level == 0 { Content::Leaf { items: Vec::new(), used: 0 } } else { Content::Node(Vec::new()) };
         let block = Block { level: level as u8, generation: self.transid, content };
         if let Some(id) = self.free[level].pop() {
             self.blocks[id as usize] = Arc::new(block);

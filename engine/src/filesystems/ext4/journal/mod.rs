@@ -24,11 +24,7 @@ use std::rc::Rc;
 
 pub(super) use blocks::Block;
 
-cost_table!(CommitCosts {
-    lock: ["wfsync.commit_lock"],
-    block: ["wfsync.commit_block"],
-    end: ["wfsync.commit_end"],
-});
+cost_table!(CommitCosts { lock: ["wfsync.commit_lock"], block: ["wfsync.commit_block"], end: ["wfsync.commit_end"] });
 
 /// Blocks that a handle may change (`h_total_credits`): those that the kernel asks for are told in its tracepoint
 /// `jbd2_handle_start`, `req=47` for a create, 25 for an unlink, 30 for an eviction (6.18).
@@ -91,7 +87,13 @@ pub(super) struct Journal {
 
 impl Journal {
     /// An empty one on a filesystem of so many bytes, with a group of cache lines that every handle writes.
-    pub fn new<M: Machine>(m: &M, on: bool, size: u64, storage: Rc<BlockDevice>, costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new<M: Machine>(
+        m: &M,
+        on: bool,
+        size: u64,
+        storage: Rc<BlockDevice>,
+        costs: &Costs<'_>,
+    ) -> Result<Self, String> {
         let lines = |name: &str| costs.number(name).map(|n| n as u32);
         let lock = |name, role| m.new_lock(m.class(name, role));
         Ok(Self {

@@ -18,8 +18,8 @@ use crate::kernel::ext4::{BusyGroups, FreedExtents, StreamGoal};
 use crate::machine::{Access, Account, LineId, LockId, Side};
 use crate::waist::Machine;
 use bitmap::{Bitmap, GROUP_BLOCKS};
-use freed::Freed;
 pub(super) use freed::Extent;
+use freed::Freed;
 use std::cell::{Cell, RefCell};
 
 cost_table!(MballocCosts {
@@ -79,9 +79,8 @@ impl Mballoc {
         let heads = lines("ext4_bitmap.struct")? + lines("ext4_group_desc.struct")?;
         let data = lines("ext4_bitmap.data")? + lines("ext4_group_desc.data")?;
         let blocks = bytes / u64::from(crate::filesystems::BLOCK);
-        let sizes = (0..blocks.div_ceil(u64::from(GROUP_BLOCKS)).max(1)).map(|group| {
-            u64::from(GROUP_BLOCKS).min(blocks.saturating_sub(group * u64::from(GROUP_BLOCKS))) as u32
-        });
+        let sizes = (0..blocks.div_ceil(u64::from(GROUP_BLOCKS)).max(1))
+            .map(|group| u64::from(GROUP_BLOCKS).min(blocks.saturating_sub(group * u64::from(GROUP_BLOCKS))) as u32);
         let groups: Vec<_> = sizes.map(Bitmap::new).collect();
         let rules = costs.rules();
         let goals = match rules.stream_goal {
@@ -111,7 +110,12 @@ impl Mballoc {
 
     fn lines<M: Machine>(&self, m: &M, group: u32) -> Lines {
         let [buddy, heads, bitmap] = self.spans;
-        let new = || Lines { buddy: m.new_line(buddy), folios: m.new_line(FOLIOS), heads: m.new_line(heads), bitmap: m.new_line(bitmap) };
+        let new = || Lines {
+            buddy: m.new_line(buddy),
+            folios: m.new_line(FOLIOS),
+            heads: m.new_line(heads),
+            bitmap: m.new_line(bitmap),
+        };
         *self.lines.borrow_mut()[group as usize].get_or_insert_with(new)
     }
 
@@ -152,6 +156,8 @@ impl Mballoc {
         if free + used + freed == capacity {
             return Ok(());
         }
-        Err(format!("{free} blocks are free, {used} are of files and {freed} wait for a commit: together not {capacity}"))
+        Err(format!(
+            "{free} blocks are free, {used} are of files and {freed} wait for a commit: together not {capacity}"
+        ))
     }
 }

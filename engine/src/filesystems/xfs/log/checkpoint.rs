@@ -12,9 +12,9 @@ use super::ail::{Ail, ItemId, Lsn};
 use super::buffer::Buffer;
 use super::iclog::{Iclogs, Number, HEADER, ICLOG};
 use super::Log;
-use crate::filesystems::xfs::mount::Xfs;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
+use crate::filesystems::xfs::mount::Xfs;
 use crate::kernel::xfs::{Cil, CilPush};
 use crate::machine::{Account, CpuId, LineId, LockId, Side, TaskId, Time};
 use crate::waist::Machine;
@@ -83,7 +83,13 @@ pub struct Checkpoints {
 
 impl Checkpoints {
     /// An empty CIL under `ctx_lock`, of a log of so many bytes.
-    pub fn new<M: Machine>(m: &M, ctx_lock: LockId, log_bytes: u64, storage: Rc<BlockDevice>, costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new<M: Machine>(
+        m: &M,
+        ctx_lock: LockId,
+        log_bytes: u64,
+        storage: Rc<BlockDevice>,
+        costs: &Costs<'_>,
+    ) -> Result<Self, String> {
         let rules = costs.rules();
         let most = (costs.number("cil_limit_mib")? * f64::from(1 << 20)) as u64;
         Ok(Self {

@@ -14,18 +14,18 @@ mod iclog;
 mod tests;
 mod xfsaild;
 
-use ail::Ail;
-use buffer::Buffer;
-use checkpoint::{Checkpoints, Context};
-use grant::{GrantHead, Reservation, Ticket};
-use xfsaild::Pusher;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
 use crate::kernel::xfs::Cil;
 use crate::machine::{Access, Account, LineId, LockId, Side, Time};
 use crate::waist::Machine;
+use ail::Ail;
+use buffer::Buffer;
+use checkpoint::{Checkpoints, Context};
+use grant::{GrantHead, Reservation, Ticket};
 use std::cell::RefCell;
 use std::rc::Rc;
+use xfsaild::Pusher;
 
 crate::cost_table!(CilCosts {
     counters: ["cil_counters"],

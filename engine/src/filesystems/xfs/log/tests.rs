@@ -2,20 +2,20 @@
 //! device that needs 2 ms to write.
 
 use super::ail::Subject;
-use crate::filesystems::xfs::operations::file_io::{BufferedIo, Rules};
-use crate::filesystems::xfs::structures::geometry::Geometry;
 use super::grant::{GrantHead, TR_CREATE, TR_ICHANGE};
 use super::{Item, Logged};
-use crate::filesystems::xfs::mount::Xfs;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
+use crate::filesystems::xfs::mount::Xfs;
+use crate::filesystems::xfs::operations::file_io::{BufferedIo, Rules};
+use crate::filesystems::xfs::structures::geometry::Geometry;
 use crate::kernel::Rules as KernelRules;
 use crate::machine::{Context, Native, Time};
-use crate::spec::{DeviceSpec, RunSpec};
 use crate::memory::Memory;
 use crate::spec::FilesystemKind;
-use crate::writeback::{Setting, Writeback};
+use crate::spec::{DeviceSpec, RunSpec};
 use crate::waist::{Host, Life, Machine, Placement};
+use crate::writeback::{Setting, Writeback};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -70,7 +70,13 @@ fn build(m: &Context, device: &Rc<BlockDevice>, table: &mut BTreeMap<String, f64
     let geometry = Geometry::new(1 << 30, None).and_then(|g| g.with_log(10 << 20)).expect("mkfs makes it");
     loop {
         let rules = Rules { buffered: BufferedIo::Locked, range_lock: None, unlocked: false, tick: 4 * MS };
-        let missing = match Xfs::new(m, &geometry, device.clone(), rules, &Costs::new(vec![table], 1.0, KernelRules::default(), 0)) {
+        let missing = match Xfs::new(
+            m,
+            &geometry,
+            device.clone(),
+            rules,
+            &Costs::new(vec![table], 1.0, KernelRules::default(), 0),
+        ) {
             Ok(fs) => return fs,
             Err(error) => error.split('\'').nth(1).expect("it names the cost").to_owned(),
         };
@@ -79,7 +85,10 @@ fn build(m: &Context, device: &Rc<BlockDevice>, table: &mut BTreeMap<String, f64
 }
 
 /// Runs `test` beside the threads of a filesystem; it has to end.
-fn mounted<F: Future<Output = ()> + 'static>(duration: Time, test: impl FnOnce(Context, Rc<Xfs>) -> F + 'static) -> Native {
+fn mounted<F: Future<Output = ()> + 'static>(
+    duration: Time,
+    test: impl FnOnce(Context, Rc<Xfs>) -> F + 'static,
+) -> Native {
     let spec = spec(duration);
     let mut native = Native::new(&spec);
     let device: DeviceSpec = serde_json::from_value(serde_json::json!({
@@ -188,7 +197,13 @@ fn the_device_holds_a_buffer_while_it_is_written() {
         agi.unlock(&m).await;
         assert!(fs.log.ail.borrow().is_empty());
     });
-    let device: Time = native.state().classes.iter().filter(|c| c.name == "xfs.AGI").map(|c| c.held.iter().map(|h| h.device).sum::<Time>()).sum();
+    let device: Time = native
+        .state()
+        .classes
+        .iter()
+        .filter(|c| c.name == "xfs.AGI")
+        .map(|c| c.held.iter().map(|h| h.device).sum::<Time>())
+        .sum();
     assert!((2 * MS..3 * MS).contains(&device));
 }
 

@@ -8,9 +8,9 @@
 
 use super::ail::{Cursor, ItemId, Lsn, Subject};
 use super::buffer::Place;
-use crate::filesystems::xfs::mount::Xfs;
 use crate::devices::{End, Request, Work};
 use crate::filesystems::costs::Costs;
+use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::BLOCK;
 use crate::machine::{Access, Account, CpuId, LockId, Side, TaskId, Time};
 use crate::waist::Machine;
@@ -288,7 +288,8 @@ impl Xfs {
     /// written.
     async fn write_buffers<M: Machine>(&self, m: &M, mut buffers: Write) {
         let Some(&(first, _)) = buffers.first() else { return };
-        let (pusher, blocks, Place { block, .. }) = (&self.log.pusher, self.blocks_of(&buffers), self.log.ail.borrow().place(first));
+        let (pusher, blocks, Place { block, .. }) =
+            (&self.log.pusher, self.blocks_of(&buffers), self.log.ail.borrow().place(first));
         while pusher.under_way.get() >= REQUESTS {
             m.park().await;
         }

@@ -7,13 +7,13 @@
 //! look at the file's size, once before and once after. The first write in a tick changes the times of the inode in a
 //! transaction (`xfs_vn_update_time`).
 
-use crate::filesystems::xfs::structures::file_extents::FileExtents;
-use crate::filesystems::xfs::inode::Inode;
-use crate::filesystems::xfs::inode_lines::InodeLines;
-use crate::filesystems::xfs::mount::Xfs;
 use crate::cost_table;
 use crate::devices::{End, Request, Work};
 use crate::filesystems::page_cache::PageCache;
+use crate::filesystems::xfs::inode::Inode;
+use crate::filesystems::xfs::inode_lines::InodeLines;
+use crate::filesystems::xfs::mount::Xfs;
+use crate::filesystems::xfs::structures::file_extents::FileExtents;
 use crate::filesystems::{File, Io, LaidOut, BLOCK};
 use crate::kernel::xfs::DioSizeCheck;
 use crate::machine::{Account, CpuId, LockId, Side, Time};
@@ -35,7 +35,11 @@ cost_table!(IoCosts {
     write_end: ["dwrite.unlock_file_iolock_shared"],
     write_exit: ["dwrite.exit_pwrite64"],
     buffered_start: ["tmp_short.lock_file_iolock_excl"],
-    buffered_checks: ["tmp_short.lock_file_ilock_shared", "tmp_short.unlock_file_ilock_shared", "tmp_short.file_buffered_write"],
+    buffered_checks: [
+        "tmp_short.lock_file_ilock_shared",
+        "tmp_short.unlock_file_ilock_shared",
+        "tmp_short.file_buffered_write"
+    ],
     buffered_copy: ["tmp_short.unlock_file_iolock_excl"],
     buffered_end: ["tmp_short.exit_write"],
     read_page: ["read_page"],
@@ -194,13 +198,21 @@ impl Xfs {
     pub(crate) async fn read_file<M: Machine>(&self, m: &M, file: &File, io: Io) {
         m.at("read");
         m.moved(u64::from(io.bytes));
-        if io.direct { self.dio_read(m, file, io).await } else { self.buffered_read(m, file, io).await }
+        if io.direct {
+            self.dio_read(m, file, io).await
+        } else {
+            self.buffered_read(m, file, io).await
+        }
     }
 
     pub(crate) async fn write_file<M: Machine>(&self, m: &M, file: &File, io: Io) {
         m.at("write");
         m.moved(u64::from(io.bytes));
-        if io.direct { self.dio_write(m, file, io).await } else { self.buffered_write(m, file, io).await }
+        if io.direct {
+            self.dio_write(m, file, io).await
+        } else {
+            self.buffered_write(m, file, io).await
+        }
     }
 
     async fn dio_read<M: Machine>(&self, m: &M, file: &File, io: Io) {

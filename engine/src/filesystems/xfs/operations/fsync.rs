@@ -5,14 +5,14 @@
 //! the device, a worker of the CPU where the write ended makes them written (`xfs_end_io`, `xfs_iomap_write_unwritten`), and only then
 //! the pages are no longer under writeback.
 
-use crate::filesystems::xfs::log::grant::{TR_FSYNCTS, TR_WRITE};
-use crate::filesystems::xfs::inode::Inode;
-use crate::filesystems::xfs::log::Logged;
-use crate::filesystems::xfs::mount::Xfs;
 use crate::cost_table;
 use crate::devices::{End, Request, Work};
 use crate::filesystems::costs::Costs;
 use crate::filesystems::dirty::{DirtyFiles, Piece};
+use crate::filesystems::xfs::inode::Inode;
+use crate::filesystems::xfs::log::grant::{TR_FSYNCTS, TR_WRITE};
+use crate::filesystems::xfs::log::Logged;
+use crate::filesystems::xfs::mount::Xfs;
 use crate::kernel::xfs::FsyncIlock;
 use crate::machine::{Account, CpuId, LockId, Side, Time};
 use crate::waist::Machine;
@@ -22,12 +22,30 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 cost_table!(FsyncCosts {
-    start: ["wfsync.enter_fsync", "wfsync.file_fsync", "wfsync.lock_file_ilock_shared_2", "wfsync.unlock_file_ilock_shared_2"],
+    start: [
+        "wfsync.enter_fsync",
+        "wfsync.file_fsync",
+        "wfsync.lock_file_ilock_shared_2",
+        "wfsync.unlock_file_ilock_shared_2"
+    ],
     reserve: ["wfsync.log_reserve_2", "wfsync.trans_alloc_2", "wfsync.lock_file_ilock_excl_3"],
     agf: ["wfsync.read_agf", "wfsync.trylock_agf"],
-    allocate: ["wfsync.lock_agfl", "wfsync.unlock_agfl", "wfsync.lock_cntbt", "wfsync.lock_bnobt", "wfsync.defer_finish", "wfsync.trans_commit_2"],
+    allocate: [
+        "wfsync.lock_agfl",
+        "wfsync.unlock_agfl",
+        "wfsync.lock_cntbt",
+        "wfsync.lock_bnobt",
+        "wfsync.defer_finish",
+        "wfsync.trans_commit_2"
+    ],
     commit: ["wfsync.unlock_agf"],
-    submit: ["wfsync.unlock_cntbt", "wfsync.unlock_bnobt", "wfsync.trans_free_2", "wfsync.unlock_file_ilock_excl_3", "wfsync.switch_out"],
+    submit: [
+        "wfsync.unlock_cntbt",
+        "wfsync.unlock_bnobt",
+        "wfsync.trans_free_2",
+        "wfsync.unlock_file_ilock_excl_3",
+        "wfsync.switch_out"
+    ],
     page: ["writeback_page"],
     convert: ["wfsync.convert"],
     force: ["wfsync.log_force", "wfsync.log_force_2", "wfsync.switch_out_2"],
@@ -168,7 +186,8 @@ impl Xfs {
     /// What lies in unwritten extents a worker makes written before it completes `done`.
     async fn write_piece<M: Machine>(&self, m: &M, slot: u32, piece: Piece, done: LockId) {
         let request = Request::Write { bytes: piece.bytes, at: piece.at };
-        let end = if piece.is_new { End::Queue(self.sync.unwritten.clone(), (slot, done)) } else { End::Complete(done) };
+        let end =
+            if piece.is_new { End::Queue(self.sync.unwritten.clone(), (slot, done)) } else { End::Complete(done) };
         self.storage.submit(m, request, end).await;
     }
 

@@ -1,11 +1,11 @@
 //! What an inodegc worker does for every inode on its list: `xfs_inactive` (truncation of a written file, the attribute
 //! fork, then `xfs_inactive_ifree`). The third AGI hold of every file.
 
+use super::inodegc::{InodeGc, Limits};
 use crate::cost_table;
+use crate::filesystems::xfs::inode::Inode;
 use crate::filesystems::xfs::log::buffer::{lock_all, unlock_all};
 use crate::filesystems::xfs::log::grant::{Reservation, TR_ATTRINVAL, TR_IFREE, TR_ITRUNCATE};
-use crate::filesystems::xfs::inode::Inode;
-use super::inodegc::{InodeGc, Limits};
 use crate::filesystems::xfs::log::Logged;
 use crate::filesystems::xfs::mount::Xfs;
 use crate::kernel::xfs::UnlinkedList;
@@ -14,17 +14,65 @@ use crate::waist::Machine;
 use std::rc::Rc;
 
 cost_table!(InactiveCosts {
-    truncate: ["tmp_short_gc.log_reserve", "tmp_short_gc.trans_alloc", "tmp_short_gc.lock_file_ilock_excl", "tmp_short_gc.defer_finish", "tmp_short_gc.trans_roll", "tmp_short_gc.trans_dup", "tmp_short_gc.trans_commit"],
-    truncate_commit: ["tmp_short_gc.trans_free", "tmp_short_gc.defer_finish_2", "tmp_short_gc.trans_commit_2", "tmp_short_gc.trans_free_2", "tmp_short_gc.unlock_file_ilock_excl"],
-    attr: ["cu_short_gc.inode_inactivating", "cu_short_gc.lock_file_ilock_shared", "cu_short_gc.unlock_file_ilock_shared", "cu_short_gc.log_reserve", "cu_short_gc.trans_alloc", "cu_short_gc.lock_file_ilock_excl", "cu_short_gc.defer_finish", "cu_short_gc.trans_commit"],
+    truncate: [
+        "tmp_short_gc.log_reserve",
+        "tmp_short_gc.trans_alloc",
+        "tmp_short_gc.lock_file_ilock_excl",
+        "tmp_short_gc.defer_finish",
+        "tmp_short_gc.trans_roll",
+        "tmp_short_gc.trans_dup",
+        "tmp_short_gc.trans_commit"
+    ],
+    truncate_commit: [
+        "tmp_short_gc.trans_free",
+        "tmp_short_gc.defer_finish_2",
+        "tmp_short_gc.trans_commit_2",
+        "tmp_short_gc.trans_free_2",
+        "tmp_short_gc.unlock_file_ilock_excl"
+    ],
+    attr: [
+        "cu_short_gc.inode_inactivating",
+        "cu_short_gc.lock_file_ilock_shared",
+        "cu_short_gc.unlock_file_ilock_shared",
+        "cu_short_gc.log_reserve",
+        "cu_short_gc.trans_alloc",
+        "cu_short_gc.lock_file_ilock_excl",
+        "cu_short_gc.defer_finish",
+        "cu_short_gc.trans_commit"
+    ],
     attr_commit: ["cu_short_gc.trans_free", "cu_short_gc.unlock_file_ilock_excl"],
-    agi: ["cu_short_gc.log_reserve_2", "cu_short_gc.trans_alloc_2", "cu_short_gc.lock_file_ilock_excl_2", "cu_short_gc.read_agi", "cu_short_gc.lock_agi"],
-    ifree: ["cu_short_gc.lock_inobt", "cu_short_gc.lock_finobt", "cu_short_gc.iunlink_remove", "cu_short_gc.read_agi_2", "cu_short_gc.iunlink_remove_2", "cu_short_gc.defer_finish_2", "cu_short_gc.trans_commit_2"],
+    agi: [
+        "cu_short_gc.log_reserve_2",
+        "cu_short_gc.trans_alloc_2",
+        "cu_short_gc.lock_file_ilock_excl_2",
+        "cu_short_gc.read_agi",
+        "cu_short_gc.lock_agi"
+    ],
+    ifree: [
+        "cu_short_gc.lock_inobt",
+        "cu_short_gc.lock_finobt",
+        "cu_short_gc.iunlink_remove",
+        "cu_short_gc.read_agi_2",
+        "cu_short_gc.iunlink_remove_2",
+        "cu_short_gc.defer_finish_2",
+        "cu_short_gc.trans_commit_2"
+    ],
     cluster: ["create_node.lock_inode_cluster", "create_node.unlock_inode_cluster"],
     alone: ["unlink_node_gc.trans_commit_2", "unlink_node_gc.unlock_file_ilock_excl_2"],
-    listed: ["unlink_node_list_gc.trans_commit_2", "unlink_node_list_gc.lock_inode_cluster", "unlink_node_list_gc.unlock_file_ilock_excl_2", "unlink_node_list_gc.unlock_inode_cluster"],
+    listed: [
+        "unlink_node_list_gc.trans_commit_2",
+        "unlink_node_list_gc.lock_inode_cluster",
+        "unlink_node_list_gc.unlock_file_ilock_excl_2",
+        "unlink_node_list_gc.unlock_inode_cluster"
+    ],
     commit: ["cu_short_gc.unlock_file_ilock_excl_2"],
-    release: ["cu_short_gc.unlock_agi", "cu_short_gc.unlock_inobt", "cu_short_gc.unlock_finobt", "cu_short_gc.trans_free_2", "cu_short_gc.inode_set_reclaimable"],
+    release: [
+        "cu_short_gc.unlock_agi",
+        "cu_short_gc.unlock_inobt",
+        "cu_short_gc.unlock_finobt",
+        "cu_short_gc.trans_free_2",
+        "cu_short_gc.inode_set_reclaimable"
+    ],
 });
 
 /// The inodegc worker of one CPU, or of one allocation group.
@@ -77,7 +125,13 @@ impl Xfs {
     }
 
     /// A transaction that logs only the inode.
-    async fn empty_transaction<M: Machine>(&self, m: &M, inode: &Inode, kind: Reservation, (work, commit): (Time, Time)) {
+    async fn empty_transaction<M: Machine>(
+        &self,
+        m: &M,
+        inode: &Inode,
+        kind: Reservation,
+        (work, commit): (Time, Time),
+    ) {
         let ticket = self.log.reserve(m, kind).await;
         inode.ilock(m).await;
         m.run(Account::System, work).await;
@@ -113,7 +167,13 @@ impl Xfs {
             lock_all(m, &inodes).await;
         }
         m.run(Account::System, (c.listed - c.alone) * inodes.len() as Time).await;
-        self.log.commit(m, Logged::items([inode.item(), group.agi.item(), group.inobt.item(), group.finobt.item()]).buffers(&inodes)).await;
+        self.log
+            .commit(
+                m,
+                Logged::items([inode.item(), group.agi.item(), group.inobt.item(), group.finobt.item()])
+                    .buffers(&inodes),
+            )
+            .await;
         m.run(Account::System, c.commit).await;
         inode.iunlock(m).await; // the inode is the transaction's own: released first
         group.agi.unlock(m).await;

@@ -46,7 +46,19 @@ impl<M: Machine> Filesystem<M> for Xfs {
         group.inobt.lock(m).await;
         let dir = self.new_directory(m, id, ino);
         m.run(Account::System, c.inode + self.costs.add_name_time(form) + c.finish).await;
-        self.log.commit(m, Logged::items([parent.item(), self.directory(dir).item(), group.agi.item(), group.finobt.item(), group.inobt.item()]).buffers(&parent.buffers(form))).await;
+        self.log
+            .commit(
+                m,
+                Logged::items([
+                    parent.item(),
+                    self.directory(dir).item(),
+                    group.agi.item(),
+                    group.finobt.item(),
+                    group.inobt.item(),
+                ])
+                .buffers(&parent.buffers(form)),
+            )
+            .await;
         m.run(Account::System, self.costs.commit_time(form, false)).await;
         group.agi.unlock(m).await;
         group.finobt.unlock(m).await;

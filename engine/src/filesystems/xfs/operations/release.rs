@@ -3,12 +3,12 @@
 //! A file of a few pages has such blocks only as long as its pages are not written back (`i_delayed_blks`), and a `close`
 //! gives them back once: `XFS_IDIRTY_RELEASE`, since 6.12 `XFS_EOFBLOCKS_RELEASED`, keeps later ones from it.
 
+use crate::cost_table;
+use crate::filesystems::costs::Costs;
 use crate::filesystems::xfs::inode::Inode;
 use crate::filesystems::xfs::log::grant::TR_ITRUNCATE;
 use crate::filesystems::xfs::log::Logged;
 use crate::filesystems::xfs::mount::Xfs;
-use crate::cost_table;
-use crate::filesystems::costs::Costs;
 use crate::filesystems::File;
 use crate::kernel::xfs::Release as Rule;
 use crate::machine::{Account, Side};
@@ -19,7 +19,14 @@ cost_table!(ReleaseCosts {
     unlock: ["cu_short.unlock_file_iolock_excl"],
     exit: ["cu_short.exit_close"],
     look: ["tmp_short.lock_file_ilock_shared_2", "tmp_short.unlock_file_ilock_shared_2"],
-    free: ["tmp_short.log_reserve_2", "tmp_short.trans_alloc_2", "tmp_short.lock_file_ilock_excl_3", "tmp_short.defer_finish_2", "tmp_short.defer_finish_3", "tmp_short.trans_commit_2"],
+    free: [
+        "tmp_short.log_reserve_2",
+        "tmp_short.trans_alloc_2",
+        "tmp_short.lock_file_ilock_excl_3",
+        "tmp_short.defer_finish_2",
+        "tmp_short.defer_finish_3",
+        "tmp_short.trans_commit_2"
+    ],
     free_commit: ["tmp_short.trans_free_2"],
     freed: ["tmp_short.unlock_file_ilock_excl_4"],
 });

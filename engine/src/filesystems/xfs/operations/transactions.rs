@@ -70,7 +70,9 @@ impl Xfs {
         if new_blocks > 0 {
             self.renew_data_block(&mut d, &touch.touches);
         }
-        let mut logged = Logged::items([d.item(), inode.item(), group.agi.item(), group.finobt.item(), group.inobt.item()]).buffers(&d.buffers(form));
+        let mut logged =
+            Logged::items([d.item(), inode.item(), group.agi.item(), group.finobt.item(), group.inobt.item()])
+                .buffers(&d.buffers(form));
         if allocates {
             logged = logged.buffers(&[group.agf]).further(2);
         }
@@ -132,7 +134,9 @@ impl Xfs {
             lock_all(m, &inodes).await;
         }
         m.run(Account::System, (c.listed - c.alone) * inodes.len() as Time).await;
-        self.log.commit(m, Logged::items([d.item(), inode.item(), group.agi.item()]).buffers(&buffers).buffers(&inodes)).await;
+        self.log
+            .commit(m, Logged::items([d.item(), inode.item(), group.agi.item()]).buffers(&buffers).buffers(&inodes))
+            .await;
         m.run(Account::System, if form == DirForm::Node { c.commit_node } else { c.commit }).await;
         group.agi.unlock(m).await;
         unlock_all(m, &buffers).await;
@@ -157,7 +161,14 @@ impl Xfs {
 
     /// `xfs_rename` within one directory: the new name in, the old one out, one transaction under the directory's and the file's
     /// ILOCK. No allocation group is touched but for a directory block.
-    pub(super) async fn xfs_rename<M: Machine>(&self, m: &M, d: &XfsDirectory, names: Renaming<'_>, inode: Inode, under: Time) -> Result<(), NoSpace> {
+    pub(super) async fn xfs_rename<M: Machine>(
+        &self,
+        m: &M,
+        d: &XfsDirectory,
+        names: Renaming<'_>,
+        inode: Inode,
+        under: Time,
+    ) -> Result<(), NoSpace> {
         self.lookup(m, d, names.to).await;
         let ticket = self.log.reserve(m, TR_RENAME).await;
         m.lock(d.ilock, Side::Write).await;

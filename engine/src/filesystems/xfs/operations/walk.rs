@@ -4,10 +4,10 @@
 //! What walkers of different directories share is the superblock's list of inodes. An inode cluster is read from the device by whoever
 //! needs the first of its 32 inodes, with the buffer locked; directory blocks are taken for read ahead.
 
-use crate::filesystems::xfs::log::clusters::INODES;
-use crate::filesystems::xfs::structures::directory::DirForm;
-use crate::filesystems::xfs::mount::Xfs;
 use crate::cost_table;
+use crate::filesystems::xfs::log::clusters::INODES;
+use crate::filesystems::xfs::mount::Xfs;
+use crate::filesystems::xfs::structures::directory::DirForm;
 use crate::filesystems::DirId;
 use crate::machine::{Account, Side};
 use crate::waist::Machine;
@@ -15,7 +15,12 @@ use crate::waist::Machine;
 cost_table!(WalkCosts {
     before: ["openat.before_i_rwsem"],
     lookup: ["openat.under_i_rwsem", "cu_short.unlock_dir_ilock_shared"],
-    node: ["cu_node.lock_dir_da_node", "cu_node.lock_dir_leafn", "cu_node.unlock_dir_da_node", "cu_node.unlock_dir_leafn"],
+    node: [
+        "cu_node.lock_dir_da_node",
+        "cu_node.lock_dir_leafn",
+        "cu_node.unlock_dir_da_node",
+        "cu_node.unlock_dir_leafn"
+    ],
     data: ["create_node_agf.lock_dir_data", "create_node_agf.unlock_dir_data"],
     iget: ["create_node.iget_miss"],
     cluster: ["create_node.lock_inode_cluster", "create_node.unlock_inode_cluster"],

@@ -1,7 +1,7 @@
 //! An allocation group: its free space, its inodes and its unlinked lists.
 
 use super::free_space::{Extent, FreeSpace};
-use super::geometry::{Geometry, BLOCKS_PER_CHUNK, FINOBT_ROOT, INOBT_ROOT, INOPBLOG, INODES_PER_CHUNK};
+use super::geometry::{Geometry, BLOCKS_PER_CHUNK, FINOBT_ROOT, INOBT_ROOT, INODES_PER_CHUNK, INOPBLOG};
 use super::inode_alloc::{InodeChunk, INOBT};
 use super::touch::Touches;
 use crate::structures::btree::{BTree, Limits};
@@ -126,7 +126,12 @@ impl AllocGroup {
         let at = list.iter().position(|&other| other == agino)?;
         let before = list.get(at + 1).copied();
         list.remove(at);
-        Some(Unlinking { agno: self.agno, bucket, head: before.is_none(), rewritten: [(at > 0).then_some(agino), before] })
+        Some(Unlinking {
+            agno: self.agno,
+            bucket,
+            head: before.is_none(),
+            rewritten: [(at > 0).then_some(agino), before],
+        })
     }
 
     /// An inode that is on an unlinked list.
@@ -214,7 +219,11 @@ mod tests {
         }
         assert_eq!(group.iunlink(256).rewritten, [Some(256), None], "the new head points to the old one");
         assert_eq!(group.iunlink_remove(64).map(|list| list.rewritten), Some([None, Some(128)]), "the last");
-        assert_eq!(group.iunlink_remove(192).map(|list| list.rewritten), Some([Some(192), Some(256)]), "one in the middle");
+        assert_eq!(
+            group.iunlink_remove(192).map(|list| list.rewritten),
+            Some([Some(192), Some(256)]),
+            "one in the middle"
+        );
         assert_eq!(group.iunlink_remove(256).map(|list| list.rewritten), Some([Some(256), None]), "the head");
     }
 }

@@ -32,7 +32,8 @@ impl Layout {
             }
             for name in expected {
                 let ino = directory.lookup(name).0;
-                let ino = ino.ok_or_else(|| format!("directory {} lacks {}", directory.ino, String::from_utf8_lossy(name)))?;
+                let ino =
+                    ino.ok_or_else(|| format!("directory {} lacks {}", directory.ino, String::from_utf8_lossy(name)))?;
                 named.insert((dir, name.clone()), ino);
             }
         }

@@ -138,12 +138,18 @@ impl BlockMap {
     /// Checks the map.
     pub fn check(&self) -> Result<(), String> {
         self.extents.check()?;
-        if let Some((extent, next)) = self.extents.iter().zip(self.extents.iter().skip(1)).find(|(extent, next)| extent.joins(next)) {
+        if let Some((extent, next)) =
+            self.extents.iter().zip(self.extents.iter().skip(1)).find(|(extent, next)| extent.joins(next))
+        {
             return Err(format!("extents {extent:?} and {next:?} should be one"));
         }
         let Some(tree) = &self.tree else { return Ok(()) };
         tree.check().map_err(|e| format!("bmbt: {e}"))?;
-        if tree.iter().eq(self.extents.iter()) { Ok(()) } else { Err("bmbt differs from the extent list".into()) }
+        if tree.iter().eq(self.extents.iter()) {
+            Ok(())
+        } else {
+            Err("bmbt differs from the extent list".into())
+        }
     }
 
     /// Allocates a block for the hole at `offset` of the inode in block `inode` (`xfs_bmapi_write`).
@@ -156,7 +162,12 @@ impl BlockMap {
         if self.tree.is_none() && self.extents.len() > self.inline_extents() {
             let leaf = change.take_block(inode, 0)?;
             change.touches.add(BlockKind::Bmbt, leaf);
-            self.tree = Some(BTree::in_inode(BMBT, self.inline_children(), leaf, &self.extents.iter().copied().collect::<Vec<_>>()));
+            self.tree = Some(BTree::in_inode(
+                BMBT,
+                self.inline_children(),
+                leaf,
+                &self.extents.iter().copied().collect::<Vec<_>>(),
+            ));
         }
         Ok(start)
     }
@@ -167,8 +178,7 @@ impl BlockMap {
         let old = *self.extents.get(at).expect("the block is mapped");
         let before = Mapping { len: offset - old.offset, ..old };
         let skip = before.len + 1;
-        let after =
-            Mapping { offset: offset + 1, start: old.start + u64::from(skip), len: old.len - skip };
+        let after = Mapping { offset: offset + 1, start: old.start + u64::from(skip), len: old.len - skip };
         change.groups.free_block(old.start + u64::from(before.len), change.touches);
         change.freed_blocks += 1;
         match (before.len, after.len) {
@@ -238,7 +248,11 @@ impl BlockMap {
         match (left, right) {
             (Some((_, left)), Some(right)) => {
                 self.remove(at, change);
-                self.replace(self.extents.lookup(u64::from(left.offset)), Mapping { len: left.len + 1 + right.len, ..left }, change);
+                self.replace(
+                    self.extents.lookup(u64::from(left.offset)),
+                    Mapping { len: left.len + 1 + right.len, ..left },
+                    change,
+                );
             }
             (Some((before, left)), None) => self.replace(before, Mapping { len: left.len + 1, ..left }, change),
             (None, Some(right)) => self.replace(at, Mapping { len: right.len + 1, ..new }, change),

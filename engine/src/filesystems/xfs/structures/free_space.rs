@@ -164,10 +164,7 @@ impl FreeSpace {
 
     /// Levels, records and blocks of bnobt and cntbt.
     pub fn shapes(&self) -> [[usize; 3]; 2] {
-        [
-            [self.bno.levels(), self.bno.len(), self.bno.blocks()],
-            [self.cnt.levels(), self.cnt.len(), self.cnt.blocks()],
-        ]
+        [[self.bno.levels(), self.bno.len(), self.bno.blocks()], [self.cnt.levels(), self.cnt.len(), self.cnt.blocks()]]
     }
 
     /// Checks both trees and that they agree.
@@ -183,7 +180,11 @@ impl FreeSpace {
             return Err(format!("free extents {pair:?} overlap or touch"));
         }
         let sum: u32 = by_size.iter().map(|extent| extent.len).sum();
-        if sum == self.freeblks { Ok(()) } else { Err(format!("{sum} free blocks, {} counted", self.freeblks)) }
+        if sum == self.freeblks {
+            Ok(())
+        } else {
+            Err(format!("{sum} free blocks, {} counted", self.freeblks))
+        }
     }
 
     /// `xfs_alloc_ag_vextent_exact`: block `start` or nothing.

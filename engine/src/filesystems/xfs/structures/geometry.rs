@@ -82,7 +82,11 @@ impl fmt::Display for GeometryError {
                 write!(f, "allocation groups of {blocks} blocks cannot hold the smallest log (64 MiB)")
             }
             Self::BadLog(blocks, most) => {
-                write!(f, "a log of {blocks} blocks is not possible: 10 MiB to {} MiB, inside one allocation group", most / MIB)
+                write!(
+                    f,
+                    "a log of {blocks} blocks is not possible: 10 MiB to {} MiB, inside one allocation group",
+                    most / MIB
+                )
             }
             Self::SingleAg => write!(f, "must have at least two allocation groups"),
         }
@@ -133,7 +137,13 @@ impl Geometry {
             agblklog: (agblocks as u32).next_power_of_two().trailing_zeros(),
             logblocks,
             log_agno: agcount as u32 / 2,
-            imaxpct: if dblocks < TIB { 25 } else if dblocks < 50 * TIB { 5 } else { 1 },
+            imaxpct: if dblocks < TIB {
+                25
+            } else if dblocks < 50 * TIB {
+                5
+            } else {
+                1
+            },
         })
     }
 
@@ -141,7 +151,9 @@ impl Geometry {
     pub fn with_log(self, bytes: u64) -> Result<Self, GeometryError> {
         let usable = usable(u64::from(self.agblocks));
         match bytes / BLOCK_SIZE {
-            blocks if (LOG_LEAST_BLOCKS..=LOG_MAX_BLOCKS.min(usable)).contains(&blocks) => Ok(Self { logblocks: blocks as u32, ..self }),
+            blocks if (LOG_LEAST_BLOCKS..=LOG_MAX_BLOCKS.min(usable)).contains(&blocks) => {
+                Ok(Self { logblocks: blocks as u32, ..self })
+            }
             blocks => Err(GeometryError::BadLog(blocks, LOG_MAX_BLOCKS.min(usable))),
         }
     }

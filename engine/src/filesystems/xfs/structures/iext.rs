@@ -171,7 +171,11 @@ impl<E: Extent> ExtentMap<E> {
 
     /// The extent there.
     pub fn get(&self, cursor: Cursor) -> Option<&E> {
-        if cursor.leaf == NONE { None } else { self.leaf(cursor.leaf).records.get(cursor.pos) }
+        if cursor.leaf == NONE {
+            None
+        } else {
+            self.leaf(cursor.leaf).records.get(cursor.pos)
+        }
     }
 
     /// The place before (`xfs_iext_prev`).

@@ -207,8 +207,7 @@ impl AllocGroup {
         let old = self.inobt.get(&startino).expect("every finobt record is in the inobt");
         let bit = old.first_free();
         let mask = 1u64 << bit;
-        let chunk =
-            InodeChunk { free: old.free & !mask, freecount: old.freecount - 1, used: old.used | mask, ..old };
+        let chunk = InodeChunk { free: old.free & !mask, freecount: old.freecount - 1, used: old.used | mask, ..old };
         if chunk.freecount > 0 {
             report(touches, BlockKind::Finobt, self.base, &self.finobt.update(&startino, chunk));
         } else {

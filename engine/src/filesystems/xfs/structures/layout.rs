@@ -219,13 +219,7 @@ impl Layout {
         let group = &mut self.groups.groups[agno as usize];
         touches.add(BlockKind::Agi, group.base);
         let taken = group.dialloc(near, &mut touches);
-        Dialloc {
-            ino: self.geometry().ino(agno, taken.agino),
-            agno,
-            new_chunk,
-            recycled: taken.recycled,
-            touches,
-        }
+        Dialloc { ino: self.geometry().ino(agno, taken.agino), agno, new_chunk, recycled: taken.recycled, touches }
     }
 
     /// Whether `imaxpct` allows a further chunk.

@@ -182,8 +182,7 @@ fn runs(values: &[u64]) -> Vec<(u64, usize)> {
 
 fn placement(g: &Geometry) -> Result<Value, String> {
     let mut s = Script { layout: Layout::new(g) };
-    let dirs: Vec<(DirId, u64)> =
-        (0..100).map(|i| s.mkdir(ROOT, &format!("d{i:03}"))).collect::<Result<_, _>>()?;
+    let dirs: Vec<(DirId, u64)> = (0..100).map(|i| s.mkdir(ROOT, &format!("d{i:03}"))).collect::<Result<_, _>>()?;
     let dir_inos: Vec<u64> = dirs.iter().map(|dir| dir.1).collect();
     let mut files = Vec::new();
     for &(dir, _) in &dirs[..3] {
@@ -199,18 +198,14 @@ fn placement(g: &Geometry) -> Result<Value, String> {
     }
     let siblings: Vec<u64> =
         (0..10).map(|i| s.mkdir(deepest, &format!("s{i}")).map(|dir| dir.1)).collect::<Result<_, _>>()?;
-    let unlinked: Vec<u64> =
-        (5..15).map(|i| s.unlink(dirs[0].0, &format!("f{i:07}"))).collect::<Result<_, _>>()?;
+    let unlinked: Vec<u64> = (5..15).map(|i| s.unlink(dirs[0].0, &format!("f{i:07}"))).collect::<Result<_, _>>()?;
     let created = s.create_many(dirs[0].0, 'g', 12)?;
     s.layout.remount();
     let after: Vec<u64> =
         (0..4).map(|i| s.mkdir(ROOT, &format!("after{i}")).map(|dir| dir.1)).collect::<Result<_, _>>()?;
     s.layout.check()?;
-    let in_dirs: serde_json::Map<String, Value> = files
-        .iter()
-        .enumerate()
-        .map(|(i, inos)| (format!("d{i:03}"), s.dirs_of(inos, dir_inos[i])))
-        .collect();
+    let in_dirs: serde_json::Map<String, Value> =
+        files.iter().enumerate().map(|(i, inos)| (format!("d{i:03}"), s.dirs_of(inos, dir_inos[i]))).collect();
     let group = &s.layout.groups().groups[s.agno(dir_inos[0]) as usize];
     Ok(json!({
         "root_dirs_100": {

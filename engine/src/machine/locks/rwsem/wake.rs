@@ -2,8 +2,8 @@
 
 use super::{body, note_reader, with, Era, Owner, Rwsem, Waiter};
 use crate::machine::context::Context;
-use crate::machine::locks::{spin_lock, spinlock};
 use crate::machine::lock::{Body, LockId, Side};
+use crate::machine::locks::{spin_lock, spinlock};
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
 use crate::machine::time::Time;

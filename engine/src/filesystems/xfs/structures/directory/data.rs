@@ -182,7 +182,11 @@ impl DataBlock {
     }
 
     fn free_before(&self, offset: usize) -> Option<FreeRun> {
-        if offset > DATA_HEADER { self.free_at(usize::from(self.u16_at(offset - 2))) } else { None }
+        if offset > DATA_HEADER {
+            self.free_at(usize::from(self.u16_at(offset - 2)))
+        } else {
+            None
+        }
     }
 
     fn write_free(&mut self, offset: usize, len: usize) -> FreeRun {

@@ -75,7 +75,13 @@ impl Directory {
     }
 
     /// `xfs_dir2_leaf_addname`; false when the index block is full.
-    pub(super) fn leaf_add(&mut self, name: &[u8], hash: u32, ino: u64, change: &mut Change<'_>) -> Result<bool, NoSpace> {
+    pub(super) fn leaf_add(
+        &mut self,
+        name: &[u8],
+        hash: u32,
+        ino: u64,
+        change: &mut Change<'_>,
+    ) -> Result<bool, NoSpace> {
         let Body::Leaf { fsblock, index, bests } = &mut self.body else { unreachable!() };
         change.touches.add(BlockKind::DirLeaf, *fsblock);
         let mut at = index.search(hash);
@@ -182,10 +188,15 @@ fn leaf_size(entries: usize, bests: usize) -> usize {
 }
 
 /// Index in the hash index, place and inode number of a name.
-pub(super) fn find_in(index: &HashEntries, storage: &Storage, name: &[u8], hash: u32) -> Option<(usize, (usize, usize), u64)> {
-    index.same_hash(index.search(hash), hash).find_map(|(at, db, offset)| {
-        storage.matches(db, offset, name).map(|ino| (at, (db, offset), ino))
-    })
+pub(super) fn find_in(
+    index: &HashEntries,
+    storage: &Storage,
+    name: &[u8],
+    hash: u32,
+) -> Option<(usize, (usize, usize), u64)> {
+    index
+        .same_hash(index.search(hash), hash)
+        .find_map(|(at, db, offset)| storage.matches(db, offset, name).map(|ino| (at, (db, offset), ino)))
 }
 
 /// The data block for a new entry in leaf form: that of a name with the same hash, else the first with room, else the

@@ -1,8 +1,8 @@
 //! The free index of a node-form directory (`xfs_dir2_node.c`): of each data block the longest free run, in blocks of their own.
 
-use crate::filesystems::xfs::structures::bmap::Change;
 use super::data::{DataBlock, DIR_BLOCK};
 use super::storage::{put, Storage, FREE_OFFSET, LEAF_HEADER, NO_BLOCK};
+use crate::filesystems::xfs::structures::bmap::Change;
 use crate::filesystems::xfs::structures::groups::NoSpace;
 use crate::filesystems::xfs::structures::touch::{BlockKind, Touches};
 

@@ -157,9 +157,10 @@ impl HashEntries {
         if other.entries.is_empty() {
             return;
         }
-        let below = self.entries.first().is_some_and(|first| {
-            other.entries[0].hash < first.hash || other.last_hash() < self.last_hash()
-        });
+        let below = self
+            .entries
+            .first()
+            .is_some_and(|first| other.entries[0].hash < first.hash || other.last_hash() < self.last_hash());
         if below {
             std::mem::swap(self, &mut other);
         }

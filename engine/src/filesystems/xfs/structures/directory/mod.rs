@@ -10,14 +10,14 @@ mod short;
 mod storage;
 
 use super::bmap::{BlockMap, Change, DATA_FORK_SIZE, ROOT_FORK_SIZE};
+use super::groups::{Groups, NoSpace};
+use super::touch::{BlockKind, Touches};
 use data::DIR_BLOCK;
 use forms::{block_add, find_in};
 use hash::{name_hash, HashEntries, HashEntry};
 use node::NodeIndex;
 use short::ShortForm;
 use storage::Storage;
-use super::groups::{Groups, NoSpace};
-use super::touch::{BlockKind, Touches};
 
 /// Bytes of a shortform entry with a name of one letter; spares the count of a block that cannot fit the inode.
 const SHORTEST_ENTRY: usize = 9;
@@ -77,7 +77,11 @@ pub(crate) enum Body {
     /// Entries and hash index of the only block.
     Block(HashEntries),
     /// Hash index, and the longest free run of each data block.
-    Leaf { fsblock: u64, index: HashEntries, bests: Vec<u16> },
+    Leaf {
+        fsblock: u64,
+        index: HashEntries,
+        bests: Vec<u16>,
+    },
     Node(NodeIndex),
 }
 
@@ -159,16 +163,16 @@ impl Directory {
 
     /// Adds a name that is not there (`xfs_dir_createname`).
     pub fn add(&mut self, name: &[u8], ino: u64, groups: &mut Groups) -> Result<DirTouch, NoSpace> {
-        self.change(groups, |dir, change| dir.add_name(name, name_hash(name), ino, change))
-            .map(|((), touch)| {
-                self.names += 1;
-                touch
-            })
+        self.change(groups, |dir, change| dir.add_name(name, name_hash(name), ino, change)).map(|((), touch)| {
+            self.names += 1;
+            touch
+        })
     }
 
     /// Removes a name (`xfs_dir_removename`): the inode it stood for, if it was there.
     pub fn remove(&mut self, name: &[u8], groups: &mut Groups) -> Option<(u64, DirTouch)> {
-        let removed = self.change(groups, |dir, change| dir.remove_name(name, name_hash(name), change).ok_or(NoSpace)).ok();
+        let removed =
+            self.change(groups, |dir, change| dir.remove_name(name, name_hash(name), change).ok_or(NoSpace)).ok();
         self.names -= u32::from(removed.is_some());
         removed
     }
@@ -198,7 +202,11 @@ impl Directory {
         let present = entries.flat_map(|(db, block)| {
             block.entries().map(move |offset| HashEntry::new(name_hash(block.entry(offset).0), db, offset))
         });
-        if indexed.into_iter().eq(present) { Ok(()) } else { Err(place("index and entries differ".into())) }
+        if indexed.into_iter().eq(present) {
+            Ok(())
+        } else {
+            Err(place("index and entries differ".into()))
+        }
     }
 
     fn change<T>(

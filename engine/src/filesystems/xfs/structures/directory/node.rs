@@ -2,11 +2,11 @@
 
 mod balance;
 
-use crate::filesystems::xfs::structures::bmap::Change;
 use super::data::{entry_size, DataBlock, DIR_BLOCK};
 use super::free::{FreeIndex, Looked};
 use super::hash::{HashEntries, HashEntry};
 use super::storage::{Storage, HASH_ENTRY, LEAF_HEADER};
+use crate::filesystems::xfs::structures::bmap::Change;
 use crate::filesystems::xfs::structures::groups::NoSpace;
 use crate::filesystems::xfs::structures::touch::{BlockKind, Touches};
 
@@ -36,7 +36,11 @@ impl DaBlock {
     }
 
     fn last_hash(&self) -> u32 {
-        if self.level == 0 { self.leaf.last_hash() } else { self.node.last().map_or(0, |child| child.0) }
+        if self.level == 0 {
+            self.leaf.last_hash()
+        } else {
+            self.node.last().map_or(0, |child| child.0)
+        }
     }
 
     fn touch(&self, touches: &mut Touches) {
@@ -286,7 +290,11 @@ impl NodeIndex {
     /// `xfs_da3_path_shift`: to the next or previous block of the lowest level; false at the end.
     fn shift(&self, path: &mut Path, forward: bool) -> bool {
         let movable = |&(slot, index): &(u32, usize)| {
-            if forward { index + 1 < self.da(slot).node.len() } else { index > 0 }
+            if forward {
+                index + 1 < self.da(slot).node.len()
+            } else {
+                index > 0
+            }
         };
         let Some(above) = path.at[..path.active - 1].iter().rposition(movable) else { return false };
         path.at[above].1 = if forward { path.at[above].1 + 1 } else { path.at[above].1 - 1 };

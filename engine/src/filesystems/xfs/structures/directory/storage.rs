@@ -1,7 +1,7 @@
 //! The data blocks of a directory with more than its inode, where they are, and what all forms of its index have in common.
 
-use crate::filesystems::xfs::structures::bmap::{BlockMap, Change};
 use super::data::{DataBlock, DIR_BLOCK};
+use crate::filesystems::xfs::structures::bmap::{BlockMap, Change};
 use crate::filesystems::xfs::structures::groups::NoSpace;
 use crate::filesystems::xfs::structures::touch::{BlockKind, Touches};
 

@@ -4,7 +4,9 @@ use super::{DaBlock, NodeIndex, Path, ENTRIES_MAX, NIL};
 use crate::filesystems::xfs::structures::bmap::Change;
 use crate::filesystems::xfs::structures::directory::data::DIR_BLOCK;
 use crate::filesystems::xfs::structures::directory::hash::HashEntry;
-use crate::filesystems::xfs::structures::directory::storage::{first_hole, put, Storage, HASH_ENTRY, LEAF_HEADER, LEAF_OFFSET};
+use crate::filesystems::xfs::structures::directory::storage::{
+    first_hole, put, Storage, HASH_ENTRY, LEAF_HEADER, LEAF_OFFSET,
+};
 use crate::filesystems::xfs::structures::groups::NoSpace;
 use crate::filesystems::xfs::structures::touch::{BlockKind, Touches};
 
