@@ -171,13 +171,13 @@ BTRFS = [
 OTHERS = [
     Fault(
         "ext4 unlink: the inode's memory is not given back",
-        E + "filesystems/ext4.rs",
+        E + "filesystems/ext4/inode.rs",
         "        files.free.push(slot);",
         "        if !FAULT { files.free.push(slot); }",
     ),
     Fault(
         "ext4 unlink: not on the orphan list",
-        E + "filesystems/ext4.rs",
+        E + "filesystems/ext4/inode.rs",
         "        self.move_orphan(m, c.orphan).await;\n        self.with_group",
         "        if !FAULT { self.move_orphan(m, c.orphan).await; }\n        self.with_group",
     ),

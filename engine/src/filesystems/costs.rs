@@ -68,7 +68,7 @@ macro_rules! cost_table {
         $vis struct $name { $($vis $field: $crate::machine::Time),+ }
 
         impl $name {
-            fn new(costs: &$crate::filesystems::costs::Costs<'_>) -> Result<Self, String> {
+            $vis fn new(costs: &$crate::filesystems::costs::Costs<'_>) -> Result<Self, String> {
                 Ok(Self { $($field: costs.sum(&[$($cost),+])?),+ })
             }
         }

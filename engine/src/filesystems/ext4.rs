@@ -1,9 +1,12 @@
 //! ext4: one directory lock, short spinlocks per block group, jbd2 handles, and everything done in the calling task (no
 //! background freeing). Phases and times are those of event traces of a 6.18 kernel.
 
+mod costs;
+mod directory;
 pub mod file_io;
 mod fsync;
 mod group_locks;
+mod inode;
 mod journal;
 mod mballoc;
 mod preallocate;
@@ -12,110 +15,23 @@ use super::costs::Costs;
 use super::ledger::Ledger;
 use super::vfs::SuperBlock;
 use super::{initial_files, Audit, DirId, File, Filesystem, Io, LaidOut, NoSpace, PlainCall, Renaming};
-use crate::cost_table;
 use crate::devices::BlockDevice;
 use crate::machine::{Access, Account, LineId, LockId, Side, Time};
 use crate::waist::Machine;
+use costs::{CreateCosts, HtreeCosts, UnlinkCosts, WriteCosts};
+use directory::{Directory, LINEAR_NAMES};
 use file_io::FileIo;
 use fsync::Fsync;
 use group_locks::GroupLocks;
-use journal::{credits, Block, Handle, Journal};
+use inode::{Files, Slot};
+use journal::{credits, Block, Journal};
 use mballoc::Mballoc;
 use preallocate::Preallocate;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 
-cost_table!(CreateCosts {
-    walk: ["openat.before_i_rwsem"],
-    lookup: ["openat.under_i_rwsem"],
-    find_group: ["cu_short.ext4_journal_start_sb", "cu_short.jbd2_handle_start"],
-    new_inode: ["cu_short.ext4_mark_inode_dirty", "cu_short.ext4_mark_inode_dirty_2", "cu_short.ext4_allocate_inode"],
-    add_entry: ["cu_short.ext4_mark_inode_dirty_3", "cu_short.ext4_mark_inode_dirty_4"],
-    stop: ["cu_short.jbd2_handle_stop"],
-    tail: ["openat.i_rwsem_tail"],
-    open: ["openat.after_i_rwsem"],
-    close: ["cu_short.enter_close", "cu_short.ext4_discard_preallocations", "cu_short.exit_close"],
-});
-
-cost_table!(HtreeCosts {
-    lookup: ["cu_htree.ext4_request_inode"],
-    lookup_linear: ["cu_short.ext4_request_inode"],
-    add_entry: ["cu_htree.ext4_mark_inode_dirty_3", "cu_htree.ext4_mark_inode_dirty_4"],
-    find_entry: ["cu_htree.ext4_journal_start_inode"],
-    delete_entry: ["cu_htree.ext4_mark_inode_dirty_5", "cu_htree.ext4_mark_inode_dirty_6"],
-});
-
-impl HtreeCosts {
-    /// What a rename takes longer in an htree directory: the lookup and insertion of a new name, the removal of the old.
-    fn rename(&self, create: &CreateCosts, unlink: &UnlinkCosts) -> Time {
-        let htree = self.lookup + self.add_entry + self.find_entry + self.delete_entry;
-        htree.saturating_sub(self.lookup_linear + create.add_entry + unlink.find_entry + unlink.delete_entry)
-    }
-}
-
-cost_table!(WriteCosts {
-    write: [
-        "tmp_short.enter_write",
-        "tmp_short.ext4_da_write_begin",
-        "tmp_short.ext4_ext_map_blocks_enter",
-        "tmp_short.ext4_ext_map_blocks_exit",
-        "tmp_short.ext4_da_reserve_space",
-        "tmp_short.ext4_da_write_end",
-        "tmp_short.exit_write"
-    ],
-    close: ["tmp_short.enter_close", "tmp_short.exit_close"],
-});
-
-cost_table!(UnlinkCosts {
-    walk: ["cu_short.enter_unlinkat", "unlinkat.before_i_rwsem"],
-    lookup: ["unlinkat.under_i_rwsem"],
-    find_entry: ["cu_short.ext4_journal_start_inode", "cu_short.jbd2_handle_start_2"],
-    delete_entry: ["cu_short.ext4_mark_inode_dirty_5", "cu_short.ext4_mark_inode_dirty_6"],
-    stop: ["cu_short.jbd2_handle_stop_2", "cu_short.ext4_unlink_exit"],
-    tail: ["unlinkat.i_rwsem_tail"],
-    evict_start: [
-        "unlinkat.after_i_rwsem",
-        "cu_short.ext4_evict_inode",
-        "cu_short.ext4_begin_ordered_truncate",
-        "cu_short.ext4_journal_start_inode_2",
-        "cu_short.jbd2_handle_start_3"
-    ],
-    evict_pages: [
-        "tmp_short.ext4_invalidate_folio",
-        "tmp_short.ext4_release_folio",
-        "tmp_short.ext4_journal_start_inode_2",
-        "tmp_short.ext4_da_release_space"
-    ],
-    orphan: ["cu_short.ext4_mark_inode_dirty_7", "cu_short.ext4_mark_inode_dirty_8"],
-    free_inode: ["cu_short.ext4_free_inode", "cu_short.ext4_discard_preallocations_2"],
-    evict_stop: ["cu_short.jbd2_handle_stop_3"],
-    exit: ["cu_short.exit_unlinkat"],
-});
-
-/// Names that fit one 4 KiB block of a linear directory before it becomes an htree: a 12-byte name takes 20 bytes of entry.
-const LINEAR_NAMES: u32 = 190;
-/// Inodes a block group of the default `mkfs.ext4` layout (one inode for 16 KiB in 128 MiB groups).
-const INODES_PER_GROUP: u64 = 8192;
-/// Inodes of 256 bytes in a block of the inode table.
-const INODES_PER_BLOCK: u32 = 16;
-/// Group descriptors of 64 bytes in a block.
-const DESCRIPTORS: u32 = 64;
-/// Names in a leaf of an htree: blocks that split in the middle and are filled at random are ln 2 full, of 204 entries of 20 bytes.
-const NAMES_PER_LEAF: u32 = 140;
 /// A block group: what one 4 KiB bitmap block can describe.
 const GROUP_BYTES: u64 = 128 << 20;
-
-struct Directory {
-    i_rwsem: LockId,
-    line: LineId,
-    group: u32,
-    names: Cell<u32>,
-}
-
-/// A name's place among the leaves of an htree (FNV-1a; any hash that spreads names will do).
-fn hash(name: &[u8]) -> u32 {
-    name.iter().fold(0x811c_9dc5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
-}
 
 /// How it is made and mounted.
 #[derive(Clone, Copy, Debug)]
@@ -147,24 +63,6 @@ pub struct Ext4 {
     directories: RefCell<Vec<Directory>>,
     directory_lines: u32,
     files: RefCell<Files>,
-}
-
-/// Files that exist.
-#[derive(Default)]
-struct Files {
-    slots: Vec<Slot>,
-    free: Vec<u32>,
-}
-
-#[derive(Clone, Copy)]
-struct Slot {
-    group: u32,
-    i_rwsem: LockId,
-    /// The transaction that last changed the inode (`i_sync_tid`), and the tick in which its times last changed.
-    transaction: u64,
-    changed: Time,
-    /// It was truncated to nothing and has not been closed since (`EXT4_STATE_DA_ALLOC_CLOSE`).
-    truncated: bool,
 }
 
 impl Ext4 {
@@ -211,102 +109,6 @@ impl Ext4 {
     pub async fn journal_thread<M: Machine>(m: M, fs: Rc<Self>, interval: u64) {
         m.at("jbd2");
         fs.journal.thread(&m, interval, |transaction| fs.mballoc.process_freed_data(&m, transaction)).await;
-    }
-
-    fn new_directory<M: Machine>(&self, m: &M, group: u32) -> DirId {
-        let i_rwsem = self.sb.new_directory(m);
-        let line = m.new_line(self.directory_lines);
-        self.directories.borrow_mut().push(Directory { i_rwsem, line, group, names: Cell::new(0) });
-        (self.directories.borrow().len() - 1) as DirId
-    }
-
-    /// Directories made in the root spread over the groups, as Orlov's allocator does with top-level directories (taken in
-    /// turn here); files stay in their directory's group while it has free inodes.
-    fn group_of_new_directory(&self) -> u32 {
-        (self.directories.borrow().len() % self.groups.len()) as u32
-    }
-
-    async fn with_group<M: Machine>(&self, m: &M, group: u32, time: Time) {
-        let group = group % self.groups.len() as u32;
-        self.locks.lock(m, group).await;
-        m.touch(self.groups[group as usize], Access::Write);
-        self.locks.unlock(m, group).await;
-        m.run(Account::System, time).await;
-    }
-
-    /// The bitmap and the descriptor of a group.
-    fn group_blocks(&self, group: u32) -> [Block; 2] {
-        let group = group % self.groups.len() as u32;
-        [Block::Bitmap(group), Block::Descriptors(group / DESCRIPTORS)]
-    }
-
-    /// The same for blocks.
-    fn block_bitmap(&self, group: u32) -> [Block; 2] {
-        [Block::Allocated(group), Block::Descriptors(group / DESCRIPTORS)]
-    }
-
-    /// A directory's inode, and the leaf in which a name is.
-    fn name_blocks(&self, dir: DirId, name: &[u8]) -> [Block; 2] {
-        let names = self.directories.borrow()[dir as usize].names.get();
-        let leaves = if names > LINEAR_NAMES { names.div_ceil(NAMES_PER_LEAF) } else { 1 };
-        [Block::Directory(dir), Block::Leaf(dir, hash(name) % leaves)]
-    }
-
-    /// `ext4_orphan_add`, `ext4_orphan_del`.
-    async fn move_orphan<M: Machine>(&self, m: &M, time: Time) {
-        m.lock(self.orphan.0, Side::Write).await;
-        m.touch(self.orphan.1, Access::Write);
-        m.run(Account::System, time).await;
-        m.unlock(self.orphan.0, Side::Write).await;
-    }
-
-    fn new_file<M: Machine>(&self, m: &M, group: u32) -> u32 {
-        let slot = Slot {
-            group,
-            i_rwsem: self.sb.new_file(m),
-            transaction: 0,
-            changed: m.now() / self.fsync.tick,
-            truncated: false,
-        };
-        let mut files = self.files.borrow_mut();
-        match files.free.pop() {
-            Some(free) => {
-                files.slots[free as usize] = slot;
-                free
-            }
-            None => {
-                files.slots.push(slot);
-                (files.slots.len() - 1) as u32
-            }
-        }
-    }
-
-    fn drop_file<M: Machine>(&self, m: &M, slot: u32) {
-        let mut files = self.files.borrow_mut();
-        m.drop_lock(files.slots[slot as usize].i_rwsem);
-        files.free.push(slot);
-        self.fsync.dirty.forget(slot);
-    }
-
-    fn i_rwsem(&self, file: &File) -> LockId {
-        self.files.borrow().slots[file.inode as usize].i_rwsem
-    }
-
-    /// The end of a handle that has changed a file's inode, and these blocks.
-    async fn stop<M: Machine>(&self, m: &M, handle: Handle, slot: u32, changed: &[Block]) {
-        let transaction =
-            self.journal.stop(m, handle, &[&[Block::Inodes(slot / INODES_PER_BLOCK)], changed].concat()).await;
-        self.files.borrow_mut().slots[slot as usize].transaction = transaction;
-    }
-
-    fn directory(&self, dir: DirId) -> (LockId, LineId, u32, u32) {
-        let d = &self.directories.borrow()[dir as usize];
-        (d.i_rwsem, d.line, d.group + (u64::from(d.names.get()) / INODES_PER_GROUP) as u32, d.names.get())
-    }
-
-    fn count_names(&self, dir: DirId, change: i32) {
-        let names = &self.directories.borrow()[dir as usize].names;
-        names.set(names.get().saturating_add_signed(change));
     }
 }
 
@@ -521,22 +323,5 @@ impl<M: Machine> Filesystem<M> for Ext4 {
 
     async fn plain(&self, m: &M, call: PlainCall) {
         self.sb.calls.plain(m, call).await;
-    }
-}
-
-impl Ext4 {
-    /// `ext4_evict_inode`, in the unlinking task: truncate, off the orphan list, free the inode.
-    async fn evict<M: Machine>(&self, m: &M, group: u32, file: File) {
-        let c = &self.unlink;
-        m.run(Account::System, c.evict_start + if file.written { c.evict_pages } else { 0 }).await;
-        let handle = self.journal.start(m, credits::EVICT).await;
-        let freed = self.free_file_blocks(m, file.inode, handle.transaction()).await;
-        self.move_orphan(m, c.orphan).await;
-        self.with_group(m, group, c.free_inode).await;
-        let rest = self.sb.inodes.pass(m, Some(u64::from(file.inode)), c.evict_stop).await;
-        m.run(Account::System, rest).await;
-        let [bitmap, descriptors] = self.group_blocks(group);
-        self.stop(m, handle, file.inode, &[&freed[..], &[bitmap, descriptors]].concat()).await;
-        self.drop_file(m, file.inode);
     }
 }

@@ -1,8 +1,12 @@
 //! The native machine: time, CPUs, the scheduler, cache lines, locks, devices.
 //!
-//! `queue` orders events; `state` is everything that changes; `scheduler` gives CPUs to tasks, `policy` chooses which (by
-//! `eevdf` or `cfs`, in the run queues of `run_queue`, with the weights of `group` and the averages of `load`), `segment` books their time, `accounts` the window's, `pace` and `smt` make it vary; `lock`, `holds` and `locks` are what tasks wait for, `chains` why; `statistics` is what is counted, `wakeups` of wake-ups; `device` serves requests; `wheel` tells when timers ring; `whatif` changes one lock class; `context` is a task's
-//! handle, `native` the executor that drives programs over it, `look_back` and `audit` what is looked at when a run is over.
+//! `queue` orders events; `state` is everything that changes, `constants` what does not; `scheduler` gives CPUs to tasks (with
+//! `waking`, `preemption` and `idle_exit`), `policy` chooses which (by `eevdf` or `cfs`, in the run queues of `run_queue`, with the
+//! weights of `group` and the averages of `load`), `segment` books their time, `accounts` the window's, `pace` and `smt` make it
+//! vary; `coherence` says what cache lines cost tasks; `lock`, `new_lock`, `holds` and `locks` are what tasks wait for, `chains`
+//! why; `statistics` is what is counted, `wakeups` of wake-ups; `device` serves requests; `wheel` tells when timers ring; `whatif`
+//! changes one lock class; `context` is a task's handle, `primitives` what lock algorithms are written in, `spawn` makes tasks,
+//! `native` the executor that drives programs over it, `look_back` and `audit` what is looked at when a run is over.
 
 mod accounts;
 mod audit;
@@ -10,6 +14,8 @@ mod balance;
 mod busiest;
 mod cfs;
 pub mod chains;
+mod coherence;
+mod constants;
 mod context;
 mod cpu;
 mod device;
@@ -19,6 +25,7 @@ mod entity;
 mod governor;
 mod group;
 mod holds;
+mod idle_exit;
 mod idlest;
 pub mod in_force;
 mod line;
@@ -28,16 +35,20 @@ mod lock_code;
 mod locks;
 mod look_back;
 mod native;
+mod new_lock;
 mod pace;
 mod pipe;
 mod placement;
 mod policy;
+mod preemption;
+mod primitives;
 mod queue;
 mod run_queue;
 mod sched_group;
 mod scheduler;
 mod segment;
 mod smt;
+mod spawn;
 mod state;
 pub mod statistics;
 mod stopper;
@@ -46,6 +57,7 @@ pub mod time;
 mod topology;
 pub mod trace;
 mod wakeups;
+mod waking;
 mod warmth;
 mod whatif;
 mod wheel;

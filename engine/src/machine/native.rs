@@ -1,9 +1,10 @@
 //! The executor: takes events in order and lets the program of the task they concern take its next step.
 
 use super::chains::ADD_UP;
-use super::context::{spawn, Context, Program, Shared};
+use super::context::{Context, Program, Shared};
 use super::lock::LockId;
 use super::queue::{Event, Happening};
+use super::spawn::spawn;
 use super::state::{Broken, State, STANDSTILL};
 use super::task::{Status, TaskId};
 use super::time::{from_ns, to_ns, Time};

@@ -1,12 +1,12 @@
 //! The whole state of a native machine, and the little things every part needs: the clock, the queue, the random
 //! streams, the counters.
 
-use super::cfs::Cfs;
 use super::chains::Chains;
+use super::constants::{Costs, Kernel};
 use super::cpu::{Cpu, IdleLadder};
 use super::device::Devices;
-use super::line::{Access, Line};
-use super::lock::{ClassId, Lock, LockId, LockKind};
+use super::line::Line;
+use super::lock::{ClassId, Lock, LockId};
 use super::lock_code::LockCode;
 use super::pace::Paces;
 use super::queue::{Event, EventQueue, Happening};
@@ -17,9 +17,8 @@ use super::topology::{CpuSet, Topology};
 use super::trace::Trace;
 use super::warmth::Warmth;
 use crate::hdr::Tally;
-use crate::kernel::Rules;
 use crate::random;
-use crate::spec::{Preemption, RunSpec, WhatIf};
+use crate::spec::{RunSpec, WhatIf};
 use rand_core::RngCore;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::{BTreeMap, VecDeque};
@@ -29,52 +28,6 @@ pub const STANDSTILL: u64 = 5_000_000;
 
 /// A data line's number.
 pub type LineId = u32;
-
-/// Costs of the machine in [`Time`].
-#[derive(Clone, Debug)]
-pub struct Costs {
-    /// One context switch.
-    pub context_switch: Time,
-    /// What a wake-up costs the waker.
-    pub wakeup: Time,
-    /// What sending an interrupt to another CPU costs the waker besides.
-    pub ipi_send: Time,
-    /// From sending to the other CPU noticing.
-    pub ipi_deliver: Time,
-    /// One round of a polling loop.
-    pub cpu_relax: Time,
-}
-
-/// The kernel's rules in [`Time`].
-#[derive(Clone, Debug)]
-pub struct Kernel {
-    /// Scheduler tick.
-    pub tick: Time,
-    /// EEVDF base slice.
-    pub base_slice: Time,
-    /// The times of CFS, in kernels that have it instead of EEVDF.
-    pub cfs: Option<Cfs>,
-    /// What this kernel does differently.
-    pub rules: Rules,
-    /// When kernel code gives way.
-    pub preemption: Preemption,
-    /// A task that ran less than this ago is not pulled to another CPU.
-    pub migration_cost: Time,
-    /// rwsem: how many ticks the first waiter lets pass before it asks for a hand-off.
-    pub rwsem_handoff_ticks: u64,
-    /// rwsem: most readers woken by one call.
-    pub rwsem_reader_batch: usize,
-    /// rwsem: how long a writer spins on readers: base, a reader, at most.
-    pub rwsem_reader_spin: (Time, Time, Time),
-    /// RCU grace period (percpu-rwsem writers).
-    pub grace_period: Time,
-    /// When a timer of an idle CPU rings of which nothing is known.
-    pub idle_timer: Time,
-    /// CNA: how long waiters of other sockets are kept out of the way.
-    pub cna_threshold: Time,
-    /// Lock type by role.
-    pub locks: BTreeMap<String, String>,
-}
 
 /// Events counted over the measured window.
 #[derive(Clone, Copy, Debug, Default)]
@@ -152,7 +105,7 @@ pub struct State {
     pub(super) broken: Vec<Broken>,
     pub(super) trace: Option<Trace>,
     /// Scratch of [`State::show_in_random_order`], which must not allocate.
-    refetches: Vec<TaskId>,
+    pub(super) refetches: Vec<TaskId>,
     /// Why a program could not go on.
     pub(super) given_up: Option<String>,
     pub(super) random: Xoshiro256PlusPlus,
@@ -169,7 +122,6 @@ pub struct State {
 impl State {
     /// A machine at time 0 with all CPUs idle.
     pub fn new(spec: &RunSpec) -> Self {
-        let constants = &spec.kernel.constants;
         let cpus = spec.machine.cpus;
         let mut idle = CpuSet::default();
         (0..cpus).for_each(|cpu| idle.insert(cpu));
@@ -180,39 +132,11 @@ impl State {
             at_once: 0,
             horizon: 0,
             topology: Topology::new(&spec.machine),
-            costs: Costs {
-                context_switch: from_ns(spec.machine.costs.context_switch),
-                wakeup: from_ns(spec.machine.costs.wakeup),
-                ipi_send: from_ns(spec.machine.costs.ipi_send),
-                ipi_deliver: from_ns(spec.machine.costs.ipi_deliver),
-                cpu_relax: from_ns(spec.machine.costs.cpu_relax),
-            },
-            kernel: Kernel {
-                tick: from_ns(spec.kernel.tick_ns),
-                base_slice: from_ns(spec.kernel.base_slice_ns),
-                cfs: spec.kernel.cfs.map(|cfs| Cfs {
-                    latency: from_ns(cfs.latency_ns),
-                    min_granularity: from_ns(spec.kernel.base_slice_ns),
-                    wakeup_granularity: from_ns(cfs.wakeup_granularity_ns),
-                }),
-                rules: spec.kernel.rules,
-                preemption: spec.kernel.preemption,
-                migration_cost: from_ns(constants.migration_cost),
-                rwsem_handoff_ticks: (constants.rwsem_handoff_wait / spec.kernel.tick_ns).ceil() as u64,
-                rwsem_reader_batch: constants.rwsem_reader_batch_max as usize,
-                rwsem_reader_spin: (
-                    from_ns(constants.rwsem_reader_spin_base),
-                    from_ns(constants.rwsem_reader_spin_per_reader),
-                    from_ns(constants.rwsem_reader_spin_cap),
-                ),
-                grace_period: from_ns(constants.percpu_rwsem_grace_period),
-                idle_timer: from_ns(constants.idle_timer),
-                cna_threshold: from_ns(constants.numa_spinlock_threshold),
-                locks: spec.kernel.locks.clone(),
-            },
+            costs: Costs::new(&spec.machine.costs),
+            kernel: Kernel::new(&spec.kernel),
             lock_code: LockCode::new(spec),
             idle_ladder: IdleLadder::new(&spec.machine.idle_states, spec.machine.watts_active),
-            cpus: (0..cpus).map(|_| Cpu::new(2 * from_ns(constants.migration_cost))).collect(),
+            cpus: (0..cpus).map(|_| Cpu::new(2 * from_ns(spec.kernel.constants.migration_cost))).collect(),
             idle,
             queued: CpuSet::default(),
             next_blocked: 0,
@@ -337,91 +261,6 @@ impl State {
         Some(chosen)
     }
 
-    /// Makes `task`, if it spins, look again at time `at`.
-    pub(super) fn spin_check(&mut self, task: TaskId, at: Time) {
-        let t = &mut self.tasks[task as usize];
-        let (paid, generation) = (t.started + t.segment.irq + t.segment.debt, t.generation);
-        if t.spinning {
-            t.look_due = true;
-            self.push(at.max(self.now).max(paid), Happening::SpinCheck, task, generation);
-        }
-    }
-
-    /// `poller` sees what `writer` has just written to `lock`'s line when it looks and its refetch is served.
-    pub(super) fn show(&mut self, writer: TaskId, lock: LockId, poller: TaskId) {
-        self.show_nth(writer, lock, poller, 0, 1);
-    }
-
-    /// The same for the `nth` of `all` pollers, in the order in which they look.
-    fn show_nth(&mut self, writer: TaskId, lock: LockId, poller: TaskId, nth: usize, all: usize) {
-        if self.tasks[poller as usize].status != Status::Running {
-            return; // the host has taken its CPU
-        }
-        let writer = &self.tasks[writer as usize];
-        let written = (self.now + writer.segment.debt).max(writer.stores_until); // stores are seen in order
-        let at = written + self.next_look(nth, all);
-        let seen = self.refetch(at, lock, poller);
-        self.spin_check(poller, seen);
-    }
-
-    /// When `poller` has the line of `lock` again, which it asks for at `at`.
-    pub(super) fn refetch(&mut self, at: Time, lock: LockId, poller: TaskId) -> Time {
-        let cpu = self.tasks[poller as usize].cpu;
-        let line = self.line_of(lock);
-        self.locks[line].line.refetch(&self.topology, cpu, at)
-    }
-
-    /// Who polls `lock` sees what `writer` has just written, in the order of coming.
-    pub(super) fn show_pollers(&mut self, writer: TaskId, lock: LockId) {
-        let pollers = std::mem::take(&mut self.locks[lock as usize].pollers);
-        for &poller in &pollers {
-            self.show(writer, lock, poller);
-        }
-        self.locks[lock as usize].pollers = pollers; // each leaves the list when it looks
-    }
-
-    /// The same in random order, of those whom `list` puts down.
-    pub(super) fn show_in_random_order(
-        &mut self,
-        writer: TaskId,
-        lock: LockId,
-        list: impl FnOnce(&mut Self, &mut Vec<TaskId>),
-    ) {
-        let mut order = std::mem::take(&mut self.refetches);
-        order.clear();
-        list(self, &mut order);
-        for i in (1..order.len()).rev() {
-            let j = self.random.next_u64() % (i as u64 + 1);
-            order.swap(i, j as usize); // Fisher-Yates
-        }
-        for (nth, &poller) in order.iter().enumerate() {
-            self.show_nth(writer, lock, poller, nth, order.len());
-        }
-        self.refetches = order;
-    }
-
-    /// `writer` stores to the queue node that `poller` polls: its copy goes, the store is done after those before it, and the
-    /// line comes back when the poller looks.
-    pub(super) fn store_to_node(&mut self, writer: TaskId, poller: TaskId) {
-        let transfer = self.topology.transfer(self.tasks[writer as usize].cpu, self.tasks[poller as usize].cpu);
-        let writer = &mut self.tasks[writer as usize];
-        writer.stores_until = writer.stores_until.max(self.now + writer.segment.debt + transfer);
-        let seen = writer.stores_until + transfer + self.next_look(0, 1);
-        self.spin_check(poller, seen);
-    }
-
-    /// The running `task` reads the queue node of `other`.
-    pub(super) fn read_node(&mut self, task: TaskId, other: TaskId) {
-        let time = self.topology.transfer(self.tasks[other as usize].cpu, self.tasks[task as usize].cpu);
-        self.tasks[task as usize].segment.debt += time;
-    }
-
-    /// How long it takes `waker` to fetch the lines of `waiter` that it needs before it wakes it: its entry in the queue, the task's
-    /// count of references and its `wake_q` (`wake_q_add`, under the wait lock). A wake-up as it was measured has them in it.
-    pub(super) fn lines_of_waiter(&self, waker: TaskId, waiter: TaskId) -> Time {
-        3 * self.topology.transfer(self.tasks[waiter as usize].cpu, self.tasks[waker as usize].cpu)
-    }
-
     /// Whether who waits `since` then for an rwsem may ask for a hand-off: the clock that it looks at, `jiffies`, moves by ticks.
     pub(super) fn may_ask_for_handoff(&self, since: Time) -> bool {
         let tick = self.kernel.tick;
@@ -431,89 +270,6 @@ impl State {
     /// The socket of the CPU of `task`.
     pub(super) fn socket_of(&self, task: TaskId) -> u32 {
         self.topology.socket(self.tasks[task as usize].cpu)
-    }
-
-    /// The raw spinlock inside a sleeping lock.
-    pub(super) fn inner(&self, lock: LockId) -> LockId {
-        self.locks[lock as usize].wait_lock.expect("sleeping locks have an inner spinlock")
-    }
-
-    pub(super) fn inner_is_held(&self, lock: LockId) -> bool {
-        self.locks[self.inner(lock) as usize].holder.is_some()
-    }
-
-    /// Whether `task` can read the line of `lock` without fetching it.
-    pub(super) fn has_copy(&self, task: TaskId, lock: LockId) -> bool {
-        self.locks[self.line_of(lock)].line.has_copy(self.tasks[task as usize].cpu)
-    }
-
-    /// Where the line of `lock` is: a wait lock lies in the line of the lock that it guards.
-    fn line_of(&self, lock: LockId) -> usize {
-        self.locks[lock as usize].lies_in.unwrap_or(lock) as usize
-    }
-
-    /// Whether the running `task` has to fetch the line of `lock`, or of the lock inside it, to take it.
-    pub(super) fn fetches(&self, task: TaskId, lock: LockId) -> bool {
-        let cpu = self.tasks[task as usize].cpu;
-        let fetched = |lock| self.locks[self.line_of(lock)].line.is_elsewhere(cpu);
-        fetched(lock) || self.locks[lock as usize].wait_lock.is_some_and(fetched)
-    }
-
-    /// The running `task` accesses the line of `lock`; the cost is added to what it owes.
-    pub(super) fn touch_lock(&mut self, task: TaskId, lock: LockId, access: Access) {
-        let l = &mut self.locks[lock as usize];
-        let line = match l.lies_in {
-            None => &mut l.line,
-            Some(outer) => &mut self.locks[outer as usize].line,
-        };
-        self.tasks[task as usize].access(&self.topology, line, self.now, access);
-    }
-
-    /// The running `task` accesses a data line.
-    pub(super) fn touch_line(&mut self, task: TaskId, line: LineId, access: Access) {
-        let line = &mut self.lines[line as usize];
-        self.tasks[task as usize].access(&self.topology, line, self.now, access);
-    }
-
-    /// Makes a lock class, or finds it by name.
-    pub(super) fn class(&mut self, name: &str, role: &str, kind: LockKind) -> ClassId {
-        if let Some(at) = self.classes.iter().position(|c| c.name == name) {
-            return at as ClassId;
-        }
-        self.classes.push(ClassStats::new(name, role, kind).recording_holds(self.chains.on()));
-        (self.classes.len() - 1) as ClassId
-    }
-
-    /// Makes a lock of a class, with the locks inside it.
-    pub(super) fn new_lock(&mut self, class: ClassId) -> LockId {
-        let lock = self.new_whole_lock(class);
-        self.apply_what_if(class, lock);
-        lock
-    }
-
-    /// The same whatever is asked by a counterfactual.
-    pub(super) fn new_whole_lock(&mut self, class: ClassId) -> LockId {
-        self.classes[class as usize].instances += 1;
-        let kind = self.classes[class as usize].kind;
-        let wait_lock = kind.inner().map(|(name, kind)| self.new_inner_lock(class, name, kind));
-        let mut lock = Lock::new(kind, class, wait_lock);
-        for queue in lock.body.wait_queues() {
-            let queued = LockKind::Spin(super::locks::spinlock::Policy::Queued);
-            queue.lock = Some(self.new_inner_lock(class, "wait_queue", queued));
-        }
-        self.locks.push(lock);
-        let number = (self.locks.len() - 1) as LockId;
-        if let Some(inner) = wait_lock.filter(|_| kind.shares_line()) {
-            self.locks[inner as usize].lies_in = Some(number);
-        }
-        number
-    }
-
-    /// Makes a lock that is part of one of class `outer`.
-    fn new_inner_lock(&mut self, outer: ClassId, name: &str, kind: LockKind) -> LockId {
-        let name = format!("{}.{name}", self.classes[outer as usize].name);
-        let class = self.class(&name, "wait_lock", kind);
-        self.new_lock(class)
     }
 
     /// Whether `task` is executing now.

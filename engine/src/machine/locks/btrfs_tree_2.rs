@@ -8,9 +8,10 @@
 use super::spinlock;
 use super::waitqueue::{self, Entry, WaitQueue};
 use super::Wait;
-use crate::machine::context::{Context, SpinUntil};
+use crate::machine::context::Context;
 use crate::machine::line::Access;
 use crate::machine::lock::{Body, LockId, Mode, Side};
+use crate::machine::primitives::SpinUntil;
 use crate::machine::state::State;
 use crate::machine::time::Time;
 

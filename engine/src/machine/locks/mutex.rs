@@ -5,9 +5,10 @@
 
 use super::osq::{self, Osq};
 use super::spinlock;
-use crate::machine::context::{Context, SpinUntil};
+use crate::machine::context::Context;
 use crate::machine::line::Access;
 use crate::machine::lock::{Body, LockId};
+use crate::machine::primitives::SpinUntil;
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
 use std::collections::VecDeque;

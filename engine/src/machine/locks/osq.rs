@@ -3,9 +3,10 @@
 //! Only the head of the queue looks at the lock; the others poll their own node until they become head or the scheduler
 //! wants their CPU. Spinners run with preemption off.
 
-use crate::machine::context::{Context, SpinUntil};
+use crate::machine::context::Context;
 use crate::machine::line::Access;
 use crate::machine::lock::LockId;
+use crate::machine::primitives::SpinUntil;
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
 use std::collections::VecDeque;

@@ -13,9 +13,10 @@
 //!   Left out: the priority of waiters that run with interrupts off.
 
 use super::spinlock::{body, Policy, Spinlock};
-use crate::machine::context::{Context, SpinUntil};
+use crate::machine::context::Context;
 use crate::machine::line::Access;
 use crate::machine::lock::LockId;
+use crate::machine::primitives::SpinUntil;
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
 use crate::machine::time::Time;

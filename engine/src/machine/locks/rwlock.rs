@@ -11,9 +11,10 @@
 //! A failed attempt undoes itself at once here, so it makes nobody else fail.
 
 use super::spinlock;
-use crate::machine::context::{Context, SpinUntil};
+use crate::machine::context::Context;
 use crate::machine::line::Access;
 use crate::machine::lock::{Body, LockId, Side};
+use crate::machine::primitives::SpinUntil;
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
 

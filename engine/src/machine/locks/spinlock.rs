@@ -8,9 +8,10 @@
 //!   after the other in random order, and the next in line is on average k/2 refetches away.
 
 use super::queued::{self, Sockets};
-use crate::machine::context::{Context, SpinUntil};
+use crate::machine::context::Context;
 use crate::machine::line::Access;
 use crate::machine::lock::{Body, LockId};
+use crate::machine::primitives::SpinUntil;
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
 use std::collections::VecDeque;

@@ -6,6 +6,9 @@
 //! `ssd` he would let a tick go by first; that is left out, as are logs of several subvolumes.
 
 pub mod fsync;
+mod log_inode;
+mod names;
+mod writeback;
 
 use super::root::{Root, Space};
 use super::tree::items;

@@ -6,6 +6,8 @@
 
 pub mod balance;
 mod change;
+mod check;
+mod contents;
 mod in_place;
 #[cfg(test)]
 mod interleaving;
@@ -14,10 +16,10 @@ pub mod key;
 pub mod leaf_room;
 pub mod locks;
 pub mod path;
+mod pointers;
 pub mod search;
 
 use key::{Item, Key, LEAF_DATA};
-use path::Path;
 use std::sync::Arc;
 
 /// The number of a tree block in memory. Copy-on-write moves a block on disk; its number stays.
@@ -235,118 +237,6 @@ impl Tree {
         self.root = self.allocate(0, place);
     }
 
-    /// The child of a root with one pointer becomes the root.
-    pub fn promote(&mut self, child: BlockId) {
-        self.root = child;
-    }
-
-    /// Makes an empty node the root, with one pointer to the former root; it enters the path.
-    pub fn insert_new_root(&mut self, path: &mut Path, level: usize, root: BlockId) {
-        let lower = self.root;
-        debug_assert_eq!(path.nodes[level - 1], Some(lower));
-        let key = self.first_key(lower);
-        self.pointers_mut(root).push(Pointer { key, child: lower });
-        self.root = root;
-        path.nodes[level] = Some(root);
-        path.slots[level] = 0;
-    }
-
-    /// `insert_ptr`: a pointer to a new block into the path's node at `level`.
-    pub fn insert_pointer(&mut self, path: &Path, key: Key, child: BlockId, slot: usize, level: usize) {
-        let node = path.node(level);
-        self.pointers_mut(node).insert(slot, Pointer { key, child });
-    }
-
-    /// `btrfs_del_ptr`: drops a pointer of the path's node at `level`.
-    pub fn delete_pointer(&mut self, path: &Path, level: usize, slot: usize) {
-        let node = path.node(level);
-        self.pointers_mut(node).remove(slot);
-        if self.is_empty(node) {
-            debug_assert_eq!(node, self.root, "only a root may lose its last pointer");
-            let leaf = self.change(node);
-            leaf.level = 0;
-            leaf.content = Content::Leaf { items: Vec::new(), used: 0 };
-        } else if slot == 0 {
-            self.fixup_low_keys(path, self.first_key(node), level + 1);
-        }
-    }
-
-    /// `fixup_low_keys`: a block's lowest key has changed; so have those of the nodes above, as long as it is their first.
-    pub fn fixup_low_keys(&mut self, path: &Path, key: Key, level: usize) {
-        for level in level..MAX_LEVEL {
-            let Some(node) = path.nodes[level] else { break };
-            let slot = path.slots[level];
-            self.pointers_mut(node)[slot].key = key;
-            if slot != 0 {
-                break;
-            }
-        }
-    }
-
-    /// Sets the key of one pointer.
-    pub fn set_key(&mut self, node: BlockId, slot: usize, key: Key) {
-        self.pointers_mut(node)[slot].key = key;
-    }
-
-    /// Moves the pointers or items of `from` from `at` on to the front of its right neighbour.
-    pub fn move_to_right(&mut self, from: BlockId, at: usize, to: BlockId) {
-        match self.pair(from, to) {
-            (Content::Leaf { items, used }, Content::Leaf { items: right, used: right_used }) => {
-                let bytes: u32 = items[at..].iter().map(Item::bytes).sum();
-                right.splice(0..0, items.drain(at..));
-                *used -= bytes;
-                *right_used += bytes;
-            }
-            (Content::Node(pointers), Content::Node(right)) => {
-                right.splice(0..0, pointers.drain(at..));
-            }
-            _ => unreachable!("neighbours are of one level"),
-        }
-    }
-
-    /// Moves the first `count` pointers or items of `from` to the end of its left neighbour.
-    pub fn move_to_left(&mut self, from: BlockId, count: usize, to: BlockId) {
-        match self.pair(from, to) {
-            (Content::Leaf { items, used }, Content::Leaf { items: left, used: left_used }) => {
-                let bytes: u32 = items[..count].iter().map(Item::bytes).sum();
-                left.extend(items.drain(..count));
-                *used -= bytes;
-                *left_used += bytes;
-            }
-            (Content::Node(pointers), Content::Node(left)) => left.extend(pointers.drain(..count)),
-            _ => unreachable!("neighbours are of one level"),
-        }
-    }
-
-    /// Puts items into a leaf that has room.
-    pub fn insert_items(&mut self, leaf: BlockId, slot: usize, new: &[Item]) {
-        let Content::Leaf { items, used } = &mut self.change(leaf).content else {
-            unreachable!("block {leaf} is no leaf")
-        };
-        items.splice(slot..slot, new.iter().copied());
-        *used += new.iter().map(Item::bytes).sum::<u32>();
-        debug_assert!(*used <= LEAF_DATA, "leaf {leaf} overflows");
-    }
-
-    /// Takes `count` items out of a leaf.
-    pub fn remove_items(&mut self, leaf: BlockId, slot: usize, count: usize) {
-        let Content::Leaf { items, used } = &mut self.change(leaf).content else {
-            unreachable!("block {leaf} is no leaf")
-        };
-        *used -= items[slot..slot + count].iter().map(Item::bytes).sum::<u32>();
-        items.drain(slot..slot + count);
-    }
-
-    /// Changes the size of an item (`btrfs_extend_item`, `btrfs_truncate_item`).
-    pub fn resize_item(&mut self, leaf: BlockId, slot: usize, size: u32) {
-        let Content::Leaf { items, used } = &mut self.change(leaf).content else {
-            unreachable!("block {leaf} is no leaf")
-        };
-        *used = *used + size - u32::from(items[slot].size);
-        items[slot].size = size as u16;
-        debug_assert!(*used <= LEAF_DATA, "leaf {leaf} overflows");
-    }
-
     /// All blocks that are in the tree, parents first, with their depth-first order kept.
     pub fn blocks(&self) -> impl Iterator<Item = BlockId> + '_ {
         let mut stack = vec![self.root];
@@ -357,47 +247,6 @@ impl Tree {
             }
             Some(block)
         })
-    }
-
-    /// Checks order, levels, lowest keys, and the count of bytes.
-    pub fn check(&self) -> Result<(), String> {
-        let mut last = None;
-        for block in self.blocks() {
-            if self.level(block) > 0 {
-                for pointer in self.pointers(block) {
-                    let child = pointer.child;
-                    if self.level(child) + 1 != self.level(block) {
-                        return Err(format!("block {child} is not one level below its parent {block}"));
-                    }
-                    if self.is_empty(child) || self.first_key(child) != pointer.key {
-                        return Err(format!("the pointer of block {block} to {child} has a wrong key"));
-                    }
-                }
-                continue;
-            }
-            if LEAF_DATA - self.free_space(block) != self.used_from(block, 0) {
-                return Err(format!("leaf {block} has lost count of its bytes"));
-            }
-            for item in self.items(block) {
-                if last.is_some_and(|last| last >= item.key) {
-                    return Err(format!("leaf {block}: {:?} is out of order", item.key));
-                }
-                last = Some(item.key);
-            }
-        }
-        Ok(())
-    }
-
-    fn pointers_mut(&mut self, node: BlockId) -> &mut Vec<Pointer> {
-        match &mut self.change(node).content {
-            Content::Node(pointers) => pointers,
-            Content::Leaf { .. } => unreachable!("block {node} is a leaf"),
-        }
-    }
-
-    fn pair(&mut self, a: BlockId, b: BlockId) -> (&mut Content, &mut Content) {
-        let [a, b] = self.blocks.get_disjoint_mut([a as usize, b as usize]).expect("two different blocks");
-        (&mut Arc::make_mut(a).content, &mut Arc::make_mut(b).content)
     }
 
     fn change(&mut self, block: BlockId) -> &mut Block {

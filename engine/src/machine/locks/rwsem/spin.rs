@@ -1,9 +1,10 @@
 //! Optimistic spinning (`rwsem_optimistic_spin`): who hopes that the owner will soon be gone spins on it, one at a time.
 
 use super::{body, set_reader_owned, set_writer, Era, LockId, Owner, Rwsem, Side};
-use crate::machine::context::{Context, SpinUntil};
+use crate::machine::context::Context;
 use crate::machine::line::Access;
 use crate::machine::locks::osq::{self, Osq};
+use crate::machine::primitives::SpinUntil;
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
 use crate::machine::time::Time;

@@ -1,0 +1,90 @@
+//! Names and the log: what it must know of names that are lost, and of new directories.
+
+use crate::filesystems::btrfs::mount::{Btrfs, Inode};
+use crate::filesystems::btrfs::tree::items;
+use crate::filesystems::btrfs::tree::search::Intent;
+use crate::filesystems::DirId;
+use crate::kernel::btrfs::{FullCommit, LogInode};
+use crate::machine::Side;
+use crate::waist::Machine;
+
+impl Btrfs {
+    /// Whether the log would need a name that a directory has lost, by the kernel's rule.
+    pub(super) async fn lost_name<M: Machine>(&self, m: &M, slot: u32, dir: DirId) -> bool {
+        let before = match self.fsync.full_commit {
+            FullCommit::SinceCommitted => self.transaction.committed(),
+            FullCommit::Running => self.transid() - 1,
+            FullCommit::Directory => {
+                let logs_directory = self.data(slot).renamed() == self.transid();
+                return logs_directory && self.last_unlink(dir) == self.transid();
+            }
+        };
+        self.data(slot).named() > before && self.parent_lost_name(m, dir, before).await
+    }
+
+    /// `check_parent_dirs_for_sync`: whether the directory of a file or one above it has lost a name that the log does not know since
+    /// that transaction, which is asked under their mutexes.
+    async fn parent_lost_name<M: Machine>(&self, m: &M, dir: DirId, before: u64) -> bool {
+        for dir in [dir, 0] {
+            let mutex = self.directory(dir).log_mutex;
+            m.lock(mutex, Side::Write).await;
+            let lost = self.last_unlink(dir) > before;
+            m.unlock(mutex, Side::Write).await;
+            if lost {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// `btrfs_record_unlink_dir` of a rename: a directory loses a name; if the log has the file it will have the new name too.
+    pub(crate) async fn record_rename<M: Machine>(&self, m: &M, slot: u32, dir: DirId) {
+        let transid = self.transid();
+        let is_logged = self.data(slot).is_logged(transid) || self.new_and_logged(dir).1;
+        if !is_logged {
+            let mutex = self.directory(dir).log_mutex;
+            m.lock(mutex, Side::Write).await;
+            self.record_unlink(dir);
+            m.unlock(mutex, Side::Write).await;
+        }
+        self.data(slot).rename(transid);
+    }
+
+    /// `btrfs_log_new_name`: what the log has of a renamed file gets the new name.
+    pub(crate) async fn log_new_name<M: Machine>(&self, m: &M, slot: u32, ino: u64) {
+        if !self.data(slot).is_logged(self.transid()) {
+            return;
+        }
+        if self.log.start(m, || self.needs_full_commit()).await.is_some() {
+            self.drop_items(m, ino).await;
+            self.copy_items(m, ino, &[]).await;
+            self.log.end(m).await;
+        }
+    }
+
+    /// `btrfs_del_inode_ref_in_log`: a name that is lost is taken out of the log, if that has the file.
+    pub(crate) async fn unlink_in_log<M: Machine>(&self, m: &M, slot: u32, inode: Inode) {
+        if self.data(slot).is_logged(self.transid()) && self.log.join(m).await {
+            self.log_change(m, items::inode_ref(inode.ino, self.directory(inode.dir).ino, b"").key, Intent::Delete)
+                .await;
+            self.log.end(m).await;
+        }
+    }
+
+    /// `log_new_ancestors_fast`: if the directory of a new file was made in this transaction as well, all that is delayed for it is
+    /// committed, and its inode and name are logged. Before kernels looked, they did it again with each file.
+    pub(super) async fn log_new_ancestor<M: Machine>(&self, m: &M, dir: DirId) {
+        let (is_new, logged) = self.new_and_logged(dir);
+        if !is_new || (logged && self.fsync.inode > LogInode::LeafHeld) {
+            return;
+        }
+        let directory = self.directory(dir);
+        while self.commit_directory_batch(m, dir).await {}
+        m.lock(directory.log_mutex, Side::Write).await;
+        self.drop_items(m, directory.ino).await;
+        self.copy_items(m, directory.ino, &[]).await;
+        self.read_item(m, items::inode_key(directory.ino), 0).await; // extended attributes
+        m.unlock(directory.log_mutex, Side::Write).await;
+        self.set_logged(dir);
+    }
+}

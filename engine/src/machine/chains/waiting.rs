@@ -1,0 +1,147 @@
+//! Who waits for whom: waits begin and end, locks get and lose holders.
+
+use super::Waited;
+use crate::machine::lock::{LockId, LockKind, Side};
+use crate::machine::state::State;
+use crate::machine::task::{Task, TaskId};
+use crate::machine::time::Time;
+
+impl State {
+    /// `task` begins to wait for `lock`.
+    pub(in crate::machine) fn begin_wait(&mut self, task: TaskId, lock: LockId, side: Side) {
+        if self.chains.on {
+            self.chain_begins(task, lock, side);
+        } else {
+            self.tasks[task as usize].waits.push((lock, self.now, side));
+        }
+    }
+
+    /// `task` has `lock`, the last one it waited for.
+    pub(in crate::machine) fn end_wait(&mut self, task: TaskId, lock: LockId, side: Side) {
+        if self.chains.on {
+            self.chain_ends(task, lock, side);
+        } else {
+            self.tasks[task as usize].waits.pop();
+        }
+    }
+
+    fn chain_begins(&mut self, task: TaskId, lock: LockId, side: Side) {
+        if self.chains.locks.len() <= lock as usize {
+            self.chains.locks.resize_with(self.locks.len(), Waited::default);
+        }
+        let side = self.side_of(lock, side);
+        if self.chains.is_waited_for(lock) {
+            self.chains.book(lock, self.locks[lock as usize].class, self.now);
+        } else {
+            self.chains.locks[lock as usize].since = self.now;
+            self.chains.mark(lock);
+            self.block(lock);
+        }
+        self.chains.count(lock, self.tasks[task as usize].site, side, 1);
+        self.turn_to(task, |task, now| task.waits.push((lock, now, side)));
+    }
+
+    fn chain_ends(&mut self, task: TaskId, lock: LockId, side: Side) {
+        self.chains.book(lock, self.locks[lock as usize].class, self.now);
+        self.chains.count(lock, self.tasks[task as usize].site, self.side_of(lock, side), -1);
+        self.turn_to(task, |task, _| {
+            task.waits.pop();
+        });
+        if !self.chains.is_waited_for(lock) {
+            self.unblock(lock);
+        }
+    }
+
+    /// Changes what `task` waits for.
+    fn turn_to(&mut self, task: TaskId, change: impl FnOnce(&mut Task, Time)) {
+        let blocks = !self.tasks[task as usize].blocks.is_empty();
+        if blocks {
+            self.stand(task, false);
+        }
+        change(&mut self.tasks[task as usize], self.now);
+        if blocks {
+            self.stand(task, true);
+            self.chain_of_task_changes(task);
+        }
+    }
+
+    /// Those who wait for exclusive locks wait on one side.
+    fn side_of(&self, lock: LockId, side: Side) -> Side {
+        if self.locks[lock as usize].kind.shares() {
+            side
+        } else {
+            Side::Write
+        }
+    }
+
+    /// `lock`, which somebody waits for, is in the way of who waits for its holder.
+    fn block(&mut self, lock: LockId) {
+        let Some(holder) = self.locks[lock as usize].holder else { return };
+        self.tasks[holder as usize].blocks.push(lock);
+        if self.tasks[holder as usize].blocks.len() == 1 {
+            self.stand(holder, true);
+        }
+    }
+
+    /// `lock` is no longer, for its holder will have it no more or nobody waits for it.
+    fn unblock(&mut self, lock: LockId) {
+        let Some(holder) = self.locks[lock as usize].holder else { return };
+        let blocks = &mut self.tasks[holder as usize].blocks;
+        let before = blocks.len();
+        blocks.retain(|&blocked| blocked != lock);
+        if before > 0 && blocks.is_empty() {
+            self.stand(holder, false);
+        }
+    }
+
+    /// `task`, for which others wait, stands, or not, among those who wait for the lock it waits for.
+    fn stand(&mut self, task: TaskId, there: bool) {
+        let Some(lock) = self.tasks[task as usize].waits_for() else { return };
+        let blocking = &mut self.chains.locks[lock as usize].blocking;
+        if there {
+            blocking.push(task);
+        } else {
+            blocking.retain(|&other| other != task);
+        }
+    }
+
+    /// `lock` is about to lose its exclusive holder.
+    #[inline]
+    pub(in crate::machine) fn chain_loses_holder(&mut self, lock: LockId) {
+        if self.chains.is_waited_for(lock) {
+            self.unblock(lock);
+        }
+    }
+
+    /// `lock` has its exclusive holder.
+    #[inline]
+    pub(in crate::machine) fn chain_has_holder(&mut self, lock: LockId) {
+        if self.chains.is_waited_for(lock) {
+            self.block(lock);
+            self.chains.mark(lock);
+        }
+    }
+
+    /// Something has changed about who has `lock`.
+    #[inline]
+    pub(in crate::machine) fn chain_changes(&mut self, lock: LockId) {
+        if self.chains.is_waited_for(lock) {
+            self.chains.mark(lock);
+        }
+    }
+
+    /// `task` does something else than before.
+    #[inline]
+    pub(in crate::machine) fn chain_of_task_changes(&mut self, task: TaskId) {
+        for &lock in &self.tasks[task as usize].blocks {
+            self.chains.mark(lock);
+        }
+    }
+}
+
+impl LockKind {
+    /// Whether readers share such a lock.
+    pub fn shares(self) -> bool {
+        matches!(self, Self::Rwlock(_) | Self::Rwsem(_) | Self::PercpuRwsem | Self::BtrfsTree3(_))
+    }
+}

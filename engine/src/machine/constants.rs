@@ -1,0 +1,94 @@
+//! The costs of the machine and the rules of its kernel, in [`Time`].
+
+use super::cfs::Cfs;
+use super::time::{from_ns, Time};
+use crate::kernel::Rules;
+use crate::spec::{KernelSpec, MachineCosts, Preemption};
+use std::collections::BTreeMap;
+
+/// Costs of the machine in [`Time`].
+#[derive(Clone, Debug)]
+pub struct Costs {
+    /// One context switch.
+    pub context_switch: Time,
+    /// What a wake-up costs the waker.
+    pub wakeup: Time,
+    /// What sending an interrupt to another CPU costs the waker besides.
+    pub ipi_send: Time,
+    /// From sending to the other CPU noticing.
+    pub ipi_deliver: Time,
+    /// One round of a polling loop.
+    pub cpu_relax: Time,
+}
+
+impl Costs {
+    pub(super) fn new(costs: &MachineCosts) -> Self {
+        Self {
+            context_switch: from_ns(costs.context_switch),
+            wakeup: from_ns(costs.wakeup),
+            ipi_send: from_ns(costs.ipi_send),
+            ipi_deliver: from_ns(costs.ipi_deliver),
+            cpu_relax: from_ns(costs.cpu_relax),
+        }
+    }
+}
+
+/// The kernel's rules in [`Time`].
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// Scheduler tick.
+    pub tick: Time,
+    /// EEVDF base slice.
+    pub base_slice: Time,
+    /// The times of CFS, in kernels that have it instead of EEVDF.
+    pub cfs: Option<Cfs>,
+    /// What this kernel does differently.
+    pub rules: Rules,
+    /// When kernel code gives way.
+    pub preemption: Preemption,
+    /// A task that ran less than this ago is not pulled to another CPU.
+    pub migration_cost: Time,
+    /// rwsem: how many ticks the first waiter lets pass before it asks for a hand-off.
+    pub rwsem_handoff_ticks: u64,
+    /// rwsem: most readers woken by one call.
+    pub rwsem_reader_batch: usize,
+    /// rwsem: how long a writer spins on readers: base, a reader, at most.
+    pub rwsem_reader_spin: (Time, Time, Time),
+    /// RCU grace period (percpu-rwsem writers).
+    pub grace_period: Time,
+    /// When a timer of an idle CPU rings of which nothing is known.
+    pub idle_timer: Time,
+    /// CNA: how long waiters of other sockets are kept out of the way.
+    pub cna_threshold: Time,
+    /// Lock type by role.
+    pub locks: BTreeMap<String, String>,
+}
+
+impl Kernel {
+    pub(super) fn new(kernel: &KernelSpec) -> Self {
+        let constants = &kernel.constants;
+        Self {
+            tick: from_ns(kernel.tick_ns),
+            base_slice: from_ns(kernel.base_slice_ns),
+            cfs: kernel.cfs.map(|cfs| Cfs {
+                latency: from_ns(cfs.latency_ns),
+                min_granularity: from_ns(kernel.base_slice_ns),
+                wakeup_granularity: from_ns(cfs.wakeup_granularity_ns),
+            }),
+            rules: kernel.rules,
+            preemption: kernel.preemption,
+            migration_cost: from_ns(constants.migration_cost),
+            rwsem_handoff_ticks: (constants.rwsem_handoff_wait / kernel.tick_ns).ceil() as u64,
+            rwsem_reader_batch: constants.rwsem_reader_batch_max as usize,
+            rwsem_reader_spin: (
+                from_ns(constants.rwsem_reader_spin_base),
+                from_ns(constants.rwsem_reader_spin_per_reader),
+                from_ns(constants.rwsem_reader_spin_cap),
+            ),
+            grace_period: from_ns(constants.percpu_rwsem_grace_period),
+            idle_timer: from_ns(constants.idle_timer),
+            cna_threshold: from_ns(constants.numa_spinlock_threshold),
+            locks: kernel.locks.clone(),
+        }
+    }
+}

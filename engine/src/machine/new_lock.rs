@@ -1,0 +1,57 @@
+//! Lock classes and locks are made, with the locks inside them.
+
+use super::lock::{ClassId, Lock, LockId, LockKind};
+use super::state::State;
+use super::statistics::ClassStats;
+
+impl State {
+    /// Makes a lock class, or finds it by name.
+    pub(super) fn class(&mut self, name: &str, role: &str, kind: LockKind) -> ClassId {
+        if let Some(at) = self.classes.iter().position(|c| c.name == name) {
+            return at as ClassId;
+        }
+        self.classes.push(ClassStats::new(name, role, kind).recording_holds(self.chains.on()));
+        (self.classes.len() - 1) as ClassId
+    }
+
+    /// Makes a lock of a class, with the locks inside it.
+    pub(super) fn new_lock(&mut self, class: ClassId) -> LockId {
+        let lock = self.new_whole_lock(class);
+        self.apply_what_if(class, lock);
+        lock
+    }
+
+    /// The same whatever is asked by a counterfactual.
+    pub(super) fn new_whole_lock(&mut self, class: ClassId) -> LockId {
+        self.classes[class as usize].instances += 1;
+        let kind = self.classes[class as usize].kind;
+        let wait_lock = kind.inner().map(|(name, kind)| self.new_inner_lock(class, name, kind));
+        let mut lock = Lock::new(kind, class, wait_lock);
+        for queue in lock.body.wait_queues() {
+            let queued = LockKind::Spin(super::locks::spinlock::Policy::Queued);
+            queue.lock = Some(self.new_inner_lock(class, "wait_queue", queued));
+        }
+        self.locks.push(lock);
+        let number = (self.locks.len() - 1) as LockId;
+        if let Some(inner) = wait_lock.filter(|_| kind.shares_line()) {
+            self.locks[inner as usize].lies_in = Some(number);
+        }
+        number
+    }
+
+    /// Makes a lock that is part of one of class `outer`.
+    fn new_inner_lock(&mut self, outer: ClassId, name: &str, kind: LockKind) -> LockId {
+        let name = format!("{}.{name}", self.classes[outer as usize].name);
+        let class = self.class(&name, "wait_lock", kind);
+        self.new_lock(class)
+    }
+
+    /// The raw spinlock inside a sleeping lock.
+    pub(super) fn inner(&self, lock: LockId) -> LockId {
+        self.locks[lock as usize].wait_lock.expect("sleeping locks have an inner spinlock")
+    }
+
+    pub(super) fn inner_is_held(&self, lock: LockId) -> bool {
+        self.locks[self.inner(lock) as usize].holder.is_some()
+    }
+}

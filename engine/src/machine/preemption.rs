@@ -1,0 +1,59 @@
+//! The scheduler wants a CPU back: preemption, and the tick that asks for it.
+
+use super::cpu::Phase;
+use super::entity::Member;
+use super::queue::Happening;
+use super::run_queue::Level;
+use super::state::State;
+use super::task::Resume;
+use super::topology::CpuId;
+use super::trace::Object;
+use crate::spec::Preemption;
+
+impl State {
+    /// The scheduler wants `cpu` for another task, if `need_resched` is set: preempts its current one at once if it may.
+    pub(super) fn heed_resched(&mut self, cpu: CpuId) {
+        let c = &self.cpus[cpu as usize];
+        let Some(id) = c.current.filter(|_| c.need_resched && c.phase == Phase::Running) else { return };
+        let task = &self.tasks[id as usize];
+        if task.resume == Resume::Segment && self.preemptible(id) {
+            self.book_segment(id);
+            match self.replacement(cpu) {
+                Some(next) => self.preempt(cpu, next),
+                None => self.run_segment(id),
+            }
+        } else if task.spins_until_resched {
+            self.spin_check(id, self.now);
+        } else if task.spinning && self.kernel.preemption == Preemption::Host {
+            let Some(next) = self.replacement(cpu) else { return };
+            self.tasks[id as usize].spinning = false; // it looks again when it comes to run
+            self.book_spin(id);
+            self.preempt(cpu, next);
+        }
+    }
+
+    /// A busy CPU ticks when somebody waits for it, or its group's weight is to be kept up to date.
+    pub(super) fn arm_tick(&mut self, cpu: CpuId) {
+        let c = &self.cpus[cpu as usize];
+        let grouped = c.run_queues[Level::Root as usize].current == Some(Member::Group);
+        if !c.tick_armed && (grouped || !c.queue.is_empty()) {
+            self.cpus[cpu as usize].tick_armed = true;
+            let next = (self.now / self.kernel.tick + 1) * self.kernel.tick;
+            self.push(next, Happening::Tick, cpu, 0);
+        }
+    }
+
+    /// The scheduler tick: ends a used-up slice, and lets an idle CPU pull a waiting task.
+    pub(super) fn tick(&mut self, cpu: CpuId) {
+        self.cpus[cpu as usize].tick_armed = false;
+        self.note_cpu("tick", cpu, Object::Nothing);
+        if !self.cpus[cpu as usize].queue.is_empty() {
+            self.kick_idle_cpus(cpu);
+        }
+        if let (Phase::Running, Some(id)) = (self.cpus[cpu as usize].phase, self.cpus[cpu as usize].current) {
+            self.tick_current(cpu, id);
+            self.heed_resched(cpu);
+        }
+        self.arm_tick(cpu);
+    }
+}
