@@ -16,7 +16,6 @@ from simfs.commands.common import (
     Wide,
     overrides,
     plain_errors,
-    progress,
     refusals_of_runs,
     refuse_out,
     refused,
@@ -25,32 +24,38 @@ from simfs.commands.experiment import (
     Output,
     TextOrJson,
     Variant,
-    keys_of,
     most_runs,
     print_json,
+    question,
     write_answer,
 )
 
 if TYPE_CHECKING:
+    from simfs.experiments.advise import Advice
     from simfs.scenario import Scenario
 
 WORKLOADS = ("compile", "create", "create_unlink", "tmpfile")
 
 
+ScenarioOrNot = Annotated[
+    str | None, typer.Argument(metavar="[SCENARIO]", help="Name of a shipped scenario, or a file.")
+]
+XfsInfo = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Instead of a scenario: the output of xfs_info; - is standard input."),
+]
+Cpus = Annotated[int | None, typer.Option(min=1, max=256, help="CPUs of that machine, and tasks.")]
+Workload = Annotated[str, typer.Option(help=f"Workload on it: {', '.join(WORKLOADS)}.")]
+Out = Annotated[Path | None, typer.Option(help="Write advise.json and a figure here.")]
+
+
 def advise(
-    scenario: Annotated[
-        str | None, typer.Argument(metavar="[SCENARIO]", help="Name of a shipped scenario, or a file.")
-    ] = None,
+    scenario: ScenarioOrNot = None,
     variant: Variant = None,
-    xfs_info: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Instead of a scenario: the output of xfs_info; - is standard input."
-        ),
-    ] = None,
-    cpus: Annotated[int | None, typer.Option(min=1, max=256, help="CPUs of that machine, and tasks.")] = None,
-    workload: Annotated[str, typer.Option(help=f"Workload on it: {', '.join(WORKLOADS)}.")] = "compile",
-    out: Annotated[Path | None, typer.Option(help="Write advise.json and a figure here.")] = None,
+    xfs_info: XfsInfo = None,
+    cpus: Cpus = None,
+    workload: Workload = "compile",
+    out: Out = None,
     settings: Settings = None,
     output: Output = TextOrJson.TEXT,
     seed: Seed = None,
@@ -69,36 +74,35 @@ def advise(
         given = overrides(settings, seed)
         if (scenario is None) == (xfs_info is None):
             raise refused("advise: give a scenario or --xfs-info, one of them")
-        with progress() as report, refusals_of_runs():
-            from simfs.experiments.advise import advise as ask
-            from simfs.experiments.answer import fit, operation_of
-            from simfs.experiments.points import the_point
-
+        with refusals_of_runs():
             asked = load(scenario, given) if scenario else _of_xfs_info(xfs_info, cpus, workload, given)
-            asked, _ = fit(asked, given=keys_of(given), quick=quick, threads=threads, progress=report)
-            point = the_point(asked, variant)
-            advice = ask(
-                point,
-                asked.measure,
-                scenario=asked.name,
-                operation=operation_of([point]),
-                most=most_runs(asked.measure, given),
-                threads=threads,
-                progress=report,
-            )
-        if output is TextOrJson.JSON:
-            print_json(advice)
-        else:
-            from simfs.reports.advise import print_advice
-            from simfs.reports.layout import report_console
+        with question(asked, given, variant, quick=quick, threads=threads) as about:
+            from simfs.experiments.advise import advise as ask
 
-            print_advice(advice, report_console(wide=wide))
+            measure = about.asked.measure
+            most = most_runs(measure, given)
+            advice = ask(about.point, measure, most=most, **about.titles, **about.options)
+        _print(advice, output, wide=wide)
         if out is not None:
-            from simfs.reports.advise import figure
-
-            drawn = {"allocation-groups": figure(advice)} if advice.as_it_is.agcount else {}
-            write_answer(out, "advise", advice, figures=drawn)
+            _write(advice, out)
     raise typer.Exit(advice.exit_code)
+
+
+def _print(advice: Advice, output: TextOrJson, *, wide: bool) -> None:
+    if output is TextOrJson.JSON:
+        print_json(advice)
+        return
+    from simfs.reports.advise import print_advice
+    from simfs.reports.layout import report_console
+
+    print_advice(advice, report_console(wide=wide))
+
+
+def _write(advice: Advice, out: Path) -> None:
+    from simfs.reports.advise import figure
+
+    drawn = {"allocation-groups": figure(advice)} if advice.as_it_is.agcount else {}
+    write_answer(out, "advise", advice, figures=drawn)
 
 
 def _of_xfs_info(path: Path | None, cpus: int | None, workload: str, given: list[str]) -> Scenario:

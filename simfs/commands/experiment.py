@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from simfs.commands.common import emit, notes, unwritable
+from simfs.commands.common import emit, notes, progress, refusals_of_runs, unwritable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pydantic import BaseModel
 
+    from simfs.scenario import Point, Scenario
     from simfs.scenario.schema import Measure
 
 
@@ -41,6 +44,36 @@ def most_runs(measure: Measure, settings: Iterable[str]) -> int | None:
     """How often what is undecided is run at most; None where `settings` say how often everything is run."""
     by_hand = {"measure", "measure.replications"} & keys_of(settings)
     return None if by_hand else measure.max_replications
+
+
+@dataclass(frozen=True)
+class Question:
+    """The point that an experiment asks about, of its fitted scenario."""
+
+    asked: Scenario
+    point: Point
+    options: dict[str, Any]
+    """What every experiment takes: `threads` and `progress`."""
+
+    @property
+    def titles(self) -> dict[str, Any]:
+        """What answers are headed with: the scenario, and what one operation of the point is called."""
+        from simfs.experiments.answer import operation_of
+
+        return {"scenario": self.asked.name, "operation": operation_of([self.point])}
+
+
+@contextmanager
+def question(
+    asked: Scenario, given: Iterable[str], variant: str | None, *, quick: bool, threads: int | None
+) -> Iterator[Question]:
+    """Fit what `asked` declares, except what is `given`, and ask about a point of it, with a bar of progress."""
+    from simfs.experiments.answer import fit
+    from simfs.experiments.points import the_point
+
+    with progress() as report, refusals_of_runs():
+        asked, _ = fit(asked, given=keys_of(given), quick=quick, threads=threads, progress=report)
+        yield Question(asked, the_point(asked, variant), {"threads": threads, "progress": report})
 
 
 def print_json(answer: BaseModel) -> None:

@@ -52,15 +52,19 @@ def import_(
             text = to_yaml(reading, about)
         except UnreadableError as error:
             raise refused(f"{file}: {error}") from None
-        if out is None:
-            emit(text)
-        else:
-            try:
-                out.write_text(text, "utf-8")
-            except OSError as error:
-                raise unwritable(out, error) from None
+        _write(text, out)
         for line in notes_of(reading, sort(reading.waits)):
             notes().print(line)
+
+
+def _write(text: str, out: Path | None) -> None:
+    if out is None:
+        emit(text)
+        return
+    try:
+        out.write_text(text, "utf-8")
+    except OSError as error:
+        raise unwritable(out, error) from None
 
 
 def read_file(file: str, name: str | None = None) -> Reading:

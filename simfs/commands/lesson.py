@@ -24,31 +24,38 @@ def _lessons(begun: str) -> list[str]:
     return [name for name in LESSONS if name.startswith(begun)]
 
 
+Name = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[NAME]", help="Which lesson; all are listed without a name.", autocompletion=_lessons
+    ),
+]
+Seed = Annotated[int, typer.Option("--seed", "-s", min=0, help="Draws the question's numbers.")]
+Compute = Annotated[
+    bool, typer.Option("--compute", "-c", help="Compute the answer by simulation and show it.")
+]
+Guess = Annotated[
+    str | None,
+    typer.Option(
+        metavar="AT:VALUE,...", help="Score a guessed curve, such as 1:10k,8:60k.", show_default=False
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIRECTORY",
+        help="Write the figure with the answer there, of all lessons without a name.",
+        show_default=False,
+    ),
+]
+
+
 def lesson(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[NAME]", help="Which lesson; all are listed without a name.", autocompletion=_lessons
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", "-s", min=0, help="Draws the question's numbers.")] = 1,
-    compute: Annotated[
-        bool, typer.Option("--compute", "-c", help="Compute the answer by simulation and show it.")
-    ] = False,
-    guess: Annotated[
-        str | None,
-        typer.Option(
-            metavar="AT:VALUE,...", help="Score a guessed curve, such as 1:10k,8:60k.", show_default=False
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIRECTORY",
-            help="Write the figure with the answer there, of all lessons without a name.",
-            show_default=False,
-        ),
-    ] = None,
+    name: Name = None,
+    seed: Seed = 1,
+    compute: Compute = False,
+    guess: Guess = None,
+    out: Out = None,
     output: Output = TextOrJson.TEXT,
 ) -> None:
     """Ask a question about locks: predict a curve, have the guess scored, see what is simulated.

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from simfs.commands.common import complain, plain_errors, progress, refusals_of_runs, refused, unwritable
 from simfs.commands.experiment import Output, TextOrJson, print_json
+
+if TYPE_CHECKING:
+    from simfs.measuring.measured import Measured
 
 
 def measure(
@@ -46,12 +49,16 @@ def measure(
                 raise unwritable(out, error) from None
         for doubt in found.doubts:
             complain(f"doubtful: {doubt}")
-        if output is TextOrJson.JSON:
-            print_json(found)
-        else:
-            from simfs.reports.measured import to_text
+        _print(found, out, output)
 
-            typer.echo(to_text(found, out), nl=False)
+
+def _print(found: Measured, out: Path | None, output: TextOrJson) -> None:
+    if output is TextOrJson.JSON:
+        print_json(found)
+        return
+    from simfs.reports.measured import to_text
+
+    typer.echo(to_text(found, out), nl=False)
 
 
 def _calls(kind: str | None, at: Path | None) -> tuple[str, Path] | None:

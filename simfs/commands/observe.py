@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,29 +15,34 @@ from simfs.commands.common import (
     Threads,
     overrides,
     plain_errors,
-    progress,
-    refusals_of_runs,
     refused,
 )
-from simfs.commands.experiment import Output, TextOrJson, Variant, keys_of, print_json
+from simfs.commands.experiment import Output, TextOrJson, Variant, keys_of, print_json, question
+
+if TYPE_CHECKING:
+    from simfs.experiments.observe import Observation
+
+
+At = Annotated[
+    Path, typer.Option(metavar="DIR", help="The folder on the real machine in which the load works.")
+]
+Load = Annotated[
+    str | None,
+    typer.Option(metavar="COMMAND", help="The real load, where it is another than the scenario's."),
+]
+Metric = Annotated[str, typer.Option(help="What is to be narrowed: throughput_per_s, idle_percent, ...")]
+Trajectories = Annotated[
+    int, typer.Option(min=2, max=1000, help="Morris trajectories, to find what narrows it.")
+]
 
 
 def observe(
     scenario: ScenarioName,
     variant: Variant = None,
-    at: Annotated[
-        Path, typer.Option(metavar="DIR", help="The folder on the real machine in which the load works.")
-    ] = Path("/srv/test"),
-    load: Annotated[
-        str | None,
-        typer.Option(metavar="COMMAND", help="The real load, where it is another than the scenario's."),
-    ] = None,
-    metric: Annotated[
-        str, typer.Option(help="What is to be narrowed: throughput_per_s, idle_percent, ...")
-    ] = "throughput_per_s",
-    trajectories: Annotated[
-        int, typer.Option(min=2, max=1000, help="Morris trajectories, to find what narrows it.")
-    ] = 2,
+    at: At = Path("/srv/test"),
+    load: Load = None,
+    metric: Metric = "throughput_per_s",
+    trajectories: Trajectories = 2,
     settings: Settings = None,
     output: Output = TextOrJson.TEXT,
     seed: Seed = None,
@@ -56,32 +61,24 @@ def observe(
         asked = load_scenario(scenario, given)
         if load is not None and not load.strip():
             raise refused("--load: is empty")
-        with progress() as report, refusals_of_runs():
+        named = {"name": scenario, "variant": variant, "at": str(at), "load": load}
+        wanted = {"metric": metric, "trajectories": trajectories}
+        with question(asked, given, variant, quick=quick, threads=threads) as about:
             from simfs.experiments import observe as experiment
-            from simfs.experiments.answer import fit
-            from simfs.experiments.points import the_point
 
-            asked, _ = fit(asked, given=keys_of(given), quick=quick, threads=threads, progress=report)
-            point = the_point(asked, variant)
-            found = experiment.observe(
-                point,
-                asked.measure,
-                name=scenario,
-                variant=variant,
-                settings=[*given, *_tasks_of(point.scenario.tasks, given)],
-                at=str(at),
-                load=load,
-                metric=metric,
-                trajectories=trajectories,
-                threads=threads,
-                progress=report,
-            )
-        if output is TextOrJson.JSON:
-            print_json(found)
-        else:
-            from simfs.reports.observe import to_text
+            said = [*given, *_tasks_of(about.point.scenario.tasks, given)]
+            options = {**named, **wanted, **about.options}
+            found = experiment.observe(about.point, about.asked.measure, settings=said, **options)
+        _print(found, output)
 
-            typer.echo(to_text(found), nl=False)
+
+def _print(found: Observation, output: TextOrJson) -> None:
+    if output is TextOrJson.JSON:
+        print_json(found)
+        return
+    from simfs.reports.observe import to_text
+
+    typer.echo(to_text(found), nl=False)
 
 
 def _tasks_of(tasks: int, given: list[str]) -> list[str]:

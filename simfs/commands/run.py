@@ -49,90 +49,104 @@ class Engine(StrEnum):
     SIMPY = "simpy"
 
 
+Out = Annotated[Path | None, typer.Option(help="Write tables, figures and a manifest here.")]
+Variants = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--variant", metavar="NAME", help="Run only this variant; may be repeated.", show_default=False
+    ),
+]
+Page = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Write one page for a browser, as `simfs report` does.", show_default=False
+    ),
+]
+Machine = Annotated[
+    Engine | None,
+    typer.Option(
+        help="The machine that runs the programs: native, or the reference machine on SimPy, which is slow. "
+        "Native unless the scenario has locks of its own.",
+        show_default=False,
+    ),
+]
+Output = Annotated[Format, typer.Option("--format", help="What is printed.")]
+Why = Annotated[
+    bool, typer.Option("--why", help="Record why tasks wait, for --out and --format json; see simfs why.")
+]
+Check = Annotated[
+    bool,
+    typer.Option(
+        "--check",
+        help="When a run is over, compare the filesystem's structures with the files that exist, "
+        "as btrfs check and xfs_repair -n would.",
+    ),
+]
+Tool = Annotated[
+    str | None,
+    typer.Option(
+        "--as",
+        metavar="TOOL",
+        help="Print what this tool would: perf-lock, perf-lock-x, lock_stat, klockstat, fio, fs_mark, dbench, "
+        "will-it-scale, fxmark, lkp.",
+    ),
+]
+
+
 def run(
     scenario: ScenarioName,
-    out: Annotated[Path | None, typer.Option(help="Write tables, figures and a manifest here.")] = None,
-    variants: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--variant", metavar="NAME", help="Run only this variant; may be repeated.", show_default=False
-        ),
-    ] = None,
-    report: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write one page for a browser, as `simfs report` does.", show_default=False
-        ),
-    ] = None,
+    out: Out = None,
+    variants: Variants = None,
+    report: Page = None,
     settings: Settings = None,
-    engine: Annotated[
-        Engine | None,
-        typer.Option(
-            help="The machine that runs the programs: native, or the reference machine on SimPy, which is slow. "
-            "Native unless the scenario has locks of its own.",
-            show_default=False,
-        ),
-    ] = None,
-    output: Annotated[Format, typer.Option("--format", help="What is printed.")] = Format.TEXT,
+    engine: Machine = None,
+    output: Output = Format.TEXT,
     seed: Seed = None,
     threads: Threads = None,
     quick: Quick = False,
     metrics: Metrics = None,
     wide: Wide = False,
     columns: Columns = None,
-    why: Annotated[
-        bool, typer.Option("--why", help="Record why tasks wait, for --out and --format json; see simfs why.")
-    ] = False,
-    check: Annotated[
-        bool,
-        typer.Option(
-            "--check",
-            help="When a run is over, compare the filesystem's structures with the files that exist, "
-            "as btrfs check and xfs_repair -n would.",
-        ),
-    ] = False,
-    as_tool: Annotated[
-        str | None,
-        typer.Option(
-            "--as",
-            metavar="TOOL",
-            help="Print what this tool would: perf-lock, perf-lock-x, lock_stat, klockstat, fio, fs_mark, dbench, "
-            "will-it-scale, fxmark, lkp.",
-        ),
-    ] = None,
+    why: Why = False,
+    check: Check = False,
+    as_tool: Tool = None,
 ) -> None:
     """Run a scenario and print its predicted throughput, beside measured data where there is any."""
     with plain_errors():
         from simfs.scenario import load
 
-        refuse_out(out)
-        if report is not None:
-            refuse_page(report, "--report")
-        _refuse_tool(as_tool)
-        given, wanted = overrides(settings, seed), known_metrics(metrics)
+        _refuse_outputs(out, report, as_tool)
+        given = overrides(settings, seed)
+        options = {"threads": threads or os.cpu_count() or 1, "quick": quick, "variants": variants or ()}
+        options |= {"metrics": known_metrics(metrics), "why": why or report is not None}
         asked = load(scenario, given)
         _refuse_unknown(asked, variants or [])
-        chosen = _machine_for(asked, engine)
-        if check and chosen is Engine.SIMPY:
-            raise refused("--check: only the native machine looks at structures")
-        options = {
-            "threads": threads or os.cpu_count() or 1,
-            "quick": quick,
-            "metrics": wanted,
-            "variants": variants or (),
-            "why": why or report is not None,
-        }
+        chosen = _machine_for(asked, engine, check=check)
         asked, result = _answer(asked, given, chosen, options, check=check)
-        if out is not None:  # before anything is printed, since who reads that may go away
-            _write(result, out, asked, chosen)
-        if report is not None:
-            _report(result, report, asked, chosen)
+        _write(result, asked, chosen, out, report)  # before anything is printed: who reads that may go away
         if as_tool is not None:
             _print_as(result, as_tool, variants[0] if variants else None)
         else:
             _print(result, output, wide=wide, columns=names_of(columns))
         _complain_of(result)
     raise typer.Exit(result.exit_code)
+
+
+def _refuse_outputs(out: Path | None, page: Path | None, tool: str | None) -> None:
+    """Refuse what could not be written, before anything is run for it."""
+    refuse_out(out)
+    if page is not None:
+        refuse_page(page, "--report")
+    _refuse_tool(tool)
+
+
+def _write(
+    result: ScenarioResult, asked: Scenario, engine: Engine, out: Path | None, page: Path | None
+) -> None:
+    if out is not None:
+        _write_files(result, out, asked, engine)
+    if page is not None:
+        _report(result, page, asked, engine)
 
 
 def _complain_of(result: ScenarioResult) -> None:
@@ -159,8 +173,16 @@ def _refuse_unknown(asked: Scenario, names: list[str]) -> None:
             raise refused(f"--variant {name}: there is no variant of this name; {choices(name, known)}")
 
 
-def _machine_for(asked: Scenario, wanted: Engine | None) -> Engine:
-    """The machine that was asked for; locks of the user's own run on the reference machine alone."""
+def _machine_for(asked: Scenario, wanted: Engine | None, *, check: bool) -> Engine:
+    """The machine that was asked for; only the native one can `check`."""
+    chosen = _machine_of_locks(asked, wanted)
+    if check and chosen is Engine.SIMPY:
+        raise refused("--check: only the native machine looks at structures")
+    return chosen
+
+
+def _machine_of_locks(asked: Scenario, wanted: Engine | None) -> Engine:
+    """Locks of the user's own run on the reference machine alone."""
     from simfs.scenario import expand
 
     own = {name for point in expand(asked) for name in point.scenario.own_locks}
@@ -219,7 +241,7 @@ def _print_as(result: ScenarioResult, name: str, variant: str | None) -> None:
         raise refused(f"--as {name}: {error}") from None
 
 
-def _write(result: ScenarioResult, out: Path, asked: Scenario, engine: Engine) -> None:
+def _write_files(result: ScenarioResult, out: Path, asked: Scenario, engine: Engine) -> None:
     from simfs.reports.export import write
 
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,36 +15,45 @@ from simfs.commands.common import (
     Threads,
     overrides,
     plain_errors,
-    progress,
-    refusals_of_runs,
     refuse_out,
     refused,
 )
-from simfs.commands.experiment import Output, TextOrJson, Variant, keys_of, print_json, write_answer
+from simfs.commands.experiment import (
+    Output,
+    Question,
+    TextOrJson,
+    Variant,
+    print_json,
+    question,
+    write_answer,
+)
+
+if TYPE_CHECKING:
+    from simfs.experiments.sensitivity import Sensitivity
+
+
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option(metavar="GLOB", help="Vary these, for example 'filesystem.*'; may be repeated."),
+]
+Metric = Annotated[str, typer.Option(help="The output: throughput_per_s, idle_percent, ...")]
+Trajectories = Annotated[int, typer.Option(min=2, max=1000, help="Morris trajectories.")]
+Sobol = Annotated[int, typer.Option(min=0, max=65536, help="Samples for Sobol indices, a power of two.")]
+Top = Annotated[int, typer.Option(min=1, max=50, help="How many parameters get Sobol indices.")]
+Bands = Annotated[int, typer.Option(min=0, max=10_000, help="Draws for bands on the curve over tasks.")]
+Out = Annotated[Path | None, typer.Option(help="Write sensitivity.json and figures here.")]
 
 
 def sensitivity(
     scenario: ScenarioName,
     variant: Variant = None,
-    parameter: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="GLOB",
-            help="Vary these, for example 'filesystem.*'; may be repeated.",
-        ),
-    ] = None,
-    metric: Annotated[
-        str, typer.Option(help="The output: throughput_per_s, idle_percent, ...")
-    ] = "throughput_per_s",
-    trajectories: Annotated[int, typer.Option(min=2, max=1000, help="Morris trajectories.")] = 10,
-    sobol: Annotated[
-        int, typer.Option(min=0, max=65536, help="Samples for Sobol indices, a power of two.")
-    ] = 0,
-    top: Annotated[int, typer.Option(min=1, max=50, help="How many parameters get Sobol indices.")] = 4,
-    bands: Annotated[
-        int, typer.Option(min=0, max=10_000, help="Draws for bands on the curve over tasks.")
-    ] = 0,
-    out: Annotated[Path | None, typer.Option(help="Write sensitivity.json and figures here.")] = None,
+    parameter: Parameters = None,
+    metric: Metric = "throughput_per_s",
+    trajectories: Trajectories = 10,
+    sobol: Sobol = 0,
+    top: Top = 4,
+    bands: Bands = 0,
+    out: Out = None,
     settings: Settings = None,
     output: Output = TextOrJson.TEXT,
     seed: Seed = None,
@@ -56,45 +65,50 @@ def sensitivity(
     Screening by Morris's elementary effects; --sobol shares out the variance, --bands draws the uncertainty.
     """
     with plain_errors():
-        from simfs.scenario import expand, load
+        from simfs.scenario import load
 
         refuse_out(out)
         if sobol & (sobol - 1):
             raise refused(f"--sobol {sobol}: must be a power of two")
         given = overrides(settings, seed)
         asked = load(scenario, given)
-        with progress() as report, refusals_of_runs():
-            from simfs.experiments import sensitivity as experiment
-            from simfs.experiments.answer import fit, operation_of
-            from simfs.experiments.points import the_point
-
-            asked, _ = fit(asked, given=keys_of(given), quick=quick, threads=threads, progress=report)
-            point = the_point(asked, variant)
-            found = experiment.sensitivity(
-                point,
-                asked.measure,
-                scenario=asked.name,
-                operation=operation_of([point]),
-                metric=metric,
-                patterns=parameter or experiment.DEFAULT,
-                trajectories=trajectories,
-                sobol=sobol,
-                top=top,
-                bands=bands,
-                curve=[p for p in expand(asked) if p.variant == point.variant],
-                threads=threads,
-                progress=report,
-            )
-        if output is TextOrJson.JSON:
-            print_json(found)
-        else:
-            from simfs.reports.sensitivity import print_sensitivity
-
-            print_sensitivity(found)
+        draws = {"trajectories": trajectories, "sobol": sobol, "top": top, "bands": bands}
+        with question(asked, given, variant, quick=quick, threads=threads) as about:
+            found = _screened(about, metric, parameter, draws)
+        _print(found, output)
         if out is not None:
-            from simfs.reports import sensitivity as reports
+            _write(found, out)
 
-            figures = {"screening": reports.screening(found)}
-            if found.bands:
-                figures["bands"] = reports.bands(found)
-            write_answer(out, "sensitivity", found, figures=figures)
+
+def _screened(about: Question, metric: str, patterns: list[str] | None, draws: dict[str, Any]) -> Sensitivity:
+    from simfs.experiments import sensitivity as experiment
+    from simfs.scenario import expand
+
+    return experiment.sensitivity(
+        about.point,
+        about.asked.measure,
+        metric=metric,
+        patterns=patterns or experiment.DEFAULT,
+        curve=[p for p in expand(about.asked) if p.variant == about.point.variant],
+        **draws,
+        **about.titles,
+        **about.options,
+    )
+
+
+def _print(found: Sensitivity, output: TextOrJson) -> None:
+    if output is TextOrJson.JSON:
+        print_json(found)
+        return
+    from simfs.reports.sensitivity import print_sensitivity
+
+    print_sensitivity(found)
+
+
+def _write(found: Sensitivity, out: Path) -> None:
+    from simfs.reports import sensitivity as reports
+
+    figures = {"screening": reports.screening(found)}
+    if found.bands:
+        figures["bands"] = reports.bands(found)
+    write_answer(out, "sensitivity", found, figures=figures)

@@ -61,43 +61,50 @@ class Refine(StrEnum):
     CROSSOVER = "crossover"
 
 
+Vary = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KEY=A,B,C|KEY=LOW..HIGH[:log]",
+        help="Vary a key; may be repeated. Replaces the scenario's own sweep, which runs without it.",
+    ),
+]
+DesignOfPoints = Annotated[
+    Design, typer.Option(help="How points are chosen; Sobol points are balanced for powers of two.")
+]
+Points = Annotated[
+    int | None,
+    typer.Option(min=1, help="Points of the design; in a grid, the values of each range (5 by default)."),
+]
+Listed = Annotated[
+    Path | None, typer.Option("--list", help="Run the rows of a CSV file with a column for each key.")
+]
+Refinement = Annotated[
+    Refine | None, typer.Option(help="Add points around each curve's knee, or where two variants cross.")
+]
+Between = Annotated[str | None, typer.Option(metavar="A,B", help="The two variants of --refine crossover.")]
+Shard = Annotated[
+    str | None, typer.Option(metavar="I/N", help="Run only the I-th of N parts; then see `simfs merge`.")
+]
+Executor = Annotated[str, typer.Option(help="'threads' of this computer, or dask://HOST:PORT.")]
+Output = Annotated[Format, typer.Option("--format", help="What is printed.")]
+
+
 def sweep(
     scenario: ScenarioName,
     out: Out,
-    vary: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=A,B,C|KEY=LOW..HIGH[:log]",
-            help="Vary a key; may be repeated. Replaces the scenario's own sweep, which runs without it.",
-        ),
-    ] = None,
-    design: Annotated[
-        Design, typer.Option(help="How points are chosen; Sobol points are balanced for powers of two.")
-    ] = Design.GRID,
-    points: Annotated[
-        int | None,
-        typer.Option(min=1, help="Points of the design; in a grid, the values of each range (5 by default)."),
-    ] = None,
-    listed: Annotated[
-        Path | None, typer.Option("--list", help="Run the rows of a CSV file with a column for each key.")
-    ] = None,
-    refine: Annotated[
-        Refine | None, typer.Option(help="Add points around each curve's knee, or where two variants cross.")
-    ] = None,
-    between: Annotated[
-        str | None, typer.Option(metavar="A,B", help="The two variants of --refine crossover.")
-    ] = None,
-    shard: Annotated[
-        str | None, typer.Option(metavar="I/N", help="Run only the I-th of N parts; then see `simfs merge`.")
-    ] = None,
-    executor: Annotated[
-        str, typer.Option(help="'threads' of this computer, or dask://HOST:PORT.")
-    ] = "threads",
+    vary: Vary = None,
+    design: DesignOfPoints = Design.GRID,
+    points: Points = None,
+    listed: Listed = None,
+    refine: Refinement = None,
+    between: Between = None,
+    shard: Shard = None,
+    executor: Executor = "threads",
     settings: Settings = None,
     seed: Seed = None,
     threads: Threads = None,
     quick: Quick = False,
-    output: Annotated[Format, typer.Option("--format", help="What is printed.")] = Format.TEXT,
+    output: Output = Format.TEXT,
     wide: Wide = False,
 ) -> None:
     """Run a scenario at the points of a design; what has been run is kept, and never run again."""

@@ -42,55 +42,59 @@ SHOWN = 3
 """Rows without a prediction that are named of each data set before the rest is counted."""
 
 
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="DATASET",
+        help="Data sets, or scenarios with measured data, by name or path; all shipped data sets by default.",
+    ),
+]
+Out = Annotated[Path | None, typer.Option(help="Write rows, scores and figures here.")]
+Output = Annotated[Format, typer.Option("--format", help="What is printed.")]
+MaxError = Annotated[
+    float | None,
+    typer.Option(
+        min=0, metavar="PERCENT", help="Fail where a row to be predicted is farther off.", show_default=False
+    ),
+]
+MedianError = Annotated[
+    float | None,
+    typer.Option(
+        min=0, metavar="PERCENT", help="Fail where a data set's median is farther off.", show_default=False
+    ),
+]
+Signs = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        max=100,
+        metavar="PERCENT",
+        help="Fail where fewer signs of change are right.",
+        show_default=False,
+    ),
+]
+Details = Annotated[
+    bool,
+    typer.Option(
+        "--details",
+        help="With --format json: one object of rows, scores, fits and intervals, not the list of rows.",
+    ),
+]
+StoreFolder = Annotated[
+    Path | None,
+    typer.Option(help="Keep the runs here; by default in the user's cache.", show_default=False),
+]
+
+
 def validate(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="DATASET",
-            help="Data sets, or scenarios with measured data, by name or path; all shipped data sets by default.",
-        ),
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write rows, scores and figures here.")] = None,
-    output: Annotated[Format, typer.Option("--format", help="What is printed.")] = Format.TEXT,
-    max_error: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            metavar="PERCENT",
-            help="Fail where a row to be predicted is farther off.",
-            show_default=False,
-        ),
-    ] = None,
-    median_error: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            metavar="PERCENT",
-            help="Fail where a data set's median is farther off.",
-            show_default=False,
-        ),
-    ] = None,
-    signs: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=100,
-            metavar="PERCENT",
-            help="Fail where fewer signs of change are right.",
-            show_default=False,
-        ),
-    ] = None,
-    details: Annotated[
-        bool,
-        typer.Option(
-            "--details",
-            help="With --format json: one object of rows, scores, fits and intervals, not the list of rows.",
-        ),
-    ] = False,
-    store: Annotated[
-        Path | None,
-        typer.Option(help="Keep the runs here; by default in the user's cache.", show_default=False),
-    ] = None,
+    names: Names = None,
+    out: Out = None,
+    output: Output = Format.TEXT,
+    max_error: MaxError = None,
+    median_error: MedianError = None,
+    signs: Signs = None,
+    details: Details = False,
+    store: StoreFolder = None,
     seed: Seed = None,
     threads: Threads = None,
     quick: Quick = False,

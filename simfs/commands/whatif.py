@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -16,51 +16,61 @@ from simfs.commands.common import (
     Wide,
     overrides,
     plain_errors,
-    progress,
-    refusals_of_runs,
     refuse_out,
     refused,
 )
 from simfs.commands.experiment import (
     Output,
+    Question,
     TextOrJson,
     Variant,
-    keys_of,
     most_runs,
     print_json,
+    question,
     write_answer,
 )
 from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.suggest import nearest
 
+if TYPE_CHECKING:
+    from simfs.experiments.whatif import WhatIf
+
 KINDS = ("semaphore", "mutex", "rwsem")
 """Kinds that a lock is replaced by where nothing is asked for: those under which a holder may sleep."""
+
+
+Lock = Annotated[
+    str | None,
+    typer.Option(help="Change this lock class, named as in `simfs run`; else all are profiled."),
+]
+Scales = Annotated[
+    list[float] | None,
+    typer.Option(min=0, max=1000, help="Multiply the lock's hold time; may be repeated."),
+]
+Remove = Annotated[bool, typer.Option("--remove", help="Take the lock away.")]
+Kinds = Annotated[list[str] | None, typer.Option(help="Another kind of lock; may be repeated.")]
+Splits = Annotated[
+    list[int] | None,
+    typer.Option(min=1, max=4096, help="So many locks instead of each; may be repeated."),
+]
+AllocationGroups = Annotated[
+    list[int] | None, typer.Option(min=1, help="Another number of allocation groups; may be repeated.")
+]
+Most = Annotated[float, typer.Option(min=1, max=100, help="Most hold time the profile removes, in per cent.")]
+Out = Annotated[Path | None, typer.Option(help="Write whatif.json, profile.coz and figures here.")]
 
 
 def whatif(
     scenario: ScenarioName,
     variant: Variant = None,
-    lock: Annotated[
-        str | None,
-        typer.Option(help="Change this lock class, named as in `simfs run`; else all are profiled."),
-    ] = None,
-    scale: Annotated[
-        list[float] | None,
-        typer.Option(min=0, max=1000, help="Multiply the lock's hold time; may be repeated."),
-    ] = None,
-    remove: Annotated[bool, typer.Option("--remove", help="Take the lock away.")] = False,
-    kind: Annotated[list[str] | None, typer.Option(help="Another kind of lock; may be repeated.")] = None,
-    split: Annotated[
-        list[int] | None,
-        typer.Option(min=1, max=4096, help="So many locks instead of each; may be repeated."),
-    ] = None,
-    agcount: Annotated[
-        list[int] | None, typer.Option(min=1, help="Another number of allocation groups; may be repeated.")
-    ] = None,
-    most: Annotated[
-        float, typer.Option(min=1, max=100, help="Most hold time the profile removes, in per cent.")
-    ] = 50,
-    out: Annotated[Path | None, typer.Option(help="Write whatif.json, profile.coz and figures here.")] = None,
+    lock: Lock = None,
+    scale: Scales = None,
+    remove: Remove = False,
+    kind: Kinds = None,
+    split: Splits = None,
+    agcount: AllocationGroups = None,
+    most: Most = 50,
+    out: Out = None,
     settings: Settings = None,
     output: Output = TextOrJson.TEXT,
     seed: Seed = None,
@@ -80,41 +90,57 @@ def whatif(
         given = overrides(settings, seed)
         asked = load(scenario, given)
         changes = _changes(lock, scale or [], remove, kind or [], split or [])
-        with progress() as report, refusals_of_runs():
-            from simfs.experiments.answer import fit, operation_of
-            from simfs.experiments.points import the_point
-            from simfs.experiments.whatif import what_if
-
-            asked, _ = fit(asked, given=keys_of(given), quick=quick, threads=threads, progress=report)
-            point = the_point(asked, variant)
-            answer = what_if(
-                point,
-                asked.measure,
-                scenario=asked.name,
-                operation=operation_of([point]),
-                changes=changes,
-                agcounts=agcount or [],
-                profile=lock is None and not agcount,
-                removed=[most * step / 5 for step in range(1, 6)],
-                most=most_runs(asked.measure, given),
-                threads=threads,
-                progress=report,
-            )
-        if output is TextOrJson.JSON:
-            print_json(answer)
-        else:
-            from simfs.reports.layout import report_console
-            from simfs.reports.whatif import print_what_if
-
-            print_what_if(answer, report_console(wide=wide))
+        with question(asked, given, variant, quick=quick, threads=threads) as about:
+            tried = _Tried(changes, agcount or [], lock is None and not agcount, most)
+            answer = _answer(about, tried, most_runs(about.asked.measure, given))
+        _print(answer, output, wide=wide)
         if out is not None:
-            from simfs.reports.coz import to_coz
-            from simfs.reports.whatif import figure
-
-            drawn = {"profile": figure(answer)} if answer.profile else {}
-            profile = {"profile.coz": to_coz(answer)} if answer.profile else {}
-            write_answer(out, "whatif", answer, figures=drawn, texts=profile)
+            _write(answer, out)
     raise typer.Exit(answer.exit_code)
+
+
+class _Tried(NamedTuple):
+    """Changes of single locks, numbers of allocation groups, and the profile up to `most` per cent of hold time."""
+
+    changes: list[tuple[str, dict[str, object] | str]]
+    agcounts: list[int]
+    profile: bool
+    most: float
+
+
+def _answer(about: Question, tried: _Tried, most: int | None) -> WhatIf:
+    from simfs.experiments.whatif import what_if
+
+    return what_if(
+        about.point,
+        about.asked.measure,
+        changes=tried.changes,
+        agcounts=tried.agcounts,
+        profile=tried.profile,
+        removed=[tried.most * step / 5 for step in range(1, 6)],
+        most=most,
+        **about.titles,
+        **about.options,
+    )
+
+
+def _print(answer: WhatIf, output: TextOrJson, *, wide: bool) -> None:
+    if output is TextOrJson.JSON:
+        print_json(answer)
+        return
+    from simfs.reports.layout import report_console
+    from simfs.reports.whatif import print_what_if
+
+    print_what_if(answer, report_console(wide=wide))
+
+
+def _write(answer: WhatIf, out: Path) -> None:
+    from simfs.reports.coz import to_coz
+    from simfs.reports.whatif import figure
+
+    drawn = {"profile": figure(answer)} if answer.profile else {}
+    profile = {"profile.coz": to_coz(answer)} if answer.profile else {}
+    write_answer(out, "whatif", answer, figures=drawn, texts=profile)
 
 
 def _changes(

@@ -40,29 +40,34 @@ class WhyFormat(StrEnum):
     DOT = "dot"
 
 
+Variant = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Of this variant; must be named where there are several."),
+]
+Owners = Annotated[bool, typer.Option("--owners", "-o", help="Who makes others wait, instead of who waits.")]
+At = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Who waits for whom at this moment, for example '120 ms'."),
+]
+OfTask = Annotated[
+    int | None, typer.Option(min=0, metavar="N", help="With --at: only the chain of this task.")
+]
+Output = Annotated[
+    WhyFormat,
+    typer.Option(
+        "--format", help="'folded' is for flame graphs and speedscope; 'dot', with --at, for Graphviz."
+    ),
+]
+
+
 def why(
     scenario: ScenarioName,
     settings: Settings = None,
-    variant: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Of this variant; must be named where there are several."),
-    ] = None,
-    owners: Annotated[
-        bool, typer.Option("--owners", "-o", help="Who makes others wait, instead of who waits.")
-    ] = False,
-    at: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Who waits for whom at this moment, for example '120 ms'."),
-    ] = None,
-    task: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="With --at: only the chain of this task.")
-    ] = None,
-    output: Annotated[
-        WhyFormat,
-        typer.Option(
-            "--format", help="'folded' is for flame graphs and speedscope; 'dot', with --at, for Graphviz."
-        ),
-    ] = WhyFormat.TEXT,
+    variant: Variant = None,
+    owners: Owners = False,
+    at: At = None,
+    task: OfTask = None,
+    output: Output = WhyFormat.TEXT,
     quick: Quick = False,
     seed: Seed = None,
     threads: Threads = None,

@@ -219,48 +219,23 @@ def _arrivals(use: Arrivals) -> dict[str, Any]:
 
 def _own_params(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(use, LockCycle):
-        return {
-            "think": use.thinks,
-            "readers": use.readers,
-            "blocking": use.blocking,
-            "data_lines": use.data_lines,
-            "locks": use.locks,
-            "order": use.order,
-            **({} if use.device is None else _drawn("device", use.device)),
-            **_drawn("think", use.think),
-            **_held(use, machine),
-        }
+        return _lock_cycle(use, machine)
     if isinstance(use, PythonTasks):
         return dict(use.params)
     params: dict[str, Any] = load_workload(use.kind).spec() | use.params
     if isinstance(use, RangeLock):
-        own = ("design", "index_lock", "ranges", "units", "length", "outstanding", "order", "readers")
-        given = {key: getattr(use, key) for key in own}
-        return params | given | _drawn("think", use.think) | _drawn("hold", use.hold)
+        return params | _range_lock(use)
     if isinstance(use, Fio):
-        plain = ("block_size", "size", "files", "extents", "iodepth", "fsync")
-        given = {key: getattr(use, key) for key in plain} | {
-            "places": "sequential" if use.sequential else use.places,
-            "reads": use.reads,
-            "direct": float(use.direct),
-            "cached": float(use.cached),
-        }
-        return params | given | ({} if use.readers is None else {"readers": use.readers})
+        return params | _fio(use)
     if isinstance(use, Compile):
         params["shell"] = float(use.shell)
         if use.user_cpu is not None:
             params["user_cpu_ns"] = use.user_cpu
     if isinstance(use, TmpFile):
-        params["write_bytes"] = use.write
-        params["fsync"] = float(use.fsync)
+        params |= {"write_bytes": use.write, "fsync": float(use.fsync)}
     if isinstance(use, FsMark):
-        params |= {
-            "files": use.files,
-            "file_bytes": use.size or 0,
-            "write_bytes": use.write,
-            "sync": use.sync,
-        }
-        params |= {"keep": float(use.keep)}
+        params |= {"files": use.files, "file_bytes": use.size or 0, "write_bytes": use.write}
+        params |= {"sync": use.sync, "keep": float(use.keep)}
     if isinstance(use, Mix):
         params |= {"order": use.order, "file_set": use.file_set, "files": use.files}
         params |= {"file_bytes": use.file_size or 0, "operations": [_operation(o) for o in use.operations]}
@@ -269,6 +244,37 @@ def _own_params(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(use, Create | FsMark | Mix):
         params |= {"initial_files": use.initial_files}
     return params
+
+
+def _lock_cycle(use: LockCycle, machine: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "think": use.thinks,
+        "readers": use.readers,
+        "blocking": use.blocking,
+        "data_lines": use.data_lines,
+        "locks": use.locks,
+        "order": use.order,
+        **({} if use.device is None else _drawn("device", use.device)),
+        **_drawn("think", use.think),
+        **_held(use, machine),
+    }
+
+
+def _range_lock(use: RangeLock) -> dict[str, Any]:
+    own = ("design", "index_lock", "ranges", "units", "length", "outstanding", "order", "readers")
+    given = {key: getattr(use, key) for key in own}
+    return given | _drawn("think", use.think) | _drawn("hold", use.hold)
+
+
+def _fio(use: Fio) -> dict[str, Any]:
+    plain = ("block_size", "size", "files", "extents", "iodepth", "fsync")
+    given = {key: getattr(use, key) for key in plain} | {
+        "places": "sequential" if use.sequential else use.places,
+        "reads": use.reads,
+        "direct": float(use.direct),
+        "cached": float(use.cached),
+    }
+    return given | ({} if use.readers is None else {"readers": use.readers})
 
 
 def _operation(use: MixOperation) -> dict[str, Any]:
