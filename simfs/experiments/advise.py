@@ -130,8 +130,6 @@ def advise(
     others = _other_locks(point, first.base)
     second = decide(now, [Contrast((Varied(p, p.id),)) for p in others], runs, **options) if others else None
     locks = [_chosen(p, second) for p in others] if second else []
-    later = second.findings if second else ()
-    found = (*first.findings, *(finding for finding in later if finding not in first.findings))
     best = _best([as_it_is, *tried])
     return Advice(
         scenario=scenario,
@@ -144,8 +142,13 @@ def advise(
         best=best,
         sentences=tuple(_sentences(operation, as_it_is, tried, locks, best)),
         seed=measure.seed,
-        findings=found,
+        findings=_findings(first, second),
     )
+
+
+def _findings(first: Decided, second: Decided | None) -> tuple[Finding, ...]:
+    later = second.findings if second else ()
+    return (*first.findings, *(finding for finding in later if finding not in first.findings))
 
 
 def flat_from(choices: Sequence[Choice]) -> Choice | None:

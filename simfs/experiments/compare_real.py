@@ -60,11 +60,7 @@ def compare_real(
 
     Raises UnreadableError for points of several variants, and where the two have nothing in common.
     """
-    variants = list(dict.fromkeys(p.variant for p in points))
-    if len(variants) > 1:
-        raise UnreadableError(
-            f"{result.name}: has several variants; add `:` and one of {', '.join(variants)}"
-        )
+    _refuse_variants(result, points)
     point, seconds = the_one(points), seconds or reading.seconds
     per: Per = "operation" if operations else "second" if seconds else "wait"
     found = sort(reading.waits)
@@ -76,7 +72,9 @@ def compare_real(
     for lock in common:
         lines += _of_lock(lock, found.by_lock[lock], ours[lock], per, done, totals)
     if not lines:
-        raise UnreadableError(f"{label}: has no lock and no rate in common with {result.name}:{variants[0]}")
+        raise UnreadableError(
+            f"{label}: has no lock and no rate in common with {result.name}:{point.variant}"
+        )
     worst = _worst(found.by_lock, ours, done if per != "wait" else totals)
     comparison = RealComparison(
         real=f"{label} ({reading.format})",
@@ -89,6 +87,14 @@ def compare_real(
         differs_most=worst,
     )
     return comparison.model_copy(update={"sentence": _sentence(comparison)})
+
+
+def _refuse_variants(result: ScenarioResult, points: Sequence[PointResult]) -> None:
+    variants = list(dict.fromkeys(p.variant for p in points))
+    if len(variants) > 1:
+        raise UnreadableError(
+            f"{result.name}: has several variants; add `:` and one of {', '.join(variants)}"
+        )
 
 
 def whole(lock: LockSummary) -> tuple[int, float]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -98,50 +99,66 @@ def calibration(
     """
     parameters, used, build = problem(scenario, rows)
     runs = Runs(max(2, scenario.measure.replications), confidence=scenario.measure.confidence)
-    fit = fit_to_rows(
-        parameters,
-        used,
-        build,
-        to_spec=to_run_spec,
-        engine=engine,
-        threads=threads,
-        measure=runs,
-        progress=progress,
-    )
+    options: dict[str, Any] = {"engine": engine, "threads": threads, "progress": progress}
+    fit = fit_to_rows(parameters, used, build, to_spec=to_run_spec, measure=runs, **options)
     runner = Runner(engine, threads, runs, progress)
     objective = Objective(parameters, used, build, to_run_spec, runner, tolerance=0)
     at = np.array([fit.values[p.name] for p in parameters])
+    known = _known_at(at, objective, runs)
+    each = zip(parameters, at, known.half, scenario.calibrate, strict=True)
+    return Calibration(
+        scenario=scenario.name,
+        scenario_sha256=sha256(scenario.model_dump_json(exclude_unset=True)),
+        confidence=runs.confidence,
+        parameters=tuple(_fitted(p, v, h, wanted) for p, v, h, wanted in each),
+        rows=known.rows,
+        correlation=tuple(tuple(float(x) for x in row) for row in known.correlation),
+        condition=known.condition if math.isfinite(known.condition) else None,
+        warnings=tuple(_warnings(fit, parameters, known)),
+        notes=known.notes,
+        seed=scenario.measure.seed,
+        replications=runs.replications,
+        evaluations=fit.evaluations + 1 + 2 * len(parameters),
+        software=software(),
+    )
+
+
+@dataclass(frozen=True)
+class _Known:
+    """How well parameters are known, with residuals linear in their logarithms."""
+
+    compared: Sequence[Comparison]
+    jacobian: Vector
+    half: Vector
+    """Half widths of the intervals of the logarithms."""
+    correlation: Vector
+    condition: float
+
+    @property
+    def rows(self) -> tuple[Residual, ...]:
+        """What is left of each row."""
+        return tuple(
+            Residual(row=c.row, simulated=c.simulated.mean, error_percent=c.error_percent)
+            for c in self.compared
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Of rows whose own error is not known."""
+        unknown = [c.row.label for c in self.compared if c.row.low is None]
+        return tuple(
+            f"'{label}' has no low and high: its own error is not in the intervals" for label in unknown
+        )
+
+
+def _known_at(at: Vector, objective: Objective, runs: Runs) -> _Known:
     compared = objective.compared(tuple(at.tolist()))
     errors = np.array([_standard_error(c, runs.confidence) for c in compared])
     jacobian = _jacobian(objective, at) / errors[:, None]
     missed = np.array([residual(c) for c in compared]) / errors
     covariance = _covariance(jacobian, missed)
     half = student_t(runs.confidence, runs.replications - 1) * np.sqrt(np.diag(covariance))
-    condition = _condition(jacobian)
-    correlation = _correlation(covariance)
-    unknown = [c.row.label for c in compared if c.row.low is None]
-    return Calibration(
-        scenario=scenario.name,
-        scenario_sha256=sha256(scenario.model_dump_json(exclude_unset=True)),
-        confidence=runs.confidence,
-        parameters=tuple(
-            _fitted(p, v, h, wanted)
-            for p, v, h, wanted in zip(parameters, at, half, scenario.calibrate, strict=True)
-        ),
-        rows=tuple(
-            Residual(row=c.row, simulated=c.simulated.mean, error_percent=c.error_percent) for c in compared
-        ),
-        correlation=tuple(tuple(float(x) for x in row) for row in correlation),
-        condition=condition if math.isfinite(condition) else None,
-        warnings=tuple(_warnings(fit, parameters, jacobian, correlation, condition)),
-        notes=tuple(
-            f"'{label}' has no low and high: its own error is not in the intervals" for label in unknown
-        ),
-        seed=scenario.measure.seed,
-        replications=runs.replications,
-        evaluations=fit.evaluations + 1 + 2 * len(parameters),
-        software=software(),
-    )
+    return _Known(compared, jacobian, half, _correlation(covariance), _condition(jacobian))
 
 
 def _standard_error(c: Comparison, level: float) -> float:
@@ -189,24 +206,22 @@ def _correlation(covariance: Vector) -> Vector:
     return np.asarray(covariance / np.outer(spread, spread))
 
 
-def _warnings(
-    fit: Fit, parameters: Sequence[Parameter], jacobian: Vector, correlation: Vector, condition: float
-) -> list[str]:
+def _warnings(fit: Fit, parameters: Sequence[Parameter], known: _Known) -> list[str]:
     names = [p.name for p in parameters]
     found = [
         f"{name}: no row answers to it beyond noise"
-        for name, column in zip(names, jacobian.T, strict=True)
+        for name, column in zip(names, known.jacobian.T, strict=True)
         if np.linalg.norm(column) * math.log(fit.bounds[name][1] / fit.bounds[name][0]) < 2
     ]
     for i, j in zip(*np.triu_indices(len(names), 1), strict=True):
-        if abs(correlation[i, j]) > CORRELATION:
+        if abs(known.correlation[i, j]) > CORRELATION:
             found.append(
-                f"{names[i]} and {names[j]} trade off (correlation {correlation[i, j]:+.3f}): these rows hardly"
+                f"{names[i]} and {names[j]} trade off (correlation {known.correlation[i, j]:+.3f}): these rows hardly"
                 " tell them apart"
             )
-    if condition > CONDITION:
+    if known.condition > CONDITION:
         found.append(
-            f"the rows do not determine all parameters (condition number {condition:.3g} > {CONDITION:g})"
+            f"the rows do not determine all parameters (condition number {known.condition:.3g} > {CONDITION:g})"
         )
     return found
 

@@ -126,6 +126,42 @@ def parameters(point: Point, patterns: Sequence[str] = DEFAULT) -> list[Paramete
     return [p for p in known if any(fnmatchcase(p.name, pattern) for pattern in patterns)]
 
 
+@dataclass(frozen=True)
+class _Output:
+    """One metric of a simulation, as it answers to parameters; every run has the same random streams."""
+
+    metric: str
+    runs: Runs
+    options: dict[str, Any]
+
+    def of(self, points: Sequence[Varied]) -> list[Estimate]:
+        """Simulate these points."""
+        done = run_varied(points, self.runs, metrics=[self.metric], **self.options)
+        found = [p.estimate(self.metric) for p in done.points]
+        if any(estimate is None for estimate in found):
+            raise ValueError(f"--metric: this simulation has no {self.metric}, or no operation finished")
+        return [estimate for estimate in found if estimate is not None]
+
+    def nominal(self, point: Point) -> Estimate:
+        """With all parameters as they are; it must be one that others can be compared with."""
+        (nominal,) = self.of([Varied(point, "nominal")])
+        if not nominal.mean:
+            raise ValueError(f"--metric: '{self.metric}' is 0 here")
+        if nominal.low is None:
+            raise ValueError(
+                f"--metric: '{self.metric}' has no interval: two replications must have it, or run longer"
+            )
+        return nominal
+
+    def over(self, point: Point, varied: Sequence[Parameter]) -> Evaluate:
+        """The output as a function of how far each parameter is into its range."""
+
+        def evaluate(shares: Sequence[Vector]) -> list[float]:
+            return [e.mean for e in self.of([_at(point, varied, x, str(i)) for i, x in enumerate(shares)])]
+
+        return evaluate
+
+
 def sensitivity(
     point: Point,
     measure: Measure,
@@ -148,40 +184,13 @@ def sensitivity(
     With `bands` draws the points of `curve` get bands. Every run has the same random streams. Raises ValueError
     for a metric or parameter that there is not.
     """
-    try:
-        known_metric(metric)
-    except ValueError as error:
-        raise ValueError(f"--metric: {error}") from None
-    varied = parameters(point, patterns)
-    if not varied:
-        raise ValueError("--parameter: nothing is left to vary")
+    varied = _to_vary(point, patterns, metric)
     runs = common_runs(point, measure, engine)
-
-    def simulate(points: Sequence[Varied]) -> list[Estimate]:
-        options: dict[str, Any] = {"threads": threads, "progress": progress, "engine": engine}
-        done = run_varied(points, runs, metrics=[metric], **options)
-        found = [p.estimate(metric) for p in done.points]
-        if any(estimate is None for estimate in found):
-            raise ValueError(f"--metric: this simulation has no {metric}, or no operation finished")
-        return [estimate for estimate in found if estimate is not None]
-
-    def evaluate(shares: Sequence[Vector]) -> list[float]:
-        return [e.mean for e in simulate([_at(point, varied, x, str(i)) for i, x in enumerate(shares)])]
-
-    (nominal,) = simulate([Varied(point, "nominal")])
-    if not nominal.mean:
-        raise ValueError(f"--metric: '{metric}' is 0 here")
-    if nominal.low is None:
-        raise ValueError(
-            f"--metric: '{metric}' has no interval: two replications must have it, or run longer"
-        )
-    noise = _noise_percent(nominal, runs)
-    screened = morris(varied, evaluate, nominal.mean, trajectories, measure.seed, noise)
+    output = _Output(metric, runs, {"threads": threads, "progress": progress, "engine": engine})
+    nominal = output.nominal(point)
+    noise, seed = _noise_percent(nominal, runs), measure.seed
+    screened = morris(varied, output.over(point, varied), nominal.mean, trajectories, seed, noise)
     leading = [next(p for p in varied if p.name == s.parameter) for s in screened[:top]]
-
-    def evaluate_leading(shares: Sequence[Vector]) -> list[float]:
-        return [e.mean for e in simulate([_at(point, leading, x, str(i)) for i, x in enumerate(shares)])]
-
     return Sensitivity(
         scenario=scenario,
         point=point.id,
@@ -191,11 +200,22 @@ def sensitivity(
         noise_percent=noise,
         trajectories=trajectories,
         screened=tuple(screened),
-        shares=tuple(sobol_shares(leading, evaluate_leading, sobol, measure.seed)) if sobol else (),
-        bands=tuple(_band(p, patterns, bands, measure.seed, simulate) for p in curve) if bands else (),
+        shares=tuple(sobol_shares(leading, output.over(point, leading), sobol, seed)) if sobol else (),
+        bands=tuple(_band(p, patterns, bands, seed, output.of) for p in curve) if bands else (),
         draws=bands,
-        seed=measure.seed,
+        seed=seed,
     )
+
+
+def _to_vary(point: Point, patterns: Sequence[str], metric: str) -> list[Parameter]:
+    try:
+        known_metric(metric)
+    except ValueError as error:
+        raise ValueError(f"--metric: {error}") from None
+    varied = parameters(point, patterns)
+    if not varied:
+        raise ValueError("--parameter: nothing is left to vary")
+    return varied
 
 
 def morris(

@@ -30,6 +30,9 @@ REMOVED = (10, 20, 30, 40, 50)
 NOT_HELD = ("wait_lock", "completion")
 """Roles of what is no lock of its own: the raw spinlocks inside locks, and completions."""
 
+AS_IT_IS = ("variant", "tasks", "cpus", "replications", "window_ns", "throughput", "operations")
+"""What an answer says of the point as it is, of its `PointResult`."""
+
 Change = Mapping[str, Any] | str
 """A change as the engine takes it: `remove`, {hold_scale: 0.5}, {split: 4}, {kind: mutex}."""
 
@@ -121,39 +124,38 @@ def what_if(
     options: dict[str, Any] = {"threads": threads, "progress": progress, "engine": engine}
     now = Varied(point, "as it is")
     known = [lock for lock in _locks_of(now, runs, options) if lock.role not in NOT_HELD]
-    for name, _ in changes:
-        if name not in [lock.name for lock in known]:
-            raise ValueError(f"--lock: no lock '{name}' here; {choices(name, [x.name for x in known])}")
-    own = {lock.name: lock.type for lock in known}
-    single: list[tuple[str | None, Varied]] = [
-        (name, Varied(point, f"{name}: {label(change)}", _patch(name, change)))
-        for name, change in changes
-        if change != {"kind": own[name]}
-    ]
-    single += [(None, Varied(_with_agcount(point, n), f"agcount {n}")) for n in agcounts]
+    tried = _tried(point, changes, agcounts, {lock.name: lock.type for lock in known})
     held = [lock for lock in known if lock.hold_total_ns > 0] if profile else []
     sloped = [_profiled(point, lock.name, removed, len(held)) for lock in held]
-    tried = [(name, Contrast((v,))) for name, v in single]
     answer = decide(now, [*sloped, *(c for _, c in tried)], runs, most=most, **options)
-    base = answer.base
     slopes = [_slope(lock, removed, contrast, answer) for lock, contrast in zip(held, sloped, strict=True)]
     return WhatIf(
         scenario=scenario,
         point=point.id,
-        variant=point.variant,
         operation=operation,
-        tasks=base.tasks,
-        cpus=base.cpus,
         seed=measure.seed,
-        replications=base.replications,
-        window_ns=base.window_ns,
         warmup_ns=float(runs.warmup),
-        throughput=base.throughput,
-        operations=base.operations,
         profile=tuple(sorted(slopes, key=lambda s: (-s.slope.mean, s.lock))),
         effects=tuple(_effect(name, contrast, answer) for name, contrast in tried),
         findings=answer.findings,
+        **{name: getattr(answer.base, name) for name in AS_IT_IS},
     )
+
+
+def _tried(
+    point: Point, changes: Sequence[tuple[str, Change]], agcounts: Sequence[int], kinds: Mapping[str, str]
+) -> list[tuple[str | None, Contrast]]:
+    """Each change with its lock, which must be one of `kinds`; a lock of the kind that it has already is none."""
+    for name, _ in changes:
+        if name not in kinds:
+            raise ValueError(f"--lock: no lock '{name}' here; {choices(name, list(kinds))}")
+    single: list[tuple[str | None, Varied]] = [
+        (name, Varied(point, f"{name}: {label(change)}", _patch(name, change)))
+        for name, change in changes
+        if change != {"kind": kinds[name]}
+    ]
+    single += [(None, Varied(_with_agcount(point, n), f"agcount {n}")) for n in agcounts]
+    return [(name, Contrast((varied,))) for name, varied in single]
 
 
 def label(change: Change) -> str:

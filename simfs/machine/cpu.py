@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
@@ -42,66 +42,70 @@ class Phase(Enum):
     RUNNING = "running"
 
 
+@dataclass(eq=False, repr=False)
 class Cpu:
     """One CPU, idle at time 0, which counts on idling for `average_idle`."""
 
-    def __init__(self, number: int, average_idle: Time) -> None:
-        self.number = number
-        self.current: Task | None = None
-        self.next: Task | None = None
-        """To which task it is switching."""
-        self.phase = Phase.IDLE
-        self.menu = Menu()
-        """What the governor of idle states knows of it."""
-        self.next_timer: Time = 0
-        """When the soonest of its timers rings that were armed, if that is to come."""
-        self.since: Time = 0
-        """Since when it idles or leaves idle."""
-        self.queue: list[Task] = []
-        """Runnable tasks other than the current one, in order of arrival, of both run queues."""
-        self.delayed: list[Task] = []
-        """Sleepers that have not left their run queue yet."""
+    number: int
+    average_idle: Time
+    """How long it idles on average (`rq->avg_idle`)."""
+    current: Task | None = None
+    next: Task | None = None
+    """To which task it is switching."""
+    phase: Phase = Phase.IDLE
+    menu: Menu = field(default_factory=Menu)
+    """What the governor of idle states knows of it."""
+    next_timer: Time = 0
+    """When the soonest of its timers rings that were armed, if that is to come."""
+    since: Time = 0
+    """Since when it idles or leaves idle."""
+    queue: list[Task] = field(default_factory=list)
+    """Runnable tasks other than the current one, in order of arrival, of both run queues."""
+    delayed: list[Task] = field(default_factory=list)
+    """Sleepers that have not left their run queue yet."""
+    _run_queues: dict[Level, RunQueue] = field(init=False)
+    group: Entity = field(default_factory=Entity)
+    """The load's group on this CPU, a member of the root's run queue while it has tasks."""
+    group_is_next: bool = False
+    """The group's task has gone to sleep and left others (`cfs_rq->next`)."""
+    need_resched: bool = False
+    arrivals: list[Task] = field(default_factory=list)
+    """Tasks woken here while the CPU switches to another one."""
+    stopper: Time = 0
+    """Time that the stopper thread takes before the next switch."""
+    generation: int = 0
+    """Outdates happenings of an earlier switch or idle exit."""
+    tick_armed: bool = False
+    exec_start: Time = 0
+    """Up to when the virtual run time of the executing task is up to date."""
+    owed_irq: Time = 0
+    """Time of interrupts that came while nobody ran; who runs next pays it."""
+    interrupted: Time = 0
+    """When the interrupt arrives that was sent while the CPU switched to idle."""
+    idle_stamp: Time | None = None
+    """When it last was about to idle, if nobody has woken here since (`rq->idle_stamp`)."""
+    next_balance: Time = 0
+    """When it may look again for a task to take while it idles (`rq->next_balance`)."""
+    scan_cost: Time = 0
+    """How long a search for an idle CPU takes on average (`sd->avg_scan_cost`)."""
+    scans: int = 0
+    """Of the first CPU under a cache: how many CPUs a wake-up there looks at (`nr_idle_scan`)."""
+    scan_until: Time = 0
+    """Until when `scans` is believed."""
+    idle_cores: bool = False
+    """Of the first CPU under a cache: whether a core there is said to idle altogether (`has_idle_cores`)."""
+    accounts: dict[Account, Time] = field(default_factory=lambda: dict.fromkeys(Account, 0))
+    """In the measured window."""
+    _idled: Time = field(default=0, init=False)
+    """Time that it idled before that window."""
+    accounted: Time = 0
+    """Until when the accounts are complete."""
+    executing: bool = False
+    """It uses the execution units that it shares with its siblings; kept up to date only where there are any."""
+
+    def __post_init__(self) -> None:
+        """It has a run queue of each level."""
         self._run_queues = {level: RunQueue(self, level) for level in Level}
-        self.group = Entity()
-        """The load's group on this CPU, a member of the root's run queue while it has tasks."""
-        self.group_is_next = False
-        """The group's task has gone to sleep and left others (`cfs_rq->next`)."""
-        self.need_resched = False
-        self.arrivals: list[Task] = []
-        """Tasks woken here while the CPU switches to another one."""
-        self.stopper: Time = 0
-        """Time that the stopper thread takes before the next switch."""
-        self.generation = 0
-        """Outdates happenings of an earlier switch or idle exit."""
-        self.tick_armed = False
-        self.exec_start: Time = 0
-        """Up to when the virtual run time of the executing task is up to date."""
-        self.owed_irq: Time = 0
-        """Time of interrupts that came while nobody ran; who runs next pays it."""
-        self.interrupted: Time = 0
-        """When the interrupt arrives that was sent while the CPU switched to idle."""
-        self.idle_stamp: Time | None = None
-        """When it last was about to idle, if nobody has woken here since (`rq->idle_stamp`)."""
-        self.average_idle: Time = average_idle
-        """How long it idles on average (`rq->avg_idle`)."""
-        self.next_balance: Time = 0
-        """When it may look again for a task to take while it idles (`rq->next_balance`)."""
-        self.scan_cost: Time = 0
-        """How long a search for an idle CPU takes on average (`sd->avg_scan_cost`)."""
-        self.scans = 0
-        """Of the first CPU under a cache: how many CPUs a wake-up there looks at (`nr_idle_scan`)."""
-        self.scan_until: Time = 0
-        """Until when `scans` is believed."""
-        self.idle_cores = False
-        """Of the first CPU under a cache: whether a core there is said to idle altogether (`has_idle_cores`)."""
-        self.accounts: dict[Account, Time] = dict.fromkeys(Account, 0)
-        """In the measured window."""
-        self._idled: Time = 0
-        """Time that it idled before that window."""
-        self.accounted: Time = 0
-        """Until when the accounts are complete."""
-        self.executing = False
-        """It uses the execution units that it shares with its siblings; kept up to date only where there are any."""
 
     def queue_of(self, level: Level) -> RunQueue:
         """One of its run queues."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -59,11 +59,9 @@ def summarise(
     Raises ValueError where `runs` is empty.
     """
     first, wanted = runs[0], tuple(metrics)
-    per_s = [len(r.batch_operations) / r.window_ns * 1e9 * np.array(r.batch_operations) for r in runs]
-    batches = np.mean(per_s, axis=0) if first.batch_operations else np.array([throughput(runs).mean])
-    transient = mser(batches, group=1)
+    batches = _batches(runs)
     rate, rates = throughput(runs, level, decided_by), tuple(r.throughput_per_s for r in runs)
-    groups = two_groups(*observed(rates, batches.tolist()))
+    groups = two_groups(*observed(rates, batches["batches_per_s"]))
     result = PointResult(
         id=point.id,
         variant=point.variant,
@@ -79,28 +77,51 @@ def summarise(
         replication_throughputs=rates,
         groups=groups,
         marks=marks(rate, "1/s", groups),
-        shares=_shares([r.cpu_ns for r in runs], level),
-        context_switches=interval([r.context_switches / r.window_ns * 1e9 for r in runs], level),
-        context_switches_per_operation=_per_operation(runs, [r.context_switches for r in runs], level),
-        joules_per_operation=_per_operation(runs, [r.energy_joules for r in runs], level),
-        fairness=interval([jain(r.per_task_operations) for r in runs], level),
-        max_min=_max_min(runs, level),
-        batches_per_s=tuple(batches.tolist()),
-        transient_batches=transient,
-        settled_per_s=float(batches[transient:].mean()),
-        system_ns_per_operation=_per_operation(runs, [_kernel_ns(r.cpu_ns) for r in runs], level),
-        bytes_per_s=interval([r.bytes / r.window_ns * 1e9 for r in runs], level)
-        if any(r.bytes for r in runs)
-        else None,
         metrics=estimates(runs, wanted, level),
-        wakes=pooled_wakes(runs),
-        delays=pooled_latencies([r.delays for r in runs]),
-        latency=pooled_latencies([r.latency for r in runs]),
-        latency_intervals=_latency_intervals(runs, level),
-        locks=pooled_locks(runs),
-        chains=pooled_chains(runs) if all(run.chains for run in runs) else None,
+        **batches,
+        **_intervals(runs, level),
+        **_pooled(runs),
     )
     return result.model_copy(update={"metrics": {n: e for n in wanted if (e := result.estimate(n))}})
+
+
+def _batches(runs: Sequence[RunResult]) -> dict[str, Any]:
+    """Throughput of each batch of the window, and where it has settled."""
+    per_s = [len(r.batch_operations) / r.window_ns * 1e9 * np.array(r.batch_operations) for r in runs]
+    batches = np.mean(per_s, axis=0) if runs[0].batch_operations else np.array([throughput(runs).mean])
+    transient = mser(batches, group=1)
+    return {
+        "batches_per_s": tuple(batches.tolist()),
+        "transient_batches": transient,
+        "settled_per_s": float(batches[transient:].mean()),
+    }
+
+
+def _intervals(runs: Sequence[RunResult], level: float) -> dict[str, Any]:
+    """What has one number in each run."""
+    moves_data = any(r.bytes for r in runs)
+    return {
+        "shares": _shares([r.cpu_ns for r in runs], level),
+        "context_switches": interval([r.context_switches / r.window_ns * 1e9 for r in runs], level),
+        "context_switches_per_operation": _per_operation(runs, [r.context_switches for r in runs], level),
+        "joules_per_operation": _per_operation(runs, [r.energy_joules for r in runs], level),
+        "fairness": interval([jain(r.per_task_operations) for r in runs], level),
+        "max_min": _max_min(runs, level),
+        "system_ns_per_operation": _per_operation(runs, [_kernel_ns(r.cpu_ns) for r in runs], level),
+        "bytes_per_s": interval([r.bytes / r.window_ns * 1e9 for r in runs], level) if moves_data else None,
+        "latency_intervals": _latency_intervals(runs, level),
+    }
+
+
+def _pooled(runs: Sequence[RunResult]) -> dict[str, Any]:
+    """What is told of all runs together."""
+    return {
+        "wakes": pooled_wakes(runs),
+        "delays": pooled_latencies([r.delays for r in runs]),
+        "latency": pooled_latencies([r.latency for r in runs]),
+        "locks": pooled_locks(runs),
+        "chains": pooled_chains(runs) if all(run.chains for run in runs) else None,
+    }
 
 
 def throughput(runs: Sequence[RunResult], level: float = LEVEL, decided_by: int | None = None) -> Estimate:

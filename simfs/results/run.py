@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -106,10 +106,8 @@ def run_scenario(
     """
     begin = time.perf_counter()
     threads = threads or os.cpu_count() or 1
-    to_spec = to_spec or _native_spec()
     rows = tuple(measured)
-    names = tuple(dict.fromkeys([*metrics, *(row.metric for row in rows if metric(row.metric).by_run)]))
-    states = [_State(point, to_spec, names) for point in points]
+    states = _states(points, to_spec or _native_spec(), [*metrics, *_metrics_by_run(rows)])
     _run_all(states, measure, threads, progress, engine or suited_engine())
     found = tuple(finding for state in states for finding in state.findings)
     compared, unmatched = compare([state.summary for state in states if state.summary], rows)
@@ -122,12 +120,22 @@ def run_scenario(
         points=compared,
         findings=found,
         unmatched=(*unmatched, *unanswerable),
-        wall=Wall(
-            total_s=time.perf_counter() - begin,
-            points_s={s.point.id: s.seconds for s in states},
-            threads=threads,
-        ),
+        wall=_wall(begin, states, threads),
     )
+
+
+def _metrics_by_run(rows: Iterable[MeasuredRow]) -> Iterator[str]:
+    """Metrics of measured rows that every run must be asked for."""
+    return (row.metric for row in rows if metric(row.metric).by_run)
+
+
+def _states(points: Sequence[PointLike], to_spec: ToSpec, metrics: Sequence[str]) -> list[_State]:
+    return [_State(point, to_spec, tuple(dict.fromkeys(metrics))) for point in points]
+
+
+def _wall(begin: float, states: Sequence[_State], threads: int) -> Wall:
+    seconds = {state.point.id: state.seconds for state in states}
+    return Wall(total_s=time.perf_counter() - begin, points_s=seconds, threads=threads)
 
 
 @dataclass

@@ -133,7 +133,7 @@ STATISTICS = [
     Fault(
         "settled rate: of all batches",
         "simfs/results/aggregate.py",
-        "settled_per_s=float(batches[transient:].mean()),",
-        "settled_per_s=float(batches[0 if FAULT else transient :].mean()),",
+        '"settled_per_s": float(batches[transient:].mean()),',
+        '"settled_per_s": float(batches[0 if FAULT else transient :].mean()),',
     ),
 ]
