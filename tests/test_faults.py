@@ -25,7 +25,7 @@ from simfs.machine.locks.osq import Osq
 from simfs.machine.locks.queued import Qspinlock
 from simfs.machine.locks.semaphore import Semaphore
 from simfs.machine.locks.spinlock import Spinlock, Ticket
-from simfs.machine.scheduler import Scheduler
+from simfs.machine.segments import Segments
 from simfs.machine.statistics import ClassStatistics
 from simfs.machine.task import Task
 
@@ -204,10 +204,10 @@ def transfers_of_a_line_are_not_serialised(self: Line, *access: Any) -> int:  # 
 LINE_ACCESS: Callable[..., int] = Line.access
 
 
-@fault(Scheduler, "book_spin", "qspinlock", LAWS)
-def time_spun_is_not_booked(self: Scheduler, task: Task) -> None:
-    task.segment.debt = max(task.segment.debt - (self.now - task.started), 0)
-    task.cpu.accounted = self.now
+@fault(Segments, "book_spin", "qspinlock", LAWS)
+def time_spun_is_not_booked(self: Segments, task: Task) -> None:
+    task.segment.debt = max(task.segment.debt - (task.machine.now - task.started), 0)
+    task.cpu.accounted = task.machine.now
 
 
 @fault(ClassStatistics, "begin_wait", "mutex", LAWS)

@@ -177,7 +177,7 @@ class Device:
         self.machine.note_cpu("device done", request.cpu, self)
         self._free_slots += 1
         self._serve()
-        self.machine.scheduler.interrupt(request.cpu, self.hardware.interrupt)
+        self.machine.scheduler.segments.interrupt(request.cpu, self.hardware.interrupt)
         for one in (request, *request.merged):
             self.machine.requests.give_back(one.number)
             one.then.done_by_interrupt()

@@ -327,7 +327,7 @@ class Machine:
         """Bring all time accounts and holds up to now."""
         for lock in self.locks:
             lock.book()
-        self.scheduler.book_everything()
+        self.scheduler.segments.book_everything()
 
     def _start_window(self) -> None:
         """All statistics begin anew."""

@@ -1,4 +1,4 @@
-"""The scheduler: segments of CPU time, switches, preemption, wake-up placement, idle CPUs and balancing.
+"""The scheduler: switches, preemption, wake-up placement, idle CPUs and balancing.
 
 Rules from `kernel/sched/{core,fair}.c` of Linux 5 and 6. Who runs next is decided by a `policy`, with the rules of
 `eevdf` or `cfs`. Left out: real-time classes, periodic balancing other than pulls by idle CPUs.
@@ -21,6 +21,7 @@ from simfs.machine.idlest import Idlest
 from simfs.machine.placement import Placement
 from simfs.machine.policy import Entering, Leaving, Policy, Rules
 from simfs.machine.run_queue import Level
+from simfs.machine.segments import Segments
 from simfs.machine.smt import Siblings
 from simfs.machine.statistics import TaskKind
 from simfs.machine.task import Status, Task
@@ -44,6 +45,7 @@ class Scheduler:
         self.idle_joules = 0.0
         """Energy of idle periods that have ended in the measured window."""
         self.policy = Policy(machine, _rules(machine), machine.topology.cpus)
+        self.segments = Segments(self)
         self.siblings = Siblings(self, machine.topology)
         self.placement = Placement(self)
         for cpu in self.cpus:
@@ -57,89 +59,14 @@ class Scheduler:
         """The clock."""
         return self.machine.now
 
-    # ---- segments ---------------------------------------------------------------------------------------------------
+    # ---- switching --------------------------------------------------------------------------------------------------
 
-    def start_segment(self, task: Task, account: Account, own: Time) -> None:
-        """Start a stretch of `own` CPU time of a running task, after what it owes."""
-        task.account = account
-        task.stretched = False
-        if (warmth := self.machine.warmth) is not None and account is Account.SYSTEM and own > 0:
-            warmth.fetch(task, own)
-        task.segment.own = self.machine.paces.taken(task, account, own)
-        self.continue_segment(task)
-
-    def continue_segment(self, task: Task) -> None:
-        """Go on with what is left of a task's segment."""
-        task.in_segment = True
-        if task.need_resched and self._preemptible(task) and (other := self.replacement(task.cpu)):
-            self.preempt(task.cpu, other)
-            return
-        task.started = self.now
-        self.run_segment(task)
-
-    def run_segment(self, task: Task) -> None:
-        """From now on what is left of the segment is used up."""
-        self.siblings.stretch(task)
-        task.generation += 1
-        generation = task.generation
-        end = self.now + task.segment.total
-        self.machine.clock.at(
-            end, What.SEGMENT_END, task.number, lambda: self._segment_ends(task, generation)
-        )
-
-    def _segment_ends(self, task: Task, generation: int) -> None:
-        if task.generation != generation:
-            return  # stale: it was preempted or interrupted
-        self.book_segment(task)
-        task.in_segment = False
-        self.machine.note("segment end", task)
-        task.resume()
-
-    def book_segment(self, task: Task) -> None:
-        """Book the running segment up to now; its remainder stays."""
-        irq, debt, own = task.segment.consume(self.now - task.started)
-        task.started = self.now
-        accounts = task.cpu.accounts
-        accounts[Account.IRQ] += irq
-        accounts[Account.SYSTEM] += debt
-        accounts[task.account] += own
-        task.cpu.accounted = self.now
-
-    def book_spin(self, task: Task) -> None:
-        """Book a spin up to now: first the interrupts that came and what the task owed."""
-        irq, debt, _ = task.segment.consume(self.now - task.started)
-        task.started = self.now
-        task.cpu.accounts[Account.IRQ] += irq
-        task.cpu.accounts[Account.SYSTEM] += debt
-        task.cpu.accounted += irq + debt
-        task.cpu.account(self.now, Account.SPIN)
-
-    def interrupt(self, cpu: Cpu, handler: Time) -> None:
-        """Let an interrupt that wakes somebody take its time from whatever runs on `cpu`.
-
-        On an idle CPU it takes it from who runs there next, whose own wake-up is the end of its idling.
-        """
-        task = cpu.current
-        if task is None:
-            cpu.owed_irq += handler
-            return
-        time = handler + self.machine.costs.wakeup
-        if task.in_segment:
-            self.book_segment(task)
-            task.segment.irq += time
-            self.run_segment(task)
-        else:
-            if task.spinning:
-                self.book_spin(task)  # the handler runs while the task waits
-            task.segment.irq += time
-
-    def _preemptible(self, task: Task) -> bool:
+    def preemptible(self, task: Task) -> bool:
+        """Whether a task may be preempted in the segment that it runs."""
         preemption = self.machine.kernel.preemption
         if preemption == "host":
             return True
         return task.preempt_off == 0 and (preemption == "full" or task.account is Account.USER)
-
-    # ---- switching --------------------------------------------------------------------------------------------------
 
     def replacement(self, cpu: Cpu) -> Task | None:
         """Who should run instead of the current task, which could go on (`schedule`, `pick_next_task`).
@@ -275,7 +202,7 @@ class Scheduler:
         self._arm_tick(cpu)
         arrivals, cpu.arrivals = cpu.arrivals, []
         if task.in_segment:
-            self.continue_segment(task)
+            self.segments.go_on(task)
             self._look_at(arrivals, cpu)
         else:
             self._look_at(arrivals, cpu)
@@ -442,17 +369,17 @@ class Scheduler:
         task = cpu.current
         if task is None or not cpu.need_resched or cpu.phase is not Phase.RUNNING:
             return
-        if task.in_segment and self._preemptible(task):
-            self.book_segment(task)
+        if task.in_segment and self.preemptible(task):
+            self.segments.book(task)
             if other := self.replacement(cpu):
                 self.preempt(cpu, other)
             else:
-                self.run_segment(task)
+                self.segments.run(task)
         elif task.spins_until_resched:
             task.look_at(self.now)
         elif task.spinning and self.machine.kernel.preemption == "host" and (other := self.replacement(cpu)):
             task.spinning = False  # it looks again when it comes to run
-            self.book_spin(task)
+            self.segments.book_spin(task)
             self.preempt(cpu, other)
 
     def _arm_tick(self, cpu: Cpu) -> None:
@@ -475,19 +402,7 @@ class Scheduler:
             self.heed_resched(cpu)
         self._arm_tick(cpu)
 
-    # ---- accounts ---------------------------------------------------------------------------------------------------
-
-    def book_everything(self) -> None:
-        """Bring all time accounts up to now."""
-        idle = {Phase.IDLE: Account.IDLE, Phase.IDLE_EXIT: Account.IDLE, Phase.SWITCHING: Account.SWITCH}
-        for cpu in self.cpus:
-            task = cpu.current
-            if task is None or cpu.phase is not Phase.RUNNING:
-                cpu.account(self.now, idle.get(cpu.phase, Account.SPIN))
-            elif task.in_segment:
-                self.book_segment(task)
-            else:
-                self.book_spin(task)
+    # ---- energy -----------------------------------------------------------------------------------------------------
 
     def idle_energy(self) -> float:
         """Energy (J) of all idle time in the window, periods in progress included."""

@@ -38,8 +38,8 @@ class Siblings:
         if task is None or cpu.phase is not Phase.RUNNING or not task.in_segment:
             return
         if task.stretched != self._is_shared(cpu):
-            self._scheduler.book_segment(task)
-            self._scheduler.run_segment(task)
+            self._scheduler.segments.book(task)
+            self._scheduler.segments.run(task)
 
     def stretch(self, task: Task) -> None:
         """Make what is left of the program's time as long as it takes beside the siblings of now."""

@@ -271,7 +271,7 @@ class Task:
 
     def run(self, account: Account, time: Time) -> Steps:
         """Use CPU time."""
-        self.machine.scheduler.start_segment(self, account, time)
+        self.machine.scheduler.segments.start(self, account, time)
         yield from self.suspend()
 
     def pay(self) -> Steps:
@@ -319,7 +319,7 @@ class Task:
         self.generation += 1
         self.spinning = self.spins_until_resched = False
         self.machine.scheduler.siblings.set_executing(self.cpu, True)
-        self.machine.scheduler.book_spin(self)
+        self.machine.scheduler.segments.book_spin(self)
         self.machine.note("look", self)
         self.resume()
 

@@ -1,0 +1,113 @@
+"""Segments: stretches of CPU time of a task, and their exact booking."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from simfs.machine.clock import What
+from simfs.machine.cpu import Account, Cpu, Phase
+from simfs.machine.task import Task
+from simfs.machine.time import Time
+
+if TYPE_CHECKING:
+    from simfs.machine.scheduler import Scheduler
+
+
+class Segments:
+    """Runs segments of running tasks and books the time of CPUs."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._machine = scheduler.machine
+
+    @property
+    def _now(self) -> Time:
+        return self._machine.now
+
+    def start(self, task: Task, account: Account, own: Time) -> None:
+        """Start a stretch of `own` CPU time of a running task, after what it owes."""
+        task.account = account
+        task.stretched = False
+        if (warmth := self._machine.warmth) is not None and account is Account.SYSTEM and own > 0:
+            warmth.fetch(task, own)
+        task.segment.own = self._machine.paces.taken(task, account, own)
+        self.go_on(task)
+
+    def go_on(self, task: Task) -> None:
+        """Go on with what is left of a task's segment."""
+        task.in_segment = True
+        if (
+            task.need_resched
+            and self._scheduler.preemptible(task)
+            and (other := self._scheduler.replacement(task.cpu))
+        ):
+            self._scheduler.preempt(task.cpu, other)
+            return
+        task.started = self._now
+        self.run(task)
+
+    def run(self, task: Task) -> None:
+        """From now on what is left of the segment is used up."""
+        self._scheduler.siblings.stretch(task)
+        task.generation += 1
+        generation = task.generation
+        end = self._now + task.segment.total
+        self._machine.clock.at(end, What.SEGMENT_END, task.number, lambda: self._end(task, generation))
+
+    def _end(self, task: Task, generation: int) -> None:
+        if task.generation != generation:
+            return  # stale: it was preempted or interrupted
+        self.book(task)
+        task.in_segment = False
+        self._machine.note("segment end", task)
+        task.resume()
+
+    def book(self, task: Task) -> None:
+        """Book the running segment up to now; its remainder stays."""
+        irq, debt, own = task.segment.consume(self._now - task.started)
+        task.started = self._now
+        accounts = task.cpu.accounts
+        accounts[Account.IRQ] += irq
+        accounts[Account.SYSTEM] += debt
+        accounts[task.account] += own
+        task.cpu.accounted = self._now
+
+    def book_spin(self, task: Task) -> None:
+        """Book a spin up to now: first the interrupts that came and what the task owed."""
+        irq, debt, _ = task.segment.consume(self._now - task.started)
+        task.started = self._now
+        task.cpu.accounts[Account.IRQ] += irq
+        task.cpu.accounts[Account.SYSTEM] += debt
+        task.cpu.accounted += irq + debt
+        task.cpu.account(self._now, Account.SPIN)
+
+    def interrupt(self, cpu: Cpu, handler: Time) -> None:
+        """Let an interrupt that wakes somebody take its time from whatever runs on `cpu`.
+
+        On an idle CPU it takes it from who runs there next, whose own wake-up is the end of its idling.
+        """
+        task = cpu.current
+        if task is None:
+            cpu.owed_irq += handler
+            return
+        time = handler + self._machine.costs.wakeup
+        if task.in_segment:
+            self.book(task)
+            task.segment.irq += time
+            self.run(task)
+        else:
+            if task.spinning:
+                self.book_spin(task)  # the handler runs while the task waits
+            task.segment.irq += time
+
+    def book_everything(self) -> None:
+        """Bring all time accounts up to now."""
+        idle = {Phase.IDLE: Account.IDLE, Phase.IDLE_EXIT: Account.IDLE, Phase.SWITCHING: Account.SWITCH}
+        for cpu in self._scheduler.cpus:
+            task = cpu.current
+            if task is None or cpu.phase is not Phase.RUNNING:
+                cpu.account(self._now, idle.get(cpu.phase, Account.SPIN))
+            elif task.in_segment:
+                self.book(task)
+            else:
+                self.book_spin(task)
