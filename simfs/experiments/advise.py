@@ -16,10 +16,11 @@ from pydantic import Field
 from simfs.experiments.decide import Contrast, Decided, decide, verdict
 from simfs.experiments.points import Varied, common_runs
 from simfs.experiments.whatif import NOT_HELD
-from simfs.results.model import FINDING_EXIT_CODES, Finding, LockSummary, PointResult
+from simfs.results.model import FINDING_EXIT_CODES, Finding, PointResult
 from simfs.results.run import Engine, Progress
 from simfs.results.run_result import Strict
 from simfs.results.statistics import Estimate
+from simfs.results.summaries import LockSummary
 from simfs.scenario import Measure, Point, Scenario
 from simfs.scenario.document import Document
 from simfs.scenario.filesystem import Xfs

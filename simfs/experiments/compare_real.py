@@ -14,8 +14,9 @@ from simfs.interchange.locks_out import the_one, traced
 from simfs.interchange.reading import Reading, UnreadableError, Waits
 from simfs.interchange.symbols import merge, sort
 from simfs.results.by_run import plain
-from simfs.results.model import LockSummary, PointResult, ScenarioResult
+from simfs.results.model import PointResult, ScenarioResult
 from simfs.results.run_result import Strict
+from simfs.results.summaries import LockSummary
 
 TRACED = ("perf-lock", "perf-script", "bpftrace")
 """Formats whose waits are those of the kernel's tracepoints."""

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from simfs.results.focus import focus
-from simfs.results.model import LockSummary, PointResult, ScenarioResult
+from simfs.results.model import PointResult, ScenarioResult
 from simfs.results.statistics import Estimate, paired_difference
+from simfs.results.summaries import LockSummary
 from simfs.results.tournament import is_tournament
 from simfs.scenario import Point
 

@@ -19,10 +19,11 @@ from simfs.experiments.points import Varied, common_runs, run_varied
 from simfs.experiments.real_loads import readable, real_load
 from simfs.experiments.sensitivity import Screened
 from simfs.experiments.sensitivity import sensitivity as screen
-from simfs.results.model import LockSummary, PointResult
+from simfs.results.model import PointResult
 from simfs.results.run import Engine, Progress
 from simfs.results.run_result import Strict
 from simfs.results.statistics import Estimate
+from simfs.results.summaries import LockSummary
 from simfs.scenario import Measure, Point
 
 TRAJECTORIES = 2

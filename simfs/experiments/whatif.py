@@ -17,10 +17,11 @@ from pydantic import Field, ValidationError
 
 from simfs.experiments.decide import EQUAL, Contrast, Decided, decide, verdict
 from simfs.experiments.points import Patch, Varied, common_runs, run_varied
-from simfs.results.model import FINDING_EXIT_CODES, Finding, LockSummary
+from simfs.results.model import FINDING_EXIT_CODES, Finding
 from simfs.results.run import Engine, Progress, Runs
 from simfs.results.run_result import Strict
 from simfs.results.statistics import Estimate
+from simfs.results.summaries import LockSummary
 from simfs.scenario import Measure, Point, with_values
 from simfs.scenario.suggest import choices
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from simfs._engine import Histogram
 from simfs.interchange.symbols import chains, symbols
-from simfs.results.model import LockSummary, PointResult
+from simfs.results.model import PointResult
+from simfs.results.summaries import LockSummary
 
 SLEEPING = ("mutex", "rwsem", "semaphore", "percpu-rwsem")
 _PERF = {"percpu-rwsem": "pcpu-sem"}

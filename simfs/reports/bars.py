@@ -13,7 +13,8 @@ from simfs.reports.lines import line_name, measured_rates
 from simfs.reports.numbers import folded, plain, plural
 from simfs.reports.text import error
 from simfs.results.focus import focus, focus_tasks
-from simfs.results.model import Comparison, LockSummary, PointResult, ScenarioResult
+from simfs.results.model import Comparison, PointResult, ScenarioResult
+from simfs.results.summaries import LockSummary
 
 HOLDER = (
     ("running", "#0072B2", ""),

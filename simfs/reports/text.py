@@ -13,10 +13,11 @@ from simfs.reports.layout import Sheet, new_table, report_console
 from simfs.reports.numbers import NOTHING, duration, percent, plain, plural, plus_minus
 from simfs.reports.tournament import tournament
 from simfs.results.focus import focus
-from simfs.results.model import Case, Comparison, LockSummary, PointResult, ScenarioResult, short
+from simfs.results.model import Case, Comparison, PointResult, ScenarioResult, short
 from simfs.results.run_result import LockSite
 from simfs.results.scaling import ideal_per_s
 from simfs.results.statistics_scaling import scalings
+from simfs.results.summaries import LockSummary
 from simfs.results.tournament import is_tournament
 
 TOP_LOCKS = 5

@@ -12,20 +12,11 @@ import numpy as np
 from simfs.results.by_run import estimates
 from simfs.results.chains import pooled_chains
 from simfs.results.marks import marks, observed, two_groups
-from simfs.results.model import (
-    Comparison,
-    CpuShares,
-    Finding,
-    LatencyIntervals,
-    MeasuredRow,
-    PointResult,
-    Value,
-    quantity,
-    short,
-)
+from simfs.results.model import Comparison, Finding, MeasuredRow, PointResult, Value, quantity, short
 from simfs.results.pooling import pooled_latencies, pooled_locks, pooled_wakes
 from simfs.results.run_result import CpuTime, RunResult
 from simfs.results.statistics import LEVEL, Estimate, batch_means, interval, jain, max_min, mser, two_stage
+from simfs.results.summaries import CpuShares, LatencyIntervals
 
 
 class PointLike(Protocol):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from simfs.results.by_run import pooled
-from simfs.results.model import CURVE, LockKindSummary, LockSummary, PooledLatency, WakesSummary
 from simfs.results.run_result import Latency, LockCounts, LockKind, LockSite, LockStats, RunResult, Wakes
+from simfs.results.summaries import CURVE, LockKindSummary, LockSummary, PooledLatency, WakesSummary
 
 _LOCK_MAXIMA = {"instances", "wait_max_ns", "hold_max_ns", "still_waiting_max_ns"}
 _LOCK_POOLED = {"wait_p50_ns", "wait_p99_ns", "wait_hdr"}

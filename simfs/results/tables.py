@@ -9,12 +9,13 @@ from typing import Any
 import pyarrow as pa
 
 from simfs.results.chains import CHAIN_COLUMNS, chain_row
-from simfs.results.model import CURVE, CpuShares, PointResult, ScenarioResult
+from simfs.results.model import PointResult, ScenarioResult
 from simfs.results.quantities import in_units
 from simfs.results.run_result import Latency, LockCounts, LockKind, LockStats
 from simfs.results.scaling import ideal_per_s
 from simfs.results.statistics import Estimate
 from simfs.results.statistics_scaling import scalings
+from simfs.results.summaries import CURVE, CpuShares
 
 UNITS = {
     "_per_s": "1/s",

@@ -16,9 +16,10 @@ from simfs.reports.lines import line_name, measured_rates
 from simfs.reports.numbers import plural
 from simfs.reports.sweep import axis_of, levels, varied
 from simfs.results.focus import focus
-from simfs.results.model import CURVE, MeasuredRow, PointResult, ScenarioResult, short
+from simfs.results.model import MeasuredRow, PointResult, ScenarioResult, short
 from simfs.results.scaling import ideal_per_s
 from simfs.results.statistics import Estimate, paired_difference
+from simfs.results.summaries import CURVE
 
 MOST_LINES = 60
 """Lines of a chart; a design with more is shown as points of its variants."""

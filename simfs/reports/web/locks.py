@@ -8,7 +8,8 @@ from simfs.reports.layout import Sheet
 from simfs.reports.numbers import NOTHING, duration, percent, plain
 from simfs.reports.text import KINDS, holder_split
 from simfs.reports.web.tables import Draw, split_bar, table
-from simfs.results.model import LockSummary, PointResult
+from simfs.results.model import PointResult
+from simfs.results.summaries import LockSummary
 
 MOST = 40
 """Locks shown."""
