@@ -60,10 +60,11 @@ def test_the_shipped_lock_is_compared_with_built_in_ones_in_one_command() -> Non
 
 
 def test_the_shipped_lock_spins_first_and_sleeps_where_that_did_not_help() -> None:
+    """In a window of some ticks: see the next test."""
     spec = to_run_spec(
         expand(
             load(
-                "own-lock", ["workload.tasks=16", "workload.hold=5 us", *SHORT[1::2], "measure.duration=3 ms"]
+                "own-lock", ["workload.tasks=16", "workload.hold=5 us", *SHORT[1::2], "measure.duration=10 ms"]
             )
         )[0],
         0,

@@ -43,8 +43,8 @@ class Idlest:
         self._topology = scheduler.machine.topology
         self._groups = Groups(scheduler)
 
-    def cpu_of_load(self, parent: Cpu) -> Cpu:
-        """The CPU of a task of the load.
+    def cpu_at_start(self, parent: Cpu) -> Cpu:
+        """The CPU of a task of the load, or of a kernel thread that is there from the beginning.
 
         All start at one moment, when no average tells the CPUs apart; so where the choice is a CPU that has
         something to do, they are spread as periodic balancing would have left them, which is not modelled.

@@ -177,7 +177,7 @@ class Machine:
         """
         cpus = self.scheduler.cpus
         idlest = self.scheduler.idlest
-        choose = idlest.cpu_of_load if life == "foreground" else idlest.cpu_for_new
+        choose = idlest.cpu_at_start if life == "foreground" or parent is None else idlest.cpu_for_new
         cpu = pinned or choose(parent.cpu if parent else cpus[0])
         number = self._free_tasks.popleft() if self._free_tasks else len(self.tasks)
         bound = pinned is not None

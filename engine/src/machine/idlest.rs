@@ -38,9 +38,10 @@ impl Group {
 }
 
 impl State {
-    /// The CPU of a task of the load. All start at one moment, when no average tells the CPUs apart; so where the choice is a CPU
-    /// that has something to do, they are spread as periodic balancing would have left them, which is not modelled.
-    pub(super) fn choose_cpu_of_load(&self, parent: CpuId) -> CpuId {
+    /// The CPU of a task of the load, or of a kernel thread that is there from the beginning. All start at one moment, when no
+    /// average tells the CPUs apart; so where the choice is a CPU that has something to do, they are spread as periodic balancing
+    /// would have left them, which is not modelled.
+    pub(super) fn choose_cpu_at_start(&self, parent: CpuId) -> CpuId {
         let goes = self.setting_up; // who set up
         let load = |cpu: CpuId| {
             let cpu = &self.cpus[cpu as usize];

@@ -44,7 +44,9 @@ impl State {
         let near = parent.map_or(0, |p| p.1);
         let (cpu, pinned) = match placement {
             Placement::Pinned(cpu) => (cpu, Some(cpu)),
-            Placement::Anywhere if life == Life::Foreground => (self.choose_cpu_of_load(near), None),
+            Placement::Anywhere if life == Life::Foreground || parent.is_none() => {
+                (self.choose_cpu_at_start(near), None)
+            }
             Placement::Anywhere => (self.choose_cpu_for_new(near), None),
         };
         let kind = match (life, pinned) {
