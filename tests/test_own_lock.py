@@ -64,7 +64,8 @@ def test_the_shipped_lock_spins_first_and_sleeps_where_that_did_not_help() -> No
     spec = to_run_spec(
         expand(
             load(
-                "own-lock", ["workload.tasks=16", "workload.hold=5 us", *SHORT[1::2], "measure.duration=10 ms"]
+                "own-lock",
+                ["workload.tasks=16", "workload.hold=5 us", *SHORT[1::2], "measure.duration=10 ms"],
             )
         )[0],
         0,
