@@ -54,8 +54,9 @@ class Kernel:
     place_deadline_initial: bool
     """A new task has half a slice to begin with."""
     pick_buddy: bool
-    exit_leaves_autogroup: bool
     """A group whose task goes to sleep is picked again if it has others."""
+    exit_leaves_autogroup: bool
+    """A process that ends leaves its session for the root group before its parent is woken."""
     groups: str
     """Which tasks compete as a group: `none`, or the load, of one session (`autogroup`) or in one `cgroup`."""
     wake_scan: str
