@@ -16,7 +16,7 @@ from simfs.machine.machine import Machine
 from simfs.machine.policy import Entering
 from simfs.machine.run_queue import Level
 from simfs.machine.statistics import TaskKind
-from simfs.machine.task import Status, Task
+from simfs.machine.task import Status, Steps, Task
 from simfs.scenario import expand, load, to_run_spec
 
 US, MS = 10**6, 10**9
@@ -241,6 +241,16 @@ def test_who_ends_has_left_its_session_so_its_cpu_counts_as_loaded_and_its_paren
     here.scheduler.leave_autogroup(child)
     assert (child.level is Level.ROOT) is leaves
     assert here.woken(parent, by=1) == goes_to
+
+
+def test_kernel_threads_that_were_there_before_are_spread() -> None:
+    here = Machines(3, idle=(0, 1, 2))
+
+    def nothing(_: Task) -> Steps:
+        yield from ()
+
+    threads = [here.machine.spawn(nothing, life="background") for _ in range(6)]
+    assert sorted(thread.cpu.number for thread in threads) == [0, 0, 1, 1, 2, 2]
 
 
 def test_it_goes_to_the_socket_with_more_idle_cpus_and_there_to_the_idler_core() -> None:
