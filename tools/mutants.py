@@ -8,7 +8,7 @@ fails, in a process that is forked when all modules are loaded. At the end those
     python tools/mutants.py                  all, and writes anew which test sees which
     python tools/mutants.py --only btrfs     those whose name has this in it
 
-Exit code 1 where a fault survives.
+Exit code 1 where a fault survives, or the tests of one last longer than `--limit`.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ def on(number):
 """
 QUICKLY = {"LTO": "off", "CODEGEN_UNITS": "16", "OPT_LEVEL": "2", "INCREMENTAL": "true"}
 NOTHING = (4, 5)
+UNDECIDED = "not decided in the time"
 """What pytest says where there is no such test."""
 
 LIMIT_S = 1200
@@ -180,7 +181,7 @@ def outcome(fault: Fault, process: BaseProcess, answer: Path) -> str | None:
     process.join()
     if answer.exists():
         return answer.read_text("utf-8") or None
-    told = "not decided in the time" if hangs else "crashes"
+    told = UNDECIDED if hangs else "crashes"
     print(f"    {fault.name}: {told}", flush=True)
     return told
 
@@ -211,8 +212,8 @@ def main() -> int:
     chosen = [(n, fault) for n, fault in enumerate(FAULTS, start=1) if given.only in fault.name]
     survivors, tests = [], set()
     for fault, seen in answers(chosen, given.jobs, given.limit):
-        if seen is None:
-            survivors.append(fault.name)
+        if seen in (None, UNDECIDED):
+            survivors.append(f"{fault.name} ({seen})" if seen else fault.name)
         elif "::" in seen:
             tests.add(seen)
             note(fault, seen)
