@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from simfs._engine import Histogram
-from simfs.results.model import MeasuredRow, Value
+from simfs.experiments.calibrate import Parameter, calibrate
+from simfs.results.model import MeasuredRow, ScenarioResult, Value
+from simfs.results.run import Runs, run_scenario
 
 TASKS = (1, 2, 4, 6, 8, 12, 16, 24, 32, 48)
 
@@ -226,3 +228,28 @@ ROWS = (
     row("xfs, one directory", 24, "idle_percent", 20),
     row("xfs, agcount=49", 24, "compiles_per_s", 1500),
 )
+
+
+TWO = ("ext4", "xfs, one directory")
+THREE = Runs(3)
+
+
+def scenario(threads: int = 2, runs: Runs = THREE, **options: Any) -> ScenarioResult:  # noqa: ANN401
+    """The result of a scenario of two variants."""
+    given: dict[str, Any] = {
+        "engine": engine,
+        "to_spec": to_spec,
+        "sweep": ("workload.tasks",),
+    } | options
+    return run_scenario(points(TWO), runs, threads=threads, **given)
+
+
+def fitted(rows: tuple[Any, ...] = ROWS, low: float = 1e6, high: float = 1e8) -> Any:  # noqa: ANN401
+    """A fit of the user time on measured rows."""
+    return calibrate(
+        [Parameter("workload.user_cpu", low, high)],
+        rows,
+        lambda values: points(user_ns=values["workload.user_cpu"]),
+        to_spec=to_spec,
+        engine=engine,
+    )

@@ -1,4 +1,4 @@
-"""From runs to answers: the model is strict, the order of runs does not matter, a fit finds its parameter."""
+"""From runs to answers: the model is strict, the order of runs does not matter."""
 
 from __future__ import annotations
 
@@ -10,23 +10,18 @@ from typing import Any
 
 import fakes
 import pytest
+from fakes import fitted, scenario
 from pydantic import ValidationError
 
 from simfs._engine import Histogram
-from simfs.experiments.calibrate import CalibrationError, Parameter, calibrate
-from simfs.experiments.fitted import fitted as fitted_scenario
 from simfs.results.aggregate import compare, findings, summarise
 from simfs.results.defect import EngineError
 from simfs.results.manifest import manifest, sha256
-from simfs.results.model import MeasuredRow, ScenarioResult
-from simfs.results.run import Runs, run_scenario
+from simfs.results.model import ScenarioResult
+from simfs.results.run import Runs
 from simfs.results.run_result import RunResult
 from simfs.results.scaling import ideal_per_s
 from simfs.results.tables import tables
-from simfs.scenario import load, placed_rows, value_of
-
-TWO = ("ext4", "xfs, one directory")
-THREE = Runs(3)
 
 
 def answer(point: fakes.FakePoint, replication: int = 0) -> dict[str, Any]:
@@ -36,15 +31,6 @@ def answer(point: fakes.FakePoint, replication: int = 0) -> dict[str, Any]:
 
 def run(point: fakes.FakePoint, replication: int = 0, **changes: Any) -> RunResult:  # noqa: ANN401
     return RunResult.model_validate(answer(point, replication) | changes)
-
-
-def scenario(threads: int = 2, runs: Runs = THREE, **options: Any) -> ScenarioResult:  # noqa: ANN401
-    given: dict[str, Any] = {
-        "engine": fakes.engine,
-        "to_spec": fakes.to_spec,
-        "sweep": ("workload.tasks",),
-    } | options
-    return run_scenario(fakes.points(TWO), runs, threads=threads, **given)
 
 
 # --- the seam
@@ -271,127 +257,6 @@ def test_an_interrupt_starts_no_further_run() -> None:
     with pytest.raises(KeyboardInterrupt):
         scenario(2, engine=slow, progress=interrupt)
     assert len(started) <= 6
-
-
-# --- calibration
-
-
-def fitted(rows: tuple[Any, ...] = fakes.ROWS, low: float = 1e6, high: float = 1e8) -> Any:  # noqa: ANN401
-    return calibrate(
-        [Parameter("workload.user_cpu", low, high)],
-        rows,
-        lambda values: fakes.points(user_ns=values["workload.user_cpu"]),
-        to_spec=fakes.to_spec,
-        engine=fakes.engine,
-    )
-
-
-def test_a_fit_meets_its_row_in_few_evaluations_and_says_so() -> None:
-    fit = fitted()
-    assert fit.objective < 0.005
-    assert fit.evaluations <= 8
-    assert [r.variant for r in fit.rows] == ["ext4"]
-    assert "fitted: workload.user_cpu = 14.4" in fit.sentence
-    assert "on row 'ext4, tasks 24'; all else predicted" in fit.sentence
-
-
-def test_a_fit_simulates_only_the_points_of_its_rows() -> None:
-    seen: set[tuple[int, float]] = set()
-
-    def watching(text: str) -> str:
-        spec = json.loads(text)
-        seen.add((spec["workload"]["tasks"], spec["fake"]["lock_ns"]))
-        return fakes.engine(text)
-
-    calibrate(
-        [Parameter("u", 1e6, 1e8)],
-        fakes.ROWS,
-        lambda values: fakes.points(user_ns=values["u"]),
-        to_spec=fakes.to_spec,
-        engine=watching,
-    )
-    assert seen == {(24, 90e3)}
-
-
-@pytest.mark.parametrize(("warmup_ns", "durations"), [(0.0, 2), (1e12, 1)])
-def test_a_draft_comes_first_unless_most_of_a_run_is_warm_up(warmup_ns: float, durations: int) -> None:
-    seen: set[float] = set()
-
-    def watching(text: str) -> str:
-        seen.add(json.loads(text)["duration_ns"])
-        return fakes.engine(text)
-
-    calibrate(
-        [Parameter("u", 1e6, 1e8)],
-        fakes.ROWS,
-        lambda values: fakes.points(user_ns=values["u"]),
-        to_spec=lambda point, replication: fakes.to_spec(point, replication) | {"warmup_ns": warmup_ns},
-        engine=watching,
-    )
-    assert len(seen) == durations
-
-
-def test_two_parameters_on_three_rows() -> None:
-    truth = {"user": 1.3e7, "lock": 8e5}
-
-    def build(values: Any) -> list[fakes.FakePoint]:  # noqa: ANN401
-        return [
-            fakes.FakePoint("v", n, user_ns=values["user"], lock_ns=values["lock"], values={"tasks": n})
-            for n in (1, 12, 24)
-        ]
-
-    exact = run_scenario(build(truth), Runs(2), engine=fakes.engine, to_spec=fakes.to_spec)
-    rows = [fakes.row("v", p.tasks, "ops_per_s", p.throughput.mean, "calibrate") for p in exact.points]
-    fit = calibrate(
-        [Parameter("user", 1e6, 1e8), Parameter("lock", 1e4, 1e7)],
-        rows,
-        build,
-        to_spec=fakes.to_spec,
-        engine=fakes.engine,
-    )
-    assert fit.values["user"] == pytest.approx(truth["user"], rel=0.06)
-    assert fit.values["lock"] == pytest.approx(truth["lock"], rel=0.06)
-
-
-def test_more_parameters_than_rows_are_refused() -> None:
-    with pytest.raises(CalibrationError, match="2 parameters cannot be fitted on 1 row"):
-        calibrate(
-            [Parameter("a", 1, 2), Parameter("b", 1, 2)], fakes.ROWS, lambda _: [], to_spec=fakes.to_spec
-        )
-
-
-def test_a_fit_that_ends_at_its_bound_is_refused() -> None:
-    with pytest.raises(CalibrationError, match="ends at its bound"):
-        fitted(low=3e7, high=6e7)
-
-
-def test_a_row_that_no_point_answers_is_refused() -> None:
-    with pytest.raises(CalibrationError, match="no point"):
-        fitted((fakes.row("zfs", 24, "compiles_per_s", 1, "calibrate"),))
-
-
-def test_points_that_were_fitted_on_are_marked() -> None:
-    result = scenario(measured=fakes.ROWS).with_fits((fitted(),))
-    marked = [(p.variant, p.tasks) for p in result.points if p.origin == "fitted"]
-    assert marked == [("ext4", 24)]
-
-
-def test_a_scenario_that_declares_a_fit_comes_back_with_it() -> None:
-    asked = load("compile-24")
-    rows = [MeasuredRow(**vars(row)) for row in placed_rows(asked.measured)]
-    scenario, fits = fitted_scenario(asked, rows, engine=fakes.engine)
-    (fit,) = fits
-    assert value_of(scenario, "workload.user_cpu") == pytest.approx(fit.values["workload.user_cpu"], rel=1e-6)
-    assert [(r.series, r.metric, r.role) for r in fit.rows] == [
-        ("ext4 one directory", "compiles_per_s", "calibrate")
-    ]
-    assert fit.objective < 0.005
-    assert fit.evaluations <= 8
-
-
-def test_a_scenario_that_declares_no_fit_comes_back_as_it_is() -> None:
-    asked = load("lock-cycle")
-    assert fitted_scenario(asked, []) == (asked, ())
 
 
 # --- tables and manifest

@@ -155,7 +155,8 @@ class Balance:
                 moved = self._pull_to(cpu, about_to_idle=False) is not None
                 self._set_next_balance(cpu, len(near), moved=moved)
                 if moved:
-                    self._scheduler.leave_idle(cpu, self._scheduler.delivery(cpu, kicker))
+                    idle_exit = self._scheduler.idle_exit
+                    idle_exit.leave_idle(cpu, idle_exit.delivery(cpu, kicker))
 
     def _update_idle_cpus(self) -> None:
         if self._now >= self._next_blocked:

@@ -18,7 +18,8 @@ import simpy
 
 from simfs.machine.line import Line
 from simfs.machine.statistics import ClassStatistics, HoldTimes
-from simfs.machine.task import StateTimes, Steps, Task
+from simfs.machine.task import Steps, Task
+from simfs.machine.task_state import StateTimes
 from simfs.machine.time import Time
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from simfs.machine.lock import Lock
 from simfs.machine.stall import Stall
-from simfs.machine.task import Segment, Status, Task
+from simfs.machine.task import Task
+from simfs.machine.task_state import Segment, Status
 from simfs.machine.time import Time
 
 if TYPE_CHECKING:

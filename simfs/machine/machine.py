@@ -28,7 +28,8 @@ from simfs.machine.run_queue import Level
 from simfs.machine.scheduler import Scheduler
 from simfs.machine.stall import NO_SPACE, Stall, nobody_can_go_on, waits_in_a_circle
 from simfs.machine.statistics import ClassStatistics, Counters, TaskKind, WakeStatistics
-from simfs.machine.task import StateTimes, Status, Steps, Task
+from simfs.machine.task import Steps, Task
+from simfs.machine.task_state import StateTimes, Status
 from simfs.machine.time import Time, from_ns, to_ns
 from simfs.machine.topology import Topology
 from simfs.machine.warmth import Warmth
@@ -335,7 +336,7 @@ class Machine:
         self.window_start = self.now
         self.chains.start_window()
         self.counters = Counters()
-        self.scheduler.idle_joules = 0.0
+        self.scheduler.idle_exit.joules = 0.0
         for cpu in self.scheduler.cpus:
             cpu.reset_accounts()
         for lock_class in self.classes:

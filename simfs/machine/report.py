@@ -70,7 +70,7 @@ def _energy(machine: Machine, accounts: dict[Account, int]) -> float:
     active = sum(seconds[a] for a in (Account.USER, Account.SYSTEM, Account.SWITCH, Account.IRQ))
     watts = machine.spec["machine"]
     spinning = seconds[Account.SPIN] * watts["watts_spin"]
-    energy: float = active * watts["watts_active"] + spinning + machine.scheduler.idle_energy()
+    energy: float = active * watts["watts_active"] + spinning + machine.scheduler.idle_exit.energy()
     return energy
 
 

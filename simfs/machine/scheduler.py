@@ -6,8 +6,7 @@ Rules from `kernel/sched/{core,fair}.c` of Linux 5 and 6. Who runs next is decid
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from copy import deepcopy
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from simfs.machine.balance import Balance
@@ -17,6 +16,7 @@ from simfs.machine.clock import What
 from simfs.machine.cpu import Account, Cpu, IdleLadder, Phase
 from simfs.machine.eevdf import Eevdf
 from simfs.machine.governor import Idling
+from simfs.machine.idle_exit import IdleExit
 from simfs.machine.idlest import Idlest
 from simfs.machine.placement import Placement
 from simfs.machine.policy import Entering, Leaving, Policy, Rules
@@ -24,7 +24,8 @@ from simfs.machine.run_queue import Level
 from simfs.machine.segments import Segments
 from simfs.machine.smt import Siblings
 from simfs.machine.statistics import TaskKind
-from simfs.machine.task import Status, Task
+from simfs.machine.task import Task
+from simfs.machine.task_state import Status
 from simfs.machine.time import Time
 
 if TYPE_CHECKING:
@@ -38,12 +39,11 @@ class Scheduler:
         self.machine = machine
         self.ladder = IdleLadder(machine.spec["machine"])
         self.idling = Idling(machine, self.ladder)
+        self.idle_exit = IdleExit(self)
         average_idle = 2 * machine.kernel.migration_cost
         self.cpus = [Cpu(number, average_idle) for number in range(machine.topology.cpus)]
         self.idle: set[int] = {cpu.number for cpu in self.cpus}
         """CPUs without anything to run, those that are still switching to idle included."""
-        self.idle_joules = 0.0
-        """Energy of idle periods that have ended in the measured window."""
         self.policy = Policy(machine, _rules(machine), machine.topology.cpus)
         self.segments = Segments(self)
         self.siblings = Siblings(self, machine.topology)
@@ -106,7 +106,7 @@ class Scheduler:
         self.machine.note("sleep", task)
         self.policy.dequeue(task, task.cpu, Leaving.SLEEPING)
         self._leave_cpu(task, Status.SLEEPING, reason)
-        self._schedule(task.cpu)
+        self.schedule(task.cpu)
 
     def exit(self, task: Task) -> None:
         """The running task has ended."""
@@ -114,7 +114,7 @@ class Scheduler:
         self.policy.dequeue(task, task.cpu, Leaving.ENDED)
         self.policy.group.detach_load(task, task.cpu)
         self._leave_cpu(task, Status.DEAD, Reason.GONE)
-        self._schedule(task.cpu)
+        self.schedule(task.cpu)
 
     def move_running(self, task: Task, to: Cpu) -> None:
         """The stopper thread takes a running task off, puts it into the queue of another CPU, and sleeps again.
@@ -130,7 +130,7 @@ class Scheduler:
         self._leave_cpu(task, Status.RUNNABLE, Reason.PREEMPTED)
         self._enqueue(task, to, Entering.MOVED, stopper, source)
         source.stopper = stopper
-        self._schedule(source)
+        self.schedule(source)
 
     def _leave_cpu(self, task: Task, status: Status, reason: Reason) -> None:
         task.become(status)
@@ -142,7 +142,7 @@ class Scheduler:
             watcher.look_at(self.now)
         task.cpu.current = None
 
-    def _schedule(self, cpu: Cpu) -> None:
+    def schedule(self, cpu: Cpu) -> None:
         """Give a CPU whose task has left the next one; without any it pulls one from elsewhere, or idles."""
         cpu.need_resched = False
         task = self.policy.pick(cpu) or self.balance.pull(cpu)
@@ -164,13 +164,13 @@ class Scheduler:
         cpu.phase, cpu.next = Phase.SWITCHING, task
         cpu.generation += 1
         self.siblings.set_executing(cpu, True)
-        self._later(cpu, self.machine.costs.context_switch + cpu.stopper, What.SWITCH_DONE)
+        took = self.machine.costs.context_switch + cpu.stopper
+        self.later(cpu, took, What.SWITCH_DONE, self._switch_done)
         cpu.stopper = 0
 
-    def _later(self, cpu: Cpu, delay: Time, what: What) -> None:
+    def later(self, cpu: Cpu, delay: Time, what: What, done: Callable[[Cpu], None]) -> None:
         """Let a switch or idle exit of `cpu` end, unless another has begun meanwhile."""
         generation = cpu.generation
-        done = self._switch_done if what is What.SWITCH_DONE else self._idle_exit_done
 
         def end() -> None:
             if cpu.generation == generation:
@@ -186,7 +186,7 @@ class Scheduler:
             self.siblings.set_executing(cpu, False)
             if cpu.queue:
                 self.idle.discard(cpu.number)
-                self._woken_while_switching(cpu)
+                self.idle_exit.woken_while_switching(cpu)
             else:
                 cpu.phase, cpu.since = Phase.IDLE, self.now
                 self.idling.enter(cpu)
@@ -212,17 +212,6 @@ class Scheduler:
         """Compare those who were woken while `cpu` switched, and waited for its run queue, with who has it now."""
         cpu.need_resched |= any(self.policy.preempts(task, cpu) for task in arrivals)
         self.heed_resched(cpu)
-
-    def _woken_while_switching(self, cpu: Cpu) -> None:
-        """A task was woken here before the switch to idle was complete.
-
-        The waker left it to an interrupt (`ttwu_queue_wakelist`), for which the CPU idles.
-        """
-        idles = cpu.interrupted - self.now
-        if idles <= 0:
-            self._schedule(cpu)
-        else:
-            self._exit_idle(cpu, idles + self._exit_time(cpu, self.ladder.deepest(idles)))
 
     # ---- waking -----------------------------------------------------------------------------------------------------
 
@@ -300,10 +289,10 @@ class Scheduler:
         self.policy.enqueue(task, cpu, entering)
         self._add_awake(task)
         if cpu.phase is Phase.IDLE:
-            self.leave_idle(cpu, delay + self.delivery(cpu, sender))
+            self.idle_exit.leave_idle(cpu, delay + self.idle_exit.delivery(cpu, sender))
         elif cpu.number in self.idle:  # switching to it; if not in it, somebody else's interrupt is under way
             self.idle.discard(cpu.number)
-            cpu.interrupted = self.now + delay + self.delivery(cpu, sender)
+            cpu.interrupted = self.now + delay + self.idle_exit.delivery(cpu, sender)
 
     def _add_awake(self, task: Task) -> None:
         """Make a queued task runnable on its CPU; it runs at once if it should."""
@@ -330,37 +319,9 @@ class Scheduler:
         self.policy.set_nice(task, nice)
         task.cpu.need_resched |= len(task.cpu.queue) > 0
 
-    def delivery(self, cpu: Cpu, sender: Cpu | None) -> Time:
-        """From sending an interrupt, if it takes one to wake somebody on `cpu`, to its arrival."""
-        return self.machine.costs.ipi_deliver if sender is not None and sender is not cpu else 0
-
     def is_idle(self, cpu: Cpu) -> bool:
         """Whether a CPU has nothing to run."""
         return cpu.number in self.idle
-
-    def leave_idle(self, cpu: Cpu, interrupt: Time) -> None:
-        """An interrupt that wakes `cpu` arrives in `interrupt`."""
-        self.idle.discard(cpu.number)
-        state, joules = self.idling.end(cpu)
-        self.idle_joules += joules
-        self._exit_idle(cpu, interrupt + self._exit_time(cpu, state))
-
-    def _exit_time(self, cpu: Cpu, state: int) -> Time:
-        """How long a CPU takes to leave an idle state. A package sleeps only with all its CPUs."""
-        socket = self.machine.topology.group(cpu.number, self.machine.topology.per_socket)
-        awake = (other not in self.idle for other in socket if other != cpu.number)
-        return self.ladder.exit_where(state, lambda: not any(awake))
-
-    def _exit_idle(self, cpu: Cpu, time: Time) -> None:
-        cpu.phase, cpu.since = Phase.IDLE_EXIT, self.now
-        cpu.generation += 1
-        self._later(cpu, time, What.IDLE_EXIT)
-
-    def _idle_exit_done(self, cpu: Cpu) -> None:
-        self.idle_joules += self.ladder.exit_joules(self.now - max(cpu.since, self.machine.window_start))
-        cpu.account(self.now, Account.IDLE)
-        self.machine.note_cpu("idle exit", cpu)
-        self._schedule(cpu)
 
     # ---- preemption and the tick ------------------------------------------------------------------------------------
 
@@ -401,18 +362,6 @@ class Scheduler:
             self.policy.tick(cpu, cpu.current)
             self.heed_resched(cpu)
         self._arm_tick(cpu)
-
-    # ---- energy -----------------------------------------------------------------------------------------------------
-
-    def idle_energy(self) -> float:
-        """Energy (J) of all idle time in the window, periods in progress included."""
-        start, energy = self.machine.window_start, 0.0
-        for cpu in self.cpus:
-            if cpu.phase is Phase.IDLE:
-                energy += self.idling.joules(cpu, deepcopy(cpu.menu))
-            elif cpu.phase is Phase.IDLE_EXIT:
-                energy += self.ladder.exit_joules(self.now - max(cpu.since, start))
-        return self.idle_joules + energy
 
 
 def _rules(machine: Machine) -> Rules:

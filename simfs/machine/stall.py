@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from simfs.machine.task import Status, Task
+from simfs.machine.task import Task
+from simfs.machine.task_state import Status
 from simfs.machine.time import Time
 
 if TYPE_CHECKING:

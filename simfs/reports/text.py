@@ -10,18 +10,14 @@ from rich.padding import Padding
 from rich.text import Text
 
 from simfs.reports.layout import Sheet, new_table, report_console
+from simfs.reports.lock_sheets import locks, waited, where
 from simfs.reports.numbers import NOTHING, duration, percent, plain, plural, plus_minus
 from simfs.reports.tournament import tournament
 from simfs.results.focus import focus
 from simfs.results.model import Case, Comparison, PointResult, ScenarioResult, short
-from simfs.results.run_result import LockSite
 from simfs.results.scaling import ideal_per_s
 from simfs.results.statistics_scaling import scalings
-from simfs.results.summaries import LockSummary
 from simfs.results.tournament import is_tournament
-
-TOP_LOCKS = 5
-"""Locks shown of each variant."""
 
 SHOWN = 4
 """Items of a note that are named before the rest is counted."""
@@ -148,11 +144,6 @@ def wakes(result: ScenarioResult) -> list[Sheet]:
     return [table] if found else []
 
 
-def locks(result: ScenarioResult) -> list[Sheet]:
-    """Of each variant that waited the locks waited for longest, at the task count of most interest."""
-    return [_locks(point, result) for point in focus(result) if _waited(point)]
-
-
 def measured(result: ScenarioResult) -> Sheet:
     """Every measured row beside what was simulated for it."""
     table = new_table("Measured against simulated")
@@ -220,7 +211,7 @@ def sentences(result: ScenarioResult) -> Iterable[str]:
     yield from (fit.sentence for fit in result.fits)
     if not result.fits:
         yield "nothing was fitted here"
-    if calm := [result.title(point.variant) for point in focus(result) if not _waited(point)]:
+    if calm := [result.title(point.variant) for point in focus(result) if not waited(point)]:
         more = f"; and {len(calm) - SHOWN} more" if len(calm) > SHOWN else ""
         yield f"no lock was waited for: {'; '.join(calm[:SHOWN])}{more}"
     yield from _distances([c for p in result.points for c in p.measured if c.row.role == "predict"])
@@ -323,7 +314,7 @@ DBENCH = (
 
 
 def _operations(point: PointResult, result: ScenarioResult) -> Sheet:
-    table = new_table(f"{result.title(point.variant)}: latency of operations, {_where(point)}")
+    table = new_table(f"{result.title(point.variant)}: latency of operations, {where(point)}")
     table.add_column("Operation", no_wrap=True)
     for name in ("Count", "AvgLat", "MaxLat"):
         table.add_column(name, justify="right")
@@ -335,87 +326,5 @@ def _operations(point: PointResult, result: ScenarioResult) -> Sheet:
     return table
 
 
-def _locks(point: PointResult, result: ScenarioResult) -> Sheet:
-    table = new_table(f"{result.title(point.variant)}: locks by total wait, {_where(point)}")
-    for name, leaves in (
-        ("contended", 1),
-        ("total wait", 0),
-        ("max wait", 9),
-        ("avg wait", 3),
-        ("avg hold", 5),
-    ):
-        table.add_column(name, leaves=leaves, justify="right")
-    table.add_column("type", leaves=4, no_wrap=True)
-    table.add_column("lock (caller)")
-    for name, leaves in (
-        ("spun", 6),
-        ("slept", 6),
-        ("hand-\noffs", 8),
-        ("holder %:\nrun/queue\n/sleep/dev", 2),
-    ):
-        table.add_column(name, leaves=leaves, justify="right")
-    for lock in _waited(point)[:TOP_LOCKS]:
-        table.add_row(*_lock_row(lock))
-        waited = [site for site in lock.sites if site.contended]
-        for site in sorted(waited, key=lambda s: -s.wait_total_ns) if len(waited) > 1 else ():
-            table.add_row(*_site_row(site), style="dim")
-        if lock.still_waiting:
-            table.add_row(*_still_row(lock), style="dim")
-    return table
-
-
-def _waited(point: PointResult) -> list[LockSummary]:
-    return [lock for lock in point.locks if lock.contended or lock.still_waiting]
-
-
-def _lock_row(lock: LockSummary) -> list[str]:
-    alone = sum(1 for site in lock.sites if site.contended) == 1
-    caller = f" ({lock.caller})" if alone and lock.caller else ""
-    return [
-        f"{lock.contended:,}",
-        duration(lock.wait_total_ns),
-        duration(lock.wait_max_ns),
-        duration(lock.wait_mean_ns),
-        _holds(lock),
-        lock.type,
-        lock.name + caller,
-        f"{lock.resolved_spinning:,}",
-        f"{lock.slept:,}",
-        f"{lock.handoffs:,}",
-        holder_split(lock),
-    ]
-
-
-def _holds(lock: LockSummary) -> str:
-    """Mean hold of one who has the lock alone; under it, that of one who shares it."""
-    alone = duration(lock.hold_mean_ns) if lock.acquired > lock.acquired_shared else NOTHING
-    return f"{alone}\nshared\n{duration(lock.hold_shared_mean_ns)}" if lock.acquired_shared else alone
-
-
-def _site_row(site: LockSite) -> list[str]:
-    mean = site.wait_total_ns / site.contended if site.contended else 0.0
-    count, total = f"{site.contended:,}", duration(site.wait_total_ns)
-    return [count, total, "", duration(mean), "", "", f"  by {site.site}", "", "", "", ""]
-
-
-def _still_row(lock: LockSummary) -> list[str]:
-    """How many waits the window's end cut, and the longest of them so far."""
-    longest = duration(lock.still_waiting_max_ns)
-    return [f"{lock.still_waiting:,}", "", longest, "", "", "", "  still waiting", "", "", "", ""]
-
-
-def holder_split(lock: LockSummary) -> str:
-    """Percent of the holders' time spent running / runnable / sleeping / waiting for a device."""
-    parts = lock.holder_parts
-    whole = sum(parts)
-    return "/".join(f"{100 * part / whole:.0f}" for part in parts) if whole else NOTHING
-
-
 def _fitted_on(c: Comparison, result: ScenarioResult) -> bool:
     return any(c.row in fit.rows for fit in result.fits)
-
-
-def _where(point: PointResult) -> str:
-    replications = f"{point.replications} x {duration(point.window_ns)}"
-    setting = f", {point.setting}" if point.setting else ""
-    return f"{point.tasks} tasks on {point.cpus} CPUs, sum of {replications}{setting}"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import FrameType, GeneratorType
 from typing import Any
 
 from simfs.machine.line import Access
-from simfs.teach.lock import NO_SLEEP, NO_WORD, Code, Lock, Request, Sleep, Spin, Task, call
+from simfs.teach.frames import HIDDEN, close, line_of, state_of
+from simfs.teach.lock import NO_SLEEP, NO_WORD, Code, Lock, Request, Sleep, Spin, Task
 from simfs.teach.word import Word, present
 
 LOOPS = 4
@@ -19,8 +19,6 @@ STRETCH = 100
 """Steps in a row after which others go on in any case."""
 STEPS = 500
 """Steps of a task in one round after which nobody seems to get on."""
-HIDDEN = 200
-"""Lines in a step after which others may come between in any case."""
 OPERATION = 2
 """What code yields before an operation on a word."""
 
@@ -124,7 +122,7 @@ class Play:
                 break
             self._go(self._chosen(able, choose))
         for actor in self.actors:
-            _close(actor.code)
+            close(actor.code)
         return self.fault
 
     def _chosen(self, able: list[Actor], choose: Callable[[list[tuple[int, int]]], int] | None) -> Actor:
@@ -239,7 +237,7 @@ class Play:
             noted = self._note(actor)
             said = self._send(actor, value)
             value = None
-            if said == OPERATION and noted and _line(actor.code) == noted.line and not actor.operates:
+            if said == OPERATION and noted and line_of(actor.code) == noted.line and not actor.operates:
                 self.events.remove(noted)  # the line has only been come to
             actor.operates = said == OPERATION
             if said is None:
@@ -249,7 +247,7 @@ class Play:
                 return
             if said:
                 break
-        actor.loops[_state(actor.code)] += 1
+        actor.loops[state_of(actor.code)] += 1
 
     def _request(self, actor: Actor, request: Request) -> None:
         """Note what a task waits for; refuse what would never end on a machine."""
@@ -319,7 +317,7 @@ class Play:
 
     def _note(self, actor: Actor) -> Event | None:
         """Put the line at which a task stands on the time line, unless it is there."""
-        line, last = _line(actor.code), self.events[-1]
+        line, last = line_of(actor.code), self.events[-1]
         if line is None or (last.task, last.line) == (actor.task.number, line):
             return None
         self.events.append(Event(actor.task.number, line))
@@ -331,7 +329,7 @@ class Play:
         if actor.waits_since is None:
             actor.waits_since = self.step
         if actor.request is not None:
-            line, last = _line(actor.code), self.events[-1]
+            line, last = line_of(actor.code), self.events[-1]
             if (last.task, last.line) != (actor.task.number, line):
                 self.events.append(Event(actor.task.number, line))
             self.events[-1].says = "sleeps" if isinstance(actor.request, Sleep) else "spins"
@@ -368,41 +366,3 @@ class Play:
             self.fault = Fault("lost wake-up", f"the lock is free, and nobody wakes who sleeps: {stuck}")
         else:
             self.fault = Fault("deadlock", f"nobody can go on: {stuck}")
-
-
-def _frames(code: Code | None) -> Iterator[FrameType]:
-    """Where the lock's own code stands, the innermost method last."""
-    at: object = code
-    while isinstance(at, GeneratorType):
-        frame = at.gi_frame
-        if frame and at.gi_code is not call.__code__ and frame.f_lineno != at.gi_code.co_firstlineno:
-            yield frame
-        at = at.gi_yieldfrom
-
-
-def _line(code: Code | None) -> int | None:
-    """The line of the lock's own file in which its code stands."""
-    lines = [frame.f_lineno for frame in _frames(code)]
-    return lines[-1] if lines else None
-
-
-def _state(code: Code | None) -> object:
-    """Where code stands, exactly, and with which variables."""
-    return tuple((f.f_lasti, *((k, _plain(v)) for k, v in f.f_locals.items())) for f in _frames(code))
-
-
-def _plain(value: object) -> object:
-    return value if isinstance(value, int | float | str | None) else id(value)
-
-
-def _close(code: Code | None) -> None:
-    """End code that is not needed any more; a `finally` of the lock's runs to its end."""
-    for _ in range(HIDDEN if code else 0):
-        try:
-            assert code is not None
-            code.close()
-            return
-        except RuntimeError:
-            continue  # it wants to wait
-        except Exception:
-            return

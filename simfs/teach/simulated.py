@@ -10,8 +10,9 @@ from simfs.machine.cpu import Account
 from simfs.machine.line import Access
 from simfs.machine.lock import Lock as MachineLock
 from simfs.machine.lock import Place, Side, Waiting
-from simfs.machine.task import Status, Steps
+from simfs.machine.task import Steps
 from simfs.machine.task import Task as MachineTask
+from simfs.machine.task_state import Status
 from simfs.machine.time import Time, from_ns
 from simfs.teach.lock import NO_SLEEP, NO_WORD, Code, Lock, Request, Spin, Task
 from simfs.teach.word import Word, present

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from simfs.reports.layout import Sheet
+from simfs.reports.lock_sheets import holder_split
 from simfs.reports.numbers import NOTHING, duration, percent, plain
-from simfs.reports.text import KINDS, holder_split
+from simfs.reports.text import KINDS
 from simfs.reports.web.tables import Draw, split_bar, table
 from simfs.results.model import PointResult
 from simfs.results.summaries import LockSummary

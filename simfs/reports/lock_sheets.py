@@ -1,0 +1,102 @@
+"""Sheets of locks, in the columns of `perf lock contention`."""
+
+from __future__ import annotations
+
+from simfs.reports.layout import Sheet, new_table
+from simfs.reports.numbers import NOTHING, duration
+from simfs.results.focus import focus
+from simfs.results.model import PointResult, ScenarioResult
+from simfs.results.run_result import LockSite
+from simfs.results.summaries import LockSummary
+
+TOP_LOCKS = 5
+"""Locks shown of each variant."""
+
+
+def locks(result: ScenarioResult) -> list[Sheet]:
+    """Of each variant that waited the locks waited for longest, at the task count of most interest."""
+    return [_locks(point, result) for point in focus(result) if waited(point)]
+
+
+def _locks(point: PointResult, result: ScenarioResult) -> Sheet:
+    table = new_table(f"{result.title(point.variant)}: locks by total wait, {where(point)}")
+    for name, leaves in (
+        ("contended", 1),
+        ("total wait", 0),
+        ("max wait", 9),
+        ("avg wait", 3),
+        ("avg hold", 5),
+    ):
+        table.add_column(name, leaves=leaves, justify="right")
+    table.add_column("type", leaves=4, no_wrap=True)
+    table.add_column("lock (caller)")
+    for name, leaves in (
+        ("spun", 6),
+        ("slept", 6),
+        ("hand-\noffs", 8),
+        ("holder %:\nrun/queue\n/sleep/dev", 2),
+    ):
+        table.add_column(name, leaves=leaves, justify="right")
+    for lock in waited(point)[:TOP_LOCKS]:
+        table.add_row(*_lock_row(lock))
+        sites = [site for site in lock.sites if site.contended]
+        for site in sorted(sites, key=lambda s: -s.wait_total_ns) if len(sites) > 1 else ():
+            table.add_row(*_site_row(site), style="dim")
+        if lock.still_waiting:
+            table.add_row(*_still_row(lock), style="dim")
+    return table
+
+
+def waited(point: PointResult) -> list[LockSummary]:
+    """The locks that somebody waited for."""
+    return [lock for lock in point.locks if lock.contended or lock.still_waiting]
+
+
+def _lock_row(lock: LockSummary) -> list[str]:
+    alone = sum(1 for site in lock.sites if site.contended) == 1
+    caller = f" ({lock.caller})" if alone and lock.caller else ""
+    return [
+        f"{lock.contended:,}",
+        duration(lock.wait_total_ns),
+        duration(lock.wait_max_ns),
+        duration(lock.wait_mean_ns),
+        _holds(lock),
+        lock.type,
+        lock.name + caller,
+        f"{lock.resolved_spinning:,}",
+        f"{lock.slept:,}",
+        f"{lock.handoffs:,}",
+        holder_split(lock),
+    ]
+
+
+def _holds(lock: LockSummary) -> str:
+    """Mean hold of one who has the lock alone; under it, that of one who shares it."""
+    alone = duration(lock.hold_mean_ns) if lock.acquired > lock.acquired_shared else NOTHING
+    return f"{alone}\nshared\n{duration(lock.hold_shared_mean_ns)}" if lock.acquired_shared else alone
+
+
+def _site_row(site: LockSite) -> list[str]:
+    mean = site.wait_total_ns / site.contended if site.contended else 0.0
+    count, total = f"{site.contended:,}", duration(site.wait_total_ns)
+    return [count, total, "", duration(mean), "", "", f"  by {site.site}", "", "", "", ""]
+
+
+def _still_row(lock: LockSummary) -> list[str]:
+    """How many waits the window's end cut, and the longest of them so far."""
+    longest = duration(lock.still_waiting_max_ns)
+    return [f"{lock.still_waiting:,}", "", longest, "", "", "", "  still waiting", "", "", "", ""]
+
+
+def holder_split(lock: LockSummary) -> str:
+    """Percent of the holders' time spent running / runnable / sleeping / waiting for a device."""
+    parts = lock.holder_parts
+    whole = sum(parts)
+    return "/".join(f"{100 * part / whole:.0f}" for part in parts) if whole else NOTHING
+
+
+def where(point: PointResult) -> str:
+    """What a sheet of one point is about."""
+    replications = f"{point.replications} x {duration(point.window_ns)}"
+    setting = f", {point.setting}" if point.setting else ""
+    return f"{point.tasks} tasks on {point.cpus} CPUs, sum of {replications}{setting}"
