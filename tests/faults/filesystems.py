@@ -10,8 +10,8 @@ XFS = [
     Fault(
         "xfs utimes: no ILOCK",
         X + "operations/mod.rs",
-        "        inode.ilock(m).await;\n        self.log.commit(m, Logged::items([inode.item()])).await;\n        m.run(Account::System, under).await;\n        self.log.committed(m, ticket).await;\n        inode.iunlock(m).await;",
-        "        if !FAULT { inode.ilock(m).await; }\n        self.log.commit(m, Logged::items([inode.item()])).await;\n        m.run(Account::System, under).await;\n        self.log.committed(m, ticket).await;\n        if !FAULT { inode.iunlock(m).await; }",
+        "            inode.ilock(m).await;\n            self.log.commit(m, Logged::items([inode.item()])).await;\n            m.run(Account::System, time).await;\n            self.log.committed(m, ticket).await;\n            inode.iunlock(m).await;",
+        "            if !FAULT { inode.ilock(m).await; }\n            self.log.commit(m, Logged::items([inode.item()])).await;\n            m.run(Account::System, time).await;\n            self.log.committed(m, ticket).await;\n            if !FAULT { inode.iunlock(m).await; }",
     ),
     Fault(
         "xfs readdir: exclusive",
@@ -188,10 +188,10 @@ OTHERS = [
         "        if !FAULT { self.count_names(dir, -1); }",
     ),
     Fault(
-        "tmpfs utimes: no freeze protection",
-        E + "filesystems/tmpfs.rs",
-        "        self.sb.start_write(m).await;\n        let i_rwsem = self.i_rwsem(file);\n        m.lock(i_rwsem, Side::Write).await;\n        m.run(Account::System, under).await;\n        m.unlock(i_rwsem, Side::Write).await;\n        self.sb.end_write(m).await;",
-        "        if !FAULT { self.sb.start_write(m).await; }\n        let i_rwsem = self.i_rwsem(file);\n        m.lock(i_rwsem, Side::Write).await;\n        m.run(Account::System, under).await;\n        m.unlock(i_rwsem, Side::Write).await;\n        if !FAULT { self.sb.end_write(m).await; }",
+        "utimes: no freeze protection",
+        E + "filesystems/vfs.rs",
+        "        self.start_write(m).await;\n        m.lock(i_rwsem, Side::Write).await;\n        setattr(under).await;\n        m.unlock(i_rwsem, Side::Write).await;\n        self.end_write(m).await;",
+        "        if !FAULT { self.start_write(m).await; }\n        m.lock(i_rwsem, Side::Write).await;\n        setattr(under).await;\n        m.unlock(i_rwsem, Side::Write).await;\n        if !FAULT { self.end_write(m).await; }",
     ),
     Fault(
         "workloads: a rename is not noted",

@@ -299,17 +299,12 @@ impl<M: Machine> Filesystem<M> for Ext4 {
     }
 
     async fn set_times(&self, m: &M, file: &File) {
-        m.at("utimes");
-        let (before, under) = self.sb.calls.setattr();
-        m.run(Account::System, before).await;
-        self.sb.start_write(m).await;
-        let i_rwsem = self.i_rwsem(file);
-        m.lock(i_rwsem, Side::Write).await;
-        let handle = self.journal.start(m, credits::INODE).await;
-        m.run(Account::System, under).await;
-        self.stop(m, handle, file.inode, &[]).await;
-        m.unlock(i_rwsem, Side::Write).await;
-        self.sb.end_write(m).await;
+        let setattr = async |time| {
+            let handle = self.journal.start(m, credits::INODE).await;
+            m.run(Account::System, time).await;
+            self.stop(m, handle, file.inode, &[]).await;
+        };
+        self.sb.utimes(m, self.i_rwsem(file), setattr).await;
     }
 
     async fn readdir(&self, m: &M, dir: DirId) {

@@ -213,15 +213,7 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
     }
 
     async fn set_times(&self, m: &M, file: &File) {
-        m.at("utimes");
-        let (before, under) = self.sb.calls.setattr();
-        m.run(Account::System, before).await;
-        self.sb.start_write(m).await;
-        let i_rwsem = self.i_rwsem(file);
-        m.lock(i_rwsem, Side::Write).await;
-        m.run(Account::System, under).await;
-        m.unlock(i_rwsem, Side::Write).await;
-        self.sb.end_write(m).await;
+        self.sb.utimes(m, self.i_rwsem(file), async |time| m.run(Account::System, time).await).await;
     }
 
     async fn readdir(&self, m: &M, dir: DirId) {

@@ -3,7 +3,7 @@
 use super::calls::Calls;
 use super::costs::Costs;
 use super::inode_cache::InodeCache;
-use crate::machine::{ClassId, LockId, Side};
+use crate::machine::{Account, ClassId, LockId, Side, Time};
 use crate::waist::Machine;
 
 /// What all filesystems of one mount share.
@@ -49,5 +49,16 @@ impl SuperBlock {
     /// `mnt_drop_write`.
     pub async fn end_write<M: Machine>(&self, m: &M) {
         m.unlock(self.freeze, Side::Read).await;
+    }
+    /// `vfs_utimes`: `setattr` is what the filesystem does under the file's `i_rwsem`, and is told how long that takes.
+    pub async fn utimes<M: Machine>(&self, m: &M, i_rwsem: LockId, setattr: impl AsyncFnOnce(Time)) {
+        m.at("utimes");
+        let (before, under) = self.calls.setattr();
+        m.run(Account::System, before).await;
+        self.start_write(m).await;
+        m.lock(i_rwsem, Side::Write).await;
+        setattr(under).await;
+        m.unlock(i_rwsem, Side::Write).await;
+        self.end_write(m).await;
     }
 }

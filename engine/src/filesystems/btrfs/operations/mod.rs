@@ -182,17 +182,12 @@ impl<M: Machine> Filesystem<M> for Btrfs {
     }
 
     async fn set_times(&self, m: &M, file: &File) {
-        m.at("utimes");
-        let (before, under) = self.sb.calls.setattr();
-        m.run(Account::System, before).await;
-        self.sb.start_write(m).await;
-        let i_rwsem = self.file(file.inode).i_rwsem;
-        m.lock(i_rwsem, Side::Write).await;
-        let handle = self.transaction.join(m).await;
-        m.run(Account::System, under).await;
-        self.transaction.end(m, handle).await;
-        m.unlock(i_rwsem, Side::Write).await;
-        self.sb.end_write(m).await;
+        let setattr = async |time| {
+            let handle = self.transaction.join(m).await;
+            m.run(Account::System, time).await;
+            self.transaction.end(m, handle).await;
+        };
+        self.sb.utimes(m, self.file(file.inode).i_rwsem, setattr).await;
     }
 
     async fn readdir(&self, m: &M, dir: DirId) {

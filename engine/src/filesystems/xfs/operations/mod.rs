@@ -210,20 +210,16 @@ impl<M: Machine> Filesystem<M> for Xfs {
     }
 
     async fn set_times(&self, m: &M, file: &File) {
-        m.at("utimes");
-        let (before, under) = self.sb.calls.setattr();
-        m.run(Account::System, before).await;
-        self.sb.start_write(m).await;
         let inode = self.inodes.inode(file.inode);
-        m.lock(inode.iolock, Side::Write).await;
-        let ticket = self.log.reserve(m, TR_ICHANGE).await;
-        inode.ilock(m).await;
-        self.log.commit(m, Logged::items([inode.item()])).await;
-        m.run(Account::System, under).await;
-        self.log.committed(m, ticket).await;
-        inode.iunlock(m).await;
-        m.unlock(inode.iolock, Side::Write).await;
-        self.sb.end_write(m).await;
+        let setattr = async |time| {
+            let ticket = self.log.reserve(m, TR_ICHANGE).await;
+            inode.ilock(m).await;
+            self.log.commit(m, Logged::items([inode.item()])).await;
+            m.run(Account::System, time).await;
+            self.log.committed(m, ticket).await;
+            inode.iunlock(m).await;
+        };
+        self.sb.utimes(m, inode.iolock, setattr).await;
     }
 
     async fn walk(&self, m: &M, dir: DirId, nth: u32) {
