@@ -46,14 +46,14 @@ class IdleExit:
         return self._machine.costs.ipi_deliver if sender is not None and sender is not cpu else 0
 
     def energy(self) -> float:
-        """Energy (J) of all idle time in the window, periods in progress included."""
-        energy = self.joules
+        """Energy (J) of idle time in the window, periods in progress included; added up as natively."""
+        open_periods = 0.0
         for cpu in self._scheduler.cpus:
             if cpu.phase is Phase.IDLE:
-                energy += self._idling.joules(cpu, deepcopy(cpu.menu))
+                open_periods += self._idling.joules(cpu, deepcopy(cpu.menu))
             elif cpu.phase is Phase.IDLE_EXIT:
-                energy += self._exit_joules(cpu)
-        return energy
+                open_periods += self._exit_joules(cpu)
+        return self.joules + open_periods
 
     def _exit_time(self, cpu: Cpu, state: int) -> Time:
         """How long a CPU takes to leave an idle state. A package sleeps only with all its CPUs."""

@@ -67,7 +67,9 @@ def _per_task_operations(machine: Machine) -> list[int]:
 
 def _energy(machine: Machine, accounts: dict[Account, int]) -> float:
     seconds = {account: float(time) * 1e-12 for account, time in accounts.items()}
-    active = sum(seconds[a] for a in (Account.USER, Account.SYSTEM, Account.SWITCH, Account.IRQ))
+    active = 0.0
+    for account in (Account.USER, Account.SYSTEM, Account.SWITCH, Account.IRQ):
+        active += seconds[account]  # sum() rounds in another way since Python 3.12
     watts = machine.spec["machine"]
     spinning = seconds[Account.SPIN] * watts["watts_spin"]
     energy: float = active * watts["watts_active"] + spinning + machine.scheduler.idle_exit.energy()

@@ -23,7 +23,16 @@ def part_of(fault: Fault) -> str:
 FAULTS = [fault for faults in PARTS.values() for fault in faults]
 
 TESTS = {
-    "machine": ("golden_traces", "locks", "locks_spin", "mutex", "rwsem_eras", "eevdf", "two_machines"),
+    "machine": (
+        "golden_traces",
+        "lock_moments",
+        "locks",
+        "locks_spin",
+        "mutex",
+        "rwsem_eras",
+        "eevdf",
+        "two_machines",
+    ),
     "statistics": ("columns", "statistics", "results", "two_machines"),
     "filesystems": (
         "audit",
