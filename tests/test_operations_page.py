@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from simfs.scenario.checks import ONLY
+from simfs.scenario.checks import REFUSED
 from simfs.vocabulary import vocabulary
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -34,9 +34,7 @@ def test_every_operation_has_a_row(rows: dict[str, dict[str, str]]) -> None:
 def test_what_is_not_refused_is_there(rows: dict[str, dict[str, str]], filesystem: str) -> None:
     """That these run is in test_mixes, where all operations that a filesystem has are done together."""
     there = {name for name in vocabulary().operations if rows[f"`{name}`"][filesystem] == "yes"}
-    assert there == {
-        name for name in vocabulary().operations if ONLY.get(name, (filesystem,))[0] == filesystem
-    }
+    assert there == {name for name in vocabulary().operations if (name, filesystem) not in REFUSED}
     assert rows["direct reads, several under way (fio)"]["btrfs"].startswith(
         "only xfs and ext4 have requests"
     )

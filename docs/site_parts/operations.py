@@ -21,8 +21,7 @@ FIO = {
 }
 """Jobs of fio by what they do."""
 NOT_YET = (
-    "a truncation that leaves something", "chmod and chown", "mkdir and rmdir in the load", "link",
-    "rename across directories", "open with O_SYNC", "fiemap", "copy_file_range and reflink",
+    "a truncation that leaves something", "mkdir and rmdir in the load", "link", "copy_file_range and reflink",
 )  # fmt: skip
 """System calls on files that no filesystem here has."""
 

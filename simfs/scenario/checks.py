@@ -238,23 +238,23 @@ def _filesystem_problems(scenario: Scenario, document: Document) -> Iterator[Pro
     yield from _operation_problems(scenario, document)
 
 
-ONLY = {
-    "walk": ("xfs", "reads inodes that are not in memory"),
-    "fallocate": ("ext4", "has fallocate"),
-    "truncate": ("ext4", "has truncate"),
+REFUSED = {
+    ("walk", "btrfs"): "only xfs reads inodes that are not in memory here, not btrfs",
+    ("walk", "ext4"): "only xfs reads inodes that are not in memory here, not ext4",
+    ("walk", "tmpfs"): "all inodes of tmpfs are in memory",
+    ("fallocate", "btrfs"): "btrfs has no extents without data here",
+    ("fiemap", "tmpfs"): "tmpfs has no fiemap (the call ends with EOPNOTSUPP)",
 }
-"""Operations that one filesystem has: which, and what it does."""
+"""Operations that a filesystem does not have, and why."""
 
 
 def _operation_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
-    kind = scenario.filesystem.kind
-    if not isinstance(scenario.workload, Mix) or kind == "none":
+    load = scenario.workload
+    if not isinstance(load, Mix):
         return
-    for number, operation in enumerate(scenario.workload.operations):
-        only, does = ONLY.get(operation.op, (kind, ""))
-        if only != kind:
-            at = document.place_of(("workload", "operations", number, "op")).value
-            yield Problem(at, f"only {only} {does} here, not {kind}")
+    for number, operation in enumerate(load.operations):
+        if why := REFUSED.get((operation.op, scenario.filesystem.kind)):
+            yield Problem(document.place_of(("workload", "operations", number, "op")).value, why)
 
 
 def _fio_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:

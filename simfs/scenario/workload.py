@@ -236,7 +236,9 @@ class Mix(FileTasks, Serving):
     def _nobody_takes_away_what_others_use(self) -> Self:
         if not self.operations:
             raise refusal("operations: a mix needs at least one")
-        taken = [operation.op for operation in self.operations if operation.op in ("unlink", "rename")]
+        taken = [
+            operation.op for operation in self.operations if operation.op in ("unlink", "rename", "move")
+        ]
         if self.file_set == "shared" and taken:
             raise refusal(f"{taken[0]} needs files of the task's own, and file_set is shared")
         return self

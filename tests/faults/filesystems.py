@@ -9,15 +9,15 @@ from faults.fault import B, E, Fault, X
 XFS = [
     Fault(
         "xfs utimes: no ILOCK",
-        X + "operations/mod.rs",
+        X + "operations/attributes.rs",
         "            inode.ilock(m).await;\n            self.log.commit(m, Logged::items([inode.item()])).await;\n            m.run(Account::System, time).await;\n            self.log.committed(m, ticket).await;\n            inode.iunlock(m).await;",
         "            if !FAULT { inode.ilock(m).await; }\n            self.log.commit(m, Logged::items([inode.item()])).await;\n            m.run(Account::System, time).await;\n            self.log.committed(m, ticket).await;\n            if !FAULT { inode.iunlock(m).await; }",
     ),
     Fault(
         "xfs readdir: exclusive",
         X + "operations/mod.rs",
-        "        m.lock(d.i_rwsem, Side::Read).await;\n        m.lock(d.ilock, Side::Read).await;\n        m.touch(d.line, Access::Read);\n        let names = self.layout.borrow().dir(d.id).names();\n        m.run(Account::System, self.sb.calls.readdir(names)).await;\n        m.unlock(d.ilock, Side::Read).await;\n        m.unlock(d.i_rwsem, Side::Read).await;",
-        "        let side = if FAULT { Side::Write } else { Side::Read };\n        m.lock(d.i_rwsem, side).await;\n        m.lock(d.ilock, Side::Read).await;\n        m.touch(d.line, Access::Read);\n        let names = self.layout.borrow().dir(d.id).names();\n        m.run(Account::System, self.sb.calls.readdir(names)).await;\n        m.unlock(d.ilock, Side::Read).await;\n        m.unlock(d.i_rwsem, side).await;",
+        "            m.lock(d.i_rwsem, Side::Read).await;\n            m.lock(d.ilock, Side::Read).await;\n            m.touch(d.line, Access::Read);\n            m.run(Account::System, time).await;\n            m.unlock(d.ilock, Side::Read).await;\n            m.unlock(d.i_rwsem, Side::Read).await;",
+        "            let side = if FAULT { Side::Write } else { Side::Read };\n            m.lock(d.i_rwsem, side).await;\n            m.lock(d.ilock, Side::Read).await;\n            m.touch(d.line, Access::Read);\n            m.run(Account::System, time).await;\n            m.unlock(d.ilock, Side::Read).await;\n            m.unlock(d.i_rwsem, side).await;",
     ),
     Fault(
         "xfs create: the blocks of the free space trees are not logged",
@@ -64,8 +64,8 @@ XFS = [
     Fault(
         "xfs rename: the old name stays",
         X + "operations/transactions.rs",
-        "let removed = layout.remove_name(d.id, names.from);",
-        "let removed = if FAULT { None } else { layout.remove_name(d.id, names.from) };",
+        "let removed = layout.remove_name(old.id, names.from);",
+        "let removed = if FAULT { None } else { layout.remove_name(old.id, names.from) };",
     ),
     Fault(
         "xfs difree: the finobt is not told",
@@ -103,8 +103,8 @@ BTRFS = [
     Fault(
         "btrfs rename: the old reference stays",
         B + "operations/inode.rs",
-        "self.delete_entry(m, items::inode_ref(inode.ino, d.ino, names.from), unlink.delete_ref).await;",
-        "if !FAULT { self.delete_entry(m, items::inode_ref(inode.ino, d.ino, names.from), unlink.delete_ref).await; }",
+        "self.delete_entry(m, items::inode_ref(inode.ino, old.ino, names.from), unlink.delete_ref).await;",
+        "if !FAULT { self.delete_entry(m, items::inode_ref(inode.ino, old.ino, names.from), unlink.delete_ref).await; }",
     ),
     Fault(
         "btrfs unlink: the directory's inode is not dirty",
@@ -184,8 +184,20 @@ OTHERS = [
     Fault(
         "tmpfs unlink: names are not counted",
         E + "filesystems/tmpfs.rs",
-        "        self.count_names(dir, -1);",
-        "        if !FAULT { self.count_names(dir, -1); }",
+        "        m.run(Account::System, c.remove).await;\n        self.count_names(dir, -1);",
+        "        m.run(Account::System, c.remove).await;\n        if !FAULT { self.count_names(dir, -1); }",
+    ),
+    Fault(
+        "rename into another directory: no s_vfs_rename_mutex",
+        E + "filesystems/vfs.rs",
+        "            m.lock(self.rename_mutex, Side::Write).await;\n            m.lock(new, Side::Write).await;",
+        "            if !FAULT { m.lock(self.rename_mutex, Side::Write).await; }\n            m.lock(new, Side::Write).await;",
+    ),
+    Fault(
+        "xfs truncate: blocks are lost",
+        X + "operations/preallocate.rs",
+        "            self.layout.borrow_mut().free_file_extent(extent);",
+        "            if !FAULT { self.layout.borrow_mut().free_file_extent(extent); }",
     ),
     Fault(
         "utimes: no freeze protection",
@@ -196,8 +208,8 @@ OTHERS = [
     Fault(
         "workloads: a rename is not noted",
         E + "workloads/acts.rs",
-        "self.pool.borrow_mut().files[place].name = to;",
-        "if !FAULT { self.pool.borrow_mut().files[place].name = to; }",
+        "(renamed.name, renamed.dir) = (to, into);",
+        "if !FAULT { (renamed.name, renamed.dir) = (to, into); }",
     ),
     Fault(
         "workloads: create+unlink closes no file",

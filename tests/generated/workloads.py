@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from generated.kernels import LOCKS
 from generated.machines import times
-from simfs.scenario.checks import ONLY
+from simfs.scenario.checks import REFUSED
 from simfs.vocabulary import vocabulary
 
 Section = dict[str, Any]
@@ -116,7 +116,7 @@ def _fio(filesystem: str) -> st.SearchStrategy[Section]:
 
 
 def _mix(filesystem: str) -> st.SearchStrategy[Section]:
-    known = [op for op in vocabulary().operations if ONLY.get(op, (filesystem,))[0] == filesystem]
+    known = [op for op in vocabulary().operations if (op, filesystem) not in REFUSED]
     operations = st.fixed_dictionaries(
         {
             "op": st.sampled_from(known),

@@ -35,6 +35,9 @@ cost_table!(CallCosts {
 /// Bytes of a page: all of a new one are written, with zeroes where the program writes nothing.
 const PAGE: u64 = 4096;
 
+/// Names that fit the 32 KiB buffer of the C library, in entries of 32 bytes: names of 5 to 12 characters.
+const BUFFER: u32 = 1024;
+
 /// Calls on an open file, or on none, that need nothing of the filesystem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlainCall {
@@ -149,9 +152,12 @@ impl Calls {
         m.run(Account::System, first + self.costs.append_page * (pages(bytes) - 1)).await;
     }
 
-    /// Time to open, list and close a directory of so many names.
-    pub fn readdir(&self, names: u32) -> Time {
-        self.costs.readdir + self.costs.readdir_name * Time::from(names)
+    /// Times under the directory's `i_rwsem` of the calls that list so many names: each fills a buffer, with the lock anew
+    /// (`iterate_dir`). The first has the time to open and close the directory.
+    pub fn readdir(&self, names: u32) -> impl Iterator<Item = Time> {
+        let (once, name) = (self.costs.readdir, self.costs.readdir_name);
+        let of = move |first: u32| name * Time::from((names - first).min(BUFFER)) + if first == 0 { once } else { 0 };
+        (0..names.max(1)).step_by(BUFFER as usize).map(of)
     }
 
     /// Time of one name of a listing.

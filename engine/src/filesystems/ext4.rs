@@ -1,6 +1,7 @@
 //! ext4: one directory lock, short spinlocks per block group, jbd2 handles, and everything done in the calling task (no
 //! background freeing). Phases and times are those of event traces of a 6.18 kernel.
 
+mod attributes;
 mod costs;
 mod directory;
 pub mod file_io;
@@ -10,14 +11,16 @@ mod inode;
 mod journal;
 mod mballoc;
 mod preallocate;
+mod rename;
 
 use super::costs::Costs;
 use super::ledger::Ledger;
 use super::vfs::SuperBlock;
-use super::{initial_files, Audit, DirId, File, Filesystem, Io, LaidOut, NoSpace, PlainCall, Renaming};
+use super::{initial_files, Attribute, Audit, DirId, File, Filesystem, Io, LaidOut, NoSpace, PlainCall, Renaming};
 use crate::devices::BlockDevice;
 use crate::machine::{Access, Account, LineId, LockId, Side, Time};
 use crate::waist::Machine;
+use attributes::Attributes;
 use costs::{CreateCosts, HtreeCosts, UnlinkCosts, WriteCosts};
 use directory::{Directory, LINEAR_NAMES};
 use file_io::FileIo;
@@ -58,6 +61,7 @@ pub struct Ext4 {
     locks: GroupLocks,
     mballoc: Mballoc,
     preallocate: Preallocate,
+    attributes: Attributes,
     /// `s_orphan_lock` and the list head.
     orphan: (LockId, LineId),
     directories: RefCell<Vec<Directory>>,
@@ -94,6 +98,7 @@ impl Ext4 {
             io: FileIo::new(m, costs)?,
             groups: (0..count).map(|_| m.new_line(group_lines)).collect(),
             preallocate: Preallocate::new(costs)?,
+            attributes: Attributes::new(costs)?,
             mballoc: Mballoc::new(m, size, locks.clone(), costs)?,
             locks,
             orphan: (m.new_lock(m.class("ext4.orphan lock", "ext4.orphan")), m.new_line(lines("ext4_orphan.list")?)),
@@ -267,26 +272,7 @@ impl<M: Machine> Filesystem<M> for Ext4 {
     }
 
     async fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File) -> Result<(), NoSpace> {
-        let (before, under, after) = self.sb.calls.rename();
-        m.at("rename");
-        m.run(Account::System, before).await;
-        self.sb.start_write(m).await;
-        let ((i_rwsem, line, _, count), victim) = (self.directory(dir), self.i_rwsem(file));
-        m.lock(i_rwsem, Side::Write).await;
-        m.lock(victim, Side::Write).await;
-        m.touch(line, Access::Write);
-        let handle = self.journal.start(m, credits::RENAME).await;
-        m.run(
-            Account::System,
-            under + if count > LINEAR_NAMES { self.htree.rename(&self.create, &self.unlink) } else { 0 },
-        )
-        .await;
-        let changed = [self.name_blocks(dir, names.from), self.name_blocks(dir, names.to)].concat();
-        self.stop(m, handle, file.inode, &changed).await;
-        m.unlock(victim, Side::Write).await;
-        m.unlock(i_rwsem, Side::Write).await;
-        self.sb.end_write(m).await;
-        m.run(Account::System, after).await;
+        self.rename_file(m, dir, names, file).await;
         Ok(())
     }
 
@@ -298,22 +284,23 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         self.sb.calls.fstat(m, file).await;
     }
 
-    async fn set_times(&self, m: &M, file: &File) {
-        let setattr = async |time| {
-            let handle = self.journal.start(m, credits::INODE).await;
-            m.run(Account::System, time).await;
-            self.stop(m, handle, file.inode, &[]).await;
-        };
-        self.sb.utimes(m, self.i_rwsem(file), setattr).await;
+    async fn set_attribute(&self, m: &M, file: &File, attribute: Attribute) {
+        self.setattr(m, file, attribute).await;
+    }
+
+    async fn fiemap(&self, m: &M, file: &File) {
+        self.list_extents(m, file).await;
     }
 
     async fn readdir(&self, m: &M, dir: DirId) {
         let (i_rwsem, line, _, names) = self.directory(dir);
         m.at("readdir");
-        m.lock(i_rwsem, Side::Read).await;
-        m.touch(line, Access::Read);
-        m.run(Account::System, self.sb.calls.readdir(names)).await;
-        m.unlock(i_rwsem, Side::Read).await;
+        for time in self.sb.calls.readdir(names) {
+            m.lock(i_rwsem, Side::Read).await;
+            m.touch(line, Access::Read);
+            m.run(Account::System, time).await;
+            m.unlock(i_rwsem, Side::Read).await;
+        }
     }
 
     async fn plain(&self, m: &M, call: PlainCall) {

@@ -1,7 +1,7 @@
 //! What the operations of a run add up to: the names that are in each directory, kept apart from the filesystem. At the end of
 //! the run its structures are compared with that, as `btrfs check` and `xfs_repair -n` would.
 
-use super::{initial_files, Audit, DirId, File, Filesystem, Io, LaidOut, NoSpace, PlainCall, Renaming};
+use super::{initial_files, Attribute, Audit, DirId, File, Filesystem, Io, LaidOut, NoSpace, PlainCall, Renaming};
 use crate::waist::{Machine, Witness};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -217,7 +217,7 @@ impl<M: Machine, F: Filesystem<M>> Filesystem<M> for Recorded<F> {
     async fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File) -> Result<(), NoSpace> {
         self.operation(m, self.fs.rename(m, dir, names, file)).await?;
         if let Some(file) = self.ledger.strike(dir, names.from) {
-            self.ledger.enter(dir, names.to, file);
+            self.ledger.enter(names.into, names.to, file);
         }
         Ok(())
     }
@@ -230,8 +230,12 @@ impl<M: Machine, F: Filesystem<M>> Filesystem<M> for Recorded<F> {
         self.operation(m, self.fs.fstat(m, file)).await;
     }
 
-    async fn set_times(&self, m: &M, file: &File) {
-        self.operation(m, self.fs.set_times(m, file)).await;
+    async fn set_attribute(&self, m: &M, file: &File, attribute: Attribute) {
+        self.operation(m, self.fs.set_attribute(m, file, attribute)).await;
+    }
+
+    async fn fiemap(&self, m: &M, file: &File) {
+        self.operation(m, self.fs.fiemap(m, file)).await;
     }
 
     async fn readdir(&self, m: &M, dir: DirId) {

@@ -30,6 +30,9 @@ pub const BLOCK: u32 = 4096;
 /// A directory's number within its filesystem.
 pub type DirId = u32;
 
+/// The root directory.
+pub const ROOT: DirId = 0;
+
 /// An open or just closed file.
 #[derive(Clone, Copy, Debug)]
 pub struct File {
@@ -48,6 +51,30 @@ pub struct Renaming<'n> {
     pub from: &'n [u8],
     /// What it will be called.
     pub to: &'n [u8],
+    /// In which directory.
+    pub into: DirId,
+}
+
+/// What `setattr` changes of an inode, beside its `ctime`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attribute {
+    /// `utimes`.
+    Times,
+    /// `chmod`.
+    Mode,
+    /// `chown`.
+    Owner,
+}
+
+impl Attribute {
+    /// The name of its call.
+    pub fn site(self) -> &'static str {
+        match self {
+            Self::Times => "utimes",
+            Self::Mode => "chmod",
+            Self::Owner => "chown",
+        }
+    }
 }
 
 /// What a file is like that a test has prepared.
@@ -161,25 +188,27 @@ pub trait Filesystem<M: Machine>: 'static {
     fn fallocate(&self, m: &M, file: &File, bytes: u32) -> impl Future<Output = Result<(), NoSpace>> {
         let _ = (file, bytes);
         async {
-            m.give_up("only ext4 has fallocate");
+            m.give_up("btrfs has no fallocate here");
             Err(NoSpace)
         }
     }
     /// `ftruncate` to nothing.
-    fn truncate(&self, m: &M, file: &File) -> impl Future<Output = ()> {
-        let _ = file;
-        async { m.give_up("only ext4 has truncate") }
-    }
+    fn truncate(&self, m: &M, file: &File) -> impl Future<Output = ()>;
     /// `unlink` of a file that nobody has open.
     fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) -> impl Future<Output = ()>;
-    /// `rename` within a directory, to a name that is free.
+    /// `rename` of a file in `dir`, to a name that is free.
     fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File) -> impl Future<Output = Result<(), NoSpace>>;
     /// `stat` of a name that exists and is cached.
     fn stat(&self, m: &M, file: &File) -> impl Future<Output = ()>;
     /// `fstat`.
     fn fstat(&self, m: &M, file: &File) -> impl Future<Output = ()>;
-    /// `utimes`.
-    fn set_times(&self, m: &M, file: &File) -> impl Future<Output = ()>;
+    /// `utimes`, `chmod` or `chown`.
+    fn set_attribute(&self, m: &M, file: &File, attribute: Attribute) -> impl Future<Output = ()>;
+    /// `ioctl(FS_IOC_FIEMAP)` of a whole file.
+    fn fiemap(&self, m: &M, file: &File) -> impl Future<Output = ()> {
+        let _ = file;
+        async { m.give_up("tmpfs has no fiemap") }
+    }
     /// `opendir`, `readdir` to the end, `closedir`.
     fn readdir(&self, m: &M, dir: DirId) -> impl Future<Output = ()>;
     /// The next step of a walk through a directory whose inodes are not in memory: reads a name and `stat`s the `nth` file.

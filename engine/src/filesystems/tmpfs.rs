@@ -3,9 +3,9 @@
 use super::costs::Costs;
 use super::ledger::Ledger;
 use super::vfs::SuperBlock;
-use super::{initial_files, Audit, DirId, File, Filesystem, Io, NoSpace, PlainCall, Renaming};
+use super::{initial_files, Attribute, Audit, DirId, File, Filesystem, Io, NoSpace, PlainCall, Renaming, BLOCK};
 use crate::cost_table;
-use crate::machine::{Access, Account, LineId, LockId, Side};
+use crate::machine::{Access, Account, LineId, LockId, Side, Time};
 use crate::waist::Machine;
 use std::cell::RefCell;
 
@@ -21,6 +21,10 @@ cost_table!(TmpfsCosts {
     evict: ["cu.evict", "cu.softirq"],
     evict_written: ["tmp.evict", "tmp.softirq"],
     exit: ["cu.unlinkat_after_i_rwsem"],
+    enter: ["call.fstat"],
+    add_page: ["call.append_page"],
+    copy_page: ["call.overwrite_page"],
+    free_page: ["free_page"],
 });
 
 #[derive(Clone, Copy)]
@@ -30,14 +34,20 @@ struct Directory {
     names: u32,
 }
 
+#[derive(Clone, Copy)]
+struct Inode {
+    i_rwsem: LockId,
+    /// Pages that `fallocate` has added.
+    preallocated: u64,
+}
+
 /// A mounted tmpfs.
 pub struct Tmpfs {
     sb: SuperBlock,
     costs: TmpfsCosts,
     directory_lines: u32,
     directories: RefCell<Vec<Directory>>,
-    /// `i_rwsem` of each file.
-    files: RefCell<Vec<LockId>>,
+    files: RefCell<Vec<Inode>>,
     /// Inodes whose memory was freed and not used again: a new file takes one of them before a new slab.
     free: RefCell<Vec<u32>>,
 }
@@ -76,21 +86,34 @@ impl Tmpfs {
     /// A file's slot, and whether its memory was used before.
     fn new_file<M: Machine>(&self, m: &M) -> (u32, bool) {
         let mut files = self.files.borrow_mut();
-        let lock = self.sb.new_file(m);
+        let new = Inode { i_rwsem: self.sb.new_file(m), preallocated: 0 };
         match self.free.borrow_mut().pop() {
             Some(slot) => {
-                files[slot as usize] = lock;
+                files[slot as usize] = new;
                 (slot, true)
             }
             None => {
-                files.push(lock);
+                files.push(new);
                 ((files.len() - 1) as u32, false)
             }
         }
     }
 
     fn i_rwsem(&self, file: &File) -> LockId {
-        self.files.borrow()[file.inode as usize]
+        self.files.borrow()[file.inode as usize].i_rwsem
+    }
+
+    /// Takes note of pages that are added; how many there were.
+    fn preallocate(&self, file: &File, pages: u64) -> u64 {
+        let inode = &mut self.files.borrow_mut()[file.inode as usize];
+        std::mem::replace(&mut inode.preallocated, pages)
+    }
+
+    /// What giving back the pages of a file takes: the first with all that is done once.
+    fn drop_pages(&self, file: &File) -> Time {
+        let (c, pages) = (&self.costs, self.preallocate(file, 0) + u64::from(file.written));
+        let once = if pages > 0 { c.evict_written.saturating_sub(c.evict) } else { 0 };
+        once + c.free_page * pages.saturating_sub(1)
     }
 }
 
@@ -166,6 +189,33 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
 
     async fn fsync(&self, _: &M, _: &File) {}
 
+    /// `shmem_fallocate`: page by page, as a write, but nothing is copied.
+    async fn fallocate(&self, m: &M, file: &File, bytes: u32) -> Result<(), NoSpace> {
+        let (c, pages) = (&self.costs, u64::from(bytes.div_ceil(BLOCK)));
+        m.at("fallocate");
+        m.run(Account::System, c.enter).await;
+        self.sb.start_write(m).await;
+        let i_rwsem = self.i_rwsem(file);
+        m.lock(i_rwsem, Side::Write).await;
+        m.run(Account::System, c.add_page.saturating_sub(c.copy_page) * pages).await;
+        self.preallocate(file, pages + self.preallocate(file, 0));
+        m.unlock(i_rwsem, Side::Write).await;
+        self.sb.end_write(m).await;
+        Ok(())
+    }
+
+    /// `shmem_setattr` to a size of nothing: `shmem_truncate_range`.
+    async fn truncate(&self, m: &M, file: &File) {
+        m.at("truncate");
+        m.run(Account::System, self.costs.enter).await;
+        self.sb.start_write(m).await;
+        let i_rwsem = self.i_rwsem(file);
+        m.lock(i_rwsem, Side::Write).await;
+        m.run(Account::System, self.sb.calls.setattr().1 + self.drop_pages(file)).await;
+        m.unlock(i_rwsem, Side::Write).await;
+        self.sb.end_write(m).await;
+    }
+
     async fn unlink(&self, m: &M, dir: DirId, _: &[u8], file: File) {
         let c = &self.costs;
         m.at("unlink");
@@ -180,25 +230,32 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
         self.count_names(dir, -1);
         m.unlock(victim, Side::Write).await;
         m.unlock(d.i_rwsem, Side::Write).await;
-        let rest = self.sb.inodes.pass(m, None, if file.written { c.evict_written } else { c.evict }).await;
+        let rest = self.sb.inodes.pass(m, None, c.evict + self.drop_pages(&file)).await;
         m.run(Account::System, rest).await;
         m.drop_lock(victim);
         self.free.borrow_mut().push(file.inode);
         self.sb.end_write(m).await;
         m.run(Account::System, c.exit).await;
     }
-    async fn rename(&self, m: &M, dir: DirId, _: Renaming<'_>, file: &File) -> Result<(), NoSpace> {
-        let (before, under, after) = self.sb.calls.rename();
+
+    async fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File) -> Result<(), NoSpace> {
+        let (before, under, after) = self.sb.rename();
         m.at("rename");
         m.run(Account::System, before).await;
         self.sb.start_write(m).await;
-        let (d, i_rwsem) = (self.directory(dir), self.i_rwsem(file));
-        m.lock(d.i_rwsem, Side::Write).await;
+        let (old, new, i_rwsem) = (self.directory(dir), self.directory(names.into), self.i_rwsem(file));
+        self.sb.lock_rename(m, new.i_rwsem, old.i_rwsem).await;
         m.lock(i_rwsem, Side::Write).await;
-        m.touch(d.line, Access::Write);
+        m.touch(old.line, Access::Write);
+        if names.into != dir {
+            m.touch(new.line, Access::Write);
+        }
         m.run(Account::System, under).await;
+        self.count_names(dir, -1);
+        self.count_names(names.into, 1);
+        self.sb.d_move(m).await;
         m.unlock(i_rwsem, Side::Write).await;
-        m.unlock(d.i_rwsem, Side::Write).await;
+        self.sb.unlock_rename(m, new.i_rwsem, old.i_rwsem).await;
         self.sb.end_write(m).await;
         m.run(Account::System, after).await;
         Ok(())
@@ -212,17 +269,20 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
         self.sb.calls.fstat(m, file).await;
     }
 
-    async fn set_times(&self, m: &M, file: &File) {
-        self.sb.utimes(m, self.i_rwsem(file), async |time| m.run(Account::System, time).await).await;
+    async fn set_attribute(&self, m: &M, file: &File, attribute: Attribute) {
+        let setattr = async |time| m.run(Account::System, time).await;
+        self.sb.notify_change(m, attribute, self.i_rwsem(file), setattr).await;
     }
 
     async fn readdir(&self, m: &M, dir: DirId) {
         let d = self.directory(dir);
         m.at("readdir");
-        m.lock(d.i_rwsem, Side::Read).await;
-        m.touch(d.line, Access::Read);
-        m.run(Account::System, self.sb.calls.readdir(d.names)).await;
-        m.unlock(d.i_rwsem, Side::Read).await;
+        for time in self.sb.calls.readdir(d.names) {
+            m.lock(d.i_rwsem, Side::Read).await;
+            m.touch(d.line, Access::Read);
+            m.run(Account::System, time).await;
+            m.unlock(d.i_rwsem, Side::Read).await;
+        }
     }
 
     async fn plain(&self, m: &M, call: PlainCall) {

@@ -1,8 +1,9 @@
-//! The layer above every filesystem: freeze protection, the directory's `i_rwsem`, the victim's, the inode cache.
+//! The layer above every filesystem: freeze protection, the directory's `i_rwsem`, the victim's, the inode cache, renames.
 
 use super::calls::Calls;
 use super::costs::Costs;
 use super::inode_cache::InodeCache;
+use super::Attribute;
 use crate::machine::{Account, ClassId, LockId, Side, Time};
 use crate::waist::Machine;
 
@@ -12,6 +13,10 @@ pub struct SuperBlock {
     pub freeze: LockId,
     /// The hash table and the list of inodes.
     pub inodes: InodeCache,
+    /// `s_vfs_rename_mutex`, and `rename_lock`, of which the kernel has one.
+    rename_mutex: LockId,
+    rename_lock: LockId,
+    d_move: Time,
     i_rwsem: ClassId,
     directory_i_rwsem: ClassId,
     /// The calls that need little of the filesystem.
@@ -25,6 +30,9 @@ impl SuperBlock {
         Ok(Self {
             freeze: m.new_lock(freeze),
             inodes: InodeCache::new(m, costs)?,
+            rename_mutex: m.new_lock(m.class("vfs.s_vfs_rename_mutex", "vfs.s_vfs_rename_mutex")),
+            rename_lock: m.new_lock(m.class("vfs.rename_lock", "vfs.rename_lock")),
+            d_move: costs.sum(&["d_move"])?,
             i_rwsem: m.class("vfs.i_rwsem (file)", "vfs.i_rwsem"),
             directory_i_rwsem: m.class("vfs.i_rwsem (directory)", "vfs.i_rwsem"),
             calls: Calls::new(m, costs)?,
@@ -41,6 +49,37 @@ impl SuperBlock {
         m.new_lock(self.i_rwsem)
     }
 
+    /// `lock_rename` of the directories of the new and the old name.
+    pub async fn lock_rename<M: Machine>(&self, m: &M, new: LockId, old: LockId) {
+        if new != old {
+            m.lock(self.rename_mutex, Side::Write).await;
+            m.lock(new, Side::Write).await;
+        }
+        m.lock(old, Side::Write).await;
+    }
+
+    /// `unlock_rename`.
+    pub async fn unlock_rename<M: Machine>(&self, m: &M, new: LockId, old: LockId) {
+        m.unlock(new, Side::Write).await;
+        if new != old {
+            m.unlock(old, Side::Write).await;
+            m.unlock(self.rename_mutex, Side::Write).await;
+        }
+    }
+
+    /// The times of a rename before, under and after the directories' `i_rwsem`, less that of `d_move`.
+    pub fn rename(&self) -> (Time, Time, Time) {
+        let (before, under, after) = self.calls.rename();
+        (before, under.saturating_sub(self.d_move), after)
+    }
+
+    /// `d_move`: the dentry is moved under the `rename_lock` of the whole kernel, before the directories are unlocked.
+    pub async fn d_move<M: Machine>(&self, m: &M) {
+        m.lock(self.rename_lock, Side::Write).await;
+        m.run(Account::System, self.d_move).await;
+        m.unlock(self.rename_lock, Side::Write).await;
+    }
+
     /// `mnt_want_write`.
     pub async fn start_write<M: Machine>(&self, m: &M) {
         m.lock(self.freeze, Side::Read).await;
@@ -50,9 +89,17 @@ impl SuperBlock {
     pub async fn end_write<M: Machine>(&self, m: &M) {
         m.unlock(self.freeze, Side::Read).await;
     }
-    /// `vfs_utimes`: `setattr` is what the filesystem does under the file's `i_rwsem`, and is told how long that takes.
-    pub async fn utimes<M: Machine>(&self, m: &M, i_rwsem: LockId, setattr: impl AsyncFnOnce(Time)) {
-        m.at("utimes");
+
+    /// `vfs_utimes`, `chmod_common`, `chown_common`: `setattr` is what the filesystem does under the file's `i_rwsem`, and is told how
+    /// long that takes.
+    pub async fn notify_change<M: Machine>(
+        &self,
+        m: &M,
+        attribute: Attribute,
+        i_rwsem: LockId,
+        setattr: impl AsyncFnOnce(Time),
+    ) {
+        m.at(attribute.site());
         let (before, under) = self.calls.setattr();
         m.run(Account::System, before).await;
         self.start_write(m).await;

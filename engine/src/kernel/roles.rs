@@ -1,11 +1,13 @@
 //! The roles of locks: what programs ask a kernel for when they make one.
 
 /// Each role, and what it guards.
-pub const ROLES: [(&str, &str); 30] = [
+pub const ROLES: [(&str, &str); 32] = [
     ("vfs.i_rwsem", "an inode: the names of a directory, the data of a file (a mutex before 4.7)"),
     ("vfs.freeze", "a superblock against being frozen while it is written to"),
     ("vfs.inode_hash", "the hash table of inodes, or one of its chains"),
     ("vfs.inode_list", "a superblock's list of inodes"),
+    ("vfs.s_vfs_rename_mutex", "the directories of a superblock against two renames between them at a time"),
+    ("vfs.rename_lock", "the names of all dentries, against who looks for one while it is moved"),
     ("vfs.wb_list", "a device's list of files with dirty pages"),
     ("mm.lru_lock", "a node's list of pages that can be reclaimed"),
     ("vfs.d_lock", "a dentry: its count of references"),

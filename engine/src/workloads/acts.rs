@@ -1,87 +1,14 @@
 //! Single operations on a task's own set of files: what op mixes and dbench are made of.
 
+mod words;
+
 use super::draw::uniform;
-use crate::filesystems::{DirId, File, Filesystem, PlainCall, Renaming};
+use crate::filesystems::{Attribute, DirId, File, Filesystem, PlainCall, Renaming, ROOT};
 use crate::waist::Machine;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::RefCell;
 use std::rc::Rc;
-
-/// One operation, as scenarios name it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
-    /// A new file: `open(O_CREAT|O_EXCL)`, perhaps a write, `close`.
-    Create,
-    /// `open` and `close`.
-    Open,
-    /// `read`.
-    Read,
-    /// `write` of new pages at the end.
-    Append,
-    /// `write` over pages that are there.
-    Overwrite,
-    /// `fallocate` behind the last block.
-    Fallocate,
-    /// `ftruncate` to nothing.
-    Truncate,
-    /// `fsync`.
-    Fsync,
-    /// `unlink`.
-    Unlink,
-    /// `rename` to a name that is free.
-    Rename,
-    /// `stat`.
-    Stat,
-    /// `stat` of a name that is not there.
-    StatMissing,
-    /// `fstat`.
-    Fstat,
-    /// `statfs`.
-    Statfs,
-    /// `utimes`.
-    Utimes,
-    /// `opendir`, `readdir`, `closedir`.
-    Readdir,
-    /// Reads the next name of a directory and `stat`s the file, which is not in memory.
-    Walk,
-    /// `fcntl(F_SETLK)`.
-    Lock,
-    /// The unlock of it.
-    Unlock,
-}
-
-/// All operations by name.
-pub const ACTS: [(&str, Act); 19] = [
-    ("create", Act::Create),
-    ("open", Act::Open),
-    ("read", Act::Read),
-    ("append", Act::Append),
-    ("overwrite", Act::Overwrite),
-    ("fallocate", Act::Fallocate),
-    ("truncate", Act::Truncate),
-    ("fsync", Act::Fsync),
-    ("unlink", Act::Unlink),
-    ("rename", Act::Rename),
-    ("stat", Act::Stat),
-    ("stat_missing", Act::StatMissing),
-    ("fstat", Act::Fstat),
-    ("statfs", Act::Statfs),
-    ("utimes", Act::Utimes),
-    ("readdir", Act::Readdir),
-    ("walk", Act::Walk),
-    ("lock", Act::Lock),
-    ("unlock", Act::Unlock),
-];
-
-impl Act {
-    /// By its name; the error lists what there is.
-    pub fn named(name: &str) -> Result<(&'static str, Self), String> {
-        let known = || ACTS.map(|(name, _)| name).join(", ");
-        ACTS.into_iter()
-            .find(|(n, _)| *n == name)
-            .ok_or_else(|| format!("unknown operation '{name}'; known: {}", known()))
-    }
-}
+pub use words::{Act, Which, ACTS};
 
 /// A name `fTTTT_NNNNNNNN`.
 type Name = [u8; 14];
@@ -96,38 +23,6 @@ struct Held {
     dirty: bool,
     /// It has been written to since it was last synced, if it ever was.
     unsynced: bool,
-}
-
-/// Which file an operation is done on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
-    /// Any, all alike.
-    Any,
-    /// The one that was written to last.
-    Written,
-    /// The one that was made last.
-    Made,
-    /// The one that was synced last.
-    Synced,
-    /// The first of the set.
-    First,
-}
-
-impl Which {
-    /// By the word of a scenario; the error lists them.
-    pub fn named(word: &str) -> Result<Self, String> {
-        let words = [
-            ("any", Self::Any),
-            ("written", Self::Written),
-            ("made", Self::Made),
-            ("synced", Self::Synced),
-            ("first", Self::First),
-        ];
-        let found = words.into_iter().find(|(name, _)| *name == word);
-        found
-            .map(|(_, which)| which)
-            .ok_or_else(|| format!("on: {word} is not one of {}", words.map(|(name, _)| name).join(", ")))
-    }
 }
 
 /// Files that one task uses, or all of them.
@@ -254,25 +149,45 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             }
             Act::Stat => fs.stat(&m, &held.file).await,
             Act::Fstat => fs.fstat(&m, &held.file).await,
-            Act::Utimes => fs.set_times(&m, &held.file).await,
+            Act::Utimes => fs.set_attribute(&m, &held.file, Attribute::Times).await,
+            Act::Chmod => fs.set_attribute(&m, &held.file, Attribute::Mode).await,
+            Act::Chown => fs.set_attribute(&m, &held.file, Attribute::Owner).await,
+            Act::Fiemap => fs.fiemap(&m, &held.file).await,
             Act::Unlink => {
                 self.pool.borrow_mut().files.swap_remove(place);
                 fs.unlink(&m, held.dir, &held.name, held.file).await;
             }
-            Act::Rename => {
-                let to = self.next_name();
-                let names = Renaming { from: &held.name, to: &to };
-                if fs.rename(&m, held.dir, names, &held.file).await.is_err() {
-                    return Err(self.full());
-                }
-                self.pool.borrow_mut().files[place].name = to;
-                for last in [&mut self.made, &mut self.written] {
-                    *last = last.map(|name| if name == held.name { to } else { name });
-                }
-            }
+            Act::Rename => self.rename(place, held.dir).await?,
+            Act::Move => self.rename(place, self.other_dir(held.dir)).await?,
             _ => unreachable!("needs no file"),
         }
         Ok(())
+    }
+
+    /// Gives a file a name that is free in one of the directories.
+    async fn rename(&mut self, place: usize, into: DirId) -> Result<(), Full> {
+        let (m, fs, to) = (self.m.clone(), self.fs.clone(), self.next_name());
+        let held = self.pool.borrow().files[place];
+        let names = Renaming { from: &held.name, to: &to, into };
+        if fs.rename(&m, held.dir, names, &held.file).await.is_err() {
+            return Err(self.full());
+        }
+        let renamed = &mut self.pool.borrow_mut().files[place];
+        (renamed.name, renamed.dir) = (to, into);
+        for last in [&mut self.made, &mut self.written] {
+            *last = last.map(|name| if name == held.name { to } else { name });
+        }
+        Ok(())
+    }
+
+    /// Another of the task's directories; who has one has that and the root.
+    fn other_dir(&self, dir: DirId) -> DirId {
+        let place = self.dirs.iter().position(|&own| own == dir);
+        match place.map(|place| self.dirs[(place + 1) % self.dirs.len()]) {
+            Some(next) if next != dir => next,
+            Some(_) => ROOT,
+            None => self.dirs[0],
+        }
     }
 
     fn note_write(&mut self, place: usize, held: Held) {

@@ -274,6 +274,13 @@ impl Writeback {
         }
     }
 
+    /// Nothing is left of the file's data: what is dirty is dropped once the flusher, which has its folios locked, is not at it and
+    /// what it has under way is on the device (`truncate_inode_pages`).
+    pub async fn truncated<M: Machine>(&self, m: &M, slot: u32) {
+        self.wait_while(m, slot, |file| file.syncing || file.under_way > 0).await;
+        self.note(slot, 0);
+    }
+
     /// The file goes, with what of it is dirty, once the flusher is not at it (`inode_wait_for_writeback`,
     /// `truncate_inode_pages_final`, `inode_io_list_del`).
     pub async fn forget<M: Machine>(&self, m: &M, slot: u32) {

@@ -255,8 +255,10 @@ impl Btrfs {
         *names = names.saturating_add_signed(change);
     }
 
-    pub(super) fn set_index(&self, slot: u32, index: u64) {
-        self.files.borrow_mut()[slot as usize].index = index;
+    /// A file's name is in this directory now, at this place.
+    pub(super) fn set_name(&self, slot: u32, dir: DirId, index: u64) {
+        let file = &mut self.files.borrow_mut()[slot as usize];
+        (file.dir, file.index) = (dir, index);
     }
 
     /// `btrfs_get_free_objectid`: numbers only grow.

@@ -24,10 +24,11 @@ cost_table!(pub(super) HtreeCosts {
 });
 
 impl HtreeCosts {
-    /// What a rename takes longer in an htree directory: the lookup and insertion of a new name, the removal of the old.
-    pub(super) fn rename(&self, create: &CreateCosts, unlink: &UnlinkCosts) -> Time {
-        let htree = self.lookup + self.add_entry + self.find_entry + self.delete_entry;
-        htree.saturating_sub(self.lookup_linear + create.add_entry + unlink.find_entry + unlink.delete_entry)
+    /// What a rename takes longer in htree directories: the lookup and insertion of a new name, and the removal of the old.
+    pub(super) fn rename(&self, create: &CreateCosts, unlink: &UnlinkCosts) -> (Time, Time) {
+        let enter = (self.lookup + self.add_entry).saturating_sub(self.lookup_linear + create.add_entry);
+        let leave = (self.find_entry + self.delete_entry).saturating_sub(unlink.find_entry + unlink.delete_entry);
+        (enter, leave)
     }
 }
 

@@ -89,6 +89,7 @@ impl Ext4 {
         m.run(Account::System, c.handle).await;
         self.stop(m, handle, file.inode, &[Block::Superblock]).await;
         self.fsync.dirty.forget(file.inode);
+        self.storage.writeback.truncated(m, file.inode).await;
         let handle = self.journal.start(m, credits::EVICT).await;
         m.run(Account::System, c.handle + c.remove_space).await;
         let changed = self.free_file_blocks(m, file.inode, handle.transaction()).await;

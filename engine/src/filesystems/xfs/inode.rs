@@ -189,6 +189,11 @@ impl InodeTable {
         self.slots.borrow_mut()[slot as usize].tail.sized = true;
     }
 
+    /// The file is empty.
+    pub fn set_empty(&self, slot: u32) {
+        self.slots.borrow_mut()[slot as usize].tail = Tail::default();
+    }
+
     /// Blocks behind its end were given back.
     pub fn set_released(&self, slot: u32) {
         self.slots.borrow_mut()[slot as usize].tail.released = true;

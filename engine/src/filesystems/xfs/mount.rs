@@ -8,6 +8,7 @@ use super::operations::file_io::{FileIo, Rules};
 use super::operations::fsync::Fsync;
 use super::operations::inactive::{self, Inactive, Worker};
 use super::operations::inodegc::{InodeGc, Limits};
+use super::operations::preallocate::Preallocate;
 use super::operations::release::Release;
 use super::operations::walk::Walk;
 use super::operations::OperationCosts;
@@ -77,6 +78,7 @@ pub struct Xfs {
     pub(super) storage: Rc<BlockDevice>,
     pub(super) io: FileIo,
     pub(super) sync: Fsync,
+    pub(super) preallocate: Preallocate,
     /// Closing files.
     pub(super) release: Release,
     pub(super) inodes: InodeTable,
@@ -158,6 +160,7 @@ impl Xfs {
             storage: device,
             io: FileIo::new(m, rules, costs)?,
             sync: Fsync::new(m, tick, costs)?,
+            preallocate: Preallocate::new(costs)?,
             release: Release::new(costs)?,
             inodes: InodeTable::default(),
             inode_classes: [
@@ -206,6 +209,10 @@ impl Xfs {
 
     pub(super) fn group_number(&self, ino: u64) -> usize {
         self.layout.borrow().geometry().split_ino(ino).0 as usize
+    }
+
+    pub(super) fn group(&self, agno: u32) -> AllocationGroup {
+        self.groups[agno as usize]
     }
 
     pub(super) fn group_of(&self, ino: u64) -> AllocationGroup {

@@ -186,6 +186,19 @@ impl FileData {
         extents
     }
 
+    /// Nothing of it is to be written any more (`truncate_setsize`).
+    pub fn truncate(&mut self) {
+        self.size = 0;
+        (self.dirty, self.dirty_pages) = Default::default();
+    }
+
+    /// Its extents have gone in this transaction; the next fsync logs all of it (`BTRFS_INODE_NEEDS_FULL_SYNC`).
+    pub fn truncated(&mut self, transid: u64) {
+        self.flushed.clear();
+        (self.inline, self.is_new) = (false, true);
+        self.change(transid);
+    }
+
     /// The items of its extents.
     pub fn items(&self, ino: u64) -> Vec<Item> {
         if self.inline {

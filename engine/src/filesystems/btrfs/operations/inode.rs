@@ -138,26 +138,28 @@ impl Btrfs {
         self.balance_delayed_items(m).await;
     }
 
-    /// `btrfs_rename` within a directory: the reference to the new name in, the old entry and reference out, the new entry in.
+    /// `btrfs_rename`: the reference to the new name in, the old entry and reference out, the new entry in.
     /// Returns the new name's index.
     pub(super) async fn rename_inode<M: Machine>(
         &self,
         m: &M,
-        dir: DirId,
-        d: Directory,
+        (old, new): (Directory, Directory),
         names: Renaming<'_>,
         inode: &Inode,
     ) -> u64 {
         let (create, unlink) = (&self.costs.create, &self.costs.unlink);
-        self.extend(m, items::inode_ref(inode.ino, d.ino, names.to), create.insert_entry).await;
-        self.delete_entry(m, items::dir_item(d.ino, names.from), unlink.delete_entry).await;
-        self.delete_entry(m, items::inode_ref(inode.ino, d.ino, names.from), unlink.delete_ref).await;
-        m.lock(d.delayed, Side::Write).await;
+        self.extend(m, items::inode_ref(inode.ino, new.ino, names.to), create.insert_entry).await;
+        self.delete_entry(m, items::dir_item(old.ino, names.from), unlink.delete_entry).await;
+        self.delete_entry(m, items::inode_ref(inode.ino, old.ino, names.from), unlink.delete_ref).await;
+        m.lock(old.delayed, Side::Write).await;
         m.touch(self.delayed_line, Access::Write);
-        self.delayed.borrow_mut().delete_index(dir, items::dir_index(d.ino, inode.index, names.from).key);
-        m.unlock(d.delayed, Side::Write).await;
-        self.count_names(dir, -1);
-        self.insert_dir_item(m, dir, d, names.to, create.insert_entry).await
+        self.delayed.borrow_mut().delete_index(inode.dir, items::dir_index(old.ino, inode.index, names.from).key);
+        if new.ino != old.ino {
+            self.delayed.borrow_mut().update_inode(inode.dir);
+        }
+        m.unlock(old.delayed, Side::Write).await;
+        self.count_names(inode.dir, -1);
+        self.insert_dir_item(m, names.into, new, names.to, create.insert_entry).await
     }
 
     /// Deletes an item, or its part of the one that has its key.
@@ -173,7 +175,7 @@ impl Btrfs {
     }
 
     /// The extents' part of `btrfs_truncate_inode_items`: with each search all that follow each other in the leaf.
-    async fn delete_extents<M: Machine>(&self, m: &M, ino: u64, mut extents: &[(Placed, Option<Placed>)]) {
+    pub(super) async fn delete_extents<M: Machine>(&self, m: &M, ino: u64, mut extents: &[(Placed, Option<Placed>)]) {
         while let Some((first, _)) = extents.first() {
             let locked = self.fs_root.locked(m);
             let ops = locked.ops();

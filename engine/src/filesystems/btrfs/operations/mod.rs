@@ -2,13 +2,14 @@
 //!
 //! Order and times are those of event traces of a 6.18 kernel.
 
+mod attributes;
 mod costs;
 mod inode;
 
 use super::data::FileData;
 use super::mount::{Btrfs, Inode};
 use super::tree::items;
-use crate::filesystems::{DirId, File, Filesystem, Io, LaidOut, NoSpace, PlainCall, Renaming};
+use crate::filesystems::{Attribute, DirId, File, Filesystem, Io, LaidOut, NoSpace, PlainCall, Renaming};
 use crate::machine::{Access, Account, Side};
 use crate::waist::Machine;
 pub(super) use costs::OperationCosts;
@@ -145,29 +146,37 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         self.drop_file(m, file.inode);
     }
 
+    async fn truncate(&self, m: &M, file: &File) {
+        self.truncate_file(m, file).await;
+    }
+
     async fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File) -> Result<(), NoSpace> {
-        let (before, under, after) = self.sb.calls.rename();
+        let (before, under, after) = self.sb.rename();
         m.at("rename");
         m.run(Account::System, before).await;
         self.sb.start_write(m).await;
-        let (d, inode) = (self.directory(dir), self.file(file.inode));
-        m.lock(d.i_rwsem, Side::Write).await;
+        let (old, new, inode) = (self.directory(dir), self.directory(names.into), self.file(file.inode));
+        self.sb.lock_rename(m, new.i_rwsem, old.i_rwsem).await;
         m.lock(inode.i_rwsem, Side::Write).await;
-        m.touch(d.line, Access::Write);
-        self.read_item(m, items::dir_item(d.ino, names.to).key, self.costs.create.read_leaf).await;
+        m.touch(old.line, Access::Write);
+        if names.into != dir {
+            m.touch(new.line, Access::Write);
+        }
+        self.read_item(m, items::dir_item(new.ino, names.to).key, self.costs.create.read_leaf).await;
         m.run(Account::System, under).await;
         let handle = self.start_transaction(m).await;
         self.log.pin(m);
         self.record_rename(m, file.inode, dir).await;
         self.unlink_in_log(m, file.inode, inode).await;
-        let index = self.rename_inode(m, dir, d, names, &inode).await;
+        let index = self.rename_inode(m, (old, new), names, &inode).await;
         self.log_new_name(m, file.inode, inode.ino).await;
         self.log.end(m).await;
         self.transaction.end(m, handle).await;
         self.balance_delayed_items(m).await;
-        self.set_index(file.inode, index);
+        self.set_name(file.inode, names.into, index);
+        self.sb.d_move(m).await;
         m.unlock(inode.i_rwsem, Side::Write).await;
-        m.unlock(d.i_rwsem, Side::Write).await;
+        self.sb.unlock_rename(m, new.i_rwsem, old.i_rwsem).await;
         self.sb.end_write(m).await;
         m.run(Account::System, after).await;
         Ok(())
@@ -181,13 +190,12 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         self.sb.calls.fstat(m, file).await;
     }
 
-    async fn set_times(&self, m: &M, file: &File) {
-        let setattr = async |time| {
-            let handle = self.transaction.join(m).await;
-            m.run(Account::System, time).await;
-            self.transaction.end(m, handle).await;
-        };
-        self.sb.utimes(m, self.file(file.inode).i_rwsem, setattr).await;
+    async fn set_attribute(&self, m: &M, file: &File, attribute: Attribute) {
+        self.setattr(m, file, attribute).await;
+    }
+
+    async fn fiemap(&self, m: &M, file: &File) {
+        self.list_extents(m, file).await;
     }
 
     async fn readdir(&self, m: &M, dir: DirId) {
@@ -197,11 +205,13 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         m.lock(d.delayed, Side::Write).await;
         m.unlock(d.delayed, Side::Write).await;
         m.unlock(d.i_rwsem, Side::Write).await;
-        m.lock(d.i_rwsem, Side::Read).await;
-        m.touch(d.line, Access::Read);
         let key = items::dir_index(d.ino, items::DIR_START_INDEX, b"").key;
-        self.read_item(m, key, self.sb.calls.readdir(self.names(dir))).await;
-        m.unlock(d.i_rwsem, Side::Read).await;
+        for time in self.sb.calls.readdir(self.names(dir)) {
+            m.lock(d.i_rwsem, Side::Read).await;
+            m.touch(d.line, Access::Read);
+            self.read_item(m, key, time).await;
+            m.unlock(d.i_rwsem, Side::Read).await;
+        }
     }
 
     async fn plain(&self, m: &M, call: PlainCall) {

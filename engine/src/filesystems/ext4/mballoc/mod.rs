@@ -124,6 +124,11 @@ impl Mballoc {
         self.files.borrow().get(slot as usize).map_or(0, |extents| extents.iter().map(|e| u64::from(e.count)).sum())
     }
 
+    /// Extents of a file.
+    pub fn extents(&self, slot: u32) -> u64 {
+        self.files.borrow().get(slot as usize).map_or(0, |extents| extents.len() as u64)
+    }
+
     /// Puts an extent behind a file's last (`ext4_ext_insert_extent`).
     pub fn append(&self, slot: u32, extent: Extent) {
         let (mut files, slot) = (self.files.borrow_mut(), slot as usize);

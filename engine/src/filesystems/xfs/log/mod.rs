@@ -67,6 +67,12 @@ impl Logged {
         Self { items: items.into_iter().collect(), ..Self::default() }
     }
 
+    /// And this item.
+    pub fn and(mut self, item: Item) -> Self {
+        self.items.push(item);
+        self
+    }
+
     /// And these buffers.
     pub fn buffers(mut self, buffers: &[Buffer]) -> Self {
         self.items.extend(buffers.iter().map(Buffer::item));

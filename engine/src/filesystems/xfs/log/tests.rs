@@ -35,6 +35,8 @@ fn spec(duration: Time) -> RunSpec {
         ("vfs.inode_hash", "qspinlock"),
         ("vfs.inode_list", "qspinlock"),
         ("vfs.wb_list", "qspinlock"),
+        ("vfs.s_vfs_rename_mutex", "mutex"),
+        ("vfs.rename_lock", "qspinlock"),
         ("mm.lru_lock", "qspinlock"),
         ("vfs.d_lock", "qspinlock"),
         ("xfs.i_flags_lock", "qspinlock"),

@@ -108,24 +108,43 @@ impl Inactive {
     pub(crate) fn new(costs: &crate::filesystems::costs::Costs<'_>) -> Result<Self, String> {
         InactiveCosts::new(costs).map(Self)
     }
+
+    /// Of a transaction that truncates, before its commit and in it.
+    pub(super) fn truncate(&self) -> (Time, Time) {
+        (self.0.truncate, self.0.truncate_commit)
+    }
 }
 
 impl Xfs {
     pub(crate) async fn inactive<M: Machine>(&self, m: &M, slot: u32, written: bool) {
         let inode = self.inodes.inode(slot);
         let c = &self.inactive.0;
-        if written {
-            self.empty_transaction(m, &inode, TR_ITRUNCATE, (c.truncate, c.truncate_commit)).await;
+        if written || !self.layout.borrow().file_extents(inode.ino).is_empty() {
+            self.itruncate(m, &inode).await;
         }
         self.inodes.touch(m, slot);
         inode.peek(m).await;
-        self.empty_transaction(m, &inode, TR_ATTRINVAL, (c.attr, c.attr_commit)).await;
+        self.inode_transaction(m, &inode, TR_ATTRINVAL, (c.attr, c.attr_commit)).await;
         self.ifree(m, &inode).await;
         self.inodes.set_reclaimable(m, slot);
     }
 
+    /// `xfs_itruncate_extents`: the inode is logged, then the blocks of the file are given back.
+    pub(super) async fn itruncate<M: Machine>(&self, m: &M, inode: &Inode) {
+        let (work, commit) = self.inactive.truncate();
+        let ticket = self.log.reserve(m, TR_ITRUNCATE).await;
+        inode.ilock(m).await;
+        m.run(Account::System, work).await;
+        self.log.commit(m, Logged::items([inode.item()])).await;
+        m.run(Account::System, commit).await;
+        let extents = self.layout.borrow_mut().take_file_blocks(inode.ino);
+        let ticket = self.free_extents(m, ticket, extents).await;
+        self.log.committed(m, ticket).await;
+        inode.iunlock(m).await;
+    }
+
     /// A transaction that logs only the inode.
-    async fn empty_transaction<M: Machine>(
+    pub(super) async fn inode_transaction<M: Machine>(
         &self,
         m: &M,
         inode: &Inode,

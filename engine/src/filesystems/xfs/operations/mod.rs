@@ -2,21 +2,23 @@
 //!
 //! Order and times are those of function traces of a 6.18 kernel.
 
+mod attributes;
 mod costs;
 pub mod file_io;
 pub mod fsync;
 pub mod inactive;
 pub mod inodegc;
+pub mod preallocate;
 pub mod release;
 mod transactions;
 pub mod walk;
 
-use super::log::grant::{TR_ICHANGE, TR_MKDIR};
+use super::log::grant::TR_MKDIR;
 use super::log::Logged;
 use super::mount::Xfs;
 use super::structures::groups::NoSpace;
 use super::structures::layout::ROOT;
-use crate::filesystems::{initial_files, DirId, File, Filesystem, Io, LaidOut, PlainCall, Renaming};
+use crate::filesystems::{initial_files, Attribute, DirId, File, Filesystem, Io, LaidOut, PlainCall, Renaming};
 use crate::kernel::xfs::Inactivation;
 use crate::machine::{Access, Account, Side};
 use crate::waist::Machine;
@@ -165,6 +167,14 @@ impl<M: Machine> Filesystem<M> for Xfs {
         self.sync_file(m, file.inode).await;
     }
 
+    async fn fallocate(&self, m: &M, file: &File, bytes: u32) -> Result<(), NoSpace> {
+        self.preallocate(m, file, bytes).await
+    }
+
+    async fn truncate(&self, m: &M, file: &File) {
+        self.truncate_file(m, file).await;
+    }
+
     async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) {
         let c = &self.costs.unlink;
         m.at("unlink");
@@ -186,16 +196,18 @@ impl<M: Machine> Filesystem<M> for Xfs {
     }
 
     async fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File) -> Result<(), NoSpace> {
-        let (before, under, after) = self.sb.calls.rename();
+        let (before, under, after) = self.sb.rename();
         m.at("rename");
         m.run(Account::System, before).await;
         self.sb.start_write(m).await;
-        let (d, inode) = (self.directory(dir), self.inodes.inode(file.inode));
-        m.lock(d.i_rwsem, Side::Write).await;
+        let (old, new) = (self.directory(dir), self.directory(names.into));
+        let inode = self.inodes.inode(file.inode);
+        self.sb.lock_rename(m, new.i_rwsem, old.i_rwsem).await;
         m.lock(inode.iolock, Side::Write).await;
-        let done = self.xfs_rename(m, &d, names, inode, under).await;
+        let done = self.xfs_rename(m, (&old, &new), names, inode, under).await;
+        self.sb.d_move(m).await;
         m.unlock(inode.iolock, Side::Write).await;
-        m.unlock(d.i_rwsem, Side::Write).await;
+        self.sb.unlock_rename(m, new.i_rwsem, old.i_rwsem).await;
         self.sb.end_write(m).await;
         m.run(Account::System, after).await;
         done
@@ -209,17 +221,12 @@ impl<M: Machine> Filesystem<M> for Xfs {
         self.sb.calls.fstat(m, file).await;
     }
 
-    async fn set_times(&self, m: &M, file: &File) {
-        let inode = self.inodes.inode(file.inode);
-        let setattr = async |time| {
-            let ticket = self.log.reserve(m, TR_ICHANGE).await;
-            inode.ilock(m).await;
-            self.log.commit(m, Logged::items([inode.item()])).await;
-            m.run(Account::System, time).await;
-            self.log.committed(m, ticket).await;
-            inode.iunlock(m).await;
-        };
-        self.sb.utimes(m, inode.iolock, setattr).await;
+    async fn set_attribute(&self, m: &M, file: &File, attribute: Attribute) {
+        self.setattr(m, file, attribute).await;
+    }
+
+    async fn fiemap(&self, m: &M, file: &File) {
+        self.list_extents(m, file).await;
     }
 
     async fn walk(&self, m: &M, dir: DirId, nth: u32) {
@@ -229,13 +236,15 @@ impl<M: Machine> Filesystem<M> for Xfs {
     async fn readdir(&self, m: &M, dir: DirId) {
         let d = self.directory(dir);
         m.at("readdir");
-        m.lock(d.i_rwsem, Side::Read).await;
-        m.lock(d.ilock, Side::Read).await;
-        m.touch(d.line, Access::Read);
         let names = self.layout.borrow().dir(d.id).names();
-        m.run(Account::System, self.sb.calls.readdir(names)).await;
-        m.unlock(d.ilock, Side::Read).await;
-        m.unlock(d.i_rwsem, Side::Read).await;
+        for time in self.sb.calls.readdir(names) {
+            m.lock(d.i_rwsem, Side::Read).await;
+            m.lock(d.ilock, Side::Read).await;
+            m.touch(d.line, Access::Read);
+            m.run(Account::System, time).await;
+            m.unlock(d.ilock, Side::Read).await;
+            m.unlock(d.i_rwsem, Side::Read).await;
+        }
     }
 
     async fn plain(&self, m: &M, call: PlainCall) {

@@ -15,8 +15,26 @@ use super::super::structures::layout::Unlinking;
 use super::super::structures::touch::BlockKind;
 use crate::filesystems::Renaming;
 use crate::kernel::xfs::UnlinkedList;
-use crate::machine::{Access, Account, Side, Time};
+use crate::machine::{Access, Account, LockId, Side, Time};
 use crate::waist::Machine;
+
+/// What a rename does to directories.
+struct Renamed {
+    buffers: arrayvec::ArrayVec<Buffer, 8>,
+    time: Time,
+    grows: bool,
+    shrinks: bool,
+}
+
+/// The ILOCKs of a rename, in the order of inode numbers (`xfs_sort_for_rename`).
+fn sorted(old: &XfsDirectory, new: &XfsDirectory, inode: &Inode) -> arrayvec::ArrayVec<(u64, LockId), 3> {
+    let mut inodes: arrayvec::ArrayVec<_, 3> = [(old.ino, old.ilock), (inode.ino, inode.ilock)].into_iter().collect();
+    if new.id != old.id {
+        inodes.push((new.ino, new.ilock));
+    }
+    inodes.sort_unstable_by_key(|(ino, _)| *ino);
+    inodes
+}
 
 impl Xfs {
     /// `xfs_lookup`: the directory's ILOCK shared, and its blocks down to the leaf.
@@ -159,50 +177,75 @@ impl Xfs {
         buffers
     }
 
-    /// `xfs_rename` within one directory: the new name in, the old one out, one transaction under the directory's and the file's
-    /// ILOCK. No allocation group is touched but for a directory block.
+    /// `xfs_rename`: the new name in, the old one out, one transaction under the ILOCKs of directories and file, in the order of their
+    /// numbers (`xfs_lock_inodes`). No allocation group is touched but for a directory block.
     pub(super) async fn xfs_rename<M: Machine>(
         &self,
         m: &M,
-        d: &XfsDirectory,
+        (old, new): (&XfsDirectory, &XfsDirectory),
         names: Renaming<'_>,
         inode: Inode,
         under: Time,
     ) -> Result<(), NoSpace> {
-        self.lookup(m, d, names.to).await;
+        self.lookup(m, new, names.to).await;
         let ticket = self.log.reserve(m, TR_RENAME).await;
-        m.lock(d.ilock, Side::Write).await;
-        m.touch(d.line, Access::Write);
-        inode.ilock(m).await;
-        let (form, added, freed) = {
-            let mut layout = self.layout.borrow_mut();
-            let added = layout.add_name(d.id, names.to, inode.ino)?;
-            let removed = layout.remove_name(d.id, names.from);
-            (added.after, added.new_blocks > 0, removed.is_some_and(|(_, touch)| touch.freed_blocks > 0))
-        };
-        let buffers = d.buffers(form);
-        lock_all(m, &buffers).await;
-        let space = &self.costs.space;
-        let larger = self.costs.add_name_time(form) + self.costs.remove_name_time(form);
-        let group = self.group_of(d.ino);
-        if added {
+        let inodes = sorted(old, new, &inode);
+        for &(_, ilock) in &inodes {
+            m.lock(ilock, Side::Write).await;
+        }
+        m.touch(old.line, Access::Write);
+        let renamed = self.change_names(old, new, names, inode.ino)?;
+        let mut logged = Logged::items([old.item(), inode.item()]).buffers(&renamed.buffers);
+        if old.id != new.id {
+            m.touch(new.line, Access::Write);
+            logged = logged.and(new.item());
+        }
+        lock_all(m, &renamed.buffers).await;
+        let (space, group) = (&self.costs.space, self.group_of(new.ino));
+        if renamed.grows {
             m.run(Account::System, space.agf).await;
             group.agf.lock(m).await;
-        }
-        m.run(Account::System, under + larger + if added { space.allocate + space.new_dir_block } else { 0 }).await;
-        let mut logged = Logged::items([d.item(), inode.item()]).buffers(&buffers);
-        if added {
             logged = logged.buffers(&[group.agf]).further(2);
         }
+        let grown = if renamed.grows { space.allocate + space.new_dir_block } else { 0 };
+        m.run(Account::System, under + renamed.time + grown).await;
         self.log.commit(m, logged).await;
-        unlock_all(m, &buffers).await;
-        if added {
+        unlock_all(m, &renamed.buffers).await;
+        if renamed.grows {
             group.agf.unlock(m).await;
         }
-        self.end_commit(m, d, ticket, freed).await;
-        inode.iunlock(m).await;
-        m.unlock(d.ilock, Side::Write).await;
+        self.end_commit(m, old, ticket, renamed.shrinks).await;
+        for &(_, ilock) in inodes.iter().rev() {
+            m.unlock(ilock, Side::Write).await;
+        }
         Ok(())
+    }
+
+    /// The new name in, the old one out.
+    fn change_names(
+        &self,
+        old: &XfsDirectory,
+        new: &XfsDirectory,
+        names: Renaming<'_>,
+        ino: u64,
+    ) -> Result<Renamed, NoSpace> {
+        let mut layout = self.layout.borrow_mut();
+        let added = layout.add_name(new.id, names.to, ino)?;
+        let removed = layout.remove_name(old.id, names.from);
+        let (before, shrinks) =
+            removed.map_or((DirForm::Short, false), |(_, touch)| (touch.before, touch.freed_blocks > 0));
+        let same = old.id == new.id;
+        let mut buffers: arrayvec::ArrayVec<_, 8> = new.buffers(added.after).into_iter().collect();
+        if !same {
+            buffers.extend(old.buffers(before));
+        }
+        let left = self.costs.remove_name_time(if same { added.after } else { before });
+        Ok(Renamed {
+            buffers,
+            time: self.costs.add_name_time(added.after) + left,
+            grows: added.new_blocks > 0,
+            shrinks,
+        })
     }
 
     /// The end of a commit, and where a directory's block was emptied, the rolled transaction that gives it back

@@ -72,6 +72,9 @@ impl Layout {
                 runs[agno as usize].push((agbno, len, user));
             }
         }
+        for (agno, extent) in self.files.all() {
+            runs[agno as usize].push((extent.start, extent.len, "a file"));
+        }
         self.groups().groups.iter().zip(runs).try_for_each(|(group, runs)| {
             let fixed = g.first_unreserved(group.agno);
             tiles(runs, fixed, group.length).map_err(|e| format!("AG {}: {e}", group.agno))

@@ -19,7 +19,8 @@ pub struct Extent {
 }
 
 impl Extent {
-    fn end(&self) -> u32 {
+    /// The first block behind it.
+    pub fn end(&self) -> u32 {
         self.start + self.len
     }
 }

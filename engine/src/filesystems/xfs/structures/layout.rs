@@ -7,6 +7,7 @@
 pub use super::ag::Unlinking;
 use super::bmap::{DATA_FORK_SIZE, ROOT_FORK_SIZE};
 use super::directory::{DirTouch, Directory};
+use super::file_blocks::FileBlocks;
 use super::geometry::{Geometry, BLOCKS_PER_CLUSTER, INODES_PER_CHUNK, INOPBLOG};
 use super::groups::{Groups, NoSpace};
 use super::touch::{BlockKind, Touches};
@@ -67,8 +68,10 @@ pub struct Unlinked {
 /// A mounted filesystem.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    groups: Groups,
+    pub(super) groups: Groups,
     dirs: Vec<Directory>,
+    /// Blocks of files.
+    pub(super) files: FileBlocks,
     /// Next group for a directory (`m_agirotor`).
     rotor: u32,
 }
@@ -78,7 +81,7 @@ impl Layout {
     pub fn new(geometry: &Geometry) -> Self {
         let root = geometry.root_ino();
         let dirs = vec![Directory::new(root, root, inode_block(geometry, root), ROOT_FORK_SIZE)];
-        Self { groups: Groups::new(geometry), dirs, rotor: 0 }
+        Self { groups: Groups::new(geometry), dirs, files: FileBlocks::default(), rotor: 0 }
     }
 
     /// Sizes and positions.
@@ -229,7 +232,7 @@ impl Layout {
     }
 
     /// Blocks that an ordinary transaction may take.
-    fn free_blocks(&self) -> u64 {
+    pub fn free_blocks(&self) -> u64 {
         let free: u64 = self.groups.groups.iter().map(|group| u64::from(group.space.unreserved())).sum();
         let pool = (self.geometry().dblocks / 20).min(8192);
         free.saturating_sub(pool)

@@ -4,6 +4,7 @@ pub mod ag;
 mod audit;
 pub mod bmap;
 pub mod directory;
+pub mod file_blocks;
 pub mod file_extents;
 pub mod free_space;
 pub mod geometry;

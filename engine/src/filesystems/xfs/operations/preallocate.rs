@@ -1,0 +1,149 @@
+//! `fallocate` and `ftruncate`: blocks without data (`xfs_alloc_file_space`), and a file without blocks (`xfs_setattr_size`,
+//! `xfs_itruncate_extents`).
+//!
+//! The MMAPLOCK, which both hold beside the IOLOCK, is left out: only page faults would want it.
+
+use crate::cost_table;
+use crate::filesystems::costs::Costs;
+use crate::filesystems::xfs::inode::Inode;
+use crate::filesystems::xfs::log::grant::{Ticket, TR_ITRUNCATE, TR_WRITE};
+use crate::filesystems::xfs::log::Logged;
+use crate::filesystems::xfs::mount::Xfs;
+use crate::filesystems::xfs::structures::file_blocks::Placed;
+use crate::filesystems::{File, NoSpace, BLOCK};
+use crate::machine::{Account, Side, Time};
+use crate::waist::Machine;
+
+cost_table!(PreallocateCosts {
+    enter: ["call.fstat"],
+    look: ["tmp_short.lock_file_ilock_shared", "tmp_short.unlock_file_ilock_shared"],
+    reserve: ["wfsync.log_reserve_2", "wfsync.trans_alloc_2", "wfsync.lock_file_ilock_excl_3"],
+    agf: ["wfsync.read_agf", "wfsync.trylock_agf"],
+    allocate: [
+        "wfsync.lock_agfl",
+        "wfsync.unlock_agfl",
+        "wfsync.lock_cntbt",
+        "wfsync.lock_bnobt",
+        "wfsync.defer_finish",
+        "wfsync.trans_commit_2"
+    ],
+    commit: ["wfsync.unlock_agf"],
+    release: ["wfsync.unlock_cntbt", "wfsync.unlock_bnobt", "wfsync.trans_free_2", "wfsync.unlock_file_ilock_excl_3"],
+});
+
+/// Blocks that a transaction wants besides the file's (`XFS_DIOSTRAT_SPACE_RES`), as much as a create does.
+const SPARE: u64 = 64;
+
+/// Their costs.
+pub(crate) struct Preallocate(PreallocateCosts);
+
+impl Preallocate {
+    /// From the cost tables.
+    pub fn new(costs: &Costs<'_>) -> Result<Self, String> {
+        PreallocateCosts::new(costs).map(Self)
+    }
+
+    /// Time of a call on an open file until it takes a lock.
+    pub(super) fn enter(&self) -> Time {
+        self.0.enter
+    }
+
+    /// Time to look an extent up.
+    pub(super) fn look(&self) -> Time {
+        self.0.look
+    }
+}
+
+impl Xfs {
+    /// `xfs_file_fallocate` of so many bytes behind a file's last block: unwritten extents, a transaction each, and one for the size.
+    pub(super) async fn preallocate<M: Machine>(&self, m: &M, file: &File, bytes: u32) -> Result<(), NoSpace> {
+        let inode = self.inodes.inode(file.inode);
+        m.at("fallocate");
+        m.run(Account::System, self.preallocate.0.enter).await;
+        self.sb.start_write(m).await;
+        m.lock(inode.iolock, Side::Write).await;
+        self.update_times(m, file.inode).await; // file_modified
+        let (mut left, mut done) = (bytes.div_ceil(BLOCK).max(1), Ok(()));
+        while left > 0 && done.is_ok() {
+            match self.alloc_file_space(m, inode, left).await {
+                Ok(count) => left -= count,
+                Err(full) => done = Err(full),
+            }
+        }
+        if done.is_ok() {
+            self.inode_transaction(m, &inode, TR_ITRUNCATE, self.inactive.truncate()).await; // xfs_falloc_setsize
+            self.inodes.set_sized(file.inode);
+        }
+        m.unlock(inode.iolock, Side::Write).await;
+        self.sb.end_write(m).await;
+        done
+    }
+
+    /// One transaction and one extent of at most so many blocks; how many they are.
+    async fn alloc_file_space<M: Machine>(&self, m: &M, inode: Inode, most: u32) -> Result<u32, NoSpace> {
+        let c = &self.preallocate.0;
+        m.run(Account::System, c.reserve).await;
+        let ticket = self.log.reserve(m, TR_WRITE).await;
+        inode.ilock(m).await;
+        let groups = self.layout.borrow().groups_for_file(inode.ino, most);
+        let mut count = 0;
+        if self.layout.borrow().free_blocks() > u64::from(most) + SPARE {
+            for agno in groups {
+                let agf = self.group(agno).agf;
+                m.run(Account::System, c.agf).await;
+                agf.lock(m).await;
+                count = self.layout.borrow_mut().alloc_for_file(inode.ino, agno, most).unwrap_or(0);
+                if count > 0 {
+                    m.run(Account::System, c.allocate).await;
+                    self.log.commit(m, Logged::items([inode.item(), agf.item()]).further(2)).await;
+                    m.run(Account::System, c.commit).await;
+                }
+                agf.unlock(m).await;
+                if count > 0 {
+                    break;
+                }
+            }
+        }
+        self.log.committed(m, ticket).await;
+        inode.iunlock(m).await;
+        m.run(Account::System, c.release).await;
+        if count > 0 {
+            Ok(count)
+        } else {
+            Err(NoSpace)
+        }
+    }
+
+    /// `ftruncate` to nothing. Pages under writeback are waited for with the IOLOCK held.
+    pub(super) async fn truncate_file<M: Machine>(&self, m: &M, file: &File) {
+        let inode = self.inodes.inode(file.inode);
+        m.at("truncate");
+        m.run(Account::System, self.preallocate.0.enter).await;
+        self.sb.start_write(m).await;
+        m.lock(inode.iolock, Side::Write).await;
+        self.sync.dirty.forget(file.inode);
+        self.storage.writeback.truncated(m, file.inode).await; // truncate_setsize
+        self.itruncate(m, &inode).await;
+        inode.test_flags(m).await; // sets XFS_ITRUNCATED
+        self.inodes.set_empty(file.inode);
+        m.unlock(inode.iolock, Side::Write).await;
+        self.sb.end_write(m).await;
+    }
+
+    /// `xfs_extent_free_finish_item` of each extent that an inode has no more, each in a further transaction of the same chain.
+    pub(super) async fn free_extents<M: Machine>(&self, m: &M, mut ticket: Ticket, extents: Vec<Placed>) -> Ticket {
+        let c = &self.costs.space;
+        for extent in extents {
+            ticket = self.log.rolled(m, ticket).await;
+            m.run(Account::System, c.roll + c.free_agf).await;
+            let agf = self.group(extent.0).agf;
+            agf.lock(m).await;
+            self.layout.borrow_mut().free_file_extent(extent);
+            m.run(Account::System, c.free).await;
+            self.log.commit(m, Logged::items([agf.item()]).further(2).freeing_extents()).await;
+            m.run(Account::System, c.free_commit).await;
+            agf.unlock(m).await;
+        }
+        ticket
+    }
+}

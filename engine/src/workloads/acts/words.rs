@@ -1,0 +1,121 @@
+//! The words of a mix: its operations, and the files that they are done on.
+
+/// One operation, as scenarios name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// A new file: `open(O_CREAT|O_EXCL)`, perhaps a write, `close`.
+    Create,
+    /// `open` and `close`.
+    Open,
+    /// `read`.
+    Read,
+    /// `write` of new pages at the end.
+    Append,
+    /// `write` over pages that are there.
+    Overwrite,
+    /// `fallocate` behind the last block.
+    Fallocate,
+    /// `ftruncate` to nothing.
+    Truncate,
+    /// `fsync`.
+    Fsync,
+    /// `unlink`.
+    Unlink,
+    /// `rename` to a name that is free.
+    Rename,
+    /// `rename` to a name that is free in another directory.
+    Move,
+    /// `stat`.
+    Stat,
+    /// `stat` of a name that is not there.
+    StatMissing,
+    /// `fstat`.
+    Fstat,
+    /// `statfs`.
+    Statfs,
+    /// `utimes`.
+    Utimes,
+    /// `chmod`.
+    Chmod,
+    /// `chown`.
+    Chown,
+    /// `ioctl(FS_IOC_FIEMAP)` of the whole file.
+    Fiemap,
+    /// `opendir`, `readdir`, `closedir`.
+    Readdir,
+    /// Reads the next name of a directory and `stat`s the file, which is not in memory.
+    Walk,
+    /// `fcntl(F_SETLK)`.
+    Lock,
+    /// The unlock of it.
+    Unlock,
+}
+
+/// All operations by name.
+pub const ACTS: [(&str, Act); 23] = [
+    ("create", Act::Create),
+    ("open", Act::Open),
+    ("read", Act::Read),
+    ("append", Act::Append),
+    ("overwrite", Act::Overwrite),
+    ("fallocate", Act::Fallocate),
+    ("truncate", Act::Truncate),
+    ("fsync", Act::Fsync),
+    ("unlink", Act::Unlink),
+    ("rename", Act::Rename),
+    ("move", Act::Move),
+    ("stat", Act::Stat),
+    ("stat_missing", Act::StatMissing),
+    ("fstat", Act::Fstat),
+    ("statfs", Act::Statfs),
+    ("utimes", Act::Utimes),
+    ("chmod", Act::Chmod),
+    ("chown", Act::Chown),
+    ("fiemap", Act::Fiemap),
+    ("readdir", Act::Readdir),
+    ("walk", Act::Walk),
+    ("lock", Act::Lock),
+    ("unlock", Act::Unlock),
+];
+
+impl Act {
+    /// By its name; the error lists what there is.
+    pub fn named(name: &str) -> Result<(&'static str, Self), String> {
+        let known = || ACTS.map(|(name, _)| name).join(", ");
+        ACTS.into_iter()
+            .find(|(n, _)| *n == name)
+            .ok_or_else(|| format!("unknown operation '{name}'; known: {}", known()))
+    }
+}
+
+/// Which file an operation is done on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// Any, all alike.
+    Any,
+    /// The one that was written to last.
+    Written,
+    /// The one that was made last.
+    Made,
+    /// The one that was synced last.
+    Synced,
+    /// The first of the set.
+    First,
+}
+
+impl Which {
+    /// By the word of a scenario; the error lists them.
+    pub fn named(word: &str) -> Result<Self, String> {
+        let words = [
+            ("any", Self::Any),
+            ("written", Self::Written),
+            ("made", Self::Made),
+            ("synced", Self::Synced),
+            ("first", Self::First),
+        ];
+        let found = words.into_iter().find(|(name, _)| *name == word);
+        found
+            .map(|(_, which)| which)
+            .ok_or_else(|| format!("on: {word} is not one of {}", words.map(|(name, _)| name).join(", ")))
+    }
+}

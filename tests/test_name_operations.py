@@ -1,0 +1,130 @@
+"""Renames between directories, attributes, blocks without data, truncations: which locks, and what is left."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from machines import assert_same
+
+from engine import Spec, answer, simulate
+from simfs.results.run_result import RunResult
+from simfs.scenario import expand, load, to_run_spec
+
+FILESYSTEMS = ("xfs", "btrfs", "ext4", "tmpfs")
+FILE = {"xfs": "xfs.IOLOCK"}
+"""What a file's `i_rwsem` is called, where it has a name of its own."""
+
+
+def spec(folder: Path, filesystem: str, *operations: str, size: str = "8 GiB", **keys: Any) -> Spec:  # noqa: ANN401
+    listed = [{"op": op, "size": "64 KiB"} for op in operations]
+    workload = {
+        "kind": "mix",
+        "operations": listed,
+        "order": "in-turn",
+        "files": 2,
+        "subdirectories": 2,
+    } | keys
+    path = folder / "m.yaml"
+    place = (
+        "" if filesystem == "tmpfs" else f"device: nvme\nfilesystem: {{kind: {filesystem}, size: {size}}}\n"
+    )
+    path.write_text(
+        "simfs: 1\nname: m\ntitle: m\nmachine: {profile: server-24, cpus: 4}\nkernel: linux-6.12\n"
+        f"{place or 'filesystem: {kind: tmpfs}'}\nworkload: {json.dumps(workload)}\n"
+    )
+    (point,) = expand(load(path))
+    return to_run_spec(point, 0) | {"warmup_ns": 5e5, "duration_ns": 4e6}
+
+
+def run(made: Spec) -> RunResult:
+    """The result of a run whose structures were compared with its files."""
+    result = simulate(made)
+    assert result.stall is None
+    assert result.operations > 20
+    return result
+
+
+def each(result: RunResult, name: str) -> float:
+    """Acquisitions in each turn."""
+    return sum(lock.acquired for lock in result.locks if lock.name == name) / result.operations
+
+
+@pytest.mark.parametrize("filesystem", FILESYSTEMS)
+@pytest.mark.parametrize(("operation", "mutex", "directories"), [("rename", 0, 1), ("move", 1, 2)])
+def test_a_rename_locks_its_directories_and_moves_the_dentry_under_the_one_rename_lock(
+    tmp_path: Path, filesystem: str, operation: str, mutex: int, directories: int
+) -> None:
+    """`lock_rename`, `d_move`."""
+    result = run(spec(tmp_path, filesystem, operation))
+    assert each(result, "vfs.s_vfs_rename_mutex") == pytest.approx(mutex, abs=0.05)
+    assert each(result, "vfs.i_rwsem (directory)") == pytest.approx(directories, abs=0.05)
+    assert each(result, FILE.get(filesystem, "vfs.i_rwsem (file)")) == pytest.approx(1, abs=0.05)
+    assert each(result, "vfs.rename_lock") == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.parametrize("filesystem", FILESYSTEMS)
+def test_who_has_one_directory_moves_files_into_the_root_and_back(tmp_path: Path, filesystem: str) -> None:
+    """As FxMark's MWRM."""
+    result = run(spec(tmp_path, filesystem, "move", subdirectories=1, directories="per-task", tasks=4))
+    assert each(result, "vfs.s_vfs_rename_mutex") == pytest.approx(1, abs=0.05)
+    assert each(result, "vfs.i_rwsem (directory)") == pytest.approx(2, abs=0.05)
+
+
+@pytest.mark.parametrize("filesystem", FILESYSTEMS)
+@pytest.mark.parametrize("operation", ["utimes", "chmod", "chown"])
+def test_attributes_change_under_the_lock_of_the_file(
+    tmp_path: Path, filesystem: str, operation: str
+) -> None:
+    result = run(spec(tmp_path, filesystem, operation))
+    assert each(result, FILE.get(filesystem, "vfs.i_rwsem (file)")) == pytest.approx(1, abs=0.05)
+    handles = 2 if operation == "chown" else 1  # quotas have a handle of their own
+    assert each(result, "ext4.j_state_lock") == pytest.approx(handles if filesystem == "ext4" else 0, abs=0.1)
+
+
+def test_fallocate_and_truncate_on_xfs_take_what_their_transactions_do(tmp_path: Path) -> None:
+    """Two transactions and the AGF for new blocks; two of one chain, the second with the AGF, to give them back."""
+    result = run(spec(tmp_path, "xfs", "fallocate", "truncate", files=1))
+    assert each(result, "xfs.IOLOCK") == pytest.approx(2, abs=0.05)
+    assert each(result, "xfs.AGF") == pytest.approx(2, abs=0.05)
+    assert each(result, "xfs.ILOCK (file)") == pytest.approx(3, abs=0.1)
+    kept = run(spec(tmp_path, "xfs", "create", "fallocate", "unlink", files=0) | {"duration_ns": 2e7})
+    assert each(kept, "xfs.AGF") == pytest.approx(2, abs=0.25)  # the inodegc worker gives them back
+
+
+@pytest.mark.parametrize("filesystem", ["xfs", "ext4"])
+def test_a_full_filesystem_is_told_by_its_name(tmp_path: Path, filesystem: str) -> None:
+    made = spec(tmp_path, filesystem, *["fallocate"] * 40, size="320 MiB", tasks=2)
+    result = simulate(made | {"duration_ns": 3e9})
+    assert result.stall is not None
+    assert result.stall.kind == "no space left"
+
+
+@pytest.mark.parametrize("filesystem", FILESYSTEMS)
+def test_what_was_written_can_be_truncated_while_others_sync(tmp_path: Path, filesystem: str) -> None:
+    """One set of files for all: pages on their way to the device, items of extents, checksums."""
+    operations = ("append", "overwrite", "fsync", "truncate", "create", "fiemap")[
+        : 5 if filesystem == "tmpfs" else 6
+    ]
+    made = spec(tmp_path, filesystem, *operations, order="drawn", tasks=8, files=3, file_set="shared")
+    run(made | {"duration_ns": 3e7})
+
+
+def test_a_listing_of_a_large_directory_takes_its_lock_for_each_buffer(tmp_path: Path) -> None:
+    """`iterate_dir`: 3,000 names, of which 1,024 fit."""
+    result = run(
+        spec(tmp_path, "ext4", "readdir", subdirectories=1, initial_files=3000) | {"duration_ns": 2e7}
+    )
+    assert each(result, "vfs.i_rwsem (directory)") == pytest.approx(3, abs=0.1)
+
+
+@pytest.mark.parametrize("filesystem", FILESYSTEMS)
+def test_both_machines_do_the_same(tmp_path: Path, filesystem: str) -> None:
+    operations = ["create", "move", "chown", "append", "truncate"]
+    operations += [] if filesystem == "tmpfs" else ["fiemap"]
+    operations += [] if filesystem == "btrfs" else ["fallocate"]
+    made = spec(tmp_path, filesystem, *operations, tasks=3)
+    assert assert_same(made | {"warmup_ns": 0.0, "duration_ns": 2e5}) > 100
+    assert answer(made) == answer(made)
