@@ -72,6 +72,7 @@ def test_a_trylock_does_not_take_a_semaphore_past_its_inner_lock(somebody_asks: 
     assert_same(moments("semaphore", 3), worker, lock_and_device)
 
 
+RANDOM: Spec = {"think_distribution": "exponential", "hold_distribution": "exponential"}
 COSTS = {"line_hit": 2, "line_llc": 50, "context_switch": 1500, "wakeup": 1000, "ipi_deliver": 700}
 
 
@@ -82,12 +83,38 @@ def test_both_machines_agree_where_waiters_lose_patience_soon(kind: str, batch: 
     constants = {"rwsem_handoff_wait": 1e4, "rwsem_reader_batch_max": batch, "percpu_rwsem_grace_period": 2e4}
     constants |= {"numa_spinlock_threshold": 5e3}
     kernel = {"tick_ns": 1e4, "base_slice_ns": 3e4, "constants": {**CONSTANTS, **constants}}
-    times: Spec = {
-        "think_ns": 3e3,
-        "hold_ns": 3e3,
-        "think_distribution": "exponential",
-        "hold_distribution": "exponential",
-    }
     reads = kind.startswith(("rw", "qrw", "percpu", "btrfs-tree-3"))
-    given = lock_cycle(kind, 8, 6, duration_ns=3e5, costs=COSTS, kernel=kernel, readers=0.5 * reads, **times)
+    given = lock_cycle(
+        kind,
+        8,
+        6,
+        duration_ns=3e5,
+        costs=COSTS,
+        kernel=kernel,
+        readers=0.5 * reads,
+        think_ns=3e3,
+        hold_ns=3e3,
+        **RANDOM,
+    )
+    assert assert_same(given) > 500
+
+
+@pytest.mark.parametrize("slices", [(1e4, 3e4), (1e5, 3e3)], ids=["short ticks", "short slices"])
+@pytest.mark.parametrize("groups", ["none", "autogroup", "cgroup"])
+@pytest.mark.parametrize("newer", [True, False])
+def test_both_machines_agree_where_slices_end_soon(
+    slices: tuple[float, float], groups: str, newer: bool
+) -> None:
+    """Many tasks and kernel threads on three CPUs; a tick is shorter than a slice, or longer than several."""
+    rules = {
+        "sched.groups": groups,
+        "sched.run_to_parity": newer,
+        "sched.delay_dequeue": newer,
+        "sched.place_deadline_initial": True,
+    }
+    threads = {"bound_interval_ns": 5e4, "unbound_interval_ns": 5e4, "run_ns": 5e3}
+    kernel = {"tick_ns": slices[0], "base_slice_ns": slices[1], "rules": rules, "kernel_threads": threads}
+    given = lock_cycle(
+        "mutex", 8, 3, duration_ns=6e5, costs=COSTS, kernel=kernel, think_ns=3e3, hold_ns=2e3, **RANDOM
+    )
     assert assert_same(given) > 500
