@@ -106,8 +106,7 @@ def _result(
         "irq": 0.0,
     }
     cpu["idle"] = max(0.0, capacity - sum(cpu.values()))
-    batches = rng.multinomial(operations, np.full(spec["batches"], 1 / spec["batches"]))
-    shares = rng.multinomial(operations, np.full(tasks, 1 / tasks))
+    batches, shares = (rng.multinomial(operations, np.full(n, 1 / n)) for n in (spec["batches"], tasks))
     return {
         "operations": operations,
         "window_ns": window,
@@ -125,11 +124,7 @@ def _result(
             kind: _latency(operations, (think + hold + wait) * part)
             for kind, part in (("operation", 1.0), ("create", 0.1), ("unlink", 0.05))
         },
-        "locks": [
-            _lock("xfs.AGI", "xfs.buffer", "semaphore", operations, wait, hold, not spec["fake"]["spins"]),
-            _lock("vfs.i_rwsem", "vfs.i_rwsem", "rwsem:W", operations, wait / 4, hold / 3, False),
-            _lock("xfs.AGF", "xfs.buffer", "semaphore", operations // 2, wait / 20, hold / 9, True),
-        ],
+        "locks": _locks(operations, wait, hold, sleeps=not spec["fake"]["spins"]),
         "laws": [{"law": "time conservation", "ok": True, "detail": ""}],
         "stall": None,
     }
@@ -152,6 +147,14 @@ def _hdr(count: int, mean: float) -> str:
     for share in range(min(count, 20)):
         histogram.record(round(mean * (0.5 + share / 20)))
     return histogram.encode()
+
+
+def _locks(operations: int, wait: float, hold: float, *, sleeps: bool) -> list[dict[str, Any]]:
+    return [
+        _lock("xfs.AGI", "xfs.buffer", "semaphore", operations, wait, hold, sleeps),
+        _lock("vfs.i_rwsem", "vfs.i_rwsem", "rwsem:W", operations, wait / 4, hold / 3, False),
+        _lock("xfs.AGF", "xfs.buffer", "semaphore", operations // 2, wait / 20, hold / 9, True),
+    ]
 
 
 def _lock(
@@ -188,20 +191,14 @@ def _lock(
         "holder_device_ns": 0.05 * held,
         "grant_to_run_ns": 2000.0 * slept,
         "sites": [
-            {
-                "site": "unlink",
-                "acquired": acquired // 2,
-                "contended": contended // 2,
-                "wait_total_ns": total * 0.53,
-            },
-            {
-                "site": "create",
-                "acquired": acquired // 2,
-                "contended": contended - contended // 2,
-                "wait_total_ns": total * 0.47,
-            },
+            _site("unlink", acquired // 2, contended // 2, total * 0.53),
+            _site("create", acquired // 2, contended - contended // 2, total * 0.47),
         ],
     }
+
+
+def _site(name: str, acquired: int, contended: int, wait: float) -> dict[str, Any]:
+    return {"site": name, "acquired": acquired, "contended": contended, "wait_total_ns": wait}
 
 
 def row(variant: str, tasks: int, metric: str, value: float, role: str = "predict") -> MeasuredRow:

@@ -27,60 +27,72 @@ class Recount:
     held: Counter[tuple[str, str]] = field(default_factory=Counter)
 
 
-def recount(events: Iterable[Event], end: int) -> Recount:
-    """Follow every task through the trace: where it ran last, what it does, what it holds.
+class Follower:
+    """Follows every task through a trace: where it ran last, what it does, what it holds.
 
     All tasks were there before; who has not been seen yet sleeps where it ran last.
     """
-    found = Recount()
-    status: dict[int, str] = defaultdict(lambda: "sleeping")
-    last_cpu: dict[int, int] = {}
-    woken_at: dict[int, int] = {}
-    holds: dict[str, tuple[int, bool]] = {}
-    since: dict[str, int] = {}
 
-    def book(lock: str, now: int) -> None:
-        task, granted = holds[lock]
-        state = "granted" if granted and status[task] == "runnable" else status[task]
-        found.held[lock.partition("#")[0], state] += now - since[lock]
-        since[lock] = now
+    def __init__(self) -> None:
+        self.found = Recount()
+        self.status: dict[int, str] = defaultdict(lambda: "sleeping")
+        self.last_cpu: dict[int, int] = {}
+        self.woken_at: dict[int, int] = {}
+        self.holds: dict[str, tuple[int, bool]] = {}
+        self.since: dict[str, int] = {}
+        self.granted_at: dict[str, int] = {}
 
-    def become(task: int, state: str, now: int) -> None:
-        for lock in [lock for lock, (holder, _) in holds.items() if holder == task]:
-            book(lock, now)
-            if state == "running" and holds[lock][1]:
-                holds[lock] = (task, False)
-                found.grants[lock.partition("#")[0]].append(now - granted_at[lock])
-        status[task] = state
+    def book(self, lock: str, now: int) -> None:
+        """Count how long the lock has been held since it was booked last, by what its holder did."""
+        task, granted = self.holds[lock]
+        state = "granted" if granted and self.status[task] == "runnable" else self.status[task]
+        self.found.held[lock.partition("#")[0], state] += now - self.since[lock]
+        self.since[lock] = now
 
-    granted_at: dict[str, int] = {}
+    def become(self, task: int, state: str, now: int) -> None:
+        """A task does something else."""
+        for lock in [lock for lock, (holder, _) in self.holds.items() if holder == task]:
+            self.book(lock, now)
+            if state == "running" and self.holds[lock][1]:
+                self.holds[lock] = (task, False)
+                self.found.grants[lock.partition("#")[0]].append(now - self.granted_at[lock])
+        self.status[task] = state
+
+    def see(self, now: int, task: int, cpu: int, what: str, about: str) -> None:
+        """An event of a task."""
+        match what:
+            case "wake":
+                if self.status[task] != "dead":
+                    self.found.woken[task] += 1
+                    self.found.stayed[task] += cpu == self.last_cpu.get(task, cpu)
+                    self.woken_at[task] = now
+                self.become(task, "runnable", now)
+            case "run":
+                self.become(task, "running", now)
+                self.last_cpu[task] = cpu
+                if task in self.woken_at:
+                    self.found.to_run[task].append(now - self.woken_at.pop(task))
+            case "preempt" | "yield" | "sleep" | "exit":
+                self.become(task, {"sleep": "sleeping", "exit": "dead"}.get(what, "runnable"), now)
+            case "migrate":
+                self.last_cpu[task] = cpu
+            case "acquire":
+                self.holds[about] = (task, self.status[task] != "running")
+                self.since[about] = self.granted_at[about] = now
+            case "release":
+                self.book(about, now)
+                del self.holds[about]
+
+
+def recount(events: Iterable[Event], end: int) -> Recount:
+    """What a trace says until it ends."""
+    follower = Follower()
     for now, task, cpu, what, about in events:
-        if task is None:
-            continue
-        if what == "wake":
-            if status[task] != "dead":
-                found.woken[task] += 1
-                found.stayed[task] += cpu == last_cpu.get(task, cpu)
-                woken_at[task] = now
-            become(task, "runnable", now)
-        elif what == "run":
-            become(task, "running", now)
-            last_cpu[task] = cpu
-            if task in woken_at:
-                found.to_run[task].append(now - woken_at.pop(task))
-        elif what in ("preempt", "yield", "sleep", "exit"):
-            become(task, {"sleep": "sleeping", "exit": "dead"}.get(what, "runnable"), now)
-        elif what == "migrate":
-            last_cpu[task] = cpu
-        elif what == "acquire":
-            granted = status[task] != "running"
-            holds[about], since[about], granted_at[about] = (task, granted), now, now
-        elif what == "release":
-            book(about, now)
-            del holds[about]
-    for lock in holds:
-        book(lock, end)
-    return found
+        if task is not None:
+            follower.see(now, task, cpu, what, about)
+    for lock in follower.holds:
+        follower.book(lock, end)
+    return follower.found
 
 
 @pytest.fixture(scope="module")

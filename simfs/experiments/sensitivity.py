@@ -181,16 +181,13 @@ def sensitivity(
 ) -> Sensitivity:
     """Screen the parameters of `point`; with `sobol` samples also share out variance among the `top` ones.
 
-    With `bands` draws the points of `curve` get bands. Every run has the same random streams. Raises ValueError
-    for a metric or parameter that there is not.
+    With `bands` draws the points of `curve` get bands. Raises ValueError for an unknown metric or parameter.
     """
-    varied = _to_vary(point, patterns, metric)
-    runs = common_runs(point, measure, engine)
+    varied, runs = _to_vary(point, patterns, metric), common_runs(point, measure, engine)
     output = _Output(metric, runs, {"threads": threads, "progress": progress, "engine": engine})
     nominal = output.nominal(point)
-    noise, seed = _noise_percent(nominal, runs), measure.seed
-    screened = morris(varied, output.over(point, varied), nominal.mean, trajectories, seed, noise)
-    leading = [next(p for p in varied if p.name == s.parameter) for s in screened[:top]]
+    noise = _noise_percent(nominal, runs)
+    screened = morris(varied, output.over(point, varied), nominal.mean, trajectories, measure.seed, noise)
     return Sensitivity(
         scenario=scenario,
         point=point.id,
@@ -200,11 +197,19 @@ def sensitivity(
         noise_percent=noise,
         trajectories=trajectories,
         screened=tuple(screened),
-        shares=tuple(sobol_shares(leading, output.over(point, leading), sobol, seed)) if sobol else (),
-        bands=tuple(_band(p, patterns, bands, seed, output.of) for p in curve) if bands else (),
+        shares=_shares(point, varied, [s.parameter for s in screened[:top]], output, sobol, measure.seed),
+        bands=tuple(_band(p, patterns, bands, measure.seed, output.of) for p in curve) if bands else (),
         draws=bands,
-        seed=seed,
+        seed=measure.seed,
     )
+
+
+def _shares(
+    point: Point, varied: Sequence[Parameter], names: Sequence[str], output: _Output, samples: int, seed: int
+) -> tuple[Share, ...]:
+    """How much of the variance each of the parameters named is for, if samples are asked for."""
+    leading = [next(p for p in varied if p.name == name) for name in names]
+    return tuple(sobol_shares(leading, output.over(point, leading), samples, seed)) if samples else ()
 
 
 def _to_vary(point: Point, patterns: Sequence[str], metric: str) -> list[Parameter]:

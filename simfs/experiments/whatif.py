@@ -116,10 +116,9 @@ def what_if(
 ) -> WhatIf:
     """Run `point` as it is and with each change, and compare replication by replication.
 
-    `changes` are pairs of lock class and change, `agcounts` numbers of allocation groups, `removed` per cent of
-    hold time in the causal profile. With `most`, what is undecided is run up to so many times (`decide`). Raises
-    ValueError for a lock that the point does not have, a kind that there is not, and an agcount that the
-    filesystem cannot have.
+    `changes` are pairs of lock class and change, `removed` per cent of hold time in the causal profile. With `most`,
+    what is undecided is run up to so many times (`decide`). Raises ValueError for a lock that the point does not
+    have, a kind that there is not, and an agcount that the filesystem cannot have.
     """
     runs = common_runs(point, measure, engine)
     options: dict[str, Any] = {"threads": threads, "progress": progress, "engine": engine}
@@ -129,18 +128,25 @@ def what_if(
     held = [lock for lock in known if lock.hold_total_ns > 0] if profile else []
     sloped = [_profiled(point, lock.name, removed, len(held)) for lock in held]
     answer = decide(now, [*sloped, *(c for _, c in tried)], runs, most=most, **options)
-    slopes = [_slope(lock, removed, contrast, answer) for lock, contrast in zip(held, sloped, strict=True)]
     return WhatIf(
         scenario=scenario,
         point=point.id,
         operation=operation,
         seed=measure.seed,
         warmup_ns=float(runs.warmup),
-        profile=tuple(sorted(slopes, key=lambda s: (-s.slope.mean, s.lock))),
+        profile=_profile(held, sloped, removed, answer),
         effects=tuple(_effect(name, contrast, answer) for name, contrast in tried),
         findings=answer.findings,
         **{name: getattr(answer.base, name) for name in AS_IT_IS},
     )
+
+
+def _profile(
+    locks: Sequence[LockSummary], sloped: Sequence[Contrast], removed: Sequence[float], answer: Decided
+) -> tuple[LockSlope, ...]:
+    """The steepest slope first."""
+    slopes = (_slope(lock, removed, contrast, answer) for lock, contrast in zip(locks, sloped, strict=True))
+    return tuple(sorted(slopes, key=lambda s: (-s.slope.mean, s.lock)))
 
 
 def _tried(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,26 +80,34 @@ def perform(task: Task, script: Script) -> Generator[Step, Any, None]:
                 attempt = task.try_lock if len(body) % 2 else task.try_lock_spinning
                 if (yield attempt(shared.locks[number], side)):
                     yield from hold(task, shared.locks[number], side, blocking, body)
-            case "write":
-                number, body, service = given
-                yield task.lock(shared.locks[number])
-                yield from perform(task, body)
-                yield task.submit(shared.disk, service, release=shared.locks[number])
-            case "read":
-                done = task.new_completion()
-                yield task.submit(shared.disk, *given, complete=done)
-                yield task.wait_for(done)
-                task.drop_completion(done)
-            case "open":
-                yield task.complete(shared.door)
-            case "pass":
-                yield task.wait_for(shared.door)
-            case "child":
-                yield task.spawn(child, task.id, *given, background=True)
-                yield task.park()
-            case "tick":
-                yield task.wake_at_tick(task.id, *given)
-                yield task.park()
+            case _:
+                yield from meet(task, what, given)
+
+
+def meet(task: Task, what: str, given: Sequence[Any]) -> Generator[Step, Any, None]:
+    """Do what a script says about the disk and other tasks."""
+    shared: Shared = task.shared
+    match what:
+        case "write":
+            number, body, service = given
+            yield task.lock(shared.locks[number])
+            yield from perform(task, body)
+            yield task.submit(shared.disk, service, release=shared.locks[number])
+        case "read":
+            done = task.new_completion()
+            yield task.submit(shared.disk, *given, complete=done)
+            yield task.wait_for(done)
+            task.drop_completion(done)
+        case "open":
+            yield task.complete(shared.door)
+        case "pass":
+            yield task.wait_for(shared.door)
+        case "child":
+            yield task.spawn(child, task.id, *given, background=True)
+            yield task.park()
+        case "tick":
+            yield task.wake_at_tick(task.id, *given)
+            yield task.park()
 
 
 def hold(task: Task, lock: Lock, side: str, blocking: bool, body: Script) -> Generator[Step, Any, None]:

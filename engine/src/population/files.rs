@@ -12,6 +12,7 @@ use crate::workloads::fio::{self, Jobs};
 use crate::workloads::metadata::{self, Turn, User};
 use crate::workloads::mix::{self, Mix};
 use crate::workloads::{compile, dbench, fs_mark};
+use std::future::Future;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -40,14 +41,7 @@ pub(super) fn start<H: Host, F: Filesystem<H::Handle> + Audit>(
             }
         }
         for ((crew, dirs), actors) in crews.into_iter().zip(sets).zip(actors) {
-            let Ok(requests) = Arrivals::of(&m, &crew.workload, crew.tasks.start) else {
-                return m.give_up("arrivals that cannot be drawn");
-            };
-            let mut actors = actors.into_iter();
-            for (place, (task, placement)) in crew.tasks.zip(crew.placements).enumerate() {
-                let who = Starting { task, placement, nice: crew.nice, requests: requests.clone() };
-                crew.work.start(&m, fs.clone(), dirs[place % dirs.len()].clone(), who, actors.next());
-            }
+            crew.start(&m, &fs, &dirs, actors);
         }
     });
     Ok(())
@@ -80,6 +74,18 @@ impl Crew {
             subdirectories: if is_fio { 1 } else { w.number("subdirectories").max(1.0) as usize },
             initial_files: if is_fio { 0 } else { w.number("initial_files") as u64 },
         })
+    }
+
+    /// Starts its tasks, with the actors that have been made for them.
+    fn start<M: Machine, F: Filesystem<M>>(self, m: &M, fs: &Rc<F>, dirs: &Sets, actors: Vec<Actor<M, F>>) {
+        let Ok(requests) = Arrivals::of(m, &self.workload, self.tasks.start) else {
+            return m.give_up("arrivals that cannot be drawn");
+        };
+        let mut actors = actors.into_iter();
+        for (place, (task, placement)) in self.tasks.zip(self.placements).enumerate() {
+            let who = Starting { task, placement, nice: self.nice, requests: requests.clone() };
+            self.work.start(m, fs.clone(), dirs[place % dirs.len()].clone(), who, actors.next());
+        }
     }
 }
 
@@ -230,35 +236,25 @@ impl Work {
         match self {
             Self::Loop(turn, user) => {
                 let (turn, user) = (*turn, *user);
-                m.spawn(placement, Life::Foreground, move |m| {
-                    at_nice(m.clone(), nice, metadata::run(m, fs, dir, task, turn, user, requests))
-                });
+                starting(m, placement, nice, move |m| metadata::run(m, fs, dir, task, turn, user, requests));
             }
             Self::Fio(_) => unreachable!("jobs start on their files"),
             Self::Compile(params) => {
                 let params = params.clone();
-                m.spawn(placement, Life::Foreground, move |m| {
-                    at_nice(m.clone(), nice, compile::run(m, fs, dir, task, params, placement, requests))
-                });
+                starting(m, placement, nice, move |m| compile::run(m, fs, dir, task, params, placement, requests));
             }
             Self::FsMark(params) => {
                 let params = params.clone();
-                m.spawn(placement, Life::Foreground, move |m| {
-                    at_nice(m.clone(), nice, fs_mark::run(m, fs, dirs, task, params))
-                });
+                starting(m, placement, nice, move |m| fs_mark::run(m, fs, dirs, task, params));
             }
             Self::Dbench(params) => {
                 let params = params.clone();
                 let actor = actor.expect("dbench has actors");
-                m.spawn(placement, Life::Foreground, move |m| {
-                    at_nice(m.clone(), nice, dbench::run(m.clone(), actor.on_task(m), params))
-                });
+                starting(m, placement, nice, move |m| dbench::run(m.clone(), actor.on_task(m), params));
             }
             Self::Mix(mix) => {
                 let (mix, actor) = (mix.clone(), actor.expect("mixes have actors"));
-                m.spawn(placement, Life::Foreground, move |m| {
-                    at_nice(m.clone(), nice, mix::run(m.clone(), actor.on_task(m), mix, requests))
-                });
+                starting(m, placement, nice, move |m| mix::run(m.clone(), actor.on_task(m), mix, requests));
             }
         }
     }
@@ -284,4 +280,14 @@ fn fio_jobs(spec: &RunSpec) -> Result<Jobs, String> {
         return Err("device: fio needs one on this filesystem".into());
     }
     Ok(jobs)
+}
+
+/// Spawns a task of the load, at its nice level.
+fn starting<M: Machine, P: Future<Output = ()> + 'static>(
+    m: &M,
+    placement: Placement,
+    nice: Option<i32>,
+    program: impl FnOnce(M) -> P,
+) {
+    m.spawn(placement, Life::Foreground, |m| at_nice(m.clone(), nice, program(m)));
 }

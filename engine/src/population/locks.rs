@@ -2,9 +2,9 @@
 
 use super::work_of;
 use crate::machine::time::from_ns;
-use crate::machine::Hardware;
+use crate::machine::{DeviceId, Hardware, LineId, LockId};
 use crate::range_locks::{Prices, RangeLock};
-use crate::spec::{Change, RunSpec};
+use crate::spec::{Change, RunSpec, WorkloadSpec};
 use crate::waist::{Host, Life, Machine};
 use crate::workloads::arrivals::Arrivals;
 use crate::workloads::binding::{at_nice, placements};
@@ -20,35 +20,19 @@ pub(super) fn lock_cycle<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), St
         ns if ns > 0.0 => Some(Draw::of(w, "device")?),
         _ => None,
     };
-    let spins_or_sleeps =
-        spec.whatif.as_ref().is_some_and(|w| matches!(&w.change, Change::Kind(k) if k != "semaphore"));
-    if write.is_some() && spins_or_sleeps {
-        return Err("whatif.change.kind: only a semaphore can be released by a device".into());
-    }
-    if write.is_some() && spec.kernel.locks.get("lock").map(String::as_str) != Some("semaphore") {
-        return Err("workload.params.device_ns: only a semaphore can be released by a device".into());
+    if write.is_some() {
+        has_semaphore(spec)?;
     }
     let (nested, opposite) = (w.number("locks") > 1.0, w.word("order") == "opposite");
-    let lines = w.number("data_lines") as u32;
+    let (parallelism, lines) = (w.number("device_parallelism") as u32, w.number("data_lines") as u32);
     let (first, second, device, data) = host.setup(|m| {
         let class = m.class("lock", "lock");
-        let device = m.new_device(Hardware::serving(w.number("device_parallelism") as u32, 0));
-        let data = (lines > 0).then(|| m.new_line(lines));
+        let (device, data) = (m.new_device(Hardware::serving(parallelism, 0)), (lines > 0).then(|| m.new_line(lines)));
         (m.new_lock(class), nested.then(|| m.new_lock(class)), device, data)
     });
     for load in spec.loads() {
         let w = load.workload;
-        let even = Cycle {
-            outer: first,
-            inner: second,
-            think: Draw::of(w, "think")?,
-            hold: Draw::of(w, "hold")?,
-            thinks_on_cpu: w.word("think") == "cpu",
-            data,
-            readers: w.number("readers"),
-            blocking: w.number("blocking"),
-            write: write.map(|service| (device, service)),
-        };
+        let even = cycle(w, (first, second), data, write.map(|service| (device, service)))?;
         let odd = match second {
             Some(second) if opposite => Cycle { outer: second, inner: Some(first), ..even },
             _ => even,
@@ -56,8 +40,7 @@ pub(super) fn lock_cycle<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), St
         let requests = host.setup(|m| Arrivals::of(m, w, load.first))?;
         let cycles = [Rc::new(even), Rc::new(odd)];
         for (task, placement) in load.numbers().zip(placements(&spec.machine, load)) {
-            let cycle = cycles[task as usize % 2].clone();
-            let requests = requests.clone();
+            let (cycle, requests) = (cycles[task as usize % 2].clone(), requests.clone());
             host.spawn(placement, Life::Foreground, |m| {
                 at_nice(m.clone(), load.nice, lock_cycle::run(m, cycle, requests, &format!("task {task}")))
             });
@@ -81,4 +64,37 @@ pub(super) fn range_lock<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), St
         host.spawn(placement, Life::Foreground, move |m| range_lock::run(m, lock, load, task, ledger));
     }
     Ok(())
+}
+
+/// Whether the lock is one that a device can release; the error says that it is not.
+fn has_semaphore(spec: &RunSpec) -> Result<(), String> {
+    let becomes_another =
+        spec.whatif.as_ref().is_some_and(|w| matches!(&w.change, Change::Kind(k) if k != "semaphore"));
+    if becomes_another {
+        return Err("whatif.change.kind: only a semaphore can be released by a device".into());
+    }
+    match spec.kernel.locks.get("lock").map(String::as_str) {
+        Some("semaphore") => Ok(()),
+        _ => Err("workload.params.device_ns: only a semaphore can be released by a device".into()),
+    }
+}
+
+/// What the tasks of a load do over and over with these locks.
+fn cycle(
+    w: &WorkloadSpec,
+    (outer, inner): (LockId, Option<LockId>),
+    data: Option<LineId>,
+    write: Option<(DeviceId, Draw)>,
+) -> Result<Cycle, String> {
+    Ok(Cycle {
+        outer,
+        inner,
+        think: Draw::of(w, "think")?,
+        hold: Draw::of(w, "hold")?,
+        thinks_on_cpu: w.word("think") == "cpu",
+        data,
+        readers: w.number("readers"),
+        blocking: w.number("blocking"),
+        write,
+    })
 }

@@ -1,10 +1,35 @@
 //! What may be wrong with a spec besides its form. Each error names the JSON path and what is wrong.
 
-use super::{params, Binding, CachesSpec, Change, RunSpec, WhatIf, WorkloadKind, WorkloadSpec};
+use super::{params, Binding, CachesSpec, Change, KernelSpec, RunSpec, WhatIf, WorkloadKind, WorkloadSpec};
 use crate::kernel::roles;
 use crate::kernel::sched::Class;
 use crate::machine::LockKind;
 use crate::nearest::hint;
+
+impl KernelSpec {
+    fn check(&self) -> Result<(), String> {
+        require(self.tick_ns >= 1e3, "kernel.tick_ns", "must be at least 1 us")?;
+        require(self.base_slice_ns >= 1e3, "kernel.base_slice_ns", "must be at least 1 us")?;
+        require(
+            (self.rules.class == Class::Cfs) == self.cfs.is_some(),
+            "kernel.cfs",
+            "must be given where the rule sched.class is cfs, and nowhere else",
+        )
+    }
+}
+
+impl WhatIf {
+    fn check(&self) -> Result<(), String> {
+        match &self.change {
+            Change::HoldScale(factor) => {
+                require((0.0..=1e3).contains(factor), "whatif.change.hold_scale", "must be between 0 and 1000")
+            }
+            Change::Split(parts) => require((1..=4096).contains(parts), "whatif.change.split", "must be 1..=4096"),
+            Change::Kind(kind) => LockKind::parse(kind).map(drop).map_err(|e| format!("whatif.change.kind: {e}")),
+            Change::Remove => Ok(()),
+        }
+    }
+}
 
 impl RunSpec {
     fn check_groups(&self) -> Result<(), String> {
@@ -61,30 +86,11 @@ impl RunSpec {
         )?;
         require(m.costs.line_overlap >= 1.0, "machine.costs.line_overlap", "must be at least 1")?;
         m.caches.as_ref().map_or(Ok(()), CachesSpec::check)?;
-        require(self.kernel.tick_ns >= 1e3, "kernel.tick_ns", "must be at least 1 us")?;
-        require(self.kernel.base_slice_ns >= 1e3, "kernel.base_slice_ns", "must be at least 1 us")?;
-        let cfs = self.kernel.rules.class == Class::Cfs;
-        require(
-            cfs == self.kernel.cfs.is_some(),
-            "kernel.cfs",
-            "must be given where the rule sched.class is cfs, and nowhere else",
-        )?;
+        self.kernel.check()?;
         if let Some(device) = &self.device {
             require(device.parallelism >= 1, "device.parallelism", "must be at least 1")?;
         }
-        if let Some(WhatIf { change, .. }) = &self.whatif {
-            match change {
-                Change::HoldScale(factor) => {
-                    require((0.0..=1e3).contains(factor), "whatif.change.hold_scale", "must be between 0 and 1000")?
-                }
-                Change::Split(parts) => require((1..=4096).contains(parts), "whatif.change.split", "must be 1..=4096")?,
-                Change::Kind(kind) => {
-                    LockKind::parse(kind).map(drop).map_err(|e| format!("whatif.change.kind: {e}"))?
-                }
-                Change::Remove => {}
-            }
-        }
-        Ok(())
+        self.whatif.as_ref().map_or(Ok(()), WhatIf::check)
     }
 }
 

@@ -52,6 +52,12 @@ struct Shell {
     spawn_cc: f64,
 }
 
+impl Shell {
+    fn new(time: impl Fn(&str) -> Time, spawn_cc: f64) -> Self {
+        Self { user: time("sh.user_cpu_ns"), kernel: time("sh.kernel_cpu_ns"), spawn_cc }
+    }
+}
+
 /// Shares of the whole CPU time, and how far into a process's own time each of its operations comes.
 #[derive(Clone, Debug)]
 struct Gcc {
@@ -94,14 +100,7 @@ impl Params {
             asm_bytes: number("asm_bytes") as u32,
             object_bytes: number("object_bytes") as u32,
             object_writes: (number("object_writes") as u32).max(1),
-            shell: match w.number("shell") > 0.0 {
-                true => Some(Shell {
-                    user: time("sh.user_cpu_ns"),
-                    kernel: time("sh.kernel_cpu_ns"),
-                    spawn_cc: number("sh.spawn_cc_at"),
-                }),
-                false => None,
-            },
+            shell: (number("shell") > 0.0).then(|| Shell::new(time, number("sh.spawn_cc_at"))),
             gcc: Gcc {
                 share: number("gcc.cpu_share"),
                 create_asm: number("gcc.create_asm_at"),

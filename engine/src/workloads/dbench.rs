@@ -154,20 +154,12 @@ async fn timed<M: Machine, F: Filesystem<M>>(
 
 async fn play<M: Machine, F: Filesystem<M>>(actor: &mut Actor<M, F>, call: Call, p: &Params) -> Result<(), Full> {
     match call {
-        Call::Open => {
-            actor.act(Which::Any, Act::Stat, 0).await?;
-            actor.open_any().await?;
-            actor.act(Which::Any, Act::Fstat, 0).await
-        }
+        Call::Open => open(actor).await,
         Call::OpenMissing => {
             look_in_vain(actor).await?;
             actor.act(Which::Any, Act::StatMissing, 0).await // the open finds as little
         }
-        Call::Create => {
-            look_in_vain(actor).await?;
-            actor.create_open(0).await?;
-            actor.act(Which::Any, Act::Fstat, 0).await
-        }
+        Call::Create => create(actor).await,
         Call::Close => {
             actor.close_any().await;
             Ok(())
@@ -193,22 +185,36 @@ async fn play<M: Machine, F: Filesystem<M>>(actor: &mut Actor<M, F>, call: Call,
             look_in_vain(actor).await?; // a pattern is no name
             actor.act(Which::Any, Act::Readdir, 0).await
         }
-        Call::Write => {
-            let act = if chance(actor.random(), p.overwrites) { Act::Overwrite } else { Act::Append };
-            let which = if chance(actor.random(), p.writes_again) {
-                Which::Written
-            } else if chance(actor.random(), p.writes_new) {
-                Which::Made
-            } else {
-                Which::Any
-            };
-            actor.on(which, act, p.write_bytes).await
-        }
+        Call::Write => write(actor, p).await,
         Call::Read => actor.act(Which::Any, Act::Read, p.read_bytes).await,
         Call::Lock => actor.act(Which::Any, Act::Lock, 0).await,
         Call::Unlock => actor.act(Which::Any, Act::Unlock, 0).await,
         Call::Flush => actor.on(Which::Written, Act::Fsync, 0).await,
     }
+}
+
+async fn open<M: Machine, F: Filesystem<M>>(actor: &mut Actor<M, F>) -> Result<(), Full> {
+    actor.act(Which::Any, Act::Stat, 0).await?;
+    actor.open_any().await?;
+    actor.act(Which::Any, Act::Fstat, 0).await
+}
+
+async fn create<M: Machine, F: Filesystem<M>>(actor: &mut Actor<M, F>) -> Result<(), Full> {
+    look_in_vain(actor).await?;
+    actor.create_open(0).await?;
+    actor.act(Which::Any, Act::Fstat, 0).await
+}
+
+async fn write<M: Machine, F: Filesystem<M>>(actor: &mut Actor<M, F>, p: &Params) -> Result<(), Full> {
+    let act = if chance(actor.random(), p.overwrites) { Act::Overwrite } else { Act::Append };
+    let which = if chance(actor.random(), p.writes_again) {
+        Which::Written
+    } else if chance(actor.random(), p.writes_new) {
+        Which::Made
+    } else {
+        Which::Any
+    };
+    actor.on(which, act, p.write_bytes).await
 }
 
 async fn rename<M: Machine, F: Filesystem<M>>(actor: &mut Actor<M, F>, p: &Params) -> Result<(), Full> {

@@ -123,13 +123,9 @@ impl Btrfs {
     pub fn new<M: Machine>(m: &M, kernel: Kernel, disk: Disk, costs: &Costs<'_>) -> Result<Self, String> {
         let rules = kernel.rules;
         let count = |name: &str| costs.number(name).map(|n| n as u32);
-        let mut tree = Tree::new();
-        tree.insert_items(tree.root(), 0, &items::root_directory(FIRST_FREE_OBJECTID));
-        let space = RefCell::new(Space::new(disk.size));
-        let trees = SpaceTrees::new(&space, &mut tree);
-        tree.transid += 1; // mkfs wrote the first block
+        let (tree, trees, space) = made_by_mkfs(disk.size);
         let before = tree.transid - 1;
-        let refs = Rc::new(DelayedRefs::new(m, space.into_inner(), costs)?);
+        let refs = Rc::new(DelayedRefs::new(m, space, costs)?);
         let (referenced, fleeting) = (root::Space::Referenced(refs.clone()), root::Space::Fleeting(refs.clone()));
         let transaction = Transaction::new(m, before, costs)?;
         let operations = OperationCosts::new(costs)?.without(&transaction.reservations);
@@ -295,4 +291,14 @@ impl Btrfs {
         m.drop_lock(self.file(slot).i_rwsem);
         self.free_files.borrow_mut().push(slot);
     }
+}
+
+/// The trees of an empty filesystem, and its space.
+fn made_by_mkfs(bytes: u64) -> (Tree, SpaceTrees, Space) {
+    let mut tree = Tree::new();
+    tree.insert_items(tree.root(), 0, &items::root_directory(FIRST_FREE_OBJECTID));
+    let space = RefCell::new(Space::new(bytes));
+    let trees = SpaceTrees::new(&space, &mut tree);
+    tree.transid += 1; // mkfs wrote the first block
+    (tree, trees, space.into_inner())
 }

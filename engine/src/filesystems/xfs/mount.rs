@@ -26,6 +26,10 @@ use crate::waist::{Host, Life, Machine, Placement};
 use std::cell::RefCell;
 use std::rc::Rc;
 
+/// Names and roles of an inode's locks.
+const INODE_CLASSES: [(&str, &str); 3] =
+    [("xfs.IOLOCK", "xfs.iolock"), ("xfs.ILOCK (file)", "xfs.ilock"), ("xfs.i_flags_lock", "xfs.i_flags_lock")];
+
 /// The buffers of one allocation group that transactions lock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AllocationGroup {
@@ -33,6 +37,48 @@ pub(super) struct AllocationGroup {
     pub agf: Buffer,
     pub inobt: Buffer,
     pub finobt: Buffer,
+}
+
+impl AllocationGroup {
+    /// The classes of its buffers, in the order of its fields.
+    fn classes<M: Machine>(m: &M) -> [ClassId; 4] {
+        ["xfs.AGI", "xfs.AGF", "xfs.inobt", "xfs.finobt"].map(|name| m.class(name, "xfs.buffer"))
+    }
+
+    /// All groups of a filesystem.
+    fn all<M: Machine>(
+        m: &M,
+        geometry: &Geometry,
+        classes: [ClassId; 4],
+        buffer: u32,
+        costs: &Costs<'_>,
+    ) -> Result<Vec<Self>, String> {
+        let count = |name: &str| costs.number(name).map(|n| n as u32);
+        let agi = buffer + count("xfs_agi.data_create")?;
+        let btree = buffer + count("xfs_inobt.data")?;
+        let at = |agno: u32, agbno: u32| Place { block: geometry.linear(agno, agbno), blocks: 1 };
+        let group = |agno| Self {
+            agi: Buffer::new(m, classes[0], agi, at(agno, 0)),
+            agf: Buffer::new(m, classes[1], agi, at(agno, 0)),
+            inobt: Buffer::new(m, classes[2], btree, at(agno, INOBT_ROOT)),
+            finobt: Buffer::new(m, classes[3], btree, at(agno, FINOBT_ROOT)),
+        };
+        Ok((0..geometry.agcount).map(group).collect())
+    }
+
+    /// The AGI and both trees of inodes, in the order of an allocation.
+    pub(super) async fn lock_inode_trees<M: Machine>(&self, m: &M) {
+        self.agi.lock(m).await;
+        self.finobt.lock(m).await;
+        self.inobt.lock(m).await;
+    }
+
+    /// They are released at commit.
+    pub(super) async fn unlock_inode_trees<M: Machine>(&self, m: &M) {
+        self.agi.unlock(m).await;
+        self.finobt.unlock(m).await;
+        self.inobt.unlock(m).await;
+    }
 }
 
 /// A directory: its inode's locks, and one buffer of each kind of block.
@@ -127,53 +173,30 @@ impl Xfs {
     ) -> Result<Self, String> {
         let (footprints, tick) = (Footprints::new(costs)?, rules.tick);
         let count = |name: &str| costs.number(name).map(|n| n as u32);
-        let agi = footprints.buffer + count("xfs_agi.data_create")?;
-        let btree = footprints.buffer + count("xfs_inobt.data")?;
-        let limits = Limits { batch: count("inodegc_batch")? as usize, throttle: count("inodegc_throttle")? as usize };
         let inactivation = costs.rules().inodegc;
-        let lists = match inactivation {
-            Inactivation::Task => 0,
-            Inactivation::PerGroup => geometry.agcount as usize,
-            Inactivation::PerCpu => m.cpus() as usize,
-        };
-        let class = |name: &str| m.class(name, "xfs.buffer");
-        let classes = (class("xfs.AGI"), class("xfs.AGF"), class("xfs.inobt"), class("xfs.finobt"));
-        let at = |agno: u32, agbno: u32| Place { block: geometry.linear(agno, agbno), blocks: 1 };
-        let groups = (0..geometry.agcount).map(|agno| AllocationGroup {
-            agi: Buffer::new(m, classes.0, agi, at(agno, 0)),
-            agf: Buffer::new(m, classes.1, agi, at(agno, 0)),
-            inobt: Buffer::new(m, classes.2, btree, at(agno, INOBT_ROOT)),
-            finobt: Buffer::new(m, classes.3, btree, at(agno, FINOBT_ROOT)),
-        });
+        let lists = inodegc_lists(inactivation, geometry.agcount, m.cpus());
+        let classes = AllocationGroup::classes(m);
+        let log_size = u64::from(geometry.logblocks) * u64::from(crate::filesystems::BLOCK);
         let fs = Self {
             layout: RefCell::new(Layout::new(geometry)),
             costs: OperationCosts::new(costs)?,
             inactive: Inactive::new(costs)?,
             walk: Walk::new(costs)?,
             sb: SuperBlock::new(m, costs)?,
-            log: Log::new(
-                m,
-                u64::from(geometry.logblocks) * u64::from(crate::filesystems::BLOCK),
-                device.clone(),
-                costs,
-            )?,
+            log: Log::new(m, log_size, device.clone(), costs)?,
             storage: device,
             io: FileIo::new(m, rules, costs)?,
             sync: Fsync::new(m, tick, costs)?,
             preallocate: Preallocate::new(costs)?,
             release: Release::new(costs)?,
             inodes: InodeTable::default(),
-            inode_classes: [
-                m.class("xfs.IOLOCK", "xfs.iolock"),
-                m.class("xfs.ILOCK (file)", "xfs.ilock"),
-                m.class("xfs.i_flags_lock", "xfs.i_flags_lock"),
-            ],
+            inode_classes: INODE_CLASSES.map(|(name, role)| m.class(name, role)),
             inode_lines: footprints.dir_inode,
-            inodegc: inactive::lists(lists, limits),
+            inodegc: inactive::lists(lists, Limits::new(costs)?),
             inactivation,
             iunlink: costs.rules().iunlink,
             clusters: Clusters::new(m, footprints.buffer + count("xfs_inode_cluster.data")?, geometry.agblocks),
-            groups: groups.collect(),
+            groups: AllocationGroup::all(m, geometry, classes, footprints.buffer, costs)?,
             directories: RefCell::default(),
             footprints,
         };
@@ -254,5 +277,14 @@ impl Xfs {
         };
         let (agno, agbno) = self.layout.borrow().geometry().split_fsblock(fsblock);
         d.data.place.block = self.layout.borrow().geometry().linear(agno, agbno);
+    }
+}
+
+/// How many lists of unlinked inodes wait for a worker.
+fn inodegc_lists(inactivation: Inactivation, groups: u32, cpus: CpuId) -> usize {
+    match inactivation {
+        Inactivation::Task => 0,
+        Inactivation::PerGroup => groups as usize,
+        Inactivation::PerCpu => cpus as usize,
     }
 }

@@ -94,14 +94,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
             return false;
         }
         let before = self.tree().len(left);
-        {
-            let mut tree = self.tree.borrow_mut();
-            tree.move_to_left(right, count, left);
-            if !tree.is_empty(right) {
-                let key = tree.first_key(right);
-                tree.fixup_low_keys(path, key, 1);
-            }
-        }
+        move_left(&mut self.tree.borrow_mut(), path, count, left);
         let moved = count + self.tree().len(right);
         [left, right, upper].iter().for_each(|&block| self.locks.change(block));
         self.locks.work(Work::Shift(moved)).await;
@@ -293,6 +286,16 @@ fn items_to_push_right(tree: &Tree, path: &Path, push: Push, free: u32, min_slot
         space += item.bytes();
     }
     count
+}
+
+/// Moves so many items of the path's leaf to its left neighbour; the key of what is left stands above.
+fn move_left(tree: &mut Tree, path: &Path, count: usize, left: BlockId) {
+    let right = path.leaf();
+    tree.move_to_left(right, count, left);
+    if !tree.is_empty(right) {
+        let key = tree.first_key(right);
+        tree.fixup_low_keys(path, key, 1);
+    }
 }
 
 /// How many items `__push_leaf_left` takes.

@@ -23,25 +23,27 @@ use std::rc::Rc;
 
 const MS: Time = 1_000_000_000;
 
+/// The type of each lock, by its role.
+const LOCKS: [(&str, &str); 15] = [
+    ("xfs.buffer", "semaphore"),
+    ("xfs.ilock", "rwsem"),
+    ("xfs.iolock", "rwsem"),
+    ("xfs.cil_ctx", "rwsem"),
+    ("xfs.cil_lock", "qspinlock"),
+    ("vfs.i_rwsem", "rwsem"),
+    ("vfs.freeze", "percpu-rwsem"),
+    ("vfs.inode_hash", "qspinlock"),
+    ("vfs.inode_list", "qspinlock"),
+    ("vfs.wb_list", "qspinlock"),
+    ("vfs.s_vfs_rename_mutex", "mutex"),
+    ("vfs.rename_lock", "qspinlock"),
+    ("mm.lru_lock", "qspinlock"),
+    ("vfs.d_lock", "qspinlock"),
+    ("xfs.i_flags_lock", "qspinlock"),
+];
+
 fn spec(duration: Time) -> RunSpec {
-    let locks: BTreeMap<&str, &str> = [
-        ("xfs.buffer", "semaphore"),
-        ("xfs.ilock", "rwsem"),
-        ("xfs.iolock", "rwsem"),
-        ("xfs.cil_ctx", "rwsem"),
-        ("xfs.cil_lock", "qspinlock"),
-        ("vfs.i_rwsem", "rwsem"),
-        ("vfs.freeze", "percpu-rwsem"),
-        ("vfs.inode_hash", "qspinlock"),
-        ("vfs.inode_list", "qspinlock"),
-        ("vfs.wb_list", "qspinlock"),
-        ("vfs.s_vfs_rename_mutex", "mutex"),
-        ("vfs.rename_lock", "qspinlock"),
-        ("mm.lru_lock", "qspinlock"),
-        ("vfs.d_lock", "qspinlock"),
-        ("xfs.i_flags_lock", "qspinlock"),
-    ]
-    .into();
+    let locks: BTreeMap<&str, &str> = LOCKS.into();
     let json = serde_json::json!({
         "seed": 1, "warmup_ns": 0, "duration_ns": duration / 1000, "batches": 1,
         "machine": {

@@ -186,13 +186,8 @@ impl Xfs {
             lock_all(m, &inodes).await;
         }
         m.run(Account::System, (c.listed - c.alone) * inodes.len() as Time).await;
-        self.log
-            .commit(
-                m,
-                Logged::items([inode.item(), group.agi.item(), group.inobt.item(), group.finobt.item()])
-                    .buffers(&inodes),
-            )
-            .await;
+        let items = [inode.item(), group.agi.item(), group.inobt.item(), group.finobt.item()];
+        self.log.commit(m, Logged::items(items).buffers(&inodes)).await;
         m.run(Account::System, c.commit).await;
         inode.iunlock(m).await; // the inode is the transaction's own: released first
         group.agi.unlock(m).await;

@@ -6,6 +6,7 @@
 //! what is on the list when it starts. What comes meanwhile is for its next start. Each inode arms the timer anew, also one that
 //! comes between the timer and the start (`mod_delayed_work`).
 
+use crate::filesystems::costs::Costs;
 use crate::machine::{LockId, TaskId, Time};
 use crate::waist::Machine;
 use std::cell::{Cell, RefCell};
@@ -17,6 +18,14 @@ pub struct Limits {
     pub batch: usize,
     /// `XFS_INODEGC_MAX_BACKLOG`.
     pub throttle: usize,
+}
+
+impl Limits {
+    /// Those of the costs; the error names one that is missing.
+    pub fn new(costs: &Costs<'_>) -> Result<Self, String> {
+        let count = |name: &str| costs.number(name).map(|n| n as usize);
+        Ok(Self { batch: count("inodegc_batch")?, throttle: count("inodegc_throttle")? })
+    }
 }
 
 /// The list and worker of one CPU.

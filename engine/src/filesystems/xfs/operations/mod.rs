@@ -13,8 +13,6 @@ pub mod release;
 mod transactions;
 pub mod walk;
 
-use super::log::grant::TR_MKDIR;
-use super::log::Logged;
 use super::mount::Xfs;
 use super::structures::groups::NoSpace;
 use super::structures::layout::ROOT;
@@ -33,41 +31,7 @@ impl<M: Machine> Filesystem<M> for Xfs {
         m.lock(parent.i_rwsem, Side::Write).await;
         m.run(Account::System, c.walk).await;
         self.lookup(m, &parent, name).await;
-        let ticket = self.log.reserve(m, TR_MKDIR).await;
-        m.run(Account::System, c.reserve).await;
-        m.lock(parent.ilock, Side::Write).await;
-        m.touch(parent.line, Access::Write);
-        m.run(Account::System, c.agi).await;
-        let (id, ino, form) = {
-            let (id, made) = self.layout.borrow_mut().mkdir(ROOT, name)?;
-            (id, made.inode.ino, made.dir.after)
-        };
-        let group = self.group_of(ino); // by the rotor, not the parent's
-        group.agi.lock(m).await;
-        group.finobt.lock(m).await;
-        group.inobt.lock(m).await;
-        let dir = self.new_directory(m, id, ino);
-        m.run(Account::System, c.inode + self.costs.add_name_time(form) + c.finish).await;
-        self.log
-            .commit(
-                m,
-                Logged::items([
-                    parent.item(),
-                    self.directory(dir).item(),
-                    group.agi.item(),
-                    group.finobt.item(),
-                    group.inobt.item(),
-                ])
-                .buffers(&parent.buffers(form)),
-            )
-            .await;
-        m.run(Account::System, self.costs.commit_time(form, false)).await;
-        group.agi.unlock(m).await;
-        group.finobt.unlock(m).await;
-        group.inobt.unlock(m).await;
-        self.log.committed(m, ticket).await;
-        m.run(Account::System, c.release).await;
-        m.unlock(parent.ilock, Side::Write).await;
+        let dir = self.xfs_mkdir(m, &parent, name).await?;
         m.unlock(parent.i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
         m.run(Account::System, c.exit).await;

@@ -6,14 +6,14 @@
 
 use super::super::inode::{Inode, InodeParts, Number};
 use super::super::log::buffer::{lock_all, unlock_all, Buffer};
-use super::super::log::grant::{Ticket, TR_CREATE, TR_REMOVE, TR_RENAME};
+use super::super::log::grant::{Ticket, TR_CREATE, TR_MKDIR, TR_REMOVE, TR_RENAME};
 use super::super::log::Logged;
 use super::super::mount::{Xfs, XfsDirectory};
 use super::super::structures::directory::DirForm;
 use super::super::structures::groups::NoSpace;
-use super::super::structures::layout::Unlinking;
+use super::super::structures::layout::{Unlinking, ROOT};
 use super::super::structures::touch::BlockKind;
-use crate::filesystems::Renaming;
+use crate::filesystems::{DirId, Renaming};
 use crate::kernel::xfs::UnlinkedList;
 use crate::machine::{Access, Account, LockId, Side, Time};
 use crate::waist::Machine;
@@ -52,6 +52,45 @@ impl Xfs {
         m.unlock(d.ilock, Side::Read).await;
     }
 
+    /// `xfs_create` of a directory `name` in `d`, whose `i_rwsem` is held.
+    pub(super) async fn xfs_mkdir<M: Machine>(&self, m: &M, d: &XfsDirectory, name: &[u8]) -> Result<DirId, NoSpace> {
+        let c = &self.costs.mkdir;
+        let ticket = self.log.reserve(m, TR_MKDIR).await;
+        m.run(Account::System, c.reserve).await;
+        m.lock(d.ilock, Side::Write).await;
+        m.touch(d.line, Access::Write);
+        m.run(Account::System, c.agi).await;
+        let (id, ino, form) = {
+            let (id, made) = self.layout.borrow_mut().mkdir(ROOT, name)?;
+            (id, made.inode.ino, made.dir.after)
+        };
+        let group = self.group_of(ino); // by the rotor, not the parent's
+        group.lock_inode_trees(m).await;
+        let dir = self.new_directory(m, id, ino);
+        m.run(Account::System, c.inode + self.costs.add_name_time(form) + c.finish).await;
+        let made = self.directory(dir);
+        let items = [d.item(), made.item(), group.agi.item(), group.finobt.item(), group.inobt.item()];
+        self.log.commit(m, Logged::items(items).buffers(&d.buffers(form))).await;
+        m.run(Account::System, self.costs.commit_time(form, false)).await;
+        group.unlock_inode_trees(m).await;
+        self.log.committed(m, ticket).await;
+        m.run(Account::System, c.release).await;
+        m.unlock(d.ilock, Side::Write).await;
+        Ok(dir)
+    }
+
+    /// `xfs_icreate`: an inode in the group of `d`, locked; its slot, whether its chunk is new, and how much work is left of it.
+    async fn icreate<M: Machine>(&self, m: &M, d: &XfsDirectory) -> Result<(u32, bool, Time), NoSpace> {
+        let c = &self.costs.create;
+        let (number, new_chunk) = self.dialloc(d)?;
+        let (slot, recycled) = self.inodes.iget(m, self.inode_parts(m, number), number).await;
+        self.sync.made(m, slot);
+        self.inodes.inode(slot).ilock(m).await;
+        let iget = if recycled { c.iget_recycle } else { c.iget_miss };
+        let rest = self.sb.inodes.pass(m, None, iget).await; // in no hash: inode_fake_hash
+        Ok((slot, new_chunk, c.inode_btrees + rest))
+    }
+
     /// `xfs_create`: allocates an inode under the AGI, adds the name, commits. Returns the new file's slot.
     pub(super) async fn xfs_create<M: Machine>(&self, m: &M, d: &XfsDirectory, name: &[u8]) -> Result<u32, NoSpace> {
         let c = &self.costs.create;
@@ -61,17 +100,10 @@ impl Xfs {
         m.touch(d.line, Access::Write);
         m.run(Account::System, c.agi).await;
         let group = self.group_of(d.ino);
-        group.agi.lock(m).await;
-        group.finobt.lock(m).await;
-        group.inobt.lock(m).await;
-        let (number, new_chunk) = self.dialloc(d)?;
-        let (slot, recycled) = self.inodes.iget(m, self.inode_parts(m, number), number).await;
-        self.sync.made(m, slot);
+        group.lock_inode_trees(m).await;
+        let (slot, new_chunk, mut work) = self.icreate(m, d).await?;
         let inode = self.inodes.inode(slot);
-        inode.ilock(m).await;
-        let iget = if recycled { c.iget_recycle } else { c.iget_miss };
-        let mut work = c.inode_btrees + self.sb.inodes.pass(m, None, iget).await; // in no hash: inode_fake_hash
-        let touch = self.layout.borrow_mut().add_name(d.id, name, number.ino)?;
+        let touch = self.layout.borrow_mut().add_name(d.id, name, inode.ino)?;
         let (form, new_blocks) = (touch.after, touch.new_blocks);
         let mut d = *d;
         let buffers = d.buffers(form);
@@ -88,17 +120,8 @@ impl Xfs {
         if new_blocks > 0 {
             self.renew_data_block(&mut d, &touch.touches);
         }
-        let mut logged =
-            Logged::items([d.item(), inode.item(), group.agi.item(), group.finobt.item(), group.inobt.item()])
-                .buffers(&d.buffers(form));
-        if allocates {
-            logged = logged.buffers(&[group.agf]).further(2);
-        }
-        self.log.commit(m, logged).await;
-        m.run(Account::System, self.costs.commit_time(form, allocates)).await;
-        group.agi.unlock(m).await;
-        group.finobt.unlock(m).await;
-        group.inobt.unlock(m).await;
+        self.commit_create(m, &d, inode, form, allocates).await;
+        group.unlock_inode_trees(m).await;
         unlock_all(m, &buffers).await;
         if allocates {
             group.agf.unlock(m).await;
@@ -108,6 +131,18 @@ impl Xfs {
         inode.iunlock(m).await;
         m.unlock(d.ilock, Side::Write).await;
         Ok(slot)
+    }
+
+    /// Into the log go both inodes, the group's buffers and trees, and the blocks of the directory.
+    async fn commit_create<M: Machine>(&self, m: &M, d: &XfsDirectory, inode: Inode, form: DirForm, allocates: bool) {
+        let group = self.group_of(d.ino);
+        let items = [d.item(), inode.item(), group.agi.item(), group.finobt.item(), group.inobt.item()];
+        let mut logged = Logged::items(items).buffers(&d.buffers(form));
+        if allocates {
+            logged = logged.buffers(&[group.agf]).further(2);
+        }
+        self.log.commit(m, logged).await;
+        m.run(Account::System, self.costs.commit_time(form, allocates)).await;
     }
 
     fn inode_parts<M: Machine>(&self, m: &M, number: Number) -> InodeParts {

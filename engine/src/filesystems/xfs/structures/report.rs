@@ -184,10 +184,8 @@ fn placement(g: &Geometry) -> Result<Value, String> {
     let mut s = Script { layout: Layout::new(g) };
     let dirs: Vec<(DirId, u64)> = (0..100).map(|i| s.mkdir(ROOT, &format!("d{i:03}"))).collect::<Result<_, _>>()?;
     let dir_inos: Vec<u64> = dirs.iter().map(|dir| dir.1).collect();
-    let mut files = Vec::new();
-    for &(dir, _) in &dirs[..3] {
-        files.push(s.create_many(dir, 'f', 200)?);
-    }
+    let files: Vec<Vec<u64>> =
+        dirs[..3].iter().map(|&(dir, _)| s.create_many(dir, 'f', 200)).collect::<Result<_, _>>()?;
     let in_root = s.create_many(ROOT, 'r', 100)?;
     let mut deepest = ROOT;
     let mut chain = Vec::new();
