@@ -236,14 +236,13 @@ impl Xfs {
             logged = logged.and(new.item());
         }
         lock_all(m, &renamed.buffers).await;
-        let (space, group) = (&self.costs.space, self.group_of(new.ino));
+        let group = self.group_of(new.ino);
         if renamed.grows {
-            m.run(Account::System, space.agf).await;
+            m.run(Account::System, self.costs.space.agf).await;
             group.agf.lock(m).await;
             logged = logged.buffers(&[group.agf]).further(2);
         }
-        let grown = if renamed.grows { space.allocate + space.new_dir_block } else { 0 };
-        m.run(Account::System, under + renamed.time + grown).await;
+        m.run(Account::System, under + renamed.time).await;
         self.log.commit(m, logged).await;
         unlock_all(m, &renamed.buffers).await;
         if renamed.grows {
@@ -274,13 +273,11 @@ impl Xfs {
         if !same {
             buffers.extend(old.buffers(before));
         }
+        let grows = added.new_blocks > 0;
+        let space = &self.costs.space;
+        let grown = if grows { space.allocate + space.new_dir_block } else { 0 };
         let left = self.costs.remove_name_time(if same { added.after } else { before });
-        Ok(Renamed {
-            buffers,
-            time: self.costs.add_name_time(added.after) + left,
-            grows: added.new_blocks > 0,
-            shrinks,
-        })
+        Ok(Renamed { buffers, time: self.costs.add_name_time(added.after) + left + grown, grows, shrinks })
     }
 
     /// The end of a commit, and where a directory's block was emptied, the rolled transaction that gives it back
