@@ -87,8 +87,11 @@ impl Cache {
     }
 }
 
+/// The whole root, as `isqrt` has it: the processor's is at most one too large where the number has more than 53 bits.
 fn root(time: Time) -> u64 {
-    (time << ROOT_SHIFT).isqrt()
+    let square = time << ROOT_SHIFT;
+    let root = (square as f64).sqrt() as u64;
+    root - u64::from(root * root > square)
 }
 
 /// So many 65536ths of a number.
@@ -215,5 +218,18 @@ impl State {
         let (core, llc) = warmth.at(&self.topology, task.cpu);
         core.used += bytes;
         llc.used += bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roots_are_whole_roots_beside_squares_and_anywhere() {
+        let exact = |time: Time| assert_eq!(root(time), (time << ROOT_SHIFT).isqrt(), "of {time}");
+        let sides = (1..=1 << 14).flat_map(|n: u64| [4001 * n * n, n * n, n << 26].map(|time| time.min(LONGEST)));
+        sides.flat_map(|time| [time - 1, time, (time + 1).min(LONGEST)]).for_each(exact);
+        (0..28).map(|bit| LONGEST >> bit).flat_map(|time| [time - 1, time]).for_each(exact);
     }
 }
