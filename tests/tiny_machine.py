@@ -67,6 +67,10 @@ class TinyMachine:
         self._later(task, time)
         return False
 
+    def _run_turns(self, task: int, count: int, user: int, kernel: int) -> bool:
+        self._later(task, count * (user + kernel))
+        return False
+
     def _sleep(self, task: int, time: int) -> bool:
         self._later(task, time)
         return False

@@ -72,6 +72,8 @@ pub trait Machine: Clone + 'static {
     fn now(&self) -> Time;
     /// Uses CPU time.
     fn run(&self, account: Account, time: Time) -> impl Future<Output = ()>;
+    /// Uses user time and then kernel time, `count` times over: a program whose page faults and calls are spread over it.
+    fn run_turns(&self, count: u64, user: Time, kernel: Time) -> impl Future<Output = ()>;
     /// Accesses a line (or a group of lines) at once; what it costs is owed and paid with the next run.
     fn touch(&self, line: LineId, access: Access);
     /// The same of what lies in the cache line of a lock's word.

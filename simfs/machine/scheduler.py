@@ -66,7 +66,8 @@ class Scheduler:
         preemption = self.machine.kernel.preemption
         if preemption == "host":
             return True
-        return task.preempt_off == 0 and (preemption == "full" or task.account is Account.USER)
+        in_user_mode = task.account is Account.USER and self.segments.left_of_kernel(task) == 0
+        return task.preempt_off == 0 and (preemption == "full" or in_user_mode)
 
     def replacement(self, cpu: Cpu) -> Task | None:
         """Who should run instead of the current task, which could go on (`schedule`, `pick_next_task`).
@@ -336,6 +337,9 @@ class Scheduler:
                 self.preempt(cpu, other)
             else:
                 self.segments.run(task)
+        elif task.in_segment and task.turns is not None:
+            self.segments.book(task)
+            self.segments.run(task)  # to the end of the turn
         elif task.spins_until_resched:
             task.look_at(self.now)
         elif task.spinning and self.machine.kernel.preemption == "host" and (other := self.replacement(cpu)):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from simfs.machine.clock import What
 from simfs.machine.cpu import Account, Cpu, Phase
 from simfs.machine.task import Task
 from simfs.machine.time import Time
+from simfs.machine.turns import Turns
 
 if TYPE_CHECKING:
     from simfs.machine.scheduler import Scheduler
@@ -26,16 +28,30 @@ class Segments:
 
     def start(self, task: Task, account: Account, own: Time) -> None:
         """Start a stretch of `own` CPU time of a running task, after what it owes."""
-        task.account = account
-        task.stretched = False
-        if (warmth := self._machine.warmth) is not None and account is Account.SYSTEM and own > 0:
+        if account is Account.SYSTEM:
+            self._fetch_code(task, own)
+        self._start(task, account, self._machine.paces.taken(task, account, own), None)
+
+    def start_turns(self, task: Task, count: int, user: Time, kernel: Time) -> None:
+        """Start a stretch of `count` turns of user and kernel time, after what the task owes."""
+        self._fetch_code(task, count * kernel)
+        kernel = self._machine.paces.taken(task, Account.SYSTEM, kernel)
+        self._start(task, Account.USER, count * (user + kernel), Turns(user, kernel))
+
+    def _fetch_code(self, task: Task, own: Time) -> None:
+        if (warmth := self._machine.warmth) is not None and own > 0:
             warmth.fetch(task, own)
-        task.segment.own = self._machine.paces.taken(task, account, own)
+
+    def _start(self, task: Task, account: Account, own: Time, turns: Turns | None) -> None:
+        task.account, task.turns = account, turns
+        task.stretched = False
+        task.segment.own = own
         self.go_on(task)
 
     def go_on(self, task: Task) -> None:
         """Go on with what is left of a task's segment."""
         task.in_segment = True
+        task.started = self._now
         if (
             task.need_resched
             and self._scheduler.preemptible(task)
@@ -43,7 +59,6 @@ class Segments:
         ):
             self._scheduler.preempt(task.cpu, other)
             return
-        task.started = self._now
         self.run(task)
 
     def run(self, task: Task) -> None:
@@ -51,13 +66,29 @@ class Segments:
         self._scheduler.siblings.stretch(task)
         task.generation += 1
         generation = task.generation
-        end = self._now + task.segment.total
+        end = self._now + self._until_look(task)
         self._machine.clock.at(end, What.SEGMENT_END, task.number, lambda: self._end(task, generation))
+
+    def _until_look(self, task: Task) -> Time:
+        left, kernel = task.segment.total, self.left_of_kernel(task)
+        if kernel > 0 and task.need_resched:
+            return min(left, task.segment.irq + task.segment.debt + kernel)
+        return left
+
+    def left_of_kernel(self, task: Task) -> Time:
+        """How long a task in turns keeps its CPU from others (with voluntary preemption)."""
+        if task.turns is None:
+            return 0
+        _, _, own = replace(task.segment).consume(self._now - task.started)
+        return task.turns.left_of_kernel(own)
 
     def _end(self, task: Task, generation: int) -> None:
         if task.generation != generation:
             return  # stale: it was preempted or interrupted
         self.book(task)
+        if task.segment.total > 0:
+            self.go_on(task)  # only a turn has ended
+            return
         task.in_segment = False
         self._machine.note("segment end", task)
         task.resume()
@@ -70,6 +101,10 @@ class Segments:
         accounts[Account.IRQ] += irq
         accounts[Account.SYSTEM] += debt
         accounts[task.account] += own
+        if task.turns is not None:
+            kernel = task.turns.consume(own)
+            accounts[task.account] -= kernel
+            accounts[Account.SYSTEM] += kernel
         task.cpu.accounted = self._now
 
     def book_spin(self, task: Task) -> None:

@@ -46,8 +46,11 @@ class Siblings:
         shared = self._is_shared(task.cpu)
         if task.stretched != shared:
             speed = self._topology.smt_speed
-            task.segment.own = int(task.segment.own * (1 / speed if shared else speed))
+            factor = 1 / speed if shared else speed
+            task.segment.own = int(task.segment.own * factor)
             task.stretched = shared
+            if task.turns is not None:
+                task.turns.stretch(factor)
 
     def _is_shared(self, cpu: Cpu) -> bool:
         return any(other.executing for other in self._others(cpu))

@@ -21,6 +21,7 @@ from simfs.machine.run_queue import Level
 from simfs.machine.statistics import TaskKind
 from simfs.machine.task_state import Segment, StateTimes, Status
 from simfs.machine.time import Time
+from simfs.machine.turns import Turns
 
 if TYPE_CHECKING:
     from simfs.machine.lock import Lock, Side
@@ -64,6 +65,8 @@ class Task:
     """The segment's own time is what it takes while a sibling executes too."""
     account: Account = Account.SYSTEM
     """Where the segment's own time is booked."""
+    turns: Turns | None = None
+    """The segment is user time with kernel time in turns."""
     started: Time = 0
     """When the running segment or spin started."""
     woken: bool = False
@@ -221,6 +224,11 @@ class Task:
     def run(self, account: Account, time: Time) -> Steps:
         """Use CPU time."""
         self.machine.scheduler.segments.start(self, account, time)
+        yield from self.suspend()
+
+    def run_turns(self, count: int, user: Time, kernel: Time) -> Steps:
+        """Use user time and then kernel time, `count` times over."""
+        self.machine.scheduler.segments.start_turns(self, count, user, kernel)
         yield from self.suspend()
 
     def pay(self) -> Steps:

@@ -207,6 +207,9 @@ class Waist:
     def _run(self, task: Task, account: str, time: int) -> Steps:
         return task.run(Account(account), time)
 
+    def _run_turns(self, task: Task, count: int, user: int, kernel: int) -> Steps:
+        return task.run_turns(count, user, kernel)
+
     def _acquire(self, task: Task, lock: int, side: str) -> Steps:
         return self._lock(lock).acquire(task, Side(side))
 
@@ -241,6 +244,7 @@ class Waist:
 
     _steps: ClassVar[dict[str, Callable[..., Steps | Attempt]]] = {
         "run": _run,
+        "run_turns": _run_turns,
         "lock": _acquire,
         "try_lock_spinning": _try_lock_spinning,
         "unlock": _release,

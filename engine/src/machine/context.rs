@@ -67,6 +67,12 @@ impl Machine for Context {
         Run { cx: self, asked: Some((account, time)) }
     }
 
+    async fn run_turns(&self, count: u64, user: Time, kernel: Time) {
+        if !self.state().start_turns(self.id, count, user, kernel) {
+            self.until_done().await;
+        }
+    }
+
     fn touch(&self, line: LineId, access: Access) {
         self.state().touch_line(self.id, line, access);
     }

@@ -187,6 +187,12 @@ impl Cpu {
         self.accounted = now;
     }
 
+    /// So much `time` that was just booked belongs to another account.
+    pub fn rebook(&mut self, time: Time, from: Account, to: Account) {
+        self.accounts[from as usize] -= time;
+        self.accounts[to as usize] += time;
+    }
+
     /// Books the time since the last booking.
     pub fn account(&mut self, now: Time, account: Account) {
         self.accounts[account as usize] += now - self.accounted;

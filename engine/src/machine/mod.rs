@@ -56,6 +56,7 @@ mod task;
 pub mod time;
 mod topology;
 pub mod trace;
+mod turns;
 mod wakeups;
 mod waking;
 mod warmth;

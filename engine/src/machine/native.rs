@@ -312,6 +312,9 @@ fn happen(s: &mut State, event: Event) -> Option<TaskId> {
             if s.tasks[subject].generation != event.generation {
                 return None;
             }
+            if s.tasks[subject].in_turns && s.begins_turn(id) {
+                return None;
+            }
             s.end_segment(id);
             Some(id)
         }

@@ -22,6 +22,9 @@ impl State {
                 Some(next) => self.preempt(cpu, next),
                 None => self.run_segment(id),
             }
+        } else if task.resume == Resume::Segment && task.in_turns {
+            self.book_segment(id);
+            self.run_segment(id); // to the end of the turn
         } else if task.spins_until_resched {
             self.spin_check(id, self.now);
         } else if task.spinning && self.kernel.preemption == Preemption::Host {

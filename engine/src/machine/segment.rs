@@ -17,8 +17,14 @@ impl State {
             self.fetch_code(id, own);
         }
         let own = if own == 0 { 0 } else { self.paces.taken(id, account, own) };
+        self.start(id, account, own, false)
+    }
+
+    #[inline(always)]
+    pub(super) fn start(&mut self, id: TaskId, account: Account, own: Time, in_turns: bool) -> bool {
         let task = &mut self.tasks[id as usize];
         task.account = account;
+        task.in_turns = in_turns;
         task.stretched = false;
         task.resume = Resume::Segment;
         task.started = self.now;
@@ -45,12 +51,12 @@ impl State {
     pub(super) fn continue_segment(&mut self, id: TaskId) {
         let cpu = self.tasks[id as usize].cpu;
         self.tasks[id as usize].resume = Resume::Segment;
+        self.tasks[id as usize].started = self.now;
         if self.cpus[cpu as usize].need_resched && self.preemptible(id) {
             if let Some(next) = self.replacement(cpu) {
                 return self.preempt(cpu, next);
             }
         }
-        self.tasks[id as usize].started = self.now;
         self.run_segment(id);
     }
 
@@ -66,12 +72,11 @@ impl State {
         self.stretch(id);
         let task = &mut self.tasks[id as usize];
         task.generation = task.generation.wrapping_add(1);
-        Event {
-            time: self.now + task.segment.total(),
-            what: Happening::SegmentEnd,
-            subject: id,
-            generation: task.generation,
+        let (generation, mut left) = (task.generation, task.segment.total());
+        if task.in_turns {
+            left = self.until_look(id, left);
         }
+        Event { time: self.now + left, what: Happening::SegmentEnd, subject: id, generation }
     }
 
     /// The segment of `id` is used up: its program goes on.
@@ -85,6 +90,9 @@ impl State {
         task.resume = Resume::Program;
         let (cpu, account) = (&mut self.cpus[task.cpu as usize], task.account);
         cpu.book(now, irq, debt, account, own);
+        if task.in_turns {
+            self.book_turns(id, own);
+        }
         self.note("segment end", id, Object::Nothing);
     }
 
@@ -98,6 +106,9 @@ impl State {
         let (irq, debt, own) = task.segment.consume(elapsed);
         let (cpu, account) = (&mut self.cpus[task.cpu as usize], task.account);
         cpu.book(now, irq, debt, account, own);
+        if task.in_turns {
+            self.book_turns(id, own);
+        }
     }
 
     /// The running task `id` stays on its CPU until it is made to look ([`State::spin_check`]).
@@ -153,7 +164,10 @@ impl State {
         match self.kernel.preemption {
             Preemption::Host => true,
             Preemption::Full => task.preempt_off == 0,
-            _ => task.preempt_off == 0 && task.account == Account::User,
+            _ => {
+                let in_user_mode = task.account == Account::User && !(task.in_turns && self.left_of_kernel(id) > 0);
+                task.preempt_off == 0 && in_user_mode
+            }
         }
     }
 

@@ -55,6 +55,9 @@ impl State {
             let factor = if shared { 1.0 / self.topology.smt_speed } else { self.topology.smt_speed };
             task.segment.own = (task.segment.own as f64 * factor) as Time;
             task.stretched = shared;
+            if task.in_turns {
+                self.turns[id as usize].stretch(factor);
+            }
         }
     }
 

@@ -15,6 +15,7 @@ use super::task::{Status, Task, TaskId};
 use super::time::{from_ns, to_ns, Time};
 use super::topology::{CpuSet, Topology};
 use super::trace::Trace;
+use super::turns::Turns;
 use super::warmth::Warmth;
 use crate::hdr::Tally;
 use crate::random;
@@ -78,6 +79,8 @@ pub struct State {
     pub(super) tasks: Vec<Task>,
     pub(super) free_tasks: VecDeque<TaskId>,
     pub(super) paces: Paces,
+    /// Of tasks that run in turns.
+    pub(super) turns: Vec<Turns>,
     /// The caches, where the machine says what they are.
     pub(super) warmth: Option<Warmth>,
     pub(super) locks: Vec<Lock>,
@@ -144,6 +147,7 @@ impl State {
             tasks: Vec::new(),
             free_tasks: VecDeque::new(),
             paces: Paces::new(spec),
+            turns: Vec::new(),
             warmth: Warmth::new(&spec.machine),
             locks: Vec::new(),
             free_locks: BTreeMap::new(),

@@ -132,6 +132,8 @@ pub struct Task {
     pub stretched: bool,
     /// Where the segment's own time is booked.
     pub account: Account,
+    /// It is user time with kernel time in turns ([`super::turns`]).
+    pub in_turns: bool,
     /// When the running segment started.
     pub started: Time,
     /// Outdates events made for an earlier segment, spin or sleep.
@@ -218,6 +220,7 @@ impl Task {
             segment: Segment::default(),
             stretched: false,
             account: Account::System,
+            in_turns: false,
             started: 0,
             generation: 0,
             woken: false,

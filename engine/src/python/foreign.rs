@@ -200,6 +200,10 @@ impl Machine for Foreign {
         self.take(Step::Run(account, time))
     }
 
+    fn run_turns(&self, count: u64, user: Time, kernel: Time) -> impl Future<Output = ()> {
+        self.take(Step::RunTurns(count, user, kernel))
+    }
+
     fn touch(&self, line: LineId, access: Access) {
         self.tell("touch", (self.task, line, word_of(access)));
     }

@@ -12,8 +12,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// CPU time is used in pieces of this length, user time first, then the page faults and system calls that go with it.
-const PIECE: Time = 200 * crate::machine::time::US;
+/// CPU time is used in turns of this length, user time first, then the page faults and system calls that go with it.
+const TURN: Time = 200 * crate::machine::time::US;
 
 /// Driver, compiler and assembler.
 const PROCESSES: Time = 3;
@@ -237,20 +237,13 @@ impl Progress {
     async fn to<M: Machine>(&mut self, m: &M, fraction: f64) {
         let part = (fraction - self.done).max(0.0);
         self.done = self.done.max(fraction);
-        let (mut user, mut kernel) = ((self.user as f64 * part) as Time, (self.kernel as f64 * part) as Time);
-        let mut pieces = (user + kernel).div_ceil(PIECE).max(1);
-        let bytes = (self.footprint * part / pieces as f64) as u64;
-        while pieces > 0 {
-            let (u, k) = (user / pieces, kernel / pieces);
-            if bytes > 0 {
-                m.use_memory(bytes);
-            }
-            m.run(Account::User, u).await;
-            m.run(Account::System, k).await;
-            user -= u;
-            kernel -= k;
-            pieces -= 1;
+        let (user, kernel) = ((self.user as f64 * part) as Time, (self.kernel as f64 * part) as Time);
+        let turns = (user + kernel).div_ceil(TURN).max(1);
+        let bytes = (self.footprint * part) as u64;
+        if bytes > 0 {
+            m.use_memory(bytes);
         }
+        m.run_turns(turns, user / turns, kernel / turns).await;
     }
 }
 

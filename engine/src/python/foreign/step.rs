@@ -9,6 +9,7 @@ use pyo3::types::PyTuple;
 #[derive(Clone, Copy)]
 pub(super) enum Step {
     Run(Account, Time),
+    RunTurns(u64, Time, Time),
     Lock(LockId, Side),
     TryLockSpinning(LockId, Side),
     Unlock(LockId, Side),
@@ -24,6 +25,7 @@ impl Step {
     pub(super) fn into_tuple(self, py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
         match self {
             Self::Run(account, time) => ("run", account_word(account), time).into_pyobject(py),
+            Self::RunTurns(count, user, kernel) => ("run_turns", count, user, kernel).into_pyobject(py),
             Self::Lock(lock, side) => ("lock", lock, side_word(side)).into_pyobject(py),
             Self::TryLockSpinning(lock, side) => ("try_lock_spinning", lock, side_word(side)).into_pyobject(py),
             Self::Unlock(lock, side) => ("unlock", lock, side_word(side)).into_pyobject(py),
