@@ -112,7 +112,6 @@ def a_granted_lock_is_stolen(self: Semaphore, task: Task, side: object) -> bool:
 
 @fault(Semaphore, "_hand_over", "semaphore", TRACE)
 def the_last_waiter_comes_first(self: Semaphore) -> Task | None:
-    self.end_hold()
     if not self.waiters:
         self.count += 1
         return None

@@ -24,7 +24,7 @@ def equal_means(spec: Spec) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_the_mean_of_a_lock_cycle_does_not_hang_on_the_order_of_ties(kind: str) -> None:
-    readers = 0.5 if kind.startswith(("rw", "qrw", "percpu")) else 0.0
+    readers = 0.5 if kind.startswith(("rw", "qrw", "percpu", "seq", "rcu")) else 0.0
     spec = lock_cycle(
         kind, 9, 6, warmup_ns=1e6, duration_ns=2e7, costs=ROUND, readers=readers,
         think_distribution="exponential", think_ns=2e4, hold_ns=2e3,

@@ -93,6 +93,14 @@ class Kernel:
     """When a timer of an idle CPU rings of which nothing is known."""
     numa_spinlock_threshold: Time
     """CNA: how long waiters of other sockets are kept out of the way."""
+    semaphore_count: int
+    """Tasks that may hold a counting semaphore at once."""
+    cohort_handoffs: int
+    """Cohort locks: the most hand-offs in a row within a socket."""
+    hqlock_fairness_threshold: int
+    """hqlock: the same."""
+    hqlock_turn_numa: int
+    """hqlock: hand-offs of one queue after which it keeps a queue a socket."""
 
     @property
     def most_lag(self) -> Time:
@@ -133,4 +141,8 @@ class Kernel:
             grace_period=from_ns(constants["percpu_rwsem_grace_period"]),
             idle_timer=from_ns(constants["idle_timer"]),
             numa_spinlock_threshold=from_ns(constants["numa_spinlock_threshold"]),
+            semaphore_count=int(constants["semaphore_count"]),
+            cohort_handoffs=int(constants["cohort_handoffs"]),
+            hqlock_fairness_threshold=int(constants["hqlock_fairness_threshold"]),
+            hqlock_turn_numa=int(constants["hqlock_general_handoffs_turn_numa"]),
         )

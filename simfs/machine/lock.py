@@ -78,9 +78,11 @@ class Lock:
     has_wait_lock: ClassVar[bool] = True
     """It contains a raw spinlock that guards its queue."""
     shares_line: ClassVar[bool] = False
-    """Its wait lock lies in its line: a mutex has 32 to 40 bytes, an rwsem 40, a semaphore 24."""
+    """Its wait lock lies in its line: a mutex has 32 to 40 bytes, an rwsem 40, a semaphore 24, a seqlock 8."""
     inner_kind: ClassVar[tuple[str, str]] = ("wait_lock", "qspinlock")
     """What that is called, and its kind, where it is not the usual one."""
+    readers_hold: ClassVar[bool] = True
+    """Its readers keep writers out; where not, nobody waits for readers."""
     wait_queues: ClassVar[int] = 0
     """How many wait queues it contains, each with a raw spinlock of its own."""
 
@@ -157,7 +159,7 @@ class Lock:
         yield from self.pay_first(task)
         if not self._taken(task, self.try_fast, side):
             yield from self.waited_for(task, self.wait(task, side), side)
-        if self.holder is not task and not self.readers:
+        if self.holder is not task and not self.readers and self.readers_hold:
             self.machine.broken("mutual exclusion", f"{task} has acquired {self} and does not hold it")
 
     def attempt(self, task: Task, side: Side) -> bool:
@@ -197,8 +199,8 @@ class Lock:
             statistics = self.lock_class.statistics
             statistics.hold_shared_total = max(statistics.hold_shared_total - owed, 0)
 
-    def waited_for(self, task: Task, waiting: Waiting, side: Side = Side.WRITE) -> Steps:
-        """Carry out one wait, from asking to having."""
+    def waited_for(self, task: Task, waiting: Waiting, side: Side = Side.WRITE) -> Waiting:
+        """Carry out one wait, from asking to having; says whether the task has slept."""
         machine, statistics = self.machine, self.lock_class.statistics
         since, held = machine.now, self.holder is not None or self.readers > 0
         self._contended = True
@@ -209,6 +211,7 @@ class Lock:
         task.waits.pop()
         wait = machine.now - max(since, machine.window_start)
         statistics.end_wait(machine.now, wait, statistics.at(task.site, task.kind), slept=slept, held=held)
+        return slept
 
     # ---- holding ----------------------------------------------------------------------------------------------------
 
@@ -284,6 +287,16 @@ class Lock:
         self.readers -= 1
         if not self.readers:
             self._leave(task)
+        self.machine.note("release shared", task, self)
+
+    def begin_reading(self, task: Task) -> None:
+        """`task` begins to read what the lock guards, beside whoever holds it: a reader that nobody waits for."""
+        self.lock_class.statistics.at(task.site, task.kind).acquired += 1
+        self.lock_class.statistics.acquired_shared += 1
+        self.machine.note("acquire shared", task, self)
+
+    def end_reading(self, task: Task) -> None:
+        """`task` has read it."""
         self.machine.note("release shared", task, self)
 
     def _leave(self, task: Task) -> None:

@@ -49,6 +49,11 @@ class Topology:
         """The socket of `cpu`."""
         return cpu // self.per_socket
 
+    @property
+    def sockets(self) -> int:
+        """How many sockets there are."""
+        return -(-self.cpus // self.per_socket)
+
     def share_llc(self, a: int, b: int) -> bool:
         """Whether two CPUs share a last-level cache."""
         return a // self._per_llc == b // self._per_llc

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from simfs.scenario.document import Document, Path_, Place
 from simfs.scenario.expectation import coordinates, instances, parse
 from simfs.scenario.filesystem import NoFilesystem, Xfs
+from simfs.scenario.lock_checks import lock_problems
 from simfs.scenario.measured import Dataset, load_dataset
 from simfs.scenario.models import load_kernel, load_workload
 from simfs.scenario.overlay import assign, split_key
@@ -18,7 +19,6 @@ from simfs.scenario.program import load_program
 from simfs.scenario.refusals import problems_of
 from simfs.scenario.run_spec import device_spec, filesystem_costs, machine_spec
 from simfs.scenario.schema import Fit, RowChoice, Scenario
-from simfs.scenario.section import shorten
 from simfs.scenario.suggest import nearest
 from simfs.scenario.timeline import not_a_choice
 from simfs.scenario.workload import MAX_TASKS, Fio, LockCycle, LockTasks, Mix, PythonTasks, RangeLock
@@ -29,7 +29,7 @@ def check_profiles(scenario: Scenario, document: Document) -> Iterator[Problem]:
     """Yield what does not fit the machine, the kernel or the filesystem the scenario names."""
     yield from _profile(lambda: _machine_problems(scenario, document), document, "machine")
     yield from _profile(lambda: _kernel_problems(scenario, document), document, "kernel")
-    yield from _lock_problems(scenario, document)
+    yield from _profile(lambda: lock_problems(scenario, document), document, "kernel")
     yield from _profile(lambda: _filesystem_problems(scenario, document), document, "filesystem")
     yield from _profile(lambda: _device_problems(scenario, document), document, "device")
     if isinstance(scenario.workload, PythonTasks):
@@ -190,34 +190,6 @@ def _rule_problems(given: Mapping[str, bool | str], document: Document) -> Itera
         if wrong := name in known and not_a_choice(value, known[name].values):
             at = document.place_of(("kernel", "rules", name)).value
             yield Problem(at, f"kernel.rules.{name}: {wrong[0]}", wrong[1])
-
-
-def _lock_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
-    own = scenario.own_locks
-    uses: dict[Path_, str] = {("locks", role): use for role, use in scenario.locks.items() if role not in own}
-    if isinstance(scenario.workload, LockCycle):
-        uses["workload", "lock"] = scenario.workload.lock
-    built_in = vocabulary().lock_kinds
-    known = [*built_in, *own]
-    for path, use in uses.items():
-        if use not in known:
-            at = document.place_of(path).value
-            message = f"{'.'.join(map(str, path))}: {shorten(use)} is not one of {', '.join(known)}"
-            yield Problem(at, message, nearest(use, known))
-    for name, reference in own.items():
-        if name in built_in:
-            yield Problem(document.place_of(("locks", name)).key, f"'{name}' is the name of a built-in lock")
-        yield from _own_lock_problems(name, reference, document)
-
-
-def _own_lock_problems(name: str, reference: str, document: Document) -> Iterator[Problem]:
-    from simfs.machine.own import OwnLockError, own_lock
-
-    try:
-        own_lock(reference)
-    except OwnLockError as error:
-        at = document.place_of(("locks", name)).value
-        yield Problem(error.where or at, error.message, error.suggestion)
 
 
 def _filesystem_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from generated.machines import times
 from simfs.machine.locks import KINDS
+from simfs.machine.locks.policy import OF_GUESTS, UNGUARDED
 from simfs.scenario import run_spec
 from simfs.scenario.models import load_timeline
 from simfs.scenario.schema import Scenario
@@ -15,10 +16,12 @@ from simfs.scenario.timeline import linux
 from simfs.vocabulary import Value, vocabulary
 
 LOCKS = sorted(KINDS)
-SPINNING = [name for name in LOCKS if KINDS[name].spins]
+ALONE = [name for name in LOCKS if name not in (*UNGUARDED, *OF_GUESTS)]
+"""Locks that may stand anywhere on any kernel."""
+SPINNING = [name for name in ALONE if KINDS[name].spins]
 MODAL = [name for name in LOCKS if name.startswith("btrfs-tree")]
 """Locks under which a task may sleep in one of their modes only."""
-SLEEPING = [name for name in LOCKS if name not in SPINNING + MODAL]
+SLEEPING = [name for name in ALONE if name not in SPINNING + MODAL]
 
 RELEASES = [linux(version) for version in reversed(load_timeline().versions())]
 """All of the timeline, the newest first: the simplest example has that."""
@@ -28,6 +31,11 @@ PATIENCE = (
     "numa_spinlock_threshold", "migration_cost",
 )  # fmt: skip
 """Times after which kernel code does something else."""
+
+COUNTS = (
+    "semaphore_count", "cohort_handoffs", "hqlock_fairness_threshold", "hqlock_general_handoffs_turn_numa",
+)  # fmt: skip
+"""How often lock code does a thing."""
 
 scheduler_rules = st.fixed_dictionaries(
     {
@@ -53,6 +61,7 @@ def kernels(draw: st.DrawFn, family: str = "") -> dict[str, Any]:
     """`kernel:` of a scenario: a release, and what differs from it."""
     ns = times.map(lambda time: f"{time:.12g} ns")
     constants: dict[str, str | float] = {name: draw(ns) for name in PATIENCE if draw(st.booleans())}
+    constants |= {name: draw(st.sampled_from([1.0, 3.0])) for name in COUNTS if draw(st.booleans())}
     if draw(st.booleans()):
         constants["rwsem_reader_batch_max"] = draw(st.sampled_from([1.0, 2.0, 256.0]))
     use = {

@@ -1,7 +1,7 @@
 //! Cache lines under tasks: what an access costs, and when those who poll a line see what was stored in it.
 
-use super::line::Access;
-use super::lock::LockId;
+use super::line::{Access, Line};
+use super::lock::{Body, LockId};
 use super::queue::Happening;
 use super::state::{LineId, State};
 use super::task::{Status, TaskId};
@@ -118,6 +118,18 @@ impl State {
             None => &mut l.line,
             Some(outer) => &mut self.locks[outer as usize].line,
         };
+        self.tasks[task as usize].access(&self.topology, line, self.now, access);
+    }
+
+    /// The same of another line of `lock`, one of those that its kind has inside.
+    pub(super) fn touch_inside(
+        &mut self,
+        task: TaskId,
+        lock: LockId,
+        access: Access,
+        line: impl FnOnce(&mut Body) -> &mut Line,
+    ) {
+        let line = line(&mut self.locks[lock as usize].body);
         self.tasks[task as usize].access(&self.topology, line, self.now, access);
     }
 

@@ -58,6 +58,14 @@ pub struct Kernel {
     pub grace_period: Time,
     /// When a timer of an idle CPU rings of which nothing is known.
     pub idle_timer: Time,
+    /// Tasks that may hold a counting semaphore at once.
+    pub semaphore_count: u64,
+    /// Cohort locks: the most hand-offs in a row within a socket.
+    pub cohort_handoffs: u64,
+    /// hqlock: the same.
+    pub hqlock_fairness_threshold: u64,
+    /// hqlock: hand-offs of one queue after which it keeps a queue a socket.
+    pub hqlock_turn_numa: u64,
     /// CNA: how long waiters of other sockets are kept out of the way.
     pub cna_threshold: Time,
     /// Lock type by role.
@@ -88,6 +96,10 @@ impl Kernel {
             grace_period: from_ns(constants.percpu_rwsem_grace_period),
             idle_timer: from_ns(constants.idle_timer),
             cna_threshold: from_ns(constants.numa_spinlock_threshold),
+            semaphore_count: constants.semaphore_count as u64,
+            cohort_handoffs: constants.cohort_handoffs as u64,
+            hqlock_fairness_threshold: constants.hqlock_fairness_threshold as u64,
+            hqlock_turn_numa: constants.hqlock_general_handoffs_turn_numa as u64,
             locks: kernel.locks.clone(),
         }
     }

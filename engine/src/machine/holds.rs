@@ -38,6 +38,13 @@ impl State {
         self.classes[class as usize].handoffs += 1;
     }
 
+    /// `next`, which still sleeps, becomes one of those who hold `lock` together.
+    pub(super) fn grant_shared(&mut self, lock: LockId, next: TaskId) {
+        self.begin_shared(lock, next);
+        let class = &mut self.classes[self.locks[lock as usize].class as usize];
+        class.handoffs += 1;
+    }
+
     /// `waker` wakes `task`, which waits for `lock` and whose lines it may have `fetched`, and pays for it.
     pub(super) fn wake_waiter(&mut self, waker: TaskId, lock: LockId, task: TaskId, fetched: bool) {
         let fetched = if fetched { self.lines_of_waiter(waker, task) } else { 0 };
@@ -103,6 +110,20 @@ impl State {
             self.leave(lock, task);
         }
         self.chain_changes(lock);
+        self.note("release shared", task, Object::Lock(lock));
+    }
+
+    /// `task` begins to read what `lock` guards, beside whoever holds it: a reader that nobody waits for.
+    pub(super) fn begin_reading(&mut self, lock: LockId, task: TaskId) {
+        let (class, t) = (self.locks[lock as usize].class, &self.tasks[task as usize]);
+        let class = &mut self.classes[class as usize];
+        class.at(t.site, t.kind).acquired += 1;
+        class.acquired_shared += 1;
+        self.note("acquire shared", task, Object::Lock(lock));
+    }
+
+    /// `task` has read it.
+    pub(super) fn end_reading(&mut self, lock: LockId, task: TaskId) {
         self.note("release shared", task, Object::Lock(lock));
     }
 

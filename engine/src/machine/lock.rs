@@ -4,8 +4,8 @@
 
 use super::line::Line;
 use super::locks::{
-    btrfs_tree_2, btrfs_tree_3, completion, mutex, mutex_counted, percpu_rwsem, rwlock, rwsem, semaphore, spinlock,
-    waitqueue::WaitQueue,
+    btrfs_tree_2, btrfs_tree_3, cohort, completion, mutex, mutex_counted, paravirt, percpu_rwsem, rcu, rwlock, rwsem,
+    semaphore, seqlock, spinlock, waitqueue::WaitQueue,
 };
 use super::statistics::HoldTimes;
 use super::task::{StateTimes, TaskId};
@@ -41,8 +41,14 @@ pub enum LockKind {
     Spin(spinlock::Policy),
     /// Spinning readers and writers.
     Rwlock(rwlock::Policy),
-    /// Counting semaphore: grant, strict FIFO, never spins.
+    /// Spinlocks that stay on a socket.
+    Cohorts(cohort::Policy),
+    /// Queued spinlock of a guest, whose waiters halt.
+    Paravirt,
+    /// Semaphore with count 1: grant, strict FIFO, never spins.
     Semaphore,
+    /// The same with a larger count.
+    CountingSemaphore,
     /// Mutex before Linux 4.10.
     CountedMutex(mutex_counted::Era),
     /// Mutex of Linux 4.10 and later.
@@ -51,6 +57,10 @@ pub enum LockKind {
     Rwsem(rwsem::Era),
     /// percpu_rw_semaphore (freeze protection).
     PercpuRwsem,
+    /// Sequence counter and spinlock.
+    Seqlock,
+    /// RCU: readers wait for nobody, updaters for readers.
+    Rcu,
     /// No lock at all: what a counterfactual has taken away.
     Removed,
     /// btrfs tree lock of 2009 to Linux 3.0.
@@ -61,15 +71,20 @@ pub enum LockKind {
 
 impl LockKind {
     /// All names that [`LockKind::parse`] accepts; the second of a pair is `perf lock`'s name of the type.
-    pub const NAMES: [(&'static str, &'static str); 25] = [
+    pub const NAMES: [(&'static str, &'static str); 32] = [
         ("tas", "spinlock"),
         ("ticket", "spinlock"),
         ("mcs", "spinlock"),
         ("qspinlock", "spinlock"),
         ("cna", "spinlock"),
+        ("hqlock", "spinlock"),
+        ("cohort", "spinlock"),
+        ("hmcs", "spinlock"),
+        ("pvqspinlock", "spinlock"),
         ("rwlock-2.6", "rwlock"),
         ("qrwlock", "rwlock"),
         ("semaphore", "semaphore"),
+        ("counting-semaphore", "semaphore"),
         ("mutex-2.6.16", "mutex"),
         ("mutex-2.6.30", "mutex"),
         ("mutex-3.0", "mutex"),
@@ -84,6 +99,8 @@ impl LockKind {
         ("rwsem-5.11", "rwsem"),
         ("rwsem", "rwsem"),
         ("percpu-rwsem", "percpu-rwsem"),
+        ("seqlock", "spinlock"),
+        ("rcu", "mutex"),
         ("btrfs-tree-2", "spinlock"),
         ("btrfs-tree-3-biased", "rwlock"),
         ("btrfs-tree-3", "rwlock"),
@@ -99,9 +116,14 @@ impl LockKind {
             "mcs" => Self::Spin(Policy::Mcs),
             "qspinlock" => Self::Spin(Policy::Queued),
             "cna" => Self::Spin(Policy::Cna),
+            "hqlock" => Self::Spin(Policy::Hq),
+            "cohort" => Self::Cohorts(cohort::Policy::Ticket),
+            "hmcs" => Self::Cohorts(cohort::Policy::Mcs),
+            "pvqspinlock" => Self::Paravirt,
             "rwlock-2.6" => Self::Rwlock(rwlock::Policy::Biased),
             "qrwlock" => Self::Rwlock(rwlock::Policy::Queued),
             "semaphore" => Self::Semaphore,
+            "counting-semaphore" => Self::CountingSemaphore,
             "mutex-2.6.16" => Self::CountedMutex(Era::Since2_6_16),
             "mutex-2.6.30" => Self::CountedMutex(Era::Since2_6_30),
             "mutex-3.0" => Self::CountedMutex(Era::Since3_0),
@@ -114,6 +136,8 @@ impl LockKind {
             "rwsem-5.3" => Self::Rwsem(rwsem::Era::V5_3),
             "rwsem" | "rwsem-5.11" => Self::Rwsem(rwsem::Era::V5_11),
             "percpu-rwsem" => Self::PercpuRwsem,
+            "seqlock" => Self::Seqlock,
+            "rcu" => Self::Rcu,
             "btrfs-tree-2" => Self::BtrfsTree2,
             "btrfs-tree-3-biased" => Self::BtrfsTree3(rwlock::Policy::Biased),
             "btrfs-tree-3" => Self::BtrfsTree3(rwlock::Policy::Queued),
@@ -130,10 +154,10 @@ impl LockKind {
     /// The type as `perf lock contention` prints it.
     pub fn perf_name(self) -> &'static str {
         match self {
-            Self::Spin(_) => "spinlock",
-            Self::Semaphore => "semaphore",
+            Self::Spin(_) | Self::Cohorts(_) | Self::Paravirt | Self::Seqlock => "spinlock",
+            Self::Semaphore | Self::CountingSemaphore => "semaphore",
             Self::Rwlock(_) | Self::BtrfsTree3(_) => "rwlock",
-            Self::Mutex | Self::CountedMutex(_) => "mutex",
+            Self::Mutex | Self::CountedMutex(_) | Self::Rcu => "mutex",
             Self::Rwsem(_) => "rwsem",
             Self::PercpuRwsem => "percpu-rwsem",
             Self::Removed => "removed",
@@ -144,16 +168,20 @@ impl LockKind {
     /// The lock inside locks of this kind: how its class is called, after theirs, and its kind.
     pub(super) fn inner(self) -> Option<(&'static str, Self)> {
         match self {
-            Self::Spin(_) | Self::Rwlock(rwlock::Policy::Biased) | Self::PercpuRwsem | Self::Removed => None,
+            Self::Spin(_) | Self::Cohorts(_) | Self::Paravirt => None,
+            Self::Rwlock(rwlock::Policy::Biased) | Self::PercpuRwsem | Self::Removed => None,
+            Self::Seqlock => Some(("lock", Self::Spin(spinlock::Policy::Queued))),
+            Self::Rcu => Some(("mutex", Self::Mutex)),
             Self::BtrfsTree2 => Some(("lock", Self::Spin(spinlock::Policy::Ticket))),
             Self::BtrfsTree3(policy) => Some(("lock", Self::Rwlock(policy))),
             _ => Some(("wait_lock", Self::Spin(spinlock::Policy::Queued))),
         }
     }
 
-    /// Word and wait lock are in one cache line: a mutex has 32 to 40 bytes, an rwsem 40, a semaphore 24.
+    /// Word and wait lock are in one cache line: a mutex has 32 to 40 bytes, an rwsem 40, a semaphore 24, a seqlock 8.
     pub(super) fn shares_line(self) -> bool {
-        matches!(self, Self::Semaphore | Self::Mutex | Self::CountedMutex(_) | Self::Rwsem(_))
+        let semaphore = matches!(self, Self::Semaphore | Self::CountingSemaphore);
+        semaphore || matches!(self, Self::Mutex | Self::CountedMutex(_) | Self::Rwsem(_) | Self::Seqlock)
     }
 
     /// Whether its holders turn it from spinning to blocking and back.
@@ -163,13 +191,19 @@ impl LockKind {
 
     /// Whether who waits for such a lock may sleep.
     pub(super) fn may_sleep(self) -> bool {
-        !matches!(self, Self::Spin(_) | Self::Rwlock(_) | Self::Removed)
+        let spins = matches!(self, Self::Spin(_) | Self::Cohorts(_) | Self::Paravirt | Self::Seqlock);
+        !spins && !matches!(self, Self::Rwlock(_) | Self::Removed)
     }
 
     fn body(self) -> Body {
         match self {
             Self::Spin(policy) => Body::Spin(spinlock::Spinlock::new(policy)),
-            Self::Semaphore => Body::Semaphore(semaphore::Semaphore::new(1)),
+            Self::Cohorts(policy) => Body::Cohorts(cohort::Cohorts::new(policy)),
+            Self::Paravirt => Body::Paravirt(paravirt::Paravirt::default()),
+            Self::Semaphore => Body::Semaphore(semaphore::Semaphore::binary()),
+            Self::CountingSemaphore => Body::Semaphore(semaphore::Semaphore::counting()),
+            Self::Seqlock => Body::Seqlock(seqlock::Seqlock::default()),
+            Self::Rcu => Body::Rcu(rcu::Rcu::default()),
             Self::Rwlock(policy) => Body::Rwlock(rwlock::Rwlock::new(policy)),
             Self::CountedMutex(era) => Body::CountedMutex(mutex_counted::CountedMutex::new(era)),
             Self::Mutex => Body::Mutex(mutex::Mutex::default()),
@@ -187,7 +221,11 @@ impl LockKind {
 #[allow(missing_docs)]
 pub enum Body {
     Spin(spinlock::Spinlock),
+    Cohorts(cohort::Cohorts),
+    Paravirt(paravirt::Paravirt),
     Semaphore(semaphore::Semaphore),
+    Seqlock(seqlock::Seqlock),
+    Rcu(rcu::Rcu),
     Rwlock(rwlock::Rwlock),
     CountedMutex(mutex_counted::CountedMutex),
     Mutex(mutex::Mutex),

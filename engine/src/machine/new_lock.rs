@@ -1,6 +1,6 @@
 //! Lock classes and locks are made, with the locks inside them.
 
-use super::lock::{ClassId, Lock, LockId, LockKind};
+use super::lock::{Body, ClassId, Lock, LockId, LockKind};
 use super::state::State;
 use super::statistics::ClassStats;
 
@@ -30,6 +30,9 @@ impl State {
         for queue in lock.body.wait_queues() {
             let queued = LockKind::Spin(super::locks::spinlock::Policy::Queued);
             queue.lock = Some(self.new_inner_lock(class, "wait_queue", queued));
+        }
+        if let Body::Semaphore(body) = &mut lock.body {
+            body.allow(self.kernel.semaphore_count);
         }
         self.locks.push(lock);
         let number = (self.locks.len() - 1) as LockId;

@@ -113,6 +113,11 @@ impl Topology {
         cpu / self.per_socket
     }
 
+    /// How many sockets there are.
+    pub fn sockets(&self) -> u32 {
+        self.cpus.div_ceil(self.per_socket)
+    }
+
     /// Whether two CPUs share a last-level cache.
     pub fn share_llc(&self, a: CpuId, b: CpuId) -> bool {
         a / self.per_llc == b / self.per_llc

@@ -83,9 +83,10 @@ macro_rules! constants {
 }
 
 constants! {
-    /// Constants of the lock code and the scheduler: nanoseconds, but for the reader batch and the
+    /// Constants of the lock code and the scheduler: nanoseconds, but for counts and the
     /// instructions of lock code. None has a default, so a name that differs between the timeline and the engine is an error and never a silent fallback.
     KernelConstants: migration_cost, rwsem_handoff_wait, rwsem_reader_batch_max, rwsem_reader_spin_base,
     rwsem_reader_spin_per_reader, rwsem_reader_spin_cap, percpu_rwsem_grace_period, numa_spinlock_threshold,
+    semaphore_count, cohort_handoffs, hqlock_fairness_threshold, hqlock_general_handoffs_turn_numa,
     code_spin, code_attempt, code_taken, code_ask, code_queue, code_take, code_wake, code_mark, code_mark_reader, idle_timer,
 }

@@ -88,6 +88,24 @@ POLICIES: dict[str, Policy] = {
         "pending and head on the word, others on their nodes, for ever",
         "FIFO within the socket; the others after a time", "grant",
     ),
+    "hqlock": _spinlock(
+        "patches of 2025 and 2026", "who finds the whole word 0",
+        "pending and head on the word, others on their nodes, for ever",
+        "FIFO within the socket; the others after 1,000 hand-offs", "grant",
+    ),
+    "cohort": _spinlock(
+        "user space (2012)", "nobody", "heads of sockets on the word, others on their nodes, for ever",
+        "FIFO within the socket; sockets FIFO, after 64 hand-offs", "grant", "the holder",
+    ),
+    "hmcs": _spinlock(
+        "user space (2015)", "nobody", "all, on their nodes, for ever",
+        "FIFO within the socket; sockets FIFO, after 64 hand-offs", "grant", "the holder",
+    ),
+    "pvqspinlock": Policy(
+        "x86 guests from 4.2", "exclusive", "everybody, unless the head polls",
+        "head on the word, others on their nodes, for 32,768 rounds; then they halt", "FIFO",
+        "the head, if it has halted", "hint", "once the head polls", "anyone", "preemption off",
+    ),
     "rwlock-2.6": Policy(
         "x86 before 3.16", "readers/writer", "readers, always", "all, on the word, for ever", "none", "none", "hint",
         "never", "anyone", "preemption off",
@@ -99,6 +117,9 @@ POLICIES: dict[str, Policy] = {
     "semaphore": Policy(
         "all", "count of holders (1)", "nobody", "nobody", "FIFO", "the first", "grant", "always",
         "anyone, a device too", "sleeps",
+    ),
+    "counting-semaphore": Policy(
+        "all", "count of holders (n)", "nobody", "nobody", "FIFO", "the first", "grant", "always", "anyone", "sleeps",
     ),
     "mutex-2.6.16": _mutex("2.6.16 to 2.6.29", "nobody"),
     "mutex-2.6.30": _mutex("2.6.30 to 2.6.39", "all, on the owner, until it leaves its CPU"),
@@ -126,6 +147,16 @@ POLICIES: dict[str, Policy] = {
         "from 4.3", "readers/writer", "readers while there is no writer", "nobody", "FIFO",
         "the readers before the next writer", "grant", "always", "anyone", "sleeps; writers for a grace period",
     ),
+    "seqlock": Policy(
+        "all", "writers; readers go beside and again", "nobody; readers everybody",
+        "writers: pending and head on the word; readers while a writer is inside", "FIFO of writers", "none", "grant",
+        "always", "anyone", "preemption off",
+    ),
+    "rcu": Policy(
+        "all", "updaters; readers go beside", "everybody, unless handed over; readers everybody",
+        "updaters as of a mutex", "FIFO of sleepers, OSQ of spinners", "the first", "hint, then grant",
+        "after the first wake-up in vain", "the owner", "sleeps; updaters for a grace period after",
+    ),
     "btrfs-tree-2": Policy(
         "btrfs 2009 to 3.0", "exclusive", "everybody", "all, on the lock, or 512 polls of the blocking bit", "FIFO",
         "exactly one", "hint", "never", "the holder", "the holder chooses",
@@ -137,3 +168,11 @@ POLICIES: dict[str, Policy] = {
 
 ALIASES = {"mutex": "mutex-4.10", "rwsem": "rwsem-5.11"}
 """Short names of kinds."""
+
+UNGUARDED = tuple(
+    name for name, policy in POLICIES.items() if "beside" in policy.conflict or "(n)" in policy.conflict
+)
+"""Kinds that let others in beside who holds them: what they stand for has to be written for that."""
+
+OF_GUESTS = ("pvqspinlock",)
+"""Kinds whose waiters are virtual CPUs."""

@@ -60,7 +60,8 @@ class Qspinlock(Spinlock):
         failed = self.machine.now + task.segment.debt
         for poller in self.word_pollers:  # they fetch the word back from the attempt that failed
             self.refetch(poller, failed)
-        task.atomic(self.line)
+        if not self.is_queued_for or not self.joins_apart:
+            task.atomic(self.line)
         yield from self._wait_in_queue(task) if self.is_queued_for else self._wait_pending(task)
         return False
 
@@ -88,15 +89,23 @@ class Qspinlock(Spinlock):
                 self.head_polls = True
                 yield from task.spin()
                 self.head_polls = False
-        if len(self.waiters) == 1:
-            task.atomic(self.line)  # clears the tail as well
-        else:
-            task.store(self.line)
+        self.leave_queue(task)
+
+    def leave_queue(self, task: Task) -> None:
+        """The head takes the lock and makes the next one head."""
+        self.take_word(task)
         self.begin_hold(task)
         self.waiters.popleft()
         self.choose_next()
         if self.waiters:
             task.store_to_node(self.waiters[0])
+
+    def take_word(self, task: Task) -> None:
+        """The head writes to the word; the last one clears the tail as well."""
+        if len(self.waiters) == 1:
+            task.atomic(self.line)
+        else:
+            task.store(self.line)
 
     def tell_pollers(self, writer: Task) -> None:
         """Who polls the word sees it when its refetch is served."""
@@ -110,6 +119,11 @@ class Qspinlock(Spinlock):
         return pending + ([self.waiters[0]] if self.waiters and self.head_polls else [])
 
     # ---- what a NUMA-aware lock does otherwise ----------------------------------------------------------------------
+
+    @property
+    def joins_apart(self) -> bool:
+        """Who joins a queue that there is leaves the word alone."""
+        return False
 
     def join(self, task: Task) -> None:
         """Join the queue."""

@@ -30,22 +30,20 @@ class Semaphore(SleepingLock):
         task.write(self.line)
         if self.wait_lock.holder is not None or self.count == 0:
             return False
-        self.count -= 1
-        self.begin_hold(task)
+        self._begin(task)
         return True
 
     def wait(self, task: Task, side: Side) -> Waiting:
         """`down` when it did not succeed at once."""
         yield from self.lock_to_wait(task, self.code.queue)
         if self.count > 0:
-            self.count -= 1
-            self.begin_hold(task)
+            self._begin(task)
             self.wait_lock.unlock(task)
             return False
         task.forget_wakeups()
         self.waiters.append(task)
         self.wait_lock.unlock(task)
-        while not self.take_grant(task):
+        while not self.takes_grant(task):
             yield from task.park()
         task.segment.debt += self.code.take
         return True
@@ -54,6 +52,7 @@ class Semaphore(SleepingLock):
         """`up`: one more, or the semaphore for the first waiter."""
         yield from self.wait_lock.lock_raw(task)
         task.write(self.line)
+        self.end(task)
         first = self._hand_over()
         if first:
             task.segment.debt += self.code.mark
@@ -62,14 +61,67 @@ class Semaphore(SleepingLock):
 
     def done_by_interrupt(self) -> None:
         """`up` from an interrupt: nobody pays for the wake-up but the interrupted CPU."""
+        self.end_hold()
         if first := self._hand_over():
             self.machine.scheduler.wake(first, None)
 
+    def _begin(self, task: Task) -> None:
+        self.count -= 1
+        self.begin(task)
+
     def _hand_over(self) -> Task | None:
-        self.end_hold()
+        """One more, or the semaphore for the first waiter."""
         if not self.waiters:
             self.count += 1
             return None
         first = self.waiters.popleft()
-        self.grant(first)
+        self.give(first)
         return first
+
+    # ---- what one that counts does otherwise ------------------------------------------------------------------------
+
+    def begin(self, task: Task) -> None:
+        """`task` holds it."""
+        self.begin_hold(task)
+
+    def end(self, task: Task) -> None:
+        """`task` gives it back."""
+        self.end_hold()
+
+    def give(self, task: Task) -> None:
+        """It is given to `task`, which still sleeps."""
+        self.grant(task)
+
+    def takes_grant(self, task: Task) -> bool:
+        """Whether it was given to the running `task`."""
+        return self.take_grant(task)
+
+
+class CountingSemaphore(Semaphore):
+    """A semaphore that `semaphore_count` tasks may hold at once."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self.count = self.machine.kernel.semaphore_count
+        self.given: set[Task] = set()
+        """Granted and not yet running."""
+
+    def begin(self, task: Task) -> None:
+        """`task` is one of those who hold it."""
+        self.begin_shared(task)
+
+    def end(self, task: Task) -> None:
+        """`task` is none of them any more."""
+        self.end_shared(task)
+
+    def give(self, task: Task) -> None:
+        """`task`, which still sleeps, is one of them."""
+        self.begin_shared(task)
+        self.lock_class.statistics.handoffs += 1
+        self.given.add(task)
+
+    def takes_grant(self, task: Task) -> bool:
+        """Whether it was given to the running `task`."""
+        given = task in self.given
+        self.given.discard(task)
+        return given

@@ -6,15 +6,20 @@
 
 pub mod btrfs_tree_2;
 pub mod btrfs_tree_3;
+pub mod cohort;
 pub mod completion;
+pub mod hqlock;
 pub mod mutex;
 pub mod mutex_counted;
 pub mod osq;
+pub mod paravirt;
 pub mod percpu_rwsem;
 pub mod queued;
+pub mod rcu;
 pub mod rwlock;
 pub mod rwsem;
 pub mod semaphore;
+pub mod seqlock;
 pub mod spinlock;
 pub mod waitqueue;
 
@@ -44,9 +49,9 @@ pub(super) async fn acquire(cx: &Context, lock: LockId, side: Side) {
     }
     let wait = Wait::begin(cx, lock, side);
     let slept = match kind {
-        LockKind::Spin(Policy::Queued | Policy::Cna) => queued::wait_qspinlock(cx, lock).await,
+        LockKind::Spin(Policy::Queued | Policy::Cna | Policy::Hq) => queued::wait_qspinlock(cx, lock).await,
         LockKind::Spin(_) => spinlock::wait(cx, lock).await,
-        LockKind::Semaphore => semaphore::down_slow(cx, lock).await,
+        LockKind::Semaphore | LockKind::CountingSemaphore => semaphore::down_slow(cx, lock).await,
         _ => Box::pin(wait_slow(cx, kind, lock, side)).await,
     };
     wait.end(cx, slept);
@@ -55,7 +60,13 @@ pub(super) async fn acquire(cx: &Context, lock: LockId, side: Side) {
 /// Waits for `lock`, and says whether it slept. Boxed, as it is large and every program has room for what it awaits.
 async fn wait_slow(cx: &Context, kind: LockKind, lock: LockId, side: Side) -> bool {
     match kind {
-        LockKind::Spin(_) | LockKind::Semaphore => unreachable!("their waits need little room"),
+        LockKind::Spin(_) | LockKind::Semaphore | LockKind::CountingSemaphore => {
+            unreachable!("their waits need little room")
+        }
+        LockKind::Cohorts(_) => cohort::wait(cx, lock).await,
+        LockKind::Paravirt => paravirt::wait(cx, lock).await,
+        LockKind::Seqlock => seqlock::wait(cx, lock, side).await,
+        LockKind::Rcu => rcu::wait(cx, lock).await,
         LockKind::Rwlock(_) => rwlock::wait(cx, lock, side).await,
         LockKind::CountedMutex(_) => mutex_counted::lock_slow(cx, lock).await,
         LockKind::Mutex => mutex::lock_slow(cx, lock).await,
@@ -105,7 +116,11 @@ pub(super) async fn release(cx: &Context, lock: LockId, side: Side) {
         LockKind::Spin(_) => spinlock::unlock(cx, lock),
         LockKind::Rwlock(_) => rwlock::unlock(cx, lock, side),
         LockKind::CountedMutex(_) => mutex_counted::unlock(cx, lock).await,
-        LockKind::Semaphore => semaphore::up(cx, lock).await,
+        LockKind::Semaphore | LockKind::CountingSemaphore => semaphore::up(cx, lock).await,
+        LockKind::Cohorts(_) => cohort::unlock(cx, lock),
+        LockKind::Paravirt => paravirt::unlock(cx, lock),
+        LockKind::Seqlock => seqlock::unlock(cx, lock, side).await,
+        LockKind::Rcu => rcu::unlock(cx, lock, side).await,
         LockKind::Mutex => mutex::unlock(cx, lock).await,
         LockKind::Rwsem(_) => match side {
             Side::Read => rwsem::up_read(cx, lock).await,
@@ -134,7 +149,11 @@ fn try_fast(cx: &Context, kind: LockKind, lock: LockId, side: Side) -> bool {
         LockKind::Spin(_) => spinlock::try_lock(cx, lock),
         LockKind::Rwlock(_) => rwlock::lock_fast(cx, lock, side),
         LockKind::CountedMutex(_) => mutex_counted::lock_fast(cx, lock),
-        LockKind::Semaphore => semaphore::try_down(cx, lock),
+        LockKind::Semaphore | LockKind::CountingSemaphore => semaphore::try_down(cx, lock),
+        LockKind::Cohorts(_) => cohort::try_lock(cx, lock),
+        LockKind::Paravirt => paravirt::try_lock(cx, lock),
+        LockKind::Seqlock => seqlock::try_lock(cx, lock, side),
+        LockKind::Rcu => rcu::try_lock(cx, lock, side),
         LockKind::Mutex => mutex::lock_fast(cx, lock),
         LockKind::Rwsem(_) => rwsem::lock_fast(cx, lock, side),
         LockKind::PercpuRwsem => percpu_rwsem::try_lock(cx, lock, side),

@@ -12,6 +12,7 @@
 //!   a threshold (1 ms), or when the main queue runs empty. While it is empty, only one head in 128 begins to sort.
 //!   Left out: the priority of waiters that run with interrupts off.
 
+use super::hqlock;
 use super::spinlock::{body, Policy, Spinlock};
 use crate::machine::context::Context;
 use crate::machine::line::Access;
@@ -143,9 +144,15 @@ fn arrive(s: &mut State, me: TaskId, lock: LockId) -> Stage {
     for poller in pollers(s, lock) {
         s.refetch(failed, lock, poller);
     }
+    let b = body(s, lock);
+    let alone = b.pending.is_none() && b.waiters.is_empty();
+    if !alone && hqlock::keeps_queues(b) {
+        hqlock::join(s, me, lock);
+        return if body(s, lock).waiters[0] == me { Stage::Head } else { Stage::InQueue };
+    }
     s.touch_lock(me, lock, Access::Atomic);
     let b = body(s, lock);
-    if b.pending.is_none() && b.waiters.is_empty() {
+    if alone {
         b.pending = Some(me);
         return Stage::Pending;
     }
@@ -182,7 +189,7 @@ fn take_as_head(s: &mut State, me: TaskId, lock: LockId) -> bool {
     if b.pending.is_some() {
         return false;
     }
-    let last = b.waiters.len() == 1;
+    let last = b.waiters.len() == 1 && !hqlock::keeps_queues(b);
     s.touch_lock(me, lock, if last { Access::Atomic } else { Access::Store }); // the last one clears the tail as well
     s.begin_hold(lock, me);
     let b = body(s, lock);
@@ -190,7 +197,8 @@ fn take_as_head(s: &mut State, me: TaskId, lock: LockId) -> bool {
     if b.policy == Policy::Cna {
         choose_next(b);
     }
-    if let Some(&next) = b.waiters.front() {
+    let next = if b.policy == Policy::Hq { hqlock::hand_off(s, me, lock) } else { b.waiters.front().copied() };
+    if let Some(next) = next {
         s.store_to_node(me, next);
     }
     true

@@ -1,5 +1,5 @@
 //! `struct semaphore`: counting, sleeping, no owner (`kernel/locking/semaphore.c`, the same from 2.6 to 6.12). XFS uses
-//! one with count 1 as the buffer lock.
+//! one with count 1 as the buffer lock; a *counting semaphore* lets `semaphore_count` tasks hold it at once.
 //!
 //! No spinning at all; strict FIFO; **direct grant**: `up` with waiters leaves the count at 0 and gives the semaphore to
 //! the first of them, which still has to wake. So nobody else can take it meanwhile, not even by trylock: a convoy. Anyone
@@ -16,14 +16,28 @@ use std::collections::VecDeque;
 /// State of a semaphore.
 #[derive(Debug)]
 pub struct Semaphore {
-    count: u32,
+    count: u64,
     waiters: VecDeque<TaskId>,
+    /// It is a counting one: those who were given it and have not run since.
+    granted: Option<Vec<TaskId>>,
 }
 
 impl Semaphore {
-    /// A semaphore that `count` tasks may hold at once.
-    pub fn new(count: u32) -> Self {
-        Self { count, waiters: VecDeque::new() }
+    /// A semaphore that one task may hold.
+    pub fn binary() -> Self {
+        Self { count: 1, waiters: VecDeque::new(), granted: None }
+    }
+
+    /// A semaphore that as many tasks may hold as [`Semaphore::allow`] says.
+    pub fn counting() -> Self {
+        Self { granted: Some(Vec::new()), ..Self::binary() }
+    }
+
+    /// So many tasks may hold it, if it counts.
+    pub fn allow(&mut self, count: u64) {
+        if self.granted.is_some() {
+            self.count = count;
+        }
     }
 }
 
@@ -49,11 +63,18 @@ pub(in crate::machine) async fn down_slow(cx: &Context, lock: LockId) -> bool {
     if !joins(&mut cx.state(), cx.id, lock, inner) {
         return false;
     }
-    while !cx.state().take_grant(lock, cx.id) {
+    while !takes_grant(&mut cx.state(), cx.id, lock) {
         cx.park_here().await;
     }
     cx.runs(|code| code.take);
     true
+}
+
+fn takes_grant(s: &mut State, me: TaskId, lock: LockId) -> bool {
+    let Some(granted) = &mut body(s, lock).granted else { return s.take_grant(lock, me) };
+    let before = granted.len();
+    granted.retain(|&task| task != me);
+    granted.len() < before
 }
 
 fn take_if_free(s: &mut State, me: TaskId, lock: LockId) -> bool {
@@ -62,7 +83,11 @@ fn take_if_free(s: &mut State, me: TaskId, lock: LockId) -> bool {
         return false;
     }
     b.count -= 1;
-    s.begin_hold(lock, me);
+    if b.granted.is_some() {
+        s.begin_shared(lock, me);
+    } else {
+        s.begin_hold(lock, me);
+    }
     true
 }
 
@@ -79,19 +104,23 @@ fn joins(s: &mut State, me: TaskId, lock: LockId, inner: LockId) -> bool {
 
 /// `up` from an interrupt: nobody pays for the wake-up but the interrupted CPU.
 pub(in crate::machine) fn up_from_interrupt(s: &mut State, lock: LockId) {
+    s.end_hold(lock);
     if let Some(next) = hand_over(s, lock) {
         s.wake(next, None);
     }
 }
 
-/// Ends the hold: one more, or the semaphore for the first waiter, who is returned.
+/// The hold has ended: one more, or the semaphore for the first waiter, who is returned.
 fn hand_over(s: &mut State, lock: LockId) -> Option<TaskId> {
-    s.end_hold(lock);
     let b = body(s, lock);
     let next = b.waiters.pop_front();
-    match next {
-        None => b.count += 1,
-        Some(next) => s.grant(lock, next),
+    match (next, &mut b.granted) {
+        (None, _) => b.count += 1,
+        (Some(next), None) => s.grant(lock, next),
+        (Some(next), Some(granted)) => {
+            granted.push(next);
+            s.grant_shared(lock, next);
+        }
     }
     next
 }
@@ -102,6 +131,11 @@ pub(in crate::machine) async fn up(cx: &Context, lock: LockId) {
     super::spin_lock(cx, inner).await;
     let mut s = cx.state();
     s.touch_lock(cx.id, lock, Access::Write);
+    if body(&mut s, lock).granted.is_some() {
+        s.end_shared(lock, cx.id);
+    } else {
+        s.end_hold(lock);
+    }
     if let Some(next) = hand_over(&mut s, lock) {
         s.runs(cx.id, |code| code.mark);
         s.wake_waiter(cx.id, lock, next, false); // inside the raw spinlock, as before the wake queue came (6.12)

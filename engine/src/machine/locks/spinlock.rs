@@ -7,6 +7,7 @@
 //! * *ticket* (2.6.25 to 4.1): strict FIFO, but every waiter polls the word: after a release all k refetch it one
 //!   after the other in random order, and the next in line is on average k/2 refetches away.
 
+use super::hqlock::Queues;
 use super::queued::{self, Sockets};
 use crate::machine::context::Context;
 use crate::machine::line::Access;
@@ -18,13 +19,14 @@ use std::collections::VecDeque;
 
 /// Which spinlock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // described above and in `queued.rs`
+#[allow(missing_docs)] // described above, in `queued.rs` and `hqlock.rs`
 pub enum Policy {
     TestAndSet,
     Ticket,
     Mcs,
     Queued,
     Cna,
+    Hq,
 }
 
 /// State of a spinlock. The holder is kept by the common part.
@@ -39,13 +41,16 @@ pub struct Spinlock {
     pub(super) head_polls: bool,
     /// CNA: what it knows of sockets.
     pub(super) sockets: Option<Box<Sockets>>,
+    /// hqlock: its queues by socket.
+    pub(super) queues: Option<Box<Queues>>,
 }
 
 impl Spinlock {
     /// A free spinlock.
     pub fn new(policy: Policy) -> Self {
         let sockets = (policy == Policy::Cna).then(Box::default);
-        Self { policy, waiters: VecDeque::new(), pending: None, head_polls: false, sockets }
+        let queues = (policy == Policy::Hq).then(|| Box::new(Queues::new()));
+        Self { policy, waiters: VecDeque::new(), pending: None, head_polls: false, sockets, queues }
     }
 }
 
@@ -80,7 +85,7 @@ pub(super) fn try_take(s: &mut State, me: TaskId, lock: LockId) -> bool {
 pub(in crate::machine) async fn wait(cx: &Context, lock: LockId) -> bool {
     let policy = body(&mut cx.state(), lock).policy;
     match policy {
-        Policy::Queued | Policy::Cna => queued::wait_qspinlock(cx, lock).await,
+        Policy::Queued | Policy::Cna | Policy::Hq => queued::wait_qspinlock(cx, lock).await,
         _ => Box::pin(wait_older(cx, policy, lock)).await,
     }
 }
@@ -144,7 +149,7 @@ pub(super) fn release(s: &mut State, me: TaskId, lock: LockId) {
     s.preempt_enable(me);
     match policy {
         Policy::Mcs => unreachable!("released above"),
-        Policy::Queued | Policy::Cna => queued::show_word(s, me, lock),
+        Policy::Queued | Policy::Cna | Policy::Hq => queued::show_word(s, me, lock),
         Policy::Ticket | Policy::TestAndSet => {
             s.show_in_random_order(me, lock, |s, order| order.extend(&body(s, lock).waiters))
         }

@@ -1,0 +1,231 @@
+//! *pvqspinlock*, the queued spinlock of a guest (`kernel/locking/qspinlock_paravirt.h`, since 4.2; as since 4.15): a waiter
+//! that has polled for long halts its virtual CPU, and a release kicks it. Here tasks stand for virtual CPUs, as where a
+//! host preempts them (`preemption: host`): who halts sleeps, and a kick is a wake-up, which the kicker pays.
+//!
+//! Who comes takes a free lock also past the queue, as long as the head does not poll (`pv_hybrid_queued_unfair_trylock`).
+//! In the queue all poll their nodes for `SPIN_THRESHOLD` rounds, and for less where the one before has halted
+//! (`pv_wait_node`). The head polls the word for as many rounds, with the *pending* bit set, which keeps newcomers out; then it
+//! halts, once, until the holder kicks it (`pv_wait_head_or_lock`, `__pv_queued_spin_unlock_slowpath`). Who becomes head while
+//! it is halted sleeps on until then (`pv_kick_node`).
+
+use crate::machine::context::Context;
+use crate::machine::line::Access;
+use crate::machine::lock::{Body, LockId};
+use crate::machine::primitives::SpinUntil;
+use crate::machine::state::State;
+use crate::machine::task::TaskId;
+use crate::machine::time::Time;
+use std::collections::VecDeque;
+
+/// Rounds of polling (`include/asm/spinlock.h`, `SPIN_THRESHOLD`), and between two looks at the one before
+/// (`PV_PREV_CHECK_MASK`).
+const SPIN_THRESHOLD: Time = 1 << 15;
+const PREVIOUS_EVERY: Time = 1 << 8;
+
+/// State of such a lock.
+#[derive(Debug, Default)]
+pub struct Paravirt {
+    waiters: VecDeque<TaskId>,
+    /// Who of these has halted.
+    halted: Vec<TaskId>,
+    /// The head polls the word.
+    pending: bool,
+    /// Whom the next release kicks.
+    kicked: Option<TaskId>,
+    /// Who would take the lock past the queue.
+    unfair: Vec<TaskId>,
+}
+
+impl Paravirt {
+    /// Who comes may not queue yet.
+    fn stays_unfair(&self) -> bool {
+        !self.waiters.is_empty() && !self.pending
+    }
+
+    /// The one before `task` in the queue has halted.
+    fn follows_halted(&self, task: TaskId) -> bool {
+        let at = self.waiters.iter().position(|&waiter| waiter == task);
+        at.is_some_and(|at| at > 0 && self.halted.contains(&self.waiters[at - 1]))
+    }
+}
+
+fn body(s: &mut State, lock: LockId) -> &mut Paravirt {
+    match &mut s.locks[lock as usize].body {
+        Body::Paravirt(body) => body,
+        _ => unreachable!("kind and body agree"),
+    }
+}
+
+fn is_free(s: &State, lock: LockId) -> bool {
+    s.locks[lock as usize].holder.is_none()
+}
+
+/// One atomic attempt: fails if the lock is held or somebody is in the queue.
+pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId) -> bool {
+    let mut s = cx.state();
+    s.touch_lock(cx.id, lock, Access::Atomic);
+    if !is_free(&s, lock) || !body(&mut s, lock).waiters.is_empty() {
+        return false;
+    }
+    s.tasks[cx.id as usize].preempt_off += 1;
+    s.begin_hold(lock, cx.id);
+    true
+}
+
+/// Waits for the lock. Returns whether its virtual CPU has halted.
+pub(in crate::machine) async fn wait(cx: &Context, lock: LockId) -> bool {
+    cx.preempt_disable();
+    if steals(cx, lock).await {
+        return false;
+    }
+    cx.state().touch_lock(cx.id, lock, Access::Atomic);
+    body(&mut cx.state(), lock).waiters.push_back(cx.id);
+    let halted = wait_in_queue(cx, lock).await;
+    let slept = wait_as_head(cx, lock, halted).await || halted;
+    leave_queue(&mut cx.state(), cx.id, lock);
+    slept
+}
+
+/// Takes the lock past the queue, unless its head polls or there is none.
+async fn steals(cx: &Context, lock: LockId) -> bool {
+    loop {
+        {
+            let mut s = cx.state();
+            let b = body(&mut s, lock);
+            let (pending, first, unfair) = (b.pending, b.waiters.front().copied(), b.stays_unfair());
+            if is_free(&s, lock) && !pending {
+                s.touch_lock(cx.id, lock, Access::Atomic);
+                s.take(lock, cx.id, first);
+                return true;
+            }
+            if !unfair {
+                return false;
+            }
+            body(&mut s, lock).unfair.push(cx.id);
+        }
+        cx.spin(SpinUntil::default()).await;
+        body(&mut cx.state(), lock).unfair.retain(|&task| task != cx.id);
+    }
+}
+
+/// Until it is the head of the queue. Returns whether it has halted and been made head since.
+async fn wait_in_queue(cx: &Context, lock: LockId) -> bool {
+    let mut until = deadline(&mut cx.state(), cx.id, lock);
+    while body(&mut cx.state(), lock).waiters[0] != cx.id {
+        cx.spin(SpinUntil { deadline: Some(until), ..SpinUntil::default() }).await;
+        let waits = {
+            let mut s = cx.state();
+            until = until.min(deadline(&mut s, cx.id, lock));
+            s.now >= until && body(&mut s, lock).waiters[0] != cx.id
+        };
+        if waits {
+            halt(cx, lock).await;
+            return true;
+        }
+    }
+    false
+}
+
+/// When `me` has polled its node for long enough.
+fn deadline(s: &mut State, me: TaskId, lock: LockId) -> Time {
+    let rounds = if body(s, lock).follows_halted(me) { PREVIOUS_EVERY } else { SPIN_THRESHOLD };
+    s.now + rounds * s.costs.cpu_relax
+}
+
+/// Until the head has the lock; `halted`: it is to be kicked already, or has been. Returns whether it halts.
+async fn wait_as_head(cx: &Context, lock: LockId, halted: bool) -> bool {
+    let mut may_halt = !halted;
+    let mut slept = false;
+    loop {
+        let until = begin_as_head(&mut cx.state(), cx.id, lock);
+        while !is_free(&cx.state(), lock) && (!may_halt || cx.state().now < until) {
+            cx.spin(SpinUntil { deadline: may_halt.then_some(until), ..SpinUntil::default() }).await;
+        }
+        if is_free(&cx.state(), lock) {
+            return slept;
+        }
+        may_halt = false;
+        if asks_to_be_kicked(&mut cx.state(), cx.id, lock) {
+            return slept;
+        }
+        halt(cx, lock).await;
+        slept = true;
+    }
+}
+
+/// Sets the pending bit, which those see who would take the lock past the queue. Returns until when the head polls.
+fn begin_as_head(s: &mut State, me: TaskId, lock: LockId) -> Time {
+    s.touch_lock(me, lock, Access::Store);
+    body(s, lock).pending = true;
+    show_unfair(s, me, lock);
+    s.now + SPIN_THRESHOLD * s.costs.cpu_relax
+}
+
+fn show_unfair(s: &mut State, me: TaskId, lock: LockId) {
+    s.show_in_random_order(me, lock, |s, order| order.extend(&body(s, lock).unfair));
+}
+
+/// Clears the pending bit and has the holder kick it, unless there is none any more: then the lock is its own.
+fn asks_to_be_kicked(s: &mut State, me: TaskId, lock: LockId) -> bool {
+    s.touch_lock(me, lock, Access::Atomic);
+    let free = is_free(s, lock);
+    let b = body(s, lock);
+    b.pending = false;
+    b.kicked = (!free).then_some(me);
+    free
+}
+
+/// `pv_wait`: the virtual CPU halts until it is kicked. Its guest does not know, so spinlocks that it holds are no matter.
+async fn halt(cx: &Context, lock: LockId) {
+    cx.forget_wakeups();
+    let preempt_off = {
+        let mut s = cx.state();
+        let b = body(&mut s, lock);
+        b.halted.push(cx.id);
+        let at = b.waiters.iter().position(|&waiter| waiter == cx.id);
+        if let Some(next) = at.and_then(|at| b.waiters.get(at + 1).copied()) {
+            let now = s.now;
+            s.spin_check(next, now);
+        }
+        std::mem::take(&mut s.tasks[cx.id as usize].preempt_off)
+    };
+    cx.park_here().await;
+    let mut s = cx.state();
+    s.tasks[cx.id as usize].preempt_off += preempt_off;
+    body(&mut s, lock).halted.retain(|&task| task != cx.id);
+}
+
+/// The head takes the lock and makes the next one head; if that has halted, the release is to kick it (`pv_kick_node`).
+fn leave_queue(s: &mut State, me: TaskId, lock: LockId) {
+    s.touch_lock(me, lock, Access::Atomic);
+    s.begin_hold(lock, me);
+    let b = body(s, lock);
+    b.pending = false;
+    b.waiters.pop_front();
+    let Some(&next) = b.waiters.front() else { return show_unfair(s, me, lock) };
+    let halted = b.halted.contains(&next);
+    s.store_to_node(me, next);
+    if halted {
+        s.touch_lock(me, lock, Access::Store);
+        body(s, lock).kicked = Some(next);
+    }
+}
+
+/// Releases the lock by an atomic access, and kicks the head if it has halted.
+pub(in crate::machine) fn unlock(cx: &Context, lock: LockId) {
+    let mut s = cx.state();
+    let me = cx.id;
+    s.touch_lock(me, lock, Access::Atomic);
+    s.end_hold(lock);
+    s.preempt_enable(me);
+    let b = body(&mut s, lock);
+    let kicked = b.kicked.take();
+    let head = b.waiters.front().copied().filter(|_| b.pending);
+    if let Some(head) = head {
+        s.show(me, lock, head);
+    }
+    show_unfair(&mut s, me, lock);
+    if let Some(kicked) = kicked {
+        s.wake_waiter(me, lock, kicked, false);
+    }
+}
