@@ -18,8 +18,11 @@ FILE = {"xfs": "xfs.IOLOCK"}
 """What a file's `i_rwsem` is called, where it has a name of its own."""
 
 
-def spec(folder: Path, filesystem: str, *operations: str, size: str = "8 GiB", **keys: Any) -> Spec:  # noqa: ANN401
-    listed = [{"op": op, "size": "64 KiB"} for op in operations]
+def spec(
+    folder: Path, filesystem: str, *operations: str,
+    size: str = "8 GiB", kernel: str = "linux-6.12", bytes_: str = "64 KiB", **keys: Any,  # noqa: ANN401
+) -> Spec:  # fmt: skip
+    listed = [{"op": op, "size": bytes_} for op in operations]
     workload = {
         "kind": "mix",
         "operations": listed,
@@ -32,7 +35,7 @@ def spec(folder: Path, filesystem: str, *operations: str, size: str = "8 GiB", *
         "" if filesystem == "tmpfs" else f"device: nvme\nfilesystem: {{kind: {filesystem}, size: {size}}}\n"
     )
     path.write_text(
-        "simfs: 1\nname: m\ntitle: m\nmachine: {profile: server-24, cpus: 4}\nkernel: linux-6.12\n"
+        f"simfs: 1\nname: m\ntitle: m\nmachine: {{profile: server-24, cpus: 4}}\nkernel: {kernel}\n"
         f"{place or 'filesystem: {kind: tmpfs}'}\nworkload: {json.dumps(workload)}\n"
     )
     (point,) = expand(load(path))
@@ -128,3 +131,31 @@ def test_both_machines_do_the_same(tmp_path: Path, filesystem: str) -> None:
     made = spec(tmp_path, filesystem, *operations, tasks=3)
     assert assert_same(made | {"warmup_ns": 0.0, "duration_ns": 2e5}) > 100
     assert answer(made) == answer(made)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "operation", "handles"),
+    [
+        ("linux-5.14", "append", 16),  # a handle for each page
+        ("linux-5.14", "overwrite", 16),
+        ("linux-6.5", "append", 1),  # the inode, as the file grows
+        ("linux-6.5", "overwrite", 0),
+        ("linux-6.6", "append", 0),  # 03de20bed203
+    ],
+)
+def test_a_buffered_write_on_ext4_starts_the_handles_of_its_era(
+    tmp_path: Path, kernel: str, operation: str, handles: int
+) -> None:
+    made = spec(tmp_path, "ext4", operation, kernel=kernel, file_size="64 KiB")
+    assert each(run(made), "ext4.j_state_lock") == pytest.approx(handles, abs=0.1)
+
+
+@pytest.mark.parametrize("filesystem", FILESYSTEMS)
+def test_what_fits_the_last_page_of_a_file_is_no_new_page(tmp_path: Path, filesystem: str) -> None:
+    """Of four pieces of 1 KiB one begins a page: the others take the time of a write over what is there."""
+    took = run(spec(tmp_path, filesystem, "append", bytes_="1 KiB", files=1)).latency["append"]
+    whole = run(spec(tmp_path, filesystem, "append", bytes_="4 KiB", files=1)).latency["append"]
+    over = run(spec(tmp_path, filesystem, "overwrite", bytes_="1 KiB", file_size="4 KiB")).latency[
+        "overwrite"
+    ]
+    assert took.mean_ns == pytest.approx((whole.mean_ns + 3 * over.mean_ns) / 4, rel=0.06)

@@ -137,7 +137,7 @@ def _mix(filesystem: str) -> st.SearchStrategy[Section]:
     )
 
     def allowed(mix: Section) -> Section:
-        taken = any(operation["op"] in ("unlink", "rename") for operation in mix["operations"])
+        taken = any(operation["op"] in ("unlink", "rename", "move") for operation in mix["operations"])
         return mix | ({"file_set": "own"} if taken else {})
 
     return own.map(allowed)

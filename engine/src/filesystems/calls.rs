@@ -145,11 +145,16 @@ impl Calls {
         m.run(Account::System, self.costs.overwrite + self.costs.overwrite_page * pages(bytes)).await;
     }
 
-    /// A write of new pages; the first takes `first`.
-    pub async fn append<M: Machine>(&self, m: &M, first: Time, bytes: u32) {
+    /// A write at the end of a file of this size. The first new page takes `first`; what still fits the last page is written over it.
+    pub async fn append<M: Machine>(&self, m: &M, first: Time, size: u64, bytes: u32) {
         m.moved(u64::from(bytes));
-        m.use_data(pages(bytes) * PAGE);
-        m.run(Account::System, first + self.costs.append_page * (pages(bytes) - 1)).await;
+        let new = new_pages(size, bytes);
+        m.use_data(new * PAGE);
+        let time = match new {
+            0 => self.costs.overwrite + self.costs.overwrite_page,
+            more => first + self.costs.append_page * (more - 1),
+        };
+        m.run(Account::System, time).await;
     }
 
     /// Times under the directory's `i_rwsem` of the calls that list so many names: each fills a buffer, with the lock anew
@@ -174,6 +179,11 @@ impl Calls {
     pub fn rename(&self) -> (Time, Time, Time) {
         (self.costs.rename_before, self.costs.rename, self.costs.rename_after)
     }
+}
+
+/// Pages that a write at the end of a file of this size adds.
+pub fn new_pages(size: u64, bytes: u32) -> u64 {
+    (size + u64::from(bytes)).div_ceil(PAGE) - size.div_ceil(PAGE)
 }
 
 fn pages(bytes: u32) -> u64 {

@@ -55,6 +55,12 @@ impl DirtyFiles {
         self.change(slot, |dirty, has_blocks| dirty.over = dirty.over.saturating_add(bytes).min(*has_blocks));
     }
 
+    /// Bytes of a file, of which those on the device end with a page.
+    pub fn size(&self, slot: u32) -> u64 {
+        let files = self.files.borrow();
+        files.get(slot as usize).map_or(0, |(dirty, has_blocks)| u64::from(dirty.new) + u64::from(*has_blocks))
+    }
+
     /// Whether blocks are still to be allocated for a part of it.
     pub fn has_new(&self, slot: u32) -> bool {
         self.files.borrow().get(slot as usize).is_some_and(|(dirty, _)| dirty.new > 0)

@@ -182,8 +182,10 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         let lock = self.i_rwsem(file);
         m.lock(lock, Side::Write).await;
         self.update_times(m, file.inode).await;
+        let size = self.fsync.dirty.size(file.inode);
         self.fsync.dirty.append(file.inode, bytes);
-        self.sb.calls.append(m, self.write.write, bytes).await;
+        self.journal_write(m, file.inode, bytes, true).await;
+        self.sb.calls.append(m, self.write.write, size, bytes).await;
         self.dirtied(m, file.inode).await;
         m.unlock(lock, Side::Write).await;
         file.written = true;
@@ -195,6 +197,7 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         m.lock(lock, Side::Write).await;
         self.update_times(m, file.inode).await;
         self.fsync.dirty.overwrite(file.inode, bytes);
+        self.journal_write(m, file.inode, bytes, false).await;
         self.sb.calls.overwrite(m, file, bytes).await;
         self.dirtied(m, file.inode).await;
         m.unlock(lock, Side::Write).await;

@@ -37,6 +37,7 @@ struct Directory {
 #[derive(Clone, Copy)]
 struct Inode {
     i_rwsem: LockId,
+    size: u64,
     /// Pages that `fallocate` has added.
     preallocated: u64,
 }
@@ -86,7 +87,7 @@ impl Tmpfs {
     /// A file's slot, and whether its memory was used before.
     fn new_file<M: Machine>(&self, m: &M) -> (u32, bool) {
         let mut files = self.files.borrow_mut();
-        let new = Inode { i_rwsem: self.sb.new_file(m), preallocated: 0 };
+        let new = Inode { i_rwsem: self.sb.new_file(m), size: 0, preallocated: 0 };
         match self.free.borrow_mut().pop() {
             Some(slot) => {
                 files[slot as usize] = new;
@@ -101,6 +102,13 @@ impl Tmpfs {
 
     fn i_rwsem(&self, file: &File) -> LockId {
         self.files.borrow()[file.inode as usize].i_rwsem
+    }
+
+    /// A file becomes longer; how long it was.
+    fn grow(&self, file: &File, bytes: u32) -> u64 {
+        let size = &mut self.files.borrow_mut()[file.inode as usize].size;
+        *size += u64::from(bytes);
+        *size - u64::from(bytes)
     }
 
     /// Takes note of pages that are added; how many there were.
@@ -159,7 +167,8 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
         m.at("write");
         let i_rwsem = self.i_rwsem(file);
         m.lock(i_rwsem, Side::Write).await;
-        self.sb.calls.append(m, self.costs.write, bytes).await;
+        let size = self.grow(file, bytes);
+        self.sb.calls.append(m, self.costs.write, size, bytes).await;
         m.unlock(i_rwsem, Side::Write).await;
         file.written = true;
     }
@@ -199,6 +208,7 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
         m.lock(i_rwsem, Side::Write).await;
         m.run(Account::System, c.add_page.saturating_sub(c.copy_page) * pages).await;
         self.preallocate(file, pages + self.preallocate(file, 0));
+        self.grow(file, bytes);
         m.unlock(i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
         Ok(())
@@ -212,6 +222,7 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
         let i_rwsem = self.i_rwsem(file);
         m.lock(i_rwsem, Side::Write).await;
         m.run(Account::System, self.sb.calls.setattr().1 + self.drop_pages(file)).await;
+        self.files.borrow_mut()[file.inode as usize].size = 0;
         m.unlock(i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
     }

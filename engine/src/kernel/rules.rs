@@ -145,6 +145,8 @@ rules! {
     "ext4.dio_writes" => dio_writes: ext4::DioWrites = ext4::DioWrites::Shared;
     /// A buffered write starts a journal handle for each page (`ext4_da_write_begin`).
     "ext4.write_handles" => write_handles: bool = false;
+    /// A buffered write that makes a file longer has its inode dirty in a handle (`ext4_da_write_end`, `mark_inode_dirty`).
+    "ext4.append_dirties" => append_dirties: bool = false;
     /// What a request for blocks does about a group that is locked (`ext4_try_lock_group`).
     "ext4.busy_groups" => busy_groups: ext4::BusyGroups = ext4::BusyGroups::Wait;
     /// Where requests of large files begin to search (`s_mb_last_group`).

@@ -1,26 +1,31 @@
-//! An inode's attributes and its extents: `ext4_setattr` without a size, `ext4_fiemap`.
+//! What changes or lists an inode: `ext4_setattr` without a size, `ext4_fiemap`, and the part of buffered writes in the journal.
 
 use super::journal::credits;
 use super::Ext4;
 use crate::cost_table;
 use crate::filesystems::costs::Costs;
-use crate::filesystems::{Attribute, File};
+use crate::filesystems::{Attribute, File, BLOCK};
+use crate::kernel::Rules;
 use crate::machine::{Account, Side, Time};
 use crate::waist::Machine;
 
 cost_table!(AttributeCosts {
     enter: ["call.fstat"],
     handle: ["cu_short.jbd2_handle_start", "cu_short.jbd2_handle_stop"],
+    mark_dirty: ["cu_short.ext4_mark_inode_dirty_2"],
     map: ["mballoc.map_blocks"],
 });
 
-/// Their costs.
-pub(super) struct Attributes(AttributeCosts);
+/// Their costs, and how kernels differ in them.
+pub(super) struct Attributes {
+    costs: AttributeCosts,
+    rules: Rules,
+}
 
 impl Attributes {
     /// From the cost tables.
     pub fn new(costs: &Costs<'_>) -> Result<Self, String> {
-        Ok(Self(AttributeCosts::new(costs)?))
+        Ok(Self { costs: AttributeCosts::new(costs)?, rules: costs.rules() })
     }
 }
 
@@ -29,7 +34,7 @@ impl Ext4 {
     pub(super) async fn setattr<M: Machine>(&self, m: &M, file: &File, attribute: Attribute) {
         let setattr = async |time| {
             if attribute == Attribute::Owner {
-                self.change_inode(m, file, self.attributes.0.handle).await;
+                self.change_inode(m, file, self.attributes.costs.handle).await;
             }
             self.change_inode(m, file, time).await;
         };
@@ -42,9 +47,25 @@ impl Ext4 {
         self.stop(m, handle, file.inode, &[]).await;
     }
 
+    /// What a buffered write does in the journal besides new times: a handle for each page (`ext4_da_write_begin`), or one to have the
+    /// inode of a file that grows written (`ext4_dirty_inode`); on kernels that have neither, nothing.
+    pub(super) async fn journal_write<M: Machine>(&self, m: &M, slot: u32, bytes: u32, grows: bool) {
+        let (c, rules) = (&self.attributes.costs, &self.attributes.rules);
+        let dirties = grows && rules.append_dirties;
+        let handles = if rules.write_handles { bytes.div_ceil(BLOCK).max(1) } else { u32::from(dirties) };
+        for _ in 0..if self.journal.on { handles } else { 0 } {
+            let handle = self.journal.start(m, credits::INODE).await;
+            m.run(Account::System, c.handle + if dirties { c.mark_dirty } else { 0 }).await;
+            match dirties {
+                true => self.stop(m, handle, slot, &[]).await,
+                false => _ = self.journal.stop(m, handle, &[]).await,
+            }
+        }
+    }
+
     /// `ext4_fiemap`: each extent is looked up, with `i_rwsem` held shared.
     pub(super) async fn list_extents<M: Machine>(&self, m: &M, file: &File) {
-        let (c, i_rwsem) = (&self.attributes.0, self.i_rwsem(file));
+        let (c, i_rwsem) = (&self.attributes.costs, self.i_rwsem(file));
         m.at("fiemap");
         m.run(Account::System, c.enter).await;
         m.lock(i_rwsem, Side::Read).await;

@@ -55,8 +55,8 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         let lock = self.file(file.inode).i_rwsem;
         m.lock(lock, Side::Write).await;
         self.reclaim_if_needed(m); // btrfs_delalloc_reserve_metadata
-        self.sb.calls.append(m, self.costs.write.write, bytes).await;
         let end = self.data(file.inode).size();
+        self.sb.calls.append(m, self.costs.write.write, end, bytes).await;
         self.data(file.inode).write(end, u64::from(bytes), self.transid());
         self.dirtied(m, file.inode).await;
         m.unlock(lock, Side::Write).await;

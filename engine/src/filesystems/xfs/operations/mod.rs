@@ -16,6 +16,7 @@ pub mod walk;
 use super::mount::Xfs;
 use super::structures::groups::NoSpace;
 use super::structures::layout::ROOT;
+use crate::filesystems::calls::new_pages;
 use crate::filesystems::{initial_files, Attribute, DirId, File, Filesystem, Io, LaidOut, PlainCall, Renaming};
 use crate::kernel::xfs::Inactivation;
 use crate::machine::{Access, Account, Side};
@@ -68,9 +69,10 @@ impl<M: Machine> Filesystem<M> for Xfs {
 
     async fn write(&self, m: &M, file: &mut File, bytes: u32) {
         m.at("write");
-        let c = &self.costs.write;
-        let inode = self.inodes.inode(file.inode);
-        m.run(Account::System, c.start).await;
+        let (c, inode) = (&self.costs.write, self.inodes.inode(file.inode));
+        let size = self.sync.dirty.size(file.inode);
+        let of_new_page = |time| if new_pages(size, bytes) > 0 { time } else { 0 };
+        m.run(Account::System, of_new_page(c.start)).await;
         m.lock(inode.iolock, Side::Write).await;
         inode.peek(m).await;
         self.update_times(m, file.inode).await;
@@ -78,10 +80,10 @@ impl<M: Machine> Filesystem<M> for Xfs {
         inode.iunlock(m).await;
         self.sync.dirty.append(file.inode, bytes);
         self.inodes.set_sized(file.inode);
-        self.sb.calls.append(m, c.attr + c.delalloc + c.copy, bytes).await;
+        self.sb.calls.append(m, c.attr + c.delalloc + c.copy, size, bytes).await;
         self.dirtied(m, file.inode).await;
         m.unlock(inode.iolock, Side::Write).await;
-        m.run(Account::System, c.end).await;
+        m.run(Account::System, of_new_page(c.end)).await;
         file.written = true;
     }
 
