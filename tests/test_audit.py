@@ -40,6 +40,18 @@ def test_the_structures_of_every_filesystem_are_looked_at_and_right(tmp_path: Pa
     assert result["operations"] > 100
 
 
+@pytest.mark.parametrize("duration_ms", [2, 3, 4, 5])
+def test_structures_of_btrfs_are_right_where_transactions_are_committed_often(
+    tmp_path: Path, duration_ms: int
+) -> None:
+    """Each 1 ms: then entries are deleted in another transaction than they were made in, and space is given back."""
+    (point,) = expand(load(scenario(tmp_path, "btrfs")))
+    spec = to_run_spec(point, 0) | {"duration_ns": duration_ms * 1e6}
+    spec["filesystem"]["costs"]["commit_interval"] = 1e6
+    result = json.loads(_engine.run(json.dumps(spec), check=True))
+    assert {law["law"]: law["detail"] for law in result["laws"]}[AUDIT] == ""
+
+
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
 def test_looking_at_structures_changes_nothing_else(
     tmp_path: Path, filesystem: str, monkeypatch: pytest.MonkeyPatch

@@ -69,3 +69,17 @@ def test_a_btrfs_task_writes_data_log_and_superblock() -> None:
 
 def test_btrfs_tasks_that_sync_together_share_a_log_write() -> None:
     assert rate(run("btrfs", 16)) > 2 * rate(run("btrfs", 1))
+
+
+def test_fs_mark_syncs_a_file_before_it_closes_it() -> None:
+    """Where a close takes 10 ms, it waits for the disk before."""
+    settings = ["filesystem.kind=ext4", "workload={kind: fs_mark, tasks: 1, files: 1, size: 4 KiB, sync: 1}"]
+    rest = ["measured=null", "calibrate=[]", "variants=[]", "sweep={}"]
+    spec = to_run_spec(expand(load("guest-2cpu", settings + rest))[0], 0)
+    closing = [name for name in spec["filesystem"]["costs"] if name.endswith("enter_close")]
+    spec["filesystem"]["costs"] |= dict.fromkeys(closing, 1e7)
+    _, events = _engine.trace(json.dumps(spec | {"warmup_ns": 0, "duration_ns": 2e7}))
+    marker = next(task for _, task, _, what, _ in events if what == "begin")
+    sleeps = [time for time, task, _, what, _ in events if task == marker and what == "sleep"]
+    assert closing
+    assert sleeps[0] < 5e9 < 1e10 < sleeps[-1]

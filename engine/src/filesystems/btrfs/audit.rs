@@ -33,6 +33,7 @@ impl Audit for Btrfs {
     }
 
     fn audit(&self, ledger: &Ledger) -> Result<(), String> {
+        self.delayed.borrow().audit()?;
         let tree = self.settled_tree()?;
         for (name, tree) in self.trees() {
             tree.borrow().check().map_err(|e| format!("{name} tree: {e}"))?;

@@ -135,6 +135,7 @@ impl Space {
             let mut runs = self.runs_in(group, usage);
             others += fill_holes(&mut runs, group.start, group.end());
             super::audit::tiles(runs, group.start, group.end()).map_err(|e| format!("in memory: {e}"))?;
+            self.audit_joined(group)?;
         }
         if others != usage.others {
             return Err(format!("in memory: {others} blocks are nobody's, {} of mkfs should be", usage.others));
@@ -151,6 +152,19 @@ impl Space {
             self.used,
             self.pinned_bytes()
         ))
+    }
+
+    /// Extents of free space that touch are one.
+    fn audit_joined(&self, group: &Group) -> Result<(), String> {
+        let free = if group.purpose == Purpose::Metadata { &self.metadata } else { &self.data };
+        let mut end = 0;
+        for (&place, &bytes) in free.extents.range(group.start..group.end()) {
+            if place == end {
+                return Err(format!("in memory: free space ends and begins at {place}"));
+            }
+            end = place + bytes;
+        }
+        Ok(())
     }
 
     /// What lies in a block group: first byte, size, and what it is.

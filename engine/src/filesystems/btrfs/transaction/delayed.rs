@@ -144,6 +144,16 @@ impl DelayedRoot {
         before / BATCH != self.finished / BATCH || self.items < BACKGROUND
     }
 
+    /// Whoever adds or removes an entry writes the directory's inode too; the error says whose is not to be written.
+    pub fn audit(&self) -> Result<(), String> {
+        let forgotten =
+            |node: &&DelayedNode| !node.inode_dirty && !(node.inserts.is_empty() && node.deletes.is_empty());
+        match self.nodes.iter().find(forgotten) {
+            None => Ok(()),
+            Some(node) => Err(format!("entries of directory {} wait, and its inode is not to be written", node.ino)),
+        }
+    }
+
     /// How many items have been committed so far.
     pub fn finished(&self) -> usize {
         self.finished
