@@ -276,6 +276,7 @@ CASES = [
         "did you mean 'ext4 one directory'?",
     ),
     Case("[{series: ext4 one directory}]", "[{series: ext4 one directory, x: 3}]", "25:", "no row"),
+    Case("[{series: ext4 one directory}]", r'[{series: "a\nb"}]', "25:", r"no series 'a\nb' in dataset"),
     Case("[{series: ext4 one directory}]", "[]", "25:11", "at least 1 item"),
     Case(BASE[BASE.index("measured:") : BASE.index("calibrate:")], "", "22:", "need 'measured:'"),
 ]

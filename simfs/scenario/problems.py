@@ -18,9 +18,9 @@ class Problem:
     suggestion: str | None = None
 
     def __str__(self) -> str:
-        """Return `where: message (did you mean 'x'?)`."""
+        """Return `where: message (did you mean 'x'?)`, in one line."""
         hint = f" (did you mean '{self.suggestion}'?)" if self.suggestion else ""
-        return printable(f"{self.where}: {self.message}{hint}")
+        return printable(f"{self.where}: {self.message}{hint}").replace("\n", r"\n")
 
 
 def printable(text: str) -> str:

@@ -22,6 +22,8 @@ PATIENCE_S = 10
 MOMENT_NS = 20_000.0
 SMALL = 32
 """Tasks and replications of what is run: more takes its time, rightly."""
+FEW = 100_000
+"""Files that lie on a filesystem before it is run: to lay out more takes its time, too."""
 
 
 class HangError(Exception):
@@ -54,7 +56,8 @@ def _expect_plain(messages: list[str]) -> None:
 
 
 def _ran(point: Point, spec: dict[str, object]) -> str:
-    if point.scenario.workload.tasks > SMALL or spec.get("whatif"):
+    workload = point.scenario.workload
+    if workload.tasks > SMALL or getattr(workload, "initial_files", 0) > FEW or spec.get("whatif"):
         return "loaded"
     engine = reference_engine() if point.scenario.own_locks else native_engine()
     short = spec | {"warmup_ns": 0.0, "duration_ns": MOMENT_NS, "batches": 1}
