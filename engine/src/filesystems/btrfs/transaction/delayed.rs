@@ -146,9 +146,8 @@ impl DelayedRoot {
 
     /// Whoever adds or removes an entry writes the directory's inode too; the error says whose is not to be written.
     pub fn audit(&self) -> Result<(), String> {
-        let forgotten =
-            |node: &&DelayedNode| !node.inode_dirty && !(node.inserts.is_empty() && node.deletes.is_empty());
-        match self.nodes.iter().find(forgotten) {
+        let waits = |node: &&DelayedNode| !node.inserts.is_empty() || !node.deletes.is_empty();
+        match self.nodes.iter().filter(waits).find(|node| !node.inode_dirty) {
             None => Ok(()),
             Some(node) => Err(format!("entries of directory {} wait, and its inode is not to be written", node.ino)),
         }
