@@ -39,7 +39,14 @@ SAYS = {
 """What the answer to an example has in it."""
 
 SHORTER = {
-    "whatif": ["--set", "measure.duration=20 ms", "--set", "workload.user_cpu=1 ms", "--set", "calibrate=[]"]
+    "whatif": [
+        "--set",
+        "measure={duration: 20 ms, replications: 5}",
+        "--set",
+        "workload.user_cpu=1 ms",
+        "--set",
+        "calibrate=[]",
+    ]
 }
 """So that no example takes half a minute."""
 

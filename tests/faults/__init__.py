@@ -33,7 +33,7 @@ TESTS = {
         "eevdf",
         "two_machines",
     ),
-    "statistics": ("columns", "statistics", "results", "two_machines"),
+    "statistics": ("columns", "lock_moments", "statistics", "results", "two_machines"),
     "filesystems": (
         "audit",
         "lock_tables",
