@@ -86,6 +86,11 @@ fn yes() -> bool {
     true
 }
 
+/// `mkfs.ext4` without a word.
+fn inode_ratio() -> u64 {
+    16 << 10
+}
+
 fn twenty() -> u32 {
     20
 }
@@ -108,6 +113,12 @@ pub struct FilesystemSpec {
     /// ext4: whether it has a journal.
     #[serde(default = "yes")]
     pub journal: bool,
+    /// ext4: bytes for each inode.
+    #[serde(default = "inode_ratio")]
+    pub inode_ratio: u64,
+    /// ext4: whether it has an orphan file.
+    #[serde(default)]
+    pub orphan_file: bool,
     /// XFS: what I/O through the page cache takes of the IOLOCK: `locked`, `reads-unlocked` or `writes-shared`.
     #[serde(default)]
     pub buffered_io: Option<String>,

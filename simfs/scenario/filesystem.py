@@ -106,6 +106,14 @@ class Ext4(Section):
     )
     size: Size = Field(default=8 << 30, description="Size of the device.")
     journal: StrictBool = Field(default=True, description="Whether it has a journal.")
+    inode_ratio: Annotated[Size, Field(ge=1024, le=64 << 20)] = Field(
+        default=16 << 10, description="Bytes for each inode, as mkfs.ext4 -i has it."
+    )
+    orphan_file: StrictBool = Field(
+        default=False,
+        description="Made with an orphan file, as by mkfs.ext4 of e2fsprogs 1.47 (2023; not Debian 12's): unlinked"
+        " inodes are noted there without s_orphan_lock.",
+    )
     costs: Annotated[dict[str, Duration], Named(lambda words: words.costs["ext4"])] = Field(
         default={}, description="Step costs that replace the profile's, by name."
     )

@@ -155,7 +155,7 @@ def _filesystem_spec(scenario: Scenario) -> dict[str, Any]:
         if use.log_size is not None:
             spec["log_bytes"] = use.log_size
     if isinstance(use, Ext4):
-        spec["journal"] = use.journal
+        spec |= {key: getattr(use, key) for key in ("journal", "inode_ratio", "orphan_file")}
     if isinstance(use, Btrfs):
         spec |= {key: getattr(use, key) for key in ("nodatacow", "new_directories")}
     return {"filesystem": spec, "vfs": {"costs": dict(_vfs_costs(use.kind))}}

@@ -176,10 +176,10 @@ OTHERS = [
         "        if !FAULT { files.free.push(slot); }",
     ),
     Fault(
-        "ext4 unlink: not on the orphan list",
-        E + "filesystems/ext4/inode.rs",
-        "        self.move_orphan(m, c.orphan).await;\n        self.with_group",
-        "        if !FAULT { self.move_orphan(m, c.orphan).await; }\n        self.with_group",
+        "ext4 unlink: still on the orphan list",
+        E + "filesystems/ext4/orphan.rs",
+        "        list.remove(at);",
+        "        if !FAULT { list.remove(at); }",
     ),
     Fault(
         "tmpfs unlink: names are not counted",

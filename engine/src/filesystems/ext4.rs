@@ -7,9 +7,12 @@ mod directory;
 pub mod file_io;
 mod fsync;
 mod group_locks;
+mod ialloc;
 mod inode;
+mod inode_table;
 mod journal;
 mod mballoc;
+mod orphan;
 mod preallocate;
 mod rename;
 
@@ -18,17 +21,20 @@ use super::ledger::Ledger;
 use super::vfs::SuperBlock;
 use super::{initial_files, Attribute, Audit, DirId, File, Filesystem, Io, LaidOut, NoSpace, PlainCall, Renaming};
 use crate::devices::BlockDevice;
-use crate::machine::{Access, Account, LineId, LockId, Side, Time};
+use crate::machine::{Access, Account, Side, Time};
 use crate::waist::Machine;
 use attributes::Attributes;
 use costs::{CreateCosts, HtreeCosts, UnlinkCosts, WriteCosts};
-use directory::{Directory, LINEAR_NAMES};
+use directory::{hash, Directory, LINEAR_NAMES};
 use file_io::FileIo;
 use fsync::Fsync;
 use group_locks::GroupLocks;
-use inode::{Files, Slot};
-use journal::{credits, Block, Journal};
+use ialloc::Ialloc;
+use inode::{Files, GroupLines, Slot};
+use inode_table::InodeTable;
+use journal::{credits, Journal};
 use mballoc::Mballoc;
+use orphan::Orphans;
 use preallocate::Preallocate;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -41,6 +47,10 @@ const GROUP_BYTES: u64 = 128 << 20;
 pub struct Options {
     /// It has a journal.
     pub journal: bool,
+    /// Bytes for each inode.
+    pub inode_ratio: u64,
+    /// It has an orphan file.
+    pub orphan_file: bool,
     /// Length of a tick, in which an inode's times change once.
     pub tick: Time,
 }
@@ -56,14 +66,14 @@ pub struct Ext4 {
     journal: Journal,
     storage: Rc<BlockDevice>,
     io: FileIo,
-    /// What creating and unlinking write of each group.
-    groups: Vec<LineId>,
+    groups: Vec<GroupLines>,
     locks: GroupLocks,
     mballoc: Mballoc,
     preallocate: Preallocate,
     attributes: Attributes,
-    /// `s_orphan_lock` and the list head.
-    orphan: (LockId, LineId),
+    ialloc: Ialloc,
+    tables: InodeTable,
+    orphans: Orphans,
     directories: RefCell<Vec<Directory>>,
     directory_lines: u32,
     files: RefCell<Files>,
@@ -79,13 +89,12 @@ impl Ext4 {
         costs: &Costs<'_>,
     ) -> Result<Self, String> {
         let lines = |name: &str| costs.number(name).map(|n| n as u32);
-        let group_lines = lines("ext4_bitmap.struct")?
-            + lines("ext4_bitmap.data")?
-            + lines("ext4_group_desc.struct")?
-            + lines("ext4_group_desc.data")?
-            + lines("ext4_group_info.struct")?;
         let count = size.div_ceil(GROUP_BYTES).max(1);
         let locks = GroupLocks::new(m, count);
+        let mballoc = Mballoc::new(m, size, locks.clone(), costs)?;
+        let journal = Journal::new(m, options.journal, size, device.clone(), costs)?;
+        let ialloc = Ialloc::new(count as u32, GROUP_BYTES, options.inode_ratio, mballoc.free_by_flex(&journal));
+        let root = ialloc.root();
         let fs = Self {
             sb: SuperBlock::new(m, costs)?,
             create: CreateCosts::new(costs)?,
@@ -93,20 +102,22 @@ impl Ext4 {
             write: WriteCosts::new(costs)?,
             unlink: UnlinkCosts::new(costs)?,
             fsync: Fsync::new(m, options.tick, costs)?,
-            journal: Journal::new(m, options.journal, size, device.clone(), costs)?,
+            journal,
             storage: device,
             io: FileIo::new(m, costs)?,
-            groups: (0..count).map(|_| m.new_line(group_lines)).collect(),
+            groups: (0..count).map(|_| GroupLines::new(m, costs)).collect::<Result<_, _>>()?,
             preallocate: Preallocate::new(costs)?,
             attributes: Attributes::new(costs)?,
-            mballoc: Mballoc::new(m, size, locks.clone(), costs)?,
+            mballoc,
+            ialloc,
             locks,
-            orphan: (m.new_lock(m.class("ext4.orphan lock", "ext4.orphan")), m.new_line(lines("ext4_orphan.list")?)),
+            tables: InodeTable::new(m),
+            orphans: Orphans::new(m, options.orphan_file, costs)?,
             directories: RefCell::default(),
             directory_lines: lines("ext4_dir_inode.struct")? + lines("ext4_dir_block.data")?,
             files: RefCell::default(),
         };
-        fs.new_directory(m, 0);
+        fs.add_directory(m, root);
         Ok(fs)
     }
 
@@ -125,18 +136,25 @@ impl Audit for Ext4 {
     fn audit(&self, ledger: &Ledger) -> Result<(), String> {
         self.mballoc.audit()?;
         let files = self.files.borrow();
-        ledger.compare_counts(|dir| self.directory(dir).3, files.slots.len(), &files.free)
+        let made = files.slots.len() - files.free.len() + self.directories.borrow().len() - 1;
+        self.ialloc.audit(made as u32)?;
+        self.orphans.audit()?;
+        ledger.compare_counts(|dir| self.directory(dir).2, files.slots.len(), &files.free)
     }
 }
 
 impl<M: Machine> Filesystem<M> for Ext4 {
-    async fn mkdir(&self, m: &M, _: &[u8]) -> Result<DirId, NoSpace> {
-        let group = self.group_of_new_directory();
-        Ok(self.new_directory(m, group))
+    async fn mkdir(&self, m: &M, name: &[u8]) -> Result<DirId, NoSpace> {
+        let home = self.ialloc.new_directory(hash(name)).ok_or(NoSpace)?;
+        Ok(self.add_directory(m, home))
     }
 
     fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {
-        initial_files(dirs, 0..files, name_length).for_each(|(dir, _)| self.count_names(dir, 1));
+        for (dir, _) in initial_files(dirs, 0..files, name_length) {
+            let group = self.group_of_new_file(dir).ok_or(NoSpace)?;
+            self.tables.filled(self.ialloc.fill(group).ok_or(NoSpace)?);
+            self.count_names(dir, 1);
+        }
         Ok(())
     }
 
@@ -145,21 +163,26 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         m.at("create");
         m.run(Account::System, c.walk).await;
         self.sb.start_write(m).await;
-        let (i_rwsem, line, group, names) = self.directory(dir);
+        let (i_rwsem, line, names) = self.directory(dir);
         let htree = names > LINEAR_NAMES;
         m.lock(i_rwsem, Side::Write).await;
         m.touch(line, Access::Write);
         let search = if htree { self.htree.lookup.saturating_sub(self.htree.lookup_linear) } else { 0 };
         m.run(Account::System, c.lookup + search).await;
         let handle = self.journal.start(m, credits::CREATE).await;
-        self.with_group(m, group, c.find_group + c.new_inode).await;
-        let inode = self.new_file(m, group);
+        let Some(number) = self.new_inode(m, dir).await else {
+            self.journal.stop(m, handle, &[]).await;
+            m.unlock(i_rwsem, Side::Write).await;
+            self.sb.end_write(m).await;
+            return Err(NoSpace);
+        };
+        let inode = self.new_file(m, number);
         let add_entry = if htree { self.htree.add_entry } else { c.add_entry };
         let rest = self.sb.inodes.pass(m, Some(u64::from(inode)), add_entry).await;
         m.run(Account::System, rest).await;
         self.count_names(dir, 1);
         m.run(Account::System, c.stop + c.tail).await;
-        let changed = [self.name_blocks(dir, name), self.group_blocks(group)].concat();
+        let changed = [self.name_blocks(dir, name), self.group_blocks(self.ialloc.group_of(number))].concat();
         self.stop(m, handle, inode, &changed).await;
         m.unlock(i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
@@ -249,9 +272,9 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         m.at("unlink");
         m.run(Account::System, c.walk).await;
         self.sb.start_write(m).await;
-        let (i_rwsem, line, _, names) = self.directory(dir);
+        let (i_rwsem, line, names) = self.directory(dir);
         let htree = names > LINEAR_NAMES;
-        let Slot { group, i_rwsem: victim, .. } = self.files.borrow().slots[file.inode as usize];
+        let Slot { inode, i_rwsem: victim, .. } = self.files.borrow().slots[file.inode as usize];
         m.lock(i_rwsem, Side::Write).await;
         m.touch(line, Access::Write);
         m.run(Account::System, c.lookup).await;
@@ -260,16 +283,16 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         let (find, delete) =
             if htree { (self.htree.find_entry, self.htree.delete_entry) } else { (c.find_entry, c.delete_entry) };
         m.run(Account::System, find).await;
-        self.move_orphan(m, delete).await;
+        let orphan = self.add_orphan(m, inode, delete).await;
         self.count_names(dir, -1);
         m.run(Account::System, c.stop).await;
         let [directory, leaf] = self.name_blocks(dir, name);
-        self.stop(m, handle, file.inode, &[directory, leaf, Block::Superblock]).await;
+        self.stop(m, handle, file.inode, &[&[directory, leaf], orphan.as_slice()].concat()).await;
         m.unlock(victim, Side::Write).await;
         m.run(Account::System, c.tail).await;
         m.unlock(i_rwsem, Side::Write).await;
         self.storage.writeback.forget(m, file.inode).await;
-        self.evict(m, group, file).await;
+        self.evict(m, inode, file).await;
         self.sb.end_write(m).await;
         m.run(Account::System, c.exit).await;
     }
@@ -296,7 +319,7 @@ impl<M: Machine> Filesystem<M> for Ext4 {
     }
 
     async fn readdir(&self, m: &M, dir: DirId) {
-        let (i_rwsem, line, _, names) = self.directory(dir);
+        let (i_rwsem, line, names) = self.directory(dir);
         m.at("readdir");
         for time in self.sb.calls.readdir(names) {
             m.lock(i_rwsem, Side::Read).await;

@@ -1,7 +1,7 @@
 //! The roles of locks: what programs ask a kernel for when they make one.
 
 /// Each role, and what it guards.
-pub const ROLES: [(&str, &str); 32] = [
+pub const ROLES: [(&str, &str); 33] = [
     ("vfs.i_rwsem", "an inode: the names of a directory, the data of a file (a mutex before 4.7)"),
     ("vfs.freeze", "a superblock against being frozen while it is written to"),
     ("vfs.inode_hash", "the hash table of inodes, or one of its chains"),
@@ -20,6 +20,7 @@ pub const ROLES: [(&str, &str); 32] = [
     ("ext4.group_spin", "a block group"),
     ("ext4.s_md_lock", "the list of freed extents; the goal of large files before 6.17"),
     ("ext4.orphan", "the list of orphans"),
+    ("ext4.buffer", "a block of the inode table that is being brought in"),
     ("ext4.j_state_lock", "the journal's state: shared by each handle that starts"),
     ("ext4.j_list_lock", "the lists of blocks of the journal's transactions"),
     ("ext4.j_checkpoint_mutex", "the journal's tail: whoever makes room in the log"),

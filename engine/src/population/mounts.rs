@@ -102,7 +102,12 @@ pub(super) fn ext4<H: Host>(
     costs: &Costs<'_>,
 ) -> Result<(), String> {
     let disk = device.clone();
-    let options = ext4::Options { journal: spec.filesystem.journal, tick: from_ns(spec.kernel.tick_ns) };
+    let options = ext4::Options {
+        journal: spec.filesystem.journal,
+        inode_ratio: spec.filesystem.inode_ratio,
+        orphan_file: spec.filesystem.orphan_file,
+        tick: from_ns(spec.kernel.tick_ns),
+    };
     let fs = Rc::new(host.setup(|m| Ext4::new(m, size(spec), device, options, costs))?);
     let journal = fs.clone();
     let ticks = (COMMIT_INTERVAL / from_ns(spec.kernel.tick_ns)).max(1);

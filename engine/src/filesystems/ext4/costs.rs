@@ -6,6 +6,8 @@ use crate::machine::Time;
 cost_table!(pub(super) CreateCosts {
     walk: ["openat.before_i_rwsem"],
     lookup: ["openat.under_i_rwsem"],
+    mark: ["inode_bitmap.mark"],
+    table_block: ["inode_table.block"],
     find_group: ["cu_short.ext4_journal_start_sb", "cu_short.jbd2_handle_start"],
     new_inode: ["cu_short.ext4_mark_inode_dirty", "cu_short.ext4_mark_inode_dirty_2", "cu_short.ext4_allocate_inode"],
     add_entry: ["cu_short.ext4_mark_inode_dirty_3", "cu_short.ext4_mark_inode_dirty_4"],

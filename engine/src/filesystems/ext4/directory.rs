@@ -1,5 +1,6 @@
-//! Directories: how many names they have, in which leaf a name is, and the group that their files go to.
+//! Directories: how many names they have, in which leaf a name is, and where their files go.
 
+use super::ialloc::Home;
 use super::journal::Block;
 use super::Ext4;
 use crate::filesystems::DirId;
@@ -11,33 +12,34 @@ use std::cell::Cell;
 pub(super) const LINEAR_NAMES: u32 = 190;
 /// Names in a leaf of an htree: blocks that split in the middle and are filled at random are ln 2 full, of 204 entries of 20 bytes.
 const NAMES_PER_LEAF: u32 = 140;
-/// Inodes a block group of the default `mkfs.ext4` layout (one inode for 16 KiB in 128 MiB groups).
-const INODES_PER_GROUP: u64 = 8192;
-
 pub(super) struct Directory {
     pub(super) i_rwsem: LockId,
     pub(super) line: LineId,
-    pub(super) group: u32,
+    /// Where its inode is, and its files go.
+    pub(super) home: Home,
     pub(super) names: Cell<u32>,
 }
 
-/// A name's place among the leaves of an htree (FNV-1a; any hash that spreads names will do).
-fn hash(name: &[u8]) -> u32 {
-    name.iter().fold(0x811c_9dc5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+/// A name's place among the leaves of an htree and the flex groups (FNV-1a, mixed as in MurmurHash3 so that names that differ in
+/// a digit do not lie beside each other; ext4 has half of MD4).
+pub(super) fn hash(name: &[u8]) -> u32 {
+    let fnv = name.iter().fold(0x811c_9dc5_u32, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let mixed = (fnv ^ (fnv >> 16)).wrapping_mul(0x85eb_ca6b);
+    let mixed = (mixed ^ (mixed >> 13)).wrapping_mul(0xc2b2_ae35);
+    mixed ^ (mixed >> 16)
 }
 
 impl Ext4 {
-    pub(super) fn new_directory<M: Machine>(&self, m: &M, group: u32) -> DirId {
+    pub(super) fn add_directory<M: Machine>(&self, m: &M, home: Home) -> DirId {
         let i_rwsem = self.sb.new_directory(m);
         let line = m.new_line(self.directory_lines);
-        self.directories.borrow_mut().push(Directory { i_rwsem, line, group, names: Cell::new(0) });
+        self.directories.borrow_mut().push(Directory { i_rwsem, line, home, names: Cell::new(0) });
         (self.directories.borrow().len() - 1) as DirId
     }
 
-    /// Directories made in the root spread over the groups, as Orlov's allocator does with top-level directories (taken in
-    /// turn here); files stay in their directory's group while it has free inodes.
-    pub(super) fn group_of_new_directory(&self) -> u32 {
-        (self.directories.borrow().len() % self.groups.len()) as u32
+    /// Where an inode for a new file of a directory is looked for.
+    pub(super) fn group_of_new_file(&self, dir: DirId) -> Option<u32> {
+        self.ialloc.group_of_new_file(&self.directories.borrow()[dir as usize].home)
     }
 
     /// A directory's inode, and the leaf in which a name is.
@@ -47,9 +49,10 @@ impl Ext4 {
         [Block::Directory(dir), Block::Leaf(dir, hash(name) % leaves)]
     }
 
-    pub(super) fn directory(&self, dir: DirId) -> (LockId, LineId, u32, u32) {
+    /// Its lock, its lines, and how many names it has.
+    pub(super) fn directory(&self, dir: DirId) -> (LockId, LineId, u32) {
         let d = &self.directories.borrow()[dir as usize];
-        (d.i_rwsem, d.line, d.group + (u64::from(d.names.get()) / INODES_PER_GROUP) as u32, d.names.get())
+        (d.i_rwsem, d.line, d.names.get())
     }
 
     pub(super) fn count_names(&self, dir: DirId, change: i32) {

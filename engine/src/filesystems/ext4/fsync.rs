@@ -114,9 +114,10 @@ impl Ext4 {
             m.run(Account::System, c.writepages_over + rest).await;
             return self.storage.submit(m, request, End::Complete(done)).await;
         }
-        let group = self.files.borrow().slots[slot as usize].group;
+        let group = self.goal_group(slot);
         let handle = self.journal.start(m, credits::EXTENT).await;
-        self.with_group(m, group, c.writepages + rest).await;
+        self.locked(m, group, 0, || ()).await;
+        m.run(Account::System, c.writepages + rest).await;
         self.stop(m, handle, slot, &self.group_blocks(group)).await;
         self.storage.submit(m, request, End::Queue(self.fsync.unwritten.clone(), (slot, done))).await;
     }

@@ -1,13 +1,13 @@
 //! Inodes: in use and free, where they lie, and what of them a transaction changes.
 
+use super::ialloc::{FLEX, INODES_PER_BLOCK};
 use super::journal::{credits, Block, Handle};
 use super::Ext4;
-use crate::filesystems::File;
-use crate::machine::{Access, Account, LockId, Side, Time};
+use crate::filesystems::costs::Costs;
+use crate::filesystems::{DirId, File};
+use crate::machine::{Access, Account, LineId, LockId, Time};
 use crate::waist::Machine;
 
-/// Inodes of 256 bytes in a block of the inode table.
-const INODES_PER_BLOCK: u32 = 16;
 /// Group descriptors of 64 bytes in a block.
 const DESCRIPTORS: u32 = 64;
 
@@ -20,7 +20,8 @@ pub(super) struct Files {
 
 #[derive(Clone, Copy)]
 pub(super) struct Slot {
-    pub(super) group: u32,
+    /// Its number.
+    pub(super) inode: u32,
     pub(super) i_rwsem: LockId,
     /// The transaction that last changed the inode (`i_sync_tid`), and the tick in which its times last changed.
     pub(super) transaction: u64,
@@ -29,18 +30,72 @@ pub(super) struct Slot {
     pub(super) truncated: bool,
 }
 
+/// What making and freeing inodes writes of each group.
+#[derive(Clone, Copy)]
+pub(super) struct GroupLines {
+    /// Buffer and journal heads of bitmap and descriptor, and the group's description in memory.
+    heads: LineId,
+    /// The contents of bitmap and descriptor.
+    data: LineId,
+}
+
+impl GroupLines {
+    /// Those of one group.
+    pub fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
+        let sum = |names: &[&str]| names.iter().map(|name| costs.number(name)).sum::<Result<f64, _>>();
+        let heads = sum(&["ext4_bitmap.struct", "ext4_group_desc.struct", "ext4_group_info.struct"])? as u32;
+        let data = sum(&["ext4_bitmap.data", "ext4_group_desc.data"])? as u32;
+        Ok(Self { heads: m.new_line(heads), data: m.new_line(data) })
+    }
+}
+
 impl Ext4 {
-    pub(super) async fn with_group<M: Machine>(&self, m: &M, group: u32, time: Time) {
-        let group = group % self.groups.len() as u32;
+    /// `__ext4_new_inode` of a file, in the handle of its creation: a bit of the bitmap and then the descriptor are changed under
+    /// the lock of the group. Returns the inode's number, or nothing if there is none.
+    pub(super) async fn new_inode<M: Machine>(&self, m: &M, dir: DirId) -> Option<u32> {
+        let c = &self.create;
+        let mut group = self.group_of_new_file(dir)?;
+        m.run(Account::System, c.find_group).await;
+        let inode = loop {
+            let mut taken = None;
+            self.locked(m, group, 0, || taken = self.ialloc.take(group)).await;
+            match taken {
+                Some(inode) => break inode,
+                None => group = self.group_of_new_file(dir)?, // somebody took the last one meanwhile
+            }
+        };
+        self.locked(m, group, c.mark, || ()).await;
+        m.run(Account::System, c.new_inode.saturating_sub(c.mark)).await;
+        self.tables.load(m, &self.storage, inode, &self.ialloc, c.table_block).await;
+        Some(inode)
+    }
+
+    /// `ext4_free_inode`.
+    async fn free_inode<M: Machine>(&self, m: &M, inode: u32) {
+        let (mark, time) = (self.create.mark, self.unlink.free_inode);
+        self.locked(m, self.ialloc.group_of(inode), mark, || self.ialloc.free(inode)).await;
+        m.run(Account::System, time.saturating_sub(mark)).await;
+    }
+
+    /// Changes what a group has of its inodes, which takes so long.
+    pub(super) async fn locked<M: Machine>(&self, m: &M, group: u32, time: Time, change: impl FnOnce()) {
+        let lines = self.groups[group as usize];
+        m.touch(lines.heads, Access::Write);
         self.locks.lock(m, group).await;
-        m.touch(self.groups[group as usize], Access::Write);
-        self.locks.unlock(m, group).await;
+        m.touch(lines.data, Access::Write);
+        change();
         m.run(Account::System, time).await;
+        self.locks.unlock(m, group).await;
+    }
+
+    /// The group in which blocks of a file's are looked for (`ext4_inode_to_goal_block`): the second of its inode's flex group.
+    pub(super) fn goal_group(&self, slot: u32) -> u32 {
+        let group = self.ialloc.group_of(self.files.borrow().slots[slot as usize].inode);
+        (group / FLEX * FLEX + 1).min(self.groups.len() as u32 - 1)
     }
 
     /// The bitmap and the descriptor of a group.
     pub(super) fn group_blocks(&self, group: u32) -> [Block; 2] {
-        let group = group % self.groups.len() as u32;
         [Block::Bitmap(group), Block::Descriptors(group / DESCRIPTORS)]
     }
 
@@ -49,17 +104,9 @@ impl Ext4 {
         [Block::Allocated(group), Block::Descriptors(group / DESCRIPTORS)]
     }
 
-    /// `ext4_orphan_add`, `ext4_orphan_del`.
-    pub(super) async fn move_orphan<M: Machine>(&self, m: &M, time: Time) {
-        m.lock(self.orphan.0, Side::Write).await;
-        m.touch(self.orphan.1, Access::Write);
-        m.run(Account::System, time).await;
-        m.unlock(self.orphan.0, Side::Write).await;
-    }
-
-    pub(super) fn new_file<M: Machine>(&self, m: &M, group: u32) -> u32 {
+    pub(super) fn new_file<M: Machine>(&self, m: &M, inode: u32) -> u32 {
         let slot = Slot {
-            group,
+            inode,
             i_rwsem: self.sb.new_file(m),
             transaction: 0,
             changed: m.now() / self.fsync.tick,
@@ -91,23 +138,44 @@ impl Ext4 {
 
     /// The end of a handle that has changed a file's inode, and these blocks.
     pub(super) async fn stop<M: Machine>(&self, m: &M, handle: Handle, slot: u32, changed: &[Block]) {
-        let transaction =
-            self.journal.stop(m, handle, &[&[Block::Inodes(slot / INODES_PER_BLOCK)], changed].concat()).await;
+        let inode = self.files.borrow().slots[slot as usize].inode;
+        let inodes = [Block::Inodes(inode / INODES_PER_BLOCK)];
+        let transaction = self.journal.stop(m, handle, &[&inodes, changed].concat()).await;
         self.files.borrow_mut().slots[slot as usize].transaction = transaction;
     }
 
     /// `ext4_evict_inode`, in the unlinking task: truncate, off the orphan list, free the inode.
-    pub(super) async fn evict<M: Machine>(&self, m: &M, group: u32, file: File) {
+    pub(super) async fn evict<M: Machine>(&self, m: &M, inode: u32, file: File) {
         let c = &self.unlink;
         m.run(Account::System, c.evict_start + if file.written { c.evict_pages } else { 0 }).await;
         let handle = self.journal.start(m, credits::EVICT).await;
         let freed = self.free_file_blocks(m, file.inode, handle.transaction()).await;
-        self.move_orphan(m, c.orphan).await;
-        self.with_group(m, group, c.free_inode).await;
+        let orphan = self.delete_orphan(m, inode, c.orphan).await;
+        self.free_inode(m, inode).await;
         let rest = self.sb.inodes.pass(m, Some(u64::from(file.inode)), c.evict_stop).await;
         m.run(Account::System, rest).await;
-        let [bitmap, descriptors] = self.group_blocks(group);
-        self.stop(m, handle, file.inode, &[&freed[..], &[bitmap, descriptors]].concat()).await;
+        let changed = [&freed[..], orphan.as_slice(), &self.group_blocks(self.ialloc.group_of(inode))].concat();
+        self.stop(m, handle, file.inode, &changed).await;
         self.drop_file(m, file.inode);
+    }
+
+    /// `ext4_orphan_add` among what takes so long; the block that it changes. Without a journal there are no orphans.
+    pub(super) async fn add_orphan<M: Machine>(&self, m: &M, inode: u32, time: Time) -> Option<Block> {
+        if !self.journal.on {
+            m.run(Account::System, time).await;
+            return None;
+        }
+        m.run(Account::System, time.saturating_sub(self.orphans.usual())).await;
+        Some(self.orphans.add(m, inode).await)
+    }
+
+    /// The same for `ext4_orphan_del`.
+    pub(super) async fn delete_orphan<M: Machine>(&self, m: &M, inode: u32, time: Time) -> Option<Block> {
+        if !self.journal.on {
+            m.run(Account::System, time).await;
+            return None;
+        }
+        m.run(Account::System, time.saturating_sub(self.orphans.usual())).await;
+        Some(self.orphans.delete(m, inode).await)
     }
 }

@@ -61,7 +61,7 @@ impl Ext4 {
         let c = &self.preallocate.0;
         let handle = self.journal.start(m, credits::EXTENT).await;
         m.run(Account::System, c.handle + c.map).await;
-        let near = self.files.borrow().slots[slot as usize].group;
+        let near = self.goal_group(slot);
         let found = self.mballoc.new_blocks(m, slot, near, most).await;
         let changed = match found {
             Ok(extent) => {
@@ -85,16 +85,17 @@ impl Ext4 {
         let i_rwsem = self.i_rwsem(file);
         m.lock(i_rwsem, Side::Write).await;
         let handle = self.journal.start(m, credits::INODE).await;
-        self.move_orphan(m, c.orphan).await;
+        let inode = self.files.borrow().slots[file.inode as usize].inode;
+        let orphan = self.add_orphan(m, inode, c.orphan).await;
         m.run(Account::System, c.handle).await;
-        self.stop(m, handle, file.inode, &[Block::Superblock]).await;
+        self.stop(m, handle, file.inode, orphan.as_slice()).await;
         self.fsync.dirty.forget(file.inode);
         self.storage.writeback.truncated(m, file.inode).await;
         let handle = self.journal.start(m, credits::EVICT).await;
         m.run(Account::System, c.handle + c.remove_space).await;
         let changed = self.free_file_blocks(m, file.inode, handle.transaction()).await;
-        self.move_orphan(m, c.orphan).await;
-        self.stop(m, handle, file.inode, &changed).await;
+        let orphan = self.delete_orphan(m, inode, c.orphan).await;
+        self.stop(m, handle, file.inode, &[&changed[..], orphan.as_slice()].concat()).await;
         self.files.borrow_mut().slots[file.inode as usize].truncated = true;
         m.unlock(i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
@@ -102,7 +103,7 @@ impl Ext4 {
 
     /// Frees all blocks of a file; returns what that changes (`ext4_ext_remove_space`).
     pub(super) async fn free_file_blocks<M: Machine>(&self, m: &M, slot: u32, transaction: u64) -> Vec<Block> {
-        let mut changed = vec![Block::Superblock];
+        let mut changed = Vec::new();
         for extent in self.mballoc.take(slot) {
             self.mballoc.free_blocks(m, extent, self.journal.on.then_some(transaction)).await;
             let blocks = self.block_bitmap(extent.group);

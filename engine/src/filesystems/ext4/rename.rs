@@ -13,7 +13,7 @@ impl Ext4 {
         m.at("rename");
         m.run(Account::System, before).await;
         self.sb.start_write(m).await;
-        let ((old, old_line, ..), (new, new_line, ..)) = (self.directory(dir), self.directory(names.into));
+        let ((old, old_line, _), (new, new_line, _)) = (self.directory(dir), self.directory(names.into));
         let victim = self.i_rwsem(file);
         self.sb.lock_rename(m, new, old).await;
         m.lock(victim, Side::Write).await;
@@ -36,7 +36,7 @@ impl Ext4 {
 
     /// What the names take longer in directories that are an htree.
     fn htree_time(&self, old: DirId, new: DirId) -> Time {
-        let is_htree = |dir| self.directory(dir).3 > LINEAR_NAMES;
+        let is_htree = |dir| self.directory(dir).2 > LINEAR_NAMES;
         let (enter, leave) = self.htree.rename(&self.create, &self.unlink);
         let of = |dir, time| if is_htree(dir) { time } else { 0 };
         of(new, enter) + of(old, leave)

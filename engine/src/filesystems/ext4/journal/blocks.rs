@@ -9,6 +9,8 @@ use std::collections::{HashMap, VecDeque};
 pub(in crate::filesystems::ext4) enum Block {
     /// The superblock, with the head of the list of orphans.
     Superblock,
+    /// A block of the orphan file.
+    Orphans(u32),
     /// The bitmap of a group's inodes.
     Bitmap(u32),
     /// The bitmap of a group's blocks.

@@ -121,6 +121,15 @@ impl Journal {
         })
     }
 
+    /// Blocks of the log.
+    pub fn log_blocks(&self) -> u64 {
+        if self.on {
+            u64::from(self.space.size)
+        } else {
+            0
+        }
+    }
+
     /// `start_this_handle`: joins the running transaction with so many credits. Waits while that is being locked for commit, until
     /// it is committed if it is full, and for room in the log.
     pub async fn start<M: Machine>(&self, m: &M, credits: u32) -> Handle {

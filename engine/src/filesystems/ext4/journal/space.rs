@@ -27,6 +27,8 @@ const SPARE: u32 = 32;
 /// The log's blocks.
 #[derive(Debug)]
 pub(super) struct Space {
+    /// Of the empty log.
+    pub size: u32,
     free: Cell<u32>,
     /// The most that a transaction can have (`j_max_transaction_buffers`): a quarter of the log.
     pub most: u32,
@@ -37,7 +39,7 @@ impl Space {
     pub fn of(bytes: u64) -> Self {
         let blocks = bytes / u64::from(BLOCK);
         let size = SIZES.iter().find(|(below, _)| blocks < *below).map_or(LARGEST, |(_, log)| *log);
-        Self { free: Cell::new(size), most: size / 4 }
+        Self { size, free: Cell::new(size), most: size / 4 }
     }
 
     /// Whether a handle may start.

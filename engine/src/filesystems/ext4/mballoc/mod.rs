@@ -11,6 +11,8 @@ mod freed;
 mod programs;
 
 use super::group_locks::GroupLocks;
+use super::ialloc::FLEX;
+use super::journal::Journal;
 use crate::cost_table;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::NoSpace;
@@ -102,6 +104,16 @@ impl Mballoc {
             freed: RefCell::default(),
             files: RefCell::default(),
         })
+    }
+
+    /// Blocks of each flex group that files can have, without those of the journal, which lies in the middle (`mke2fs`).
+    pub fn free_by_flex(&self, journal: &Journal) -> Vec<u64> {
+        let groups = self.groups.borrow();
+        let middle = groups.len() / 2 / FLEX as usize;
+        let free = groups.chunks(FLEX as usize).map(|flex| flex.iter().map(|group| u64::from(group.free())).sum());
+        let left =
+            |(flex, free): (usize, u64)| free.saturating_sub(if flex == middle { journal.log_blocks() } else { 0 });
+        free.enumerate().map(left).collect()
     }
 
     fn group_count(&self) -> u32 {

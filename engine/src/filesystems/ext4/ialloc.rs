@@ -1,0 +1,259 @@
+//! Which inodes are free, and where new ones go (`fs/ext4/ialloc.c`): directories of the root spread over flex groups, files go
+//! to the first group with free inodes in the flex group of their directory, and take its lowest free number.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+
+/// The most inodes of a block group: what one block of bitmap has bits for.
+const MOST: u64 = 32768;
+/// Groups of a flex group (`mkfs.ext4 -G`).
+pub(super) const FLEX: u32 = 16;
+/// Inodes of 256 bytes in a block of the inode table.
+pub(super) const INODES_PER_BLOCK: u32 = 16;
+/// Inodes that a fresh filesystem has: the reserved ones and lost+found.
+const RESERVED: u32 = 11;
+/// Allocations of a CPU that the counter of free inodes does not know yet (`percpu_counter_batch`).
+const BATCH: u32 = 32;
+
+/// Inodes of one group: all from `next` to `end` are free, and these before.
+#[derive(Clone, Debug)]
+struct Inodes {
+    next: u32,
+    end: u32,
+    freed: BTreeSet<u32>,
+}
+
+impl Inodes {
+    fn free(&self) -> u32 {
+        self.end - self.next + self.freed.len() as u32
+    }
+
+    fn take(&mut self) -> Option<u32> {
+        self.freed.pop_first().or_else(|| {
+            let next = self.next;
+            (next < self.end).then(|| self.next += 1)?;
+            Some(next)
+        })
+    }
+
+    fn uses(&self, inode: u32) -> bool {
+        inode < self.next && !self.freed.contains(&inode)
+    }
+}
+
+/// Where a directory's inode is, and where its last new inode went (`i_last_alloc_group`).
+#[derive(Clone, Debug)]
+pub(super) struct Home {
+    group: u32,
+    last: Cell<Option<u32>>,
+}
+
+/// All inodes of a filesystem. They are numbered from 0; the kernel's `i_ino` is one more.
+#[derive(Debug)]
+pub(super) struct Ialloc {
+    /// Inodes of a group.
+    per_group: u32,
+    groups: RefCell<Vec<Inodes>>,
+    /// Directories by flex group.
+    directories: RefCell<Vec<u32>>,
+    /// Blocks that are free for files when the filesystem is made, by flex group.
+    clusters: Vec<u64>,
+    /// Inodes of files that nobody asks for.
+    filled: Cell<u32>,
+}
+
+impl Ialloc {
+    /// A fresh filesystem of groups of so many bytes, with an inode for each `ratio` bytes (`mkfs.ext4 -i`) and so many blocks for
+    /// files in each flex group.
+    pub fn new(groups: u32, group_bytes: u64, ratio: u64, clusters: Vec<u64>) -> Self {
+        let per_group = (group_bytes / ratio).clamp(1, MOST).next_multiple_of(u64::from(INODES_PER_BLOCK)) as u32;
+        let mut all = vec![Inodes { next: 0, end: per_group, freed: BTreeSet::new() }; groups as usize];
+        all[0].next = RESERVED;
+        let directories = RefCell::new(vec![0; groups.div_ceil(FLEX) as usize]);
+        Self { per_group, groups: RefCell::new(all), directories, clusters, filled: Cell::new(0) }
+    }
+
+    /// The group of an inode.
+    pub fn group_of(&self, inode: u32) -> u32 {
+        inode / self.per_group
+    }
+
+    fn flexes(&self) -> u32 {
+        self.clusters.len() as u32
+    }
+
+    fn groups_of(&self, flex: u32) -> std::ops::Range<u32> {
+        flex * FLEX..((flex + 1) * FLEX).min(self.groups.borrow().len() as u32)
+    }
+
+    fn free_of(&self, flex: u32) -> u32 {
+        let groups = self.groups.borrow();
+        self.groups_of(flex).map(|group| groups[group as usize].free()).sum()
+    }
+
+    fn first_free(&self, flex: u32) -> Option<u32> {
+        let groups = self.groups.borrow();
+        self.groups_of(flex).find(|&group| groups[group as usize].free() > 0)
+    }
+
+    /// What the counter of free inodes says, shared among so many.
+    fn average_free(&self, among: u32) -> u32 {
+        let all = self.per_group * self.groups.borrow().len() as u32;
+        let used = self.used() - RESERVED;
+        (all - RESERVED - used / BATCH * BATCH) / among
+    }
+
+    /// The root directory.
+    pub fn root(&self) -> Home {
+        Home { group: 0, last: Cell::new(None) }
+    }
+
+    /// `find_group_orlov` for a directory in the root, and its inode: of the flex groups with no fewer free inodes and blocks than
+    /// the average, the one with the fewest directories; a hash of the name says where the search begins.
+    pub fn new_directory(&self, hash: u32) -> Option<Home> {
+        let flexes = self.flexes();
+        let clusters = self.clusters.iter().sum::<u64>() / u64::from(flexes);
+        let inodes = self.average_free(flexes);
+        let good = |flex: &u32| {
+            let free = self.free_of(*flex);
+            free > 0 && free >= inodes && self.clusters[*flex as usize] >= clusters
+        };
+        let from_hash = (0..flexes).map(|i| (hash % flexes + i) % flexes);
+        let best = from_hash.filter(good).min_by_key(|&flex| self.directories.borrow()[flex as usize]);
+        let group = best.and_then(|flex| self.first_free(flex)).or_else(|| self.fallback())?;
+        self.directories.borrow_mut()[(group / FLEX) as usize] += 1;
+        self.take(group)?;
+        Some(Home { group, last: Cell::new(None) })
+    }
+
+    /// Where no flex group is good: the first group with no fewer free inodes than the average, or with any.
+    fn fallback(&self) -> Option<u32> {
+        let groups = self.groups.borrow();
+        let average = self.average_free(groups.len() as u32);
+        let first = |least| groups.iter().position(|group| group.free() >= least).map(|group| group as u32);
+        first(average.max(1)).or_else(|| first(1))
+    }
+
+    /// `find_group_other`: the group of a new file in a directory.
+    pub fn group_of_new_file(&self, dir: &Home) -> Option<u32> {
+        let near = self.first_free(dir.group / FLEX);
+        let group = near.or_else(|| self.first_free(dir.last.get()? / FLEX)).or_else(|| self.any_group(dir.group))?;
+        dir.last.set(Some(group));
+        Some(group)
+    }
+
+    /// `find_group_orlov` where a flex group is full: the first after it with a quarter of its inodes less than the average free,
+    /// or with any.
+    fn any_group(&self, from: u32) -> Option<u32> {
+        let least = self.average_free(self.flexes()).saturating_sub(self.per_group * FLEX / 4).max(1);
+        let flexes = (0..self.flexes()).map(|i| (from / FLEX + i) % self.flexes());
+        let good = flexes.clone().find(|&flex| self.free_of(flex) >= least);
+        good.and_then(|flex| self.first_free(flex)).or_else(|| flexes.clone().find_map(|flex| self.first_free(flex)))
+    }
+
+    /// The lowest free inode of a group.
+    pub fn take(&self, group: u32) -> Option<u32> {
+        let inode = self.groups.borrow_mut()[group as usize].take()?;
+        Some(group * self.per_group + inode)
+    }
+
+    /// Frees an inode.
+    pub fn free(&self, inode: u32) {
+        let new = self.groups.borrow_mut()[self.group_of(inode) as usize].freed.insert(inode % self.per_group);
+        debug_assert!(new, "inode {inode} was free");
+    }
+
+    /// Whether no other inode of its block is in use.
+    pub fn alone_in_block(&self, inode: u32) -> bool {
+        let groups = self.groups.borrow();
+        let (group, inode) = (&groups[self.group_of(inode) as usize], inode % self.per_group);
+        let first = inode / INODES_PER_BLOCK * INODES_PER_BLOCK;
+        (first..first + INODES_PER_BLOCK).all(|other| other == inode || !group.uses(other))
+    }
+
+    /// Takes one for a file that nobody ever asks for again.
+    pub fn fill(&self, group: u32) -> Option<u32> {
+        self.filled.set(self.filled.get() + 1);
+        self.take(group)
+    }
+
+    fn used(&self) -> u32 {
+        self.groups.borrow().iter().map(|group| self.per_group - group.free()).sum()
+    }
+
+    /// The error says what differs: inodes in use are those of a fresh filesystem, of what was filled in, and `made` besides.
+    pub fn audit(&self, made: u32) -> Result<(), String> {
+        let (used, needed) = (self.used(), RESERVED + self.filled.get() + made);
+        if used == needed {
+            return Ok(());
+        }
+        Err(format!("{used} inodes are in use by the bitmaps, {needed} should be"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PER_GROUP: u32 = 8192;
+
+    /// 8 GiB with a journal in the third flex group, as `mkfs.ext4` makes it.
+    fn fresh() -> Ialloc {
+        Ialloc::new(64, 128 << 20, 16 << 10, vec![509_900, 514_000, 499_700, 515_000])
+    }
+
+    /// As Linux 6.18 did it on a filesystem of `mkfs.ext4` 1.47 with 24 directories in the root.
+    #[test]
+    fn directories_of_the_root_spread_over_flex_groups_and_then_over_groups() {
+        let ialloc = fresh();
+        let mut homes: Vec<u32> = (0..24).map(|name| ialloc.new_directory(name).unwrap().group).collect();
+        homes[..8].sort_unstable();
+        assert_eq!(homes[..8], [16, 16, 16, 16, 48, 48, 48, 48]);
+        assert_eq!(homes[8..], [1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8]);
+        assert_eq!(ialloc.audit(24), Ok(()));
+    }
+
+    #[test]
+    fn files_of_all_directories_of_a_flex_group_share_its_first_group() {
+        let ialloc = fresh();
+        let dirs: Vec<Home> = (0..12).map(|name| ialloc.new_directory(name).unwrap()).collect();
+        let groups = |dirs: &[Home]| dirs.iter().map(|dir| ialloc.group_of_new_file(dir).unwrap()).collect::<Vec<_>>();
+        assert_eq!(groups(&dirs[8..]), [0; 4]);
+        let near: Vec<Home> = dirs.into_iter().filter(|dir| dir.group == 16).collect();
+        for _ in 0..PER_GROUP - near.len() as u32 {
+            assert_eq!(groups(&near), [16; 4]);
+            ialloc.take(16);
+        }
+        assert_eq!(groups(&near), [17; 4]);
+    }
+
+    #[test]
+    fn the_lowest_free_inode_is_taken() {
+        let ialloc = fresh();
+        let taken: Vec<u32> = (0..4).map(|_| ialloc.take(5).unwrap() - 5 * PER_GROUP).collect();
+        ialloc.free(5 * PER_GROUP + 2);
+        ialloc.free(5 * PER_GROUP + 1);
+        assert_eq!((taken, ialloc.take(5)), (vec![0, 1, 2, 3], Some(5 * PER_GROUP + 1)));
+    }
+
+    #[test]
+    fn who_is_alone_in_a_block_is_known() {
+        let ialloc = fresh();
+        let first = ialloc.take(7).unwrap();
+        assert!(ialloc.alone_in_block(first));
+        let second = ialloc.take(7).unwrap();
+        assert!(!ialloc.alone_in_block(first) && !ialloc.alone_in_block(second));
+        ialloc.free(first);
+        assert!(ialloc.alone_in_block(second));
+    }
+
+    #[test]
+    fn a_full_filesystem_has_no_group() {
+        let ialloc = Ialloc::new(1, 128 << 20, 4 << 10, vec![1000]);
+        let dir = ialloc.root();
+        while let Some(group) = ialloc.group_of_new_file(&dir) {
+            ialloc.take(group).unwrap();
+        }
+        assert_eq!(ialloc.audit((128 << 20 >> 12) - RESERVED), Ok(()));
+    }
+}

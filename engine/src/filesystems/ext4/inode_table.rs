@@ -1,0 +1,75 @@
+//! Blocks of the inode table that nobody has used since the filesystem was made: the first who makes an inode there brings the
+//! block in under its buffer's lock, and reads it if others of its inodes are in use (`__ext4_get_inode_loc`).
+
+use super::ialloc::{Ialloc, INODES_PER_BLOCK};
+use crate::devices::BlockDevice;
+use crate::filesystems::BLOCK;
+use crate::machine::{Account, ClassId, LockId, Side, Time};
+use crate::waist::Machine;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+
+/// The inode table.
+pub(super) struct InodeTable {
+    /// Blocks that are in memory.
+    uptodate: RefCell<HashSet<u32>>,
+    /// The locks of those that are being brought in, and how many tasks hold them or wait.
+    buffers: RefCell<HashMap<u32, (LockId, u32)>>,
+    class: ClassId,
+}
+
+impl InodeTable {
+    /// Nothing but the root's block is in memory.
+    pub fn new<M: Machine>(m: &M) -> Self {
+        Self {
+            uptodate: RefCell::new(HashSet::from([0])),
+            buffers: RefCell::default(),
+            class: m.class("ext4.inode table", "ext4.buffer"),
+        }
+    }
+
+    /// Says that inodes were made without programs.
+    pub fn filled(&self, inode: u32) {
+        self.uptodate.borrow_mut().insert(inode / INODES_PER_BLOCK);
+    }
+
+    fn has(&self, block: u32) -> bool {
+        self.uptodate.borrow().contains(&block)
+    }
+
+    /// Brings in the block of a new inode; making a block of it takes `time`.
+    pub async fn load<M: Machine>(&self, m: &M, device: &BlockDevice, inode: u32, ialloc: &Ialloc, time: Time) {
+        let block = inode / INODES_PER_BLOCK;
+        if self.has(block) {
+            return;
+        }
+        let lock = self.join(m, block);
+        m.lock(lock, Side::Write).await;
+        if !self.has(block) {
+            if !ialloc.alone_in_block(inode) {
+                device.read(m, BLOCK).await;
+            }
+            m.run(Account::System, time).await;
+            self.uptodate.borrow_mut().insert(block);
+        }
+        m.unlock(lock, Side::Write).await;
+        self.leave(m, block);
+    }
+
+    fn join<M: Machine>(&self, m: &M, block: u32) -> LockId {
+        let mut buffers = self.buffers.borrow_mut();
+        let (lock, users) = buffers.entry(block).or_insert_with(|| (m.new_lock(self.class), 0));
+        *users += 1;
+        *lock
+    }
+
+    fn leave<M: Machine>(&self, m: &M, block: u32) {
+        let mut buffers = self.buffers.borrow_mut();
+        let (lock, users) = buffers.get_mut(&block).expect("it has joined");
+        *users -= 1;
+        if *users == 0 {
+            m.drop_lock(*lock);
+            buffers.remove(&block);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+"""Inodes of ext4: which bitmap tasks meet in, who reads a block of the inode table, and what orphans wait for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from machines import assert_same
+
+from simfs import _engine
+from simfs.scenario import expand, load, to_run_spec
+
+SCENARIO = """\
+simfs: 1
+name: inodes
+title: Files in directories of their own
+machine: {profile: server-24, cpus: 8}
+kernel: linux-6.12
+filesystem: {kind: ext4, size: 8 GiB}
+device: nvme
+workload: {kind: create, tasks: 8, directories: per-task}
+measure: {warmup: 1 ms, duration: 20 ms, replications: 1}
+"""
+
+
+def spec(tmp_path: Path, *options: str) -> dict[str, Any]:
+    path = tmp_path / "inodes.yaml"
+    path.write_text(SCENARIO)
+    return to_run_spec(expand(load(str(path), options))[0], 0)
+
+
+def run(tmp_path: Path, *options: str) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads(_engine.run(json.dumps(spec(tmp_path, *options))))
+    assert all(law["ok"] for law in result["laws"])
+    return result
+
+
+def per_operation(result: dict[str, Any], name: str, count: str = "acquired") -> float:
+    locks = {lock["name"]: lock for lock in result["locks"]}
+    return float(locks[name][count]) / float(result["operations"]) if name in locks else 0.0
+
+
+def test_a_block_of_the_inode_table_is_brought_in_once_in_16_creates(tmp_path: Path) -> None:
+    """One task alone finds all other inodes of the block free, so it reads nothing."""
+    alone = run(tmp_path, "workload.tasks=1")
+    assert per_operation(alone, "ext4.inode table") == pytest.approx(1 / 16, rel=0.05)
+    assert alone["context_switches"] <= 1
+
+
+def test_who_shares_a_flex_group_waits_for_who_reads_the_block(tmp_path: Path) -> None:
+    """One in 16 reads; those who got its neighbours sleep for the buffer's lock meanwhile."""
+    together = run(tmp_path)
+    assert per_operation(together, "ext4.inode table", "contended") > 0.05
+    assert together["context_switches"] > 0.05 * together["operations"]
+
+
+def test_inodes_that_are_used_again_are_read_by_nobody(tmp_path: Path) -> None:
+    """Who creates and unlinks takes the lowest number, whose block came in long ago."""
+    result = run(tmp_path, "workload.kind=create_unlink", "measure.warmup=5 ms")
+    assert per_operation(result, "ext4.inode table") < 0.01
+
+
+@pytest.mark.parametrize(
+    ("option", "orphans"),
+    [
+        ("filesystem.orphan_file=false", 2),
+        ("filesystem.orphan_file=true", 0),
+        ("filesystem.journal=false", 0),
+    ],
+)
+def test_an_unlink_is_on_the_list_of_orphans_and_off_it(tmp_path: Path, option: str, orphans: int) -> None:
+    result = run(tmp_path, "workload.kind=create_unlink", option)
+    assert per_operation(result, "ext4.orphan lock") == pytest.approx(orphans, rel=0.02)
+
+
+def test_marking_inodes_keeps_nobody_from_the_list_of_orphans(tmp_path: Path) -> None:
+    """A single task's parts under `s_orphan_lock` are 150 ns each (`orphan.first`)."""
+    result = run(tmp_path, "workload.kind=create_unlink", "workload.tasks=1")
+    lock = next(lock for lock in result["locks"] if lock["name"] == "ext4.orphan lock")
+    assert lock["hold_total_ns"] / lock["acquired"] < 300
+
+
+def test_a_filesystem_has_an_inode_for_so_many_bytes(tmp_path: Path) -> None:
+    """128 MiB with an inode for 64 KiB has 2,048, of which 11 are there and 8 are directories."""
+    result = run(tmp_path, "filesystem.size=128 MiB", "filesystem.inode_ratio=64 KiB", "measure.warmup=0 s")
+    assert result["stall"]["kind"] == "no space left"
+    assert 2048 - 11 - 8 - result["operations"] in range(9)
+
+
+@pytest.mark.parametrize("load_", ["create", "create_unlink", "tmpfile"])
+def test_both_machines_do_the_same(tmp_path: Path, load_: str) -> None:
+    options = (f"workload.kind={load_}", "workload.tasks=4", "measure.duration=2 ms", "device=loop-tmpfs")
+    assert assert_same(spec(tmp_path, *options)) > 20
