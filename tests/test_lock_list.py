@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from simfs.cli import app
 from simfs.commands.locks import HEADINGS
-from simfs.machine.locks import KINDS
+from simfs.machine.locks.kinds import KINDS
 from simfs.machine.locks.policy import ALIASES, AXES, POLICIES
 from simfs.vocabulary import vocabulary
 

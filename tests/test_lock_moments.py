@@ -13,7 +13,7 @@ from python_programs import Program, one_lock, simulate, spec
 from engine import CONSTANTS, Spec, lock_cycle
 from simfs import _engine
 from simfs._engine import Device, Lock, Machine, Task
-from simfs.machine.locks import KINDS
+from simfs.machine.locks.kinds import KINDS
 
 
 def moments(lock: str, tasks: int) -> Spec:

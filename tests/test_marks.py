@@ -12,7 +12,7 @@ from rich.console import Console
 
 from simfs.reports.text import print_report
 from simfs.results.aggregate import summarise
-from simfs.results.marks import is_wide, observed, two_groups
+from simfs.results.marks import KNOWN, drawn_point, is_wide, observed, two_groups
 from simfs.results.model import PointResult, ScenarioResult
 from simfs.results.run_result import RunResult
 from simfs.results.statistics import Estimate
@@ -95,3 +95,8 @@ def test_marks_are_in_the_report_and_in_the_tables(point: PointResult) -> None:
     row = tables(whole)["points"].to_pylist()[0]
     assert row["marks"] == "wide, two groups"
     assert row["groups"].startswith("3 replications at 2.33e+04")
+
+
+@pytest.mark.parametrize("n", [4, 5, 12, 20])
+def test_the_known_percentage_points_are_those_that_are_drawn(n: int) -> None:
+    assert KNOWN[n - 4] == pytest.approx(drawn_point(n), rel=1e-12)

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from engine import Spec, lock_cycle, rate, replications, scenario_spec
-from simfs.machine.locks import KINDS
+from simfs.machine.locks.kinds import KINDS
 
 ROUND = {"line_hit": 0, "line_llc": 100, "context_switch": 1000, "wakeup": 1000, "ipi_deliver": 1000}
 """Round numbers, so that much happens at the same instant."""

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from simfs.results.aggregate import PointLike, compare
@@ -183,6 +182,8 @@ def _search(objective: Objective, start: Vector) -> Vector:
 
 def _root(objective: Objective, start: Vector) -> Vector:
     """One parameter, one row: a secant; if it leaves the bounds, Brent's method on the logarithm."""
+    from scipy import optimize
+
     p = objective.parameters[0]
 
     def at(x: float) -> float:
@@ -202,7 +203,7 @@ def _root(objective: Objective, start: Vector) -> Vector:
     try:
         # Two zeros in a row are the end of the search; the secant warns of them.
         with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
-            found = scipy.optimize.root_scalar(
+            found = optimize.root_scalar(
                 inside, method="secant", x0=first, x1=second, rtol=objective.tolerance, maxiter=12
             )
     except _OutOfBoundsError:
@@ -211,20 +212,24 @@ def _root(objective: Objective, start: Vector) -> Vector:
 
 
 def _bracketed(residual: Callable[[float], float], p: Parameter) -> float:
+    from scipy import optimize
+
     low, high = math.log(p.low), math.log(p.high)
     at_low, at_high = residual(p.low), residual(p.high)
     if at_low * at_high > 0:
         return p.low if abs(at_low) < abs(at_high) else p.high
-    return math.exp(scipy.optimize.brentq(lambda u: residual(math.exp(u)), low, high, xtol=TOLERANCE))
+    return math.exp(optimize.brentq(lambda u: residual(math.exp(u)), low, high, xtol=TOLERANCE))
 
 
 def _least_squares(objective: Objective, start: Vector) -> Vector:
+    from scipy import optimize
+
     def residuals(x: Vector) -> Vector:
         return objective(x * start)
 
     low = np.array([p.low for p in objective.parameters]) / start
     high = np.array([p.high for p in objective.parameters]) / start
-    found = scipy.optimize.least_squares(
+    found = optimize.least_squares(
         residuals,
         np.clip(np.ones_like(start), low * (1 + 1e-6), high * (1 - 1e-6)),
         bounds=(low, high),

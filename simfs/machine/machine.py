@@ -20,8 +20,8 @@ from simfs.machine.kernel import Costs, Kernel
 from simfs.machine.line import Line
 from simfs.machine.lock import Lock, LockClass, Place
 from simfs.machine.lock_code import LockCode
-from simfs.machine.locks import KINDS, kind_named
 from simfs.machine.locks.completion import Completion
+from simfs.machine.locks.kinds import KINDS, kind_named
 from simfs.machine.pace import Paces
 from simfs.machine.recorder import Trace
 from simfs.machine.run_queue import Level

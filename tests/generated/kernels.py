@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from generated.machines import times
-from simfs.machine.locks import KINDS
+from simfs.machine.locks.kinds import KINDS
 from simfs.machine.locks.policy import OF_GUESTS, UNGUARDED
 from simfs.scenario import run_spec
 from simfs.scenario.models import load_timeline
