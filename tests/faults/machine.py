@@ -10,20 +10,20 @@ MACHINE = [
     Fault(
         "line: a write is served by the nearest copy",
         M + "line.rs",
-        "(None, Access::Store | Access::Write | Access::Atomic) => self.farthest(topology, cpu),",
-        "(None, Access::Store | Access::Write | Access::Atomic) => if FAULT { self.sharers.nearest(cpu) } else { self.farthest(topology, cpu) },",
+        "Access::Store | Access::Write | Access::Atomic => self.farthest(topology, cpu),",
+        "Access::Store | Access::Write | Access::Atomic => if FAULT { self.sharers.nearest(cpu) } else { self.farthest(topology, cpu) },",
     ),
     Fault(
         "line: a reader leaves the owner its exclusive copy",
         M + "line.rs",
-        "if let Some(owner) = self.owner.take() {",
-        "if let Some(owner) = if FAULT { self.owner } else { self.owner.take() } {",
+        "self.owner = None;",
+        "self.owner = self.owner.filter(|_| FAULT);",
     ),
     Fault(
         "line: a line under way is not waited for",
         M + "line.rs",
-        "let start = at.max(self.busy_until);",
-        "let start = if FAULT { at } else { at.max(self.busy_until) };",
+        "self.busy_until = at.max(self.busy_until) + time;",
+        "self.busy_until = at.max(if FAULT { 0 } else { self.busy_until }) + time;",
     ),
     Fault(
         "semaphore: the last waiter is handed the lock",

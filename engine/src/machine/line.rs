@@ -56,31 +56,46 @@ impl Line {
         if self.keeper == cpu && at < self.keeps_until {
             return topology.hit;
         }
-        let supplier = match (self.owner, access) {
-            (Some(owner), _) => Some(owner),
-            (None, Access::Read) => self.sharers.nearest(cpu),
-            (None, Access::Store | Access::Write | Access::Atomic) => self.farthest(topology, cpu),
-        };
-        if let Some(owner) = self.owner {
-            self.keeper = owner;
-            self.keeps_until = self.busy_until.max(at + topology.transfer(owner, cpu) / 2);
+        let Some(owner) = self.owner else { return self.fetch_shared(topology, cpu, at, access) };
+        let transfer = topology.transfer(owner, cpu); // the owner has a copy and would not fetch it
+        self.keeper = owner;
+        self.keeps_until = self.busy_until.max(at + transfer / 2);
+        if access == Access::Read {
+            self.owner = None;
+            self.sharers.insert(owner);
+            self.sharers.insert(cpu);
+        } else {
+            self.belong_to(cpu);
         }
-        match access {
-            Access::Store | Access::Write | Access::Atomic => {
-                self.owner = Some(cpu);
-                self.sharers = CpuSet::of(cpu);
-            }
-            Access::Read => {
-                if let Some(owner) = self.owner.take() {
-                    self.sharers.insert(owner);
-                }
-                self.sharers.insert(cpu);
-            }
+        self.wait_for(at, topology.of_span(transfer, self.span))
+    }
+
+    /// The same of a line that nobody has to himself.
+    fn fetch_shared(&mut self, topology: &Topology, cpu: CpuId, at: Time, access: Access) -> Time {
+        let supplier = match access {
+            Access::Read => self.sharers.nearest(cpu),
+            Access::Store | Access::Write | Access::Atomic => self.farthest(topology, cpu),
+        };
+        if access == Access::Read {
+            self.sharers.insert(cpu);
+        } else {
+            self.belong_to(cpu);
         }
         let Some(supplier) = supplier.filter(|&s| s != cpu) else { return topology.hit };
+        self.wait_for(at, topology.of_span(topology.transfer(supplier, cpu), self.span))
+    }
+
+    #[inline]
+    fn belong_to(&mut self, cpu: CpuId) {
+        self.owner = Some(cpu);
+        self.sharers = CpuSet::of(cpu);
+    }
+
+    /// Asks at `at` for a transfer that takes `time`, after those before it. Returns how long it is until it is done.
+    #[inline]
+    fn wait_for(&mut self, at: Time, time: Time) -> Time {
         self.transfers += u64::from(self.span);
-        let start = at.max(self.busy_until);
-        self.busy_until = start + topology.transfer_span(supplier, cpu, self.span);
+        self.busy_until = at.max(self.busy_until) + time;
         self.busy_until - at
     }
 

@@ -132,13 +132,18 @@ impl EventQueue {
         if self.is_beyond(time_of(key)) {
             return self.put_away(key);
         }
-        let mut at = self.sorted.len();
         self.sorted.push(key);
-        while at > 0 && self.sorted[at - 1] < key {
-            self.sorted[at] = self.sorted[at - 1];
-            at -= 1;
+        let mut upto = &mut self.sorted[..];
+        while let [rest @ .., last] = upto {
+            match rest.last() {
+                Some(&before) if before < key => *last = before,
+                _ => {
+                    *last = key;
+                    break;
+                }
+            }
+            upto = rest;
         }
-        self.sorted[at] = key;
         if self.sorted.len() > LONG && self.width > 0 {
             self.narrow();
         }

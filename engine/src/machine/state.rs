@@ -223,7 +223,7 @@ impl State {
     }
 
     /// Lets `event` happen: at once if it is the next one, which is told; else it waits in the queue.
-    #[inline]
+    #[inline(always)]
     pub(super) fn happens_next(&mut self, event: Event) -> bool {
         if event.time >= self.horizon || self.at_once >= STANDSTILL {
             self.events.push(event);

@@ -62,10 +62,9 @@ impl Topology {
         self.transfers[(from * self.cpus + to) as usize]
     }
 
-    /// Time to move `span` lines that are used together: the first at its full latency, the others overlapping with it.
+    /// Time to move `span` lines that are used together, of which `one` takes so long: the others overlap with it.
     #[inline]
-    pub fn transfer_span(&self, from: CpuId, to: CpuId, span: u32) -> Time {
-        let one = self.transfer(from, to);
+    pub fn of_span(&self, one: Time, span: u32) -> Time {
         if span == 1 {
             return one;
         }
