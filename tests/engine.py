@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
@@ -21,6 +22,9 @@ FREE: Mapping[str, float] = {
     "smt_speed": 1, "cpu_relax": 0, "context_switch": 0, "wakeup": 0, "ipi_send": 0, "ipi_deliver": 0, "speed": 1,
 }  # fmt: skip
 """Costs of an ideal machine: nothing but the program takes time."""
+
+SEED = int(os.environ.get("SIMFS_TEST_SEED", "1"))
+"""Of all lock cycles; `python -m tests.seeds` tries others."""
 
 PLAIN: Mapping[str, bool | str] = {"sched.delay_dequeue": False, "sched.groups": "none"}
 """Rules of the scheduler that leave each task a task among others."""
@@ -49,7 +53,7 @@ def lock_cycle(
     cpus = cpus or tasks
     params = {"think_ns": 1000.0, "hold_ns": 50.0, **params}
     return {
-        "seed": 1,
+        "seed": SEED,
         "replication": 0,
         "warmup_ns": warmup_ns,
         "duration_ns": duration_ns,
