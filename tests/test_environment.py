@@ -51,6 +51,8 @@ def shell(command: str, **environment: str) -> subprocess.CompletedProcess[bytes
         ("SIMFS locks | head -1", 0, ""),
         ("SIMFS --help | true", 0, ""),
         ("COLUMNS=0 SIMFS locks > /dev/full", 4, "standard output: No space left on device\n"),
+        ("SIMFS run no-such-scenario 2> /dev/full", 2, ""),
+        ("SIMFS trace lock-cycle --variant mutex --length '50 us' > /dev/null 2> /dev/full", 4, ""),
     ],
 )
 def test_an_output_that_takes_nothing(command: str, code: int, says: str) -> None:

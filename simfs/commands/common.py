@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
@@ -148,9 +148,13 @@ def _failure(error: Exception) -> str:
 
 
 def _drop_output() -> None:
+    _drop(sys.stdout)
+
+
+def _drop(stream: TextIO) -> None:
     """Forget what could not be printed: Python would complain once more when it flushes at exit."""
     with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @contextmanager
@@ -236,5 +240,11 @@ def refused(message: str) -> ScenarioError:
 
 
 def complain(message: str) -> None:
-    """Print lines to standard error as they are, but no orders to the terminal, which a file's name may hold."""
-    typer.echo(printable(message), err=True)
+    """Print lines to standard error as they are, but no orders to the terminal, which a file's name may hold.
+
+    Where standard error takes nothing either, the exit code has to tell.
+    """
+    try:
+        typer.echo(printable(message), err=True)
+    except OSError:
+        _drop(sys.stderr)
