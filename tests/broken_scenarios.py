@@ -184,6 +184,9 @@ CASES = [
     # workload
     Case("  kind: compile", "  kind: compil", "9", "did you mean 'compile'?"),
     Case("  kind: compile\n", "", "8:1", "key 'kind' is missing"),
+    Case("  tasks: 2", "  profile: compile-emulated\n  task: 2", "11:3", "did you mean 'tasks'?"),
+    Case("  tasks: 2", "  profile: compiler\n  tasks: 2", "10:12", "did you mean 'compile'?"),
+    Case("  tasks: 2", "  profile: fio\n  tasks: 2", "10:12", "'fio' is no profile of a 'compile' load"),
     Case("  tasks: 2", "  tasks: 0", "10:10", "greater than or equal to 1"),
     Case("  tasks: 2", "  tasks: -1", "10:10", "greater than or equal to 1"),
     Case("  tasks: 2", "  tasks: 1000000000", "10:10", "less than or equal to"),

@@ -31,6 +31,7 @@ from simfs.scenario.metrics import metric as known_metric
 from simfs.scenario.models import load_filesystem, load_kernel, load_machine, load_vfs, load_workload
 from simfs.scenario.quantity import Quantity
 from simfs.scenario.suggest import nearest
+from simfs.scenario.workload import LockCycle, PythonTasks, profile_of
 
 DEFAULT = ("machine.*", "kernel.*", "workload.*")
 """Parameters that are varied unless told otherwise; a filesystem has hundreds of step costs besides."""
@@ -342,8 +343,8 @@ def _known(point: Point) -> list[Parameter]:
     ]
     if machine.caches is not None:
         tables.append((("machine", "caches"), machine.caches.quantities))
-    if use.workload.kind != "lock_cycle":
-        tables.append((("workload", "params"), load_workload(use.workload.kind).params))
+    if not isinstance(use.workload, LockCycle | PythonTasks):
+        tables.append((("workload", "params"), load_workload(profile_of(use.workload)).params))
     if use.filesystem.kind != "none":
         tables.append(
             (("filesystem", "costs"), load_filesystem(use.filesystem.profile or use.filesystem.kind).costs)

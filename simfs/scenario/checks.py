@@ -21,7 +21,17 @@ from simfs.scenario.run_spec import device_spec, filesystem_costs, machine_spec
 from simfs.scenario.schema import Fit, RowChoice, Scenario
 from simfs.scenario.suggest import nearest
 from simfs.scenario.timeline import not_a_choice
-from simfs.scenario.workload import MAX_TASKS, Fio, LockCycle, LockTasks, Mix, PythonTasks, RangeLock
+from simfs.scenario.workload import (
+    MAX_TASKS,
+    Fio,
+    FromProfile,
+    LockCycle,
+    LockTasks,
+    Mix,
+    PythonTasks,
+    RangeLock,
+    profile_of,
+)
 from simfs.vocabulary import vocabulary
 
 
@@ -32,11 +42,18 @@ def check_profiles(scenario: Scenario, document: Document) -> Iterator[Problem]:
     yield from _profile(lambda: lock_problems(scenario, document), document, "kernel")
     yield from _profile(lambda: _filesystem_problems(scenario, document), document, "filesystem")
     yield from _profile(lambda: _device_problems(scenario, document), document, "device")
-    if isinstance(scenario.workload, PythonTasks):
-        yield from _program_problems(scenario.workload.program, document)
-    elif not isinstance(scenario.workload, LockCycle):
-        known = load_workload(scenario.workload.kind).spec()
-        yield from _unknown(scenario.workload.params, known, ("workload", "params"), "parameter", document)
+    use = scenario.workload
+    if isinstance(use, PythonTasks):
+        yield from _program_problems(use.program, document)
+    elif not isinstance(use, LockCycle):
+        yield from _profile(lambda: _workload_problems(use, document), document, "workload")
+
+
+def _workload_problems(use: FromProfile, document: Document) -> Iterator[Problem]:
+    known = load_workload(profile_of(use)).spec()
+    if set(known) != set(load_workload(use.kind).spec()):
+        raise ValueError(f"profile '{profile_of(use)}' is no profile of a '{use.kind}' load")
+    yield from _unknown(use.params, known, ("workload", "params"), "parameter", document)
 
 
 def _program_problems(program: str, document: Document) -> Iterator[Problem]:

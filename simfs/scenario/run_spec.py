@@ -36,6 +36,7 @@ from simfs.scenario.workload import (
     Serving,
     TmpFile,
     Workload,
+    profile_of,
 )
 from simfs.vocabulary import vocabulary
 
@@ -222,7 +223,7 @@ def _own_params(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
         return _lock_cycle(use, machine)
     if isinstance(use, PythonTasks):
         return dict(use.params)
-    params: dict[str, Any] = load_workload(use.kind).spec() | use.params
+    params: dict[str, Any] = load_workload(profile_of(use)).spec() | use.params
     if isinstance(use, RangeLock):
         return params | _range_lock(use)
     if isinstance(use, Fio):

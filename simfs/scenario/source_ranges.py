@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import reduce
 
-from simfs.scenario.models import available, load_device, load_filesystem, load_machine, load_workload
+from simfs.scenario.models import load_device, load_filesystem, load_machine, load_workload
 from simfs.scenario.overlay import split_key
 from simfs.scenario.points import expand
 from simfs.scenario.quantity import Quantity
 from simfs.scenario.schema import Scenario
+from simfs.scenario.workload import LockCycle, PythonTasks, profile_of
 
 SLACK = 1e-9
 """Of the bound: a fit that ends at its bound is inside."""
@@ -58,8 +59,8 @@ def _model_value(use: Scenario, path: tuple[str, ...]) -> object:
     if section == "filesystem" and use.filesystem.kind != "none":
         model = load_filesystem(use.filesystem.profile or use.filesystem.kind)
         return model.costs.get(name.removeprefix("costs."))
-    if section == "workload" and use.workload.kind in available("workloads"):
-        params, name = load_workload(use.workload.kind).params, name.removeprefix("params.")
+    if section == "workload" and not isinstance(use.workload, LockCycle | PythonTasks):
+        params, name = load_workload(profile_of(use.workload)).params, name.removeprefix("params.")
         return params.get(name) or params.get(f"{name}_ns")
     return None
 

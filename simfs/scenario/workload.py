@@ -78,6 +78,9 @@ class Compile(FileTasks, Serving):
     """Each task compiles small sources one after the other: the temporary-file pattern of gcc."""
 
     kind: Literal["compile"]
+    profile: Text | None = Field(
+        default=None, description="Workload profile in models/workloads; 'compile' when absent."
+    )
     user_cpu: PositiveDuration | None = Field(
         default=None, description="User CPU time of one compile; the workload profile's when absent."
     )
@@ -398,3 +401,11 @@ Workload = Annotated[
     | PythonTasks,
     Field(discriminator="kind"),
 ]
+
+FromProfile = Compile | Create | CreateUnlink | TmpFile | FsMark | Mix | Dbench | Fio | RangeLock
+"""The loads whose numbers stand in models/workloads."""
+
+
+def profile_of(use: FromProfile) -> str:
+    """Return the name of a load's profile in models/workloads."""
+    return use.profile or use.kind if isinstance(use, Compile) else use.kind
