@@ -204,6 +204,36 @@ def test_requests_that_nobody_waits_for_are_under_way_together_on_ext4(
     assert rates[1] == pytest.approx(8 * rates[0], rel=0.25)
 
 
+@pytest.mark.parametrize(("rw", "faster"), [("randread", 8), ("randwrite", 4)])
+def test_requests_that_nobody_waits_for_are_under_way_together_on_btrfs(
+    tmp_path: Path, rw: str, faster: float
+) -> None:
+    """Of writes the CPU time of the task and of `endio-write` is the limit."""
+    btrfs = ("filesystem={kind: btrfs, nodatacow: true}", f"workload.rw={rw}", "workload.tasks=1")
+    rates = [rate(run(tmp_path, *btrfs, f"workload.iodepth={depth}")) for depth in (1, 8)]
+    assert rates[1] == pytest.approx(faster * rates[0], rel=0.35)
+
+
+def test_direct_writes_of_data_with_checksums_are_waited_for_on_btrfs_since_6_15(tmp_path: Path) -> None:
+    btrfs = ("filesystem={kind: btrfs}", "workload.rw=randwrite", "workload.tasks=1", "kernel=linux-6.18")
+    rates = [rate(run(tmp_path, *btrfs, f"workload.iodepth={depth}")) for depth in (1, 8)]
+    assert rates[1] == pytest.approx(rates[0], rel=0.1)
+
+
+@pytest.mark.parametrize("kernel", ["linux-6.12", "linux-6.18"])
+def test_both_machines_do_the_same_queued_io_on_btrfs(tmp_path: Path, kernel: str) -> None:
+    btrfs = ("filesystem={kind: btrfs}", f"kernel={kernel}", "workload.iodepth=4", "workload.fsync=9")
+    assert assert_same(spec(tmp_path, *btrfs) | {"warmup_ns": 0.0, "duration_ns": 2e6}) > 50
+
+
+def test_a_job_with_o_sync_syncs_each_write(tmp_path: Path) -> None:
+    job = ("workload.rw=randwrite", "workload.direct=false", "workload.tasks=1", "workload.cached=true")
+    synced = run(tmp_path, *job, "workload.sync=true")["latency"]
+    apart = run(tmp_path, *job, "workload.fsync=1")["latency"]
+    both = apart["write"]["mean_ns"] + apart["fsync"]["mean_ns"]
+    assert synced["write"]["mean_ns"] == pytest.approx(both, rel=0.03)
+
+
 @pytest.mark.parametrize("how", ["exclusive", "relocked", "shared"])
 def test_both_machines_do_the_same_queued_io_on_ext4(tmp_path: Path, how: str) -> None:
     ext4 = (

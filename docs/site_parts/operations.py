@@ -13,6 +13,7 @@ RUNS = "yes"
 FIO = {
     "buffered reads (fio)": "rw: randread",
     "buffered writes (fio)": "rw: randwrite",
+    "buffered writes with O_SYNC (fio)": "rw: randwrite, sync: true",
     "fsync after writes (fio)": "rw: randwrite, fsync: 2",
     "direct reads (fio)": "rw: randread, direct: true",
     "direct writes (fio)": "rw: randwrite, direct: true",

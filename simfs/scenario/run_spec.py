@@ -273,6 +273,7 @@ def _fio(use: Fio) -> dict[str, Any]:
         "places": "sequential" if use.sequential else use.places,
         "reads": use.reads,
         "direct": float(use.direct),
+        "sync": float(use.sync),
         "cached": float(use.cached),
     }
     return given | ({} if use.readers is None else {"readers": use.readers})
@@ -281,8 +282,8 @@ def _fio(use: Fio) -> dict[str, Any]:
 def _operation(use: MixOperation) -> dict[str, Any]:
     size = use.size if use.size is not None else 0 if use.op == "create" else 4096
     repeat = {} if use.repeat == 1 else {"repeat": use.repeat}
-    on = {} if use.on == "any" else {"on": use.on}
-    return {"op": use.op, "weight": use.weight, "bytes": size, **repeat, **on, **_drawn("think", use.think)}
+    more = repeat | ({} if use.on == "any" else {"on": use.on}) | ({"sync": True} if use.sync else {})
+    return {"op": use.op, "weight": use.weight, "bytes": size, **more, **_drawn("think", use.think)}
 
 
 def _held(use: LockCycle, machine: Mapping[str, Any]) -> dict[str, Any]:

@@ -142,6 +142,9 @@ class Fio(Tasks):
     fsync: Annotated[StrictInt, Field(ge=0)] = Field(
         default=0, description="Each task syncs its file after so many writes; 0 is never."
     )
+    sync: StrictBool = Field(
+        default=False, description="Files are open with O_SYNC: writes end with an fsync."
+    )
     params: dict[str, CountOrDuration] = Field(
         default={}, description="Replace the workload profile's: durations with a unit, or counts."
     )
@@ -152,6 +155,8 @@ class Fio(Tasks):
             raise refusal(f"a file of {self.size} B does not hold a block of {self.block_size} B")
         if self.iodepth > 1 and not self.direct:
             raise refusal("iodepth above 1 needs direct: true; buffered requests are waited for")
+        if self.sync and self.iodepth > 1:
+            raise refusal("sync: with O_SYNC a task waits for each write, so that iodepth is 1")
         if self.readers is not None and self.rw != "randrw":
             raise refusal(f"readers are for randrw, not for {self.rw}")
         if self.sequential and self.places != "random":
@@ -212,9 +217,19 @@ class MixOperation(Section):
     repeat: Annotated[StrictInt, Field(ge=1, le=1_000_000)] = Field(
         default=1, description="How often in a row it is done; together they count as one operation."
     )
+    sync: StrictBool = Field(
+        default=False,
+        description="Of append and overwrite: the file is open with O_SYNC, so it ends with an fsync.",
+    )
     think: Draws = Field(
         default=Distribution(constant=0.0), description="User CPU time before it, beside the loop's own."
     )
+
+    @model_validator(mode="after")
+    def _only_writes_are_synced(self) -> Self:
+        if self.sync and self.op not in ("append", "overwrite"):
+            raise refusal(f"sync is for append and overwrite, not for {self.op}")
+        return self
 
 
 class Mix(FileTasks, Serving):

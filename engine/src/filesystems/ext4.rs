@@ -15,6 +15,7 @@ mod mballoc;
 mod orphan;
 mod preallocate;
 mod rename;
+mod walk;
 
 use super::costs::Costs;
 use super::ledger::Ledger;
@@ -38,6 +39,7 @@ use orphan::Orphans;
 use preallocate::Preallocate;
 use std::cell::RefCell;
 use std::rc::Rc;
+use walk::Walk;
 
 /// A block group: what one 4 KiB bitmap block can describe.
 const GROUP_BYTES: u64 = 128 << 20;
@@ -73,6 +75,7 @@ pub struct Ext4 {
     attributes: Attributes,
     ialloc: Ialloc,
     tables: InodeTable,
+    walk: Walk,
     orphans: Orphans,
     directories: RefCell<Vec<Directory>>,
     directory_lines: u32,
@@ -113,6 +116,7 @@ impl Ext4 {
             locks,
             tables: InodeTable::new(m),
             orphans: Orphans::new(m, options.orphan_file, costs)?,
+            walk: Walk::new(costs)?,
             directories: RefCell::default(),
             directory_lines: lines("ext4_dir_inode.struct")? + lines("ext4_dir_block.data")?,
             files: RefCell::default(),
@@ -327,6 +331,10 @@ impl<M: Machine> Filesystem<M> for Ext4 {
             m.run(Account::System, time).await;
             m.unlock(i_rwsem, Side::Read).await;
         }
+    }
+
+    async fn walk(&self, m: &M, dir: DirId, nth: u32) {
+        self.walk_to(m, dir, nth).await;
     }
 
     async fn plain(&self, m: &M, call: PlainCall) {

@@ -214,7 +214,7 @@ pub trait Filesystem<M: Machine>: 'static {
     /// The next step of a walk through a directory whose inodes are not in memory: reads a name and `stat`s the `nth` file.
     fn walk(&self, m: &M, dir: DirId, nth: u32) -> impl Future<Output = ()> {
         let _ = (dir, nth);
-        async { m.give_up("only XFS reads inodes that are not in memory") }
+        async { m.give_up("all inodes of tmpfs are in memory") }
     }
     /// A call that needs nothing of the filesystem.
     fn plain(&self, m: &M, call: PlainCall) -> impl Future<Output = ()>;

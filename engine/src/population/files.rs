@@ -271,8 +271,8 @@ struct Starting {
 fn fio_jobs(spec: &RunSpec) -> Result<Jobs, String> {
     let jobs = Jobs::of(&spec.workload, spec.machine.costs.speed)?;
     let kind = spec.filesystem.kind;
-    if !matches!(kind, FilesystemKind::Xfs | FilesystemKind::Ext4) && jobs.iodepth > 1 {
-        return Err("workload.params.iodepth: only XFS and ext4 have requests that nobody waits for".into());
+    if kind == FilesystemKind::Tmpfs && jobs.iodepth > 1 {
+        return Err("workload.params.iodepth: tmpfs has no requests".into());
     }
     if spec.device.is_none()
         && (jobs.direct && kind == FilesystemKind::Btrfs || matches!(kind, FilesystemKind::Xfs | FilesystemKind::Ext4))

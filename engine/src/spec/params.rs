@@ -116,6 +116,7 @@ const FIO: &[Param] = &[
     ("reads", Number(0.5)),
     ("readers", Optional),
     ("fsync", Number(0.0)),
+    ("sync", Number(0.0)),
     ("iodepth", Number(1.0)),
     ("places", Word(&["random", "own-block", "sequential"])),
     ("user_ns", Number(0.0)),

@@ -36,6 +36,8 @@ pub struct Jobs {
     pub readers: Option<u32>,
     /// Each task syncs its file after so many writes; 0 is never.
     pub fsync: u32,
+    /// The file is open with `O_SYNC`: a write ends with an fsync (`generic_write_sync`).
+    pub sync: bool,
     /// Requests that a task has under way before it waits for one; 1 waits within the call.
     pub iodepth: u32,
     /// Which blocks a task takes.
@@ -59,6 +61,7 @@ impl Jobs {
             reads: w.number("reads"),
             readers: w.given("readers").map(|n| n as u32),
             fsync: w.number("fsync") as u32,
+            sync: w.number("sync") > 0.0,
             iodepth: w.number("iodepth") as u32,
             places: match w.word("places") {
                 "own-block" => Places::OwnBlock,
@@ -69,6 +72,9 @@ impl Jobs {
         };
         if jobs.block == 0 || jobs.file.bytes < u64::from(jobs.block) {
             return Err("workload.params.size: must hold a block of workload.params.block_size".into());
+        }
+        if jobs.sync && jobs.iodepth > 1 {
+            return Err("workload.params.sync: needs an iodepth of 1".into());
         }
         if jobs.iodepth == 0 || (jobs.iodepth > 1 && !jobs.direct) {
             return Err("workload.params.iodepth: must be 1, or more with direct I/O".into());
@@ -106,6 +112,9 @@ pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, file: File, jobs
             fs.read_at(&m, &file, io).await;
         } else {
             fs.write_at(&m, &file, io).await;
+            if jobs.sync {
+                fs.fsync(&m, &file).await;
+            }
         }
         if let Some(done) = done {
             under_way += 1;

@@ -25,6 +25,8 @@ struct Operation {
     repeat: u32,
     /// On which file, where it needs one.
     on: Which,
+    /// The file is open with `O_SYNC`: a write ends with an fsync (`generic_write_sync`).
+    sync: bool,
 }
 
 /// The mix of a scenario.
@@ -64,7 +66,7 @@ impl Mix {
 }
 
 /// What a mix says of an operation.
-const KEYS: [&str; 8] = ["op", "weight", "bytes", "think_ns", "think_distribution", "think_cv", "repeat", "on"];
+const KEYS: [&str; 9] = ["op", "weight", "bytes", "think_ns", "think_distribution", "think_cv", "repeat", "on", "sync"];
 
 impl Operation {
     fn new(o: &Value, upto: f64) -> Result<Self, String> {
@@ -81,6 +83,7 @@ impl Operation {
             act,
             upto,
             on,
+            sync: o["sync"].as_bool().unwrap_or(false),
             bytes: number(o, "bytes", 4096.0) as u32,
             think,
             repeat: number(o, "repeat", 1.0) as u32,
@@ -142,6 +145,9 @@ async fn one<M: Machine, F: Filesystem<M>>(
     m.run(Account::User, think + user).await;
     m.begin();
     actor.act(operation.on, operation.act, operation.bytes).await?;
+    if operation.sync {
+        actor.on(Which::Written, Act::Fsync, 0).await?;
+    }
     m.end(operation.name, counted);
     Ok(())
 }

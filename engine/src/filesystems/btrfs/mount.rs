@@ -6,6 +6,7 @@ use super::data::FileData;
 use super::grown::grown;
 use super::log::fsync::Fsync;
 use super::log::LogTree;
+use super::operations::walk::Walked;
 use super::operations::OperationCosts;
 use super::root::{self, Root};
 use super::space::delayed_refs::DelayedRefs;
@@ -107,6 +108,7 @@ pub struct Btrfs {
     new_directories: bool,
     pub(super) nocow_check: NocowCheck,
     pub(super) costs: OperationCosts,
+    pub(super) walked: Walked,
     pub(super) sb: SuperBlock,
     next_ino: Cell<u64>,
     directories: RefCell<Vec<Entries>>,
@@ -147,6 +149,7 @@ impl Btrfs {
             new_directories: kernel.new_directories,
             nocow_check: costs.rules().nocow_check,
             costs: operations,
+            walked: Walked::default(),
             sb: SuperBlock::new(m, costs)?,
             next_ino: Cell::new(FIRST_FREE_OBJECTID + 1),
             directories: RefCell::default(),
@@ -255,6 +258,12 @@ impl Btrfs {
     pub(super) fn set_name(&self, slot: u32, dir: DirId, index: u64) {
         let file = &mut self.files.borrow_mut()[slot as usize];
         (file.dir, file.index) = (dir, index);
+    }
+
+    /// The number of the `nth` file of a directory, if all have as many, made one directory after the other before the run began.
+    pub(super) fn inode_of(&self, dir: DirId, nth: u32) -> u64 {
+        let (dirs, files) = (self.directories.borrow().len() as u64, self.names(dir).max(1));
+        FIRST_FREE_OBJECTID + dirs + u64::from(dir).saturating_sub(1) * u64::from(files) + u64::from(nth % files)
     }
 
     /// `btrfs_get_free_objectid`: numbers only grow.

@@ -1,7 +1,8 @@
 //! Direct I/O (`fs/btrfs/direct-io.c`). Reads share `i_rwsem`, look the checksums up and wait for the worker that verifies them. Writes
 //! of data with checksums go through the page cache since 6.15, because the caller may change them while they are written; before,
 //! and where data have no checksums, they share `i_rwsem` until they are on the device, in a new place each or, with `nodatacow`,
-//! where they were. Either way an ordered extent tells the trees.
+//! where they were. Either way an ordered extent tells the trees. Of requests that nobody waits for the lock is held until they are
+//! submitted; what goes through the page cache is waited for.
 
 use super::Extent;
 use crate::cost_table;
@@ -51,7 +52,7 @@ impl Btrfs {
             self.extents.look_for_csums(m, place).await;
             m.run(Account::System, c.lookup).await;
         }
-        self.read_data(m, io.offset, io.bytes).await;
+        self.read_data(m, io).await;
         m.moved(u64::from(io.bytes));
         m.run(Account::System, c.read_end).await;
         m.unlock(lock, Side::Read).await;
@@ -80,14 +81,19 @@ impl Btrfs {
         m.run(Account::System, c.ordered + c.submit).await;
         let item = items::extent(inode.ino, io.offset);
         let mut extent = Extent { item, offset: io.offset, place: 0, bytes: u64::from(io.bytes) };
-        let written = self.submit_ordered(m, slot, &mut extent, before.is_some()).await;
-        m.wchan("iomap_dio_rw");
-        m.wait_for(written).await;
-        m.drop_completion(written);
+        let written = io.done.filter(|_| !buffered).unwrap_or_else(|| m.new_completion());
+        self.submit_ordered(m, slot, &mut extent, before.is_some(), written).await;
+        if io.done != Some(written) {
+            m.wchan("iomap_dio_rw");
+            m.wait_for(written).await;
+            m.drop_completion(written);
+        }
         m.moved(u64::from(io.bytes));
         m.run(Account::System, c.write_end).await;
         if !buffered {
             m.unlock(inode.i_rwsem, side).await;
+        } else if let Some(done) = io.done {
+            m.complete(done).await; // it was waited for all the same
         }
     }
 }

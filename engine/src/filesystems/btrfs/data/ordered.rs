@@ -9,6 +9,7 @@ use crate::cost_table;
 use crate::devices::{End, Request, Work, NOTHING};
 use crate::filesystems::btrfs::mount::Btrfs;
 use crate::filesystems::costs::Costs;
+use crate::filesystems::Io;
 use crate::machine::{Account, LockId, TaskId};
 use crate::waist::Machine;
 use crate::workqueue::Workqueue;
@@ -102,35 +103,37 @@ impl OrderedExtents {
 }
 
 impl Btrfs {
-    /// An extent gets its place (`cow_file_range`), and its write is submitted. Returns what completes when it is written.
+    /// An extent gets its place (`cow_file_range`), and its write is submitted, whose end completes `written`.
     pub(crate) async fn submit_ordered<M: Machine>(
         &self,
         m: &M,
         slot: u32,
         extent: &mut Extent,
         in_place: bool,
-    ) -> LockId {
+        written: LockId,
+    ) {
         let (mut replaced, at) = (Replaced::default(), extent.offset);
         if !in_place {
             extent.place = self.extents.refs.space.borrow_mut().allocate_data(extent.bytes);
             replaced = self.data(slot).put(Placed { offset: extent.offset, place: extent.place, bytes: extent.bytes });
         }
-        let (id, written) = (self.ordered.next.get(), m.new_completion());
+        let id = self.ordered.next.get();
         self.ordered.next.set(id.wrapping_add(1));
         self.ordered.under_way.borrow_mut().insert(id, Ordered { slot, extent: *extent, in_place, replaced });
         let request = Request::Write { bytes: extent.bytes as u32, at: Some(at) };
         self.log.storage.submit(m, request, End::Both(self.ordered.writes.clone(), (id, written))).await;
-        written
     }
 
     /// Reads past the page cache; the worker that ends it looks at the checksums.
-    pub(super) async fn read_data<M: Machine>(&self, m: &M, offset: u64, bytes: u32) {
-        let done = m.new_completion();
-        let request = Request::Read { bytes, at: Some(offset) };
+    pub(super) async fn read_data<M: Machine>(&self, m: &M, io: Io) {
+        let done = io.done.unwrap_or_else(|| m.new_completion());
+        let request = Request::Read { bytes: io.bytes, at: Some(io.offset) };
         self.log.storage.submit(m, request, End::Queue(self.ordered.reads.clone(), (0, done))).await;
-        m.wchan("iomap_dio_rw");
-        m.wait_for(done).await;
-        m.drop_completion(done);
+        if io.done.is_none() {
+            m.wchan("iomap_dio_rw");
+            m.wait_for(done).await;
+            m.drop_completion(done);
+        }
     }
 
     /// The program of a worker of `endio`.

@@ -62,7 +62,9 @@ impl Btrfs {
         }
         for (extent, &in_place) in extents.iter_mut().zip(&in_place) {
             self.ordered.wait_for_range(m, slot, extent.offset, extent.bytes).await;
-            written.push(self.submit_ordered(m, slot, extent, in_place).await);
+            let done = m.new_completion();
+            self.submit_ordered(m, slot, extent, in_place, done).await;
+            written.push(done);
         }
         let mut known = in_place.iter();
         extents.retain(|_| known.next() == Some(&false)); // the others stay where they are

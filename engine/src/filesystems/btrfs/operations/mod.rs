@@ -5,6 +5,7 @@
 mod attributes;
 mod costs;
 mod inode;
+pub(super) mod walk;
 
 use super::data::FileData;
 use super::mount::{Btrfs, Inode};
@@ -212,6 +213,10 @@ impl<M: Machine> Filesystem<M> for Btrfs {
             self.read_item(m, key, time).await;
             m.unlock(d.i_rwsem, Side::Read).await;
         }
+    }
+
+    async fn walk(&self, m: &M, dir: DirId, nth: u32) {
+        self.walk_to(m, dir, nth).await;
     }
 
     async fn plain(&self, m: &M, call: PlainCall) {

@@ -176,6 +176,17 @@ impl Tree {
         }
     }
 
+    /// Where the leaf lies in which a key is or belongs.
+    pub fn place_of_leaf(&self, key: Key) -> u64 {
+        let mut block = self.root();
+        while self.level(block) > 0 {
+            let (found, slot) = self.search_block(block, key, 0);
+            let slot = if found { slot } else { slot.saturating_sub(1) };
+            block = self.child(block, slot).expect("a node has children");
+        }
+        self.place(block)
+    }
+
     /// Whether the running transaction has to copy a block before it may change it (`should_cow_block`).
     pub fn should_cow(&self, block: BlockId) -> bool {
         self.blocks[block as usize].generation != self.transid

@@ -1,0 +1,46 @@
+//! A walk through directories whose files are not in memory: `getdents` and, for each name, a `stat` that searches its entry
+//! (`btrfs_lookup`) and its inode (`btrfs_read_locked_inode`). A leaf is read from the device, without a lock, by the first search that
+//! comes to it (`read_block_for_search`); nodes are in memory.
+
+use super::super::mount::Btrfs;
+use super::super::tree::items;
+use super::super::tree::key::{Key, NODE_SIZE};
+use crate::filesystems::DirId;
+use crate::machine::{Access, Account, Side, Time};
+use crate::waist::Machine;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Leaves that a walk through a directory has read, by their place on the device; the next one finds none of them in memory.
+#[derive(Default)]
+pub(in crate::filesystems::btrfs) struct Walked(RefCell<BTreeMap<DirId, BTreeSet<u64>>>);
+
+impl Btrfs {
+    /// The `nth` file of a directory. The files are taken to be made one directory after the other.
+    pub(super) async fn walk_to<M: Machine>(&self, m: &M, dir: DirId, nth: u32) {
+        let (c, d) = (&self.costs.create, self.directory(dir));
+        if nth == 0 {
+            self.walked.0.borrow_mut().remove(&dir);
+        }
+        m.at("walk");
+        m.run(Account::System, self.sb.calls.readdir_name() + c.walk).await;
+        m.lock(d.i_rwsem, Side::Read).await; // lookup_slow
+        m.touch(d.line, Access::Read);
+        m.run(Account::System, c.lookup).await;
+        self.search_cold(m, dir, items::dir_item(d.ino, &nth.to_be_bytes()).key, c.read_leaf).await; // an entry of some hash
+        let ino = self.inode_of(dir, nth);
+        let rest = self.sb.inodes.pass(m, Some(ino), c.inode_new).await;
+        m.run(Account::System, rest).await;
+        self.search_cold(m, dir, items::inode_key(ino), c.read_leaf_again).await;
+        m.unlock(d.i_rwsem, Side::Read).await;
+        m.run(Account::System, self.costs.truncate.enter).await;
+    }
+
+    async fn search_cold<M: Machine>(&self, m: &M, dir: DirId, key: Key, time: Time) {
+        let place = self.fs_root.tree.borrow().place_of_leaf(key);
+        if self.walked.0.borrow_mut().entry(dir).or_default().insert(place) {
+            self.log.storage.read(m, NODE_SIZE).await;
+        }
+        self.read_item(m, key, time).await;
+    }
+}
