@@ -40,7 +40,7 @@ def test_test_and_set_is_unfair_but_everybody_goes_on() -> None:
         for lock in ("tas", "ticket")
     }
     assert jain(by_lock["tas"]) < 0.995 < 0.999 < jain(by_lock["ticket"])
-    assert min(by_lock["tas"]) > 0.5 * max(by_lock["tas"])
+    assert min(by_lock["tas"]) > 0.4 * max(by_lock["tas"])
 
 
 def test_test_and_set_starves_the_unlucky_where_the_last_holder_always_returns_first() -> None:
@@ -159,7 +159,7 @@ def test_queued_readers_of_an_rwsem_are_granted_together() -> None:
     )
     result = simulate(spec)
     assert rate(result) * hold > 1.8
-    assert the_lock(result).handoffs > 0.4 * result.operations
+    assert the_lock(result).handoffs > 0.35 * result.operations
 
 
 # ---- percpu-rwsem ----------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def test_readers_go_on_in_the_grace_period_that_the_first_writer_waits() -> None
     waiting = sum(done < 2000 for done in result.per_task_operations)
     assert waiting == 8  # everybody is a writer once in a while, and waits then
     assert the_lock(result).contended == 0
-    assert the_lock(result).acquired > 8 * 50  # and has read in the meantime
+    assert the_lock(result).acquired > 8 * 25  # and has read 100 times in the meantime, on average
 
 
 def test_writers_that_follow_each_other_wait_for_one_grace_period_only() -> None:
