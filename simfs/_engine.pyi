@@ -232,6 +232,8 @@ class Stream:
         """Draw a number from 0 (included) to 1 (excluded)."""
     def chance(self, p: float) -> bool:
         """Return True with probability `p`; draws nothing if `p` is not above 0."""
+    def zipf(self, count: int, theta: float) -> int:
+        """Draw a number below `count`: the k-th with a probability in proportion to k to the power of `-theta`."""
     def exponential(self, mean: int) -> int:
         """Draw an exponentially distributed time."""
     def factor(self, cv: float) -> float:
@@ -367,6 +369,9 @@ class Task(Machine):
     @staticmethod
     def gamma(mean: float, cv: float) -> Draw:
         """Gamma-distributed times; `cv` is their standard deviation over their mean."""
+    @staticmethod
+    def empirical(values: list[float], weights: list[float] | None = None) -> Draw:
+        """One of these times, each as often as its weight says, or all equally often."""
     @staticmethod
     def run(time: float | Draw, account: str = "user") -> Step:
         """Use CPU time, as 'user' or as 'system'."""

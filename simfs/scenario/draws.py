@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from operator import mul
 from typing import Annotated, Self
 
 from pydantic import Field, StrictFloat, model_validator
 
+from simfs.scenario.columns import MAX_VALUES, from_file
 from simfs.scenario.section import Section, refusal, word_as
 from simfs.scenario.units import Duration, Rate
 
+Weights = Annotated[
+    tuple[Annotated[StrictFloat, Field(ge=0, le=1e12)], ...], Field(min_length=1, max_length=MAX_VALUES)
+]
+
 
 class Distribution(Section):
-    """A drawn duration, given by its mean: '15 us', {exponential: 15 us}, {lognormal: 15 us, cv: 0.5}."""
+    """A drawn duration: '15 us', by its mean {exponential: 15 us} or {lognormal: 15 us, cv: 0.5}, or of a list.
+
+    A list is {empirical: [1 us, 20 us], weights: [3, 1]}, or of a CSV file: {empirical: holds.csv, column: ns}.
+    """
 
     constant: Duration | None = Field(default=None, description="This duration every time.")
     exponential: Duration | None = Field(
@@ -26,6 +35,18 @@ class Distribution(Section):
         default=None, description="Standard deviation of lognormal or gamma, relative to its mean."
     )
 
+    empirical: Annotated[tuple[Duration, ...], Field(min_length=1, max_length=MAX_VALUES)] | None = Field(
+        default=None, description="One of these durations; in a file: the values of one of its columns."
+    )
+    weights: Weights | None = Field(
+        default=None, description="How often each is drawn, relative to the others; all alike when absent."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, data: object) -> object:
+        return from_file(data) if isinstance(data, dict) and isinstance(data.get("empirical"), str) else data
+
     @model_validator(mode="after")
     def _one(self) -> Self:
         given = [kind for kind in SHAPES if getattr(self, kind) is not None]
@@ -33,6 +54,11 @@ class Distribution(Section):
             raise refusal(f"give one of {', '.join(SHAPES)}")
         if (self.cv is not None) != (given[0] in ("lognormal", "gamma")):
             raise refusal("lognormal and gamma need their cv, and no other has one")
+        if self.weights is not None:
+            if self.empirical is None or len(self.weights) != len(self.empirical):
+                raise refusal("weights: one for each of the durations of empirical")
+            if sum(self.weights) <= 0:
+                raise refusal("weights: one at least must be above 0")
         return self
 
     @property
@@ -43,10 +69,13 @@ class Distribution(Section):
     @property
     def mean(self) -> float:
         """The mean in nanoseconds."""
-        return float(getattr(self, self.kind))
+        if self.empirical is None:
+            return float(getattr(self, self.kind))
+        weights = self.weights or (1.0,) * len(self.empirical)
+        return float(sum(map(mul, self.empirical, weights)) / sum(weights))
 
 
-SHAPES = ("constant", "exponential", "lognormal", "gamma")
+SHAPES = ("constant", "exponential", "lognormal", "gamma", "empirical")
 """How times are distributed."""
 
 Draws = Annotated[Distribution, word_as("constant", Distribution)]

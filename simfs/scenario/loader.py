@@ -174,6 +174,22 @@ def _anchor_paths(document: Document, folder: Path) -> None:
         workload = holder.get("workload")
         if isinstance(workload, dict) and isinstance(program := workload.get("program"), str):
             workload["program"] = _anchored_program(program, folder)
+        for load in (
+            workload,
+            *(group.get("workload") for group in _list(holder.get("groups")) if isinstance(group, dict)),
+        ):
+            _anchor_draws(load, folder)
+
+
+def _anchor_draws(value: object, folder: Path) -> None:
+    """The same of files of durations, wherever in a workload they stand."""
+    if isinstance(value, dict):
+        if isinstance(file := value.get("empirical"), str) and "\0" not in file:
+            value["empirical"] = str(folder / file)
+        for inner in value.values():
+            _anchor_draws(inner, folder)
+    for inner in _list(value):
+        _anchor_draws(inner, folder)
 
 
 def _anchor(holder: dict[str, Any], section: str, key: str, folder: Path) -> None:

@@ -239,6 +239,7 @@ def _own_params(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
         params |= {"sync": use.sync, "keep": float(use.keep)}
     if isinstance(use, Mix):
         params |= {"order": use.order, "file_set": use.file_set, "files": use.files}
+        params |= _chosen(use.random_distribution)
         params |= {"file_bytes": use.file_size or 0, "operations": [_operation(o) for o in use.operations]}
     if isinstance(use, FsMark | Mix):
         params |= {"subdirectories": use.subdirectories}
@@ -272,11 +273,17 @@ def _fio(use: Fio) -> dict[str, Any]:
     given = {key: getattr(use, key) for key in plain} | {
         "places": "sequential" if use.sequential else use.places,
         "reads": use.reads,
+        **_chosen(use.random_distribution),
         "direct": float(use.direct),
         "sync": float(use.sync),
         "cached": float(use.cached),
     }
     return given | ({} if use.readers is None else {"readers": use.readers})
+
+
+def _chosen(distribution: str) -> dict[str, Any]:
+    kind, _, theta = distribution.partition(":")
+    return {"random_distribution": kind, "zipf_theta": float(theta)} if theta else {}
 
 
 def _operation(use: MixOperation) -> dict[str, Any]:
@@ -294,5 +301,9 @@ def _held(use: LockCycle, machine: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _drawn(what: str, time: Distribution) -> dict[str, Any]:
-    shape = {} if time.cv is None else {f"{what}_cv": time.cv}
+    shape: dict[str, Any] = {} if time.cv is None else {f"{what}_cv": time.cv}
+    if time.empirical is not None:
+        shape |= {f"{what}_values": list(time.empirical)}
+    if time.weights is not None:
+        shape |= {f"{what}_weights": list(time.weights)}
     return {f"{what}_ns": time.mean, f"{what}_distribution": time.kind, **shape}

@@ -111,6 +111,12 @@ class TmpFile(FileTasks, Serving):
     fsync: StrictBool = Field(default=False, description="Whether the file is synced before it is closed.")
 
 
+RandomDistribution = Annotated[
+    str, Field(pattern=r"^(random|zipf:(0*[1-9]\d*(\.\d+)?|0*\.0*[1-9]\d*|0+\.0*[1-9]\d*))$")
+]
+"""fio's words: `random` (each as often as the others) or `zipf:THETA`."""
+
+
 class Fio(Tasks):
     """Each task reads and writes blocks of a file, at random places or one after the other, as fio does."""
 
@@ -128,6 +134,10 @@ class Fio(Tasks):
     files: Literal["shared", "per-task"] = Field(default="shared", description="One file, or one for each.")
     places: Literal["random", "own-block"] = Field(
         default="random", description="'own-block': each task takes the same block of its own every time."
+    )
+    random_distribution: RandomDistribution = Field(
+        default="random",
+        description="With random places: 'zipf:1.2' takes few blocks often, by Zipf's law with that exponent.",
     )
     extents: Annotated[StrictInt, Field(ge=1, le=2**31)] = Field(
         default=1, description="Extents that a file is in; XFS looks them up in its extent map."
@@ -161,6 +171,8 @@ class Fio(Tasks):
             raise refusal(f"readers are for randrw, not for {self.rw}")
         if self.sequential and self.places != "random":
             raise refusal(f"rw: {self.rw} takes block after block, so that places cannot be given")
+        if self.random_distribution != "random" and (self.sequential or self.places != "random"):
+            raise refusal("random_distribution: the places are not random")
         return self
 
     @property
@@ -247,6 +259,10 @@ class Mix(FileTasks, Serving):
         default=1, description="Files in a set before the first operation, cached."
     )
     file_size: Size | None = Field(default=None, description="Bytes in each of them; empty when absent.")
+    random_distribution: RandomDistribution = Field(
+        default="random",
+        description="Of which any is taken: 'zipf:1.2' takes the first ones the most often, by Zipf's law.",
+    )
     subdirectories: Subdirectories = 1
     initial_files: InitialFiles = 0
 

@@ -28,6 +28,7 @@ def draws(least: float = 0.0) -> st.SearchStrategy[Section]:
         mean.map(lambda given: {"exponential": given}),
         mean.map(lambda given: {"lognormal": given, "cv": 1.0}),
         mean.map(lambda given: {"gamma": given, "cv": 0.5}),
+        mean.map(lambda given: {"empirical": [given, "7 us"], "weights": [2.0, 1.0]}),
     )
 
 
@@ -129,6 +130,7 @@ def _mix(filesystem: str) -> st.SearchStrategy[Section]:
         {
             "operations": st.lists(operations, min_size=1, max_size=5),
             "order": st.sampled_from(["drawn", "in-turn"]),
+            "random_distribution": st.sampled_from(["random", "random", "zipf:1.1"]),
             "file_set": st.sampled_from(["own", "shared"]),
             "files": st.integers(1, 4),
             "file_size": sizes,

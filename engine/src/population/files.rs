@@ -8,6 +8,7 @@ use crate::waist::{Host, Life, Machine, Placement};
 use crate::workloads::acts::{Actor, Full, Pool};
 use crate::workloads::arrivals::{Arrivals, Requests};
 use crate::workloads::binding::{at_nice, placements};
+use crate::workloads::draw::Choice;
 use crate::workloads::fio::{self, Jobs};
 use crate::workloads::metadata::{self, Turn, User};
 use crate::workloads::mix::{self, Mix};
@@ -205,14 +206,14 @@ impl Work {
         dirs: &[Rc<[DirId]>],
         (tasks, load): (Range<u32>, u32),
     ) -> Result<Vec<Actor<M, F>>, Full> {
-        let (files, bytes, shared) = match self {
-            Self::Mix(mix) => (mix.files, mix.file_bytes, mix.shared),
-            Self::Dbench(params) => (params.files, params.write_bytes, false),
+        let (files, bytes, shared, choice) = match self {
+            Self::Mix(mix) => (mix.files, mix.file_bytes, mix.shared, mix.choice),
+            Self::Dbench(params) => (params.files, params.write_bytes, false, Choice::Random),
             _ => return Ok(Vec::new()),
         };
         let all = Pool::default();
         let pool = || if shared { all.clone() } else { Pool::default() };
-        let actor = |dirs, task| Actor::new(m.clone(), fs.clone(), dirs, pool(), task);
+        let actor = |dirs, task| Actor::new(m.clone(), fs.clone(), dirs, pool(), task).choosing(choice);
         let mut actors: Vec<_> =
             tasks.enumerate().map(|(place, task)| actor(dirs[place % dirs.len()].clone(), task)).collect();
         let mut nobody = actor(dirs.concat().into(), Actor::<M, F>::NOBODY - load);

@@ -32,10 +32,10 @@ pub(super) fn lock_cycle<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), St
     });
     for load in spec.loads() {
         let w = load.workload;
-        let even = cycle(w, (first, second), data, write.map(|service| (device, service)))?;
+        let even = cycle(w, (first, second), data, write.clone().map(|service| (device, service)))?;
         let odd = match second {
-            Some(second) if opposite => Cycle { outer: second, inner: Some(first), ..even },
-            _ => even,
+            Some(second) if opposite => Cycle { outer: second, inner: Some(first), ..even.clone() },
+            _ => even.clone(),
         };
         let requests = host.setup(|m| Arrivals::of(m, w, load.first))?;
         let cycles = [Rc::new(even), Rc::new(odd)];
@@ -60,7 +60,7 @@ pub(super) fn range_lock<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), St
     let lock = Rc::new(host.setup(|m| RangeLock::new(m, load.design, prices)));
     let ledger = load.ledger();
     for (task, placement) in (0..w.tasks).zip(placements(&spec.machine, spec.loads()[0])) {
-        let (lock, ledger) = (lock.clone(), ledger.clone());
+        let (lock, load, ledger) = (lock.clone(), load.clone(), ledger.clone());
         host.spawn(placement, Life::Foreground, move |m| range_lock::run(m, lock, load, task, ledger));
     }
     Ok(())

@@ -32,13 +32,14 @@ pub struct Device(pub DeviceId);
 
 /// A distribution of times; the engine draws from it.
 #[pyclass(frozen, skip_from_py_object, module = "simfs._engine")]
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Draw(pub draw::Draw);
 
 #[pymethods]
 impl Draw {
     fn __repr__(&self) -> String {
         match self.0 {
+            draw::Draw::Empirical(ref steps) => format!("empirical({} values)", steps.len()),
             draw::Draw::Constant(time) => format!("{} ns", to_ns(time)),
             draw::Draw::Exponential(mean) => format!("exponential({})", to_ns(mean)),
             draw::Draw::Gamma { mean, cv } => format!("gamma({}, {cv})", to_ns(mean)),
@@ -58,7 +59,7 @@ pub enum Span<'py> {
 impl Span<'_> {
     pub fn draw(&self) -> PyResult<draw::Draw> {
         match self {
-            Self::Drawn(draw) => Ok(draw.0),
+            Self::Drawn(draw) => Ok(draw.0.clone()),
             Self::Ns(ns) => positive("time", *ns).map(|ns| draw::Draw::Constant(from_ns(ns))),
         }
     }
@@ -115,8 +116,8 @@ pub struct Step(pub Action);
 impl Step {
     fn __repr__(&self) -> String {
         match &self.0 {
-            Action::Run(account, time) => format!("run({}, {account:?})", Draw(*time).__repr__()),
-            Action::Sleep(time) => format!("sleep({})", Draw(*time).__repr__()),
+            Action::Run(account, time) => format!("run({}, {account:?})", Draw(time.clone()).__repr__()),
+            Action::Sleep(time) => format!("sleep({})", Draw(time.clone()).__repr__()),
             Action::Touch(line, access) => format!("touch(line {line}, {access:?})"),
             Action::Lock(lock, side) => format!("lock({lock}, {side:?})"),
             Action::TryLock(lock, side) => format!("try_lock({lock}, {side:?})"),
@@ -125,7 +126,9 @@ impl Step {
             Action::Convert(lock, side, mode) => format!("convert({lock}, {side:?}, {mode:?})"),
             Action::WaitFor(completion) => format!("wait_for({completion})"),
             Action::Complete(completion) => format!("complete({completion})"),
-            Action::Submit(device, time, then) => format!("submit({device}, {}, {then:?})", Draw(*time).__repr__()),
+            Action::Submit(device, time, then) => {
+                format!("submit({device}, {}, {then:?})", Draw(time.clone()).__repr__())
+            }
             Action::Park => "park()".into(),
             Action::Wake(task) => format!("wake({task})"),
             Action::WakeAtTick(task, ticks) => format!("wake_at_tick({task}, {ticks})"),

@@ -221,6 +221,15 @@ impl Task {
         Ok(Draw(draw::Draw::Gamma { mean: from_ns(positive("mean", mean)?), cv: positive("cv", cv)? }))
     }
 
+    #[staticmethod]
+    #[pyo3(signature = (values, weights=None))]
+    fn empirical(values: Vec<f64>, weights: Option<Vec<f64>>) -> PyResult<Draw> {
+        for &value in values.iter().chain(weights.iter().flatten()) {
+            positive("values and weights", value)?;
+        }
+        draw::Draw::empirical(&values, weights.as_deref()).map(Draw).map_err(PyValueError::new_err)
+    }
+
     // ---- steps ----
 
     #[staticmethod]

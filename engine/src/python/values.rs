@@ -3,7 +3,7 @@
 use crate::hdr::{decoded, encoded, histogram};
 use crate::machine::Time;
 use crate::random::{self, lognormal};
-use crate::workloads::draw::{chance, uniform, Draw};
+use crate::workloads::draw::{chance, uniform, zipf, Draw};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rand_core::RngCore;
@@ -33,6 +33,14 @@ impl Stream {
     /// True with probability `p`; draws nothing if `p` is not above 0.
     fn chance(&mut self, p: f64) -> bool {
         chance(&mut self.0, p)
+    }
+
+    /// A number below `count` by Zipf's law: the k-th with a probability in proportion to k to the power of `-theta`.
+    fn zipf(&mut self, count: u64, theta: f64) -> PyResult<u64> {
+        if count == 0 || theta.is_nan() || theta <= 0.0 {
+            return Err(PyValueError::new_err("zipf needs a count of at least 1 and a theta above 0"));
+        }
+        Ok(zipf(&mut self.0, count, theta))
     }
 
     /// An exponentially distributed time.

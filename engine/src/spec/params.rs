@@ -27,16 +27,23 @@ pub enum Is {
 
 use Is::{List, Number, Optional, Required, Times, Word};
 
-const DISTRIBUTION: Is = Word(&["constant", "exponential", "lognormal", "gamma"]);
+const DISTRIBUTION: Is = Word(&["constant", "exponential", "lognormal", "gamma", "empirical"]);
+
+/// fio's, of which one of many is chosen.
+const RANDOM_DISTRIBUTION: Is = Word(&["random", "zipf"]);
 
 const LOCK_CYCLE: &[Param] = &[
     ("think", Word(&["cpu", "sleep"])),
     ("think_ns", Required),
     ("think_distribution", DISTRIBUTION),
     ("think_cv", Number(1.0)),
+    ("think_values", Times),
+    ("think_weights", Times),
     ("hold_ns", Required),
     ("hold_distribution", DISTRIBUTION),
     ("hold_cv", Number(1.0)),
+    ("hold_values", Times),
+    ("hold_weights", Times),
     ("readers", Number(0.0)),
     ("blocking", Number(0.0)),
     ("data_lines", Number(0.0)),
@@ -45,6 +52,8 @@ const LOCK_CYCLE: &[Param] = &[
     ("device_ns", Number(0.0)),
     ("device_distribution", DISTRIBUTION),
     ("device_cv", Number(1.0)),
+    ("device_values", Times),
+    ("device_weights", Times),
     ("device_parallelism", Number(1.0)),
 ];
 
@@ -60,9 +69,13 @@ const RANGE_LOCK: &[Param] = &[
     ("think_ns", Number(0.0)),
     ("think_distribution", DISTRIBUTION),
     ("think_cv", Number(1.0)),
+    ("think_values", Times),
+    ("think_weights", Times),
     ("hold_ns", Required),
     ("hold_distribution", DISTRIBUTION),
     ("hold_cv", Number(1.0)),
+    ("hold_values", Times),
+    ("hold_weights", Times),
     ("interval_tree_work_ns", Number(0.0)),
     ("btree_work_ns", Number(0.0)),
     ("optimistic_work_ns", Number(0.0)),
@@ -77,6 +90,8 @@ const ARRIVALS: &[Param] = &[
     ("arrivals_ns", Optional),
     ("arrivals_distribution", DISTRIBUTION),
     ("arrivals_cv", Number(1.0)),
+    ("arrivals_values", Times),
+    ("arrivals_weights", Times),
     ("arrivals_trace", Times),
 ];
 
@@ -103,6 +118,8 @@ const MIX: &[Param] = &[
     ("files", Number(0.0)),
     ("file_bytes", Number(0.0)),
     ("file_set", Word(&["own", "shared"])),
+    ("random_distribution", RANDOM_DISTRIBUTION),
+    ("zipf_theta", Number(0.0)),
     ("user_ns", Number(0.0)),
 ];
 
@@ -119,6 +136,8 @@ const FIO: &[Param] = &[
     ("sync", Number(0.0)),
     ("iodepth", Number(1.0)),
     ("places", Word(&["random", "own-block", "sequential"])),
+    ("random_distribution", RANDOM_DISTRIBUTION),
+    ("zipf_theta", Number(0.0)),
     ("user_ns", Number(0.0)),
 ];
 

@@ -2,7 +2,7 @@
 
 mod words;
 
-use super::draw::uniform;
+use super::draw::{uniform, Choice};
 use crate::filesystems::{Attribute, DirId, File, Filesystem, PlainCall, Renaming, ROOT};
 use crate::waist::Machine;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -45,6 +45,7 @@ pub struct Actor<M, F> {
     dirs: Rc<[DirId]>,
     pool: Pool,
     random: Xoshiro256PlusPlus,
+    choice: Choice,
     task: u32,
     serial: u32,
     walked: u32,
@@ -64,7 +65,13 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
     /// Task number `task` on the files of `pool`; new ones go into any of `dirs`.
     pub fn new(m: M, fs: Rc<F>, dirs: Rc<[DirId]>, pool: Pool, task: u32) -> Self {
         let random = m.stream(&format!("actor {task}"));
-        Self { m, fs, dirs, pool, random, task, serial: 0, walked: 0, made: None, written: None, synced: None }
+        let choice = Choice::Random;
+        Self { m, fs, dirs, pool, random, choice, task, serial: 0, walked: 0, made: None, written: None, synced: None }
+    }
+
+    /// The same one, which chooses files in this way.
+    pub fn choosing(self, choice: Choice) -> Self {
+        Self { choice, ..self }
     }
 
     /// The same one on the task of `m`.
@@ -286,8 +293,8 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
     }
 
     fn any_place(&mut self) -> usize {
-        let files = self.files();
-        (uniform(&mut self.random) * files as f64) as usize
+        let files = self.files() as u64;
+        self.choice.pick(&mut self.random, files) as usize
     }
 
     fn any_dir(&mut self) -> DirId {

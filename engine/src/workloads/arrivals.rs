@@ -31,7 +31,7 @@ impl Arrivals {
         let gaps = match w.times("arrivals_trace") {
             Some(gaps) => Gaps::Trace { gaps: gaps.into_iter().map(from_ns).collect(), next: Cell::new(0) },
             None => match w.given("arrivals_ns") {
-                Some(mean) => Gaps::Drawn(Draw::parse(w.word("arrivals_distribution"), mean, w.number("arrivals_cv"))?),
+                Some(_) => Gaps::Drawn(Draw::of(w, "arrivals")?),
                 None => return Ok(None),
             },
         };

@@ -1,6 +1,6 @@
 //! fio's jobs: each task reads and writes blocks of a file, at random places or one after the other, in a file of all or one each.
 
-use super::draw::{chance, uniform};
+use super::draw::{chance, Choice};
 use crate::filesystems::{File, Filesystem, Io, LaidOut};
 use crate::machine::time::from_ns;
 use crate::machine::{Account, Time};
@@ -42,6 +42,8 @@ pub struct Jobs {
     pub iodepth: u32,
     /// Which blocks a task takes.
     pub places: Places,
+    /// Which of all where they are random.
+    pub choice: Choice,
     /// User CPU time a request.
     pub user: Time,
 }
@@ -68,6 +70,7 @@ impl Jobs {
                 "sequential" => Places::Sequential,
                 _ => Places::Random,
             },
+            choice: Choice::of(w)?,
             user: from_ns(w.number("user_ns") * speed),
         };
         if jobs.block == 0 || jobs.file.bytes < u64::from(jobs.block) {
@@ -99,7 +102,7 @@ pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, file: File, jobs
     let (mut under_way, mut writes, mut requests) = (0, 0, 0);
     loop {
         let place = match jobs.places {
-            Places::Random => (uniform(&mut random) * blocks as f64) as u64,
+            Places::Random => spread(jobs.choice, jobs.choice.pick(&mut random, blocks), blocks),
             Places::OwnBlock => u64::from(task) % blocks,
             Places::Sequential => requests % blocks,
         };
@@ -132,5 +135,13 @@ pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, file: File, jobs
                 m.end("fsync", false);
             }
         }
+    }
+}
+
+/// The block that stands for what was chosen: with Zipf's law the popular ones are spread over the file, as fio does with a hash.
+fn spread(choice: Choice, chosen: u64, blocks: u64) -> u64 {
+    match choice {
+        Choice::Random => chosen,
+        Choice::Zipf(_) => chosen.wrapping_mul(0x61c8_8646_80b5_83eb) % blocks, // GOLDEN_RATIO_64
     }
 }

@@ -9,7 +9,7 @@ use std::future::Future;
 use std::rc::Rc;
 
 /// What one cycle is made of.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Cycle {
     /// The lock.
     pub outer: LockId,
@@ -58,11 +58,11 @@ pub fn run<M: Machine>(m: M, cycle: Rc<Cycle>, requests: Requests, stream: &str)
                 m.run(Account::System, hold).await;
                 m.unlock(inner, side).await;
             }
-            match cycle.write {
+            match &cycle.write {
                 None => m.unlock(cycle.outer, side).await,
                 Some((device, service)) => {
                     let io = Io::taking(service.draw(&mut random));
-                    m.submit(device, io, Then::Release(cycle.outer));
+                    m.submit(*device, io, Then::Release(cycle.outer));
                 }
             }
             m.end("cycle", true);

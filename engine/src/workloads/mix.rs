@@ -2,7 +2,7 @@
 
 use super::acts::{Act, Actor, Full, Which};
 use super::arrivals::{served, taken, Requests};
-use super::draw::{uniform, Draw};
+use super::draw::{uniform, Choice, Draw};
 use crate::filesystems::Filesystem;
 use crate::machine::time::from_ns;
 use crate::machine::{Account, Time};
@@ -40,6 +40,8 @@ pub struct Mix {
     pub file_bytes: u32,
     /// The tasks use one set of files.
     pub shared: bool,
+    /// Which of them is taken where any may be.
+    pub choice: Choice,
     user: Time,
 }
 
@@ -60,13 +62,26 @@ impl Mix {
             files: w.number("files") as u32,
             file_bytes: w.number("file_bytes") as u32,
             shared: w.word("file_set") == "shared",
+            choice: Choice::of(w)?,
             user: from_ns(w.number("user_ns") * speed),
         })
     }
 }
 
 /// What a mix says of an operation.
-const KEYS: [&str; 9] = ["op", "weight", "bytes", "think_ns", "think_distribution", "think_cv", "repeat", "on", "sync"];
+const KEYS: [&str; 11] = [
+    "op",
+    "weight",
+    "bytes",
+    "think_ns",
+    "think_distribution",
+    "think_cv",
+    "think_values",
+    "think_weights",
+    "repeat",
+    "on",
+    "sync",
+];
 
 impl Operation {
     fn new(o: &Value, upto: f64) -> Result<Self, String> {
@@ -75,8 +90,7 @@ impl Operation {
             return Err(format!("nothing reads '{key}'{}", hint(key, KEYS)));
         }
         let (name, act) = Act::named(o["op"].as_str().unwrap_or_default())?;
-        let think = o["think_distribution"].as_str().unwrap_or("constant");
-        let think = Draw::parse(think, number(o, "think_ns", 0.0), number(o, "think_cv", 1.0))?;
+        let think = Draw::of_entry(o, "think")?;
         let on = Which::named(o["on"].as_str().unwrap_or("any"))?;
         Ok(Self {
             name,

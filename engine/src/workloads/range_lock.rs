@@ -23,7 +23,7 @@ pub enum Layout {
 }
 
 /// What all tasks do.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Load {
     /// The range lock's design.
     pub design: Design,
