@@ -288,6 +288,10 @@ class Line:
     """A cache line of a run, or neighbouring ones that are used together."""
 
 @final
+class Word:
+    """A word that programs share: a number of 64 bits on a cache line."""
+
+@final
 class Completion:
     """Something to wait for until somebody completes it."""
 
@@ -328,6 +332,8 @@ class Machine:
         """Give back a free lock for reuse."""
     def new_line(self, span: int = 1) -> Line:
         """Make `span` neighbouring cache lines that are used together."""
+    def new_word(self, value: int = 0, *, beside: Word | None = None) -> Word:
+        """Make a word with this value, on a line of its own or on that of the word `beside`."""
     def new_completion(self) -> Completion:
         """Make a completion."""
     def drop_completion(self, completion: Completion) -> None:
@@ -381,6 +387,27 @@ class Task(Machine):
     @staticmethod
     def touch(line: Line, access: str = "write") -> Step:
         """Access a line; what it costs is owed and paid with the next run."""
+    @staticmethod
+    def load(word: Word) -> Step:
+        """Read a word; the value of the yield, as of all these steps, is what it was before."""
+    @staticmethod
+    def store(word: Word, value: int) -> Step:
+        """Write a word."""
+    @staticmethod
+    def exchange(word: Word, value: int) -> Step:
+        """Read and write it at once."""
+    @staticmethod
+    def compare_exchange(word: Word, expected: int, value: int) -> Step:
+        """Write it if it is what is expected, at once."""
+    @staticmethod
+    def fetch_add(word: Word, value: int) -> Step:
+        """Add to it at once; beyond 64 bits it wraps around."""
+    @staticmethod
+    def futex_wait(word: Word, expected: int) -> Step:
+        """Sleep until woken, if the word is what is expected; the value of the yield is 1 if so, else 0."""
+    @staticmethod
+    def futex_wake(word: Word, count: int = 1) -> Step:
+        """Wake so many of those who sleep on the word, the first to come first; the value is how many it woke."""
     @staticmethod
     def lock(lock: Lock, side: str = "write") -> Step:
         """Acquire a lock; wait by the lock's own rules."""

@@ -26,6 +26,7 @@ ERAS: dict[str, Eras] = {
     "vfs.i_rwsem": {(3, 0): "mutex-3.0", (3, 10): "mutex-3.10", (4, 7): "rwsem-3.16"}
     | {era: kind for era, kind in RWSEMS.items() if era >= (4, 8)},
     "vfs.freeze": {(3, 0): "percpu-rwsem"},
+    "futex.bucket": SPINLOCKS,
     "xfs.buffer": {(3, 0): "semaphore"},
     **dict.fromkeys(("ext4.i_es_lock", "ext4.j_state_lock"), RWLOCKS),
     **dict.fromkeys(("ext4.j_list_lock", "ext4.s_md_lock"), SPINLOCKS),

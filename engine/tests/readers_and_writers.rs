@@ -149,11 +149,12 @@ fn saturated(lock: &str, share: f64, read: Draw, write: Draw) -> f64 {
     let duration = 20_000 * US;
     let mut bench = bench(lock, 64, duration, Costs::default());
     for number in 0..1000 {
+        let (read, write) = (read.clone(), write.clone());
         bench.spawn(move |m, lock| async move {
             let mut random = m.stream(&format!("task {number}"));
             loop {
                 let side = if chance(&mut random, share) { Side::Read } else { Side::Write };
-                let hold = if side == Side::Read { read } else { write }.draw(&mut random);
+                let hold = if side == Side::Read { &read } else { &write }.draw(&mut random);
                 m.sleep(1).await; // a picosecond, so that who is woken comes first
                 m.begin();
                 m.lock(lock, side).await;
@@ -187,7 +188,7 @@ fn eras_that_grant_the_run_at_the_head_serve_readers_in_the_batches_of_the_formu
     for lock in ["rwsem-2.6", "rwsem-3.10", "rwsem-3.16"] {
         for r in [0.5, 0.9, 0.99] {
             let write = Draw::Constant(2 * US);
-            let found = saturated(lock, r, Draw::Exponential(US), write) / exponential_reads(r, 1.0, 2.0);
+            let found = saturated(lock, r, Draw::Exponential(US), write.clone()) / exponential_reads(r, 1.0, 2.0);
             assert!((found - 1.0).abs() < 0.03, "{lock}, {r} exponential: {found}");
             let found = saturated(lock, r, Draw::Constant(US), write) / constant_reads(r, 1.0, 2.0);
             assert!((found - 1.0).abs() < 0.03, "{lock}, {r} constant: {found}");
@@ -203,7 +204,7 @@ fn phases(lock: &str, readers: u32, writers: u32, read: Draw) -> (f64, f64) {
     let mut bench = bench(lock, 64, duration, Costs::default());
     for number in 0..readers + writers {
         let side = if number < readers { Side::Read } else { Side::Write };
-        let hold = if side == Side::Read { read } else { Draw::Constant(1000 * US) };
+        let hold = if side == Side::Read { read.clone() } else { Draw::Constant(1000 * US) };
         bench.spawn(move |m, lock| async move {
             let mut random = m.stream(&format!("task {number}"));
             loop {
@@ -230,7 +231,7 @@ fn in_a_lock_with_phases_all_readers_go_together_after_all_writers() {
             let harmonic: f64 = (1..=readers).map(|k| 1.0 / f64::from(k)).sum();
             let cases = [(Draw::Constant(1000 * US), 1.0), (Draw::Exponential(1000 * US), harmonic)];
             for (draw, longest) in cases {
-                let (reads, writes) = phases(lock, readers, writers, draw);
+                let (reads, writes) = phases(lock, readers, writers, draw.clone());
                 let cycle = longest + f64::from(writers);
                 let (reads, writes) = (reads * cycle / f64::from(readers), writes * cycle / f64::from(writers));
                 let close = |x: f64| (x - 1.0).abs() < 0.03;

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from engine import Spec, lock_cycle
-from generated.kernels import LOCKS, MODAL, SPINNING, kernel_spec, kernels
+from generated.kernels import ALONE, MODAL, SPINNING, kernel_spec, kernels
 from generated.machines import machines, times
 from simfs._engine import Completion, Device, Line, Lock, Machine, Step, Task
 
@@ -178,7 +178,7 @@ def _under(
 
 @st.composite
 def programs(draw: st.DrawFn) -> GeneratedProgram:
-    kinds = tuple(draw(st.lists(st.sampled_from(LOCKS), min_size=1, max_size=3)))
+    kinds = tuple(draw(st.lists(st.sampled_from(ALONE), min_size=1, max_size=3)))
     each = scripts(kinds, tuple(range(len(kinds))), may_sleep=True, depth=2)
     locks = {f"lock {number}": kind for number, kind in enumerate(kinds)}
     machine = draw(machines())

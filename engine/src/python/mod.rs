@@ -6,11 +6,13 @@
 
 mod failure;
 mod foreign;
+mod making;
 mod measuring;
 mod programs;
 mod steps;
 mod task;
 mod values;
+mod words;
 
 use crate::run::{NamedEntry, Traced};
 use failure::caught;
@@ -128,12 +130,13 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(measuring::measure, module)?)?;
     module.add_function(wrap_pyfunction!(foreign::populate, module)?)?;
     module.add_class::<foreign::Program>()?;
-    module.add_class::<task::Machine>()?;
+    module.add_class::<making::Machine>()?;
     module.add_class::<task::Task>()?;
     module.add_class::<steps::Step>()?;
     module.add_class::<steps::Draw>()?;
     module.add_class::<steps::Lock>()?;
     module.add_class::<steps::Line>()?;
+    module.add_class::<steps::Word>()?;
     module.add_class::<steps::Completion>()?;
     module.add_class::<steps::Device>()?;
     module.add("ProgramError", module.py().get_type::<programs::ProgramError>())?;

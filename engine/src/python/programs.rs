@@ -1,8 +1,10 @@
 //! Programs written in Python: generators that yield steps, on any machine.
 
 use super::failure::raise;
+use super::making::{Machine, Run};
 use super::steps::{Action, Step};
-use super::task::{Machine, Run, Task};
+use super::task::Task;
+use super::words::Words;
 use crate::machine::{Io, TaskId};
 use crate::spec::{RunSpec, WorkloadKind};
 use crate::waist::{self, Host, Life};
@@ -55,7 +57,7 @@ fn prepare<H: Host>(
         params.set_item(name, value.as_f64())?;
     }
     let (tasks, locks) = (spec.workload.tasks, spec.kernel.locks.clone());
-    let run = Rc::new(Run { tasks, params: params.unbind(), locks, last_task: Cell::new(0) });
+    let run = Rc::new(Run { tasks, params: params.unbind(), locks, last_task: Cell::new(0), words: Words::default() });
     let shared = match setup {
         None => py.None(),
         Some(setup) => {
@@ -79,6 +81,7 @@ enum Answer {
     Nothing,
     Truth(bool),
     Task(TaskId),
+    Number(i64),
 }
 
 /// Lets a generator run as the task's program. `name` is its stream's name.
@@ -98,6 +101,9 @@ async fn drive<M: waist::Machine>(m: M, run: Rc<Run>, part: Part, name: String) 
                 Action::Run(account, time) => m.run(*account, time.draw(&mut random)).await,
                 Action::Sleep(time) => m.sleep(time.draw(&mut random)).await,
                 Action::Touch(line, access) => m.touch(*line, *access),
+                Action::Word(word, operation) => {
+                    answer = Answer::Number(run.words.perform(&m, *word, *operation).await);
+                }
                 Action::Lock(lock, side) => m.lock(*lock, *side).await,
                 Action::TryLock(lock, side) => answer = Answer::Truth(m.try_lock(*lock, *side)),
                 Action::TryLockSpinning(lock, side) => answer = Answer::Truth(m.try_lock_spinning(*lock, *side).await),
@@ -171,6 +177,7 @@ fn resumed(generator: &Py<PyIterator>, answer: Answer, part: &Part) -> Option<Py
         let next = match answer {
             Answer::Nothing => generator.clone().next().transpose(),
             Answer::Truth(truth) => sent(generator, PyBool::new(py, truth).to_owned().into_any()),
+            Answer::Number(number) => sent(generator, number.into_pyobject(py)?.into_any()),
             Answer::Task(task) => sent(generator, task.into_pyobject(py)?.into_any()),
         };
         match next {

@@ -2,6 +2,7 @@
 //! takes it anew, with a new draw where its time is drawn.
 
 use super::failure::lasting;
+use super::words;
 use crate::machine::time::{from_ns, to_ns};
 use crate::machine::{Access, Account, CpuId, DeviceId, LineId, LockId, Mode, Side, TaskId, Then};
 use crate::waist::{Life, Placement};
@@ -29,6 +30,13 @@ pub struct Completion(pub LockId);
 /// A device of this run.
 #[pyclass(frozen, module = "simfs._engine")]
 pub struct Device(pub DeviceId);
+
+/// A word that programs share, and the line that it is on.
+#[pyclass(frozen, module = "simfs._engine")]
+pub struct Word {
+    pub number: usize,
+    pub line: LineId,
+}
 
 /// A distribution of times; the engine draws from it.
 #[pyclass(frozen, skip_from_py_object, module = "simfs._engine")]
@@ -79,6 +87,7 @@ pub enum Action {
     Run(Account, draw::Draw),
     Sleep(draw::Draw),
     Touch(LineId, Access),
+    Word(usize, words::Operation),
     Lock(LockId, Side),
     TryLock(LockId, Side),
     TryLockSpinning(LockId, Side),
@@ -119,6 +128,7 @@ impl Step {
             Action::Run(account, time) => format!("run({}, {account:?})", Draw(time.clone()).__repr__()),
             Action::Sleep(time) => format!("sleep({})", Draw(time.clone()).__repr__()),
             Action::Touch(line, access) => format!("touch(line {line}, {access:?})"),
+            Action::Word(word, operation) => format!("{operation:?} of word {word}"),
             Action::Lock(lock, side) => format!("lock({lock}, {side:?})"),
             Action::TryLock(lock, side) => format!("try_lock({lock}, {side:?})"),
             Action::TryLockSpinning(lock, side) => format!("try_lock_spinning({lock}, {side:?})"),

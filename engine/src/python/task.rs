@@ -1,180 +1,19 @@
-//! What a program written in Python is given: the machine to make things on, and its task, which makes steps.
+//! What a program written in Python is given: its task, which makes steps.
 
+use super::making::Machine;
 use super::steps::{access, account, at, end, mode, placement, positive, several, side};
-use super::steps::{Action, Completion, Device, Draw, Line, Lock, Span, Step};
-use super::values::Stream;
+use super::steps::{Action, Completion, Device, Draw, Line, Lock, Span, Step, Word};
+use super::words::Operation;
 use crate::machine::time::{from_ns, to_ns};
-use crate::machine::{CpuId, DeviceId, Hardware, LineId, LockId, TaskId, Then, Time};
-use crate::waist;
+use crate::machine::{CpuId, TaskId, Then};
 use crate::waist::Life;
 use crate::workloads::draw;
-use fragile::Sticky;
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
-use rand_xoshiro::Xoshiro256PlusPlus;
-use std::cell::Cell;
-use std::collections::BTreeMap;
-use std::rc::Rc;
+use pyo3::types::PyTuple;
 
 /// The most memory that a program uses at once.
 const MOST_BYTES: u64 = 1 << 40;
-
-/// What all tasks of a run have in common.
-pub struct Run {
-    /// Number of tasks of the workload.
-    pub tasks: u32,
-    /// The workload's parameters.
-    pub params: Py<PyDict>,
-    /// Lock kind by role.
-    pub locks: BTreeMap<String, String>,
-    /// The highest number of a task so far.
-    pub last_task: Cell<TaskId>,
-}
-
-impl Run {
-    /// There is a task of this number.
-    pub fn know(&self, task: TaskId) {
-        self.last_task.set(self.last_task.get().max(task));
-    }
-}
-
-/// The part of a waist that takes no simulated time and changes nothing a program did, of any machine.
-trait Making {
-    fn task(&self) -> TaskId;
-    fn cpu(&self) -> CpuId;
-    fn cpus(&self) -> CpuId;
-    fn now(&self) -> Time;
-    fn new_lock(&self, name: &str, role: &str) -> LockId;
-    fn drop_lock(&self, lock: LockId);
-    fn new_line(&self, span: u32) -> LineId;
-    fn new_completion(&self) -> LockId;
-    fn drop_completion(&self, completion: LockId);
-    fn new_device(&self, parallelism: u32, interrupt: Time) -> DeviceId;
-    fn stream(&self, name: &str) -> Xoshiro256PlusPlus;
-}
-
-impl<M: waist::Machine> Making for M {
-    fn task(&self) -> TaskId {
-        self.task()
-    }
-
-    fn cpu(&self) -> CpuId {
-        self.cpu()
-    }
-
-    fn cpus(&self) -> CpuId {
-        self.cpus()
-    }
-
-    fn now(&self) -> Time {
-        self.now()
-    }
-
-    fn new_lock(&self, name: &str, role: &str) -> LockId {
-        self.new_lock(self.class(name, role))
-    }
-
-    fn drop_lock(&self, lock: LockId) {
-        self.drop_lock(lock);
-    }
-
-    fn new_line(&self, span: u32) -> LineId {
-        self.new_line(span)
-    }
-
-    fn new_completion(&self) -> LockId {
-        self.new_completion()
-    }
-
-    fn drop_completion(&self, completion: LockId) {
-        self.drop_completion(completion);
-    }
-
-    fn new_device(&self, parallelism: u32, interrupt: Time) -> DeviceId {
-        self.new_device(Hardware::serving(parallelism, interrupt))
-    }
-
-    fn stream(&self, name: &str) -> Xoshiro256PlusPlus {
-        self.stream(name)
-    }
-}
-
-/// The machine of a run: the place to make locks, lines, completions and devices.
-#[pyclass(frozen, subclass, module = "simfs._engine")]
-pub struct Machine(Sticky<(Box<dyn Making>, Rc<Run>)>);
-
-impl Machine {
-    pub fn new<M: waist::Machine>(m: &M, run: &Rc<Run>) -> Self {
-        Self(Sticky::new((Box::new(m.clone()), run.clone())))
-    }
-
-    fn with<T>(&self, work: impl FnOnce(&dyn Making, &Run) -> T) -> PyResult<T> {
-        let done = self.0.try_with(|(m, run)| work(m.as_ref(), run));
-        done.map_err(|_| PyRuntimeError::new_err("a machine can be used only in the thread that runs it"))
-    }
-}
-
-#[pymethods]
-impl Machine {
-    #[getter]
-    fn cpus(&self) -> PyResult<CpuId> {
-        self.with(|m, _| m.cpus())
-    }
-
-    #[getter]
-    fn tasks(&self) -> PyResult<u32> {
-        self.with(|_, run| run.tasks)
-    }
-
-    #[getter]
-    fn params(&self, py: Python<'_>) -> PyResult<Py<PyDict>> {
-        self.with(|_, run| run.params.clone_ref(py))
-    }
-
-    #[pyo3(signature = (name, role=None))]
-    fn new_lock(&self, name: &str, role: Option<&str>) -> PyResult<Lock> {
-        let role = role.unwrap_or(name);
-        self.with(|m, run| {
-            let Some(kind) = run.locks.get(role) else {
-                let known = run.locks.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-                return Err(PyValueError::new_err(format!(
-                    "no lock kind is given for the role '{role}'; roles are {known}"
-                )));
-            };
-            Ok(Lock { id: m.new_lock(name, role), semaphore: kind == "semaphore" })
-        })?
-    }
-
-    fn drop_lock(&self, lock: &Lock) -> PyResult<()> {
-        self.with(|m, _| m.drop_lock(lock.id))
-    }
-
-    #[pyo3(signature = (span=1))]
-    fn new_line(&self, span: u32) -> PyResult<Line> {
-        self.with(|m, _| Line(m.new_line(span.max(1))))
-    }
-
-    fn new_completion(&self) -> PyResult<Completion> {
-        self.with(|m, _| Completion(m.new_completion()))
-    }
-
-    fn drop_completion(&self, completion: &Completion) -> PyResult<()> {
-        self.with(|m, _| m.drop_completion(completion.0))
-    }
-
-    #[pyo3(signature = (parallelism=1, interrupt=0.0))]
-    fn new_device(&self, parallelism: u32, interrupt: f64) -> PyResult<Device> {
-        if !(0.0..1e15).contains(&interrupt) {
-            return Err(PyValueError::new_err("interrupt: must be between 0 and 1e15 ns"));
-        }
-        self.with(|m, _| Device(m.new_device(parallelism.max(1), from_ns(interrupt))))
-    }
-
-    fn stream(&self, name: &str) -> PyResult<Stream> {
-        self.with(|m, _| Stream(m.stream(name)))
-    }
-}
 
 /// The task of a program.
 #[pyclass(frozen, extends = Machine, module = "simfs._engine")]
@@ -247,6 +86,42 @@ impl Task {
     #[pyo3(signature = (line, access="write"))]
     fn touch(line: &Line, access: &str) -> PyResult<Step> {
         Ok(Step(Action::Touch(line.0, self::access(access)?)))
+    }
+
+    #[staticmethod]
+    fn load(word: &Word) -> Step {
+        Step(Action::Word(word.number, Operation::Load))
+    }
+
+    #[staticmethod]
+    fn store(word: &Word, value: i64) -> Step {
+        Step(Action::Word(word.number, Operation::Store(value)))
+    }
+
+    #[staticmethod]
+    fn exchange(word: &Word, value: i64) -> Step {
+        Step(Action::Word(word.number, Operation::Exchange(value)))
+    }
+
+    #[staticmethod]
+    fn compare_exchange(word: &Word, expected: i64, value: i64) -> Step {
+        Step(Action::Word(word.number, Operation::CompareExchange(expected, value)))
+    }
+
+    #[staticmethod]
+    fn fetch_add(word: &Word, value: i64) -> Step {
+        Step(Action::Word(word.number, Operation::FetchAdd(value)))
+    }
+
+    #[staticmethod]
+    fn futex_wait(word: &Word, expected: i64) -> Step {
+        Step(Action::Word(word.number, Operation::FutexWait(expected)))
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (word, count=1))]
+    fn futex_wake(word: &Word, count: u32) -> Step {
+        Step(Action::Word(word.number, Operation::FutexWake(count)))
     }
 
     #[staticmethod]
