@@ -9,6 +9,7 @@ pub const ROLES: [(&str, &str); 33] = [
     ("vfs.s_vfs_rename_mutex", "the directories of a superblock against two renames between them at a time"),
     ("vfs.rename_lock", "the names of all dentries, against who looks for one while it is moved"),
     ("vfs.wb_list", "a device's list of files with dirty pages"),
+    ("futex.bucket", "the futexes of a hash bucket; here of a word that programs in Python share"),
     ("mm.lru_lock", "a node's list of pages that can be reclaimed"),
     ("vfs.d_lock", "a dentry: its count of references"),
     ("xfs.buffer", "a metadata buffer: AGI, AGF, B-tree block, inode cluster, directory block"),
