@@ -23,6 +23,7 @@ __all__ = [
     "Step",
     "Stream",
     "Task",
+    "Word",
     "__source__",
     "__version__",
     "measure",

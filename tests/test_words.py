@@ -132,6 +132,7 @@ def test_the_futex_mutex_does_the_same_on_both_machines(cpus: int, preemption: s
     spec |= {"machine": spec["machine"] | {"cpus": cpus}, "warmup_ns": 0.0, "duration_ns": 3e5}
     spec["kernel"]["preemption"] = preemption
     program = load_program(str(paths.SCENARIOS / "futex_mutex.py") + ":worker")
+    assert program.setup is not None
     assert assert_same(spec, program.worker, program.setup) > 200
 
 
