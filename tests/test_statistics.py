@@ -55,6 +55,11 @@ def test_replications_of_mm1_cover_the_truth() -> None:
     assert 0.93 <= coverage(estimates, rho / (1 - rho)) <= 0.97
 
 
+def test_observations_that_fill_no_batch_are_cut_off_in_front() -> None:
+    """The oldest may still be of the transient."""
+    assert batch_means([100, 1, 2, 3, 4], 2).mean == 2.5
+
+
 def test_batch_means_cover_the_truth_in_a_correlated_stream() -> None:
     streams = ar1(np.random.default_rng(2), 1000, 4000, phi=0.7)
     assert 0.93 <= coverage([batch_means(s) for s in streams], 0.0) <= 0.97

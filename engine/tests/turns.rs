@@ -16,7 +16,8 @@ fn spec(preemption: &str) -> RunSpec {
     let constants = serde_json::json!({
         "migration_cost": 5e5, "rwsem_handoff_wait": 4e6, "rwsem_reader_batch_max": 256, "rwsem_reader_spin_base": 1e4,
         "rwsem_reader_spin_per_reader": 500, "rwsem_reader_spin_cap": 2.5e4, "percpu_rwsem_grace_period": 1e7,
-        "numa_spinlock_threshold": 1e7, "code_spin": 0, "code_attempt": 0, "code_taken": 0, "code_ask": 0, "code_queue": 0,
+        "numa_spinlock_threshold": 1e7, "semaphore_count": 2, "cohort_handoffs": 64, "hqlock_fairness_threshold": 1000,
+        "hqlock_general_handoffs_turn_numa": 50, "code_spin": 0, "code_attempt": 0, "code_taken": 0, "code_ask": 0, "code_queue": 0,
         "code_take": 0, "code_wake": 0, "code_mark": 0, "code_mark_reader": 0, "idle_timer": 1e9
     });
     let json = serde_json::json!({
