@@ -156,13 +156,13 @@ def test_call_chains_tell_locks_that_tables_do_not() -> None:
 def engine_classes() -> set[str]:
     found = set()
     for path in (file for part in ENGINE for file in part.rglob("*.rs")):
-        found |= set(re.findall(r'(?:class|mutex)\("([a-z0-9_]+\.[^"]+)"', path.read_text("utf-8")))
-        found |= {
-            f"btrfs.{name} tree" for name in re.findall(r'Root::new\(m, "([^"]+)"', path.read_text("utf-8"))
-        }
-        found |= {
-            f"btrfs.{name} tree" for name in re.findall(r'\broot\("([^"]+)", trees', path.read_text("utf-8"))
-        }
+        text = path.read_text("utf-8")
+        found |= set(re.findall(r'\("([a-z0-9_]+\.[^"]+)", "\w+\.\w+"\)', text))
+        found |= set(re.findall(r'(?:class|mutex)\("([a-z0-9_]+\.[^"]+)"', text))
+        for names in re.findall(r"\[([^\[\]]*)\]\.map\(\|name\| m\.class", text):
+            found |= set(re.findall(r'"([^"]+)"', names))
+        found |= {f"btrfs.{name} tree" for name in re.findall(r'Root::new\(m, "([^"]+)"', text)}
+        found |= {f"btrfs.{name} tree" for name in re.findall(r'\broot\("([^"]+)", trees', text)}
     return found | {"completion.wait_lock"}
 
 
