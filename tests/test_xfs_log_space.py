@@ -36,6 +36,12 @@ def lock(result: RunResult, name: str) -> LockStats:
     return next(lock for lock in result.locks if lock.name == name)
 
 
+def test_what_transactions_do_not_use_of_the_log_goes_back(tmp_path: Path) -> None:
+    """Two tasks that have what one transaction reserves never fill the log; if a part stayed granted they soon would."""
+    two = TOUCH.replace("tasks: 16", "tasks: 2").replace("files: 500", "files: 5")
+    assert run(spec_of(tmp_path, "64 MiB", 20, two) | {"warmup_ns": 0}).operations > 100
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("device", ["nvme", "loop-tmpfs"])
 def test_with_a_log_that_is_too_small_all_go_on_but_wait_for_its_tail(tmp_path: Path, device: str) -> None:
