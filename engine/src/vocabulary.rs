@@ -11,7 +11,8 @@ use serde_json::{json, Map, Value};
 /// constants, the operations of a mix, the costs that
 /// each filesystem reads, and the parameters of each workload.
 pub fn vocabulary() -> Value {
-    let kinds: Vec<_> = LockKind::NAMES.iter().map(|(name, perf)| json!({"name": name, "perf": perf})).collect();
+    let kinds: Vec<_> =
+        LockKind::NAMES.iter().map(|(name, kind)| json!({"name": name, "perf": kind.perf_name()})).collect();
     let roles: Vec<_> = ROLES.iter().map(|(name, about)| json!({"name": name, "about": about})).collect();
     json!({
         "lock_kinds": kinds,

@@ -26,7 +26,7 @@ from simfs.scenario.document import Document
 from simfs.scenario.filesystem import Xfs
 from simfs.scenario.loader import check
 from simfs.scenario.overlay import set_option
-from simfs.scenario.workload import FileTasks
+from simfs.scenario.tasks import FileTasks
 
 FLAT = 0.02
 """Part of the best throughput that is not worth more allocation groups."""

@@ -13,7 +13,7 @@ from simfs.results.run import Engine, Progress, run_scenario
 from simfs.results.saturated import with_saturated
 from simfs.scenario import Point, Scenario, expand, placed_rows, to_run_spec
 from simfs.scenario.points import group_loads
-from simfs.scenario.workload import Serving
+from simfs.scenario.tasks import Serving
 
 OPERATIONS = {
     "compile": "compile",

@@ -20,9 +20,9 @@ from simfs.scenario.refusals import problems_of
 from simfs.scenario.run_spec import device_spec, filesystem_costs, machine_spec
 from simfs.scenario.schema import Fit, RowChoice, Scenario
 from simfs.scenario.suggest import nearest
+from simfs.scenario.tasks import MAX_TASKS
 from simfs.scenario.timeline import not_a_choice
 from simfs.scenario.workload import (
-    MAX_TASKS,
     Fio,
     FromProfile,
     LockCycle,

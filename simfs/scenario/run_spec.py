@@ -22,6 +22,7 @@ from simfs.scenario.models import (
 from simfs.scenario.points import Point, group_loads
 from simfs.scenario.program import digest
 from simfs.scenario.schema import Scenario
+from simfs.scenario.tasks import Serving
 from simfs.scenario.workload import (
     Compile,
     Create,
@@ -33,7 +34,6 @@ from simfs.scenario.workload import (
     MixOperation,
     PythonTasks,
     RangeLock,
-    Serving,
     TmpFile,
     Workload,
     profile_of,

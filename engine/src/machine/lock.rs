@@ -1,8 +1,9 @@
-//! What all locks have in common: their kinds and their state.
+//! What all locks have in common: their state.
 //!
 //! The algorithms are in `locks/`, one file a family; each works on its own variant of [`Body`].
 
 use super::line::Line;
+pub use super::lock_kind::LockKind;
 use super::locks::{
     btrfs_tree_2, btrfs_tree_3, cohort, completion, mutex, mutex_counted, paravirt, percpu_rwsem, rcu, rwlock, rwsem,
     semaphore, seqlock, spinlock, waitqueue::WaitQueue,
@@ -34,188 +35,6 @@ pub enum Mode {
     Blocking,
 }
 
-/// The lock types, named as in kernel profiles and scenarios.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LockKind {
-    /// Spinning locks.
-    Spin(spinlock::Policy),
-    /// Spinning readers and writers.
-    Rwlock(rwlock::Policy),
-    /// Spinlocks that stay on a socket.
-    Cohorts(cohort::Policy),
-    /// Queued spinlock of a guest, whose waiters halt.
-    Paravirt,
-    /// Semaphore with count 1: grant, strict FIFO, never spins.
-    Semaphore,
-    /// The same with a larger count.
-    CountingSemaphore,
-    /// Mutex before Linux 4.10.
-    CountedMutex(mutex_counted::Era),
-    /// Mutex of Linux 4.10 and later.
-    Mutex,
-    /// rw_semaphore.
-    Rwsem(rwsem::Era),
-    /// percpu_rw_semaphore (freeze protection).
-    PercpuRwsem,
-    /// Sequence counter and spinlock.
-    Seqlock,
-    /// RCU: readers wait for nobody, updaters for readers.
-    Rcu,
-    /// No lock at all: what a counterfactual has taken away.
-    Removed,
-    /// btrfs tree lock of 2009 to Linux 3.0.
-    BtrfsTree2,
-    /// btrfs tree lock of Linux 3.1 to 5.10, over this rwlock.
-    BtrfsTree3(rwlock::Policy),
-}
-
-impl LockKind {
-    /// All names that [`LockKind::parse`] accepts; the second of a pair is `perf lock`'s name of the type.
-    pub const NAMES: [(&'static str, &'static str); 32] = [
-        ("tas", "spinlock"),
-        ("ticket", "spinlock"),
-        ("mcs", "spinlock"),
-        ("qspinlock", "spinlock"),
-        ("cna", "spinlock"),
-        ("hqlock", "spinlock"),
-        ("cohort", "spinlock"),
-        ("hmcs", "spinlock"),
-        ("pvqspinlock", "spinlock"),
-        ("rwlock-2.6", "rwlock"),
-        ("qrwlock", "rwlock"),
-        ("semaphore", "semaphore"),
-        ("counting-semaphore", "semaphore"),
-        ("mutex-2.6.16", "mutex"),
-        ("mutex-2.6.30", "mutex"),
-        ("mutex-3.0", "mutex"),
-        ("mutex-3.10", "mutex"),
-        ("mutex-4.10", "mutex"),
-        ("mutex", "mutex"),
-        ("rwsem-2.6", "rwsem"),
-        ("rwsem-3.10", "rwsem"),
-        ("rwsem-3.16", "rwsem"),
-        ("rwsem-4.8", "rwsem"),
-        ("rwsem-5.3", "rwsem"),
-        ("rwsem-5.11", "rwsem"),
-        ("rwsem", "rwsem"),
-        ("percpu-rwsem", "percpu-rwsem"),
-        ("seqlock", "spinlock"),
-        ("rcu", "mutex"),
-        ("btrfs-tree-2", "spinlock"),
-        ("btrfs-tree-3-biased", "rwlock"),
-        ("btrfs-tree-3", "rwlock"),
-    ];
-
-    /// The lock type of a name.
-    pub fn parse(name: &str) -> Result<Self, String> {
-        use mutex_counted::Era;
-        use spinlock::Policy;
-        Ok(match name {
-            "tas" => Self::Spin(Policy::TestAndSet),
-            "ticket" => Self::Spin(Policy::Ticket),
-            "mcs" => Self::Spin(Policy::Mcs),
-            "qspinlock" => Self::Spin(Policy::Queued),
-            "cna" => Self::Spin(Policy::Cna),
-            "hqlock" => Self::Spin(Policy::Hq),
-            "cohort" => Self::Cohorts(cohort::Policy::Ticket),
-            "hmcs" => Self::Cohorts(cohort::Policy::Mcs),
-            "pvqspinlock" => Self::Paravirt,
-            "rwlock-2.6" => Self::Rwlock(rwlock::Policy::Biased),
-            "qrwlock" => Self::Rwlock(rwlock::Policy::Queued),
-            "semaphore" => Self::Semaphore,
-            "counting-semaphore" => Self::CountingSemaphore,
-            "mutex-2.6.16" => Self::CountedMutex(Era::Since2_6_16),
-            "mutex-2.6.30" => Self::CountedMutex(Era::Since2_6_30),
-            "mutex-3.0" => Self::CountedMutex(Era::Since3_0),
-            "mutex-3.10" => Self::CountedMutex(Era::Since3_10),
-            "mutex" | "mutex-4.10" => Self::Mutex,
-            "rwsem-2.6" => Self::Rwsem(rwsem::Era::V2_6),
-            "rwsem-3.10" => Self::Rwsem(rwsem::Era::V3_10),
-            "rwsem-3.16" => Self::Rwsem(rwsem::Era::V3_16),
-            "rwsem-4.8" => Self::Rwsem(rwsem::Era::V4_8),
-            "rwsem-5.3" => Self::Rwsem(rwsem::Era::V5_3),
-            "rwsem" | "rwsem-5.11" => Self::Rwsem(rwsem::Era::V5_11),
-            "percpu-rwsem" => Self::PercpuRwsem,
-            "seqlock" => Self::Seqlock,
-            "rcu" => Self::Rcu,
-            "btrfs-tree-2" => Self::BtrfsTree2,
-            "btrfs-tree-3-biased" => Self::BtrfsTree3(rwlock::Policy::Biased),
-            "btrfs-tree-3" => Self::BtrfsTree3(rwlock::Policy::Queued),
-            _ if name.contains(".py:") => {
-                return Err(format!("{name} is written in Python and needs the reference machine: --engine simpy"));
-            }
-            _ => {
-                let known: Vec<_> = Self::NAMES.iter().map(|n| n.0).collect();
-                return Err(format!("unknown lock type '{name}'; known: {}", known.join(", ")));
-            }
-        })
-    }
-
-    /// The type as `perf lock contention` prints it.
-    pub fn perf_name(self) -> &'static str {
-        match self {
-            Self::Spin(_) | Self::Cohorts(_) | Self::Paravirt | Self::Seqlock => "spinlock",
-            Self::Semaphore | Self::CountingSemaphore => "semaphore",
-            Self::Rwlock(_) | Self::BtrfsTree3(_) => "rwlock",
-            Self::Mutex | Self::CountedMutex(_) | Self::Rcu => "mutex",
-            Self::Rwsem(_) => "rwsem",
-            Self::PercpuRwsem => "percpu-rwsem",
-            Self::Removed => "removed",
-            Self::BtrfsTree2 => "spinlock",
-        }
-    }
-
-    /// The lock inside locks of this kind: how its class is called, after theirs, and its kind.
-    pub(super) fn inner(self) -> Option<(&'static str, Self)> {
-        match self {
-            Self::Spin(_) | Self::Cohorts(_) | Self::Paravirt => None,
-            Self::Rwlock(rwlock::Policy::Biased) | Self::PercpuRwsem | Self::Removed => None,
-            Self::Seqlock => Some(("lock", Self::Spin(spinlock::Policy::Queued))),
-            Self::Rcu => Some(("mutex", Self::Mutex)),
-            Self::BtrfsTree2 => Some(("lock", Self::Spin(spinlock::Policy::Ticket))),
-            Self::BtrfsTree3(policy) => Some(("lock", Self::Rwlock(policy))),
-            _ => Some(("wait_lock", Self::Spin(spinlock::Policy::Queued))),
-        }
-    }
-
-    /// Word and wait lock are in one cache line: a mutex has 32 to 40 bytes, an rwsem 40, a semaphore 24, a seqlock 8.
-    pub(super) fn shares_line(self) -> bool {
-        let semaphore = matches!(self, Self::Semaphore | Self::CountingSemaphore);
-        semaphore || matches!(self, Self::Mutex | Self::CountedMutex(_) | Self::Rwsem(_) | Self::Seqlock)
-    }
-
-    /// Whether its holders turn it from spinning to blocking and back.
-    pub fn has_modes(self) -> bool {
-        matches!(self, Self::BtrfsTree2 | Self::BtrfsTree3(_))
-    }
-
-    /// Whether who waits for such a lock may sleep.
-    pub(super) fn may_sleep(self) -> bool {
-        let spins = matches!(self, Self::Spin(_) | Self::Cohorts(_) | Self::Paravirt | Self::Seqlock);
-        !spins && !matches!(self, Self::Rwlock(_) | Self::Removed)
-    }
-
-    fn body(self) -> Body {
-        match self {
-            Self::Spin(policy) => Body::Spin(spinlock::Spinlock::new(policy)),
-            Self::Cohorts(policy) => Body::Cohorts(cohort::Cohorts::new(policy)),
-            Self::Paravirt => Body::Paravirt(paravirt::Paravirt::default()),
-            Self::Semaphore => Body::Semaphore(semaphore::Semaphore::binary()),
-            Self::CountingSemaphore => Body::Semaphore(semaphore::Semaphore::counting()),
-            Self::Seqlock => Body::Seqlock(seqlock::Seqlock::default()),
-            Self::Rcu => Body::Rcu(rcu::Rcu::default()),
-            Self::Rwlock(policy) => Body::Rwlock(rwlock::Rwlock::new(policy)),
-            Self::CountedMutex(era) => Body::CountedMutex(mutex_counted::CountedMutex::new(era)),
-            Self::Mutex => Body::Mutex(mutex::Mutex::default()),
-            Self::Rwsem(era) => Body::Rwsem(rwsem::Rwsem::new(era)),
-            Self::PercpuRwsem => Body::PercpuRwsem(percpu_rwsem::PercpuRwsem::default()),
-            Self::Removed => Body::Removed,
-            Self::BtrfsTree2 => Body::BtrfsTree2(btrfs_tree_2::BtrfsTree2::default()),
-            Self::BtrfsTree3(policy) => Body::BtrfsTree3(btrfs_tree_3::BtrfsTree3::new(policy)),
-        }
-    }
-}
-
 /// The state of one lock, by family.
 #[derive(Debug)]
 #[allow(missing_docs)]
@@ -235,6 +54,29 @@ pub enum Body {
     Removed,
     BtrfsTree2(btrfs_tree_2::BtrfsTree2),
     BtrfsTree3(btrfs_tree_3::BtrfsTree3),
+}
+
+impl Body {
+    /// That of a free lock.
+    fn of(kind: LockKind) -> Self {
+        match kind {
+            LockKind::Spin(policy) => Self::Spin(spinlock::Spinlock::new(policy)),
+            LockKind::Cohorts(policy) => Self::Cohorts(cohort::Cohorts::new(policy)),
+            LockKind::Paravirt => Self::Paravirt(paravirt::Paravirt::default()),
+            LockKind::Semaphore => Self::Semaphore(semaphore::Semaphore::binary()),
+            LockKind::CountingSemaphore => Self::Semaphore(semaphore::Semaphore::counting()),
+            LockKind::Seqlock => Self::Seqlock(seqlock::Seqlock::default()),
+            LockKind::Rcu => Self::Rcu(rcu::Rcu::default()),
+            LockKind::Rwlock(policy) => Self::Rwlock(rwlock::Rwlock::new(policy)),
+            LockKind::CountedMutex(era) => Self::CountedMutex(mutex_counted::CountedMutex::new(era)),
+            LockKind::Mutex => Self::Mutex(mutex::Mutex::default()),
+            LockKind::Rwsem(era) => Self::Rwsem(rwsem::Rwsem::new(era)),
+            LockKind::PercpuRwsem => Self::PercpuRwsem(percpu_rwsem::PercpuRwsem::default()),
+            LockKind::Removed => Self::Removed,
+            LockKind::BtrfsTree2 => Self::BtrfsTree2(btrfs_tree_2::BtrfsTree2::default()),
+            LockKind::BtrfsTree3(policy) => Self::BtrfsTree3(btrfs_tree_3::BtrfsTree3::new(policy)),
+        }
+    }
 }
 
 impl Body {
@@ -301,7 +143,7 @@ impl Lock {
             line: Line::new(1),
             lies_in: None,
             wait_lock,
-            body: kind.body(),
+            body: Body::of(kind),
             parts: Box::default(),
             scaled: false,
             granted: None,

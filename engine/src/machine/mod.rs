@@ -32,6 +32,7 @@ mod line;
 mod load;
 pub mod lock;
 mod lock_code;
+mod lock_kind;
 mod locks;
 mod look_back;
 mod native;
