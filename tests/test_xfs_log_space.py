@@ -37,7 +37,7 @@ def lock(result: RunResult, name: str) -> LockStats:
 
 
 def test_what_transactions_do_not_use_of_the_log_goes_back(tmp_path: Path) -> None:
-    """Two tasks that have what one transaction reserves never fill the log; if a part stayed granted they soon would."""
+    """Two tasks never fill the log; if a part of what they reserve stayed granted they soon would."""
     two = TOUCH.replace("tasks: 16", "tasks: 2").replace("files: 500", "files: 5")
     assert run(spec_of(tmp_path, "64 MiB", 20, two) | {"warmup_ns": 0}).operations > 100
 
