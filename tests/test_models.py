@@ -250,6 +250,13 @@ def test_footprints_come_with_the_filesystem_they_belong_to() -> None:
     assert {q.unit for q in load_footprints().costs.values()} == {"lines"}
 
 
+def test_the_laboratorys_compile_does_the_same_at_the_same_places() -> None:
+    own, gcc = (load_workload(name).spec() for name in ("compile-emulated", "compile"))
+    assert set(own) == set(gcc)
+    differs = {name for name in own if own[name] != gcc[name]}
+    assert differs == {"user_cpu_ns", "kernel_cpu_ns", "cpu_cv", "footprint_bytes"}
+
+
 def test_a_compilation_shares_its_cpu_time_out_completely_and_in_order() -> None:
     params = load_workload("compile").spec()
     shares = {key.split(".")[0]: value for key, value in params.items() if key.endswith(".cpu_share")}

@@ -37,9 +37,8 @@ struct Directory {
 #[derive(Clone, Copy)]
 struct Inode {
     i_rwsem: LockId,
+    /// Bytes, which all have their page.
     size: u64,
-    /// Pages that `fallocate` has added.
-    preallocated: u64,
 }
 
 /// A mounted tmpfs.
@@ -87,7 +86,7 @@ impl Tmpfs {
     /// A file's slot, and whether its memory was used before.
     fn new_file<M: Machine>(&self, m: &M) -> (u32, bool) {
         let mut files = self.files.borrow_mut();
-        let new = Inode { i_rwsem: self.sb.new_file(m), size: 0, preallocated: 0 };
+        let new = Inode { i_rwsem: self.sb.new_file(m), size: 0 };
         match self.free.borrow_mut().pop() {
             Some(slot) => {
                 files[slot as usize] = new;
@@ -111,15 +110,10 @@ impl Tmpfs {
         *size - u64::from(bytes)
     }
 
-    /// Takes note of pages that are added; how many there were.
-    fn preallocate(&self, file: &File, pages: u64) -> u64 {
-        let inode = &mut self.files.borrow_mut()[file.inode as usize];
-        std::mem::replace(&mut inode.preallocated, pages)
-    }
-
     /// What giving back the pages of a file takes: the first with all that is done once.
     fn drop_pages(&self, file: &File) -> Time {
-        let (c, pages) = (&self.costs, self.preallocate(file, 0) + u64::from(file.written));
+        let size = std::mem::take(&mut self.files.borrow_mut()[file.inode as usize].size);
+        let (c, pages) = (&self.costs, size.div_ceil(u64::from(BLOCK)));
         let once = if pages > 0 { c.evict_written.saturating_sub(c.evict) } else { 0 };
         once + c.free_page * pages.saturating_sub(1)
     }
@@ -207,7 +201,6 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
         let i_rwsem = self.i_rwsem(file);
         m.lock(i_rwsem, Side::Write).await;
         m.run(Account::System, c.add_page.saturating_sub(c.copy_page) * pages).await;
-        self.preallocate(file, pages + self.preallocate(file, 0));
         self.grow(file, bytes);
         m.unlock(i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
@@ -222,7 +215,6 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
         let i_rwsem = self.i_rwsem(file);
         m.lock(i_rwsem, Side::Write).await;
         m.run(Account::System, self.sb.calls.setattr().1 + self.drop_pages(file)).await;
-        self.files.borrow_mut()[file.inode as usize].size = 0;
         m.unlock(i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
     }

@@ -118,7 +118,7 @@ impl Ext4 {
         let handle = self.journal.start(m, credits::EXTENT).await;
         self.locked(m, group, 0, || ()).await;
         m.run(Account::System, c.writepages + rest).await;
-        self.stop(m, handle, slot, &self.group_blocks(group)).await;
+        self.stop(m, handle, slot, &self.block_bitmap(group)).await;
         self.storage.submit(m, request, End::Queue(self.fsync.unwritten.clone(), (slot, done))).await;
     }
 

@@ -21,13 +21,8 @@ use crate::writeback::{Flushed, Writeback, REQUEST_PAGES};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-cost_table!(FsyncCosts {
-    start: [
-        "wfsync.enter_fsync",
-        "wfsync.file_fsync",
-        "wfsync.lock_file_ilock_shared_2",
-        "wfsync.unlock_file_ilock_shared_2"
-    ],
+// The transaction that gives a file blocks.
+cost_table!(pub(super) AllocateCosts {
     reserve: ["wfsync.log_reserve_2", "wfsync.trans_alloc_2", "wfsync.lock_file_ilock_excl_3"],
     agf: ["wfsync.read_agf", "wfsync.trylock_agf"],
     allocate: [
@@ -39,6 +34,15 @@ cost_table!(FsyncCosts {
         "wfsync.trans_commit_2"
     ],
     commit: ["wfsync.unlock_agf"],
+});
+
+cost_table!(FsyncCosts {
+    start: [
+        "wfsync.enter_fsync",
+        "wfsync.file_fsync",
+        "wfsync.lock_file_ilock_shared_2",
+        "wfsync.unlock_file_ilock_shared_2"
+    ],
     submit: [
         "wfsync.unlock_cntbt",
         "wfsync.unlock_bnobt",
@@ -58,6 +62,7 @@ cost_table!(FsyncCosts {
 /// What writing back and syncing needs.
 pub(crate) struct Fsync {
     costs: FsyncCosts,
+    pub(super) allocate: AllocateCosts,
     tick: Time,
     ilock: FsyncIlock,
     /// By slot, the tick in which the inode's times last changed.
@@ -73,6 +78,7 @@ impl Fsync {
     pub fn new<M: Machine>(m: &M, tick: Time, costs: &Costs<'_>) -> Result<Self, String> {
         Ok(Self {
             costs: FsyncCosts::new(costs)?,
+            allocate: AllocateCosts::new(costs)?,
             tick,
             ilock: costs.rules().fsync_ilock,
             changed: RefCell::default(),
@@ -205,7 +211,7 @@ impl Xfs {
 
     /// Blocks for pages that have none (`xfs_bmapi_convert_one_delalloc`).
     async fn allocate<M: Machine>(&self, m: &M, inode: Inode) {
-        let c = &self.sync.costs;
+        let c = &self.sync.allocate;
         m.run(Account::System, c.reserve).await;
         let ticket = self.log.reserve(m, TR_WRITE).await;
         inode.ilock(m).await;
@@ -218,7 +224,7 @@ impl Xfs {
         group.agf.unlock(m).await;
         self.log.committed(m, ticket).await;
         inode.iunlock(m).await;
-        m.run(Account::System, c.submit).await;
+        m.run(Account::System, self.sync.costs.submit).await;
     }
 
     /// The program of a CPU's worker that ends writes of unwritten extents.

@@ -17,17 +17,6 @@ use crate::waist::Machine;
 cost_table!(PreallocateCosts {
     enter: ["call.fstat"],
     look: ["tmp_short.lock_file_ilock_shared", "tmp_short.unlock_file_ilock_shared"],
-    reserve: ["wfsync.log_reserve_2", "wfsync.trans_alloc_2", "wfsync.lock_file_ilock_excl_3"],
-    agf: ["wfsync.read_agf", "wfsync.trylock_agf"],
-    allocate: [
-        "wfsync.lock_agfl",
-        "wfsync.unlock_agfl",
-        "wfsync.lock_cntbt",
-        "wfsync.lock_bnobt",
-        "wfsync.defer_finish",
-        "wfsync.trans_commit_2"
-    ],
-    commit: ["wfsync.unlock_agf"],
     release: ["wfsync.unlock_cntbt", "wfsync.unlock_bnobt", "wfsync.trans_free_2", "wfsync.unlock_file_ilock_excl_3"],
 });
 
@@ -81,7 +70,7 @@ impl Xfs {
 
     /// One transaction and one extent of at most so many blocks; how many they are.
     async fn alloc_file_space<M: Machine>(&self, m: &M, inode: Inode, most: u32) -> Result<u32, NoSpace> {
-        let c = &self.preallocate.0;
+        let c = &self.sync.allocate;
         m.run(Account::System, c.reserve).await;
         let ticket = self.log.reserve(m, TR_WRITE).await;
         inode.ilock(m).await;
@@ -106,7 +95,7 @@ impl Xfs {
         }
         self.log.committed(m, ticket).await;
         inode.iunlock(m).await;
-        m.run(Account::System, c.release).await;
+        m.run(Account::System, self.preallocate.0.release).await;
         if count > 0 {
             Ok(count)
         } else {
