@@ -8,6 +8,7 @@ import random
 import re
 from pathlib import Path
 from time import process_time
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -18,6 +19,8 @@ from simfs.interchange.dataset import About, to_yaml
 from simfs.interchange.locks_out import function_of, lockdep_of
 from simfs.interchange.reading import Reading, UnreadableError, Waits
 from simfs.interchange.symbols import candidates, chains, lock_of, sort, symbols
+from simfs.scenario import load
+from simfs.scenario.document import Document
 from simfs.scenario.measured import load_dataset
 
 RUNNER = CliRunner()
@@ -25,12 +28,18 @@ SAMPLES = Path(__file__).parent / "samples"
 ENGINE = [Path(__file__).parents[1] / "engine/src" / part for part in ("filesystems", "memory", "writeback")]
 
 COUNTS = {
+    "btrfs-dump-super.txt": ("btrfs", 1, 53, 0),
+    "btrfs-usage-b.txt": ("btrfs", 1, 20, 0),
+    "btrfs-usage.txt": ("btrfs", 1, 20, 0),
     "bpftrace-hist-kstack.txt": ("bpftrace", 216, 1, 24),
     "bpftrace-hist.txt": ("bpftrace", 19, 1, 1),
     "dbench-1-ext4.txt": ("dbench", 27, 0, 34),
     "dbench-2-ext4.txt": ("dbench", 26, 0, 34),
     "dbench-2-tmpfs.txt": ("dbench", 26, 0, 34),
     "dbench-4-ext4.txt": ("dbench", 27, 0, 34),
+    "dumpe2fs.txt": ("dumpe2fs", 54, 0, 0),
+    "fio-job-stonewall.fio": ("fio-job", 11, 0, 0),
+    "fio-job.fio": ("fio-job", 18, 1, 0),
     "fio-btrfs.json": ("fio", 278, 0, 12),
     "fio-ext4.json": ("fio", 291, 0, 12),
     "fio-json-in-normal-ext4.txt": ("fio", 269, 31, 7),
@@ -49,6 +58,8 @@ COUNTS = {
     "lkp-will-it-scale.txt": ("lkp", 4, 9, 2),
     "lock_stat-doc.txt": ("lock_stat", 36, 0, 5),
     "lock_stat-grep-doc.txt": ("lock_stat", 10, 0, 10),
+    "lscpu.txt": ("lscpu", 7, 36, 0),
+    "tune2fs-nojournal.txt": ("dumpe2fs", 45, 1, 0),
     "offcputime-doc.txt": ("offcputime", 82, 8, 6),
     "offcputime-folded-doc.txt": ("offcputime", 45, 0, 45),
     "offcputime.txt": ("offcputime", 433, 0, 40),
@@ -243,6 +254,75 @@ def test_what_is_written_is_a_data_set(tmp_path: Path) -> None:
 def test_a_file_of_a_layout_is_a_section_of_a_scenario() -> None:
     answer = RUNNER.invoke(app, ["import", "-"], input=text_of("xfs_info.txt"))
     assert answer.stdout == "filesystem: {kind: xfs, size: 2147483648 B, agcount: 2, log_size: 67108864 B}\n"
+
+
+SCENARIO = {
+    "simfs": "1",
+    "name": "of-a-tool",
+    "title": "A part that was imported",
+    "machine": "server-24",
+    "kernel": "linux-6.12",
+    "filesystem": "{kind: ext4}",
+    "workload": "{kind: create_unlink, tasks: 1}",
+}
+OF_PARTS = [
+    name for name in COUNTS if COUNTS[name][0] in ("xfs_info", "dumpe2fs", "btrfs", "lscpu", "fio-job")
+]
+
+
+def scenario_with(section: str) -> str:
+    """A scenario in which the section stands instead of its own."""
+    others = (f"{key}: {value}\n" for key, value in SCENARIO.items() if not section.startswith(f"{key}:"))
+    return "".join(others) + section
+
+
+@pytest.mark.parametrize("name", OF_PARTS)
+def test_imported_sections_make_a_scenario(name: str, tmp_path: Path) -> None:
+    (tmp_path / "made.yaml").write_text(scenario_with(read(name).section))
+    load(tmp_path / "made.yaml")
+
+
+def test_a_superblock_of_ext4_becomes_its_section() -> None:
+    common = {"kind": "ext4", "orphan_file": "false"}
+    journalled = {"size": "2147483648 B", "inode_ratio": "16384 B", "journal": "true"}
+    bare = {"size": "67108864 B", "inode_ratio": "8192 B", "journal": "false"}
+    assert read("dumpe2fs.txt").facts == common | journalled
+    assert read("tune2fs-nojournal.txt").facts == common | bare
+
+
+def test_lscpu_tells_sums_of_caches_or_single_ones() -> None:
+    of_sums = read("lscpu.txt").section
+    of_singles = section_of(text_of("lscpu.txt").replace("2 MiB (2 instances)", "1024K"))
+    assert "caches: {core: 1048576 B, llc: 33554432 B}" in of_sums
+    assert of_singles == of_sums
+    assert "cpus_per_llc: 1," in section_of(text_of("lscpu.txt").replace("(1 instance)", "(2 instances)"))
+
+
+def section_of(text: str) -> str:
+    return interchange.read(text).section
+
+
+def test_jobs_of_fio_are_variants() -> None:
+    assert yaml_of(read("fio-job.fio").section) == {
+        "workload": {
+            "kind": "fio",
+            "block_size": "4 KiB",
+            "size": "1 GiB",
+            "files": "shared",
+            "direct": True,
+        },
+        "variants": [
+            {"name": "readers", "workload": {"rw": "randread", "tasks": 4, "iodepth": 16}},
+            {"name": "writers", "workload": {"rw": "randwrite", "tasks": 2, "fsync": 32}},
+        ],
+    }
+    assert read("fio-job.fio").facts["not in simfs"] == "thinktime"
+    assert "side by side" in read("fio-job.fio").facts
+    assert "side by side" not in read("fio-job-stonewall.fio").facts
+
+
+def yaml_of(text: str) -> dict[str, Any]:
+    return Document.parse(text, "section").data
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,10 @@ def import_(
     """Turn what a real tool printed into a data set, for `simfs compare` and for `measured:` of a scenario.
 
     Reads perf lock contention (tables, -x, -t, -o), perf script, /proc/lock_stat, klockstat, offcputime, bpftrace
-    histograms, fio JSON, fs_mark, dbench, will-it-scale, FxMark, xfs_info (a `filesystem:` section) and LKP tables.
+    histograms, fio JSON, fs_mark, dbench, will-it-scale, FxMark and LKP tables.
+
+    A part of a scenario is made of xfs_info, dumpe2fs -h, btrfs filesystem usage (`filesystem:`), lscpu (`machine:`)
+    and job files of fio (`workload:`).
     """
     with plain_errors():
         from simfs.interchange.dataset import About, to_yaml

@@ -40,6 +40,10 @@ FORMATS = {
     "will-it-scale": "will_it_scale",
     "fxmark": "fxmark",
     "xfs_info": "xfs_info",
+    "dumpe2fs": "dumpe2fs",
+    "btrfs": "btrfs_usage",
+    "lscpu": "lscpu",
+    "fio-job": "fio_job",
     "lkp": "lkp",
 }
 """Names of the formats and their modules; the first that knows a text reads it."""

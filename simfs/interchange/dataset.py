@@ -39,13 +39,13 @@ class About:
 
 
 def to_yaml(reading: Reading, about: About) -> str:
-    """Return the data set, or of `xfs_info` the section `filesystem:` of a scenario.
+    """Return the data set, or the section of a scenario where the file is no result.
 
     Rates that a file has several times become their median with the lowest and the highest. Raises UnreadableError
     where nobody says how many tasks ran, and where nothing of the file has a metric.
     """
-    if reading.format == "xfs_info":
-        return "filesystem: {" + ", ".join(f"{k}: {v}" for k, v in reading.facts.items()) + "}\n"
+    if reading.section:
+        return reading.section
     found = sort(reading.waits)
     rows = [*_rates(reading.figures, about), *_waits(reading.format, found, about)]
     if not rows:

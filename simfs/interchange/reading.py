@@ -50,6 +50,13 @@ class Reading:
     """How long was measured, where the file says it."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """Anything else worth a line: version of the tool, keys of a scenario."""
+    section: str = ""
+    """A part of a scenario in YAML, where the file says no rates and waits but what was run, or on what."""
+
+
+def flow(values: Mapping[str, str]) -> str:
+    """A mapping in YAML, in one line."""
+    return "{" + ", ".join(f"{key}: {value}" for key, value in values.items()) + "}"
 
 
 class UnreadableError(ValueError):

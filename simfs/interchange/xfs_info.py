@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from simfs.interchange.reading import Lines, Reading
+from simfs.interchange.reading import Lines, Reading, flow
 
 _SECTION = re.compile(r"^(meta-data|data|naming|log|realtime)?\s*=(?P<rest>.*)$")
 _AGCOUNT = re.compile(r"\bagcount=(\d{1,9})\b")
@@ -28,4 +28,6 @@ def read(text: str) -> Reading:
     facts = {"kind": "xfs", "size": f"{int(data[1]) * int(data[2])} B", "agcount": groups[1]}
     if log is not None:
         facts["log_size"] = f"{int(log[1]) * int(log[2])} B"
-    return Reading("xfs_info", lines.matched, lines.skipped, facts=facts)
+    return Reading(
+        "xfs_info", lines.matched, lines.skipped, facts=facts, section=f"filesystem: {flow(facts)}\n"
+    )

@@ -48,6 +48,12 @@ for n in 1 2 4; do
 done
 dbench -D tmpfs/io -t 2 -c /usr/share/dbench/client.txt 2 >"$here/dbench-2-tmpfs.txt" 2>&1
 xfs_info xfs >"$here/xfs_info.txt" 2>&1
+truncate -s 2G e.img && mkfs.ext4 -q -F e.img && dumpe2fs -h e.img 2>/dev/null >"$here/dumpe2fs.txt"
+truncate -s 64M o.img && mkfs.ext4 -q -F -O ^has_journal -i 8192 o.img && tune2fs -l o.img >"$here/tune2fs-nojournal.txt"
+btrfs filesystem usage btrfs >"$here/btrfs-usage.txt"
+btrfs filesystem usage -b btrfs >"$here/btrfs-usage-b.txt"
+truncate -s 1G b.img && mkfs.btrfs -q -f b.img && btrfs inspect-internal dump-super b.img >"$here/btrfs-dump-super.txt"
+lscpu >"$here/lscpu.txt"
 mkfs.xfs -N -d size=64g,file,name=big.img | sed "s,=.*big.img,=/dev/sdb1," >"$here/xfs_info-64g.txt" 2>/dev/null
 
 (fs_mark -d xfs/d -t 8 -s 0 -S 0 -n 4000 -L 1 >/dev/null 2>&1) & one=$!
