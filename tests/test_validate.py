@@ -13,9 +13,10 @@ import pytest
 from validating import DATASET, RUNNER, SCENARIO, invoke, rows_of, write
 
 from simfs.cli import app
-from simfs.experiments.validate import held_to_sources, points_of_rows, unpredicted, validate
+from simfs.experiments.validate import held_to_sources, place_of, points_of_rows, unpredicted, validate
 from simfs.results.validation import COLUMNS
 from simfs.scenario import ScenarioError, load, paths, placed_rows
+from simfs.scenario.measured import with_bases
 from simfs.scenario.predicting import predicted
 from simfs.scenario.source_ranges import source_range
 
@@ -31,10 +32,12 @@ def test_every_shipped_data_set_is_predicted_by_one_scenario() -> None:
 def test_every_row_of_a_shipped_data_set_has_a_point(name: str) -> None:
     (pair,) = predicted([name])
     assert pair.scenario is not None
-    rows = placed_rows(pair.scenario.measured)
+    pairs = with_bases(pair.scenario.measured)
+    rows = [row for pair in pairs for row in pair if row]
     points, refused = points_of_rows(pair.scenario, rows)
     assert refused == []
-    assert len(points) == len(rows) == len(pair.dataset.rows)
+    assert set(points) == {place_of(row) for row in rows}
+    assert len(pairs) == len(pair.dataset.rows)
 
 
 def test_a_data_set_its_scenario_and_their_paths_are_the_same_question(tmp_path: Path) -> None:
@@ -254,3 +257,39 @@ def test_predictions_are_those_of_simfs_run(tmp_path: Path) -> None:
     }
     held = rows_of(invoke(scenario, "--format", "json"))
     assert {r["series"]: r["predicted"] for r in held if r["x"] == 16} == beside
+
+
+# Ratios
+
+BASE = {"series": "before", "x": 16}
+RATIO = {"series": "after", "x": 16, "metric": "cycles_per_s", "unit": "ratio", "value": 1.4, "over": BASE}
+
+
+def test_a_ratio_is_predicted_by_the_ratio_of_its_two_points(tmp_path: Path) -> None:
+    write(tmp_path, {"rows": [*DATASET["rows"], RATIO | {"role": "predict"}]})
+    _, before, after, _, ratio = rows_of(invoke(tmp_path / "asked.yaml", "--format", "json"))
+    assert ratio["unit"] == "ratio"
+    assert ratio["predicted"] == pytest.approx(after["predicted"] / before["predicted"])
+    assert ratio["ci_low"] < ratio["predicted"] < ratio["ci_high"]
+    assert ratio["error"] == pytest.approx(ratio["predicted"] / 1.4 - 1)
+
+
+def test_a_ratio_is_not_shown_beside_a_run(tmp_path: Path) -> None:
+    _, scenario = write(tmp_path, {"rows": [*DATASET["rows"], RATIO]})
+    assert len(placed_rows(load(scenario).measured)) == len(DATASET["rows"])
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"unit": "1/s"}, "is given in ratio"),
+        ({"over": BASE | {"series": "befor"}}, "did you mean 'before'"),
+        ({"metric": "idle_percent"}, "is a share already"),
+        ({"role": "calibrate"}, "nothing is fitted to a ratio"),
+    ],
+)
+def test_a_ratio_that_cannot_be_is_refused(tmp_path: Path, changed: dict[str, Any], says: str) -> None:
+    write(tmp_path, {"rows": [*DATASET["rows"], RATIO | changed]})
+    done = invoke(tmp_path / "asked.yaml")
+    assert done.exit_code == 2
+    assert says in done.stderr

@@ -6,15 +6,17 @@ was measured, whatever its own sweep is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from simfs.experiments.answer import fit, run_points
 from simfs.results.defect import EngineError
-from simfs.results.model import quantity
+from simfs.results.model import PointResult, quantity
 from simfs.results.run import Engine, Progress
+from simfs.results.statistics import Estimate, quotient
 from simfs.results.validation import Row, Validated, with_baselines
-from simfs.scenario import Dataset, PlacedRow, Point, Problem, Scenario, ScenarioError, placed_rows, points_at
+from simfs.scenario import Dataset, PlacedRow, Point, Problem, Scenario, ScenarioError, points_at
+from simfs.scenario.measured import with_bases
 from simfs.scenario.points import ONLY_VARIANT
 from simfs.scenario.predicting import Predicted
 from simfs.scenario.source_ranges import outside_sources, variant_of
@@ -41,8 +43,8 @@ def validate(
         return replace(whole, problem="no scenario names this data set under 'measured:'")
     try:
         asked, fits = fit(asked, quick=quick, threads=threads, progress=progress, engine=engine)
-        placed = placed_rows(asked.measured)
-        points, refused = points_of_rows(asked, placed)
+        pairs = with_bases(asked.measured)
+        points, refused = points_of_rows(asked, (row for pair in pairs for row in pair if row))
         distinct = {point.id: point for point in points.values()}
         result = run_points(
             asked, list(distinct.values()), (), threads=threads, progress=progress, engine=engine
@@ -52,17 +54,34 @@ def validate(
     except EngineError as error:
         return replace(whole, problem=str(error), defect=True)  # other data sets are not lost for it
     found = {point.id: point for point in result.points}
-    rows, notes = list(whole.rows), dict.fromkeys(refused)
-    for i, row in enumerate(placed):
-        point = points.get(i)
-        estimate = found[point.id].estimate(row.metric, row.operations) if point else None
-        rows[i] = rows[i].with_prediction(estimate)
-        if estimate is None:
-            why = f"its simulation has no {row.metric}" if point else "it has no simulated point"
-            notes[f"{rows[i].place}: {why}"] = None
-    whole = replace(whole, rows=tuple(rows), fits=fits, findings=result.findings, notes=tuple(notes))
+    answers = {place: found[point.id] for place, point in points.items()}
+    rows, open_ = _predictions(whole.rows, pairs, answers)
+    notes = tuple(dict.fromkeys((*refused, *open_)))
+    whole = replace(whole, rows=rows, fits=fits, findings=result.findings, notes=notes)
     fitted = {key: (value, each.units.get(key, "")) for each in fits for key, value in each.values.items()}
     return held_to_sources(whole, asked, fitted)
+
+
+def _predictions(
+    rows: Sequence[Row],
+    pairs: Sequence[tuple[PlacedRow, PlacedRow | None]],
+    answers: Mapping[Place, PointResult],
+) -> tuple[tuple[Row, ...], list[str]]:
+    """The rows with what was simulated for them, and why some have nothing."""
+
+    def said(at: PlacedRow) -> Estimate | None:
+        answer = answers.get(place_of(at))
+        return answer.estimate(at.metric, at.operations) if answer else None
+
+    done, notes = [], []
+    for row, (here, base) in zip(rows, pairs, strict=True):
+        estimate = said(here) if base is None else quotient(said(here), said(base))
+        done.append(row.with_prediction(estimate))
+        if estimate is None:
+            known = all(place_of(each) in answers for each in (here, base) if each)
+            why = f"its simulation has no {here.metric}" if known else "it has no simulated point"
+            notes.append(f"{row.place}: {why}")
+    return tuple(done), notes
 
 
 def held_to_sources(whole: Validated, asked: Scenario, fitted: Mapping[str, tuple[float, str]]) -> Validated:
@@ -75,8 +94,8 @@ def held_to_sources(whole: Validated, asked: Scenario, fitted: Mapping[str, tupl
         return whole
     spoilt = {variant_of(key) for key in outside}
     rows = tuple(
-        replace(row, counted=not spoilt & {None, place.variant})
-        for row, place in zip(whole.rows, placed_rows(asked.measured), strict=True)
+        replace(row, counted=not spoilt & {None, *(at.variant for at in pair if at)})
+        for row, pair in zip(whole.rows, with_bases(asked.measured), strict=True)
     )
     said = tuple(_outside(key, *fitted[key], span) for key, span in outside.items())
     return replace(whole, rows=rows, outside=said)
@@ -104,15 +123,23 @@ def _rows(data: Dataset) -> list[Row]:
     ]  # fmt: skip
 
 
-def points_of_rows(asked: Scenario, rows: tuple[PlacedRow, ...]) -> tuple[dict[int, Point], list[str]]:
-    """Return the point of each row by its index, and why other rows have none."""
-    points: dict[int, Point] = {}
-    known: dict[tuple[object, ...], Point] = {}
+Place = tuple[object, ...]
+"""The variant of a row and the values of its point."""
+
+
+def place_of(row: PlacedRow) -> Place:
+    """What tells a row's point from others."""
+    return (row.variant, *row.values.items())
+
+
+def points_of_rows(asked: Scenario, rows: Iterable[PlacedRow]) -> tuple[dict[Place, Point], list[str]]:
+    """Return the points of the rows by place, and why other rows have none."""
+    points: dict[Place, Point] = {}
     refused: list[str] = []
-    for i, row in enumerate(rows):
-        key = (row.variant, *row.values.items())
+    for row in rows:
         try:
-            points[i] = known[key] = known.get(key) or _point(asked, row)
+            if place_of(row) not in points:
+                points[place_of(row)] = _point(asked, row)
         except ScenarioError as error:
             refused.append(f"{row.series}: {error}")
     return points, refused

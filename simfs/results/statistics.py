@@ -71,6 +71,21 @@ def interval(observations: ArrayLike, level: float = LEVEL) -> Estimate:
     return Estimate(mean=mean, low=mean - half, high=mean + half, n=x.size)
 
 
+def quotient(a: Estimate | None, b: Estimate | None) -> Estimate | None:
+    """One mean over another, independent one; the interval to first order (delta method).
+
+    None where one of them is, or `b` is 0.
+    """
+    if a is None or b is None or b.mean == 0:
+        return None
+    mean = a.mean / b.mean
+    half = abs(mean) * math.hypot(a.relative_half_width, b.relative_half_width)
+    known = math.isfinite(half)
+    return Estimate(
+        mean=mean, low=mean - half if known else None, high=mean + half if known else None, n=min(a.n, b.n)
+    )
+
+
 @cache
 def student_t(level: float, freedom: float) -> float:
     """The two-sided quantile of Student's t; a sweep needs few of them, each a thousand times."""

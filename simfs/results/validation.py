@@ -14,6 +14,7 @@ from statistics import median
 from simfs.results.model import Finding, Fit, Role
 from simfs.results.statistics import Estimate
 from simfs.results.statistics_scaling import usl
+from simfs.scenario.measured import RATIO
 from simfs.scenario.metrics import metric
 
 
@@ -158,12 +159,12 @@ def changes(rows: Iterable[Row]) -> Iterator[tuple[Row, Row]]:
     and after). Where the measured runs overlap, or what `KNOWN_TO` stands for them, the sign of the change is
     not known and the pair is left out.
     """
-    along: dict[tuple[str, str, str], list[Row]] = {}
-    across: dict[tuple[str, str, float], list[Row]] = {}
+    along: dict[tuple[str, str, str, str], list[Row]] = {}
+    across: dict[tuple[str, str, str, float], list[Row]] = {}
     for row in rows:
         if row.role != "info":
-            along.setdefault((row.dataset, row.metric, row.series), []).append(row)
-            across.setdefault((row.dataset, row.metric, row.x), []).append(row)
+            along.setdefault((row.dataset, row.metric, row.unit, row.series), []).append(row)
+            across.setdefault((row.dataset, row.metric, row.unit, row.x), []).append(row)
     steps = [pair for same in along.values() for pair in pairwise(sorted(same, key=lambda r: r.x))]
     steps = [(a, b) for a, b in steps if a.x != b.x]
     steps += [(a, b) for same in across.values() for a, b in pairwise(same) if a.series != b.series]
@@ -179,7 +180,7 @@ def with_baselines(rows: Sequence[Row], *, over_tasks: bool) -> tuple[Row, ...]:
 
 def _nearest(row: Row, rows: Sequence[Row]) -> float | None:
     """The value of the nearest calibrate row of this metric: of the own series if it has one."""
-    known = [r for r in rows if r.role == "calibrate" and r.metric == row.metric]
+    known = [r for r in rows if r.role == "calibrate" and (r.metric, r.unit) == (row.metric, row.unit)]
     own = [r for r in known if r.series == row.series]
     best = min(own or known, key=lambda r: abs(r.x - row.x), default=None)
     return best.measured if best else None
@@ -187,7 +188,7 @@ def _nearest(row: Row, rows: Sequence[Row]) -> float | None:
 
 def _law(row: Row, rows: Sequence[Row]) -> float | None:
     same = [r for r in rows if (r.role, r.metric, r.series) == ("calibrate", row.metric, row.series)]
-    if metric(row.metric).quantity != "throughput":
+    if metric(row.metric).quantity != "throughput" or row.unit == RATIO:
         return None
     law = usl([r.x for r in same], [r.measured for r in same])
     value = law.at(row.x) if law else 0.0

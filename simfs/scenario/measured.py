@@ -50,18 +50,35 @@ class Series(Section):
     )
 
 
+class Base(Section):
+    """The row's place that a ratio is over."""
+
+    series: str
+    x: StrictFloat = Field(description="Value of the dataset's x key.")
+
+
+RATIO = "ratio"
+"""The unit of a row that says how often its metric is that of another place."""
+
+
 class Row(Section):
     """One published number."""
 
     series: str
     x: StrictFloat = Field(description="Value of the dataset's x key.")
     metric: Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9_]*$")]
-    unit: str = Field(description="That of the metric; written out so that a reader need not know it.")
+    unit: str = Field(
+        description="That of the metric, or 'ratio' of what is over another; so that a reader need not know it."
+    )
     value: StrictFloat
     low: StrictFloat | None = Field(default=None, description="Lowest of the runs.")
     high: StrictFloat | None = Field(default=None, description="Highest of the runs.")
     approx: StrictBool = False
     role: Role = "info"
+    over: Base | None = Field(
+        default=None,
+        description="The value is the metric here over the metric there, as published relative to it.",
+    )
     note: str = ""
 
     @model_validator(mode="after")
@@ -71,8 +88,17 @@ class Row(Section):
         except ValueError as error:
             message, _, hint = str(error).partition("; did you mean '")
             raise refusal(message, hint.removesuffix("'?") or None) from None
-        if self.unit != known.unit:
-            raise refusal(f"{self.metric} is given in {known.unit}, not in '{self.unit}'", known.unit)
+        unit = known.unit if self.over is None else RATIO
+        if self.unit != unit:
+            raise refusal(f"{self.metric} is given in {unit}, not in '{self.unit}'", unit)
+        return self
+
+    @model_validator(mode="after")
+    def _of_amounts(self) -> Self:
+        if self.over is not None and metric(self.metric).unit == "%":
+            raise refusal(f"over: {self.metric} is a share already, and no ratio is made of it")
+        if self.over is not None and self.role == "calibrate":
+            raise refusal("over: nothing is fitted to a ratio; its role is predict or info")
         return self
 
     @model_validator(mode="after")
@@ -107,8 +133,9 @@ class Dataset(Section):
     @model_validator(mode="after")
     def _rows_have_series(self) -> Self:
         for row in self.rows:
-            if row.series not in self.series:
-                raise refusal(f"no series '{row.series}'", nearest(row.series, self.series))
+            for name in [row.series] if row.over is None else [row.series, row.over.series]:
+                if name not in self.series:
+                    raise refusal(f"no series '{name}'", nearest(name, self.series))
             if metric(row.metric).quantity in TOTALS and self.series[row.series].operations is None:
                 raise refusal(
                     f"{row.metric} is the total of a run: series '{row.series}' must give its operations"
@@ -149,11 +176,22 @@ def load_dataset(name_or_path: str, beside: Path | None = None) -> Dataset:
 
 
 def placed_rows(use: MeasuredUse | None) -> tuple[PlacedRow, ...]:
-    """Return the rows of the dataset a scenario names, each with its place in that scenario."""
+    """Return the rows of the dataset a scenario names, each with its place in that scenario; without ratios."""
+    return tuple(row for row, base in with_bases(use) if base is None)
+
+
+def with_bases(use: MeasuredUse | None) -> tuple[tuple[PlacedRow, PlacedRow | None], ...]:
+    """Return all rows of the dataset a scenario names with their places, and of a ratio the place it is over."""
     if use is None:
         return ()
     dataset = load_dataset(use.dataset)
-    return tuple(_placed(row, dataset, use) for row in dataset.rows)
+    return tuple((_placed(row, dataset, use), _base(row, dataset, use)) for row in dataset.rows)
+
+
+def _base(row: Row, dataset: Dataset, use: MeasuredUse) -> PlacedRow | None:
+    if row.over is None:
+        return None
+    return _placed(row.model_copy(update={"series": row.over.series, "x": row.over.x}), dataset, use)
 
 
 def _placed(row: Row, dataset: Dataset, use: MeasuredUse) -> PlacedRow:
