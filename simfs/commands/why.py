@@ -107,7 +107,7 @@ def _point(name: str, given: list[str], variant: str | None, *, quick: bool) -> 
     asked = load(name, given)
     if quick:
         keys = {setting.split("=", 1)[0].strip() for setting in given}
-        asked = asked.model_copy(update={"measure": asked.measure.quick(keys)})
+        asked = asked.quick(keys)
     with refusals_of_runs():
         return asked, the_point(asked, variant)
 

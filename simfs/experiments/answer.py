@@ -93,7 +93,7 @@ def fit(
     open_ = tuple(wanted for wanted in asked.calibrate if wanted.parameter not in by_hand)
     asked = asked.model_copy(update={"calibrate": open_})
     asked, fits = fitted(asked, _measured(asked), threads=threads, progress=progress, engine=engine)
-    return asked.model_copy(update={"measure": asked.measure.quick(by_hand)}) if quick else asked, fits
+    return asked.quick(by_hand) if quick else asked, fits
 
 
 def run_points(

@@ -18,7 +18,7 @@ from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.program import load_program
 from simfs.scenario.refusals import problems_of
 from simfs.scenario.run_spec import device_spec, filesystem_costs, machine_spec
-from simfs.scenario.schema import Fit, RowChoice, Scenario
+from simfs.scenario.schema import SECTIONS, Fit, RowChoice, Scenario
 from simfs.scenario.suggest import nearest
 from simfs.scenario.tasks import MAX_TASKS
 from simfs.scenario.timeline import not_a_choice
@@ -75,6 +75,19 @@ def check_groups(scenario: Scenario, document: Document) -> Iterator[Problem]:
     if scenario.tasks > MAX_TASKS:
         at = document.place_of(("groups",)).key
         yield Problem(at, f"groups have {scenario.tasks} tasks together; at most {MAX_TASKS} can be run")
+
+
+def check_points(scenario: Scenario, document: Document) -> Iterator[Problem]:
+    """Yield what `points:` says of variants and keys that there are not."""
+    variants = [variant.name for variant in scenario.variants]
+    for index, change in enumerate(scenario.points):
+        if change.variant is not None and change.variant not in variants:
+            at = document.place_of(("points", index, "variant")).value
+            yield Problem(at, f"there is no variant '{change.variant}'", nearest(change.variant, variants))
+        for key in change.at:
+            if split_key(key)[0] not in SECTIONS or "." not in key:
+                at = document.place_of(("points", index, "at", key)).key
+                yield Problem(at, f"'{key}' is no key of {', '.join(SECTIONS)}", nearest(key, scenario.sweep))
 
 
 _COMMON = ("lock", "locks", "order", "data_lines", "device")

@@ -15,6 +15,7 @@ from simfs.scenario.checks import (
     check_group,
     check_groups,
     check_measured,
+    check_points,
     check_profiles,
 )
 from simfs.scenario.document import Document
@@ -70,6 +71,7 @@ def check(document: Document) -> Scenario:
             raise ScenarioError(problems) from None
     problems += _variant_problems(document)
     if scenario is not None:
+        problems += check_points(scenario, document)
         problems += check_measured(scenario, document)
         problems += check_calibration(scenario, document)
     if problems or scenario is None:

@@ -144,7 +144,7 @@ def _drafts_of(
             key: Place(document.place_of(("sweep", key)).key, document.place_of(("sweep", key, i)).value)
             for key, i in zip(sweep, choice, strict=True)
         }
-        yield _draft(base, variant["name"], chosen, places)
+        yield _draft(document, base, variant["name"], chosen, places)
 
 
 def _drafts_at(
@@ -159,12 +159,12 @@ def _drafts_at(
     for key, place in places.items():  # so that what is refused in a section is found to be this key's doing
         base.places.setdefault(split_key(key)[:1], place)
     for row in rows:
-        yield _draft(base, variant["name"], row, places)
+        yield _draft(document, base, variant["name"], row, places)
 
 
 def _base_of(document: Document, index: int, variant: dict[str, Any]) -> Document:
     base = document.copy()
-    for section in ("variants", "sweep", "measured", "calibrate", "expect"):
+    for section in ("variants", "sweep", "points", "measured", "calibrate", "expect"):
         base.data.pop(section, None)
     for section in SECTIONS:
         widen_word(base, (section,))
@@ -173,13 +173,39 @@ def _base_of(document: Document, index: int, variant: dict[str, Any]) -> Documen
     return base
 
 
-def _draft(base: Document, variant: str, chosen: Mapping[str, object], places: Mapping[str, Place]) -> Draft:
+def _draft(
+    document: Document,
+    base: Document,
+    variant: str,
+    chosen: Mapping[str, object],
+    places: Mapping[str, Place],
+) -> Draft:
     point = base.copy()
     # The kind goes first: it decides which of the other keys there are.
     for key in sorted(chosen, key=lambda key: not key.endswith(".kind")):
         assign(point, split_key(key), chosen[key], places[key])
+    _change(document, point, variant)
     values = {key: plain_value(value) for key, value in chosen.items()}
     return Draft(_id(variant, values), variant, values, point)
+
+
+def _change(document: Document, point: Document, variant: str) -> None:
+    """Lay what `points:` says of this point over it."""
+    changes = document.data.get("points") or []
+    before = point.copy() if changes else point
+    for index, change in enumerate(changes):
+        of_variant = change.get("variant") in (None, variant)
+        if of_variant and all(_holds(before.data, key, value) for key, value in change.get("at", {}).items()):
+            said = {key: words(key, change[key]) for key in (*SECTIONS, "measure") if change.get(key)}
+            lay_over(point, said, ("points", index))
+
+
+def _holds(data: object, key: str, value: object) -> bool:
+    for step in split_key(key):
+        if not isinstance(data, dict) or step not in data:
+            return False
+        data = data[step]
+    return data == value
 
 
 def _id(variant: str, values: Mapping[str, object]) -> str:

@@ -150,6 +150,44 @@ class Measure(Section):
         return self.model_copy(update={key: value for key, value in short.items() if key not in by_hand})
 
 
+class Window(Section):
+    """How long to look at some points; what is absent is that of `measure`."""
+
+    duration: PositiveDuration | None = Field(default=None, description="As that of `measure`.")
+    warmup: Warmup | None = Field(default=None, description="As that of `measure`.")
+
+    def quick(self) -> Window:
+        """Return a version for a first look: a fifth of the time."""
+        short = {key: value / 5 for key, value in self if isinstance(value, float)}
+        return self.model_copy(update=short)
+
+
+class PointChange(Section):
+    """What differs at some points: sections here are laid over those of the points."""
+
+    at: dict[str, Any] = Field(default={}, description="Dotted key -> value: points where all of these hold.")
+    variant: Name | None = Field(default=None, description="Points of this variant only.")
+    machine: Annotated[dict[str, Any], changes_of(MachineUse)] = Field(
+        default={}, description="Keys that differ."
+    )
+    kernel: Annotated[dict[str, Any], changes_of(KernelUse)] = Field(
+        default={}, description="Keys that differ."
+    )
+    filesystem: dict[str, Any] = Field(default={}, description="Keys that differ.")
+    device: Annotated[dict[str, Any], changes_of(DeviceUse)] = Field(
+        default={}, description="Keys that differ."
+    )
+    locks: dict[str, Any] = Field(default={}, description="Lock kinds by role.")
+    workload: dict[str, Any] = Field(default={}, description="Keys that differ.")
+    measure: Window = Window()
+
+    def quick(self) -> PointChange:
+        """Return a version for a first look."""
+        return self.model_copy(
+            update={"measure": self.measure.quick()} if self.measure.model_fields_set else {}
+        )
+
+
 class MeasuredUse(Section):
     """Measured data to hold the prediction against. The dataset's name alone will do."""
 
@@ -233,6 +271,10 @@ class Scenario(Section):
     sweep: dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]] = Field(
         default={}, description="Dotted key -> the values it takes, for example workload.tasks: [1, 2, 4]."
     )
+    points: tuple[PointChange, ...] = Field(
+        default=(),
+        description="What differs at some points of the sweep, for example the files that are there.",
+    )
     measure: Measure = Measure()
     measured: Annotated[MeasuredUse, word_as("dataset", MeasuredUse)] | None = None
     calibrate: tuple[Fit, ...] = Field(default=(), description="What may be fitted, and on what.")
@@ -246,6 +288,11 @@ class Scenario(Section):
     def text(self) -> str:
         """The file as it was read; empty for a scenario that was not read from one."""
         return self._written.text
+
+    def quick(self, given: Iterable[str] = ()) -> Scenario:
+        """Return a version for a first look; what of `measure` was `given` by hand stays."""
+        points = {"points": tuple(change.quick() for change in self.points)} if self.points else {}
+        return self.model_copy(update={"measure": self.measure.quick(given), **points})
 
     @property
     def storage(self) -> DeviceUse | None:
