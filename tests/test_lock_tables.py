@@ -19,8 +19,8 @@ DESCENTS: dict[str, str] = TABLES.pop("descents")
 CASES = [(filesystem, operation) for filesystem, table in TABLES.items() for operation in table]
 
 GROUPS = (
-    ("create", "unlink"), ("append", "open", "fsync", "read", "stat", "utimes", "readdir"), ("rename",), ("move",),
-    ("chmod", "chown"), ("truncate",), ("fallocate",), ("fiemap",),
+    ("create", "unlink"), ("mkdir", "rmdir"), ("append", "open", "fsync", "read", "stat", "utimes", "readdir"),
+    ("rename",), ("move",), ("chmod", "chown"), ("truncate",), ("fallocate",), ("fiemap",),
 )  # fmt: skip
 """Operations that follow each other in one run; what a group leaves unsettled would change what others find."""
 

@@ -12,6 +12,7 @@ mod inode;
 mod inode_table;
 mod journal;
 mod mballoc;
+mod mkdir;
 mod orphan;
 mod preallocate;
 mod rename;
@@ -26,7 +27,7 @@ use crate::machine::{Access, Account, Side, Time};
 use crate::waist::Machine;
 use attributes::Attributes;
 use costs::{CreateCosts, HtreeCosts, UnlinkCosts, WriteCosts};
-use directory::{hash, Directory, LINEAR_NAMES};
+use directory::{Directories, LINEAR_NAMES};
 use file_io::FileIo;
 use fsync::Fsync;
 use group_locks::GroupLocks;
@@ -77,7 +78,7 @@ pub struct Ext4 {
     tables: InodeTable,
     walk: Walk,
     orphans: Orphans,
-    directories: RefCell<Vec<Directory>>,
+    directories: RefCell<Directories>,
     directory_lines: u32,
     files: RefCell<Files>,
 }
@@ -121,7 +122,7 @@ impl Ext4 {
             directory_lines: lines("ext4_dir_inode.struct")? + lines("ext4_dir_block.data")?,
             files: RefCell::default(),
         };
-        fs.add_directory(m, root);
+        fs.add_directory(m, root, None);
         Ok(fs)
     }
 
@@ -138,19 +139,22 @@ impl Audit for Ext4 {
     }
 
     fn audit(&self, ledger: &Ledger) -> Result<(), String> {
-        self.mballoc.audit()?;
-        let files = self.files.borrow();
-        let made = files.slots.len() - files.free.len() + self.directories.borrow().len() - 1;
-        self.ialloc.audit(made as u32)?;
+        let (files, directories) = (self.files.borrow(), self.directories.borrow().made());
+        self.mballoc.audit(directories)?;
+        self.ialloc.audit((files.slots.len() - files.free.len()) as u32, directories)?;
         self.orphans.audit()?;
-        ledger.compare_counts(|dir| self.directory(dir).2, files.slots.len(), &files.free)
+        let links = |dir| if self.links(dir) == 1 { ledger.links(dir) } else { self.links(dir) };
+        ledger.compare_counts(|dir| (self.directory(dir).2, links(dir)), files.slots.len(), &files.free)
     }
 }
 
 impl<M: Machine> Filesystem<M> for Ext4 {
-    async fn mkdir(&self, m: &M, name: &[u8]) -> Result<DirId, NoSpace> {
-        let home = self.ialloc.new_directory(hash(name)).ok_or(NoSpace)?;
-        Ok(self.add_directory(m, home))
+    async fn mkdir(&self, m: &M, parent: DirId, name: &[u8]) -> Result<DirId, NoSpace> {
+        self.make_directory(m, parent, name).await
+    }
+
+    async fn rmdir(&self, m: &M, parent: DirId, name: &[u8], dir: DirId) {
+        self.remove_directory(m, parent, name, dir).await;
     }
 
     fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {
@@ -174,7 +178,7 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         let search = if htree { self.htree.lookup.saturating_sub(self.htree.lookup_linear) } else { 0 };
         m.run(Account::System, c.lookup + search).await;
         let handle = self.journal.start(m, credits::CREATE).await;
-        let Some(number) = self.new_inode(m, dir).await else {
+        let Some(number) = self.new_inode(m, || self.group_of_new_file(dir)).await else {
             self.journal.stop(m, handle, &[]).await;
             m.unlock(i_rwsem, Side::Write).await;
             self.sb.end_write(m).await;

@@ -19,16 +19,22 @@ struct Initial {
 #[derive(Default)]
 pub struct Ledger {
     keeps: Cell<bool>,
-    directories: RefCell<BTreeMap<DirId, Vec<u8>>>,
+    /// The parent and the name of each.
+    directories: RefCell<BTreeMap<DirId, (DirId, Vec<u8>)>>,
     files: RefCell<BTreeMap<(DirId, Vec<u8>), File>>,
     initial: RefCell<Vec<Initial>>,
     problem: RefCell<Option<String>>,
 }
 
 impl Ledger {
-    /// Directories in the root, with their names.
-    pub fn directories(&self) -> Vec<(DirId, Vec<u8>)> {
-        self.directories.borrow().iter().map(|(dir, name)| (*dir, name.clone())).collect()
+    /// Directories below the root: number, parent, name.
+    pub fn directories(&self) -> Vec<(DirId, DirId, Vec<u8>)> {
+        self.directories.borrow().iter().map(|(dir, (parent, name))| (*dir, *parent, name.clone())).collect()
+    }
+
+    /// Links that a directory should have: its name, its `.`, and the `..` of each directory in it.
+    pub fn links(&self, dir: DirId) -> u32 {
+        2 + self.directories.borrow().values().filter(|(parent, _)| *parent == dir).count() as u32
     }
 
     /// Files that operations have made: directory, name, slot.
@@ -44,23 +50,41 @@ impl Ledger {
     /// All names by directory, the root's too.
     pub fn names(&self) -> BTreeMap<DirId, Vec<Vec<u8>>> {
         let mut names: BTreeMap<DirId, Vec<Vec<u8>>> = BTreeMap::from([(0, Vec::new())]);
-        for (dir, name) in self.directories() {
+        for (dir, parent, name) in self.directories() {
             names.entry(dir).or_default();
-            names.entry(0).or_default().push(name);
+            names.entry(parent).or_default().push(name);
         }
         let files = self.files().into_iter().map(|(dir, name, _)| (dir, name));
         files.chain(self.initial()).for_each(|(dir, name)| names.entry(dir).or_default().push(name));
         names
     }
 
-    /// Compares how many names the directories below the root count, and how many files have memory, with what should be there. What
-    /// was there before the run has none.
-    pub fn compare_counts(&self, counted: impl Fn(DirId) -> u32, slots: usize, free: &[u32]) -> Result<(), String> {
-        for (dir, names) in self.names().into_iter().filter(|(dir, _)| *dir > 0) {
-            if counted(dir) as usize != names.len() {
-                return Err(format!("directory {dir} counts {} names, {} should be there", counted(dir), names.len()));
+    /// Compares the links of all directories with what should be there.
+    pub fn compare_links(&self, links: impl Fn(DirId) -> u32) -> Result<(), String> {
+        for dir in self.names().into_keys() {
+            let (has, should) = (links(dir), self.links(dir));
+            if has != should {
+                return Err(format!("directory {dir} has {has} links, {should} should be there"));
             }
         }
+        Ok(())
+    }
+
+    /// Compares how many names and links directories count, and how many files have memory, with what should be there. What was
+    /// there before the run has none.
+    pub fn compare_counts(
+        &self,
+        counted: impl Fn(DirId) -> (u32, u32),
+        slots: usize,
+        free: &[u32],
+    ) -> Result<(), String> {
+        for (dir, names) in self.names() {
+            let count = counted(dir).0;
+            if count as usize != names.len() {
+                return Err(format!("directory {dir} counts {count} names, {} should be there", names.len()));
+            }
+        }
+        self.compare_links(|dir| counted(dir).1)?;
         let (used, files) = (slots - free.len(), self.files.borrow().len());
         if used != files {
             return Err(format!("{used} inodes are in use, {files} files are there"));
@@ -141,10 +165,18 @@ impl<F: Audit> Witness for Recorded<F> {
 }
 
 impl<M: Machine, F: Filesystem<M>> Filesystem<M> for Recorded<F> {
-    async fn mkdir(&self, m: &M, name: &[u8]) -> Result<DirId, NoSpace> {
-        let dir = self.operation(m, self.fs.mkdir(m, name)).await?;
-        self.ledger.directories.borrow_mut().insert(dir, name.to_vec());
+    async fn mkdir(&self, m: &M, parent: DirId, name: &[u8]) -> Result<DirId, NoSpace> {
+        let dir = self.operation(m, self.fs.mkdir(m, parent, name)).await?;
+        self.ledger.directories.borrow_mut().insert(dir, (parent, name.to_vec()));
         Ok(dir)
+    }
+
+    async fn rmdir(&self, m: &M, parent: DirId, name: &[u8], dir: DirId) {
+        let removal = async {
+            self.ledger.directories.borrow_mut().remove(&dir); // its number may be another's before this returns
+            self.fs.rmdir(m, parent, name, dir).await;
+        };
+        self.operation(m, removal).await;
     }
 
     fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {

@@ -148,8 +148,10 @@ pub trait Audit {
 
 /// What workloads ask of a filesystem. All names are plain bytes without a slash.
 pub trait Filesystem<M: Machine>: 'static {
-    /// `mkdir` in the root.
-    fn mkdir(&self, m: &M, name: &[u8]) -> impl Future<Output = Result<DirId, NoSpace>>;
+    /// `mkdir` of a name that is free.
+    fn mkdir(&self, m: &M, parent: DirId, name: &[u8]) -> impl Future<Output = Result<DirId, NoSpace>>;
+    /// `rmdir` of an empty directory, whose number may then be that of another.
+    fn rmdir(&self, m: &M, parent: DirId, name: &[u8], dir: DirId) -> impl Future<Output = ()>;
     /// [`initial_files`] that are there before the run begins: in the structures and not in memory. Takes no time.
     fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace>;
     /// `open(O_CREAT|O_EXCL)` of a new name.

@@ -32,6 +32,7 @@ struct Directory {
     i_rwsem: LockId,
     line: LineId,
     names: u32,
+    links: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -47,6 +48,7 @@ pub struct Tmpfs {
     costs: TmpfsCosts,
     directory_lines: u32,
     directories: RefCell<Vec<Directory>>,
+    free_directories: RefCell<Vec<DirId>>,
     files: RefCell<Vec<Inode>>,
     /// Inodes whose memory was freed and not used again: a new file takes one of them before a new slab.
     free: RefCell<Vec<u32>>,
@@ -60,6 +62,7 @@ impl Tmpfs {
             costs: TmpfsCosts::new(costs)?,
             directory_lines: costs.number("vfs_dir.dentry")? as u32,
             directories: RefCell::default(),
+            free_directories: RefCell::default(),
             files: RefCell::default(),
             free: RefCell::default(),
         };
@@ -68,10 +71,13 @@ impl Tmpfs {
     }
 
     fn new_directory<M: Machine>(&self, m: &M) -> DirId {
-        let directory =
-            Directory { i_rwsem: self.sb.new_directory(m), line: m.new_line(self.directory_lines), names: 0 };
-        self.directories.borrow_mut().push(directory);
-        (self.directories.borrow().len() - 1) as DirId
+        if let Some(free) = self.free_directories.borrow_mut().pop() {
+            return free;
+        }
+        let (i_rwsem, line) = (self.sb.new_directory(m), m.new_line(self.directory_lines));
+        let mut directories = self.directories.borrow_mut();
+        directories.push(Directory { i_rwsem, line, names: 0, links: 2 });
+        (directories.len() - 1) as DirId
     }
 
     fn directory(&self, dir: DirId) -> Directory {
@@ -81,6 +87,12 @@ impl Tmpfs {
     fn count_names(&self, dir: DirId, change: i32) {
         let names = &mut self.directories.borrow_mut()[dir as usize].names;
         *names = names.saturating_add_signed(change);
+    }
+
+    /// `inc_nlink`, `drop_nlink` of a directory that another one is made in or removed from.
+    fn count_links(&self, dir: DirId, change: i32) {
+        let links = &mut self.directories.borrow_mut()[dir as usize].links;
+        *links = links.saturating_add_signed(change);
     }
 
     /// A file's slot, and whether its memory was used before.
@@ -121,13 +133,52 @@ impl Tmpfs {
 
 impl Audit for Tmpfs {
     fn audit(&self, ledger: &Ledger) -> Result<(), String> {
-        ledger.compare_counts(|dir| self.directory(dir).names, self.files.borrow().len(), &self.free.borrow())
+        let counted = |dir| (self.directory(dir).names, self.directory(dir).links);
+        ledger.compare_counts(counted, self.files.borrow().len(), &self.free.borrow())
     }
 }
 
 impl<M: Machine> Filesystem<M> for Tmpfs {
-    async fn mkdir(&self, m: &M, _: &[u8]) -> Result<DirId, NoSpace> {
-        Ok(self.new_directory(m))
+    /// `shmem_mkdir`: as a file, and another link of the parent.
+    async fn mkdir(&self, m: &M, parent: DirId, _: &[u8]) -> Result<DirId, NoSpace> {
+        let c = &self.costs;
+        m.at("mkdir");
+        m.run(Account::System, c.open_walk).await;
+        self.sb.start_write(m).await;
+        let d = self.directory(parent);
+        m.lock(d.i_rwsem, Side::Write).await;
+        m.touch(d.line, Access::Write);
+        let rest = self.sb.inodes.pass(m, None, c.make).await;
+        m.run(Account::System, rest).await;
+        let dir = self.new_directory(m);
+        self.count_names(parent, 1);
+        self.count_links(parent, 1);
+        m.unlock(d.i_rwsem, Side::Write).await;
+        self.sb.end_write(m).await;
+        m.run(Account::System, c.exit).await;
+        Ok(dir)
+    }
+
+    /// `shmem_rmdir`: as a file without pages.
+    async fn rmdir(&self, m: &M, parent: DirId, _: &[u8], dir: DirId) {
+        let c = &self.costs;
+        m.at("rmdir");
+        m.run(Account::System, c.unlink_walk).await;
+        self.sb.start_write(m).await;
+        let (d, victim) = (self.directory(parent), self.directory(dir).i_rwsem);
+        m.lock(d.i_rwsem, Side::Write).await;
+        m.touch(d.line, Access::Write);
+        m.lock(victim, Side::Write).await;
+        m.run(Account::System, c.remove).await;
+        self.count_names(parent, -1);
+        self.count_links(parent, -1);
+        m.unlock(victim, Side::Write).await;
+        m.unlock(d.i_rwsem, Side::Write).await;
+        let rest = self.sb.inodes.pass(m, None, c.evict).await;
+        m.run(Account::System, rest).await;
+        self.free_directories.borrow_mut().push(dir);
+        self.sb.end_write(m).await;
+        m.run(Account::System, c.exit).await;
     }
 
     fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {

@@ -2,7 +2,7 @@
 
 use crate::filesystems::costs::Costs;
 use crate::filesystems::ledger::Recorded;
-use crate::filesystems::{Audit, DirId, Filesystem};
+use crate::filesystems::{Audit, DirId, Filesystem, ROOT};
 use crate::spec::{Directories, FilesystemKind, Load, RunSpec, WorkloadKind, WorkloadSpec};
 use crate::waist::{Host, Life, Machine, Placement};
 use crate::workloads::acts::{Actor, Full, Pool};
@@ -107,7 +107,7 @@ async fn directories<M: Machine, F: Filesystem<M>>(m: &M, fs: &F, crews: &[Crew]
         };
         let mut new = Vec::new();
         for _ in 0..count {
-            match fs.mkdir(m, format!("d{made:03}").as_bytes()).await {
+            match fs.mkdir(m, ROOT, format!("d{made:03}").as_bytes()).await {
                 Ok(directory) => new.push(directory),
                 Err(_) => return Err(full(m, "no space left for the directories")),
             }
@@ -139,7 +139,7 @@ fn fio_tasks<H: Host, F: Filesystem<H::Handle>>(
     placements: impl Iterator<Item = Placement> + 'static,
 ) -> Result<(), String> {
     host.spawn(Placement::Anywhere, Life::Setup, move |m: H::Handle| async move {
-        let Ok(dir) = fs.mkdir(&m, b"fio").await else { return m.give_up("no space left for the directory") };
+        let Ok(dir) = fs.mkdir(&m, ROOT, b"fio").await else { return m.give_up("no space left for the directory") };
         let mut files = Vec::new();
         for number in 0..if jobs.own_file { tasks } else { 1 } {
             let name = format!("fio.{number}.0");

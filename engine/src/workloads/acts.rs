@@ -1,10 +1,12 @@
 //! Single operations on a task's own set of files: what op mixes and dbench are made of.
 
+mod directories;
 mod words;
 
 use super::draw::{uniform, Choice};
 use crate::filesystems::{Attribute, DirId, File, Filesystem, PlainCall, Renaming, ROOT};
 use crate::waist::Machine;
+use directories::MadeDir;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -28,10 +30,11 @@ struct Held {
 /// Files that one task uses, or all of them.
 pub type Pool = Rc<RefCell<FileSet>>;
 
-/// Files, found by place.
+/// Files, found by place, and the directories that were made beside them.
 #[derive(Debug, Default)]
 pub struct FileSet {
     files: Vec<Held>,
+    directories: Vec<MadeDir>,
 }
 
 /// There was no space for an operation; the run has been given up.
@@ -108,6 +111,8 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
                 fs.walk(&m, dir, self.walked % WALKED).await;
                 self.walked += 1;
             }
+            Act::Mkdir => return self.mkdir().await,
+            Act::Rmdir => return self.rmdir(which).await,
             Act::Readdir => {
                 let dir = self.any_dir();
                 fs.readdir(&m, dir).await;

@@ -37,6 +37,8 @@ use std::rc::Rc;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Directory {
     pub ino: u64,
+    /// Its place in its parent's `DIR_INDEX` items.
+    pub index: u64,
     pub i_rwsem: LockId,
     /// Mutex of its delayed node.
     pub delayed: LockId,
@@ -55,6 +57,13 @@ struct Entries {
     logged: u64,
     /// The transaction in which it last lost the name of a file that its log did not know (`last_unlink_trans`).
     unlinked: u64,
+}
+
+impl Entries {
+    /// Of a directory without names, made by this transaction.
+    fn new(directory: Directory, made: u64) -> Self {
+        Self { directory, next_index: items::DIR_START_INDEX, names: 0, made, logged: 0, unlinked: 0 }
+    }
 }
 
 /// A file that exists.
@@ -112,6 +121,9 @@ pub struct Btrfs {
     pub(super) sb: SuperBlock,
     next_ino: Cell<u64>,
     directories: RefCell<Vec<Entries>>,
+    free_directories: RefCell<Vec<DirId>>,
+    /// How many there were when files were laid out.
+    first_directories: Cell<Option<u64>>,
     directory_lines: u32,
     files: RefCell<Vec<Inode>>,
     data: RefCell<Vec<FileData>>,
@@ -153,6 +165,8 @@ impl Btrfs {
             sb: SuperBlock::new(m, costs)?,
             next_ino: Cell::new(FIRST_FREE_OBJECTID + 1),
             directories: RefCell::default(),
+            free_directories: RefCell::default(),
+            first_directories: Cell::default(),
             directory_lines: count("btrfs_dir_inode.struct")?,
             files: RefCell::default(),
             data: RefCell::default(),
@@ -160,7 +174,7 @@ impl Btrfs {
             commit_interval: from_ns(costs.number("commit_interval")?),
             workers_max: count("workers_max")?,
         };
-        fs.add_directory(m, FIRST_FREE_OBJECTID);
+        fs.add_directory(m, FIRST_FREE_OBJECTID, 0);
         Ok(fs)
     }
 
@@ -174,10 +188,18 @@ impl Btrfs {
         (cpus + 2).min(self.workers_max)
     }
 
-    pub(super) fn add_directory<M: Machine>(&self, m: &M, ino: u64) -> DirId {
+    /// A new directory, at this place of its parent's index. Who was removed leaves its locks to the next.
+    pub(super) fn add_directory<M: Machine>(&self, m: &M, ino: u64, index: u64) -> DirId {
+        if let Some(free) = self.free_directories.borrow_mut().pop() {
+            self.delayed.borrow_mut().reuse_directory(free, ino);
+            let left = &mut self.directories.borrow_mut()[free as usize];
+            *left = Entries::new(Directory { ino, index, ..left.directory }, self.transid());
+            return free;
+        }
         self.delayed.borrow_mut().add_directory(ino);
         let directory = Directory {
             ino,
+            index,
             i_rwsem: self.sb.new_directory(m),
             delayed: m.new_lock(m.class("btrfs.delayed_node", "btrfs.delayed_node")),
             log_mutex: m.new_lock(m.class("btrfs.directory log_mutex", "btrfs.log_mutex")),
@@ -185,15 +207,13 @@ impl Btrfs {
         };
         let mut directories = self.directories.borrow_mut();
         let made = if self.new_directories && ino != FIRST_FREE_OBJECTID { self.transid() } else { 0 };
-        directories.push(Entries {
-            directory,
-            next_index: items::DIR_START_INDEX,
-            names: 0,
-            made,
-            logged: 0,
-            unlinked: 0,
-        });
+        directories.push(Entries::new(directory, made));
         (directories.len() - 1) as DirId
+    }
+
+    /// A directory that was removed is gone.
+    pub(super) fn drop_directory(&self, dir: DirId) {
+        self.free_directories.borrow_mut().push(dir);
     }
 
     pub(super) fn directory(&self, dir: DirId) -> Directory {
@@ -204,6 +224,7 @@ impl Btrfs {
     /// there stay where they are.
     pub(super) fn fill_with(&self, dirs: &[DirId], files: u64, name_length: usize) {
         let mut directories = self.directories.borrow_mut();
+        self.first_directories.set(Some(directories.len() as u64));
         let all = directories.iter().map(|d| Dir { ino: d.directory.ino, next_index: d.next_index }).collect();
         let begin = Subvolume::of(self.fs_root.tree.borrow().clone(), all, self.next_ino.get());
         let full = grown(begin, dirs, files, name_length);
@@ -262,7 +283,8 @@ impl Btrfs {
 
     /// The number of the `nth` file of a directory, if all have as many, made one directory after the other before the run began.
     pub(super) fn inode_of(&self, dir: DirId, nth: u32) -> u64 {
-        let (dirs, files) = (self.directories.borrow().len() as u64, self.names(dir).max(1));
+        let dirs = self.first_directories.get().unwrap_or(self.directories.borrow().len() as u64);
+        let files = self.names(dir).max(1);
         FIRST_FREE_OBJECTID + dirs + u64::from(dir).saturating_sub(1) * u64::from(files) + u64::from(nth % files)
     }
 

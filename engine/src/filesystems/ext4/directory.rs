@@ -2,8 +2,9 @@
 
 use super::ialloc::Home;
 use super::journal::Block;
+use super::mballoc::Extent;
 use super::Ext4;
-use crate::filesystems::DirId;
+use crate::filesystems::{DirId, ROOT};
 use crate::machine::{LineId, LockId};
 use crate::waist::Machine;
 use std::cell::Cell;
@@ -12,12 +13,40 @@ use std::cell::Cell;
 pub(super) const LINEAR_NAMES: u32 = 190;
 /// Names in a leaf of an htree: blocks that split in the middle and are filled at random are ln 2 full, of 204 entries of 20 bytes.
 const NAMES_PER_LEAF: u32 = 140;
+/// The most links that a directory counts; with more it has one, and counts no more (`EXT4_LINK_MAX`, `ext4_inc_count`).
+const LINK_MAX: u32 = 65_000;
+
 pub(super) struct Directory {
     pub(super) i_rwsem: LockId,
     pub(super) line: LineId,
     /// Where its inode is, and its files go.
     pub(super) home: Home,
     pub(super) names: Cell<u32>,
+    /// `i_nlink`.
+    links: Cell<u32>,
+    /// Its number, and its first block; the root's are those of `mkfs`.
+    pub(super) made: Option<Made>,
+}
+
+/// The inode and the first block of a directory that was made.
+#[derive(Clone, Copy)]
+pub(super) struct Made {
+    pub(super) inode: u32,
+    pub(super) block: Extent,
+}
+
+/// All directories, and the numbers of those that were removed.
+#[derive(Default)]
+pub(super) struct Directories {
+    all: Vec<Directory>,
+    free: Vec<DirId>,
+}
+
+impl Directories {
+    /// How many there are below the root.
+    pub fn made(&self) -> u32 {
+        self.all.iter().filter(|d| d.made.is_some()).count() as u32
+    }
 }
 
 /// A name's place among the leaves of an htree and the flex groups (FNV-1a, mixed as in MurmurHash3 so that names that differ in
@@ -30,33 +59,77 @@ pub(super) fn hash(name: &[u8]) -> u32 {
 }
 
 impl Ext4 {
-    pub(super) fn add_directory<M: Machine>(&self, m: &M, home: Home) -> DirId {
-        let i_rwsem = self.sb.new_directory(m);
-        let line = m.new_line(self.directory_lines);
-        self.directories.borrow_mut().push(Directory { i_rwsem, line, home, names: Cell::new(0) });
-        (self.directories.borrow().len() - 1) as DirId
+    /// A directory without names. Who was removed leaves its lock to the next.
+    pub(super) fn add_directory<M: Machine>(&self, m: &M, home: Home, made: Option<Made>) -> DirId {
+        let mut directories = self.directories.borrow_mut();
+        let (names, links) = (Cell::new(0), Cell::new(2));
+        if let Some(free) = directories.free.pop() {
+            let left = &mut directories.all[free as usize];
+            *left = Directory { i_rwsem: left.i_rwsem, line: left.line, home, names, links, made };
+            return free;
+        }
+        let (i_rwsem, line) = (self.sb.new_directory(m), m.new_line(self.directory_lines));
+        directories.all.push(Directory { i_rwsem, line, home, names, links, made });
+        (directories.all.len() - 1) as DirId
+    }
+
+    /// A directory that was removed is gone.
+    pub(super) fn drop_directory(&self, dir: DirId) {
+        let mut directories = self.directories.borrow_mut();
+        directories.all[dir as usize].made = None;
+        directories.free.push(dir);
+    }
+
+    /// The inode and the block of a directory that was made.
+    pub(super) fn made(&self, dir: DirId) -> Made {
+        self.directories.borrow().all[dir as usize].made.expect("it is not the root")
     }
 
     /// Where an inode for a new file of a directory is looked for.
     pub(super) fn group_of_new_file(&self, dir: DirId) -> Option<u32> {
-        self.ialloc.group_of_new_file(&self.directories.borrow()[dir as usize].home)
+        self.ialloc.group_of_new_file(&self.directories.borrow().all[dir as usize].home)
+    }
+
+    /// The same for a new directory.
+    pub(super) fn group_of_new_directory(&self, parent: DirId, name: &[u8]) -> Option<u32> {
+        let spread = (parent == ROOT).then(|| hash(name));
+        self.ialloc.group_of_new_directory(&self.directories.borrow().all[parent as usize].home, spread)
     }
 
     /// A directory's inode, and the leaf in which a name is.
     pub(super) fn name_blocks(&self, dir: DirId, name: &[u8]) -> [Block; 2] {
-        let names = self.directories.borrow()[dir as usize].names.get();
+        let names = self.directories.borrow().all[dir as usize].names.get();
         let leaves = if names > LINEAR_NAMES { names.div_ceil(NAMES_PER_LEAF) } else { 1 };
         [Block::Directory(dir), Block::Leaf(dir, hash(name) % leaves)]
     }
 
     /// Its lock, its lines, and how many names it has.
     pub(super) fn directory(&self, dir: DirId) -> (LockId, LineId, u32) {
-        let d = &self.directories.borrow()[dir as usize];
+        let d = &self.directories.borrow().all[dir as usize];
         (d.i_rwsem, d.line, d.names.get())
     }
 
     pub(super) fn count_names(&self, dir: DirId, change: i32) {
-        let names = &self.directories.borrow()[dir as usize].names;
+        let names = &self.directories.borrow().all[dir as usize].names;
         names.set(names.get().saturating_add_signed(change));
+    }
+
+    /// `i_nlink`; 1 says that they are not counted.
+    pub(super) fn links(&self, dir: DirId) -> u32 {
+        self.directories.borrow().all[dir as usize].links.get()
+    }
+
+    /// `ext4_inc_count`: another directory is in this one.
+    pub(super) fn inc_count(&self, dir: DirId) {
+        let d = &self.directories.borrow().all[dir as usize];
+        let links = d.links.get() + 1;
+        let is_dx = d.names.get() > LINEAR_NAMES;
+        d.links.set(if is_dx && (links > LINK_MAX || links == 2) { 1 } else { links });
+    }
+
+    /// `ext4_dec_count`.
+    pub(super) fn dec_count(&self, dir: DirId) {
+        let links = &self.directories.borrow().all[dir as usize].links;
+        links.set(if links.get() > 2 { links.get() - 1 } else { links.get() });
     }
 }

@@ -14,6 +14,8 @@ pub(super) const INODES_PER_BLOCK: u32 = 16;
 const RESERVED: u32 = 11;
 /// Allocations of a CPU that the counter of free inodes does not know yet (`percpu_counter_batch`).
 const BATCH: u32 = 32;
+/// Blocks of a group.
+const GROUP_BLOCKS: u64 = 32768;
 
 /// Inodes of one group: all from `next` to `end` are free, and these before.
 #[derive(Clone, Debug)]
@@ -108,9 +110,28 @@ impl Ialloc {
         Home { group: 0, last: Cell::new(None) }
     }
 
-    /// `find_group_orlov` for a directory in the root, and its inode: of the flex groups with no fewer free inodes and blocks than
-    /// the average, the one with the fewest directories; a hash of the name says where the search begins.
-    pub fn new_directory(&self, hash: u32) -> Option<Home> {
+    /// `find_group_orlov`: the group for a directory, of a hash of its name if it is to be in the root.
+    pub fn group_of_new_directory(&self, parent: &Home, spread: Option<u32>) -> Option<u32> {
+        let found = spread.map_or_else(|| self.near(parent), |hash| self.apart(hash));
+        let group = found.and_then(|flex| self.first_free(flex)).or_else(|| self.fallback(parent))?;
+        parent.last.set(Some(group));
+        Some(group)
+    }
+
+    /// An inode is a directory's now (`ext4_claim_inode`), or none's any more (`ext4_free_inode`).
+    pub fn count_directory(&self, inode: u32, change: i32) {
+        let directories = &mut self.directories.borrow_mut()[(self.group_of(inode) / FLEX) as usize];
+        *directories = directories.saturating_add_signed(change);
+    }
+
+    /// A directory whose inode this is.
+    pub fn home(&self, inode: u32) -> Home {
+        Home { group: self.group_of(inode), last: Cell::new(None) }
+    }
+
+    /// Of the flex groups with no fewer free inodes and blocks than the average, the one with the fewest directories; the hash says
+    /// where the search begins.
+    fn apart(&self, hash: u32) -> Option<u32> {
         let flexes = self.flexes();
         let clusters = self.clusters.iter().sum::<u64>() / u64::from(flexes);
         let inodes = self.average_free(flexes);
@@ -119,18 +140,32 @@ impl Ialloc {
             free > 0 && free >= inodes && self.clusters[*flex as usize] >= clusters
         };
         let from_hash = (0..flexes).map(|i| (hash % flexes + i) % flexes);
-        let best = from_hash.filter(good).min_by_key(|&flex| self.directories.borrow()[flex as usize]);
-        let group = best.and_then(|flex| self.first_free(flex)).or_else(|| self.fallback())?;
-        self.directories.borrow_mut()[(group / FLEX) as usize] += 1;
-        self.take(group)?;
-        Some(Home { group, last: Cell::new(None) })
+        from_hash.filter(good).min_by_key(|&flex| self.directories.borrow()[flex as usize])
     }
 
-    /// Where no flex group is good: the first group with no fewer free inodes than the average, or with any.
-    fn fallback(&self) -> Option<u32> {
+    /// The first flex group from the parent's last one on that has not many more directories than the others, and not many fewer free
+    /// inodes and blocks.
+    fn near(&self, parent: &Home) -> Option<u32> {
+        let flexes = self.flexes();
+        let directories = self.directories.borrow();
+        let most = directories.iter().sum::<u32>() / flexes + self.per_group / 16;
+        let inodes = self.average_free(flexes).saturating_sub(self.per_group * FLEX / 4).max(1);
+        let clusters =
+            (self.clusters.iter().sum::<u64>() / u64::from(flexes)).saturating_sub(GROUP_BLOCKS * u64::from(FLEX) / 4);
+        let from = parent.last.get().unwrap_or(parent.group) / FLEX;
+        (0..flexes).map(|i| (from + i) % flexes).find(|&flex| {
+            let blocks = self.clusters[flex as usize];
+            directories[flex as usize] < most && self.free_of(flex) >= inodes && blocks >= clusters
+        })
+    }
+
+    /// Where no flex group is good: the first group from the parent's on with no fewer free inodes than the average, or with any.
+    fn fallback(&self, parent: &Home) -> Option<u32> {
         let groups = self.groups.borrow();
-        let average = self.average_free(groups.len() as u32);
-        let first = |least| groups.iter().position(|group| group.free() >= least).map(|group| group as u32);
+        let count = groups.len() as u32;
+        let average = self.average_free(count);
+        let from_parent = || (0..count).map(|i| (parent.group + i) % count);
+        let first = |least| from_parent().find(|&group| groups[group as usize].free() >= least);
         first(average.max(1)).or_else(|| first(1))
     }
 
@@ -181,13 +216,17 @@ impl Ialloc {
         self.groups.borrow().iter().map(|group| self.per_group - group.free()).sum()
     }
 
-    /// The error says what differs: inodes in use are those of a fresh filesystem, of what was filled in, and `made` besides.
-    pub fn audit(&self, made: u32) -> Result<(), String> {
-        let (used, needed) = (self.used(), RESERVED + self.filled.get() + made);
-        if used == needed {
-            return Ok(());
+    /// The error says what differs: inodes in use are those of a fresh filesystem, of what was filled in, and of so many files and
+    /// directories besides; flex groups count these directories.
+    pub fn audit(&self, files: u32, directories: u32) -> Result<(), String> {
+        let (used, needed) = (self.used(), RESERVED + self.filled.get() + files + directories);
+        if used != needed {
+            return Err(format!("{used} inodes are in use by the bitmaps, {needed} should be"));
         }
-        Err(format!("{used} inodes are in use by the bitmaps, {needed} should be"))
+        match self.directories.borrow().iter().sum::<u32>() {
+            counted if counted == directories => Ok(()),
+            counted => Err(format!("flex groups count {counted} directories, {directories} should be there")),
+        }
     }
 }
 
@@ -202,21 +241,43 @@ mod tests {
         Ialloc::new(64, 128 << 20, 16 << 10, vec![509_900, 514_000, 499_700, 515_000])
     }
 
+    fn new_directory(ialloc: &Ialloc, name: u32) -> Home {
+        let inode = ialloc.take(ialloc.group_of_new_directory(&ialloc.root(), Some(name)).unwrap()).unwrap();
+        ialloc.count_directory(inode, 1);
+        ialloc.home(inode)
+    }
+
     /// As Linux 6.18 did it on a filesystem of `mkfs.ext4` 1.47 with 24 directories in the root.
     #[test]
     fn directories_of_the_root_spread_over_flex_groups_and_then_over_groups() {
         let ialloc = fresh();
-        let mut homes: Vec<u32> = (0..24).map(|name| ialloc.new_directory(name).unwrap().group).collect();
+        let mut homes: Vec<u32> = (0..24).map(|name| new_directory(&ialloc, name).group).collect();
         homes[..8].sort_unstable();
         assert_eq!(homes[..8], [16, 16, 16, 16, 48, 48, 48, 48]);
         assert_eq!(homes[8..], [1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8]);
-        assert_eq!(ialloc.audit(24), Ok(()));
+        assert_eq!(ialloc.audit(0, 24), Ok(()));
+        assert_eq!(ialloc.audit(1, 23), Err("flex groups count 24 directories, 23 should be there".into()));
+    }
+
+    /// Below the root a directory stays with its parent, until its flex group has many more directories than the others.
+    #[test]
+    fn directories_below_others_stay_near_them() {
+        let ialloc = fresh();
+        let top = new_directory(&ialloc, 1);
+        let mut by_flex = [0; 4];
+        for _ in 0..1000 {
+            let inode = ialloc.take(ialloc.group_of_new_directory(&top, None).unwrap()).unwrap();
+            ialloc.count_directory(inode, 1);
+            by_flex[(ialloc.group_of(inode) / FLEX) as usize] += 1;
+        }
+        // 682 with the first one: no fewer than a quarter of all, and a sixteenth of a group's inodes
+        assert_eq!((top.group / FLEX, by_flex), (1, [0, 681, 319, 0]));
     }
 
     #[test]
     fn files_of_all_directories_of_a_flex_group_share_its_first_group() {
         let ialloc = fresh();
-        let dirs: Vec<Home> = (0..12).map(|name| ialloc.new_directory(name).unwrap()).collect();
+        let dirs: Vec<Home> = (0..12).map(|name| new_directory(&ialloc, name)).collect();
         let groups = |dirs: &[Home]| dirs.iter().map(|dir| ialloc.group_of_new_file(dir).unwrap()).collect::<Vec<_>>();
         assert_eq!(groups(&dirs[8..]), [0; 4]);
         let near: Vec<Home> = dirs.into_iter().filter(|dir| dir.group == 16).collect();
@@ -254,6 +315,6 @@ mod tests {
         while let Some(group) = ialloc.group_of_new_file(&dir) {
             ialloc.take(group).unwrap();
         }
-        assert_eq!(ialloc.audit((128 << 20 >> 12) - RESERVED), Ok(()));
+        assert_eq!(ialloc.audit((128 << 20 >> 12) - RESERVED, 0), Ok(()));
     }
 }

@@ -4,7 +4,7 @@ use super::ialloc::{FLEX, INODES_PER_BLOCK};
 use super::journal::{credits, Block, Handle};
 use super::Ext4;
 use crate::filesystems::costs::Costs;
-use crate::filesystems::{DirId, File};
+use crate::filesystems::File;
 use crate::machine::{Access, Account, LineId, LockId, Time};
 use crate::waist::Machine;
 
@@ -50,18 +50,18 @@ impl GroupLines {
 }
 
 impl Ext4 {
-    /// `__ext4_new_inode` of a file, in the handle of its creation: a bit of the bitmap and then the descriptor are changed under
+    /// `__ext4_new_inode`, in the handle of its creation: a bit of the bitmap and then the descriptor are changed under
     /// the lock of the group. Returns the inode's number, or nothing if there is none.
-    pub(super) async fn new_inode<M: Machine>(&self, m: &M, dir: DirId) -> Option<u32> {
+    pub(super) async fn new_inode<M: Machine>(&self, m: &M, find_group: impl Fn() -> Option<u32>) -> Option<u32> {
         let c = &self.create;
-        let mut group = self.group_of_new_file(dir)?;
+        let mut group = find_group()?;
         m.run(Account::System, c.find_group).await;
         let inode = loop {
             let mut taken = None;
             self.locked(m, group, 0, || taken = self.ialloc.take(group)).await;
             match taken {
                 Some(inode) => break inode,
-                None => group = self.group_of_new_file(dir)?, // somebody took the last one meanwhile
+                None => group = find_group()?, // somebody took the last one meanwhile
             }
         };
         self.locked(m, group, c.mark, || ()).await;
@@ -71,7 +71,7 @@ impl Ext4 {
     }
 
     /// `ext4_free_inode`.
-    async fn free_inode<M: Machine>(&self, m: &M, inode: u32) {
+    pub(super) async fn free_inode<M: Machine>(&self, m: &M, inode: u32) {
         let (mark, time) = (self.create.mark, self.unlink.free_inode);
         self.locked(m, self.ialloc.group_of(inode), mark, || self.ialloc.free(inode)).await;
         m.run(Account::System, time.saturating_sub(mark)).await;

@@ -20,6 +20,7 @@ impl Audit for Xfs {
         let names: BTreeMap<layout::DirId, _> =
             ledger.names().into_iter().map(|(dir, names)| (id(dir), names)).collect();
         let named = self.layout.borrow().audit(&names)?;
+        ledger.compare_links(|dir| self.layout.borrow().dir(id(dir)).links())?;
         for (dir, name, slot) in ledger.files() {
             let (core, disk) = (self.inodes.inode(slot).ino, named[&(id(dir), name)]);
             if core != disk {

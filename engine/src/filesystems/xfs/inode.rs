@@ -110,20 +110,32 @@ impl InodeTable {
     /// The inodegc worker marks an inode free on disk before it has finished with the inode in core. Who is given that
     /// number meanwhile has to wait: it sleeps for one jiffy (`delay`) and looks again, with the AGI held.
     pub async fn iget<M: Machine>(&self, m: &M, made_of: InodeParts, number: Number) -> (u32, bool) {
-        let InodeParts { iolock, ilock, flags_lock, lines, cluster } = made_of;
         let (slot, recycled) = self.find_or_make(number);
         while self.slots.borrow()[slot as usize].inactivating {
             m.wake_at_tick(m.task(), 1);
             m.wchan("xfs_iget");
             m.park().await;
         }
+        let inode = self.fit(m, made_of, number.ino, slot);
+        m.touch(inode.line, Access::Write);
+        (slot, recycled)
+    }
+
+    /// The inode in core of a directory that `mkfs` has made.
+    pub fn of_mkfs<M: Machine>(&self, m: &M, made_of: InodeParts, number: Number) -> u32 {
+        let (slot, _) = self.find_or_make(number);
+        self.fit(m, made_of, number.ino, slot);
+        slot
+    }
+
+    fn fit<M: Machine>(&self, m: &M, made_of: InodeParts, ino: u64, slot: u32) -> Inode {
+        let InodeParts { iolock, ilock, flags_lock, lines, cluster } = made_of;
         let s = &mut self.slots.borrow_mut()[slot as usize];
         let line = s.inode.as_ref().map_or_else(|| m.new_line(lines), |inode| inode.line);
         let (iolock, ilock, flags_lock) = (m.new_lock(iolock), m.new_lock(ilock), m.new_lock(flags_lock));
-        s.inode = Some(Inode { ino: number.ino, iolock, ilock, flags_lock, line, cluster });
-        s.tail = Tail::default();
-        m.touch(line, Access::Write);
-        (slot, recycled)
+        let inode = Inode { ino, iolock, ilock, flags_lock, line, cluster };
+        (s.inode, s.tail) = (Some(inode), Tail::default());
+        inode
     }
 
     fn find_or_make(&self, number: Number) -> (u32, bool) {

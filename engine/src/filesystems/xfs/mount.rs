@@ -1,6 +1,6 @@
 //! A mounted XFS: its structures, and the locks and lines of its parts.
 
-use super::inode::InodeTable;
+use super::inode::{Inode, InodeParts, InodeTable, Number};
 use super::log::buffer::{Buffer, Place};
 use super::log::clusters::Clusters;
 use super::log::{Item, Log};
@@ -29,6 +29,12 @@ use std::rc::Rc;
 /// Names and roles of an inode's locks.
 const INODE_CLASSES: [(&str, &str); 3] =
     [("xfs.IOLOCK", "xfs.iolock"), ("xfs.ILOCK (file)", "xfs.ilock"), ("xfs.i_flags_lock", "xfs.i_flags_lock")];
+/// The same for a directory's.
+const DIRECTORY_CLASSES: [(&str, &str); 3] = [
+    ("vfs.i_rwsem (directory)", "vfs.i_rwsem"),
+    ("xfs.ILOCK (directory)", "xfs.ilock"),
+    ("xfs.i_flags_lock", "xfs.i_flags_lock"),
+];
 
 /// The buffers of one allocation group that transactions lock.
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +91,8 @@ impl AllocationGroup {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct XfsDirectory {
     pub id: layout::DirId,
+    /// Its inode in core.
+    pub slot: u32,
     pub ino: u64,
     pub i_rwsem: LockId,
     pub ilock: LockId,
@@ -129,13 +137,17 @@ pub struct Xfs {
     pub(super) release: Release,
     pub(super) inodes: InodeTable,
     pub(super) inode_classes: [ClassId; 3],
+    pub(super) directory_classes: [ClassId; 3],
     pub(super) inode_lines: u32,
     pub(super) inodegc: Vec<InodeGc>,
     pub(super) inactivation: Inactivation,
-    pub(super) iunlink: UnlinkedList,
+    pub(super) unlinked: UnlinkedList,
     pub(super) clusters: Clusters,
     groups: Vec<AllocationGroup>,
     directories: RefCell<Vec<XfsDirectory>>,
+    free_directories: RefCell<Vec<DirId>>,
+    /// `m_agirotor`, of which each new directory takes the next value.
+    pub(super) rotor: LineId,
     footprints: Footprints,
 }
 
@@ -191,16 +203,21 @@ impl Xfs {
             release: Release::new(costs)?,
             inodes: InodeTable::default(),
             inode_classes: INODE_CLASSES.map(|(name, role)| m.class(name, role)),
+            directory_classes: DIRECTORY_CLASSES.map(|(name, role)| m.class(name, role)),
             inode_lines: footprints.dir_inode,
             inodegc: inactive::lists(lists, Limits::new(costs)?),
             inactivation,
-            iunlink: costs.rules().iunlink,
+            unlinked: costs.rules().iunlink,
             clusters: Clusters::new(m, footprints.buffer + count("xfs_inode_cluster.data")?, geometry.agblocks),
             groups: AllocationGroup::all(m, geometry, classes, footprints.buffer, costs)?,
             directories: RefCell::default(),
+            free_directories: RefCell::default(),
+            rotor: m.new_line(1),
             footprints,
         };
-        fs.new_directory(m, ROOT, geometry.root_ino());
+        let number = fs.number(geometry.root_ino());
+        let slot = fs.inodes.of_mkfs(m, fs.inode_parts(m, number, fs.directory_classes), number);
+        fs.new_directory(m, ROOT, slot);
         Ok(fs)
     }
 
@@ -242,29 +259,57 @@ impl Xfs {
         self.groups[self.group_number(ino)]
     }
 
-    pub(super) fn new_directory<M: Machine>(&self, m: &M, id: layout::DirId, ino: u64) -> DirId {
-        let f = &self.footprints;
-        let block = m.class("xfs.directory block", "xfs.buffer");
+    /// The parts of an inode number.
+    pub(super) fn number(&self, ino: u64) -> Number {
         let (agno, agino) = self.layout.borrow().geometry().split_ino(ino);
-        let near = |nth: u32| Place {
-            block: self.layout.borrow().geometry().linear(agno, (agino >> INOPBLOG) + nth),
-            blocks: 1,
-        };
-        let directory = XfsDirectory {
-            id,
-            ino,
-            i_rwsem: self.sb.new_directory(m),
-            ilock: m.new_lock(m.class("xfs.ILOCK (directory)", "xfs.ilock")),
-            line: m.new_line(f.dir_inode),
-            cluster: self.clusters.of(m, agno, agino),
-            da_node: Buffer::new(m, block, f.buffer, near(1)),
-            leafn: Buffer::new(m, block, f.dir_leaf, near(2)),
-            freeindex: Buffer::new(m, block, f.dir_free, near(3)),
-            data: Buffer::new(m, block, f.dir_data, near(4)),
-        };
+        Number { agno, agino, ino }
+    }
+
+    /// What an inode in core of these classes is made of.
+    pub(super) fn inode_parts<M: Machine>(&self, m: &M, number: Number, classes: [ClassId; 3]) -> InodeParts {
+        let [iolock, ilock, flags_lock] = classes;
+        let cluster = self.clusters.of(m, number.agno, number.agino);
+        InodeParts { iolock, ilock, flags_lock, lines: self.inode_lines, cluster }
+    }
+
+    /// A directory whose inode is in this slot. Who was removed leaves its buffers to the next.
+    pub(super) fn new_directory<M: Machine>(&self, m: &M, id: layout::DirId, slot: u32) -> DirId {
+        let inode = self.inodes.inode(slot);
+        let Number { agno, agino, ino } = self.number(inode.ino);
+        let left = self.free_directories.borrow_mut().pop();
+        let mut blocks = self.directory_blocks(m, left);
+        for (buffer, block) in
+            blocks.iter_mut().zip(self.layout.borrow().geometry().linear(agno, agino >> INOPBLOG) + 1..)
+        {
+            buffer.place = Place { block, blocks: 1 };
+        }
+        let [da_node, leafn, freeindex, data] = blocks;
+        let Inode { iolock: i_rwsem, ilock, line, cluster, .. } = inode;
+        let new = XfsDirectory { id, slot, ino, i_rwsem, ilock, line, cluster, da_node, leafn, freeindex, data };
         let mut directories = self.directories.borrow_mut();
-        directories.push(directory);
-        (directories.len() - 1) as DirId
+        match left {
+            Some(left) => directories[left as usize] = new,
+            None => directories.push(new),
+        }
+        left.unwrap_or(directories.len() as DirId - 1)
+    }
+
+    /// Buffers for the blocks of a directory: those that another has left, or new ones.
+    fn directory_blocks<M: Machine>(&self, m: &M, left: Option<DirId>) -> [Buffer; 4] {
+        let (f, class) = (&self.footprints, m.class("xfs.directory block", "xfs.buffer"));
+        let Some(left) = left.map(|left| self.directory(left)) else {
+            let new = |lines| Buffer::new(m, class, lines, Place::default());
+            return [f.buffer, f.dir_leaf, f.dir_free, f.dir_data].map(new);
+        };
+        let blocks = [left.da_node, left.leafn, left.freeindex, left.data];
+        blocks.iter().for_each(|buffer| self.log.ail.borrow_mut().renew(buffer.lines));
+        blocks
+    }
+
+    /// A directory without a name is gone.
+    pub(super) fn drop_directory(&self, parent: &XfsDirectory, dir: DirId) {
+        self.layout.borrow_mut().drop_directory(parent.id, self.directory(dir).id);
+        self.free_directories.borrow_mut().push(dir);
     }
 
     /// The buffer of a directory's data block stands for a new one from now on, the last that an operation touched.

@@ -25,6 +25,10 @@ pub enum Act {
     Rename,
     /// `rename` to a name that is free in another directory.
     Move,
+    /// `mkdir` in one of the directories.
+    Mkdir,
+    /// `rmdir` of a directory that `mkdir` has made.
+    Rmdir,
     /// `stat`.
     Stat,
     /// `stat` of a name that is not there.
@@ -52,7 +56,7 @@ pub enum Act {
 }
 
 /// All operations by name.
-pub const ACTS: [(&str, Act); 23] = [
+pub const ACTS: [(&str, Act); 25] = [
     ("create", Act::Create),
     ("open", Act::Open),
     ("read", Act::Read),
@@ -64,6 +68,8 @@ pub const ACTS: [(&str, Act); 23] = [
     ("unlink", Act::Unlink),
     ("rename", Act::Rename),
     ("move", Act::Move),
+    ("mkdir", Act::Mkdir),
+    ("rmdir", Act::Rmdir),
     ("stat", Act::Stat),
     ("stat_missing", Act::StatMissing),
     ("fstat", Act::Fstat),

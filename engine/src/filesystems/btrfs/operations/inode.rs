@@ -111,19 +111,44 @@ impl Btrfs {
     }
 
     /// `btrfs_unlink` under the directory's and the file's lock.
-    pub(super) async fn unlink_inode<M: Machine>(
-        &self,
-        m: &M,
-        dir: DirId,
-        d: Directory,
-        name: &[u8],
-        inode: &Inode,
-        slot: u32,
-    ) {
+    pub(super) async fn unlink_inode<M: Machine>(&self, m: &M, d: Directory, name: &[u8], inode: &Inode, slot: u32) {
         let c = &self.costs.unlink;
         let handle = self.start_transaction(m).await;
+        self.remove_name(m, d, name, inode, Some(slot)).await;
+        self.insert(m, &[items::orphan(inode.ino)], c.insert_orphan).await;
+        m.run(Account::System, c.tail).await;
+        self.transaction.end(m, handle).await;
+        self.balance_delayed_items(m).await;
+    }
+
+    /// `btrfs_rmdir` under the same locks: a directory is an orphan before it loses its name.
+    pub(super) async fn rmdir_inode<M: Machine>(&self, m: &M, d: Directory, name: &[u8], inode: &Inode) {
+        let c = &self.costs.unlink;
+        let handle = self.start_transaction(m).await;
+        self.insert(m, &[items::orphan(inode.ino)], c.insert_orphan).await;
+        self.remove_name(m, d, name, inode, None).await;
+        m.run(Account::System, c.tail).await;
+        self.transaction.end(m, handle).await;
+        self.balance_delayed_items(m).await;
+    }
+
+    /// `btrfs_commit_inode_delayed_inode` of a directory that is being evicted, whose inode the eviction writes.
+    pub(super) async fn commit_delayed_directory<M: Machine>(&self, m: &M, dir: DirId) {
+        let mutex = self.directory(dir).delayed;
+        m.lock(mutex, Side::Write).await;
+        if self.delayed.borrow_mut().take_inode(dir) {
+            self.finish_delayed(m, 1).await;
+        }
+        m.unlock(mutex, Side::Write).await;
+    }
+
+    /// `btrfs_unlink_inode`: the entry by hash now, the entry by index later. What the log has of a file is its slot's.
+    async fn remove_name<M: Machine>(&self, m: &M, d: Directory, name: &[u8], inode: &Inode, slot: Option<u32>) {
+        let (c, dir) = (&self.costs.unlink, inode.dir);
         self.delete_entry(m, items::dir_item(d.ino, name), c.delete_entry).await;
-        self.unlink_in_log(m, slot, *inode).await;
+        if let Some(slot) = slot {
+            self.unlink_in_log(m, slot, *inode).await;
+        }
         m.lock(d.delayed, Side::Write).await;
         m.touch(self.delayed_line, Access::Write);
         self.delayed.borrow_mut().delete_index(dir, items::dir_index(d.ino, inode.index, name).key);
@@ -132,10 +157,6 @@ impl Btrfs {
         self.count_names(dir, -1);
         self.transaction.reservations.release(m).await;
         m.run(Account::System, c.delayed_index).await;
-        self.insert(m, &[items::orphan(inode.ino)], c.insert_orphan).await;
-        m.run(Account::System, c.tail).await;
-        self.transaction.end(m, handle).await;
-        self.balance_delayed_items(m).await;
     }
 
     /// `btrfs_rename`: the reference to the new name in, the old entry and reference out, the new entry in.

@@ -16,16 +16,39 @@ use crate::waist::Machine;
 pub(super) use costs::OperationCosts;
 
 impl<M: Machine> Filesystem<M> for Btrfs {
-    async fn mkdir(&self, m: &M, name: &[u8]) -> Result<DirId, NoSpace> {
+    async fn mkdir(&self, m: &M, parent: DirId, name: &[u8]) -> Result<DirId, NoSpace> {
         m.at("mkdir");
         m.run(Account::System, self.costs.create.walk).await;
         self.sb.start_write(m).await;
-        let root = self.directory(0);
-        m.lock(root.i_rwsem, Side::Write).await;
-        let (ino, _) = self.new_inode(m, 0, root, name).await;
-        m.unlock(root.i_rwsem, Side::Write).await;
+        let d = self.directory(parent);
+        m.lock(d.i_rwsem, Side::Write).await;
+        let (ino, index) = self.new_inode(m, parent, d, name).await;
+        m.unlock(d.i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
-        Ok(self.add_directory(m, ino))
+        m.run(Account::System, self.costs.unlink.exit).await;
+        Ok(self.add_directory(m, ino, index))
+    }
+
+    async fn rmdir(&self, m: &M, parent: DirId, name: &[u8], dir: DirId) {
+        let c = &self.costs.unlink;
+        m.at("rmdir");
+        m.run(Account::System, c.walk).await;
+        self.sb.start_write(m).await;
+        let (d, victim) = (self.directory(parent), self.directory(dir));
+        m.lock(d.i_rwsem, Side::Write).await;
+        m.touch(d.line, Access::Write);
+        m.run(Account::System, c.lookup).await;
+        m.lock(victim.i_rwsem, Side::Write).await;
+        let inode = Inode { ino: victim.ino, dir: parent, index: victim.index, i_rwsem: victim.i_rwsem };
+        self.rmdir_inode(m, d, name, &inode).await;
+        m.unlock(victim.i_rwsem, Side::Write).await;
+        m.unlock(d.i_rwsem, Side::Write).await;
+        m.at("evict");
+        self.commit_delayed_directory(m, dir).await;
+        self.evict(m, d, &inode, false, &[]).await;
+        self.sb.end_write(m).await;
+        m.run(Account::System, c.exit).await;
+        self.drop_directory(dir);
     }
 
     fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {
@@ -134,7 +157,7 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         m.touch(d.line, Access::Write);
         m.run(Account::System, c.lookup).await;
         m.lock(inode.i_rwsem, Side::Write).await;
-        self.unlink_inode(m, dir, d, name, &inode, file.inode).await;
+        self.unlink_inode(m, d, name, &inode, file.inode).await;
         m.unlock(inode.i_rwsem, Side::Write).await;
         m.unlock(d.i_rwsem, Side::Write).await;
         m.at("evict");

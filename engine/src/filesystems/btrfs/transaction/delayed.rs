@@ -81,6 +81,16 @@ impl DelayedRoot {
         (self.nodes.len() - 1) as u32
     }
 
+    /// The number of a directory that is gone is that of another.
+    pub fn reuse_directory(&mut self, dir: u32, ino: u64) {
+        self.nodes[dir as usize].ino = ino;
+    }
+
+    /// Whether the update of a directory's inode waits; who takes it commits it.
+    pub fn take_inode(&mut self, dir: u32) -> bool {
+        std::mem::take(&mut self.nodes[dir as usize].inode_dirty)
+    }
+
     /// How many items wait.
     pub fn items(&self) -> usize {
         self.items

@@ -163,18 +163,19 @@ impl Mballoc {
         self.freed.borrow().blocks() > 0
     }
 
-    /// The error says what differs: blocks that are free, freed or a file's are all that files could have.
-    pub fn audit(&self) -> Result<(), String> {
+    /// The error says what differs: blocks that are free, freed, a file's or one of so many directories' are all that there could be.
+    pub fn audit(&self, directories: u32) -> Result<(), String> {
         let groups = self.groups.borrow();
         let capacity: u64 = groups.iter().map(|group| u64::from(group.capacity())).sum();
         let free: u64 = groups.iter().map(|group| u64::from(group.free())).sum();
         let used: u64 = (0..self.files.borrow().len() as u32).map(|slot| self.blocks(slot)).sum();
         let freed = self.freed.borrow().blocks();
-        if free + used + freed == capacity {
+        if free + used + freed + u64::from(directories) == capacity {
             return Ok(());
         }
         Err(format!(
-            "{free} blocks are free, {used} are of files and {freed} wait for a commit: together not {capacity}"
+            "{free} blocks are free, {used} are of files, {directories} of directories and {freed} wait for a commit: together \
+             not {capacity}"
         ))
     }
 }

@@ -8,7 +8,17 @@ impl Mballoc {
         m.run(Account::System, self.costs.load).await;
         let stream = self.blocks(slot) + u64::from(count) > STREAM_BLOCKS;
         let goal = if stream { self.goal(m, slot).await } else { near };
-        let found = match self.search(m, goal, count, stream.then_some(slot)).await {
+        self.find(m, goal, count, stream.then_some(slot)).await
+    }
+
+    /// The same for the first block of a directory.
+    pub async fn new_directory_block<M: Machine>(&self, m: &M, near: u32) -> Result<Extent, NoSpace> {
+        m.run(Account::System, self.costs.load).await;
+        self.find(m, near, 1, None).await
+    }
+
+    async fn find<M: Machine>(&self, m: &M, goal: u32, count: u32, stream: Option<u32>) -> Result<Extent, NoSpace> {
+        let found = match self.search(m, goal, count, stream).await {
             Some(found) => found,
             None => self.search_any(m, goal, count).await.ok_or(NoSpace)?,
         };

@@ -177,12 +177,12 @@ impl Xfs {
         };
         let inodes = self.rewritten(m, list);
         self.log.precommit(m, &[inode.item()]).await;
-        if self.iunlink == UnlinkedList::OnDisk {
+        if self.unlinked == UnlinkedList::OnDisk {
             self.read_next(m, inode).await;
             lock_all(m, &inodes).await;
         }
         m.run(Account::System, c.ifree).await;
-        if self.iunlink == UnlinkedList::InMemory {
+        if self.unlinked == UnlinkedList::InMemory {
             lock_all(m, &inodes).await;
         }
         m.run(Account::System, (c.listed - c.alone) * inodes.len() as Time).await;

@@ -15,7 +15,6 @@ pub mod walk;
 
 use super::mount::Xfs;
 use super::structures::groups::NoSpace;
-use super::structures::layout::ROOT;
 use crate::filesystems::calls::new_pages;
 use crate::filesystems::{initial_files, Attribute, DirId, File, Filesystem, Io, LaidOut, PlainCall, Renaming};
 use crate::kernel::xfs::Inactivation;
@@ -24,11 +23,11 @@ use crate::waist::Machine;
 pub(super) use costs::OperationCosts;
 
 impl<M: Machine> Filesystem<M> for Xfs {
-    async fn mkdir(&self, m: &M, name: &[u8]) -> Result<DirId, NoSpace> {
+    async fn mkdir(&self, m: &M, parent: DirId, name: &[u8]) -> Result<DirId, NoSpace> {
         let c = &self.costs.mkdir;
         m.at("mkdir");
         self.sb.start_write(m).await;
-        let parent = self.directory(ROOT.0);
+        let parent = self.directory(parent);
         m.lock(parent.i_rwsem, Side::Write).await;
         m.run(Account::System, c.walk).await;
         self.lookup(m, &parent, name).await;
@@ -37,6 +36,12 @@ impl<M: Machine> Filesystem<M> for Xfs {
         self.sb.end_write(m).await;
         m.run(Account::System, c.exit).await;
         Ok(dir)
+    }
+
+    async fn rmdir(&self, m: &M, parent: DirId, name: &[u8], dir: DirId) {
+        m.at("rmdir");
+        let victim = File { inode: self.directory(dir).slot, written: false, writable: false };
+        self.remove(m, parent, name, victim, Some(dir)).await;
     }
 
     fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {
@@ -142,23 +147,8 @@ impl<M: Machine> Filesystem<M> for Xfs {
     }
 
     async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) {
-        let c = &self.costs.unlink;
         m.at("unlink");
-        m.run(Account::System, c.walk).await;
-        self.sb.start_write(m).await;
-        let d = self.directory(dir);
-        m.lock(d.i_rwsem, Side::Write).await;
-        m.run(Account::System, c.lookup).await;
-        let inode = self.inodes.inode(file.inode);
-        m.lock(inode.iolock, Side::Write).await; // the victim
-        self.xfs_remove(m, &d, name, inode).await;
-        m.unlock(inode.iolock, Side::Write).await;
-        m.run(Account::System, c.tail).await;
-        m.unlock(d.i_rwsem, Side::Write).await;
-        self.storage.writeback.forget(m, file.inode).await;
-        self.evict(m, file).await;
-        self.sb.end_write(m).await;
-        m.run(Account::System, c.exit).await;
+        self.remove(m, dir, name, file, None).await;
     }
 
     async fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File) -> Result<(), NoSpace> {
@@ -219,6 +209,26 @@ impl<M: Machine> Filesystem<M> for Xfs {
 }
 
 impl Xfs {
+    /// `vfs_unlink`, or `vfs_rmdir` of a directory: parent and victim are locked, then the inode is evicted.
+    async fn remove<M: Machine>(&self, m: &M, dir: DirId, name: &[u8], file: File, removed: Option<DirId>) {
+        let c = &self.costs.unlink;
+        m.run(Account::System, c.walk).await;
+        self.sb.start_write(m).await;
+        let d = self.directory(dir);
+        m.lock(d.i_rwsem, Side::Write).await;
+        m.run(Account::System, c.lookup).await;
+        let inode = self.inodes.inode(file.inode);
+        m.lock(inode.iolock, Side::Write).await; // the victim
+        self.xfs_remove(m, &d, name, inode, removed).await;
+        m.unlock(inode.iolock, Side::Write).await;
+        m.run(Account::System, c.tail).await;
+        m.unlock(d.i_rwsem, Side::Write).await;
+        self.storage.writeback.forget(m, file.inode).await;
+        self.evict(m, file).await;
+        self.sb.end_write(m).await;
+        m.run(Account::System, c.exit).await;
+    }
+
     /// The last reference goes: pages are dropped, the inode is queued for this CPU's worker.
     async fn evict<M: Machine>(&self, m: &M, file: File) {
         let c = &self.costs.unlink;

@@ -4,18 +4,18 @@
 //! The AGI of a directory's allocation group is held from the inode allocation to commit in `create`, from the unlinked-list
 //! insertion to commit in `unlink`, and once more in the worker that frees the inode later: three times a file.
 
-use super::super::inode::{Inode, InodeParts, Number};
+use super::super::inode::{Inode, Number};
 use super::super::log::buffer::{lock_all, unlock_all, Buffer};
 use super::super::log::grant::{Ticket, TR_CREATE, TR_MKDIR, TR_REMOVE, TR_RENAME};
 use super::super::log::Logged;
-use super::super::mount::{Xfs, XfsDirectory};
+use super::super::mount::{AllocationGroup, Xfs, XfsDirectory};
 use super::super::structures::directory::DirForm;
 use super::super::structures::groups::NoSpace;
-use super::super::structures::layout::{Unlinking, ROOT};
+use super::super::structures::layout::Unlinking;
 use super::super::structures::touch::BlockKind;
 use crate::filesystems::{DirId, Renaming};
 use crate::kernel::xfs::UnlinkedList;
-use crate::machine::{Access, Account, LockId, Side, Time};
+use crate::machine::{Access, Account, ClassId, LockId, Side, Time};
 use crate::waist::Machine;
 
 /// What a rename does to directories.
@@ -52,43 +52,48 @@ impl Xfs {
         m.unlock(d.ilock, Side::Read).await;
     }
 
-    /// `xfs_create` of a directory `name` in `d`, whose `i_rwsem` is held.
+    /// `xfs_create` of a directory `name` in `d`, whose `i_rwsem` is held. Its inode is in the next group by rotor, not in the
+    /// parent's.
     pub(super) async fn xfs_mkdir<M: Machine>(&self, m: &M, d: &XfsDirectory, name: &[u8]) -> Result<DirId, NoSpace> {
         let c = &self.costs.mkdir;
         let ticket = self.log.reserve(m, TR_MKDIR).await;
         m.run(Account::System, c.reserve).await;
         m.lock(d.ilock, Side::Write).await;
         m.touch(d.line, Access::Write);
+        m.touch(self.rotor, Access::Write);
         m.run(Account::System, c.agi).await;
-        let (id, ino, form) = {
-            let (id, made) = self.layout.borrow_mut().mkdir(ROOT, name)?;
-            (id, made.inode.ino, made.dir.after)
-        };
-        let group = self.group_of(ino); // by the rotor, not the parent's
+        let start = self.layout.borrow_mut().next_directory_group();
+        let group = self.group(start);
         group.lock_inode_trees(m).await;
-        let dir = self.new_directory(m, id, ino);
-        m.run(Account::System, c.inode + self.costs.add_name_time(form) + c.finish).await;
-        let made = self.directory(dir);
-        let items = [d.item(), made.item(), group.agi.item(), group.finobt.item(), group.inobt.item()];
-        self.log.commit(m, Logged::items(items).buffers(&d.buffers(form))).await;
-        m.run(Account::System, self.costs.commit_time(form, false)).await;
-        group.unlock_inode_trees(m).await;
+        let new = self.layout.borrow_mut().dialloc_directory(start, d.id)?;
+        let iget = (c.iget_miss, self.costs.create.iget_recycle);
+        let (slot, work) = self.icreate(m, self.number(new.ino), self.directory_classes, iget).await;
+        let times = (c.inode_btrees + work, c.finish);
+        let child = (self.inodes.inode(slot), new.new_chunk);
+        self.enter_and_commit(m, d, name, group, child, times).await?;
         self.log.committed(m, ticket).await;
         m.run(Account::System, c.release).await;
+        let id = self.layout.borrow_mut().add_directory(d.id, new.ino);
+        let dir = self.new_directory(m, id, slot);
+        self.inodes.inode(slot).iunlock(m).await;
         m.unlock(d.ilock, Side::Write).await;
         Ok(dir)
     }
 
-    /// `xfs_icreate`: an inode in the group of `d`, locked; its slot, whether its chunk is new, and how much work is left of it.
-    async fn icreate<M: Machine>(&self, m: &M, d: &XfsDirectory) -> Result<(u32, bool, Time), NoSpace> {
-        let c = &self.costs.create;
-        let (number, new_chunk) = self.dialloc(d)?;
-        let (slot, recycled) = self.inodes.iget(m, self.inode_parts(m, number), number).await;
+    /// `xfs_icreate`: the inode of this number in core, locked; its slot, and how much work is left of it. How long it takes with a new
+    /// one, and with one that was in core, is given.
+    async fn icreate<M: Machine>(
+        &self,
+        m: &M,
+        number: Number,
+        classes: [ClassId; 3],
+        (miss, recycle): (Time, Time),
+    ) -> (u32, Time) {
+        let (slot, recycled) = self.inodes.iget(m, self.inode_parts(m, number, classes), number).await;
         self.sync.made(m, slot);
         self.inodes.inode(slot).ilock(m).await;
-        let iget = if recycled { c.iget_recycle } else { c.iget_miss };
-        let rest = self.sb.inodes.pass(m, None, iget).await; // in no hash: inode_fake_hash
-        Ok((slot, new_chunk, c.inode_btrees + rest))
+        let iget = if recycled { recycle } else { miss };
+        (slot, self.sb.inodes.pass(m, None, iget).await) // in no hash: inode_fake_hash
     }
 
     /// `xfs_create`: allocates an inode under the AGI, adds the name, commits. Returns the new file's slot.
@@ -101,8 +106,29 @@ impl Xfs {
         m.run(Account::System, c.agi).await;
         let group = self.group_of(d.ino);
         group.lock_inode_trees(m).await;
-        let (slot, new_chunk, mut work) = self.icreate(m, d).await?;
-        let inode = self.inodes.inode(slot);
+        let new = self.layout.borrow_mut().dialloc(d.id)?;
+        let iget = (c.iget_miss, c.iget_recycle);
+        let (slot, work) = self.icreate(m, self.number(new.ino), self.inode_classes, iget).await;
+        let times = (c.inode_btrees + work, c.finish);
+        let child = (self.inodes.inode(slot), new.new_chunk);
+        self.enter_and_commit(m, d, name, group, child, times).await?;
+        self.log.committed(m, ticket).await;
+        m.run(Account::System, c.release).await;
+        self.inodes.inode(slot).iunlock(m).await;
+        m.unlock(d.ilock, Side::Write).await;
+        Ok(slot)
+    }
+
+    /// The name of a new inode enters the directory (`xfs_dir_createname`), and the transaction commits: all buffers are released.
+    async fn enter_and_commit<M: Machine>(
+        &self,
+        m: &M,
+        d: &XfsDirectory,
+        name: &[u8],
+        group: AllocationGroup,
+        (inode, new_chunk): (Inode, bool),
+        (mut work, finish): (Time, Time),
+    ) -> Result<(), NoSpace> {
         let touch = self.layout.borrow_mut().add_name(d.id, name, inode.ino)?;
         let (form, new_blocks) = (touch.after, touch.new_blocks);
         let mut d = *d;
@@ -116,26 +142,28 @@ impl Xfs {
             group.agf.lock(m).await;
             work = self.costs.space.allocate + if new_blocks > 0 { self.costs.space.new_dir_block } else { 0 };
         }
-        m.run(Account::System, work + c.finish).await;
+        m.run(Account::System, work + finish).await;
         if new_blocks > 0 {
             self.renew_data_block(&mut d, &touch.touches);
         }
-        self.commit_create(m, &d, inode, form, allocates).await;
+        self.commit_create(m, &d, inode, group, (form, allocates)).await;
         group.unlock_inode_trees(m).await;
         unlock_all(m, &buffers).await;
         if allocates {
             group.agf.unlock(m).await;
         }
-        self.log.committed(m, ticket).await;
-        m.run(Account::System, c.release).await;
-        inode.iunlock(m).await;
-        m.unlock(d.ilock, Side::Write).await;
-        Ok(slot)
+        Ok(())
     }
 
     /// Into the log go both inodes, the group's buffers and trees, and the blocks of the directory.
-    async fn commit_create<M: Machine>(&self, m: &M, d: &XfsDirectory, inode: Inode, form: DirForm, allocates: bool) {
-        let group = self.group_of(d.ino);
+    async fn commit_create<M: Machine>(
+        &self,
+        m: &M,
+        d: &XfsDirectory,
+        inode: Inode,
+        group: AllocationGroup,
+        (form, allocates): (DirForm, bool),
+    ) {
         let items = [d.item(), inode.item(), group.agi.item(), group.finobt.item(), group.inobt.item()];
         let mut logged = Logged::items(items).buffers(&d.buffers(form));
         if allocates {
@@ -145,22 +173,16 @@ impl Xfs {
         m.run(Account::System, self.costs.commit_time(form, allocates)).await;
     }
 
-    fn inode_parts<M: Machine>(&self, m: &M, number: Number) -> InodeParts {
-        let [iolock, ilock, flags_lock] = self.inode_classes;
-        let cluster = self.clusters.of(m, number.agno, number.agino);
-        InodeParts { iolock, ilock, flags_lock, lines: self.inode_lines, cluster }
-    }
-
-    /// `xfs_dialloc` on the structures: the new inode's number, and whether a chunk was allocated for it.
-    fn dialloc(&self, d: &XfsDirectory) -> Result<(Number, bool), NoSpace> {
-        let mut layout = self.layout.borrow_mut();
-        let new = layout.dialloc(d.id)?;
-        let (agno, agino) = layout.geometry().split_ino(new.ino);
-        Ok((Number { agno, agino, ino: new.ino }, new.new_chunk))
-    }
-
-    /// `xfs_remove`: puts the inode on the AGI's unlinked list, removes the name, commits.
-    pub(super) async fn xfs_remove<M: Machine>(&self, m: &M, d: &XfsDirectory, name: &[u8], inode: Inode) {
+    /// `xfs_remove`: puts the inode on the AGI's unlinked list, removes the name, commits. Of a directory too, whose `..` is a link less
+    /// to its parent.
+    pub(super) async fn xfs_remove<M: Machine>(
+        &self,
+        m: &M,
+        d: &XfsDirectory,
+        name: &[u8],
+        inode: Inode,
+        removed: Option<DirId>,
+    ) {
         let c = &self.costs.unlink;
         let ticket = self.log.reserve(m, TR_REMOVE).await;
         m.run(Account::System, c.reserve).await;
@@ -170,12 +192,8 @@ impl Xfs {
         m.run(Account::System, c.agi).await;
         let group = self.group_of(inode.ino);
         group.agi.lock(m).await;
-        let list = self.layout.borrow_mut().iunlink(inode.ino);
-        let inodes = self.rewritten(m, list);
-        self.log.precommit(m, &[d.item(), inode.item()]).await;
-        if self.iunlink == UnlinkedList::OnDisk {
-            lock_all(m, &inodes).await;
-        }
+        removed.into_iter().for_each(|removed| self.drop_directory(d, removed));
+        let inodes = self.iunlink(m, d, inode).await;
         let (form, frees_blocks) = {
             let removed = self.layout.borrow_mut().remove_name(d.id, name);
             removed.map_or((DirForm::Short, false), |(_, touch)| (touch.before, touch.freed_blocks > 0))
@@ -183,7 +201,7 @@ impl Xfs {
         let buffers = d.buffers(form);
         lock_all(m, &buffers).await;
         m.run(Account::System, self.costs.remove_name_time(form) + c.finish).await;
-        if self.iunlink == UnlinkedList::InMemory {
+        if self.unlinked == UnlinkedList::InMemory {
             lock_all(m, &inodes).await;
         }
         m.run(Account::System, (c.listed - c.alone) * inodes.len() as Time).await;
@@ -198,6 +216,17 @@ impl Xfs {
         m.run(Account::System, c.release).await;
         inode.iunlock(m).await;
         m.unlock(d.ilock, Side::Write).await;
+    }
+
+    /// `xfs_iunlink`, with the AGI locked: the buffers of the inodes that the list is in.
+    async fn iunlink<M: Machine>(&self, m: &M, d: &XfsDirectory, inode: Inode) -> arrayvec::ArrayVec<Buffer, 2> {
+        let list = self.layout.borrow_mut().iunlink(inode.ino);
+        let inodes = self.rewritten(m, list);
+        self.log.precommit(m, &[d.item(), inode.item()]).await;
+        if self.unlinked == UnlinkedList::OnDisk {
+            lock_all(m, &inodes).await;
+        }
+        inodes
     }
 
     /// The buffers of the inodes in which an unlinked list changes, each once.

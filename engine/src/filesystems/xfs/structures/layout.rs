@@ -70,6 +70,8 @@ pub struct Unlinked {
 pub struct Layout {
     pub(super) groups: Groups,
     dirs: Vec<Directory>,
+    /// Numbers of directories that were removed.
+    free_dirs: Vec<DirId>,
     /// Blocks of files.
     pub(super) files: FileBlocks,
     /// Next group for a directory (`m_agirotor`).
@@ -81,7 +83,8 @@ impl Layout {
     pub fn new(geometry: &Geometry) -> Self {
         let root = geometry.root_ino();
         let dirs = vec![Directory::new(root, root, inode_block(geometry, root), ROOT_FORK_SIZE)];
-        Self { groups: Groups::new(geometry), dirs, files: FileBlocks::default(), rotor: 0 }
+        let (free_dirs, files) = (Vec::new(), FileBlocks::default());
+        Self { groups: Groups::new(geometry), dirs, free_dirs, files, rotor: 0 }
     }
 
     /// Sizes and positions.
@@ -110,17 +113,44 @@ impl Layout {
         self.rotor = 0;
     }
 
-    /// Makes an empty directory: its inode in the next group by rotor (`xfs_ialloc_next_ag`), its name in `parent`.
+    /// Makes an empty directory: its inode in the next group by rotor, its name in `parent`.
     pub fn mkdir(&mut self, parent: DirId, name: &[u8]) -> Result<(DirId, Created), NoSpace> {
-        self.reserve()?;
+        let start = self.next_directory_group();
+        let inode = self.dialloc_directory(start, parent)?;
+        let dir = self.add_name(parent, name, inode.ino)?;
+        Ok((self.add_directory(parent, inode.ino), Created { inode, dir }))
+    }
+
+    /// Where the inode of the next directory is looked for (`xfs_ialloc_next_ag`).
+    pub fn next_directory_group(&mut self) -> u32 {
         let start = self.rotor % self.geometry().agcount;
         self.rotor = self.rotor.wrapping_add(1);
-        let inode = self.dialloc_from(start, parent)?;
-        let parent_ino = self.dir(parent).ino;
-        let block = inode_block(self.geometry(), inode.ino);
-        self.dirs.push(Directory::new(inode.ino, parent_ino, block, DATA_FORK_SIZE));
-        let dir = self.add_name(parent, name, inode.ino)?;
-        Ok((DirId(self.dirs.len() as u32 - 1), Created { inode, dir }))
+        start
+    }
+
+    /// Allocates an inode for a directory in `parent` (`xfs_dialloc`), in this group or in the next with room.
+    pub fn dialloc_directory(&mut self, start: u32, parent: DirId) -> Result<Dialloc, NoSpace> {
+        self.reserve()?;
+        self.dialloc_from(start, parent)
+    }
+
+    /// An empty directory in this inode, whose `..` is a link to `parent` (`xfs_dir_init`, `xfs_bumplink`).
+    pub fn add_directory(&mut self, parent: DirId, ino: u64) -> DirId {
+        self.dirs[parent.0 as usize].links += 1;
+        let new = Directory::new(ino, self.dir(parent).ino, inode_block(self.geometry(), ino), DATA_FORK_SIZE);
+        if let Some(free) = self.free_dirs.pop() {
+            self.dirs[free.0 as usize] = new;
+            return free;
+        }
+        self.dirs.push(new);
+        DirId(self.dirs.len() as u32 - 1)
+    }
+
+    /// An empty directory without a name loses its link to `parent` and its own ones (`xfs_droplink`).
+    pub fn drop_directory(&mut self, parent: DirId, dir: DirId) {
+        debug_assert_eq!(self.dir(dir).names(), 0, "only an empty directory is removed");
+        self.dirs[parent.0 as usize].links -= 1;
+        self.free_dirs.push(dir);
     }
 
     /// Creates a file.

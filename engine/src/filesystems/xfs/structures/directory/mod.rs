@@ -93,6 +93,8 @@ pub struct Directory {
     storage: Storage,
     body: Body,
     names: u32,
+    /// Links to it: its name, its `.`, and the `..` of each directory in it.
+    pub(super) links: u32,
 }
 
 impl Directory {
@@ -100,12 +102,17 @@ impl Directory {
     /// `fork_size` bytes.
     pub fn new(ino: u64, parent: u64, inode_block: u64, fork_size: usize) -> Self {
         let storage = Storage { inode_block, map: BlockMap::new(fork_size), data: Vec::new() };
-        Self { ino, storage, body: Body::Short(ShortForm::new(parent)), names: 0 }
+        Self { ino, storage, body: Body::Short(ShortForm::new(parent)), names: 0, links: 2 }
     }
 
     /// How many names it has.
     pub fn names(&self) -> u32 {
         self.names
+    }
+
+    /// How many links to it there are (`di_nlink`).
+    pub fn links(&self) -> u32 {
+        self.links
     }
 
     /// The form of the directory.

@@ -1,0 +1,118 @@
+"""`mkdir` and `rmdir` as loads: which locks they take in which order, where inodes go, and what is left."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from machines import assert_same
+
+from engine import Spec, answer, simulate
+from simfs.results.run_result import RunResult
+from simfs.scenario import expand, load, to_run_spec
+
+FILESYSTEMS = ("xfs", "btrfs", "ext4", "tmpfs")
+DIRECTORY = "vfs.i_rwsem (directory)"
+
+
+def spec(folder: Path, filesystem: str, *operations: str, **keys: Any) -> Spec:  # noqa: ANN401
+    """A mix of these operations, in turn; `keys` replace those of the load."""
+    workload = {
+        "kind": "mix",
+        "operations": [{"op": operation, "on": "made"} for operation in operations],
+        "order": "in-turn",
+        "files": 1,
+    } | keys
+    place = f"{{kind: {filesystem}}}" if filesystem == "tmpfs" else f"{{kind: {filesystem}, size: 8 GiB}}"
+    path = folder / "d.yaml"
+    path.write_text(
+        "simfs: 1\nname: d\ntitle: d\nmachine: {profile: server-24, cpus: 4}\nkernel: linux-6.12\n"
+        f"filesystem: {place}\nworkload: {json.dumps(workload)}\n"
+    )
+    (point,) = expand(load(path))
+    return to_run_spec(point, 0) | {"warmup_ns": 5e5, "duration_ns": 8e6}
+
+
+def run(made: Spec) -> RunResult:
+    """The result of a run whose structures were compared with its directories: names, links, inodes, blocks."""
+    result = simulate(made)
+    assert result.stall is None
+    assert result.operations > 20
+    return result
+
+
+def each(result: RunResult, name: str) -> float:
+    """Acquisitions in each turn."""
+    return sum(lock.acquired for lock in result.locks if lock.name == name) / result.operations
+
+
+@pytest.mark.parametrize("filesystem", FILESYSTEMS)
+def test_a_directory_is_made_under_its_parents_lock_and_removed_under_its_own_too(
+    tmp_path: Path, filesystem: str
+) -> None:
+    """`vfs_mkdir`, `vfs_rmdir`."""
+    made = run(spec(tmp_path, filesystem, "mkdir"))
+    assert each(made, DIRECTORY) == pytest.approx(1, abs=0.05)
+    both = run(spec(tmp_path, filesystem, "mkdir", "rmdir"))
+    assert each(both, DIRECTORY) == pytest.approx(3, abs=0.05)
+    assert set(both.latency) == {"mkdir", "rmdir"}
+
+
+@pytest.mark.parametrize("filesystem", FILESYSTEMS)
+def test_what_tasks_make_and_remove_together_is_all_accounted_for(tmp_path: Path, filesystem: str) -> None:
+    """The audit at the end: names and links of parents, inodes, blocks, delayed items, with files beside."""
+    operations = ("mkdir", "rmdir", "create", "unlink", "mkdir", "readdir")
+    made = spec(tmp_path, filesystem, *operations, order="drawn", tasks=8, subdirectories=3)
+    run(made | {"duration_ns": 2e7})
+
+
+@pytest.mark.parametrize("filesystem", FILESYSTEMS)
+def test_directories_grow_and_empty_again(tmp_path: Path, filesystem: str) -> None:
+    """1,500 in a row, past the forms of a small parent, and away: numbers and inodes are used again."""
+    rounds = [{"op": "mkdir", "repeat": 1500}, {"op": "rmdir", "repeat": 1500}]
+    result = simulate(spec(tmp_path, filesystem, operations=rounds) | {"warmup_ns": 0.0, "duration_ns": 3e8})
+    assert result.stall is None
+    assert result.operations > 2
+
+
+def test_xfs_spreads_directories_over_its_groups_and_holds_their_agi_as_for_files(tmp_path: Path) -> None:
+    """`xfs_ialloc_next_ag`: the AGI of the next group each time; the parent's is not locked for that."""
+    result = run(spec(tmp_path, "xfs", "mkdir", tasks=4, directories="per-task"))
+    assert each(result, "xfs.AGI") == pytest.approx(1, abs=0.05)
+    assert each(result, "xfs.ILOCK (directory)") == pytest.approx(3, abs=0.05)  # lookup, parent, new one
+    groups = [lock for lock in result.locks if lock.name == "xfs.AGI"]
+    assert sum(lock.instances for lock in groups) == 4
+    both = run(spec(tmp_path, "xfs", "mkdir", "rmdir"))
+    assert each(both, "xfs.AGI") == pytest.approx(
+        3, abs=0.3
+    )  # as a file: made, unlinked, freed by the worker
+
+
+def test_ext4_gives_a_directory_a_block_at_once(tmp_path: Path) -> None:
+    """The inode and the block take the lock of a group twice each; one handle, and two to remove it."""
+    result = run(spec(tmp_path, "ext4", "mkdir"))
+    assert each(result, "ext4.group lock") == pytest.approx(4, abs=0.1)
+    assert each(result, "ext4.j_state_lock") == pytest.approx(1, abs=0.05)
+    both = run(spec(tmp_path, "ext4", "mkdir", "rmdir"))
+    assert each(both, "ext4.j_state_lock") == pytest.approx(3, abs=0.1)
+    # The block waits for the commit on a list, from which its neighbour comes and onto which both go.
+    assert each(both, "ext4.s_md_lock") == pytest.approx(2, abs=0.1)
+
+
+def test_btrfs_searches_the_tree_as_for_a_file(tmp_path: Path) -> None:
+    """`btrfs_create_common`; `btrfs_rmdir` makes an orphan before it takes the name out, a file is one after."""
+    dirs = run(spec(tmp_path, "btrfs", "mkdir", "rmdir"))
+    files = run(spec(tmp_path, "btrfs", "create", "unlink"))
+    name = "btrfs.tree (fs, level 0)"
+    locks = {lock.name for lock in dirs.locks}
+    tree = next((lock for lock in sorted(locks) if "level 0" in lock or "leaf" in lock), name)
+    assert each(dirs, tree) == pytest.approx(each(files, tree), rel=0.05)
+
+
+@pytest.mark.parametrize("filesystem", FILESYSTEMS)
+def test_both_machines_do_the_same(tmp_path: Path, filesystem: str) -> None:
+    made = spec(tmp_path, filesystem, "mkdir", "mkdir", "rmdir", "create", tasks=3)
+    assert assert_same(made | {"warmup_ns": 0.0, "duration_ns": 2e5}) > 50
+    assert answer(made) == answer(made)
