@@ -92,7 +92,7 @@ CASES = [
     Case("profile: server-24, ", "", "4:1", "key 'profile' is missing"),
     Case("cpus: 4", "cpus: 0", "4:37", "greater than or equal to 1, got 0"),
     Case("cpus: 4", "cpus: -3", "4:37", "greater than or equal to 1"),
-    Case("cpus: 4", "cpus: 257", "4:37", "less than or equal to 256"),
+    Case("cpus: 4", "cpus: 1025", "4:37", "less than or equal to 1024"),
     Case("cpus: 4", "cpus: four", "4:37", "valid integer"),
     Case("cpus: 4", "cpus: '4'", "4:37", "valid integer"),
     Case("cpus: 4", "cpus: 4.5", "4:37", "valid integer"),

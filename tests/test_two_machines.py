@@ -108,6 +108,35 @@ def test_both_machines_agree_where_a_task_is_preempted_while_it_owes_time() -> N
     assert_same(short(PREEMPTED_IN_DEBT.spec(), 4_000))
 
 
+THOUSAND = {
+    "simfs": 1,
+    "name": "thousand",
+    "title": "More CPUs than fit into a set without room elsewhere",
+    "machine": {
+        "profile": "server-24",
+        "cpus": 1024,
+        "cpus_per_core": 2,
+        "cpus_per_llc": 64,
+        "cpus_per_socket": 128,
+    },
+    "kernel": "linux-6.12",
+    "workload": {
+        "kind": "lock_cycle",
+        "lock": "rwsem",
+        "readers": 0.9,
+        "think": {"exponential": "40 us"},
+        "hold": "1 us",
+        "tasks": 600,
+    },
+    "measure": {"warmup": "10 us", "duration": "60 us", "replications": 1},
+}
+
+
+def test_both_machines_give_the_same_trace_of_a_thousand_cpus() -> None:
+    (point,) = expand(load(THOUSAND))
+    assert assert_same(to_run_spec(point, 0)) > 2_000
+
+
 @pytest.mark.slow
 @share(0.8)
 @given(file_scenarios())

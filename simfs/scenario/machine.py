@@ -9,7 +9,7 @@ from pydantic import Discriminator, Field, StrictFloat, StrictInt, Tag
 from simfs.scenario.section import Section, Text
 from simfs.scenario.units import Duration, Size
 
-MAX_CPUS = 256
+MAX_CPUS = 1024
 
 Cpus = Annotated[StrictInt, Field(ge=1, le=MAX_CPUS)]
 CpusOrTasks = Annotated[

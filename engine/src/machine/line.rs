@@ -88,7 +88,7 @@ impl Line {
     #[inline]
     fn belong_to(&mut self, cpu: CpuId) {
         self.owner = Some(cpu);
-        self.sharers = CpuSet::of(cpu);
+        self.sharers.become_only(cpu);
     }
 
     /// Asks at `at` for a transfer that takes `time`, after those before it. Returns how long it is until it is done.

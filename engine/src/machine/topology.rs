@@ -7,9 +7,11 @@ use std::ops::Range;
 /// A CPU's number.
 pub type CpuId = u32;
 
-const WORDS: usize = 4;
 /// The most CPUs a machine may have.
-pub const MAX_CPUS: u32 = WORDS as u32 * 64;
+pub const MAX_CPUS: u32 = 1024;
+const WORDS: usize = MAX_CPUS as usize / 64;
+/// Words of a set that need no room elsewhere: machines of more than 256 CPUs are rare.
+const NEAR: usize = 4;
 
 /// A scheduling domain: so many neighbouring CPUs, in parts of so many, which share more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,44 +152,78 @@ fn transfers(spec: &MachineSpec) -> Vec<Time> {
     (0..spec.cpus).flat_map(|a| (0..spec.cpus).map(move |b| price(a, b))).collect()
 }
 
-/// A set of CPUs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CpuSet([u64; WORDS]);
+/// A set of CPUs. Those above the first 256 get room when the first of them comes, once.
+#[derive(Clone, Debug, Default)]
+pub struct CpuSet {
+    near: [u64; NEAR],
+    far: Option<Box<[u64; WORDS - NEAR]>>,
+}
 
 impl CpuSet {
-    /// The set of one CPU.
+    /// Makes it the set of one CPU.
     #[inline]
-    pub fn of(cpu: CpuId) -> Self {
-        let mut set = Self::default();
-        set.insert(cpu);
-        set
+    pub fn become_only(&mut self, cpu: CpuId) {
+        self.near = [0; NEAR];
+        if let Some(far) = &mut self.far {
+            **far = [0; WORDS - NEAR];
+        }
+        self.insert(cpu);
+    }
+
+    #[inline]
+    fn word(&self, at: usize) -> u64 {
+        match &self.far {
+            _ if at < NEAR => self.near[at],
+            Some(far) => far[at - NEAR],
+            None => 0,
+        }
+    }
+
+    #[inline]
+    fn word_mut(&mut self, at: usize) -> &mut u64 {
+        if at < NEAR {
+            &mut self.near[at]
+        } else {
+            &mut self.far.get_or_insert_default()[at - NEAR]
+        }
+    }
+
+    /// How many words may have members.
+    #[inline]
+    fn words(&self) -> usize {
+        if self.far.is_none() {
+            NEAR
+        } else {
+            WORDS
+        }
     }
 
     /// Adds a CPU.
     #[inline]
     pub fn insert(&mut self, cpu: CpuId) {
-        self.0[cpu as usize / 64] |= 1 << (cpu % 64);
+        *self.word_mut(cpu as usize / 64) |= 1 << (cpu % 64);
     }
 
     /// Removes a CPU.
     pub fn remove(&mut self, cpu: CpuId) {
-        self.0[cpu as usize / 64] &= !(1 << (cpu % 64));
+        *self.word_mut(cpu as usize / 64) &= !(1 << (cpu % 64));
     }
 
     /// Whether the CPU is in the set.
+    #[inline]
     pub fn contains(&self, cpu: CpuId) -> bool {
-        self.0[cpu as usize / 64] >> (cpu % 64) & 1 == 1
+        self.word(cpu as usize / 64) >> (cpu % 64) & 1 == 1
     }
 
     /// Whether the set has no CPU.
     pub fn is_empty(&self) -> bool {
-        self.0 == [0; WORDS]
+        self.near == [0; NEAR] && self.far.as_deref().is_none_or(|far| *far == [0; WORDS - NEAR])
     }
 
     /// The members in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = CpuId> + '_ {
-        self.0.iter().enumerate().flat_map(|(i, &word)| {
-            let mut rest = word;
+        (0..self.words()).flat_map(|i| {
+            let mut rest = self.word(i);
             std::iter::from_fn(move || {
                 (rest != 0).then(|| {
                     let bit = rest.trailing_zeros();
@@ -208,24 +244,24 @@ impl CpuSet {
 
     fn last_below(&self, cpu: CpuId) -> Option<CpuId> {
         let (word, bit) = (cpu as usize / 64, cpu % 64);
-        let mut rest = self.0[word] & ((1 << bit) - 1);
+        let mut rest = self.word(word) & ((1 << bit) - 1);
         for i in (0..=word).rev() {
             if rest != 0 {
                 return Some(i as u32 * 64 + 63 - rest.leading_zeros());
             }
-            rest = if i > 0 { self.0[i - 1] } else { 0 };
+            rest = if i > 0 { self.word(i - 1) } else { 0 };
         }
         None
     }
 
     fn first_from(&self, cpu: CpuId) -> Option<CpuId> {
         let (word, bit) = (cpu as usize / 64, cpu % 64);
-        let mut rest = self.0[word] & (u64::MAX << bit);
-        for i in word..WORDS {
+        let mut rest = self.word(word) & (u64::MAX << bit);
+        for i in word..self.words() {
             if rest != 0 {
                 return Some(i as u32 * 64 + rest.trailing_zeros());
             }
-            rest = if i + 1 < WORDS { self.0[i + 1] } else { 0 };
+            rest = if i + 1 < self.words() { self.word(i + 1) } else { 0 };
         }
         None
     }
@@ -236,6 +272,44 @@ impl CpuSet {
             Some(cpu)
         } else {
             self.nearest_to(cpu)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// Nearest member by search: the smaller number where two are as far.
+    fn nearest(members: &BTreeSet<CpuId>, cpu: CpuId) -> Option<CpuId> {
+        members.iter().copied().min_by_key(|&other| (other.abs_diff(cpu), other))
+    }
+
+    #[test]
+    fn a_set_of_cpus_is_a_set_with_and_without_far_members() {
+        let (mut set, mut model, mut draw) = (CpuSet::default(), BTreeSet::new(), 1u64);
+        for turn in 0..4_000u32 {
+            draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let cpu = (draw >> 33) as u32 % if turn < 1_000 { 256 } else { MAX_CPUS };
+            match draw >> 20 & 7 {
+                0 if turn % 64 == 0 => {
+                    set.become_only(cpu);
+                    model = BTreeSet::from([cpu]);
+                }
+                0..4 => {
+                    set.remove(cpu);
+                    model.remove(&cpu);
+                }
+                _ => {
+                    set.insert(cpu);
+                    model.insert(cpu);
+                }
+            }
+            assert_eq!(set.contains(cpu), model.contains(&cpu));
+            assert_eq!(set.nearest((cpu + 300) % MAX_CPUS), nearest(&model, (cpu + 300) % MAX_CPUS));
+            assert_eq!(set.is_empty(), model.is_empty());
+            assert!(set.iter().eq(model.iter().copied()));
         }
     }
 }

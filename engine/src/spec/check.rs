@@ -67,7 +67,7 @@ impl RunSpec {
     /// Everything.
     pub(super) fn check(&self) -> Result<(), String> {
         let m = &self.machine;
-        require((1..=crate::machine::MAX_CPUS).contains(&m.cpus), "machine.cpus", "must be 1..=256")?;
+        require((1..=crate::machine::MAX_CPUS).contains(&m.cpus), "machine.cpus", "must be 1..=1024")?;
         if self.workload.kind != WorkloadKind::Python {
             if let Some(role) = self.kernel.locks.keys().find(|role| roles().all(|known| known != role.as_str())) {
                 return Err(format!("kernel.locks: nothing takes '{role}'{}", hint(role, roles())));
