@@ -199,6 +199,16 @@ class TinyMachine:
     def use_memory(self, task: int, count: int) -> None:
         self.calls["use_memory"] += 1
 
+    def new_block(self, first: int, lines: int, ago: int | None) -> int:
+        self.calls["new_block"] += 1
+        return self.calls["new_block"]
+
+    def use_block(self, task: int, block: int, count: int) -> None:
+        self.calls["use_block"] += 1
+
+    def fetch_block(self, task: int, block: int, chain: int, lines: int) -> None:
+        self.calls["fetch_block"] += 1
+
     def use_data(self, task: int, count: int) -> None:
         self.calls["use_data"] += 1
 

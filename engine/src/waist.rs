@@ -5,10 +5,11 @@
 //! very same programs.
 
 use crate::machine::{
-    Access, Account, ClassId, CpuId, DeviceId, Hardware, Io, LineId, LockId, Mode, Side, TaskId, Then, Time,
+    Access, Account, CachedId, ClassId, CpuId, DeviceId, Hardware, Io, LineId, LockId, Mode, Side, TaskId, Then, Time,
 };
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::future::Future;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// Where a new task may run.
@@ -87,6 +88,14 @@ pub trait Machine: Clone + 'static {
     fn drop_lock(&self, lock: LockId);
     /// `span` neighbouring cache lines that are used together.
     fn new_line(&self, span: u32) -> LineId;
+    /// A block of a structure with these lines, none of which is in another: made just now, or last used so many bytes ago.
+    fn new_block(&self, lines: Range<LineId>, ago: Option<u64>) -> CachedId;
+    /// Uses so many bytes of a block. If more other bytes than the last-level cache holds were used there since its last use, its
+    /// lines are in memory.
+    fn use_block(&self, block: CachedId, bytes: u32);
+    /// Uses more of a block, without lines of its own: `chain` cache lines each of which says where the next one is, and `lines` in any
+    /// order. They cost something if they were in memory at the last [`Machine::use_block`].
+    fn fetch_block(&self, block: CachedId, chain: u32, lines: u32);
     /// A new completion (wait until somebody says so).
     fn new_completion(&self) -> LockId;
     /// Gives back a completion for reuse; nobody may wait for it.

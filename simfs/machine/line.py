@@ -38,6 +38,8 @@ class Line:
         self.keeps_until: Time = 0
         """Until the request has reached it."""
         self.transfers = 0
+        self.in_memory = False
+        """Whether it was driven out of all caches."""
 
     def access(self, topology: Topology, cpu: int, at: Time, access: Access) -> Time:
         """How long it takes until an access that `cpu` makes at `at` is done.
@@ -60,12 +62,21 @@ class Line:
             self.owner = None
         else:
             self.owner, self.sharers = cpu, {cpu}
-        if supplier is None or supplier == cpu:
+        if supplier is not None and supplier != cpu:
+            latency = topology.transfer(supplier, cpu)
+        elif self.in_memory:
+            latency = topology.memory
+        else:
             return topology.hit
+        self.in_memory = False
         self.transfers += self.span
-        start = max(at, self.busy_until)
-        self.busy_until = start + topology.transfer_span(supplier, cpu, self.span)
+        self.busy_until = max(at, self.busy_until) + topology.of_span(latency, self.span)
         return self.busy_until - at
+
+    def drive_out(self) -> None:
+        """No cache has the line any more: who comes next fetches it from memory."""
+        self.owner, self.sharers, self.keeps_until = None, set(), 0
+        self.in_memory = True
 
     def refetch(self, topology: Topology, cpu: int, at: Time) -> Time:
         """When `cpu`, which polls the line, sees what was written to it at `at`: its copy may still be under way."""

@@ -33,6 +33,9 @@ class Topology:
         self._overlap: float = costs["line_overlap"]
         self.hit = from_ns(costs["line_hit"])
         """Time of an access that needs no transfer."""
+        caches = machine.get("caches")
+        self.memory = 0 if caches is None else from_ns(caches["memory_ns"])
+        """Cost of a line that no cache has."""
         self.smt_speed: float = costs["smt_speed"]
         """How fast a program runs while the other CPU of its core executes too, relative to alone."""
 
@@ -40,9 +43,8 @@ class Topology:
         """Time to move one line between two CPUs: by the nearest level that they share."""
         return next((price for share, price in self._levels if a // share == b // share), self._remote)
 
-    def transfer_span(self, a: int, b: int, span: int) -> Time:
-        """Time to move `span` lines used together: the first at full latency, the others overlapping with it."""
-        one = self.transfer(a, b)
+    def of_span(self, one: Time, span: int) -> Time:
+        """Time to move `span` lines used together, of which `one` takes so long: the others overlap with it."""
         return one + int(one * (span - 1) / self._overlap)
 
     def socket(self, cpu: int) -> int:

@@ -70,6 +70,22 @@ class Waist:
         self.machine.new_line(span)
         return len(self.machine.lines) - 1
 
+    def new_block(self, first: int, lines: int, ago: int | None) -> int:
+        """Make a block of a structure with these lines, just now, or last used so many bytes ago."""
+        warmth = self.machine.warmth
+        return 0 if warmth is None else warmth.blocks.new_block(range(first, first + lines), ago)
+
+    def use_block(self, task: int, block: int, count: int) -> None:
+        """Use so many bytes of a block."""
+        if (warmth := self.machine.warmth) is not None:
+            for line in warmth.use_block(self._task(task), block, count) or ():
+                self.machine.lines[line].drive_out()
+
+    def fetch_block(self, task: int, block: int, chain: int, lines: int) -> None:
+        """Use more of a block: `chain` lines one after the other, and `lines` in any order."""
+        if (warmth := self.machine.warmth) is not None:
+            self._task(task).segment.debt += warmth.blocks.fetched(block, chain, lines)
+
     def new_device(
         self,
         parallelism: int,

@@ -1,5 +1,6 @@
 //! One task's handle to the native machine: the machine side of the waist. What lock algorithms are written in is in `primitives`.
 
+use super::blocks::CachedId;
 use super::chains::Reason;
 use super::cpu::Account;
 use super::device::{DeviceId, Hardware, Io, Submitter, Then};
@@ -19,6 +20,7 @@ use crate::waist::{Life, Machine, Placement};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::{RefCell, RefMut};
 use std::future::Future;
+use std::ops::Range;
 use std::pin::Pin;
 use std::rc::Rc;
 
@@ -111,6 +113,18 @@ impl Machine for Context {
         let mut s = self.state();
         s.lines.push(super::line::Line::new(span));
         (s.lines.len() - 1) as LineId
+    }
+
+    fn new_block(&self, lines: Range<LineId>, ago: Option<u64>) -> CachedId {
+        self.state().new_block(lines, ago)
+    }
+
+    fn use_block(&self, block: CachedId, bytes: u32) {
+        self.state().use_block(self.id, block, bytes);
+    }
+
+    fn fetch_block(&self, block: CachedId, chain: u32, lines: u32) {
+        self.state().fetch_block(self.id, block, chain, lines);
     }
 
     fn new_completion(&self) -> LockId {

@@ -26,13 +26,16 @@ pub struct Line {
     owner: Option<CpuId>,
     sharers: CpuSet,
     busy_until: Time,
-    /// Who had the line to itself before, and until when it keeps it: until the request has reached it.
+    /// Who had the line to itself before, and until when it keeps it: until the request has reached it. `IN_MEMORY` where no cache has it.
     keeper: CpuId,
     keeps_until: Time,
     span: u32,
     /// Transfers so far.
     pub transfers: u64,
 }
+
+/// The keeper of a line that was driven out of all caches.
+const IN_MEMORY: CpuId = CpuId::MAX;
 
 impl Line {
     /// A line that nobody has yet: the first access is a hit (it comes with the structure's own cost).
@@ -81,8 +84,15 @@ impl Line {
         } else {
             self.belong_to(cpu);
         }
-        let Some(supplier) = supplier.filter(|&s| s != cpu) else { return topology.hit };
-        self.wait_for(at, topology.of_span(topology.transfer(supplier, cpu), self.span))
+        let latency = match supplier.filter(|&s| s != cpu) {
+            Some(supplier) => topology.transfer(supplier, cpu),
+            None if self.keeper == IN_MEMORY => {
+                self.keeper = cpu;
+                topology.memory
+            }
+            None => return topology.hit,
+        };
+        self.wait_for(at, topology.of_span(latency, self.span))
     }
 
     #[inline]
@@ -103,6 +113,11 @@ impl Line {
     pub fn refetch(&mut self, topology: &Topology, cpu: CpuId, at: Time) -> Time {
         let took = self.access(topology, cpu, at, Access::Read);
         self.busy_until.max(at + took)
+    }
+
+    /// No cache has the line any more: who comes next fetches it from memory.
+    pub fn drive_out(&mut self) {
+        (self.owner, self.sharers, self.keeper, self.keeps_until) = (None, CpuSet::default(), IN_MEMORY, 0);
     }
 
     /// Whether `cpu` can read the line without fetching it.

@@ -11,6 +11,7 @@
 mod accounts;
 mod audit;
 mod balance;
+mod blocks;
 mod busiest;
 mod cfs;
 pub mod chains;
@@ -44,6 +45,7 @@ mod policy;
 mod preemption;
 mod primitives;
 mod queue;
+mod recency;
 mod run_queue;
 mod sched_group;
 mod scheduler;
@@ -65,6 +67,7 @@ mod whatif;
 mod wheel;
 
 pub use audit::AUDIT;
+pub use blocks::CachedId;
 pub use chains::ADD_UP;
 pub use context::Context;
 pub use cpu::{Account, ACCOUNTS};

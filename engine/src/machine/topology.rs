@@ -32,6 +32,8 @@ pub struct Topology {
     per_socket: u32,
     /// Cost of an access that needs no transfer.
     pub hit: Time,
+    /// Cost of a line that no cache has.
+    pub memory: Time,
     /// How fast a program runs while the other CPU of its core executes too, relative to alone.
     pub smt_speed: f64,
     transfers: Vec<Time>, // from * cpus + to
@@ -50,6 +52,7 @@ impl Topology {
             per_llc: spec.cpus_per_llc.max(1),
             per_socket: spec.cpus_per_socket.max(1),
             hit: from_ns(costs.line_hit),
+            memory: spec.caches.as_ref().map_or(0, |caches| from_ns(caches.memory_ns)),
             smt_speed: costs.smt_speed,
             transfers: transfers(spec),
             within_llc: from_ns(costs.line_llc),

@@ -5,6 +5,7 @@
 //! Hartstein et al., "Cache miss behavior: is it sqrt 2?", Computing Frontiers 2006: re-references fall with time as t^-1.5), so
 //! a call also finds what other calls have brought in since. No set of lines is kept.
 
+use super::blocks::Blocks;
 use super::state::State;
 use super::task::TaskId;
 use super::time::{from_ns, Time};
@@ -32,10 +33,10 @@ pub struct Missing {
 
 /// One cache: what was used on it, and when each kind of call last was.
 #[derive(Clone, Debug)]
-struct Cache {
+pub(super) struct Cache {
     size: u64,
     /// Bytes used so far.
-    used: u64,
+    pub(super) used: u64,
     /// The same at the last use by a call.
     by_calls: u64,
     /// Time of the calls since somebody else's bytes drove something out.
@@ -103,9 +104,10 @@ fn share(of: u64, parts: u64) -> u64 {
 #[derive(Clone, Debug)]
 pub struct Warmth {
     /// By the first CPU of a core.
-    cores: Vec<Cache>,
+    pub(super) cores: Vec<Cache>,
     /// By the first CPU under a last-level cache.
-    llcs: Vec<Cache>,
+    pub(super) llcs: Vec<Cache>,
+    pub(super) blocks: Blocks,
     speed: f64,
     /// What the lines of a unit of root cost from the last-level cache, and from memory besides, in 1/65536 ps.
     from_llc: u64,
@@ -125,6 +127,7 @@ impl Warmth {
         Some(Self {
             cores: vec![Cache::new(caches.core_bytes as u64); spec.cpus as usize],
             llcs: vec![Cache::new(caches.llc_bytes as u64); spec.cpus as usize],
+            blocks: Blocks::new(spec, caches),
             speed: spec.costs.speed,
             from_llc: price(caches.llc_ns),
             from_memory: price(caches.beyond()),

@@ -10,7 +10,7 @@ mod step;
 use super::failure::{caught, raise};
 use super::programs;
 use crate::machine::{
-    Access, Account, ClassId, CpuId, DeviceId, Hardware, Io, LineId, LockId, Mode, Side, TaskId, Then, Time,
+    Access, Account, CachedId, ClassId, CpuId, DeviceId, Hardware, Io, LineId, LockId, Mode, Side, TaskId, Then, Time,
 };
 use crate::population;
 use crate::random;
@@ -26,6 +26,7 @@ use pyo3::types::PyWeakrefReference;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
+use std::ops::Range;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context as PollContext, Poll};
@@ -226,6 +227,18 @@ impl Machine for Foreign {
 
     fn new_line(&self, span: u32) -> LineId {
         self.ask("new_line", (span,))
+    }
+
+    fn new_block(&self, lines: Range<LineId>, ago: Option<u64>) -> CachedId {
+        self.ask("new_block", (lines.start, lines.len(), ago))
+    }
+
+    fn use_block(&self, block: CachedId, bytes: u32) {
+        self.tell("use_block", (self.task, block, bytes));
+    }
+
+    fn fetch_block(&self, block: CachedId, chain: u32, lines: u32) {
+        self.tell("fetch_block", (self.task, block, chain, lines));
     }
 
     fn new_completion(&self) -> LockId {

@@ -237,6 +237,7 @@ impl Btrfs {
         tree.take_places(&self.fs_root.tree.borrow());
         self.extents.lay_out(&mut tree);
         *self.fs_root.tree.borrow_mut() = tree;
+        self.fs_root.was_grown();
     }
 
     /// Whether a directory was made in the running transaction, and whether its log has it.

@@ -6,9 +6,9 @@ use super::tree::locks::{TreeLocks, Work};
 use super::tree::search::{Rules, TreeOps};
 use super::tree::{BlockId, Tree, MAX_LEVEL};
 use crate::filesystems::costs::Costs;
-use crate::machine::{Access, Account, ClassId, LineId, LockId, Mode, Side, Time};
+use crate::machine::{Access, Account, CachedId, ClassId, LineId, LockId, Mode, Side, Time};
 use crate::waist::Machine;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 crate::cost_table!(BlockCosts {
@@ -34,9 +34,9 @@ impl BlockCosts {
             Work::EnterLeaf => self.enter_leaf,
             Work::SearchLeaf => self.search_leaf,
             Work::TradeRoot => self.trade_root,
-            Work::Copy => self.copy,
+            Work::Copy(_) => self.copy,
             Work::Free => self.free,
-            Work::Shift(items) => self.shift_item * items as Time,
+            Work::Shift(_, items) => self.shift_item * items as Time,
             Work::DelayedInode => self.delayed_inode,
             Work::ExtentItem => self.extent_item,
             Work::FreeSpaceItem => self.free_space_item,
@@ -46,6 +46,8 @@ impl BlockCosts {
     }
 }
 
+/// Bytes of a cache line.
+const LINE: u32 = 64;
 /// Room for the lines that a search looks at.
 const MOST_PROBES: usize = 8;
 
@@ -59,6 +61,8 @@ struct BlockBuffer {
     head: LineId,
     /// What a search looks at one after the other, since each look decides on the next.
     probes: [LineId; MOST_PROBES],
+    /// All these lines and the rest of the block.
+    memory: CachedId,
 }
 
 /// Where a tree's blocks come from.
@@ -82,6 +86,10 @@ pub struct Root {
     ref_lines: u32,
     head_lines: u32,
     probes: usize,
+    /// Cache lines that lead to a block's struct.
+    index: u32,
+    /// Block numbers that were given out before the run.
+    grown: Cell<BlockId>,
 }
 
 impl Root {
@@ -106,8 +114,10 @@ impl Root {
             classes: std::array::from_fn(|level| m.class(&format!("btrfs.{name} tree L{level}"), "btrfs.tree")),
             space,
             probes: (lines("btrfs_block.probes")? as usize).min(MOST_PROBES),
+            index: lines("btrfs_block.index")?,
             ref_lines: lines("btrfs_block.refs")?,
             head_lines: lines("btrfs_block.struct")? + lines("btrfs_block.head")?,
+            grown: Cell::new(0),
         })
     }
 
@@ -141,12 +151,30 @@ impl Root {
         if buffers.len() <= block as usize {
             buffers.resize(block as usize + 1, None);
         }
-        *buffers[block as usize].get_or_insert_with(|| BlockBuffer {
-            lock: m.new_lock(self.classes[level]),
-            refs: m.new_line(self.ref_lines),
-            head: m.new_line(self.head_lines),
-            probes: std::array::from_fn(|_| m.new_line(1)),
+        *buffers[block as usize].get_or_insert_with(|| {
+            let (lock, refs) = (m.new_lock(self.classes[level]), m.new_line(self.ref_lines));
+            let (head, probes) = (m.new_line(self.head_lines), std::array::from_fn(|_| m.new_line(1)));
+            let memory = m.new_block(refs..probes[MOST_PROBES - 1] + 1, self.used_ago(block));
+            BlockBuffer { lock, refs, head, probes, memory }
         })
+    }
+
+    /// The tree as it is now was there before the run.
+    pub fn was_grown(&self) {
+        self.grown.set(self.tree.borrow().numbers());
+    }
+
+    /// How many bytes before the run a block was used: blocks lie in the order of their last use as if shuffled.
+    fn used_ago(&self, block: BlockId) -> Option<u64> {
+        let blocks = u64::from(self.grown.get());
+        let place = u64::from(block).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32; // Weyl: even, and by number
+        (u64::from(block) < blocks).then(|| ((place * blocks) >> 32) * u64::from(self.used_bytes(0, Side::Write)))
+    }
+
+    /// Bytes of a block that who locks it uses: the lines, and half of a leaf where items come or go.
+    fn used_bytes(&self, level: usize, side: Side) -> u32 {
+        let moved = if level == 0 && side == Side::Write { NODE_SIZE / 2 } else { 0 };
+        (self.index + self.ref_lines + self.head_lines + self.probes as u32) * LINE + moved
     }
 
     fn known_buffer(&self, block: BlockId) -> BlockBuffer {
@@ -165,19 +193,31 @@ impl<M: Machine> Locked<'_, M> {
     pub fn ops(&self) -> TreeOps<'_, Self> {
         TreeOps::new(&self.root.tree, self, self.root.rules)
     }
+
+    /// `find_extent_buffer`: the block's struct, with a reference.
+    fn find(&self, block: BlockId, level: usize, side: Side) -> BlockBuffer {
+        let buffer = self.root.buffer(self.m, block, level);
+        self.m.use_block(buffer.memory, self.root.used_bytes(level, side));
+        self.m.fetch_block(buffer.memory, self.root.index, 0);
+        self.m.touch(buffer.refs, Access::Write);
+        buffer
+    }
+
+    /// Reads and writes of a block from one end to the other.
+    fn go_through(&self, block: BlockId, bytes: u32) {
+        self.m.fetch_block(self.root.known_buffer(block).memory, 0, bytes.div_ceil(LINE));
+    }
 }
 
 impl<M: Machine> TreeLocks for Locked<'_, M> {
     async fn lock(&self, block: BlockId, level: usize, side: Side) {
-        let buffer = self.root.buffer(self.m, block, level);
-        self.m.touch(buffer.refs, Access::Write);
+        let buffer = self.find(block, level, side);
         self.m.lock(buffer.lock, side).await;
         self.m.touch(buffer.head, access(side));
     }
 
     async fn try_lock(&self, block: BlockId, level: usize, side: Side) -> bool {
-        let buffer = self.root.buffer(self.m, block, level);
-        self.m.touch(buffer.refs, Access::Write);
+        let buffer = self.find(block, level, side);
         let taken = self.m.try_lock_spinning(buffer.lock, side).await;
         if taken {
             self.m.touch(buffer.head, access(side));
@@ -209,6 +249,14 @@ impl<M: Machine> TreeLocks for Locked<'_, M> {
     }
 
     async fn work(&self, work: Work) {
+        match work {
+            Work::Shift(leaf, items) => {
+                let bytes = items * self.root.tree.borrow().bytes_of_item(leaf);
+                self.go_through(leaf, bytes as u32);
+            }
+            Work::Copy(block) => self.go_through(block, NODE_SIZE),
+            _ => {}
+        }
         let time = self.root.costs.of(work);
         if time > 0 {
             self.m.run(Account::System, time).await;

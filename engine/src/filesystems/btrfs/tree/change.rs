@@ -27,7 +27,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
         self.tree.borrow_mut().insert_items(path.leaf(), path.slots[0], items);
         self.locks.change(path.leaf());
         let behind = self.tree().len(path.leaf()) - path.slots[0] - items.len();
-        self.locks.work(Work::Shift(behind)).await;
+        self.locks.work(Work::Shift(path.leaf(), behind)).await;
     }
 
     /// `insert_with_overflow`: inserts an item, or if its key is there makes that item larger by its data.

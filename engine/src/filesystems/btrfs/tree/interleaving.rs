@@ -78,7 +78,7 @@ impl TreeLocks for PolledLocks {
     }
 
     async fn place(&self, _: usize) -> u64 {
-        self.work(Work::Copy).await;
+        self.work(Work::Node).await;
         0
     }
 

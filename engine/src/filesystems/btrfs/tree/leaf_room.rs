@@ -62,7 +62,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
         };
         let moved = if count > 0 { self.tree().len(right) } else { 0 };
         [left, right, upper].iter().for_each(|&block| self.locks.change(block));
-        self.locks.work(Work::Shift(moved)).await;
+        self.locks.work(Work::Shift(right, moved)).await;
         if stays {
             self.locks.unlock(right, Side::Write).await;
         } else {
@@ -97,7 +97,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
         move_left(&mut self.tree.borrow_mut(), path, count, left);
         let moved = count + self.tree().len(right);
         [left, right, upper].iter().for_each(|&block| self.locks.change(block));
-        self.locks.work(Work::Shift(moved)).await;
+        self.locks.work(Work::Shift(right, moved)).await;
         if path.slots[0] < count {
             path.slots[0] += before;
             path.slots[1] -= 1;
@@ -179,7 +179,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
         }
         let moved = self.tree().len(right);
         [leaf, right, path.node(1)].iter().for_each(|&block| self.locks.change(block));
-        self.locks.work(Work::Shift(moved)).await;
+        self.locks.work(Work::Shift(leaf, moved)).await;
         if mid <= path.slots[0] {
             path.slots[0] -= mid;
             path.slots[1] += 1;
@@ -228,7 +228,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
         self.tree.borrow_mut().remove_items(leaf, slot, count);
         let behind = self.tree().len(leaf) - slot;
         self.locks.change(leaf);
-        self.locks.work(Work::Shift(behind)).await;
+        self.locks.work(Work::Shift(leaf, behind)).await;
         if self.tree().is_empty(leaf) {
             if self.tree().root() != leaf {
                 self.set_path_blocking(path).await;

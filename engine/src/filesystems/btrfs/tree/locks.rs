@@ -15,14 +15,14 @@ pub enum Work {
     EnterLeaf,
     /// A leaf is searched.
     SearchLeaf,
-    /// A block was copied because an earlier transaction wrote it.
-    Copy,
+    /// This block was copied because an earlier transaction wrote it.
+    Copy(BlockId),
     /// A block was given back.
     Free,
     /// The read lock of the root was traded for a write lock.
     TradeRoot,
-    /// So many items got a new place in their leaf.
-    Shift(usize),
+    /// So many items of this leaf got a new place.
+    Shift(BlockId, usize),
     /// So many delayed items were written into a leaf.
     DelayedItems(usize),
     /// A delayed inode was written into its item.

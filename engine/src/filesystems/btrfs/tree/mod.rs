@@ -133,6 +133,16 @@ impl Tree {
         }
     }
 
+    /// Block numbers that were ever given out.
+    pub fn numbers(&self) -> BlockId {
+        self.blocks.len() as BlockId
+    }
+
+    /// Bytes that a leaf's items take on average, heads included.
+    pub fn bytes_of_item(&self, leaf: BlockId) -> usize {
+        (LEAF_DATA - self.free_space(leaf)) as usize / self.len(leaf).max(1)
+    }
+
     /// The lowest key of a block.
     pub fn first_key(&self, block: BlockId) -> Key {
         self.key(block, 0)

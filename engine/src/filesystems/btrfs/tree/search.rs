@@ -323,7 +323,7 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
         let level = self.tree().level(block);
         let place = self.locks.place(level).await;
         let old = self.tree.borrow_mut().cow(block, place);
-        self.locks.work(Work::Copy).await;
+        self.locks.work(Work::Copy(block)).await;
         self.locks.give_back(old, level, false).await;
     }
 

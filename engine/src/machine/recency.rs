@@ -1,0 +1,122 @@
+//! How much was used in a cache since a block was last used there, each thing counted once, where it was used last.
+//!
+//! What was used lies in buckets, from the oldest to the newest; a use moves a block to the newest (as T. Saemundsson et al. keep
+//! it for caches of objects, "Dynamic performance profiling of cloud caches", SoCC 2014). So a block needs the number of its
+//! bucket, and a use a sum over newer buckets. Counting all that comes into the cache is not enough: from a structure one and a
+//! half times as large as the cache, nothing would come in any more once a cache of it is there.
+
+/// Buckets that are kept apart.
+const BUCKETS: usize = 128;
+/// How many of them fill a cache.
+const FILL: u64 = 32;
+
+/// The number of a bucket; later ones are larger.
+pub type Bucket = u32;
+
+/// What was used in one cache, by when.
+#[derive(Clone, Debug)]
+pub struct Recency {
+    /// Bytes that fill a bucket.
+    full: u64,
+    bytes: [u64; BUCKETS],
+    oldest: Bucket,
+    newest: Bucket,
+}
+
+impl Recency {
+    /// Of a cache of so many bytes.
+    pub fn new(size: u64) -> Self {
+        Self { full: (size / FILL).max(1), bytes: [0; BUCKETS], oldest: 0, newest: 0 }
+    }
+
+    /// So many bytes are used now that were not used before. Returns the bucket that they are in.
+    pub fn add(&mut self, bytes: u64) -> Bucket {
+        let now = self.bytes[slot(self.newest)];
+        if now > 0 && now + bytes > self.full {
+            self.open();
+        }
+        self.bytes[slot(self.newest)] += bytes;
+        self.newest
+    }
+
+    /// Bytes of a bucket are used anew, or are no more.
+    pub fn take(&mut self, bucket: Bucket, bytes: u64) {
+        self.bytes[slot(bucket.max(self.oldest))] -= bytes;
+    }
+
+    /// Bytes that were used last after what is in a bucket; of those in the bucket itself, half.
+    pub fn since(&self, bucket: Bucket) -> u64 {
+        let bucket = bucket.max(self.oldest);
+        let newer: u64 = (bucket + 1..=self.newest).map(|newer| self.bytes[slot(newer)]).sum();
+        newer + self.bytes[slot(bucket)] / 2
+    }
+
+    /// All bytes that were ever used.
+    pub fn total(&self) -> u64 {
+        self.bytes.iter().sum()
+    }
+
+    /// A new bucket; where there is no room for one the two oldest become one.
+    fn open(&mut self) {
+        self.newest += 1;
+        if (self.newest - self.oldest) as usize == BUCKETS {
+            self.bytes[slot(self.oldest + 1)] += self.bytes[slot(self.oldest)];
+            self.oldest += 1;
+        }
+        self.bytes[slot(self.newest)] = 0;
+    }
+}
+
+fn slot(bucket: Bucket) -> usize {
+    bucket as usize % BUCKETS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_core::{RngCore, SeedableRng};
+    use rand_xoshiro::Xoshiro256PlusPlus;
+
+    const BLOCK: u64 = 1024;
+
+    /// The share of random visits to so many blocks that find their block within the last `fit` blocks' bytes.
+    fn hits(blocks: u64, fit: u64) -> f64 {
+        let mut recency = Recency::new(fit * BLOCK);
+        let mut last: Vec<_> = (0..blocks).map(|_| recency.add(BLOCK)).collect();
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+        let visits = 40 * blocks;
+        let found = (0..visits).filter(|_| {
+            let block = (random.next_u64() % blocks) as usize;
+            let hit = recency.since(last[block]) <= fit * BLOCK;
+            recency.take(last[block], BLOCK);
+            last[block] = recency.add(BLOCK);
+            hit
+        });
+        found.count() as f64 / visits as f64
+    }
+
+    #[test]
+    fn of_random_visits_as_many_hit_as_there_are_blocks_in_the_cache() {
+        for (blocks, fit) in [(2000, 1000), (2000, 1500), (5000, 500), (3000, 2850)] {
+            let (hit, expected) = (hits(blocks, fit), fit as f64 / blocks as f64);
+            assert!((hit - expected).abs() < 0.03, "{fit} of {blocks}: {hit} instead of {expected}");
+        }
+    }
+
+    #[test]
+    fn what_fits_always_hits() {
+        assert_eq!(hits(1000, 1000), 1.0);
+    }
+
+    #[test]
+    fn a_walk_goes_round_in_vain_if_it_is_longer_than_the_cache() {
+        let mut recency = Recency::new(100 * BLOCK);
+        let mut last: Vec<_> = (0..120).map(|_| recency.add(BLOCK)).collect();
+        for block in (0..120).cycle().take(1200) {
+            assert!(recency.since(last[block]) > 100 * BLOCK);
+            recency.take(last[block], BLOCK);
+            last[block] = recency.add(BLOCK);
+        }
+        assert_eq!(recency.total(), 120 * BLOCK);
+    }
+}

@@ -1,0 +1,122 @@
+"""Structures that are larger than the last-level cache, against an exact list of least recently used blocks."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from machines import assert_same
+
+from engine import Spec, scenario_spec
+from simfs import _engine
+from simfs.machine.blocks import Blocks
+from simfs.machine.recency import FILL, Recency
+
+BLOCK = 1024
+MEMORY, OVERLAP = 100.0, 10.0
+MIB = 1 << 20
+
+
+@given(st.floats(2, 5), st.integers(FILL, 2 * FILL), st.integers(0, 2**32))
+def test_what_was_used_since_is_what_a_list_of_blocks_says(times: float, fit: int, seed: int) -> None:
+    """Within one bucket, for blocks that are in the cache."""
+    recency, draw, blocks = Recency(fit * BLOCK), random.Random(seed), int(times * fit)
+    last = {block: recency.add(BLOCK) for block in range(blocks)}
+    order = list(range(blocks))
+    for _ in range(3 * blocks):
+        block = draw.randrange(blocks)
+        newer = len(order) - 1 - order.index(block)
+        if newer <= fit:
+            assert abs(recency.since(last[block]) - newer * BLOCK) <= fit * BLOCK / FILL
+        recency.take(last[block], BLOCK)
+        last[block] = recency.add(BLOCK)
+        order.remove(block)
+        order.append(block)
+    assert recency.total() == blocks * BLOCK
+
+
+def blocks(fit: int) -> Blocks:
+    """The blocks of a machine whose last-level cache holds so many."""
+    caches = {"llc_bytes": fit * BLOCK, "memory_ns": MEMORY}
+    return Blocks({"caches": caches, "cpus": 2, "costs": {"line_overlap": OVERLAP}})
+
+
+def missed(cache: Blocks, block: int, used: int = 0) -> bool:
+    return cache.use(0, used, block, BLOCK) is not None
+
+
+@pytest.mark.parametrize(("count", "fit"), [(400, 200), (400, 300), (1000, 100), (400, 400)])
+def test_of_random_visits_as_many_hit_as_blocks_are_in_the_cache(count: int, fit: int) -> None:
+    cache, draw = blocks(fit), random.Random(1)
+    all_blocks = [cache.new_block(range(0), None) for _ in range(count)]
+    for block in all_blocks:
+        missed(cache, block)
+    visits = [draw.choice(all_blocks) for _ in range(20 * count)]
+    used, misses = 0, 0
+    for block in visits:
+        gone = missed(cache, block, used)
+        used, misses = used + gone * BLOCK, misses + gone
+    assert 1 - misses / len(visits) == pytest.approx(fit / count, abs=0.03)
+
+
+def test_a_block_costs_a_latency_for_each_line_that_tells_the_next_and_a_part_for_the_others() -> None:
+    cache = blocks(10)
+    block, other = cache.new_block(range(3, 7), None), cache.new_block(range(0), None)
+    assert cache.use(0, 0, block, BLOCK) is None
+    assert cache.fetched(block, 5, 20) == 0
+    cache.use(0, 0, other, 20 * BLOCK)
+    assert cache.use(0, 0, block, BLOCK) == range(3, 7)
+    assert cache.fetched(block, 5, 20) == pytest.approx((5 + 20 / OVERLAP) * MEMORY * 1000)
+
+
+def test_what_programs_and_calls_use_drives_blocks_out_too() -> None:
+    cache = blocks(10)
+    block = cache.new_block(range(0), None)
+    assert [missed(cache, block, used) for used in (0, 5 * BLOCK, 30 * BLOCK)] == [False, False, True]
+
+
+def test_a_block_that_was_there_before_is_as_old_as_it_is_told() -> None:
+    cache = blocks(10)
+    young, old = (cache.new_block(range(0), ago * BLOCK) for ago in (5, 15))
+    assert [missed(cache, young), missed(cache, old)] == [False, True]
+
+
+def creating(llc: float, memory: float = 90.0, files: int = 20_000, **changes: Any) -> Spec:  # noqa: ANN401
+    """One task that creates files in a btrfs of some 9 MiB of tree blocks."""
+    lengths = {"warmup_ns": 0, "duration_ns": 2e6} | changes
+    made = scenario_spec(
+        "btrfs-unlock-parent",
+        "default",
+        "sweep={}",
+        "workload.tasks=1",
+        f"workload.initial_files={files}",
+        **lengths,
+    )
+    made["machine"]["caches"] |= {"llc_bytes": llc, "memory_ns": memory, "code_lines": 1e-6}
+    return made
+
+
+def created(spec: Spec) -> float:
+    result = json.loads(_engine.run(json.dumps(spec)))
+    return float(result["operations"])
+
+
+def test_a_tree_that_fits_costs_nothing_more() -> None:
+    assert created(creating(1024 * MIB, 90)) == created(creating(1024 * MIB, 2000))
+
+
+def test_the_less_of_a_tree_fits_the_longer_it_takes() -> None:
+    rates = [created(creating(llc * MIB, 500)) for llc in (64, 4, 1, 0.25)]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[0] > 1.1 * rates[-1]
+
+
+@pytest.mark.parametrize("tasks", [1, 4])
+def test_both_machines_agree_on_a_tree_that_does_not_fit(tasks: int) -> None:
+    spec = creating(MIB, duration_ns=3e5)
+    spec["workload"]["tasks"] = tasks
+    assert assert_same(spec) > 100
