@@ -101,6 +101,15 @@ def test_ext4_gives_a_directory_a_block_at_once(tmp_path: Path) -> None:
     assert each(both, "ext4.s_md_lock") == pytest.approx(2, abs=0.1)
 
 
+@pytest.mark.parametrize("filesystem", FILESYSTEMS)
+def test_a_directory_is_looked_at_like_a_file(tmp_path: Path, filesystem: str) -> None:
+    """`stat` walks to it without a lock, whichever it is; where none was made one is."""
+    both = run(spec(tmp_path, filesystem, "mkdir", "stat_dir", "stat", "rmdir"))
+    assert both.latency["stat_dir"].mean_ns == pytest.approx(both.latency["stat"].mean_ns, rel=0.05)
+    alone = run(spec(tmp_path, filesystem, "stat_dir"))
+    assert each(alone, DIRECTORY) == pytest.approx(0, abs=0.01)
+
+
 def test_btrfs_searches_the_tree_as_for_a_file(tmp_path: Path) -> None:
     """`btrfs_create_common`; `btrfs_rmdir` makes an orphan before it takes the name out, a file is one after."""
     dirs = run(spec(tmp_path, "btrfs", "mkdir", "rmdir"))

@@ -85,3 +85,18 @@ def test_a_buffer_lock_with_an_owner_is_not_held_while_it_is_written(tmp_path: P
 def test_a_log_that_cannot_be_made_is_refused(tmp_path: Path, size: str, problem: str) -> None:
     with pytest.raises(ScenarioError, match=problem):
         spec_of(tmp_path, size, 1)
+
+
+def test_larger_log_buffers_write_a_checkpoint_in_fewer_pieces(tmp_path: Path) -> None:
+    """`logbsize`: each buffer that is written wakes the loop device's worker, and who ends it."""
+    turns = "[{op: create, repeat: 400}, {op: fsync, on: made}]"
+    load = f"{{kind: mix, tasks: 1, order: in-turn, operations: {turns}, files: 5}}"
+
+    def switches(logbsize: str) -> float:
+        result = run(spec_of(tmp_path, f"64 MiB, logbsize: {logbsize}", 60, load, device="loop-tmpfs"))
+        return result.context_switches / result.operations
+
+    small, usual, large = (switches(logbsize) for logbsize in ("16 KiB", "32 KiB", "256 KiB"))
+    assert large < 0.8 * usual < 0.8 * 0.8 * small
+    with pytest.raises(ScenarioError, match=r"l\.yaml:6:\d+: .*logbsize: 16, 32, 64, 128 or 256 KiB"):
+        switches("48 KiB")

@@ -110,6 +110,9 @@ pub struct FilesystemSpec {
     /// XFS: size of the log; the default of `mkfs.xfs` when absent.
     #[serde(default)]
     pub log_bytes: Option<u64>,
+    /// XFS: size of a log buffer; 32 KiB when absent.
+    #[serde(default)]
+    pub logbsize: Option<u64>,
     /// ext4: whether it has a journal.
     #[serde(default = "yes")]
     pub journal: bool,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, StrictBool, StrictInt, model_validator
+from pydantic import AfterValidator, Field, StrictBool, StrictInt, model_validator
 
 from simfs.scenario.section import Section, Text, refusal
 from simfs.scenario.units import Duration, Size
@@ -12,6 +12,16 @@ from simfs.scenario.words import Named
 
 INDEX_LOCKS = {"interval-tree": "qspinlock", "btree": "mutex"}
 """The lock around a range lock's index, by design; the optimistic design has none."""
+
+
+LOG_BUFFERS = tuple(1 << bits for bits in range(14, 19))
+"""Sizes that the mount option `logbsize` takes (`xfs_finish_flags` and `xfs_fs_validate_params`)."""
+
+
+def _log_buffer(size: int) -> int:
+    if size not in LOG_BUFFERS:
+        raise refusal("logbsize: 16, 32, 64, 128 or 256 KiB")
+    return size
 
 
 class Xfs(Section):
@@ -31,6 +41,9 @@ class Xfs(Section):
     )
     log_size: Annotated[Size, Field(ge=10 << 20, le=2038 << 20)] | None = Field(
         default=None, description="Size of the log; null: as mkfs.xfs makes it."
+    )
+    logbsize: Annotated[Size, AfterValidator(_log_buffer)] = Field(
+        default=32 << 10, description="Size of each of the eight log buffers (mount option logbsize)."
     )
     iolock: Literal["rwsem", "none", "interval-tree", "btree", "optimistic"] = Field(
         default="rwsem",

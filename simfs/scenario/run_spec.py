@@ -155,6 +155,8 @@ def _filesystem_spec(scenario: Scenario) -> dict[str, Any]:
         spec |= {key: getattr(use, key) for key in ("agcount", "iolock", "buffered_io")}
         if use.log_size is not None:
             spec["log_bytes"] = use.log_size
+        if "logbsize" in use.model_fields_set:
+            spec["logbsize"] = use.logbsize
     if isinstance(use, Ext4):
         spec |= {key: getattr(use, key) for key in ("journal", "inode_ratio", "orphan_file")}
     if isinstance(use, Btrfs):

@@ -3,7 +3,7 @@
 
 use super::costs::Costs;
 use super::dentry::Dentries;
-use super::File;
+use super::{DirId, File};
 use crate::cost_table;
 use crate::kernel::vfs::FstatCall;
 use crate::machine::{Access, Account, LineId, Time};
@@ -56,6 +56,8 @@ pub struct Calls {
     costs: CallCosts,
     fstat: FstatCall,
     dentries: Dentries,
+    /// Those of directories.
+    directories: Dentries,
     /// By file, made when first touched.
     folios: RefCell<Vec<Option<LineId>>>,
 }
@@ -63,8 +65,9 @@ pub struct Calls {
 impl Calls {
     /// From the cost tables; the error names what is missing.
     pub fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
-        let (fstat, dentries) = (costs.rules().fstat, Dentries::new(m, costs));
-        Ok(Self { costs: CallCosts::new(costs)?, fstat, dentries, folios: RefCell::default() })
+        let (dentries, directories) = (Dentries::new(m, costs), Dentries::new(m, costs));
+        let (costs, fstat) = (CallCosts::new(costs)?, costs.rules().fstat);
+        Ok(Self { costs, fstat, dentries, directories, folios: RefCell::default() })
     }
 
     /// `folio_try_get`, `folio_put`: the reference count of the page that is read or written.
@@ -109,13 +112,22 @@ impl Calls {
 
     /// `stat` of a name that exists and is cached.
     pub async fn stat<M: Machine>(&self, m: &M, file: &File) {
+        self.stat_one(m, &self.dentries, file).await;
+    }
+
+    /// The same of a directory.
+    pub async fn stat_directory<M: Machine>(&self, m: &M, dir: DirId) {
+        self.stat_one(m, &self.directories, &File { inode: dir, written: false, writable: false }).await;
+    }
+
+    async fn stat_one<M: Machine>(&self, m: &M, dentries: &Dentries, file: &File) {
         let c = &self.costs;
         m.at("stat");
-        self.dentries.walk(m, file);
+        dentries.walk(m, file);
         m.run(Account::System, c.stat.saturating_sub(c.fstat)).await;
-        self.dentries.count(m, file).await;
+        dentries.count(m, file).await;
         m.run(Account::System, c.fstat.min(c.stat)).await;
-        self.dentries.count(m, file).await;
+        dentries.count(m, file).await;
     }
 
     /// `fstat`.

@@ -314,6 +314,10 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         self.sb.calls.stat(m, file).await;
     }
 
+    async fn stat_directory(&self, m: &M, dir: DirId) {
+        self.sb.calls.stat_directory(m, dir).await;
+    }
+
     async fn fstat(&self, m: &M, file: &File) {
         self.sb.calls.fstat(m, file).await;
     }

@@ -258,6 +258,10 @@ impl<M: Machine, F: Filesystem<M>> Filesystem<M> for Recorded<F> {
         self.operation(m, self.fs.stat(m, file)).await;
     }
 
+    async fn stat_directory(&self, m: &M, dir: DirId) {
+        self.operation(m, self.fs.stat_directory(m, dir)).await;
+    }
+
     async fn fstat(&self, m: &M, file: &File) {
         self.operation(m, self.fs.fstat(m, file)).await;
     }

@@ -202,6 +202,8 @@ pub trait Filesystem<M: Machine>: 'static {
     fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File) -> impl Future<Output = Result<(), NoSpace>>;
     /// `stat` of a name that exists and is cached.
     fn stat(&self, m: &M, file: &File) -> impl Future<Output = ()>;
+    /// `stat` of a directory that exists and is cached.
+    fn stat_directory(&self, m: &M, dir: DirId) -> impl Future<Output = ()>;
     /// `fstat`.
     fn fstat(&self, m: &M, file: &File) -> impl Future<Output = ()>;
     /// `utimes`, `chmod` or `chown`.

@@ -151,5 +151,6 @@ fn xfs_rules(spec: &RunSpec, costs: &Costs<'_>) -> Result<file_io::Rules, String
     };
     let buffered = file_io::BufferedIo::parse(spec.filesystem.buffered_io.as_deref().unwrap_or("locked"))
         .map_err(|e| format!("filesystem.buffered_io: {e}"))?;
-    Ok(file_io::Rules { buffered, range_lock, unlocked: iolock == "none", tick: from_ns(spec.kernel.tick_ns) })
+    let (logbsize, tick) = (spec.filesystem.logbsize, from_ns(spec.kernel.tick_ns));
+    Ok(file_io::Rules { buffered, range_lock, unlocked: iolock == "none", logbsize, tick })
 }

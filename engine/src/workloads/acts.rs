@@ -9,6 +9,7 @@ use crate::waist::Machine;
 use directories::MadeDir;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::rc::Rc;
 pub use words::{Act, Which, ACTS};
 
@@ -34,7 +35,7 @@ pub type Pool = Rc<RefCell<FileSet>>;
 #[derive(Debug, Default)]
 pub struct FileSet {
     files: Vec<Held>,
-    directories: Vec<MadeDir>,
+    directories: VecDeque<MadeDir>,
 }
 
 /// There was no space for an operation; the run has been given up.
@@ -113,6 +114,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             }
             Act::Mkdir => return self.mkdir().await,
             Act::Rmdir => return self.rmdir(which).await,
+            Act::StatDir => return self.stat_dir(which).await,
             Act::Readdir => {
                 let dir = self.any_dir();
                 fs.readdir(&m, dir).await;

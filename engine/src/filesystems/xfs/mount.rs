@@ -3,7 +3,7 @@
 use super::inode::{Inode, InodeParts, InodeTable, Number};
 use super::log::buffer::{Buffer, Place};
 use super::log::clusters::Clusters;
-use super::log::{Item, Log};
+use super::log::{IclogSize, Item, Log};
 use super::operations::file_io::{FileIo, Rules};
 use super::operations::fsync::Fsync;
 use super::operations::inactive::{self, Inactive, Worker};
@@ -183,7 +183,7 @@ impl Xfs {
         rules: Rules,
         costs: &Costs<'_>,
     ) -> Result<Self, String> {
-        let (footprints, tick) = (Footprints::new(costs)?, rules.tick);
+        let (footprints, tick, iclogs) = (Footprints::new(costs)?, rules.tick, IclogSize::new(rules.logbsize));
         let count = |name: &str| costs.number(name).map(|n| n as u32);
         let inactivation = costs.rules().inodegc;
         let lists = inodegc_lists(inactivation, geometry.agcount, m.cpus());
@@ -195,7 +195,7 @@ impl Xfs {
             inactive: Inactive::new(costs)?,
             walk: Walk::new(costs)?,
             sb: SuperBlock::new(m, costs)?,
-            log: Log::new(m, log_size, device.clone(), costs)?,
+            log: Log::new(m, (log_size, iclogs), device.clone(), costs)?,
             storage: device,
             io: FileIo::new(m, rules, costs)?,
             sync: Fsync::new(m, tick, costs)?,

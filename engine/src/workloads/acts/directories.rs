@@ -17,25 +17,40 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
     pub(super) async fn mkdir(&mut self) -> Result<(), Full> {
         let (parent, name) = (self.any_dir(), self.next_name());
         let Ok(dir) = self.fs.clone().mkdir(&self.m, parent, &name).await else { return Err(self.full()) };
-        self.pool.borrow_mut().directories.push(MadeDir { parent, name, dir });
+        self.pool.borrow_mut().directories.push_back(MadeDir { parent, name, dir });
         Ok(())
     }
 
     /// `rmdir` of the directory that was made first or last, or of any; where there is none, one is made first.
     pub(super) async fn rmdir(&mut self, which: Which) -> Result<(), Full> {
+        let place = self.made_place(which).await?;
+        let MadeDir { parent, name, dir } = match which {
+            Which::First => self.pool.borrow_mut().directories.pop_front(),
+            _ => self.pool.borrow_mut().directories.swap_remove_back(place),
+        }
+        .expect("there is one");
+        self.fs.clone().rmdir(&self.m, parent, &name, dir).await;
+        Ok(())
+    }
+
+    /// `stat` of the directory that was made first or last, or of any.
+    pub(super) async fn stat_dir(&mut self, which: Which) -> Result<(), Full> {
+        let place = self.made_place(which).await?;
+        let dir = self.pool.borrow().directories[place].dir;
+        self.fs.clone().stat_directory(&self.m, dir).await;
+        Ok(())
+    }
+
+    /// Where a directory is that was made; where there is none, one is made first.
+    async fn made_place(&mut self, which: Which) -> Result<usize, Full> {
         if self.pool.borrow().directories.is_empty() {
             self.mkdir().await?;
         }
         let count = self.pool.borrow().directories.len();
-        let MadeDir { parent, name, dir } = match which {
-            Which::First => self.pool.borrow_mut().directories.remove(0),
-            Which::Made => self.pool.borrow_mut().directories.remove(count - 1),
-            _ => {
-                let place = self.choice.pick(&mut self.random, count as u64) as usize;
-                self.pool.borrow_mut().directories.swap_remove(place)
-            }
-        };
-        self.fs.clone().rmdir(&self.m, parent, &name, dir).await;
-        Ok(())
+        Ok(match which {
+            Which::First => 0,
+            Which::Made => count - 1,
+            _ => self.choice.pick(&mut self.random, count as u64) as usize,
+        })
     }
 }

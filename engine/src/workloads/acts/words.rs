@@ -29,6 +29,8 @@ pub enum Act {
     Mkdir,
     /// `rmdir` of a directory that `mkdir` has made.
     Rmdir,
+    /// `stat` of such a directory.
+    StatDir,
     /// `stat`.
     Stat,
     /// `stat` of a name that is not there.
@@ -56,7 +58,7 @@ pub enum Act {
 }
 
 /// All operations by name.
-pub const ACTS: [(&str, Act); 25] = [
+pub const ACTS: [(&str, Act); 26] = [
     ("create", Act::Create),
     ("open", Act::Open),
     ("read", Act::Read),
@@ -70,6 +72,7 @@ pub const ACTS: [(&str, Act); 25] = [
     ("move", Act::Move),
     ("mkdir", Act::Mkdir),
     ("rmdir", Act::Rmdir),
+    ("stat_dir", Act::StatDir),
     ("stat", Act::Stat),
     ("stat_missing", Act::StatMissing),
     ("fstat", Act::Fstat),

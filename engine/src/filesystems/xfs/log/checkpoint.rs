@@ -10,7 +10,7 @@
 
 use super::ail::{Ail, ItemId, Lsn};
 use super::buffer::Buffer;
-use super::iclog::{Iclogs, Number, HEADER, ICLOG};
+use super::iclog::{IclogSize, Iclogs, Number};
 use super::Log;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
@@ -86,7 +86,7 @@ impl Checkpoints {
     pub fn new<M: Machine>(
         m: &M,
         ctx_lock: LockId,
-        log_bytes: u64,
+        (log_bytes, iclogs): (u64, IclogSize),
         storage: Rc<BlockDevice>,
         costs: &Costs<'_>,
     ) -> Result<Self, String> {
@@ -108,7 +108,7 @@ impl Checkpoints {
             turn: Cell::new(1),
             turn_waiters: RefCell::default(),
             written: RefCell::default(),
-            iclogs: Iclogs::new(m, storage, rules.cil_push == CilPush::Serial),
+            iclogs: Iclogs::new(m, storage, iclogs, rules.cil_push == CilPush::Serial),
         })
     }
 
@@ -193,7 +193,7 @@ impl Checkpoints {
         let items = log.ail.borrow_mut().spare();
         let next = Context { sequence: context.sequence + 1, items, ..Context::default() };
         let mut full = std::mem::replace(&mut *context, next);
-        let headers = HEADER * full.bytes.div_ceil(ICLOG);
+        let headers = self.iclogs.size.headers(full.bytes);
         log.grants.add(headers);
         full.start = self.head.get();
         full.end = full.start + full.bytes + headers;

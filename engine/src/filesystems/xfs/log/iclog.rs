@@ -14,11 +14,39 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Log buffers and their size (`XLOG_MAX_ICLOGS`, `logbsize`), the header in each, and the sectors that are written.
+/// Log buffers (`XLOG_MAX_ICLOGS`), and the sectors that are written.
 const ICLOGS: usize = 8;
-pub const ICLOG: u64 = 32 << 10;
-pub const HEADER: u64 = 512;
 const SECTOR: u64 = 512;
+/// Bytes of a log buffer without `logbsize` (`XLOG_BIG_RECORD_BSIZE`), and those of a header, of which there is one for so many.
+const BIG_RECORD: u64 = 32 << 10;
+const HEADER: u64 = 512;
+const HEADER_CYCLE: u64 = 32 << 10;
+
+/// How large log buffers are (`l_iclog_size`).
+#[derive(Clone, Copy, Debug)]
+pub struct IclogSize(u64);
+
+impl IclogSize {
+    /// Of the mount option `logbsize`.
+    pub fn new(logbsize: Option<u64>) -> Self {
+        Self(logbsize.unwrap_or(BIG_RECORD))
+    }
+
+    /// Bytes of the headers of one (`l_iclog_hsize`).
+    fn header(self) -> u64 {
+        HEADER * self.0.div_ceil(HEADER_CYCLE)
+    }
+
+    /// Bytes of the headers of so many bytes of a checkpoint.
+    pub fn headers(self, bytes: u64) -> u64 {
+        self.header() * bytes.div_ceil(self.0)
+    }
+
+    /// What one takes of a checkpoint.
+    fn room(self) -> u64 {
+        self.0 - self.header()
+    }
+}
 
 /// A log buffer's number in the order in which they are filled.
 pub type Number = u32;
@@ -52,6 +80,8 @@ enum For {
 /// All log buffers.
 pub struct Iclogs {
     storage: Rc<BlockDevice>,
+    /// How large each is.
+    pub size: IclogSize,
     /// Every buffer is written with both flags.
     always_ordered: bool,
     /// Those that are not free, oldest first; the number of the first.
@@ -66,9 +96,10 @@ pub struct Iclogs {
 
 impl Iclogs {
     /// All are free.
-    pub fn new<M: Machine>(m: &M, storage: Rc<BlockDevice>, always_ordered: bool) -> Self {
+    pub fn new<M: Machine>(m: &M, storage: Rc<BlockDevice>, size: IclogSize, always_ordered: bool) -> Self {
         Self {
             storage,
+            size,
             always_ordered,
             iclogs: RefCell::default(),
             first: Cell::new(0),
@@ -111,7 +142,7 @@ impl Iclogs {
                 continue;
             };
             let part = self.with(number, |iclog| {
-                let part = bytes.min(ICLOG - HEADER - iclog.used);
+                let part = bytes.min(self.size.room() - iclog.used);
                 iclog.used += part;
                 iclog.writers += u32::from(part > 0);
                 part
@@ -127,7 +158,7 @@ impl Iclogs {
     pub async fn release<M: Machine>(&self, m: &M, number: Number) {
         let full = self.with(number, |iclog| {
             iclog.writers -= 1;
-            iclog.used == ICLOG - HEADER || (iclog.switched && iclog.writers == 0)
+            iclog.used == self.size.room() || (iclog.switched && iclog.writers == 0)
         });
         if full {
             self.switch(m, number).await;
@@ -138,7 +169,7 @@ impl Iclogs {
     pub async fn switch<M: Machine>(&self, m: &M, number: Number) {
         let request = self.with(number, |iclog| {
             iclog.switched = true;
-            let bytes = (HEADER + iclog.used).next_multiple_of(SECTOR) as u32;
+            let bytes = (self.size.header() + iclog.used).next_multiple_of(SECTOR) as u32;
             let (preflush, fua) = (iclog.preflush || self.always_ordered, iclog.fua || self.always_ordered);
             (iclog.writers == 0).then_some(Request::LogWrite { bytes, preflush, fua })
         });

@@ -4,6 +4,7 @@
 //! items to the tail of one list and added up their space, under a spinlock.
 
 pub use checkpoint::Item;
+pub use iclog::IclogSize;
 mod ail;
 pub mod buffer;
 mod checkpoint;
@@ -93,14 +94,19 @@ impl Logged {
 }
 
 impl Log {
-    /// Makes the lines and locks of a log of so many bytes.
-    pub fn new<M: Machine>(m: &M, bytes: u64, storage: Rc<BlockDevice>, costs: &Costs<'_>) -> Result<Self, String> {
+    /// Makes the lines and locks of a log of so many bytes, with buffers of this size.
+    pub fn new<M: Machine>(
+        m: &M,
+        (bytes, iclogs): (u64, IclogSize),
+        storage: Rc<BlockDevice>,
+        costs: &Costs<'_>,
+    ) -> Result<Self, String> {
         let ctx_lock = m.new_lock(m.class("xfs.xc_ctx_lock", "xfs.cil_ctx"));
         Ok(Self {
             grant_heads: m.new_line(costs.number("xfs_log.grant_heads")? as u32),
             cil: m.new_line(costs.number("xfs_cil.shared")? as u32),
             ctx_lock,
-            checkpoints: Checkpoints::new(m, ctx_lock, bytes, storage, costs)?,
+            checkpoints: Checkpoints::new(m, ctx_lock, (bytes, iclogs), storage, costs)?,
             design: costs.rules().cil,
             cil_lock: m.new_lock(m.class("xfs.xc_cil_lock", "xfs.cil_lock")),
             counters: m.new_line(costs.number("xfs_cil.counters")? as u32),

@@ -75,7 +75,8 @@ fn spec(duration: Time) -> RunSpec {
 fn build(m: &Context, device: &Rc<BlockDevice>, table: &mut BTreeMap<String, f64>) -> Xfs {
     let geometry = Geometry::new(1 << 30, None).and_then(|g| g.with_log(10 << 20)).expect("mkfs makes it");
     loop {
-        let rules = Rules { buffered: BufferedIo::Locked, range_lock: None, unlocked: false, tick: 4 * MS };
+        let rules =
+            Rules { buffered: BufferedIo::Locked, range_lock: None, unlocked: false, logbsize: None, tick: 4 * MS };
         let missing = match Xfs::new(
             m,
             &geometry,

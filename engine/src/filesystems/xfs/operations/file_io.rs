@@ -79,6 +79,8 @@ pub struct Rules {
     pub range_lock: Option<(Design, Prices)>,
     /// Direct I/O takes no IOLOCK at all: a counterfactual.
     pub unlocked: bool,
+    /// The mount option `logbsize`: bytes of a log buffer.
+    pub logbsize: Option<u64>,
     /// Length of a tick.
     pub tick: Time,
 }

@@ -173,6 +173,10 @@ impl<M: Machine> Filesystem<M> for Xfs {
         self.sb.calls.stat(m, file).await;
     }
 
+    async fn stat_directory(&self, m: &M, dir: DirId) {
+        self.sb.calls.stat_directory(m, dir).await;
+    }
+
     async fn fstat(&self, m: &M, file: &File) {
         self.sb.calls.fstat(m, file).await;
     }
