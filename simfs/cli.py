@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from dataclasses import dataclass
@@ -186,11 +187,18 @@ def main() -> None:
         sys.exit(FAILED)
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a table is worth more than one character of it
+    _start_lightly()
     try:
         with plain_errors():
             app(prog_name="simfs")
     except typer.Exit as ended:
         sys.exit(ended.exit_code)
+
+
+def _start_lightly() -> None:
+    """Look for garbage seldom, as what is imported stays; sums are too small for threads of BLAS."""
+    gc.set_threshold(50_000, 20, 100)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def _version(wanted: bool) -> None:

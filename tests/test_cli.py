@@ -89,6 +89,19 @@ def test_help_and_completion_import_nothing_heavy() -> None:
     assert subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True).stderr.strip() == ""
 
 
+JSON_ALONE = """
+import sys
+import simfs.commands.run, simfs.experiments.answer, simfs.reports.export
+sys.exit(", ".join({"scipy", "matplotlib", "pyarrow", "simpy"} & sys.modules.keys()))
+"""
+
+
+def test_an_answer_as_json_draws_and_tabulates_nothing() -> None:
+    """Figures took as long to import as the runs of a first look."""
+    ended = subprocess.run([sys.executable, "-c", JSON_ALONE], capture_output=True, text=True)
+    assert ended.stderr.strip() == ""
+
+
 def test_completion_knows_commands_and_scenarios() -> None:
     def completed(words: str) -> str:
         asked = {"_SIMFS_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}

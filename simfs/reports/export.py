@@ -7,20 +7,15 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-from pyarrow import csv, parquet
-
-from simfs.reports.drawing import pictures
-from simfs.reports.figures import figures
-from simfs.reports.sweep import sweep_figures
-from simfs.reports.tournament_figure import tournament_figure
 from simfs.results.manifest import manifest
 from simfs.results.model import ScenarioResult
 from simfs.results.store import write_whole
-from simfs.results.tables import tables
 from simfs.results.tournament import is_tournament
+
+if TYPE_CHECKING:  # who wants JSON alone waits for neither tables nor figures
+    import pyarrow as pa
 
 MARKS = ("manifest.json", "sweep.json")
 """Files of simfs: a directory with one of them may be written to."""
@@ -82,14 +77,27 @@ def to_json(result: ScenarioResult) -> str:
 
 def to_csv(result: ScenarioResult, table: str = "points") -> str:
     """One of the result's tables as CSV; the curve unless told otherwise."""
+    from simfs.results.tables import tables
+
     return _csv(tables(result)[table]).decode()
 
 
 def _files(result: ScenarioResult) -> Iterator[tuple[str, bytes]]:
+    from simfs.results.tables import tables
+
     yield "result.json", to_json(result).encode()
     for name, table in tables(result).items():
         yield f"tables/{name}.csv", _csv(table)
         yield f"tables/{name}.parquet", _parquet(table)
+    yield from _figures(result)
+
+
+def _figures(result: ScenarioResult) -> Iterator[tuple[str, bytes]]:
+    from simfs.reports.drawing import pictures
+    from simfs.reports.figures import figures
+    from simfs.reports.sweep import sweep_figures
+    from simfs.reports.tournament_figure import tournament_figure
+
     drawn = (
         {"tournament": tournament_figure(result)}
         if is_tournament(result)
@@ -153,12 +161,16 @@ def _json(document: object) -> bytes:
 
 
 def _csv(table: pa.Table) -> bytes:
+    from pyarrow import csv
+
     out = io.BytesIO()
     csv.write_csv(table, out, csv.WriteOptions(quoting_style="needed"))
     return out.getvalue()
 
 
 def _parquet(table: pa.Table) -> bytes:
+    from pyarrow import parquet
+
     out = io.BytesIO()
     parquet.write_table(table, out, compression="zstd")
     return out.getvalue()
