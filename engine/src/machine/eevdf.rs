@@ -25,7 +25,7 @@ pub(super) fn eevdf_update(current: &mut Entity, queue: &mut RunQueue, slice: i6
 impl State {
     /// Where a member enters a queue (`place_entity`): with `PLACE_LAG` its lag is kept, scaled so that entering does not shrink
     /// it. From 6.12 on a new task has half a slice to begin with (`PLACE_DEADLINE_INITIAL`).
-    #[inline]
+    #[inline(always)]
     pub(super) fn eevdf_enter(&mut self, cpu: CpuId, level: Level, member: Member, entering: Entering) {
         let (average, weight) = self.average_vruntime(cpu, level);
         let slice = self.kernel.base_slice as i64;
@@ -46,6 +46,10 @@ impl State {
     /// Remembers the service that a member, which is about to leave, is still owed (`update_entity_lag`).
     #[inline]
     pub(super) fn store_lag(&mut self, cpu: CpuId, level: Level, member: Member) {
+        if self.run_queue(cpu, level).members == 1 {
+            self.entity_mut(cpu, member).lag = 0; // it is alone
+            return;
+        }
         let (average, _) = self.average_vruntime(cpu, level);
         let most = self.most_lag();
         let entity = self.entity_mut(cpu, member);
@@ -72,7 +76,7 @@ impl State {
 
     /// The member that should run (`pick_eevdf`): of those not ahead of the average, the one with the earliest deadline;
     /// the current one, if it is not ahead, stays while its slice is protected.
-    #[inline]
+    #[inline(always)]
     pub(super) fn eevdf_pick(&self, cpu: CpuId, level: Level) -> Option<Member> {
         let queue = self.run_queue(cpu, level);
         match queue.members {
@@ -82,6 +86,7 @@ impl State {
         }
     }
 
+    #[inline(never)]
     fn eevdf_pick_among(&self, cpu: CpuId, level: Level) -> Option<Member> {
         let queue = self.run_queue(cpu, level);
         let (average, _) = self.average_vruntime(cpu, level);

@@ -2,9 +2,9 @@
 //! CPU with such tasks has an entity among its kernel threads. All entities together weigh what one task does; each has the share
 //! of the load that is on its CPU.
 
-use super::entity::{mul_div, Member, NICE_0};
+use super::entity::{mul_div, Entity, Member, NICE_0};
 use super::load::{unit_at, Average, Change, Wanted};
-use super::run_queue::{Level, RunQueue};
+use super::run_queue::{Level, RunQueue, Seat};
 use super::state::State;
 use super::time::{Time, US};
 use super::topology::CpuId;
@@ -24,7 +24,7 @@ pub struct Contribution {
 impl Contribution {
     /// `update_tg_load_avg`: differences below a 64th of what is part of the `sum` are not worth it.
     #[inline]
-    fn follow(&mut self, load: u64, now: Time, sum: &mut u64) {
+    pub(super) fn follow(&mut self, load: u64, now: Time, sum: &mut u64) {
         let lately = |at| now - at < NOTED_EVERY;
         if load.abs_diff(self.noted) > self.noted / 64 && !self.at.is_some_and(lately) {
             *sum = *sum + load - self.noted;
@@ -35,14 +35,25 @@ impl Contribution {
 
 impl RunQueue {
     /// Brings its averages up to date (`update_cfs_rq_load_avg`).
-    #[inline]
-    fn update_load(&mut self, unit: u64) {
+    #[inline(always)]
+    pub(super) fn update_load(&mut self, now: Time) {
         let wanted = Wanted {
             load: (self.weight >> 10) as u64,
             tasks: u64::from(self.runnable),
             running: self.current.is_some(),
         };
-        self.load.update(unit, wanted, 1);
+        self.load.update(unit_at(now), wanted, 1);
+    }
+}
+
+impl Entity {
+    /// Brings its averages up to date, as one that runs or does not.
+    #[inline(always)]
+    pub(super) fn update_load(&mut self, now: Time, running: bool) {
+        let (queued, awake) = (self.queued, self.queued && !self.delayed);
+        let wanted = Wanted { load: u64::from(queued), tasks: u64::from(awake), running };
+        let weight = self.share() as u64;
+        self.load.update(unit_at(now), wanted, weight);
     }
 }
 
@@ -50,23 +61,14 @@ impl State {
     /// Brings the averages of a member and of its run queue up to date (`update_load_avg`).
     #[inline(always)]
     pub(super) fn update_load(&mut self, cpu: CpuId, level: Level, member: Member) {
-        let unit = unit_at(self.now);
-        let (entity, queue) = self.member_of(cpu, level, member);
-        let running = queue.current == Some(member);
-        let wanted =
-            Wanted { load: u64::from(entity.queued), tasks: u64::from(entity.queued && !entity.delayed), running };
-        entity.load.update(unit, wanted, entity.share() as u64);
-        queue.update_load(unit);
-        if level == Level::Group {
-            self.note_group_load(cpu);
-        }
+        self.seat(cpu, level, member).update_load();
     }
 
     /// Brings the averages of a run queue alone up to date.
     #[inline(always)]
     pub(super) fn update_queue_load(&mut self, cpu: CpuId, level: Level) {
-        let unit = unit_at(self.now);
-        self.run_queue_mut(cpu, level).update_load(unit);
+        let now = self.now;
+        self.run_queue_mut(cpu, level).update_load(now);
         if level == Level::Group {
             self.note_group_load(cpu);
         }
@@ -107,7 +109,7 @@ impl State {
                 self.eevdf_reweigh(cpu, level, member, weight);
             }
         }
-        let (entity, queue) = self.member_of(cpu, level, member);
+        let Seat { entity, queue, .. } = self.seat(cpu, level, member);
         let (old, before) = (entity.weight, entity.share() as u64);
         entity.weight = weight;
         let after = entity.share() as u64;
@@ -142,9 +144,9 @@ impl State {
     /// What happens to the load of the group on `cpu` happens to that of the CPU at once (`propagate_entity_cfs_rq`).
     fn propagate_load(&mut self, cpu: CpuId, change: Change) {
         self.update_load(cpu, Level::Root, Member::Group);
-        let (group, queue) = self.member_of(cpu, Level::Root, Member::Group);
-        let weight = group.share() as u64;
-        queue.load.propagate(&mut group.load, weight, change);
+        let Seat { entity, queue, .. } = self.seat(cpu, Level::Root, Member::Group);
+        let weight = entity.share() as u64;
+        queue.load.propagate(&mut entity.load, weight, change);
     }
 
     /// `id` leaves `cpu` for good (`detach_entity_load_avg`, `remove_entity_load_avg`).

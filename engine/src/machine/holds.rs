@@ -57,16 +57,20 @@ impl State {
     /// Whether `lock` was given to the running `task`; if so the task takes note, once.
     #[inline]
     pub(super) fn take_grant(&mut self, lock: LockId, task: TaskId) -> bool {
-        let l = &mut self.locks[lock as usize];
-        if l.granted != Some(task) {
-            return false;
+        let given = self.locks[lock as usize].granted == Some(task);
+        if given {
+            self.note_grant(lock, task);
         }
-        let t = &self.tasks[task as usize];
+        given
+    }
+
+    #[inline(never)]
+    fn note_grant(&mut self, lock: LockId, task: TaskId) {
+        let (l, t) = (&mut self.locks[lock as usize], &self.tasks[task as usize]);
         l.book(&StateTimes { since: self.now, ..t.times });
         l.granted = None;
         let waited = self.now - l.held_since.max(self.window_start);
         self.classes[l.class as usize].granted_task_runs(t.kind, waited);
-        true
     }
 
     /// `task` becomes the exclusive holder of `lock`.
@@ -178,14 +182,23 @@ impl State {
     }
 
     /// Books the exclusive hold of `lock` by `holder` up to now.
-    #[inline]
+    #[inline(always)]
     fn book_hold(&mut self, lock: LockId, holder: TaskId) {
         let (l, t) = (&mut self.locks[lock as usize], &self.tasks[holder as usize]);
         let stats = &mut self.classes[l.class as usize];
         if t.status == Status::Running && l.only_ran(&t.times) {
             let span = l.book_running(self.now);
-            return stats.end_running_hold(t.kind, l.is_contended(), span);
+            stats.end_running_hold(t.kind, l.is_contended(), span);
+        } else {
+            self.book_mixed_hold(lock, holder);
         }
+    }
+
+    /// The same where the holder has not only run.
+    #[inline(never)]
+    fn book_mixed_hold(&mut self, lock: LockId, holder: TaskId) {
+        let (l, t) = (&mut self.locks[lock as usize], &self.tasks[holder as usize]);
+        let stats = &mut self.classes[l.class as usize];
         let times = t.times_at(self.now, self.cpus[t.cpu as usize].idle_clock(self.now));
         let hold = l.book_all(&times);
         stats.end_hold(t.kind, &hold, l.is_contended(), self.now.saturating_sub(l.held_since.max(self.window_start)));

@@ -155,19 +155,10 @@ impl Native {
                 let full = reason.iter().any(|reason| reason.contains(NO_SPACE));
                 return Some(Stall { kind: if full { NO_SPACE } else { "stall" }, at: s.now, cycle: reason });
             }
-            let Some(event) = s.pop() else {
+            let Some(event) = s.pop_before(end) else {
                 drop(s);
-                let stall = self.nobody_can_go_on();
-                if stall.is_none() {
-                    self.state().wait_until(end);
-                }
-                return stall;
+                return self.nothing_before(end);
             };
-            if event.time >= end {
-                s.events.push(event);
-                s.wait_until(end);
-                return None;
-            }
             if s.advance(event.time) > STANDSTILL {
                 let cycle = vec![format!("{STANDSTILL} events at one instant, the last one {event:?}")];
                 return Some(Stall { kind: "stall", at: event.time, cycle });
@@ -181,6 +172,16 @@ impl Native {
                 }
             }
         }
+    }
+
+    /// Nothing happens before `end`. Why, if nothing ever will though somebody waits.
+    fn nothing_before(&self, end: Time) -> Option<Stall> {
+        let over = self.state().events.is_empty();
+        let stall = if over { self.nobody_can_go_on() } else { None };
+        if stall.is_none() {
+            self.state().wait_until(end);
+        }
+        stall
     }
 
     /// Lets a task's program go on until it waits for something.

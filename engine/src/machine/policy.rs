@@ -4,7 +4,7 @@
 use super::cfs::Cfs;
 use super::eevdf::eevdf_update;
 use super::entity::{weight_of, Member};
-use super::run_queue::Level;
+use super::run_queue::{Level, Seat};
 use super::state::State;
 use super::task::TaskId;
 use super::topology::CpuId;
@@ -39,6 +39,7 @@ impl State {
 
     /// Brings the virtual run times of the current task and its group up to date (`update_curr`). A used-up slice sets
     /// `need_resched`; who calls it sees to that.
+    #[inline]
     pub(super) fn update_current(&mut self, cpu: CpuId) {
         let now = self.now;
         let c = &mut self.cpus[cpu as usize];
@@ -52,7 +53,7 @@ impl State {
             let member = self.member_at(level, id);
             let fair_clock = self.cfs().is_some();
             let slice = self.kernel.base_slice as i64;
-            let (entity, queue) = self.member_of(cpu, level, member);
+            let Seat { entity, queue, .. } = self.seat(cpu, level, member);
             entity.vruntime += entity.virtual_time(ran);
             entity.ran += ran;
             if fair_clock {
@@ -81,6 +82,7 @@ impl State {
         self.run_queue_mut(cpu, Level::Root).runnable += 1;
     }
 
+    #[inline]
     fn group_has_more(&mut self, cpu: CpuId) {
         if self.cpus[cpu as usize].group.delayed {
             self.requeue(cpu, Level::Root, Member::Group);
@@ -93,17 +95,13 @@ impl State {
     }
 
     /// `member`, whose averages are up to date, comes into a run queue.
-    #[inline]
+    #[inline(always)]
     fn enqueue_entity(&mut self, cpu: CpuId, level: Level, member: Member, entering: Entering) {
         match self.cfs() {
             None => self.eevdf_enter(cpu, level, member, entering),
             Some(cfs) => self.cfs_enter(cfs, cpu, level, member, entering),
         }
-        let (entity, queue) = self.member_of(cpu, level, member);
-        entity.queued = true;
-        queue.members += 1;
-        queue.weight += entity.weight;
-        self.start_waiting(cpu, level, member);
+        self.seat(cpu, level, member).join();
     }
 
     /// `id`, which runs or waits on `cpu`, leaves its run queues (`dequeue_task_fair`).
@@ -123,24 +121,24 @@ impl State {
     }
 
     /// Who goes to sleep ahead of the average competes on until it is not (`DELAY_DEQUEUE`).
+    #[inline(always)]
     fn stays_delayed(&mut self, cpu: CpuId, level: Level, member: Member) -> bool {
-        let stays = self.kernel.rules.delay_dequeue && self.cfs().is_none() && !self.is_eligible(cpu, level, member);
+        let competes = self.kernel.rules.delay_dequeue && self.cfs().is_none();
+        let alone = self.run_queue(cpu, level).members == 1;
+        let stays = competes && !alone && !self.is_eligible(cpu, level, member);
         if stays {
-            self.update_load(cpu, level, member);
-            self.entity_mut(cpu, member).delayed = true;
-            if self.no_longer_current(cpu, level, member) {
-                self.start_waiting(cpu, level, member);
+            let mut seat = self.seat(cpu, level, member);
+            seat.update_load();
+            seat.entity.delayed = true;
+            if seat.is_current() {
+                seat.queue.current = None;
+                seat.start_waiting();
             }
         }
         stays
     }
 
-    /// `member` is not the current one from now on; whether it was.
-    fn no_longer_current(&mut self, cpu: CpuId, level: Level, member: Member) -> bool {
-        let current = &mut self.run_queue_mut(cpu, level).current;
-        current.take_if(|&mut current| current == member).is_some()
-    }
-
+    #[inline]
     fn group_has_less(&mut self, cpu: CpuId, asleep: bool) {
         if self.run_queue(cpu, Level::Group).members > 0 {
             self.update_load(cpu, Level::Root, Member::Group);
@@ -154,26 +152,22 @@ impl State {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn dequeue_entity(&mut self, cpu: CpuId, level: Level, member: Member) {
-        self.update_load(cpu, level, member);
-        if self.cfs().is_none() {
+        let by_vruntime = self.cfs().is_some();
+        if !by_vruntime {
             self.store_lag(cpu, level, member);
         }
-        if !self.no_longer_current(cpu, level, member) {
-            self.stop_waiting(cpu, level, member);
-        }
-        let (entity, queue) = self.member_of(cpu, level, member);
-        entity.queued = false;
-        entity.protected = false;
-        queue.members -= 1;
-        queue.weight -= entity.weight;
-        if self.cfs().is_some() {
+        let mut seat = self.seat(cpu, level, member);
+        seat.update_load();
+        seat.leave();
+        if by_vruntime {
             self.cfs_update(cpu, level);
         }
     }
 
     /// Somebody who only competes for the end of its delay has been picked: it leaves, without lag (`DELAY_ZERO`).
+    #[cold]
     fn finish_delay(&mut self, cpu: CpuId, level: Level, member: Member) {
         self.dequeue_entity(cpu, level, member);
         let entity = self.entity_mut(cpu, member);
@@ -227,6 +221,7 @@ impl State {
 
     /// The task that `cpu` should run, from the root down (`pick_task_fair`), after those who only compete for the end of their delay
     /// have left.
+    #[inline]
     pub(super) fn pick(&mut self, cpu: CpuId) -> Option<TaskId> {
         let mut level = Level::Root;
         loop {
@@ -243,6 +238,7 @@ impl State {
         }
     }
 
+    #[inline(always)]
     fn pick_at(&self, cpu: CpuId, level: Level) -> Option<Member> {
         match self.cfs() {
             None if self.kernel.rules.pick_buddy && self.group_goes_next(cpu, level) => Some(Member::Group),
@@ -269,25 +265,31 @@ impl State {
         self.set_next_at(cpu, Level::Root, in_root);
     }
 
-    #[inline]
+    #[inline(always)]
     fn set_next_at(&mut self, cpu: CpuId, level: Level, next: Option<Member>) {
         let old = self.run_queue(cpu, level).current;
-        if old == next {
-            return;
+        if old != next {
+            self.change_current(cpu, level, old, next);
         }
+    }
+
+    fn change_current(&mut self, cpu: CpuId, level: Level, old: Option<Member>, next: Option<Member>) {
         if let Some(old) = old {
-            self.update_load(cpu, level, old);
-            self.start_waiting(cpu, level, old);
+            let mut seat = self.seat(cpu, level, old);
+            seat.update_load();
+            seat.start_waiting();
         }
-        if let Some(new) = next {
-            self.update_load(cpu, level, new);
-            self.stop_waiting(cpu, level, new);
-            let entity = self.entity_mut(cpu, new);
-            entity.protected = true;
-            entity.ran = 0;
-            self.cpus[cpu as usize].group_is_next &= new != Member::Group;
-        }
-        self.run_queue_mut(cpu, level).current = next;
+        let Some(new) = next else {
+            self.run_queue_mut(cpu, level).current = None;
+            return;
+        };
+        let mut seat = self.seat(cpu, level, new);
+        seat.update_load();
+        seat.stop_waiting();
+        seat.entity.protected = true;
+        seat.entity.ran = 0;
+        seat.queue.current = next;
+        self.cpus[cpu as usize].group_is_next &= new != Member::Group;
     }
 
     /// Whether `woken`, which has just been queued, should run at once: it is compared with the current task where both, or their

@@ -112,20 +112,21 @@ impl EventQueue {
         self.add(event.key());
     }
 
-    /// Adds an event unless it certainly is the next one, which is told: it then counts as popped.
+    /// No event comes before this moment.
     #[inline]
-    pub fn push_unless_next(&mut self, event: Event) -> bool {
-        let key = event.key();
-        let next = match self.sorted.last() {
-            Some(&first) => key < first,
-            None => self.occupied == 0,
-        };
-        if next {
-            self.now = event.time;
-        } else {
-            self.add(key);
+    pub fn quiet_until(&self) -> Time {
+        match self.sorted.last() {
+            Some(&first) => time_of(first),
+            None if self.occupied == 0 => Time::MAX,
+            None => 0, // not known
         }
-        next
+    }
+
+    /// An event at `time` that was not in the queue counts as popped.
+    #[inline]
+    pub fn pass(&mut self, time: Time) {
+        debug_assert!(time < self.quiet_until());
+        self.now = time;
     }
 
     fn add(&mut self, key: Key) {
@@ -149,15 +150,20 @@ impl EventQueue {
         }
     }
 
-    /// Takes the first event.
-    #[inline]
-    pub fn pop(&mut self) -> Option<Event> {
+    /// Takes the first event if it comes before `end`.
+    #[inline(always)]
+    pub fn pop_before(&mut self, end: Time) -> Option<Event> {
         if self.sorted.is_empty() {
             self.refill();
         }
-        let key = self.sorted.pop()?;
+        let key = self.sorted.pop_if(|first| time_of(*first) < end)?;
         self.now = time_of(key);
         Some(Event::of(key))
+    }
+
+    /// Whether no event is pending.
+    pub fn is_empty(&self) -> bool {
+        self.sorted.is_empty() && self.occupied == 0
     }
 
     /// Takes the first event if it happens at `time`, the time of the last popped one.
@@ -298,7 +304,7 @@ mod tests {
                 queue.push(e);
                 sorted.insert(e.key());
             } else {
-                let (got, expected) = (queue.pop().map(Event::key), sorted.pop_first());
+                let (got, expected) = (queue.pop_before(Time::MAX).map(Event::key), sorted.pop_first());
                 got.hash(&mut ours);
                 expected.hash(&mut theirs);
                 assert_eq!(got.map(Event::of), expected.map(Event::of), "seed {seed}, {pending} pending");
@@ -321,12 +327,12 @@ mod tests {
     fn an_event_may_come_before_the_first_of_many_that_were_pending() {
         let (mut queue, now) = (EventQueue::new(), 1 << 20);
         queue.push(event(now, Happening::Timer, 0));
-        assert_eq!(queue.pop().map(|e| e.time), Some(now)); // the sorted stretch lasts until 2 << 20
+        assert_eq!(queue.pop_before(Time::MAX).map(|e| e.time), Some(now)); // the sorted stretch lasts until 2 << 20
         for number in 0..2 * LONG as u32 {
             queue.push(event(now + 500_000 + Time::from(number), Happening::Timer, number));
         }
         queue.push(event(now + 1, Happening::Timer, 0));
-        let times: Vec<_> = std::iter::from_fn(|| queue.pop()).map(|e| e.time).collect();
+        let times: Vec<_> = std::iter::from_fn(|| queue.pop_before(Time::MAX)).map(|e| e.time).collect();
         assert!(times.is_sorted() && times[0] == now + 1 && times.len() == 2 * LONG + 1, "{times:?}");
     }
 
@@ -336,9 +342,9 @@ mod tests {
         for (time, subject) in [(5, 3), (5, 1), (7, 0), (5, 2)] {
             queue.push(event(time, Happening::Timer, subject));
         }
-        let first = queue.pop().map(|e| e.subject);
+        let first = queue.pop_before(Time::MAX).map(|e| e.subject);
         let ties: Vec<_> = std::iter::from_fn(|| queue.pop_tie(5)).map(|e| e.subject).collect();
         assert_eq!((first, ties), (Some(1), vec![2, 3]));
-        assert_eq!(queue.pop().map(|e| e.time), Some(7));
+        assert_eq!(queue.pop_before(Time::MAX).map(|e| e.time), Some(7));
     }
 }

@@ -3,9 +3,11 @@
 
 use super::cpu::Cpu;
 use super::entity::{Entity, Member};
+use super::group::Contribution;
 use super::load::Average;
 use super::state::State;
 use super::task::TaskId;
+use super::time::Time;
 use super::topology::CpuId;
 use std::collections::VecDeque;
 
@@ -77,29 +79,119 @@ impl RunQueue {
         (base + average, weight)
     }
 
+    #[inline]
     fn add_waiting(&mut self, waiting: Waiting) {
         self.sum += i128::from(waiting.vruntime) * i128::from(waiting.share);
         self.shares += waiting.share;
         if self.waiting.back().is_none_or(|last| last.place < waiting.place) {
             self.waiting.push_back(waiting);
         } else {
-            let at = self.waiting.partition_point(|other| other.place < waiting.place);
-            self.waiting.insert(at, waiting);
+            self.insert_between(waiting);
         }
     }
 
+    #[cold]
+    fn insert_between(&mut self, waiting: Waiting) {
+        let at = self.waiting.partition_point(|other| other.place < waiting.place);
+        self.waiting.insert(at, waiting);
+    }
+
+    #[inline]
     fn remove_waiting(&mut self, place: Place, member: Member) {
-        let removed = if self.waiting.front().is_some_and(|first| first.place == place) {
-            self.waiting.pop_front()
-        } else {
-            let at = self.waiting.partition_point(|other| other.place < place);
-            self.waiting.remove(at)
-        };
+        let is_first = self.waiting.front().is_some_and(|first| first.place == place);
+        let removed = if is_first { self.waiting.pop_front() } else { self.remove_behind(place) };
         debug_assert!(removed.is_some_and(|r| r.member == member), "{member:?} is not at its place {place:?}");
         if let Some(Waiting { vruntime, share, .. }) = removed {
             self.sum -= i128::from(vruntime) * i128::from(share);
             self.shares -= share;
         }
+    }
+
+    #[cold]
+    fn remove_behind(&mut self, place: Place) -> Option<Waiting> {
+        let at = self.waiting.partition_point(|other| other.place < place);
+        self.waiting.remove(at)
+    }
+}
+
+/// A member in a run queue, with what a change of its state there needs: looked up once.
+pub(super) struct Seat<'a> {
+    pub entity: &'a mut Entity,
+    pub queue: &'a mut RunQueue,
+    /// Who it is.
+    member: Member,
+    /// How many tasks have begun to wait on this CPU so far.
+    arrivals: &'a mut u64,
+    /// In the group's run queue: what this adds to the sum over all CPUs, and that sum.
+    sum: Option<(&'a mut Contribution, &'a mut u64)>,
+    /// Who waits is ordered by virtual run time (CFS).
+    by_vruntime: bool,
+    now: Time,
+}
+
+impl Seat<'_> {
+    /// Whether it runs, or its task does.
+    #[inline(always)]
+    pub fn is_current(&self) -> bool {
+        self.queue.current == Some(self.member)
+    }
+
+    /// Brings the averages of the member and of its run queue up to date (`update_load_avg`).
+    #[inline(always)]
+    pub fn update_load(&mut self) {
+        let running = self.is_current();
+        self.entity.update_load(self.now, running);
+        self.queue.update_load(self.now);
+        if let Some((contribution, sum)) = &mut self.sum {
+            contribution.follow(self.queue.load.load, self.now, sum);
+        }
+    }
+
+    /// The queued member waits from now on.
+    #[inline(always)]
+    pub fn start_waiting(&mut self) {
+        let order = match self.member {
+            Member::Group => GROUP,
+            Member::Task(_) => {
+                *self.arrivals += 1;
+                *self.arrivals + if self.entity.delayed { GROUP } else { 0 }
+            }
+        };
+        let place = (if self.by_vruntime { self.entity.vruntime } else { self.entity.deadline }, order);
+        self.entity.place = Some(place);
+        let (member, vruntime, share) = (self.member, self.entity.vruntime, self.entity.share());
+        self.queue.add_waiting(Waiting { place, member, vruntime, share });
+    }
+
+    /// The member waits no longer, if it did, which is told.
+    #[inline(always)]
+    pub fn stop_waiting(&mut self) -> bool {
+        let Some(place) = self.entity.place.take() else { return false };
+        self.queue.remove_waiting(place, self.member);
+        true
+    }
+
+    /// It is in the queue from now on, and waits.
+    #[inline(always)]
+    pub fn join(&mut self) {
+        self.entity.queued = true;
+        self.queue.members += 1;
+        self.queue.weight += self.entity.weight;
+        self.start_waiting();
+    }
+
+    /// It is no longer in the queue, whether it ran or waited.
+    #[inline(always)]
+    pub fn leave(&mut self) {
+        if self.is_current() {
+            self.queue.current = None;
+        } else {
+            self.stop_waiting();
+        }
+        self.entity.queued = false;
+        self.entity.protected = false;
+        self.queue.members -= 1;
+        self.queue.weight -= self.entity.weight;
     }
 }
 
@@ -119,14 +211,19 @@ impl State {
     }
 
     /// A member and the run queue that it is, or is to be, in.
-    #[inline]
-    pub(super) fn member_of(&mut self, cpu: CpuId, level: Level, member: Member) -> (&mut Entity, &mut RunQueue) {
-        let Cpu { run_queues, group, .. } = &mut self.cpus[cpu as usize];
+    #[inline(always)]
+    pub(super) fn seat(&mut self, cpu: CpuId, level: Level, member: Member) -> Seat<'_> {
+        let Cpu { run_queues, group, arrivals, contribution, .. } = &mut self.cpus[cpu as usize];
         let entity = match member {
             Member::Task(id) => &mut self.tasks[id as usize].entity,
             Member::Group => group,
         };
-        (entity, &mut run_queues[level as usize])
+        let [root, of_group] = run_queues;
+        let (queue, sum) = match level {
+            Level::Root => (root, None),
+            Level::Group => (of_group, Some((contribution, &mut self.group_load))),
+        };
+        Seat { entity, queue, member, arrivals, sum, by_vruntime: self.kernel.cfs.is_some(), now: self.now }
     }
 
     pub(super) fn run_queue(&self, cpu: CpuId, level: Level) -> &RunQueue {
@@ -155,42 +252,25 @@ impl State {
     }
 
     /// The queued `member` waits from now on.
-    #[inline]
     pub(super) fn start_waiting(&mut self, cpu: CpuId, level: Level, member: Member) {
-        let c = &mut self.cpus[cpu as usize];
-        let (entity, order) = match member {
-            Member::Group => (&mut c.group, GROUP),
-            Member::Task(id) => {
-                c.arrivals += 1;
-                let entity = &mut self.tasks[id as usize].entity;
-                let order = if entity.delayed { GROUP + c.arrivals } else { c.arrivals };
-                (entity, order)
-            }
-        };
-        let place = (if self.kernel.cfs.is_some() { entity.vruntime } else { entity.deadline }, order);
-        entity.place = Some(place);
-        let waiting = Waiting { place, member, vruntime: entity.vruntime, share: entity.share() };
-        c.run_queues[level as usize].add_waiting(waiting);
+        self.seat(cpu, level, member).start_waiting();
     }
 
     /// `member` waits no longer, if it did, which is told.
-    #[inline]
     pub(super) fn stop_waiting(&mut self, cpu: CpuId, level: Level, member: Member) -> bool {
-        let (entity, queue) = self.member_of(cpu, level, member);
-        let Some(place) = entity.place.take() else { return false };
-        queue.remove_waiting(place, member);
-        true
+        self.seat(cpu, level, member).stop_waiting()
     }
 
     /// The weighted average of the virtual run times in a run queue, and the sum of the weights (`avg_vruntime`).
     #[inline]
     pub(super) fn average_vruntime(&self, cpu: CpuId, level: Level) -> (i64, i64) {
         let queue = self.run_queue(cpu, level);
-        let current = queue.current.map(|member| self.entity(cpu, member));
-        match (queue.members, current) {
-            (0, _) => (queue.base, 0),
-            (1, Some(alone)) => (alone.vruntime, alone.share()),
-            _ => queue.average(current),
+        if queue.members == 0 {
+            return (queue.base, 0);
+        }
+        match queue.current.map(|member| self.entity(cpu, member)) {
+            Some(alone) if queue.members == 1 => (alone.vruntime, alone.share()),
+            current => queue.average(current),
         }
     }
 }

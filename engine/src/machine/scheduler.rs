@@ -39,6 +39,7 @@ impl State {
         self.give_way(cpu, id, next);
     }
 
+    #[inline(never)]
     fn give_way(&mut self, cpu: CpuId, id: TaskId, next: TaskId) {
         self.leave_cpu(id, Status::Runnable, Reason::Preempted);
         self.switch_to(cpu, next);
@@ -74,6 +75,7 @@ impl State {
         self.schedule(cpu);
     }
 
+    #[inline]
     pub(super) fn leave_cpu(&mut self, id: TaskId, status: Status, reason: Reason) {
         let now = self.now;
         let cpu = self.tasks[id as usize].cpu;
@@ -116,6 +118,7 @@ impl State {
         }
     }
 
+    #[inline(always)]
     fn switch_to(&mut self, cpu: CpuId, next: TaskId) {
         self.set_next(cpu, Some(next));
         self.remove_from_queue(cpu, next);

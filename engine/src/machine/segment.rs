@@ -22,21 +22,51 @@ impl State {
 
     #[inline(always)]
     pub(super) fn start(&mut self, id: TaskId, account: Account, own: Time, in_turns: bool) -> bool {
+        let quiet_until = self.quiet_until();
         let task = &mut self.tasks[id as usize];
+        let cpu = &mut self.cpus[task.cpu as usize];
         task.account = account;
         task.in_turns = in_turns;
         task.stretched = false;
+        task.segment.own = if task.scaled_holds == 0 { own } else { (own as f64 * self.hold_scale).round() as Time };
+        if cpu.need_resched || in_turns || self.topology.has_siblings() {
+            return self.start_among_others(id);
+        }
+        task.generation = task.generation.wrapping_add(1);
+        let end = self.now + task.segment.total();
+        if end >= quiet_until {
+            task.resume = Resume::Segment;
+            task.started = self.now;
+            let generation = task.generation;
+            self.push(end, Happening::SegmentEnd, id, generation);
+            return false;
+        }
+        task.started = end;
+        task.resume = Resume::Program;
+        let Segment { irq, debt, own } = std::mem::take(&mut task.segment);
+        cpu.book(end, irq, debt, account, own);
+        self.go_on_to(end);
+        self.note("segment end", id, Object::Nothing);
+        true
+    }
+
+    /// The segment of `id` that was just made begins where its CPU is wanted, or it may be looked at before its end. Returns whether
+    /// it is over already.
+    fn start_among_others(&mut self, id: TaskId) -> bool {
+        let task = &mut self.tasks[id as usize];
         task.resume = Resume::Segment;
         task.started = self.now;
-        task.segment.own = if task.scaled_holds == 0 { own } else { (own as f64 * self.hold_scale).round() as Time };
         if self.cpus[task.cpu as usize].need_resched {
             self.continue_segment(id);
             return false;
         }
         let end = self.segment_end(id);
-        let over = self.happens_next(end);
+        let over = end.time < self.quiet_until();
         if over {
+            self.go_on_to(end.time);
             self.end_segment(id);
+        } else {
+            self.events.push(end);
         }
         over
     }
@@ -44,7 +74,12 @@ impl State {
     /// The running task `id` pays what it owes. Returns whether that is done already.
     #[inline]
     pub(super) fn pay(&mut self, id: TaskId) -> bool {
-        self.tasks[id as usize].segment.total() == 0 || self.start_segment(id, Account::System, 0)
+        self.tasks[id as usize].segment.total() == 0 || self.start_debt(id)
+    }
+
+    /// What the running task `id` owes is all that it does now. Returns whether that is over already.
+    fn start_debt(&mut self, id: TaskId) -> bool {
+        self.start(id, Account::System, 0, false)
     }
 
     /// The running task `id` goes on with its segment, unless the scheduler wants its CPU for another one.

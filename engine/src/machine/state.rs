@@ -222,18 +222,21 @@ impl State {
         self.at_once
     }
 
-    /// Lets `event` happen: at once if it is the next one, which is told; else it waits in the queue.
+    /// Until when nothing else happens, so that an event before that need not be in the queue.
     #[inline(always)]
-    pub(super) fn happens_next(&mut self, event: Event) -> bool {
-        if event.time >= self.horizon || self.at_once >= STANDSTILL {
-            self.events.push(event);
-            return false;
+    pub(super) fn quiet_until(&self) -> Time {
+        if self.at_once < STANDSTILL {
+            self.horizon.min(self.events.quiet_until())
+        } else {
+            0
         }
-        let next = self.events.push_unless_next(event);
-        if next {
-            self.advance(event.time);
-        }
-        next
+    }
+
+    /// Goes on to an event before [`State::quiet_until`].
+    #[inline(always)]
+    pub(super) fn go_on_to(&mut self, time: Time) {
+        self.events.pass(time);
+        self.advance(time);
     }
 
     #[inline]
@@ -241,28 +244,29 @@ impl State {
         self.events.push(Event { time, what, subject, generation });
     }
 
-    /// The next event. With the tie shuffle on, events of one instant come in random order.
-    #[inline]
-    pub(super) fn pop(&mut self) -> Option<Event> {
-        let event = self.events.pop()?;
-        if self.shuffle.is_none() {
-            return Some(event);
+    /// The next event, if it comes before `end`. With the tie shuffle on, events of one instant come in random order.
+    #[inline(always)]
+    pub(super) fn pop_before(&mut self, end: Time) -> Option<Event> {
+        if self.shuffle.is_some() {
+            return self.pop_any_before(end);
         }
-        self.pop_any(event)
+        self.events.pop_before(end)
     }
 
     #[cold]
-    fn pop_any(&mut self, event: Event) -> Option<Event> {
+    fn pop_any_before(&mut self, end: Time) -> Option<Event> {
         let random = self.shuffle.as_mut()?;
-        let mut ties = vec![event];
-        while let Some(next) = self.events.pop_tie(event.time) {
+        let mut ties = vec![self.events.pop_before(Time::MAX)?];
+        while let Some(next) = self.events.pop_tie(ties[0].time) {
             ties.push(next);
         }
         let chosen = ties.swap_remove((random.next_u64() % ties.len() as u64) as usize);
-        for other in ties {
+        let comes = chosen.time < end;
+        let waiting = (!comes).then_some(chosen);
+        for other in ties.into_iter().chain(waiting) {
             self.events.push(other);
         }
-        Some(chosen)
+        comes.then_some(chosen)
     }
 
     /// Whether who waits `since` then for an rwsem may ask for a hand-off: the clock that it looks at, `jiffies`, moves by ticks.

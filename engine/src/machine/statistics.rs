@@ -202,12 +202,14 @@ impl ClassStats {
         self.places.iter().copied().skip(kind as usize).step_by(KINDS).sum()
     }
 
+    #[inline]
     fn integrate(&mut self, now: Time) {
         self.waiting_integral += u128::from(self.waiting) * u128::from(now - self.waiting_since);
         self.waiting_since = now;
     }
 
     /// A task begins to wait.
+    #[inline]
     pub fn begin_wait(&mut self, now: Time) {
         self.integrate(now);
         self.waiting += 1;
@@ -215,7 +217,7 @@ impl ClassStats {
 
     /// A task has the lock after `wait`; `slept` says how, `held` whether somebody had it when the task came, `site` and
     /// `kind` where in the program and what sort of task.
-    #[inline]
+    #[inline(always)]
     pub fn end_wait(&mut self, now: Time, wait: Time, slept: bool, held: bool, (site, kind): (u16, TaskKind)) {
         self.integrate(now);
         self.waiting -= 1;

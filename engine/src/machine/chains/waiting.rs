@@ -8,6 +8,7 @@ use crate::machine::time::Time;
 
 impl State {
     /// `task` begins to wait for `lock`.
+    #[inline]
     pub(in crate::machine) fn begin_wait(&mut self, task: TaskId, lock: LockId, side: Side) {
         if self.chains.on {
             self.chain_begins(task, lock, side);
@@ -17,6 +18,7 @@ impl State {
     }
 
     /// `task` has `lock`, the last one it waited for.
+    #[inline]
     pub(in crate::machine) fn end_wait(&mut self, task: TaskId, lock: LockId, side: Side) {
         if self.chains.on {
             self.chain_ends(task, lock, side);
@@ -25,6 +27,7 @@ impl State {
         }
     }
 
+    #[inline(never)]
     fn chain_begins(&mut self, task: TaskId, lock: LockId, side: Side) {
         if self.chains.locks.len() <= lock as usize {
             self.chains.locks.resize_with(self.locks.len(), Waited::default);
@@ -41,6 +44,7 @@ impl State {
         self.turn_to(task, |task, now| task.waits.push((lock, now, side)));
     }
 
+    #[inline(never)]
     fn chain_ends(&mut self, task: TaskId, lock: LockId, side: Side) {
         self.chains.book(lock, self.locks[lock as usize].class, self.now);
         self.chains.count(lock, self.tasks[task as usize].site, self.side_of(lock, side), -1);

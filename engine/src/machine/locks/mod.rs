@@ -297,7 +297,7 @@ struct Wait {
 }
 
 impl Wait {
-    #[inline]
+    #[inline(always)]
     fn begin(cx: &Context, lock: LockId, side: Side) -> Self {
         let mut s = cx.state();
         let now = s.now;
@@ -310,7 +310,7 @@ impl Wait {
         Self { lock, side, since: now, held }
     }
 
-    #[inline]
+    #[inline(always)]
     fn end(self, cx: &Context, slept: bool) {
         let mut s = cx.state();
         let (now, window) = (s.now, s.window_start);
