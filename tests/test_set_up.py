@@ -115,6 +115,19 @@ def test_a_set_up_that_finds_no_space_says_so_and_nothing_else(engine: Any, tmp_
     assert result.window_ns == 4e6
 
 
+NO_INODES = """
+filesystem: {kind: ext4, size: 300 MiB, inode_ratio: 4 MiB}
+workload: {kind: fs_mark, tasks: 2, initial_files: 100000}
+"""
+
+
+def test_both_machines_tell_the_same_of_a_set_up_that_failed(tmp_path: Path) -> None:
+    """Nothing is recorded after the clock has started: what was in force then is of time 0."""
+    given = spec(tmp_path, NO_INODES, warmup_ns=1e5, duration_ns=1e5)
+    assert run(_engine, given).stall is not None
+    assert_same(given)
+
+
 def test_a_stall_is_reported_where_there_are_no_statistics(tmp_path: Path) -> None:
     answer = simfs(tmp_path, FULL + "measure: {duration: 4 ms, warmup: 1 ms, replications: 2}")
     assert answer.exit_code == 3, answer.output

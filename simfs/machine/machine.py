@@ -249,7 +249,7 @@ class Machine:
     def _record(self, task: int | None, cpu: Cpu, what: str, about: object) -> None:
         if self.trace is not None:
             event = (self.now, task, cpu.number, what, str(about))
-            self.trace.record(event, self.origin, setting_up=self.setting_up is not None)
+            self.trace.record(event, setting_up=self.setting_up is not None)
 
     def broken(self, law: str, detail: str) -> None:
         """Record that a law did not hold."""
@@ -289,6 +289,8 @@ class Machine:
 
     def _start_clock(self) -> None:
         self.setting_up, self.origin = None, self.now
+        if self.trace is not None:
+            self.trace.origin = self.now
 
     def on_the_clock(self, time: Time) -> float:
         """A time by the clock of the run (ns)."""
@@ -309,11 +311,11 @@ class Machine:
         while self.clock.pending(end):
             self.chains.advance(int(env.peek()))
             env.step()
-            if sets_up and self.setting_up is None:
-                return None
             if self.given_up:
                 kind = NO_SPACE if NO_SPACE in self.given_up else "stall"
                 return Stall(kind, self.now, [self.given_up])
+            if sets_up and self.setting_up is None:
+                return None
             if self.now > instant:
                 instant, since = self.now, self.clock.processed
             elif self.clock.processed - since > STANDSTILL:

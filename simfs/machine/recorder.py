@@ -26,12 +26,13 @@ class Trace:
 
     def __init__(self, start: Time) -> None:
         self.start = start
+        self.origin: Time = 0
+        """When the clock of the run started."""
         self._preparing = False
         self.events: list[Event] = []
         self.longest: dict[str, LongWait] = {}
         self._in_force: dict[Key, tuple[int, Event]] = {}
         self._seen = 0
-        self._origin: Time = 0
 
     @contextmanager
     def preparing(self) -> Iterator[None]:
@@ -40,10 +41,9 @@ class Trace:
         yield
         self._preparing = False
 
-    def record(self, event: Event, origin: Time, *, setting_up: bool) -> None:
-        """Record an event at a time of the machine's clock; that of the run started at `origin`."""
-        self._origin = origin
-        if self._preparing or setting_up or event[0] - origin < self.start:
+    def record(self, event: Event, *, setting_up: bool) -> None:
+        """Record an event at a time of the machine's clock."""
+        if self._preparing or setting_up or event[0] - self.origin < self.start:
             self._see(event)
             return
         if len(self.events) == MOST_EVENTS:
@@ -58,12 +58,12 @@ class Trace:
     def longest_waits(self) -> list[LongWait]:
         """The longest wait for each lock, in the order of the locks' names."""
         return sorted(
-            (lock, task, max(begin - self._origin, 0), max(end - self._origin, 0))
+            (lock, task, max(begin - self.origin, 0), max(end - self.origin, 0))
             for lock, task, begin, end in self.longest.values()
         )
 
     def _by_the_clock(self, event: Event) -> Event:
-        return (max(event[0] - self._origin, 0), *event[1:])
+        return (max(event[0] - self.origin, 0), *event[1:])
 
     def _see(self, event: Event) -> None:
         _, task, cpu, what, about = event
