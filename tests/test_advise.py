@@ -112,9 +112,10 @@ def test_the_output_of_xfs_info_becomes_a_scenario() -> None:
     assert (scenario.machine.cpus, scenario.workload.tasks) == (8, 8)
 
 
+@pytest.mark.slow
 def test_xfs_info_on_standard_input_and_one_json_document(tmp_path: Path) -> None:
     command = ["advise", "--xfs-info", "-", "--cpus", "2", "--workload", "create_unlink", "--quick"]
-    command += ["--set", "measure.duration=50 ms", "--set", "measure.warmup=10 ms", "--format", "json"]
+    command += ["--set", "measure.duration=4 ms", "--set", "measure.warmup=1 ms", "--format", "json"]
     done = RUNNER.invoke(app, [*command, "--out", str(tmp_path / "out")], input=XFS_INFO)
     assert done.exit_code == 0, done.stderr
     assert Advice.model_validate(json.loads(done.stdout)).as_it_is.agcount == 4

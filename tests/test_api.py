@@ -114,6 +114,7 @@ def test_a_function_of_ones_own_is_told_how_far_it_is() -> None:
     assert [done for done, _, _ in told] == sorted(done for done, _, _ in told)
 
 
+@pytest.mark.slow
 def test_a_bar_is_drawn_where_somebody_looks_and_nowhere_else(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

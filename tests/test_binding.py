@@ -83,6 +83,7 @@ LOADS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load_", LOADS)
 def test_every_load_can_be_bound(load_: str, tmp_path: Path) -> None:
     path = tmp_path / "bound.yaml"

@@ -37,6 +37,7 @@ def test_until_the_commit_the_extent_tree_is_not_touched() -> None:
     assert acquired(result, "btrfs.extent tree L0") == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["create", "create_unlink"])
 def test_each_delayed_ref_takes_one_search_of_the_extent_tree_and_two_to_five_of_the_free_space_tree(
     kind: str,
@@ -50,6 +51,7 @@ def test_each_delayed_ref_takes_one_search_of_the_extent_tree_and_two_to_five_of
     assert 1 <= acquired(result, "btrfs.extent tree L0") / heads < 3
 
 
+@pytest.mark.slow
 def test_a_transaction_copies_each_block_that_it_changes_once() -> None:
     """More commits, more copies: each is a delayed ref for the new place and one for the old."""
     few, many = (with_commits("create_unlink", 1, interval) for interval in (1e8, 2e7))

@@ -67,6 +67,7 @@ def test_a_create_in_a_tree_of_two_levels_locks_its_blocks_as_often_as_traced() 
     assert leaf == pytest.approx(2.00 + 2.26, rel=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["create", "create_unlink", "tmpfile"])
 def test_a_directory_each_does_not_keep_24_tasks_apart(kind: str) -> None:
     """As measured: two CPUs do no more than one, and about 45 % of them idle; ext4 keeps both busy."""
@@ -86,6 +87,7 @@ def test_room_is_reserved_and_given_back_under_one_spinlock() -> None:
     assert the_lock(small_files("create_unlink", 2), "btrfs.space_info").contended > 0
 
 
+@pytest.mark.slow
 def test_bound_to_one_cpu_many_tasks_are_as_fast_as_one() -> None:
     bound = small_files("create_unlink", 24, "0")
     assert rate(bound) == pytest.approx(rate(small_files("create_unlink", 1, "0")), rel=0.1)
@@ -98,6 +100,7 @@ def test_workers_commit_delayed_entries_of_tasks_that_only_create() -> None:
     assert unlinking.wakeups < 0.001 * unlinking.operations  # an entry that waits is forgotten
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_result() -> None:
     assert small_files("create", 2) == small_files.__wrapped__("create", 2)
 

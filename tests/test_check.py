@@ -60,6 +60,7 @@ def test_a_fault_is_found_within_ten_seconds(name: str) -> None:
     assert fault.case.tasks <= 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["Spinning", "Ticket", "Mcs", "Clh", "Sleeping"])
 def test_a_right_lock_passes_in_all_schedules(name: str) -> None:
     result = explored(SHIPPED, name)
@@ -103,6 +104,7 @@ def mine(folder: Path, old: str = "", new: str = "") -> str:
     return f"{folder / 'mine.py'}:Mine"
 
 
+@pytest.mark.slow
 def test_a_condition_may_try_to_take_the_lock(tmp_path: Path) -> None:
     answer = check(mine(tmp_path), "--schedules", 500)
     assert answer.exit_code == 0, answer.output
@@ -133,6 +135,7 @@ class Mine(Lock):
 """
 
 
+@pytest.mark.slow
 def test_a_loop_that_ends_is_no_wait(tmp_path: Path) -> None:
     """Who has not queued yet may be passed, however long the loops are that it runs through."""
     (tmp_path / "mine.py").write_text(CLH, "utf-8")
@@ -151,6 +154,7 @@ def test_a_loop_of_ones_own_is_a_wait(tmp_path: Path) -> None:
     assert "FIFO" in explored(Path(file), "Mine").found
 
 
+@pytest.mark.slow
 def test_who_wakes_up_for_no_reason_is_in_no_loop_of_its_own() -> None:
     """It was woken again and again by the judge, not by its code."""
     assert not explored(SHIPPED, "Sleeping").busy
@@ -176,6 +180,7 @@ def test_graders_get_json() -> None:
     assert {"task", "line", "code", "says", "words"} == set(document["fault"]["schedule"][0])
 
 
+@pytest.mark.slow
 def test_verdicts_on_a_spinning_and_a_sleeping_lock() -> None:
     spinning = verdicts("teachlocks.py:Ticket", "--schedules", 400)
     assert spinning["FIFO"] == ("pass", "as promised: nobody passed who waited before")
@@ -185,6 +190,7 @@ def test_verdicts_on_a_spinning_and_a_sleeping_lock() -> None:
     assert "lost wake-up" in spinning
 
 
+@pytest.mark.slow
 def test_a_lock_that_is_granted_to_sleepers_is_a_convoy(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(GRANTS, "utf-8")
     said = verdicts(f"{tmp_path / 'mine.py'}:Mine", "--schedules", 1000)
@@ -216,6 +222,7 @@ class Mine(Lock):
 """
 
 
+@pytest.mark.slow
 def test_the_full_interface_is_judged_on_the_machine(tmp_path: Path) -> None:
     code = (paths.SCENARIOS / "mylocks.py").read_text("utf-8")
     path = tmp_path / "mine.py"

@@ -41,6 +41,7 @@ def ctx_lock(result: RunResult) -> LockStats:
     return next(lock for lock in result.locks if lock.name == "xfs.xc_ctx_lock")
 
 
+@pytest.mark.slow
 def test_commits_wait_for_the_context_lock_while_a_worker_takes_the_items(tmp_path: Path) -> None:
     roomy = ctx_lock(run(spec_of(tmp_path, "linux-6.12", {}, ms=20)))
     full = ctx_lock(run(spec_of(tmp_path, "linux-6.12", SMALL, ms=20)))
@@ -56,6 +57,7 @@ def test_nothing_commits_faster_than_one_worker_ends_the_log_buffers(tmp_path: P
     assert 50_000 < later < 1.1e9 / 10_000  # an inode a file, at least, is an item
 
 
+@pytest.mark.slow
 def test_one_checkpoint_after_the_other_is_slower_than_up_to_four_at_a_time(tmp_path: Path) -> None:
     def rate(design: str) -> float:
         kernel = f"{{profile: linux-6.12, rules: {{xfs.cil_push: {design}}}}}"
@@ -72,11 +74,12 @@ def test_an_item_that_is_logged_again_takes_no_more_room(tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_both_machines_push_the_same(tmp_path: Path) -> None:
-    spec = spec_of(tmp_path, "linux-6.12", {"cil_limit_mib": 0.05}, ms=2)
+    spec = spec_of(tmp_path, "linux-6.12", {"cil_limit_mib": 0.05}, ms=1) | {"warmup_ns": 0.0}
     assert ctx_lock(run(spec)).contended > 0
     assert_same(spec)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["linux-5.9", "linux-6.1"])
 def test_a_run_with_checkpoints_repeats(tmp_path: Path, kernel: str) -> None:
     spec = spec_of(tmp_path, kernel, SMALL, ms=20)

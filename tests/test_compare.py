@@ -63,6 +63,7 @@ def test_other_seeds_are_not_paired() -> None:
     assert not compare_sides(a, b).pairs[0].lines[0].paired
 
 
+@pytest.mark.slow
 def test_measured_rows_stand_beside_the_points_they_belong_to() -> None:
     settings = [
         "workload.tasks=24", "workload.user_cpu=11.9 ms", "measure.duration=200 ms", "measure.warmup=50 ms",

@@ -36,16 +36,19 @@ def idle(variant: str) -> float:
     return fmean(run.cpu_ns.idle / run.cpu_ns.total for run in compiled(variant))
 
 
+@pytest.mark.slow
 def test_xfs_in_one_directory_loses_to_ext4_while_cpus_idle() -> None:
     assert speed("xfs") < 0.97 * speed("ext4")
     assert idle("xfs") > 0.03
     assert idle("ext4") < 0.01
 
 
+@pytest.mark.slow
 def test_more_allocation_groups_do_not_help_one_directory() -> None:
     assert speed("xfs-49") == pytest.approx(speed("xfs"), rel=0.05)
 
 
+@pytest.mark.slow
 def test_more_allocation_groups_and_a_directory_each_recover_the_loss() -> None:
     assert speed("xfs-49-per-task") == pytest.approx(speed("ext4"), rel=0.05)
     assert idle("xfs-49-per-task") < 0.05
@@ -69,6 +72,7 @@ def test_whoever_is_handed_the_agi_mostly_waits_for_a_cpu() -> None:
     assert all(agi.handoffs >= 0.95 * agi.contended for agi in agis)
 
 
+@pytest.mark.slow
 def test_a_buffer_lock_that_spins_recovers_most_of_the_loss() -> None:
     lost = speed("ext4") - speed("xfs")
     assert speed("xfs-spinning") > speed("xfs") + 0.6 * lost

@@ -122,6 +122,7 @@ def test_a_scheduler_that_is_not_there_is_told_soon(tmp_path: Path) -> None:
     assert "Traceback" not in answer.stderr
 
 
+@pytest.mark.slow
 def test_a_cluster_without_workers_is_told_soon(tmp_path: Path) -> None:
     with cluster(workers=0) as (address, _):
         begin = time.monotonic()

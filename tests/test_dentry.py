@@ -103,6 +103,7 @@ def test_since_3_12_nobody_takes_it_who_is_not_in_anybodys_way(tmp_path: Path) -
     assert [lock.acquired for lock in result.locks if lock.name == "vfs.d_lock"] in ([], [0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reference", ["locked", "relaxed", "limited", "immediate"])
 def test_both_machines_pass_a_reference_count_around(tmp_path: Path, reference: str) -> None:
     run = spec(tmp_path, "open", 5, dentry_ref=reference, dentry_line="with-name")

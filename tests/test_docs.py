@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
+from shorter import shorter
 from typer.testing import CliRunner
 
 from simfs.cli import COMMANDS as OWN
@@ -161,7 +162,7 @@ CHEAP = ("simfs list", "simfs schema", "simfs doctor", "simfs locks", "simfs tra
 )
 def test_a_cheap_command_runs(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    answer = RUNNER.invoke(app, arguments(line))
+    answer = RUNNER.invoke(app, shorter(arguments(line)))
     assert answer.exit_code == 0, answer.stderr
     assert answer.stdout
 

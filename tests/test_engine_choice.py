@@ -20,6 +20,7 @@ SMALL = {
         "workload.user_cpu=200 us",
         "measure.duration=15 ms",
         "measure.warmup=1 ms",
+        "measure.replications=2",
     ],
 }
 

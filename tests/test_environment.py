@@ -40,6 +40,7 @@ def shell(command: str, **environment: str) -> subprocess.CompletedProcess[bytes
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "code", "says"),
     [
@@ -172,6 +173,7 @@ def test_an_entry_under_the_name_of_another_is_not_believed(tmp_path: Path) -> N
     assert store.get(store.key("b")) == "B"
 
 
+@pytest.mark.slow
 def test_a_store_that_is_none_is_told_in_a_line(tmp_path: Path) -> None:
     sweep = ["sweep", *SMALL, "--out", str(tmp_path / "out")]
     assert RUNNER.invoke(app, sweep).exit_code == 0
@@ -196,6 +198,7 @@ def test_a_manifest_of_somebody_else_names_nothing_outside(tmp_path: Path) -> No
     write_files(out, {"simfs": 1}, {"other.json": b"{}"})
 
 
+@pytest.mark.slow
 def test_a_manifest_has_what_a_result_came_from(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     text = (paths.SCENARIOS / "compile-24.yaml").read_text("utf-8") + "# my own\n"
     monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(text.encode())))

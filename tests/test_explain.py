@@ -36,6 +36,7 @@ def test_locks_stand_in_the_order_in_which_create_takes_them() -> None:
     assert {"create", "unlink", "inodegc"} <= set(agi.sites)
 
 
+@pytest.mark.slow
 def test_a_lock_of_ones_own_is_explained_too() -> None:
     done = explain("own-lock")
     assert done.exit_code == 0, done.stderr

@@ -89,6 +89,7 @@ def test_a_filesystem_has_an_inode_for_so_many_bytes(tmp_path: Path) -> None:
     assert 2048 - 11 - 8 - result["operations"] in range(9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load_", ["create", "create_unlink", "tmpfile"])
 def test_both_machines_do_the_same(tmp_path: Path, load_: str) -> None:
     options = (f"workload.kind={load_}", "workload.tasks=4", "measure.duration=2 ms", "device=loop-tmpfs")

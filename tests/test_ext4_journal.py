@@ -53,6 +53,7 @@ def lock(result: dict[str, Any], name: str) -> dict[str, Any]:
     return next((one for one in locks if one["name"] == name), {"acquired": 0, "contended": 0})
 
 
+@pytest.mark.slow
 def test_each_block_is_written_twice_so_that_a_slow_device_is_the_limit(tmp_path: Path) -> None:
     """A create in a huge directory changes a leaf of its own and a sixteenth of a block of inodes.
 
@@ -71,10 +72,12 @@ def test_each_block_is_written_twice_so_that_a_slow_device_is_the_limit(tmp_path
     assert twice < rate(result) < 1.5 * twice
 
 
+@pytest.mark.slow
 def test_only_the_log_is_slow(tmp_path: Path) -> None:
     assert rate(run(tmp_path, *SLOW, "filesystem.journal=false")) > 5 * rate(run(tmp_path, *SLOW))
 
 
+@pytest.mark.slow
 def test_a_log_that_has_room_is_not_checkpointed(tmp_path: Path) -> None:
     """The log of 512 MiB has 4096 blocks, that of 64 GiB 131,072 (mke2fs)."""
     checkpoints = [
@@ -113,6 +116,7 @@ LOADS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     load_=LOADS,

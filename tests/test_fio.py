@@ -97,6 +97,7 @@ def test_each_request_moves_its_bytes_once(tmp_path: Path, filesystem: str, dire
     assert abs(result["bytes"] / 4096 - result["operations"]) <= 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("workload.iodepth=4",), ("workload.fsync=3", "device=hdd")])
 @pytest.mark.parametrize(("filesystem", "iolock"), DIRECT)
 def test_both_machines_do_the_same_direct_io(
@@ -106,6 +107,7 @@ def test_both_machines_do_the_same_direct_io(
     assert assert_same(spec(tmp_path, *places, *options) | {"warmup_ns": 0.0, "duration_ns": 2e6}) > 50
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("filesystem", ["xfs", "ext4", "btrfs", "tmpfs"])
 def test_both_machines_do_the_same_buffered_io(tmp_path: Path, filesystem: str) -> None:
     options = ("workload.direct=false", "workload.fsync=20", f"filesystem.kind={filesystem}")
@@ -220,6 +222,7 @@ def test_direct_writes_of_data_with_checksums_are_waited_for_on_btrfs_since_6_15
     assert rates[1] == pytest.approx(rates[0], rel=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["linux-6.12", "linux-6.18"])
 def test_both_machines_do_the_same_queued_io_on_btrfs(tmp_path: Path, kernel: str) -> None:
     btrfs = ("filesystem={kind: btrfs}", f"kernel={kernel}", "workload.iodepth=4", "workload.fsync=9")
@@ -234,6 +237,7 @@ def test_a_job_with_o_sync_syncs_each_write(tmp_path: Path) -> None:
     assert synced["write"]["mean_ns"] == pytest.approx(both, rel=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["exclusive", "relocked", "shared"])
 def test_both_machines_do_the_same_queued_io_on_ext4(tmp_path: Path, how: str) -> None:
     ext4 = (

@@ -113,6 +113,7 @@ def test_numbers_are_shared_out_to_who_measures_them() -> None:
     assert together([screened("a", 3), screened("b", 4)]) == 5
 
 
+@pytest.mark.slow
 def test_commands_come_with_what_they_decide() -> None:
     answer = RUNNER.invoke(app, [*QUICK, "--format", "json"])
     assert answer.exit_code == 0, answer.stderr
@@ -133,6 +134,7 @@ def test_commands_come_with_what_they_decide() -> None:
                 COMMANDS[name].load(name).make_context(name, rest)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [["no-such"], ["lock-cycle"], ["lock-cycle", "--variant", "mutex"], ["compile-24"], [*QUICK[1:], "--metric", "no"],

@@ -48,6 +48,7 @@ def run(*options: object) -> Result:
     return answer
 
 
+@pytest.mark.slow
 def test_the_shipped_lock_is_compared_with_built_in_ones_in_one_command() -> None:
     answer = run("own-lock", *SHORT, "--format", "json")
     assert answer.exit_code == 0

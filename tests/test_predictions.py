@@ -53,11 +53,13 @@ def docs(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_pages_say_what_the_tables_say(predictions: Command) -> None:
     done = predictions("--check")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_a_run_of_one_data_set_renews_its_page_and_the_sums_and_no_other_page(
     predictions: Command, docs: Path
 ) -> None:
@@ -80,6 +82,7 @@ def test_a_run_of_one_data_set_renews_its_page_and_the_sums_and_no_other_page(
     assert predictions("--docs", docs, "--check").returncode == 0
 
 
+@pytest.mark.slow
 def test_a_number_that_was_changed_by_hand_is_found(predictions: Command, docs: Path) -> None:
     page = docs / "predictions" / f"{DATASET}.md"
     page.write_text(page.read_text().replace("| 10 |", "| 11 |"))
@@ -88,6 +91,7 @@ def test_a_number_that_was_changed_by_hand_is_found(predictions: Command, docs: 
     assert done.stdout == f"{page}: stale: run `python docs/predictions.py`\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "old", "new", "said"),
     [
@@ -107,6 +111,7 @@ def test_a_record_that_does_not_fit_is_told(
     assert said in done.stderr
 
 
+@pytest.mark.slow
 def test_a_data_set_without_a_page_is_told(predictions: Command, docs: Path) -> None:
     (docs / "predictions" / f"{DATASET}.md").unlink()
     done = predictions("--docs", docs, "--check")

@@ -50,6 +50,7 @@ def throughput(design: str, tasks: int, **params: Any) -> float:  # noqa: ANN401
     return rate(simulate(range_lock(design, tasks, **params)))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     design=st.sampled_from(["interval-tree", "btree", "optimistic", "rwsem"]),

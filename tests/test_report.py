@@ -88,6 +88,7 @@ class Reader(HTMLParser):
             self.scripts[-1] += data
 
 
+@pytest.mark.slow
 def test_it_is_one_small_file_that_needs_no_network(report: Path) -> None:
     text = report.read_text("utf-8")
     assert len(text.encode()) < 2_000_000
@@ -118,6 +119,7 @@ def test_it_has_every_part(report: Path) -> None:
     assert "simfs run" in unescape(text)
 
 
+@pytest.mark.slow
 def test_a_sensitivity_says_which_numbers_matter(folder: Path, tmp_path: Path) -> None:
     asked = ["--variant", "sleeping", "--quick", "--trajectories", "2", "--parameter", "machine.costs.line_*"]
     done = RUNNER.invoke(
@@ -184,6 +186,7 @@ def driven(report: Path, width: int, at: Path) -> dict[str, Any]:
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 500])
 def test_every_control_works_in_a_browser(report: Path, tmp_path: Path, width: int) -> None:
     seen = driven(report, width, tmp_path)

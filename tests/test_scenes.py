@@ -99,6 +99,7 @@ def test_every_variant_is_drawn(kind: str) -> None:
     assert [label.get_text() for label in cpus.get_yticklabels()] == ["0", "1", "2", "3"]
 
 
+@pytest.mark.slow
 def test_rows_do_not_overlap_and_everything_is_on_the_paper(worst: Scene) -> None:
     drawn = figure([worst, worst])
     drawn.canvas.draw()
@@ -186,6 +187,7 @@ def test_a_window_without_events_is_drawn() -> None:
     figure([Scene("nothing", Timeline(0, 1000))]).canvas.draw()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_the_command_draws_and_says_what_it_shows(tmp_path: Path, ending: str) -> None:
     out = tmp_path / f"convoy.{ending}"

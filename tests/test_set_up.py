@@ -128,6 +128,7 @@ def test_both_machines_tell_the_same_of_a_set_up_that_failed(tmp_path: Path) -> 
     assert_same(given)
 
 
+@pytest.mark.slow
 def test_a_stall_is_reported_where_there_are_no_statistics(tmp_path: Path) -> None:
     answer = simfs(tmp_path, FULL + "measure: {duration: 4 ms, warmup: 1 ms, replications: 2}")
     assert answer.exit_code == 3, answer.output

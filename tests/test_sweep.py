@@ -126,7 +126,7 @@ def test_another_version_of_the_engine_runs_again(tmp_path: Path) -> None:
 # --- Kills, shards -----------------------------------------------------------------------------------------
 
 BIG = [*SMALL, "--vary", "workload.tasks=1..40", "--vary", "workload.hold=2 us..20 us:log"]
-BIG += ["--design", "sobol", "--points", "32", "--set", "measure.replications=4", "--threads", "2"]
+BIG += ["--design", "sobol", "--points", "16", "--set", "measure.replications=4", "--threads", "2"]
 
 
 def process(out: Path) -> subprocess.Popen[bytes]:
@@ -280,6 +280,7 @@ def test_a_crossing_is_narrowed_to_neighbours(tmp_path: Path) -> None:
 TWO = ["--vary", "workload.tasks=1,2,4", "--vary", "workload.think=5 us,50 us"]
 
 
+@pytest.mark.slow
 def test_two_keys_are_a_matrix_in_the_terminal_and_a_heat_map(tmp_path: Path) -> None:
     answer = sweep(*SMALL, *TWO, "--out", tmp_path / "two")
     points = csv.read_csv(tmp_path / "two" / "tables" / "points.csv").to_pylist()
@@ -289,12 +290,14 @@ def test_two_keys_are_a_matrix_in_the_terminal_and_a_heat_map(tmp_path: Path) ->
     assert (tmp_path / "two" / "figures" / "heat.png").is_file()
 
 
+@pytest.mark.slow
 def test_one_key_is_a_table_of_the_points(tmp_path: Path) -> None:
     answer = sweep(*SMALL, "--vary", "workload.tasks=1,2", "--out", tmp_path / "one")
     points = csv.read_csv(tmp_path / "one" / "tables" / "points.csv").to_pylist()
     assert {f"{p['throughput_per_s']:,.0f}" for p in points} <= set(answer.stdout.split())
 
 
+@pytest.mark.slow
 def test_other_programs_read_a_sweep_from_a_pipe(tmp_path: Path) -> None:
     options = [*SMALL, "--vary", "workload.tasks=1,2", "--out", tmp_path / "one", "--format"]
     written = sweep(*options, "csv").stdout
@@ -302,6 +305,7 @@ def test_other_programs_read_a_sweep_from_a_pipe(tmp_path: Path) -> None:
     assert len(json.loads(sweep(*options, "json").stdout)["points"]) == 6
 
 
+@pytest.mark.slow
 def test_a_key_that_variants_set_themselves_is_told_aloud(tmp_path: Path) -> None:
     options = [*SMALL, "--vary", "workload.tasks=2", "--vary", "workload.lock=mutex,ticket"]
     told = sweep(*options, "--out", tmp_path / "out").stderr
@@ -309,6 +313,7 @@ def test_a_key_that_variants_set_themselves_is_told_aloud(tmp_path: Path) -> Non
     assert "warning" not in sweep(*SMALL, "--vary", "workload.tasks=2", "--out", tmp_path / "other").stderr
 
 
+@pytest.mark.slow
 def test_few_values_have_a_tick_each_and_no_others() -> None:
     settings = ["measure={duration: 1 ms, warmup: 0 ms, replications: 2}"]
     found = simfs.load("lock-cycle", *settings).sweep(

@@ -54,6 +54,7 @@ def test_a_lock_in_ten_lines_runs_in_a_scenario(name: str, tmp_path: Path) -> No
     assert (lock["resolved_spinning"] > 0) == (name != "Sleeping")
 
 
+@pytest.mark.slow
 def test_a_queue_with_words_of_its_own_beats_the_ticket_lock_at_8_tasks(tmp_path: Path) -> None:
     """As docs/how-to/ten-lines.md promises; where waiters can lose their CPUs it stands still at 64 tasks."""
     load = (
@@ -82,6 +83,7 @@ def test_more_tasks_than_cpus_get_on(name: str, tmp_path: Path) -> None:
     assert json.loads(answer.stdout)["points"][0]["locks"][0]["acquired"] > 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["Spinning", "Sleeping"])
 def test_replications_in_threads_do_not_see_each_other(name: str, tmp_path: Path) -> None:
     more = ("--set", "measure.replications=4", "--set", "measure.duration=2 ms")
@@ -101,6 +103,7 @@ def test_what_a_word_costs_is_an_access_to_its_line(tmp_path: Path) -> None:
     assert rates[1] < rates[0]
 
 
+@pytest.mark.slow
 def test_preemption_can_be_off(tmp_path: Path) -> None:
     off = LOCKS.replace("fifo = True", "fifo = True\n    preemption = False", 1)
     full = ("--set", "kernel.preemption=full", "--set", "workload.tasks=8", "--set", "measure.duration=20 ms")
@@ -111,6 +114,7 @@ def test_preemption_can_be_off(tmp_path: Path) -> None:
     assert preempted[0] > 0 == preempted[1]
 
 
+@pytest.mark.slow
 def test_a_lost_wake_up_is_a_stall_in_a_scenario(tmp_path: Path) -> None:
     code = LOCKS.replace("            self.wake(first)", "            pass")
     answer = run(tmp_path, code, "Sleeping", "--set", "measure.duration=20 ms")

@@ -71,6 +71,7 @@ def test_cpu_time_of_an_operation_and_its_energy_agree_where_nobody_idles(small:
         assert joules.mean * 1e6 == pytest.approx(4.0 * us, rel=0.02)
 
 
+@pytest.mark.slow
 def test_the_picture_of_a_tournament_has_a_panel_a_load(small: ScenarioResult, tmp_path: Path) -> None:
     written = write(small, tmp_path / "out", scenario="", seed=1)
     figures = {path.name for path in written if path.parent.name == "figures"}
