@@ -2,7 +2,7 @@
 _:
     @just --list
 
-# The fast tests: some two minutes on two CPUs
+# The fast tests: a minute on two CPUs
 fast:
     python -m pytest -m "not slow" --durations=5
 

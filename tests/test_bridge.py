@@ -149,6 +149,7 @@ def test_a_machine_that_nobody_needs_any_more_is_freed_with_its_programs() -> No
     assert freed() is None
 
 
+@pytest.mark.slow
 def test_a_program_says_so_when_its_machine_is_gone() -> None:
     machine = TinyMachine(lock_cycle("semaphore", think_ns=1000, hold_ns=50))
     program = machine.programs[0]

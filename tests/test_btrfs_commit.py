@@ -31,6 +31,7 @@ def acquired(result: RunResult, name: str) -> int:
     return sum(lock.acquired for lock in result.locks if lock.name == name)
 
 
+@pytest.mark.slow
 def test_until_the_commit_the_extent_tree_is_not_touched() -> None:
     result = with_commits("create", 1, 30e9)
     assert acquired(result, "btrfs.delayed_refs") > 0

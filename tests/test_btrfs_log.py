@@ -38,6 +38,7 @@ def test_a_small_file_goes_into_the_tree_and_waits_for_no_write_of_its_data(tmp_
     assert times[1] - times[0] > 28_000
 
 
+@pytest.mark.slow
 def test_a_file_that_the_log_has_is_not_logged_again(tmp_path: Path) -> None:
     again = run(tmp_path, "kind: mix, tasks: 1, operations: [{op: fsync}], files: 1, file_size: 4 KiB")
     assert all(lock.acquired == 0 for lock in again.locks if lock.name == "btrfs.log_mutex")

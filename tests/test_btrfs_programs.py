@@ -159,6 +159,7 @@ def test_before_5_19_a_worker_locks_the_leaf_of_every_new_inode_once_more() -> N
     assert per_operation(twice, 0) - per_operation(once, 0) == pytest.approx(1, abs=0.1)
 
 
+@pytest.mark.slow
 def test_workers_that_update_new_inodes_slow_twelve_creating_tasks_down() -> None:
     """They lock what the tasks insert into: a fifth of the throughput and more is lost."""
     alone, both = (creating(12, "btrfs.delays_new_inodes", delays) for delays in (False, True))
@@ -170,6 +171,7 @@ def test_early_unlock_shortens_the_hold_of_the_parent_where_tasks_meet() -> None
     assert early.hold_total_ns / early.acquired < late.hold_total_ns / late.acquired
 
 
+@pytest.mark.slow
 def test_waking_all_who_sleep_multiplies_the_context_switches_of_a_synced_file() -> None:
     """Measured: 21.9 voluntary ones a file under the old tree lock, 7.1 under the rwsem.
 

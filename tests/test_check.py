@@ -145,6 +145,7 @@ def test_a_loop_that_ends_is_no_wait(tmp_path: Path) -> None:
     assert not result.busy
 
 
+@pytest.mark.slow
 def test_a_loop_of_ones_own_is_a_wait(tmp_path: Path) -> None:
     """A test-and-set without spin_until bars nobody, and waits for no one on the machine."""
     loop = ("task.spin_until(lambda: self.taken.exchange(1) == 0)", "while self.taken.exchange(1): pass")

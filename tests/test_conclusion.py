@@ -95,6 +95,7 @@ def test_a_variant_that_stalls_is_told_and_not_compared() -> None:
     assert f"against {RESULT.title('mutex')}" not in said
 
 
+@pytest.mark.slow
 def test_variants_that_do_something_else_are_not_compared() -> None:
     settings = ["measure={duration: 2 ms, warmup: 0 ms, replications: 2}", "sweep.workload.tasks=[4]"]
     said = simfs.load("will-it-scale", *settings).run().answer

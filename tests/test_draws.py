@@ -102,6 +102,7 @@ def test_a_popular_file_is_taken_more_often(tmp_path: Path) -> None:
     assert waits["zipf:2"] > 2 * waits["random"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("choice", ["random", "zipf:0.9", "zipf:1"])
 def test_both_machines_draw_the_same(choice: str, tmp_path: Path) -> None:
     assert assert_same(short(spec_of(MIX.replace("CHOICE", choice), tmp_path), 2000)) > 500

@@ -87,6 +87,7 @@ def test_a_log_that_has_room_is_not_checkpointed(tmp_path: Path) -> None:
     assert checkpoints[0] > 0 == checkpoints[1]
 
 
+@pytest.mark.slow
 def test_who_waits_for_room_holds_his_directory(tmp_path: Path) -> None:
     """Tasks of one directory wait for its lock while its holder waits for room: longer than any of them is at work."""
     result = run(tmp_path, *SLOW, "workload.directories=shared")

@@ -61,6 +61,7 @@ def test_one_task_takes_the_locks_of_its_era(tmp_path: Path) -> None:
     assert per_turn(after, "ext4.s_md_lock") <= 1
 
 
+@pytest.mark.slow
 def test_who_skips_busy_groups_is_faster_and_ends_in_others(tmp_path: Path) -> None:
     waits = run(tmp_path)
     skips = run(tmp_path, "kernel.rules.ext4.busy_groups=skip", "kernel.rules.ext4.stream_goal=several")
@@ -93,6 +94,7 @@ def test_a_full_filesystem_is_told_by_its_name(tmp_path: Path) -> None:
     assert result["operations"] == GROUP_BYTES // (1 << 20)
 
 
+@pytest.mark.slow
 def test_both_machines_tell_a_full_filesystem_so(tmp_path: Path) -> None:
     made = spec(tmp_path, "filesystem.size=128 MiB", "workload.operations=[{op: fallocate, size: 1 MiB}]")
     assert assert_same(made | {"warmup_ns": 0.0, "duration_ns": 1e8}) > 100

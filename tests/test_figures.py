@@ -76,6 +76,7 @@ def boxes(figure: Figure) -> list[tuple[str, Bbox]]:
     return [(t.get_text(), t.get_window_extent()) for t in texts if t.get_window_extent().width > 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["throughput", "cpu-time", "locks", "measured"])
 def test_no_text_lies_over_another_or_outside(name: str) -> None:
     assert_no_overlap(FIGURES[name])
@@ -257,7 +258,9 @@ def write(directory: Path) -> list[Path]:
 
 
 @pytest.mark.slow
-def test_a_result_directory_is_complete_and_reads_back(tmp_path: Path) -> None:
+def test_a_result_directory_is_complete_and_reads_back_and_is_replaced_with_the_same_bytes(
+    tmp_path: Path,
+) -> None:
     out = tmp_path / "a" / "b"
     written = write(out)
     assert sorted(p for p in out.rglob("*") if p.is_file()) == sorted(written)
@@ -267,12 +270,8 @@ def test_a_result_directory_is_complete_and_reads_back(tmp_path: Path) -> None:
     assert parquet.read_table(out / "tables" / "points.parquet").num_rows == 7
     files = json.loads((out / "manifest.json").read_text())["files"]
     assert all(sha256((out / name).read_bytes()).hexdigest() == digest for name, digest in files.items())
-
-
-@pytest.mark.slow
-def test_an_earlier_result_is_replaced_with_the_same_bytes(tmp_path: Path) -> None:
-    first = {p: p.read_bytes() for p in write(tmp_path) if p.name != "manifest.json"}
-    assert {p: p.read_bytes() for p in write(tmp_path) if p.name != "manifest.json"} == first
+    first = {p: p.read_bytes() for p in written if p.name != "manifest.json"}
+    assert {p: p.read_bytes() for p in write(out) if p.name != "manifest.json"} == first
 
 
 def test_files_that_only_an_earlier_result_has_are_removed_unless_they_were_changed(tmp_path: Path) -> None:

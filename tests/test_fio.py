@@ -139,6 +139,7 @@ def test_buffered_writes_exclude_each_other_and_reads(tmp_path: Path) -> None:
 MODES = ["locked", "reads-unlocked", "writes-shared", "prewarmed"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_both_machines_do_the_same_io_through_the_page_cache(tmp_path: Path, mode: str) -> None:
     options = ("workload.direct=false", "workload.readers=2", f"filesystem.buffered_io={mode}")
@@ -270,6 +271,7 @@ def test_writes_looked_at_the_size_under_a_spinlock_before_5_13(tmp_path: Path) 
     assert acquired(run(tmp_path, "workload.rw=randwrite"), "xfs.i_flags_lock") == 0
 
 
+@pytest.mark.slow
 def test_that_spinlock_ends_what_one_file_can_take(tmp_path: Path) -> None:
     """Every CPU is kept busy by requests in memory: with the lock, half as many CPUs again do no more.
 

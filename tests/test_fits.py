@@ -61,6 +61,7 @@ def test_a_draft_comes_first_unless_most_of_a_run_is_warm_up(warmup_ns: float, d
     assert len(seen) == durations
 
 
+@pytest.mark.slow
 def test_two_parameters_on_three_rows() -> None:
     truth = {"user": 1.3e7, "lock": 8e5}
 

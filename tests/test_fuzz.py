@@ -20,6 +20,7 @@ def test_hundreds_of_damaged_inputs(capfd: pytest.CaptureFixture[str]) -> None:
     assert " run\n" in told
 
 
+@pytest.mark.slow
 def test_an_input_is_the_same_each_time(tmp_path: Path) -> None:
     for number in range(20):
         folders = [tmp_path / f"{number}-{turn}" for turn in "ab"]

@@ -32,12 +32,14 @@ def idle(result: RunResult) -> float:
     return result.cpu_ns.idle / result.cpu_ns.total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tasks", [2, 24])
 def test_several_processes_in_one_directory_are_slower_than_one_while_cpus_idle(tasks: int) -> None:
     assert rate(measured(SHARED, tasks)) < 0.7 * rate(measured(SHARED, 1))
     assert idle(measured(SHARED, tasks)) > 0.2
 
 
+@pytest.mark.slow
 def test_bound_to_one_cpu_many_processes_are_as_fast_as_one() -> None:
     bound = measured(SHARED, 24, "0")
     assert rate(bound) == pytest.approx(rate(measured(SHARED, 1, "0")), rel=0.2)
@@ -45,12 +47,14 @@ def test_bound_to_one_cpu_many_processes_are_as_fast_as_one() -> None:
     assert the_lock(bound, "xfs.AGI").slept == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tasks", [2, 24])
 def test_with_a_directory_each_two_cpus_do_nearly_twice_the_work(tasks: int) -> None:
     assert 1.6 < rate(measured(OWN, tasks)) / rate(measured(OWN, 1)) < 2.05
     assert idle(measured(OWN, tasks)) < 0.05
 
 
+@pytest.mark.slow
 def test_creating_alone_hardly_suffers_in_one_directory() -> None:
     alone = rate(measured(SHARED, 1, kind="create"))
     assert rate(measured(SHARED, 24, kind="create")) > 0.8 * alone

@@ -20,6 +20,7 @@ def specs() -> list[Spec]:
     return [lock_cycle("rwsem-5.11", 8, 4, duration_ns=1e6, readers=0.5), compile_24]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", specs(), ids=["lock-cycle", "compile-24"])
 @pytest.mark.parametrize("start", [0, 300_000_000, LATE])
 def test_both_machines_know_the_same(spec: Spec, start: int) -> None:

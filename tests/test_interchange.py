@@ -215,6 +215,7 @@ def mutant(text: str, other: str, dice: random.Random) -> str:
     return text
 
 
+@pytest.mark.slow
 def test_mutated_samples_are_read_or_refused() -> None:
     dice = random.Random(18)
     about = About("mutant", "mutant.txt", 4, 1000)

@@ -123,6 +123,7 @@ def test_a_data_set_is_made_of_consoles(tmp_path: Path) -> None:
     assert {role for (x, _), role in roles.items() if x == 24} == {"predict"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EMULATED)
 def test_emulated_data_say_how_they_were_made_and_fit_one_task_only(name: str) -> None:
     data = load_dataset(name)

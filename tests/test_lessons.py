@@ -90,6 +90,7 @@ def test_what_is_no_guess_is_refused(text: str) -> None:
         parse(text)
 
 
+@pytest.mark.slow
 def test_the_answer_is_hidden_until_it_is_asked_for() -> None:
     hidden = ran("knee", "-s", "3")
     assert "?" in hidden.stdout
@@ -99,6 +100,7 @@ def test_the_answer_is_hidden_until_it_is_asked_for() -> None:
     assert [point["at"] for point in shown["answer"]] == shown["places"]
 
 
+@pytest.mark.slow
 def test_graders_get_a_score() -> None:
     right = json.loads(ran("whatif", "-s", "2", "-c", "--format", "json").stdout)["answer"]
     guess = ",".join(f"{point['at']}:{point['per_s']:.0f}" for point in right)
@@ -108,6 +110,7 @@ def test_graders_get_a_score() -> None:
     assert "Score: 100 of 100" in ran("whatif", "-s", "2", "--guess", guess).stdout
 
 
+@pytest.mark.slow
 def test_figures_are_written_for_slides(tmp_path: Path) -> None:
     answer = ran("whatif", "-s", "2", "--guess", "1:10k", "--out", str(tmp_path / "slides"))
     assert answer.exit_code == 0, answer.stderr

@@ -255,6 +255,7 @@ def test_waiters_of_a_pvqspinlock_halt_where_the_next_one_does_not_run() -> None
     assert rate(halts) > 100 * rate(polls)
 
 
+@pytest.mark.slow
 def test_nobody_halts_at_a_pvqspinlock_while_all_run() -> None:
     lock = the_lock(simulate(virtual_cpus("pvqspinlock", 4)))
     assert lock.slept == lock.wakeups == 0 < lock.contended
@@ -301,6 +302,7 @@ def test_kinds_are_refused_where_they_cannot_stand(text: str, where: str, said: 
 # ---- both machines ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(
     kind=st.sampled_from(

@@ -33,6 +33,7 @@ def test_every_lock_of_the_reference_machine_is_listed() -> None:
         assert KINDS[alias] is KINDS[kind]
 
 
+@pytest.mark.slow
 def test_the_three_forms_say_the_same() -> None:
     as_json = json.loads(shown("json"))
     assert [row["lock"] for row in as_json] == list(POLICIES)

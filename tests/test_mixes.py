@@ -102,6 +102,7 @@ def test_thinking_takes_user_time_before_the_operation_and_none_of_its_latency(s
     assert result.cpu_ns.user / result.operations == pytest.approx(40_250, rel=0.02)
 
 
+@pytest.mark.slow
 def test_readers_of_one_file_pass_its_page_around_and_readers_of_their_own_do_not(scenario: MakeSpec) -> None:
     def per_read(file_set: str) -> float:
         return run(scenario("ext4", mix({"op": "read"}, tasks=24, file_set=file_set))).latency["read"].p50_ns
@@ -165,6 +166,7 @@ def test_a_wrong_workload_is_refused_at_its_place(tmp_path: Path, workload: str,
         load(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("filesystem", "read_of", "most"), [("xfs", 1 / 32, 1.25), ("ext4", 1 / 500, 1.3), ("btrfs", 1 / 60, 3)]
 )

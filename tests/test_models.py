@@ -144,6 +144,7 @@ def test_the_number_of_cpus_can_be_replaced() -> None:
     assert load_machine("server-24").spec(8)["cpus_per_llc"] == 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["xfs", "btrfs", "ext4"])
 def test_groups_and_steps_name_each_other(kind: str) -> None:
     trace, read = load_trace(kind), load_filesystem(kind).costs

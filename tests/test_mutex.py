@@ -36,6 +36,7 @@ def test_adaptive_mutexes_hardly_ever_sleep_while_the_owner_runs(lock: str) -> N
     assert found.resolved_spinning > 0.9 * found.contended > 0
 
 
+@pytest.mark.slow
 def test_spinners_of_2_6_30_collapse_on_the_line_that_they_all_poll_and_those_of_3_10_do_not() -> None:
     tasks = (8, 16, 32, 48)
     storm, queue = (

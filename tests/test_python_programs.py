@@ -47,6 +47,7 @@ def test_a_program_runs_on_a_machine_written_in_python_as_the_built_in_one_does(
     assert in_python.operations == built_in.operations
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lock", ["semaphore", "mutex", "rwsem", "qspinlock"])
 def test_both_machines_run_a_python_program_alike(lock: str) -> None:
     busy = json.dumps(lock_cycle(lock, 4, 2, costs=COSTS, **DRAWN) | {"workload": spec(tasks=4)["workload"]})

@@ -287,6 +287,7 @@ def test_tables_are_tidy_and_carry_units() -> None:
     assert by_name["scaling"].schema.field("hold_ns").metadata == {b"unit": b"ns"}
 
 
+@pytest.mark.slow
 def test_an_empty_table_keeps_its_columns() -> None:
     full, empty = tables(scenario(measured=fakes.ROWS))["measured"], tables(scenario())["measured"]
     assert empty.num_rows == 0

@@ -38,6 +38,7 @@ CREATE = "kind: create, tasks: 16, directories: per-task"
 CYCLE = "kind: create_unlink, tasks: 16, directories: per-task"
 
 
+@pytest.mark.slow
 def test_ext4_passes_every_inode_through_one_hash_lock_and_xfs_through_none(tmp_path: Path) -> None:
     ext4, xfs = run(tmp_path, "{kind: ext4}", CREATE), run(tmp_path, "{kind: xfs, agcount: 16}", CREATE)
     hashed = lock(ext4, "vfs.inode_hash_lock")
@@ -66,6 +67,7 @@ def test_a_long_hold_of_the_hash_lock_ends_the_scaling_and_a_lock_for_each_chain
     assert many.throughput_per_s > 1.2 * one.throughput_per_s
 
 
+@pytest.mark.slow
 def test_lists_by_cpu_take_the_waiting_off_the_inode_list(tmp_path: Path) -> None:
     slow = "{kind: tmpfs, costs: {inode_list: 1 us}}"
     one = run(tmp_path, slow, CREATE)

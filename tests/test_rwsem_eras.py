@@ -122,6 +122,7 @@ def test_to_5_2_as_many_readers_go_together_as_come_in_a_row(kind: str) -> None:
         assert mean_phase(spec) == pytest.approx(2, rel=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PHASES)
 def test_from_5_3_on_more_readers_go_together_the_more_of_them_queue(kind: str) -> None:
     sizes = [

@@ -200,6 +200,7 @@ def test_the_command_draws_and_says_what_it_shows(tmp_path: Path, ending: str) -
     assert out.read_bytes().startswith(magic)
 
 
+@pytest.mark.slow
 def test_a_lock_of_ones_own_is_drawn_on_the_reference_machine(tmp_path: Path) -> None:
     out = tmp_path / "own.svg"
     options = ["--variant", "two-phase", "--set", "workload.tasks=4", "--set", "measure.duration=2 ms"]

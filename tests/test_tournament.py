@@ -40,6 +40,7 @@ def test_all_locks_that_keep_others_out_take_part() -> None:
     assert entrants == set(POLICIES) - {*UNGUARDED, *OF_GUESTS}
 
 
+@pytest.mark.slow
 def test_each_load_has_one_table_with_a_row_a_lock_best_first(small: ScenarioResult) -> None:
     shown = text(small)
     for variant in small.variants:

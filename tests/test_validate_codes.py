@@ -129,6 +129,7 @@ def test_what_was_run_is_not_run_again_and_an_interrupt_loses_nothing(
     assert fresh.stdout == resumed.stdout
 
 
+@pytest.mark.slow
 def test_the_reference_machine_runs_locks_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "mylocks.py").write_text((paths.SCENARIOS / "mylocks.py").read_text())
     own = {

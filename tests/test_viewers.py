@@ -345,6 +345,7 @@ def browser() -> str:
     return found
 
 
+@pytest.mark.slow
 def test_every_control_of_the_player_works_in_a_browser(scene: Scene, tmp_path: Path) -> None:
     file = tmp_path / "page.html"
     text = page([scene])

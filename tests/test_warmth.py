@@ -135,6 +135,7 @@ class Listed:
         return min(max((count - cache / 2) / cache, 0), 1)
 
 
+@pytest.mark.slow
 @example([("use", 3 * MIB), ("a", 4000), ("use", 0.7 * MIB), ("b", 10), ("a", 4000)])
 @given(
     st.lists(

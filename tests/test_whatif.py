@@ -33,6 +33,7 @@ def profiled() -> WhatIf:
     return asked()
 
 
+@pytest.mark.slow
 def test_the_slope_is_the_finite_difference_of_full_runs(profiled: WhatIf) -> None:
     (slope,) = profiled.profile
     holds = (5.0, 4.5, 4.0, 3.5, 3.0, 2.5)
@@ -87,6 +88,7 @@ def test_a_deadlock_is_the_answer_and_says_who_waits_for_whom() -> None:
     assert "waits for xfs.finobt" in sentences(answer)[0]
 
 
+@pytest.mark.slow
 def test_allocation_groups_are_a_counterfactual_too() -> None:
     answer = asked(
         "measure.replications=3", name="emulated-create-unlink", variant="xfs-per-task", agcounts=[49], profile=False
@@ -118,6 +120,7 @@ def test_the_figure_names_units(profiled: WhatIf) -> None:
     assert labels == ["hold time removed (%)", "% gained per % of hold time removed"]
 
 
+@pytest.mark.slow
 def test_one_json_document_and_files(tmp_path: Path) -> None:
     options = [x for setting in SHORT for x in ("--set", setting)]
     out = tmp_path / "out"

@@ -148,6 +148,7 @@ def test_wrong_input_is_told_with_what_is_right(arguments: tuple[str, ...], said
     assert said in result.stderr
 
 
+@pytest.mark.slow
 def test_a_run_writes_its_chains(tmp_path: Path) -> None:
     out = ("--out", str(tmp_path / "out"), "--format", "json")
     result = CliRunner().invoke(app, ["run", *QUICK, "--set", "workload.tasks=24", "--why", *out])

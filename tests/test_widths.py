@@ -90,6 +90,7 @@ def printed(report: Callable[[Console], None], width: int) -> str:
     return out.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", REPORTS)
 def test_no_line_is_too_long_and_nothing_is_cut(name: str, width: int) -> None:
@@ -133,6 +134,7 @@ def test_columns_that_matter_less_leave_first_and_together() -> None:
     assert shown(20) == ["name", "rate", "±"]
 
 
+@pytest.mark.slow
 def test_columns_by_name_and_in_full() -> None:
     small = ["run", "lock-cycle", "--set", "measure={duration: 1 ms, warmup: 0 ms, replications: 2}"]
     text = RUNNER.invoke(app, [*small, "--columns", "tasks, spin %"]).stdout
@@ -145,6 +147,7 @@ def test_columns_by_name_and_in_full() -> None:
     assert "did you mean 'spin %'" in answer.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["list"], ["locks"], ["run", "lock-cycle", "--quick"]])
 def test_what_is_piped_has_no_blanks_at_the_ends(command: list[str]) -> None:
     text = RUNNER.invoke(app, command).stdout

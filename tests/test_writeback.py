@@ -95,6 +95,7 @@ READ_ONLY = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["xfs", "ext4"])
 def test_a_file_larger_than_memory_is_read_from_the_device_for_the_part_that_does_not_fit(
     tmp_path: Path, kind: str

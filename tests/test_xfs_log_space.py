@@ -69,6 +69,7 @@ def test_both_machines_write_in_place_the_same(tmp_path: Path) -> None:
     assert_same(spec)
 
 
+@pytest.mark.slow
 def test_a_buffer_lock_with_an_owner_is_not_held_while_it_is_written(tmp_path: Path) -> None:
     spec = spec_of(tmp_path, "10 MiB", 40)
     spec["kernel"]["locks"]["xfs.buffer"] = "mutex"

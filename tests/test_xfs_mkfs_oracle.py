@@ -94,6 +94,7 @@ def db(image: Path, *commands: str) -> str:
     return run.stdout
 
 
+@pytest.mark.slow
 @FIXTURES
 @given(size=SIZES, agcount=AGCOUNTS)
 @example(size=8 * GIB, agcount=49)
@@ -118,6 +119,7 @@ def test_geometry_is_that_of_mkfs(image: Path, size: int, agcount: int | None) -
     assert found["log_blocks"] == number(run.stdout, r"internal log .* blocks=(\d+)")
 
 
+@pytest.mark.slow
 @settings(FIXTURES, max_examples=12)
 @given(size=st.integers(300 * MIB, 4 * GIB), agcount=st.one_of(st.none(), st.integers(2, 20)))
 def test_fresh_filesystem_is_that_of_mkfs(image: Path, size: int, agcount: int | None) -> None:
