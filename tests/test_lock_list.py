@@ -6,6 +6,7 @@ import csv
 import io
 import json
 
+import pytest
 from typer.testing import CliRunner
 
 from simfs.cli import app
