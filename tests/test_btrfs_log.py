@@ -91,13 +91,13 @@ def test_a_file_in_a_new_directory_takes_the_directory_into_the_log_with_it(tmp_
     assert taken[True, "known"] < taken[True, "leaf-held"] - 1.5
 
 
-RENAMED = (
+MOVED = (
     "kind: mix, tasks: 16, files: 4, file_size: 4 KiB, operations: [{op: create, weight: 10}, {op: unlink, weight: 10},"
-    " {op: append, weight: 8}, {op: rename, weight: 1}, {op: fsync, weight: 4}]"
+    " {op: append, weight: 8}, {op: move, weight: 1}, {op: fsync, weight: 4}]"
 )
 
 
-def renamed(tmp_path: Path, rules: str, workload: str = RENAMED) -> RunResult:
+def renamed(tmp_path: Path, rules: str, workload: str = MOVED) -> RunResult:
     """A commit takes milliseconds here; who begins a log takes the mutex of commits as well, once a commit."""
     device = "profile: nvme, flush: {time: 1 ms}"
     return run(tmp_path, workload, rules=f"btrfs.tree_log_mutex: log-start, {rules}", device=device)
@@ -106,13 +106,20 @@ def renamed(tmp_path: Path, rules: str, workload: str = RENAMED) -> RunResult:
 def test_a_name_that_the_log_does_not_know_to_be_lost_makes_the_next_fsync_commit_everything(
     tmp_path: Path,
 ) -> None:
-    plain = renamed(tmp_path, "", RENAMED.replace(" {op: rename, weight: 1},", ""))
+    plain = renamed(tmp_path, "", MOVED.replace(" {op: move, weight: 1},", ""))
     assert sum(lock.acquired for lock in plain.locks if lock.name == "btrfs.tree_log_mutex") <= 1, "one log"
     taken = {
         design: lock(renamed(tmp_path, f"btrfs.full_commit: {design}"), "btrfs.tree_log_mutex").acquired
         for design in ("running", "directory")
     }
     assert taken["running"] > 1.5 * taken["directory"] > 10, "since 5.12 only if the file lost its own name"
+
+
+@pytest.mark.parametrize("design", ["since-committed", "running", "directory"])
+def test_a_directory_whose_file_gets_another_name_in_it_has_lost_none(tmp_path: Path, design: str) -> None:
+    """`btrfs_rename` calls `btrfs_record_unlink_dir` only where the directories differ."""
+    inside = renamed(tmp_path, f"btrfs.full_commit: {design}", MOVED.replace("op: move", "op: rename"))
+    assert lock(inside, "btrfs.tree_log_mutex").acquired <= 1, "one log"
 
 
 def test_a_commit_that_waits_for_the_one_before_keeps_creates_out_until_6_7(tmp_path: Path) -> None:

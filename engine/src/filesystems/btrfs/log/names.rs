@@ -37,7 +37,8 @@ impl Btrfs {
         false
     }
 
-    /// `btrfs_record_unlink_dir` of a rename: a directory loses a name; if the log has the file it will have the new name too.
+    /// `btrfs_record_unlink_dir` of a rename into another directory (`btrfs_rename` asks for no other): a directory loses a name; if the
+    /// log has the file it will have the new name too.
     pub(crate) async fn record_rename<M: Machine>(&self, m: &M, slot: u32, dir: DirId) {
         let transid = self.transid();
         let is_logged = self.data(slot).is_logged(transid) || self.new_and_logged(dir).1;
@@ -47,12 +48,13 @@ impl Btrfs {
             self.record_unlink(dir);
             m.unlock(mutex, Side::Write).await;
         }
-        self.data(slot).rename(transid);
     }
 
     /// `btrfs_log_new_name`: what the log has of a renamed file gets the new name.
     pub(crate) async fn log_new_name<M: Machine>(&self, m: &M, slot: u32, ino: u64) {
-        if !self.data(slot).is_logged(self.transid()) {
+        let transid = self.transid();
+        self.data(slot).rename(transid);
+        if !self.data(slot).is_logged(transid) {
             return;
         }
         if self.log.start(m, || self.needs_full_commit()).await.is_some() {

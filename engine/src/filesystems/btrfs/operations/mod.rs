@@ -190,7 +190,9 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         m.run(Account::System, under).await;
         let handle = self.start_transaction(m).await;
         self.log.pin(m);
-        self.record_rename(m, file.inode, dir).await;
+        if names.into != dir {
+            self.record_rename(m, file.inode, dir).await;
+        }
         self.unlink_in_log(m, file.inode, inode).await;
         let index = self.rename_inode(m, (old, new), names, &inode).await;
         self.log_new_name(m, file.inode, inode.ino).await;
