@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
+import sys
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -12,6 +15,7 @@ from typer.testing import CliRunner, Result
 from simfs import machine
 from simfs.cli import app
 from simfs.scenario import expand, load, paths, to_run_spec
+from simfs.scenario.files import syntax_tree
 
 RUNNER = CliRunner()
 TWO_PHASE = (paths.SCENARIOS / "mylocks.py").read_text("utf-8")
@@ -225,3 +229,35 @@ def test_a_lock_of_others_can_be_refused(tmp_path: Path, monkeypatch: pytest.Mon
     assert answer.exit_code == 2
     assert "mine.py is Python code, which --no-code or SIMFS_NO_CODE refuses to run" in answer.stderr
     load("own-lock")  # what comes with simfs is trusted
+
+
+def test_many_threads_may_read_a_lock_at_once() -> None:
+    """`ast.parse` in 3.11 fails where a garbage collection changes threads."""
+    code, raised = TWO_PHASE.encode(), list[SystemError]()
+
+    def let_others_run(phase: str, info: dict[str, int]) -> None:
+        for _ in range(50):
+            pass
+
+    def parse() -> None:
+        try:
+            for _ in range(30):
+                syntax_tree(code)
+        except SystemError as error:
+            raised.append(error)
+
+    interval, threshold = sys.getswitchinterval(), gc.get_threshold()
+    gc.callbacks.append(let_others_run)
+    try:
+        sys.setswitchinterval(1e-6)
+        gc.set_threshold(5)
+        threads = [Thread(target=parse) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        gc.callbacks.remove(let_others_run)
+        gc.set_threshold(*threshold)
+        sys.setswitchinterval(interval)
+    assert not raised

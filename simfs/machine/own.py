@@ -5,7 +5,6 @@ Whatever is wrong with such a file is told with its place in it; a traceback thr
 
 from __future__ import annotations
 
-import ast
 import sys
 import traceback
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from types import ModuleType
 from typing import cast
 
 from simfs.machine.lock import Lock
-from simfs.scenario.files import FileError, read_code
+from simfs.scenario.files import FileError, read_code, syntax_tree
 from simfs.teach.lock import Lock as TeachLock
 from simfs.teach.rewrite import rewritten
 from simfs.teach.simulated import Taught, simulated
@@ -97,7 +96,7 @@ def _check_taught(lock: type[TeachLock], file: str) -> None:
 
 def _module(file: Path) -> ModuleType:
     try:
-        tree = ast.parse(read_code(file), str(file))
+        tree = syntax_tree(read_code(file), str(file))
         helpers = rewritten(tree, str(file))
         code = compile(tree, str(file), "exec", dont_inherit=True)
     except FileError as error:

@@ -5,11 +5,13 @@ Only regular files and standard input are read: opening a named pipe could wait 
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import sys
 from hashlib import sha256
 from pathlib import Path
+from threading import Lock
 
 from simfs.scenario import paths
 
@@ -23,6 +25,8 @@ STANDARD_INPUT = Path("/dev/stdin")
 _DESCRIPTOR = re.compile(r"/(dev|proc/self)/fd/\d+")
 
 _digests: dict[str, str] = {}
+
+_ONE_AT_A_TIME = Lock()
 
 
 class FileError(ValueError):
@@ -56,6 +60,16 @@ def read_code(path: Path) -> bytes:
     if forbidden and not path.resolve().is_relative_to(paths.SCENARIOS.resolve()):
         raise FileError(f"is Python code, which --no-code or {NO_CODE} refuses to run")
     return read(path)
+
+
+def syntax_tree(code: bytes, name: str = "<unknown>") -> ast.Module:
+    """Parse Python, in one thread at a time; raise what `ast.parse` raises.
+
+    CPython 3.11 counts the depth of all trees that are made at once together, and raises SystemError where a garbage
+    collection lets another thread make one in between.
+    """
+    with _ONE_AT_A_TIME:
+        return ast.parse(code, name)
 
 
 def digests() -> dict[str, str]:

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+from simfs.scenario.files import syntax_tree
+
 
 def modules_of(path: Path) -> set[Path]:
     """The files that `path` imports anywhere in it, and those that these import, without installed packages.
@@ -28,7 +30,7 @@ def modules_of(path: Path) -> set[Path]:
 
 def _imports(path: Path) -> Iterator[Path | None]:
     try:
-        tree = ast.parse(path.read_bytes())
+        tree = syntax_tree(path.read_bytes())
     except (OSError, ValueError, SyntaxError):
         return
     for node in ast.walk(tree):
