@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from engine import CONSTANTS, Spec, lock_cycle, rate, replications, simulate, simulate_all, the_lock
-from simfs.results.statistics import interval, jain
+from simfs.results.statistics import interval
 
 HOLD, TRANSFER = 50.0, 20.0
 RANDOM: dict[str, Any] = {"think_distribution": "exponential", "hold_distribution": "exponential"}
@@ -190,18 +190,25 @@ def test_cna_on_one_socket_is_a_qspinlock() -> None:
     assert cna == pytest.approx(stock, rel=0.02)
 
 
+ALL_ONCE = 32 * (200 + 240) * 3
+"""In this time (ns) everybody has had the lock: a hold is drawn, and three times its mean is long."""
+
+
 @pytest.mark.parametrize("threshold", [1e5, 5e5])
 def test_nobody_waits_for_cna_much_longer_than_its_threshold_a_socket(threshold: float) -> None:
     lock = the_lock(simulate(sockets("cna", 2, threshold)))
-    all_once = 32 * (200 + 240) * 3
-    assert threshold < lock.wait_max_ns < threshold + all_once
+    assert threshold < lock.wait_max_ns < threshold + ALL_ONCE
 
 
 def test_a_larger_threshold_makes_cna_less_fair_and_not_slower() -> None:
-    short, long = (
-        simulate(sockets("cna", 2, threshold)) for threshold in (2e4, 3e6)
-    )  # whose turns end in mid-window
-    assert jain(short.per_task_operations) > jain(long.per_task_operations)
+    """Shares of a window tell nothing of fairness: they hang on where the turns of the sockets begin.
+
+    A turn of 3 ms ends in any window of 5 ms. Its waits are counted from the window's start; they are shortest, 2 ms,
+    where the next turn ends just behind the window.
+    """
+    short, long = (simulate(sockets("cna", 2, threshold)) for threshold in (2e4, 3e6))
+    assert the_lock(short).wait_max_ns < 2e4 + ALL_ONCE
+    assert the_lock(long).wait_max_ns > 5e6 - 3e6
     assert remote_share(sockets("cna", 2, 2e4)) > remote_share(sockets("cna", 2, 3e6))
     assert rate(long) > 0.98 * rate(short)
 
