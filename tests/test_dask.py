@@ -1,4 +1,4 @@
-"""A sweep on a Dask cluster of separate processes: the same bytes as at home, also when a worker is killed."""
+"""A sweep on a Dask cluster of separate processes: the same bytes as at home, whoever of them is killed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from simfs.cli import app
 
@@ -54,11 +55,20 @@ def process(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
         started.wait(10)
 
 
+@dataclass(frozen=True)
+class Cluster:
+    """A scheduler and its workers."""
+
+    address: str
+    scheduler: subprocess.Popen[bytes]
+    workers: list[subprocess.Popen[bytes]]
+
+
 @contextmanager
-def cluster(workers: int) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+def cluster(workers: int) -> Iterator[Cluster]:
     port = free_port()
     with ExitStack() as stack:
-        stack.enter_context(
+        scheduler = stack.enter_context(
             process("dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard")
         )
         options = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--death-timeout", "60")
@@ -67,7 +77,7 @@ def cluster(workers: int) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]
             for _ in range(workers)
         ]
         _await(port)
-        yield f"dask://127.0.0.1:{port}", started
+        yield Cluster(f"dask://127.0.0.1:{port}", scheduler, started)
 
 
 def _await(port: int) -> None:
@@ -89,27 +99,50 @@ def runs(folder: Path) -> int:
     return sum(1 for _ in folder.glob("store/??/*"))
 
 
-@pytest.mark.slow
-def test_a_cluster_gives_the_same_bytes_although_a_worker_is_killed(tmp_path: Path) -> None:
-    home, away = tmp_path / "home", tmp_path / "away"
-    assert RUNNER.invoke(app, [*SWEEP, "--out", str(home)]).exit_code == 0
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("home") / "out"
+    assert RUNNER.invoke(app, [*SWEEP, "--out", str(out)]).exit_code == 0
+    return out
+
+
+def swept_while_killing(victim: subprocess.Popen[bytes], address: str, away: Path) -> tuple[Result, int]:
+    """The answer of a sweep of which a process is killed on the way, and how many runs it had then."""
     killed_at: list[int] = []
 
-    def kill(worker: subprocess.Popen[bytes]) -> None:
+    def kill() -> None:
         while runs(away) < 10:
             time.sleep(0.005)
         killed_at.append(runs(away))
-        worker.send_signal(signal.SIGKILL)
+        victim.send_signal(signal.SIGKILL)
 
-    with cluster(workers=2) as (address, workers):
-        killer = Thread(target=kill, args=(workers[0],), daemon=True)
-        killer.start()
-        answer = RUNNER.invoke(app, [*SWEEP, "--executor", address, "--out", str(away)])
+    Thread(target=kill, daemon=True).start()
+    answer = RUNNER.invoke(app, [*SWEEP, "--executor", address, "--out", str(away)])
+    assert victim.wait(10) == -signal.SIGKILL
+    return answer, killed_at[0]
+
+
+@pytest.mark.slow
+def test_a_cluster_gives_the_same_bytes_although_a_worker_is_killed(home: Path, tmp_path: Path) -> None:
+    with cluster(workers=2) as dask:
+        answer, killed_at = swept_while_killing(dask.workers[0], dask.address, tmp_path)
         assert answer.exit_code == 0, answer.stderr
-        assert workers[0].wait(10) == -signal.SIGKILL
-        assert workers[1].poll() is None
-    assert killed_at[0] < runs(home) - 10, "the worker was killed when nearly all was done"
-    assert files(away) == files(home)
+        assert dask.workers[1].poll() is None
+    assert killed_at < runs(home) - 10, "the worker was killed when nearly all was done"
+    assert files(tmp_path) == files(home)
+
+
+@pytest.mark.slow
+def test_when_the_scheduler_is_killed_what_has_ended_is_kept(home: Path, tmp_path: Path) -> None:
+    with cluster(workers=1) as dask:
+        answer, killed_at = swept_while_killing(dask.scheduler, dask.address, tmp_path)
+    assert killed_at < runs(home) - 10, "the scheduler was killed when nearly all was done"
+    assert answer.exit_code == 2
+    assert "the scheduler went away" in answer.stderr
+    assert "Traceback" not in answer.output
+    assert killed_at <= runs(tmp_path) < runs(home)
+    assert RUNNER.invoke(app, [*SWEEP, "--out", str(tmp_path)]).exit_code == 0
+    assert files(tmp_path) == files(home)
 
 
 def test_a_scheduler_that_is_not_there_is_told_soon(tmp_path: Path) -> None:
@@ -124,9 +157,9 @@ def test_a_scheduler_that_is_not_there_is_told_soon(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_cluster_without_workers_is_told_soon(tmp_path: Path) -> None:
-    with cluster(workers=0) as (address, _):
+    with cluster(workers=0) as dask:
         begin = time.monotonic()
-        answer = RUNNER.invoke(app, [*SWEEP, "--executor", address, "--out", str(tmp_path / "out")])
+        answer = RUNNER.invoke(app, [*SWEEP, "--executor", dask.address, "--out", str(tmp_path / "out")])
         assert time.monotonic() - begin < 10
     assert answer.exit_code == 2
     assert "has no workers" in answer.stderr
