@@ -11,7 +11,7 @@ from machines import assert_same
 
 from engine import Spec, answer, simulate
 from simfs.results.run_result import RunResult
-from simfs.scenario import expand, load, to_run_spec
+from simfs.scenario import ScenarioError, expand, load, to_run_spec
 
 FILESYSTEMS = ("xfs", "btrfs", "ext4", "tmpfs")
 FILE = {"xfs": "xfs.IOLOCK"}
@@ -95,6 +95,43 @@ def test_fallocate_and_truncate_on_xfs_take_what_their_transactions_do(tmp_path:
     assert each(result, "xfs.ILOCK (file)") == pytest.approx(3, abs=0.1)
     kept = run(spec(tmp_path, "xfs", "create", "fallocate", "unlink", files=0) | {"duration_ns": 2e7})
     assert each(kept, "xfs.AGF") == pytest.approx(2, abs=0.25)  # the inodegc worker gives them back
+
+
+@pytest.mark.parametrize("filesystem", ["xfs", "ext4", "tmpfs"])
+def test_a_file_that_is_shortened_gives_back_its_end(tmp_path: Path, filesystem: str) -> None:
+    """Blocks that it was given go last first, and all are accounted for at the end of the run."""
+    drawn = ("append", "fallocate", "shorten", "overwrite", "fsync", "shorten", "truncate", "create")
+    run(spec(tmp_path, filesystem, *drawn, order="drawn", tasks=4, files=3) | {"duration_ns": 3e7})
+
+
+@pytest.mark.parametrize(("piece", "given_back"), [("64 KiB", 1), ("16 KiB", 1), ("1 KiB", 0)])
+@pytest.mark.parametrize(
+    ("filesystem", "lock", "each_time"), [("xfs", "xfs.AGF", 1), ("ext4", "ext4.group lock", 1)]
+)
+def test_each_whole_block_of_the_end_is_given_back(
+    tmp_path: Path, filesystem: str, lock: str, each_time: int, piece: str, given_back: int
+) -> None:
+    """`xfs_itruncate_extents`, `ext4_ext_remove_space`: after a `fallocate` of 64 KiB, the locks of what gives back."""
+    operations = [{"op": "fallocate", "size": "64 KiB"}, {"op": "shorten", "size": piece}]
+    with_it = run(spec(tmp_path, filesystem, operations=operations, files=1))
+    without = run(spec(tmp_path, filesystem, operations=operations[:1], files=1) | {"duration_ns": 2e6})
+    assert each(with_it, lock) - each(without, lock) == pytest.approx(each_time * given_back, abs=0.1)
+
+
+def test_xfs_writes_what_stays_before_it_is_shorter(tmp_path: Path) -> None:
+    """`xfs_setattr_size`: blocks are allocated and the device is waited for, unless an fsync has done so."""
+    shorten = {"op": "shorten", "size": "4 KiB"}
+    append = {"op": "append", "size": "64 KiB"}
+    waits = run(spec(tmp_path, "xfs", operations=[append, shorten], files=1)).latency["shorten"]
+    synced = run(spec(tmp_path, "xfs", operations=[append, {"op": "fsync"}, shorten], files=1)).latency[
+        "shorten"
+    ]
+    assert waits.mean_ns > 10e3 + 1.5 * synced.mean_ns
+
+
+def test_btrfs_does_not_shorten_files(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match="btrfs gives back the extents of a file only together here"):
+        spec(tmp_path, "btrfs", "shorten")
 
 
 @pytest.mark.parametrize("filesystem", ["xfs", "ext4"])

@@ -22,7 +22,7 @@ FIO = {
 }
 """Jobs of fio by what they do."""
 NOT_YET = (
-    "a truncation that leaves something", "link", "copy_file_range and reflink",
+    "a hard link", "copy_file_range and reflink",
 )  # fmt: skip
 """System calls on files that no filesystem here has."""
 

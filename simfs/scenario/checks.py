@@ -243,6 +243,7 @@ def _filesystem_problems(scenario: Scenario, document: Document) -> Iterator[Pro
 REFUSED = {
     ("walk", "tmpfs"): "all inodes of tmpfs are in memory",
     ("fallocate", "btrfs"): "btrfs has no extents without data here",
+    ("shorten", "btrfs"): "btrfs gives back the extents of a file only together here",
     ("fiemap", "tmpfs"): "tmpfs has no fiemap (the call ends with EOPNOTSUPP)",
 }
 """Operations that a filesystem does not have, and why."""

@@ -61,6 +61,16 @@ impl DirtyFiles {
         files.get(slot as usize).map_or(0, |(dirty, has_blocks)| u64::from(dirty.new) + u64::from(*has_blocks))
     }
 
+    /// A file ends so many bytes before its end: what has no blocks goes first.
+    pub fn shorten(&self, slot: u32, bytes: u32) {
+        self.change(slot, |dirty, has_blocks| {
+            let rest = bytes.saturating_sub(dirty.new);
+            dirty.new = dirty.new.saturating_sub(bytes);
+            *has_blocks = has_blocks.saturating_sub(rest);
+            dirty.over = dirty.over.min(*has_blocks);
+        });
+    }
+
     /// Whether blocks are still to be allocated for a part of it.
     pub fn has_new(&self, slot: u32) -> bool {
         self.files.borrow().get(slot as usize).is_some_and(|(dirty, _)| dirty.new > 0)

@@ -272,7 +272,11 @@ impl<M: Machine> Filesystem<M> for Ext4 {
     }
 
     async fn truncate(&self, m: &M, file: &File) {
-        self.truncate_file(m, file).await;
+        self.truncate_file(m, file, None).await;
+    }
+
+    async fn shorten(&self, m: &M, file: &File, bytes: u32) {
+        self.truncate_file(m, file, Some(bytes)).await;
     }
 
     async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) {

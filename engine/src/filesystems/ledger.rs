@@ -241,6 +241,10 @@ impl<M: Machine, F: Filesystem<M>> Filesystem<M> for Recorded<F> {
         self.operation(m, self.fs.truncate(m, file)).await;
     }
 
+    async fn shorten(&self, m: &M, file: &File, bytes: u32) {
+        self.operation(m, self.fs.shorten(m, file, bytes)).await;
+    }
+
     async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) {
         self.operation(m, self.fs.unlink(m, dir, name, file)).await;
         self.ledger.strike(dir, name);

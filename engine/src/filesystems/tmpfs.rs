@@ -122,12 +122,28 @@ impl Tmpfs {
         *size - u64::from(bytes)
     }
 
-    /// What giving back the pages of a file takes: the first with all that is done once.
-    fn drop_pages(&self, file: &File) -> Time {
-        let size = std::mem::take(&mut self.files.borrow_mut()[file.inode as usize].size);
-        let (c, pages) = (&self.costs, size.div_ceil(u64::from(BLOCK)));
+    /// What giving back the pages of so many bytes at a file's end takes: the first with all that is done once.
+    fn drop_pages(&self, file: &File, bytes: u64) -> Time {
+        let size = &mut self.files.borrow_mut()[file.inode as usize].size;
+        let before = size.div_ceil(u64::from(BLOCK));
+        *size = size.saturating_sub(bytes);
+        let (c, pages) = (&self.costs, before - size.div_ceil(u64::from(BLOCK)));
         let once = if pages > 0 { c.evict_written.saturating_sub(c.evict) } else { 0 };
         once + c.free_page * pages.saturating_sub(1)
+    }
+}
+
+impl Tmpfs {
+    /// `shmem_setattr` to a smaller size: `shmem_truncate_range`.
+    async fn truncate_by<M: Machine>(&self, m: &M, file: &File, bytes: u64) {
+        m.at("truncate");
+        m.run(Account::System, self.costs.enter).await;
+        self.sb.start_write(m).await;
+        let i_rwsem = self.i_rwsem(file);
+        m.lock(i_rwsem, Side::Write).await;
+        m.run(Account::System, self.sb.calls.setattr().1 + self.drop_pages(file, bytes)).await;
+        m.unlock(i_rwsem, Side::Write).await;
+        self.sb.end_write(m).await;
     }
 }
 
@@ -258,16 +274,12 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
         Ok(())
     }
 
-    /// `shmem_setattr` to a size of nothing: `shmem_truncate_range`.
     async fn truncate(&self, m: &M, file: &File) {
-        m.at("truncate");
-        m.run(Account::System, self.costs.enter).await;
-        self.sb.start_write(m).await;
-        let i_rwsem = self.i_rwsem(file);
-        m.lock(i_rwsem, Side::Write).await;
-        m.run(Account::System, self.sb.calls.setattr().1 + self.drop_pages(file)).await;
-        m.unlock(i_rwsem, Side::Write).await;
-        self.sb.end_write(m).await;
+        self.truncate_by(m, file, u64::MAX).await;
+    }
+
+    async fn shorten(&self, m: &M, file: &File, bytes: u32) {
+        self.truncate_by(m, file, u64::from(bytes)).await;
     }
 
     async fn unlink(&self, m: &M, dir: DirId, _: &[u8], file: File) {
@@ -284,7 +296,7 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
         self.count_names(dir, -1);
         m.unlock(victim, Side::Write).await;
         m.unlock(d.i_rwsem, Side::Write).await;
-        let rest = self.sb.inodes.pass(m, None, c.evict + self.drop_pages(&file)).await;
+        let rest = self.sb.inodes.pass(m, None, c.evict + self.drop_pages(&file, u64::MAX)).await;
         m.run(Account::System, rest).await;
         m.drop_lock(victim);
         self.free.borrow_mut().push(file.inode);

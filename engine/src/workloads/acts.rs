@@ -156,6 +156,10 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
                 held.file.written = false;
                 self.pool.borrow_mut().files[place] = Held { dirty: false, unsynced: true, ..held };
             }
+            Act::Shorten => {
+                fs.shorten(&m, &held.file, bytes).await;
+                self.pool.borrow_mut().files[place].unsynced = true;
+            }
             Act::Fsync => {
                 fs.fsync(&m, &held.file).await;
                 self.pool.borrow_mut().files[place].unsynced = false;

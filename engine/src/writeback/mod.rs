@@ -274,11 +274,11 @@ impl Writeback {
         }
     }
 
-    /// Nothing is left of the file's data: what is dirty is dropped once the flusher, which has its folios locked, is not at it and
-    /// what it has under way is on the device (`truncate_inode_pages`).
-    pub async fn truncated<M: Machine>(&self, m: &M, slot: u32) {
+    /// Of the file's data so many dirty pages are left: the others are dropped once the flusher, which has its folios locked, is not at
+    /// it and what it has under way is on the device (`truncate_inode_pages`).
+    pub async fn truncated<M: Machine>(&self, m: &M, slot: u32, dirty: u64) {
         self.wait_while(m, slot, |file| file.syncing || file.under_way > 0).await;
-        self.note(slot, 0);
+        self.note(slot, dirty);
     }
 
     /// The file goes, with what of it is dirty, once the flusher is not at it (`inode_wait_for_writeback`,

@@ -149,7 +149,7 @@ impl Ext4 {
         let c = &self.unlink;
         m.run(Account::System, c.evict_start + if file.written { c.evict_pages } else { 0 }).await;
         let handle = self.journal.start(m, credits::EVICT).await;
-        let freed = self.free_file_blocks(m, file.inode, handle.transaction()).await;
+        let freed = self.free_file_blocks(m, file.inode, handle.transaction(), u64::MAX).await;
         let orphan = self.delete_orphan(m, inode, c.orphan).await;
         self.free_inode(m, inode).await;
         let rest = self.sb.inodes.pass(m, Some(u64::from(file.inode)), c.evict_stop).await;

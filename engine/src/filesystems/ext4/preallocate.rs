@@ -85,9 +85,9 @@ impl Ext4 {
         found.map(|extent| extent.count)
     }
 
-    /// `ftruncate` to nothing: `ext4_setattr` puts the inode onto the list of orphans, `ext4_truncate` frees its blocks and takes it
+    /// `ftruncate` to nothing, or to so many bytes less: `ext4_setattr` puts the inode onto the list of orphans, `ext4_truncate` frees its blocks and takes it
     /// off.
-    pub(super) async fn truncate_file<M: Machine>(&self, m: &M, file: &File) {
+    pub(super) async fn truncate_file<M: Machine>(&self, m: &M, file: &File, less: Option<u32>) {
         let c = &self.preallocate.0;
         m.at("truncate");
         m.run(Account::System, c.enter).await;
@@ -99,22 +99,42 @@ impl Ext4 {
         let orphan = self.add_orphan(m, inode, c.orphan).await;
         m.run(Account::System, c.handle).await;
         self.stop(m, handle, file.inode, orphan.as_slice()).await;
-        self.fsync.dirty.forget(file.inode);
-        self.storage.writeback.truncated(m, file.inode).await;
+        let blocks = self.drop_data(file.inode, less);
+        self.storage.writeback.truncated(m, file.inode, self.fsync.dirty.pages(file.inode)).await;
         let handle = self.journal.start(m, credits::EVICT).await;
         m.run(Account::System, c.handle + c.remove_space).await;
-        let changed = self.free_file_blocks(m, file.inode, handle.transaction()).await;
+        let changed = self.free_file_blocks(m, file.inode, handle.transaction(), blocks).await;
         let orphan = self.delete_orphan(m, inode, c.orphan).await;
         self.stop(m, handle, file.inode, &[&changed[..], orphan.as_slice()].concat()).await;
-        self.files.borrow_mut().slots[file.inode as usize].truncated = true;
+        self.files.borrow_mut().slots[file.inode as usize].truncated |= less.is_none();
         m.unlock(i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
     }
 
-    /// Frees all blocks of a file; returns what that changes (`ext4_ext_remove_space`).
-    pub(super) async fn free_file_blocks<M: Machine>(&self, m: &M, slot: u32, transaction: u64) -> Vec<Block> {
+    /// Data behind the end are forgotten (`truncate_pagecache`); how many blocks are to be freed.
+    fn drop_data(&self, slot: u32, less: Option<u32>) -> u64 {
+        let Some(bytes) = less else {
+            self.fsync.dirty.forget(slot);
+            return u64::MAX;
+        };
+        let given = self.mballoc.blocks(slot);
+        let blocks = given.min(u64::from(bytes / BLOCK));
+        if blocks == given {
+            self.fsync.dirty.shorten(slot, bytes - blocks as u32 * BLOCK);
+        }
+        blocks
+    }
+
+    /// Frees so many blocks at a file's end; returns what that changes (`ext4_ext_remove_space`).
+    pub(super) async fn free_file_blocks<M: Machine>(
+        &self,
+        m: &M,
+        slot: u32,
+        transaction: u64,
+        blocks: u64,
+    ) -> Vec<Block> {
         let mut changed = Vec::new();
-        for extent in self.mballoc.take(slot) {
+        for extent in self.mballoc.take(slot, blocks) {
             self.mballoc.free_blocks(m, extent, self.journal.on.then_some(transaction)).await;
             let blocks = self.block_bitmap(extent.group);
             changed.extend(blocks.into_iter().filter(|block| !changed.contains(block)).collect::<Vec<_>>());

@@ -17,6 +17,8 @@ pub enum Act {
     Fallocate,
     /// `ftruncate` to nothing.
     Truncate,
+    /// `ftruncate` to some bytes less.
+    Shorten,
     /// `fsync`.
     Fsync,
     /// `unlink`.
@@ -58,7 +60,7 @@ pub enum Act {
 }
 
 /// All operations by name.
-pub const ACTS: [(&str, Act); 26] = [
+pub const ACTS: [(&str, Act); 27] = [
     ("create", Act::Create),
     ("open", Act::Open),
     ("read", Act::Read),
@@ -66,6 +68,7 @@ pub const ACTS: [(&str, Act); 26] = [
     ("overwrite", Act::Overwrite),
     ("fallocate", Act::Fallocate),
     ("truncate", Act::Truncate),
+    ("shorten", Act::Shorten),
     ("fsync", Act::Fsync),
     ("unlink", Act::Unlink),
     ("rename", Act::Rename),

@@ -39,7 +39,7 @@ impl Btrfs {
         self.sb.start_write(m).await;
         m.lock(inode.i_rwsem, Side::Write).await;
         self.data(slot).truncate();
-        self.log.storage.writeback.truncated(m, slot).await;
+        self.log.storage.writeback.truncated(m, slot, 0).await;
         self.ordered.wait_for_file(m, slot).await;
         let handle = self.start_transaction(m).await;
         let extents = self.data(slot).drop_extents();

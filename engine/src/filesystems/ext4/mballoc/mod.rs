@@ -153,9 +153,21 @@ impl Mballoc {
         }
     }
 
-    /// Takes all blocks from a file.
-    pub fn take(&self, slot: u32) -> Vec<Extent> {
-        self.files.borrow_mut().get_mut(slot as usize).map(std::mem::take).unwrap_or_default()
+    /// Takes so many blocks from the end of a file, or all that it has; in their order.
+    pub fn take(&self, slot: u32, mut blocks: u64) -> Vec<Extent> {
+        let mut files = self.files.borrow_mut();
+        let Some(extents) = files.get_mut(slot as usize) else { return Vec::new() };
+        let mut taken = Vec::new();
+        while let Some(last) = extents.last_mut().filter(|_| blocks > 0) {
+            let count = u64::from(last.count).min(blocks) as u32;
+            (last.count, blocks) = (last.count - count, blocks - u64::from(count));
+            taken.push(Extent { group: last.group, start: last.end(), count });
+            if last.count == 0 {
+                extents.pop();
+            }
+        }
+        taken.reverse();
+        taken
     }
 
     /// Whether there are freed blocks that nobody can have yet (`s_mb_free_pending`).

@@ -158,7 +158,7 @@ impl Xfs {
     }
 
     /// `file_write_and_wait_range`: what is dirty, and what the flusher has under way.
-    async fn write_back<M: Machine>(&self, m: &M, slot: u32) {
+    pub(super) async fn write_back<M: Machine>(&self, m: &M, slot: u32) {
         let (wb, done) = (&self.storage.writeback, m.new_completion());
         let (mut submitted, mut pages) = (0, 0);
         let mut allocated = false;
@@ -197,7 +197,7 @@ impl Xfs {
         self.storage.submit(m, request, end).await;
     }
 
-    fn dirty_pages(&self, slot: u32) -> u64 {
+    pub(super) fn dirty_pages(&self, slot: u32) -> u64 {
         self.sync.dirty.pages(slot) + self.io.file(slot).map_or(0, |open| open.pages().dirty())
     }
 

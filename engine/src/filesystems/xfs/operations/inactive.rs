@@ -120,7 +120,7 @@ impl Xfs {
         let inode = self.inodes.inode(slot);
         let c = &self.inactive.0;
         if written || !self.layout.borrow().file_extents(inode.ino).is_empty() {
-            self.itruncate(m, &inode).await;
+            self.itruncate(m, &inode, None).await;
         }
         self.inodes.touch(m, slot);
         inode.peek(m).await;
@@ -129,15 +129,18 @@ impl Xfs {
         self.inodes.set_reclaimable(m, slot);
     }
 
-    /// `xfs_itruncate_extents`: the inode is logged, then the blocks of the file are given back.
-    pub(super) async fn itruncate<M: Machine>(&self, m: &M, inode: &Inode) {
+    /// `xfs_itruncate_extents`: the inode is logged, then the blocks of the file are given back, or so many at its end.
+    pub(super) async fn itruncate<M: Machine>(&self, m: &M, inode: &Inode, tail: Option<u32>) {
         let (work, commit) = self.inactive.truncate();
         let ticket = self.log.reserve(m, TR_ITRUNCATE).await;
         inode.ilock(m).await;
         m.run(Account::System, work).await;
         self.log.commit(m, Logged::items([inode.item()])).await;
         m.run(Account::System, commit).await;
-        let extents = self.layout.borrow_mut().take_file_blocks(inode.ino);
+        let extents = match tail {
+            None => self.layout.borrow_mut().take_file_blocks(inode.ino),
+            Some(blocks) => self.layout.borrow_mut().take_file_tail(inode.ino, blocks),
+        };
         let ticket = self.free_extents(m, ticket, extents).await;
         self.log.committed(m, ticket).await;
         inode.iunlock(m).await;

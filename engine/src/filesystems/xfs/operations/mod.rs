@@ -146,6 +146,10 @@ impl<M: Machine> Filesystem<M> for Xfs {
         self.truncate_file(m, file).await;
     }
 
+    async fn shorten(&self, m: &M, file: &File, bytes: u32) {
+        self.shorten_file(m, file, bytes).await;
+    }
+
     async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) {
         m.at("unlink");
         self.remove(m, dir, name, file, None).await;

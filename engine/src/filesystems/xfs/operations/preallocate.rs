@@ -111,10 +111,33 @@ impl Xfs {
         self.sb.start_write(m).await;
         m.lock(inode.iolock, Side::Write).await;
         self.sync.dirty.forget(file.inode);
-        self.storage.writeback.truncated(m, file.inode).await; // truncate_setsize
-        self.itruncate(m, &inode).await;
+        self.storage.writeback.truncated(m, file.inode, 0).await; // truncate_setsize
+        self.itruncate(m, &inode, None).await;
         inode.test_flags(m).await; // sets XFS_ITRUNCATED
         self.inodes.set_empty(file.inode);
+        m.unlock(inode.iolock, Side::Write).await;
+        self.sb.end_write(m).await;
+    }
+
+    /// `ftruncate` to so many bytes less: what the inode on disk does not know yet of the data that stay is written first, with the
+    /// IOLOCK held (`xfs_setattr_size`).
+    pub(super) async fn shorten_file<M: Machine>(&self, m: &M, file: &File, bytes: u32) {
+        let (slot, inode) = (file.inode, self.inodes.inode(file.inode));
+        m.at("truncate");
+        m.run(Account::System, self.preallocate.0.enter).await;
+        self.sb.start_write(m).await;
+        m.lock(inode.iolock, Side::Write).await;
+        let given: u32 = self.layout.borrow().file_extents(inode.ino).iter().map(|(_, extent)| extent.len).sum();
+        let blocks = given.min(bytes / BLOCK);
+        if blocks == given {
+            self.sync.dirty.shorten(slot, bytes - blocks * BLOCK);
+        }
+        self.storage.writeback.truncated(m, slot, self.dirty_pages(slot)).await;
+        if self.sync.dirty.has_new(slot) {
+            self.write_back(m, slot).await;
+        }
+        self.itruncate(m, &inode, Some(blocks)).await;
+        inode.test_flags(m).await;
         m.unlock(inode.iolock, Side::Write).await;
         self.sb.end_write(m).await;
     }

@@ -73,6 +73,21 @@ impl Layout {
         self.files.0.remove(&ino).unwrap_or_default()
     }
 
+    /// The file has so many blocks less at its end, the last first: they are the caller's to give back.
+    pub fn take_file_tail(&mut self, ino: u64, mut blocks: u32) -> Vec<Placed> {
+        let Some(extents) = self.files.0.get_mut(&ino) else { return Vec::new() };
+        let mut taken = Vec::new();
+        while let Some((agno, last)) = extents.last_mut().filter(|_| blocks > 0) {
+            let len = blocks.min(last.len);
+            (last.len, blocks) = (last.len - len, blocks - len);
+            taken.push((*agno, Extent { start: last.end(), len }));
+            if last.len == 0 {
+                extents.pop();
+            }
+        }
+        taken
+    }
+
     /// Gives an extent back (`xfs_extent_free_finish_item`).
     pub fn free_file_extent(&mut self, (agno, extent): Placed) {
         self.groups.groups[agno as usize].space.free(extent, &mut Touches::default());
