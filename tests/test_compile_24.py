@@ -54,6 +54,7 @@ def test_more_allocation_groups_and_a_directory_each_recover_the_loss() -> None:
     assert idle("xfs-49-per-task") < 0.05
 
 
+@pytest.mark.slow
 def test_the_agi_is_what_everybody_waits_for() -> None:
     """The rest of the waiting is for the directory, whose holder waits for the AGI."""
     waited: Counter[str] = Counter()

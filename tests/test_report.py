@@ -98,6 +98,7 @@ def test_it_is_one_small_file_that_needs_no_network(report: Path) -> None:
     assert all(link.startswith("#") for link in links)
 
 
+@pytest.mark.slow
 def test_titles_are_text_and_never_code(report: Path) -> None:
     read = Reader(report.read_text("utf-8"))
     assert not [tag for name, tag in read.tags if "onmouseover" in tag]

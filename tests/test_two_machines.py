@@ -137,6 +137,7 @@ THOUSAND = {
 }
 
 
+@pytest.mark.slow
 def test_both_machines_give_the_same_trace_of_a_thousand_cpus() -> None:
     (point,) = expand(load(THOUSAND))
     assert assert_same(to_run_spec(point, 0)) > 2_000
