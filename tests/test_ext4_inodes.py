@@ -10,7 +10,7 @@ import pytest
 from machines import assert_same
 
 from simfs import _engine
-from simfs.scenario import expand, load, to_run_spec
+from simfs.scenario import ScenarioError, expand, load, to_run_spec
 
 SCENARIO = """\
 simfs: 1
@@ -87,6 +87,29 @@ def test_a_filesystem_has_an_inode_for_so_many_bytes(tmp_path: Path) -> None:
     result = run(tmp_path, "filesystem.size=128 MiB", "filesystem.inode_ratio=64 KiB", "measure.warmup=0 s")
     assert result["stall"]["kind"] == "no space left"
     assert 2048 - 11 - 8 - result["operations"] in range(9)
+
+
+def test_directories_below_another_share_a_bitmap(tmp_path: Path) -> None:
+    """In the root they spread over flex groups (4 of 8 GiB), below another they share one."""
+    spread, together = (
+        run(tmp_path, "filesystem.size=8 GiB", f"filesystem.below={below}") for below in ("null", "work")
+    )
+    bits = "ext4.group lock"
+    assert per_operation(together, bits, "contended") > 1.5 * per_operation(spread, bits, "contended")
+
+
+def test_a_seed_is_the_words_of_its_uuid(tmp_path: Path) -> None:
+    """`s_hash_seed` has the bytes of the UUID as four little-endian words."""
+    made = spec(tmp_path, "filesystem.hash_seed=12345678-9abc-def0-1234-56789abcdef0")
+    assert made["filesystem"]["hash_seed"] == [0x78563412, 0xF0DEBC9A, 0x78563412, 0xF0DEBC9A]
+
+
+@pytest.mark.parametrize(
+    "wrong", ["hash_seed=half", "hash_seed=12345678-9ABC-def0-1234-56789abcdef0", "below=a/b", "below="]
+)
+def test_seeds_are_uuids_and_directories_are_names(tmp_path: Path, wrong: str) -> None:
+    with pytest.raises(ScenarioError):
+        spec(tmp_path, f"filesystem.{wrong}")
 
 
 @pytest.mark.slow

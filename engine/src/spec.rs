@@ -122,6 +122,12 @@ pub struct FilesystemSpec {
     /// ext4: whether it has an orphan file.
     #[serde(default)]
     pub orphan_file: bool,
+    /// ext4: the seed of its directories' hashes, as the superblock has it; zeros are none.
+    #[serde(default)]
+    pub hash_seed: [u32; 4],
+    /// ext4: the directory of the root in which those of the loads are made; the root when absent.
+    #[serde(default)]
+    pub below: Option<String>,
     /// XFS: what I/O through the page cache takes of the IOLOCK: `locked`, `reads-unlocked` or `writes-shared`.
     #[serde(default)]
     pub buffered_io: Option<String>,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Annotated, ClassVar, Literal, Self
+from uuid import UUID
 
 from pydantic import AfterValidator, Field, StrictBool, StrictInt, model_validator
 
@@ -12,6 +14,7 @@ from simfs.scenario.words import Named
 
 INDEX_LOCKS = {"interval-tree": "qspinlock", "btree": "mutex"}
 """The lock around a range lock's index, by design; the optimistic design has none."""
+_UUID = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 
 
 LOG_BUFFERS = tuple(1 << bits for bits in range(14, 19))
@@ -127,9 +130,23 @@ class Ext4(Section):
         description="Made with an orphan file, as by mkfs.ext4 of e2fsprogs 1.47 (2023; not Debian 12's): unlinked"
         " inodes are noted there without s_orphan_lock.",
     )
+    hash_seed: Annotated[Text, Field(pattern=_UUID)] | None = Field(
+        default=None,
+        description="The seed of the directories' hashes, as mkfs.ext4 -E hash_seed takes it; none when absent.",
+    )
+    below: Annotated[Text, Field(min_length=1, max_length=255, pattern="^[!-.0-~]+$")] | None = Field(
+        default=None,
+        description="Name of the directory of the root in which the directories of the load are made: they then lie in"
+        " its flex group. In the root itself when absent: spread over flex groups.",
+    )
     costs: Annotated[dict[str, Duration], Named(lambda words: words.costs["ext4"])] = Field(
         default={}, description="Step costs that replace the profile's, by name."
     )
+
+    @property
+    def hash_seed_words(self) -> list[int]:
+        """`s_hash_seed`: the UUID's bytes as four little-endian words."""
+        return list(struct.unpack("<4I", UUID(self.hash_seed or "0" * 32).bytes))
 
 
 class Tmpfs(Section):

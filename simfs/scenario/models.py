@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -153,6 +153,8 @@ class Machine(Section):
     idle_states: Annotated[tuple[IdleState, ...], Field(min_length=1)]
     watts_active: Watts
     watts_spin: Watts
+    steps: Literal["timed", "counted"] = "timed"
+    """Whether steps whose instructions were counted take these, each `instruction` long, or their traced times."""
     rules: dict[str, Choice] = Field(default={})
     """What kernels do differently here, whichever they are."""
     end_to_end: tuple[EndToEnd, ...] = ()
@@ -197,6 +199,14 @@ class Filesystem(Section):
     def spec(self) -> dict[str, float]:
         """Return `filesystem.costs` of a RunSpec: ns, or the plain count of a constant."""
         return {name: quantity.plain for name, quantity in (self.constants | self.costs).items()}
+
+
+class Counted(Section):
+    """How many instructions steps of a filesystem are, by the names of their costs and constants."""
+
+    name: str
+    title: str
+    steps: dict[str, Quantity]
 
 
 class Workload(Section):
@@ -258,6 +268,21 @@ def load_vfs(kind: str | Path) -> Filesystem:
         if name.startswith((f"{around}.", *shared))
     }
     return common.model_copy(update={"costs": own, "constants": _footprints(("vfs_",))})
+
+
+@cache
+def load_instructions(kind: str | Path) -> dict[str, Quantity]:
+    """Load the instructions of a filesystem's steps (`filesystem.costs` of a RunSpec) that were counted."""
+    return _load("instructions", load_filesystem(kind).name, Counted).steps
+
+
+@cache
+def load_vfs_instructions(kind: str | Path) -> dict[str, Quantity]:
+    """Load the instructions of the VFS's steps around a filesystem's (`vfs.costs`) that were counted."""
+    around, steps = load_filesystem(kind).name, _load("instructions", "vfs", Counted).steps
+    shared = {name: quantity for name, quantity in steps.items() if name.startswith("user.")}
+    own = {name.removeprefix(f"{around}."): q for name, q in steps.items() if name.startswith(f"{around}.")}
+    return shared | own
 
 
 @cache

@@ -13,7 +13,7 @@ MODELS = DATA / "models"
 SCENARIOS = DATA / "scenarios"
 MEASURED = SCENARIOS / "measured"
 
-Kind = Literal["machines", "kernels", "filesystems", "devices", "workloads"]
+Kind = Literal["machines", "kernels", "filesystems", "instructions", "devices", "workloads"]
 
 
 def names(folder: Path) -> list[str]:

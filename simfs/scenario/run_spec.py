@@ -14,13 +14,16 @@ from simfs.scenario.machine import MachineUse
 from simfs.scenario.models import (
     load_device,
     load_filesystem,
+    load_instructions,
     load_kernel,
     load_machine,
     load_vfs,
+    load_vfs_instructions,
     load_workload,
 )
 from simfs.scenario.points import Point, group_loads
 from simfs.scenario.program import digest
+from simfs.scenario.quantity import Quantity
 from simfs.scenario.schema import Scenario
 from simfs.scenario.tasks import Serving
 from simfs.scenario.workload import (
@@ -71,7 +74,7 @@ def to_run_spec(point: Point, replication: int) -> dict[str, Any]:
         "batches": measure.batches,
         "machine": machine,
         "kernel": kernel_spec(scenario, machine["cpus"]),
-        **_filesystem_spec(scenario),
+        **_filesystem_spec(scenario, machine),
         "device": None if scenario.storage is None else device_spec(scenario.storage),
         "workload": _workload_spec(scenario.workload, machine) | {"tasks": scenario.tasks},
         **_groups_spec(scenario, machine),
@@ -145,11 +148,16 @@ def _given(**settings: float | None) -> dict[str, float]:
     return {key: value for key, value in settings.items() if value is not None}
 
 
-def _filesystem_spec(scenario: Scenario) -> dict[str, Any]:
+def _filesystem_spec(scenario: Scenario, machine: Mapping[str, Any]) -> dict[str, Any]:
     use = scenario.filesystem
     if isinstance(use, NoFilesystem):
         return {"filesystem": {"kind": "none"}}
-    costs = {**filesystem_costs(use), **use.costs}
+    vfs = dict(_vfs_costs(use.kind))
+    costs = filesystem_costs(use)
+    if load_machine(scenario.machine.profile).steps == "counted":
+        costs |= _counted(load_instructions(use.profile or use.kind), machine)
+        vfs |= _counted(load_vfs_instructions(use.kind), machine)
+    costs |= use.costs
     spec: dict[str, Any] = {"kind": use.kind, "size_bytes": use.size, "costs": costs}
     if isinstance(use, Xfs):
         spec |= {key: getattr(use, key) for key in ("agcount", "iolock", "buffered_io")}
@@ -159,9 +167,19 @@ def _filesystem_spec(scenario: Scenario) -> dict[str, Any]:
             spec["logbsize"] = use.logbsize
     if isinstance(use, Ext4):
         spec |= {key: getattr(use, key) for key in ("journal", "inode_ratio", "orphan_file")}
+        if use.hash_seed is not None:
+            spec["hash_seed"] = use.hash_seed_words
+        if use.below is not None:
+            spec["below"] = use.below
     if isinstance(use, Btrfs):
         spec |= {key: getattr(use, key) for key in ("nodatacow", "new_directories")}
-    return {"filesystem": spec, "vfs": {"costs": dict(_vfs_costs(use.kind))}}
+    return {"filesystem": spec, "vfs": {"costs": vfs}}
+
+
+def _counted(steps: Mapping[str, Quantity], machine: Mapping[str, Any]) -> dict[str, float]:
+    """Times of steps on this machine by their instructions; the engine multiplies all by `speed`."""
+    nanoseconds = machine["costs"]["instruction"] / machine["costs"]["speed"]
+    return {name: quantity.plain * nanoseconds for name, quantity in steps.items()}
 
 
 def filesystem_costs(use: Xfs | Btrfs | Ext4 | Tmpfs) -> dict[str, float]:

@@ -4,6 +4,7 @@
 mod attributes;
 mod costs;
 mod directory;
+mod dirhash;
 pub mod file_io;
 mod fsync;
 mod group_locks;
@@ -28,10 +29,11 @@ use crate::waist::Machine;
 use attributes::Attributes;
 use costs::{CreateCosts, HtreeCosts, UnlinkCosts, WriteCosts};
 use directory::{Directories, LINEAR_NAMES};
+use dirhash::{half_md4, Seed};
 use file_io::FileIo;
 use fsync::Fsync;
 use group_locks::GroupLocks;
-use ialloc::Ialloc;
+use ialloc::{Home, Ialloc};
 use inode::{Files, GroupLines, Slot};
 use inode_table::InodeTable;
 use journal::{credits, Journal};
@@ -46,7 +48,7 @@ use walk::Walk;
 const GROUP_BYTES: u64 = 128 << 20;
 
 /// How it is made and mounted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// It has a journal.
     pub journal: bool,
@@ -54,6 +56,10 @@ pub struct Options {
     pub inode_ratio: u64,
     /// It has an orphan file.
     pub orphan_file: bool,
+    /// `s_hash_seed`; zeros are no seed.
+    pub hash_seed: [u32; 4],
+    /// The directory of the root in which those of the loads are made; the root when absent.
+    pub below: Option<String>,
     /// Length of a tick, in which an inode's times change once.
     pub tick: Time,
 }
@@ -75,6 +81,8 @@ pub struct Ext4 {
     preallocate: Preallocate,
     attributes: Attributes,
     ialloc: Ialloc,
+    seed: Seed,
+    below: Option<Home>,
     tables: InodeTable,
     walk: Walk,
     orphans: Orphans,
@@ -98,7 +106,8 @@ impl Ext4 {
         let mballoc = Mballoc::new(m, size, locks.clone(), costs)?;
         let journal = Journal::new(m, options.journal, size, device.clone(), costs)?;
         let ialloc = Ialloc::new(count as u32, GROUP_BYTES, options.inode_ratio, mballoc.free_by_flex(&journal));
-        let root = ialloc.root();
+        let (root, seed) = (ialloc.root(), options.hash_seed);
+        let below = options.below.map(|name| ialloc.fill_directory(half_md4(seed, name.as_bytes()))).transpose()?;
         let fs = Self {
             sb: SuperBlock::new(m, costs)?,
             create: CreateCosts::new(costs)?,
@@ -114,6 +123,8 @@ impl Ext4 {
             attributes: Attributes::new(costs)?,
             mballoc,
             ialloc,
+            seed,
+            below,
             locks,
             tables: InodeTable::new(m),
             orphans: Orphans::new(m, options.orphan_file, costs)?,

@@ -106,6 +106,8 @@ pub(super) fn ext4<H: Host>(
         journal: spec.filesystem.journal,
         inode_ratio: spec.filesystem.inode_ratio,
         orphan_file: spec.filesystem.orphan_file,
+        hash_seed: spec.filesystem.hash_seed,
+        below: spec.filesystem.below.clone(),
         tick: from_ns(spec.kernel.tick_ns),
     };
     let fs = Rc::new(host.setup(|m| Ext4::new(m, size(spec), device, options, costs))?);

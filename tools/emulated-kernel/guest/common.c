@@ -10,10 +10,18 @@
 
 extern char **environ;
 
+#define LOG_LEAF 0x70746c67 /* CPUID: parallel-time.patch */
+
 void die(const char *what)
 {
     perror(what);
     _exit(99);
+}
+
+void log_blocks(int on)
+{
+    unsigned a = LOG_LEAF, b, c = (unsigned)on, d;
+    __asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d) : : "memory");
 }
 
 double now(void)

@@ -97,7 +97,7 @@ static void count(struct counts *c, const struct shared *shared, int tasks)
         c->operations += shared->task[i].operations;
 }
 
-static void tracing(int on)
+void tracing(int on)
 {
     int fd;
     if (!parameter("TRACE", 0))
@@ -161,8 +161,12 @@ static int run(const struct options *o)
         a.migrations = count_migrations(pids, o->tasks);
         if (last)
             tracing(1);
+        if (last && parameter("BLOCKS", 0))
+            log_blocks(1);
         count(&a, shared, o->tasks);
         rest(o->window);
+        if (last && parameter("BLOCKS", 0))
+            log_blocks(0);
         count(&b, shared, o->tasks);
         if (last)
             tracing(0);
@@ -210,6 +214,8 @@ int main(int argc, char **argv)
         return copy_out(argv[2]);
     if (argc == 2 && !strcmp(argv[1], "micro"))
         return micro_main();
+    if (argc >= 3 && !strcmp(argv[1], "steps"))
+        return steps_main(argc, argv);
     if (argc >= 3 && (!strcmp(argv[1], "driver") || !strcmp(argv[1], "compiler") || !strcmp(argv[1], "assembler")))
         return compile_role(argv);
     return wake_main(argc, argv);

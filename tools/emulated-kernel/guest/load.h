@@ -28,8 +28,11 @@ int compile_role(char **argv); /* "driver", "compiler" or "assembler": the proce
 
 int wake_main(int argc, char **argv);  /* hog, chain, forks: the scheduler without a filesystem */
 int micro_main(void);                  /* what single events cost, in instructions */
+int steps_main(int argc, char **argv); /* operations whose instructions are logged */
 
 void die(const char *what);
+void tracing(int on);    /* where the environment has TRACE */
+void log_blocks(int on); /* of instructions, by the emulator */
 double now(void);
 void burn(long instructions);
 void pin(int cpu);

@@ -59,6 +59,7 @@ class Laboratory:
         log = into / f"{guest.name}.log"
         command = self._command(guest, boot, initrd, log, seed)
         times = {"PTIME_QUANTUM": str(guest.quantum), "PTIME_SPEED": str(guest.speed)}
+        times["PTIME_LOG"] = str(log.with_suffix(".blocks"))
         subprocess.run(command, env={**os.environ, **times}, check=True)
         initrd.unlink()
         return log

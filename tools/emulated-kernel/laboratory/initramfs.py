@@ -50,7 +50,7 @@ class Archive:
 def build_initramfs(kernel: Path, busybox: Path, load: Path, plan: str) -> bytes:
     """Return the archive for an unpacked kernel package and a plan, with the filesystems that the plan names."""
     archive = Archive()
-    filesystems = [name for name in FILESYSTEMS if f"files {name} " in plan]
+    filesystems = [name for name in FILESYSTEMS if re.search(rf"^(files|steps) {name} ", plan, re.MULTILINE)]
     archive.add_device("dev/console", 5, 1)
     archive.add("init", (GUEST / "init").read_bytes())
     archive.add("load", load.read_bytes())

@@ -128,6 +128,41 @@ def _scheduler() -> Iterable[Guest]:
     yield replace(base, name="scheduler-6.1", kernel="6.1")
 
 
+STEP_EVENTS = {
+    "xfs": "xfs/xfs_ilock* xfs/xfs_iunlock xfs/xfs_buf_lock* xfs/xfs_buf_trylock* xfs/xfs_buf_unlock"
+    " xfs/xfs_trans_[acdfr]* xfs/xfs_read_ag[fi] xfs/xfs_iunlink* xfs/xfs_inodegc_* xfs/xfs_inode_* xfs/xfs_iget_miss"
+    " xfs/xfs_iget_recycle xfs/xfs_log_reserve xfs/xfs_log_regrant xfs/xfs_log_force xfs/xfs_remove xfs/xfs_rename"
+    " xfs/xfs_file_buffered_write xfs/xfs_file_fsync xfs/xfs_defer_finish",
+    "ext4": "ext4/ext4_[!ef]* ext4/ext4_evict_inode ext4/ext4_ext_map_blocks_* ext4/ext4_free_inode jbd2/jbd2_handle_*",
+    "btrfs": "btrfs/btrfs_*tree_*lock btrfs/btrfs_cow_block btrfs/btrfs_inode_new btrfs/btrfs_inode_evict"
+    " btrfs/btrfs_ordered_extent_add btrfs/btrfs_reserve_extent btrfs/btrfs_get_extent btrfs/btrfs_sync_file",
+}
+"""The events of the guest whose steps models/traces has, as patterns in tracefs."""
+STEP_CALLS = "openat unlink mkdir rename write pwrite64 pread64 fsync close"
+STEP_ROWS = {
+    "xfs": (
+        "create 2000 100 name-", "create 2000 100 y", "create_unlink 0 100 y", "create_unlink 2000 100 name-",
+        "create_unlink 2000 100 y", "tmpfile 0 100 y", "unlink 2000 100 name-", "mkdir 2000 100 name-",
+    ),
+    "ext4": ("create_unlink 0 100 y", "create_unlink 2000 100 y", "tmpfile 0 100 y"),
+    "btrfs": ("create_unlink 0 100 y", "tmpfile 0 100 y"),
+    "tmpfs": (),
+}  # fmt: skip
+"""Operations that are traced: kind, names that are there before, how many, how those names begin: with `y`, many of
+XFS's hashes of names collide, as they did on the guest."""
+
+
+def _steps(filesystem: str) -> Guest:
+    plain = ["create 0 100 y", "create_unlink 0 100 y", "tmpfile 0 100 y"]
+    plain += ["create 2000 400 name-"] if filesystem == "xfs" else []
+    rows = [f"steps {filesystem} 4 {row}" for row in plain]
+    if filesystem in STEP_EVENTS:
+        calls = " ".join(f"syscalls/sys_e[nx]*_{call}" for call in STEP_CALLS.split())
+        rows.append(f"trace_steps {STEP_EVENTS[filesystem]} {calls}")
+        rows += [f"steps {filesystem} 4 {row}" for row in STEP_ROWS[filesystem]]
+    return Guest(f"steps-{filesystem}", (*rows, "symbols"), cpus=1)
+
+
 ROUNDS = tuple(files(fs, "create", 24, fs != "xfs", "30 50 1") for fs in ("tmpfs", "ext4", "xfs49", "xfs"))
 """Rows that a shorter round changes: who waits for a spinlock looks at it once a round."""
 
@@ -141,6 +176,7 @@ LOADS: dict[str, tuple[Guest, ...]] = {
         Guest("micro-2-6.12", ("alone micro",), cpus=2),
         Guest("micro-24-6.12", ("alone micro",)),
     ),
+    "steps": tuple(map(_steps, STEP_ROWS)),
     "rounds": tuple(Guest(f"rounds-{ns}", ROUNDS, quantum=ns) for ns in (100, 250, 1000)),
     "smoke": (Guest("smoke", (files("xfs", "create_unlink", 2, False, "20 50 2"),), cpus=2),),
 }

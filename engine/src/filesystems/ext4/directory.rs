@@ -1,5 +1,6 @@
 //! Directories: how many names they have, in which leaf a name is, and where their files go.
 
+use super::dirhash::half_md4;
 use super::ialloc::Home;
 use super::journal::Block;
 use super::mballoc::Extent;
@@ -49,15 +50,6 @@ impl Directories {
     }
 }
 
-/// A name's place among the leaves of an htree and the flex groups (FNV-1a, mixed as in MurmurHash3 so that names that differ in
-/// a digit do not lie beside each other; ext4 has half of MD4).
-pub(super) fn hash(name: &[u8]) -> u32 {
-    let fnv = name.iter().fold(0x811c_9dc5_u32, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    let mixed = (fnv ^ (fnv >> 16)).wrapping_mul(0x85eb_ca6b);
-    let mixed = (mixed ^ (mixed >> 13)).wrapping_mul(0xc2b2_ae35);
-    mixed ^ (mixed >> 16)
-}
-
 impl Ext4 {
     /// A directory without names. Who was removed leaves its lock to the next.
     pub(super) fn add_directory<M: Machine>(&self, m: &M, home: Home, made: Option<Made>) -> DirId {
@@ -92,15 +84,23 @@ impl Ext4 {
 
     /// The same for a new directory.
     pub(super) fn group_of_new_directory(&self, parent: DirId, name: &[u8]) -> Option<u32> {
-        let spread = (parent == ROOT).then(|| hash(name));
-        self.ialloc.group_of_new_directory(&self.directories.borrow().all[parent as usize].home, spread)
+        let directories = self.directories.borrow();
+        match &self.below {
+            Some(below) if parent == ROOT => self.ialloc.group_of_new_directory(below, None),
+            _ => {
+                let spread = (parent == ROOT).then(|| half_md4(self.seed, name));
+                self.ialloc.group_of_new_directory(&directories.all[parent as usize].home, spread)
+            }
+        }
     }
 
     /// A directory's inode, and the leaf in which a name is.
     pub(super) fn name_blocks(&self, dir: DirId, name: &[u8]) -> [Block; 2] {
         let names = self.directories.borrow().all[dir as usize].names.get();
         let leaves = if names > LINEAR_NAMES { names.div_ceil(NAMES_PER_LEAF) } else { 1 };
-        [Block::Directory(dir), Block::Leaf(dir, hash(name) % leaves)]
+        // each leaf has a range of hashes (dx_probe)
+        let leaf = (u64::from(half_md4(self.seed, name)) * u64::from(leaves)) >> 32;
+        [Block::Directory(dir), Block::Leaf(dir, leaf as u32)]
     }
 
     /// Its lock, its lines, and how many names it has.

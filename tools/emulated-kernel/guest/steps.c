@@ -1,0 +1,140 @@
+/* One task's operations, while the emulator logs every block of instructions (laboratory/blocks.py). */
+#include "load.h"
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SETTLE 40           /* operations before the log */
+#define FILE_PAGES 4096
+
+static char page[4096] __attribute__((aligned(4096)));
+static int big = -1;
+
+static int create(const char *name)
+{
+    int fd = open(name, O_WRONLY | O_CREAT | O_EXCL, 0644);
+    if (fd < 0)
+        die(name);
+    return fd;
+}
+
+static void check(int failed, const char *what)
+{
+    if (failed)
+        die(what);
+}
+
+static void write_page(int fd)
+{
+    check(write(fd, page, sizeof page) != sizeof page, "write");
+}
+
+static off_t some_page(long n)
+{
+    return 4096L * (n * 769L % FILE_PAGES);
+}
+
+/* What an operation finds there: names of its own, and a file of 16 MiB. */
+static void prepare(const char *kind, const char *dir, const char *prefix, long names, long operations)
+{
+    char name[160];
+    int own = !strncmp(kind, "unlink", 6) || !strcmp(kind, "rename") || !strcmp(kind, "append_fsync");
+    for (long i = 0; i < names; i++) {
+        snprintf(name, sizeof name, "%s/%s%07ld", dir, prefix, i);
+        close(create(name));
+    }
+    for (long i = 0; own && i < operations; i++) {
+        int fd;
+        snprintf(name, sizeof name, "%s/x%07ld", dir, i);
+        fd = create(name);
+        if (!strcmp(kind, "unlink_written"))
+            write_page(fd);
+        close(fd);
+    }
+    if (!strncmp(kind, "direct", 6)) {
+        snprintf(name, sizeof name, "%s/big", dir);
+        big = open(name, O_RDWR | O_CREAT, 0644);
+        for (int i = 0; i < FILE_PAGES; i++)
+            write_page(big);
+        check(fsync(big) || fcntl(big, F_SETFL, O_DIRECT), "direct I/O");
+    }
+    sync();
+}
+
+static void operation(const char *kind, const char *dir, long n)
+{
+    char name[160], other[160];
+    snprintf(name, sizeof name, "%s/x%07ld", dir, n);
+    if (!strcmp(kind, "create")) {
+        close(create(name));
+    } else if (!strcmp(kind, "create_unlink") || !strcmp(kind, "tmpfile")) {
+        int fd = create(name);
+        if (*kind == 't')
+            write_page(fd);
+        close(fd);
+        check(unlink(name), name);
+    } else if (!strncmp(kind, "unlink", 6)) {
+        check(unlink(name), name);
+    } else if (!strcmp(kind, "rename")) {
+        snprintf(other, sizeof other, "%s/z%07ld", dir, n);
+        check(rename(name, other), name);
+    } else if (!strcmp(kind, "mkdir")) {
+        check(mkdir(name, 0755), name);
+    } else if (!strcmp(kind, "append_fsync")) {
+        int fd = open(name, O_WRONLY);
+        write_page(fd);
+        check(fsync(fd), "fsync");
+        close(fd);
+    } else if (!strcmp(kind, "direct_read")) {
+        check(pread(big, page, sizeof page, some_page(n)) != sizeof page, "pread");
+    } else if (!strcmp(kind, "direct_write")) {
+        check(pwrite(big, page, sizeof page, some_page(n)) != sizeof page, "pwrite");
+    } else {
+        check(1, kind);
+    }
+}
+
+/* The journal, and what it leaves to be written: a freeze waits for both. */
+static void write_back(const char *dir)
+{
+    int fd = open(dir, O_RDONLY | O_DIRECTORY);
+    check(fd < 0 || syncfs(fd), dir);
+    if (!ioctl(fd, FIFREEZE, 0))
+        check(ioctl(fd, FITHAW, 0), "FITHAW");
+    close(fd);
+    usleep(30000);
+}
+
+/* steps KIND DIR NAMES OPERATIONS PREFIX, of the names that are there before: the log goes on after the last operation, for what workers do. */
+int steps_main(int argc, char **argv)
+{
+    const char *kind = argv[2];
+    char dir[128];
+    long operations;
+    double began, took;
+    if (argc != 7)
+        return 2;
+    operations = atol(argv[5]);
+    snprintf(dir, sizeof dir, "%s/d0", argv[3]); /* a directory for each task, as in files.c */
+    check(mkdir(dir, 0755), dir);
+    prepare(kind, dir, argv[6], atol(argv[4]), SETTLE + operations);
+    for (long i = 0; i < SETTLE; i++)
+        operation(kind, dir, i);
+    tracing(1);
+    log_blocks(1);
+    began = now();
+    for (long i = SETTLE; i < SETTLE + operations; i++)
+        operation(kind, dir, i);
+    took = now() - began;
+    write_back(dir);
+    log_blocks(0);
+    tracing(0);
+    printf("RESULT kind=%s names=%s prefix=%s operations=%ld ns=%.1f\n", kind, argv[4], argv[6], operations,
+           1e9 * took / (double)operations);
+    return 0;
+}
