@@ -14,7 +14,7 @@ from simfs import _engine
 from simfs._engine import Machine, Step, Task, Word
 from simfs.results.run_result import RunResult
 from simfs.scenario import expand, load, paths, to_run_spec
-from simfs.scenario.program import load_program
+from simfs.scenario.program import Program, load_program
 
 FAR = {f"line_{near}": 100.0 for near in ("smt", "llc", "socket", "remote")}
 
@@ -143,3 +143,28 @@ def test_the_futex_mutex_lets_one_in_and_everybody_go_on() -> None:
         result = answers(spec, program.worker, program.setup)
         assert result.stall is None
         assert min(result.per_task_operations) > 0
+
+
+def combining(at: int, duration: float = 3e5) -> tuple[Spec, Program]:
+    program = load_program(str(paths.SCENARIOS / "combining_lock.py") + ":worker")
+    spec = to_run_spec(expand(load("combining-lock"))[at], 0)
+    return spec | {"warmup_ns": 0.0, "duration_ns": duration}, program
+
+
+@pytest.mark.parametrize("at", [1, 2, 6])
+def test_the_combining_lock_does_the_same_on_both_machines(at: int) -> None:
+    spec, program = combining(at, 5e4)
+    assert program.setup is not None
+    assert assert_same(spec, program.worker, program.setup) > 200
+
+
+def test_the_combining_lock_lets_one_in_serves_all_and_spares_the_lines() -> None:
+    def done(at: int) -> tuple[int, ...]:
+        spec, program = combining(at)
+        result = answers(spec, program.worker, program.setup)
+        assert result.stall is None
+        return result.per_task_operations
+
+    queue, one_for_all = done(3), done(7)
+    assert min(min(queue), min(one_for_all)) > 0
+    assert sum(one_for_all) > 1.5 * sum(queue)
