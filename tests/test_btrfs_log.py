@@ -97,10 +97,13 @@ MOVED = (
 )
 
 
+SLOW = "profile: nvme, flush: {time: 1 ms}"
+
+
 def renamed(tmp_path: Path, rules: str, workload: str = MOVED) -> RunResult:
     """A commit takes milliseconds here; who begins a log takes the mutex of commits as well, once a commit."""
-    device = "profile: nvme, flush: {time: 1 ms}"
-    return run(tmp_path, workload, rules=f"btrfs.tree_log_mutex: log-start, {rules}", device=device)
+    rules = f"btrfs.rename_syncs_log: false, btrfs.tree_log_mutex: log-start, {rules}"
+    return run(tmp_path, workload, rules=rules, device=SLOW)
 
 
 def test_a_name_that_the_log_does_not_know_to_be_lost_makes_the_next_fsync_commit_everything(
@@ -121,6 +124,18 @@ def test_a_directory_whose_file_gets_another_name_in_it_has_lost_none(tmp_path: 
     inside = renamed(tmp_path, f"btrfs.full_commit: {design}", MOVED.replace("op: move", "op: rename"))
     assert inside.latency["rename"].count > 50
     assert sum(lock.acquired for lock in inside.locks if lock.name == "btrfs.tree_log_mutex") <= 1, "one log"
+
+
+def test_from_4_19_to_5_9_a_rename_of_a_logged_file_waits_for_the_log(tmp_path: Path) -> None:
+    turns = (
+        "kind: mix, tasks: 2, files: 4, file_size: 4 KiB, order: in-turn,"
+        " operations: [{op: append}, {op: fsync, on: written}, {op: rename, on: synced}]"
+    )
+    syncs, stays = (
+        run(tmp_path, turns, rules=f"btrfs.rename_syncs_log: {syncs}", device=SLOW).latency["rename"].mean_ns
+        for syncs in ("true", "false")
+    )
+    assert syncs > 1e6 > 10 * stays, "the log's flush takes 1 ms"
 
 
 def test_a_commit_that_waits_for_the_one_before_keeps_creates_out_until_6_7(tmp_path: Path) -> None:

@@ -129,6 +129,8 @@ rules! {
     "btrfs.tree_log_mutex" => tree_log_mutex: btrfs::TreeLogMutex = btrfs::TreeLogMutex::LogSuper;
     /// When an fsync commits the whole transaction because of renames (`btrfs_record_unlink_dir`).
     "btrfs.full_commit" => full_commit: btrfs::FullCommit = btrfs::FullCommit::Directory;
+    /// A rename of a file that the log has syncs the log, or commits (`btrfs_log_new_name`).
+    "btrfs.rename_syncs_log" => rename_syncs_log: bool = false;
     /// What an fsync that logs only what has changed waits for (`btrfs_sync_file`).
     "btrfs.fsync_wait" => fsync_wait: btrfs::FsyncWait = btrfs::FsyncWait::Writeback;
     /// How direct writes of data with checksums are done (`btrfs_direct_write`).

@@ -30,6 +30,7 @@ pub struct Fsync {
     pub(super) inode: LogInode,
     pub(super) full_commit: FullCommit,
     pub(super) wait: FsyncWait,
+    pub(super) rename_syncs: bool,
 }
 
 impl Fsync {
@@ -41,6 +42,7 @@ impl Fsync {
             inode: rules.log_inode,
             full_commit: rules.full_commit,
             wait: rules.fsync_wait,
+            rename_syncs: rules.rename_syncs_log,
         })
     }
 }

@@ -1,12 +1,23 @@
 //! Names and the log: what it must know of names that are lost, and of new directories.
 
 use crate::filesystems::btrfs::mount::{Btrfs, Inode};
+use crate::filesystems::btrfs::transaction::Handle;
 use crate::filesystems::btrfs::tree::items;
 use crate::filesystems::btrfs::tree::search::Intent;
 use crate::filesystems::DirId;
 use crate::kernel::btrfs::{FullCommit, LogInode};
 use crate::machine::Side;
 use crate::waist::Machine;
+
+/// What became of the new name of a renamed file in the log.
+pub(crate) enum NewName {
+    /// The log does not have the file.
+    NotLogged,
+    /// This log transaction has the name.
+    Logged(u64),
+    /// Only the whole transaction can tell it.
+    NeedsCommit,
+}
 
 impl Btrfs {
     /// Whether the log would need a name that a directory has lost, by the kernel's rule.
@@ -51,16 +62,32 @@ impl Btrfs {
     }
 
     /// `btrfs_log_new_name`: what the log has of a renamed file gets the new name.
-    pub(crate) async fn log_new_name<M: Machine>(&self, m: &M, slot: u32, ino: u64) {
+    pub(crate) async fn log_new_name<M: Machine>(&self, m: &M, slot: u32, ino: u64) -> NewName {
         let transid = self.transid();
         self.data(slot).rename(transid);
         if !self.data(slot).is_logged(transid) {
-            return;
+            return NewName::NotLogged;
         }
-        if self.log.start(m, || self.needs_full_commit()).await.is_some() {
-            self.drop_items(m, ino).await;
-            self.copy_items(m, ino, &[]).await;
-            self.log.end(m).await;
+        let Some(mine) = self.log.start(m, || self.needs_full_commit()).await else { return NewName::NeedsCommit };
+        self.drop_items(m, ino).await;
+        self.copy_items(m, ino, &[]).await;
+        self.log.end(m).await;
+        NewName::Logged(mine)
+    }
+
+    /// Ends the handle of a rename: kernels from 4.19 to 5.9 sync the log that has the new name, or commit (`btrfs_rename`).
+    pub(crate) async fn end_rename<M: Machine>(&self, m: &M, handle: Handle, name: NewName) {
+        let done = match name {
+            NewName::Logged(mine) if self.fsync.rename_syncs => {
+                self.log.sync(m, mine, || self.needs_full_commit()).await
+            }
+            NewName::NeedsCommit => !self.fsync.rename_syncs,
+            NewName::Logged(_) | NewName::NotLogged => true,
+        };
+        if done {
+            self.transaction.end(m, handle).await;
+        } else {
+            self.commit_for_fsync(m, handle).await;
         }
     }
 

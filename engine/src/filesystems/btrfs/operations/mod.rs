@@ -195,9 +195,9 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         }
         self.unlink_in_log(m, file.inode, inode).await;
         let index = self.rename_inode(m, (old, new), names, &inode).await;
-        self.log_new_name(m, file.inode, inode.ino).await;
+        let name = self.log_new_name(m, file.inode, inode.ino).await;
         self.log.end(m).await;
-        self.transaction.end(m, handle).await;
+        self.end_rename(m, handle, name).await;
         self.balance_delayed_items(m).await;
         self.set_name(file.inode, names.into, index);
         self.sb.d_move(m).await;
