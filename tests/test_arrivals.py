@@ -8,7 +8,8 @@ import pytest
 
 import simfs
 from simfs.results.model import PointResult
-from simfs.scenario import ScenarioError, load
+from simfs.scenario import ScenarioError, expand, load
+from simfs.scenario.workload import LockCycle
 
 FREE = {"context_switch": 0, "wakeup": 0, "line_hit": 0, "line_llc": 0, "step_cv": 0}
 QUEUE: dict[str, Any] = {
@@ -101,3 +102,18 @@ def test_what_cannot_arrive_is_refused(arrivals: dict[str, Any], says: str) -> N
     with pytest.raises(ScenarioError) as refused:
         load({**QUEUE, "workload": {**QUEUE["workload"], "arrivals": arrivals}})
     assert says in str(refused.value)
+
+
+def test_a_variant_that_says_how_requests_arrive_says_all_of_it() -> None:
+    every = {"every": {"gamma": "9 us", "cv": 0.7}}
+    changed = {
+        **QUEUE,
+        "workload": {**QUEUE["workload"], "arrivals": {"poisson": "20000 /s"}},
+        "variants": [{"name": "regular", "workload": {"arrivals": every}}],
+    }
+    (point,) = expand(load(changed))
+    assert isinstance(point.scenario.workload, LockCycle)
+    arrivals = point.scenario.workload.arrivals
+    assert arrivals is not None
+    assert arrivals.poisson is None
+    assert arrivals.every is not None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from simfs.experiments.executors import DASK, Executor, ExecutorError
@@ -44,7 +44,8 @@ def cluster(name: str) -> Iterator[Executor]:
         slots = QUEUED * sum(client.nthreads().values())
         yield Executor(lambda spec: _remote(client, spec, where), min(slots, MAX_SLOTS))
     finally:
-        client.close(timeout=1)
+        with suppress(OSError):  # a scheduler that went away answers no farewell
+            client.close(timeout=1)
 
 
 def _client(address: str, where: str) -> Any:  # noqa: ANN401 - distributed has no types
@@ -60,15 +61,20 @@ def _client(address: str, where: str) -> Any:  # noqa: ANN401 - distributed has 
 
 
 def _remote(client: Any, spec: str, where: str) -> str:  # noqa: ANN401
+    from concurrent.futures import CancelledError
+
     from distributed import KilledWorker
     from distributed.client import FutureCancelledError
 
-    future = client.submit(work, spec, pure=False)
     try:
-        version, result = future.result()
+        version, result = client.submit(work, spec, pure=False).result()
     except KilledWorker as error:
         raise ExecutorError(f"{where}: {error}") from None
-    except FutureCancelledError:
+    except (
+        FutureCancelledError,
+        CancelledError,
+        OSError,
+    ):  # on its way, not yet sent, and a closed connection
         raise ExecutorError(f"{where}: the scheduler went away") from None
     except ModuleNotFoundError as error:
         raise ExecutorError(f"{where}: a worker lacks a package: {error}") from None

@@ -116,6 +116,8 @@ def _enter(holder: Any, path: Path_, place: Place) -> object:  # noqa: ANN401 - 
     at: Any = _index(holder, step, place) if isinstance(holder, list) else step
     inner = holder[at] if isinstance(holder, list) else holder.get(at)
     is_time = path[0] == "workload" and wanted in SHAPES and isinstance(inner, (str, int))
+    if inner is None and path[0] == "workload" and step in ARRIVALS:
+        holder.clear()  # requests arrive in one way
     if inner is None or is_time:
         holder[at] = inner = {}
     if not isinstance(inner, (dict, list)):
