@@ -65,13 +65,13 @@ def _remote(client: Any, spec: str, where: str) -> str:  # noqa: ANN401
 
     from distributed import KilledWorker
     from distributed.client import FutureCancelledError
-    from distributed.comm import CommClosedError
+    from distributed.comm.core import CommClosedError
 
     try:
         version, result = client.submit(work, spec, pure=False).result()
     except KilledWorker as error:
         raise ExecutorError(f"{where}: {error}") from None
-    except (FutureCancelledError, CancelledError, CommClosedError):  # on its way, not yet sent, connection closed
+    except (FutureCancelledError, CancelledError, CommClosedError):
         raise ExecutorError(f"{where}: the scheduler went away") from None
     except ModuleNotFoundError as error:
         raise ExecutorError(f"{where}: a worker lacks a package: {error}") from None
