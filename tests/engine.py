@@ -130,3 +130,16 @@ def the_lock(result: RunResult, name: str = "lock") -> LockStats:
 def rate(result: RunResult) -> float:
     """Operations per nanosecond."""
     return result.operations / result.window_ns
+
+
+def audited(spec: Spec) -> RunResult:
+    """The result of a run whose structures were compared with its files and directories."""
+    result = simulate(spec)
+    assert result.stall is None
+    assert result.operations > 20
+    return result
+
+
+def acquired_each(result: RunResult, name: str) -> float:
+    """Acquisitions of a lock class by operation."""
+    return sum(lock.acquired for lock in result.locks if lock.name == name) / result.operations

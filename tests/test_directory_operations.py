@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from machines import assert_same
 
-from engine import Spec, answer, simulate
-from simfs.results.run_result import RunResult
+from engine import Spec, acquired_each, answer, audited, simulate
 from simfs.scenario import expand, load, to_run_spec
 
 FILESYSTEMS = ("xfs", "btrfs", "ext4", "tmpfs")
@@ -35,28 +34,15 @@ def spec(folder: Path, filesystem: str, *operations: str, **keys: Any) -> Spec: 
     return to_run_spec(point, 0) | {"warmup_ns": 5e5, "duration_ns": 8e6}
 
 
-def run(made: Spec) -> RunResult:
-    """The result of a run whose structures were compared with its directories: names, links, inodes, blocks."""
-    result = simulate(made)
-    assert result.stall is None
-    assert result.operations > 20
-    return result
-
-
-def each(result: RunResult, name: str) -> float:
-    """Acquisitions in each turn."""
-    return sum(lock.acquired for lock in result.locks if lock.name == name) / result.operations
-
-
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
 def test_a_directory_is_made_under_its_parents_lock_and_removed_under_its_own_too(
     tmp_path: Path, filesystem: str
 ) -> None:
     """`vfs_mkdir`, `vfs_rmdir`."""
-    made = run(spec(tmp_path, filesystem, "mkdir"))
-    assert each(made, DIRECTORY) == pytest.approx(1, abs=0.05)
-    both = run(spec(tmp_path, filesystem, "mkdir", "rmdir"))
-    assert each(both, DIRECTORY) == pytest.approx(3, abs=0.05)
+    made = audited(spec(tmp_path, filesystem, "mkdir"))
+    assert acquired_each(made, DIRECTORY) == pytest.approx(1, abs=0.05)
+    both = audited(spec(tmp_path, filesystem, "mkdir", "rmdir"))
+    assert acquired_each(both, DIRECTORY) == pytest.approx(3, abs=0.05)
     assert set(both.latency) == {"mkdir", "rmdir"}
 
 
@@ -65,7 +51,7 @@ def test_what_tasks_make_and_remove_together_is_all_accounted_for(tmp_path: Path
     """The audit at the end: names and links of parents, inodes, blocks, delayed items, with files beside."""
     operations = ("mkdir", "rmdir", "create", "unlink", "mkdir", "readdir")
     made = spec(tmp_path, filesystem, *operations, order="drawn", tasks=8, subdirectories=3)
-    run(made | {"duration_ns": 2e7})
+    audited(made | {"duration_ns": 2e7})
 
 
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
@@ -79,45 +65,47 @@ def test_directories_grow_and_empty_again(tmp_path: Path, filesystem: str) -> No
 
 def test_xfs_spreads_directories_over_its_groups_and_holds_their_agi_as_for_files(tmp_path: Path) -> None:
     """`xfs_ialloc_next_ag`: the AGI of the next group each time; the parent's is not locked for that."""
-    result = run(spec(tmp_path, "xfs", "mkdir", tasks=4, directories="per-task"))
-    assert each(result, "xfs.AGI") == pytest.approx(1, abs=0.05)
-    assert each(result, "xfs.ILOCK (directory)") == pytest.approx(3, abs=0.05)  # lookup, parent, new one
+    result = audited(spec(tmp_path, "xfs", "mkdir", tasks=4, directories="per-task"))
+    assert acquired_each(result, "xfs.AGI") == pytest.approx(1, abs=0.05)
+    assert acquired_each(result, "xfs.ILOCK (directory)") == pytest.approx(
+        3, abs=0.05
+    )  # lookup, parent, new one
     groups = [lock for lock in result.locks if lock.name == "xfs.AGI"]
     assert sum(lock.instances for lock in groups) == 4
-    both = run(spec(tmp_path, "xfs", "mkdir", "rmdir"))
-    assert each(both, "xfs.AGI") == pytest.approx(
+    both = audited(spec(tmp_path, "xfs", "mkdir", "rmdir"))
+    assert acquired_each(both, "xfs.AGI") == pytest.approx(
         3, abs=0.3
     )  # as a file: made, unlinked, freed by the worker
 
 
 def test_ext4_gives_a_directory_a_block_at_once(tmp_path: Path) -> None:
     """The inode and the block take the lock of a group twice each; one handle, and two to remove it."""
-    result = run(spec(tmp_path, "ext4", "mkdir"))
-    assert each(result, "ext4.group lock") == pytest.approx(4, abs=0.1)
-    assert each(result, "ext4.j_state_lock") == pytest.approx(1, abs=0.05)
-    both = run(spec(tmp_path, "ext4", "mkdir", "rmdir"))
-    assert each(both, "ext4.j_state_lock") == pytest.approx(3, abs=0.1)
+    result = audited(spec(tmp_path, "ext4", "mkdir"))
+    assert acquired_each(result, "ext4.group lock") == pytest.approx(4, abs=0.1)
+    assert acquired_each(result, "ext4.j_state_lock") == pytest.approx(1, abs=0.05)
+    both = audited(spec(tmp_path, "ext4", "mkdir", "rmdir"))
+    assert acquired_each(both, "ext4.j_state_lock") == pytest.approx(3, abs=0.1)
     # The block waits for the commit on a list, from which its neighbour comes and onto which both go.
-    assert each(both, "ext4.s_md_lock") == pytest.approx(2, abs=0.1)
+    assert acquired_each(both, "ext4.s_md_lock") == pytest.approx(2, abs=0.1)
 
 
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
 def test_a_directory_is_looked_at_like_a_file(tmp_path: Path, filesystem: str) -> None:
     """`stat` walks to it without a lock, whichever it is; where none was made one is."""
-    both = run(spec(tmp_path, filesystem, "mkdir", "stat_dir", "stat", "rmdir"))
+    both = audited(spec(tmp_path, filesystem, "mkdir", "stat_dir", "stat", "rmdir"))
     assert both.latency["stat_dir"].mean_ns == pytest.approx(both.latency["stat"].mean_ns, rel=0.05)
-    alone = run(spec(tmp_path, filesystem, "stat_dir"))
-    assert each(alone, DIRECTORY) == pytest.approx(0, abs=0.01)
+    alone = audited(spec(tmp_path, filesystem, "stat_dir"))
+    assert acquired_each(alone, DIRECTORY) == pytest.approx(0, abs=0.01)
 
 
 def test_btrfs_searches_the_tree_as_for_a_file(tmp_path: Path) -> None:
     """`btrfs_create_common`; `btrfs_rmdir` makes an orphan before it takes the name out, a file is one after."""
-    dirs = run(spec(tmp_path, "btrfs", "mkdir", "rmdir"))
-    files = run(spec(tmp_path, "btrfs", "create", "unlink"))
+    dirs = audited(spec(tmp_path, "btrfs", "mkdir", "rmdir"))
+    files = audited(spec(tmp_path, "btrfs", "create", "unlink"))
     name = "btrfs.tree (fs, level 0)"
     locks = {lock.name for lock in dirs.locks}
     tree = next((lock for lock in sorted(locks) if "level 0" in lock or "leaf" in lock), name)
-    assert each(dirs, tree) == pytest.approx(each(files, tree), rel=0.05)
+    assert acquired_each(dirs, tree) == pytest.approx(acquired_each(files, tree), rel=0.05)
 
 
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from machines import assert_same
 
-from engine import Spec, answer, simulate
-from simfs.results.run_result import RunResult
+from engine import Spec, acquired_each, answer, audited, simulate
 from simfs.scenario import ScenarioError, expand, load, to_run_spec
 
 FILESYSTEMS = ("xfs", "btrfs", "ext4", "tmpfs")
@@ -42,38 +41,25 @@ def spec(
     return to_run_spec(point, 0) | {"warmup_ns": 5e5, "duration_ns": 4e6}
 
 
-def run(made: Spec) -> RunResult:
-    """The result of a run whose structures were compared with its files."""
-    result = simulate(made)
-    assert result.stall is None
-    assert result.operations > 20
-    return result
-
-
-def each(result: RunResult, name: str) -> float:
-    """Acquisitions in each turn."""
-    return sum(lock.acquired for lock in result.locks if lock.name == name) / result.operations
-
-
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
 @pytest.mark.parametrize(("operation", "mutex", "directories"), [("rename", 0, 1), ("move", 1, 2)])
 def test_a_rename_locks_its_directories_and_moves_the_dentry_under_the_one_rename_lock(
     tmp_path: Path, filesystem: str, operation: str, mutex: int, directories: int
 ) -> None:
     """`lock_rename`, `d_move`."""
-    result = run(spec(tmp_path, filesystem, operation))
-    assert each(result, "vfs.s_vfs_rename_mutex") == pytest.approx(mutex, abs=0.05)
-    assert each(result, "vfs.i_rwsem (directory)") == pytest.approx(directories, abs=0.05)
-    assert each(result, FILE.get(filesystem, "vfs.i_rwsem (file)")) == pytest.approx(1, abs=0.05)
-    assert each(result, "vfs.rename_lock") == pytest.approx(1, abs=0.05)
+    result = audited(spec(tmp_path, filesystem, operation))
+    assert acquired_each(result, "vfs.s_vfs_rename_mutex") == pytest.approx(mutex, abs=0.05)
+    assert acquired_each(result, "vfs.i_rwsem (directory)") == pytest.approx(directories, abs=0.05)
+    assert acquired_each(result, FILE.get(filesystem, "vfs.i_rwsem (file)")) == pytest.approx(1, abs=0.05)
+    assert acquired_each(result, "vfs.rename_lock") == pytest.approx(1, abs=0.05)
 
 
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
 def test_who_has_one_directory_moves_files_into_the_root_and_back(tmp_path: Path, filesystem: str) -> None:
     """As FxMark's MWRM."""
-    result = run(spec(tmp_path, filesystem, "move", subdirectories=1, directories="per-task", tasks=4))
-    assert each(result, "vfs.s_vfs_rename_mutex") == pytest.approx(1, abs=0.05)
-    assert each(result, "vfs.i_rwsem (directory)") == pytest.approx(2, abs=0.05)
+    result = audited(spec(tmp_path, filesystem, "move", subdirectories=1, directories="per-task", tasks=4))
+    assert acquired_each(result, "vfs.s_vfs_rename_mutex") == pytest.approx(1, abs=0.05)
+    assert acquired_each(result, "vfs.i_rwsem (directory)") == pytest.approx(2, abs=0.05)
 
 
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
@@ -81,27 +67,29 @@ def test_who_has_one_directory_moves_files_into_the_root_and_back(tmp_path: Path
 def test_attributes_change_under_the_lock_of_the_file(
     tmp_path: Path, filesystem: str, operation: str
 ) -> None:
-    result = run(spec(tmp_path, filesystem, operation))
-    assert each(result, FILE.get(filesystem, "vfs.i_rwsem (file)")) == pytest.approx(1, abs=0.05)
+    result = audited(spec(tmp_path, filesystem, operation))
+    assert acquired_each(result, FILE.get(filesystem, "vfs.i_rwsem (file)")) == pytest.approx(1, abs=0.05)
     handles = 2 if operation == "chown" else 1  # quotas have a handle of their own
-    assert each(result, "ext4.j_state_lock") == pytest.approx(handles if filesystem == "ext4" else 0, abs=0.1)
+    assert acquired_each(result, "ext4.j_state_lock") == pytest.approx(
+        handles if filesystem == "ext4" else 0, abs=0.1
+    )
 
 
 def test_fallocate_and_truncate_on_xfs_take_what_their_transactions_do(tmp_path: Path) -> None:
     """Two transactions and the AGF for new blocks; two of one chain, the second with the AGF, to give them back."""
-    result = run(spec(tmp_path, "xfs", "fallocate", "truncate", files=1))
-    assert each(result, "xfs.IOLOCK") == pytest.approx(2, abs=0.05)
-    assert each(result, "xfs.AGF") == pytest.approx(2, abs=0.05)
-    assert each(result, "xfs.ILOCK (file)") == pytest.approx(3, abs=0.1)
-    kept = run(spec(tmp_path, "xfs", "create", "fallocate", "unlink", files=0) | {"duration_ns": 2e7})
-    assert each(kept, "xfs.AGF") == pytest.approx(2, abs=0.25)  # the inodegc worker gives them back
+    result = audited(spec(tmp_path, "xfs", "fallocate", "truncate", files=1))
+    assert acquired_each(result, "xfs.IOLOCK") == pytest.approx(2, abs=0.05)
+    assert acquired_each(result, "xfs.AGF") == pytest.approx(2, abs=0.05)
+    assert acquired_each(result, "xfs.ILOCK (file)") == pytest.approx(3, abs=0.1)
+    kept = audited(spec(tmp_path, "xfs", "create", "fallocate", "unlink", files=0) | {"duration_ns": 2e7})
+    assert acquired_each(kept, "xfs.AGF") == pytest.approx(2, abs=0.25)  # the inodegc worker gives them back
 
 
 @pytest.mark.parametrize("filesystem", ["xfs", "ext4", "tmpfs"])
 def test_a_file_that_is_shortened_gives_back_its_end(tmp_path: Path, filesystem: str) -> None:
     """Blocks that it was given go last first, and all are accounted for at the end of the run."""
     drawn = ("append", "fallocate", "shorten", "overwrite", "fsync", "shorten", "truncate", "create")
-    run(spec(tmp_path, filesystem, *drawn, order="drawn", tasks=4, files=3) | {"duration_ns": 3e7})
+    audited(spec(tmp_path, filesystem, *drawn, order="drawn", tasks=4, files=3) | {"duration_ns": 3e7})
 
 
 @pytest.mark.parametrize(("piece", "given_back"), [("64 KiB", 1), ("16 KiB", 1), ("1 KiB", 0)])
@@ -113,17 +101,19 @@ def test_each_whole_block_of_the_end_is_given_back(
 ) -> None:
     """`xfs_itruncate_extents`, `ext4_ext_remove_space`: after a `fallocate` of 64 KiB, the locks of what gives back."""
     operations = [{"op": "fallocate", "size": "64 KiB"}, {"op": "shorten", "size": piece}]
-    with_it = run(spec(tmp_path, filesystem, operations=operations, files=1))
-    without = run(spec(tmp_path, filesystem, operations=operations[:1], files=1) | {"duration_ns": 2e6})
-    assert each(with_it, lock) - each(without, lock) == pytest.approx(each_time * given_back, abs=0.1)
+    with_it = audited(spec(tmp_path, filesystem, operations=operations, files=1))
+    without = audited(spec(tmp_path, filesystem, operations=operations[:1], files=1) | {"duration_ns": 2e6})
+    assert acquired_each(with_it, lock) - acquired_each(without, lock) == pytest.approx(
+        each_time * given_back, abs=0.1
+    )
 
 
 def test_xfs_writes_what_stays_before_it_is_shorter(tmp_path: Path) -> None:
     """`xfs_setattr_size`: blocks are allocated and the device is waited for, unless an fsync has done so."""
     shorten = {"op": "shorten", "size": "4 KiB"}
     append = {"op": "append", "size": "64 KiB"}
-    waits = run(spec(tmp_path, "xfs", operations=[append, shorten], files=1)).latency["shorten"]
-    synced = run(spec(tmp_path, "xfs", operations=[append, {"op": "fsync"}, shorten], files=1)).latency[
+    waits = audited(spec(tmp_path, "xfs", operations=[append, shorten], files=1)).latency["shorten"]
+    synced = audited(spec(tmp_path, "xfs", operations=[append, {"op": "fsync"}, shorten], files=1)).latency[
         "shorten"
     ]
     assert waits.mean_ns > 10e3 + 1.5 * synced.mean_ns
@@ -149,15 +139,15 @@ def test_what_was_written_can_be_truncated_while_others_sync(tmp_path: Path, fil
         : 5 if filesystem == "tmpfs" else 6
     ]
     made = spec(tmp_path, filesystem, *operations, order="drawn", tasks=8, files=3, file_set="shared")
-    run(made | {"duration_ns": 3e7})
+    audited(made | {"duration_ns": 3e7})
 
 
 def test_a_listing_of_a_large_directory_takes_its_lock_for_each_buffer(tmp_path: Path) -> None:
     """`iterate_dir`: 3,000 names, of which 1,024 fit."""
-    result = run(
+    result = audited(
         spec(tmp_path, "ext4", "readdir", subdirectories=1, initial_files=3000) | {"duration_ns": 2e7}
     )
-    assert each(result, "vfs.i_rwsem (directory)") == pytest.approx(3, abs=0.1)
+    assert acquired_each(result, "vfs.i_rwsem (directory)") == pytest.approx(3, abs=0.1)
 
 
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
@@ -184,15 +174,15 @@ def test_a_buffered_write_on_ext4_starts_the_handles_of_its_era(
     tmp_path: Path, kernel: str, operation: str, handles: int
 ) -> None:
     made = spec(tmp_path, "ext4", operation, kernel=kernel, file_size="64 KiB")
-    assert each(run(made), "ext4.j_state_lock") == pytest.approx(handles, abs=0.1)
+    assert acquired_each(audited(made), "ext4.j_state_lock") == pytest.approx(handles, abs=0.1)
 
 
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
 def test_what_fits_the_last_page_of_a_file_is_no_new_page(tmp_path: Path, filesystem: str) -> None:
     """Of four pieces of 1 KiB one begins a page: the others take the time of a write over what is there."""
-    took = run(spec(tmp_path, filesystem, "append", bytes_="1 KiB", files=1)).latency["append"]
-    whole = run(spec(tmp_path, filesystem, "append", bytes_="4 KiB", files=1)).latency["append"]
-    over = run(spec(tmp_path, filesystem, "overwrite", bytes_="1 KiB", file_size="4 KiB")).latency[
+    took = audited(spec(tmp_path, filesystem, "append", bytes_="1 KiB", files=1)).latency["append"]
+    whole = audited(spec(tmp_path, filesystem, "append", bytes_="4 KiB", files=1)).latency["append"]
+    over = audited(spec(tmp_path, filesystem, "overwrite", bytes_="1 KiB", file_size="4 KiB")).latency[
         "overwrite"
     ]
     assert took.mean_ns == pytest.approx((whole.mean_ns + 3 * over.mean_ns) / 4, rel=0.06)

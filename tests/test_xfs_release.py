@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine import Spec, simulate
+from engine import Spec, acquired_each, simulate
 from simfs.results.run_result import LockStats, RunResult
 from simfs.scenario import expand, load, to_run_spec
 
@@ -36,11 +36,6 @@ def lock(result: RunResult, name: str) -> LockStats:
     return found
 
 
-def each(result: RunResult, name: str) -> float:
-    """Acquisitions in each turn."""
-    return sum(lock.acquired for lock in result.locks if lock.name == name) / result.operations
-
-
 @pytest.mark.parametrize(
     ("kernel", "size", "flags", "iolock"),
     [
@@ -59,14 +54,14 @@ def test_closing_a_file_that_was_read_takes_what_its_version_takes(
     The file was written to once, before; blocks behind its end are given back by the first close.
     """
     result = turns(tmp_path, kernel, "open", file_size=size)
-    assert each(result, "xfs.i_flags_lock") == pytest.approx(flags, rel=0.02, abs=0.01)
-    assert each(result, "xfs.IOLOCK") == pytest.approx(iolock, rel=0.02, abs=0.01)
+    assert acquired_each(result, "xfs.i_flags_lock") == pytest.approx(flags, rel=0.02, abs=0.01)
+    assert acquired_each(result, "xfs.IOLOCK") == pytest.approx(iolock, rel=0.02, abs=0.01)
 
 
 def test_closing_a_new_file_tries_the_iolock_since_5_13(tmp_path: Path) -> None:
     for kernel, tried in (("linux-5.9", 0), ("linux-6.1", 1), ("linux-6.18", 1)):
         result = turns(tmp_path, kernel, "create", "unlink", files=0)
-        assert each(result, "xfs.IOLOCK") == pytest.approx(1 + tried, rel=0.02)  # and the victim's
+        assert acquired_each(result, "xfs.IOLOCK") == pytest.approx(1 + tried, rel=0.02)  # and the victim's
 
 
 @pytest.mark.parametrize(("kernel", "looks"), [("linux-5.9", 0), ("linux-6.1", 1), ("linux-6.18", 0)])
@@ -76,13 +71,15 @@ def test_blocks_behind_the_end_are_given_back_once(tmp_path: Path, kernel: str, 
     A write takes the ILOCK twice. From 5.13 to 6.11 each close looks for such blocks under it.
     """
     result = turns(tmp_path, kernel, "append", "open")
-    assert each(result, "xfs.ILOCK (file)") == pytest.approx(2 + looks, abs=0.1)
+    assert acquired_each(result, "xfs.ILOCK (file)") == pytest.approx(2 + looks, abs=0.1)
 
 
 def test_before_5_13_closing_a_file_without_delayed_blocks_tries_the_iolock(tmp_path: Path) -> None:
     result = turns(tmp_path, "linux-5.9", "append", "fsync", "open")
-    assert each(result, "xfs.IOLOCK") == pytest.approx(2, rel=0.02)  # the write's, and that of the close
-    assert each(result, "xfs.i_flags_lock") == pytest.approx(2, rel=0.02)
+    assert acquired_each(result, "xfs.IOLOCK") == pytest.approx(
+        2, rel=0.02
+    )  # the write's, and that of the close
+    assert acquired_each(result, "xfs.i_flags_lock") == pytest.approx(2, rel=0.02)
 
 
 def synced(path: Path, kernel: str) -> RunResult:
