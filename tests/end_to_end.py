@@ -19,6 +19,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from simfs.measuring.filesystem import kernel_here
+
 MKFS = {
     "xfs": ["mkfs.xfs", "-q"],
     "ext4": ["mkfs.ext4", "-q", "-F"],
@@ -30,7 +32,7 @@ simfs: 1
 name: here
 title: This machine
 machine: ./machine.yaml
-kernel: linux-6.18
+kernel: {kernel}
 filesystem: {{kind: {kind}, size: 8 GiB}}
 workload: {{kind: create_unlink, tasks: 1, directories: {directories}}}
 sweep: {{workload.tasks: [{tasks}]}}
@@ -88,7 +90,9 @@ def compared(
 ) -> tuple[float, bool | None]:
     """Simulated over real throughput, and whether the lock most waited for is the same; None where nobody waits."""
     scenario = folder / "here.yaml"
-    scenario.write_text(SCENARIO.format(kind=kind, directories=directories, tasks=tasks))
+    scenario.write_text(
+        SCENARIO.format(kernel=kernel_here(), kind=kind, directories=directories, tasks=tasks)
+    )
     load = [sys.executable, "-m", "simfs.measuring.load", "create_unlink", "--tasks", str(tasks)]
     load += ["--directories", directories, "--seconds", str(seconds), "--at", str(at)]
     (folder / "rates.csv").write_text(done(*load))

@@ -322,6 +322,15 @@ def test_jobs_of_fio_are_variants() -> None:
     assert "side by side" not in read("fio-job-stonewall.fio").facts
 
 
+def test_what_fio_says_and_simfs_cannot_is_listed_not_guessed() -> None:
+    text = text_of("fio-job.fio").replace("bs=4k", "bs=4k,64k") + "[trims]\nrw=trim\n"
+    reading = interchange.read(text)
+    assert reading.facts["not in simfs"] == "bs, thinktime"
+    assert reading.facts["no such load in simfs"] == "trims"
+    assert "block_size" not in reading.section
+    assert reading.skipped == 2
+
+
 def yaml_of(text: str) -> dict[str, Any]:
     return Document.parse(text, "section").data
 

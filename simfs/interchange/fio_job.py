@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import configparser
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from simfs.interchange.reading import Lines, Reading, flow
 
@@ -39,13 +39,15 @@ def read(text: str) -> Reading:
     lines = Lines(text)
     jobs = _jobs(text)
     loads = {name: load for name, job in jobs.items() if (load := _load(job))}
-    strange = sorted({key for job in jobs.values() for key in job if key not in _KNOWN})
+    strange = sorted({key for job in jobs.values() for key in _strange(job)})
     if not loads:
         return Reading("fio-job", 0, lines.skipped + lines.matched)
     for line in lines:
         key = re.split(r"[=\s]", line.strip(), maxsplit=1)[0].lower()
         lines.take(0 if key in strange else 1)
     facts = {"jobs": ", ".join(loads)} | ({"not in simfs": ", ".join(strange)} if strange else {})
+    if left_out := [name for name in jobs if name not in loads]:
+        facts["no such load in simfs"] = ", ".join(left_out)
     if len(jobs) > 1 and not any({"stonewall", "wait_for_previous"} & set(job) for job in jobs.values()):
         facts["side by side"] = "fio runs these jobs together; here each is a variant, alone"
     return Reading("fio-job", lines.matched, lines.skipped, facts=facts, section=_section(loads))
@@ -67,23 +69,36 @@ def _jobs(text: str) -> dict[str, dict[str, str]]:
     return {name: {k: (v or "1").strip() for k, v in parser[name].items()} for name in parser.sections()}
 
 
+def _strange(job: Job) -> Iterator[str]:
+    """Options that simfs does not have, or not with this value: one size for reads and another for writes, 30 %."""
+    sizes = ("bs", "blocksize", "size", "filesize")
+    yield from (key for key in job if key not in _KNOWN or (key in sizes and not _size(job[key])))
+    if "random_distribution" in job and job["random_distribution"] != "random" and not _distribution(job):
+        yield "random_distribution"
+
+
 def _load(job: Job) -> dict[str, str]:
     """Keys of `workload:`; none where simfs has no such load."""
     rw = _RW.get(_of(job, "rw", "readwrite", otherwise="read"))
     if rw is None:
         return {}
-    load = {
-        "kind": "fio",
-        "rw": rw,
-        "block_size": _size(_of(job, "bs", "blocksize", otherwise="4k")) or "4 KiB",
-    }
+    load = {"kind": "fio", "rw": rw}
+    if block := _size(_of(job, "bs", "blocksize", otherwise="4k")):
+        load["block_size"] = block
     if size := _size(_of(job, "size", "filesize")):
         load["size"] = size
     load["files"] = "shared" if "filename" in job else "per-task"
     load |= _numbers(job, rw)
-    if re.fullmatch(r"zipf:\d{1,3}(\.\d{1,6})?", distribution := _of(job, "random_distribution")):
+    if distribution := _distribution(job):
         load["random_distribution"] = distribution
     return load
+
+
+def _distribution(job: Job) -> str:
+    """Zipf's law where the places are random; empty for any other."""
+    said = _of(job, "random_distribution")
+    known = re.fullmatch(r"zipf:\d{1,3}(\.\d{1,6})?", said) and _of(job, "rw", "readwrite").startswith("rand")
+    return said if known else ""
 
 
 def _numbers(job: Job, rw: str) -> dict[str, str]:
