@@ -4,7 +4,7 @@
 
 use super::entity::{mul_div, Entity, Member, NICE_0};
 use super::load::{unit_at, Average, Change, Wanted};
-use super::run_queue::{Level, RunQueue, Seat};
+use super::run_queue::{EntityInQueue, Level, RunQueue};
 use super::state::State;
 use super::time::{Time, US};
 use super::topology::CpuId;
@@ -61,7 +61,7 @@ impl State {
     /// Brings the averages of a member and of its run queue up to date (`update_load_avg`).
     #[inline(always)]
     pub(super) fn update_load(&mut self, cpu: CpuId, level: Level, member: Member) {
-        self.seat(cpu, level, member).update_load();
+        self.entity_in_queue(cpu, level, member).update_load();
     }
 
     /// Brings the averages of a run queue alone up to date.
@@ -109,7 +109,7 @@ impl State {
                 self.eevdf_reweigh(cpu, level, member, weight);
             }
         }
-        let Seat { entity, queue, .. } = self.seat(cpu, level, member);
+        let EntityInQueue { entity, queue, .. } = self.entity_in_queue(cpu, level, member);
         let (old, before) = (entity.weight, entity.share() as u64);
         entity.weight = weight;
         let after = entity.share() as u64;
@@ -144,7 +144,7 @@ impl State {
     /// What happens to the load of the group on `cpu` happens to that of the CPU at once (`propagate_entity_cfs_rq`).
     fn propagate_load(&mut self, cpu: CpuId, change: Change) {
         self.update_load(cpu, Level::Root, Member::Group);
-        let Seat { entity, queue, .. } = self.seat(cpu, Level::Root, Member::Group);
+        let EntityInQueue { entity, queue, .. } = self.entity_in_queue(cpu, Level::Root, Member::Group);
         let weight = entity.share() as u64;
         queue.load.propagate(&mut entity.load, weight, change);
     }

@@ -117,7 +117,8 @@ impl Line {
 
     /// No cache has the line any more: who comes next fetches it from memory.
     pub fn drive_out(&mut self) {
-        (self.owner, self.sharers, self.keeper, self.keeps_until) = (None, CpuSet::default(), IN_MEMORY, 0);
+        (self.owner, self.keeper, self.keeps_until) = (None, IN_MEMORY, 0);
+        self.sharers.clear();
     }
 
     /// Whether `cpu` can read the line without fetching it.

@@ -4,7 +4,7 @@
 use super::cfs::Cfs;
 use super::eevdf::eevdf_update;
 use super::entity::{weight_of, Member};
-use super::run_queue::{Level, Seat};
+use super::run_queue::{EntityInQueue, Level};
 use super::state::State;
 use super::task::TaskId;
 use super::topology::CpuId;
@@ -53,7 +53,7 @@ impl State {
             let member = self.member_at(level, id);
             let fair_clock = self.cfs().is_some();
             let slice = self.kernel.base_slice as i64;
-            let Seat { entity, queue, .. } = self.seat(cpu, level, member);
+            let EntityInQueue { entity, queue, .. } = self.entity_in_queue(cpu, level, member);
             entity.vruntime += entity.virtual_time(ran);
             entity.ran += ran;
             if fair_clock {
@@ -101,7 +101,7 @@ impl State {
             None => self.eevdf_enter(cpu, level, member, entering),
             Some(cfs) => self.cfs_enter(cfs, cpu, level, member, entering),
         }
-        self.seat(cpu, level, member).join();
+        self.entity_in_queue(cpu, level, member).join();
     }
 
     /// `id`, which runs or waits on `cpu`, leaves its run queues (`dequeue_task_fair`).
@@ -127,12 +127,12 @@ impl State {
         let alone = self.run_queue(cpu, level).members == 1;
         let stays = competes && !alone && !self.is_eligible(cpu, level, member);
         if stays {
-            let mut seat = self.seat(cpu, level, member);
-            seat.update_load();
-            seat.entity.delayed = true;
-            if seat.is_current() {
-                seat.queue.current = None;
-                seat.start_waiting();
+            let mut sleeper = self.entity_in_queue(cpu, level, member);
+            sleeper.update_load();
+            sleeper.entity.delayed = true;
+            if sleeper.is_current() {
+                sleeper.queue.current = None;
+                sleeper.start_waiting();
             }
         }
         stays
@@ -158,9 +158,9 @@ impl State {
         if !by_vruntime {
             self.store_lag(cpu, level, member);
         }
-        let mut seat = self.seat(cpu, level, member);
-        seat.update_load();
-        seat.leave();
+        let mut leaving = self.entity_in_queue(cpu, level, member);
+        leaving.update_load();
+        leaving.leave();
         if by_vruntime {
             self.cfs_update(cpu, level);
         }
@@ -275,20 +275,20 @@ impl State {
 
     fn change_current(&mut self, cpu: CpuId, level: Level, old: Option<Member>, next: Option<Member>) {
         if let Some(old) = old {
-            let mut seat = self.seat(cpu, level, old);
-            seat.update_load();
-            seat.start_waiting();
+            let mut previous = self.entity_in_queue(cpu, level, old);
+            previous.update_load();
+            previous.start_waiting();
         }
         let Some(new) = next else {
             self.run_queue_mut(cpu, level).current = None;
             return;
         };
-        let mut seat = self.seat(cpu, level, new);
-        seat.update_load();
-        seat.stop_waiting();
-        seat.entity.protected = true;
-        seat.entity.ran = 0;
-        seat.queue.current = next;
+        let mut chosen = self.entity_in_queue(cpu, level, new);
+        chosen.update_load();
+        chosen.stop_waiting();
+        chosen.entity.protected = true;
+        chosen.entity.ran = 0;
+        chosen.queue.current = next;
         self.cpus[cpu as usize].group_is_next &= new != Member::Group;
     }
 

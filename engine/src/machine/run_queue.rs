@@ -115,7 +115,7 @@ impl RunQueue {
 }
 
 /// A member in a run queue, with what a change of its state there needs: looked up once.
-pub(super) struct Seat<'a> {
+pub(super) struct EntityInQueue<'a> {
     pub entity: &'a mut Entity,
     pub queue: &'a mut RunQueue,
     /// Who it is.
@@ -129,7 +129,7 @@ pub(super) struct Seat<'a> {
     now: Time,
 }
 
-impl Seat<'_> {
+impl EntityInQueue<'_> {
     /// Whether it runs, or its task does.
     #[inline(always)]
     pub fn is_current(&self) -> bool {
@@ -212,7 +212,7 @@ impl State {
 
     /// A member and the run queue that it is, or is to be, in.
     #[inline(always)]
-    pub(super) fn seat(&mut self, cpu: CpuId, level: Level, member: Member) -> Seat<'_> {
+    pub(super) fn entity_in_queue(&mut self, cpu: CpuId, level: Level, member: Member) -> EntityInQueue<'_> {
         let Cpu { run_queues, group, arrivals, contribution, .. } = &mut self.cpus[cpu as usize];
         let entity = match member {
             Member::Task(id) => &mut self.tasks[id as usize].entity,
@@ -223,7 +223,7 @@ impl State {
             Level::Root => (root, None),
             Level::Group => (of_group, Some((contribution, &mut self.group_load))),
         };
-        Seat { entity, queue, member, arrivals, sum, by_vruntime: self.kernel.cfs.is_some(), now: self.now }
+        EntityInQueue { entity, queue, member, arrivals, sum, by_vruntime: self.kernel.cfs.is_some(), now: self.now }
     }
 
     pub(super) fn run_queue(&self, cpu: CpuId, level: Level) -> &RunQueue {
@@ -253,12 +253,12 @@ impl State {
 
     /// The queued `member` waits from now on.
     pub(super) fn start_waiting(&mut self, cpu: CpuId, level: Level, member: Member) {
-        self.seat(cpu, level, member).start_waiting();
+        self.entity_in_queue(cpu, level, member).start_waiting();
     }
 
     /// `member` waits no longer, if it did, which is told.
     pub(super) fn stop_waiting(&mut self, cpu: CpuId, level: Level, member: Member) -> bool {
-        self.seat(cpu, level, member).stop_waiting()
+        self.entity_in_queue(cpu, level, member).stop_waiting()
     }
 
     /// The weighted average of the virtual run times in a run queue, and the sum of the weights (`avg_vruntime`).

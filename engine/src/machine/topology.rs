@@ -163,13 +163,19 @@ pub struct CpuSet {
 }
 
 impl CpuSet {
-    /// Makes it the set of one CPU.
+    /// Removes all CPUs, and keeps the room.
     #[inline]
-    pub fn become_only(&mut self, cpu: CpuId) {
+    pub fn clear(&mut self) {
         self.near = [0; NEAR];
         if let Some(far) = &mut self.far {
             **far = [0; WORDS - NEAR];
         }
+    }
+
+    /// Makes it the set of one CPU.
+    #[inline]
+    pub fn become_only(&mut self, cpu: CpuId) {
+        self.clear();
         self.insert(cpu);
     }
 
