@@ -20,7 +20,7 @@ agree:
 
 # The documentation site, in docs/_build
 docs:
-    sphinx-build -W --keep-going -q docs docs/_build && python docs/check_links.py docs/_build
+    sphinx-build -j auto -W --keep-going -q docs docs/_build && python docs/check_links.py docs/_build
 
 # The engine for browsers, in engine/target (once: rustup target add wasm32-unknown-unknown)
 web:
