@@ -43,30 +43,37 @@ impl<L: TreeLocks> TreeOps<'_, L> {
     /// `push_nodes_for_insert`: whether pointers moved to the left neighbour, or else to the right.
     async fn push_nodes_for_insert(&self, path: &mut Path, level: usize) -> bool {
         let Some(parent) = path.nodes[level + 1] else { return false };
+        self.push_to_left(path, level, parent).await || self.push_to_right(path, level, parent).await
+    }
+
+    /// Whether pointers of the path's node moved to its left neighbour. The path follows its pointer.
+    async fn push_to_left(&self, path: &mut Path, level: usize, parent: BlockId) -> bool {
         let (mid, slot, parent_slot) = (path.node(level), path.slots[level], path.slots[level + 1]);
-        if let Some(left) = self.lock_neighbour(parent, parent_slot.checked_sub(1), level).await {
-            let before = self.tree().len(left);
-            let count = if before < MAX_POINTERS - 1 { pointers_to_left(&self.tree(), left, mid, false) } else { 0 };
-            if count > 0 {
-                self.cow(left).await;
-                let mut tree = self.tree.borrow_mut();
-                tree.move_to_left(mid, count, left);
-                let key = tree.first_key(mid);
-                tree.set_key(parent, parent_slot, key);
-            }
-            let goes_left = count > slot;
-            if goes_left {
-                path.nodes[level] = Some(left);
-                path.slots[level + 1] -= 1;
-                path.slots[level] = slot + before;
-            } else {
-                path.slots[level] = slot - count;
-            }
-            self.locks.unlock(if goes_left { mid } else { left }, Side::Write).await;
-            if count > 0 {
-                return true;
-            }
+        let Some(left) = self.lock_neighbour(parent, parent_slot.checked_sub(1), level).await else { return false };
+        let before = self.tree().len(left);
+        let count = if before < MAX_POINTERS - 1 { pointers_to_left(&self.tree(), left, mid, false) } else { 0 };
+        if count > 0 {
+            self.cow(left).await;
+            let mut tree = self.tree.borrow_mut();
+            tree.move_to_left(mid, count, left);
+            let key = tree.first_key(mid);
+            tree.set_key(parent, parent_slot, key);
         }
+        let goes_left = count > slot;
+        if goes_left {
+            path.nodes[level] = Some(left);
+            path.slots[level + 1] -= 1;
+            path.slots[level] = slot + before;
+        } else {
+            path.slots[level] = slot - count;
+        }
+        self.locks.unlock(if goes_left { mid } else { left }, Side::Write).await;
+        count > 0
+    }
+
+    /// Whether pointers of the path's node moved to its right neighbour. The path follows its pointer.
+    async fn push_to_right(&self, path: &mut Path, level: usize, parent: BlockId) -> bool {
+        let (mid, slot, parent_slot) = (path.node(level), path.slots[level], path.slots[level + 1]);
         let Some(right) = self.lock_neighbour(parent, Some(parent_slot + 1), level).await else { return false };
         let count =
             if self.tree().len(right) < MAX_POINTERS - 1 { pointers_to_right(&self.tree(), mid, right) } else { 0 };
@@ -91,7 +98,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
     /// `balance_level`: fills a node that is less than a quarter full from its neighbours, or empties it into them. A root
     /// with one child gives way to it; the path then has no node at this level.
     pub(super) async fn balance_level(&self, path: &mut Path, level: usize) {
-        let (mid, slot) = (path.node(level), path.slots[level]);
+        let mid = path.node(level);
         let Some(parent) = path.nodes[level + 1] else {
             if self.tree().len(mid) == 1 {
                 self.promote_child(path, level).await;
@@ -102,38 +109,16 @@ impl<L: TreeLocks> TreeOps<'_, L> {
             return;
         }
         let parent_slot = path.slots[level + 1];
-        let left = self.lock_neighbour(parent, parent_slot.checked_sub(1), level).await;
-        if let Some(left) = left {
-            self.cow(left).await;
-        }
-        let mut right = self.lock_neighbour(parent, Some(parent_slot + 1), level).await;
-        if let Some(right) = right {
-            self.cow(right).await;
-        }
+        let left = self.lock_to_change(parent, parent_slot.checked_sub(1), level).await;
+        let right = self.lock_to_change(parent, Some(parent_slot + 1), level).await;
         let before = left.map_or(0, |left| self.tree().len(left));
-        let mut place = slot + before; // counted over the left neighbour and this node
         if let Some(left) = left {
             self.push_node_left(left, mid);
         }
-        if let Some(node) = right {
-            self.push_node_left(mid, node);
-            if self.tree().is_empty(node) {
-                self.locks.unlock(node, Side::Write).await;
-                self.tree.borrow_mut().delete_pointer(path, level + 1, parent_slot + 1);
-                self.free(node).await;
-                right = None;
-            } else {
-                let key = self.tree().first_key(node);
-                self.tree.borrow_mut().set_key(parent, parent_slot + 1, key);
-            }
-        }
+        let right = self.take_from_right(path, level, right).await;
         if self.tree().len(mid) == 1 {
             // A deletion below could take the only pointer: get some from the left, which must exist then.
-            let left = left.expect("a node with one pointer has a left neighbour");
-            self.balance_node_right(left, mid);
-            if self.tree().len(mid) == 1 {
-                self.push_node_left(left, mid);
-            }
+            self.refill_from_left(left.expect("a node with one pointer has a left neighbour"), mid);
         }
         let emptied = self.tree().is_empty(mid);
         if emptied {
@@ -144,24 +129,51 @@ impl<L: TreeLocks> TreeOps<'_, L> {
             let key = self.tree().first_key(mid);
             self.tree.borrow_mut().set_key(parent, parent_slot, key);
         }
-        let now = left.map_or(0, |left| self.tree().len(left));
-        if now > place {
-            path.nodes[level] = left;
-            path.slots[level + 1] -= 1;
-            if !emptied {
-                self.locks.unlock(mid, Side::Write).await;
-            }
-            path.locks[level] = Some(Side::Write);
-        } else {
-            place -= now;
+        self.follow_pointer(path, level, left, before, emptied).await;
+        for neighbour in [right, left.filter(|&left| path.nodes[level] != Some(left))].into_iter().flatten() {
+            self.locks.unlock(neighbour, Side::Write).await;
         }
-        path.slots[level] = place;
-        if let Some(right) = right {
+    }
+
+    /// Moves what fits from the right neighbour into the path's node. Returns the neighbour, unless it was emptied.
+    async fn take_from_right(&self, path: &mut Path, level: usize, right: Option<BlockId>) -> Option<BlockId> {
+        let (mid, parent, next) = (path.node(level), path.node(level + 1), path.slots[level + 1] + 1);
+        let right = right?;
+        self.push_node_left(mid, right);
+        if self.tree().is_empty(right) {
             self.locks.unlock(right, Side::Write).await;
+            self.tree.borrow_mut().delete_pointer(path, level + 1, next);
+            self.free(right).await;
+            return None;
         }
-        if let Some(left) = left.filter(|&left| path.nodes[level] != Some(left)) {
-            self.locks.unlock(left, Side::Write).await;
+        let key = self.tree().first_key(right);
+        self.tree.borrow_mut().set_key(parent, next, key);
+        Some(right)
+    }
+
+    fn refill_from_left(&self, left: BlockId, mid: BlockId) {
+        self.balance_node_right(left, mid);
+        if self.tree().len(mid) == 1 {
+            self.push_node_left(left, mid);
         }
+    }
+
+    /// The path's pointer may have moved to the left neighbour, which had `before` of them: the path follows it, and its
+    /// node is unlocked, unless it was emptied and freed.
+    async fn follow_pointer(&self, path: &mut Path, level: usize, left: Option<BlockId>, before: usize, emptied: bool) {
+        let place = path.slots[level] + before; // counted over the left neighbour and this node
+        let now = left.map_or(0, |left| self.tree().len(left));
+        if now <= place {
+            path.slots[level] = place - now;
+            return;
+        }
+        if !emptied {
+            self.locks.unlock(path.node(level), Side::Write).await;
+        }
+        path.nodes[level] = left;
+        path.slots[level + 1] -= 1;
+        path.slots[level] = place;
+        path.locks[level] = Some(Side::Write);
     }
 
     /// A root with one child: the child becomes the root.
@@ -180,6 +192,13 @@ impl<L: TreeLocks> TreeOps<'_, L> {
     async fn lock_neighbour(&self, parent: BlockId, slot: Option<usize>, level: usize) -> Option<BlockId> {
         let neighbour = self.tree().child(parent, slot?)?;
         self.lock_other(neighbour, level).await;
+        Some(neighbour)
+    }
+
+    /// Locks a neighbour as who will write into it.
+    async fn lock_to_change(&self, parent: BlockId, slot: Option<usize>, level: usize) -> Option<BlockId> {
+        let neighbour = self.lock_neighbour(parent, slot, level).await?;
+        self.cow(neighbour).await;
         Some(neighbour)
     }
 
