@@ -14,10 +14,12 @@ from machines import assert_same
 from engine import Spec, scenario_spec
 from simfs import _engine
 from simfs.machine.blocks import Blocks
+from simfs.machine.line import Home
 from simfs.machine.recency import FILL, Recency
+from simfs.machine.topology import Topology
 
 BLOCK = 1024
-MEMORY, OVERLAP = 100.0, 10.0
+NEAR, MEMORY, OVERLAP = 30.0, 100.0, 10.0
 MIB = 1 << 20
 
 
@@ -39,14 +41,26 @@ def test_what_was_used_since_is_what_a_list_of_blocks_says(times: float, fit: in
     assert recency.total() == blocks * BLOCK
 
 
-def blocks(fit: int) -> Blocks:
-    """The blocks of a machine whose last-level cache holds so many."""
-    caches = {"llc_bytes": fit * BLOCK, "memory_ns": MEMORY}
-    return Blocks({"caches": caches, "cpus": 2, "costs": {"line_overlap": OVERLAP}})
+def blocks(fit: int, core: int | None = None) -> Blocks:
+    """The blocks of a machine whose last-level cache holds so many, and a core's own as many or so many."""
+    spec = creating(1)["machine"] | {"cpus": 2, "cpus_per_core": 1, "cpus_per_llc": 2, "cpus_per_socket": 2}
+    spec["costs"] |= {"line_overlap": OVERLAP}
+    core_bytes = (core or fit) * BLOCK
+    spec["caches"] |= {
+        "core_bytes": core_bytes,
+        "llc_bytes": fit * BLOCK,
+        "llc_ns": NEAR,
+        "memory_ns": MEMORY,
+    }
+    return Blocks(spec, Topology(spec))
+
+
+def had(cache: Blocks, block: int, used: int = 0, cpu: int = 0) -> Home:
+    return cache.use(cpu, (used, used), block, BLOCK)[0]
 
 
 def missed(cache: Blocks, block: int, used: int = 0) -> bool:
-    return cache.use(0, used, block, BLOCK) is not None
+    return had(cache, block, used) is Home.MEMORY
 
 
 @pytest.mark.parametrize(("count", "fit"), [(400, 200), (400, 300), (1000, 100), (400, 400)])
@@ -66,11 +80,31 @@ def test_of_random_visits_as_many_hit_as_blocks_are_in_the_cache(count: int, fit
 def test_a_block_costs_a_latency_for_each_line_that_tells_the_next_and_a_part_for_the_others() -> None:
     cache = blocks(10)
     block, other = cache.new_block(range(3, 7), None), cache.new_block(range(0), None)
-    assert cache.use(0, 0, block, BLOCK) is None
+    assert cache.use(0, (0, 0), block, BLOCK) == (Home.CORE, range(3, 7))
     assert cache.fetched(block, 5, 20) == 0
-    cache.use(0, 0, other, 20 * BLOCK)
-    assert cache.use(0, 0, block, BLOCK) == range(3, 7)
+    cache.use(0, (0, 0), other, 20 * BLOCK)
+    assert cache.use(0, (0, 0), block, BLOCK) == (Home.MEMORY, range(3, 7))
     assert cache.fetched(block, 5, 20) == pytest.approx((5 + 20 / OVERLAP) * MEMORY * 1000)
+
+
+def test_a_block_that_left_the_core_is_in_the_last_level_cache() -> None:
+    cache = blocks(100, core=10)
+    block, other = cache.new_block(range(0), None), cache.new_block(range(0), None)
+    had(cache, block)
+    cache.use(0, (0, 0), other, 20 * BLOCK)
+    assert had(cache, block) is Home.LLC
+    assert cache.fetched(block, 5, 20) == pytest.approx((5 + 20 / OVERLAP) * NEAR * 1000)
+    assert had(cache, block) is Home.CORE
+
+
+@pytest.mark.parametrize(("walker", "home"), [(0, Home.LLC), (1, Home.CORE)])
+def test_what_another_core_uses_drives_nothing_out_of_this_one(walker: int, home: Home) -> None:
+    """Where a block is in the core that used it last, its lines are moved from there."""
+    cache = blocks(100, core=10)
+    block, other = cache.new_block(range(0), None), cache.new_block(range(0), None)
+    had(cache, block)
+    cache.use(walker, (0, 0), other, 20 * BLOCK)
+    assert had(cache, block, cpu=1) is home
 
 
 def test_what_programs_and_calls_use_drives_blocks_out_too() -> None:

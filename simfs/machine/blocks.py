@@ -1,16 +1,48 @@
-"""Blocks of structures: a last-level cache has one as long as it holds all that was used since the block was."""
+"""Blocks of structures: a cache has one as long as it holds all that was used there since the block was."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from simfs.machine.line import Home
 from simfs.machine.recency import Recency
 from simfs.machine.time import Time, from_ns
+from simfs.machine.topology import Topology
 
 LINE_BYTES = 64
 LONGEST_AGO = (1 << 32) - 1
 """In lines."""
+
+
+class Uses:
+    """What was used in one cache."""
+
+    def __init__(self, size: int) -> None:
+        self.recent = Recency(size)
+        self.seen = 0
+        """What had been used altogether when last looked at."""
+
+    def catch_up(self, used: int) -> None:
+        """Note what else was used here, until `used` bytes."""
+        if used > self.seen:
+            self.recent.add(used - self.seen)
+        self.seen = used
+
+
+class Use:
+    """A use of a block in one cache."""
+
+    def __init__(self, uses: Uses, count: int) -> None:
+        self.uses = uses
+        self.count = count
+        self.bucket = uses.recent.add(count)
+
+    def leave(self) -> bool:
+        """Whether it has been driven out. It is used no longer."""
+        gone = self.uses.recent.is_gone(self.bucket)
+        self.uses.recent.take(self.bucket, self.count)
+        return gone
 
 
 class Block:
@@ -20,31 +52,28 @@ class Block:
         self.lines = lines
         self.ago = None if ago is None else min(ago // LINE_BYTES, LONGEST_AGO) * LINE_BYTES
         """How many bytes before the run it was used; None if it was made just now."""
-        self.bucket: int | None = None
-        """Where its last use is; None before the first."""
-        self.count = 0
-        """Bytes of its last use."""
-        self.llc = 0
-        """The first CPU under the cache of its last use."""
-        self.cold = False
-        """Whether it had been driven out when it was used last."""
+        self.last: tuple[Use, Use] | None = None
+        """Its last use on a core and under a last-level cache; None before the first."""
+        self.home = Home.CORE
+        """What had it when it was used last."""
 
 
 class Blocks:
-    """What last-level caches have of the blocks of structures."""
+    """What caches have of the blocks of structures."""
 
-    def __init__(self, machine: Mapping[str, Any]) -> None:
-        caches = machine["caches"]
-        self._size = int(caches["llc_bytes"])
-        cpus: int = machine["cpus"]
-        self._recent = [Recency(self._size) for _ in range(cpus)]
+    def __init__(self, machine: Mapping[str, Any], topology: Topology) -> None:
+        caches, cpus = machine["caches"], range(topology.cpus)
+        self._topology = topology
+        self._cores = [Uses(int(caches["core_bytes"])) for _ in cpus]
+        """By the first CPU of a core."""
+        self._llcs = [Uses(int(caches["llc_bytes"])) for _ in cpus]
         """By the first CPU under a last-level cache."""
-        self._seen = [0] * cpus
-        """What had been used there altogether when last looked at."""
         self._all: list[Block] = []
-        self._memory = from_ns(caches["memory_ns"])
-        """What one line costs from memory."""
-        self._overlapped = from_ns(caches["memory_ns"] / machine["costs"]["line_overlap"])
+        overlap: float = machine["costs"]["line_overlap"]
+        times = {Home.LLC: caches["llc_ns"], Home.MEMORY: caches["memory_ns"]}
+        self._one = {Home.CORE: 0} | {home: from_ns(time) for home, time in times.items()}
+        """What one line costs from there."""
+        self._overlapped = {Home.CORE: 0} | {home: from_ns(time / overlap) for home, time in times.items()}
         """The same of one of several whose addresses are known."""
 
     def new_block(self, lines: range, ago: int | None) -> int:
@@ -52,25 +81,33 @@ class Blocks:
         self._all.append(Block(lines, ago))
         return len(self._all) - 1
 
-    def use(self, llc: int, used: int, number: int, count: int) -> range | None:
-        """Use a block under `llc`, where `used` bytes have been altogether. Returns its lines if it was driven out."""
-        block, recent = self._all[number], self._recent[llc]
-        if used > self._seen[llc]:
-            recent.add(used - self._seen[llc])
-        block.cold = self._since(block, recent) > self._size
-        self._seen[llc] = used + (count if block.cold else 0)
-        block.bucket, block.count, block.llc = recent.add(count), count, llc
-        return block.lines if block.cold else None
-
-    def _since(self, block: Block, recent: Recency) -> int:
-        """Bytes that were used since a block was; it is used no longer where that was."""
-        if block.bucket is None:
-            return 0 if block.ago is None else block.ago + recent.total()
-        there = self._recent[block.llc]
-        since = there.since(block.bucket)
-        there.take(block.bucket, block.count)
-        return since
+    def use(self, cpu: int, used: tuple[int, int], number: int, count: int) -> tuple[Home, range]:
+        """Use a block on a CPU, where `used` bytes have been on the core and under the cache. Returns what had it, and its lines."""
+        block = self._all[number]
+        core, llc = self._cores[self._topology.core(cpu).start], self._llcs[self._topology.llc(cpu).start]
+        for uses, until in zip((core, llc), used, strict=True):
+            uses.catch_up(until)
+        block.home = home = _leave(block, core, llc)
+        core.seen += count if home is not Home.CORE else 0
+        llc.seen += count if home is Home.MEMORY else 0
+        block.last = Use(core, count), Use(llc, count)
+        return home, block.lines
 
     def fetched(self, number: int, chain: int, lines: int) -> Time:
         """What it costs to fetch more of a block, if that had been driven out."""
-        return chain * self._memory + lines * self._overlapped if self._all[number].cold else 0
+        home = self._all[number].home
+        return chain * self._one[home] + lines * self._overlapped[home]
+
+
+def _leave(block: Block, core: Uses, llc: Uses) -> Home:
+    """What has a block now. It is used no longer where it was."""
+    if block.last is not None:
+        from_core, from_llc = (use.leave() for use in block.last)
+    elif block.ago is not None:
+        ago = block.ago
+        from_core, from_llc = (ago + uses.recent.total() > uses.recent.size for uses in (core, llc))
+    else:
+        return Home.CORE
+    if from_llc:
+        return Home.MEMORY
+    return Home.LLC if from_core else Home.CORE

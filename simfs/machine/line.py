@@ -25,6 +25,17 @@ class Access(Enum):
     """An atomic read-modify-write: the CPU waits until the line is its own and all its earlier stores are done."""
 
 
+class Home(Enum):
+    """The nearest that has memory which was not used for a while."""
+
+    CORE = "core"
+    """The core's own cache."""
+    LLC = "llc"
+    """The last-level cache."""
+    MEMORY = "memory"
+    """No cache."""
+
+
 class Line:
     """One cache line, or `span` neighbouring ones that are always used together."""
 
@@ -38,8 +49,8 @@ class Line:
         self.keeps_until: Time = 0
         """Until the request has reached it."""
         self.transfers = 0
-        self.in_memory = False
-        """Whether it was driven out of all caches."""
+        self.home = Home.CORE
+        """What has it, if it was driven out of the cores' own caches."""
 
     def access(self, topology: Topology, cpu: int, at: Time, access: Access) -> Time:
         """How long it takes until an access that `cpu` makes at `at` is done.
@@ -64,19 +75,19 @@ class Line:
             self.owner, self.sharers = cpu, {cpu}
         if supplier is not None and supplier != cpu:
             latency = topology.transfer(supplier, cpu)
-        elif self.in_memory:
-            latency = topology.memory
+        elif self.home is not Home.CORE:
+            latency = topology.memory if self.home is Home.MEMORY else topology.from_llc
         else:
             return topology.hit
-        self.in_memory = False
+        self.home = Home.CORE
         self.transfers += self.span
         self.busy_until = max(at, self.busy_until) + topology.of_span(latency, self.span)
         return self.busy_until - at
 
-    def drive_out(self) -> None:
-        """No cache has the line any more: who comes next fetches it from memory."""
+    def drive_out(self, home: Home) -> None:
+        """Only its home has the line: who comes next fetches it from there."""
         self.owner, self.sharers, self.keeps_until = None, set(), 0
-        self.in_memory = True
+        self.home = home
 
     def refetch(self, topology: Topology, cpu: int, at: Time) -> Time:
         """When `cpu`, which polls the line, sees what was written to it at `at`: its copy may still be under way."""

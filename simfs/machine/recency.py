@@ -18,6 +18,7 @@ class Recency:
     """What was used in one cache of `size` bytes, by when."""
 
     def __init__(self, size: int) -> None:
+        self.size = size
         self._full = max(size // FILL, 1)
         self._buckets = [0]
         """Bytes of each, the oldest first."""
@@ -47,6 +48,10 @@ class Recency:
         """Bytes that were used last after what is in a bucket; of those in the bucket itself, half."""
         at = max(bucket - self._oldest, 0)
         return sum(self._buckets[at + 1 :]) + self._buckets[at] // 2
+
+    def is_gone(self, bucket: int) -> bool:
+        """Whether the cache does not hold what was used last before that."""
+        return self.since(bucket) > self.size
 
     def total(self) -> int:
         """All bytes that were ever used."""

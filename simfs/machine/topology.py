@@ -36,6 +36,8 @@ class Topology:
         caches = machine.get("caches")
         self.memory = 0 if caches is None else from_ns(caches["memory_ns"])
         """Cost of a line that no cache has."""
+        self.from_llc = 0 if caches is None else from_ns(caches["llc_ns"])
+        """Cost of one that only the last-level cache has."""
         self.smt_speed: float = costs["smt_speed"]
         """How fast a program runs while the other CPU of its core executes too, relative to alone."""
 

@@ -10,7 +10,7 @@ from simfs.machine.clock import What
 from simfs.machine.cpu import Account
 from simfs.machine.device import Hardware, Io, Span
 from simfs.machine.disk import Disk
-from simfs.machine.line import Access
+from simfs.machine.line import Access, Home
 from simfs.machine.lock import Attempt, Lock, Mode, Side
 from simfs.machine.locks.completion import Completion
 from simfs.machine.locks.semaphore import Semaphore
@@ -78,8 +78,9 @@ class Waist:
     def use_block(self, task: int, block: int, count: int) -> None:
         """Use so many bytes of a block."""
         if (warmth := self.machine.warmth) is not None:
-            for line in warmth.use_block(self._task(task), block, count) or ():
-                self.machine.lines[line].drive_out()
+            home, lines = warmth.use_block(self._task(task), block, count)
+            for line in lines if home is not Home.CORE else ():
+                self.machine.lines[line].drive_out(home)
 
     def fetch_block(self, task: int, block: int, chain: int, lines: int) -> None:
         """Use more of a block: `chain` lines one after the other, and `lines` in any order."""

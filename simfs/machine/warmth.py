@@ -13,6 +13,7 @@ from math import floor, isqrt
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from simfs.machine.blocks import Blocks
+from simfs.machine.line import Home
 from simfs.machine.time import Time, from_ns
 from simfs.machine.topology import Topology
 
@@ -99,7 +100,7 @@ class Warmth:
         """By the first CPU of a core."""
         self._llcs = [Cache(int(caches["llc_bytes"])) for _ in range(topology.cpus)]
         """By the first CPU under a last-level cache."""
-        self.blocks = Blocks(machine)
+        self.blocks = Blocks(machine, topology)
         self._speed: float = machine["costs"]["speed"]
         self._from_llc = scaled(caches["llc_ns"] * 1e3 / overlap)
         self._from_memory = scaled(beyond * 1e3 / overlap)
@@ -150,14 +151,13 @@ class Warmth:
         near, far = self._line
         task.segment.debt += lines * (missing.core * near + beyond * far) >> 16
 
-    def use_block(self, task: Task, block: int, count: int) -> range | None:
-        """Let a task use so many bytes of a block of a structure. Returns its lines if it was driven out."""
+    def use_block(self, task: Task, block: int, count: int) -> tuple[Home, range]:
+        """Let a task use so many bytes of a block of a structure. Returns what had it, and its lines."""
         core, llc = self._at(task)
-        driven_out = self.blocks.use(self._topology.llc(task.cpu.number).start, llc.used, block, count)
-        if driven_out is not None:
-            core.used += count
-            llc.used += count
-        return driven_out
+        home, lines = self.blocks.use(task.cpu.number, (core.used, llc.used), block, count)
+        core.used += count if home is not Home.CORE else 0
+        llc.used += count if home is Home.MEMORY else 0
+        return home, lines
 
     def use_memory(self, task: Task, count: int) -> None:
         """Let a task use so much memory of its own in user mode; a call has ended."""

@@ -1,5 +1,6 @@
-//! Blocks of structures: a last-level cache has one as long as it holds all that was used since the block was.
+//! Blocks of structures: a cache has one as long as it holds all that was used there since the block was.
 
+use super::line::Home;
 use super::recency::{Bucket, Recency};
 use super::state::{LineId, State};
 use super::task::TaskId;
@@ -14,92 +15,158 @@ const LINE_BYTES: u64 = 64;
 pub type CachedId = u32;
 
 /// When a block was used last.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Last {
     /// It was made just now.
     Made,
     /// Before the run, so many lines ago.
-    Ago(u32),
-    /// It is in this bucket.
-    In(Bucket),
+    Ago,
+    /// It is in these buckets.
+    In,
 }
 
 /// A block: 24 bytes.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     last: Last,
+    /// What had it when it was used last.
+    home: Home,
+    lines: u8,
     /// What its last use was of.
     bytes: u32,
     first_line: LineId,
-    lines: u8,
-    /// The first CPU under the cache of its last use.
+    /// The bucket of its last use under a last-level cache, or lines since its use before the run.
+    in_llc: Bucket,
+    in_core: Bucket,
+    /// The first CPUs under the last-level cache and of the core of its last use.
     llc: u16,
-    /// Whether it had been driven out when it was used last.
-    cold: bool,
+    core: u16,
 }
 
-/// What last-level caches have of the blocks of structures.
+/// What was used in one cache: by blocks, and altogether when last looked at.
+#[derive(Clone, Debug)]
+struct Uses {
+    recent: Recency,
+    seen: u64,
+}
+
+impl Uses {
+    fn of(size: u64, cpus: CpuId) -> Vec<Self> {
+        (0..cpus).map(|_| Self { recent: Recency::new(size), seen: 0 }).collect()
+    }
+
+    /// What else was used here, until `used` bytes.
+    fn catch_up(&mut self, used: u64) {
+        if used > self.seen {
+            self.recent.add(used - self.seen);
+        }
+    }
+
+    /// A block is used, which brings its bytes in if the cache did not have it.
+    fn add(&mut self, used: &mut u64, bytes: u32, comes: bool) -> Bucket {
+        *used += if comes { u64::from(bytes) } else { 0 };
+        self.seen = *used;
+        self.recent.add(u64::from(bytes))
+    }
+}
+
+/// A core and the last-level cache above it: the first CPU of each, and the bytes used there.
+pub(super) struct At<'a> {
+    core: (CpuId, &'a mut u64),
+    llc: (CpuId, &'a mut u64),
+}
+
+/// What caches have of the blocks of structures.
 #[derive(Clone, Debug)]
 pub struct Blocks {
-    /// By the first CPU under a last-level cache, each with what had been used there altogether when last looked at.
-    recent: Vec<(Recency, u64)>,
+    /// By the first CPU of a core, and under a last-level cache.
+    cores: Vec<Uses>,
+    llcs: Vec<Uses>,
     all: Vec<Block>,
-    size: u64,
-    /// What one line costs from memory, and one of several whose addresses are known.
-    memory: Time,
-    overlapped: Time,
+    /// What one line costs from the last-level cache and from memory, and one of several whose addresses are known.
+    llc: (Time, Time),
+    memory: (Time, Time),
 }
 
 impl Blocks {
     /// From a machine profile.
     pub fn new(spec: &MachineSpec, caches: &CachesSpec) -> Self {
-        let size = caches.llc_bytes as u64;
+        let price = |ns: f64| (from_ns(ns), from_ns(ns / spec.costs.line_overlap));
         Self {
-            recent: (0..spec.cpus).map(|_| (Recency::new(size), 0)).collect(),
+            cores: Uses::of(caches.core_bytes as u64, spec.cpus),
+            llcs: Uses::of(caches.llc_bytes as u64, spec.cpus),
             all: Vec::new(),
-            size,
-            memory: from_ns(caches.memory_ns),
-            overlapped: from_ns(caches.memory_ns / spec.costs.line_overlap),
+            llc: price(caches.llc_ns),
+            memory: price(caches.memory_ns),
         }
     }
 
     /// A block that was made just now, or that was last used so many bytes ago.
     fn new_block(&mut self, lines: Range<LineId>, ago: Option<u64>) -> CachedId {
-        let last = ago.map_or(Last::Made, |ago| Last::Ago(u32::try_from(ago / LINE_BYTES).unwrap_or(u32::MAX)));
+        let last = if ago.is_some() { Last::Ago } else { Last::Made };
+        let in_llc = ago.map_or(0, |ago| u32::try_from(ago / LINE_BYTES).unwrap_or(u32::MAX));
         let (first_line, lines) = (lines.start, lines.len() as u8);
-        self.all.push(Block { last, bytes: 0, first_line, lines, llc: 0, cold: false });
+        self.all.push(Block {
+            last,
+            home: Home::Core,
+            lines,
+            bytes: 0,
+            first_line,
+            in_llc,
+            in_core: 0,
+            llc: 0,
+            core: 0,
+        });
         (self.all.len() - 1) as CachedId
     }
 
-    /// A block is used on `llc`, where `used` bytes have been altogether. Its lines if it had been driven out.
-    fn use_block(&mut self, llc: CpuId, used: &mut u64, block: CachedId, bytes: u32) -> Option<Range<LineId>> {
-        let b = &mut self.all[block as usize];
-        let (recent, seen) = &mut self.recent[llc as usize];
-        if *used > *seen {
-            recent.add(*used - *seen);
-        }
-        let since = match b.last {
-            Last::Made => 0,
-            Last::Ago(lines) => u64::from(lines) * LINE_BYTES + recent.total(),
-            Last::In(last) => {
-                let there = &mut self.recent[usize::from(b.llc)].0;
-                let since = there.since(last);
-                there.take(last, u64::from(b.bytes));
-                since
+    /// What has a block now. It is used no longer where it was.
+    fn leave(&mut self, block: Block, at: &At<'_>) -> Home {
+        let (core, llc) = match block.last {
+            Last::Made => return Home::Core,
+            Last::Ago => {
+                let ago = u64::from(block.in_llc) * LINE_BYTES;
+                let gone = |uses: &Uses| uses.recent.total() + ago > uses.recent.size();
+                (gone(&self.cores[at.core.0 as usize]), gone(&self.llcs[at.llc.0 as usize]))
+            }
+            Last::In => {
+                let leave = |uses: &mut Uses, bucket| {
+                    let gone = uses.recent.is_gone(bucket);
+                    uses.recent.take(bucket, u64::from(block.bytes));
+                    gone
+                };
+                let core = leave(&mut self.cores[usize::from(block.core)], block.in_core);
+                (core, leave(&mut self.llcs[usize::from(block.llc)], block.in_llc))
             }
         };
-        b.cold = since > self.size;
-        let (recent, seen) = &mut self.recent[llc as usize];
-        *used += if b.cold { u64::from(bytes) } else { 0 };
-        *seen = *used;
-        (b.last, b.bytes, b.llc) = (Last::In(recent.add(u64::from(bytes))), bytes, llc as u16);
-        b.cold.then(|| b.first_line..b.first_line + LineId::from(b.lines))
+        match (core, llc) {
+            (_, true) => Home::Memory,
+            (true, false) => Home::Llc,
+            (false, false) => Home::Core,
+        }
+    }
+
+    /// A block is used. What had it, and its lines.
+    fn use_block(&mut self, at: At<'_>, block: CachedId, bytes: u32) -> (Home, Range<LineId>) {
+        self.cores[at.core.0 as usize].catch_up(*at.core.1);
+        self.llcs[at.llc.0 as usize].catch_up(*at.llc.1);
+        let home = self.leave(self.all[block as usize], &at);
+        let in_core = self.cores[at.core.0 as usize].add(at.core.1, bytes, home != Home::Core);
+        let in_llc = self.llcs[at.llc.0 as usize].add(at.llc.1, bytes, home == Home::Memory);
+        let b = &mut self.all[block as usize];
+        (b.last, b.home, b.bytes, b.in_core, b.in_llc) = (Last::In, home, bytes, in_core, in_llc);
+        (b.core, b.llc) = (at.core.0 as u16, at.llc.0 as u16);
+        (home, b.first_line..b.first_line + LineId::from(b.lines))
     }
 
     /// What it costs to fetch more of a block, if that had been driven out.
     fn fetch(&self, block: CachedId, chain: u32, lines: u32) -> Time {
-        let missing = Time::from(self.all[block as usize].cold);
-        missing * (Time::from(chain) * self.memory + Time::from(lines) * self.overlapped)
+        let (one, overlapped) = match self.all[block as usize].home {
+            Home::Core => return 0,
+            Home::Llc => self.llc,
+            Home::Memory => self.memory,
+        };
+        Time::from(chain) * one + Time::from(lines) * overlapped
     }
 }
 
@@ -109,12 +176,13 @@ impl State {
         self.warmth.as_mut().map_or(0, |warmth| warmth.blocks.new_block(lines, ago))
     }
 
-    /// Task `id` uses so many bytes of a block; if that was driven out, its lines are in memory.
+    /// Task `id` uses so many bytes of a block; if that was driven out, so are its lines.
     pub(super) fn use_block(&mut self, id: TaskId, block: CachedId, bytes: u32) {
         let Some(warmth) = &mut self.warmth else { return };
         let cpu = self.tasks[id as usize].cpu;
-        if let Some(lines) = warmth.use_block(&self.topology, cpu, block, bytes) {
-            lines.for_each(|line| self.lines[line as usize].drive_out());
+        let (home, lines) = warmth.use_block(&self.topology, cpu, block, bytes);
+        if home != Home::Core {
+            lines.for_each(|line| self.lines[line as usize].drive_out(home));
         }
     }
 
@@ -127,12 +195,9 @@ impl State {
 }
 
 impl super::warmth::Warmth {
-    fn use_block(&mut self, topology: &Topology, cpu: CpuId, block: CachedId, bytes: u32) -> Option<Range<LineId>> {
-        let llc = topology.llc(cpu).start;
-        let driven_out = self.blocks.use_block(llc, &mut self.llcs[llc as usize].used, block, bytes);
-        if driven_out.is_some() {
-            self.cores[topology.core(cpu).start as usize].used += u64::from(bytes);
-        }
-        driven_out
+    fn use_block(&mut self, topology: &Topology, cpu: CpuId, block: CachedId, bytes: u32) -> (Home, Range<LineId>) {
+        let (core, llc) = (topology.core(cpu).start, topology.llc(cpu).start);
+        let used = (&mut self.cores[core as usize].used, &mut self.llcs[llc as usize].used);
+        self.blocks.use_block(At { core: (core, used.0), llc: (llc, used.1) }, block, bytes)
     }
 }

@@ -26,7 +26,7 @@ pub struct Line {
     owner: Option<CpuId>,
     sharers: CpuSet,
     busy_until: Time,
-    /// Who had the line to itself before, and until when it keeps it: until the request has reached it. `IN_MEMORY` where no cache has it.
+    /// Who had the line to itself before, and until when it keeps it: until the request has reached it. `IN_MEMORY` or `IN_LLC` where no core has it.
     keeper: CpuId,
     keeps_until: Time,
     span: u32,
@@ -34,8 +34,20 @@ pub struct Line {
     pub transfers: u64,
 }
 
-/// The keeper of a line that was driven out of all caches.
+/// The keepers of a line that was driven out of all caches, and of the cores' own.
 const IN_MEMORY: CpuId = CpuId::MAX;
+const IN_LLC: CpuId = CpuId::MAX - 1;
+
+/// The nearest that has memory which was not used for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// The core's own cache.
+    Core,
+    /// The last-level cache.
+    Llc,
+    /// No cache.
+    Memory,
+}
 
 impl Line {
     /// A line that nobody has yet: the first access is a hit (it comes with the structure's own cost).
@@ -86,12 +98,15 @@ impl Line {
         }
         let latency = match supplier.filter(|&s| s != cpu) {
             Some(supplier) => topology.transfer(supplier, cpu),
-            None if self.keeper == IN_MEMORY => {
-                self.keeper = cpu;
-                topology.memory
-            }
-            None => return topology.hit,
+            None => match self.keeper {
+                IN_MEMORY => topology.memory,
+                IN_LLC => topology.from_llc,
+                _ => return topology.hit,
+            },
         };
+        if self.keeper >= IN_LLC {
+            self.keeper = cpu;
+        }
         self.wait_for(at, topology.of_span(latency, self.span))
     }
 
@@ -115,9 +130,10 @@ impl Line {
         self.busy_until.max(at + took)
     }
 
-    /// No cache has the line any more: who comes next fetches it from memory.
-    pub fn drive_out(&mut self) {
-        (self.owner, self.keeper, self.keeps_until) = (None, IN_MEMORY, 0);
+    /// Only its home has the line: who comes next fetches it from there.
+    pub fn drive_out(&mut self, home: Home) {
+        let keeper = if home == Home::Memory { IN_MEMORY } else { IN_LLC };
+        (self.owner, self.keeper, self.keeps_until) = (None, keeper, 0);
         self.sharers.clear();
     }
 

@@ -16,7 +16,8 @@ pub type Bucket = u32;
 /// What was used in one cache, by when.
 #[derive(Clone, Debug)]
 pub struct Recency {
-    /// Bytes that fill a bucket.
+    /// Bytes of the cache, and those that fill a bucket.
+    size: u64,
     full: u64,
     bytes: [u64; BUCKETS],
     oldest: Bucket,
@@ -26,7 +27,7 @@ pub struct Recency {
 impl Recency {
     /// Of a cache of so many bytes.
     pub fn new(size: u64) -> Self {
-        Self { full: (size / FILL).max(1), bytes: [0; BUCKETS], oldest: 0, newest: 0 }
+        Self { size, full: (size / FILL).max(1), bytes: [0; BUCKETS], oldest: 0, newest: 0 }
     }
 
     /// So many bytes are used now that were not used before. Returns the bucket that they are in.
@@ -44,11 +45,21 @@ impl Recency {
         self.bytes[slot(bucket.max(self.oldest))] -= bytes;
     }
 
-    /// Bytes that were used last after what is in a bucket; of those in the bucket itself, half.
-    pub fn since(&self, bucket: Bucket) -> u64 {
+    /// Whether more bytes than the cache holds were used last after what is in a bucket; of those in the bucket itself, half.
+    pub fn is_gone(&self, bucket: Bucket) -> bool {
         let bucket = bucket.max(self.oldest);
-        let newer: u64 = (bucket + 1..=self.newest).map(|newer| self.bytes[slot(newer)]).sum();
-        newer + self.bytes[slot(bucket)] / 2
+        let mut since = self.bytes[slot(bucket)] / 2;
+        let mut newer = self.newest;
+        while since <= self.size && newer > bucket {
+            since += self.bytes[slot(newer)];
+            newer -= 1;
+        }
+        since > self.size
+    }
+
+    /// The size of the cache.
+    pub fn size(&self) -> u64 {
+        self.size
     }
 
     /// All bytes that were ever used.
@@ -87,7 +98,7 @@ mod tests {
         let visits = 40 * blocks;
         let found = (0..visits).filter(|_| {
             let block = (random.next_u64() % blocks) as usize;
-            let hit = recency.since(last[block]) <= fit * BLOCK;
+            let hit = !recency.is_gone(last[block]);
             recency.take(last[block], BLOCK);
             last[block] = recency.add(BLOCK);
             hit
@@ -113,7 +124,7 @@ mod tests {
         let mut recency = Recency::new(100 * BLOCK);
         let mut last: Vec<_> = (0..120).map(|_| recency.add(BLOCK)).collect();
         for block in (0..120).cycle().take(1200) {
-            assert!(recency.since(last[block]) > 100 * BLOCK);
+            assert!(recency.is_gone(last[block]));
             recency.take(last[block], BLOCK);
             last[block] = recency.add(BLOCK);
         }

@@ -34,6 +34,8 @@ pub struct Topology {
     pub hit: Time,
     /// Cost of a line that no cache has.
     pub memory: Time,
+    /// Cost of one that only the last-level cache has.
+    pub from_llc: Time,
     /// How fast a program runs while the other CPU of its core executes too, relative to alone.
     pub smt_speed: f64,
     transfers: Vec<Time>, // from * cpus + to
@@ -53,6 +55,7 @@ impl Topology {
             per_socket: spec.cpus_per_socket.max(1),
             hit: from_ns(costs.line_hit),
             memory: spec.caches.as_ref().map_or(0, |caches| from_ns(caches.memory_ns)),
+            from_llc: spec.caches.as_ref().map_or(0, |caches| from_ns(caches.llc_ns)),
             smt_speed: costs.smt_speed,
             transfers: transfers(spec),
             within_llc: from_ns(costs.line_llc),
