@@ -1,6 +1,7 @@
 //! System calls that are the same on every filesystem but for their time: those that only read, and calls on one open file.
 //! What users of one file share are its dentry and the reference count of its pages' folio.
 
+use super::cached::InCore;
 use super::costs::Costs;
 use super::dentry::Dentries;
 use super::{DirId, File};
@@ -55,6 +56,8 @@ pub enum PlainCall {
 pub struct Calls {
     costs: CallCosts,
     fstat: FstatCall,
+    /// Inodes and dentries.
+    pub files: InCore,
     dentries: Dentries,
     /// Those of directories.
     directories: Dentries,
@@ -64,10 +67,10 @@ pub struct Calls {
 
 impl Calls {
     /// From the cost tables; the error names what is missing.
-    pub fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new<M: Machine>(m: &M, files: InCore, costs: &Costs<'_>) -> Result<Self, String> {
         let (dentries, directories) = (Dentries::new(m, costs), Dentries::new(m, costs));
         let (costs, fstat) = (CallCosts::new(costs)?, costs.rules().fstat);
-        Ok(Self { costs, fstat, dentries, directories, folios: RefCell::default() })
+        Ok(Self { costs, fstat, files, dentries, directories, folios: RefCell::default() })
     }
 
     /// `folio_try_get`, `folio_put`: the reference count of the page that is read or written.
@@ -84,6 +87,7 @@ impl Calls {
     /// (`complete_walk`), the open file another (`do_dentry_open`), and the walk's is given back (`terminate_walk`).
     pub async fn open<M: Machine>(&self, m: &M, file: &File, walk: Time, rest: Time) {
         m.at("open");
+        self.files.found(m, file.inode);
         self.dentries.walk(m, file);
         m.run(Account::System, walk).await;
         self.dentries.count(m, file).await;
@@ -112,17 +116,19 @@ impl Calls {
 
     /// `stat` of a name that exists and is cached.
     pub async fn stat<M: Machine>(&self, m: &M, file: &File) {
+        m.at("stat");
+        self.files.found(m, file.inode);
         self.stat_one(m, &self.dentries, file).await;
     }
 
     /// The same of a directory.
     pub async fn stat_directory<M: Machine>(&self, m: &M, dir: DirId) {
+        m.at("stat");
         self.stat_one(m, &self.directories, &File { inode: dir, written: false, writable: false }).await;
     }
 
     async fn stat_one<M: Machine>(&self, m: &M, dentries: &Dentries, file: &File) {
         let c = &self.costs;
-        m.at("stat");
         dentries.walk(m, file);
         m.run(Account::System, c.stat.saturating_sub(c.fstat)).await;
         dentries.count(m, file).await;
@@ -133,6 +139,7 @@ impl Calls {
     /// `fstat`.
     pub async fn fstat<M: Machine>(&self, m: &M, file: &File) {
         m.at("fstat");
+        self.files.held(m, file.inode);
         if self.fstat == FstatCall::Descriptor {
             return m.run(Account::System, self.costs.fstat).await;
         }
@@ -146,6 +153,7 @@ impl Calls {
     pub async fn read<M: Machine>(&self, m: &M, file: &File, bytes: u32) {
         m.at("read");
         m.moved(u64::from(bytes));
+        self.files.held(m, file.inode);
         self.touch_folio(m, file);
         m.run(Account::System, self.costs.read + self.costs.read_page * pages(bytes)).await;
     }
@@ -153,6 +161,7 @@ impl Calls {
     /// The copying over cached pages that have blocks.
     pub async fn overwrite<M: Machine>(&self, m: &M, file: &File, bytes: u32) {
         m.moved(u64::from(bytes));
+        self.files.held(m, file.inode);
         self.touch_folio(m, file);
         m.run(Account::System, self.costs.overwrite + self.costs.overwrite_page * pages(bytes)).await;
     }

@@ -109,7 +109,7 @@ impl Ext4 {
         let (root, seed) = (ialloc.root(), options.hash_seed);
         let below = options.below.map(|name| ialloc.fill_directory(half_md4(seed, name.as_bytes()))).transpose()?;
         let fs = Self {
-            sb: SuperBlock::new(m, costs)?,
+            sb: SuperBlock::new(m, "ext4", costs)?,
             create: CreateCosts::new(costs)?,
             htree: HtreeCosts::new(costs)?,
             write: WriteCosts::new(costs)?,
@@ -196,6 +196,7 @@ impl<M: Machine> Filesystem<M> for Ext4 {
             return Err(NoSpace);
         };
         let inode = self.new_file(m, number);
+        self.sb.calls.files.made(m, inode);
         let add_entry = if htree { self.htree.add_entry } else { c.add_entry };
         let rest = self.sb.inodes.pass(m, Some(u64::from(inode)), add_entry).await;
         m.run(Account::System, rest).await;
@@ -221,6 +222,7 @@ impl<M: Machine> Filesystem<M> for Ext4 {
 
     async fn write(&self, m: &M, file: &mut File, bytes: u32) {
         m.at("write");
+        self.sb.calls.files.held(m, file.inode);
         let lock = self.i_rwsem(file);
         m.lock(lock, Side::Write).await;
         self.update_times(m, file.inode).await;
@@ -251,6 +253,7 @@ impl<M: Machine> Filesystem<M> for Ext4 {
 
     async fn close(&self, m: &M, file: &File) {
         m.at("close");
+        self.sb.calls.files.closed(m, file.inode);
         if std::mem::take(&mut self.files.borrow_mut().slots[file.inode as usize].truncated) {
             self.flush(m, file.inode).await; // auto_da_alloc: who replaces a file finds it on disk
         }
@@ -301,6 +304,7 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         m.lock(i_rwsem, Side::Write).await;
         m.touch(line, Access::Write);
         m.run(Account::System, c.lookup).await;
+        self.sb.calls.files.found(m, file.inode);
         m.lock(victim, Side::Write).await;
         let handle = self.journal.start(m, credits::UNLINK).await;
         let (find, delete) =

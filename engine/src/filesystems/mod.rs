@@ -4,6 +4,7 @@
 //! from a named cost; touch the lines of every object it writes.
 
 pub mod btrfs;
+pub mod cached;
 pub mod calls;
 pub mod costs;
 pub mod dentry;

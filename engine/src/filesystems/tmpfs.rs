@@ -58,7 +58,7 @@ impl Tmpfs {
     /// An empty tmpfs with its root directory.
     pub fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
         let fs = Self {
-            sb: SuperBlock::new(m, costs)?,
+            sb: SuperBlock::new(m, "tmpfs", costs)?,
             costs: TmpfsCosts::new(costs)?,
             directory_lines: costs.number("vfs_dir.dentry")? as u32,
             directories: RefCell::default(),
@@ -137,6 +137,7 @@ impl Tmpfs {
     /// `shmem_setattr` to a smaller size: `shmem_truncate_range`.
     async fn truncate_by<M: Machine>(&self, m: &M, file: &File, bytes: u64) {
         m.at("truncate");
+        self.sb.calls.files.held(m, file.inode);
         m.run(Account::System, self.costs.enter).await;
         self.sb.start_write(m).await;
         let i_rwsem = self.i_rwsem(file);
@@ -211,6 +212,7 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
         m.lock(d.i_rwsem, Side::Write).await;
         m.touch(d.line, Access::Write);
         let (inode, recycled) = self.new_file(m);
+        self.sb.calls.files.made(m, inode);
         self.count_names(dir, 1);
         let rest = self.sb.inodes.pass(m, None, if recycled { c.make } else { c.make_from_new_slab }).await;
         m.run(Account::System, rest).await;
@@ -226,6 +228,7 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
 
     async fn write(&self, m: &M, file: &mut File, bytes: u32) {
         m.at("write");
+        self.sb.calls.files.held(m, file.inode);
         let i_rwsem = self.i_rwsem(file);
         m.lock(i_rwsem, Side::Write).await;
         let size = self.grow(file, bytes);
@@ -253,6 +256,7 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
 
     async fn close(&self, m: &M, file: &File) {
         m.at("close");
+        self.sb.calls.files.closed(m, file.inode);
         m.run(Account::System, self.costs.close).await;
         self.sb.calls.put(m, file).await;
     }
@@ -263,6 +267,7 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
     async fn fallocate(&self, m: &M, file: &File, bytes: u32) -> Result<(), NoSpace> {
         let (c, pages) = (&self.costs, u64::from(bytes.div_ceil(BLOCK)));
         m.at("fallocate");
+        self.sb.calls.files.held(m, file.inode);
         m.run(Account::System, c.enter).await;
         self.sb.start_write(m).await;
         let i_rwsem = self.i_rwsem(file);
@@ -291,11 +296,13 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
         m.lock(d.i_rwsem, Side::Write).await;
         m.touch(d.line, Access::Write);
         let victim = self.i_rwsem(&file);
+        self.sb.calls.files.found(m, file.inode);
         m.lock(victim, Side::Write).await;
         m.run(Account::System, c.remove).await;
         self.count_names(dir, -1);
         m.unlock(victim, Side::Write).await;
         m.unlock(d.i_rwsem, Side::Write).await;
+        self.sb.calls.files.whole_inode(m, file.inode);
         let rest = self.sb.inodes.pass(m, None, c.evict + self.drop_pages(&file, u64::MAX)).await;
         m.run(Account::System, rest).await;
         m.drop_lock(victim);
@@ -310,6 +317,7 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
         m.run(Account::System, before).await;
         self.sb.start_write(m).await;
         let (old, new, i_rwsem) = (self.directory(dir), self.directory(names.into), self.i_rwsem(file));
+        self.sb.calls.files.found(m, file.inode);
         self.sb.lock_rename(m, new.i_rwsem, old.i_rwsem).await;
         m.lock(i_rwsem, Side::Write).await;
         m.touch(old.line, Access::Write);
@@ -341,7 +349,7 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
 
     async fn set_attribute(&self, m: &M, file: &File, attribute: Attribute) {
         let setattr = async |time| m.run(Account::System, time).await;
-        self.sb.notify_change(m, attribute, self.i_rwsem(file), setattr).await;
+        self.sb.notify_change(m, attribute, (file.inode, self.i_rwsem(file)), setattr).await;
     }
 
     async fn readdir(&self, m: &M, dir: DirId) {

@@ -1,5 +1,6 @@
 //! The layer above every filesystem: freeze protection, the directory's `i_rwsem`, the victim's, the inode cache, renames.
 
+use super::cached::InCore;
 use super::calls::Calls;
 use super::costs::Costs;
 use super::inode_cache::InodeCache;
@@ -24,8 +25,8 @@ pub struct SuperBlock {
 }
 
 impl SuperBlock {
-    /// Makes the locks of a mount; the error names a cost that is missing.
-    pub fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
+    /// Makes the locks of a mount of this kind; the error names a cost that is missing.
+    pub fn new<M: Machine>(m: &M, kind: &str, costs: &Costs<'_>) -> Result<Self, String> {
         let freeze = m.class("vfs.freeze", "vfs.freeze");
         Ok(Self {
             freeze: m.new_lock(freeze),
@@ -35,7 +36,7 @@ impl SuperBlock {
             d_move: costs.sum(&["d_move"])?,
             i_rwsem: m.class("vfs.i_rwsem (file)", "vfs.i_rwsem"),
             directory_i_rwsem: m.class("vfs.i_rwsem (directory)", "vfs.i_rwsem"),
-            calls: Calls::new(m, costs)?,
+            calls: Calls::new(m, InCore::new(costs, kind)?, costs)?,
         })
     }
 
@@ -96,10 +97,11 @@ impl SuperBlock {
         &self,
         m: &M,
         attribute: Attribute,
-        i_rwsem: LockId,
+        (slot, i_rwsem): (u32, LockId),
         setattr: impl AsyncFnOnce(Time),
     ) {
         m.at(attribute.site());
+        self.calls.files.found(m, slot);
         let (before, under) = self.calls.setattr();
         m.run(Account::System, before).await;
         self.start_write(m).await;

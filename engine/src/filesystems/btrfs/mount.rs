@@ -162,7 +162,7 @@ impl Btrfs {
             nocow_check: costs.rules().nocow_check,
             costs: operations,
             walked: Walked::default(),
-            sb: SuperBlock::new(m, costs)?,
+            sb: SuperBlock::new(m, "btrfs", costs)?,
             next_ino: Cell::new(FIRST_FREE_OBJECTID + 1),
             directories: RefCell::default(),
             free_directories: RefCell::default(),
@@ -292,6 +292,12 @@ impl Btrfs {
     /// `btrfs_get_free_objectid`: numbers only grow.
     pub(super) fn next_ino(&self) -> u64 {
         self.next_ino.replace(self.next_ino.get() + 1)
+    }
+
+    /// The slot of the next file that is made.
+    pub(super) fn next_slot(&self) -> u32 {
+        let free = self.free_files.borrow().last().copied();
+        free.unwrap_or_else(|| self.files.borrow().len() as u32)
     }
 
     pub(super) fn add_file(&self, inode: Inode) -> u32 {

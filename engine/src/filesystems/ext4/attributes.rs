@@ -38,7 +38,7 @@ impl Ext4 {
             }
             self.change_inode(m, file, time).await;
         };
-        self.sb.notify_change(m, attribute, self.i_rwsem(file), setattr).await;
+        self.sb.notify_change(m, attribute, (file.inode, self.i_rwsem(file)), setattr).await;
     }
 
     async fn change_inode<M: Machine>(&self, m: &M, file: &File, time: Time) {
@@ -67,6 +67,7 @@ impl Ext4 {
     pub(super) async fn list_extents<M: Machine>(&self, m: &M, file: &File) {
         let (c, i_rwsem) = (&self.attributes.costs, self.i_rwsem(file));
         m.at("fiemap");
+        self.sb.calls.files.held(m, file.inode);
         m.run(Account::System, c.enter).await;
         m.lock(i_rwsem, Side::Read).await;
         m.run(Account::System, c.map * self.mballoc.extents(file.inode).max(1)).await;

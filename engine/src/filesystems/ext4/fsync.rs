@@ -64,6 +64,7 @@ impl Ext4 {
     }
 
     pub(super) async fn sync_file<M: Machine>(&self, m: &M, slot: u32) {
+        self.sb.calls.files.held(m, slot);
         self.write_back(m, slot).await;
         let transaction = self.files.borrow().slots[slot as usize].transaction;
         if !(self.journal.on && self.journal.sync(m, transaction).await) {

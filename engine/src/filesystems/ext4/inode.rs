@@ -147,6 +147,7 @@ impl Ext4 {
     /// `ext4_evict_inode`, in the unlinking task: truncate, off the orphan list, free the inode.
     pub(super) async fn evict<M: Machine>(&self, m: &M, inode: u32, file: File) {
         let c = &self.unlink;
+        self.sb.calls.files.whole_inode(m, file.inode);
         m.run(Account::System, c.evict_start + if file.written { c.evict_pages } else { 0 }).await;
         let handle = self.journal.start(m, credits::EVICT).await;
         let freed = self.free_file_blocks(m, file.inode, handle.transaction(), u64::MAX).await;

@@ -45,6 +45,7 @@ impl Ext4 {
     pub(super) async fn preallocate<M: Machine>(&self, m: &M, file: &File, bytes: u32) -> Result<(), NoSpace> {
         let c = &self.preallocate.0;
         m.at("fallocate");
+        self.sb.calls.files.held(m, file.inode);
         m.run(Account::System, c.enter).await;
         self.sb.start_write(m).await;
         let i_rwsem = self.i_rwsem(file);
@@ -90,6 +91,7 @@ impl Ext4 {
     pub(super) async fn truncate_file<M: Machine>(&self, m: &M, file: &File, less: Option<u32>) {
         let c = &self.preallocate.0;
         m.at("truncate");
+        self.sb.calls.files.held(m, file.inode);
         m.run(Account::System, c.enter).await;
         self.sb.start_write(m).await;
         let i_rwsem = self.i_rwsem(file);

@@ -15,6 +15,7 @@ impl Ext4 {
         self.sb.start_write(m).await;
         let ((old, old_line, _), (new, new_line, _)) = (self.directory(dir), self.directory(names.into));
         let victim = self.i_rwsem(file);
+        self.sb.calls.files.found(m, file.inode);
         self.sb.lock_rename(m, new, old).await;
         m.lock(victim, Side::Write).await;
         m.touch(old_line, Access::Write);

@@ -194,7 +194,7 @@ impl Xfs {
             costs: OperationCosts::new(costs)?,
             inactive: Inactive::new(costs)?,
             walk: Walk::new(costs)?,
-            sb: SuperBlock::new(m, costs)?,
+            sb: SuperBlock::new(m, "xfs", costs)?,
             log: Log::new(m, (log_size, iclogs), device.clone(), costs)?,
             storage: device,
             io: FileIo::new(m, rules, costs)?,

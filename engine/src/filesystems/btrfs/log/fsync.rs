@@ -51,6 +51,7 @@ impl Btrfs {
     /// `btrfs_sync_file`.
     pub(crate) async fn sync_file<M: Machine>(&self, m: &M, file: &File) {
         m.at("fsync");
+        self.sb.calls.files.held(m, file.inode);
         let inode = self.file(file.inode);
         let writeback = self.write_back(m, file.inode, inode).await;
         m.lock(inode.i_rwsem, Side::Write).await;

@@ -14,13 +14,14 @@ impl Btrfs {
             m.run(Account::System, time).await;
             self.transaction.end(m, handle).await;
         };
-        self.sb.notify_change(m, attribute, self.file(file.inode).i_rwsem, setattr).await;
+        self.sb.notify_change(m, attribute, (file.inode, self.file(file.inode).i_rwsem), setattr).await;
     }
 
     /// `extent_fiemap`: `i_rwsem` shared, and a search for the first of the extents that lie in a leaf.
     pub(super) async fn list_extents<M: Machine>(&self, m: &M, file: &File) {
         let inode = self.file(file.inode);
         m.at("fiemap");
+        self.sb.calls.files.held(m, file.inode);
         m.run(Account::System, self.costs.truncate.enter).await;
         m.lock(inode.i_rwsem, Side::Read).await;
         let extents = self.data(file.inode).items(inode.ino);
@@ -35,6 +36,7 @@ impl Btrfs {
     pub(super) async fn truncate_file<M: Machine>(&self, m: &M, file: &File) {
         let (slot, inode) = (file.inode, self.file(file.inode));
         m.at("truncate");
+        self.sb.calls.files.held(m, slot);
         m.run(Account::System, self.costs.truncate.enter).await;
         self.sb.start_write(m).await;
         m.lock(inode.i_rwsem, Side::Write).await;

@@ -90,6 +90,7 @@ impl Btrfs {
         m.touch(d.line, Access::Write);
         m.run(Account::System, c.lookup).await;
         self.read_item(m, items::dir_item(d.ino, name).key, c.read_leaf).await;
+        self.sb.calls.files.made(m, self.next_slot());
         m.run(Account::System, c.new_inode).await;
         self.read_item(m, items::inode_key(d.ino), c.read_leaf_again).await;
         m.run(Account::System, c.start).await;

@@ -76,6 +76,7 @@ impl<M: Machine> Filesystem<M> for Btrfs {
 
     async fn write(&self, m: &M, file: &mut File, bytes: u32) {
         m.at("write");
+        self.sb.calls.files.held(m, file.inode);
         let lock = self.file(file.inode).i_rwsem;
         m.lock(lock, Side::Write).await;
         self.reclaim_if_needed(m); // btrfs_delalloc_reserve_metadata
@@ -139,6 +140,7 @@ impl<M: Machine> Filesystem<M> for Btrfs {
 
     async fn close(&self, m: &M, file: &File) {
         m.at("close");
+        self.sb.calls.files.closed(m, file.inode);
         m.run(Account::System, if file.written { self.costs.write.close } else { self.costs.create.close }).await;
         self.sb.calls.put(m, file).await;
     }
@@ -156,11 +158,13 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         m.lock(d.i_rwsem, Side::Write).await;
         m.touch(d.line, Access::Write);
         m.run(Account::System, c.lookup).await;
+        self.sb.calls.files.found(m, file.inode);
         m.lock(inode.i_rwsem, Side::Write).await;
         self.unlink_inode(m, d, name, &inode, file.inode).await;
         m.unlock(inode.i_rwsem, Side::Write).await;
         m.unlock(d.i_rwsem, Side::Write).await;
         m.at("evict");
+        self.sb.calls.files.whole_inode(m, file.inode);
         self.log.storage.writeback.forget(m, file.inode).await;
         self.ordered.wait_for_file(m, file.inode).await; // they hold the inode
         let extents = self.data(file.inode).drop_extents();
@@ -180,6 +184,7 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         m.run(Account::System, before).await;
         self.sb.start_write(m).await;
         let (old, new, inode) = (self.directory(dir), self.directory(names.into), self.file(file.inode));
+        self.sb.calls.files.found(m, file.inode);
         self.sb.lock_rename(m, new.i_rwsem, old.i_rwsem).await;
         m.lock(inode.i_rwsem, Side::Write).await;
         m.touch(old.line, Access::Write);

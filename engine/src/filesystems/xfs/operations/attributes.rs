@@ -19,13 +19,14 @@ impl Xfs {
             self.log.committed(m, ticket).await;
             inode.iunlock(m).await;
         };
-        self.sb.notify_change(m, attribute, inode.iolock, setattr).await;
+        self.sb.notify_change(m, attribute, (file.inode, inode.iolock), setattr).await;
     }
 
     /// `xfs_vn_fiemap`: the IOLOCK shared for the call, the ILOCK shared for each extent.
     pub(super) async fn list_extents<M: Machine>(&self, m: &M, file: &File) {
         let inode = self.inodes.inode(file.inode);
         m.at("fiemap");
+        self.sb.calls.files.held(m, file.inode);
         m.run(Account::System, self.preallocate.enter()).await;
         m.lock(inode.iolock, Side::Read).await;
         let extents = self.layout.borrow().file_extents(inode.ino).len();

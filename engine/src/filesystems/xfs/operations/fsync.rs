@@ -122,6 +122,7 @@ impl Xfs {
 
     pub(crate) async fn sync_file<M: Machine>(&self, m: &M, slot: u32) {
         m.at("fsync");
+        self.sb.calls.files.held(m, slot);
         let (c, inode) = (&self.sync.costs, self.inodes.inode(slot));
         m.run(Account::System, c.start).await;
         inode.peek(m).await;

@@ -122,6 +122,7 @@ impl Xfs {
         if written || !self.layout.borrow().file_extents(inode.ino).is_empty() {
             self.itruncate(m, &inode, None).await;
         }
+        self.sb.calls.files.whole_inode(m, slot);
         self.inodes.touch(m, slot);
         inode.peek(m).await;
         self.inode_transaction(m, &inode, TR_ATTRINVAL, (c.attr, c.attr_commit)).await;

@@ -60,6 +60,7 @@ impl<M: Machine> Filesystem<M> for Xfs {
         m.run(Account::System, c.lookup).await;
         self.lookup(m, &d, name).await;
         let slot = self.xfs_create(m, &d, name).await?;
+        self.sb.calls.files.whole_dentry(m, slot);
         m.run(Account::System, c.tail).await;
         m.unlock(d.i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
@@ -74,6 +75,7 @@ impl<M: Machine> Filesystem<M> for Xfs {
 
     async fn write(&self, m: &M, file: &mut File, bytes: u32) {
         m.at("write");
+        self.sb.calls.files.held(m, file.inode);
         let (c, inode) = (&self.costs.write, self.inodes.inode(file.inode));
         let size = self.sync.dirty.size(file.inode);
         let of_new_page = |time| if new_pages(size, bytes) > 0 { time } else { 0 };
@@ -130,6 +132,7 @@ impl<M: Machine> Filesystem<M> for Xfs {
 
     async fn close(&self, m: &M, file: &File) {
         m.at("close");
+        self.sb.calls.files.closed(m, file.inode);
         self.release(m, file).await;
         self.sb.calls.put(m, file).await;
     }
@@ -162,6 +165,7 @@ impl<M: Machine> Filesystem<M> for Xfs {
         self.sb.start_write(m).await;
         let (old, new) = (self.directory(dir), self.directory(names.into));
         let inode = self.inodes.inode(file.inode);
+        self.sb.calls.files.found(m, file.inode);
         self.sb.lock_rename(m, new.i_rwsem, old.i_rwsem).await;
         m.lock(inode.iolock, Side::Write).await;
         let done = self.xfs_rename(m, (&old, &new), names, inode, under).await;
@@ -226,6 +230,7 @@ impl Xfs {
         m.lock(d.i_rwsem, Side::Write).await;
         m.run(Account::System, c.lookup).await;
         let inode = self.inodes.inode(file.inode);
+        self.sb.calls.files.found(m, file.inode);
         m.lock(inode.iolock, Side::Write).await; // the victim
         self.xfs_remove(m, &d, name, inode, removed).await;
         m.unlock(inode.iolock, Side::Write).await;

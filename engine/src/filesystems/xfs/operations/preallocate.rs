@@ -48,6 +48,7 @@ impl Xfs {
     pub(super) async fn preallocate<M: Machine>(&self, m: &M, file: &File, bytes: u32) -> Result<(), NoSpace> {
         let inode = self.inodes.inode(file.inode);
         m.at("fallocate");
+        self.sb.calls.files.held(m, file.inode);
         m.run(Account::System, self.preallocate.0.enter).await;
         self.sb.start_write(m).await;
         m.lock(inode.iolock, Side::Write).await;
@@ -107,6 +108,7 @@ impl Xfs {
     pub(super) async fn truncate_file<M: Machine>(&self, m: &M, file: &File) {
         let inode = self.inodes.inode(file.inode);
         m.at("truncate");
+        self.sb.calls.files.held(m, file.inode);
         m.run(Account::System, self.preallocate.0.enter).await;
         self.sb.start_write(m).await;
         m.lock(inode.iolock, Side::Write).await;
@@ -124,6 +126,7 @@ impl Xfs {
     pub(super) async fn shorten_file<M: Machine>(&self, m: &M, file: &File, bytes: u32) {
         let (slot, inode) = (file.inode, self.inodes.inode(file.inode));
         m.at("truncate");
+        self.sb.calls.files.held(m, file.inode);
         m.run(Account::System, self.preallocate.0.enter).await;
         self.sb.start_write(m).await;
         m.lock(inode.iolock, Side::Write).await;

@@ -90,6 +90,7 @@ impl Xfs {
         (miss, recycle): (Time, Time),
     ) -> (u32, Time) {
         let (slot, recycled) = self.inodes.iget(m, self.inode_parts(m, number, classes), number).await;
+        self.sb.calls.files.whole_inode(m, slot);
         self.sync.made(m, slot);
         self.inodes.inode(slot).ilock(m).await;
         let iget = if recycled { recycle } else { miss };

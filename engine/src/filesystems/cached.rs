@@ -1,0 +1,113 @@
+//! What operations look at of structures that may have left the caches since: inodes, dentries, blocks.
+
+use crate::filesystems::costs::Costs;
+use crate::machine::CachedId;
+use crate::waist::Machine;
+use std::cell::RefCell;
+
+const LINE: u32 = 64;
+
+/// Cache lines that an operation looks at: `chain` of them one after the other, since each says where the next is, and `others` in
+/// any order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Looks {
+    /// One after the other.
+    pub chain: u32,
+    /// In any order.
+    pub others: u32,
+}
+
+impl Looks {
+    /// So many lines of a body, which the first leads to, after an index of so many.
+    pub fn at(index: u32, lines: u32) -> Self {
+        Self { chain: index + 1, others: lines.saturating_sub(1) }
+    }
+
+    /// How many bytes they are.
+    pub fn bytes(self) -> u32 {
+        (self.chain + self.others) * LINE
+    }
+
+    /// An operation looks at them.
+    pub fn of<M: Machine>(self, m: &M, body: CachedId) {
+        m.use_block(body, self.bytes());
+        m.fetch_block(body, self.chain, self.others);
+    }
+}
+
+/// How many bytes before the run a block was used of a structure that was there before: blocks lie in the order of their last use
+/// as if shuffled.
+pub fn used_ago(block: u64, blocks: u64, bytes: u32) -> u64 {
+    let place = block.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32; // Weyl: even, and by number
+    ((place * blocks) >> 32) * u64::from(bytes)
+}
+
+/// The inodes and dentries of a mount's files, by slot.
+pub struct InCore {
+    files: RefCell<Vec<Option<[CachedId; 2]>>>,
+    /// A path walk finds the dentry.
+    walk: Looks,
+    /// It is made or freed.
+    dentry: Looks,
+    /// An inode that is used, and one that is made or freed.
+    used: Looks,
+    whole: Looks,
+}
+
+impl InCore {
+    /// Of a filesystem by its kind; the error names what is missing.
+    pub fn new(costs: &Costs<'_>, kind: &str) -> Result<Self, String> {
+        let lines = |name: &str| costs.number(name).map(|n| n as u32);
+        let dentry = lines("vfs_dentry.struct")?;
+        let used = lines("vfs_inode.used")? + lines(&format!("{kind}_inode.used"))?;
+        Ok(Self {
+            files: RefCell::default(),
+            walk: Looks::at(lines("vfs_dentry.index")?, dentry),
+            dentry: Looks::at(0, dentry),
+            used: Looks::at(0, used),
+            whole: Looks::at(0, lines(&format!("{kind}_inode.struct"))?),
+        })
+    }
+
+    fn of<M: Machine>(&self, m: &M, slot: u32) -> [CachedId; 2] {
+        let (mut files, slot) = (self.files.borrow_mut(), slot as usize);
+        if files.len() <= slot {
+            files.resize(slot + 1, None);
+        }
+        *files[slot].get_or_insert_with(|| [m.new_block(0..0, None), m.new_block(0..0, None)])
+    }
+
+    /// A path walk finds a file.
+    pub fn found<M: Machine>(&self, m: &M, slot: u32) {
+        let [inode, dentry] = self.of(m, slot);
+        self.walk.of(m, dentry);
+        self.used.of(m, inode);
+    }
+
+    /// A call comes by an open file.
+    pub fn held<M: Machine>(&self, m: &M, slot: u32) {
+        self.used.of(m, self.of(m, slot)[0]);
+    }
+
+    /// The last user of an open file closes it, who gives its dentry back.
+    pub fn closed<M: Machine>(&self, m: &M, slot: u32) {
+        self.held(m, slot);
+        self.whole_dentry(m, slot);
+    }
+
+    /// An inode is made in memory that was one before, or is new and comes with the time that it takes; or all of one is freed.
+    pub fn whole_inode<M: Machine>(&self, m: &M, slot: u32) {
+        self.whole.of(m, self.of(m, slot)[0]);
+    }
+
+    /// The same of a dentry.
+    pub fn whole_dentry<M: Machine>(&self, m: &M, slot: u32) {
+        self.dentry.of(m, self.of(m, slot)[1]);
+    }
+
+    /// A file is made: both.
+    pub fn made<M: Machine>(&self, m: &M, slot: u32) {
+        self.whole_inode(m, slot);
+        self.whole_dentry(m, slot);
+    }
+}
