@@ -19,6 +19,7 @@ mod preallocate;
 mod rename;
 mod walk;
 
+use super::cached::Looks;
 use super::costs::Costs;
 use super::ledger::Ledger;
 use super::vfs::SuperBlock;
@@ -88,6 +89,8 @@ pub struct Ext4 {
     orphans: Orphans,
     directories: RefCell<Directories>,
     directory_lines: u32,
+    /// What a search for a name looks at.
+    leaf: Looks,
     files: RefCell<Files>,
 }
 
@@ -126,10 +129,11 @@ impl Ext4 {
             seed,
             below,
             locks,
-            tables: InodeTable::new(m),
+            tables: InodeTable::new(m, costs)?,
             orphans: Orphans::new(m, options.orphan_file, costs)?,
             walk: Walk::new(costs)?,
             directories: RefCell::default(),
+            leaf: Looks::at(lines("ext4_buffer.index")?, lines("ext4_leaf.search")?),
             directory_lines: lines("ext4_dir_inode.struct")? + lines("ext4_dir_block.data")?,
             files: RefCell::default(),
         };
@@ -174,6 +178,7 @@ impl<M: Machine> Filesystem<M> for Ext4 {
             self.tables.filled(self.ialloc.fill(group).ok_or(NoSpace)?);
             self.count_names(dir, 1);
         }
+        dirs.iter().for_each(|&dir| self.was_filled(dir));
         Ok(())
     }
 
@@ -186,6 +191,7 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         let htree = names > LINEAR_NAMES;
         m.lock(i_rwsem, Side::Write).await;
         m.touch(line, Access::Write);
+        self.search_leaf(m, dir, name);
         let search = if htree { self.htree.lookup.saturating_sub(self.htree.lookup_linear) } else { 0 };
         m.run(Account::System, c.lookup + search).await;
         let handle = self.journal.start(m, credits::CREATE).await;
@@ -309,6 +315,7 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         let handle = self.journal.start(m, credits::UNLINK).await;
         let (find, delete) =
             if htree { (self.htree.find_entry, self.htree.delete_entry) } else { (c.find_entry, c.delete_entry) };
+        self.search_leaf(m, dir, name);
         m.run(Account::System, find).await;
         let orphan = self.add_orphan(m, inode, delete).await;
         self.count_names(dir, -1);

@@ -5,6 +5,7 @@ use super::tree::key::NODE_SIZE;
 use super::tree::locks::{TreeLocks, Work};
 use super::tree::search::{Rules, TreeOps};
 use super::tree::{BlockId, Tree, MAX_LEVEL};
+use crate::filesystems::cached::used_ago;
 use crate::filesystems::costs::Costs;
 use crate::machine::{Access, Account, CachedId, ClassId, LineId, LockId, Mode, Side, Time};
 use crate::waist::Machine;
@@ -164,11 +165,10 @@ impl Root {
         self.grown.set(self.tree.borrow().numbers());
     }
 
-    /// How many bytes before the run a block was used: blocks lie in the order of their last use as if shuffled.
+    /// How many bytes before the run a block was used.
     fn used_ago(&self, block: BlockId) -> Option<u64> {
         let blocks = u64::from(self.grown.get());
-        let place = u64::from(block).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32; // Weyl: even, and by number
-        (u64::from(block) < blocks).then(|| ((place * blocks) >> 32) * u64::from(self.used_bytes(0, Side::Write)))
+        (u64::from(block) < blocks).then(|| used_ago(u64::from(block), blocks, self.used_bytes(0, Side::Write)))
     }
 
     /// Bytes of a block that who locks it uses: the lines, and half of a leaf where items come or go.

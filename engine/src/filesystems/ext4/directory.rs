@@ -5,10 +5,11 @@ use super::ialloc::Home;
 use super::journal::Block;
 use super::mballoc::Extent;
 use super::Ext4;
+use crate::filesystems::cached::used_ago;
 use crate::filesystems::{DirId, ROOT};
-use crate::machine::{LineId, LockId};
+use crate::machine::{CachedId, LineId, LockId};
 use crate::waist::Machine;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 /// Names that fit one 4 KiB block of a linear directory before it becomes an htree: a 12-byte name takes 20 bytes of entry.
 pub(super) const LINEAR_NAMES: u32 = 190;
@@ -25,8 +26,21 @@ pub(super) struct Directory {
     pub(super) names: Cell<u32>,
     /// `i_nlink`.
     links: Cell<u32>,
+    /// Leaves that somebody has searched, and how many there were before the run.
+    leaves: RefCell<Vec<Option<CachedId>>>,
+    filled: Cell<u32>,
     /// Its number, and its first block; the root's are those of `mkfs`.
     pub(super) made: Option<Made>,
+}
+
+impl Directory {
+    /// How many it has.
+    fn leaves(&self) -> u32 {
+        match self.names.get() {
+            few if few <= LINEAR_NAMES => 1,
+            names => names.div_ceil(NAMES_PER_LEAF),
+        }
+    }
 }
 
 /// The inode and the first block of a directory that was made.
@@ -57,11 +71,13 @@ impl Ext4 {
         let (names, links) = (Cell::new(0), Cell::new(2));
         if let Some(free) = directories.free.pop() {
             let left = &mut directories.all[free as usize];
-            *left = Directory { i_rwsem: left.i_rwsem, line: left.line, home, names, links, made };
+            let (i_rwsem, line, leaves) = (left.i_rwsem, left.line, std::mem::take(&mut left.leaves));
+            *left = Directory { i_rwsem, line, home, names, links, leaves, filled: Cell::new(0), made };
             return free;
         }
         let (i_rwsem, line) = (self.sb.new_directory(m), m.new_line(self.directory_lines));
-        directories.all.push(Directory { i_rwsem, line, home, names, links, made });
+        let (leaves, filled) = (RefCell::default(), Cell::new(0));
+        directories.all.push(Directory { i_rwsem, line, home, names, links, leaves, filled, made });
         (directories.all.len() - 1) as DirId
     }
 
@@ -96,11 +112,34 @@ impl Ext4 {
 
     /// A directory's inode, and the leaf in which a name is.
     pub(super) fn name_blocks(&self, dir: DirId, name: &[u8]) -> [Block; 2] {
-        let names = self.directories.borrow().all[dir as usize].names.get();
-        let leaves = if names > LINEAR_NAMES { names.div_ceil(NAMES_PER_LEAF) } else { 1 };
-        // each leaf has a range of hashes (dx_probe)
-        let leaf = (u64::from(half_md4(self.seed, name)) * u64::from(leaves)) >> 32;
-        [Block::Directory(dir), Block::Leaf(dir, leaf as u32)]
+        let leaf = self.leaf_of(&self.directories.borrow().all[dir as usize], name);
+        [Block::Directory(dir), Block::Leaf(dir, leaf)]
+    }
+
+    /// Each leaf has a range of hashes (`dx_probe`).
+    fn leaf_of(&self, d: &Directory, name: &[u8]) -> u32 {
+        match d.leaves() {
+            1 => 0,
+            leaves => ((u64::from(half_md4(self.seed, name)) * u64::from(leaves)) >> 32) as u32,
+        }
+    }
+
+    /// A directory as it is now was there before the run.
+    pub(super) fn was_filled(&self, dir: DirId) {
+        let d = &self.directories.borrow().all[dir as usize];
+        d.filled.set(d.leaves());
+    }
+
+    /// `search_dirblock`, `add_dirent_to_buf`: goes through the leaf of a name.
+    pub(super) fn search_leaf<M: Machine>(&self, m: &M, dir: DirId, name: &[u8]) {
+        let d = &self.directories.borrow().all[dir as usize];
+        let (leaf, filled) = (self.leaf_of(d, name), d.filled.get());
+        let mut leaves = d.leaves.borrow_mut();
+        if leaves.len() <= leaf as usize {
+            leaves.resize(leaf as usize + 1, None);
+        }
+        let ago = (leaf < filled).then(|| used_ago(u64::from(leaf), u64::from(filled), self.leaf.bytes()));
+        self.leaf.of(m, *leaves[leaf as usize].get_or_insert_with(|| m.new_block(0..0, ago)));
     }
 
     /// Its lock, its lines, and how many names it has.

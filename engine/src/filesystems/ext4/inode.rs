@@ -5,11 +5,12 @@ use super::journal::{credits, Block, Handle};
 use super::Ext4;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::File;
-use crate::machine::{Access, Account, LineId, LockId, Time};
+use crate::machine::{Access, Account, CachedId, LineId, LockId, Time};
 use crate::waist::Machine;
 
 /// Group descriptors of 64 bytes in a block.
 const DESCRIPTORS: u32 = 64;
+const LINE_BYTES: u32 = 64;
 
 /// Files that exist.
 #[derive(Default)]
@@ -37,6 +38,8 @@ pub(super) struct GroupLines {
     heads: LineId,
     /// The contents of bitmap and descriptor.
     data: LineId,
+    memory: CachedId,
+    bytes: u32,
 }
 
 impl GroupLines {
@@ -45,7 +48,8 @@ impl GroupLines {
         let sum = |names: &[&str]| names.iter().map(|name| costs.number(name)).sum::<Result<f64, _>>();
         let heads = sum(&["ext4_bitmap.struct", "ext4_group_desc.struct", "ext4_group_info.struct"])? as u32;
         let data = sum(&["ext4_bitmap.data", "ext4_group_desc.data"])? as u32;
-        Ok(Self { heads: m.new_line(heads), data: m.new_line(data) })
+        let (bytes, heads, data) = ((heads + data) * LINE_BYTES, m.new_line(heads), m.new_line(data));
+        Ok(Self { heads, data, memory: m.new_block(heads..data + 1, None), bytes })
     }
 }
 
@@ -80,6 +84,7 @@ impl Ext4 {
     /// Changes what a group has of its inodes, which takes so long.
     pub(super) async fn locked<M: Machine>(&self, m: &M, group: u32, time: Time, change: impl FnOnce()) {
         let lines = self.groups[group as usize];
+        m.use_block(lines.memory, lines.bytes);
         m.touch(lines.heads, Access::Write);
         self.locks.lock(m, group).await;
         m.touch(lines.data, Access::Write);
@@ -140,6 +145,7 @@ impl Ext4 {
     pub(super) async fn stop<M: Machine>(&self, m: &M, handle: Handle, slot: u32, changed: &[Block]) {
         let inode = self.files.borrow().slots[slot as usize].inode;
         let inodes = [Block::Inodes(inode / INODES_PER_BLOCK)];
+        self.tables.use_block(m, inode);
         let transaction = self.journal.stop(m, handle, &[&inodes, changed].concat()).await;
         self.files.borrow_mut().slots[slot as usize].transaction = transaction;
     }

@@ -3,8 +3,10 @@
 
 use super::ialloc::{Ialloc, INODES_PER_BLOCK};
 use crate::devices::BlockDevice;
+use crate::filesystems::cached::Looks;
+use crate::filesystems::costs::Costs;
 use crate::filesystems::BLOCK;
-use crate::machine::{Account, ClassId, LockId, Side, Time};
+use crate::machine::{Account, CachedId, ClassId, LockId, Side, Time};
 use crate::waist::Machine;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -16,21 +18,36 @@ pub(super) struct InodeTable {
     /// The locks of those that are being brought in, and how many tasks hold them or wait.
     buffers: RefCell<HashMap<u32, (LockId, u32)>>,
     class: ClassId,
+    /// Those that somebody has used, and what one looks at to change an inode.
+    used: RefCell<Vec<Option<CachedId>>>,
+    looks: Looks,
 }
 
 impl InodeTable {
     /// Nothing but the root's block is in memory.
-    pub fn new<M: Machine>(m: &M) -> Self {
-        Self {
+    pub fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
+        let lines = |name: &str| costs.number(name).map(|n| n as u32);
+        Ok(Self {
+            used: RefCell::default(),
+            looks: Looks::at(lines("ext4_buffer.index")?, lines("ext4_inode.on_disk")?),
             uptodate: RefCell::new(HashSet::from([0])),
             buffers: RefCell::default(),
             class: m.class("ext4.inode table", "ext4.buffer"),
-        }
+        })
     }
 
     /// Says that inodes were made without programs.
     pub fn filled(&self, inode: u32) {
         self.uptodate.borrow_mut().insert(inode / INODES_PER_BLOCK);
+    }
+
+    /// `ext4_mark_inode_dirty`: an inode is written into its block.
+    pub fn use_block<M: Machine>(&self, m: &M, inode: u32) {
+        let (mut used, block) = (self.used.borrow_mut(), (inode / INODES_PER_BLOCK) as usize);
+        if used.len() <= block {
+            used.resize(block + 1, None);
+        }
+        self.looks.of(m, *used[block].get_or_insert_with(|| m.new_block(0..0, None)));
     }
 
     fn has(&self, block: u32) -> bool {

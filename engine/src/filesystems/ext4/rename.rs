@@ -22,6 +22,8 @@ impl Ext4 {
         if names.into != dir {
             m.touch(new_line, Access::Write);
         }
+        self.search_leaf(m, dir, names.from);
+        self.search_leaf(m, names.into, names.to);
         let handle = self.journal.start(m, credits::RENAME).await;
         m.run(Account::System, under + self.htree_time(dir, names.into)).await;
         let changed = [self.name_blocks(dir, names.from), self.name_blocks(names.into, names.to)].concat();

@@ -12,6 +12,7 @@ pub mod operations;
 pub mod structures;
 
 mod audit;
+mod contents;
 mod inode;
 mod inode_lines;
 mod log;

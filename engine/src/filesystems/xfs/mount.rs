@@ -1,5 +1,6 @@
 //! A mounted XFS: its structures, and the locks and lines of its parts.
 
+use super::contents::Contents;
 use super::inode::{Inode, InodeParts, InodeTable, Number};
 use super::log::buffer::{Buffer, Place};
 use super::log::clusters::Clusters;
@@ -143,6 +144,8 @@ pub struct Xfs {
     pub(super) inactivation: Inactivation,
     pub(super) unlinked: UnlinkedList,
     pub(super) clusters: Clusters,
+    /// What the other blocks contain.
+    pub(super) contents: Contents,
     groups: Vec<AllocationGroup>,
     directories: RefCell<Vec<XfsDirectory>>,
     free_directories: RefCell<Vec<DirId>>,
@@ -209,6 +212,7 @@ impl Xfs {
             inactivation,
             unlinked: costs.rules().iunlink,
             clusters: Clusters::new(m, footprints.buffer + count("xfs_inode_cluster.data")?, geometry.agblocks),
+            contents: Contents::new(costs)?,
             groups: AllocationGroup::all(m, geometry, classes, footprints.buffer, costs)?,
             directories: RefCell::default(),
             free_directories: RefCell::default(),

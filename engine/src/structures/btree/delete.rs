@@ -56,7 +56,7 @@ impl<R: Record> BTree<R> {
         }
         let min = self.limits.min(level);
         if right != NIL {
-            touch.add(self.nodes[right as usize].id);
+            touch.add(&self.nodes[right as usize]);
             if self.count(right) > min {
                 self.move_first_left(slot, right);
                 let path = self.right_of(path, level);
@@ -66,7 +66,7 @@ impl<R: Record> BTree<R> {
             }
         }
         if left != NIL {
-            touch.add(self.nodes[left as usize].id);
+            touch.add(&self.nodes[left as usize]);
             if self.count(left) > min {
                 self.move_last_right(left, slot);
                 self.update_keys(path, level);

@@ -73,7 +73,7 @@ impl<R: Record> BTree<R> {
         if right == NIL || index + 1 >= self.count(slot) {
             return false;
         }
-        touch.add(self.nodes[right as usize].id);
+        touch.add(&self.nodes[right as usize]);
         if self.count(right) == self.max(level) {
             return false;
         }
@@ -91,7 +91,7 @@ impl<R: Record> BTree<R> {
         if left == NIL || index == 0 {
             return false;
         }
-        touch.add(self.nodes[left as usize].id);
+        touch.add(&self.nodes[left as usize]);
         if self.count(left) == self.max(level) {
             return false;
         }
@@ -130,7 +130,7 @@ impl<R: Record> BTree<R> {
         if index > keep {
             path.at[level] = (right, index - keep);
         }
-        touch.add(self.nodes[right as usize].id);
+        touch.add(&self.nodes[right as usize]);
         touch.splits += 1;
         (self.nodes[right as usize].first_key(), right)
     }
@@ -143,7 +143,7 @@ impl<R: Record> BTree<R> {
         let node = &mut self.nodes[root as usize];
         node.keys.extend(keys);
         node.children.extend([left, right]);
-        touch.add(node.id);
+        touch.add(node);
         touch.splits += 1;
         self.root = root;
         self.levels += 1;
@@ -158,7 +158,7 @@ impl<R: Record> BTree<R> {
         std::mem::swap(&mut root.children, &mut node.children);
         root.keys.push(node.keys[0]);
         root.children.push(slot);
-        touch.add(node.id);
+        touch.add(node);
         touch.splits += 1;
         path.at[self.levels] = (self.root, 0);
         path.at[self.levels - 1].0 = slot;

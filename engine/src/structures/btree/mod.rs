@@ -75,6 +75,7 @@ const TOUCH_MAX: usize = 16;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Touch {
     blocks: [BlockId; TOUCH_MAX],
+    entries: [u16; TOUCH_MAX],
     len: u8,
     /// Blocks split in half, a new root included.
     pub splits: u8,
@@ -90,16 +91,26 @@ impl Touch {
         &self.blocks[..usize::from(self.len)]
     }
 
-    fn add(&mut self, block: BlockId) {
+    /// The same, each with how many entries it has, or had where they have changed since.
+    pub fn blocks_and_entries(&self) -> impl Iterator<Item = (BlockId, u32)> + '_ {
+        self.blocks().iter().zip(&self.entries).map(|(&block, &entries)| (block, u32::from(entries)))
+    }
+
+    fn add<R: Record>(&mut self, node: &Node<R>) {
+        self.add_block(node.id, node.len() as u16);
+    }
+
+    fn add_block(&mut self, block: BlockId, entries: u16) {
         if block != IN_INODE && !self.blocks().contains(&block) && usize::from(self.len) < TOUCH_MAX {
-            self.blocks[usize::from(self.len)] = block;
+            let at = usize::from(self.len);
+            (self.blocks[at], self.entries[at]) = (block, entries);
             self.len += 1;
         }
     }
 
     /// Adds what a second operation on the same tree did.
     pub fn merge(&mut self, other: &Self) {
-        other.blocks().iter().for_each(|&block| self.add(block));
+        other.blocks_and_entries().for_each(|(block, entries)| self.add_block(block, entries as u16));
         self.splits += other.splits;
         self.merges += other.merges;
         self.shifts += other.shifts;
@@ -301,7 +312,7 @@ impl<R: Record> BTree<R> {
     fn visited(&self, path: &Path) -> Touch {
         let mut touch = Touch::default();
         for level in (0..self.levels).rev() {
-            touch.add(self.nodes[path.at[level].0 as usize].id);
+            touch.add(&self.nodes[path.at[level].0 as usize]);
         }
         touch
     }

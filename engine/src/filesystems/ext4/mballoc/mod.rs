@@ -17,7 +17,7 @@ use crate::cost_table;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::NoSpace;
 use crate::kernel::ext4::{BusyGroups, FreedExtents, StreamGoal};
-use crate::machine::{Access, Account, LineId, LockId, Side};
+use crate::machine::{Access, Account, CachedId, LineId, LockId, Side};
 use crate::waist::Machine;
 use bitmap::{Bitmap, GROUP_BLOCKS};
 pub(super) use freed::Extent;
@@ -38,6 +38,7 @@ cost_table!(MballocCosts {
 const STREAM_BLOCKS: u64 = 16;
 /// Folios of a group in the buddy cache, where pages are as large as blocks.
 const FOLIOS: u32 = 2;
+const LINE_BYTES: u32 = 64;
 /// Goals of 4 bytes in a cache line.
 const GOALS_PER_LINE: usize = 16;
 
@@ -52,6 +53,9 @@ struct Lines {
     heads: LineId,
     /// Their contents.
     bitmap: LineId,
+    /// All of them, and their bytes.
+    memory: CachedId,
+    bytes: u32,
 }
 
 /// All blocks of a filesystem.
@@ -122,11 +126,12 @@ impl Mballoc {
 
     fn lines<M: Machine>(&self, m: &M, group: u32) -> Lines {
         let [buddy, heads, bitmap] = self.spans;
-        let new = || Lines {
-            buddy: m.new_line(buddy),
-            folios: m.new_line(FOLIOS),
-            heads: m.new_line(heads),
-            bitmap: m.new_line(bitmap),
+        let new = || {
+            let [buddy_lines, folios, heads_lines, bitmap_lines] =
+                [buddy, FOLIOS, heads, bitmap].map(|lines| m.new_line(lines));
+            let memory = m.new_block(buddy_lines..bitmap_lines + 1, None);
+            let bytes = (buddy + FOLIOS + heads + bitmap) * LINE_BYTES;
+            Lines { buddy: buddy_lines, folios, heads: heads_lines, bitmap: bitmap_lines, memory, bytes }
         };
         *self.lines.borrow_mut()[group as usize].get_or_insert_with(new)
     }

@@ -110,6 +110,7 @@ impl Mballoc {
 
     /// `ext4_mb_good_group_nolock` looks at the group, `ext4_mb_load_buddy` gets its folios.
     fn load_buddy<M: Machine>(&self, m: &M, lines: Lines) {
+        m.use_block(lines.memory, lines.bytes);
         m.touch(lines.buddy, Access::Read);
         m.touch(lines.folios, Access::Write);
     }
@@ -122,6 +123,7 @@ impl Mballoc {
     /// `ext4_mb_mark_diskspace_used`: bits and checksums of bitmap and descriptor, under the group's lock.
     async fn mark_diskspace_used<M: Machine>(&self, m: &M, group: u32) {
         let (c, lines) = (&self.costs, self.lines(m, group));
+        m.use_block(lines.memory, lines.bytes);
         m.touch(lines.heads, Access::Write);
         m.run(Account::System, c.write_access).await;
         self.locks.lock(m, group).await;

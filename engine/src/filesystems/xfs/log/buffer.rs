@@ -2,8 +2,10 @@
 //! transaction writes.
 
 use super::checkpoint::Item;
-use crate::machine::{Access, ClassId, LineId, LockId, Side};
+use crate::machine::{Access, CachedId, ClassId, LineId, LockId, Side};
 use crate::waist::Machine;
+
+const LINE_BYTES: u32 = 64;
 
 /// Where a buffer is on disk, in blocks from the beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,12 +22,15 @@ pub struct Buffer {
     pub(crate) lock: LockId,
     pub(crate) lines: LineId,
     pub(crate) place: Place,
+    memory: CachedId,
+    bytes: u32,
 }
 
 impl Buffer {
     /// A buffer of which a transaction writes `lines` cache lines.
     pub fn new<M: Machine>(m: &M, class: ClassId, lines: u32, place: Place) -> Self {
-        Self { lock: m.new_lock(class), lines: m.new_line(lines), place }
+        let (lock, span) = (m.new_lock(class), m.new_line(lines));
+        Self { lock, lines: span, place, memory: m.new_block(span..span + 1, None), bytes: lines * LINE_BYTES }
     }
 
     /// As transactions log it.
@@ -33,9 +38,11 @@ impl Buffer {
         Item::Buffer(*self)
     }
 
-    /// `xfs_buf_lock`: waits on `b_sema`, then works on lines that its last user may have left in another CPU's cache.
+    /// `xfs_buf_lock`: waits on `b_sema`, then works on lines that its last user may have left in another CPU's cache, or that have
+    /// left all of them since.
     pub async fn lock<M: Machine>(&self, m: &M) {
         m.lock(self.lock, Side::Write).await;
+        m.use_block(self.memory, self.bytes);
         m.touch(self.lines, Access::Write);
     }
 

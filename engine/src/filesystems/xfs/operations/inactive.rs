@@ -176,7 +176,7 @@ impl Xfs {
         group.finobt.lock(m).await;
         let list = {
             let mut layout = self.layout.borrow_mut();
-            layout.ifree(inode.ino);
+            self.contents.look_into(m, &layout.ifree(inode.ino).touches);
             layout.iunlink_remove(inode.ino).expect("an unlinked inode is on a list")
         };
         let inodes = self.rewritten(m, list);

@@ -46,8 +46,12 @@ impl<M: Machine> Filesystem<M> for Xfs {
 
     fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {
         let mut layout = self.layout.borrow_mut();
-        initial_files(dirs, 0..files, name_length)
-            .try_for_each(|(dir, name)| layout.create(self.directory(dir).id, &name).map(drop))
+        for (dir, name) in initial_files(dirs, 0..files, name_length) {
+            let created = layout.create(self.directory(dir).id, &name)?;
+            self.contents.fill(&created.inode.touches);
+            self.contents.fill(&created.dir.touches);
+        }
+        Ok(())
     }
 
     async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<File, NoSpace> {

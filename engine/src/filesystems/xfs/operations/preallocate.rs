@@ -10,6 +10,7 @@ use crate::filesystems::xfs::log::grant::{Ticket, TR_ITRUNCATE, TR_WRITE};
 use crate::filesystems::xfs::log::Logged;
 use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::xfs::structures::file_blocks::Placed;
+use crate::filesystems::xfs::structures::touch::Touches;
 use crate::filesystems::{File, NoSpace, BLOCK};
 use crate::machine::{Account, Side, Time};
 use crate::waist::Machine;
@@ -82,7 +83,9 @@ impl Xfs {
                 let agf = self.group(agno).agf;
                 m.run(Account::System, c.agf).await;
                 agf.lock(m).await;
-                count = self.layout.borrow_mut().alloc_for_file(inode.ino, agno, most).unwrap_or(0);
+                let mut touches = Touches::default();
+                count = self.layout.borrow_mut().alloc_for_file(inode.ino, agno, most, &mut touches).unwrap_or(0);
+                self.contents.look_into(m, &touches);
                 if count > 0 {
                     m.run(Account::System, c.allocate).await;
                     self.log.commit(m, Logged::items([inode.item(), agf.item()]).further(2)).await;
@@ -153,7 +156,9 @@ impl Xfs {
             m.run(Account::System, c.roll + c.free_agf).await;
             let agf = self.group(extent.0).agf;
             agf.lock(m).await;
-            self.layout.borrow_mut().free_file_extent(extent);
+            let mut touches = Touches::default();
+            self.layout.borrow_mut().free_file_extent(extent, &mut touches);
+            self.contents.look_into(m, &touches);
             m.run(Account::System, c.free).await;
             self.log.commit(m, Logged::items([agf.item()]).further(2).freeing_extents()).await;
             m.run(Account::System, c.free_commit).await;

@@ -12,7 +12,7 @@ use super::super::mount::{AllocationGroup, Xfs, XfsDirectory};
 use super::super::structures::directory::DirForm;
 use super::super::structures::groups::NoSpace;
 use super::super::structures::layout::Unlinking;
-use super::super::structures::touch::BlockKind;
+use super::super::structures::touch::{BlockKind, Touches};
 use crate::filesystems::{DirId, Renaming};
 use crate::kernel::xfs::UnlinkedList;
 use crate::machine::{Access, Account, ClassId, LockId, Side, Time};
@@ -24,6 +24,7 @@ struct Renamed {
     time: Time,
     grows: bool,
     shrinks: bool,
+    touches: [Touches; 2],
 }
 
 /// The ILOCKs of a rename, in the order of inode numbers (`xfs_sort_for_rename`).
@@ -45,7 +46,9 @@ impl Xfs {
             let layout = self.layout.borrow();
             let node = layout.dir(d.id).form() == DirForm::Node;
             // A data block is read only where another name has the same hash.
-            let collides = node && layout.lookup(d.id, name).1.has(BlockKind::DirData);
+            let touches = if node { layout.lookup(d.id, name).1 } else { Touches::default() };
+            self.contents.look_into(m, &touches);
+            let collides = touches.has(BlockKind::DirData);
             c.lookup_end + if node { c.lookup_node } else { 0 } + if collides { c.lookup_data } else { 0 }
         };
         m.run(Account::System, time).await;
@@ -66,6 +69,7 @@ impl Xfs {
         let group = self.group(start);
         group.lock_inode_trees(m).await;
         let new = self.layout.borrow_mut().dialloc_directory(start, d.id)?;
+        self.contents.look_into(m, &new.touches);
         let iget = (c.iget_miss, self.costs.create.iget_recycle);
         let (slot, work) = self.icreate(m, self.number(new.ino), self.directory_classes, iget).await;
         let times = (c.inode_btrees + work, c.finish);
@@ -108,6 +112,7 @@ impl Xfs {
         let group = self.group_of(d.ino);
         group.lock_inode_trees(m).await;
         let new = self.layout.borrow_mut().dialloc(d.id)?;
+        self.contents.look_into(m, &new.touches);
         let iget = (c.iget_miss, c.iget_recycle);
         let (slot, work) = self.icreate(m, self.number(new.ino), self.inode_classes, iget).await;
         let times = (c.inode_btrees + work, c.finish);
@@ -135,6 +140,7 @@ impl Xfs {
         let mut d = *d;
         let buffers = d.buffers(form);
         lock_all(m, &buffers).await;
+        self.contents.look_into(m, &touch.touches);
         work += self.costs.add_name_time(form);
         let allocates = new_chunk || new_blocks > 0;
         if allocates {
@@ -195,12 +201,12 @@ impl Xfs {
         group.agi.lock(m).await;
         removed.into_iter().for_each(|removed| self.drop_directory(d, removed));
         let inodes = self.iunlink(m, d, inode).await;
-        let (form, frees_blocks) = {
-            let removed = self.layout.borrow_mut().remove_name(d.id, name);
-            removed.map_or((DirForm::Short, false), |(_, touch)| (touch.before, touch.freed_blocks > 0))
-        };
+        let removed = self.layout.borrow_mut().remove_name(d.id, name).map(|(_, touch)| touch);
+        let (form, frees_blocks) =
+            removed.map_or((DirForm::Short, false), |touch| (touch.before, touch.freed_blocks > 0));
         let buffers = d.buffers(form);
         lock_all(m, &buffers).await;
+        self.contents.look_into(m, &removed.map_or_else(Touches::default, |touch| touch.touches));
         m.run(Account::System, self.costs.remove_name_time(form) + c.finish).await;
         if self.unlinked == UnlinkedList::InMemory {
             lock_all(m, &inodes).await;
@@ -266,6 +272,7 @@ impl Xfs {
             logged = logged.and(new.item());
         }
         lock_all(m, &renamed.buffers).await;
+        renamed.touches.iter().for_each(|touches| self.contents.look_into(m, touches));
         let group = self.group_of(new.ino);
         if renamed.grows {
             m.run(Account::System, self.costs.space.agf).await;
@@ -295,9 +302,9 @@ impl Xfs {
     ) -> Result<Renamed, NoSpace> {
         let mut layout = self.layout.borrow_mut();
         let added = layout.add_name(new.id, names.to, ino)?;
-        let removed = layout.remove_name(old.id, names.from);
-        let (before, shrinks) =
-            removed.map_or((DirForm::Short, false), |(_, touch)| (touch.before, touch.freed_blocks > 0));
+        let removed = layout.remove_name(old.id, names.from).map(|(_, touch)| touch);
+        let (before, shrinks) = removed.map_or((DirForm::Short, false), |touch| (touch.before, touch.freed_blocks > 0));
+        let touches = [added.touches, removed.map_or_else(Touches::default, |touch| touch.touches)];
         let same = old.id == new.id;
         let mut buffers: arrayvec::ArrayVec<_, 8> = new.buffers(added.after).into_iter().collect();
         if !same {
@@ -307,7 +314,7 @@ impl Xfs {
         let space = &self.costs.space;
         let grown = if grows { space.allocate + space.new_dir_block } else { 0 };
         let left = self.costs.remove_name_time(if same { added.after } else { before });
-        Ok(Renamed { buffers, time: self.costs.add_name_time(added.after) + left + grown, grows, shrinks })
+        Ok(Renamed { buffers, time: self.costs.add_name_time(added.after) + left + grown, grows, shrinks, touches })
     }
 
     /// The end of a commit, and where a directory's block was emptied, the rolled transaction that gives it back

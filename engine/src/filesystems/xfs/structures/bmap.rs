@@ -292,5 +292,5 @@ impl BlockMap {
 }
 
 fn report(change: &mut Change<'_>, touch: &Touch) {
-    touch.blocks().iter().for_each(|&block| change.touches.add(BlockKind::Bmbt, block));
+    change.touches.add_tree(BlockKind::Bmbt, 0, touch);
 }

@@ -51,7 +51,7 @@ impl Layout {
     }
 
     /// Allocates at most so many blocks in one run for a file: behind its last, else near its inode. None if the group has no room.
-    pub fn alloc_for_file(&mut self, ino: u64, agno: u32, most: u32) -> Option<u32> {
+    pub fn alloc_for_file(&mut self, ino: u64, agno: u32, most: u32, touches: &mut Touches) -> Option<u32> {
         let target = match self.files.extents(ino).last() {
             Some((group, last)) if *group == agno => last.end(),
             _ => self.geometry().split_ino(ino).1 >> super::geometry::INOPBLOG,
@@ -59,7 +59,7 @@ impl Layout {
         let space = &mut self.groups.groups[agno as usize].space;
         let mut len = most.min(space.longest());
         while len > 0 {
-            if let Some(start) = space.alloc_near(target, &Request::of(len), &mut Touches::default()) {
+            if let Some(start) = space.alloc_near(target, &Request::of(len), touches) {
                 self.files.append(ino, agno, Extent { start, len });
                 return Some(len);
             }
@@ -89,7 +89,7 @@ impl Layout {
     }
 
     /// Gives an extent back (`xfs_extent_free_finish_item`).
-    pub fn free_file_extent(&mut self, (agno, extent): Placed) {
-        self.groups.groups[agno as usize].space.free(extent, &mut Touches::default());
+    pub fn free_file_extent(&mut self, (agno, extent): Placed, touches: &mut Touches) {
+        self.groups.groups[agno as usize].space.free(extent, touches);
     }
 }

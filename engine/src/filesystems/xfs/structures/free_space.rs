@@ -362,8 +362,8 @@ impl FreeSpace {
     }
 
     fn report(&self, cnt: &Touch, bno: &Touch, touches: &mut Touches) {
-        cnt.blocks().iter().for_each(|block| touches.add(BlockKind::Cntbt, self.base + block));
-        bno.blocks().iter().for_each(|block| touches.add(BlockKind::Bnobt, self.base + block));
+        touches.add_tree(BlockKind::Cntbt, self.base, cnt);
+        touches.add_tree(BlockKind::Bnobt, self.base, bno);
     }
 }
 

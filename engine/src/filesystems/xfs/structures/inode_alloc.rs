@@ -162,10 +162,10 @@ impl AllocGroup {
             self.remove_chunk(&old, touches);
             return true;
         }
-        report(touches, BlockKind::Inobt, self.base, &self.inobt.update(&chunk.startino, chunk));
+        touches.add_tree(BlockKind::Inobt, self.base, &self.inobt.update(&chunk.startino, chunk));
         self.freecount += 1;
         if old.freecount > 0 {
-            report(touches, BlockKind::Finobt, self.base, &self.finobt.update(&chunk.startino, chunk));
+            touches.add_tree(BlockKind::Finobt, self.base, &self.finobt.update(&chunk.startino, chunk));
         } else {
             self.change_tree(true, touches, |tree, blocks| tree.insert(chunk, blocks));
         }
@@ -184,7 +184,7 @@ impl AllocGroup {
         let joined = match self.inobt.get(&startino) {
             Some(old) => {
                 let joined = old.merged(chunk);
-                report(touches, BlockKind::Inobt, self.base, &self.inobt.update(&startino, joined));
+                touches.add_tree(BlockKind::Inobt, self.base, &self.inobt.update(&startino, joined));
                 joined
             }
             None => {
@@ -193,7 +193,7 @@ impl AllocGroup {
             }
         };
         if self.finobt.get(&startino).is_some() {
-            report(touches, BlockKind::Finobt, self.base, &self.finobt.update(&startino, joined));
+            touches.add_tree(BlockKind::Finobt, self.base, &self.finobt.update(&startino, joined));
         } else {
             self.change_tree(true, touches, |tree, blocks| tree.insert(joined, blocks));
         }
@@ -209,11 +209,11 @@ impl AllocGroup {
         let mask = 1u64 << bit;
         let chunk = InodeChunk { free: old.free & !mask, freecount: old.freecount - 1, used: old.used | mask, ..old };
         if chunk.freecount > 0 {
-            report(touches, BlockKind::Finobt, self.base, &self.finobt.update(&startino, chunk));
+            touches.add_tree(BlockKind::Finobt, self.base, &self.finobt.update(&startino, chunk));
         } else {
             self.change_tree(true, touches, |tree, blocks| tree.delete(&startino, blocks));
         }
-        report(touches, BlockKind::Inobt, self.base, &self.inobt.update(&startino, chunk));
+        touches.add_tree(BlockKind::Inobt, self.base, &self.inobt.update(&startino, chunk));
         self.freecount -= 1;
         Taken { agino: startino + bit, recycled: old.used & mask != 0 }
     }
@@ -312,10 +312,6 @@ impl AllocGroup {
         touches.add(kind, self.base + tree.root());
         let mut blocks = TreeBlocks { space: &mut self.space, touches, metadata: finobt };
         let touch = change(tree, &mut blocks);
-        report(touches, kind, self.base, &touch);
+        touches.add_tree(kind, self.base, &touch);
     }
-}
-
-fn report(touches: &mut Touches, kind: BlockKind, base: u64, touch: &Touch) {
-    touch.blocks().iter().for_each(|block| touches.add(kind, base + block));
 }

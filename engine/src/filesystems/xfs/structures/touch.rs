@@ -1,5 +1,7 @@
 //! What an operation touched: buffers in the order the kernel locks them.
 
+use crate::structures::btree::Touch;
+
 /// The kind of a metadata buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -57,6 +59,10 @@ const KINDS: [BlockKind; 15] = [
 /// Buffers that one report can hold; an operation with a double directory split stays below.
 const CAPACITY: usize = 32;
 const KIND_SHIFT: u32 = 56;
+/// Above the kind is how many looks a binary search in the block takes; 0 is not told.
+const LOOKS_SHIFT: u32 = 60;
+/// Entries of a tree's block that are in a cache line: records and pairs of key and pointer take 8 to 16 bytes.
+const ENTRIES_PER_LINE: u32 = 4;
 
 /// Buffers in the order of their first lock, each once: a transaction that has a buffer gets it again for nothing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -68,19 +74,42 @@ pub struct Touches {
 impl Touches {
     /// Adds a buffer, by kind and filesystem block number. Headers of a group share its block 0.
     pub fn add(&mut self, kind: BlockKind, fsblock: u64) {
+        self.add_searched(kind, fsblock, 0);
+    }
+
+    /// Adds blocks of a tree that were searched, and whose numbers begin at `base`.
+    pub fn add_tree(&mut self, kind: BlockKind, base: u64, touch: &Touch) {
+        for (block, entries) in touch.blocks_and_entries() {
+            let lines = entries.div_ceil(ENTRIES_PER_LINE).max(1);
+            self.add_searched(kind, base + block, lines.ilog2() + 1);
+        }
+    }
+
+    fn add_searched(&mut self, kind: BlockKind, fsblock: u64, looks: u32) {
         let packed = (kind as u64) << KIND_SHIFT | fsblock;
         let len = usize::from(self.len);
-        if len < CAPACITY && !self.packed[..len].contains(&packed) {
-            self.packed[len] = packed;
+        let same = |known: &&mut u64| **known & ((1 << LOOKS_SHIFT) - 1) == packed;
+        if let Some(known) = self.packed[..len].iter_mut().find(same) {
+            if *known >> LOOKS_SHIFT == 0 {
+                *known |= u64::from(looks) << LOOKS_SHIFT;
+            }
+        } else if len < CAPACITY {
+            self.packed[len] = packed | u64::from(looks) << LOOKS_SHIFT;
             self.len += 1;
         }
     }
 
     /// Kind and filesystem block number of each buffer.
     pub fn iter(&self) -> impl Iterator<Item = (BlockKind, u64)> + '_ {
-        self.packed[..usize::from(self.len)]
-            .iter()
-            .map(|packed| (KINDS[(packed >> KIND_SHIFT) as usize], packed & ((1 << KIND_SHIFT) - 1)))
+        self.searched().map(|(kind, fsblock, _)| (kind, fsblock))
+    }
+
+    /// The same, and how many cache lines one after the other a binary search in it looks at, where that was told.
+    pub fn searched(&self) -> impl Iterator<Item = (BlockKind, u64, Option<u32>)> + '_ {
+        self.packed[..usize::from(self.len)].iter().map(|packed| {
+            let (kind, looks) = (packed >> KIND_SHIFT & 0xf, (packed >> LOOKS_SHIFT) as u32);
+            (KINDS[kind as usize], packed & ((1 << KIND_SHIFT) - 1), (looks > 0).then_some(looks))
+        })
     }
 
     /// Whether a buffer of this kind is among them.
