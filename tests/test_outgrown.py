@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from simfs.machine.blocks import Blocks
 from simfs.machine.line import Home
 from simfs.machine.recency import FILL, Recency
 from simfs.machine.topology import Topology
+from simfs.scenario import expand, load, to_run_spec
 
 BLOCK = 1024
 NEAR, MEMORY, OVERLAP = 30.0, 100.0, 10.0
@@ -132,6 +134,74 @@ def creating(llc: float, memory: float = 90.0, files: int = 20_000, **changes: A
     )
     made["machine"]["caches"] |= {"llc_bytes": llc, "memory_ns": memory, "code_lines": 1e-6}
     return made
+
+
+FILES = """
+simfs: 1
+name: many-files
+title: Calls on files, each on another one
+question: How long do they take when the caches do not hold all files?
+machine: server-24
+kernel: linux-6.12
+filesystem: {{kind: {kind}, size: 2 GiB}}
+workload: {{kind: mix, tasks: 1, directories: per-task, files: {files}, operations: [{{op: {op}}}]}}
+measure: {{warmup: 200 us, duration: 1 ms, replications: 1, seed: 1}}
+"""
+KINDS = ("xfs", "ext4", "btrfs", "tmpfs")
+
+
+def using(tmp_path: Path, kind: str, op: str, files: int = 400, **caches: float) -> Spec:
+    """One task that does calls on so many files in turn, on a machine with these caches."""
+    path = tmp_path / f"{kind}-{op}-{files}.yaml"
+    path.write_text(FILES.format(kind=kind, op=op, files=files))
+    spec = to_run_spec(expand(load(str(path)))[0], 0)
+    spec["machine"]["caches"] |= {"code_lines": 1e-6, "core_bytes": MIB, "llc_bytes": 8 * MIB} | caches
+    return spec
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("op", ["stat", "open", "chmod"])
+def test_files_that_do_not_fit_cost_the_latency_of_what_has_them(tmp_path: Path, kind: str, op: str) -> None:
+    """400 files have some 400 KiB of inodes and dentries."""
+
+    def rate(**caches: float) -> float:
+        return created(using(tmp_path, kind, op, **caches))
+
+    fits, core, none = rate(), rate(core_bytes=16 * 1024), rate(core_bytes=16 * 1024, llc_bytes=64 * 1024)
+    assert fits > 1.02 * core
+    assert core > 1.02 * none
+    assert rate(llc_ns=1, memory_ns=1000) == fits
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_few_files_stay_in_caches_that_many_do_not(tmp_path: Path, kind: str) -> None:
+    few, many = (created(using(tmp_path, kind, "stat", files, core_bytes=32 * 1024)) for files in (20, 400))
+    assert few > 1.02 * many
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("tasks", [1, 4])
+def test_both_machines_agree_on_files_that_do_not_fit(tmp_path: Path, kind: str, tasks: int) -> None:
+    spec = using(tmp_path, kind, "open", core_bytes=16 * 1024, llc_bytes=64 * 1024) | {
+        "warmup_ns": 0,
+        "duration_ns": 2e5,
+    }
+    spec["workload"]["tasks"] = tasks
+    assert assert_same(spec) > 100
+
+
+@pytest.mark.parametrize("kind", ["xfs", "ext4"])
+def test_blocks_that_do_not_fit_cost_creates_more(kind: str) -> None:
+    """Each create goes through a tree of inodes or its bitmap, and a directory of two thousand names."""
+
+    def rate(core: float, llc_ns: float) -> float:
+        made = scenario_spec("guest-cold", kind, "sweep={}", warmup_ns=1e6, duration_ns=4e6)
+        made["workload"]["params"] |= {"footprint_bytes": 4096}
+        made["machine"]["caches"] |= {"code_lines": 1e-6, "core_bytes": core, "llc_ns": llc_ns}
+        return created(made)
+
+    assert rate(MIB, 70) == rate(MIB, 300)
+    assert rate(4096, 70) > 1.05 * rate(4096, 300)
 
 
 def created(spec: Spec) -> float:

@@ -82,7 +82,10 @@ class Blocks:
         return len(self._all) - 1
 
     def use(self, cpu: int, used: tuple[int, int], number: int, count: int) -> tuple[Home, range]:
-        """Use a block on a CPU, where `used` bytes have been on the core and under the cache. Returns what had it, and its lines."""
+        """Use a block on a CPU, where `used` bytes have been on the core and under the cache.
+
+        Returns what had it, and its lines.
+        """
         block = self._all[number]
         core, llc = self._cores[self._topology.core(cpu).start], self._llcs[self._topology.llc(cpu).start]
         for uses, until in zip((core, llc), used, strict=True):
