@@ -150,7 +150,7 @@ measure: {{warmup: 200 us, duration: 1 ms, replications: 1, seed: 1}}
 KINDS = ("xfs", "ext4", "btrfs", "tmpfs")
 
 
-def using(tmp_path: Path, kind: str, op: str, files: int = 400, **caches: float) -> Spec:
+def using(tmp_path: Path, kind: str, op: str, caches: dict[str, float], files: int = 400) -> Spec:
     """One task that does calls on so many files in turn, on a machine with these caches."""
     path = tmp_path / f"{kind}-{op}-{files}.yaml"
     path.write_text(FILES.format(kind=kind, op=op, files=files))
@@ -165,7 +165,7 @@ def test_files_that_do_not_fit_cost_the_latency_of_what_has_them(tmp_path: Path,
     """400 files have some 400 KiB of inodes and dentries."""
 
     def rate(**caches: float) -> float:
-        return created(using(tmp_path, kind, op, **caches))
+        return created(using(tmp_path, kind, op, caches))
 
     fits, core, none = rate(), rate(core_bytes=16 * 1024), rate(core_bytes=16 * 1024, llc_bytes=64 * 1024)
     assert fits > 1.02 * core
@@ -175,17 +175,17 @@ def test_files_that_do_not_fit_cost_the_latency_of_what_has_them(tmp_path: Path,
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_few_files_stay_in_caches_that_many_do_not(tmp_path: Path, kind: str) -> None:
-    few, many = (created(using(tmp_path, kind, "stat", files, core_bytes=32 * 1024)) for files in (20, 400))
+    few, many = (
+        created(using(tmp_path, kind, "stat", {"core_bytes": 32 * 1024}, files)) for files in (20, 400)
+    )
     assert few > 1.02 * many
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("tasks", [1, 4])
 def test_both_machines_agree_on_files_that_do_not_fit(tmp_path: Path, kind: str, tasks: int) -> None:
-    spec = using(tmp_path, kind, "open", core_bytes=16 * 1024, llc_bytes=64 * 1024) | {
-        "warmup_ns": 0,
-        "duration_ns": 2e5,
-    }
+    small = {"core_bytes": 16 * 1024.0, "llc_bytes": 64 * 1024.0}
+    spec = using(tmp_path, kind, "open", small) | {"warmup_ns": 0, "duration_ns": 2e5}
     spec["workload"]["tasks"] = tasks
     assert assert_same(spec) > 100
 
