@@ -56,8 +56,6 @@ pub struct Cpu {
     pub queue: Vec<TaskId>,
     /// How many sleepers have not left their run queue yet.
     pub delayed: u32,
-    /// How many tasks have begun to wait here so far.
-    pub arrivals: u64,
     /// The run queues, by [`super::run_queue::Level`].
     pub run_queues: [RunQueue; 2],
     /// The load's group on this CPU, a member of the root's run queue while it has tasks.
@@ -120,7 +118,6 @@ impl Cpu {
             phase: Phase::Idle(0),
             queue: Vec::new(),
             delayed: 0,
-            arrivals: 0,
             run_queues: Default::default(),
             group: Entity::new(NICE_0, Average::default()),
             contribution: Contribution::default(),

@@ -23,7 +23,9 @@ pub enum Access {
 /// One cache line, or `span` neighbouring ones that are always used together.
 #[derive(Clone, Debug)]
 pub struct Line {
+    /// Who has it to himself.
     owner: Option<CpuId>,
+    /// Who have copies, if nobody owns it; else this says nothing.
     sharers: CpuSet,
     busy_until: Time,
     /// Who had the line to itself before, and until when it keeps it: until the request has reached it. `IN_MEMORY` or `IN_LLC` where no core has it.
@@ -77,10 +79,10 @@ impl Line {
         self.keeps_until = self.busy_until.max(at + transfer / 2);
         if access == Access::Read {
             self.owner = None;
-            self.sharers.insert(owner);
+            self.sharers.become_only(owner);
             self.sharers.insert(cpu);
         } else {
-            self.belong_to(cpu);
+            self.owner = Some(cpu);
         }
         self.wait_for(at, topology.of_span(transfer, self.span))
     }
@@ -94,7 +96,7 @@ impl Line {
         if access == Access::Read {
             self.sharers.insert(cpu);
         } else {
-            self.belong_to(cpu);
+            self.owner = Some(cpu);
         }
         let latency = match supplier.filter(|&s| s != cpu) {
             Some(supplier) => topology.transfer(supplier, cpu),
@@ -108,12 +110,6 @@ impl Line {
             self.keeper = cpu;
         }
         self.wait_for(at, topology.of_span(latency, self.span))
-    }
-
-    #[inline]
-    fn belong_to(&mut self, cpu: CpuId) {
-        self.owner = Some(cpu);
-        self.sharers.become_only(cpu);
     }
 
     /// Asks at `at` for a transfer that takes `time`, after those before it. Returns how long it is until it is done.
@@ -140,14 +136,17 @@ impl Line {
     /// Whether `cpu` can read the line without fetching it.
     #[inline]
     pub fn has_copy(&self, cpu: CpuId) -> bool {
-        self.sharers.contains(cpu)
+        match self.owner {
+            Some(owner) => owner == cpu,
+            None => self.sharers.contains(cpu),
+        }
     }
 
     /// Whether some other CPU has a copy, so that `cpu` has to fetch the line before it can write to it.
     pub fn is_elsewhere(&self, cpu: CpuId) -> bool {
         match self.owner {
             Some(owner) => owner != cpu,
-            None => self.sharers.iter().any(|other| other != cpu),
+            None => self.sharers.any(|other| other != cpu),
         }
     }
 

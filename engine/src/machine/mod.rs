@@ -1,14 +1,15 @@
 //! The native machine: time, CPUs, the scheduler, cache lines, locks, devices.
 //!
 //! `queue` orders events; `state` is everything that changes, `constants` what does not; `scheduler` gives CPUs to tasks (with
-//! `waking`, `preemption` and `idle_exit`), `policy` chooses which (by `eevdf` or `cfs`, in the run queues of `run_queue`, with the
-//! weights of `group` and the averages of `load`), `segment` books their time, `accounts` the window's, `pace` and `smt` make it
+//! `waking`, `preemption` and `idle_exit`), `policy` chooses which (by `eevdf` or `cfs`, `alone` where there
+//! is one, in the run queues of `run_queue`, with the weights of `group` and the averages of `load`), `segment` books their time, `accounts` the window's, `pace` and `smt` make it
 //! vary; `coherence` says what cache lines cost tasks; `lock`, `new_lock`, `holds` and `locks` are what tasks wait for, `chains`
 //! why; `statistics` is what is counted, `wakeups` of wake-ups; `device` serves requests; `wheel` tells when timers ring; `whatif`
 //! changes one lock class; `context` is a task's handle, `primitives` what lock algorithms are written in, `spawn` makes tasks,
 //! `native` the executor that drives programs over it, `look_back` and `audit` what is looked at when a run is over.
 
 mod accounts;
+mod alone;
 mod audit;
 mod balance;
 mod blocks;

@@ -70,6 +70,9 @@ impl State {
 
     /// `id` comes into the run queues of `cpu`; `task.cpu` is still where it was (`enqueue_task_fair`).
     pub(super) fn enqueue_task(&mut self, cpu: CpuId, id: TaskId, entering: Entering) {
+        if entering != Entering::New && self.would_be_alone(cpu, id) {
+            return self.enter_alone(cpu, id);
+        }
         self.update_current(cpu);
         let level = self.tasks[id as usize].level;
         self.update_load(cpu, level, Member::Task(id));
@@ -106,6 +109,9 @@ impl State {
 
     /// `id`, which runs or waits on `cpu`, leaves its run queues (`dequeue_task_fair`).
     pub(super) fn dequeue_task(&mut self, cpu: CpuId, id: TaskId, leaving: Leaving) {
+        if self.runs_alone(cpu, id) {
+            return self.leave_alone(cpu, id);
+        }
         self.update_current(cpu);
         let level = self.tasks[id as usize].level;
         if leaving == Leaving::Sleeping && self.stays_delayed(cpu, level, Member::Task(id)) {
@@ -209,7 +215,10 @@ impl State {
 
     pub(super) fn remove_from_queue(&mut self, cpu: CpuId, id: TaskId) {
         let queue = &mut self.cpus[cpu as usize].queue;
-        if let Some(at) = queue.iter().position(|&other| other == id) {
+        if queue[..] == [id] {
+            queue.clear();
+            self.queued.remove(cpu);
+        } else if let Some(at) = queue.iter().position(|&other| other == id) {
             queue.remove(at);
             if queue.is_empty() {
                 self.queued.remove(cpu);
@@ -223,6 +232,9 @@ impl State {
     /// have left.
     #[inline]
     pub(super) fn pick(&mut self, cpu: CpuId) -> Option<TaskId> {
+        if let Some(alone) = self.only_choice(cpu) {
+            return alone;
+        }
         let mut level = Level::Root;
         loop {
             let member = self.pick_at(cpu, level)?;
@@ -255,11 +267,12 @@ impl State {
     /// `next`, which has been picked, has `cpu` from now on, instead of who has it now (`put_prev_entity`, `set_next_entity`). Where both
     /// are of the group, only its own run queue changes.
     pub(super) fn set_next(&mut self, cpu: CpuId, next: Option<TaskId>) {
-        let task = next.map(Member::Task);
-        let (in_group, in_root) = match next.map(|id| self.tasks[id as usize].level) {
-            Some(Level::Group) => (task, Some(Member::Group)),
-            Some(Level::Root) => (None, task),
+        let (in_group, in_root) = match next.map(|id| (self.tasks[id as usize].level, id)) {
+            None if self.nobody_runs(cpu) => return,
             None => (None, None),
+            Some((Level::Group, id)) if self.nobody_runs(cpu) => return self.come_to_run(cpu, id),
+            Some((Level::Group, id)) => (Some(Member::Task(id)), Some(Member::Group)),
+            Some((Level::Root, id)) => (None, Some(Member::Task(id))),
         };
         self.set_next_at(cpu, Level::Group, in_group);
         self.set_next_at(cpu, Level::Root, in_root);
@@ -283,12 +296,7 @@ impl State {
             self.run_queue_mut(cpu, level).current = None;
             return;
         };
-        let mut chosen = self.entity_in_queue(cpu, level, new);
-        chosen.update_load();
-        chosen.stop_waiting();
-        chosen.entity.protected = true;
-        chosen.entity.ran = 0;
-        chosen.queue.current = next;
+        self.entity_in_queue(cpu, level, new).come_to_run();
         self.cpus[cpu as usize].group_is_next &= new != Member::Group;
     }
 

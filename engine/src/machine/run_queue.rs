@@ -61,6 +61,8 @@ pub struct RunQueue {
     sum: i128,
     /// The sum of their shares (`avg_load`).
     shares: i64,
+    /// How many tasks have begun to wait in it so far.
+    arrivals: u64,
 }
 
 impl RunQueue {
@@ -120,8 +122,6 @@ pub(super) struct EntityInQueue<'a> {
     pub queue: &'a mut RunQueue,
     /// Who it is.
     member: Member,
-    /// How many tasks have begun to wait on this CPU so far.
-    arrivals: &'a mut u64,
     /// In the group's run queue: what this adds to the sum over all CPUs, and that sum.
     sum: Option<(&'a mut Contribution, &'a mut u64)>,
     /// Who waits is ordered by virtual run time (CFS).
@@ -153,8 +153,8 @@ impl EntityInQueue<'_> {
         let order = match self.member {
             Member::Group => GROUP,
             Member::Task(_) => {
-                *self.arrivals += 1;
-                *self.arrivals + if self.entity.delayed { GROUP } else { 0 }
+                self.queue.arrivals += 1;
+                self.queue.arrivals + if self.entity.delayed { GROUP } else { 0 }
             }
         };
         let place = (if self.by_vruntime { self.entity.vruntime } else { self.entity.deadline }, order);
@@ -178,6 +178,16 @@ impl EntityInQueue<'_> {
         self.queue.members += 1;
         self.queue.weight += self.entity.weight;
         self.start_waiting();
+    }
+
+    /// It has been picked and runs from now on, or its task does (`set_next_entity`).
+    #[inline(always)]
+    pub fn come_to_run(&mut self) {
+        self.update_load();
+        self.stop_waiting();
+        self.entity.protected = true;
+        self.entity.ran = 0;
+        self.queue.current = Some(self.member);
     }
 
     /// It is no longer in the queue, whether it ran or waited.
@@ -213,7 +223,7 @@ impl State {
     /// A member and the run queue that it is, or is to be, in.
     #[inline(always)]
     pub(super) fn entity_in_queue(&mut self, cpu: CpuId, level: Level, member: Member) -> EntityInQueue<'_> {
-        let Cpu { run_queues, group, arrivals, contribution, .. } = &mut self.cpus[cpu as usize];
+        let Cpu { run_queues, group, contribution, .. } = &mut self.cpus[cpu as usize];
         let entity = match member {
             Member::Task(id) => &mut self.tasks[id as usize].entity,
             Member::Group => group,
@@ -223,7 +233,20 @@ impl State {
             Level::Root => (root, None),
             Level::Group => (of_group, Some((contribution, &mut self.group_load))),
         };
-        EntityInQueue { entity, queue, member, arrivals, sum, by_vruntime: self.kernel.cfs.is_some(), now: self.now }
+        EntityInQueue { entity, queue, member, sum, by_vruntime: self.kernel.cfs.is_some(), now: self.now }
+    }
+
+    /// The task `id` of the group in the group's run queue on `cpu`, and the group in the root's.
+    #[inline(always)]
+    pub(super) fn entities_in_queues(&mut self, cpu: CpuId, id: TaskId) -> [EntityInQueue<'_>; 2] {
+        let Cpu { run_queues: [root, of_group], group, contribution, .. } = &mut self.cpus[cpu as usize];
+        let entity = &mut self.tasks[id as usize].entity;
+        let (now, by_vruntime) = (self.now, self.kernel.cfs.is_some());
+        let sum = Some((contribution, &mut self.group_load));
+        [
+            EntityInQueue { entity, queue: of_group, member: Member::Task(id), sum, by_vruntime, now },
+            EntityInQueue { entity: group, queue: root, member: Member::Group, sum: None, by_vruntime, now },
+        ]
     }
 
     pub(super) fn run_queue(&self, cpu: CpuId, level: Level) -> &RunQueue {

@@ -246,6 +246,21 @@ impl CpuSet {
         })
     }
 
+    /// Whether this is so of any member.
+    #[inline]
+    pub fn any(&self, mut so: impl FnMut(CpuId) -> bool) -> bool {
+        for i in 0..self.words() {
+            let mut rest = self.word(i);
+            while rest != 0 {
+                if so(i as u32 * 64 + rest.trailing_zeros()) {
+                    return true;
+                }
+                rest &= rest - 1;
+            }
+        }
+        false
+    }
+
     /// The member with the number nearest to `cpu` (distance grows with the difference of numbers).
     fn nearest_to(&self, cpu: CpuId) -> Option<CpuId> {
         match (self.last_below(cpu), self.first_from(cpu)) {
