@@ -34,26 +34,26 @@ impl Contribution {
 }
 
 impl RunQueue {
-    /// Brings its averages up to date (`update_cfs_rq_load_avg`).
+    /// Brings its averages up to date with the `unit` of time that has begun (`update_cfs_rq_load_avg`).
     #[inline(always)]
-    pub(super) fn update_load(&mut self, now: Time) {
+    pub(super) fn update_load(&mut self, unit: u64) {
         let wanted = Wanted {
             load: (self.weight >> 10) as u64,
             tasks: u64::from(self.runnable),
             running: self.current.is_some(),
         };
-        self.load.update(unit_at(now), wanted, 1);
+        self.load.update(unit, wanted, 1);
     }
 }
 
 impl Entity {
-    /// Brings its averages up to date, as one that runs or does not.
+    /// Brings its averages up to date with that `unit`, as one that runs or does not.
     #[inline(always)]
-    pub(super) fn update_load(&mut self, now: Time, running: bool) {
+    pub(super) fn update_load(&mut self, unit: u64, running: bool) {
         let (queued, awake) = (self.queued, self.queued && !self.delayed);
         let wanted = Wanted { load: u64::from(queued), tasks: u64::from(awake), running };
         let weight = self.share() as u64;
-        self.load.update(unit_at(now), wanted, weight);
+        self.load.update(unit, wanted, weight);
     }
 }
 
@@ -67,8 +67,8 @@ impl State {
     /// Brings the averages of a run queue alone up to date.
     #[inline(always)]
     pub(super) fn update_queue_load(&mut self, cpu: CpuId, level: Level) {
-        let now = self.now;
-        self.run_queue_mut(cpu, level).update_load(now);
+        let unit = unit_at(self.now);
+        self.run_queue_mut(cpu, level).update_load(unit);
         if level == Level::Group {
             self.note_group_load(cpu);
         }

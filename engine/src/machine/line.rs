@@ -88,18 +88,21 @@ impl Line {
     }
 
     /// The same of a line that nobody has to himself.
+    #[inline(never)]
     fn fetch_shared(&mut self, topology: &Topology, cpu: CpuId, at: Time, access: Access) -> Time {
-        let supplier = match access {
-            Access::Read => self.sharers.nearest(cpu),
-            Access::Store | Access::Write | Access::Atomic => self.farthest(topology, cpu),
+        let latency = match access {
+            Access::Read => {
+                let supplier = self.sharers.nearest(cpu);
+                self.sharers.insert(cpu);
+                supplier.filter(|&s| s != cpu).map(|supplier| topology.transfer(supplier, cpu))
+            }
+            Access::Store | Access::Write | Access::Atomic => {
+                self.owner = Some(cpu);
+                self.farthest(topology, cpu)
+            }
         };
-        if access == Access::Read {
-            self.sharers.insert(cpu);
-        } else {
-            self.owner = Some(cpu);
-        }
-        let latency = match supplier.filter(|&s| s != cpu) {
-            Some(supplier) => topology.transfer(supplier, cpu),
+        let latency = match latency {
+            Some(latency) => latency,
             None => match self.keeper {
                 IN_MEMORY => topology.memory,
                 IN_LLC => topology.from_llc,
@@ -146,13 +149,13 @@ impl Line {
     pub fn is_elsewhere(&self, cpu: CpuId) -> bool {
         match self.owner {
             Some(owner) => owner != cpu,
-            None => self.sharers.any(|other| other != cpu),
+            None => self.sharers.iter().any(|other| other != cpu),
         }
     }
 
-    /// Who of the others has the copy that it takes longest to get.
-    fn farthest(&self, topology: &Topology, cpu: CpuId) -> Option<CpuId> {
-        self.sharers.iter().filter(|&other| other != cpu).max_by_key(|&other| topology.transfer(other, cpu))
+    /// How long it takes to get the farthest copy of the others'.
+    fn farthest(&self, topology: &Topology, cpu: CpuId) -> Option<Time> {
+        self.sharers.iter().filter(|&other| other != cpu).map(|other| topology.transfer(other, cpu)).max()
     }
 
     #[inline]

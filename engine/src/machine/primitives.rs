@@ -165,7 +165,7 @@ impl Context {
     }
 
     /// Sleeps until woken. A wake-up that came since the last [`Context::forget_wakeups`] ends it at once.
-    pub(super) fn park_here(&self) -> Park<'_, impl FnOnce(&mut State) -> Reason + Unpin> {
+    pub(super) fn park_here(&self) -> Park<'_, fn(&mut State) -> Reason> {
         self.park_for(|_| Reason::Lock)
     }
 

@@ -4,7 +4,7 @@
 use super::cpu::Cpu;
 use super::entity::{Entity, Member};
 use super::group::Contribution;
-use super::load::Average;
+use super::load::{unit_at, Average};
 use super::state::State;
 use super::task::TaskId;
 use super::time::Time;
@@ -140,8 +140,9 @@ impl EntityInQueue<'_> {
     #[inline(always)]
     pub fn update_load(&mut self) {
         let running = self.is_current();
-        self.entity.update_load(self.now, running);
-        self.queue.update_load(self.now);
+        let unit = unit_at(self.now);
+        self.entity.update_load(unit, running);
+        self.queue.update_load(unit);
         if let Some((contribution, sum)) = &mut self.sum {
             contribution.follow(self.queue.load.load, self.now, sum);
         }

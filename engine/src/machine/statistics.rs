@@ -177,9 +177,14 @@ impl ClassStats {
     pub fn at(&mut self, site: u16, kind: TaskKind) -> &mut PlaceStats {
         let place = usize::from(site) * KINDS + kind as usize;
         if place >= self.places.len() {
-            self.places.resize((usize::from(site) + 1) * KINDS, PlaceStats::default());
+            self.make_room(site);
         }
         &mut self.places[place]
+    }
+
+    #[cold]
+    fn make_room(&mut self, site: u16) {
+        self.places.resize((usize::from(site) + 1) * KINDS, PlaceStats::default());
     }
 
     /// Whether any of the locks was held at any time.

@@ -233,32 +233,9 @@ impl CpuSet {
     }
 
     /// The members in ascending order.
-    pub fn iter(&self) -> impl Iterator<Item = CpuId> + '_ {
-        (0..self.words()).flat_map(|i| {
-            let mut rest = self.word(i);
-            std::iter::from_fn(move || {
-                (rest != 0).then(|| {
-                    let bit = rest.trailing_zeros();
-                    rest &= rest - 1;
-                    i as u32 * 64 + bit
-                })
-            })
-        })
-    }
-
-    /// Whether this is so of any member.
     #[inline]
-    pub fn any(&self, mut so: impl FnMut(CpuId) -> bool) -> bool {
-        for i in 0..self.words() {
-            let mut rest = self.word(i);
-            while rest != 0 {
-                if so(i as u32 * 64 + rest.trailing_zeros()) {
-                    return true;
-                }
-                rest &= rest - 1;
-            }
-        }
-        false
+    pub fn iter(&self) -> Members<'_> {
+        Members { set: self, word: 0, rest: self.near[0] }
     }
 
     /// The member with the number nearest to `cpu` (distance grows with the difference of numbers).
@@ -300,6 +277,33 @@ impl CpuSet {
         } else {
             self.nearest_to(cpu)
         }
+    }
+}
+
+/// Goes through a [`CpuSet`].
+#[derive(Clone)]
+pub struct Members<'a> {
+    set: &'a CpuSet,
+    word: usize,
+    /// What is left of that word.
+    rest: u64,
+}
+
+impl Iterator for Members<'_> {
+    type Item = CpuId;
+
+    #[inline]
+    fn next(&mut self) -> Option<CpuId> {
+        while self.rest == 0 {
+            self.word += 1;
+            if self.word >= self.set.words() {
+                return None;
+            }
+            self.rest = self.set.word(self.word);
+        }
+        let bit = self.rest.trailing_zeros();
+        self.rest &= self.rest - 1;
+        Some(self.word as u32 * 64 + bit)
     }
 }
 

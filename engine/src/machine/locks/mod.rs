@@ -9,6 +9,7 @@ pub mod btrfs_tree_3;
 pub mod cohort;
 pub mod completion;
 pub mod hqlock;
+mod inner;
 pub mod mutex;
 pub mod mutex_counted;
 pub mod osq;
@@ -26,12 +27,10 @@ pub mod waitqueue;
 use super::context::Context;
 use super::cpu::Account;
 use super::lock::{LockId, LockKind, Mode, Side};
-use super::lock_code::LockCode;
-use super::state::State;
-use super::task::TaskId;
 use super::time::Time;
 use super::trace::Object;
 use crate::waist::Machine;
+use inner::{lock_to_wait, spin_lock};
 use spinlock::Policy;
 
 /// Acquires `lock`, waiting by its rules. A lock that only this CPU uses is taken at once and costs no event.
@@ -190,68 +189,6 @@ fn took(cx: &Context, lock: LockId, owed: Time) {
     }
 }
 
-/// Takes a raw spinlock inside another lock.
-async fn spin_lock(cx: &Context, inner: LockId) {
-    let mut attempt = Attempt::at(&mut cx.state(), cx.id, inner);
-    if attempt == Attempt::Pays {
-        cx.until_done().await;
-        attempt = Attempt::without_debt(&mut cx.state(), cx.id, inner);
-    }
-    if attempt == Attempt::Waits {
-        let wait = Wait::begin(cx, inner, Side::Write);
-        spinlock::wait(cx, inner).await;
-        wait.end(cx, false);
-    }
-}
-
-/// What came of asking for a raw spinlock.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Attempt {
-    /// The task pays what it owes first, see [`pay_first`], and asks again.
-    Pays,
-    /// It has the lock.
-    Taken,
-    /// It has to wait.
-    Waits,
-}
-
-impl Attempt {
-    /// The task `me` asks for `inner`.
-    #[inline]
-    fn at(s: &mut State, me: TaskId, inner: LockId) -> Self {
-        let owed = s.tasks[me as usize].segment.total();
-        if owed == 0 {
-            return Self::without_debt(s, me, inner);
-        }
-        if s.fetches(me, inner) {
-            return if s.pay(me) { Self::without_debt(s, me, inner) } else { Self::Pays };
-        }
-        let attempt = Self::without_debt(s, me, inner);
-        if attempt == Self::Taken {
-            s.begins_later(inner, me, owed);
-        }
-        attempt
-    }
-
-    /// The same when everything is paid.
-    #[inline]
-    fn without_debt(s: &mut State, me: TaskId, inner: LockId) -> Self {
-        if spinlock::try_take(s, me, inner) {
-            Self::Taken
-        } else {
-            Self::Waits
-        }
-    }
-}
-
-/// Takes a wait lock to queue oneself or to look again, and runs the `code` under it. The word's own way to this CPU is paid too,
-/// so that nobody sees the task in the queue, or gives it the lock there, before it has come.
-async fn lock_to_wait(cx: &Context, inner: LockId, code: fn(&LockCode) -> Time) {
-    spin_lock(cx, inner).await;
-    cx.runs(code);
-    cx.pay().await;
-}
-
 /// The lock that this task takes where `lock` is asked for, and its type: `lock` itself unless it was split.
 pub(super) fn part(cx: &Context, lock: LockId) -> (LockId, LockKind) {
     let s = cx.state();
@@ -311,7 +248,7 @@ impl Wait {
     }
 
     #[inline(always)]
-    fn end(self, cx: &Context, slept: bool) {
+    fn end(&self, cx: &Context, slept: bool) {
         let mut s = cx.state();
         let (now, window) = (s.now, s.window_start);
         let class = s.locks[self.lock as usize].class;

@@ -5,13 +5,19 @@
 //! the first of them, which still has to wake. So nobody else can take it meanwhile, not even by trylock: a convoy. Anyone
 //! may call `up`, from any context.
 
+use super::inner::{lock_to_wait, LockToWait};
 use super::spinlock;
+use crate::machine::chains::Reason;
 use crate::machine::context::Context;
 use crate::machine::line::Access;
 use crate::machine::lock::{Body, LockId};
+use crate::machine::primitives::Park;
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
 use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{ready, Context as PollContext, Poll};
 
 /// State of a semaphore.
 #[derive(Debug)]
@@ -57,17 +63,53 @@ pub(in crate::machine) fn try_down(cx: &Context, lock: LockId) -> bool {
 }
 
 /// `down` when it did not succeed at once. Returns whether it slept.
-pub(in crate::machine) async fn down_slow(cx: &Context, lock: LockId) -> bool {
+pub(in crate::machine) fn down_slow(cx: &Context, lock: LockId) -> Down<'_> {
     let inner = cx.state().inner(lock);
-    super::lock_to_wait(cx, inner, |code| code.queue).await;
-    if !joins(&mut cx.state(), cx.id, lock, inner) {
-        return false;
+    Down { cx, lock, inner, stage: Stage::Queues(lock_to_wait(cx, inner, |code| code.queue)) }
+}
+
+/// See [`down_slow`]. Written by hand, as every wait for a semaphore comes here.
+pub(in crate::machine) struct Down<'a> {
+    cx: &'a Context,
+    lock: LockId,
+    inner: LockId,
+    stage: Stage<'a>,
+}
+
+/// What who waits does.
+enum Stage<'a> {
+    /// Takes the inner spinlock to join the queue.
+    Queues(LockToWait<'a>),
+    /// Sleeps.
+    Parks(Park<'a, fn(&mut State) -> Reason>),
+}
+
+impl Future for Down<'_> {
+    type Output = bool;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, poll: &mut PollContext<'_>) -> Poll<bool> {
+        let (cx, lock, inner) = (self.cx, self.lock, self.inner);
+        match &mut self.stage {
+            Stage::Queues(queue) => {
+                ready!(Pin::new(queue).poll(poll));
+                if !joins(&mut cx.state(), cx.id, lock, inner) {
+                    return Poll::Ready(false);
+                }
+            }
+            Stage::Parks(park) => ready!(Pin::new(park).poll(poll)),
+        }
+        while !takes_grant(&mut cx.state(), cx.id, lock) {
+            let mut park = cx.park_here();
+            let slept = Pin::new(&mut park).poll(poll);
+            if slept.is_pending() {
+                self.stage = Stage::Parks(park);
+                return Poll::Pending;
+            }
+        }
+        cx.runs(|code| code.take);
+        Poll::Ready(true)
     }
-    while !takes_grant(&mut cx.state(), cx.id, lock) {
-        cx.park_here().await;
-    }
-    cx.runs(|code| code.take);
-    true
 }
 
 fn takes_grant(s: &mut State, me: TaskId, lock: LockId) -> bool {

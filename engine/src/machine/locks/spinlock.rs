@@ -29,6 +29,14 @@ pub enum Policy {
     Hq,
 }
 
+impl Policy {
+    /// Whether it is a qspinlock or one of its kind.
+    #[inline]
+    pub(super) fn queues(self) -> bool {
+        matches!(self, Self::Queued | Self::Cna | Self::Hq)
+    }
+}
+
 /// State of a spinlock. The holder is kept by the common part.
 #[derive(Debug)]
 pub struct Spinlock {
@@ -84,14 +92,15 @@ pub(super) fn try_take(s: &mut State, me: TaskId, lock: LockId) -> bool {
 /// Waits for the lock on the CPU. Returns whether it slept: never.
 pub(in crate::machine) async fn wait(cx: &Context, lock: LockId) -> bool {
     let policy = body(&mut cx.state(), lock).policy;
-    match policy {
-        Policy::Queued | Policy::Cna | Policy::Hq => queued::wait_qspinlock(cx, lock).await,
-        _ => Box::pin(wait_older(cx, policy, lock)).await,
+    if policy.queues() {
+        queued::wait_qspinlock(cx, lock).await
+    } else {
+        Box::pin(wait_older(cx, policy, lock)).await
     }
 }
 
 /// The same of a spinlock that no kernel of today has; boxed, as `wait_slow` is.
-async fn wait_older(cx: &Context, policy: Policy, lock: LockId) -> bool {
+pub(super) async fn wait_older(cx: &Context, policy: Policy, lock: LockId) -> bool {
     cx.preempt_disable();
     match policy {
         Policy::Mcs => queued::wait_mcs(cx, lock).await,
