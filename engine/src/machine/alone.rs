@@ -3,7 +3,7 @@
 
 use super::eevdf::eevdf_update;
 use super::entity::Member;
-use super::run_queue::{Level, EntityInQueue};
+use super::run_queue::{EntityInQueue, Level};
 use super::state::State;
 use super::task::TaskId;
 use super::topology::CpuId;

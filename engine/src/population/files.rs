@@ -288,7 +288,7 @@ fn starting<M: Machine, P: Future<Output = ()> + 'static>(
     m: &M,
     placement: Placement,
     nice: Option<i32>,
-    program: impl FnOnce(M) -> P,
+    program: impl FnOnce(M) -> P + 'static,
 ) {
-    m.spawn(placement, Life::Foreground, |m| at_nice(m.clone(), nice, program(m)));
+    m.spawn(placement, Life::Foreground, |m| at_nice(m, nice, program));
 }

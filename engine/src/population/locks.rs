@@ -42,7 +42,7 @@ pub(super) fn lock_cycle<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), St
         for (task, placement) in load.numbers().zip(placements(&spec.machine, load)) {
             let (cycle, requests) = (cycles[task as usize % 2].clone(), requests.clone());
             host.spawn(placement, Life::Foreground, |m| {
-                at_nice(m.clone(), load.nice, lock_cycle::run(m, cycle, requests, &format!("task {task}")))
+                at_nice(m, load.nice, move |m| lock_cycle::run(m, cycle, requests, &format!("task {task}")))
             });
         }
     }

@@ -31,10 +31,10 @@ pub fn placements(machine: &MachineSpec, load: Load<'_>) -> impl Iterator<Item =
     places.into_iter().cycle().skip(skipped)
 }
 
-/// The program of a task that has a nice level of its own.
-pub async fn at_nice<M: Machine>(m: M, nice: Option<i32>, program: impl Future<Output = ()>) {
+/// The program of a task that has a nice level of its own. It is made here, as a future that came as an argument would have room twice.
+pub async fn at_nice<M: Machine, F: Future<Output = ()>>(m: M, nice: Option<i32>, program: impl FnOnce(M) -> F) {
     if let Some(nice) = nice {
         m.set_nice(nice);
     }
-    program.await;
+    program(m).await;
 }
