@@ -215,7 +215,11 @@ class Task:
         Its entry in the queue, the task's count of references and its `wake_q` (`wake_q_add`, under the wait lock). A
         wake-up as it was measured has them in it.
         """
-        return 3 * self.machine.topology.transfer(waiter.cpu.number, self.cpu.number)
+        return 3 * self.line_of_waiter(waiter)
+
+    def line_of_waiter(self, waiter: Task) -> Time:
+        """The same for one of them."""
+        return self.machine.topology.transfer(waiter.cpu.number, self.cpu.number)
 
     def read_node(self, other: Task) -> None:
         """Read the queue node of `other`."""

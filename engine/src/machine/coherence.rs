@@ -91,7 +91,12 @@ impl State {
     /// How long it takes `waker` to fetch the lines of `waiter` that it needs before it wakes it: its entry in the queue, the task's
     /// count of references and its `wake_q` (`wake_q_add`, under the wait lock). A wake-up as it was measured has them in it.
     pub(super) fn lines_of_waiter(&self, waker: TaskId, waiter: TaskId) -> Time {
-        3 * self.topology.transfer(self.tasks[waiter as usize].cpu, self.tasks[waker as usize].cpu)
+        3 * self.line_of_waiter(waker, waiter)
+    }
+
+    /// The same for one of them.
+    pub(super) fn line_of_waiter(&self, waker: TaskId, waiter: TaskId) -> Time {
+        self.topology.transfer(self.tasks[waiter as usize].cpu, self.tasks[waker as usize].cpu)
     }
 
     /// Whether `task` can read the line of `lock` without fetching it.

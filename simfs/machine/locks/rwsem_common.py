@@ -11,6 +11,9 @@ from simfs.machine.locks.sleeping import SleepingLock, Spinning
 from simfs.machine.task import Steps, Task
 from simfs.machine.time import Time
 
+CLOCK_EVERY = 16
+"""Rounds on readers after which a writer reads the clock (`rwsem_optimistic_spin`)."""
+
 
 @dataclass(eq=False)
 class Waiter:
@@ -23,6 +26,44 @@ class Waiter:
     """Marked as the one to get the lock next."""
     no_reader_spin: bool = False
     """5.3: readers were forbidden to spin when this one came."""
+
+
+class Patience:
+    """How long a writer spins on readers.
+
+    The limit is set when it sees them after nobody, or after one writer behind another. Who waits for a single writer
+    to go is told the next owner only (`rwsem_spin_on_owner`): if that is readers again, the limit of those before is
+    still in force. The clock is read after `every` such time on readers.
+    """
+
+    def __init__(self, every: Time) -> None:
+        self._every = every
+        self.reset()
+
+    def reset(self) -> None:
+        """What is seen is nothing to be patient with."""
+        self._limit: Time | None = None
+        self._spun: Time = 0
+        """Time on readers since the limit was set."""
+        self._since: Time | None = None
+        """Since when readers are seen."""
+
+    def ends(self, now: Time) -> bool:
+        """Look up from readers, if it spun on them. Whether it has read the clock meanwhile and the limit is over."""
+        before = self._spun
+        if self._since is not None:
+            self._spun += now - self._since
+            self._since = None
+        read = self._spun // self._every > before // self._every
+        return read and self._limit is not None and now > self._limit
+
+    def on_readers(self, now: Time, wait: Time) -> Time:
+        """It sees readers, on which it spins so long. When it reads the clock and the limit is over."""
+        if self._limit is None:
+            self._limit = now + wait
+        self._since = now
+        next_read = now + self._every - self._spun % self._every
+        return next_read + max(-(-(self._limit + 1 - next_read) // self._every), 0) * self._every
 
 
 class AnyRwsem(SleepingLock):
@@ -107,7 +148,7 @@ class AnyRwsem(SleepingLock):
             self.end_shared(task)
             self.shares -= 1
             if self.shares == 0:
-                self.nonspinnable = False
+                self.nonspinnable = self.nonspinnable and not self.waiters
                 self.tell_pollers(task)
             leaves = self.shares == 0 and not self.arriving_writers
         else:
@@ -140,15 +181,35 @@ class AnyRwsem(SleepingLock):
         return [] if readers_only else self.wake_writer(first)
 
     def mark_fetched(self, waker: Task, *, readers_only: bool = False) -> Steps:
-        """Mark whom to wake, after looking for them and fetching their lines, drop the wait lock and wake them."""
+        """Mark whom to wake, drop the wait lock and wake them.
+
+        Readers have the lock as soon as the first of them is seen (`rwsem_mark_wake`: "we prefer to do the first reader
+        grant before counting readers"); their lines are fetched then.
+        """
         waker.segment.debt += self.code.mark
+        lines = 0
         if not self.wakes_under_wait_lock:
-            for waiter in self._to_be_woken(readers_only=readers_only):
-                code = self.code.mark_reader if waiter.side is Side.READ else 0
-                waker.segment.debt += waker.lines_of_waiter(waiter.task) + code
+            first = self._line_of_first(waker, readers_only=readers_only)
+            waker.segment.debt += first
             yield from waker.pay()
+            lines = max(self._lines_of_woken(waker, readers_only=readers_only) - first, 0)
         woken_tasks = self.mark_wake(waker, readers_only=readers_only)
+        if lines:
+            waker.segment.debt += lines
+            yield from waker.pay()
         self.unlock_and_wake(waker, woken_tasks, fetched=not self.wakes_under_wait_lock)
+
+    def _line_of_first(self, waker: Task, *, readers_only: bool) -> Time:
+        """How long it takes to fetch the entry of the first waiter, if it may be woken."""
+        first = self.waiters[0] if self.waiters else None
+        may = first is not None and (first.side is Side.READ or not readers_only)
+        return waker.line_of_waiter(first.task) if first and may else 0
+
+    def _lines_of_woken(self, waker: Task, *, readers_only: bool) -> Time:
+        """How long it takes to fetch the lines of those who are to be woken, with the code for each reader."""
+        woken = self._to_be_woken(readers_only=readers_only)
+        readers = sum(waiter.side is Side.READ for waiter in woken)
+        return sum(waker.lines_of_waiter(waiter.task) for waiter in woken) + readers * self.code.mark_reader
 
     def _to_be_woken(self, *, readers_only: bool) -> list[Waiter]:
         if not self.waiters:
@@ -238,7 +299,7 @@ class AnyRwsem(SleepingLock):
 
     def _spin_on_owner(self, task: Task, side: Side) -> Spinning:
         """At the head of the OSQ: tries whenever something has changed; a writer bears readers for a while only."""
-        patience: Time | None = None
+        patience = Patience(max(CLOCK_EVERY * self.machine.costs.cpu_relax, 1))
         watched: Task | None = None
         while True:
             task.read(self.line)
@@ -248,17 +309,19 @@ class AnyRwsem(SleepingLock):
                 return True
             if task.need_resched or not self.spinnable(side):
                 return False
-            if self.stops_at_other_owner and watched and self.writer not in (None, watched):
+            another = watched is not None and self.writer not in (None, watched)
+            if self.stops_at_other_owner and another:
                 return False
             watched = self.writer
-            if side is Side.READ or not self.reader_owned:
-                patience = None
-            elif patience is None:
-                patience = self.machine.now + self._reader_spin()
-            if patience is not None and self.machine.now >= patience:
+            over = patience.ends(self.machine.now)
+            if another or not (self.writer or self.reader_owned):
+                patience.reset()
+            bounded = side is Side.WRITE and self.reader_owned
+            if bounded and over:
                 self.forbid_spinning()
                 return False
-            yield from self.poll(task, self.writer, deadline=patience)
+            deadline = patience.on_readers(self.machine.now, self._reader_spin()) if bounded else None
+            yield from self.poll(task, self.writer, deadline=deadline)
 
     def _reader_spin(self) -> Time:
         """`rwsem_rspin_threshold`: how long a writer spins on these readers."""

@@ -195,7 +195,9 @@ pub(in crate::machine) async fn up_read(cx: &Context, lock: LockId) {
         b.readers -= 1;
         let last = b.readers == 0;
         if last {
-            b.clear_nonspinnable();
+            if !b.waiters.is_empty() {
+                b.clear_nonspinnable();
+            }
             s.show_pollers(cx.id, lock);
         }
         let b = body(&mut s, lock);

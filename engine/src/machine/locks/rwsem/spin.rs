@@ -9,6 +9,9 @@ use crate::machine::state::State;
 use crate::machine::task::TaskId;
 use crate::machine::time::Time;
 
+/// Rounds on readers after which a writer reads the clock (`rwsem_optimistic_spin`).
+const CLOCK_EVERY: Time = 16;
+
 fn osq_of(s: &mut State, lock: LockId) -> &mut Osq {
     &mut body(s, lock).osq
 }
@@ -50,9 +53,43 @@ fn spinnable(s: &mut State, lock: LockId, side: Side) -> bool {
     !marked && owner.writer().is_none_or(|writer| s.on_cpu(writer))
 }
 
+/// How long a writer spins on readers. The limit is set when it sees them after nobody, or after one writer behind another. Who
+/// waits for a single writer to go is told the next owner only: if that is readers again, the limit of those before is still in
+/// force. The clock is read every 16 rounds on readers.
+#[derive(Default)]
+struct Patience {
+    limit: Option<Time>,
+    /// Time on readers since the limit was set.
+    spun: Time,
+    /// Since when readers are seen.
+    since: Option<Time>,
+}
+
+impl Patience {
+    /// What is seen is nothing to be patient with.
+    fn reset(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The spinner looks up from readers, if it spun on them. Whether it has read the clock meanwhile and the limit is over.
+    fn ends(&mut self, now: Time, every: Time) -> bool {
+        let before = self.spun;
+        self.spun += self.since.take().map_or(0, |since| now - since);
+        self.spun / every > before / every && self.limit.is_some_and(|limit| now > limit)
+    }
+
+    /// It sees readers. When it reads the clock and the limit is over.
+    fn on_readers(&mut self, now: Time, every: Time, limit: impl FnOnce() -> Time) -> Time {
+        let limit = *self.limit.get_or_insert_with(limit);
+        self.since = Some(now);
+        let next = now + every - self.spun % every;
+        next + (limit + 1).saturating_sub(next).next_multiple_of(every)
+    }
+}
+
 /// At the head of the OSQ: tries whenever something has changed.
 async fn spin_on_owner(cx: &Context, lock: LockId, side: Side) -> bool {
-    let mut patience: Option<Time> = None; // until when to spin on readers
+    let mut patience = Patience::default();
     let mut watched: Option<TaskId> = None;
     loop {
         cx.state().touch_lock(cx.id, lock, Access::Read);
@@ -66,20 +103,25 @@ async fn spin_on_owner(cx: &Context, lock: LockId, side: Side) -> bool {
             if s.need_resched(cx.id) || !spinnable(&mut s, lock, side) {
                 return false;
             }
-            let (now, limits) = (s.now, s.kernel.rwsem_reader_spin);
+            let (now, limits, every) = (s.now, s.kernel.rwsem_reader_spin, (CLOCK_EVERY * s.costs.cpu_relax).max(1));
             let b = body(&mut s, lock);
             let owner = b.owner.writer();
-            if b.era == Era::V3_16 && watched.is_some() && owner.is_some() && owner != watched {
-                return false; // another writer got it: a sign of heavy contention
+            let another = watched.is_some() && owner.is_some() && owner != watched;
+            if b.era == Era::V3_16 && another {
+                return false; // a sign of heavy contention
             }
             watched = owner;
+            let over = patience.ends(now, every);
+            if another || b.owner.is_nobody() {
+                patience.reset();
+            }
             let bounded = side == Side::Write && b.owner.readers;
-            patience = bounded.then(|| patience.unwrap_or_else(|| now + reader_spin(b, limits)));
-            if patience.is_some_and(|end| now >= end) {
+            if bounded && over {
                 set_nonspinnable(b);
                 return false;
             }
-            SpinUntil { owner_off_cpu: owner, need_resched: true, deadline: patience }
+            let deadline = bounded.then(|| patience.on_readers(now, every, || now + reader_spin(b, limits)));
+            SpinUntil { owner_off_cpu: owner, need_resched: true, deadline }
         };
         cx.poll(lock, until).await;
     }

@@ -30,25 +30,34 @@ pub(super) async fn next(cx: &Context, lock: LockId) {
     mark_fetched(cx, lock, inner, Wake::Any).await;
 }
 
-/// Marks whom to wake, after it has looked for them and fetched their lines, drops the wait lock `inner` and wakes them.
+/// Marks whom to wake, drops the wait lock `inner` and wakes them. Readers have the lock as soon as the first of them is seen
+/// (`rwsem_mark_wake`: "we prefer to do the first reader grant before counting readers"); their lines are fetched then.
 pub(super) async fn mark_fetched(cx: &Context, lock: LockId, inner: LockId, wake: Wake) {
     let has_wake_q = with(cx, lock, |b| !b.era.wakes_under_wait_lock());
     cx.runs(|code| code.mark);
+    let mut lines = 0;
     if has_wake_q {
-        fetch_woken(&mut cx.state(), cx.id, lock, wake);
+        let first = line_of_first(&cx.state(), cx.id, lock, wake);
+        cx.state().tasks[cx.id as usize].segment.debt += first;
         cx.pay().await;
+        lines = lines_of_woken(&cx.state(), cx.id, lock, wake).saturating_sub(first);
     }
     mark(&mut cx.state(), cx.id, lock, wake);
+    if lines > 0 {
+        cx.state().tasks[cx.id as usize].segment.debt += lines;
+        cx.pay().await;
+    }
     issue(cx, lock, inner, has_wake_q);
 }
 
-/// `me` fetches the lines of those whom `wake` is going to mark.
-fn fetch_woken(s: &mut State, me: TaskId, lock: LockId, wake: Wake) {
-    let lines = lines_of_woken(s, me, lock, wake);
-    s.tasks[me as usize].segment.debt += lines;
+/// How long `me` takes to fetch the entry of the first waiter, if `wake` may be for it.
+fn line_of_first(s: &State, me: TaskId, lock: LockId, wake: Wake) -> Time {
+    let Body::Rwsem(b) = &s.locks[lock as usize].body else { unreachable!("kind and body agree") };
+    let may = |first: &&Waiter| first.side == Side::Read || wake == Wake::Any;
+    b.waiters.front().filter(may).map_or(0, |first| s.line_of_waiter(me, first.task))
 }
 
-/// How long that takes, with the code for each reader.
+/// How long it takes `me` to fetch the lines of those whom `wake` is going to mark, with the code for each reader.
 fn lines_of_woken(s: &State, me: TaskId, lock: LockId, wake: Wake) -> Time {
     let Body::Rwsem(b) = &s.locks[lock as usize].body else { unreachable!("kind and body agree") };
     let Some(&Waiter { side, .. }) = b.waiters.front() else { return 0 };

@@ -1,0 +1,94 @@
+"""How long a writer spins on the readers of an rwsem, and that the first reader's grant closes it to who spins."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+from machines import assert_same
+
+from engine import CONSTANTS, Spec, lock_cycle
+from simfs import _engine
+from simfs.machine.locks.rwsem_common import Patience
+
+RANDOM: Spec = {"think_distribution": "exponential", "hold_distribution": "exponential"}
+EVERY = 16
+LIMIT = 20
+
+
+def seen_from(start: int) -> Patience:
+    patience = Patience(EVERY)
+    assert (
+        patience.on_readers(start, LIMIT) == start + 2 * EVERY
+    )  # the first reading of the clock after the limit
+    return patience
+
+
+def test_the_clock_is_read_every_sixteen_rounds() -> None:
+    patience = seen_from(0)
+    assert not patience.ends(EVERY)  # read, but the limit is not over
+    assert patience.on_readers(EVERY, LIMIT) == 2 * EVERY
+    assert not patience.ends(LIMIT + 1)  # over, but not read
+    assert patience.on_readers(LIMIT + 1, LIMIT) == 2 * EVERY
+    assert patience.ends(2 * EVERY)
+
+
+def test_the_limit_stands_while_one_writer_has_the_lock_between_readers() -> None:
+    """`rwsem_spin_on_owner` comes back with the next owner: the spinner has seen readers only."""
+    patience = seen_from(0)
+    assert not patience.ends(10)  # a writer has it
+    assert not patience.ends(1000)
+    assert patience.on_readers(1000, LIMIT) == 1000 + EVERY - 10  # time on the writer are no rounds
+    assert patience.ends(1000 + EVERY - 10)
+
+
+def test_the_limit_is_a_new_one_after_nobody_had_the_lock() -> None:
+    patience = seen_from(0)
+    assert not patience.ends(10)
+    patience.reset()
+    assert patience.on_readers(1000, LIMIT) == 1000 + 2 * EVERY
+
+
+COSTS = {
+    "line_hit": 2,
+    "line_llc": 50,
+    "context_switch": 1500,
+    "wakeup": 1000,
+    "ipi_deliver": 700,
+    "cpu_relax": 40,
+}
+
+
+def busy(kind: str, base: float, readers: float) -> Spec:
+    spin = {
+        "rwsem_reader_spin_base": base,
+        "rwsem_reader_spin_per_reader": 100,
+        "rwsem_reader_spin_cap": 2 * base,
+    }
+    kernel = {"constants": {**CONSTANTS, **spin}}
+    return lock_cycle(
+        kind, 10, duration_ns=4e5, costs=COSTS, kernel=kernel, readers=readers, think_ns=2e3, hold_ns=2e3, **RANDOM
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["rwsem-5.3", "rwsem-5.11"])
+@pytest.mark.parametrize("base", [1e3, 3e3, 1e4])
+@pytest.mark.parametrize("readers", [0.5, 0.8])
+def test_both_machines_agree_on_who_spins_on_readers(kind: str, base: float, readers: float) -> None:
+    assert assert_same(busy(kind, base, readers)) > 500
+
+
+@pytest.mark.parametrize("kind", ["rwsem-4.8", "rwsem-5.3", "rwsem-5.11"])
+def test_readers_are_granted_before_the_lines_of_all_of_them_are_fetched(kind: str) -> None:
+    """One line of the first of many: the lock is theirs soon after the wait lock was taken."""
+    spec = lock_cycle(
+        kind, 12, duration_ns=4e6, costs=COSTS, readers=0.8, think_ns=1e3, hold_ns=1e4, **RANDOM
+    )
+    _, events = _engine.trace(json.dumps(spec))
+    taken = Counter(time for time, _, _, what, _ in events if what == "acquire shared")
+    guarded = [time for time, *_, about in events if about.startswith("lock.wait_lock")]
+    phases = [time for time, readers in taken.items() if readers >= 3 and time > guarded[0]]
+    waits = [time - max(t for t in guarded if t < time) for time in phases]
+    assert waits
+    assert max(waits) <= 2 * (COSTS["line_llc"] + COSTS["line_hit"]) * 1000
