@@ -131,6 +131,7 @@ def test_machine_spec_has_the_fields_of_the_seam(name: str) -> None:
             "ipi_send",
             "ipi_deliver",
             "step_cv",
+            *(("wakeup_queued",) if name == "emulated" else ()),
             "smt_speed",
             "speed",
         ),

@@ -252,3 +252,19 @@ def test_a_histogram_tells_how_many_values_lie_above_one() -> None:
         histogram.record(us * 1000)
     assert histogram.above(1_000_000) == pytest.approx(1000, abs=10)
     assert histogram.above(3_000_000) == 0
+
+
+@pytest.mark.parametrize("queue", [True, False])
+def test_an_idle_cpu_does_the_rest_of_a_queued_wakeup(queue: bool) -> None:
+    """The waker pays 400 ns of 1000; until the woken task runs it takes as long as ever."""
+    costs = {**PRICES, "wakeup_queued": 400}
+    kernel = {"rules": {"sched.wakeup_queue": queue}}
+    spec = lock_cycle(
+        "semaphore", 2, 2, think_ns=1, hold_ns=10_000, costs=costs, idle_states=IDLE, kernel=kernel
+    )
+    result = simulate(spec | {"warmup_ns": 1e6, "duration_ns": 1e8})
+    lock = the_lock(result)
+    granted, rest = part(lock, "load"), 600 * queue
+    assert granted.granted_idle_ns / lock.handoffs == pytest.approx(1000 - rest + 300 + 700 + 500, rel=1e-3)
+    assert granted.granted_behind_ns / lock.handoffs == pytest.approx(1500 + rest, rel=1e-3)
+    assert of(result.wakes, "load").to_run_idle.p50_ns == pytest.approx(4000, rel=0.01)

@@ -71,8 +71,8 @@ class Cpu:
     need_resched: bool = False
     arrivals: list[Task] = field(default_factory=list)
     """Tasks woken here while the CPU switches to another one."""
-    stopper: Time = 0
-    """Time that the stopper thread takes before the next switch."""
+    before_switch: Time = 0
+    """Time that the stopper thread, and wake-ups that were left to this CPU, take before the next switch."""
     generation: int = 0
     """Outdates happenings of an earlier switch or idle exit."""
     tick_armed: bool = False

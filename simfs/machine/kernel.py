@@ -18,6 +18,8 @@ class Costs:
     context_switch: Time
     wakeup: Time
     """What a wake-up costs the waker."""
+    wakeup_queued: Time
+    """What it costs the waker if the woken task's idle CPU does the rest (`ttwu_queue_wakelist`)."""
     ipi_send: Time
     """What sending an interrupt to another CPU costs the waker besides."""
     ipi_deliver: Time
@@ -32,6 +34,7 @@ class Costs:
         return cls(
             context_switch=from_ns(costs["context_switch"]),
             wakeup=from_ns(costs["wakeup"]),
+            wakeup_queued=from_ns(costs.get("wakeup_queued", costs["wakeup"])),
             ipi_send=from_ns(costs["ipi_send"]),
             ipi_deliver=from_ns(costs["ipi_deliver"]),
             cpu_relax=from_ns(costs["cpu_relax"]),
@@ -65,6 +68,8 @@ class Kernel:
     """A wake-up looks at the CPU before the last one too."""
     kthread_stacking: bool
     """Whom a kernel thread of its own CPU wakes stays there if that has nothing else to do."""
+    wakeup_queue: bool
+    """Who wakes somebody on an idle CPU leaves most of it to that CPU."""
     busiest: str
     """What makes CPUs the busiest, to take a task from: tasks `waiting`, `utilization`, or that and `runnable`."""
     newidle: str
@@ -125,6 +130,7 @@ class Kernel:
             wake_scan=rules["sched.wake_scan"],
             recent_cpu=rules["sched.recent_cpu"],
             kthread_stacking=rules["sched.kthread_stacking"],
+            wakeup_queue=rules["sched.wakeup_queue"],
             busiest=rules["sched.busiest"],
             newidle=rules["sched.newidle"],
             delay_dequeue=rules["sched.delay_dequeue"],

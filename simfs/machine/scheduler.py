@@ -130,7 +130,7 @@ class Scheduler:
         self.policy.dequeue(task, source, Leaving.MOVED)
         self._leave_cpu(task, Status.RUNNABLE, Reason.PREEMPTED)
         self._enqueue(task, to, Entering.MOVED, stopper, source)
-        source.stopper = stopper
+        source.before_switch += stopper
         self.schedule(source)
 
     def _leave_cpu(self, task: Task, status: Status, reason: Reason) -> None:
@@ -165,9 +165,9 @@ class Scheduler:
         cpu.phase, cpu.next = Phase.SWITCHING, task
         cpu.generation += 1
         self.siblings.set_executing(cpu, True)
-        took = self.machine.costs.context_switch + cpu.stopper
+        took = self.machine.costs.context_switch + cpu.before_switch
         self.later(cpu, took, What.SWITCH_DONE, self._switch_done)
-        cpu.stopper = 0
+        cpu.before_switch = 0
 
     def later(self, cpu: Cpu, delay: Time, what: What, done: Callable[[Cpu], None]) -> None:
         """Let a switch or idle exit of `cpu` end, unless another has begun meanwhile."""
@@ -252,7 +252,7 @@ class Scheduler:
     def _wake_in_queue(self, task: Task, waker: Task | None, fetched: Time) -> None:
         """Wake a task that sleeps and has not left its queue yet: it stays there (`ttwu_runnable`)."""
         if waker:
-            self._charge_waker(waker, task.cpu, fetched)
+            self._charge_waker(waker, task.cpu, Entering.WOKEN, fetched)
         self.policy.requeue(task)
         self._add_awake(task)
 
@@ -261,17 +261,24 @@ class Scheduler:
         self.machine.note("start", task, task.kind.value)
         self._enqueue_for(parent, task, task.cpu, Entering.NEW)
 
-    def _charge_waker(self, waker: Task, target: Cpu, fetched: Time) -> Time:
-        """Let the waker pay for the wake-up; the time until it is done is returned."""
+    def _charge_waker(self, waker: Task, target: Cpu, entering: Entering, fetched: Time) -> Time:
+        """Let the waker pay for the wake-up; the time until it is done is returned.
+
+        An idle CPU is only told whom to wake, and does the rest before it switches (`ttwu_queue_wakelist`,
+        `sched_ttwu_pending`).
+        """
         costs = self.machine.costs
         interrupt = target is not waker.cpu and target.number in self.idle
-        waker.segment.debt += max(costs.wakeup - fetched, 0) + (costs.ipi_send if interrupt else 0)
+        queued = interrupt and entering is Entering.WOKEN and self.machine.kernel.wakeup_queue
+        wakeup = costs.wakeup_queued if queued else costs.wakeup
+        target.before_switch += costs.wakeup - wakeup
+        waker.segment.debt += max(wakeup - fetched, 0) + (costs.ipi_send if interrupt else 0)
         return waker.segment.debt
 
     def _enqueue_for(
         self, waker: Task | None, task: Task, cpu: Cpu, entering: Entering, fetched: Time = 0
     ) -> None:
-        delay = self._charge_waker(waker, cpu, fetched) if waker else 0
+        delay = self._charge_waker(waker, cpu, entering, fetched) if waker else 0
         self._enqueue(task, cpu, entering, delay, waker.cpu if waker else None)
 
     def _enqueue(self, task: Task, cpu: Cpu, entering: Entering, delay: Time, sender: Cpu | None) -> None:

@@ -34,6 +34,9 @@ class CostsUse(Section):
     cpu_relax: Duration | None = Field(default=None, description="A round of a polling loop.")
     context_switch: Duration | None = Field(default=None, description="A context switch.")
     wakeup: Duration | None = Field(default=None, description="What a wake-up costs the waker.")
+    wakeup_queued: Duration | None = Field(
+        default=None, description="What of it the waker of an idle CPU pays, which does the rest."
+    )
     instruction: Duration | None = Field(
         default=None, description="An instruction of the code of contended locks."
     )

@@ -65,9 +65,10 @@ class MachineCosts(Section):
     """What the hardware charges: line transfers by distance, switches, wake-ups and interrupts.
 
     `speed` multiplies the processor time of programs: 1.0 is the machine on which the steps were traced.
-    `instruction` is what an instruction of lock code takes. `step_cv` is how much the time of the same kernel code
-    varies, standard deviation over mean. `smt_speed` is how fast a program runs while the other CPU of its core
-    executes too, relative to alone.
+    `wakeup_queued` is what of `wakeup` the waker of an idle CPU pays, all of it where that is not known; the idle CPU
+    does the rest. `instruction` is what an instruction of lock code takes. `step_cv` is how much the time of the same
+    kernel code varies, standard deviation over mean. `smt_speed` is how fast a program runs while the other CPU of its
+    core executes too, relative to alone.
     """
 
     line_hit: Time
@@ -79,6 +80,7 @@ class MachineCosts(Section):
     cpu_relax: Time
     context_switch: Time
     wakeup: Time
+    wakeup_queued: Time | None = None
     instruction: Time
     ipi_send: Time
     ipi_deliver: Time

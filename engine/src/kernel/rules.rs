@@ -81,6 +81,8 @@ rules! {
     "sched.recent_cpu" => recent_cpu: bool = true;
     /// Whom a kernel thread of its own CPU wakes stays there if that has nothing else to do (`is_per_cpu_kthread`).
     "sched.kthread_stacking" => kthread_stacking: bool = true;
+    /// Who wakes somebody on an idle CPU leaves most of it to that CPU (`ttwu_queue_wakelist`).
+    "sched.wakeup_queue" => wakeup_queue: bool = true;
     /// From which CPUs an idle one takes a task (`group_classify`).
     "sched.busiest" => busiest: sched::Busiest = sched::Busiest::Runnable;
     /// When a CPU about to idle looks for a task to take (`sched_balance_newidle`).

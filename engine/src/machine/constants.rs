@@ -13,6 +13,8 @@ pub struct Costs {
     pub context_switch: Time,
     /// What a wake-up costs the waker.
     pub wakeup: Time,
+    /// What it costs the waker if the woken task's idle CPU does the rest (`ttwu_queue_wakelist`).
+    pub wakeup_queued: Time,
     /// What sending an interrupt to another CPU costs the waker besides.
     pub ipi_send: Time,
     /// From sending to the other CPU noticing.
@@ -26,6 +28,7 @@ impl Costs {
         Self {
             context_switch: from_ns(costs.context_switch),
             wakeup: from_ns(costs.wakeup),
+            wakeup_queued: from_ns(costs.wakeup_queued.unwrap_or(costs.wakeup)),
             ipi_send: from_ns(costs.ipi_send),
             ipi_deliver: from_ns(costs.ipi_deliver),
             cpu_relax: from_ns(costs.cpu_relax),

@@ -72,8 +72,8 @@ pub struct Cpu {
     pub menu: Menu,
     /// When the soonest of its timers rings that were armed, if that is to come.
     pub next_timer: Time,
-    /// Time that the stopper thread takes before the next switch.
-    pub stopper: Time,
+    /// Time that the stopper thread, and wake-ups that were left to this CPU, take before the next switch.
+    pub before_switch: Time,
     /// Outdates events made for an earlier switch or idle exit.
     pub generation: u32,
     /// Whether a tick event is pending.
@@ -126,7 +126,7 @@ impl Cpu {
             arrived: false,
             menu: Menu::new(),
             next_timer: 0,
-            stopper: 0,
+            before_switch: 0,
             generation: 0,
             tick_armed: false,
             exec_start: 0,

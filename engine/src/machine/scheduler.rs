@@ -129,7 +129,7 @@ impl State {
     #[inline]
     fn begin_switch(&mut self, cpu: CpuId, next: Option<TaskId>) {
         let c = &mut self.cpus[cpu as usize];
-        let end = self.now + self.costs.context_switch + std::mem::take(&mut c.stopper);
+        let end = self.now + self.costs.context_switch + std::mem::take(&mut c.before_switch);
         c.phase = Phase::Switching(next);
         c.generation = c.generation.wrapping_add(1);
         let generation = c.generation;

@@ -30,7 +30,7 @@ impl State {
         self.dequeue_task(from, id, Leaving::Moved);
         self.leave_cpu(id, Status::Runnable, Reason::Preempted);
         self.enqueue(id, to, Some(from), stopper, Entering::Moved);
-        self.cpus[from as usize].stopper = stopper;
+        self.cpus[from as usize].before_switch += stopper;
         self.schedule(from);
     }
 }

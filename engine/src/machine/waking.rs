@@ -38,7 +38,7 @@ impl State {
         }
         let cpu = self.choose_cpu(id, waker);
         self.note_wakeup(id, cpu, from);
-        let delay = waker.map_or(0, |w| self.charge_waker(w, cpu, fetched));
+        let delay = waker.map_or(0, |w| self.charge_waker(w, cpu, fetched, Entering::Woken));
         self.enqueue(id, cpu, from, delay, Entering::Woken);
     }
 
@@ -48,7 +48,7 @@ impl State {
     fn wake_in_queue(&mut self, id: TaskId, waker: Option<TaskId>, fetched: Time) {
         let cpu = self.tasks[id as usize].cpu;
         if let Some(waker) = waker {
-            self.charge_waker(waker, cpu, fetched);
+            self.charge_waker(waker, cpu, fetched, Entering::Woken);
         }
         self.requeue(cpu, self.tasks[id as usize].level, Member::Task(id));
         self.update_current(cpu);
@@ -71,15 +71,19 @@ impl State {
         let (cpu, kind) = (self.tasks[id as usize].cpu, self.tasks[id as usize].kind);
         self.note("start", id, Object::Operation(kind.name()));
         let from = parent.map(|p| self.tasks[p as usize].cpu);
-        let delay = parent.map_or(0, |p| self.charge_waker(p, cpu, 0));
+        let delay = parent.map_or(0, |p| self.charge_waker(p, cpu, 0, Entering::New));
         self.enqueue(id, cpu, from, delay, Entering::New);
     }
 
-    /// The waker pays for the wake-up; the time until it is done is returned.
-    fn charge_waker(&mut self, waker: TaskId, target: CpuId, fetched: Time) -> Time {
+    /// The waker pays for the wake-up; the time until it is done is returned. An idle CPU is only told whom to wake, and does the
+    /// rest before it switches (`ttwu_queue_wakelist`, `sched_ttwu_pending`).
+    fn charge_waker(&mut self, waker: TaskId, target: CpuId, fetched: Time, entering: Entering) -> Time {
         let own = self.tasks[waker as usize].cpu;
         let interrupt = target != own && self.is_idle(target);
-        let cost = self.costs.wakeup.saturating_sub(fetched) + if interrupt { self.costs.ipi_send } else { 0 };
+        let queued = interrupt && entering == Entering::Woken && self.kernel.rules.wakeup_queue;
+        let wakeup = if queued { self.costs.wakeup_queued } else { self.costs.wakeup };
+        self.cpus[target as usize].before_switch += self.costs.wakeup - wakeup;
+        let cost = wakeup.saturating_sub(fetched) + if interrupt { self.costs.ipi_send } else { 0 };
         let segment = &mut self.tasks[waker as usize].segment;
         segment.debt += cost;
         segment.debt

@@ -46,6 +46,9 @@ pub struct MachineCosts {
     pub cpu_relax: f64,
     pub context_switch: f64,
     pub wakeup: f64,
+    /// What the waker of an idle CPU pays of `wakeup`; that CPU does the rest. All of it when absent.
+    #[serde(default)]
+    pub wakeup_queued: Option<f64>,
     /// An instruction of lock code; none takes time when absent.
     #[serde(default)]
     pub instruction: f64,
