@@ -17,7 +17,7 @@ from statistics import mean
 
 import yaml
 
-from laboratory import calls, pushes
+from laboratory import calls, pushes, trees
 from laboratory.blocks import Log, Symbols, logs
 from laboratory.results import Result, read_console
 from laboratory.steps import Step, count, likeness, operations, steps
@@ -165,8 +165,15 @@ def main(folder: Path) -> None:
     vfs: Values = {}
     for filesystem in filter(lambda name: read_console(folder / f"steps-{name}.log").complete, GROUPS):
         own, around = tables(rows(folder, filesystem), filesystem)
+        if filesystem == "btrfs":
+            own |= trees.counted(rows(folder, "btrfs-grown"))
         vfs |= around
-        here = sources | pushes.SOURCES | {f"{g}.": source(key) for g, key in GROUPS[filesystem].items()}
+        here = (
+            sources
+            | pushes.SOURCES
+            | trees.SOURCES
+            | {f"{g}.": source(key) for g, key in GROUPS[filesystem].items()}
+        )
         (into / f"{filesystem}.yaml").write_text(text(filesystem, f"Steps of {filesystem}", own, here))
     (into / "vfs.yaml").write_text(text("vfs", "The VFS around a filesystem's steps", vfs, sources))
 

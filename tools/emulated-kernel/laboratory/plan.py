@@ -107,6 +107,28 @@ def _other() -> Iterable[Guest]:
         yield Guest(f"other-{n}-6.12", rows)
 
 
+def _metadata() -> Iterable[Guest]:
+    for n in (1, 4, 24):
+        rows = [
+            files(fs, kind, n, own, SHORT)
+            for fs in ("xfs", "ext4", "btrfs", "tmpfs")
+            for kind, own in METADATA
+            if kind != "append_fsync" or fs in ("xfs", "ext4")
+        ]
+        yield Guest(f"metadata-{n}-6.12", tuple(rows))
+
+
+METADATA = (
+    ("rename", True),
+    ("rename", False),
+    ("mkdir_rmdir", True),
+    ("mkdir_rmdir", False),
+    ("stat", True),
+    ("append_fsync", True),
+)
+"""Operations on names, in directories of their own or in one."""
+
+
 def _scheduler() -> Iterable[Guest]:
     rows = (
         "alone chain 24 1 20 0.04",
@@ -163,20 +185,38 @@ def _steps(filesystem: str) -> Guest:
     return Guest(f"steps-{filesystem}", (*rows, "symbols"), cpus=1)
 
 
+GROWN = Guest("steps-btrfs-grown", ("steps btrfs 4 create 2000 400 name-", "symbols"), cpus=1)
+"""Insertions into leaves that are full, for what their parts take."""
+
 ROUNDS = tuple(files(fs, "create", 24, fs != "xfs", "30 50 1") for fs in ("tmpfs", "ext4", "xfs49", "xfs"))
 """Rows that a shorter round changes: who waits for a spinlock looks at it once a round."""
+
+IDLE = ("alone idle 0 20000 250 100",)
+"""Wake-ups by how many ns before the sleeper asked to sleep, with rounds that are shorter than the steps."""
 
 LOADS: dict[str, tuple[Guest, ...]] = {
     "compile": tuple(_compile()),
     "files": (_files((1, 4)), _files((24,)), _files((2, 8)), _files((16,))),
     "files-6.1": (_files((1, 4), "6.1"), _files((24,), "6.1")),
+    "metadata": tuple(_metadata()),
     "other": tuple(_other()),
     "scheduler": tuple(_scheduler()),
     "micro": (
         Guest("micro-2-6.12", ("alone micro",), cpus=2),
         Guest("micro-24-6.12", ("alone micro",)),
     ),
-    "steps": tuple(map(_steps, STEP_ROWS)),
+    "idle": (
+        Guest("idle-6.12", IDLE, cpus=2, quantum=100),
+        Guest("idle-6.1", IDLE, kernel="6.1", cpus=2, quantum=100),
+        Guest(
+            "idle-blocks",
+            ("alone idle 1000 12000 500 20", "symbols"),
+            cpus=2,
+            quantum=100,
+            environment={"BLOCKS": 1},
+        ),
+    ),
+    "steps": (*map(_steps, STEP_ROWS), GROWN),
     "rounds": tuple(Guest(f"rounds-{ns}", ROUNDS, quantum=ns) for ns in (100, 250, 1000)),
     "smoke": (Guest("smoke", (files("xfs", "create_unlink", 2, False, "20 50 2"),), cpus=2),),
 }

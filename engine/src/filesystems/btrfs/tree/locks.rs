@@ -19,6 +19,8 @@ pub enum Work {
     Copy(BlockId),
     /// A block was given back.
     Free,
+    /// The root was locked for reading, and turned out to be what is to be written.
+    ReadRoot,
     /// The read lock of the root was traded for a write lock.
     TradeRoot,
     /// So many items of this leaf got a new place.

@@ -155,6 +155,7 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
             if self.tree().root() != root {
                 self.locks.unlock(root, side).await;
             } else if side == Side::Read && level as i32 <= write_level {
+                self.locks.work(Work::ReadRoot).await;
                 self.locks.unlock(root, side).await;
                 self.locks.work(Work::TradeRoot).await;
                 side = Side::Write;

@@ -1,0 +1,81 @@
+"""What btrfs's trees take: parts of steps that programs charge by what they find there (`constants` of the model)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from laboratory.blocks import Log
+
+if TYPE_CHECKING:
+    from laboratory.counted import Row, Values
+
+_WHERE = (
+    "create in a directory of 2000 names, one task in the emulated kernel, Linux 6.12.117,"
+    " every block of instructions logged"
+)
+SOURCES = {
+    "leaf_search": f"{_WHERE}: btrfs_bin_search, in nodes and leaves",
+    "root_read": f"{_WHERE}: from down_read of the root to its up_read, where it is to be written",
+    "root_trade": f"{_WHERE}: from that up_read to down_write",
+    "shift_item": f"{_WHERE}: setup_items_for_insert by the items behind, less what it takes without any",
+    "delayed_update_inode": f"{_WHERE}: btrfs_delayed_update_inode",
+}
+_MANY = 20
+"""Items behind an insertion from which on what it takes without any is little."""
+
+
+def counted(rows: Sequence[Row]) -> Values:
+    """Return what parts of an insertion take, as often as they were met."""
+    (log,) = (row.log for row in rows)
+    task = log.task(int(log.entries("__x64_sys_openat")[0]))
+    return {
+        "leaf_search": list(_calls(log, task, "btrfs_bin_search")),
+        **_trades(log, task),
+        "shift_item": _shifts(log, task),
+        "delayed_update_inode": list(_calls(log, task, "btrfs_delayed_update_inode")),
+    }
+
+
+def _entries(log: Log, task: int, name: str) -> list[int]:
+    return [int(at) for at in log.entries(name) if log.task(int(at)) == task]
+
+
+def _calls(log: Log, task: int, name: str) -> Iterator[int]:
+    executed = log.executed(task)
+    for at, end in _whole(log, task, name):
+        yield int(executed[end] - executed[at])
+
+
+def _whole(log: Log, task: int, name: str) -> Iterator[tuple[int, int]]:
+    """Calls outside what is left out."""
+    executed = log.executed(task)
+    calls = ((at, log.returns(at)) for at in _entries(log, task, name))
+    return ((at, end) for at, end in calls if executed[end] > executed[at])
+
+
+def _trades(log: Log, task: int) -> Values:
+    """The root is locked for reading, and as it is to be written, unlocked and at once locked again."""
+    executed = log.executed(task)
+    order = ("btrfs_read_lock_root_node", "down_read", "up_read", "btrfs_lock_root_node", "down_write")
+    met = sorted((at, name) for name in order for at in _entries(log, task, name))
+    found: Values = {"root_read": [], "root_trade": []}
+    for first in range(len(met) - len(order) + 1):
+        positions, names = zip(*met[first : first + len(order)], strict=True)
+        if names == order and executed[positions[-1]] > executed[positions[0]]:
+            down, up, again = (executed[positions[nth]] for nth in (1, 2, 4))
+            found["root_read"].append(int(up - down))
+            found["root_trade"].append(int(again - up))
+    return found
+
+
+def _shifts(log: Log, task: int) -> list[int]:
+    executed, reads = log.executed(task), _entries(log, task, "btrfs_get_token_32")
+    items, took = [], []
+    for at, end in _whole(log, task, "setup_items_for_insert"):
+        items.append(int(np.searchsorted(reads, end) - np.searchsorted(reads, at)))
+        took.append(int(executed[end] - executed[at]))
+    fixed = np.polyfit(items, took, 1)[1]
+    return [round((t - fixed) / n) for n, t in zip(items, took, strict=True) if n >= _MANY]
