@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char page[4096] __attribute__((aligned(4096)));
@@ -62,6 +63,31 @@ static void rename_between(const char *dir, int task, long n)
         die(from);
 }
 
+static void make_and_remove_directory(const char *dir, int task, long n)
+{
+    char name[160];
+    snprintf(name, sizeof name, "%s/m%d.%ld", dir, task, n);
+    if (mkdir(name, 0755) || rmdir(name))
+        die(name);
+}
+
+static void stat_prepare(const char *dir, int task)
+{
+    char name[160];
+    snprintf(name, sizeof name, "%s/s%d", dir, task);
+    close(create(name));
+}
+
+static void stat_own(const char *dir, int task, long n)
+{
+    char name[160];
+    struct stat found;
+    (void)n;
+    snprintf(name, sizeof name, "%s/s%d", dir, task);
+    if (stat(name, &found))
+        die(name);
+}
+
 static void append_prepare(const char *dir, int task)
 {
     char name[160];
@@ -104,6 +130,8 @@ const struct kind file_kinds[] = {
     {"create_unlink", 0, create_unlink},
     {"tmpfile", 0, temporary_file},
     {"rename", rename_prepare, rename_between},
+    {"mkdir_rmdir", 0, make_and_remove_directory},
+    {"stat", stat_prepare, stat_own},
     {"append_fsync", append_prepare, append_fsync},
     {"direct_io", direct_prepare, direct_io},
     {"compile", 0, compile_operation},

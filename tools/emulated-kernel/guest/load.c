@@ -2,6 +2,7 @@
  * load run KIND DIR TASKS PIN OWN WARM WINDOW WINDOWS    loops of a kind by TASKS processes; one RESULT line a window
  * load wake|chain|forks ...                              the scheduler without a filesystem (wake.c)
  * load micro                                             what single events cost (micro.c)
+ * load idle FIRST LAST STEP TURNS                        wake-ups of who went to sleep so many ns before (idle.c)
  * load out FILE                                          copy a file to the debug port, which the host keeps
  *
  * PIN binds process i to CPU i; OWN gives each a directory of its own; WARM and WINDOW are milliseconds.
@@ -214,6 +215,8 @@ int main(int argc, char **argv)
         return copy_out(argv[2]);
     if (argc == 2 && !strcmp(argv[1], "micro"))
         return micro_main();
+    if (argc == 6 && !strcmp(argv[1], "idle"))
+        return idle_main(argv);
     if (argc >= 3 && !strcmp(argv[1], "steps"))
         return steps_main(argc, argv);
     if (argc >= 3 && (!strcmp(argv[1], "driver") || !strcmp(argv[1], "compiler") || !strcmp(argv[1], "assembler")))

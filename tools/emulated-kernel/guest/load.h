@@ -28,6 +28,7 @@ int compile_role(char **argv); /* "driver", "compiler" or "assembler": the proce
 
 int wake_main(int argc, char **argv);  /* hog, chain, forks: the scheduler without a filesystem */
 int micro_main(void);                  /* what single events cost, in instructions */
+int idle_main(char **argv);            /* wake-ups while a CPU goes idle */
 int steps_main(int argc, char **argv); /* operations whose instructions are logged */
 
 void die(const char *what);

@@ -50,6 +50,7 @@ class Apt:
             downloads.mkdir(exist_ok=True)
             self._run("apt-get", "download", "-q", package, folder=downloads)
             (archive,) = downloads.glob(f"{package.partition('=')[0]}_*.deb")
+            into.parent.mkdir(exist_ok=True)  # dpkg-deb makes only the last one
             subprocess.run(["dpkg-deb", "-x", archive, into], check=True)
         return into
 
