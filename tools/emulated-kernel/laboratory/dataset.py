@@ -40,6 +40,11 @@ def _of_kind(kind: str) -> Callable[[str, Result], Place | None]:
     return lambda _guest, result: (filesystem_of(result), {}) if result.words["kind"] == kind else None
 
 
+def _metadata(_guest: str, result: Result) -> Place | None:
+    filesystem, _, whose = filesystem_of(result).partition("-")
+    return f"{filesystem}-{result.words['kind'].replace('_', '-')}-{whose}", {}
+
+
 def _compile(guest: str, result: Result) -> Place | None:
     return f"{filesystem_of(result).removesuffix('-shared')}-{guest.removeprefix('compile-')}", {}
 
@@ -85,6 +90,14 @@ FORMS = (
         "operations",
         "files-",
         _of_kind("tmpfile"),
+        notes=_TICKS,
+    ),
+    Form(
+        "emulated-metadata",
+        f"Renames, directories, stat and fsync {_MORE}",
+        "operations",
+        "metadata-",
+        _metadata,
         notes=_TICKS,
     ),
     Form(
