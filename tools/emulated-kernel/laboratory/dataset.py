@@ -147,21 +147,21 @@ def measures(form: Form, result: Result) -> Iterator[tuple[str, str, str]]:
 
 def rows(form: Form, consoles: Iterable[Console]) -> Iterator[tuple[Place, str]]:
     """Yield the place and the text of each row, by rising x."""
-    for console in consoles:
-        for result in sorted(console.results, key=lambda result: result.numbers.get(form.x[0], 0)):
-            place = form.place(console.guest, result)
-            if place is None:
-                continue
-            x = result[form.x[0]]
-            for metric, unit, value in measures(form, result):
-                role = "predict" if x > 1 else "calibrate" if metric.endswith("s_per_s") else "info"
-                yield (
-                    place,
-                    (
-                        f'{{series: "{place[0]}", x: {x:g}, metric: {metric}, unit: {unit}, '
-                        f"value: {float(value):g}, role: {role}}}"
-                    ),
-                )
+    results = [result for console in consoles for result in console.results]
+    for result in sorted(results, key=lambda result: result.numbers.get(form.x[0], 0)):
+        place = form.place(result.guest, result)
+        if place is None:
+            continue
+        x = result[form.x[0]]
+        for metric, unit, value in measures(form, result):
+            role = "predict" if x > 1 else "calibrate" if metric.endswith("s_per_s") else "info"
+            yield (
+                place,
+                (
+                    f'{{series: "{place[0]}", x: {x:g}, metric: {metric}, unit: {unit}, '
+                    f"value: {float(value):g}, role: {role}}}"
+                ),
+            )
 
 
 def document(form: Form, consoles: list[Console], date: str, seed: int) -> str:
