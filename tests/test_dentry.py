@@ -74,6 +74,22 @@ def many(path: Path, op: str, tasks: int, **options: Any) -> float:  # noqa: ANN
     return rate(simulate(spec(path, op, tasks, **options)))
 
 
+@pytest.mark.parametrize("op", ["read", "overwrite"])
+def test_who_copies_a_page_has_a_reference_of_it_meanwhile(tmp_path: Path, op: str) -> None:
+    """Two additions to the folio's count. Where all read one page its line is fetched for each."""
+    made = spec(tmp_path, op, 16)
+    transfer = made["machine"]["costs"]["line_llc"]
+    copies = rate(simulate(made)) * 2 * transfer
+    if op == "read":
+        assert copies == pytest.approx(1, abs=0.02)
+    else:
+        assert copies < 0.5  # under i_rwsem, whose holder keeps the line
+
+
+def test_both_machines_agree_on_reads_of_one_page(tmp_path: Path) -> None:
+    assert assert_same(spec(tmp_path, "read", 6) | {"warmup_ns": 0, "duration_ns": 2e4}) > 100
+
+
 def test_walks_to_one_file_are_faster_where_the_count_is_apart_from_the_name(tmp_path: Path) -> None:
     """Published for 20 processes that stat one file of tmpfs: 55 %."""
     apart, beside = (many(tmp_path, "stat", 20, dentry_line=line) for line in ("apart", "with-name"))

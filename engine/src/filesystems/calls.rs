@@ -73,14 +73,22 @@ impl Calls {
         Ok(Self { costs, fstat, files, dentries, directories, folios: RefCell::default() })
     }
 
-    /// `folio_try_get`, `folio_put`: the reference count of the page that is read or written.
-    fn touch_folio<M: Machine>(&self, m: &M, file: &File) {
+    /// The copying of pages takes so long. Whoever copies has a reference of the folio (`folio_try_get`, before 5.16
+    /// `page_cache_get_speculative`) until all is copied (`folio_put`): two atomic additions, whatever else is locked.
+    async fn with_folio<M: Machine>(&self, m: &M, file: &File, copy: Time) {
+        let line = self.folio(m, file);
+        m.touch(line, Access::Atomic);
+        m.run(Account::System, copy).await;
+        m.touch(line, Access::Atomic);
+    }
+
+    /// The line of the count of references of a file's folio.
+    fn folio<M: Machine>(&self, m: &M, file: &File) -> LineId {
         let (mut folios, slot) = (self.folios.borrow_mut(), file.inode as usize);
         if folios.len() <= slot {
             folios.resize(slot + 1, None);
         }
-        let line = *folios[slot].get_or_insert_with(|| m.new_line(1));
-        m.touch(line, Access::Write);
+        *folios[slot].get_or_insert_with(|| m.new_line(1))
     }
 
     /// `open` of a name that exists and is cached, which takes `walk` and then `rest`. The walk takes a reference
@@ -154,16 +162,14 @@ impl Calls {
         m.at("read");
         m.moved(u64::from(bytes));
         self.files.held(m, file.inode);
-        self.touch_folio(m, file);
-        m.run(Account::System, self.costs.read + self.costs.read_page * pages(bytes)).await;
+        self.with_folio(m, file, self.costs.read + self.costs.read_page * pages(bytes)).await;
     }
 
     /// The copying over cached pages that have blocks.
     pub async fn overwrite<M: Machine>(&self, m: &M, file: &File, bytes: u32) {
         m.moved(u64::from(bytes));
         self.files.held(m, file.inode);
-        self.touch_folio(m, file);
-        m.run(Account::System, self.costs.overwrite + self.costs.overwrite_page * pages(bytes)).await;
+        self.with_folio(m, file, self.costs.overwrite + self.costs.overwrite_page * pages(bytes)).await;
     }
 
     /// A write at the end of a file of this size. The first new page takes `first`; what still fits the last page is written over it.
