@@ -38,6 +38,10 @@ FIRST = {
 }
 """The first step of an operation where it is not `enter_openat`."""
 WORKER = "inode_inactivating"
+RENAMED = {
+    "d_move": "rename on tmpfs, one task in the emulated kernel, Linux 6.12.117,"
+    " every block of instructions logged: d_move"
+}
 _DIRECTORY = re.compile(r"xfs_ilock: dev 7:0 ino (0x[0-9a-f]+) flags ILOCK_SHARED caller xfs_ilock_data_map")
 
 Values = dict[str, list[int]]
@@ -167,11 +171,13 @@ def main(folder: Path) -> None:
         own, around = tables(rows(folder, filesystem), filesystem)
         if filesystem == "btrfs":
             own |= trees.counted(rows(folder, "btrfs-grown"))
+        own |= calls.renames(rows(folder, "renames"))
         vfs |= around
         here = (
             sources
             | pushes.SOURCES
             | trees.SOURCES
+            | RENAMED
             | {f"{g}.": source(key) for g, key in GROUPS[filesystem].items()}
         )
         (into / f"{filesystem}.yaml").write_text(text(filesystem, f"Steps of {filesystem}", own, here))

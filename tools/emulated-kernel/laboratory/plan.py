@@ -187,6 +187,8 @@ def _steps(filesystem: str) -> Guest:
 
 GROWN = Guest("steps-btrfs-grown", ("steps btrfs 4 create 2000 400 name-", "symbols"), cpus=1)
 """Insertions into leaves that are full, for what their parts take."""
+RENAMES = Guest("steps-renames", ("steps tmpfs 4 rename 0 100 y", "symbols"), cpus=1)
+"""What the VFS does under the lock of all renames."""
 
 ROUNDS = tuple(files(fs, "create", 24, fs != "xfs", "30 50 1") for fs in ("tmpfs", "ext4", "xfs49", "xfs"))
 """Rows that a shorter round changes: who waits for a spinlock looks at it once a round."""
@@ -216,7 +218,7 @@ LOADS: dict[str, tuple[Guest, ...]] = {
             environment={"BLOCKS": 1},
         ),
     ),
-    "steps": (*map(_steps, STEP_ROWS), GROWN),
+    "steps": (*map(_steps, STEP_ROWS), GROWN, RENAMES),
     "rounds": tuple(Guest(f"rounds-{ns}", ROUNDS, quantum=ns) for ns in (100, 250, 1000)),
     "smoke": (Guest("smoke", (files("xfs", "create_unlink", 2, False, "20 50 2"),), cpus=2),),
 }
