@@ -100,16 +100,19 @@ impl State {
     }
 
     /// Whether `task` can read the line of `lock` without fetching it.
+    #[inline]
     pub(super) fn has_copy(&self, task: TaskId, lock: LockId) -> bool {
         self.locks[self.line_of(lock)].line.has_copy(self.tasks[task as usize].cpu)
     }
 
     /// Where the line of `lock` is: a wait lock lies in the line of the lock that it guards.
+    #[inline]
     fn line_of(&self, lock: LockId) -> usize {
         self.locks[lock as usize].lies_in.unwrap_or(lock) as usize
     }
 
     /// Whether the running `task` has to fetch the line of `lock`, or of the lock inside it, to take it.
+    #[inline]
     pub(super) fn fetches(&self, task: TaskId, lock: LockId) -> bool {
         let cpu = self.tasks[task as usize].cpu;
         let fetched = |lock| self.locks[self.line_of(lock)].line.is_elsewhere(cpu);
@@ -117,6 +120,7 @@ impl State {
     }
 
     /// The running `task` accesses the line of `lock`; the cost is added to what it owes.
+    #[inline]
     pub(super) fn touch_lock(&mut self, task: TaskId, lock: LockId, access: Access) {
         let l = &mut self.locks[lock as usize];
         let line = match l.lies_in {

@@ -155,7 +155,11 @@ impl Line {
 
     /// How long it takes to get the farthest copy of the others'.
     fn farthest(&self, topology: &Topology, cpu: CpuId) -> Option<Time> {
-        self.sharers.iter().filter(|&other| other != cpu).map(|other| topology.transfer(other, cpu)).max()
+        let mut farthest = None;
+        for other in self.sharers.iter().filter(|&other| other != cpu) {
+            farthest = farthest.max(Some(topology.transfer(other, cpu)));
+        }
+        farthest
     }
 
     #[inline]

@@ -183,6 +183,7 @@ impl Lock {
     }
 
     /// The exclusive hold since it was last booked; `times` are those of the holder now.
+    #[inline]
     fn part(&self, times: &StateTimes) -> HoldTimes {
         let before = &self.booked;
         let span = times.since.saturating_sub(before.since);
@@ -199,6 +200,7 @@ impl Lock {
     }
 
     /// Books the exclusive hold up to `times`, those of the holder now; it goes on in another way. One that begins later still does.
+    #[inline]
     pub fn book(&mut self, times: &StateTimes) {
         let part = self.part(times);
         *self.hold.get_or_insert_default() += &part;
@@ -206,6 +208,7 @@ impl Lock {
     }
 
     /// Books the exclusive hold up to `times`, those of the holder now. Returns all of it.
+    #[inline]
     pub fn book_all(&mut self, times: &StateTimes) -> HoldTimes {
         self.book(times);
         let hold = self.hold.take().unwrap_or_default();

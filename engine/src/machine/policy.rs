@@ -208,6 +208,7 @@ impl State {
         }
     }
 
+    #[inline]
     pub(super) fn add_to_queue(&mut self, cpu: CpuId, id: TaskId) {
         self.cpus[cpu as usize].queue.push(id);
         self.queued.insert(cpu);

@@ -258,7 +258,7 @@ impl Task {
 
     /// Accesses `line` after what it owes; what it waits for is added to that. A store waits in the store buffer, also that of
     /// a load and a store where it has a copy to load from; an atomic access waits for all of them (x86).
-    #[inline]
+    #[inline(always)]
     pub fn access(&mut self, topology: &Topology, line: &mut Line, now: Time, access: Access) {
         let at = now + self.segment.debt;
         let buffered = match access {

@@ -211,6 +211,7 @@ struct Asked {
 
 /// A task asks for `lock`. With voluntary preemption it gives way where the lock may sleep (`might_sleep()`), unless it holds a
 /// spinlock (a btrfs tree lock may be asked for while another one is held spinning).
+#[inline]
 fn ask(cx: &Context, lock: LockId) -> Asked {
     let s = cx.state();
     let l = &s.locks[lock as usize];

@@ -205,6 +205,7 @@ fn take_as_head(s: &mut State, me: TaskId, lock: LockId) -> bool {
 }
 
 /// The word has changed: who polls it sees that when its refetch is served.
+#[inline]
 pub(super) fn show_word(s: &mut State, releaser: TaskId, lock: LockId) {
     for poller in pollers(s, lock) {
         s.show(releaser, lock, poller);

@@ -112,6 +112,7 @@ impl Future for Down<'_> {
     }
 }
 
+#[inline]
 fn takes_grant(s: &mut State, me: TaskId, lock: LockId) -> bool {
     let Some(granted) = &mut body(s, lock).granted else { return s.take_grant(lock, me) };
     let before = granted.len();
@@ -119,6 +120,7 @@ fn takes_grant(s: &mut State, me: TaskId, lock: LockId) -> bool {
     granted.len() < before
 }
 
+#[inline]
 fn take_if_free(s: &mut State, me: TaskId, lock: LockId) -> bool {
     let b = body(s, lock);
     if b.count == 0 {
@@ -153,6 +155,7 @@ pub(in crate::machine) fn up_from_interrupt(s: &mut State, lock: LockId) {
 }
 
 /// The hold has ended: one more, or the semaphore for the first waiter, who is returned.
+#[inline]
 fn hand_over(s: &mut State, lock: LockId) -> Option<TaskId> {
     let b = body(s, lock);
     let next = b.waiters.pop_front();

@@ -70,6 +70,7 @@ pub(super) fn body(s: &mut State, lock: LockId) -> &mut Spinlock {
 }
 
 /// One atomic attempt: fails if the lock is held or, where there is a queue, somebody is in it.
+#[inline]
 pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId) -> bool {
     try_take(&mut cx.state(), cx.id, lock)
 }
@@ -142,6 +143,7 @@ fn take_if_my_turn(cx: &Context, lock: LockId) -> bool {
 }
 
 /// Releases the lock: one store, which the pollers see when their refetch is served.
+#[inline]
 pub(in crate::machine) fn unlock(cx: &Context, lock: LockId) {
     release(&mut cx.state(), cx.id, lock);
 }
