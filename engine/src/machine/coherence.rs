@@ -120,7 +120,7 @@ impl State {
     }
 
     /// The running `task` accesses the line of `lock`; the cost is added to what it owes.
-    #[inline]
+    #[inline(always)]
     pub(super) fn touch_lock(&mut self, task: TaskId, lock: LockId, access: Access) {
         let l = &mut self.locks[lock as usize];
         let line = match l.lies_in {
