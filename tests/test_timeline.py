@@ -102,6 +102,7 @@ btrfs.direct_write direct 6.15 buffered
 btrfs.commit_start at-once 6.7 after-previous
 btrfs.log_csums replace 5.9 insert
 btrfs.log_inode leaf-held 5.16 known 6.2 leaf-cloned
+btrfs.log_directory each 5.16 batches 5.17 indices 5.18 new
 """
 """Rules as the profiles of single kernels had them, which the timeline replaced: a rule more must not move another."""
 

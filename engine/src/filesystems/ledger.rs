@@ -274,6 +274,10 @@ impl<M: Machine, F: Filesystem<M>> Filesystem<M> for Recorded<F> {
         self.operation(m, self.fs.set_attribute(m, file, attribute)).await;
     }
 
+    async fn sync_all(&self, m: &M) {
+        self.operation(m, self.fs.sync_all(m)).await;
+    }
+
     async fn fiemap(&self, m: &M, file: &File) {
         self.operation(m, self.fs.fiemap(m, file)).await;
     }

@@ -215,6 +215,11 @@ pub trait Filesystem<M: Machine>: 'static {
     /// `utimes`, `chmod` or `chown`.
     fn set_attribute(&self, m: &M, file: &File, attribute: Attribute) -> impl Future<Output = ()>;
     /// `ioctl(FS_IOC_FIEMAP)` of a whole file.
+    /// `sync`: what was done so far is on disk afterwards. By default nothing depends on it.
+    fn sync_all(&self, _: &M) -> impl Future<Output = ()> {
+        async {}
+    }
+    /// `fiemap`
     fn fiemap(&self, m: &M, file: &File) -> impl Future<Output = ()> {
         let _ = file;
         async { m.give_up("tmpfs has no fiemap") }

@@ -89,6 +89,20 @@ choice! {
 }
 
 choice! {
+    /// How a directory is logged.
+    pub enum LogDirectory {
+        /// Its entries by hash and by index, one after the other, each looked for in the log before it is inserted (before 5.16).
+        Each = "each",
+        /// The same in batches, unless the log has the directory already.
+        Batches = "batches",
+        /// Only its entries by index (since 5.17).
+        Indices = "indices",
+        /// Of these only what is new in the transaction or since the log has the directory (since 5.18).
+        New = "new",
+    }
+}
+
+choice! {
     /// How a search makes the locks of its path spinning again when it need no longer sleep (`btrfs_clear_path_blocking`).
     pub enum PathClearing {
         /// One after the other, from the root down (to 3.15).

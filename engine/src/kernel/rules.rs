@@ -145,6 +145,8 @@ rules! {
     "btrfs.log_csums" => log_csums: btrfs::LogCsums = btrfs::LogCsums::Insert;
     /// How an inode is logged (`btrfs_log_inode`).
     "btrfs.log_inode" => log_inode: btrfs::LogInode = btrfs::LogInode::LeafCloned;
+    /// How a directory is logged (`log_dir_items`).
+    "btrfs.log_directory" => log_directory: btrfs::LogDirectory = btrfs::LogDirectory::New;
     /// What a direct write holds; `relocked` is the mount option `dioread_nolock` of kernels where it is exclusive.
     "ext4.dio_writes" => dio_writes: ext4::DioWrites = ext4::DioWrites::Shared;
     /// A buffered write starts a journal handle for each page (`ext4_da_write_begin`).

@@ -217,10 +217,16 @@ impl Work {
         let mut actors: Vec<_> =
             tasks.enumerate().map(|(place, task)| actor(dirs[place % dirs.len()].clone(), task)).collect();
         let mut nobody = actor(dirs.concat().into(), Actor::<M, F>::NOBODY - load);
+        if let Self::Dbench(params) = self {
+            actors = actors.into_iter().map(|who| who.reusing(params.names)).collect();
+        }
         for _ in 0..files {
             for who in if shared { std::slice::from_mut(&mut nobody) } else { &mut actors[..] } {
                 who.create_open(bytes).await?;
             }
+        }
+        if matches!(self, Self::Dbench(_)) {
+            fs.sync_all(m).await; // the last commit knows the files of a client that has run for a while
         }
         Ok(actors)
     }

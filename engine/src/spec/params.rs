@@ -198,6 +198,7 @@ const DBENCH: &[Param] = &[
     ("renames_flushed", Required),
     ("renames_beside", Required),
     ("files", Required),
+    ("names", Required),
     ("user_ns", Required),
     ("probe_ns", Required),
 ];

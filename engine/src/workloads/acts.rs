@@ -1,12 +1,14 @@
 //! Single operations on a task's own set of files: what op mixes and dbench are made of.
 
 mod directories;
+mod names;
 mod words;
 
 use super::draw::{uniform, Choice};
 use crate::filesystems::{Attribute, DirId, File, Filesystem, PlainCall, Renaming, ROOT};
 use crate::waist::Machine;
 use directories::MadeDir;
+use names::Names;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -36,6 +38,7 @@ pub type Pool = Rc<RefCell<FileSet>>;
 pub struct FileSet {
     files: Vec<Held>,
     directories: VecDeque<MadeDir>,
+    names: Names,
 }
 
 /// There was no space for an operation; the run has been given up.
@@ -76,6 +79,12 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
     /// The same one, which chooses files in this way.
     pub fn choosing(self, choice: Choice) -> Self {
         Self { choice, ..self }
+    }
+
+    /// The same one, which has so many names in its directories together and takes the one that is free for the longest.
+    pub fn reusing(self, names: u32) -> Self {
+        self.pool.borrow_mut().names.limit((names as usize).div_ceil(self.dirs.len()));
+        self
     }
 
     /// The same one on the task of `m`.
@@ -174,6 +183,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             Act::Unlink => {
                 self.pool.borrow_mut().files.swap_remove(place);
                 fs.unlink(&m, held.dir, &held.name, held.file).await;
+                self.pool.borrow_mut().names.free(held.dir, held.name);
             }
             Act::Rename => self.rename(place, held.dir).await?,
             Act::Move => self.rename(place, self.other_dir(held.dir)).await?,
@@ -184,13 +194,15 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
 
     /// Gives a file a name that is free in one of the directories.
     async fn rename(&mut self, place: usize, into: DirId) -> Result<(), Full> {
-        let (m, fs, to) = (self.m.clone(), self.fs.clone(), self.next_name());
+        let (m, fs, to) = (self.m.clone(), self.fs.clone(), self.next_name(into));
         let held = self.pool.borrow().files[place];
         let names = Renaming { from: &held.name, to: &to, into };
         if fs.rename(&m, held.dir, names, &held.file).await.is_err() {
             return Err(self.full());
         }
-        let renamed = &mut self.pool.borrow_mut().files[place];
+        let mut pool = self.pool.borrow_mut();
+        pool.names.free(held.dir, held.name);
+        let renamed = &mut pool.files[place];
         (renamed.name, renamed.dir) = (to, into);
         for last in [&mut self.made, &mut self.written] {
             *last = last.map(|name| if name == held.name { to } else { name });
@@ -260,7 +272,8 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
 
     /// `open(O_CREAT|O_EXCL)`, and a write if there are `bytes`; the file's place.
     pub async fn create_open(&mut self, bytes: u32) -> Result<usize, Full> {
-        let (m, fs, dir, name) = (self.m.clone(), self.fs.clone(), self.any_dir(), self.next_name());
+        let (m, fs, dir) = (self.m.clone(), self.fs.clone(), self.any_dir());
+        let name = self.next_name(dir);
         let Ok(mut file) = fs.create(&m, dir, &name).await else { return Err(self.full()) };
         if bytes > 0 {
             fs.write(&m, &mut file, bytes).await;
@@ -316,7 +329,10 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         }
     }
 
-    fn next_name(&mut self) -> Name {
+    fn next_name(&mut self, dir: DirId) -> Name {
+        if let Some(name) = self.pool.borrow_mut().names.again(dir) {
+            return name;
+        }
         let mut name = *b"f0000_00000000";
         digits(&mut name[1..5], self.task);
         digits(&mut name[6..], self.serial);

@@ -77,6 +77,8 @@ pub struct Params {
     renames_beside: f64,
     /// How many these are.
     pub files: u32,
+    /// Names that a client uses in all, files that are there and others.
+    pub names: u32,
     user: Time,
     probe: Time,
 }
@@ -103,6 +105,7 @@ impl Params {
             renames_flushed: number("renames_flushed"),
             renames_beside: number("renames_beside"),
             files: number("files") as u32,
+            names: number("names") as u32,
             user: time("user_ns"),
             probe: time("probe_ns"),
         }

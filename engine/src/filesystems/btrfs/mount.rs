@@ -19,7 +19,7 @@ use super::transaction::reclaim::Reclaim;
 use super::transaction::worker::Workers;
 use super::transaction::Transaction;
 use super::tree::items;
-use super::tree::key::FIRST_FREE_OBJECTID;
+use super::tree::key::{Key, FIRST_FREE_OBJECTID};
 use super::tree::search::Rules;
 use super::tree::Tree;
 use crate::devices::BlockDevice;
@@ -55,6 +55,8 @@ struct Entries {
     /// The transaction that made it, and the one whose log has it.
     made: u64,
     logged: u64,
+    /// The first index that its log need not have yet, and the transaction in which that was said.
+    unlogged: (u64, u64),
     /// The transaction in which it last lost the name of a file that its log did not know (`last_unlink_trans`).
     unlinked: u64,
 }
@@ -62,7 +64,7 @@ struct Entries {
 impl Entries {
     /// Of a directory without names, made by this transaction.
     fn new(directory: Directory, made: u64) -> Self {
-        Self { directory, next_index: items::DIR_START_INDEX, names: 0, made, logged: 0, unlinked: 0 }
+        Self { directory, next_index: items::DIR_START_INDEX, names: 0, made, logged: 0, unlogged: (0, 0), unlinked: 0 }
     }
 }
 
@@ -74,6 +76,8 @@ pub(crate) struct Inode {
     pub dir: DirId,
     /// Its place in its directory's `DIR_INDEX` items.
     pub index: u64,
+    /// The key of its entry by hash there.
+    pub entry: Key,
     pub i_rwsem: LockId,
 }
 
@@ -250,6 +254,18 @@ impl Btrfs {
         self.directories.borrow_mut()[dir as usize].logged = self.transid();
     }
 
+    /// The first index of a directory that its log has not: of this transaction, or since this was asked last.
+    pub(super) fn take_unlogged(&self, dir: DirId) -> u64 {
+        let entries = &mut self.directories.borrow_mut()[dir as usize];
+        let next = (entries.next_index, self.transid());
+        let (first, transid) = std::mem::replace(&mut entries.unlogged, next);
+        if transid == next.1 {
+            first
+        } else {
+            next.0
+        }
+    }
+
     /// A directory has lost the name of a file that the log does not know.
     pub(super) fn record_unlink(&self, dir: DirId) {
         self.directories.borrow_mut()[dir as usize].unlinked = self.transid();
@@ -262,9 +278,13 @@ impl Btrfs {
 
     /// `btrfs_set_inode_index`.
     pub(super) fn next_index(&self, dir: DirId) -> u64 {
-        let next = &mut self.directories.borrow_mut()[dir as usize].next_index;
-        *next += 1;
-        *next - 1
+        let transid = self.transid();
+        let entries = &mut self.directories.borrow_mut()[dir as usize];
+        if entries.unlogged.1 != transid {
+            entries.unlogged = (entries.next_index, transid);
+        }
+        entries.next_index += 1;
+        entries.next_index - 1
     }
 
     pub(super) fn names(&self, dir: DirId) -> u32 {
@@ -276,10 +296,10 @@ impl Btrfs {
         *names = names.saturating_add_signed(change);
     }
 
-    /// A file's name is in this directory now, at this place.
-    pub(super) fn set_name(&self, slot: u32, dir: DirId, index: u64) {
+    /// A file's name is in this directory now, at this place, with this entry by hash.
+    pub(super) fn set_name(&self, slot: u32, dir: DirId, index: u64, entry: Key) {
         let file = &mut self.files.borrow_mut()[slot as usize];
-        (file.dir, file.index) = (dir, index);
+        (file.dir, file.index, file.entry) = (dir, index, entry);
     }
 
     /// The number of the `nth` file of a directory, if all have as many, made one directory after the other before the run began.

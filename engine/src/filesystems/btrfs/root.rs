@@ -134,6 +134,12 @@ impl Root {
         self.after_search(time).saturating_sub(self.costs.enter_leaf)
     }
 
+    /// A search of the tree as the last commit left it, which needs no locks.
+    pub fn unlocked_search(&self) -> Time {
+        let tree = self.tree.borrow();
+        self.costs.node * tree.level(tree.root()) as Time + self.costs.search_leaf
+    }
+
     /// Gives all blocks back, to begin anew: a log that is of no use any more.
     pub fn clear(&self) {
         let (Space::Fleeting(refs) | Space::Referenced(refs)) = &self.space;

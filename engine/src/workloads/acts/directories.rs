@@ -15,7 +15,8 @@ pub(super) struct MadeDir {
 impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
     /// `mkdir` in any of the task's directories.
     pub(super) async fn mkdir(&mut self) -> Result<(), Full> {
-        let (parent, name) = (self.any_dir(), self.next_name());
+        let parent = self.any_dir();
+        let name = self.next_name(parent);
         let Ok(dir) = self.fs.clone().mkdir(&self.m, parent, &name).await else { return Err(self.full()) };
         self.pool.borrow_mut().directories.push_back(MadeDir { parent, name, dir });
         Ok(())

@@ -263,6 +263,16 @@ impl FileData {
         self.made.max(self.renamed)
     }
 
+    /// The transaction that made it (`generation`).
+    pub fn made(&self) -> u64 {
+        self.made
+    }
+
+    /// The log of this transaction has its inode and name, and nothing else of it.
+    pub fn log_existence(&mut self, transid: u64) {
+        self.logged = transid;
+    }
+
     /// The last transaction in which it was renamed.
     pub fn renamed(&self) -> u64 {
         self.renamed

@@ -9,7 +9,7 @@ use crate::cost_table;
 use crate::filesystems::btrfs::data::Extent;
 use crate::filesystems::btrfs::mount::{Btrfs, Inode};
 use crate::filesystems::File;
-use crate::kernel::btrfs::{FsyncWait, FullCommit, LogCsums, LogInode};
+use crate::kernel::btrfs::{FsyncWait, FullCommit, LogCsums, LogDirectory, LogInode};
 use crate::machine::{Account, Side};
 use crate::waist::Machine;
 
@@ -28,6 +28,7 @@ pub struct Fsync {
     pub(super) costs: FsyncCosts,
     pub(super) csums: LogCsums,
     pub(super) inode: LogInode,
+    pub(super) directory: LogDirectory,
     pub(super) full_commit: FullCommit,
     pub(super) wait: FsyncWait,
     pub(super) rename_syncs: bool,
@@ -40,6 +41,7 @@ impl Fsync {
             costs: FsyncCosts::new(costs)?,
             csums: rules.log_csums,
             inode: rules.log_inode,
+            directory: rules.log_directory,
             full_commit: rules.full_commit,
             wait: rules.fsync_wait,
             rename_syncs: rules.rename_syncs_log,

@@ -30,6 +30,7 @@ impl Btrfs {
             }
             let extents = self.data(slot).items(inode.ino);
             self.copy_items(m, inode.ino, &extents).await;
+            self.log_conflict(m, slot, inode).await;
             self.read_item(m, items::inode_key(inode.ino), 0).await; // extended attributes
         } else if looks {
             self.log_change(m, items::inode_key(inode.ino), Intent::Update).await;
@@ -128,7 +129,7 @@ impl Btrfs {
         ops.release_path(&mut path).await;
     }
 
-    async fn log_insertion<M: Machine>(&self, m: &M, items: &[Item]) {
+    pub(super) async fn log_insertion<M: Machine>(&self, m: &M, items: &[Item]) {
         let locked = self.log.root.locked(m);
         let ops = locked.ops().blocking();
         let (mut path, _) = ops.insert_items(items).await;

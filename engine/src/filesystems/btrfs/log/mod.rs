@@ -5,6 +5,8 @@
 //! his predecessor, then until nobody is writing into the log, and so takes all with him who came meanwhile. On a mount without
 //! `ssd` he would let a tick go by first; that is left out, as are logs of several subvolumes.
 
+mod conflicts;
+mod directory;
 pub mod fsync;
 mod log_inode;
 mod names;
@@ -80,6 +82,8 @@ pub struct LogTree {
     /// The last that was not written, because the whole transaction must be committed.
     failed: [Cell<u64>; 2],
     waiting_for_writers: Sleepers,
+    /// Names that the last commit has and that have been lost since.
+    pub lost: RefCell<conflicts::LostNames>,
     /// Blocks of both trees written so far.
     written: [Cell<u64>; 2],
 }
@@ -114,6 +118,7 @@ impl LogTree {
             waiting: Default::default(),
             failed: Default::default(),
             waiting_for_writers: Sleepers::default(),
+            lost: RefCell::default(),
             written: Default::default(),
         })
     }
@@ -127,6 +132,7 @@ impl LogTree {
     pub fn forget(&self) {
         self.root.clear();
         self.roots.clear();
+        self.lost.take();
         self.exists.set(false);
     }
 

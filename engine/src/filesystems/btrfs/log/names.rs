@@ -62,15 +62,19 @@ impl Btrfs {
     }
 
     /// `btrfs_log_new_name`: what the log has of a renamed file gets the new name.
-    pub(crate) async fn log_new_name<M: Machine>(&self, m: &M, slot: u32, ino: u64) -> NewName {
-        let transid = self.transid();
+    ///
+    /// So does one that a directory loses of which the log has all.
+    pub(crate) async fn log_new_name<M: Machine>(&self, m: &M, slot: u32, from: DirId) -> NewName {
+        let (transid, inode) = (self.transid(), self.file(slot));
         self.data(slot).rename(transid);
-        if !self.data(slot).is_logged(transid) {
+        if !self.data(slot).is_logged(transid) && !self.new_and_logged(from).1 {
             return NewName::NotLogged;
         }
         let Some(mine) = self.log.start(m, || self.needs_full_commit()).await else { return NewName::NeedsCommit };
-        self.drop_items(m, ino).await;
-        self.copy_items(m, ino, &[]).await;
+        self.drop_items(m, inode.ino).await;
+        self.copy_items(m, inode.ino, &[]).await;
+        self.log_conflict(m, slot, inode).await;
+        self.data(slot).log_existence(transid);
         self.log.end(m).await;
         NewName::Logged(mine)
     }
@@ -91,8 +95,10 @@ impl Btrfs {
         }
     }
 
-    /// `btrfs_del_inode_ref_in_log`: a name that is lost is taken out of the log, if that has the file.
+    /// `btrfs_del_inode_ref_in_log` and `btrfs_del_dir_entries_in_log`: a name that is lost is taken out of the log, if that has the
+    /// file, and if it has the directory.
     pub(crate) async fn unlink_in_log<M: Machine>(&self, m: &M, slot: u32, inode: Inode) {
+        self.unlink_in_logged_directory(m, inode).await;
         if self.data(slot).is_logged(self.transid()) && self.log.join(m).await {
             self.log_change(m, items::inode_ref(inode.ino, self.directory(inode.dir).ino, b"").key, Intent::Delete)
                 .await;

@@ -149,6 +149,7 @@ impl Btrfs {
         self.delete_entry(m, items::dir_item(d.ino, name), c.delete_entry).await;
         if let Some(slot) = slot {
             self.unlink_in_log(m, slot, *inode).await;
+            self.lose_name(slot, inode, true);
         }
         m.lock(d.delayed, Side::Write).await;
         m.touch(self.delayed_line, Access::Write);

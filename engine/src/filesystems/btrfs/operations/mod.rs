@@ -39,7 +39,8 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         m.touch(d.line, Access::Write);
         m.run(Account::System, c.lookup).await;
         m.lock(victim.i_rwsem, Side::Write).await;
-        let inode = Inode { ino: victim.ino, dir: parent, index: victim.index, i_rwsem: victim.i_rwsem };
+        let entry = items::dir_item(d.ino, name).key;
+        let inode = Inode { ino: victim.ino, dir: parent, index: victim.index, entry, i_rwsem: victim.i_rwsem };
         self.rmdir_inode(m, d, name, &inode).await;
         m.unlock(victim.i_rwsem, Side::Write).await;
         m.unlock(d.i_rwsem, Side::Write).await;
@@ -66,7 +67,8 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         m.unlock(d.i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
         m.run(Account::System, self.costs.create.open).await;
-        let inode = Inode { ino, dir, index, i_rwsem: self.sb.new_file(m) };
+        let entry = items::dir_item(d.ino, name).key;
+        let inode = Inode { ino, dir, index, entry, i_rwsem: self.sb.new_file(m) };
         Ok(File { inode: self.add_file(inode), written: false, writable: true })
     }
 
@@ -199,12 +201,13 @@ impl<M: Machine> Filesystem<M> for Btrfs {
             self.record_rename(m, file.inode, dir).await;
         }
         self.unlink_in_log(m, file.inode, inode).await;
+        self.lose_name(file.inode, &inode, false);
         let index = self.rename_inode(m, (old, new), names, &inode).await;
-        let name = self.log_new_name(m, file.inode, inode.ino).await;
+        self.set_name(file.inode, names.into, index, items::dir_item(new.ino, names.to).key);
+        let name = self.log_new_name(m, file.inode, dir).await;
         self.log.end(m).await;
         self.end_rename(m, handle, name).await;
         self.balance_delayed_items(m).await;
-        self.set_name(file.inode, names.into, index);
         self.sb.d_move(m).await;
         m.unlock(inode.i_rwsem, Side::Write).await;
         self.sb.unlock_rename(m, new.i_rwsem, old.i_rwsem).await;
@@ -227,6 +230,11 @@ impl<M: Machine> Filesystem<M> for Btrfs {
 
     async fn set_attribute(&self, m: &M, file: &File, attribute: Attribute) {
         self.setattr(m, file, attribute).await;
+    }
+
+    async fn sync_all(&self, m: &M) {
+        let handle = self.start_transaction(m).await;
+        self.commit_for_fsync(m, handle).await;
     }
 
     async fn fiemap(&self, m: &M, file: &File) {

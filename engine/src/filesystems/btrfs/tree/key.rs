@@ -150,6 +150,11 @@ impl Key {
         self.object_and_kind >> 8
     }
 
+    /// Whether both are of the same object and kind.
+    pub fn is_like(self, other: Self) -> bool {
+        self.object_and_kind == other.object_and_kind
+    }
+
     /// What the item is.
     pub fn kind(self) -> ItemKind {
         let number = self.object_and_kind as u8;

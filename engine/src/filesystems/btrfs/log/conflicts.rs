@@ -1,0 +1,67 @@
+//! Names that the last commit gives to other inodes. Who is replayed after a crash takes such a name while the other still has it,
+//! so the log must also know what became of the other (`btrfs_check_ref_name_override`, `log_conflicting_inodes` of 5.10).
+//!
+//! Left out: the conflicts of the other's new name in turn, and what the log says of a file's directories of old (`btrfs_log_all_parents`).
+
+use crate::filesystems::btrfs::mount::{Btrfs, Inode};
+use crate::filesystems::btrfs::tree::key::Key;
+use crate::machine::Account;
+use crate::waist::Machine;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Names that the last commit has and that have been lost since, by the key of their entry.
+#[derive(Debug, Default)]
+pub struct LostNames {
+    owners: BTreeMap<Key, (u32, u64)>,
+    /// Inodes without a name.
+    gone: BTreeSet<u64>,
+}
+
+/// What became of the inode that had a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Other {
+    Renamed(u32),
+    Deleted,
+}
+
+impl LostNames {
+    fn other(&self, entry: Key) -> Option<Other> {
+        let &(slot, ino) = self.owners.get(&entry)?;
+        Some(if self.gone.contains(&ino) { Other::Deleted } else { Other::Renamed(slot) })
+    }
+}
+
+impl Btrfs {
+    /// A file loses its name, and another takes its place unless the file is `gone`.
+    pub(crate) fn lose_name(&self, slot: u32, inode: &Inode, gone: bool) {
+        let committed = self.data(slot).named() < self.transid();
+        let mut lost = self.log.lost.borrow_mut();
+        if committed {
+            lost.owners.insert(inode.entry, (slot, inode.ino));
+        }
+        if gone && self.data(slot).made() < self.transid() {
+            lost.gone.insert(inode.ino);
+        }
+    }
+
+    /// If the last commit gives the name of a new file to another inode, that is logged, or, where it is gone, the directory.
+    pub(super) async fn log_conflict<M: Machine>(&self, m: &M, slot: u32, inode: Inode) {
+        if self.data(slot).made() < self.transid() {
+            return;
+        }
+        m.run(Account::System, self.fs_root.unlocked_search()).await;
+        let other = self.log.lost.borrow().other(inode.entry);
+        match other {
+            None => {}
+            Some(Other::Deleted) => self.log_directory(m, inode.dir).await,
+            Some(Other::Renamed(other)) => {
+                if !self.data(other).is_logged(self.transid()) {
+                    let ino = self.file(other).ino;
+                    self.drop_items(m, ino).await;
+                    self.copy_items(m, ino, &[]).await;
+                    self.data(other).log_existence(self.transid());
+                }
+            }
+        }
+    }
+}

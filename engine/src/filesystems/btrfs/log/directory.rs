@@ -1,0 +1,103 @@
+//! A directory in the log: its inode, and its entries as far as they lie in leaves that this transaction has changed
+//! (`log_directory_changes`, `log_dir_items`).
+//!
+//! Left out: that files whose entries are new are logged as well (`log_new_dir_dentries`), which only an fsync of a directory asks for.
+
+use crate::filesystems::btrfs::mount::{Btrfs, Inode};
+use crate::filesystems::btrfs::tree::items;
+use crate::filesystems::btrfs::tree::key::{Item, ItemKind, Key};
+use crate::filesystems::btrfs::tree::search::Intent;
+use crate::filesystems::DirId;
+use crate::kernel::btrfs::LogDirectory;
+use crate::machine::Side;
+use crate::waist::Machine;
+
+/// Bytes of a range of a directory of which the log knows all (`struct btrfs_dir_log_item`).
+const RANGE: u32 = 8;
+
+impl Btrfs {
+    /// `btrfs_log_inode` of a directory with all its entries (`LOG_INODE_ALL`).
+    pub(super) async fn log_directory<M: Machine>(&self, m: &M, dir: DirId) {
+        let (directory, design) = (self.directory(dir), self.fsync.directory);
+        while self.commit_directory_batch(m, dir).await {}
+        m.lock(directory.log_mutex, Side::Write).await;
+        let logged = self.new_and_logged(dir).1;
+        self.drop_items(m, directory.ino).await;
+        self.copy_items(m, directory.ino, &[]).await;
+        self.read_item(m, items::inode_key(directory.ino), 0).await; // extended attributes
+        if design < LogDirectory::Indices {
+            self.log_entries(m, Key::new(directory.ino, ItemKind::DirItem, 0), logged).await;
+        }
+        let first = if design == LogDirectory::New { self.take_unlogged(dir) } else { 0 };
+        self.log_entries(m, Key::new(directory.ino, ItemKind::DirIndex, first), logged).await;
+        self.set_logged(dir);
+        m.unlock(directory.log_mutex, Side::Write).await;
+    }
+
+    /// `log_dir_items`: the entries of this kind from a key on, and the range that the log knows of.
+    async fn log_entries<M: Machine>(&self, m: &M, first: Key, logged: bool) {
+        let each = self.fsync.directory == LogDirectory::Each || logged;
+        let mut from = first;
+        loop {
+            let Some(next) = self.fs_root.tree.borrow().first_changed(from) else { break };
+            let locked = self.fs_root.locked(m);
+            let ops = locked.ops().blocking(); // as `btrfs_search_forward` leaves it
+            let (mut path, _) = ops.search_slot(next, Intent::Read).await;
+            let entries = self.entries_at(path.leaf(), path.slots[0], first);
+            match entries.last() {
+                Some(_) if each => self.log_each(m, &entries).await,
+                Some(_) => self.log_insertion(m, &entries).await,
+                None => {}
+            }
+            ops.release_path(&mut path).await;
+            let last = entries.last().map_or(next, |entry| entry.key);
+            from = Key::new(last.objectid(), last.kind(), last.offset() + 1);
+        }
+        self.log_each(m, &[Item::new(Key::new(first.objectid(), ItemKind::DirLogIndex, first.offset()), RANGE)]).await;
+    }
+
+    /// The entries of a leaf from a slot on that are of the object and kind of a key.
+    fn entries_at(&self, leaf: u32, slot: usize, first: Key) -> Vec<Item> {
+        let tree = self.fs_root.tree.borrow();
+        let behind = &tree.items(leaf)[slot..];
+        behind.iter().take_while(|item| item.key.is_like(first)).copied().collect()
+    }
+
+    /// `overwrite_item`: what the log has already it need not copy again.
+    async fn log_each<M: Machine>(&self, m: &M, entries: &[Item]) {
+        for entry in entries {
+            let locked = self.log.root.locked(m);
+            let ops = locked.ops().blocking();
+            let (mut path, found) = ops.search_slot(entry.key, Intent::Read).await;
+            ops.release_path(&mut path).await;
+            if !found {
+                self.log_insertion(m, std::slice::from_ref(entry)).await;
+            }
+        }
+    }
+
+    /// `btrfs_del_dir_entries_in_log`: a name that is lost is taken out of a directory that the log has, and its inode changed.
+    pub(super) async fn unlink_in_logged_directory<M: Machine>(&self, m: &M, inode: Inode) {
+        if !self.new_and_logged(inode.dir).1 || !self.log.join(m).await {
+            return;
+        }
+        let directory = self.directory(inode.dir);
+        m.lock(directory.log_mutex, Side::Write).await;
+        for entry in [inode.entry, items::dir_index(directory.ino, inode.index, b"").key] {
+            self.log_deletion(m, entry).await;
+        }
+        self.log_change(m, items::inode_key(directory.ino), Intent::Update).await;
+        m.unlock(directory.log_mutex, Side::Write).await;
+        self.log.end(m).await;
+    }
+
+    async fn log_deletion<M: Machine>(&self, m: &M, key: Key) {
+        let locked = self.log.root.locked(m);
+        let ops = locked.ops().blocking();
+        let (mut path, found) = ops.search_slot(key, Intent::Delete).await;
+        if found {
+            ops.del_items(&mut path, 1).await;
+        }
+        ops.release_path(&mut path).await;
+    }
+}
