@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from engine import run_scenario
+from engine import answer, run_scenario
 from simfs.results.run_result import LockStats, RunResult
+from simfs.scenario import expand, load, to_run_spec
 
 SYNCED = "kind: fs_mark, files: 1000, size: 9 B, write: 9 B, sync: 1, keep: true, directories: per-task"
 WRITTEN = "kind: fio, rw: write, block_size: 64 KiB, fsync: 1, files: per-task, size: 64 MiB"
@@ -153,3 +154,33 @@ def test_until_5_10_an_fsync_beside_a_full_commit_makes_another(tmp_path: Path) 
         result = renamed(tmp_path, f"btrfs.full_commit: {design}, btrfs.commit_start: at-once")
         waits[design] = result.latency["create"].mean_ns
     assert waits["since-committed"] > 1.5 * waits["running"], waits
+
+
+def again(names: int, design: str) -> RunResult:
+    """dbench's clients with so many names, which files that are gone leave to new ones."""
+    (point,) = (
+        p
+        for p in expand(
+            load("guest-dbench", ["workload.tasks=4", f"workload.params.names={names}", "sweep={}"])
+        )
+        if p.variant == "btrfs"
+    )
+    spec = to_run_spec(point, 0) | {"warmup_ns": 1e7, "duration_ns": 2e8}
+    spec["kernel"]["rules"]["btrfs.log_directory"] = design
+    return RunResult.model_validate_json(answer(spec))
+
+
+def test_a_new_file_with_the_name_of_a_deleted_one_takes_its_directory_into_the_log() -> None:
+    """`log_conflicting_inodes`: the last commit knows the name; with names for ever none is used again."""
+    other, each, new = again(1_000_000, "each"), again(100, "each"), again(100, "new")
+    taken = [
+        sum(lock.acquired for lock in result.locks if lock.name == "btrfs.directory log_mutex")
+        / result.latency["Flush"].count
+        for result in (other, each, new)
+    ]
+    assert taken[0] == 0
+    assert 0.1 < taken[1] < 10
+    touched = [
+        lock(result, "btrfs.log tree L0").acquired / result.operations for result in (other, each, new)
+    ]
+    assert touched[1] > 1.1 * touched[2] > 1.1 * touched[0], "before 5.16 each entry is looked for by itself"

@@ -52,16 +52,14 @@ impl Btrfs {
         m.run(Account::System, self.fs_root.unlocked_search()).await;
         let other = self.log.lost.borrow().other(inode.entry);
         match other {
-            None => {}
             Some(Other::Deleted) => self.log_directory(m, inode.dir).await,
-            Some(Other::Renamed(other)) => {
-                if !self.data(other).is_logged(self.transid()) {
-                    let ino = self.file(other).ino;
-                    self.drop_items(m, ino).await;
-                    self.copy_items(m, ino, &[]).await;
-                    self.data(other).log_existence(self.transid());
-                }
+            Some(Other::Renamed(other)) if !self.data(other).is_logged(self.transid()) => {
+                let ino = self.file(other).ino;
+                self.drop_items(m, ino).await;
+                self.copy_items(m, ino, &[]).await;
+                self.data(other).log_existence(self.transid());
             }
+            Some(Other::Renamed(_)) | None => {}
         }
     }
 }
