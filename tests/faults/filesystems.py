@@ -64,14 +64,14 @@ XFS = [
     Fault(
         "xfs rename: the old name stays",
         X + "operations/transactions.rs",
-        "let removed = layout.remove_name(old.id, names.from);",
-        "let removed = if FAULT { None } else { layout.remove_name(old.id, names.from) };",
+        "let removed = layout.remove_name(old.id, names.from).map(|(_, touch)| touch);",
+        "let removed = if FAULT { None } else { layout.remove_name(old.id, names.from).map(|(_, touch)| touch) };",
     ),
     Fault(
         "xfs difree: the finobt is not told",
         X + "structures/inode_alloc.rs",
-        "        if old.freecount > 0 {\n            report(touches, BlockKind::Finobt, self.base, &self.finobt.update(&chunk.startino, chunk));\n        } else {",
-        "        if old.freecount > 0 {\n            if !FAULT { report(touches, BlockKind::Finobt, self.base, &self.finobt.update(&chunk.startino, chunk)); }\n        } else {",
+        "        if old.freecount > 0 {\n            touches.add_tree(BlockKind::Finobt, self.base, &self.finobt.update(&chunk.startino, chunk));\n        } else {",
+        "        if old.freecount > 0 {\n            if !FAULT { touches.add_tree(BlockKind::Finobt, self.base, &self.finobt.update(&chunk.startino, chunk)); }\n        } else {",
     ),
     Fault(
         "xfs: blocks of a freed chunk are not free",
@@ -196,8 +196,8 @@ OTHERS = [
     Fault(
         "xfs truncate: blocks are lost",
         X + "operations/preallocate.rs",
-        "            self.layout.borrow_mut().free_file_extent(extent);",
-        "            if !FAULT { self.layout.borrow_mut().free_file_extent(extent); }",
+        "            self.layout.borrow_mut().free_file_extent(extent, &mut touches);",
+        "            if !FAULT { self.layout.borrow_mut().free_file_extent(extent, &mut touches); }",
     ),
     Fault(
         "utimes: no freeze protection",

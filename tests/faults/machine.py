@@ -10,8 +10,8 @@ MACHINE = [
     Fault(
         "line: a write is served by the nearest copy",
         M + "line.rs",
-        "Access::Store | Access::Write | Access::Atomic => self.farthest(topology, cpu),",
-        "Access::Store | Access::Write | Access::Atomic => if FAULT { self.sharers.nearest(cpu) } else { self.farthest(topology, cpu) },",
+        "                self.farthest(topology, cpu)\n",
+        "                if FAULT { self.sharers.nearest(cpu).filter(|&s| s != cpu).map(|s| topology.transfer(s, cpu)) } else { self.farthest(topology, cpu) }\n",
     ),
     Fault(
         "line: a reader leaves the owner its exclusive copy",
