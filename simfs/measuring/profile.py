@@ -202,7 +202,7 @@ def _filled(
     for name, quantity in default:
         if name in found:
             whole[name] = found[name].quantity()
-        else:
+        elif quantity is not None:
             whole[name] = _like(quantity, near)
             missing.append(f"{section}.{name}")
     return whole
