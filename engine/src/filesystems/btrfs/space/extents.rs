@@ -147,48 +147,78 @@ impl SpaceTrees {
     /// Runs all delayed refs; those of neighbours take their free space at once.
     fn settle(&self, space: &RefCell<Space>, heads: &RefCell<Heads>) {
         let laying = Laying { space, heads };
-        let extent = TreeOps::new(&self.extent, &laying, DEFAULT_RULES);
-        let free_space = TreeOps::new(&self.free_space, &laying, DEFAULT_RULES);
-        let group = |place| space.borrow().group(place);
-        let next_group = || space.borrow_mut().take_new_group();
-        let make_groups = || {
-            while let Some(group) = next_group() {
-                now(extent.insert_extent_item(items::block_group(group.start, group.bytes)));
-                now(free_space.add_free_group(group));
-            }
+        let settling = Settling {
+            extent: TreeOps::new(&self.extent, &laying, DEFAULT_RULES),
+            free_space: TreeOps::new(&self.free_space, &laying, DEFAULT_RULES),
+            space,
+            heads,
         };
-        let take = |start, end| {
-            make_groups(); // running a ref may have taken a place in a new one
-            now(free_space.remove_free_space(group(start), start, end - start));
-        };
-        let next_head = || heads.borrow_mut().select(0);
         loop {
-            make_groups();
-            let mut run: Option<(u64, u64)> = None;
-            while let Some(head) = next_head() {
-                heads.borrow_mut().finish(head.place);
-                now(extent.run_in_extent_tree(head));
-                if head.change != Change::Added {
-                    now(free_space.run_in_free_space_tree(group(head.place), head));
-                    continue;
-                }
-                let (place, end) = (head.place, head.place + head.extent.bytes());
-                run = match run {
-                    Some((start, before)) if before == place && group(start).end() > place => Some((start, end)),
-                    Some((start, before)) => {
-                        take(start, before);
-                        Some((place, end))
-                    }
-                    None => Some((place, end)),
-                };
-            }
-            if let Some((start, end)) = run {
-                take(start, end);
-            }
+            settling.make_groups();
+            settling.run_heads();
             if heads.borrow().waiting() == 0 {
                 return;
             }
         }
+    }
+}
+
+/// Delayed refs that are run without locks and time.
+struct Settling<'a> {
+    extent: TreeOps<'a, Laying<'a>>,
+    free_space: TreeOps<'a, Laying<'a>>,
+    space: &'a RefCell<Space>,
+    heads: &'a RefCell<Heads>,
+}
+
+impl Settling<'_> {
+    /// Items of the block groups that were begun since the last time.
+    fn make_groups(&self) {
+        loop {
+            let Some(group) = self.space.borrow_mut().take_new_group() else { return };
+            now(self.extent.insert_extent_item(items::block_group(group.start, group.bytes)));
+            now(self.free_space.add_free_group(group));
+        }
+    }
+
+    /// All heads that wait now.
+    fn run_heads(&self) {
+        let mut run: Option<(u64, u64)> = None;
+        while let Some(head) = self.next_head() {
+            now(self.extent.run_in_extent_tree(head));
+            let group = self.space.borrow().group(head.place);
+            if head.change != Change::Added {
+                now(self.free_space.run_in_free_space_tree(group, head));
+                continue;
+            }
+            let (place, end) = (head.place, head.place + head.extent.bytes());
+            run = match run {
+                Some((start, before)) if before == place && self.group_end(start) > place => Some((start, end)),
+                _ => {
+                    self.take(run);
+                    Some((place, end))
+                }
+            };
+        }
+        self.take(run);
+    }
+
+    fn next_head(&self) -> Option<Head> {
+        let mut heads = self.heads.borrow_mut();
+        let head = heads.select(0)?;
+        heads.finish(head.place);
+        Some(head)
+    }
+
+    fn group_end(&self, place: u64) -> u64 {
+        self.space.borrow().group(place).end()
+    }
+
+    fn take(&self, run: Option<(u64, u64)>) {
+        let Some((start, end)) = run else { return };
+        self.make_groups(); // running a ref may have taken a place in a new one
+        let group = self.space.borrow().group(start);
+        now(self.free_space.remove_free_space(group, start, end - start));
     }
 }
 

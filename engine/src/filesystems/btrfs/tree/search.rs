@@ -94,15 +94,11 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
         let mut block = self.lock_root(path, *write_level).await;
         loop {
             let level = self.tree().level(block);
-            if intent != Intent::Read && self.tree().should_cow(block) {
-                let parent = level + 1 < MAX_LEVEL && path.nodes[level + 1].is_some();
-                if level as i32 > *write_level || (parent && level as i32 + 1 > *write_level) {
-                    *write_level = level as i32 + 1;
-                    return None;
-                }
-                self.set_path_blocking(path).await;
-                self.cow(block).await;
-                self.clear_path_blocking(path).await;
+            if intent != Intent::Read
+                && self.tree().should_cow(block)
+                && !self.cow_on_path(block, path, write_level).await
+            {
+                return None;
             }
             path.nodes[level] = Some(block);
             if !changes_size && level + 1 < MAX_LEVEL {
@@ -131,15 +127,35 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
             self.unlock_up(path, level, lowest_unlock, min_write_level, write_level).await;
             block = self.tree().child(path.node(level), path.slots[level]).expect("the slot has a child");
             let side = if level as i32 - 1 <= *write_level { Side::Write } else { Side::Read };
-            if !self.rules.modes {
-                self.lock(path, level - 1, block, side).await;
-            } else if self.locks.try_lock(block, level - 1, side).await {
-                (path.nodes[level - 1], path.locks[level - 1]) = (Some(block), Some(side));
-            } else {
-                self.set_path_blocking(path).await;
-                self.lock(path, level - 1, block, side).await;
-                self.clear_path_blocking(path).await;
-            }
+            self.lock_child(path, level - 1, block, side).await;
+        }
+    }
+
+    /// Copies a block that was written since it was last changed; where its parent is not locked for writing,
+    /// raises `write_level` instead and says no.
+    async fn cow_on_path(&self, block: BlockId, path: &mut Path, write_level: &mut i32) -> bool {
+        let level = self.tree().level(block);
+        let parent = level + 1 < MAX_LEVEL && path.nodes[level + 1].is_some();
+        if level as i32 > *write_level || (parent && level as i32 + 1 > *write_level) {
+            *write_level = level as i32 + 1;
+            return false;
+        }
+        self.set_path_blocking(path).await;
+        self.cow(block).await;
+        self.clear_path_blocking(path).await;
+        true
+    }
+
+    /// Locks the next block on the way down. Where locks have modes, the path above blocks before this task may sleep.
+    async fn lock_child(&self, path: &mut Path, level: usize, block: BlockId, side: Side) {
+        if !self.rules.modes {
+            self.lock(path, level, block, side).await;
+        } else if self.locks.try_lock(block, level, side).await {
+            (path.nodes[level], path.locks[level]) = (Some(block), Some(side));
+        } else {
+            self.set_path_blocking(path).await;
+            self.lock(path, level, block, side).await;
+            self.clear_path_blocking(path).await;
         }
     }
 
