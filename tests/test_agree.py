@@ -35,7 +35,7 @@ def test_a_difference_is_printed_and_is_one(
 def test_the_same_seed_draws_the_same(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(agree, "same", lambda _: 1)
+    monkeypatch.setattr(agree, "same", lambda _, most: 1)
     drawn = []
     for seed in ("3", "3", "4"):
         agree.main(["--scenarios", "30", "--seed", seed])
