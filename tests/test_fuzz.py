@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 from fuzz.__main__ import main
 from fuzz.inputs import KINDS, made
 from fuzz.judge import outcome
+from fuzz.mutations import ODD, mutated
 
 
 @pytest.mark.slow
@@ -37,3 +39,11 @@ def test_what_should_not_be_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("fuzz.judge.load", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         outcome(given, run=False)
+
+
+def test_what_is_put_in_stays_as_it_is() -> None:
+    before = repr(ODD)
+    tree = {"a": {"b": 1}, "c": [1, 2]}
+    for seed in range(300):
+        mutated(Random(seed), tree, [tree])
+    assert repr(ODD) == before

@@ -10,7 +10,7 @@ import json
 import math
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -87,9 +87,10 @@ class Document:
         """What the names of files in this one are relative to."""
         return Path() if is_stream(Path(self.name)) else Path(self.name).parent
 
-    def copy(self) -> Document:
-        """Return a copy that can be changed without changing this one."""
-        return Document(self.name, deepcopy(self.data), dict(self.places), self.text)
+    def copy(self, without: Collection[str] = ()) -> Document:
+        """Return a copy that can be changed without changing this one, `without` some of its sections."""
+        data = {key: deepcopy(value) for key, value in self.data.items() if key not in without}
+        return Document(self.name, data, dict(self.places), self.text)
 
     def place_of(self, path: Path_) -> Place:
         """Return the place of `path`, or of the nearest thing around it."""
@@ -163,6 +164,8 @@ def _explained(parser: YAML, text: str, name: str) -> Node | None:
         at = _position(text, error.position, name)
         raise ScenarioError([Problem(at, "has a control character, which YAML does not allow")]) from None
     # The parser fails in its own ways on some malformed input (a bad %YAML directive, a bad escape).
+    except RecursionError:  # libyaml stopped before it came so deep, the parser in Python did not
+        raise ScenarioError([Problem(f"{name}:1:1", f"is nested more than {MAX_DEPTH} deep")]) from None
     except (YAMLError, ValueError, TypeError, AttributeError, IndexError, KeyError, AssertionError) as error:
         raise ScenarioError([Problem(f"{name}:1:1", f"not valid YAML: {shorten(error)}")]) from None
     return node

@@ -95,8 +95,7 @@ def with_values(scenario: Scenario, values: Mapping[str, float]) -> Scenario:
 def group_drafts(document: Document) -> Iterator[Document]:
     """Yield for each group of a point what the point would be if all tasks were like those of the group."""
     for number, group in enumerate(document.data.get("groups") or []):
-        draft = document.copy()
-        draft.data.pop("groups")
+        draft = document.copy(without=("groups",))
         if group.get("workload"):
             lay_over(draft, {"workload": group["workload"]}, ("groups", number))
         yield draft
@@ -163,9 +162,8 @@ def _drafts_at(
 
 
 def _base_of(document: Document, index: int, variant: dict[str, Any]) -> Document:
-    base = document.copy()
-    for section in ("variants", "sweep", "points", "measured", "calibrate", "expect"):
-        base.data.pop(section, None)
+    # A scenario with many variants would else be copied as often as it has some.
+    base = document.copy(without=("variants", "sweep", "points", "measured", "calibrate", "expect"))
     for section in SECTIONS:
         widen_word(base, (section,))
     changes = {key: words(key, variant[key]) for key in SECTIONS if key in variant}

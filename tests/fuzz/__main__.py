@@ -87,7 +87,10 @@ def _batch(
     sys.stdout.flush()
     worker = os.fork()
     if worker == 0:
-        _work(seed, begin, end, shared, progress)
+        try:
+            _work(seed, begin, end, shared, progress)
+        finally:
+            os._exit(0)  # a worker that fails must not go on as the command; the number that it reached tells
     last, since = begin, 0.0
     while os.waitpid(worker, os.WNOHANG) == (0, 0):
         time.sleep(0.02)
@@ -136,7 +139,6 @@ def _work(seed: int, begin: int, end: int, shared: Path, progress: mmap.mmap) ->
                 )
             report.flush()
         progress[:] = struct.pack("q", end)
-    os._exit(0)
 
 
 def _surroundings(seed: int, turn: int, shared: Path, counts: Counter[str]) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 from simfs.scenario import paths
 from simfs.scenario.document import Document
 
-from .mutations import ODD, Tree, mutated, places, spoilt
+from .mutations import Tree, mutated, odd, places, spoilt
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def settings(random: Random, folder: Path) -> Input:
 
 
 def _value(random: Random) -> str:
-    value = random.choice(ODD)
+    value = odd(random)
     if random.random() < 0.3:
         return spoilt(random, str(value)).decode("utf-8", "replace")
     return value if isinstance(value, str) and random.random() < 0.5 else json.dumps(value)

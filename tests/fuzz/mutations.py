@@ -45,10 +45,15 @@ def at(tree: Tree, path: Path_) -> Tree:
     return tree
 
 
+def odd(random: Random) -> Tree:
+    """One of the odd values; a copy, since what it is put into is changed again."""
+    return deepcopy(random.choice(ODD))
+
+
 def number_near(random: Random, value: Tree) -> Tree:
     """A number, or the number in a quantity, made a little or far too large or small."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return random.choice(ODD)
+        return odd(random)
     factor = random.choice([-1, 0, 0.5, 1.0001, 2, 3, 1000, 1e6, 1e-6, 1e12, 1e300])
     changed = value * factor
     return int(changed) if isinstance(value, int) and abs(changed) < 1e30 else changed
@@ -82,7 +87,7 @@ def _change(random: Random, tree: Tree, path: Path_, others: list[Tree]) -> None
     if act == "drop":
         del holder[key]
     elif act == "odd":
-        holder[key] = random.choice(ODD)
+        holder[key] = odd(random)
     elif act == "near":
         holder[key] = number_near(random, holder[key])
     elif act == "rename" and isinstance(holder, dict):
