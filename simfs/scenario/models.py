@@ -21,6 +21,7 @@ from simfs.scenario.paths import MODELS, Kind, find, names
 from simfs.scenario.problems import ScenarioError
 from simfs.scenario.quantity import (
     Bytes,
+    Clock,
     Cpus,
     Lines,
     Overlap,
@@ -140,6 +141,13 @@ class EndToEnd(Section):
     terms: tuple[str, ...]
 
 
+class ActiveCores(Section):
+    """The clock of a socket's cores while at most `cores` of them are active."""
+
+    cores: Cpus
+    clock: Clock
+
+
 class Machine(Section):
     """A machine: what it is made of and what each act on it costs."""
 
@@ -155,6 +163,8 @@ class Machine(Section):
     idle_states: Annotated[tuple[IdleState, ...], Field(min_length=1)]
     watts_active: Watts
     watts_spin: Watts
+    clocks: tuple[ActiveCores, ...] = ()
+    """By active cores of a socket, fewest first; beyond the last the clock stays. Costs are those of the first."""
     steps: Literal["timed", "counted"] = "timed"
     """Whether steps whose instructions were counted take these, each `instruction` long, or their traced times."""
     rules: dict[str, Choice] = Field(default={})

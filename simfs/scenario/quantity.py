@@ -26,6 +26,7 @@ PlainUnit = Literal[
     "readers",
     "instructions",
     "polls",
+    "GHz",
 ]
 Evidence = Literal["read", "derived", "measured", "recalled"]
 
@@ -120,6 +121,7 @@ Bytes = Annotated[Quantity, _in(("bytes",), low=1)]
 BytesPerSecond = Annotated[Quantity, _in(("bytes/s",))]
 PerSecond = Annotated[Quantity, _in(("1/s",))]
 Burst = Annotated[Quantity, _in(("count",), low=1)]
+Clock = Annotated[Quantity, _in(("GHz",), low=0.1, high=10)]
 Lines = Annotated[Quantity, _in(("lines",), high=10_000)]
 Count = Annotated[Quantity, _in(("count",), low=1, high=65_536)]
 """How many there are of something that a machine has."""

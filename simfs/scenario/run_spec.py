@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from simfs.scenario.clock import active_cores, clocked, slowed
 from simfs.scenario.device import DeviceUse, ServiceUse
 from simfs.scenario.draws import Arrivals, Distribution
 from simfs.scenario.filesystem import Btrfs, Ext4, NoFilesystem, Tmpfs, Xfs
@@ -64,7 +65,7 @@ def to_run_spec(point: Point, replication: int) -> dict[str, Any]:
     """
     scenario = point.scenario
     measure = scenario.measure
-    machine = machine_spec(scenario.machine, scenario.tasks)
+    machine = _at_its_clock(machine_spec(scenario.machine, scenario.tasks), scenario)
     warmup = AUTO_WARMUP * measure.duration if isinstance(measure.warmup, str) else measure.warmup
     return {
         "seed": measure.seed,
@@ -95,6 +96,15 @@ def machine_spec(use: MachineUse, tasks: int) -> dict[str, Any]:
     if spec["caches"] is not None:
         spec["caches"] |= {_CACHES[name]: value for name, value in use.caches if value is not None}
     return spec
+
+
+def _at_its_clock(machine: dict[str, Any], scenario: Scenario) -> dict[str, Any]:
+    """Return a `machine` section as fast as it is with the scenario's tasks on its cores."""
+    factor = slowed(
+        load_machine(scenario.machine.profile),
+        active_cores(machine, scenario.tasks, scenario.workload.binding),
+    )
+    return machine if factor == 1 else clocked(machine, factor)
 
 
 def kernel_spec(scenario: Scenario, cpus: int) -> dict[str, Any]:
