@@ -38,6 +38,7 @@ ERAS: dict[str, Eras] = {
     **dict.fromkeys(("xfs.ilock", "xfs.iolock", "xfs.cil_ctx"), RWSEMS),
     **dict.fromkeys(("vfs.inode_hash", "vfs.inode_list", "vfs.wb_list", "mm.lru_lock"), SPINLOCKS),
     **dict.fromkeys(("vfs.d_lock", "vfs.rename_lock", "xfs.i_flags_lock"), SPINLOCKS),
+    **dict.fromkeys(("vfs.dentry_lru", "block.private_lock", "ext4.next_generation"), SPINLOCKS),
     **dict.fromkeys(("ext4.group_spin", "btrfs.log_csum_range", "btrfs.delayed_refs", "btrfs.space_info"), SPINLOCKS),
     **dict.fromkeys(("xfs.cil_lock",), SPINLOCKS),
     **dict.fromkeys(("ext4.orphan", "btrfs.delayed_node", "btrfs.log_mutex"), MUTEXES),
@@ -87,6 +88,7 @@ def test_slices_grow_with_the_cpus_as_the_kernel_scales_them() -> None:
 RULES = """
 vfs.inode_hash global
 vfs.inode_list global
+vfs.dentry_lru global 3.12 per-node
 xfs.cil global 6.0 per-cpu
 xfs.cil_push serial 5.15 pipelined
 xfs.inodegc task 5.14 per-cpu

@@ -45,6 +45,8 @@ pub fn used_ago(block: u64, blocks: u64, bytes: u32) -> u64 {
 /// The inodes and dentries of a mount's files, by slot.
 pub struct InCore {
     files: RefCell<Vec<Option<[CachedId; 2]>>>,
+    /// Dentries that nobody has used yet, or that are on no list of unused ones.
+    unlisted: RefCell<Vec<bool>>,
     /// A path walk finds the dentry.
     walk: Looks,
     /// It is made or freed.
@@ -62,6 +64,7 @@ impl InCore {
         let used = lines("vfs_inode.used")? + lines(&format!("{kind}_inode.used"))?;
         Ok(Self {
             files: RefCell::default(),
+            unlisted: RefCell::default(),
             walk: Looks::at(lines("vfs_dentry.index")?, dentry),
             dentry: Looks::at(0, dentry),
             used: Looks::at(0, used),
@@ -108,6 +111,26 @@ impl InCore {
     /// A file is made: both.
     pub fn made<M: Machine>(&self, m: &M, slot: u32) {
         self.whole_inode(m, slot);
+        self.made_dentry(m, slot);
+    }
+
+    /// A dentry is made.
+    pub fn made_dentry<M: Machine>(&self, m: &M, slot: u32) {
         self.whole_dentry(m, slot);
+        self.unlisted(slot);
+    }
+
+    /// A dentry is new, and so on no list.
+    pub fn unlisted(&self, slot: u32) {
+        let mut unlisted = self.unlisted.borrow_mut();
+        if unlisted.len() <= slot as usize {
+            unlisted.resize(slot as usize + 1, false);
+        }
+        unlisted[slot as usize] = true;
+    }
+
+    /// Whether a dentry that has lost its last user goes onto the list of unused ones now. It stays there while it is used again.
+    pub fn enters_list(&self, slot: u32) -> bool {
+        self.unlisted.borrow_mut().get_mut(slot as usize).is_some_and(std::mem::take)
     }
 }

@@ -3,6 +3,7 @@
 
 use super::cached::InCore;
 use super::costs::Costs;
+use super::dcache::Dcache;
 use super::dentry::Dentries;
 use super::{DirId, File};
 use crate::cost_table;
@@ -59,6 +60,8 @@ pub struct Calls {
     /// Inodes and dentries.
     pub files: InCore,
     dentries: Dentries,
+    /// Names that are looked up, and unused dentries.
+    pub dcache: Dcache,
     /// Those of directories.
     directories: Dentries,
     /// By file, made when first touched.
@@ -67,10 +70,11 @@ pub struct Calls {
 
 impl Calls {
     /// From the cost tables; the error names what is missing.
-    pub fn new<M: Machine>(m: &M, files: InCore, costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new<M: Machine>(m: &M, kind: &str, costs: &Costs<'_>) -> Result<Self, String> {
         let (dentries, directories) = (Dentries::new(m, costs), Dentries::new(m, costs));
+        let (files, dcache) = (InCore::new(costs, kind)?, Dcache::new(m, kind, costs));
         let (costs, fstat) = (CallCosts::new(costs)?, costs.rules().fstat);
-        Ok(Self { costs, fstat, files, dentries, directories, folios: RefCell::default() })
+        Ok(Self { costs, fstat, files, dentries, dcache, directories, folios: RefCell::default() })
     }
 
     /// The copying of pages takes so long. Whoever copies has a reference of the folio (`folio_try_get`, before 5.16
@@ -107,6 +111,9 @@ impl Calls {
     /// The open file's reference is given back, as the last of a `close` (`__fput`).
     pub async fn put<M: Machine>(&self, m: &M, file: &File) {
         self.dentries.count(m, file).await;
+        if self.files.enters_list(file.inode) {
+            self.dcache.unused(m).await;
+        }
     }
 
     /// One of the plain calls.

@@ -13,13 +13,14 @@ pub struct Costs<'a> {
     speed: f64,
     rules: Rules,
     pause: Time,
+    cpus_per_node: u32,
     asked: Option<RefCell<BTreeSet<String>>>,
 }
 
 impl<'a> Costs<'a> {
     /// `speed` multiplies every time of the tables: 2 is a machine half as fast. `pause` is `cpu_relax` of this one.
     pub fn new(tables: Vec<&'a BTreeMap<String, f64>>, speed: f64, rules: Rules, pause: Time) -> Self {
-        Self { tables, speed, rules, pause, asked: None }
+        Self { tables, speed, rules, pause, cpus_per_node: u32::MAX, asked: None }
     }
 
     /// Has whatever is asked for, and remembers the names.
@@ -30,6 +31,16 @@ impl<'a> Costs<'a> {
     /// The names that were asked for.
     pub fn asked(self) -> BTreeSet<String> {
         self.asked.map(RefCell::into_inner).unwrap_or_default()
+    }
+
+    /// The same on a machine with so many CPUs on a node; else it has one.
+    pub fn on_nodes_of(self, cpus_per_node: u32) -> Self {
+        Self { cpus_per_node, ..self }
+    }
+
+    /// CPUs of a node.
+    pub fn cpus_per_node(&self) -> u32 {
+        self.cpus_per_node
     }
 
     /// `cpu_relax`.

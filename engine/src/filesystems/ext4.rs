@@ -17,6 +17,7 @@ mod mkdir;
 mod orphan;
 mod preallocate;
 mod rename;
+mod sb_info;
 mod walk;
 
 use super::cached::Looks;
@@ -41,6 +42,7 @@ use journal::{credits, Journal};
 use mballoc::Mballoc;
 use orphan::Orphans;
 use preallocate::Preallocate;
+use sb_info::SbInfo;
 use std::cell::RefCell;
 use std::rc::Rc;
 use walk::Walk;
@@ -85,6 +87,7 @@ pub struct Ext4 {
     seed: Seed,
     below: Option<Home>,
     tables: InodeTable,
+    info: SbInfo,
     walk: Walk,
     orphans: Orphans,
     directories: RefCell<Directories>,
@@ -130,6 +133,7 @@ impl Ext4 {
             below,
             locks,
             tables: InodeTable::new(m, costs)?,
+            info: SbInfo::new(m, count, costs),
             orphans: Orphans::new(m, options.orphan_file, costs)?,
             walk: Walk::new(costs)?,
             directories: RefCell::default(),
@@ -191,9 +195,11 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         let htree = names > LINEAR_NAMES;
         m.lock(i_rwsem, Side::Write).await;
         m.touch(line, Access::Write);
-        self.search_leaf(m, dir, name);
+        let lookup = self.sb.calls.dcache.look_up(m, dir, name);
+        self.find_leaf(m, dir, name).await;
         let search = if htree { self.htree.lookup.saturating_sub(self.htree.lookup_linear) } else { 0 };
         m.run(Account::System, c.lookup + search).await;
+        self.sb.calls.dcache.looked_up(m, lookup);
         let handle = self.journal.start(m, credits::CREATE).await;
         let Some(number) = self.new_inode(m, || self.group_of_new_file(dir)).await else {
             self.journal.stop(m, handle, &[]).await;
@@ -205,6 +211,8 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         self.sb.calls.files.made(m, inode);
         let add_entry = if htree { self.htree.add_entry } else { c.add_entry };
         let rest = self.sb.inodes.pass(m, Some(u64::from(inode)), add_entry).await;
+        self.info.next_generation(m).await;
+        self.info.count_lookup(m);
         m.run(Account::System, rest).await;
         self.count_names(dir, 1);
         m.run(Account::System, c.stop + c.tail).await;
@@ -315,7 +323,7 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         let handle = self.journal.start(m, credits::UNLINK).await;
         let (find, delete) =
             if htree { (self.htree.find_entry, self.htree.delete_entry) } else { (c.find_entry, c.delete_entry) };
-        self.search_leaf(m, dir, name);
+        self.find_leaf(m, dir, name).await;
         m.run(Account::System, find).await;
         let orphan = self.add_orphan(m, inode, delete).await;
         self.count_names(dir, -1);

@@ -203,7 +203,7 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
         Ok(())
     }
 
-    async fn create(&self, m: &M, dir: DirId, _: &[u8]) -> Result<File, NoSpace> {
+    async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<File, NoSpace> {
         let c = &self.costs;
         m.at("create");
         m.run(Account::System, c.open_walk).await;
@@ -211,10 +211,12 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
         let d = self.directory(dir);
         m.lock(d.i_rwsem, Side::Write).await;
         m.touch(d.line, Access::Write);
+        let lookup = self.sb.calls.dcache.look_up(m, dir, name);
         let (inode, recycled) = self.new_file(m);
         self.sb.calls.files.made(m, inode);
         self.count_names(dir, 1);
         let rest = self.sb.inodes.pass(m, None, if recycled { c.make } else { c.make_from_new_slab }).await;
+        self.sb.calls.dcache.looked_up(m, lookup);
         m.run(Account::System, rest).await;
         m.unlock(d.i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;

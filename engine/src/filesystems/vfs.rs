@@ -1,6 +1,5 @@
 //! The layer above every filesystem: freeze protection, the directory's `i_rwsem`, the victim's, the inode cache, renames.
 
-use super::cached::InCore;
 use super::calls::Calls;
 use super::costs::Costs;
 use super::inode_cache::InodeCache;
@@ -36,7 +35,7 @@ impl SuperBlock {
             d_move: costs.sum(&["d_move"])?,
             i_rwsem: m.class("vfs.i_rwsem (file)", "vfs.i_rwsem"),
             directory_i_rwsem: m.class("vfs.i_rwsem (directory)", "vfs.i_rwsem"),
-            calls: Calls::new(m, InCore::new(costs, kind)?, costs)?,
+            calls: Calls::new(m, kind, costs)?,
         })
     }
 

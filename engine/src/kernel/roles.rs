@@ -1,7 +1,7 @@
 //! The roles of locks: what programs ask a kernel for when they make one.
 
 /// Each role, and what it guards.
-pub const ROLES: [(&str, &str); 34] = [
+pub const ROLES: [(&str, &str); 37] = [
     ("vfs.i_rwsem", "an inode: the names of a directory, the data of a file (a mutex before 4.7)"),
     ("vfs.freeze", "a superblock against being frozen while it is written to"),
     ("vfs.inode_hash", "the hash table of inodes, or one of its chains"),
@@ -11,6 +11,8 @@ pub const ROLES: [(&str, &str); 34] = [
     ("vfs.wb_list", "a device's list of files with dirty pages"),
     ("futex.bucket", "the futexes of a hash bucket; here of a word that programs in Python share"),
     ("mm.lru_lock", "a node's list of pages that can be reclaimed"),
+    ("vfs.dentry_lru", "a node's list of dentries that nobody uses"),
+    ("block.private_lock", "the buffers in a device's page cache, against who looks for one"),
     ("vfs.d_lock", "a dentry: its count of references"),
     ("xfs.buffer", "a metadata buffer: AGI, AGF, B-tree block, inode cluster, directory block"),
     ("xfs.ilock", "an inode's fields and extents (ILOCK)"),
@@ -20,6 +22,7 @@ pub const ROLES: [(&str, &str); 34] = [
     ("xfs.cil_lock", "lists and counters of the CIL"),
     ("ext4.group_spin", "a block group"),
     ("ext4.s_md_lock", "the list of freed extents; the goal of large files before 6.17"),
+    ("ext4.next_generation", "the generation of the next new inode, before 4.16"),
     ("ext4.orphan", "the list of orphans"),
     ("ext4.buffer", "a block of the inode table that is being brought in"),
     ("ext4.j_state_lock", "the journal's state: shared by each handle that starts"),

@@ -95,6 +95,12 @@ rules! {
     "vfs.inode_hash" => inode_hash: vfs::InodeHash = vfs::InodeHash::Global;
     /// How many lists of inodes a superblock has.
     "vfs.inode_list" => inode_list: vfs::InodeList = vfs::InodeList::Global;
+    /// What one lock of lists of unused dentries guards (`d_lru_add`).
+    "vfs.dentry_lru" => dentry_lru: vfs::DentryLru = vfs::DentryLru::PerNode;
+    /// Names that are looked up are in a table (`d_alloc_parallel`).
+    "vfs.parallel_lookups" => parallel_lookups: bool = true;
+    /// Who looks for a buffer in a device's page cache takes its `private_lock` (`__find_get_block_slow`).
+    "block.private_lock" => private_lock: bool = true;
     /// How the count of a dentry's references is changed (`CMPXCHG_LOOP`).
     "vfs.dentry_ref" => dentry_ref: vfs::DentryRef = vfs::DentryRef::Immediate;
     /// What lies in the cache line of that count.
@@ -153,6 +159,10 @@ rules! {
     "ext4.write_handles" => write_handles: bool = false;
     /// A buffered write that makes a file longer has its inode dirty in a handle (`ext4_da_write_end`, `mark_inode_dirty`).
     "ext4.append_dirties" => append_dirties: bool = false;
+    /// The generation of a new inode is counted under `s_next_gen_lock`.
+    "ext4.next_generation" => next_generation: bool = false;
+    /// Lookups of extents in memory are counted in one line for all (`es_stats_cache_hits`).
+    "ext4.es_stats" => es_stats: bool = false;
     /// What a request for blocks does about a group that is locked (`ext4_try_lock_group`).
     "ext4.busy_groups" => busy_groups: ext4::BusyGroups = ext4::BusyGroups::Wait;
     /// Where requests of large files begin to search (`s_mb_last_group`).

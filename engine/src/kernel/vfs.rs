@@ -23,6 +23,16 @@ choice! {
 }
 
 choice! {
+    /// What one lock of lists of unused dentries guards.
+    pub enum DentryLru {
+        /// Those of all superblocks (`dcache_lru_lock`, before 3.12).
+        Global = "global",
+        /// Those of a superblock on one node (`list_lru`).
+        PerNode = "per-node",
+    }
+}
+
+choice! {
     /// How the count of a dentry's references is changed (`lockref`).
     pub enum DentryRef {
         /// Under `d_lock` (before 3.12).

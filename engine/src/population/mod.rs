@@ -35,7 +35,8 @@ pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
 fn mount<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
     let speed = spec.machine.costs.speed;
     let pause = from_ns(spec.machine.costs.cpu_relax);
-    let costs = Costs::new(vec![&spec.filesystem.costs, &spec.vfs.costs], speed, spec.kernel.rules, pause);
+    let costs = Costs::new(vec![&spec.filesystem.costs, &spec.vfs.costs], speed, spec.kernel.rules, pause)
+        .on_nodes_of(spec.machine.cpus_per_socket);
     read::refuse_others(spec)?;
     mount_with(host, spec, &costs)
 }

@@ -6,6 +6,7 @@ use crate::machine::time::from_ns;
 use crate::machine::{Account, Time};
 use crate::spec::WorkloadSpec;
 use crate::waist::Machine;
+use rand_xoshiro::Xoshiro256PlusPlus;
 use std::rc::Rc;
 
 /// Which blocks of its file a task takes.
@@ -92,22 +93,28 @@ impl Jobs {
             None => self.reads,
         }
     }
+
+    /// The block of a task's next request, of which there were so many before.
+    fn next_block(&self, random: &mut Xoshiro256PlusPlus, task: u32, requests: u64) -> u64 {
+        let blocks = self.file.bytes / u64::from(self.block);
+        match self.places {
+            Places::Random => spread(self.choice, self.choice.pick(random, blocks), blocks),
+            Places::OwnBlock => u64::from(task) % blocks,
+            Places::Sequential => requests % blocks,
+        }
+    }
 }
 
 /// Reads and writes for ever.
 pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, file: File, jobs: Jobs, task: u32) {
     let mut random = m.stream(&format!("task {task}"));
-    let (reads, blocks) = (jobs.reads_of(task), jobs.file.bytes / u64::from(jobs.block));
+    let reads = jobs.reads_of(task);
     let done = (jobs.iodepth > 1).then(|| m.new_completion());
     let (mut under_way, mut writes, mut requests) = (0, 0, 0);
     loop {
-        let place = match jobs.places {
-            Places::Random => spread(jobs.choice, jobs.choice.pick(&mut random, blocks), blocks),
-            Places::OwnBlock => u64::from(task) % blocks,
-            Places::Sequential => requests % blocks,
-        };
+        let offset = jobs.next_block(&mut random, task, requests) * u64::from(jobs.block);
         requests += 1;
-        let io = Io { offset: place * u64::from(jobs.block), bytes: jobs.block, direct: jobs.direct, done };
+        let io = Io { offset, bytes: jobs.block, direct: jobs.direct, done };
         let is_read = reads >= 1.0 || chance(&mut random, reads);
         m.run(Account::User, jobs.user).await;
         m.begin();

@@ -142,6 +142,14 @@ impl Ext4 {
         self.leaf.of(m, *leaves[leaf as usize].get_or_insert_with(|| m.new_block(0..0, ago)));
     }
 
+    /// `ext4_find_entry`: `dx_probe` asks where the root and the leaf of a name are, and the leaf is searched.
+    pub(super) async fn find_leaf<M: Machine>(&self, m: &M, dir: DirId, name: &[u8]) {
+        self.info.count_lookup(m);
+        let leaves = self.directories.borrow().all[dir as usize].leaves();
+        self.info.find_leaf(m, leaves).await;
+        self.search_leaf(m, dir, name);
+    }
+
     /// Its lock, its lines, and how many names it has.
     pub(super) fn directory(&self, dir: DirId) -> (LockId, LineId, u32) {
         let d = &self.directories.borrow().all[dir as usize];

@@ -69,6 +69,7 @@ impl Ext4 {
             }
         };
         self.locked(m, group, c.mark, || ()).await;
+        self.info.count_inode(m, group);
         m.run(Account::System, c.new_inode.saturating_sub(c.mark)).await;
         self.tables.load(m, &self.storage, inode, &self.ialloc, c.table_block).await;
         Some(inode)
@@ -78,6 +79,7 @@ impl Ext4 {
     pub(super) async fn free_inode<M: Machine>(&self, m: &M, inode: u32) {
         let (mark, time) = (self.create.mark, self.unlink.free_inode);
         self.locked(m, self.ialloc.group_of(inode), mark, || self.ialloc.free(inode)).await;
+        self.info.count_inode(m, self.ialloc.group_of(inode));
         m.run(Account::System, time.saturating_sub(mark)).await;
     }
 

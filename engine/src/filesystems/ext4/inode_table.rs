@@ -6,7 +6,7 @@ use crate::devices::BlockDevice;
 use crate::filesystems::cached::Looks;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::BLOCK;
-use crate::machine::{Account, CachedId, ClassId, LockId, Side, Time};
+use crate::machine::{Access, Account, CachedId, ClassId, LineId, LockId, Side, Time};
 use crate::waist::Machine;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -19,7 +19,7 @@ pub(super) struct InodeTable {
     buffers: RefCell<HashMap<u32, (LockId, u32)>>,
     class: ClassId,
     /// Those that somebody has used, and what one looks at to change an inode.
-    used: RefCell<Vec<Option<CachedId>>>,
+    used: RefCell<Vec<Option<(CachedId, LineId)>>>,
     looks: Looks,
 }
 
@@ -47,7 +47,9 @@ impl InodeTable {
         if used.len() <= block {
             used.resize(block + 1, None);
         }
-        self.looks.of(m, *used[block].get_or_insert_with(|| m.new_block(0..0, None)));
+        let (memory, count) = *used[block].get_or_insert_with(|| (m.new_block(0..0, None), m.new_line(1)));
+        self.looks.of(m, memory);
+        m.touch(count, Access::Atomic); // b_count: get_bh and brelse
     }
 
     fn has(&self, block: u32) -> bool {

@@ -88,8 +88,10 @@ impl Btrfs {
     pub(super) async fn new_inode<M: Machine>(&self, m: &M, dir: DirId, d: Directory, name: &[u8]) -> (u64, u64) {
         let c = &self.costs.create;
         m.touch(d.line, Access::Write);
+        let lookup = self.sb.calls.dcache.look_up(m, dir, name);
         m.run(Account::System, c.lookup).await;
         self.read_item(m, items::dir_item(d.ino, name).key, c.read_leaf).await;
+        self.sb.calls.dcache.looked_up(m, lookup);
         self.sb.calls.files.made(m, self.next_slot());
         m.run(Account::System, c.new_inode).await;
         self.read_item(m, items::inode_key(d.ino), c.read_leaf_again).await;

@@ -69,7 +69,9 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         m.run(Account::System, self.costs.create.open).await;
         let entry = items::dir_item(d.ino, name).key;
         let inode = Inode { ino, dir, index, entry, i_rwsem: self.sb.new_file(m) };
-        Ok(File { inode: self.add_file(inode), written: false, writable: true })
+        let slot = self.add_file(inode);
+        self.sb.calls.files.unlisted(slot);
+        Ok(File { inode: slot, written: false, writable: true })
     }
 
     async fn open(&self, m: &M, _: DirId, file: &File) {

@@ -24,7 +24,7 @@ use std::rc::Rc;
 const MS: Time = 1_000_000_000;
 
 /// The type of each lock, by its role.
-const LOCKS: [(&str, &str); 15] = [
+const LOCKS: [(&str, &str); 16] = [
     ("xfs.buffer", "semaphore"),
     ("xfs.ilock", "rwsem"),
     ("xfs.iolock", "rwsem"),
@@ -35,6 +35,7 @@ const LOCKS: [(&str, &str); 15] = [
     ("vfs.inode_hash", "qspinlock"),
     ("vfs.inode_list", "qspinlock"),
     ("vfs.wb_list", "qspinlock"),
+    ("vfs.dentry_lru", "qspinlock"),
     ("vfs.s_vfs_rename_mutex", "mutex"),
     ("vfs.rename_lock", "qspinlock"),
     ("mm.lru_lock", "qspinlock"),

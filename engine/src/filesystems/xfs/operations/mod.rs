@@ -61,10 +61,12 @@ impl<M: Machine> Filesystem<M> for Xfs {
         self.sb.start_write(m).await;
         let d = self.directory(dir);
         m.lock(d.i_rwsem, Side::Write).await;
+        let lookup = self.sb.calls.dcache.look_up(m, dir, name);
         m.run(Account::System, c.lookup).await;
         self.lookup(m, &d, name).await;
+        self.sb.calls.dcache.looked_up(m, lookup);
         let slot = self.xfs_create(m, &d, name).await?;
-        self.sb.calls.files.whole_dentry(m, slot);
+        self.sb.calls.files.made_dentry(m, slot);
         m.run(Account::System, c.tail).await;
         m.unlock(d.i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;

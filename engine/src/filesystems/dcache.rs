@@ -1,0 +1,70 @@
+//! Where dentries of different directories meet (`fs/dcache.c`): in the table of names that are being looked up, and on the lists
+//! of dentries that nobody uses.
+//!
+//! What is done under these locks is a few stores, which the traced steps around them have: holds are those of the lines.
+
+use super::costs::Costs;
+use super::DirId;
+use crate::kernel::vfs::DentryLru;
+use crate::machine::{Access, Account, LineId, LockId, Side};
+use crate::waist::Machine;
+
+/// Lines of `in_lookup_hashtable`: 1,024 chains, each with a bit that locks it in a word of 8 bytes.
+const IN_LOOKUP_LINES: u64 = 128;
+
+/// The table and the lists.
+pub struct Dcache {
+    /// None before 4.7, when the directory's lock was held for itself also by lookups.
+    in_lookup: Vec<LineId>,
+    /// For each node a lock, with the list's head in its line, and the list's last dentry. None where dentries are kept in use.
+    unused: Vec<(LockId, LineId)>,
+    cpus_per_node: u32,
+}
+
+impl Dcache {
+    /// For a kernel's rules; dentries of tmpfs are always in use.
+    pub fn new<M: Machine>(m: &M, kind: &str, costs: &Costs<'_>) -> Self {
+        let rules = costs.rules();
+        let class = m.class("vfs.dentry_lru_lock", "vfs.dentry_lru");
+        let cpus_per_node = costs.cpus_per_node().clamp(1, m.cpus());
+        let nodes = match rules.dentry_lru {
+            _ if kind == "tmpfs" => 0,
+            DentryLru::Global => 1,
+            DentryLru::PerNode => m.cpus().div_ceil(cpus_per_node),
+        };
+        let lines = if rules.parallel_lookups { IN_LOOKUP_LINES } else { 0 };
+        Self {
+            in_lookup: (0..lines).map(|_| m.new_line(1)).collect(),
+            unused: (0..nodes).map(|_| (m.new_lock(class), m.new_line(1))).collect(),
+            cpus_per_node,
+        }
+    }
+
+    /// `d_alloc_parallel`: a name that is not known enters the table. Returns where, for [`Dcache::looked_up`].
+    pub fn look_up<M: Machine>(&self, m: &M, dir: DirId, name: &[u8]) -> Option<LineId> {
+        let start = u64::from(dir).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let hash = name.iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3));
+        let line = *self.in_lookup.get(((hash >> 32) % IN_LOOKUP_LINES) as usize)?;
+        m.touch(line, Access::Atomic);
+        Some(line)
+    }
+
+    /// `d_lookup_done`: it leaves the table.
+    pub fn looked_up<M: Machine>(&self, m: &M, line: Option<LineId>) {
+        if let Some(line) = line {
+            m.touch(line, Access::Atomic);
+        }
+    }
+
+    /// `d_lru_add`, `list_lru_add`: the last user of a dentry has gone.
+    pub async fn unused<M: Machine>(&self, m: &M) {
+        let Some((lock, last)) = self.unused.get((m.cpu() / self.cpus_per_node) as usize % self.unused.len().max(1))
+        else {
+            return;
+        };
+        m.lock(*lock, Side::Write).await;
+        m.touch(*last, Access::Write);
+        m.run(Account::System, 0).await; // until the line is there
+        m.unlock(*lock, Side::Write).await;
+    }
+}

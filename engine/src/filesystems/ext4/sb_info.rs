@@ -1,0 +1,68 @@
+//! What creations in all directories write of `struct ext4_sb_info` and of the device's buffers, besides the groups.
+//!
+//! It is a few stores each, which the traced steps around them have: holds are those of the lines.
+
+use super::ialloc::FLEX;
+use crate::filesystems::costs::Costs;
+use crate::machine::{Access, LineId, LockId, Side};
+use crate::waist::Machine;
+
+/// Flex groups whose counts share a line: `struct flex_groups` has 16 bytes.
+const COUNTS: u32 = 4;
+/// Buffers of other blocks that a creation uses, of the 16 that each CPU knows (`bh_lrus`): two of the inode table, a bitmap, the
+/// root of the directory.
+const OTHERS: u32 = 4;
+const KNOWN: u32 = 16;
+
+/// Their locks and lines.
+pub(super) struct SbInfo {
+    /// `s_next_gen_lock` and the number beside it (until 4.15).
+    next_generation: Option<LockId>,
+    /// `es_stats_cache_hits` (3.18 to 5.3).
+    es_stats: Option<LineId>,
+    flex_groups: Vec<LineId>,
+    /// `private_lock` of the device's page cache (until 6.14).
+    private_lock: Option<LockId>,
+}
+
+impl SbInfo {
+    /// Of a filesystem with so many groups.
+    pub fn new<M: Machine>(m: &M, groups: u64, costs: &Costs<'_>) -> Self {
+        let rules = costs.rules();
+        let lock = |is: bool, name: &str, role: &str| is.then(|| m.new_lock(m.class(name, role)));
+        Self {
+            next_generation: lock(rules.next_generation, "ext4.s_next_gen_lock", "ext4.next_generation"),
+            es_stats: rules.es_stats.then(|| m.new_line(1)),
+            flex_groups: (0..groups.div_ceil(u64::from(FLEX * COUNTS))).map(|_| m.new_line(1)).collect(),
+            private_lock: lock(rules.private_lock, "block.private_lock", "block.private_lock"),
+        }
+    }
+
+    /// `free_inodes` of a group's flex group changes.
+    pub fn count_inode<M: Machine>(&self, m: &M, group: u32) {
+        m.touch(self.flex_groups[(group / (FLEX * COUNTS)) as usize], Access::Atomic);
+    }
+
+    /// The generation of a new inode.
+    pub async fn next_generation<M: Machine>(&self, m: &M) {
+        if let Some(lock) = self.next_generation {
+            m.lock(lock, Side::Write).await;
+            m.unlock(lock, Side::Write).await;
+        }
+    }
+
+    /// `ext4_es_lookup_extent` finds where a block of a directory is, and counts that.
+    pub fn count_lookup<M: Machine>(&self, m: &M) {
+        if let Some(line) = self.es_stats {
+            m.touch(line, Access::Write);
+        }
+    }
+
+    /// `__find_get_block`: a CPU that knows the buffers of all leaves of a directory looks for none in the page cache.
+    pub async fn find_leaf<M: Machine>(&self, m: &M, leaves: u32) {
+        if let Some(lock) = self.private_lock.filter(|_| leaves > KNOWN - OTHERS) {
+            m.lock(lock, Side::Write).await;
+            m.unlock(lock, Side::Write).await;
+        }
+    }
+}
