@@ -99,7 +99,7 @@ def recount(events: Iterable[Event], end: int) -> Recount:
 def spec() -> Spec:
     """24 processes that create and unlink in one XFS directory, on two CPUs."""
     settings = ("workload.tasks=24", "workload.kind=create_unlink", "workload.pin_to_cpu=null")
-    return scenario_spec("guest-2cpu", "xfs-shared", *settings, warmup_ns=0, duration_ns=40e6)
+    return scenario_spec("guest-2cpu", "xfs-shared", *settings, warmup_ns=0, duration_ns=60e6)
 
 
 @pytest.fixture(scope="module")

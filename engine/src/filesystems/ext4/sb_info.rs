@@ -29,12 +29,13 @@ impl SbInfo {
     /// Of a filesystem with so many groups.
     pub fn new<M: Machine>(m: &M, groups: u64, costs: &Costs<'_>) -> Self {
         let rules = costs.rules();
-        let lock = |is: bool, name: &str, role: &str| is.then(|| m.new_lock(m.class(name, role)));
+        let next_generation = || m.new_lock(m.class("ext4.s_next_gen_lock", "ext4.next_generation"));
+        let private_lock = || m.new_lock(m.class("block.private_lock", "block.private_lock"));
         Self {
-            next_generation: lock(rules.next_generation, "ext4.s_next_gen_lock", "ext4.next_generation"),
+            next_generation: rules.next_generation.then(next_generation),
             es_stats: rules.es_stats.then(|| m.new_line(1)),
             flex_groups: (0..groups.div_ceil(u64::from(FLEX * COUNTS))).map(|_| m.new_line(1)).collect(),
-            private_lock: lock(rules.private_lock, "block.private_lock", "block.private_lock"),
+            private_lock: rules.private_lock.then(private_lock),
         }
     }
 
