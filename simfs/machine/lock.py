@@ -81,6 +81,8 @@ class Lock:
     """Its wait lock lies in its line: a mutex has 32 to 40 bytes, an rwsem 40, a semaphore 24, a seqlock 8."""
     inner_kind: ClassVar[tuple[str, str]] = ("wait_lock", "qspinlock")
     """What that is called, and its kind, where it is not the usual one."""
+    inner_role: ClassVar[str | None] = None
+    """The role whose kind in the kernel profile it has, if that says one."""
     readers_hold: ClassVar[bool] = True
     """Its readers keep writers out; where not, nobody waits for readers."""
     wait_queues: ClassVar[int] = 0

@@ -34,6 +34,10 @@ class LockCode:
     """Under the wait lock, to find whom to wake."""
     mark_reader: Time
     """The same for each reader."""
+    futex: Time
+    """From user space to the lock of a futex's hash bucket."""
+    futex_return: Time
+    """From a futex's system call back to user space."""
 
     @classmethod
     def of(cls, spec: Mapping[str, Any]) -> LockCode:

@@ -132,7 +132,8 @@ class Machine:
         lock_class.instances += 1
         kind, inner = lock_class.kind, None
         if kind.has_wait_lock:
-            inner = self._inner_lock(lock_class, *kind.inner_kind)
+            name, usual = kind.inner_kind
+            inner = self._inner_lock(lock_class, name, self.kernel.locks.get(kind.inner_role or "", usual))
         queues = tuple(
             self._inner_lock(lock_class, "wait_queue", "qspinlock") for _ in range(kind.wait_queues)
         )

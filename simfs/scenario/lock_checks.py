@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from simfs.machine.locks.policy import OF_GUESTS, UNGUARDED
+from simfs.machine.locks.policy import OF_GUESTS, SPINLOCKS, UNGUARDED
 from simfs.scenario.document import Document, Path_
 from simfs.scenario.models import load_kernel
 from simfs.scenario.problems import Problem
@@ -28,6 +28,12 @@ def lock_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
             at = document.place_of(path).value
             message = f"{'.'.join(map(str, path))}: {shorten(use)} is not one of {', '.join(known)}"
             yield Problem(at, message, nearest(use, known))
+        elif path == ("locks", "futex.bucket") and use not in SPINLOCKS:
+            at, message = (
+                document.place_of(path).value,
+                f"locks.futex.bucket: {use} is none of {', '.join(SPINLOCKS)}",
+            )
+            yield Problem(at, message, nearest(use, SPINLOCKS))
         elif misfit := _misfit(scenario, use):
             yield Problem(document.place_of(path).value, f"{'.'.join(map(str, path))}: {misfit}")
     for name, reference in own.items():

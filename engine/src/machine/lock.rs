@@ -5,8 +5,8 @@
 use super::line::Line;
 pub use super::lock_kind::LockKind;
 use super::locks::{
-    btrfs_tree_2, btrfs_tree_3, cohort, completion, mutex, mutex_counted, paravirt, percpu_rwsem, rcu, rwlock, rwsem,
-    semaphore, seqlock, spinlock, waitqueue::WaitQueue,
+    btrfs_tree_2, btrfs_tree_3, cohort, completion, futex, mutex, mutex_counted, paravirt, percpu_rwsem, rcu, rwlock,
+    rwsem, semaphore, seqlock, spinlock, waitqueue::WaitQueue,
 };
 use super::statistics::HoldTimes;
 use super::task::{StateTimes, TaskId};
@@ -49,6 +49,7 @@ pub enum Body {
     CountedMutex(mutex_counted::CountedMutex),
     Mutex(mutex::Mutex),
     Rwsem(rwsem::Rwsem),
+    PthreadMutex(futex::PthreadMutex),
     PercpuRwsem(percpu_rwsem::PercpuRwsem),
     Completion(completion::Completion),
     Removed,
@@ -71,6 +72,7 @@ impl Body {
             LockKind::CountedMutex(era) => Self::CountedMutex(mutex_counted::CountedMutex::new(era)),
             LockKind::Mutex => Self::Mutex(mutex::Mutex::default()),
             LockKind::Rwsem(era) => Self::Rwsem(rwsem::Rwsem::new(era)),
+            LockKind::PthreadMutex => Self::PthreadMutex(futex::PthreadMutex::default()),
             LockKind::PercpuRwsem => Self::PercpuRwsem(percpu_rwsem::PercpuRwsem::default()),
             LockKind::Removed => Self::Removed,
             LockKind::BtrfsTree2 => Self::BtrfsTree2(btrfs_tree_2::BtrfsTree2::default()),

@@ -28,6 +28,10 @@ pub struct LockCode {
     pub mark: Time,
     /// The same for each reader.
     pub mark_reader: Time,
+    /// From user space to the lock of a futex's hash bucket.
+    pub futex: Time,
+    /// From a futex's system call back to user space.
+    pub futex_return: Time,
 }
 
 impl LockCode {
@@ -45,6 +49,8 @@ impl LockCode {
             wake: takes(constants.code_wake),
             mark: takes(constants.code_mark),
             mark_reader: takes(constants.code_mark_reader),
+            futex: takes(constants.code_futex),
+            futex_return: takes(constants.code_futex_return),
         }
     }
 }

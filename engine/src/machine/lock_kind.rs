@@ -21,6 +21,8 @@ pub enum LockKind {
     CountedMutex(mutex_counted::Era),
     /// Mutex of Linux 4.10 and later.
     Mutex,
+    /// Mutex of user space on a futex.
+    PthreadMutex,
     /// rw_semaphore.
     Rwsem(rwsem::Era),
     /// percpu_rw_semaphore (freeze protection).
@@ -39,7 +41,7 @@ pub enum LockKind {
 
 impl LockKind {
     /// All kinds, by name.
-    pub const NAMES: [(&'static str, Self); 32] = [
+    pub const NAMES: [(&'static str, Self); 33] = [
         ("tas", Self::Spin(spinlock::Policy::TestAndSet)),
         ("ticket", Self::Spin(spinlock::Policy::Ticket)),
         ("mcs", Self::Spin(spinlock::Policy::Mcs)),
@@ -59,6 +61,7 @@ impl LockKind {
         ("mutex-3.10", Self::CountedMutex(mutex_counted::Era::Since3_10)),
         ("mutex-4.10", Self::Mutex),
         ("mutex", Self::Mutex),
+        ("pthread-mutex", Self::PthreadMutex),
         ("rwsem-2.6", Self::Rwsem(rwsem::Era::V2_6)),
         ("rwsem-3.10", Self::Rwsem(rwsem::Era::V3_10)),
         ("rwsem-3.16", Self::Rwsem(rwsem::Era::V3_16)),
@@ -93,6 +96,7 @@ impl LockKind {
             Self::Semaphore | Self::CountingSemaphore => "semaphore",
             Self::Rwlock(_) | Self::BtrfsTree3(_) => "rwlock",
             Self::Mutex | Self::CountedMutex(_) | Self::Rcu => "mutex",
+            Self::PthreadMutex => "futex",
             Self::Rwsem(_) => "rwsem",
             Self::PercpuRwsem => "percpu-rwsem",
             Self::Removed => "removed",
@@ -107,10 +111,16 @@ impl LockKind {
             Self::Rwlock(rwlock::Policy::Biased) | Self::PercpuRwsem | Self::Removed => None,
             Self::Seqlock => Some(("lock", Self::Spin(spinlock::Policy::Queued))),
             Self::Rcu => Some(("mutex", Self::Mutex)),
+            Self::PthreadMutex => Some(("hash_bucket", Self::Spin(spinlock::Policy::Queued))),
             Self::BtrfsTree2 => Some(("lock", Self::Spin(spinlock::Policy::Ticket))),
             Self::BtrfsTree3(policy) => Some(("lock", Self::Rwlock(policy))),
             _ => Some(("wait_lock", Self::Spin(spinlock::Policy::Queued))),
         }
+    }
+
+    /// The role whose kind in the kernel profile the lock inside has, if that is told.
+    pub(super) fn inner_role(self) -> Option<&'static str> {
+        (self == Self::PthreadMutex).then_some("futex.bucket")
     }
 
     /// Word and wait lock are in one cache line: a mutex has 32 to 40 bytes, an rwsem 40, a semaphore 24, a seqlock 8.

@@ -25,7 +25,10 @@ impl State {
     pub(super) fn new_whole_lock(&mut self, class: ClassId) -> LockId {
         self.classes[class as usize].instances += 1;
         let kind = self.classes[class as usize].kind;
-        let wait_lock = kind.inner().map(|(name, kind)| self.new_inner_lock(class, name, kind));
+        let wait_lock = kind.inner().map(|(name, usual)| {
+            let inner = self.kind_of_inner(kind, usual);
+            self.new_inner_lock(class, name, inner)
+        });
         let mut lock = Lock::new(kind, class, wait_lock);
         for queue in lock.body.wait_queues() {
             let queued = LockKind::Spin(super::locks::spinlock::Policy::Queued);
@@ -40,6 +43,19 @@ impl State {
             self.locks[inner as usize].lies_in = Some(number);
         }
         number
+    }
+
+    /// The kind of the lock inside one of kind `outer`: what the kernel has in its role, else the usual one.
+    fn kind_of_inner(&mut self, outer: LockKind, usual: LockKind) -> LockKind {
+        let told = outer.inner_role().and_then(|role| self.kernel.locks.get(role)).cloned();
+        match told.map(|name| LockKind::parse(&name)) {
+            None => usual,
+            Some(Ok(spinlock @ LockKind::Spin(_))) => spinlock,
+            Some(problem) => {
+                self.give_up(|| problem.err().unwrap_or_else(|| "a lock inside another is a spinlock".into()));
+                usual
+            }
+        }
     }
 
     /// Makes a lock that is part of one of class `outer`.

@@ -88,5 +88,6 @@ constants! {
     KernelConstants: migration_cost, rwsem_handoff_wait, rwsem_reader_batch_max, rwsem_reader_spin_base,
     rwsem_reader_spin_per_reader, rwsem_reader_spin_cap, percpu_rwsem_grace_period, numa_spinlock_threshold,
     semaphore_count, cohort_handoffs, hqlock_fairness_threshold, hqlock_general_handoffs_turn_numa,
-    code_spin, code_attempt, code_taken, code_ask, code_queue, code_take, code_wake, code_mark, code_mark_reader, idle_timer,
+    code_spin, code_attempt, code_taken, code_ask, code_queue, code_take, code_wake, code_mark, code_mark_reader,
+    code_futex, code_futex_return, idle_timer,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from simfs.machine.lock import Lock
 from simfs.machine.locks.btrfs_tree import BtrfsTree2, BtrfsTree3, BtrfsTree3Biased
 from simfs.machine.locks.cohort import Cohort, Hmcs
+from simfs.machine.locks.futex import PthreadMutex
 from simfs.machine.locks.hqlock import Hqlock
 from simfs.machine.locks.mutex import Mutex
 from simfs.machine.locks.mutex_counted import Mutex30, Mutex310, Mutex2616, Mutex2630
@@ -40,6 +41,7 @@ KINDS: dict[str, type[Lock]] = {
     "mutex-3.10": Mutex310,
     "mutex-4.10": Mutex,
     "mutex": Mutex,
+    "pthread-mutex": PthreadMutex,
     "rwsem-2.6": Rwsem26,
     "rwsem-3.10": Rwsem310,
     "rwsem-3.16": Rwsem316,

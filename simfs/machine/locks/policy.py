@@ -129,6 +129,10 @@ POLICIES: dict[str, Policy] = {
         "from 4.10", "the OSQ's head and the first sleeper, on the owner, until it leaves its CPU",
         "everybody, unless handed over", "after the first wake-up in vain",
     ),
+    "pthread-mutex": Policy(
+        "glibc, futexes of 2.6 and later", "exclusive", "everybody", "nobody", "FIFO of sleepers", "the first", "hint",
+        "never", "the owner", "sleeps, in user space",
+    ),
     "rwsem-2.6": _rwsem("to 3.8", "nobody", "nobody", _RUN, "grant", "always"),
     "rwsem-3.10": _rwsem("3.9 to 3.15", "writers", "nobody", _RUN, "hint", "never"),
     "rwsem-3.16": _rwsem("3.16 to 4.7", "writers", "the OSQ's head, a writer, on a writer", _RUN, "hint", "never"),
@@ -173,6 +177,9 @@ UNGUARDED = tuple(
     name for name, policy in POLICIES.items() if "beside" in policy.conflict or "(n)" in policy.conflict
 )
 """Kinds that let others in beside who holds them: what they stand for has to be written for that."""
+
+SPINLOCKS = ("tas", "ticket", "mcs", "qspinlock", "cna", "hqlock")
+"""Kinds that can guard the queue inside another lock."""
 
 OF_GUESTS = ("pvqspinlock",)
 """Kinds whose waiters are virtual CPUs."""

@@ -8,6 +8,7 @@ pub mod btrfs_tree_2;
 pub mod btrfs_tree_3;
 pub mod cohort;
 pub mod completion;
+pub mod futex;
 pub mod hqlock;
 mod inner;
 pub mod mutex;
@@ -69,6 +70,7 @@ async fn wait_slow(cx: &Context, kind: LockKind, lock: LockId, side: Side) -> bo
         LockKind::Rwlock(_) => rwlock::wait(cx, lock, side).await,
         LockKind::CountedMutex(_) => mutex_counted::lock_slow(cx, lock).await,
         LockKind::Mutex => mutex::lock_slow(cx, lock).await,
+        LockKind::PthreadMutex => futex::wait(cx, lock).await,
         LockKind::Rwsem(_) => match side {
             Side::Read => rwsem::down_read_slow(cx, lock).await,
             Side::Write => rwsem::down_write_slow(cx, lock).await,
@@ -133,6 +135,7 @@ pub(super) async fn release(cx: &Context, lock: LockId, side: Side) {
 async fn release_large(cx: &Context, kind: LockKind, lock: LockId, side: Side) {
     match kind {
         LockKind::Seqlock => seqlock::unlock(cx, lock, side).await,
+        LockKind::PthreadMutex => futex::unlock(cx, lock).await,
         LockKind::Rcu => rcu::unlock(cx, lock, side).await,
         LockKind::BtrfsTree2 => btrfs_tree_2::unlock(cx, lock).await,
         LockKind::BtrfsTree3(_) => btrfs_tree_3::unlock(cx, lock, side).await,
@@ -162,6 +165,7 @@ fn try_fast(cx: &Context, kind: LockKind, lock: LockId, side: Side) -> bool {
         LockKind::Seqlock => seqlock::try_lock(cx, lock, side),
         LockKind::Rcu => rcu::try_lock(cx, lock, side),
         LockKind::Mutex => mutex::lock_fast(cx, lock),
+        LockKind::PthreadMutex => futex::try_lock(cx, lock),
         LockKind::Rwsem(_) => rwsem::lock_fast(cx, lock, side),
         LockKind::PercpuRwsem => percpu_rwsem::try_lock(cx, lock, side),
         LockKind::Removed => cx.state().pass(cx.id, lock),
