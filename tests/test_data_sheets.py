@@ -62,6 +62,10 @@ SHEETS = [  # rw, options, unit, what the sheet says
     ("nvme", "write", LARGE, bandwidth, 1.05e9),
     ("nvme", "randread", DEEP, rate, 490e3),
     ("nvme", "randwrite", (*DEEP, FULL), rate, 38e3),
+    ("nvme-client", "read", LARGE, bandwidth, 3.5e9),
+    ("nvme-client", "write", LARGE, bandwidth, 2.1e9),
+    ("nvme-client", "randread", DEEP, rate, 440e3),
+    ("nvme-client", "randwrite", (*DEEP, FULL), rate, 360e3),
     ("sata-ssd", "read", LARGE, bandwidth, 560e6),
     ("sata-ssd", "write", LARGE, bandwidth, 530e6),
     ("sata-ssd", "randread", DEEP, rate, 94e3),
@@ -87,7 +91,7 @@ def test_fio_measures_what_the_data_sheet_says(
 
 @pytest.mark.parametrize(
     ("profile", "rw", "us"),
-    [("nvme", "randread", 85), ("nvme", "randwrite", 20), ("sata-ssd", "randread", 140)],
+    [("nvme", "randread", 85), ("nvme", "randwrite", 20), ("nvme-client", "randread", 71), ("sata-ssd", "randread", 140)],
 )
 def test_a_request_alone_takes_the_latency_of_the_sheet_and_the_time_of_its_host(
     tmp_path: Path, profile: str, rw: str, us: float
