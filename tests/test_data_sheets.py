@@ -91,7 +91,12 @@ def test_fio_measures_what_the_data_sheet_says(
 
 @pytest.mark.parametrize(
     ("profile", "rw", "us"),
-    [("nvme", "randread", 85), ("nvme", "randwrite", 20), ("nvme-client", "randread", 71), ("sata-ssd", "randread", 140)],
+    [
+        ("nvme", "randread", 85),
+        ("nvme", "randwrite", 20),
+        ("nvme-client", "randread", 71),
+        ("sata-ssd", "randread", 140),
+    ],
 )
 def test_a_request_alone_takes_the_latency_of_the_sheet_and_the_time_of_its_host(
     tmp_path: Path, profile: str, rw: str, us: float
