@@ -77,30 +77,45 @@ impl Line {
         let transfer = topology.transfer(owner, cpu); // the owner has a copy and would not fetch it
         self.keeper = owner;
         self.keeps_until = self.busy_until.max(at + transfer / 2);
-        if access == Access::Read {
-            self.owner = None;
-            self.sharers.become_only(owner);
-            self.sharers.insert(cpu);
-        } else {
-            self.owner = Some(cpu);
+        let took = self.wait_for(at, topology.of_span(transfer, self.span));
+        self.owner = (access != Access::Read).then_some(cpu);
+        if access == Access::Read && !self.sharers.become_near_pair(owner, cpu) {
+            return self.shared_by(owner, cpu, took);
         }
-        self.wait_for(at, topology.of_span(transfer, self.span))
+        took
+    }
+
+    /// The owner and `cpu` have copies now, which `took` so long.
+    #[cold]
+    fn shared_by(&mut self, owner: CpuId, cpu: CpuId, took: Time) -> Time {
+        self.sharers.become_only(owner);
+        self.sharers.insert(cpu);
+        took
     }
 
     /// The same of a line that nobody has to himself.
     #[inline(never)]
     fn fetch_shared(&mut self, topology: &Topology, cpu: CpuId, at: Time, access: Access) -> Time {
-        let latency = match access {
-            Access::Read => {
-                let supplier = self.sharers.nearest(cpu);
-                self.sharers.insert(cpu);
-                supplier.filter(|&s| s != cpu).map(|supplier| topology.transfer(supplier, cpu))
-            }
-            Access::Store | Access::Write | Access::Atomic => {
-                self.owner = Some(cpu);
-                self.farthest(topology, cpu)
-            }
-        };
+        if access == Access::Read {
+            return self.fetch_copy(topology, cpu, at);
+        }
+        self.owner = Some(cpu);
+        let latency = self.farthest(topology, cpu);
+        self.fetch_over(topology, cpu, at, latency)
+    }
+
+    /// The same for a load.
+    #[inline(never)]
+    fn fetch_copy(&mut self, topology: &Topology, cpu: CpuId, at: Time) -> Time {
+        let supplier = self.sharers.nearest(cpu);
+        self.sharers.insert(cpu);
+        let latency = supplier.filter(|&s| s != cpu).map(|supplier| topology.transfer(supplier, cpu));
+        self.fetch_over(topology, cpu, at, latency)
+    }
+
+    /// The same from another core, for so long; without one from where else it is.
+    #[inline(always)]
+    fn fetch_over(&mut self, topology: &Topology, cpu: CpuId, at: Time, latency: Option<Time>) -> Time {
         let latency = match latency {
             Some(latency) => latency,
             None => match self.keeper {
@@ -154,11 +169,14 @@ impl Line {
     }
 
     /// How long it takes to get the farthest copy of the others'.
+    #[inline(always)]
     fn farthest(&self, topology: &Topology, cpu: CpuId) -> Option<Time> {
         let mut farthest = None;
-        for other in self.sharers.iter().filter(|&other| other != cpu) {
-            farthest = farthest.max(Some(topology.transfer(other, cpu)));
-        }
+        self.sharers.each(|other| {
+            if other != cpu {
+                farthest = farthest.max(Some(topology.transfer(other, cpu)));
+            }
+        });
         farthest
     }
 

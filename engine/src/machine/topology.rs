@@ -175,8 +175,19 @@ impl CpuSet {
         }
     }
 
+    /// Makes it the set of two CPUs, if these and those that were in it are among the first. Whether they are.
+    #[inline(always)]
+    pub fn become_near_pair(&mut self, a: CpuId, b: CpuId) -> bool {
+        let near = self.far.is_none() && a.max(b) < NEAR as u32 * 64;
+        if near {
+            self.near = [0; NEAR];
+            self.near[a as usize / 64] |= 1 << (a % 64);
+            self.near[b as usize / 64] |= 1 << (b % 64);
+        }
+        near
+    }
+
     /// Makes it the set of one CPU.
-    #[inline]
     pub fn become_only(&mut self, cpu: CpuId) {
         self.clear();
         self.insert(cpu);
@@ -217,6 +228,7 @@ impl CpuSet {
     }
 
     /// Removes a CPU.
+    #[inline]
     pub fn remove(&mut self, cpu: CpuId) {
         *self.word_mut(cpu as usize / 64) &= !(1 << (cpu % 64));
     }
@@ -230,6 +242,21 @@ impl CpuSet {
     /// Whether the set has no CPU.
     pub fn is_empty(&self) -> bool {
         self.near == [0; NEAR] && self.far.as_deref().is_none_or(|far| *far == [0; WORDS - NEAR])
+    }
+
+    /// Tells each member, in ascending order.
+    #[inline(always)]
+    pub fn each(&self, mut tell: impl FnMut(CpuId)) {
+        let mut tell_word = |at: usize, mut rest: u64| {
+            while rest != 0 {
+                tell(at as u32 * 64 + rest.trailing_zeros());
+                rest &= rest - 1;
+            }
+        };
+        self.near.iter().enumerate().for_each(|(at, &word)| tell_word(at, word));
+        if let Some(far) = &self.far {
+            far.iter().enumerate().for_each(|(at, &word)| tell_word(NEAR + at, word));
+        }
     }
 
     /// The members in ascending order.
