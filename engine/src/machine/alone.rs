@@ -18,8 +18,8 @@ impl EntityInQueue<'_> {
             eevdf_update(self.entity, self.queue, slice);
         }
         self.entity.lag = 0;
-        self.update_load();
-        self.leave();
+        self.update_load_as(true);
+        self.leave_running();
     }
 
     /// It comes into the empty queue from sleep, or from another CPU.
@@ -62,15 +62,18 @@ impl State {
     pub(super) fn enter_alone(&mut self, cpu: CpuId, id: TaskId) {
         let slice = self.kernel.base_slice as i64;
         let [mut own, mut group] = self.entities_in_queues(cpu, id);
-        own.update_load();
+        own.update_load_as(false);
         own.enter_alone(slice);
-        group.update_load();
-        self.tasks[id as usize].cpu = cpu;
-        self.add_to_queue(cpu, id);
-        self.update_group_weight(cpu);
-        let mut group = self.entity_in_queue(cpu, Level::Root, Member::Group);
+        group.update_load_as(false);
+        let weight = own.weight_of_group();
+        if weight != group.entity.weight {
+            self.reweigh(cpu, Level::Root, Member::Group, weight);
+            group = self.entity_in_queue(cpu, Level::Root, Member::Group);
+        }
         group.enter_alone(slice);
         group.queue.runnable += 1;
+        self.tasks[id as usize].cpu = cpu;
+        self.add_to_queue(cpu, id);
     }
 
     /// Whether no task has `cpu` at all.
@@ -80,6 +83,7 @@ impl State {
     }
 
     /// `id` of the group, which has been picked, has `cpu`, which nobody had.
+    #[inline(always)]
     pub(super) fn come_to_run(&mut self, cpu: CpuId, id: TaskId) {
         let [mut own, mut group] = self.entities_in_queues(cpu, id);
         own.come_to_run();

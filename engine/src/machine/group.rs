@@ -33,7 +33,24 @@ impl Contribution {
     }
 }
 
+impl EntityInQueue<'_> {
+    /// The weight that the group's entity should have on the CPU of this member of it.
+    #[inline(always)]
+    pub(super) fn weight_of_group(&self) -> i64 {
+        let Some((contribution, sum)) = &self.sum else { unreachable!("it is in the group's run queue") };
+        self.queue.weight_of_group(contribution, **sum)
+    }
+}
+
 impl RunQueue {
+    /// The weight of the group's entity on the CPU of this run queue of the group, whose load on all CPUs is `sum` (`calc_group_shares`).
+    #[inline(always)]
+    fn weight_of_group(&self, contribution: &Contribution, sum: u64) -> i64 {
+        let load = (self.weight >> 10).max(self.load.load as i64);
+        let all = (sum - contribution.noted) as i64 + load;
+        (NICE_0 * load / all.max(1)).clamp(LEAST, NICE_0)
+    }
+
     /// Brings its averages up to date with the `unit` of time that has begun (`update_cfs_rq_load_avg`).
     #[inline(always)]
     pub(super) fn update_load(&mut self, unit: u64) {
@@ -42,7 +59,9 @@ impl RunQueue {
             tasks: u64::from(self.runnable),
             running: self.current.is_some(),
         };
-        self.load.update(unit, wanted, 1);
+        if self.load.update(unit, wanted) {
+            self.load.average(1);
+        }
     }
 }
 
@@ -52,8 +71,9 @@ impl Entity {
     pub(super) fn update_load(&mut self, unit: u64, running: bool) {
         let (queued, awake) = (self.queued, self.queued && !self.delayed);
         let wanted = Wanted { load: u64::from(queued), tasks: u64::from(awake), running };
-        let weight = self.share() as u64;
-        self.load.update(unit, wanted, weight);
+        if self.load.update(unit, wanted) {
+            self.load.average(self.share() as u64);
+        }
     }
 }
 
@@ -80,21 +100,13 @@ impl State {
         c.contribution.follow(c.run_queues[Level::Group as usize].load.load, self.now, &mut self.group_load);
     }
 
-    /// The weight of the group's entity on `cpu` (`calc_group_shares`).
-    fn group_share(&self, cpu: CpuId) -> i64 {
-        let c = &self.cpus[cpu as usize];
-        let queue = &c.run_queues[Level::Group as usize];
-        let load = (queue.weight >> 10).max(queue.load.load as i64);
-        let all = (self.group_load - c.contribution.noted) as i64 + load;
-        (NICE_0 * load / all.max(1)).clamp(LEAST, NICE_0)
-    }
-
     /// Gives the group's entity the weight that it should have now (`update_cfs_group`). That of an empty group stays.
     pub(super) fn update_group_weight(&mut self, cpu: CpuId) {
         if self.run_queue(cpu, Level::Group).weight == 0 {
             return;
         }
-        let weight = self.group_share(cpu);
+        let c = &self.cpus[cpu as usize];
+        let weight = c.run_queues[Level::Group as usize].weight_of_group(&c.contribution, self.group_load);
         if weight != self.cpus[cpu as usize].group.weight {
             self.reweigh(cpu, Level::Root, Member::Group, weight);
         }

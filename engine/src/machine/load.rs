@@ -52,10 +52,8 @@ pub fn unit_at(now: Time) -> u64 {
 /// Averages of a member or a run queue (`sched_avg`).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Average {
-    /// Up to which unit of time it is complete.
+    /// Up to which unit of time it is complete. Periods begin at multiples of [`PERIOD`].
     updated: u64,
-    /// Units of the current period that have passed.
-    passed: u64,
     load_sum: u64,
     runnable_sum: u64,
     running_sum: u64,
@@ -95,45 +93,39 @@ impl Average {
 
     /// The longest history that there can be at this point of the period (`get_pelt_divider`).
     fn divider(&self) -> u64 {
-        MOST - PERIOD + self.passed
+        MOST - PERIOD + self.updated % PERIOD
     }
 
-    /// Until the `unit` that has begun ([`unit_at`]) it was as `state` says. `weight` is what a member's average counts.
-    #[inline]
-    pub fn update(&mut self, unit: u64, state: Wanted, weight: u64) {
+    /// Until the `unit` that has begun ([`unit_at`]) it was as `state` says. Whether a period has ended, so that there are new
+    /// averages: see [`Average::average`].
+    #[inline(always)]
+    #[must_use]
+    pub fn update(&mut self, unit: u64, state: Wanted) -> bool {
         if unit <= self.updated {
-            return;
+            return false;
         }
-        let units = unit - self.updated;
-        self.updated = unit;
-        self.passed += units;
-        if self.passed < PERIOD {
-            self.add(units, state);
-        } else {
-            self.end_periods(units, state, weight);
+        let before = std::mem::replace(&mut self.updated, unit);
+        if before / PERIOD == unit / PERIOD {
+            self.add(unit - before, state);
+            return false;
         }
-    }
-
-    /// The same where that ends a period, so that there are new averages.
-    #[cold]
-    fn end_periods(&mut self, units: u64, state: Wanted, weight: u64) {
-        let counted = self.decay(units);
+        let counted = self.decay(before, unit);
         self.add(counted, state);
-        self.average(weight);
+        true
     }
 
-    /// Ends the periods that the last `units` have completed. What these count then.
-    fn decay(&mut self, units: u64) -> u64 {
-        let begun = self.passed - units;
-        let decay = Decay::over(self.passed / PERIOD);
-        self.passed %= PERIOD;
+    /// Ends the periods that were completed between two units of time. What these units count then.
+    #[cold]
+    fn decay(&mut self, before: u64, unit: u64) -> u64 {
+        let begun = before % PERIOD;
+        let decay = Decay::over(unit / PERIOD - before / PERIOD);
         self.load_sum = decay.of(self.load_sum);
         self.runnable_sum = decay.of(self.runnable_sum);
         self.running_sum = decay.of(self.running_sum);
-        decay.of(PERIOD - begun) + (MOST - decay.of(MOST) - PERIOD) + self.passed
+        decay.of(PERIOD - begun) + (MOST - decay.of(MOST) - PERIOD) + unit % PERIOD
     }
 
-    #[inline]
+    #[inline(always)]
     fn add(&mut self, units: u64, state: Wanted) {
         self.load_sum += state.load * units;
         self.runnable_sum += (state.tasks * units) << 10;
@@ -142,7 +134,9 @@ impl Average {
         }
     }
 
-    fn average(&mut self, weight: u64) {
+    /// The averages at the end of a period. `weight` is what a member's average counts.
+    #[cold]
+    pub fn average(&mut self, weight: u64) {
         let divider = self.divider();
         self.load = weight * self.load_sum / divider;
         self.utilization = self.running_sum / divider;
@@ -151,7 +145,7 @@ impl Average {
 
     /// Makes it go with the periods of `queue`, which its member joins (`attach_entity_load_avg`).
     pub fn align(&mut self, queue: &Self, weight: u64) {
-        (self.updated, self.passed) = (queue.updated, queue.passed);
+        self.updated = queue.updated;
         let divider = self.divider();
         self.running_sum = self.utilization * divider;
         self.runnable_sum = self.runnable * divider;
@@ -243,7 +237,7 @@ mod tests {
         assert_eq!(Decay::over(HALF_LIFE).of(MOST), MOST / 2 - 1);
         assert_eq!(Decay::over(HALF_LIFE * 63 + 1).of(u64::MAX), 0);
         let mut average = Average::default();
-        average.update(3_000_000, Wanted { load: 1024, tasks: 1, running: true }, 1024);
+        assert!(average.update(3_000_000, Wanted { load: 1024, tasks: 1, running: true }));
         assert_eq!(average.load_sum, 1024 * average.divider());
     }
 }

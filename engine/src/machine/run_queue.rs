@@ -123,7 +123,7 @@ pub(super) struct EntityInQueue<'a> {
     /// Who it is.
     member: Member,
     /// In the group's run queue: what this adds to the sum over all CPUs, and that sum.
-    sum: Option<(&'a mut Contribution, &'a mut u64)>,
+    pub(super) sum: Option<(&'a mut Contribution, &'a mut u64)>,
     /// Who waits is ordered by virtual run time (CFS).
     by_vruntime: bool,
     now: Time,
@@ -139,7 +139,12 @@ impl EntityInQueue<'_> {
     /// Brings the averages of the member and of its run queue up to date (`update_load_avg`).
     #[inline(always)]
     pub fn update_load(&mut self) {
-        let running = self.is_current();
+        self.update_load_as(self.is_current());
+    }
+
+    /// The same of a member of which it is known whether it runs.
+    #[inline(always)]
+    pub fn update_load_as(&mut self, running: bool) {
         let unit = unit_at(self.now);
         self.entity.update_load(unit, running);
         self.queue.update_load(unit);
@@ -184,7 +189,7 @@ impl EntityInQueue<'_> {
     /// It has been picked and runs from now on, or its task does (`set_next_entity`).
     #[inline(always)]
     pub fn come_to_run(&mut self) {
-        self.update_load();
+        self.update_load_as(false);
         self.stop_waiting();
         self.entity.protected = true;
         self.entity.ran = 0;
@@ -195,10 +200,22 @@ impl EntityInQueue<'_> {
     #[inline(always)]
     pub fn leave(&mut self) {
         if self.is_current() {
-            self.queue.current = None;
+            self.leave_running();
         } else {
             self.stop_waiting();
+            self.be_gone();
         }
+    }
+
+    /// The same of one that ran.
+    #[inline(always)]
+    pub fn leave_running(&mut self) {
+        self.queue.current = None;
+        self.be_gone();
+    }
+
+    #[inline(always)]
+    fn be_gone(&mut self) {
         self.entity.queued = false;
         self.entity.protected = false;
         self.queue.members -= 1;
