@@ -19,6 +19,7 @@ impl State {
         }
     }
 
+    #[inline(always)]
     pub(super) fn leave_idle(&mut self, cpu: CpuId, since: Time, from: Option<CpuId>, delay: Time) {
         let now = self.now;
         self.idle.remove(cpu);
@@ -34,6 +35,7 @@ impl State {
     }
 
     /// From sending an interrupt, if it takes one to wake somebody on `cpu`, to its arrival.
+    #[inline(always)]
     pub(super) fn delivery(&self, cpu: CpuId, from: Option<CpuId>) -> Time {
         if from.is_some_and(|from| from != cpu) {
             self.costs.ipi_deliver
@@ -43,7 +45,7 @@ impl State {
     }
 
     /// From now until `end`, `cpu` leaves its idle state.
-    #[inline]
+    #[inline(always)]
     fn exit_idle(&mut self, cpu: CpuId, end: Time) {
         let c = &mut self.cpus[cpu as usize];
         c.phase = Phase::IdleExit(self.now);
@@ -63,6 +65,7 @@ impl State {
         self.schedule(cpu);
     }
 
+    #[inline(always)]
     pub(super) fn is_idle(&self, cpu: CpuId) -> bool {
         self.idle.contains(cpu)
     }

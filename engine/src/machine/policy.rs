@@ -208,12 +208,13 @@ impl State {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn add_to_queue(&mut self, cpu: CpuId, id: TaskId) {
         self.cpus[cpu as usize].queue.push(id);
         self.queued.insert(cpu);
     }
 
+    #[inline(always)]
     pub(super) fn remove_from_queue(&mut self, cpu: CpuId, id: TaskId) {
         let queue = &mut self.cpus[cpu as usize].queue;
         if queue[..] == [id] {

@@ -75,7 +75,7 @@ impl State {
         self.schedule(cpu);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn leave_cpu(&mut self, id: TaskId, status: Status, reason: Reason) {
         let now = self.now;
         let cpu = self.tasks[id as usize].cpu;
@@ -126,7 +126,7 @@ impl State {
         self.begin_switch(cpu, Some(next));
     }
 
-    #[inline]
+    #[inline(always)]
     fn begin_switch(&mut self, cpu: CpuId, next: Option<TaskId>) {
         let c = &mut self.cpus[cpu as usize];
         let end = self.now + self.costs.context_switch + std::mem::take(&mut c.before_switch);
@@ -172,7 +172,7 @@ impl State {
     }
 
     /// `cpu` has switched to idle, and idles if nobody was woken meanwhile.
-    #[inline]
+    #[inline(always)]
     fn idles(&mut self, cpu: CpuId) {
         self.set_executing(cpu, false);
         let c = &mut self.cpus[cpu as usize];

@@ -9,6 +9,7 @@ use super::topology::CpuId;
 
 impl State {
     /// For how long `cpu` has idled so far, the ways out of idle states included.
+    #[inline(always)]
     pub(super) fn idle_clock(&self, cpu: CpuId) -> Time {
         self.cpus[cpu as usize].idle_clock(self.now)
     }
@@ -22,6 +23,7 @@ impl State {
     }
 
     /// The sleeping `id` is woken from the CPU `waker` and is to go to `cpu`, where it has not been put yet.
+    #[inline(always)]
     pub(super) fn note_wakeup(&mut self, id: TaskId, cpu: CpuId, waker: Option<CpuId>) {
         let task = &self.tasks[id as usize];
         let (previous, kind) = (task.cpu, task.kind as usize);
@@ -41,6 +43,7 @@ impl State {
     }
 
     /// `id` has come to run; if that is for the first time since it was woken, the time between is recorded.
+    #[inline(always)]
     pub(super) fn runs_after_wakeup(&mut self, id: TaskId) {
         let task = &mut self.tasks[id as usize];
         let woken_at = std::mem::replace(&mut task.woken_at, Time::MAX);

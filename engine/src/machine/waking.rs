@@ -77,6 +77,7 @@ impl State {
 
     /// The waker pays for the wake-up; the time until it is done is returned. An idle CPU is only told whom to wake, and does the
     /// rest before it switches (`ttwu_queue_wakelist`, `sched_ttwu_pending`).
+    #[inline(always)]
     fn charge_waker(&mut self, waker: TaskId, target: CpuId, fetched: Time, entering: Entering) -> Time {
         let own = self.tasks[waker as usize].cpu;
         let interrupt = target != own && self.is_idle(target);
@@ -90,6 +91,7 @@ impl State {
     }
 
     /// Makes `id` runnable on `cpu`.
+    #[inline(always)]
     pub(super) fn enqueue(&mut self, id: TaskId, cpu: CpuId, from: Option<CpuId>, delay: Time, entering: Entering) {
         let old = self.tasks[id as usize].cpu;
         if entering == Entering::New {
@@ -119,7 +121,7 @@ impl State {
     }
 
     /// The queued `id` is runnable on `cpu`, and runs at once if it should.
-    #[inline]
+    #[inline(always)]
     fn add_awake(&mut self, id: TaskId, cpu: CpuId) {
         let (now, idle) = (self.now, self.idle_clock(cpu));
         let task = &mut self.tasks[id as usize];
