@@ -10,14 +10,14 @@ MACHINE = [
     Fault(
         "line: a write is served by the nearest copy",
         M + "line.rs",
-        "                self.farthest(topology, cpu)\n",
-        "                if FAULT { self.sharers.nearest(cpu).filter(|&s| s != cpu).map(|s| topology.transfer(s, cpu)) } else { self.farthest(topology, cpu) }\n",
+        "let latency = self.farthest(topology, cpu);",
+        "let latency = if FAULT { self.sharers.nearest(cpu).filter(|&s| s != cpu).map(|s| topology.transfer(s, cpu)) } else { self.farthest(topology, cpu) };",
     ),
     Fault(
         "line: a reader leaves the owner its exclusive copy",
         M + "line.rs",
-        "self.owner = None;",
-        "self.owner = self.owner.filter(|_| FAULT);",
+        "self.owner = (access != Access::Read).then_some(cpu);",
+        "self.owner = if access != Access::Read { Some(cpu) } else { self.owner.filter(|_| FAULT) };",
     ),
     Fault(
         "line: a line under way is not waited for",
@@ -46,8 +46,8 @@ MACHINE = [
     Fault(
         "spinlock: a ticket is taken by an atomic access",
         M + "locks/spinlock.rs",
-        "if policy != Policy::Ticket {",
-        "if FAULT || policy != Policy::Ticket {",
+        "if policy == Policy::TestAndSet {",
+        "if policy == Policy::TestAndSet || FAULT && policy == Policy::Ticket {",
     ),
     Fault(
         "mutex: newcomers do not spin",

@@ -10,14 +10,14 @@ STATISTICS = [
     Fault(
         "warm-up: line transfers are kept",
         M + "accounts.rs",
-        "            lock.line.transfers = 0;",
-        "            lock.line.transfers *= u64::from(FAULT);",
+        "self.lock_lines.iter_mut().for_each(|line| line.transfers = 0);",
+        "self.lock_lines.iter_mut().for_each(|line| line.transfers *= u64::from(FAULT));",
     ),
     Fault(
         "warm-up: holds are kept",
         M + "accounts.rs",
-        "            lock.held_total = 0;",
-        "            lock.held_total *= u64::from(FAULT);",
+        "self.locks.iter_mut().for_each(|lock| lock.held_total = 0);",
+        "self.locks.iter_mut().for_each(|lock| lock.held_total *= u64::from(FAULT));",
     ),
     Fault(
         "warm-up: operations of tasks are kept",

@@ -47,10 +47,8 @@ impl State {
         self.forget_waits();
         self.latencies.iter_mut().chain(&mut self.delays).for_each(|(_, h)| h.reset());
         self.tasks.iter_mut().for_each(|t| t.operations = 0);
-        for lock in &mut self.locks {
-            lock.line.transfers = 0;
-            lock.held_total = 0;
-        }
+        self.locks.iter_mut().for_each(|lock| lock.held_total = 0);
+        self.lock_lines.iter_mut().for_each(|line| line.transfers = 0);
     }
 }
 
@@ -108,9 +106,9 @@ impl State {
     /// By class the transfers of its locks' lines, and the longest time that one of them was held exclusively.
     pub fn transfers_and_busiest_by_class(&self) -> Vec<(u64, Time)> {
         let mut classes = vec![(0, 0); self.classes.len()];
-        for lock in &self.locks {
+        for (lock, line) in self.locks.iter().zip(&self.lock_lines) {
             let (transfers, busiest) = &mut classes[lock.class as usize];
-            *transfers += lock.line.transfers;
+            *transfers += line.transfers;
             *busiest = lock.held_total.max(*busiest);
         }
         classes

@@ -204,7 +204,7 @@ impl Chains {
 
     /// Whether anybody waits for `lock`.
     #[inline]
-    fn is_waited_for(&self, lock: LockId) -> bool {
+    pub(super) fn is_waited_for(&self, lock: LockId) -> bool {
         self.locks.get(lock as usize).is_some_and(|waited| waited.waiting > 0)
     }
 

@@ -10,6 +10,7 @@ use rand_core::RngCore;
 
 impl State {
     /// Makes `task`, if it spins, look again at time `at`.
+    #[inline(always)]
     pub(super) fn spin_check(&mut self, task: TaskId, at: Time) {
         let t = &mut self.tasks[task as usize];
         let (paid, generation) = (t.started + t.segment.irq + t.segment.debt, t.generation);
@@ -39,8 +40,8 @@ impl State {
     /// When `poller` has the line of `lock` again, which it asks for at `at`.
     pub(super) fn refetch(&mut self, at: Time, lock: LockId, poller: TaskId) -> Time {
         let cpu = self.tasks[poller as usize].cpu;
-        let line = self.line_of(lock);
-        self.locks[line].line.refetch(&self.topology, cpu, at)
+        let line = self.locks[lock as usize].lies_in;
+        self.lock_lines[line as usize].refetch(&self.topology, cpu, at)
     }
 
     /// Who polls `lock` sees what `writer` has just written, in the order of coming.
@@ -74,6 +75,7 @@ impl State {
 
     /// `writer` stores to the queue node that `poller` polls: its copy goes, the store is done after those before it, and the
     /// line comes back when the poller looks.
+    #[inline(always)]
     pub(super) fn store_to_node(&mut self, writer: TaskId, poller: TaskId) {
         let transfer = self.topology.transfer(self.tasks[writer as usize].cpu, self.tasks[poller as usize].cpu);
         let writer = &mut self.tasks[writer as usize];
@@ -99,35 +101,19 @@ impl State {
         self.topology.transfer(self.tasks[waiter as usize].cpu, self.tasks[waker as usize].cpu)
     }
 
-    /// Whether `task` can read the line of `lock` without fetching it.
-    #[inline]
-    pub(super) fn has_copy(&self, task: TaskId, lock: LockId) -> bool {
-        self.locks[self.line_of(lock)].line.has_copy(self.tasks[task as usize].cpu)
-    }
-
-    /// Where the line of `lock` is: a wait lock lies in the line of the lock that it guards.
-    #[inline]
-    fn line_of(&self, lock: LockId) -> usize {
-        self.locks[lock as usize].lies_in.unwrap_or(lock) as usize
-    }
-
     /// Whether the running `task` has to fetch the line of `lock`, or of the lock inside it, to take it.
     #[inline]
     pub(super) fn fetches(&self, task: TaskId, lock: LockId) -> bool {
         let cpu = self.tasks[task as usize].cpu;
-        let fetched = |lock| self.locks[self.line_of(lock)].line.is_elsewhere(cpu);
-        fetched(lock) || self.locks[lock as usize].wait_lock.is_some_and(fetched)
+        let l = &self.locks[lock as usize];
+        let fetched = |line: LockId| self.lock_lines[line as usize].is_elsewhere(cpu);
+        fetched(l.lies_in) || l.wait_lock.is_some_and(|inner| fetched(self.locks[inner as usize].lies_in))
     }
 
     /// The running `task` accesses the line of `lock`; the cost is added to what it owes.
     #[inline(always)]
     pub(super) fn touch_lock(&mut self, task: TaskId, lock: LockId, access: Access) {
-        let l = &mut self.locks[lock as usize];
-        let line = match l.lies_in {
-            None => &mut l.line,
-            Some(outer) => &mut self.locks[outer as usize].line,
-        };
-        self.tasks[task as usize].access(&self.topology, line, self.now, access);
+        self.at_lock(task, lock).touch(access);
     }
 
     /// The same of another line of `lock`, one of those that its kind has inside.

@@ -6,7 +6,7 @@ use super::cpu::Account;
 use super::device::{DeviceId, Hardware, Io, Submitter, Then};
 use super::line::Access;
 use super::lock::{ClassId, LockId, LockKind, Mode, Side};
-use super::primitives::{Run, Suspend};
+use super::primitives::Suspend;
 use super::queue::Happening;
 use super::spawn::spawn;
 use super::state::{LineId, State};
@@ -66,7 +66,7 @@ impl Machine for Context {
     }
 
     fn run(&self, account: Account, time: Time) -> impl Future<Output = ()> {
-        Run { cx: self, asked: Some((account, time)) }
+        self.go_through(move |s, me| s.start_segment(me, account, time))
     }
 
     async fn run_turns(&self, count: u64, user: Time, kernel: Time) {
@@ -311,7 +311,7 @@ impl Machine for Context {
 }
 
 /// Counts a time in the tally called `name`.
-#[inline]
+#[inline(always)]
 fn record(tallies: &mut Vec<(&'static str, Tally)>, name: &'static str, time: Time) {
     let same = tallies.iter().position(|(known, _)| std::ptr::eq(*known, name));
     let at = same.or_else(|| tallies.iter().position(|(known, _)| *known == name)).unwrap_or_else(|| {

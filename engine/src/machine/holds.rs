@@ -1,8 +1,8 @@
 //! Who has a lock, from when to when, alone or with others: what every kind of lock tells the statistics and the laws.
 
-use super::lock::LockId;
+use super::lock::{LockId, Side};
 use super::state::{Broken, State};
-use super::task::{StateTimes, Status, TaskId};
+use super::task::{StateTimes, Status, TaskId, Wait};
 use super::time::Time;
 use super::trace::Object;
 
@@ -29,6 +29,27 @@ impl State {
         }
     }
 
+    /// `task` has failed to take `lock` at once, and waits for it.
+    #[inline(always)]
+    pub(super) fn begin_wait(&mut self, task: TaskId, lock: LockId, side: Side) {
+        let now = self.now;
+        let l = &mut self.locks[lock as usize];
+        l.mark_contended();
+        let held = l.is_held();
+        self.classes[l.class as usize].begin_wait(now);
+        self.push_wait(task, Wait { lock, side, held, since: now });
+        self.note("wait", task, Object::Lock(lock));
+    }
+
+    /// `task` has the lock that it waited for last; `slept` says how it waited.
+    #[inline(always)]
+    pub(super) fn end_wait(&mut self, task: TaskId, slept: bool) {
+        let Some(Wait { lock, held, since, .. }) = self.pop_wait(task) else { return };
+        let (l, t) = (&self.locks[lock as usize], &self.tasks[task as usize]);
+        let lasted = self.now - since.max(self.window_start);
+        self.classes[l.class as usize].end_wait(self.now, lasted, slept, held, (t.site, t.kind));
+    }
+
     /// `lock`, just released, becomes the property of `next`, which still sleeps or spins.
     pub(super) fn grant(&mut self, lock: LockId, next: TaskId) {
         self.begin_hold(lock, next);
@@ -46,6 +67,7 @@ impl State {
     }
 
     /// `waker` wakes `task`, which waits for `lock` and whose lines it may have `fetched`, and pays for it.
+    #[inline(always)]
     pub(super) fn wake_waiter(&mut self, waker: TaskId, lock: LockId, task: TaskId, fetched: bool) {
         let fetched = if fetched { self.lines_of_waiter(waker, task) } else { 0 };
         let class = self.locks[lock as usize].class;
@@ -64,7 +86,7 @@ impl State {
         given
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn note_grant(&mut self, lock: LockId, task: TaskId) {
         let (l, t) = (&mut self.locks[lock as usize], &self.tasks[task as usize]);
         l.book(&StateTimes { since: self.now, ..t.times });
@@ -74,21 +96,23 @@ impl State {
     }
 
     /// `task` becomes the exclusive holder of `lock`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn begin_hold(&mut self, lock: LockId, task: TaskId) {
         if self.locks[lock as usize].is_held() {
             self.intrusion(task, lock);
         }
-        let (l, t) = (&mut self.locks[lock as usize], &mut self.tasks[task as usize]);
-        let times = match t.status {
-            Status::Running => StateTimes { since: self.now, ..t.times },
-            _ => t.times_at(self.now, self.cpus[t.cpu as usize].idle_clock(self.now)),
-        };
-        l.begin_hold(task, times);
-        t.scaled_holds += u32::from(l.scaled);
-        self.classes[l.class as usize].at(t.site, t.kind).acquired += 1;
+        if !self.at_lock(task, lock).begin_running_hold(task) {
+            self.begin_hold_of_other(lock, task);
+        }
         self.chain_has_holder(lock);
         self.note("acquire", task, Object::Lock(lock));
+    }
+
+    /// The same of a task that does not run.
+    #[inline(never)]
+    fn begin_hold_of_other(&mut self, lock: LockId, task: TaskId) {
+        let times = self.times_of(task);
+        self.at_lock(task, lock).begin_hold(task, times);
     }
 
     /// `task` becomes one of the readers that hold `lock`.
@@ -159,19 +183,32 @@ impl State {
     }
 
     /// The exclusive hold of `lock` ends, whoever ends it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn end_hold(&mut self, lock: LockId) {
+        let Some(holder) = self.locks[lock as usize].holder else { return self.nobody_held(lock) };
+        let waited_for = self.chains.is_waited_for(lock);
+        if waited_for {
+            self.unblock(lock);
+        }
+        if !self.at_lock(holder, lock).end_running_hold(holder) {
+            self.end_mixed_hold(lock, holder);
+        }
+        if waited_for {
+            self.chain_changes(lock);
+        }
+        self.note("release", holder, Object::Lock(lock));
+    }
+
+    /// The same where the holder has not only run, or its time is scaled.
+    #[inline(never)]
+    fn end_mixed_hold(&mut self, lock: LockId, holder: TaskId) {
         let l = &self.locks[lock as usize];
-        let Some(holder) = l.holder else { return self.nobody_held(lock) };
         if l.scaled {
             self.leave_scaled_hold(holder, u32::from(!l.held_by_device()));
         }
         self.book_hold(lock, holder);
-        self.chain_loses_holder(lock);
         self.locks[lock as usize].holder = None;
-        self.chain_changes(lock);
         self.leave(lock, holder);
-        self.note("release", holder, Object::Lock(lock));
     }
 
     #[cold]
@@ -182,21 +219,10 @@ impl State {
     }
 
     /// Books the exclusive hold of `lock` by `holder` up to now.
-    #[inline(always)]
     fn book_hold(&mut self, lock: LockId, holder: TaskId) {
-        let (l, t) = (&mut self.locks[lock as usize], &self.tasks[holder as usize]);
-        let stats = &mut self.classes[l.class as usize];
-        if t.status == Status::Running && l.only_ran(&t.times) {
-            let span = l.book_running(self.now);
-            stats.end_running_hold(t.kind, l.is_contended(), span);
-        } else {
-            self.book_mixed_hold(lock, holder);
+        if self.at_lock(holder, lock).book_running_hold() {
+            return;
         }
-    }
-
-    /// The same where the holder has not only run.
-    #[inline(never)]
-    fn book_mixed_hold(&mut self, lock: LockId, holder: TaskId) {
         let (l, t) = (&mut self.locks[lock as usize], &self.tasks[holder as usize]);
         let stats = &mut self.classes[l.class as usize];
         let times = t.times_at(self.now, self.cpus[t.cpu as usize].idle_clock(self.now));

@@ -2,7 +2,6 @@
 //!
 //! The algorithms are in `locks/`, one file a family; each works on its own variant of [`Body`].
 
-use super::line::Line;
 pub use super::lock_kind::LockKind;
 use super::locks::{
     btrfs_tree_2, btrfs_tree_3, cohort, completion, futex, mutex, mutex_counted, paravirt, percpu_rwsem, rcu, rwlock,
@@ -99,10 +98,8 @@ pub struct Lock {
     pub class: ClassId,
     /// Its type.
     pub kind: LockKind,
-    /// The cache line of its word.
-    pub line: Line,
-    /// The lock whose line it lies in: itself, or the one that it is the wait lock of.
-    pub lies_in: Option<LockId>,
+    /// The lock in whose line its word lies: itself, or the one that it is the wait lock of.
+    pub lies_in: LockId,
     /// The raw spinlock inside a sleeping lock.
     pub wait_lock: Option<LockId>,
     /// Its state.
@@ -142,8 +139,7 @@ impl Lock {
         Self {
             class,
             kind,
-            line: Line::new(1),
-            lies_in: None,
+            lies_in: 0,
             wait_lock,
             body: Body::of(kind),
             parts: Box::default(),
@@ -205,23 +201,42 @@ impl Lock {
     #[inline]
     pub fn book(&mut self, times: &StateTimes) {
         let part = self.part(times);
-        *self.hold.get_or_insert_default() += &part;
+        match &mut self.hold {
+            Some(hold) => *hold += &part,
+            None => self.hold = Some(part),
+        }
         self.booked = StateTimes { since: times.since.max(self.booked.since), ..*times };
     }
 
     /// Books the exclusive hold up to `times`, those of the holder now. Returns all of it.
     #[inline]
     pub fn book_all(&mut self, times: &StateTimes) -> HoldTimes {
-        self.book(times);
-        let hold = self.hold.take().unwrap_or_default();
+        let hold = match self.hold.take() {
+            Some(mut hold) if self.has_run(times) => {
+                hold.running += times.since.saturating_sub(self.booked.since);
+                self.booked.since = times.since.max(self.booked.since);
+                hold
+            }
+            before => {
+                self.hold = before;
+                self.book(times);
+                self.hold.take().unwrap_or_default()
+            }
+        };
         self.held_total += hold.total();
         hold
     }
 
     /// Whether the holder, whose times before it came to run are these, has done nothing else with the lock.
     pub fn only_ran(&self, times: &StateTimes) -> bool {
+        self.has_run(times) && self.hold.is_none()
+    }
+
+    /// Whether it has done nothing else since the hold was last booked.
+    #[inline]
+    fn has_run(&self, times: &StateTimes) -> bool {
         let before = &self.booked;
-        times.runnable == before.runnable && times.sleeping == before.sleeping && self.hold.is_none() && !self.device
+        times.runnable == before.runnable && times.sleeping == before.sleeping && !self.device
     }
 
     /// Books an exclusive hold up to `now` of such a holder. Returns for how long it was.

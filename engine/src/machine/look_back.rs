@@ -42,7 +42,7 @@ impl State {
 
     /// `waiter` is woken for `lock`.
     pub(super) fn remember(&mut self, lock: LockId, waiter: TaskId) {
-        if self.tasks[waiter as usize].waits.iter().any(|&(waits, ..)| waits == lock) {
+        if self.tasks[waiter as usize].waits.iter().any(|wait| wait.lock == lock) {
             self.locks[lock as usize].left = None;
         }
     }
@@ -51,7 +51,7 @@ impl State {
     fn forgotten(&self) -> Vec<Forgotten> {
         let awake = self.tasks.iter().filter(|task| matches!(task.status, Status::Runnable | Status::Running));
         let waits: Vec<(LockId, Status)> =
-            awake.flat_map(|t| t.waits.iter().map(|&(lock, ..)| (lock, t.status))).collect();
+            awake.flat_map(|t| t.waits.iter().map(|wait| (wait.lock, t.status))).collect();
         let sleepers = self.tasks.iter().enumerate().filter(|(_, task)| task.status == Status::Sleeping);
         let forgotten = sleepers.filter_map(|(id, task)| {
             let lock = task.sleeps_for?;
@@ -127,7 +127,9 @@ impl Native {
                 task.resume = Resume::Program;
                 task.segment = Segment::default();
             }
-            self.step(id);
+            if self.state().goes_on(id) {
+                self.step(id);
+            }
             let s = self.state();
             let task = &s.tasks[id as usize];
             let pays = task.resume == Resume::Segment && task.segment.own == 0;

@@ -10,6 +10,7 @@
 
 mod accounts;
 mod alone;
+mod at_lock;
 mod audit;
 mod balance;
 mod blocks;

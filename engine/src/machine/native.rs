@@ -149,27 +149,31 @@ impl Native {
             s.setting_up.is_some()
         };
         loop {
-            let mut s = self.shared.state.borrow_mut();
+            let next = Self::next_step(&mut self.shared.state.borrow_mut(), end);
+            match next {
+                Next::Step(task) => self.step(task),
+                Next::Nothing => return self.nothing_before(end),
+                Next::Stalls(stall) => return Some(*stall),
+            }
+            if sets_up && self.state().setting_up.is_none() {
+                return None;
+            }
+        }
+    }
+
+    /// Takes events until one of them lets the program of a task take its next step.
+    #[inline(always)]
+    fn next_step(s: &mut State, end: Time) -> Next {
+        loop {
             if s.given_up.is_some() {
-                let reason: Vec<String> = s.given_up.take().into_iter().collect();
-                let full = reason.iter().any(|reason| reason.contains(NO_SPACE));
-                return Some(Stall { kind: if full { NO_SPACE } else { "stall" }, at: s.now, cycle: reason });
+                return Next::Stalls(Box::new(given_up(s)));
             }
-            let Some(event) = s.pop_before(end) else {
-                drop(s);
-                return self.nothing_before(end);
-            };
+            let Some(event) = s.pop_before(end).map(Event::of) else { return Next::Nothing };
             if s.advance(event.time) > STANDSTILL {
-                let cycle = vec![format!("{STANDSTILL} events at one instant, the last one {event:?}")];
-                return Some(Stall { kind: "stall", at: event.time, cycle });
+                return Next::Stalls(Box::new(stands_still(event)));
             }
-            let task = happen(&mut s, event);
-            drop(s);
-            if let Some(task) = task {
-                self.step(task);
-                if sets_up && self.state().setting_up.is_none() {
-                    return None;
-                }
+            if let Some(task) = happen(s, event).filter(|&task| s.goes_on(task)) {
+                return Next::Step(task);
             }
         }
     }
@@ -276,8 +280,8 @@ impl Native {
         }
         let mut open: Vec<Vec<Time>> = vec![Vec::new(); s.classes.len()];
         for task in s.tasks.iter().filter(|t| t.status != Status::Dead) {
-            for &(lock, since, _) in &task.waits {
-                open[s.locks[lock as usize].class as usize].push(since);
+            for wait in &task.waits {
+                open[s.locks[wait.lock as usize].class as usize].push(wait.since);
             }
         }
         let chains = s.chains_by_class();
@@ -304,8 +308,31 @@ impl Drop for Native {
     }
 }
 
+/// What comes after some events.
+enum Next {
+    /// The program of a task takes its next step.
+    Step(TaskId),
+    /// Nothing before the end.
+    Nothing,
+    /// The run cannot go on.
+    Stalls(Box<Stall>),
+}
+
+#[cold]
+fn given_up(s: &mut State) -> Stall {
+    let reason: Vec<String> = s.given_up.take().into_iter().collect();
+    let full = reason.iter().any(|reason| reason.contains(NO_SPACE));
+    Stall { kind: if full { NO_SPACE } else { "stall" }, at: s.now, cycle: reason }
+}
+
+#[cold]
+fn stands_still(event: Event) -> Stall {
+    let cycle = vec![format!("{STANDSTILL} events at one instant, the last one {event:?}")];
+    Stall { kind: "stall", at: event.time, cycle }
+}
+
 /// Processes an event that happens now. Returns the task whose program is to take its next step.
-#[inline]
+#[inline(always)]
 fn happen(s: &mut State, event: Event) -> Option<TaskId> {
     let (id, subject) = (event.subject, event.subject as usize);
     match event.what {

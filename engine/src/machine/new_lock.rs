@@ -1,5 +1,6 @@
 //! Lock classes and locks are made, with the locks inside them.
 
+use super::line::Line;
 use super::lock::{Body, ClassId, Lock, LockId, LockKind};
 use super::state::State;
 use super::statistics::ClassStats;
@@ -37,10 +38,12 @@ impl State {
         if let Body::Semaphore(body) = &mut lock.body {
             body.allow(self.kernel.semaphore_count);
         }
+        let number = self.locks.len() as LockId;
+        lock.lies_in = number;
         self.locks.push(lock);
-        let number = (self.locks.len() - 1) as LockId;
+        self.lock_lines.push(Line::new(1));
         if let Some(inner) = wait_lock.filter(|_| kind.shares_line()) {
-            self.locks[inner as usize].lies_in = Some(number);
+            self.locks[inner as usize].lies_in = number;
         }
         number
     }

@@ -2,8 +2,7 @@
 
 use super::chains::Reason;
 use super::context::Context;
-use super::cpu::Account;
-use super::lock::LockId;
+use super::lock::{LockId, Side};
 use super::lock_code::LockCode;
 use super::state::State;
 use super::task::TaskId;
@@ -42,36 +41,19 @@ impl<F: FnOnce() + Unpin> Future for Suspend<F> {
     }
 }
 
-/// The same for a stretch of CPU time, which is over on the first poll if nothing else happens before its end.
-pub(super) struct Run<'a> {
-    pub(super) cx: &'a Context,
-    pub(super) asked: Option<(Account, Time)>,
-}
-
-impl Future for Run<'_> {
-    type Output = ();
-
-    #[inline]
-    fn poll(mut self: Pin<&mut Self>, _: &mut PollContext<'_>) -> Poll<()> {
-        match self.asked.take() {
-            Some((account, time)) if !self.cx.state().start_segment(self.cx.id, account, time) => Poll::Pending,
-            _ => Poll::Ready(()),
-        }
-    }
-}
-
-/// The same for what the task owes, if it owes anything.
-pub(super) struct Pay<'a> {
+/// The same for what may be over at once, which `begin` says: then it is done on its first poll.
+pub(super) struct GoThrough<'a, B> {
     cx: &'a Context,
-    begun: bool,
+    begin: Option<B>,
 }
 
-impl Future for Pay<'_> {
+impl<B: FnOnce(&mut State, TaskId) -> bool + Unpin> Future for GoThrough<'_, B> {
     type Output = ();
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, _: &mut PollContext<'_>) -> Poll<()> {
-        if std::mem::replace(&mut self.begun, true) || self.cx.state().pay(self.cx.id) {
+        let over = self.begin.take().is_none_or(|begin| begin(&mut self.cx.state(), self.cx.id));
+        if over {
             Poll::Ready(())
         } else {
             Poll::Pending
@@ -116,8 +98,24 @@ impl<W: FnOnce(&mut State) -> Reason + Unpin> Future for Park<'_, W> {
 
 impl Context {
     /// Spends the CPU time that the task owes.
-    pub(super) fn pay(&self) -> Pay<'_> {
-        Pay { cx: self, begun: false }
+    pub(super) fn pay(&self) -> impl Future<Output = ()> + '_ {
+        self.go_through(|s, me| s.pay(me))
+    }
+
+    /// Lets the machine begin something, and go on with it unless it says that it is over at once.
+    #[inline]
+    pub(super) fn go_through<B: FnOnce(&mut State, TaskId) -> bool + Unpin>(&self, begin: B) -> GoThrough<'_, B> {
+        GoThrough { cx: self, begin: Some(begin) }
+    }
+
+    /// The task has failed to take `lock` at once, and waits for it.
+    pub(super) fn begin_wait(&self, lock: LockId, side: Side) {
+        self.state().begin_wait(self.id, lock, side);
+    }
+
+    /// It has the lock that it waited for last.
+    pub(super) fn end_wait(&self, slept: bool) {
+        self.state().end_wait(self.id, slept);
     }
 
     /// The task owes the time of lock code.

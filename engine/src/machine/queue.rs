@@ -23,23 +23,25 @@ pub struct Event {
 }
 
 /// An event as one number in its order: time, kind, subject (28 bits), generation.
-type Key = u128;
+pub type Key = u128;
 
 const SUBJECT_BITS: u32 = 28;
 
 impl Event {
+    /// As a number.
     #[inline]
-    fn key(self) -> Key {
+    pub fn key(self) -> Key {
         debug_assert!(self.subject >> SUBJECT_BITS == 0, "more than 2^28 tasks");
         let who =
             (self.what as u64) << (SUBJECT_BITS + 32) | u64::from(self.subject) << 32 | u64::from(self.generation);
         Key::from(self.time) << 64 | Key::from(who)
     }
 
-    #[inline]
-    fn of(key: Key) -> Self {
+    /// Of a number.
+    #[inline(always)]
+    pub fn of(key: Key) -> Self {
         let who = key as u64;
-        let what = Happening::ALL[(who >> (SUBJECT_BITS + 32)) as usize & 7];
+        let what = Happening::of(who >> (SUBJECT_BITS + 32));
         let subject = (who >> 32) as u32 & ((1 << SUBJECT_BITS) - 1);
         Self { time: time_of(key), what, subject, generation: who as u32 }
     }
@@ -69,17 +71,19 @@ pub enum Happening {
 }
 
 impl Happening {
-    /// By number; the last one stands for the number that there is not, so that three bits index it.
-    const ALL: [Self; 8] = [
-        Self::DeviceDone,
-        Self::Timer,
-        Self::IdleExit,
-        Self::SwitchDone,
-        Self::SegmentEnd,
-        Self::SpinCheck,
-        Self::Tick,
-        Self::Tick,
-    ];
+    /// By number.
+    #[inline(always)]
+    fn of(number: u64) -> Self {
+        match number {
+            0 => Self::DeviceDone,
+            1 => Self::Timer,
+            2 => Self::IdleExit,
+            3 => Self::SwitchDone,
+            4 => Self::SegmentEnd,
+            5 => Self::SpinCheck,
+            _ => Self::Tick,
+        }
+    }
 }
 
 /// The sorted part is narrowed when it grows beyond this.
@@ -133,6 +137,24 @@ impl EventQueue {
         if self.is_beyond(time_of(key)) {
             return self.put_away(key);
         }
+        if self.sorted.len() == self.sorted.capacity() || self.sorted.len() >= LONG && self.width > 0 {
+            return self.add_to_many(key);
+        }
+        self.insert(key);
+    }
+
+    /// The same where that needs room, or makes the sorted part too long.
+    #[cold]
+    fn add_to_many(&mut self, key: Key) {
+        self.sorted.reserve(1);
+        self.insert(key);
+        if self.sorted.len() > LONG && self.width > 0 {
+            self.narrow();
+        }
+    }
+
+    #[inline(always)]
+    fn insert(&mut self, key: Key) {
         self.sorted.push(key);
         let mut upto = &mut self.sorted[..];
         while let [rest @ .., last] = upto {
@@ -145,20 +167,17 @@ impl EventQueue {
             }
             upto = rest;
         }
-        if self.sorted.len() > LONG && self.width > 0 {
-            self.narrow();
-        }
     }
 
-    /// Takes the first event if it comes before `end`.
+    /// Takes the first event if it comes before `end`; see [`Event::of`].
     #[inline(always)]
-    pub fn pop_before(&mut self, end: Time) -> Option<Event> {
+    pub fn pop_before(&mut self, end: Time) -> Option<Key> {
         if self.sorted.is_empty() {
             self.refill();
         }
         let key = self.sorted.pop_if(|first| time_of(*first) < end)?;
         self.now = time_of(key);
-        Some(Event::of(key))
+        Some(key)
     }
 
     /// Whether no event is pending.
@@ -304,7 +323,7 @@ mod tests {
                 queue.push(e);
                 sorted.insert(e.key());
             } else {
-                let (got, expected) = (queue.pop_before(Time::MAX).map(Event::key), sorted.pop_first());
+                let (got, expected) = (queue.pop_before(Time::MAX), sorted.pop_first());
                 got.hash(&mut ours);
                 expected.hash(&mut theirs);
                 assert_eq!(got.map(Event::of), expected.map(Event::of), "seed {seed}, {pending} pending");
@@ -327,12 +346,12 @@ mod tests {
     fn an_event_may_come_before_the_first_of_many_that_were_pending() {
         let (mut queue, now) = (EventQueue::new(), 1 << 20);
         queue.push(event(now, Happening::Timer, 0));
-        assert_eq!(queue.pop_before(Time::MAX).map(|e| e.time), Some(now)); // the sorted stretch lasts until 2 << 20
+        assert_eq!(queue.pop_before(Time::MAX).map(time_of), Some(now)); // the sorted stretch lasts until 2 << 20
         for number in 0..2 * LONG as u32 {
             queue.push(event(now + 500_000 + Time::from(number), Happening::Timer, number));
         }
         queue.push(event(now + 1, Happening::Timer, 0));
-        let times: Vec<_> = std::iter::from_fn(|| queue.pop_before(Time::MAX)).map(|e| e.time).collect();
+        let times: Vec<_> = std::iter::from_fn(|| queue.pop_before(Time::MAX)).map(time_of).collect();
         assert!(times.is_sorted() && times[0] == now + 1 && times.len() == 2 * LONG + 1, "{times:?}");
     }
 
@@ -342,9 +361,9 @@ mod tests {
         for (time, subject) in [(5, 3), (5, 1), (7, 0), (5, 2)] {
             queue.push(event(time, Happening::Timer, subject));
         }
-        let first = queue.pop_before(Time::MAX).map(|e| e.subject);
+        let first = queue.pop_before(Time::MAX).map(|key| Event::of(key).subject);
         let ties: Vec<_> = std::iter::from_fn(|| queue.pop_tie(5)).map(|e| e.subject).collect();
         assert_eq!((first, ties), (Some(1), vec![2, 3]));
-        assert_eq!(queue.pop_before(Time::MAX).map(|e| e.time), Some(7));
+        assert_eq!(queue.pop_before(Time::MAX).map(time_of), Some(7));
     }
 }

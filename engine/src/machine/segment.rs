@@ -147,7 +147,7 @@ impl State {
     }
 
     /// The running task `id` stays on its CPU until it is made to look ([`State::spin_check`]).
-    #[inline]
+    #[inline(always)]
     pub(super) fn begin_spin(&mut self, id: TaskId, until_resched: bool) {
         let task = &mut self.tasks[id as usize];
         task.generation = task.generation.wrapping_add(1);
@@ -162,6 +162,7 @@ impl State {
     }
 
     /// Books the spin of `id` up to now: first the interrupts that came and what it owed.
+    #[inline(always)]
     pub(super) fn book_spin(&mut self, id: TaskId) {
         let task = &mut self.tasks[id as usize];
         let (irq, debt, _) = task.segment.consume(self.now - task.started);

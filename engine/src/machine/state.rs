@@ -9,7 +9,7 @@ use super::line::Line;
 use super::lock::{ClassId, Lock, LockId};
 use super::lock_code::LockCode;
 use super::pace::Paces;
-use super::queue::{Event, EventQueue, Happening};
+use super::queue::{Event, EventQueue, Happening, Key};
 use super::statistics::{ClassStats, WakeStats, KINDS};
 use super::task::{Status, Task, TaskId};
 use super::time::{from_ns, to_ns, Time};
@@ -84,6 +84,8 @@ pub struct State {
     /// The caches, where the machine says what they are.
     pub(super) warmth: Option<Warmth>,
     pub(super) locks: Vec<Lock>,
+    /// The cache lines of their words, by [`Lock::lies_in`].
+    pub(super) lock_lines: Vec<Line>,
     pub(super) free_locks: BTreeMap<ClassId, Vec<LockId>>,
     pub(super) lines: Vec<Line>,
     pub(super) devices: Devices,
@@ -150,6 +152,7 @@ impl State {
             turns: Vec::new(),
             warmth: Warmth::new(&spec.machine),
             locks: Vec::new(),
+            lock_lines: Vec::new(),
             free_locks: BTreeMap::new(),
             lines: Vec::new(),
             devices: Devices::default(),
@@ -246,7 +249,7 @@ impl State {
 
     /// The next event, if it comes before `end`. With the tie shuffle on, events of one instant come in random order.
     #[inline(always)]
-    pub(super) fn pop_before(&mut self, end: Time) -> Option<Event> {
+    pub(super) fn pop_before(&mut self, end: Time) -> Option<Key> {
         if self.shuffle.is_some() {
             return self.pop_any_before(end);
         }
@@ -254,9 +257,9 @@ impl State {
     }
 
     #[cold]
-    fn pop_any_before(&mut self, end: Time) -> Option<Event> {
+    fn pop_any_before(&mut self, end: Time) -> Option<Key> {
         let random = self.shuffle.as_mut()?;
-        let mut ties = vec![self.events.pop_before(Time::MAX)?];
+        let mut ties = vec![Event::of(self.events.pop_before(Time::MAX)?)];
         while let Some(next) = self.events.pop_tie(ties[0].time) {
             ties.push(next);
         }
@@ -266,7 +269,7 @@ impl State {
         for other in ties.into_iter().chain(waiting) {
             self.events.push(other);
         }
-        comes.then_some(chosen)
+        comes.then_some(chosen.key())
     }
 
     /// Whether who waits `since` then for an rwsem may ask for a hand-off: the clock that it looks at, `jiffies`, moves by ticks.

@@ -246,7 +246,7 @@ impl ClassStats {
     }
 
     /// The same of a holder that has only run with the lock, for `span`.
-    #[inline]
+    #[inline(always)]
     pub fn end_running_hold(&mut self, kind: TaskKind, contended: bool, span: Time) {
         self.held[kind as usize].running += span;
         if contended {

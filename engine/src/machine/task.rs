@@ -7,6 +7,7 @@ use super::entity::{Entity, NICE_0};
 use super::line::{Access, Line};
 use super::load::Average;
 use super::lock::{LockId, Side};
+use super::locks::Inside;
 use super::run_queue::Level;
 use super::time::Time;
 use super::topology::{CpuId, Topology};
@@ -107,6 +108,19 @@ pub struct StateTimes {
     pub since: Time,
 }
 
+/// A wait for a lock, from asking to having.
+#[derive(Clone, Copy, Debug)]
+pub struct Wait {
+    /// Which.
+    pub lock: LockId,
+    /// On which side.
+    pub side: Side,
+    /// Somebody had the lock when the task came.
+    pub held: bool,
+    /// When it came.
+    pub since: Time,
+}
+
 /// One task.
 #[derive(Debug)]
 pub struct Task {
@@ -160,8 +174,10 @@ pub struct Task {
     pub watchers: Vec<TaskId>,
     /// When all its stores are done.
     pub stores_until: Time,
-    /// The locks it waits for, each inside the one before, since when, and on which side.
-    pub waits: ArrayVec<(LockId, Time, Side), 4>,
+    /// Its waits for locks, each inside the one before.
+    pub waits: ArrayVec<Wait, 4>,
+    /// What the machine takes it through before its program goes on.
+    pub inside: Inside,
     /// The locks it has that others wait for, where chains are recorded.
     pub blocks: Vec<LockId>,
     /// Why it does not run, if it does not.
@@ -203,7 +219,7 @@ pub struct Task {
 impl Task {
     /// The lock whose word it waits for now.
     pub fn waits_for(&self) -> Option<LockId> {
-        self.waits.last().map(|&(lock, ..)| lock)
+        self.waits.last().map(|wait| wait.lock)
     }
 
     /// A task that has not run yet.
@@ -235,6 +251,7 @@ impl Task {
             watchers: Vec::new(),
             stores_until: 0,
             waits: ArrayVec::new(),
+            inside: Inside::default(),
             blocks: Vec::new(),
             reason: Reason::WakeUp,
             function: 0,

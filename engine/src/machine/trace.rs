@@ -107,7 +107,7 @@ impl State {
     }
 
     /// Records that `what` happens to `task`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn note(&mut self, what: &'static str, task: TaskId, object: Object) {
         if self.trace.is_some() {
             let cpu = self.tasks[task as usize].cpu;

@@ -3,7 +3,7 @@
 use super::{Reason, Word, MOST, ROUND};
 use crate::machine::lock::LockId;
 use crate::machine::state::State;
-use crate::machine::task::{Status, TaskId};
+use crate::machine::task::{Status, TaskId, Wait};
 
 impl State {
     /// The instant is over: sees what stands in the way of those who wait from now on.
@@ -58,13 +58,13 @@ impl State {
         let task = &self.tasks[id as usize];
         let waits = task.status == Status::Sleeping || task.spinning;
         let nearer = match task.waits.last() {
-            Some(&(lock, _, side)) if waits && self.locks[lock as usize].holder != Some(id) => {
+            Some(&Wait { lock, side, .. }) if waits && self.locks[lock as usize].holder != Some(id) => {
                 let held = self.chains.locks[lock as usize].held;
                 let class = self.locks[lock as usize].class;
                 let far = self.chains.nodes[held as usize].locks >= MOST;
                 self.chains.grown(if far { Reason::Farther as u32 } else { held }, Word::Lock(class, side))
             }
-            Some(&(lock, ..)) => self.reason(id, self.locks[lock as usize].holder == Some(id)),
+            Some(&Wait { lock, .. }) => self.reason(id, self.locks[lock as usize].holder == Some(id)),
             None => self.reason(id, false),
         };
         self.chains.grown(nearer, Word::Site(self.tasks[id as usize].site))

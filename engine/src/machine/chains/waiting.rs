@@ -3,36 +3,38 @@
 use super::Waited;
 use crate::machine::lock::{LockId, LockKind, Side};
 use crate::machine::state::State;
-use crate::machine::task::{Task, TaskId};
-use crate::machine::time::Time;
+use crate::machine::task::{Task, TaskId, Wait};
 
 impl State {
-    /// `task` begins to wait for `lock`.
+    /// `task` begins a wait.
     #[inline]
-    pub(in crate::machine) fn begin_wait(&mut self, task: TaskId, lock: LockId, side: Side) {
+    pub(in crate::machine) fn push_wait(&mut self, task: TaskId, wait: Wait) {
         if self.chains.on {
-            self.chain_begins(task, lock, side);
+            self.chain_begins(task, wait);
         } else {
-            self.tasks[task as usize].waits.push((lock, self.now, side));
+            self.tasks[task as usize].waits.push(wait);
         }
     }
 
-    /// `task` has `lock`, the last one it waited for.
+    /// `task` has the lock that it waited for last; that wait is returned.
     #[inline]
-    pub(in crate::machine) fn end_wait(&mut self, task: TaskId, lock: LockId, side: Side) {
+    pub(in crate::machine) fn pop_wait(&mut self, task: TaskId) -> Option<Wait> {
+        let waits = &mut self.tasks[task as usize].waits;
         if self.chains.on {
-            self.chain_ends(task, lock, side);
+            let wait = waits.last().copied();
+            wait.inspect(|&wait| self.chain_ends(task, wait))
         } else {
-            self.tasks[task as usize].waits.pop();
+            waits.pop()
         }
     }
 
     #[inline(never)]
-    fn chain_begins(&mut self, task: TaskId, lock: LockId, side: Side) {
+    fn chain_begins(&mut self, task: TaskId, wait: Wait) {
+        let lock = wait.lock;
         if self.chains.locks.len() <= lock as usize {
             self.chains.locks.resize_with(self.locks.len(), Waited::default);
         }
-        let side = self.side_of(lock, side);
+        let side = self.side_of(lock, wait.side);
         if self.chains.is_waited_for(lock) {
             self.chains.book(lock, self.locks[lock as usize].class, self.now);
         } else {
@@ -41,14 +43,14 @@ impl State {
             self.block(lock);
         }
         self.chains.count(lock, self.tasks[task as usize].site, side, 1);
-        self.turn_to(task, |task, now| task.waits.push((lock, now, side)));
+        self.turn_to(task, |task| task.waits.push(Wait { side, ..wait }));
     }
 
     #[inline(never)]
-    fn chain_ends(&mut self, task: TaskId, lock: LockId, side: Side) {
+    fn chain_ends(&mut self, task: TaskId, Wait { lock, side, .. }: Wait) {
         self.chains.book(lock, self.locks[lock as usize].class, self.now);
-        self.chains.count(lock, self.tasks[task as usize].site, self.side_of(lock, side), -1);
-        self.turn_to(task, |task, _| {
+        self.chains.count(lock, self.tasks[task as usize].site, side, -1);
+        self.turn_to(task, |task| {
             task.waits.pop();
         });
         if !self.chains.is_waited_for(lock) {
@@ -57,12 +59,12 @@ impl State {
     }
 
     /// Changes what `task` waits for.
-    fn turn_to(&mut self, task: TaskId, change: impl FnOnce(&mut Task, Time)) {
+    fn turn_to(&mut self, task: TaskId, change: impl FnOnce(&mut Task)) {
         let blocks = !self.tasks[task as usize].blocks.is_empty();
         if blocks {
             self.stand(task, false);
         }
-        change(&mut self.tasks[task as usize], self.now);
+        change(&mut self.tasks[task as usize]);
         if blocks {
             self.stand(task, true);
             self.chain_of_task_changes(task);
@@ -88,7 +90,7 @@ impl State {
     }
 
     /// `lock` is no longer, for its holder will have it no more or nobody waits for it.
-    fn unblock(&mut self, lock: LockId) {
+    pub(in crate::machine) fn unblock(&mut self, lock: LockId) {
         let Some(holder) = self.locks[lock as usize].holder else { return };
         let blocks = &mut self.tasks[holder as usize].blocks;
         let before = blocks.len();
@@ -106,14 +108,6 @@ impl State {
             blocking.push(task);
         } else {
             blocking.retain(|&other| other != task);
-        }
-    }
-
-    /// `lock` is about to lose its exclusive holder.
-    #[inline]
-    pub(in crate::machine) fn chain_loses_holder(&mut self, lock: LockId) {
-        if self.chains.is_waited_for(lock) {
-            self.unblock(lock);
         }
     }
 

@@ -7,7 +7,6 @@
 
 use super::spinlock;
 use super::waitqueue::{self, Entry, WaitQueue};
-use super::Wait;
 use crate::machine::context::Context;
 use crate::machine::line::Access;
 use crate::machine::lock::{Body, LockId, Mode, Side};
@@ -62,7 +61,7 @@ pub(in crate::machine) async fn try_lock_spinning(cx: &Context, lock: LockId) ->
         return true;
     }
     let inner = cx.state().inner(lock);
-    let wait = Wait::begin(cx, lock, Side::Write);
+    cx.begin_wait(lock, Side::Write);
     let mut taken = false;
     for _ in 0..SPINS {
         if !poll_bit(cx, lock).await {
@@ -76,7 +75,7 @@ pub(in crate::machine) async fn try_lock_spinning(cx: &Context, lock: LockId) ->
         }
         spinlock::unlock(cx, inner);
     }
-    wait.end(cx, false);
+    cx.end_wait(false);
     taken
 }
 

@@ -10,7 +10,6 @@
 
 use super::rwlock::{self, Policy};
 use super::waitqueue::{self, Find, WaitQueue};
-use super::Wait;
 use crate::machine::context::Context;
 use crate::machine::line::Access;
 use crate::machine::lock::{Body, LockId, Mode, Side};
@@ -101,10 +100,11 @@ pub(in crate::machine) async fn try_lock_spinning(cx: &Context, lock: LockId, si
     }
     let inner = cx.state().inner(lock);
     if !rwlock::lock_fast(cx, inner, side) {
-        let (wait, spin) = (Wait::begin(cx, lock, side), Wait::begin(cx, inner, side));
+        cx.begin_wait(lock, side);
+        cx.begin_wait(inner, side);
         rwlock::wait(cx, inner, side).await;
-        spin.end(cx, false);
-        wait.end(cx, false);
+        cx.end_wait(false);
+        cx.end_wait(false);
     }
     let open = is_open(cx, lock, side);
     if open {
@@ -142,9 +142,9 @@ async fn wait_for_blocking(cx: &Context, lock: LockId, side: Side) -> bool {
 async fn lock_inner(cx: &Context, inner: LockId, side: Side) {
     super::pay_first(cx, inner).await;
     if !rwlock::lock_fast(cx, inner, side) {
-        let wait = Wait::begin(cx, inner, side);
+        cx.begin_wait(inner, side);
         rwlock::wait(cx, inner, side).await;
-        wait.end(cx, false);
+        cx.end_wait(false);
     }
 }
 

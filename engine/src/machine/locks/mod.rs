@@ -4,6 +4,7 @@
 //! [`Context`](super::context::Context)'s primitives (touch the line, pay, park, spin, wake); give it a variant of
 //! [`Body`](super::lock::Body) and a name in [`LockKind::parse`](super::lock::LockKind::parse); add its three arms here.
 
+mod acquire;
 pub mod btrfs_tree_2;
 pub mod btrfs_tree_3;
 pub mod cohort;
@@ -11,6 +12,7 @@ pub mod completion;
 pub mod futex;
 pub mod hqlock;
 mod inner;
+mod inside;
 pub mod mutex;
 pub mod mutex_counted;
 pub mod osq;
@@ -29,39 +31,16 @@ use super::context::Context;
 use super::cpu::Account;
 use super::lock::{LockId, LockKind, Mode, Side};
 use super::time::Time;
-use super::trace::Object;
 use crate::waist::Machine;
+pub(super) use acquire::acquire;
 use inner::{lock_to_wait, spin_lock};
-use spinlock::Policy;
-
-/// Acquires `lock`, waiting by its rules. A lock that only this CPU uses is taken at once and costs no event.
-pub(super) async fn acquire(cx: &Context, lock: LockId, side: Side) {
-    let Asked { lock, kind, gives_way, mut owed, pays } = ask(cx, lock);
-    if gives_way {
-        cx.reschedule().await;
-        owed = pay_first(cx, lock).await;
-    } else if pays {
-        cx.run(Account::System, 0).await;
-        owed = 0;
-    }
-    if try_fast(cx, kind, lock, side) {
-        return took(cx, lock, owed);
-    }
-    let wait = Wait::begin(cx, lock, side);
-    let slept = match kind {
-        LockKind::Spin(Policy::Queued | Policy::Cna | Policy::Hq) => queued::wait_qspinlock(cx, lock).await,
-        LockKind::Spin(_) => spinlock::wait(cx, lock).await,
-        LockKind::Semaphore | LockKind::CountingSemaphore => semaphore::down_slow(cx, lock).await,
-        _ => Box::pin(wait_slow(cx, kind, lock, side)).await,
-    };
-    wait.end(cx, slept);
-}
+pub use inside::Inside;
 
 /// Waits for `lock`, and says whether it slept. Boxed, as it is large and every program has room for what it awaits.
 async fn wait_slow(cx: &Context, kind: LockKind, lock: LockId, side: Side) -> bool {
     match kind {
         LockKind::Spin(_) | LockKind::Semaphore | LockKind::CountingSemaphore => {
-            unreachable!("their waits need little room")
+            unreachable!("the machine takes tasks through them")
         }
         LockKind::Cohorts(_) => cohort::wait(cx, lock).await,
         LockKind::Paravirt => paravirt::wait(cx, lock).await,
@@ -117,7 +96,7 @@ pub(super) async fn release(cx: &Context, lock: LockId, side: Side) {
         LockKind::Spin(_) => spinlock::unlock(cx, lock),
         LockKind::Rwlock(_) => rwlock::unlock(cx, lock, side),
         LockKind::CountedMutex(_) => mutex_counted::unlock(cx, lock).await,
-        LockKind::Semaphore | LockKind::CountingSemaphore => semaphore::up(cx, lock).await,
+        LockKind::Semaphore | LockKind::CountingSemaphore => cx.go_through(|s, me| s.up(me, lock)).await,
         LockKind::Cohorts(_) => cohort::unlock(cx, lock),
         LockKind::Paravirt => paravirt::unlock(cx, lock),
         LockKind::Mutex => mutex::unlock(cx, lock).await,
@@ -159,7 +138,7 @@ fn try_fast(cx: &Context, kind: LockKind, lock: LockId, side: Side) -> bool {
         LockKind::Spin(_) => spinlock::try_lock(cx, lock),
         LockKind::Rwlock(_) => rwlock::lock_fast(cx, lock, side),
         LockKind::CountedMutex(_) => mutex_counted::lock_fast(cx, lock),
-        LockKind::Semaphore | LockKind::CountingSemaphore => semaphore::try_down(cx, lock),
+        LockKind::Semaphore | LockKind::CountingSemaphore => semaphore::try_down(&mut cx.state(), cx.id, lock),
         LockKind::Cohorts(_) => cohort::try_lock(cx, lock),
         LockKind::Paravirt => paravirt::try_lock(cx, lock),
         LockKind::Seqlock => seqlock::try_lock(cx, lock, side),
@@ -198,68 +177,4 @@ pub(super) fn part(cx: &Context, lock: LockId) -> (LockId, LockKind) {
     let s = cx.state();
     let l = &s.locks[lock as usize];
     (if l.parts.is_empty() { lock } else { l.part_of(cx.id) }, l.kind)
-}
-
-/// What is to be known of a task that asks for a lock.
-struct Asked {
-    /// The lock or part of one that it takes.
-    lock: LockId,
-    kind: LockKind,
-    /// It gives way first.
-    gives_way: bool,
-    /// What it owes.
-    owed: Time,
-    /// It pays that first, see [`pay_first`].
-    pays: bool,
-}
-
-/// A task asks for `lock`. With voluntary preemption it gives way where the lock may sleep (`might_sleep()`), unless it holds a
-/// spinlock (a btrfs tree lock may be asked for while another one is held spinning).
-#[inline]
-fn ask(cx: &Context, lock: LockId) -> Asked {
-    let s = cx.state();
-    let l = &s.locks[lock as usize];
-    let (lock, kind) = (if l.parts.is_empty() { lock } else { l.part_of(cx.id) }, l.kind);
-    let task = &s.tasks[cx.id as usize];
-    let owed = task.segment.total();
-    let gives_way = s.cpus[task.cpu as usize].need_resched
-        && s.kernel.preemption == crate::spec::Preemption::Voluntary
-        && kind.may_sleep()
-        && task.preempt_off == 0;
-    Asked { lock, kind, gives_way, owed, pays: owed > 0 && s.fetches(cx.id, lock) }
-}
-
-/// One wait for a lock, from asking to having.
-struct Wait {
-    lock: LockId,
-    side: Side,
-    since: Time,
-    /// Somebody had the lock when this task came.
-    held: bool,
-}
-
-impl Wait {
-    #[inline(always)]
-    fn begin(cx: &Context, lock: LockId, side: Side) -> Self {
-        let mut s = cx.state();
-        let now = s.now;
-        let l = &mut s.locks[lock as usize];
-        l.mark_contended();
-        let (class, held) = (l.class, l.is_held());
-        s.classes[class as usize].begin_wait(now);
-        s.begin_wait(cx.id, lock, side);
-        s.note("wait", cx.id, Object::Lock(lock));
-        Self { lock, side, since: now, held }
-    }
-
-    #[inline(always)]
-    fn end(&self, cx: &Context, slept: bool) {
-        let mut s = cx.state();
-        let (now, window) = (s.now, s.window_start);
-        let class = s.locks[self.lock as usize].class;
-        let task = &s.tasks[cx.id as usize];
-        let place = (task.site, task.kind);
-        s.end_wait(cx.id, self.lock, self.side);
-        s.classes[class as usize].end_wait(now, now - self.since.max(window), slept, self.held, place);
-    }
 }

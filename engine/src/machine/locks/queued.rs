@@ -13,35 +13,16 @@
 //!   Left out: the priority of waiters that run with interrupts off.
 
 use super::hqlock;
-use super::spinlock::{body, Policy, Spinlock};
-use crate::machine::context::Context;
+use super::spinlock::{self, body, Policy, Spinlock};
 use crate::machine::line::Access;
 use crate::machine::lock::LockId;
-use crate::machine::primitives::SpinUntil;
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
 use crate::machine::time::Time;
 use rand_core::RngCore;
 use std::collections::VecDeque;
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context as PollContext, Poll};
 
 // ---- MCS ------------------------------------------------------------------------------------------------------------
-
-/// Joins the queue and polls its own node.
-pub(super) async fn wait_mcs(cx: &Context, lock: LockId) {
-    body(&mut cx.state(), lock).waiters.push_back(cx.id);
-    loop {
-        cx.spin(SpinUntil::default()).await;
-        let mut s = cx.state();
-        if s.locks[lock as usize].holder.is_none() && body(&mut s, lock).waiters.front() == Some(&cx.id) {
-            body(&mut s, lock).waiters.pop_front();
-            s.begin_hold(lock, cx.id);
-            return;
-        }
-    }
-}
 
 /// Passes the lock on, or clears the tail if nobody waits.
 pub(super) fn unlock_mcs(s: &mut State, me: TaskId, lock: LockId) {
@@ -56,17 +37,9 @@ pub(super) fn unlock_mcs(s: &mut State, me: TaskId, lock: LockId) {
 
 // ---- qspinlock and CNA ----------------------------------------------------------------------------------------------
 
-/// Waits as the pending waiter, or in the queue; true if it slept: never. Written by hand, as it is polled at every look.
-pub(super) struct WaitQspinlock<'a> {
-    cx: &'a Context,
-    lock: LockId,
-    stage: Stage,
-}
-
 /// What the waiter does until it looks again.
-#[derive(Clone, Copy)]
-enum Stage {
-    Arrives,
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Stage {
     Pending,
     InQueue,
     /// Has become the head of the queue and reads the word.
@@ -74,87 +47,80 @@ enum Stage {
     Head,
     /// Looks at the next waiter (CNA).
     Sorts,
+    /// It is a spinlock without pending waiter and queue of nodes, or an MCS lock.
+    Older,
 }
 
-pub(super) fn wait_qspinlock(cx: &Context, lock: LockId) -> WaitQspinlock<'_> {
-    WaitQspinlock { cx, lock, stage: Stage::Arrives }
-}
-
-impl Future for WaitQspinlock<'_> {
-    type Output = bool;
-
-    fn poll(mut self: Pin<&mut Self>, _: &mut PollContext<'_>) -> Poll<bool> {
-        let (me, lock) = (self.cx.id, self.lock);
-        let mut s = self.cx.state();
-        let mut stage = self.stage;
-        if matches!(stage, Stage::Head) {
-            body(&mut s, lock).head_polls = false;
+/// `me` goes on waiting for a spinlock. Returns in which stage it looks again; nothing if it has the lock.
+#[inline(always)]
+pub(super) fn wait(s: &mut State, me: TaskId, lock: LockId, stage: Stage) -> Option<Stage> {
+    let waits = match stage {
+        Stage::InQueue => leave_node(s, me, lock),
+        Stage::BecomesHead => become_head(s, me, lock),
+        Stage::Head => None,
+        Stage::Sorts => {
+            sort(s, lock);
+            None
         }
-        let waits = loop {
-            stage = match stage {
-                Stage::Arrives => arrive(&mut s, me, lock),
-                Stage::Pending if take_as_pending(&mut s, me, lock) => return Poll::Ready(false),
-                Stage::InQueue if body(&mut s, lock).waiters.front() == Some(&me) => {
-                    s.touch_lock(me, lock, Access::Read);
-                    if !s.pay(me) {
-                        break Stage::BecomesHead;
-                    }
-                    Stage::BecomesHead
-                }
-                Stage::BecomesHead if !s.has_copy(me, lock) => {
-                    s.touch_lock(me, lock, Access::Read); // somebody has written to the word since
-                    if !s.pay(me) {
-                        break Stage::BecomesHead;
-                    }
-                    Stage::BecomesHead
-                }
-                Stage::BecomesHead => {
-                    begin_as_head(&mut s, me, lock);
-                    Stage::Head
-                }
-                Stage::Head if take_as_head(&mut s, me, lock) => return Poll::Ready(false),
-                Stage::Head if looks_at_next(&mut s, me, lock) => {
-                    if !s.pay(me) {
-                        break Stage::Sorts;
-                    }
-                    Stage::Sorts
-                }
-                Stage::Sorts => {
-                    sort(&mut s, lock);
-                    Stage::Head
-                }
-                Stage::Pending | Stage::InQueue | Stage::Head => {
-                    body(&mut s, lock).head_polls |= matches!(stage, Stage::Head);
-                    s.begin_spin(me, false);
-                    break stage;
-                }
-            }
-        };
-        drop(s);
-        self.stage = waits;
-        Poll::Pending
+        Stage::Pending => return take_as_pending(s, me, lock),
+        Stage::Older if spinlock::take_if_my_turn(s, me, lock) => return None,
+        Stage::Older => return spins(s, me, Stage::Older),
+    };
+    if waits.is_some() {
+        return waits;
     }
+    take_as_head(s, me, lock)
+}
+
+/// `me` looks at its node: if it is the first in the queue now, it reads the word and becomes the head.
+#[inline(always)]
+fn leave_node(s: &mut State, me: TaskId, lock: LockId) -> Option<Stage> {
+    let mut at = s.at_lock(me, lock);
+    if at.spinlock().waiters.front() != Some(&me) {
+        return spins(s, me, Stage::InQueue);
+    }
+    at.touch(Access::Read);
+    if s.pay(me) {
+        become_head(s, me, lock)
+    } else {
+        Some(Stage::BecomesHead)
+    }
+}
+
+/// `me` spins until it is to look in this stage.
+#[inline(always)]
+fn spins(s: &mut State, me: TaskId, stage: Stage) -> Option<Stage> {
+    s.begin_spin(me, false);
+    Some(stage)
 }
 
 /// The pending bit is for the first waiter, unless there is a queue already; all others join that. Both change the word a
 /// second time, after those who poll it have fetched it back from the attempt that failed.
-fn arrive(s: &mut State, me: TaskId, lock: LockId) -> Stage {
-    s.tasks[me as usize].preempt_off += 1;
-    let failed = s.now + s.tasks[me as usize].segment.debt;
-    for poller in pollers(s, lock) {
+#[inline(always)]
+pub(super) fn arrive(s: &mut State, me: TaskId, lock: LockId) -> Option<Stage> {
+    let mut at = s.at_lock(me, lock);
+    at.task.preempt_off += 1;
+    let failed = at.now + at.task.segment.debt;
+    let b = at.spinlock();
+    if !b.policy.queues() {
+        b.waiters.push_back(me);
+        return spins(s, me, Stage::Older);
+    }
+    for poller in pollers(b) {
         s.refetch(failed, lock, poller);
     }
-    let b = body(s, lock);
+    let mut at = s.at_lock(me, lock);
+    let b = at.spinlock();
     let alone = b.pending.is_none() && b.waiters.is_empty();
     if !alone && hqlock::keeps_queues(b) {
         hqlock::join(s, me, lock);
-        return if body(s, lock).waiters[0] == me { Stage::Head } else { Stage::InQueue };
+        return if body(s, lock).waiters[0] == me { take_at_once(s, me, lock) } else { spins(s, me, Stage::InQueue) };
     }
-    s.touch_lock(me, lock, Access::Atomic);
-    let b = body(s, lock);
+    at.touch(Access::Atomic);
+    let b = at.spinlock();
     if alone {
         b.pending = Some(me);
-        return Stage::Pending;
+        return take_as_pending(s, me, lock);
     }
     b.waiters.push_back(me);
     let (head, length) = (b.waiters[0], b.waiters.len());
@@ -163,58 +129,98 @@ fn arrive(s: &mut State, me: TaskId, lock: LockId) -> Stage {
         s.store_to_node(me, head); // the head, which polls its queue as well, can now move the one between
     }
     if length > 1 {
-        Stage::InQueue
+        spins(s, me, Stage::InQueue)
     } else {
         begin_as_head(s, me, lock);
-        Stage::Head
+        take_at_once(s, me, lock)
     }
 }
 
-fn take_as_pending(s: &mut State, me: TaskId, lock: LockId) -> bool {
+#[cold]
+fn take_as_pending(s: &mut State, me: TaskId, lock: LockId) -> Option<Stage> {
     if s.locks[lock as usize].holder.is_some() {
-        return false;
+        return spins(s, me, Stage::Pending);
     }
     s.touch_lock(me, lock, Access::Store);
     body(s, lock).pending = None;
     s.begin_hold(lock, me);
-    true
+    None
+}
+
+/// The first in the queue has its copy of the word, unless somebody has written to it since, and is the head now, unless it waits.
+#[inline(always)]
+fn become_head(s: &mut State, me: TaskId, lock: LockId) -> Option<Stage> {
+    loop {
+        let mut at = s.at_lock(me, lock);
+        if at.has_copy() {
+            break;
+        }
+        at.touch(Access::Read);
+        if !s.pay(me) {
+            return Some(Stage::BecomesHead);
+        }
+    }
+    begin_as_head(s, me, lock);
+    None
+}
+
+/// The same on arrival.
+#[inline(never)]
+fn take_at_once(s: &mut State, me: TaskId, lock: LockId) -> Option<Stage> {
+    take_as_head(s, me, lock)
 }
 
 /// The head of the queue takes the word once it is free and nobody is pending, and makes the next one head.
-fn take_as_head(s: &mut State, me: TaskId, lock: LockId) -> bool {
-    if s.locks[lock as usize].holder.is_some() {
-        return false;
-    }
-    let b = body(s, lock);
-    if b.pending.is_some() {
-        return false;
+#[inline(always)]
+fn take_as_head(s: &mut State, me: TaskId, lock: LockId) -> Option<Stage> {
+    let mut at = s.at_lock(me, lock);
+    let held = at.lock.holder.is_some();
+    let b = at.spinlock();
+    b.head_polls = false;
+    if held || b.pending.is_some() {
+        return poll_as_head(s, me, lock);
     }
     let last = b.waiters.len() == 1 && !hqlock::keeps_queues(b);
-    s.touch_lock(me, lock, if last { Access::Atomic } else { Access::Store }); // the last one clears the tail as well
-    s.begin_hold(lock, me);
-    let b = body(s, lock);
+    at.touch(if last { Access::Atomic } else { Access::Store }); // the last one clears the tail as well
+    let b = at.spinlock();
     b.waiters.pop_front();
-    if b.policy == Policy::Cna {
-        choose_next(b);
-    }
-    let next = if b.policy == Policy::Hq { hqlock::hand_off(s, me, lock) } else { b.waiters.front().copied() };
+    let next = match b.policy {
+        Policy::Queued => b.waiters.front().copied(),
+        _ => next_in_order(s, me, lock),
+    };
+    s.begin_hold(lock, me);
     if let Some(next) = next {
         s.store_to_node(me, next);
     }
-    true
+    None
 }
 
-/// The word has changed: who polls it sees that when its refetch is served.
-#[inline]
-pub(super) fn show_word(s: &mut State, releaser: TaskId, lock: LockId) {
-    for poller in pollers(s, lock) {
-        s.show(releaser, lock, poller);
+/// Who is next where that is not who came first.
+#[cold]
+fn next_in_order(s: &mut State, me: TaskId, lock: LockId) -> Option<TaskId> {
+    let b = body(s, lock);
+    if b.policy == Policy::Hq {
+        return hqlock::hand_off(s, me, lock);
     }
+    choose_next(b);
+    b.waiters.front().copied()
+}
+
+/// The head cannot have the lock yet: it polls the word, or looks at its queue.
+fn poll_as_head(s: &mut State, me: TaskId, lock: LockId) -> Option<Stage> {
+    while looks_at_next(s, me, lock) {
+        if !s.pay(me) {
+            return Some(Stage::Sorts);
+        }
+        sort(s, lock);
+    }
+    body(s, lock).head_polls = true;
+    spins(s, me, Stage::Head)
 }
 
 /// Who polls the word.
-fn pollers(s: &mut State, lock: LockId) -> impl Iterator<Item = TaskId> + use<> {
-    let b = body(s, lock);
+#[inline(always)]
+pub(super) fn pollers(b: &Spinlock) -> impl Iterator<Item = TaskId> + use<> {
     let (pending, head) = (b.pending, b.waiters.front().copied().filter(|_| b.head_polls));
     pending.into_iter().chain(head)
 }

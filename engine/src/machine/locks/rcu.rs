@@ -6,7 +6,7 @@
 //! while one is under way waits for the next, with all others who do. What the kernel does meanwhile (ticks, the kernel
 //! thread that drives it) costs nothing here.
 
-use super::{mutex, Wait};
+use super::mutex;
 use crate::machine::chains::Reason;
 use crate::machine::context::Context;
 use crate::machine::lock::{Body, LockId, Side};
@@ -65,9 +65,9 @@ pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId, side: Side) -> bo
 /// An updater waits for the mutex. Returns whether it slept.
 pub(in crate::machine) async fn wait(cx: &Context, lock: LockId) -> bool {
     let inner = cx.state().inner(lock);
-    let wait = Wait::begin(cx, inner, Side::Write);
+    cx.begin_wait(inner, Side::Write);
     let slept = mutex::lock_slow(cx, inner).await;
-    wait.end(cx, slept);
+    cx.end_wait(slept);
     cx.state().begin_hold(lock, cx.id);
     slept
 }

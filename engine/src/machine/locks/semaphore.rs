@@ -5,19 +5,14 @@
 //! the first of them, which still has to wake. So nobody else can take it meanwhile, not even by trylock: a convoy. Anyone
 //! may call `up`, from any context.
 
-use super::inner::{lock_to_wait, LockToWait};
+use super::inside::Then;
 use super::spinlock;
 use crate::machine::chains::Reason;
-use crate::machine::context::Context;
 use crate::machine::line::Access;
-use crate::machine::lock::{Body, LockId};
-use crate::machine::primitives::Park;
+use crate::machine::lock::{Body, LockId, Side};
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
 use std::collections::VecDeque;
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{ready, Context as PollContext, Poll};
 
 /// State of a semaphore.
 #[derive(Debug)]
@@ -56,59 +51,102 @@ fn body(s: &mut State, lock: LockId) -> &mut Semaphore {
 
 /// `down_trylock`, and the fast path of `down`: takes the inner raw spinlock, looks, leaves.
 #[inline]
-pub(in crate::machine) fn try_down(cx: &Context, lock: LockId) -> bool {
-    let mut s = cx.state();
-    s.touch_lock(cx.id, lock, Access::Write);
-    !s.inner_is_held(lock) && take_if_free(&mut s, cx.id, lock)
+pub(in crate::machine) fn try_down(s: &mut State, me: TaskId, lock: LockId) -> bool {
+    s.touch_lock(me, lock, Access::Write);
+    !s.inner_is_held(lock) && take_if_free(s, me, lock)
 }
 
-/// `down` when it did not succeed at once. Returns whether it slept.
-pub(in crate::machine) fn down_slow(cx: &Context, lock: LockId) -> Down<'_> {
-    let inner = cx.state().inner(lock);
-    Down { cx, lock, inner, stage: Stage::Queues(lock_to_wait(cx, inner, |code| code.queue)) }
+/// How far a task is in `down`.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Stage {
+    /// It pays what it owes before it asks.
+    Asks,
+    /// It takes the inner spinlock to join the queue.
+    Locks,
+    /// It runs code under that.
+    Joins,
+    /// It pays what it owes before it sleeps.
+    Pays,
+    /// It sleeps.
+    Sleeps,
 }
 
-/// See [`down_slow`]. Written by hand, as every wait for a semaphore comes here.
-pub(in crate::machine) struct Down<'a> {
-    cx: &'a Context,
-    lock: LockId,
-    inner: LockId,
-    stage: Stage<'a>,
+impl State {
+    /// `down`. Returns whether `me` has the semaphore at once.
+    pub(super) fn down(&mut self, me: TaskId, lock: LockId) -> bool {
+        let owed = self.tasks[me as usize].segment.total();
+        let pays = owed > 0 && self.fetches(me, lock);
+        if pays && !self.pay(me) {
+            return self.goes_on_later(me, Then::Down(lock, Stage::Asks));
+        }
+        let taken = try_down(self, me, lock);
+        if taken && owed > 0 && !pays {
+            self.begins_later(lock, me, owed);
+        }
+        taken || down_slow(self, me, lock)
+    }
+
+    /// `up`: one more, or the semaphore for the first waiter. Returns whether `me` is through at once.
+    pub(super) fn up(&mut self, me: TaskId, lock: LockId) -> bool {
+        let inner = self.inner(lock);
+        if self.take_spinlock(me, inner) {
+            return goes_up(self, me, lock);
+        }
+        self.goes_on_later(me, Then::Up(lock))
+    }
 }
 
-/// What who waits does.
-enum Stage<'a> {
-    /// Takes the inner spinlock to join the queue.
-    Queues(LockToWait<'a>),
-    /// Sleeps.
-    Parks(Park<'a, fn(&mut State) -> Reason>),
+/// `down` when it did not succeed at once.
+fn down_slow(s: &mut State, me: TaskId, lock: LockId) -> bool {
+    s.begin_wait(me, lock, Side::Write);
+    let inner = s.inner(lock);
+    if s.take_spinlock(me, inner) {
+        return goes_down(s, me, lock, Stage::Locks);
+    }
+    s.goes_on_later(me, Then::Down(lock, Stage::Locks))
 }
 
-impl Future for Down<'_> {
-    type Output = bool;
-
-    #[inline]
-    fn poll(mut self: Pin<&mut Self>, poll: &mut PollContext<'_>) -> Poll<bool> {
-        let (cx, lock, inner) = (self.cx, self.lock, self.inner);
-        match &mut self.stage {
-            Stage::Queues(queue) => {
-                ready!(Pin::new(queue).poll(poll));
-                if !joins(&mut cx.state(), cx.id, lock, inner) {
-                    return Poll::Ready(false);
+/// `me` goes on with `down`, when what it did at this stage is over. Returns whether it is through.
+pub(super) fn goes_down(s: &mut State, me: TaskId, lock: LockId, mut stage: Stage) -> bool {
+    loop {
+        stage = match stage {
+            Stage::Asks => return try_down(s, me, lock) || down_slow(s, me, lock),
+            Stage::Locks => {
+                s.runs(me, |code| code.queue);
+                if !s.pay(me) {
+                    return s.goes_on_later(me, Then::Down(lock, Stage::Joins));
                 }
+                Stage::Joins
             }
-            Stage::Parks(park) => ready!(Pin::new(park).poll(poll)),
-        }
-        while !takes_grant(&mut cx.state(), cx.id, lock) {
-            let mut park = cx.park_here();
-            let slept = Pin::new(&mut park).poll(poll);
-            if slept.is_pending() {
-                self.stage = Stage::Parks(park);
-                return Poll::Pending;
+            Stage::Joins if joins(s, me, lock) => {
+                if !s.pay(me) {
+                    return s.goes_on_later(me, Then::Down(lock, Stage::Pays));
+                }
+                Stage::Pays
+            }
+            Stage::Joins => {
+                s.end_wait(me, false);
+                return true;
+            }
+            Stage::Pays if !std::mem::take(&mut s.tasks[me as usize].woken) => {
+                s.sleeps_for_lock(me);
+                s.sleep(me, Reason::Lock);
+                return s.goes_on_later(me, Then::Down(lock, Stage::Sleeps));
+            }
+            Stage::Pays | Stage::Sleeps => {
+                let task = &mut s.tasks[me as usize];
+                (task.sleeps_for, task.woken) = (None, false);
+                if takes_grant(s, me, lock) {
+                    s.runs(me, |code| code.take);
+                    s.end_wait(me, true);
+                    return true;
+                }
+                if !s.pay(me) {
+                    return s.goes_on_later(me, Then::Down(lock, Stage::Pays));
+                }
+                Stage::Pays
             }
         }
-        cx.runs(|code| code.take);
-        Poll::Ready(true)
     }
 }
 
@@ -136,7 +174,8 @@ fn take_if_free(s: &mut State, me: TaskId, lock: LockId) -> bool {
 }
 
 /// With the inner spinlock, which it gives back, `me` takes the semaphore after all, or joins the queue, which is told.
-fn joins(s: &mut State, me: TaskId, lock: LockId, inner: LockId) -> bool {
+fn joins(s: &mut State, me: TaskId, lock: LockId) -> bool {
+    let inner = s.inner(lock);
     let waits = !take_if_free(s, me, lock);
     if waits {
         s.tasks[me as usize].woken = false;
@@ -170,20 +209,19 @@ fn hand_over(s: &mut State, lock: LockId) -> Option<TaskId> {
     next
 }
 
-/// `up`: one more, or the semaphore for the first waiter.
-pub(in crate::machine) async fn up(cx: &Context, lock: LockId) {
-    let inner = cx.state().inner(lock);
-    super::spin_lock(cx, inner).await;
-    let mut s = cx.state();
-    s.touch_lock(cx.id, lock, Access::Write);
-    if body(&mut s, lock).granted.is_some() {
-        s.end_shared(lock, cx.id);
+/// `me` goes on with `up` when it has the inner spinlock. Returns that it is through.
+pub(super) fn goes_up(s: &mut State, me: TaskId, lock: LockId) -> bool {
+    s.touch_lock(me, lock, Access::Write);
+    if body(s, lock).granted.is_some() {
+        s.end_shared(lock, me);
     } else {
         s.end_hold(lock);
     }
-    if let Some(next) = hand_over(&mut s, lock) {
-        s.runs(cx.id, |code| code.mark);
-        s.wake_waiter(cx.id, lock, next, false); // inside the raw spinlock, as before the wake queue came (6.12)
+    if let Some(next) = hand_over(s, lock) {
+        s.runs(me, |code| code.mark);
+        s.wake_waiter(me, lock, next, false); // inside the raw spinlock, as before the wake queue came (6.12)
     }
-    spinlock::release(&mut s, cx.id, inner);
+    let inner = s.inner(lock);
+    spinlock::release(s, me, inner);
+    true
 }

@@ -5,7 +5,7 @@
 //! (`read_seqretry`). A release by a reader contains that: the CPU time that its section took, once more. Each time counts as
 //! an acquisition, and all together as one wait.
 
-use super::{pay_first, queued, spinlock, Wait};
+use super::{pay_first, spinlock};
 use crate::machine::context::Context;
 use crate::machine::cpu::Account;
 use crate::machine::line::Access;
@@ -89,9 +89,7 @@ pub(in crate::machine) async fn wait(cx: &Context, lock: LockId, side: Side) -> 
         return false;
     }
     let inner = cx.state().inner(lock);
-    let wait = Wait::begin(cx, inner, side);
-    queued::wait_qspinlock(cx, inner).await;
-    wait.end(cx, false);
+    cx.go_through(|s, me| s.wait_for_spinlock(me, inner)).await;
     write(&mut cx.state(), cx.id, lock);
     false
 }
@@ -120,9 +118,9 @@ pub(in crate::machine) async fn unlock(cx: &Context, lock: LockId, side: Side) {
     pay_first(cx, lock).await;
     let again = must_retry(&mut cx.state(), cx.id, lock);
     if let Some(section) = again {
-        let wait = Wait::begin(cx, lock, side);
+        cx.begin_wait(lock, side);
         retry(cx, lock, section).await;
-        wait.end(cx, false);
+        cx.end_wait(false);
     }
 }
 

@@ -12,7 +12,6 @@ use super::queued::{self, Sockets};
 use crate::machine::context::Context;
 use crate::machine::line::Access;
 use crate::machine::lock::{Body, LockId};
-use crate::machine::primitives::SpinUntil;
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
 use std::collections::VecDeque;
@@ -62,6 +61,7 @@ impl Spinlock {
     }
 }
 
+#[inline]
 pub(super) fn body(s: &mut State, lock: LockId) -> &mut Spinlock {
     match &mut s.locks[lock as usize].body {
         Body::Spin(body) => body,
@@ -76,81 +76,69 @@ pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId) -> bool {
 }
 
 /// The same of the running task `me`.
-#[inline]
+#[inline(always)]
 pub(super) fn try_take(s: &mut State, me: TaskId, lock: LockId) -> bool {
-    s.touch_lock(me, lock, Access::Atomic);
-    let free = s.locks[lock as usize].holder.is_none();
-    let b = body(s, lock);
+    let mut at = s.at_lock(me, lock);
+    at.touch(Access::Atomic);
+    let held = at.lock.holder.is_some();
+    let b = at.spinlock();
     let queued = b.policy != Policy::TestAndSet && (b.pending.is_some() || !b.waiters.is_empty());
-    if !free || queued {
+    if held || queued {
         return false;
     }
-    s.tasks[me as usize].preempt_off += 1;
+    at.task.preempt_off += 1;
     s.begin_hold(lock, me);
     true
 }
 
-/// Waits for the lock on the CPU. Returns whether it slept: never.
-pub(in crate::machine) async fn wait(cx: &Context, lock: LockId) -> bool {
-    let policy = body(&mut cx.state(), lock).policy;
-    if policy.queues() {
-        queued::wait_qspinlock(cx, lock).await
-    } else {
-        Box::pin(wait_older(cx, policy, lock)).await
-    }
-}
-
-/// The same of a spinlock that no kernel of today has; boxed, as `wait_slow` is.
-pub(super) async fn wait_older(cx: &Context, policy: Policy, lock: LockId) -> bool {
-    cx.preempt_disable();
-    match policy {
-        Policy::Mcs => queued::wait_mcs(cx, lock).await,
-        _ => wait_polling(cx, lock).await,
-    }
-    false
-}
-
-async fn wait_polling(cx: &Context, lock: LockId) {
-    body(&mut cx.state(), lock).waiters.push_back(cx.id);
-    loop {
-        cx.spin(SpinUntil::default()).await;
-        if take_if_my_turn(cx, lock) {
-            return;
-        }
-    }
-}
-
-fn take_if_my_turn(cx: &Context, lock: LockId) -> bool {
-    let mut s = cx.state();
+/// `me` looks at a spinlock that no kernel of today has, and takes it if it may.
+#[cold]
+pub(super) fn take_if_my_turn(s: &mut State, me: TaskId, lock: LockId) -> bool {
     if s.locks[lock as usize].holder.is_some() {
         return false;
     }
-    let b = body(&mut s, lock);
-    let (policy, next) = (b.policy, b.waiters.front() == Some(&cx.id));
+    let b = body(s, lock);
+    let (policy, next) = (b.policy, b.waiters.front() == Some(&me));
     if policy != Policy::TestAndSet && !next {
         return false;
     }
     if next {
         b.waiters.pop_front();
     } else {
-        b.waiters.retain(|&w| w != cx.id);
+        b.waiters.retain(|&w| w != me);
     }
-    if policy != Policy::Ticket {
-        s.touch_lock(cx.id, lock, Access::Atomic); // whose ticket is up has read that already and writes nothing
+    if policy == Policy::TestAndSet {
+        s.touch_lock(me, lock, Access::Atomic); // whose ticket is up, or to whom the lock is passed, has read that and writes nothing
     }
-    s.begin_hold(lock, cx.id);
+    s.begin_hold(lock, me);
     true
 }
 
 /// Releases the lock: one store, which the pollers see when their refetch is served.
-#[inline]
+#[inline(always)]
 pub(in crate::machine) fn unlock(cx: &Context, lock: LockId) {
     release(&mut cx.state(), cx.id, lock);
 }
 
 /// The same of the running task `me`.
-#[inline]
+#[inline(always)]
 pub(super) fn release(s: &mut State, me: TaskId, lock: LockId) {
+    let mut at = s.at_lock(me, lock);
+    let b = at.spinlock();
+    if !b.policy.queues() {
+        return release_older(s, me, lock);
+    }
+    let pollers = queued::pollers(b);
+    at.touch(Access::Store);
+    at.task.preempt_off -= 1;
+    s.end_hold(lock);
+    for poller in pollers {
+        s.show(me, lock, poller);
+    }
+}
+
+#[cold]
+fn release_older(s: &mut State, me: TaskId, lock: LockId) {
     let policy = body(s, lock).policy;
     if policy == Policy::Mcs {
         return queued::unlock_mcs(s, me, lock);
@@ -158,11 +146,5 @@ pub(super) fn release(s: &mut State, me: TaskId, lock: LockId) {
     s.touch_lock(me, lock, Access::Store);
     s.end_hold(lock);
     s.preempt_enable(me);
-    match policy {
-        Policy::Mcs => unreachable!("released above"),
-        Policy::Queued | Policy::Cna | Policy::Hq => queued::show_word(s, me, lock),
-        Policy::Ticket | Policy::TestAndSet => {
-            s.show_in_random_order(me, lock, |s, order| order.extend(&body(s, lock).waiters))
-        }
-    }
+    s.show_in_random_order(me, lock, |s, order| order.extend(&body(s, lock).waiters));
 }

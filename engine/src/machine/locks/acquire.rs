@@ -1,0 +1,154 @@
+//! A task acquires a lock of any kind. Written by hand, as programs do hardly anything else as often, and all have room for it.
+
+use super::{took, try_fast, wait_slow};
+use crate::machine::context::Context;
+use crate::machine::lock::{LockId, LockKind, Side};
+use crate::machine::state::State;
+use crate::machine::task::TaskId;
+use crate::machine::time::Time;
+use crate::spec::Preemption;
+use std::cell::RefMut;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{ready, Context as PollContext, Poll};
+
+/// Acquires `lock`, waiting by its rules. A lock that only this CPU uses is taken at once and costs no event.
+#[inline]
+pub(in crate::machine) fn acquire(cx: &Context, lock: LockId, side: Side) -> Acquire<'_> {
+    Acquire { cx, lock, side, stage: Stage::Asks, runs: None }
+}
+
+/// See [`acquire`].
+pub(in crate::machine) struct Acquire<'a> {
+    cx: &'a Context,
+    lock: LockId,
+    side: Side,
+    stage: Stage,
+    /// What it runs through to give way, or to wait: whether it has slept.
+    runs: Option<Pin<Box<dyn Future<Output = bool> + 'a>>>,
+}
+
+/// What the task does.
+#[derive(Clone, Copy)]
+enum Stage {
+    Asks,
+    /// It gives way to who should have its CPU.
+    GivesWay,
+    /// The machine takes it through, see [`super::Inside`].
+    Inside,
+    /// It pays what it owes before it tries, see [`super::pay_first`].
+    Pays,
+    Waits,
+}
+
+impl Future for Acquire<'_> {
+    type Output = ();
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, poll: &mut PollContext<'_>) -> Poll<()> {
+        match self.stage {
+            Stage::Asks => self.ask(poll),
+            Stage::Inside => Poll::Ready(()),
+            Stage::Pays => self.attempt(poll, 0),
+            Stage::GivesWay | Stage::Waits => self.run_on(poll),
+        }
+    }
+}
+
+impl<'a> Acquire<'a> {
+    /// Of a split lock it asks for its own part.
+    #[inline]
+    fn ask(&mut self, poll: &mut PollContext<'_>) -> Poll<()> {
+        let (cx, me) = (self.cx, self.cx.id);
+        let s = cx.state();
+        let l = &s.locks[self.lock as usize];
+        if !l.parts.is_empty() {
+            self.lock = l.part_of(me);
+        }
+        if !gives_way(&s, me, l.kind) {
+            return self.begin(s, poll);
+        }
+        drop(s);
+        let gives_way = async {
+            cx.reschedule().await;
+            false
+        };
+        self.run(Stage::GivesWay, Box::pin(gives_way), poll)
+    }
+
+    #[inline]
+    fn begin(&mut self, mut s: RefMut<'a, State>, poll: &mut PollContext<'_>) -> Poll<()> {
+        let (me, lock) = (self.cx.id, self.lock);
+        let has = match s.locks[lock as usize].kind {
+            LockKind::Spin(_) => s.take_spinlock(me, lock),
+            LockKind::Semaphore | LockKind::CountingSemaphore => s.down(me, lock),
+            _ => {
+                drop(s);
+                return self.pay_first(poll);
+            }
+        };
+        if has {
+            return Poll::Ready(());
+        }
+        self.stage = Stage::Inside;
+        Poll::Pending
+    }
+
+    fn pay_first(&mut self, poll: &mut PollContext<'_>) -> Poll<()> {
+        let (me, lock) = (self.cx.id, self.lock);
+        let mut s = self.cx.state();
+        let owed = s.tasks[me as usize].segment.total();
+        let pays = owed > 0 && s.fetches(me, lock);
+        if pays && !s.pay(me) {
+            self.stage = Stage::Pays;
+            return Poll::Pending;
+        }
+        drop(s);
+        self.attempt(poll, if pays { 0 } else { owed })
+    }
+
+    /// It tries, and waits if that is in vain.
+    fn attempt(&mut self, poll: &mut PollContext<'_>, owed: Time) -> Poll<()> {
+        let (cx, lock, side) = (self.cx, self.lock, self.side);
+        let kind = cx.state().locks[lock as usize].kind;
+        if try_fast(cx, kind, lock, side) {
+            took(cx, lock, owed);
+            return Poll::Ready(());
+        }
+        cx.begin_wait(lock, side);
+        self.run(Stage::Waits, Box::pin(wait_slow(cx, kind, lock, side)), poll)
+    }
+
+    fn run(
+        &mut self,
+        stage: Stage,
+        runs: Pin<Box<dyn Future<Output = bool> + 'a>>,
+        poll: &mut PollContext<'_>,
+    ) -> Poll<()> {
+        (self.stage, self.runs) = (stage, Some(runs));
+        self.run_on(poll)
+    }
+
+    #[inline(never)]
+    fn run_on(&mut self, poll: &mut PollContext<'_>) -> Poll<()> {
+        let Some(runs) = &mut self.runs else { unreachable!("it has begun") };
+        let slept = ready!(runs.as_mut().poll(poll));
+        self.runs = None;
+        if matches!(self.stage, Stage::GivesWay) {
+            return self.begin(self.cx.state(), poll);
+        }
+        self.cx.end_wait(slept);
+        Poll::Ready(())
+    }
+}
+
+/// With voluntary preemption a task gives way where a lock may sleep (`might_sleep()`), unless it holds a spinlock (a btrfs tree lock
+/// may be asked for while another one is held spinning).
+#[inline]
+fn gives_way(s: &State, me: TaskId, kind: LockKind) -> bool {
+    let task = &s.tasks[me as usize];
+    kind.may_sleep()
+        && s.kernel.preemption == Preemption::Voluntary
+        && task.preempt_off == 0
+        && s.cpus[task.cpu as usize].need_resched
+}
