@@ -296,5 +296,8 @@ fn starting<M: Machine, P: Future<Output = ()> + 'static>(
     nice: Option<i32>,
     program: impl FnOnce(M) -> P + 'static,
 ) {
-    m.spawn(placement, Life::Foreground, |m| at_nice(m, nice, program));
+    match nice {
+        None => m.spawn(placement, Life::Foreground, program),
+        Some(nice) => m.spawn(placement, Life::Foreground, move |m| at_nice(m, nice, program)),
+    };
 }

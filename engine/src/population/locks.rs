@@ -41,9 +41,11 @@ pub(super) fn lock_cycle<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), St
         let cycles = [Rc::new(even), Rc::new(odd)];
         for (task, placement) in load.numbers().zip(placements(&spec.machine, load)) {
             let (cycle, requests) = (cycles[task as usize % 2].clone(), requests.clone());
-            host.spawn(placement, Life::Foreground, |m| {
-                at_nice(m, load.nice, move |m| lock_cycle::run(m, cycle, requests, &format!("task {task}")))
-            });
+            let program = move |m: H::Handle| lock_cycle::run(m, cycle, requests, &format!("task {task}"));
+            match load.nice {
+                None => host.spawn(placement, Life::Foreground, program),
+                Some(nice) => host.spawn(placement, Life::Foreground, move |m| at_nice(m, nice, program)),
+            };
         }
     }
     Ok(())

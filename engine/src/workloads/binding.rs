@@ -32,9 +32,7 @@ pub fn placements(machine: &MachineSpec, load: Load<'_>) -> impl Iterator<Item =
 }
 
 /// The program of a task that has a nice level of its own. It is made here, as a future that came as an argument would have room twice.
-pub async fn at_nice<M: Machine, F: Future<Output = ()>>(m: M, nice: Option<i32>, program: impl FnOnce(M) -> F) {
-    if let Some(nice) = nice {
-        m.set_nice(nice);
-    }
+pub async fn at_nice<M: Machine, F: Future<Output = ()>>(m: M, nice: i32, program: impl FnOnce(M) -> F) {
+    m.set_nice(nice);
     program(m).await;
 }

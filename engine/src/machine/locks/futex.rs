@@ -114,21 +114,15 @@ fn fetch_neighbours(s: &mut State, me: TaskId, lock: LockId) {
     }
 }
 
-/// `lll_unlock`, and `futex_wake` of one where somebody may wait.
-pub(in crate::machine) async fn unlock(cx: &Context, lock: LockId) {
-    let waited_for = {
-        let mut s = cx.state();
-        s.touch_lock(cx.id, lock, Access::Atomic);
-        s.end_hold(lock);
-        std::mem::take(&mut body(&mut s, lock).word) == Word::HeldAndWaitedFor
-    };
-    if waited_for {
-        futex_wake(cx, lock).await;
-    }
+/// `lll_unlock`. Returns whether somebody may wait: one is woken then.
+pub(super) fn unlock_fast(s: &mut State, me: TaskId, lock: LockId) -> bool {
+    s.touch_lock(me, lock, Access::Atomic);
+    s.end_hold(lock);
+    std::mem::take(&mut body(s, lock).word) == Word::HeldAndWaitedFor
 }
 
 /// `futex_wake`: who is woken leaves the queue under the bucket's lock, and is woken after it.
-async fn futex_wake(cx: &Context, lock: LockId) {
+pub(super) async fn futex_wake(cx: &Context, lock: LockId) {
     let bucket = cx.state().inner(lock);
     cx.runs(|code| code.futex);
     cx.state().touch_lock(cx.id, bucket, Access::Read);

@@ -2,7 +2,8 @@
 //!
 //! How to add a lock: write its state and its `acquire`/`try_acquire`/`release` in a file of its own, in terms of
 //! [`Context`](super::context::Context)'s primitives (touch the line, pay, park, spin, wake); give it a variant of
-//! [`Body`](super::lock::Body) and a name in [`LockKind::parse`](super::lock::LockKind::parse); add its three arms here.
+//! [`Body`](super::lock::Body) and a name in [`LockKind::parse`](super::lock::LockKind::parse); add its arms here and in `release`.
+//! Spinlocks and semaphores have no waits of their own: the machine takes tasks through them (`inside`).
 
 mod acquire;
 pub mod btrfs_tree_2;
@@ -20,6 +21,7 @@ pub mod paravirt;
 pub mod percpu_rwsem;
 pub mod queued;
 pub mod rcu;
+mod release;
 pub mod rwlock;
 pub mod rwsem;
 pub mod semaphore;
@@ -35,6 +37,7 @@ use crate::waist::Machine;
 pub(super) use acquire::acquire;
 use inner::{lock_to_wait, spin_lock};
 pub use inside::Inside;
+pub(super) use release::release;
 
 /// Waits for `lock`, and says whether it slept. Boxed, as it is large and every program has room for what it awaits.
 async fn wait_slow(cx: &Context, kind: LockKind, lock: LockId, side: Side) -> bool {
@@ -86,39 +89,6 @@ pub(super) async fn try_acquire_spinning(cx: &Context, lock: LockId, side: Side)
         LockKind::BtrfsTree2 => btrfs_tree_2::try_lock_spinning(cx, part).await,
         LockKind::BtrfsTree3(_) => btrfs_tree_3::try_lock_spinning(cx, part, side).await,
         _ => try_acquire(cx, lock, side),
-    }
-}
-
-/// Releases `lock`.
-pub(super) async fn release(cx: &Context, lock: LockId, side: Side) {
-    let (lock, kind) = part(cx, lock);
-    match kind {
-        LockKind::Spin(_) => spinlock::unlock(cx, lock),
-        LockKind::Rwlock(_) => rwlock::unlock(cx, lock, side),
-        LockKind::CountedMutex(_) => mutex_counted::unlock(cx, lock).await,
-        LockKind::Semaphore | LockKind::CountingSemaphore => cx.go_through(|s, me| s.up(me, lock)).await,
-        LockKind::Cohorts(_) => cohort::unlock(cx, lock),
-        LockKind::Paravirt => paravirt::unlock(cx, lock),
-        LockKind::Mutex => mutex::unlock(cx, lock).await,
-        LockKind::Rwsem(_) => match side {
-            Side::Read => rwsem::up_read(cx, lock).await,
-            Side::Write => rwsem::up_write(cx, lock).await,
-        },
-        LockKind::PercpuRwsem => percpu_rwsem::unlock(cx, lock, side).await,
-        LockKind::Removed => {}
-        _ => Box::pin(release_large(cx, kind, lock, side)).await,
-    }
-}
-
-/// Releases a lock of a kind that few take and whose releases need much room, boxed for that reason.
-async fn release_large(cx: &Context, kind: LockKind, lock: LockId, side: Side) {
-    match kind {
-        LockKind::Seqlock => seqlock::unlock(cx, lock, side).await,
-        LockKind::PthreadMutex => futex::unlock(cx, lock).await,
-        LockKind::Rcu => rcu::unlock(cx, lock, side).await,
-        LockKind::BtrfsTree2 => btrfs_tree_2::unlock(cx, lock).await,
-        LockKind::BtrfsTree3(_) => btrfs_tree_3::unlock(cx, lock, side).await,
-        _ => unreachable!("their releases need little room"),
     }
 }
 

@@ -194,24 +194,31 @@ fn leave_queue(cx: &Context, lock: LockId) {
 
 /// `mutex_unlock`: frees the lock and wakes the first waiter, or hands it over if that was asked for.
 pub(in crate::machine) async fn unlock(cx: &Context, lock: LockId) {
-    {
-        let mut s = cx.state();
-        s.touch_lock(cx.id, lock, Access::Atomic);
-        s.end_hold(lock);
-        if body(&mut s, lock).waiters.is_empty() {
-            s.show_pollers(cx.id, lock);
-            return;
-        }
-        if !body(&mut s, lock).handoff {
-            s.show_pollers(cx.id, lock); // free from here on
-        } else {
-            let first = body(&mut s, lock).waiters[0];
-            let b = body(&mut s, lock);
-            b.pickup = Some(first);
-            b.handoff = false;
+    let somebody_waits = unlock_fast(&mut cx.state(), cx.id, lock);
+    if somebody_waits {
+        unlock_slow(cx, lock).await;
+    }
+}
+
+/// The beginning of it. Returns whether that is not all.
+#[inline]
+pub(super) fn unlock_fast(s: &mut State, me: TaskId, lock: LockId) -> bool {
+    s.touch_lock(me, lock, Access::Atomic);
+    s.end_hold(lock);
+    let b = body(s, lock);
+    let first = b.waiters.front().copied();
+    match first.filter(|_| b.handoff) {
+        None => s.show_pollers(me, lock), // free from here on
+        Some(first) => {
+            (b.pickup, b.handoff) = (Some(first), false);
             s.grant(lock, first);
         }
     }
+    first.is_some()
+}
+
+/// The rest, where somebody waits.
+pub(super) async fn unlock_slow(cx: &Context, lock: LockId) {
     let inner = cx.state().inner(lock);
     cx.runs(|code| code.wake);
     super::spin_lock(cx, inner).await;

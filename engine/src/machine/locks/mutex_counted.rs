@@ -223,21 +223,19 @@ fn take_as_waiter(cx: &Context, lock: LockId, era: Era) -> bool {
     taken
 }
 
-/// `mutex_unlock`: gives 1 back; if that does not free it, sets the counter to 1 and wakes the first sleeper.
-pub(in crate::machine) async fn unlock(cx: &Context, lock: LockId) {
-    let freed = {
-        let mut s = cx.state();
-        s.touch_lock(cx.id, lock, Access::Atomic);
-        s.end_hold(lock);
-        let b = body(&mut s, lock);
-        b.count += 1;
-        let freed = b.count > 0;
-        show_pollers(&mut s, cx.id, lock);
-        freed
-    };
-    if freed {
-        return;
-    }
+/// `mutex_unlock`: gives 1 back. Returns whether that does not free it.
+pub(super) fn unlock_fast(s: &mut State, me: TaskId, lock: LockId) -> bool {
+    s.touch_lock(me, lock, Access::Atomic);
+    s.end_hold(lock);
+    let b = body(s, lock);
+    b.count += 1;
+    let freed = b.count > 0;
+    show_pollers(s, me, lock);
+    !freed
+}
+
+/// The rest, if it does not: sets the counter to 1 and wakes the first sleeper.
+pub(super) async fn unlock_slow(cx: &Context, lock: LockId) {
     let inner = cx.state().inner(lock);
     cx.runs(|code| code.wake);
     super::spin_lock(cx, inner).await;

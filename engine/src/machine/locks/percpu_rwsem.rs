@@ -128,7 +128,7 @@ async fn drain_readers(cx: &Context, lock: LockId) -> bool {
 }
 
 /// Leaves; the last reader pokes a waiting writer, a writer grants those who wait up to the next writer.
-pub(in crate::machine) async fn unlock(cx: &Context, lock: LockId, side: Side) {
+pub(super) fn unlock(cx: &Context, lock: LockId, side: Side) {
     match side {
         Side::Read => {
             let writer = {

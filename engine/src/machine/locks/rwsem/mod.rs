@@ -6,7 +6,7 @@
 mod era;
 mod reader;
 mod spin;
-mod wake;
+pub(super) mod wake;
 mod writer;
 
 pub use era::Era;
@@ -185,43 +185,32 @@ fn note_reader(s: &mut State, task: TaskId, lock: LockId) -> bool {
     written
 }
 
-/// `up_read`.
-pub(in crate::machine) async fn up_read(cx: &Context, lock: LockId) {
-    let wake = {
-        let mut s = cx.state();
-        s.touch_lock(cx.id, lock, Access::Atomic);
-        s.end_shared(lock, cx.id);
-        let b = body(&mut s, lock);
-        b.readers -= 1;
-        let last = b.readers == 0;
-        if last {
-            if !b.waiters.is_empty() {
-                b.clear_nonspinnable();
-            }
-            s.show_pollers(cx.id, lock);
-        }
-        let b = body(&mut s, lock);
-        last && b.arriving_writers == 0 && !b.waiters.is_empty()
-    };
-    if wake {
-        wake::next(cx, lock).await;
+/// `up_read`, `up_write`, but for those to be woken. Returns whether there are any.
+pub(super) fn up(s: &mut State, me: TaskId, lock: LockId, side: Side) -> bool {
+    s.touch_lock(me, lock, Access::Atomic);
+    if side == Side::Write {
+        return up_write(s, me, lock);
     }
+    s.end_shared(lock, me);
+    let b = body(s, lock);
+    b.readers -= 1;
+    if b.readers > 0 {
+        return false;
+    }
+    if !b.waiters.is_empty() {
+        b.clear_nonspinnable();
+    }
+    s.show_pollers(me, lock);
+    let b = body(s, lock);
+    b.arriving_writers == 0 && !b.waiters.is_empty()
 }
 
-/// `up_write`.
-pub(in crate::machine) async fn up_write(cx: &Context, lock: LockId) {
-    let wake = {
-        let mut s = cx.state();
-        s.touch_lock(cx.id, lock, Access::Atomic);
-        s.end_hold(lock);
-        let b = body(&mut s, lock);
-        b.writer = false;
-        b.owner = Owner::default();
-        let wake = !b.waiters.is_empty() && (b.era.has_phases() || !b.locked());
-        s.show_pollers(cx.id, lock);
-        wake
-    };
-    if wake {
-        wake::next(cx, lock).await;
-    }
+fn up_write(s: &mut State, me: TaskId, lock: LockId) -> bool {
+    s.end_hold(lock);
+    let b = body(s, lock);
+    b.writer = false;
+    b.owner = Owner::default();
+    let wake = !b.waiters.is_empty() && (b.era.has_phases() || !b.locked());
+    s.show_pollers(me, lock);
+    wake
 }

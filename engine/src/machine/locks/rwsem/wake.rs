@@ -18,7 +18,7 @@ pub(super) enum Wake {
 }
 
 /// After a release.
-pub(super) async fn next(cx: &Context, lock: LockId) {
+pub(in crate::machine::locks) async fn next(cx: &Context, lock: LockId) {
     let inner = cx.state().inner(lock);
     let spinner_will = with(cx, lock, |b| b.era.leaves_wake_ups_to_spinners() && !b.osq.is_empty());
     cx.runs(|code| code.wake);
