@@ -1,7 +1,7 @@
 //! The trees as seen from outside, in the shape of the tables that were read from real filesystems. Input and output are
 //! JSON; only tests ask.
 
-use super::space::extents::SpaceTrees;
+use super::space::laid_out::SpaceTrees;
 use super::space::Space;
 use super::subvolume::Subvolume;
 use super::tree::key::{Item, ItemKind, LEAF_DATA};

@@ -7,6 +7,7 @@ pub mod csums;
 pub mod delayed_refs;
 pub mod extents;
 pub mod free_space;
+pub mod laid_out;
 pub mod reservations;
 
 use super::tree::key::NODE_SIZE;
