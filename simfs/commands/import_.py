@@ -11,6 +11,7 @@ import typer
 from simfs.commands.common import emit, notes, plain_errors, refused, unwritable
 
 if TYPE_CHECKING:
+    from simfs.interchange.dataset import About
     from simfs.interchange.reading import Reading
 
 LARGEST = 256 << 20
@@ -43,21 +44,27 @@ def import_(
     and job files of fio (`workload:`).
     """
     with plain_errors():
-        from simfs.interchange.dataset import About, to_yaml
-        from simfs.interchange.dataset import notes as notes_of
-        from simfs.interchange.reading import UnreadableError
-        from simfs.interchange.symbols import sort
+        from simfs.interchange.dataset import About
 
         shown = "standard input" if file == "-" else Path(file).name
-        reading = read_file(file, of_format)
         about = About(name or Path(shown).stem, shown, tasks, operations, variant, machine, kernel)
-        try:
-            text = to_yaml(reading, about)
-        except UnreadableError as error:
-            raise refused(f"{file}: {error}") from None
-        _write(text, out)
-        for line in notes_of(reading, sort(reading.waits)):
-            notes().print(line)
+        _convert(file, of_format, about, out)
+
+
+def _convert(file: str, of_format: str | None, about: About, out: Path | None) -> None:
+    from simfs.interchange.dataset import notes as notes_of
+    from simfs.interchange.dataset import to_yaml
+    from simfs.interchange.reading import UnreadableError
+    from simfs.interchange.symbols import sort
+
+    reading = read_file(file, of_format)
+    try:
+        text = to_yaml(reading, about)
+    except UnreadableError as error:
+        raise refused(f"{file}: {error}") from None
+    _write(text, out)
+    for line in notes_of(reading, sort(reading.waits)):
+        notes().print(line)
 
 
 def _write(text: str, out: Path | None) -> None:

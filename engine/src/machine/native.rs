@@ -352,31 +352,9 @@ fn happen(s: &mut State, event: Event) -> Option<TaskId> {
             None
         }
         Happening::SwitchDone | Happening::IdleExit => None,
-        Happening::SpinCheck => {
-            let task = &mut s.tasks[subject];
-            if task.generation != event.generation || !task.spinning {
-                return None;
-            }
-            task.generation = task.generation.wrapping_add(1);
-            task.spinning = false;
-            task.spins_until_resched = false;
-            let cpu = task.cpu;
-            s.set_executing(cpu, true);
-            s.book_spin(id);
-            s.chain_of_task_changes(id);
-            s.note("look", id, Object::Nothing);
-            Some(id)
-        }
+        Happening::SpinCheck => look(s, event),
         Happening::Timer => {
-            if event.generation == u32::MAX {
-                if s.tasks[subject].timer == Some(event.time) {
-                    s.note("timer", id, Object::Nothing);
-                    s.kick(id, None);
-                }
-            } else if s.tasks[subject].generation == event.generation {
-                s.note("timer", id, Object::Nothing);
-                s.wake(id, None);
-            }
+            timer(s, event);
             None
         }
         Happening::Tick => {
@@ -387,6 +365,39 @@ fn happen(s: &mut State, event: Event) -> Option<TaskId> {
             s.device_done(id);
             None
         }
+    }
+}
+
+/// Who spins looks at what it waits for.
+#[inline]
+fn look(s: &mut State, event: Event) -> Option<TaskId> {
+    let id = event.subject;
+    let task = &mut s.tasks[id as usize];
+    if task.generation != event.generation || !task.spinning {
+        return None;
+    }
+    task.generation = task.generation.wrapping_add(1);
+    task.spinning = false;
+    task.spins_until_resched = false;
+    let cpu = task.cpu;
+    s.set_executing(cpu, true);
+    s.book_spin(id);
+    s.chain_of_task_changes(id);
+    s.note("look", id, Object::Nothing);
+    Some(id)
+}
+
+/// A sleep is over, or a task is due to be kicked at a tick (`wake_at_tick`), which has no generation.
+fn timer(s: &mut State, event: Event) {
+    let (id, task) = (event.subject, &s.tasks[event.subject as usize]);
+    if event.generation == u32::MAX {
+        if task.timer == Some(event.time) {
+            s.note("timer", id, Object::Nothing);
+            s.kick(id, None);
+        }
+    } else if task.generation == event.generation {
+        s.note("timer", id, Object::Nothing);
+        s.wake(id, None);
     }
 }
 

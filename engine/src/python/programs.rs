@@ -13,6 +13,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyStopIteration, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyIterator, PyTuple};
+use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::Cell;
 use std::future::Future;
 use std::pin::Pin;
@@ -98,28 +99,9 @@ async fn drive<M: waist::Machine>(m: M, run: Rc<Run>, part: Part, name: String) 
         };
         for step in steps {
             match &step.get().0 {
-                Action::Run(account, time) => m.run(*account, time.draw(&mut random)).await,
-                Action::Sleep(time) => m.sleep(time.draw(&mut random)).await,
-                Action::Touch(line, access) => m.touch(*line, *access),
-                Action::Word(word, operation) => {
-                    answer = Answer::Number(run.words.perform(&m, *word, *operation).await);
-                }
-                Action::Lock(lock, side) => m.lock(*lock, *side).await,
-                Action::TryLock(lock, side) => answer = Answer::Truth(m.try_lock(*lock, *side)),
-                Action::TryLockSpinning(lock, side) => answer = Answer::Truth(m.try_lock_spinning(*lock, *side).await),
-                Action::Unlock(lock, side) => m.unlock(*lock, *side).await,
-                Action::Convert(lock, side, mode) => m.convert(*lock, *side, *mode).await,
-                Action::WaitFor(completion) => m.wait_for(*completion).await,
-                Action::Complete(completion) => m.complete(*completion).await,
-                Action::Submit(device, time, then) => m.submit(*device, Io::taking(time.draw(&mut random)), *then),
-                Action::Park => m.park().await,
                 Action::Wake(task) | Action::WakeAtTick(task, _) if *task > run.last_task.get() => {
                     raise(Python::attach(|py| mistake(generator.bind(py), &format!("there is no task {task}"))))
                 }
-                Action::Wake(task) => m.wake(*task),
-                Action::WakeAtTick(task, ticks) => _ = m.wake_at_tick(*task, *ticks),
-                Action::SetNice(nice) => m.set_nice(*nice),
-                Action::UseMemory(bytes) => m.use_memory(*bytes),
                 Action::Spawn { program, arguments, placement, life } => {
                     let child = part.child(program, arguments);
                     let (its_run, its_name) = (run.clone(), format!("{name}.{children}"));
@@ -128,14 +110,45 @@ async fn drive<M: waist::Machine>(m: M, run: Rc<Run>, part: Part, name: String) 
                     run.know(id);
                     answer = Answer::Task(id);
                 }
-                Action::At(site) => m.at(site),
-                Action::Begin => m.begin(),
-                Action::End(name, counted) => m.end(name, *counted),
                 Action::GiveUp(reason) => return m.give_up(reason),
-                Action::Several(_) => unreachable!("steps of steps are laid out when they are made"),
+                action => answer = performed(&m, &run, action, &mut random).await.unwrap_or(answer),
             }
         }
     }
+}
+
+/// Takes a step that asks the machine alone. What it answers, if anything.
+async fn performed<M: waist::Machine>(
+    m: &M,
+    run: &Run,
+    action: &Action,
+    random: &mut Xoshiro256PlusPlus,
+) -> Option<Answer> {
+    match action {
+        Action::Run(account, time) => m.run(*account, time.draw(random)).await,
+        Action::Sleep(time) => m.sleep(time.draw(random)).await,
+        Action::Touch(line, access) => m.touch(*line, *access),
+        Action::Word(word, operation) => return Some(Answer::Number(run.words.perform(m, *word, *operation).await)),
+        Action::Lock(lock, side) => m.lock(*lock, *side).await,
+        Action::TryLock(lock, side) => return Some(Answer::Truth(m.try_lock(*lock, *side))),
+        Action::TryLockSpinning(lock, side) => return Some(Answer::Truth(m.try_lock_spinning(*lock, *side).await)),
+        Action::Unlock(lock, side) => m.unlock(*lock, *side).await,
+        Action::Convert(lock, side, mode) => m.convert(*lock, *side, *mode).await,
+        Action::WaitFor(completion) => m.wait_for(*completion).await,
+        Action::Complete(completion) => m.complete(*completion).await,
+        Action::Submit(device, time, then) => m.submit(*device, Io::taking(time.draw(random)), *then),
+        Action::Park => m.park().await,
+        Action::Wake(task) => m.wake(*task),
+        Action::WakeAtTick(task, ticks) => _ = m.wake_at_tick(*task, *ticks),
+        Action::SetNice(nice) => m.set_nice(*nice),
+        Action::UseMemory(bytes) => m.use_memory(*bytes),
+        Action::At(site) => m.at(site),
+        Action::Begin => m.begin(),
+        Action::End(name, counted) => m.end(name, *counted),
+        Action::Spawn { .. } | Action::GiveUp(_) => unreachable!("the program itself takes these"),
+        Action::Several(_) => unreachable!("steps of steps are laid out when they are made"),
+    }
+    None
 }
 
 /// A child's program; boxed, because the type of a program that spawns programs would contain itself.

@@ -211,11 +211,8 @@ impl Xfs {
         if self.unlinked == UnlinkedList::InMemory {
             lock_all(m, &inodes).await;
         }
-        m.run(Account::System, (c.listed - c.alone) * inodes.len() as Time).await;
-        self.log
-            .commit(m, Logged::items([d.item(), inode.item(), group.agi.item()]).buffers(&buffers).buffers(&inodes))
-            .await;
-        m.run(Account::System, if form == DirForm::Node { c.commit_node } else { c.commit }).await;
+        let items = Logged::items([d.item(), inode.item(), group.agi.item()]);
+        self.commit_remove(m, items, form, &buffers, &inodes).await;
         group.agi.unlock(m).await;
         unlock_all(m, &buffers).await;
         unlock_all(m, &inodes).await;
@@ -223,6 +220,21 @@ impl Xfs {
         m.run(Account::System, c.release).await;
         inode.iunlock(m).await;
         m.unlock(d.ilock, Side::Write).await;
+    }
+
+    /// Into the log go both inodes, the AGI, the blocks of the directory and the inodes in which the unlinked list changes.
+    async fn commit_remove<M: Machine>(
+        &self,
+        m: &M,
+        items: Logged,
+        form: DirForm,
+        blocks: &[Buffer],
+        listed: &[Buffer],
+    ) {
+        let c = &self.costs.unlink;
+        m.run(Account::System, (c.listed - c.alone) * listed.len() as Time).await;
+        self.log.commit(m, items.buffers(blocks).buffers(listed)).await;
+        m.run(Account::System, if form == DirForm::Node { c.commit_node } else { c.commit }).await;
     }
 
     /// `xfs_iunlink`, with the AGI locked: the buffers of the inodes that the list is in.
@@ -271,6 +283,23 @@ impl Xfs {
             m.touch(new.line, Access::Write);
             logged = logged.and(new.item());
         }
+        self.commit_rename(m, new, &renamed, logged, under).await;
+        self.end_commit(m, old, ticket, renamed.shrinks).await;
+        for &(_, ilock) in inodes.iter().rev() {
+            m.unlock(ilock, Side::Write).await;
+        }
+        Ok(())
+    }
+
+    /// Changes the blocks of the directories and commits, with the group's free space where the new name needs a block.
+    async fn commit_rename<M: Machine>(
+        &self,
+        m: &M,
+        new: &XfsDirectory,
+        renamed: &Renamed,
+        mut logged: Logged,
+        under: Time,
+    ) {
         lock_all(m, &renamed.buffers).await;
         renamed.touches.iter().for_each(|touches| self.contents.look_into(m, touches));
         let group = self.group_of(new.ino);
@@ -285,11 +314,6 @@ impl Xfs {
         if renamed.grows {
             group.agf.unlock(m).await;
         }
-        self.end_commit(m, old, ticket, renamed.shrinks).await;
-        for &(_, ilock) in inodes.iter().rev() {
-            m.unlock(ilock, Side::Write).await;
-        }
-        Ok(())
     }
 
     /// The new name in, the old one out.
