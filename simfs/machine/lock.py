@@ -10,7 +10,7 @@ the statistics and check that nobody holds it beside a writer.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -196,7 +196,7 @@ class Lock:
     def _begins_later(self, task: Task, owed: Time) -> None:
         if self.holder is task:
             self._held_since += owed
-            self._booked = replace(self._booked, since=self._booked.since + owed)
+            self._booked = self._booked._replace(since=self._booked.since + owed)
         elif self.readers:
             statistics = self.lock_class.statistics
             statistics.hold_shared_total = max(statistics.hold_shared_total - owed, 0)
@@ -257,7 +257,7 @@ class Lock:
         """Book the time of the present hold since it was last booked, by what the holder did."""
         before, times = self._booked, holder.times_now()
         span = max(times.since - before.since, 0)
-        self._booked = replace(times, since=before.since + span)  # a hold that begins later still does
+        self._booked = times._replace(since=before.since + span)  # a hold that begins later still does
         if self.held_by_device:
             self._hold.device += span
             return

@@ -79,7 +79,7 @@ class HoldTimes:
     @property
     def total(self) -> Time:
         """All of it."""
-        return sum(astuple(self))
+        return self.running + self.runnable + self.blocked + self.device
 
     @property
     def runnable(self) -> Time:

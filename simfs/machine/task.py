@@ -7,7 +7,7 @@ called with `yield from`; everything else happens at once, and its cost is added
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import simpy
@@ -155,15 +155,15 @@ class Task:
     def times_now(self) -> StateTimes:
         """The time by state as it stands."""
         now = self.machine.now
-        span = now - self.times.since
+        runnable, idle, sleeping, since = self.times
         match self.status:
             case Status.RUNNING:
-                return replace(self.times, since=now)
+                return StateTimes(runnable, idle, sleeping, now)
             case Status.RUNNABLE:
-                idle = self.times.cpu_idle + self.cpu.idle_clock(now) - self._idle_clock
-                return replace(self.times, runnable=self.times.runnable + span, cpu_idle=idle, since=now)
+                idle += self.cpu.idle_clock(now) - self._idle_clock
+                return StateTimes(runnable + now - since, idle, sleeping, now)
             case _:
-                return replace(self.times, sleeping=self.times.sleeping + span, since=now)
+                return StateTimes(runnable, idle, sleeping + now - since, now)
 
     # ---- primitives for locks and programs --------------------------------------------------------------------------
 

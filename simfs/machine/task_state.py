@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from simfs.machine.time import Time
 
@@ -48,8 +49,7 @@ class Segment:
         return irq, debt, own
 
 
-@dataclass(frozen=True)
-class StateTimes:
+class StateTimes(NamedTuple):
     """Time spent wanting to run and sleeping, up to `since`; the rest it was on a CPU."""
 
     runnable: Time = 0

@@ -91,11 +91,16 @@ def pdf(figure: Figure) -> bytes:
 
 
 def pictures(name: str, figure: Figure) -> dict[str, bytes]:
-    """The files of a figure by name: for screens, for editing, for papers."""
-    return {
-        f"figures/{name}.{ending}": save(figure)
-        for ending, save in (("png", png), ("svg", svg), ("pdf", pdf))
-    }
+    """The files of a figure by name: for screens, for editing, for papers. All have the layout of the first.
+
+    To lay a figure out takes longer than to draw it.
+    """
+    first = png(figure)
+    layout = figure.get_layout_engine()
+    figure.set_layout_engine(None)
+    files = {"png": first, "svg": svg(figure), "pdf": pdf(figure)}
+    figure.set_layout_engine(layout)
+    return {f"figures/{name}.{ending}": data for ending, data in files.items()}
 
 
 def _saved(figure: Figure, form: str) -> bytes:
