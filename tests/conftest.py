@@ -9,9 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SLOW = [HealthCheck.too_slow]
 
@@ -47,6 +51,17 @@ def structures_are_looked_at() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SIMFS_CHECK", "1")
         yield
+
+
+@pytest.fixture
+def png_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are written as PNG only, where a command is tried and not what it draws: half the time of many."""
+    from simfs.reports import drawing
+
+    def pictures(name: str, figure: Figure) -> dict[str, bytes]:
+        return {f"figures/{name}.png": drawing.png(figure)}
+
+    monkeypatch.setattr(drawing, "pictures", pictures)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -41,6 +41,7 @@ SAYS = {
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("png_alone")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_example_of_the_help_runs(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

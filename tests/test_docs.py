@@ -157,6 +157,7 @@ CHEAP = ("simfs list", "simfs schema", "simfs doctor", "simfs locks", "simfs tra
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("png_alone")
 @pytest.mark.parametrize(
     "line", parametrized([(n, c) for n, c in COMMANDS if "--quick" in c or c.startswith(CHEAP)])
 )

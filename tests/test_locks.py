@@ -5,6 +5,8 @@ Also that a deadlock is recognised, whether its tasks sleep or spin.
 
 from __future__ import annotations
 
+from math import sqrt
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -31,6 +33,7 @@ def test_waiters_of_a_spinlock_stay_on_their_cpus(lock: str) -> None:
 
 
 def test_test_and_set_is_unfair_but_everybody_goes_on() -> None:
+    """Chance decides who is next: counts spread like those of a Poisson process, with some twice the variance."""
     by_lock = {
         lock: simulate(
             lock_cycle(
@@ -40,7 +43,8 @@ def test_test_and_set_is_unfair_but_everybody_goes_on() -> None:
         for lock in ("tas", "ticket")
     }
     assert jain(by_lock["tas"]) < 0.995 < 0.999 < jain(by_lock["ticket"])
-    assert min(by_lock["tas"]) > 0.4 * max(by_lock["tas"])
+    mean = fmean(by_lock["tas"])
+    assert min(by_lock["tas"]) > mean - 5 * sqrt(2 * mean) > 10
 
 
 def test_test_and_set_starves_the_unlucky_where_the_last_holder_always_returns_first() -> None:

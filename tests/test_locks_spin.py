@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from importlib import import_module
 from itertools import pairwise
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -171,12 +172,22 @@ def remote_share(spec: Spec) -> float:
     return sum(a != b for a, b in pairwise(at)) / (len(at) - 1)
 
 
+def remote_shares(spec: Spec, runs: int = 8) -> list[float]:
+    return [remote_share(spec | {"replication": number}) for number in range(runs)]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 4])
 def test_cna_rarely_leaves_a_socket_where_a_qspinlock_mostly_does(count: int) -> None:
-    """Not never: the secondary queue is flushed every millisecond, and only one head in 128 begins the next."""
-    stock, cna = (remote_share(sockets(lock, count, think_ns=100)) for lock in ("qspinlock", "cna"))
-    assert stock > 0.9 * (1 - 1 / count)
-    assert cna < 0.25 * stock
+    """Not never: the secondary queue is flushed every millisecond, and only one head in 128 begins the next.
+
+    The order of a qspinlock's waiters hardly changes in a run: each run has about one random arrangement, in which the
+    next of n tasks is of another socket in n - n/count of n - 1 cases. A run of four sockets with CNA has a share of
+    0.11 with a deviation of 0.05, so the limit for the mean of eight is more than four standard errors away.
+    """
+    stock, cna = (remote_shares(sockets(lock, count, think_ns=100)) for lock in ("qspinlock", "cna"))
+    assert interval(stock, level=0.999).contains((32 - 32 / count) / 31)
+    assert fmean(cna) < 0.25 * fmean(stock)
 
 
 @pytest.mark.parametrize("count", [2, 4])
