@@ -181,6 +181,7 @@ def test_few_files_stay_in_caches_that_many_do_not(tmp_path: Path, kind: str) ->
     assert few > 1.02 * many
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("tasks", [1, 4])
 def test_both_machines_agree_on_files_that_do_not_fit(tmp_path: Path, kind: str, tasks: int) -> None:

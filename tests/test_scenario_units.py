@@ -98,6 +98,7 @@ def test_a_percentage_is_written_as_it_is_read(thousandths: int) -> None:
     assert percentage(format_percentage(fraction)) == fraction
 
 
+@pytest.mark.slow
 @given(st.text(max_size=200))
 def test_any_text_is_a_duration_or_refused(text: str) -> None:
     with suppress(ValueError):

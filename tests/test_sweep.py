@@ -67,6 +67,7 @@ def test_bad_input_is_two_and_names_the_option(options: list[str], says: str, tm
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("png_alone")
 def test_another_sweep_or_a_foreign_directory_is_refused(tmp_path: Path) -> None:
     assert sweep(*SMALL, "--vary", "workload.tasks=1,2", "--out", tmp_path / "a").exit_code == 0
     for options, says in (
@@ -84,6 +85,7 @@ def test_another_sweep_or_a_foreign_directory_is_refused(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("png_alone")
 def test_the_table_has_swept_durations_as_numbers(tmp_path: Path) -> None:
     options = ("--vary", "workload.hold=5 us,7 us", "--vary", "workload.tasks=1,2", "--out", tmp_path)
     assert sweep(*SMALL, *options).exit_code == 0
@@ -207,6 +209,7 @@ def test_shards_may_share_a_directory(undisturbed: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("png_alone")
 def test_only_shards_of_one_sweep_merge(undisturbed: Path, tmp_path: Path) -> None:
     assert sweep(*SMALL, "--vary", "workload.tasks=1", "--out", tmp_path / "a").exit_code == 0
     for folders, says in (
@@ -231,6 +234,7 @@ def merge(folders: Sequence[Path], out: Path | None) -> Any:  # noqa: ANN401
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("png_alone")
 def test_the_knee_of_a_lock_is_narrowed_to_one_task(tmp_path: Path) -> None:
     """A lock saturates at N* = (Z + S) / S tasks; the machine's costs are part of S, the interval of the place."""
     workload = next(p for p in expand(load("lock-cycle")) if p.variant == "mutex").scenario.workload
@@ -264,6 +268,7 @@ measure: {warmup: 2 ms, duration: 20 ms, replications: 2}
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("png_alone")
 def test_a_crossing_is_narrowed_to_neighbours(tmp_path: Path) -> None:
     """Short thinks win until the lock is full (11 tasks, 200,000 cycles/s), which short holds pass with 20 tasks."""
     asked = tmp_path / "crossing.yaml"
@@ -281,6 +286,7 @@ TWO = ["--vary", "workload.tasks=1,2,4", "--vary", "workload.think=5 us,50 us"]
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("png_alone")
 def test_two_keys_are_a_matrix_in_the_terminal_and_a_heat_map(tmp_path: Path) -> None:
     answer = sweep(*SMALL, *TWO, "--out", tmp_path / "two")
     points = csv.read_csv(tmp_path / "two" / "tables" / "points.csv").to_pylist()
@@ -291,6 +297,7 @@ def test_two_keys_are_a_matrix_in_the_terminal_and_a_heat_map(tmp_path: Path) ->
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("png_alone")
 def test_one_key_is_a_table_of_the_points(tmp_path: Path) -> None:
     answer = sweep(*SMALL, "--vary", "workload.tasks=1,2", "--out", tmp_path / "one")
     points = csv.read_csv(tmp_path / "one" / "tables" / "points.csv").to_pylist()
@@ -298,6 +305,7 @@ def test_one_key_is_a_table_of_the_points(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("png_alone")
 def test_other_programs_read_a_sweep_from_a_pipe(tmp_path: Path) -> None:
     options = [*SMALL, "--vary", "workload.tasks=1,2", "--out", tmp_path / "one", "--format"]
     written = sweep(*options, "csv").stdout
@@ -306,6 +314,7 @@ def test_other_programs_read_a_sweep_from_a_pipe(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("png_alone")
 def test_a_key_that_variants_set_themselves_is_told_aloud(tmp_path: Path) -> None:
     options = [*SMALL, "--vary", "workload.tasks=2", "--vary", "workload.lock=mutex,ticket"]
     told = sweep(*options, "--out", tmp_path / "out").stderr
