@@ -3,8 +3,9 @@
 use crate::hdr::encoded;
 use crate::machine::chains::{Chain, Link};
 use crate::machine::statistics::ClassStats;
-use crate::machine::time::to_ns;
-use crate::machine::{Side, State, Time};
+use crate::machine::State;
+use crate::waist::time::to_ns;
+use crate::waist::{Side, Time};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

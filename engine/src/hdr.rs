@@ -1,7 +1,7 @@
 //! Histograms of nanoseconds: how they are made, how times are counted while a run goes on, and their standard text form
 //! (HdrHistogram's V2 with DEFLATE, in base64), in which runs are merged and other tools read them.
 
-use crate::machine::time::{Time, NS};
+use crate::waist::time::{Time, NS};
 
 use base64::prelude::{Engine, BASE64_STANDARD};
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};

@@ -3,9 +3,10 @@
 use crate::chain_report::{chains, ChainReports};
 use crate::hdr::{encoded, Tally};
 use crate::machine::statistics::{ClassStats, HoldTimes, PlaceStats, WakeStats};
-use crate::machine::time::to_ns;
-use crate::machine::{Account, Broken, Outcome, Stall, State, TaskKind, Time, ADD_UP, AUDIT, TOLD};
+use crate::machine::{Broken, Outcome, Stall, State, TaskKind, ADD_UP, AUDIT, TOLD};
 use crate::spec::RunSpec;
+use crate::waist::time::to_ns;
+use crate::waist::{Account, Time};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

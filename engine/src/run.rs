@@ -1,10 +1,11 @@
 //! One run from spec to result: builds the machine, puts on it what the spec asks for, runs, reports.
 
 use crate::machine::trace::{too_many, Entry, Object, MOST};
-use crate::machine::{CpuId, LockKind, Native, Outcome, TaskId, Time};
+use crate::machine::{LockKind, Native, Outcome};
 use crate::population::populate;
 use crate::report::RunResult;
 use crate::spec::RunSpec;
+use crate::waist::{CpuId, TaskId, Time};
 use std::env;
 
 /// Set to 1, this environment variable has the structures of every run compared with the files that exist.

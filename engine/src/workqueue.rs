@@ -1,8 +1,7 @@
 //! Workqueues: what is queued on a CPU is done by a kernel thread of that CPU, one item after the other; what is queued on an
 //! unbound one (`WQ_UNBOUND`) by a thread that may run anywhere.
-
-use crate::machine::{CpuId, LockId};
 use crate::waist::Machine;
+use crate::waist::{CpuId, LockId};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 

@@ -1,9 +1,9 @@
 //! When the worker that frees unlinked inodes starts, and with which of them.
 
 use simfs_engine::filesystems::xfs::operations::inodegc::{InodeGc, Limits};
-use simfs_engine::machine::{Account, Native, Time};
+use simfs_engine::machine::Native;
 use simfs_engine::spec::RunSpec;
-use simfs_engine::waist::{Host, Life, Machine, Placement};
+use simfs_engine::waist::{Account, Host, Life, Machine, Placement, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
 

@@ -1,8 +1,7 @@
 //! The interval tree against a plain list: the same overlaps in the same order, and the red-black rules after each change.
-
-use simfs_engine::machine::Access;
 use simfs_engine::structures::interval_tree::IntervalTree;
 use simfs_engine::structures::NodeId;
+use simfs_engine::waist::Access;
 
 struct Draw(u64);
 

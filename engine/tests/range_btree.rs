@@ -1,9 +1,8 @@
 //! The B-tree of ranges against a plain sorted list: the same overlaps, the tree's rules after each change, and no node
 //! written that was not named before.
-
-use simfs_engine::machine::Access;
 use simfs_engine::structures::range_btree::{Changes, Key, RangeBTree, Record, CHILDREN, RECORDS};
 use simfs_engine::structures::NodeId;
+use simfs_engine::waist::Access;
 use std::collections::BTreeMap;
 
 struct Draw(u64);

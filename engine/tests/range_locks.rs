@@ -1,10 +1,10 @@
 //! The laws of range locks, design by design, on the native machine: who may hold what together, who comes first, and that
 //! nothing is left behind.
 
-use simfs_engine::machine::{Account, Native, Side, Time};
+use simfs_engine::machine::Native;
 use simfs_engine::range_locks::{Design, Prices, Range, RangeLock};
 use simfs_engine::spec::RunSpec;
-use simfs_engine::waist::{Host, Life, Machine, Placement};
+use simfs_engine::waist::{Account, Host, Life, Machine, Placement, Side, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
 

@@ -4,9 +4,9 @@
 //! P(K = k) = (1 - r) r^k; in a lock with phases all waiting readers go between two writers.
 
 use simfs_engine::machine::trace::{Entry, Object};
-use simfs_engine::machine::{Account, ClassId, LockId, Native, Side, Time};
+use simfs_engine::machine::Native;
 use simfs_engine::spec::RunSpec;
-use simfs_engine::waist::{Host, Life, Machine, Placement};
+use simfs_engine::waist::{Account, ClassId, Host, Life, LockId, Machine, Placement, Side, Time};
 use simfs_engine::workloads::draw::{chance, Draw};
 
 const NS: Time = 1_000;

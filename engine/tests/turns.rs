@@ -1,8 +1,8 @@
 //! Turns of user and kernel time in one segment are what they are as a segment each: nobody can tell them apart.
 
-use simfs_engine::machine::{Account, Native, Time};
+use simfs_engine::machine::Native;
 use simfs_engine::spec::RunSpec;
-use simfs_engine::waist::{Host, Life, Machine, Placement};
+use simfs_engine::waist::{Account, Host, Life, Machine, Placement, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
 

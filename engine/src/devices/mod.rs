@@ -13,11 +13,11 @@
 mod flush;
 mod timing;
 
-use crate::machine::time::from_ns;
-use crate::machine::{Account, CpuId, DeviceId, LockId, Pipe, TaskId, Then, Time};
+use crate::machine::Pipe;
 use crate::memory::Memory;
 use crate::spec::{DeviceSpec, ServedBy};
-use crate::waist::{Host, Life, Machine, Placement};
+use crate::waist::time::from_ns;
+use crate::waist::{Account, CpuId, DeviceId, Host, Life, LockId, Machine, Placement, TaskId, Then, Time};
 use crate::workqueue::{Workqueue, HIGHPRI};
 use crate::writeback::Writeback;
 use flush::{Flushes, Next, Sequence, Step};

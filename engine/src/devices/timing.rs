@@ -1,10 +1,9 @@
 //! How long requests take, alone and beside others.
 
 use super::Request;
-use crate::machine::time::from_ns;
-use crate::machine::{Disk, Hardware, Io, Span, Time};
 use crate::spec::{BandwidthSpec, DeviceSpec, DiskSpec, ServedBy, ServiceSpec};
-use crate::waist::Machine;
+use crate::waist::time::from_ns;
+use crate::waist::{Disk, Hardware, Io, Machine, Span, Time};
 use crate::workloads::draw::{uniform, Draw};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::RefCell;

@@ -1,7 +1,7 @@
 //! What operations look at of structures that may have left the caches since: inodes, dentries, blocks.
 
 use crate::filesystems::costs::Costs;
-use crate::machine::CachedId;
+use crate::waist::CachedId;
 use crate::waist::Machine;
 use std::cell::RefCell;
 

@@ -8,8 +8,8 @@ use super::dentry::Dentries;
 use super::{DirId, File};
 use crate::cost_table;
 use crate::kernel::vfs::FstatCall;
-use crate::machine::{Access, Account, LineId, Time};
 use crate::waist::Machine;
+use crate::waist::{Access, Account, LineId, Time};
 use std::cell::RefCell;
 
 cost_table!(CallCosts {

@@ -1,8 +1,8 @@
 //! Named costs, looked up once when a filesystem is built.
 
 use crate::kernel::Rules;
-use crate::machine::time::from_ns;
-use crate::machine::Time;
+use crate::waist::time::from_ns;
+use crate::waist::Time;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -6,8 +6,8 @@
 use super::costs::Costs;
 use super::DirId;
 use crate::kernel::vfs::DentryLru;
-use crate::machine::{Access, Account, LineId, LockId, Side};
 use crate::waist::Machine;
+use crate::waist::{Access, Account, LineId, LockId, Side};
 
 /// Lines of `in_lookup_hashtable`: 1,024 chains, each with a bit that locks it in a word of 8 bytes.
 const IN_LOOKUP_LINES: u64 = 128;

@@ -9,8 +9,8 @@ use super::costs::Costs;
 use super::lockref::{Exchange, Lockref};
 use super::File;
 use crate::kernel::vfs::DentryLine;
-use crate::machine::{Access, ClassId};
 use crate::waist::Machine;
+use crate::waist::{Access, ClassId};
 use std::cell::RefCell;
 use std::rc::Rc;
 

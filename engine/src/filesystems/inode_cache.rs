@@ -5,8 +5,8 @@
 
 use super::costs::Costs;
 use crate::kernel::vfs::{InodeHash, InodeList};
-use crate::machine::{Access, Account, LineId, LockId, Side, Time};
 use crate::waist::Machine;
+use crate::waist::{Access, Account, LineId, LockId, Side, Time};
 
 /// Chains that stand for those of a hash table with a lock each. A real table has a million, where two tasks never meet.
 const CHAINS: usize = 1024;

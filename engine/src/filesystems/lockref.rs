@@ -7,8 +7,8 @@
 //! look. As all are alike, that is drawn.
 
 use crate::kernel::vfs::DentryRef;
-use crate::machine::{Access, Account, CpuId, LockId, Side, Time};
 use crate::waist::Machine;
+use crate::waist::{Access, Account, CpuId, LockId, Side, Time};
 use crate::workloads::draw::chance;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::{Cell, RefCell};

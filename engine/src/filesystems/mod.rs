@@ -18,9 +18,8 @@ pub mod page_cache;
 pub mod tmpfs;
 pub mod vfs;
 pub mod xfs;
-
-use crate::machine::{LockId, Time};
 use crate::waist::Machine;
+use crate::waist::{LockId, Time};
 pub use calls::PlainCall;
 use std::future::Future;
 use std::ops::Range;

@@ -5,8 +5,8 @@ use super::ledger::Ledger;
 use super::vfs::SuperBlock;
 use super::{initial_files, Attribute, Audit, DirId, File, Filesystem, Io, NoSpace, PlainCall, Renaming, BLOCK};
 use crate::cost_table;
-use crate::machine::{Access, Account, LineId, LockId, Side, Time};
 use crate::waist::Machine;
+use crate::waist::{Access, Account, LineId, LockId, Side, Time};
 use std::cell::RefCell;
 
 cost_table!(TmpfsCosts {

@@ -4,8 +4,8 @@ use super::calls::Calls;
 use super::costs::Costs;
 use super::inode_cache::InodeCache;
 use super::Attribute;
-use crate::machine::{Account, ClassId, LockId, Side, Time};
 use crate::waist::Machine;
+use crate::waist::{Account, ClassId, LockId, Side, Time};
 
 /// What all filesystems of one mount share.
 pub struct SuperBlock {

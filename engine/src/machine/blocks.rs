@@ -7,12 +7,10 @@ use super::task::TaskId;
 use super::time::{from_ns, Time};
 use super::topology::{CpuId, Topology};
 use crate::spec::{CachesSpec, MachineSpec};
+pub use crate::waist::words::CachedId;
 use std::ops::Range;
 
 const LINE_BYTES: u64 = 64;
-
-/// The number of a block of a structure, as caches know it.
-pub type CachedId = u32;
 
 /// When a block was used last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

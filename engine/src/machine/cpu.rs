@@ -10,24 +10,7 @@ use super::task::TaskId;
 use super::time::{from_ns, Time};
 use super::topology::DOMAINS;
 use crate::spec::IdleState;
-
-/// The accounts into which every picosecond of a CPU goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
-pub enum Account {
-    /// Program code in user mode.
-    User,
-    /// Kernel code, line transfers included.
-    System,
-    /// Waiting for a lock on the CPU.
-    Spin,
-    /// Context switches.
-    Switch,
-    /// Interrupts.
-    Irq,
-    /// Nothing to run, idle exit included.
-    Idle,
-}
+pub use crate::waist::words::Account;
 
 /// Number of [`Account`]s.
 pub const ACCOUNTS: usize = 6;

@@ -4,7 +4,6 @@
 //! A device has at most `depth` requests; the others wait before it, and there neighbours become one request
 //! (`blk_attempt_bio_merge`, `block/blk-merge.c`). All share one pipe of so many bytes a second.
 
-use super::disk::Disk;
 use super::lock::{LockId, LockKind};
 use super::locks::{completion, semaphore};
 use super::pipe::Pipe;
@@ -14,74 +13,8 @@ use super::task::TaskId;
 use super::time::Time;
 use super::topology::CpuId;
 use super::trace::Object;
+pub use crate::waist::words::{DeviceId, Hardware, Io, Span, Then};
 use std::collections::VecDeque;
-
-/// A device's number.
-pub type DeviceId = u32;
-
-/// What the completion interrupt does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Then {
-    /// Completes a completion.
-    Complete(LockId),
-    /// Releases a semaphore that the submitting task has taken; until then the device holds it, not the task.
-    Release(LockId),
-}
-
-/// What a device is like.
-#[derive(Clone, Copy, Debug)]
-pub struct Hardware {
-    /// How many requests it serves at once.
-    pub parallelism: u32,
-    /// How many requests it has at most; others wait before it.
-    pub depth: u32,
-    /// CPU time of a completion interrupt, besides the wake-up in it.
-    pub interrupt: Time,
-    /// How far its flash may be behind the writes that it has taken.
-    pub slack: Time,
-    /// Its arm if it is a disk.
-    pub disk: Option<Disk>,
-}
-
-impl Hardware {
-    /// A device that serves so many requests at once and has no other limit.
-    pub fn serving(parallelism: u32, interrupt: Time) -> Self {
-        Self { parallelism, depth: u32::MAX, interrupt, slack: 0, disk: None }
-    }
-}
-
-/// What a request asks of a device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Io {
-    /// How long it takes when the device has nothing else to do.
-    pub service: Time,
-    /// How long it takes besides a neighbour in one request.
-    pub joined: Time,
-    /// How long it keeps the pipe of bytes.
-    pub transfer: Time,
-    /// How long it keeps the flash.
-    pub flash: Time,
-    /// Where it is, if that is known.
-    pub span: Option<Span>,
-}
-
-impl Io {
-    /// A request that takes so long and shares nothing but the device.
-    pub fn taking(service: Time) -> Self {
-        Self { service, ..Self::default() }
-    }
-}
-
-/// The part of a device that a request reads or writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
-    /// Its first byte.
-    pub at: u64,
-    /// How many.
-    pub bytes: u32,
-    /// Whether they are written.
-    pub write: bool,
-}
 
 /// The most bytes of a request that neighbours are merged to: `BLK_DEF_MAX_SECTORS`, 2560 sectors.
 const MERGED: u32 = 1280 << 10;

@@ -3,21 +3,7 @@
 //! first). Not modelled: that it prefers requests that have grown old.
 
 use super::time::Time;
-
-/// What a disk is like.
-#[derive(Clone, Copy, Debug)]
-pub struct Disk {
-    /// Time of one turn.
-    pub revolution: Time,
-    /// A seek to the next track.
-    pub seek_track: Time,
-    /// A seek over the whole disk.
-    pub seek_full: Time,
-    /// Bytes on the disk.
-    pub capacity: u64,
-    /// Bytes that pass under the head in one turn.
-    pub track: u64,
-}
+pub use crate::waist::words::Disk;
 
 impl Disk {
     /// From `now` until the head, which is at `head`, is at `place` (bytes from the disk's beginning): a seek whose time grows

@@ -6,19 +6,7 @@
 
 use super::time::Time;
 use super::topology::{CpuId, CpuSet, Topology};
-
-/// What an access does to a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// A load: any number of CPUs may share the line.
-    Read,
-    /// A store: the CPU takes the line for itself. It waits in the store buffer, and the CPU goes on.
-    Store,
-    /// A load and a store: the CPU waits for the line unless it has a copy.
-    Write,
-    /// An atomic read-modify-write: the CPU waits until the line is its own and all its earlier stores are done.
-    Atomic,
-}
+pub use crate::waist::words::Access;
 
 /// One cache line, or `span` neighbouring ones that are always used together.
 #[derive(Clone, Debug)]

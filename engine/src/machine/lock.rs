@@ -10,29 +10,7 @@ use super::locks::{
 use super::statistics::HoldTimes;
 use super::task::{StateTimes, TaskId};
 use super::time::Time;
-
-/// A lock's number.
-pub type LockId = u32;
-/// A lock class's number.
-pub type ClassId = u16;
-
-/// Which side of a lock is taken; exclusive locks know only [`Side::Write`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// Shared.
-    Read,
-    /// Exclusive.
-    Write,
-}
-
-/// How a btrfs tree lock of generation 2 or 3 is held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// With the lock inside it: the holder must not sleep, and who waits for it spins.
-    Spinning,
-    /// Without: the holder may sleep, and so do those who wait.
-    Blocking,
-}
+pub use crate::waist::words::{ClassId, LockId, Mode, Side};
 
 /// The state of one lock, by family.
 #[derive(Debug)]

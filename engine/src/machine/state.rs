@@ -20,15 +20,13 @@ use super::warmth::Warmth;
 use crate::hdr::Tally;
 use crate::random;
 use crate::spec::{RunSpec, WhatIf};
+pub use crate::waist::words::LineId;
 use rand_core::RngCore;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Events at one instant after which time is said to stand still.
 pub const STANDSTILL: u64 = 5_000_000;
-
-/// A data line's number.
-pub type LineId = u32;
 
 /// Events counted over the measured window.
 #[derive(Clone, Copy, Debug, Default)]

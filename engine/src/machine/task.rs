@@ -12,10 +12,8 @@ use super::run_queue::Level;
 use super::time::Time;
 use super::topology::{CpuId, Topology};
 use super::warmth::Missing;
+pub use crate::waist::words::TaskId;
 use arrayvec::ArrayVec;
-
-/// A task's number.
-pub type TaskId = u32;
 
 /// Where a task is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,10 +2,8 @@
 
 use super::time::{from_ns, Time};
 use crate::spec::MachineSpec;
+pub use crate::waist::words::CpuId;
 use std::ops::Range;
-
-/// A CPU's number.
-pub type CpuId = u32;
 
 /// The most CPUs a machine may have.
 pub const MAX_CPUS: u32 = 1024;

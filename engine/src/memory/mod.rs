@@ -11,8 +11,8 @@ use crate::cost_table;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::page_cache::PageCache;
 use crate::filesystems::BLOCK;
-use crate::machine::{Account, LockId, Side, TaskId, Time};
 use crate::waist::Machine;
+use crate::waist::{Account, LockId, Side, TaskId, Time};
 use crate::writeback::Writeback;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -62,7 +62,7 @@ impl Memory {
             tick: tick.max(1),
             batch: number("batch")? as u64,
             adds: number("adds")? as u64,
-            throttle: crate::machine::time::from_ns(number("throttle")?),
+            throttle: crate::waist::time::from_ns(number("throttle")?),
             retries: number("retries")? as u64,
             lru_lock: m.new_lock(m.class("mm.lru_lock", "mm.lru_lock")),
             list: RefCell::default(),

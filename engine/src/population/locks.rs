@@ -1,11 +1,10 @@
 //! The tasks of workloads that need no filesystem: lock cycles and range locks.
 
 use super::work_of;
-use crate::machine::time::from_ns;
-use crate::machine::{DeviceId, Hardware, LineId, LockId};
 use crate::range_locks::{Prices, RangeLock};
 use crate::spec::{Change, RunSpec, WorkloadSpec};
-use crate::waist::{Host, Life, Machine};
+use crate::waist::time::from_ns;
+use crate::waist::{DeviceId, Hardware, Host, Life, LineId, LockId, Machine};
 use crate::workloads::arrivals::Arrivals;
 use crate::workloads::binding::{at_nice, placements};
 use crate::workloads::draw::Draw;

@@ -11,10 +11,10 @@ pub use read::cost_names;
 
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
-use crate::machine::time::from_ns;
 use crate::memory::Memory;
 use crate::range_locks::Design;
 use crate::spec::{DeviceSpec, FilesystemKind, RunSpec, WorkloadKind};
+use crate::waist::time::from_ns;
 use crate::waist::Host;
 use crate::workloads::kernel_threads;
 use crate::writeback::{self, Writeback};

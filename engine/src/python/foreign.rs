@@ -9,13 +9,13 @@ mod step;
 
 use super::failure::{caught, raise};
 use super::programs;
-use crate::machine::{
-    Access, Account, CachedId, ClassId, CpuId, DeviceId, Hardware, Io, LineId, LockId, Mode, Side, TaskId, Then, Time,
-};
 use crate::population;
 use crate::random;
 use crate::spec::RunSpec;
-use crate::waist::{Host, Life, Machine, Placement};
+use crate::waist::{
+    Access, Account, CachedId, ClassId, CpuId, DeviceId, Hardware, Host, Io, Life, LineId, LockId, Machine, Mode,
+    Placement, Side, TaskId, Then, Time,
+};
 use fragile::Sticky;
 pub use program::Program;
 use program::{Running, State};

@@ -3,9 +3,9 @@
 use super::steps::{Completion, Device, Line, Lock, Word};
 use super::values::Stream;
 use super::words::Words;
-use crate::machine::time::from_ns;
-use crate::machine::{CpuId, DeviceId, Hardware, LineId, LockId, TaskId, Time};
 use crate::waist;
+use crate::waist::time::from_ns;
+use crate::waist::{CpuId, DeviceId, Hardware, LineId, LockId, TaskId, Time};
 use fragile::Sticky;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;

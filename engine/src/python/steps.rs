@@ -3,8 +3,8 @@
 
 use super::failure::lasting;
 use super::words;
-use crate::machine::time::{from_ns, to_ns};
-use crate::machine::{Access, Account, CpuId, DeviceId, LineId, LockId, Mode, Side, TaskId, Then};
+use crate::waist::time::{from_ns, to_ns};
+use crate::waist::{Access, Account, CpuId, DeviceId, LineId, LockId, Mode, Side, TaskId, Then};
 use crate::waist::{Life, Placement};
 use crate::workloads::draw;
 use pyo3::exceptions::PyValueError;

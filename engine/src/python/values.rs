@@ -1,8 +1,8 @@
 //! What both machines must compute alike: random numbers, and the percentiles of reports.
 
 use crate::hdr::{decoded, encoded, histogram};
-use crate::machine::Time;
 use crate::random::{self, lognormal};
+use crate::waist::Time;
 use crate::workloads::draw::{chance, uniform, zipf, Draw};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

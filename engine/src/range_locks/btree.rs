@@ -7,10 +7,9 @@ use super::holds::Holds;
 use super::index_lock::IndexLock;
 use super::lines::Lines;
 use super::{Range, RequestId};
-use crate::machine::{Account, Side, Time};
 use crate::structures::range_btree::{Key, RangeBTree, Record};
 use crate::structures::NodeId;
-use crate::waist::Machine;
+use crate::waist::{Account, Machine, Side, Time};
 use std::cell::RefCell;
 
 /// What is in the way of a request, or can be shared by it.

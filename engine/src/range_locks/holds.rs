@@ -5,9 +5,8 @@
 
 use super::lines::Lines;
 use super::{Range, RequestId};
-use crate::machine::{Access, Side, TaskId};
 use crate::structures::range_btree::{Key, Record};
-use crate::waist::Machine;
+use crate::waist::{Access, Machine, Side, TaskId};
 use std::cell::RefCell;
 
 const NOBODY: RequestId = RequestId::MAX;

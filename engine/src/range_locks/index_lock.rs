@@ -1,8 +1,8 @@
 //! The lock around a whole index: one of the kernel's, or in a program in user space the mutex of its C library.
 
 use super::ROLE;
-use crate::machine::{Access, Account, LineId, LockId, Side, TaskId, Time};
 use crate::waist::Machine;
+use crate::waist::{Access, Account, LineId, LockId, Side, TaskId, Time};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 

@@ -10,10 +10,9 @@
 use super::index_lock::IndexLock;
 use super::lines::Lines;
 use super::{Range, RequestId};
-use crate::machine::{Access, Account, Side, TaskId, Time};
 use crate::structures::interval_tree::IntervalTree;
 use crate::structures::NodeId;
-use crate::waist::Machine;
+use crate::waist::{Access, Account, Machine, Side, TaskId, Time};
 use std::cell::RefCell;
 
 struct Request {

@@ -1,8 +1,6 @@
 //! The cache lines of an index's nodes.
-
-use crate::machine::{Access, LineId};
 use crate::structures::NodeId;
-use crate::waist::Machine;
+use crate::waist::{Access, LineId, Machine};
 use std::cell::RefCell;
 
 /// Each node's lines, `span` neighbouring ones that are used together. A node that is used again keeps its lines, and so

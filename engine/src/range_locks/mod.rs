@@ -14,9 +14,8 @@ pub mod index_lock;
 pub mod interval_tree;
 mod lines;
 pub mod optimistic;
-
-use crate::machine::{LockId, Side, Time};
 use crate::waist::Machine;
+use crate::waist::{LockId, Side, Time};
 use index_lock::IndexLock;
 use std::cell::RefCell;
 

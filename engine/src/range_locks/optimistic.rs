@@ -9,10 +9,9 @@ use super::btree::{find, Found};
 use super::holds::Holds;
 use super::lines::Lines;
 use super::{Range, RequestId};
-use crate::machine::{Access, Account, Side, Time};
 use crate::structures::range_btree::{Changes, Key, RangeBTree};
 use crate::structures::NodeId;
-use crate::waist::Machine;
+use crate::waist::{Access, Account, Machine, Side, Time};
 use std::cell::RefCell;
 
 enum Attempt {

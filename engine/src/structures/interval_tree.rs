@@ -4,7 +4,7 @@
 //! Nodes are slots that the caller chooses, as the kernel's are embedded in the caller's structures.
 
 use super::{NodeId, Touch};
-use crate::machine::Access;
+use crate::waist::Access;
 
 const NIL: NodeId = NodeId::MAX;
 const LEFT: usize = 0;

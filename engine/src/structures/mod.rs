@@ -2,8 +2,7 @@
 //!
 //! Nothing here knows time or locks. A structure does what the real one does and reports which blocks or nodes it
 //! touched; the programs in `filesystems` and `range_locks` charge time and take locks for that.
-
-use crate::machine::Access;
+use crate::waist::Access;
 
 pub mod btree;
 pub mod interval_tree;

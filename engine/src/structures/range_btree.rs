@@ -9,7 +9,7 @@ mod balance;
 mod node;
 
 use super::{NodeId, Touch};
-use crate::machine::Access;
+use crate::waist::Access;
 use balance::Fate;
 use node::Node;
 

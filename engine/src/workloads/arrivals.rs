@@ -2,10 +2,9 @@
 //! that a load of n tasks is the FIFO queue with n servers (G/G/n) of the textbooks.
 
 use super::draw::Draw;
-use crate::machine::time::from_ns;
-use crate::machine::Time;
 use crate::spec::WorkloadSpec;
-use crate::waist::Machine;
+use crate::waist::time::from_ns;
+use crate::waist::{Machine, Time};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

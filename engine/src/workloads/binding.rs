@@ -1,8 +1,6 @@
 //! Which CPU each task of a workload is bound to, and all that it starts, as benchmarks bind their processes and threads.
-
-use crate::machine::CpuId;
 use crate::spec::{Binding, Load, MachineSpec};
-use crate::waist::{Machine, Placement};
+use crate::waist::{CpuId, Machine, Placement};
 use std::future::Future;
 
 /// All CPUs in the order in which tasks are bound to them, one each; hyper-threads of a busy core come last.

@@ -4,16 +4,15 @@
 use super::arrivals::{served, taken, Requests};
 use super::draw::Draw;
 use crate::filesystems::{DirId, File, Filesystem};
-use crate::machine::time::from_ns;
-use crate::machine::{Account, Time};
 use crate::spec::WorkloadSpec;
-use crate::waist::{Life, Machine, Placement};
+use crate::waist::time::from_ns;
+use crate::waist::{Account, Life, Machine, Placement, Time};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// CPU time is used in turns of this length, user time first, then the page faults and system calls that go with it.
-const TURN: Time = 200 * crate::machine::time::US;
+const TURN: Time = 200 * crate::waist::time::US;
 
 /// Driver, compiler and assembler.
 const PROCESSES: Time = 3;

@@ -9,9 +9,8 @@
 use super::acts::{Act, Actor, Full, Which};
 use super::draw::{chance, uniform};
 use crate::filesystems::Filesystem;
-use crate::machine::{Account, Time};
 use crate::spec::WorkloadSpec;
-use crate::waist::Machine;
+use crate::waist::{Account, Machine, Time};
 use std::rc::Rc;
 
 /// A call of the load file.
@@ -93,7 +92,7 @@ impl Params {
             sum += number(name);
             upto[place] = sum;
         }
-        let time = |name: &str| crate::machine::time::from_ns(number(name) * speed);
+        let time = |name: &str| crate::waist::time::from_ns(number(name) * speed);
         Self {
             upto: upto.map(|up| up / sum),
             write_bytes: number("write_bytes") as u32,

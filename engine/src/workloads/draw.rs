@@ -1,9 +1,9 @@
 //! Random times for programs.
 
-use crate::machine::time::{from_ns, scaled};
-use crate::machine::Time;
 use crate::random::lognormal;
 use crate::spec::WorkloadSpec;
+use crate::waist::time::{from_ns, scaled};
+use crate::waist::Time;
 use rand_core::RngCore;
 use rand_distr::{Distribution, Exp1, Gamma, Zipf};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -2,10 +2,9 @@
 
 use super::draw::{chance, Choice};
 use crate::filesystems::{File, Filesystem, Io, LaidOut};
-use crate::machine::time::from_ns;
-use crate::machine::{Account, Time};
 use crate::spec::WorkloadSpec;
-use crate::waist::Machine;
+use crate::waist::time::from_ns;
+use crate::waist::{Account, Machine, Time};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::rc::Rc;
 

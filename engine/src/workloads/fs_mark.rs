@@ -2,9 +2,8 @@
 //! ends: a run looks at a piece of a long benchmark, and `initial_files` says at which.
 
 use crate::filesystems::{DirId, File, Filesystem};
-use crate::machine::{Account, Time};
 use crate::spec::WorkloadSpec;
-use crate::waist::Machine;
+use crate::waist::{Account, Machine, Time};
 use std::rc::Rc;
 
 /// When files are synced (`-S`).

@@ -5,10 +5,9 @@
 //! who spin on an owner do when the owner's is.
 
 use super::draw::{uniform, Draw};
-use crate::machine::time::from_ns;
-use crate::machine::{Account, Time};
 use crate::spec::KernelThreadsSpec;
-use crate::waist::{Host, Life, Machine, Placement};
+use crate::waist::time::from_ns;
+use crate::waist::{Account, Host, Life, Machine, Placement, Time};
 
 /// Starts them on a machine with `cpus` CPUs; `speed` multiplies their CPU time.
 pub fn start<H: Host>(host: &mut H, spec: &KernelThreadsSpec, cpus: u32, speed: f64) {

@@ -3,8 +3,8 @@
 
 use super::arrivals::{served, taken, Requests};
 use super::draw::{chance, Draw};
-use crate::machine::{Access, Account, DeviceId, Io, LineId, LockId, Mode, Side, Then};
 use crate::waist::Machine;
+use crate::waist::{Access, Account, DeviceId, Io, LineId, LockId, Mode, Side, Then};
 use std::future::Future;
 use std::rc::Rc;
 

@@ -3,8 +3,8 @@
 
 use super::arrivals::{served, taken, Requests};
 use crate::filesystems::{DirId, Filesystem, NoSpace};
-use crate::machine::{Account, Time};
 use crate::waist::Machine;
+use crate::waist::{Account, Time};
 use std::rc::Rc;
 
 /// What one turn of the loop does.

@@ -4,11 +4,10 @@ use super::acts::{Act, Actor, Full, Which};
 use super::arrivals::{served, taken, Requests};
 use super::draw::{uniform, Choice, Draw};
 use crate::filesystems::Filesystem;
-use crate::machine::time::from_ns;
-use crate::machine::{Account, Time};
 use crate::nearest::hint;
 use crate::spec::WorkloadSpec;
-use crate::waist::Machine;
+use crate::waist::time::from_ns;
+use crate::waist::{Account, Machine, Time};
 use serde_json::Value;
 use std::rc::Rc;
 

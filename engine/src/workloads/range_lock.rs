@@ -2,10 +2,9 @@
 //! it locks all its ranges one after the other and then unlocks them all.
 
 use super::draw::{chance, Draw};
-use crate::machine::{Account, Side};
 use crate::range_locks::{Design, Range, RangeLock, RequestId};
 use crate::spec::WorkloadSpec;
-use crate::waist::Machine;
+use crate::waist::{Account, Machine, Side};
 use rand_core::RngCore;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::RefCell;

@@ -1,8 +1,8 @@
 //! The flusher of a device (`wb_workfn`): while more is dirty than the background limit, and every five seconds what is old.
 
 use super::Writeback;
-use crate::machine::{LockId, Side, Time};
 use crate::waist::Machine;
+use crate::waist::{LockId, Side, Time};
 use std::future::Future;
 use std::rc::Rc;
 

@@ -12,8 +12,8 @@ pub use flusher::{flusher, Flushed, REQUEST_PAGES};
 
 use crate::filesystems::costs::Costs;
 use crate::filesystems::BLOCK;
-use crate::machine::{LockId, Side, TaskId, Time};
 use crate::waist::Machine;
+use crate::waist::{LockId, Side, TaskId, Time};
 use limits::{Counts, Limits, Rates};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -91,7 +91,7 @@ impl Writeback {
         let (background, most) = (share("background_ratio")?, share("dirty_ratio")?);
         let limits =
             |bytes: u64| Limits { background: (bytes as f64 * background) as u64, most: (bytes as f64 * most) as u64 };
-        let time = |name: &str| number(name).map(crate::machine::time::from_ns);
+        let time = |name: &str| number(name).map(crate::waist::time::from_ns);
         let unlimited = number("initial_bandwidth")?;
         Ok(Self {
             limits: setting.memory.map(limits),

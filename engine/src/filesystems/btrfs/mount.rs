@@ -28,9 +28,9 @@ use crate::filesystems::costs::Costs;
 use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::DirId;
 use crate::kernel::btrfs::NocowCheck;
-use crate::machine::time::from_ns;
-use crate::machine::{LineId, LockId, Time};
+use crate::waist::time::from_ns;
 use crate::waist::Machine;
+use crate::waist::{LineId, LockId, Time};
 use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
 

@@ -7,8 +7,8 @@ use super::tree::search::{Rules, TreeOps};
 use super::tree::{BlockId, Tree, MAX_LEVEL};
 use crate::filesystems::cached::used_ago;
 use crate::filesystems::costs::Costs;
-use crate::machine::{Access, Account, CachedId, ClassId, LineId, LockId, Mode, Side, Time};
 use crate::waist::Machine;
+use crate::waist::{Access, Account, CachedId, ClassId, LineId, LockId, Mode, Side, Time};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 

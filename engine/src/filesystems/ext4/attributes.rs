@@ -6,8 +6,8 @@ use crate::cost_table;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::{Attribute, File, BLOCK};
 use crate::kernel::Rules;
-use crate::machine::{Account, Side, Time};
 use crate::waist::Machine;
+use crate::waist::{Account, Side, Time};
 
 cost_table!(AttributeCosts {
     enter: ["call.fstat"],

@@ -1,7 +1,7 @@
 //! The CPU times of creating, writing, unlinking and of htree directories, as sums of steps between locks.
 
 use crate::cost_table;
-use crate::machine::Time;
+use crate::waist::Time;
 
 cost_table!(pub(super) CreateCosts {
     walk: ["openat.before_i_rwsem"],

@@ -7,8 +7,8 @@ use super::mballoc::Extent;
 use super::Ext4;
 use crate::filesystems::cached::used_ago;
 use crate::filesystems::{DirId, ROOT};
-use crate::machine::{CachedId, LineId, LockId};
 use crate::waist::Machine;
+use crate::waist::{CachedId, LineId, LockId};
 use std::cell::{Cell, RefCell};
 
 /// Names that fit one 4 KiB block of a linear directory before it becomes an htree: a 12-byte name takes 20 bytes of entry.

@@ -1,7 +1,6 @@
 //! Locks of block groups (`ext4_lock_group`): groups share them, and one count says how often somebody had to wait.
-
-use crate::machine::{Access, LineId, LockId, Side};
 use crate::waist::Machine;
+use crate::waist::{Access, LineId, LockId, Side};
 use std::cell::Cell;
 use std::rc::Rc;
 

@@ -5,8 +5,8 @@ use super::journal::{credits, Block, Handle};
 use super::Ext4;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::File;
-use crate::machine::{Access, Account, CachedId, LineId, LockId, Time};
 use crate::waist::Machine;
+use crate::waist::{Access, Account, CachedId, LineId, LockId, Time};
 
 /// Group descriptors of 64 bytes in a block.
 const DESCRIPTORS: u32 = 64;

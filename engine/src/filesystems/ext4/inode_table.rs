@@ -6,8 +6,8 @@ use crate::devices::BlockDevice;
 use crate::filesystems::cached::Looks;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::BLOCK;
-use crate::machine::{Access, Account, CachedId, ClassId, LineId, LockId, Side, Time};
 use crate::waist::Machine;
+use crate::waist::{Access, Account, CachedId, ClassId, LineId, LockId, Side, Time};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 

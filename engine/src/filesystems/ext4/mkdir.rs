@@ -5,8 +5,8 @@ use super::ialloc::{FLEX, INODES_PER_BLOCK};
 use super::journal::{credits, Block};
 use super::Ext4;
 use crate::filesystems::{DirId, NoSpace};
-use crate::machine::{Access, Account, Side, Time};
 use crate::waist::Machine;
+use crate::waist::{Access, Account, Side, Time};
 
 impl Ext4 {
     /// `ext4_mkdir` under the parent's lock.

@@ -5,8 +5,8 @@ use super::ialloc::INODES_PER_BLOCK;
 use super::journal::Block;
 use crate::cost_table;
 use crate::filesystems::costs::Costs;
-use crate::machine::{Access, Account, LineId, LockId, Side, Time};
 use crate::waist::Machine;
+use crate::waist::{Access, Account, LineId, LockId, Side, Time};
 use std::cell::RefCell;
 
 cost_table!(OrphanCosts { first: ["orphan.first"], middle: ["orphan.middle"] });

@@ -5,8 +5,8 @@ use super::Ext4;
 use crate::cost_table;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::{File, NoSpace, BLOCK};
-use crate::machine::{Account, Side, Time};
 use crate::waist::Machine;
+use crate::waist::{Account, Side, Time};
 
 cost_table!(PreallocateCosts {
     enter: ["call.fstat"],

@@ -4,8 +4,8 @@ use super::directory::LINEAR_NAMES;
 use super::journal::credits;
 use super::Ext4;
 use crate::filesystems::{DirId, File, Renaming};
-use crate::machine::{Access, Account, Side, Time};
 use crate::waist::Machine;
+use crate::waist::{Access, Account, Side, Time};
 
 impl Ext4 {
     pub(super) async fn rename_file<M: Machine>(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File) {

@@ -4,8 +4,8 @@
 
 use super::ialloc::FLEX;
 use crate::filesystems::costs::Costs;
-use crate::machine::{Access, LineId, LockId, Side};
 use crate::waist::Machine;
+use crate::waist::{Access, LineId, LockId, Side};
 
 /// Flex groups whose counts share a line: `struct flex_groups` has 16 bytes.
 const COUNTS: u32 = 4;

@@ -8,8 +8,8 @@ use super::Ext4;
 use crate::cost_table;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::{DirId, BLOCK};
-use crate::machine::{Access, Account, Side};
 use crate::waist::Machine;
+use crate::waist::{Access, Account, Side};
 
 cost_table!(WalkCosts {
     before: ["openat.before_i_rwsem"],

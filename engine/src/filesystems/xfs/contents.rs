@@ -3,7 +3,7 @@
 use super::structures::touch::{BlockKind, Touches};
 use crate::filesystems::cached::{used_ago, Looks};
 use crate::filesystems::costs::Costs;
-use crate::machine::CachedId;
+use crate::waist::CachedId;
 use crate::waist::Machine;
 use std::cell::{Cell, RefCell};
 

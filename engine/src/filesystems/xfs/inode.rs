@@ -3,8 +3,8 @@
 
 use super::log::buffer::Buffer;
 use super::log::Item;
-use crate::machine::{Access, ClassId, LineId, LockId, Side};
 use crate::waist::Machine;
+use crate::waist::{Access, ClassId, LineId, LockId, Side};
 use std::cell::RefCell;
 
 /// The locks and lines of a file that is in use.

@@ -11,9 +11,8 @@
 //! | 192 | 5.1: `i_flags_lock` (204) | 5.1: `di_format` (225), before the ILOCK is taken |
 //! | 448 | count and owner of `i_rwsem`, which is the IOLOCK (472 to 512) | `i_blkbits` (454), for each bio |
 //! | 640 | `i_dio_count` (652; 6.1: 660) | `i_version` (640) and, for leases, `i_flctx` (672; 6.1: 680) by writes; `i_flctx` for mandatory file locks (`rw_verify_area`, until 5.14) by all |
-
-use crate::machine::{Access, LineId, LockId};
 use crate::waist::Machine;
+use crate::waist::{Access, LineId, LockId};
 
 /// The lines of one open file's inode.
 pub(super) struct InodeLines {

@@ -22,7 +22,7 @@ use crate::filesystems::costs::Costs;
 use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::DirId;
 use crate::kernel::xfs::{Inactivation, UnlinkedList};
-use crate::machine::{ClassId, CpuId, LineId, LockId, Time};
+use crate::waist::{ClassId, CpuId, LineId, LockId, Time};
 use crate::waist::{Host, Life, Machine, Placement};
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,7 +1,6 @@
 //! What a program leaves for Python to do, and the words for it.
-
-use crate::machine::{Access, Account, LockId, Mode, Side, Time};
 use crate::waist::Life;
+use crate::waist::{Access, Account, LockId, Mode, Side, Time};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 

@@ -11,8 +11,8 @@ use crate::filesystems::btrfs::tree::items;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::{File, Io};
 use crate::kernel::btrfs::DirectWrite;
-use crate::machine::{Account, Side};
 use crate::waist::Machine;
+use crate::waist::{Account, Side};
 
 cost_table!(DirectCosts {
     read_start: ["dread.get_extent"],

@@ -4,7 +4,7 @@
 
 use crate::filesystems::btrfs::mount::Btrfs;
 use crate::filesystems::BLOCK;
-use crate::machine::Account;
+use crate::waist::Account;
 use crate::waist::Machine;
 use crate::writeback::{Flushed, Writeback, REQUEST_PAGES};
 

@@ -5,7 +5,7 @@
 
 use crate::filesystems::btrfs::mount::{Btrfs, Inode};
 use crate::filesystems::btrfs::tree::key::Key;
-use crate::machine::Account;
+use crate::waist::Account;
 use crate::waist::Machine;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -9,8 +9,8 @@ use crate::filesystems::btrfs::tree::key::{Item, ItemKind, Key};
 use crate::filesystems::btrfs::tree::search::Intent;
 use crate::filesystems::DirId;
 use crate::kernel::btrfs::LogDirectory;
-use crate::machine::Side;
 use crate::waist::Machine;
+use crate::waist::Side;
 
 /// Bytes of a range of a directory of which the log knows all (`struct btrfs_dir_log_item`).
 const RANGE: u32 = 8;

@@ -10,8 +10,8 @@ use crate::filesystems::btrfs::data::Extent;
 use crate::filesystems::btrfs::mount::{Btrfs, Inode};
 use crate::filesystems::File;
 use crate::kernel::btrfs::{FsyncWait, FullCommit, LogCsums, LogDirectory, LogInode};
-use crate::machine::{Account, Side};
 use crate::waist::Machine;
+use crate::waist::{Account, Side};
 
 cost_table!(pub(super) FsyncCosts {
     writepages: ["wfsync.reserve_extent", "wfsync.ordered_extent_add", "wfsync.get_extent", "wfsync.submit"],

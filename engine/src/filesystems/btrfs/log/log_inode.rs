@@ -8,8 +8,8 @@ use crate::filesystems::btrfs::tree::key::{Item, ItemKind, Key};
 use crate::filesystems::btrfs::tree::search::Intent;
 use crate::filesystems::BLOCK;
 use crate::kernel::btrfs::{LogCsums, LogInode};
-use crate::machine::{Account, Side, Time};
 use crate::waist::Machine;
+use crate::waist::{Account, Side, Time};
 
 /// Most items that are copied into the log together; a leaf has room for more of an extent's.
 const MOST_ITEMS: usize = 100;

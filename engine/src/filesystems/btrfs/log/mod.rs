@@ -22,8 +22,8 @@ use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::BLOCK;
 use crate::kernel::btrfs::TreeLogMutex;
-use crate::machine::{Access, Account, LineId, LockId, Side};
 use crate::waist::Machine;
+use crate::waist::{Access, Account, LineId, LockId, Side};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 

@@ -6,8 +6,8 @@ use crate::filesystems::btrfs::tree::items;
 use crate::filesystems::btrfs::tree::search::Intent;
 use crate::filesystems::DirId;
 use crate::kernel::btrfs::{FullCommit, LogInode};
-use crate::machine::Side;
 use crate::waist::Machine;
+use crate::waist::Side;
 
 /// What became of the new name of a renamed file in the log.
 pub(crate) enum NewName {

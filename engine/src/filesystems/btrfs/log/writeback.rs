@@ -6,8 +6,8 @@ use crate::filesystems::btrfs::tree::key::{Item, ItemKind, Key};
 use crate::filesystems::btrfs::tree::search::Intent;
 use crate::filesystems::BLOCK;
 use crate::kernel::btrfs::{FsyncWait, NocowCheck};
-use crate::machine::{Account, LockId, Time};
 use crate::waist::Machine;
+use crate::waist::{Account, LockId, Time};
 
 /// What an fsync has submitted.
 pub(super) struct Writeback {

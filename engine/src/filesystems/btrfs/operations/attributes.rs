@@ -3,8 +3,8 @@
 use super::super::mount::Btrfs;
 use super::super::tree::items;
 use crate::filesystems::{Attribute, File};
-use crate::machine::{Account, Side};
 use crate::waist::Machine;
+use crate::waist::{Account, Side};
 
 impl Btrfs {
     /// `btrfs_setattr`, `btrfs_dirty_inode`: times, mode and owner alike.

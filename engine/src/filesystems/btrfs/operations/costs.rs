@@ -2,7 +2,7 @@
 
 use super::super::space::reservations::Reservations;
 use crate::cost_table;
-use crate::machine::Time;
+use crate::waist::Time;
 
 cost_table!(pub(super) CreateCosts {
     walk: ["openat.before_i_rwsem"],

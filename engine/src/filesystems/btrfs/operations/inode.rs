@@ -13,8 +13,8 @@ use super::super::tree::key::{Item, ItemKind, Key};
 use super::super::tree::locks::TreeLocks;
 use super::super::tree::search::{Intent, TreeOps};
 use crate::filesystems::{DirId, Renaming};
-use crate::machine::{Access, Account, Side, Time};
 use crate::waist::Machine;
+use crate::waist::{Access, Account, Side, Time};
 
 /// Changes of items leave their path spinning, but for those of the records of orphans (`fs/btrfs/orphan.c`).
 fn leaving<L: TreeLocks>(ops: TreeOps<'_, L>, key: Key) -> TreeOps<'_, L> {

@@ -11,8 +11,8 @@ use super::data::FileData;
 use super::mount::{Btrfs, Inode};
 use super::tree::items;
 use crate::filesystems::{Attribute, DirId, File, Filesystem, Io, LaidOut, NoSpace, PlainCall, Renaming};
-use crate::machine::{Access, Account, Side};
 use crate::waist::Machine;
+use crate::waist::{Access, Account, Side};
 pub(super) use costs::OperationCosts;
 
 impl<M: Machine> Filesystem<M> for Btrfs {

@@ -6,8 +6,8 @@ use super::super::mount::Btrfs;
 use super::super::tree::items;
 use super::super::tree::key::{Key, NODE_SIZE};
 use crate::filesystems::DirId;
-use crate::machine::{Access, Account, Side, Time};
 use crate::waist::Machine;
+use crate::waist::{Access, Account, Side, Time};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -4,8 +4,8 @@
 use super::Space;
 use crate::filesystems::btrfs::tree::key::NODE_SIZE;
 use crate::filesystems::costs::Costs;
-use crate::machine::{Access, Account, LineId, LockId, Side, Time};
 use crate::waist::Machine;
+use crate::waist::{Access, Account, LineId, LockId, Side, Time};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 

@@ -13,8 +13,8 @@ use crate::filesystems::btrfs::tree::locks::{TreeLocks, Work};
 use crate::filesystems::btrfs::tree::search::{Intent, Rules, TreeOps};
 use crate::filesystems::btrfs::tree::Tree;
 use crate::filesystems::costs::Costs;
-use crate::machine::{Account, LockId, Side};
 use crate::waist::Machine;
+use crate::waist::{Account, LockId, Side};
 use std::cell::RefCell;
 use std::rc::Rc;
 

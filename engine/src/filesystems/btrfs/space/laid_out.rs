@@ -8,7 +8,7 @@ use crate::filesystems::btrfs::tree::items;
 use crate::filesystems::btrfs::tree::locks::{TreeLocks, Work};
 use crate::filesystems::btrfs::tree::search::{TreeOps, DEFAULT_RULES};
 use crate::filesystems::btrfs::tree::{BlockId, Tree};
-use crate::machine::{Mode, Side};
+use crate::waist::{Mode, Side};
 use std::cell::RefCell;
 
 /// Tasks that take places and delay references for which no time goes by.

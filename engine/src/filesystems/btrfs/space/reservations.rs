@@ -4,8 +4,8 @@
 //! The spinlocks of the block reserves are as global and are taken in the same calls: the space_info's stands for them, too.
 
 use crate::filesystems::costs::Costs;
-use crate::machine::{Access, Account, LineId, LockId, Side, Time};
 use crate::waist::Machine;
+use crate::waist::{Access, Account, LineId, LockId, Side, Time};
 
 /// The space_info's spinlock and what is done under it.
 pub struct Reservations {

@@ -8,8 +8,8 @@ use crate::filesystems::btrfs::tree::key::NODE_SIZE;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::BLOCK;
 use crate::kernel::btrfs::{CommitFlush, CommitStart};
-use crate::machine::{Account, LockId, Side};
 use crate::waist::Machine;
+use crate::waist::{Account, LockId, Side};
 use std::rc::Rc;
 
 cost_table!(CommitCosts { block: ["commit_block"], unpin: ["unpin"] });

@@ -8,8 +8,8 @@ pub mod worker;
 
 use super::space::reservations::Reservations;
 use crate::filesystems::costs::Costs;
-use crate::machine::{Access, LineId, TaskId, Time};
 use crate::waist::Machine;
+use crate::waist::{Access, LineId, TaskId, Time};
 use std::cell::{Cell, RefCell};
 
 /// Whom a commit keeps out, step by step (`btrfs_blocked_trans_types`).

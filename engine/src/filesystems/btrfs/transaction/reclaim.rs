@@ -8,8 +8,8 @@
 use crate::filesystems::btrfs::mount::Btrfs;
 use crate::filesystems::btrfs::tree::key::NODE_SIZE;
 use crate::filesystems::btrfs::tree::MAX_LEVEL;
-use crate::machine::{LockId, TaskId};
 use crate::waist::Machine;
+use crate::waist::{LockId, TaskId};
 use std::cell::Cell;
 use std::rc::Rc;
 

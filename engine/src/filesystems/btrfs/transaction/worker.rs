@@ -3,8 +3,8 @@
 use super::delayed::{Batch, Prepared, BACKGROUND, BATCH, WRITEBACK};
 use crate::filesystems::btrfs::mount::Btrfs;
 use crate::filesystems::btrfs::tree::items::inode_key;
-use crate::machine::{Access, Account, LockId, Side, TaskId};
 use crate::waist::Machine;
+use crate::waist::{Access, Account, LockId, Side, TaskId};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;

@@ -6,7 +6,7 @@ use super::locks::TreeLocks;
 use super::path::Path;
 use super::search::TreeOps;
 use super::{BlockId, Tree};
-use crate::machine::Side;
+use crate::waist::Side;
 
 impl<L: TreeLocks> TreeOps<'_, L> {
     /// `split_node`: makes room in a nearly full node, by its neighbours or by a new one.

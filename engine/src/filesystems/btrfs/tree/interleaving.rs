@@ -5,7 +5,7 @@ use super::locks::{TreeLocks, Work};
 use super::search::{Intent, Rules, TreeOps};
 use super::{BlockId, Tree};
 use crate::kernel::btrfs::PathClearing;
-use crate::machine::{Mode, Side};
+use crate::waist::{Mode, Side};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::{Cell, RefCell};

@@ -6,7 +6,7 @@ use super::locks::{TreeLocks, Work};
 use super::path::Path;
 use super::search::TreeOps;
 use super::{BlockId, Tree};
-use crate::machine::Side;
+use crate::waist::Side;
 
 /// What a push is for.
 #[derive(Clone, Copy, Debug)]

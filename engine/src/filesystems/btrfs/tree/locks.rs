@@ -3,7 +3,7 @@
 //! One text serves two ends: with a machine's locks it is what a task does; with [`NoLocks`] it is the bare structure.
 
 use super::BlockId;
-use crate::machine::{Mode, Side};
+use crate::waist::{Mode, Side};
 use std::future::Future;
 
 /// Work between two locks of a descent. What it costs is for the [`TreeLocks`] to say.

@@ -1,7 +1,7 @@
 //! The way from the root to a leaf that a search went (`struct btrfs_path`).
 
 use super::{BlockId, MAX_LEVEL};
-use crate::machine::Side;
+use crate::waist::Side;
 
 /// Blocks from the leaf (0) up, the slot in each, and how each is locked. A block stays in the path when its lock is
 /// dropped early, as in the kernel.

@@ -6,7 +6,7 @@ use super::locks::{TreeLocks, Work};
 use super::path::Path;
 use super::{BlockId, Tree, MAX_LEVEL};
 use crate::kernel::btrfs::PathClearing;
-use crate::machine::{Mode, Side};
+use crate::waist::{Mode, Side};
 use std::cell::{Ref, RefCell};
 
 /// What a search is for.

@@ -4,8 +4,8 @@ use super::blocks::Block;
 use super::Journal;
 use crate::devices::{End, Request};
 use crate::filesystems::BLOCK;
-use crate::machine::{Account, LockId, Side, Time};
 use crate::waist::Machine;
+use crate::waist::{Account, LockId, Side, Time};
 use std::future::Future;
 
 /// Blocks that are submitted to the log at once: as many as a descriptor has tags.

@@ -4,8 +4,8 @@
 use super::Journal;
 use crate::devices::{End, Request};
 use crate::filesystems::BLOCK;
-use crate::machine::Side;
 use crate::waist::Machine;
+use crate::waist::Side;
 use std::cell::Cell;
 
 /// Blocks of log by blocks of the filesystem (`ext2fs_default_journal_size` of e2fsprogs since 1.43.2).

@@ -8,7 +8,7 @@ mod write;
 
 use super::buffer::{Buffer, Place};
 use super::checkpoint::Item;
-use crate::machine::{LineId, LockId};
+use crate::waist::{LineId, LockId};
 use std::collections::VecDeque;
 
 /// A log item.

@@ -2,8 +2,8 @@
 //! transaction writes.
 
 use super::checkpoint::Item;
-use crate::machine::{Access, CachedId, ClassId, LineId, LockId, Side};
 use crate::waist::Machine;
+use crate::waist::{Access, CachedId, ClassId, LineId, LockId, Side};
 
 const LINE_BYTES: u32 = 64;
 

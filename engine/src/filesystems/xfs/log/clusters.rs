@@ -3,7 +3,7 @@
 
 use super::buffer::{Buffer, Place};
 use crate::filesystems::xfs::structures::geometry::{BLOCKS_PER_CLUSTER, INOPBLOG};
-use crate::machine::ClassId;
+use crate::waist::ClassId;
 use crate::waist::Machine;
 use std::cell::RefCell;
 

@@ -5,9 +5,8 @@
 //!
 //! What a transaction has put into the CIL stays granted until its checkpoint is on disk; then the AIL holds the space. The reserve and the
 //! write head differ by what transactions take when they roll more often than was reserved; none here does, so they are one.
-
-use crate::machine::TaskId;
 use crate::waist::Machine;
+use crate::waist::TaskId;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 

@@ -7,7 +7,7 @@
 
 use super::checkpoint::Context;
 use crate::devices::{BlockDevice, End, Request, Work};
-use crate::machine::LockId;
+use crate::waist::LockId;
 use crate::waist::Machine;
 use crate::workqueue::Workqueue;
 use std::cell::{Cell, RefCell};

@@ -12,8 +12,8 @@ use crate::devices::{End, Request, Work};
 use crate::filesystems::costs::Costs;
 use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::BLOCK;
-use crate::machine::{Access, Account, CpuId, LockId, Side, TaskId, Time};
 use crate::waist::Machine;
+use crate::waist::{Access, Account, CpuId, LockId, Side, TaskId, Time};
 use crate::workqueue::Workqueue;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -30,7 +30,7 @@ crate::cost_table!(AilCosts {
 const STUCK: u32 = 100;
 const VISITED: u32 = 1000;
 /// Sleep when the target is reached, and when nine of ten were stuck: 50 and 20 ms.
-const MS: Time = crate::machine::time::US * 1000;
+const MS: Time = crate::waist::time::US * 1000;
 const REACHED: Time = 50 * MS;
 const HINDERED: Time = 20 * MS;
 /// Requests that a queue of the block layer takes (`BLKDEV_DEFAULT_RQ`), and blocks that it puts into one (1,280 KiB).

@@ -4,8 +4,8 @@ use crate::filesystems::xfs::log::grant::TR_ICHANGE;
 use crate::filesystems::xfs::log::Logged;
 use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::{Attribute, File};
-use crate::machine::{Account, Side};
 use crate::waist::Machine;
+use crate::waist::{Account, Side};
 
 impl Xfs {
     /// `xfs_setattr_nonsize`: times, mode and owner alike.

@@ -9,8 +9,8 @@ use crate::filesystems::xfs::log::grant::{Reservation, TR_ATTRINVAL, TR_IFREE, T
 use crate::filesystems::xfs::log::Logged;
 use crate::filesystems::xfs::mount::Xfs;
 use crate::kernel::xfs::UnlinkedList;
-use crate::machine::{Account, Time};
 use crate::waist::Machine;
+use crate::waist::{Account, Time};
 use std::rc::Rc;
 
 cost_table!(InactiveCosts {

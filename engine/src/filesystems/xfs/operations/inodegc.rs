@@ -7,8 +7,8 @@
 //! comes between the timer and the start (`mod_delayed_work`).
 
 use crate::filesystems::costs::Costs;
-use crate::machine::{LockId, TaskId, Time};
 use crate::waist::Machine;
+use crate::waist::{LockId, TaskId, Time};
 use std::cell::{Cell, RefCell};
 
 /// When a list starts its worker at once, and when it stops who adds to it.

@@ -18,8 +18,8 @@ use super::structures::groups::NoSpace;
 use crate::filesystems::calls::new_pages;
 use crate::filesystems::{initial_files, Attribute, DirId, File, Filesystem, Io, LaidOut, PlainCall, Renaming};
 use crate::kernel::xfs::Inactivation;
-use crate::machine::{Access, Account, Side};
 use crate::waist::Machine;
+use crate::waist::{Access, Account, Side};
 pub(super) use costs::OperationCosts;
 
 impl<M: Machine> Filesystem<M> for Xfs {

@@ -12,8 +12,8 @@ use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::xfs::structures::file_blocks::Placed;
 use crate::filesystems::xfs::structures::touch::Touches;
 use crate::filesystems::{File, NoSpace, BLOCK};
-use crate::machine::{Account, Side, Time};
 use crate::waist::Machine;
+use crate::waist::{Account, Side, Time};
 
 cost_table!(PreallocateCosts {
     enter: ["call.fstat"],

@@ -11,8 +11,8 @@ use crate::filesystems::xfs::log::Logged;
 use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::File;
 use crate::kernel::xfs::Release as Rule;
-use crate::machine::{Account, Side};
 use crate::waist::Machine;
+use crate::waist::{Account, Side};
 
 cost_table!(ReleaseCosts {
     enter: ["cu_short.enter_close", "cu_short.try_file_iolock_excl"],

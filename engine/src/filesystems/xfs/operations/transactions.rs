@@ -15,8 +15,8 @@ use super::super::structures::layout::Unlinking;
 use super::super::structures::touch::{BlockKind, Touches};
 use crate::filesystems::{DirId, Renaming};
 use crate::kernel::xfs::UnlinkedList;
-use crate::machine::{Access, Account, ClassId, LockId, Side, Time};
 use crate::waist::Machine;
+use crate::waist::{Access, Account, ClassId, LockId, Side, Time};
 
 /// What a rename does to directories.
 struct Renamed {

@@ -9,8 +9,8 @@ use crate::filesystems::xfs::log::clusters::INODES;
 use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::xfs::structures::directory::DirForm;
 use crate::filesystems::DirId;
-use crate::machine::{Account, Side};
 use crate::waist::Machine;
+use crate::waist::{Account, Side};
 
 cost_table!(WalkCosts {
     before: ["openat.before_i_rwsem"],

@@ -2,8 +2,8 @@
 
 use super::iext::{Extent, ExtentMap};
 use crate::filesystems::{LaidOut, BLOCK};
-use crate::machine::{Access, LineId};
 use crate::waist::Machine;
+use crate::waist::{Access, LineId};
 
 /// Cache lines of a block of the map (256 bytes).
 const LINES: u32 = 4;

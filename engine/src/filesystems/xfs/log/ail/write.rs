@@ -1,7 +1,7 @@
 //! Items go to their place on disk: inodes into their cluster buffer, buffers to the device, and off the list when they are there.
 
 use super::{Ail, ItemId, Subject, NONE};
-use crate::machine::LineId;
+use crate::waist::LineId;
 
 impl Ail {
     /// Copies the attached inodes into their cluster buffer that may be (`xfs_iflush_cluster`), and tells their lines to `seen`.

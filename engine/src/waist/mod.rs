@@ -4,35 +4,15 @@
 //! operation. It neither knows nor cares which machine runs it, so any machine that implements [`Machine`] can run the
 //! very same programs.
 
-use crate::machine::{
-    Access, Account, CachedId, ClassId, CpuId, DeviceId, Hardware, Io, LineId, LockId, Mode, Side, TaskId, Then, Time,
-};
+pub mod time;
+pub mod words;
+
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::future::Future;
 use std::ops::Range;
 use std::rc::Rc;
-
-/// Where a new task may run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placement {
-    /// Wherever the scheduler puts it.
-    Anywhere,
-    /// On this CPU only.
-    Pinned(CpuId),
-}
-
-/// What kind of task is spawned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Life {
-    /// Part of the workload: the run is stuck when none of these can go on.
-    Foreground,
-    /// Part of the workload too, but the run may end while it waits: a child process.
-    Helper,
-    /// Who sets things up and starts the tasks of the workload: the clock of the run starts when it has ended.
-    Setup,
-    /// A kernel thread that waits for work.
-    Background,
-}
+pub use time::Time;
+pub use words::*;
 
 /// A machine before it runs: the place to make locks, lines and devices, and to start the first tasks.
 pub trait Host {

@@ -1,0 +1,168 @@
+//! The words that programs and machines share: numbers of what there is, and how it is used.
+
+use super::time::Time;
+
+/// A task's number.
+pub type TaskId = u32;
+/// A CPU's number.
+pub type CpuId = u32;
+/// A lock's number.
+pub type LockId = u32;
+/// A lock class's number.
+pub type ClassId = u16;
+/// A data line's number.
+pub type LineId = u32;
+/// The number of a block of a structure, as caches know it.
+pub type CachedId = u32;
+/// A device's number.
+pub type DeviceId = u32;
+
+/// Which side of a lock is taken; exclusive locks know only [`Side::Write`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Shared.
+    Read,
+    /// Exclusive.
+    Write,
+}
+
+/// How a btrfs tree lock of generation 2 or 3 is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// With the lock inside it: the holder must not sleep, and who waits for it spins.
+    Spinning,
+    /// Without: the holder may sleep, and so do those who wait.
+    Blocking,
+}
+
+/// What the completion interrupt does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// Completes a completion.
+    Complete(LockId),
+    /// Releases a semaphore that the submitting task has taken; until then the device holds it, not the task.
+    Release(LockId),
+}
+
+/// What a device is like.
+#[derive(Clone, Copy, Debug)]
+pub struct Hardware {
+    /// How many requests it serves at once.
+    pub parallelism: u32,
+    /// How many requests it has at most; others wait before it.
+    pub depth: u32,
+    /// CPU time of a completion interrupt, besides the wake-up in it.
+    pub interrupt: Time,
+    /// How far its flash may be behind the writes that it has taken.
+    pub slack: Time,
+    /// Its arm if it is a disk.
+    pub disk: Option<Disk>,
+}
+
+impl Hardware {
+    /// A device that serves so many requests at once and has no other limit.
+    pub fn serving(parallelism: u32, interrupt: Time) -> Self {
+        Self { parallelism, depth: u32::MAX, interrupt, slack: 0, disk: None }
+    }
+}
+
+/// What a request asks of a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Io {
+    /// How long it takes when the device has nothing else to do.
+    pub service: Time,
+    /// How long it takes besides a neighbour in one request.
+    pub joined: Time,
+    /// How long it keeps the pipe of bytes.
+    pub transfer: Time,
+    /// How long it keeps the flash.
+    pub flash: Time,
+    /// Where it is, if that is known.
+    pub span: Option<Span>,
+}
+
+impl Io {
+    /// A request that takes so long and shares nothing but the device.
+    pub fn taking(service: Time) -> Self {
+        Self { service, ..Self::default() }
+    }
+}
+
+/// The part of a device that a request reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Its first byte.
+    pub at: u64,
+    /// How many.
+    pub bytes: u32,
+    /// Whether they are written.
+    pub write: bool,
+}
+
+/// What an access does to a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// A load: any number of CPUs may share the line.
+    Read,
+    /// A store: the CPU takes the line for itself. It waits in the store buffer, and the CPU goes on.
+    Store,
+    /// A load and a store: the CPU waits for the line unless it has a copy.
+    Write,
+    /// An atomic read-modify-write: the CPU waits until the line is its own and all its earlier stores are done.
+    Atomic,
+}
+
+/// The accounts into which every picosecond of a CPU goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Account {
+    /// Program code in user mode.
+    User,
+    /// Kernel code, line transfers included.
+    System,
+    /// Waiting for a lock on the CPU.
+    Spin,
+    /// Context switches.
+    Switch,
+    /// Interrupts.
+    Irq,
+    /// Nothing to run, idle exit included.
+    Idle,
+}
+
+/// What a disk is like.
+#[derive(Clone, Copy, Debug)]
+pub struct Disk {
+    /// Time of one turn.
+    pub revolution: Time,
+    /// A seek to the next track.
+    pub seek_track: Time,
+    /// A seek over the whole disk.
+    pub seek_full: Time,
+    /// Bytes on the disk.
+    pub capacity: u64,
+    /// Bytes that pass under the head in one turn.
+    pub track: u64,
+}
+
+/// Where a new task may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// Wherever the scheduler puts it.
+    Anywhere,
+    /// On this CPU only.
+    Pinned(CpuId),
+}
+
+/// What kind of task is spawned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// Part of the workload: the run is stuck when none of these can go on.
+    Foreground,
+    /// Part of the workload too, but the run may end while it waits: a child process.
+    Helper,
+    /// Who sets things up and starts the tasks of the workload: the clock of the run starts when it has ended.
+    Setup,
+    /// A kernel thread that waits for work.
+    Background,
+}
