@@ -76,7 +76,7 @@ macro_rules! cost_table {
     ($(#[$doc:meta])* $vis:vis $name:ident { $($field:ident: [$($cost:literal),+ $(,)?]),+ $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Debug)]
-        $vis struct $name { $($vis $field: $crate::machine::Time),+ }
+        $vis struct $name { $($vis $field: $crate::waist::Time),+ }
 
         impl $name {
             $vis fn new(costs: &$crate::filesystems::costs::Costs<'_>) -> Result<Self, String> {

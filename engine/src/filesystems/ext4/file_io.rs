@@ -183,7 +183,7 @@ impl Ext4 {
     }
 
     /// `ext4_map_blocks` of blocks that are in the extent status tree.
-    async fn map<M: Machine>(&self, m: &M, open: &OpenFile, time: crate::machine::Time) {
+    async fn map<M: Machine>(&self, m: &M, open: &OpenFile, time: crate::waist::Time) {
         m.lock(open.es_lock, Side::Read).await;
         m.run(Account::System, time).await;
         m.unlock(open.es_lock, Side::Read).await;
