@@ -52,6 +52,19 @@ def test_structures_of_btrfs_are_right_where_transactions_are_committed_often(
     assert {law["law"]: law["detail"] for law in result["laws"]}[AUDIT] == ""
 
 
+def test_a_directory_of_btrfs_whose_names_only_go_is_to_be_written(tmp_path: Path) -> None:
+    """What made its names was committed, so its inode is there only because of the deletions since."""
+    path = scenario(tmp_path, "btrfs")
+    path.write_text(path.read_text().replace("files: 20,", "files: 400,"))
+    settings = ["workload.operations=[{op: unlink}]", "workload.tasks=1"]
+    (point,) = expand(load(path, settings))
+    spec = to_run_spec(point, 0)
+    spec["filesystem"]["costs"]["commit_interval"] = 1e6
+    result = json.loads(_engine.run(json.dumps(spec), check=True))
+    assert {law["law"]: law["detail"] for law in result["laws"]}[AUDIT] == ""
+    assert 50 < result["operations"] < 300
+
+
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
 def test_looking_at_structures_changes_nothing_else(
     tmp_path: Path, filesystem: str, monkeypatch: pytest.MonkeyPatch
