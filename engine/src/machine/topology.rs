@@ -353,6 +353,14 @@ mod tests {
                     set.become_only(cpu);
                     model = BTreeSet::from([cpu]);
                 }
+                1 if turn % 64 == 0 => {
+                    let other = (cpu + 70) % 256;
+                    let near = set.become_near_pair(cpu, other);
+                    assert_eq!(near, turn < 1_000);
+                    if near {
+                        model = BTreeSet::from([cpu, other]);
+                    }
+                }
                 0..4 => {
                     set.remove(cpu);
                     model.remove(&cpu);
@@ -366,6 +374,9 @@ mod tests {
             assert_eq!(set.nearest((cpu + 300) % MAX_CPUS), nearest(&model, (cpu + 300) % MAX_CPUS));
             assert_eq!(set.is_empty(), model.is_empty());
             assert!(set.iter().eq(model.iter().copied()));
+            let mut told = Vec::new();
+            set.each(|cpu| told.push(cpu));
+            assert!(told.into_iter().eq(model.iter().copied()));
         }
     }
 }

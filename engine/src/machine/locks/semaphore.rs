@@ -134,11 +134,7 @@ pub(super) fn goes_down(s: &mut State, me: TaskId, lock: LockId, mut stage: Stag
                 return s.goes_on_later(me, Then::Down(lock, Stage::Sleeps));
             }
             Stage::Pays | Stage::Sleeps => {
-                let task = &mut s.tasks[me as usize];
-                (task.sleeps_for, task.woken) = (None, false);
-                if takes_grant(s, me, lock) {
-                    s.runs(me, |code| code.take);
-                    s.end_wait(me, true);
+                if wakes_with(s, me, lock) {
                     return true;
                 }
                 if !s.pay(me) {
@@ -148,6 +144,19 @@ pub(super) fn goes_down(s: &mut State, me: TaskId, lock: LockId, mut stage: Stag
             }
         }
     }
+}
+
+/// `me` is awake. Whether that is because it has the semaphore.
+#[inline(always)]
+fn wakes_with(s: &mut State, me: TaskId, lock: LockId) -> bool {
+    let task = &mut s.tasks[me as usize];
+    (task.sleeps_for, task.woken) = (None, false);
+    let granted = takes_grant(s, me, lock);
+    if granted {
+        s.runs(me, |code| code.take);
+        s.end_wait(me, true);
+    }
+    granted
 }
 
 #[inline]
