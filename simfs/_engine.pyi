@@ -168,6 +168,14 @@ class _Machine(Protocol):
         """Arm, or move, the timer of `other` that wakes it, for so many jiffies. Returns when it rings."""
     def exiting(self, task: int, /) -> None:
         """`task` is about to end; whoever waits for that has not been woken yet."""
+    def start_rcu(self, thread: int, ksoftirqds: list[tuple[int, int]], /) -> None:
+        """Have RCU from now on: its thread, and of each CPU `ksoftirqd` with the completion that it waits for."""
+    def call_rcu(self, task: int, callbacks: int, time: int, /) -> None:
+        """Queue callbacks, which take so much time together, on the CPU of a task."""
+    def grace_period(self, task: int, step: str, /) -> bool:
+        """Do a step of RCU's thread: ask if a grace period is 'wanted' or 'passed', or 'begin', 'force', 'end' it."""
+    def next_softirq(self, task: int, /) -> int | None:
+        """Return how long the next round of RCU's softirq takes, for `ksoftirqd`, if there is something to do."""
     def set_nice(self, task: int, nice: int, /) -> None:
         """Give `task` a nice level."""
     def spawn(self, parent: int | None, pinned: int | None, life: str, program: Program, /) -> int:

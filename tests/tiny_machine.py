@@ -180,6 +180,21 @@ class TinyMachine:
     def set_nice(self, task: int, nice: int) -> None:
         self.calls["set_nice"] += 1
 
+    def start_rcu(self, thread: int, ksoftirqds: list[tuple[int, int]]) -> None:
+        self.calls["start_rcu"] += 1
+
+    def call_rcu(self, task: int, callbacks: int, time: int) -> None:
+        self.calls["call_rcu"] += callbacks
+
+    def grace_period(self, task: int, step: str) -> bool:
+        return False
+
+    def next_softirq(self, task: int) -> int | None:
+        return None
+
+    def _cond_resched(self, task: int) -> bool:
+        return True
+
     def wake_at_tick(self, task: int, other: int, ticks: int) -> int:
         self.timer_of[other] = self._later(other, ticks * self.tick)
         self.timers.add(self.timer_of[other])

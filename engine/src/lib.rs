@@ -15,6 +15,7 @@ pub mod random;
 pub mod range_locks;
 pub mod report;
 pub mod run;
+mod softirq;
 pub mod spec;
 pub mod structures;
 pub mod vocabulary;

@@ -3,7 +3,7 @@
 use crate::chain_report::{chains, ChainReports};
 use crate::hdr::{encoded, Tally};
 use crate::machine::statistics::{ClassStats, HoldTimes, PlaceStats, WakeStats};
-use crate::machine::{Broken, Outcome, Stall, State, TaskKind, ADD_UP, AUDIT, TOLD};
+use crate::machine::{Broken, Outcome, Stall, State, TaskKind, ADD_UP, AUDIT, CALLBACKS, TOLD};
 use crate::spec::RunSpec;
 use crate::waist::time::to_ns;
 use crate::waist::{Account, Time};
@@ -161,7 +161,8 @@ struct StallReport {
 }
 
 /// The laws that every run is checked against.
-const LAWS: [&str; 5] = ["mutual exclusion", "no sleep while atomic", "time conservation", "Little's law", TOLD];
+const LAWS: [&str; 6] =
+    ["mutual exclusion", "no sleep while atomic", "time conservation", "Little's law", TOLD, CALLBACKS];
 
 impl RunResult {
     /// Gathers the result of a run.

@@ -50,13 +50,22 @@ impl<T> Workqueue<T> {
         m.complete(ready).await;
     }
 
+    /// What is completed for the thread of a CPU.
+    pub fn ready(&self, cpu: CpuId) -> LockId {
+        self.of(cpu).ready
+    }
+
+    /// Waits until the thread of a CPU is told to look: for an item, or for something else.
+    pub async fn wait<M: Machine>(&self, m: &M, cpu: CpuId) -> Option<T> {
+        let cpu = self.of(cpu);
+        m.wait_for(cpu.ready).await;
+        cpu.items.borrow_mut().pop_front()
+    }
+
     /// The next item of a CPU, for its thread.
     pub async fn next<M: Machine>(&self, m: &M, cpu: CpuId) -> T {
-        let cpu = self.of(cpu);
         loop {
-            m.wait_for(cpu.ready).await;
-            let item = cpu.items.borrow_mut().pop_front();
-            if let Some(item) = item {
+            if let Some(item) = self.wait(m, cpu).await {
                 return item;
             }
         }

@@ -33,6 +33,8 @@ class What(IntEnum):
     """A spinning task looks again (subject: task)."""
     TICK = 6
     """The scheduler tick (subject: CPU)."""
+    SOFTIRQ_DONE = 7
+    """The softirqs after a tick are done and have left something to `ksoftirqd` (subject: CPU)."""
 
 
 class Happening(simpy.Event):

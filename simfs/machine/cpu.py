@@ -74,7 +74,11 @@ class Cpu:
     before_switch: Time = 0
     """Time that the stopper thread, and wake-ups that were left to this CPU, take before the next switch."""
     generation: int = 0
-    """Outdates happenings of an earlier switch or idle exit."""
+    """Outdates happenings of an earlier switch or idle exit, and counts these."""
+    softirq_until: Time = 0
+    """Until when it has softirqs."""
+    in_softirq: bool = False
+    """Whether it is for them that it does not idle."""
     tick_armed: bool = False
     exec_start: Time = 0
     """Up to when the virtual run time of the executing task is up to date."""
@@ -119,6 +123,11 @@ class Cpu:
     def executing_task(self) -> Task | None:
         """The task that has this CPU, from the moment at which it was picked."""
         return self.current or self.next
+
+    @property
+    def between_tasks(self) -> Account:
+        """What the time is booked as in which it has no task."""
+        return Account.IRQ if self.in_softirq else Account.SWITCH
 
     @property
     def load(self) -> int:

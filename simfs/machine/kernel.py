@@ -78,6 +78,10 @@ class Kernel:
     """Who sleeps ahead of the average stays in EEVDF's queue until it is not."""
     governor: str
     """Who chooses idle states: `menu`, or nobody: the deepest that a CPU has idled long enough for, by `residency`."""
+    preemptible_rcu: bool
+    """Where a kernel can be preempted, it is outside of RCU's readers."""
+    ksoftirqd_first: bool
+    """While `ksoftirqd` is awake, interrupts leave softirqs to it."""
     wheel: str
     """How exact timers of the wheel are: `cascading` or `levels`."""
     preemption: str
@@ -94,6 +98,8 @@ class Kernel:
     rwsem_reader_spin_cap: Time
     grace_period: Time
     """RCU grace period that a percpu-rwsem's writer waits for."""
+    rcu_core: Time
+    """What a round of RCU's softirq takes besides the callbacks."""
     idle_timer: Time
     """When a timer of an idle CPU rings of which nothing is known."""
     numa_spinlock_threshold: Time
@@ -113,8 +119,8 @@ class Kernel:
         return max(2 * self.base_slice, self.tick)
 
     @classmethod
-    def of(cls, kernel: Mapping[str, Any]) -> Kernel:
-        """From the `kernel` of a RunSpec."""
+    def of(cls, kernel: Mapping[str, Any], instruction: float) -> Kernel:
+        """From the `kernel` of a RunSpec; each of its instructions takes so many ns."""
         constants, cfs = kernel["constants"], kernel.get("cfs")
         rules = {**vocabulary().defaults, **kernel.get("rules", {})}
         return cls(
@@ -135,6 +141,8 @@ class Kernel:
             newidle=rules["sched.newidle"],
             delay_dequeue=rules["sched.delay_dequeue"],
             governor=rules["idle.governor"],
+            preemptible_rcu=rules["rcu.preemptible"],
+            ksoftirqd_first=rules["softirq.ksoftirqd_first"],
             wheel=rules["time.wheel"],
             preemption=kernel["preemption"],
             locks=kernel["locks"],
@@ -145,6 +153,7 @@ class Kernel:
             rwsem_reader_spin_per_reader=from_ns(constants["rwsem_reader_spin_per_reader"]),
             rwsem_reader_spin_cap=from_ns(constants["rwsem_reader_spin_cap"]),
             grace_period=from_ns(constants["percpu_rwsem_grace_period"]),
+            rcu_core=from_ns(constants["code_rcu_core"] * instruction),
             idle_timer=from_ns(constants["idle_timer"]),
             numa_spinlock_threshold=from_ns(constants["numa_spinlock_threshold"]),
             semaphore_count=int(constants["semaphore_count"]),

@@ -23,6 +23,7 @@ from simfs.machine.lock_code import LockCode
 from simfs.machine.locks.completion import Completion
 from simfs.machine.locks.kinds import KINDS, kind_named
 from simfs.machine.pace import Paces
+from simfs.machine.rcu import CALLBACKS
 from simfs.machine.recorder import Trace
 from simfs.machine.run_queue import Level
 from simfs.machine.scheduler import Scheduler
@@ -51,7 +52,7 @@ class Machine:
         self.clock = Clock(spec["seed"] << 32 | spec.get("replication", 0) if shuffle else None)
         self.topology = Topology(spec["machine"])
         self.costs = Costs.of(spec["machine"])
-        self.kernel = Kernel.of(spec["kernel"])
+        self.kernel = Kernel.of(spec["kernel"], spec["machine"]["costs"].get("instruction", 0.0))
         self.lock_code = LockCode.of(spec)
         self.scheduler = Scheduler(self)
         self.random = self.stream("machine")
@@ -362,6 +363,10 @@ class Machine:
             if booked != length or min(cpu.accounts.values()) < 0:
                 detail = f"CPU {cpu.number}: {to_ns(booked)} ns accounted of {to_ns(length)} ns"
                 self.broken("time conservation", detail)
+        rcu = self.scheduler.softirqs.rcu
+        if rcu is not None and rcu.queued != rcu.invoked + rcu.pending:
+            detail = f"{rcu.queued} queued, {rcu.invoked} invoked, {rcu.pending} pending"
+            self.broken(CALLBACKS, detail)
         for lock_class in self.classes:
             integral, waits = lock_class.statistics.little(self.now, self._open_waits(lock_class, window))
             if integral != waits:

@@ -10,11 +10,12 @@ from simfs.machine.cpu import Account
 from simfs.machine.lock import LockClass
 from simfs.machine.look_back import TOLD, look_back
 from simfs.machine.machine import Machine
+from simfs.machine.rcu import CALLBACKS
 from simfs.machine.stall import Stall
 from simfs.machine.statistics import ClassStatistics, Counts, TaskKind, WakeStatistics
 from simfs.machine.time import to_ns
 
-LAWS = ("mutual exclusion", "no sleep while atomic", "time conservation", "Little's law", TOLD)
+LAWS = ("mutual exclusion", "no sleep while atomic", "time conservation", "Little's law", TOLD, CALLBACKS)
 """The laws that every run is checked against."""
 
 

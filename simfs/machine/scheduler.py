@@ -23,6 +23,7 @@ from simfs.machine.policy import Entering, Leaving, Policy, Rules
 from simfs.machine.run_queue import Level
 from simfs.machine.segments import Segments
 from simfs.machine.smt import Siblings
+from simfs.machine.softirq import Softirqs
 from simfs.machine.statistics import TaskKind
 from simfs.machine.task import Task
 from simfs.machine.task_state import Status
@@ -53,6 +54,7 @@ class Scheduler:
             self.idling.enter(cpu)
         self.idlest = Idlest(self)
         self.balance = Balance(self)
+        self.softirqs = Softirqs(self)
 
     @property
     def now(self) -> Time:
@@ -66,8 +68,11 @@ class Scheduler:
         preemption = self.machine.kernel.preemption
         if preemption == "host":
             return True
-        in_user_mode = task.account is Account.USER and self.segments.left_of_kernel(task) == 0
-        return task.preempt_off == 0 and (preemption == "full" or in_user_mode)
+        return task.preempt_off == 0 and (preemption == "full" or self.in_user_mode(task))
+
+    def in_user_mode(self, task: Task) -> bool:
+        """Whether a task is in user mode now."""
+        return task.account is Account.USER and self.segments.left_of_kernel(task) == 0
 
     def replacement(self, cpu: Cpu) -> Task | None:
         """Who should run instead of the current task, which could go on (`schedule`, `pick_next_task`).
@@ -162,12 +167,15 @@ class Scheduler:
         self._begin_switch(cpu, task)
 
     def _begin_switch(self, cpu: Cpu, task: Task | None) -> None:
+        self.occupy(cpu, task, self.machine.costs.context_switch + cpu.before_switch)
+        cpu.before_switch = 0
+
+    def occupy(self, cpu: Cpu, task: Task | None, time: Time) -> None:
+        """Let a CPU be between tasks for so long, before `task` or idle."""
         cpu.phase, cpu.next = Phase.SWITCHING, task
         cpu.generation += 1
         self.siblings.set_executing(cpu, True)
-        took = self.machine.costs.context_switch + cpu.before_switch
-        self.later(cpu, took, What.SWITCH_DONE, self._switch_done)
-        cpu.before_switch = 0
+        self.later(cpu, time, What.SWITCH_DONE, self._switch_done)
 
     def later(self, cpu: Cpu, delay: Time, what: What, done: Callable[[Cpu], None]) -> None:
         """Let a switch or idle exit of `cpu` end, unless another has begun meanwhile."""
@@ -180,9 +188,10 @@ class Scheduler:
         self.machine.clock.at(self.now + delay, what, cpu.number, end, rank=generation)
 
     def _switch_done(self, cpu: Cpu) -> None:
-        cpu.account(self.now, Account.SWITCH)
+        cpu.account(self.now, cpu.between_tasks)
         task = cpu.next
-        self.machine.counters.switches += 1  # also to idle: rq->nr_switches
+        self.machine.counters.switches += not cpu.in_softirq  # also to idle: rq->nr_switches
+        cpu.in_softirq = False
         if task is None:
             self.siblings.set_executing(cpu, False)
             if cpu.queue:
@@ -193,6 +202,7 @@ class Scheduler:
                 self.idling.enter(cpu)
                 self.idle.add(cpu.number)
                 self.machine.note_cpu("idle", cpu)
+                self.arm_tick(cpu)
             return
         cpu.phase, cpu.current, cpu.next = Phase.RUNNING, task, None
         task.segment.irq += cpu.owed_irq
@@ -200,7 +210,7 @@ class Scheduler:
         task.become(Status.RUNNING)
         self.machine.note("run", task)
         self.machine.runs_after_wakeup(task)
-        self._arm_tick(cpu)
+        self.arm_tick(cpu)
         arrivals, cpu.arrivals = cpu.arrivals, []
         if task.in_segment:
             self.segments.go_on(task)
@@ -311,7 +321,7 @@ class Scheduler:
         if cpu.phase is Phase.RUNNING:
             cpu.need_resched |= self.policy.preempts(task, cpu)
             self.heed_resched(cpu)
-            self._arm_tick(cpu)
+            self.arm_tick(cpu)
         elif cpu.next is not None:
             cpu.arrivals.append(task)
 
@@ -354,25 +364,30 @@ class Scheduler:
             self.segments.book_spin(task)
             self.preempt(cpu, other)
 
-    def _arm_tick(self, cpu: Cpu) -> None:
-        """A busy CPU ticks when somebody waits for it, or its group's weight is to be kept up to date."""
+    def arm_tick(self, cpu: Cpu) -> None:
+        """A busy CPU ticks when somebody waits for it, or its group's weight is to be kept up to date; any for RCU."""
         grouped = cpu.queue_of(Level.ROOT).current is cpu.group
-        if not cpu.tick_armed and (grouped or cpu.queue):
+        if not cpu.tick_armed and (grouped or cpu.queue or self.softirqs.needs_tick(cpu)):
             cpu.tick_armed = True
             tick = self.machine.kernel.tick
             next_tick = (self.now // tick + 1) * tick
             self.machine.clock.at(next_tick, What.TICK, cpu.number, lambda: self._tick(cpu))
 
     def _tick(self, cpu: Cpu) -> None:
-        """End a used-up slice, and let an idle CPU take a waiting task."""
+        """End a used-up slice, let an idle CPU take a waiting task, and have RCU's softirq run."""
         cpu.tick_armed = False
         self.machine.note_cpu("tick", cpu)
         if cpu.queue:
             self.balance.kick_idle_cpus(cpu)
-        if cpu.phase is Phase.RUNNING and cpu.current is not None:
-            self.policy.tick(cpu, cpu.current)
+        running = cpu.current if cpu.phase is Phase.RUNNING else None
+        pending = self.softirqs.tick(cpu, running)
+        if running is not None:
+            self.policy.tick(cpu, running)
+        if pending:
+            self.softirqs.run(cpu)
+        if running is not None:
             self.heed_resched(cpu)
-        self._arm_tick(cpu)
+        self.arm_tick(cpu)
 
 
 def _rules(machine: Machine) -> Rules:

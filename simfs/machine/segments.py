@@ -121,11 +121,14 @@ class Segments:
 
         On an idle CPU it takes it from who runs there next, whose own wake-up is the end of its idling.
         """
+        self.steal(cpu, handler + (self._machine.costs.wakeup if cpu.current else 0))
+
+    def steal(self, cpu: Cpu, time: Time) -> None:
+        """Let interrupts take so much time from whatever runs on `cpu`, or from who runs there next."""
         task = cpu.current
         if task is None:
-            cpu.owed_irq += handler
+            cpu.owed_irq += time
             return
-        time = handler + self._machine.costs.wakeup
         if task.in_segment:
             self.book(task)
             task.segment.irq += time
@@ -137,11 +140,10 @@ class Segments:
 
     def book_everything(self) -> None:
         """Bring all time accounts up to now."""
-        idle = {Phase.IDLE: Account.IDLE, Phase.IDLE_EXIT: Account.IDLE, Phase.SWITCHING: Account.SWITCH}
         for cpu in self._scheduler.cpus:
             task = cpu.current
             if task is None or cpu.phase is not Phase.RUNNING:
-                cpu.account(self._now, idle.get(cpu.phase, Account.SPIN))
+                cpu.account(self._now, cpu.between_tasks if cpu.phase is Phase.SWITCHING else Account.IDLE)
             elif task.in_segment:
                 self.book(task)
             else:

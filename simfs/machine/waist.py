@@ -15,6 +15,7 @@ from simfs.machine.lock import Attempt, Lock, Mode, Side
 from simfs.machine.locks.completion import Completion
 from simfs.machine.locks.semaphore import Semaphore
 from simfs.machine.machine import Machine
+from simfs.machine.rcu import Rcu
 from simfs.machine.task import Steps, Task
 from simfs.machine.wheel import rings
 
@@ -150,6 +151,28 @@ class Waist:
         """`task` is about to end."""
         self.machine.scheduler.leave_autogroup(self._task(task))
 
+    def start_rcu(self, thread: int, ksoftirqds: list[tuple[int, int]]) -> None:
+        """From now on there is RCU: its thread, and of each CPU `ksoftirqd` with the completion that it waits for."""
+        threads = [(self._task(task), self._completion(wait)) for task, wait in ksoftirqds]
+        self.machine.scheduler.softirqs.rcu = Rcu(self.machine, self._task(thread), threads)
+
+    @property
+    def _rcu(self) -> Rcu | None:
+        return self.machine.scheduler.softirqs.rcu
+
+    def call_rcu(self, task: int, callbacks: int, time: int) -> None:
+        """Queue callbacks, which take so much time together, on the CPU of a task."""
+        if self._rcu is not None:
+            self._rcu.call(self._task(task).cpu, callbacks, time)
+
+    def grace_period(self, task: int, step: str) -> bool:
+        """A step of RCU's thread."""
+        return self._rcu is not None and self._rcu.grace_period(self._task(task).cpu, step)
+
+    def next_softirq(self, task: int) -> int | None:
+        """How long the next round of RCU's softirq takes, for `ksoftirqd`, if there is something to do."""
+        return None if self._rcu is None else self._rcu.next_softirq(self._task(task).cpu)
+
     def set_nice(self, task: int, nice: int) -> None:
         """Give `task` a nice level."""
         self.machine.scheduler.set_nice(self._task(task), nice)
@@ -259,6 +282,9 @@ class Waist:
     def _exec(self, task: Task) -> Steps:
         return task.exec()
 
+    def _cond_resched(self, task: Task) -> Steps:
+        return task.reschedule()
+
     _steps: ClassVar[dict[str, Callable[..., Steps | Attempt]]] = {
         "run": _run,
         "run_turns": _run_turns,
@@ -271,4 +297,5 @@ class Waist:
         "sleep": _sleep,
         "park": _park,
         "exec": _exec,
+        "cond_resched": _cond_resched,
     }

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 /// A request of a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub enum Step {
     /// The flush.
     Flush,
     /// The data of a sequence.

@@ -15,6 +15,7 @@ mod timing;
 
 use crate::machine::Pipe;
 use crate::memory::Memory;
+use crate::softirq::Raised;
 use crate::spec::{DeviceSpec, ServedBy};
 use crate::waist::time::from_ns;
 use crate::waist::{Account, CpuId, DeviceId, Host, Life, LockId, Machine, Placement, TaskId, Then, Time};
@@ -66,7 +67,7 @@ pub const NOTHING: LockId = LockId::MAX;
 
 /// What a request is part of.
 #[derive(Debug)]
-enum Part {
+pub enum Part {
     Alone(End),
     Sequence(Step),
 }
@@ -149,10 +150,6 @@ impl BlockDevice {
             host.spawn(Placement::Anywhere, Life::Background, move |m| Self::worker(m, device));
         }
         for cpu in 0..host.setup(|m| m.cpus()) {
-            if spec.served_by == ServedBy::Worker {
-                let device = device.clone();
-                host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Self::ksoftirqd(m, device, cpu));
-            }
             if spec.served_by != ServedBy::Submitter {
                 let device = device.clone();
                 host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Self::kblockd(m, device, cpu));
@@ -281,19 +278,6 @@ impl BlockDevice {
         }
     }
 
-    /// The program of the thread that ends a CPU's requests (`blk_done_softirq`).
-    async fn ksoftirqd<M: Machine>(m: M, device: Rc<Self>, cpu: CpuId) {
-        m.at("ksoftirqd");
-        loop {
-            let part = device.softirq.next(&m, cpu).await;
-            m.run(Account::System, device.end).await;
-            match part {
-                Part::Alone(end) => Self::finish(&m, end).await,
-                Part::Sequence(step) => device.ended(&m, step).await,
-            }
-        }
-    }
-
     /// The program of a CPU's `kblockd` (`blk_mq_requeue_work`).
     async fn kblockd<M: Machine>(m: M, device: Rc<Self>, cpu: CpuId) {
         m.at("kblockd");
@@ -310,6 +294,23 @@ impl BlockDevice {
                     device.issue(&m, request, Part::Sequence(step));
                 }
             }
+        }
+    }
+}
+
+impl Raised for BlockDevice {
+    type Item = Part;
+
+    fn queue(&self) -> &Workqueue<Part> {
+        &self.softirq
+    }
+
+    /// Ends a request (`blk_done_softirq`).
+    async fn act<M: Machine>(&self, m: &M, part: Part) {
+        m.run(Account::System, self.end).await;
+        match part {
+            Part::Alone(end) => Self::finish(m, end).await,
+            Part::Sequence(step) => self.ended(m, step).await,
         }
     }
 }

@@ -18,14 +18,19 @@ cost_table!(TmpfsCosts {
     write: ["tmp.write"],
     unlink_walk: ["cu.unlinkat_before_i_rwsem"],
     remove: ["cu.unlinkat_under_i_rwsem"],
-    evict: ["cu.evict", "cu.softirq"],
-    evict_written: ["tmp.evict", "tmp.softirq"],
+    evict: ["cu.evict"],
+    evict_written: ["tmp.evict"],
+    freed: ["cu.softirq"],
+    freed_written: ["tmp.softirq"],
     exit: ["cu.unlinkat_after_i_rwsem"],
     enter: ["call.fstat"],
     add_page: ["call.append_page"],
     copy_page: ["call.overwrite_page"],
     free_page: ["free_page"],
 });
+
+/// Callbacks of RCU of what is unlinked: the inode (`i_callback`) and the dentry, which tmpfs does not keep (`always_delete_dentry`).
+const FREED: u64 = 2;
 
 #[derive(Clone, Copy)]
 struct Directory {
@@ -193,6 +198,7 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
         m.unlock(d.i_rwsem, Side::Write).await;
         let rest = self.sb.inodes.pass(m, None, c.evict).await;
         m.run(Account::System, rest).await;
+        m.call_rcu(FREED, c.freed);
         self.free_directories.borrow_mut().push(dir);
         self.sb.end_write(m).await;
         m.run(Account::System, c.exit).await;
@@ -307,6 +313,7 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
         self.sb.calls.files.whole_inode(m, file.inode);
         let rest = self.sb.inodes.pass(m, None, c.evict + self.drop_pages(&file, u64::MAX)).await;
         m.run(Account::System, rest).await;
+        m.call_rcu(FREED, if file.written { c.freed_written } else { c.freed });
         m.drop_lock(victim);
         self.free.borrow_mut().push(file.inode);
         self.sb.end_write(m).await;

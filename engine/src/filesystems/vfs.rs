@@ -17,6 +17,7 @@ pub struct SuperBlock {
     rename_mutex: LockId,
     rename_lock: LockId,
     d_move: Time,
+    d_free: Time,
     i_rwsem: ClassId,
     directory_i_rwsem: ClassId,
     /// The calls that need little of the filesystem.
@@ -33,6 +34,7 @@ impl SuperBlock {
             rename_mutex: m.new_lock(m.class("vfs.s_vfs_rename_mutex", "vfs.s_vfs_rename_mutex")),
             rename_lock: m.new_lock(m.class("vfs.rename_lock", "vfs.rename_lock")),
             d_move: costs.sum(&["d_move"])?,
+            d_free: costs.sum(&["d_free"])?,
             i_rwsem: m.class("vfs.i_rwsem (file)", "vfs.i_rwsem"),
             directory_i_rwsem: m.class("vfs.i_rwsem (directory)", "vfs.i_rwsem"),
             calls: Calls::new(m, kind, costs)?,
@@ -73,11 +75,13 @@ impl SuperBlock {
         (before, under.saturating_sub(self.d_move), after)
     }
 
-    /// `d_move`: the dentry is moved under the `rename_lock` of the whole kernel, before the directories are unlocked.
+    /// `d_move`: the dentry is moved under the `rename_lock` of the whole kernel, before the directories are unlocked. That of the new
+    /// name, which nobody finds any more, goes with its last reference (`__d_free`).
     pub async fn d_move<M: Machine>(&self, m: &M) {
         m.lock(self.rename_lock, Side::Write).await;
         m.run(Account::System, self.d_move).await;
         m.unlock(self.rename_lock, Side::Write).await;
+        m.call_rcu(1, self.d_free);
     }
 
     /// `mnt_want_write`.

@@ -91,6 +91,10 @@ rules! {
     "idle.governor" => governor: idle::Governor = idle::Governor::Residency;
     /// How exact the timers of the wheel are (`kernel/time/timer.c`).
     "time.wheel" => wheel: time::Wheel = time::Wheel::Levels;
+    /// Where a kernel can be preempted, it is outside of RCU's readers (`CONFIG_PREEMPT_RCU`).
+    "rcu.preemptible" => preemptible_rcu: bool = true;
+    /// While `ksoftirqd` is awake, interrupts leave softirqs to it (`ksoftirqd_running`).
+    "softirq.ksoftirqd_first" => ksoftirqd_first: bool = false;
     /// What one `inode_hash_lock` guards.
     "vfs.inode_hash" => inode_hash: vfs::InodeHash = vfs::InodeHash::Global;
     /// How many lists of inodes a superblock has.

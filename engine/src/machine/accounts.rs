@@ -23,7 +23,7 @@ impl State {
                 (phase, _) => {
                     let account = match phase {
                         Phase::Idle(_) | Phase::IdleExit(_) => Account::Idle,
-                        Phase::Switching(_) => Account::Switch,
+                        Phase::Switching(_) => c.between_tasks(),
                         Phase::Running => Account::Spin,
                     };
                     let now = self.now;

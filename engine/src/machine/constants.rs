@@ -59,6 +59,8 @@ pub struct Kernel {
     pub rwsem_reader_spin: (Time, Time, Time),
     /// RCU grace period (percpu-rwsem writers).
     pub grace_period: Time,
+    /// What a round of RCU's softirq takes besides the callbacks.
+    pub rcu_core: Time,
     /// When a timer of an idle CPU rings of which nothing is known.
     pub idle_timer: Time,
     /// Tasks that may hold a counting semaphore at once.
@@ -76,7 +78,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    pub(super) fn new(kernel: &KernelSpec) -> Self {
+    pub(super) fn new(kernel: &KernelSpec, instruction: f64) -> Self {
         let constants = &kernel.constants;
         Self {
             tick: from_ns(kernel.tick_ns),
@@ -97,6 +99,7 @@ impl Kernel {
                 from_ns(constants.rwsem_reader_spin_cap),
             ),
             grace_period: from_ns(constants.percpu_rwsem_grace_period),
+            rcu_core: from_ns(constants.code_rcu_core * instruction),
             idle_timer: from_ns(constants.idle_timer),
             cna_threshold: from_ns(constants.numa_spinlock_threshold),
             semaphore_count: constants.semaphore_count as u64,

@@ -16,7 +16,7 @@ use super::topology::CpuId;
 use super::trace::Object;
 use super::wheel;
 use crate::hdr::Tally;
-use crate::waist::{Life, Machine, Placement};
+use crate::waist::{GracePeriod, Life, Machine, Placement};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::{RefCell, RefMut};
 use std::future::Future;
@@ -235,6 +235,29 @@ impl Machine for Context {
 
     fn exiting(&self) {
         self.state().leave_autogroup(self.id);
+    }
+
+    fn start_rcu(&self, thread: TaskId, ksoftirqds: &[(TaskId, LockId)]) {
+        self.state().start_rcu(thread, ksoftirqds);
+    }
+
+    fn call_rcu(&self, callbacks: u64, time: Time) {
+        let cpu = self.cpu();
+        self.state().call_rcu(cpu, callbacks, time);
+    }
+
+    fn grace_period(&self, step: GracePeriod) -> bool {
+        let cpu = self.cpu();
+        self.state().grace_period(cpu, step)
+    }
+
+    fn next_softirq(&self) -> Option<Time> {
+        let cpu = self.cpu();
+        self.state().next_softirq(cpu)
+    }
+
+    fn cond_resched(&self) -> impl Future<Output = ()> {
+        self.reschedule()
     }
 
     fn set_nice(&self, nice: i32) {

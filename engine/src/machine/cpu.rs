@@ -57,8 +57,12 @@ pub struct Cpu {
     pub next_timer: Time,
     /// Time that the stopper thread, and wake-ups that were left to this CPU, take before the next switch.
     pub before_switch: Time,
-    /// Outdates events made for an earlier switch or idle exit.
+    /// Outdates events made for an earlier switch or idle exit, and counts these.
     pub generation: u32,
+    /// Until when it has softirqs; and whether it is for them that it does not idle.
+    pub softirq_until: Time,
+    /// See `softirq_until`.
+    pub in_softirq: bool,
     /// Whether a tick event is pending.
     pub tick_armed: bool,
     /// When the current task's virtual run time was last brought up to date.
@@ -111,6 +115,8 @@ impl Cpu {
             next_timer: 0,
             before_switch: 0,
             generation: 0,
+            softirq_until: 0,
+            in_softirq: false,
             tick_armed: false,
             exec_start: 0,
             owed_irq: 0,
@@ -135,6 +141,15 @@ impl Cpu {
         match self.phase {
             Phase::Switching(next) => next,
             _ => self.current,
+        }
+    }
+
+    /// What the time is booked as in which it has no task.
+    pub fn between_tasks(&self) -> Account {
+        if self.in_softirq {
+            Account::Irq
+        } else {
+            Account::Switch
         }
     }
 

@@ -4,7 +4,7 @@
 //! `waking`, `preemption` and `idle_exit`), `policy` chooses which (by `eevdf` or `cfs`, `alone` where there
 //! is one, in the run queues of `run_queue`, with the weights of `group` and the averages of `load`), `segment` books their time, `accounts` the window's, `pace` and `smt` make it
 //! vary; `coherence` says what cache lines cost tasks; `lock`, `new_lock`, `holds` and `locks` are what tasks wait for, `chains`
-//! why; `statistics` is what is counted, `wakeups` of wake-ups; `device` serves requests; `wheel` tells when timers ring; `whatif`
+//! why; `rcu` makes grace periods, for which `callbacks` wait, and `softirq` invokes them; `statistics` is what is counted, `wakeups` of wake-ups; `device` serves requests; `wheel` tells when timers ring; `whatif`
 //! changes one lock class; `context` is a task's handle, `primitives` what lock algorithms are written in, `spawn` makes tasks,
 //! `native` the executor that drives programs over it, `look_back` and `audit` what is looked at when a run is over.
 
@@ -15,6 +15,7 @@ mod audit;
 mod balance;
 mod blocks;
 mod busiest;
+mod callbacks;
 mod cfs;
 pub mod chains;
 mod coherence;
@@ -47,12 +48,14 @@ mod policy;
 mod preemption;
 mod primitives;
 mod queue;
+mod rcu;
 mod recency;
 mod run_queue;
 mod sched_group;
 mod scheduler;
 mod segment;
 mod smt;
+mod softirq;
 mod spawn;
 mod state;
 pub mod statistics;
@@ -80,6 +83,7 @@ pub use lock::{ClassId, LockId, LockKind, Mode, Side};
 pub use look_back::TOLD;
 pub use native::{Native, Outcome, Stall};
 pub use pipe::Pipe;
+pub use rcu::CALLBACKS;
 pub use state::{Broken, Counters, LineId, State};
 pub use task::{TaskId, TaskKind};
 pub use topology::{CpuId, MAX_CPUS};

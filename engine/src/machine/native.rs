@@ -4,6 +4,7 @@ use super::chains::ADD_UP;
 use super::context::{Context, Program, Shared};
 use super::lock::LockId;
 use super::queue::{Event, Happening};
+use super::rcu::Rcu;
 use super::spawn::spawn;
 use super::state::{Broken, State, STANDSTILL};
 use super::task::{Status, TaskId};
@@ -278,6 +279,7 @@ impl Native {
                 broken.push(Broken { law: "time conservation", detail });
             }
         }
+        broken.extend(s.rcu.as_ref().and_then(Rcu::has_lost));
         let mut open: Vec<Vec<Time>> = vec![Vec::new(); s.classes.len()];
         for task in s.tasks.iter().filter(|t| t.status != Status::Dead) {
             for wait in &task.waits {
@@ -363,6 +365,10 @@ fn happen(s: &mut State, event: Event) -> Option<TaskId> {
         }
         Happening::DeviceDone => {
             s.device_done(id);
+            None
+        }
+        Happening::SoftirqDone => {
+            s.wake_ksoftirqd(id);
             None
         }
     }

@@ -5,7 +5,7 @@ use super::entity::Member;
 use super::queue::Happening;
 use super::run_queue::Level;
 use super::state::State;
-use super::task::Resume;
+use super::task::{Resume, TaskId};
 use super::topology::CpuId;
 use super::trace::Object;
 use crate::spec::Preemption;
@@ -35,28 +35,44 @@ impl State {
         }
     }
 
-    /// A busy CPU ticks when somebody waits for it, or its group's weight is to be kept up to date.
+    /// A busy CPU ticks when somebody waits for it, or its group's weight is to be kept up to date; any for RCU.
     pub(super) fn arm_tick(&mut self, cpu: CpuId) {
         let c = &self.cpus[cpu as usize];
         let grouped = c.run_queues[Level::Root as usize].current == Some(Member::Group);
-        if !c.tick_armed && (grouped || !c.queue.is_empty()) {
+        if !c.tick_armed && (grouped || !c.queue.is_empty() || self.rcu_needs_tick(cpu)) {
             self.cpus[cpu as usize].tick_armed = true;
             let next = (self.now / self.kernel.tick + 1) * self.kernel.tick;
             self.push(next, Happening::Tick, cpu, 0);
         }
     }
 
-    /// The scheduler tick: ends a used-up slice, and lets an idle CPU pull a waiting task.
+    /// The scheduler tick: ends a used-up slice, lets an idle CPU pull a waiting task, and has RCU's softirq run.
     pub(super) fn tick(&mut self, cpu: CpuId) {
         self.cpus[cpu as usize].tick_armed = false;
         self.note_cpu("tick", cpu, Object::Nothing);
         if !self.cpus[cpu as usize].queue.is_empty() {
             self.kick_idle_cpus(cpu);
         }
-        if let (Phase::Running, Some(id)) = (self.cpus[cpu as usize].phase, self.cpus[cpu as usize].current) {
+        let (phase, current) = (self.cpus[cpu as usize].phase, self.cpus[cpu as usize].current);
+        let idle = matches!(phase, Phase::Idle(_));
+        let running = current.filter(|_| phase == Phase::Running);
+        let pending = (idle || running.is_some()) && self.rcu_tick(cpu, running.is_none_or(|id| self.is_outside(id)));
+        if let Some(id) = running {
             self.tick_current(cpu, id);
+        }
+        if pending {
+            self.softirqs(cpu);
+        }
+        if running.is_some() {
             self.heed_resched(cpu);
         }
         self.arm_tick(cpu);
+    }
+
+    /// Whether RCU sees the running task `id` outside of readers (`rcu_flavor_sched_clock_irq`); softirqs of `ksoftirqd` are inside.
+    fn is_outside(&self, id: TaskId) -> bool {
+        let task = &self.tasks[id as usize];
+        let softirqs = self.ksoftirqd(task.cpu).is_some_and(|(ksoftirqd, _)| ksoftirqd == id);
+        task.preempt_off == 0 && !softirqs && (self.kernel.rules.preemptible_rcu || self.in_user_mode(id))
     }
 }

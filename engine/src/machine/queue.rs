@@ -68,6 +68,8 @@ pub enum Happening {
     SpinCheck,
     /// The scheduler tick (subject: CPU).
     Tick,
+    /// The softirqs after a tick are done and have left something to `ksoftirqd` (subject: CPU).
+    SoftirqDone,
 }
 
 impl Happening {
@@ -81,7 +83,8 @@ impl Happening {
             3 => Self::SwitchDone,
             4 => Self::SegmentEnd,
             5 => Self::SpinCheck,
-            _ => Self::Tick,
+            6 => Self::Tick,
+            _ => Self::SoftirqDone,
         }
     }
 }

@@ -5,11 +5,12 @@
 //! pulls by idle CPUs.
 
 use super::chains::Reason;
-use super::cpu::{Account, Phase};
+use super::cpu::Phase;
 use super::policy::Leaving;
 use super::queue::Happening;
 use super::state::{Broken, State};
 use super::task::{Resume, Status, TaskId};
+use super::time::Time;
 use super::topology::CpuId;
 use super::trace::Object;
 
@@ -128,8 +129,15 @@ impl State {
 
     #[inline(always)]
     fn begin_switch(&mut self, cpu: CpuId, next: Option<TaskId>) {
+        let before = std::mem::take(&mut self.cpus[cpu as usize].before_switch);
+        self.occupy(cpu, next, self.costs.context_switch + before);
+    }
+
+    /// For so long `cpu` is between tasks, before `next` or idle.
+    #[inline]
+    pub(super) fn occupy(&mut self, cpu: CpuId, next: Option<TaskId>, time: Time) {
+        let end = self.now + time;
         let c = &mut self.cpus[cpu as usize];
-        let end = self.now + self.costs.context_switch + std::mem::take(&mut c.before_switch);
         c.phase = Phase::Switching(next);
         c.generation = c.generation.wrapping_add(1);
         let generation = c.generation;
@@ -141,9 +149,10 @@ impl State {
     pub(super) fn switch_done(&mut self, cpu: CpuId) -> Option<TaskId> {
         let now = self.now;
         let c = &mut self.cpus[cpu as usize];
-        c.account(now, Account::Switch);
+        c.account(now, c.between_tasks());
         let Phase::Switching(next) = c.phase else { unreachable!("a switch was under way") };
-        self.counters.switches += 1; // also to idle: rq->nr_switches
+        let switched = !std::mem::take(&mut c.in_softirq);
+        self.counters.switches += u64::from(switched); // also to idle: rq->nr_switches
         let Some(id) = next else {
             self.idles(cpu);
             return None;
@@ -181,6 +190,7 @@ impl State {
             self.enter_idle(cpu);
             self.idle.insert(cpu); // the tick may have moved away who was woken meanwhile
             self.note_cpu("idle", cpu, Object::Nothing);
+            self.arm_tick(cpu);
         } else {
             self.idle.remove(cpu);
             self.woken_while_switching(cpu);

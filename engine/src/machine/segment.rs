@@ -177,11 +177,16 @@ impl State {
     /// An interrupt that wakes somebody comes to `cpu` and takes its time from whatever runs there: on an idle CPU from who
     /// runs there next, whose own wake-up is the end of its idling.
     pub(super) fn interrupt(&mut self, cpu: CpuId, handler: Time) {
+        let wakeup = if self.cpus[cpu as usize].current.is_some() { self.costs.wakeup } else { 0 };
+        self.steal(cpu, handler + wakeup);
+    }
+
+    /// Interrupts take so much time from whatever runs on `cpu`, or from who runs there next.
+    pub(super) fn steal(&mut self, cpu: CpuId, time: Time) {
         let Some(id) = self.cpus[cpu as usize].current else {
-            self.cpus[cpu as usize].owed_irq += handler;
+            self.cpus[cpu as usize].owed_irq += time;
             return;
         };
-        let time = handler + self.costs.wakeup;
         if self.tasks[id as usize].resume == Resume::Segment {
             self.book_segment(id);
             self.tasks[id as usize].segment.irq += time;
@@ -200,11 +205,14 @@ impl State {
         match self.kernel.preemption {
             Preemption::Host => true,
             Preemption::Full => task.preempt_off == 0,
-            _ => {
-                let in_user_mode = task.account == Account::User && !(task.in_turns && self.left_of_kernel(id) > 0);
-                task.preempt_off == 0 && in_user_mode
-            }
+            _ => task.preempt_off == 0 && self.in_user_mode(id),
         }
+    }
+
+    /// Whether the segment of `id` is in user mode now.
+    pub(super) fn in_user_mode(&self, id: TaskId) -> bool {
+        let task = &self.tasks[id as usize];
+        task.account == Account::User && !(task.in_turns && self.left_of_kernel(id) > 0)
     }
 
     /// A preempt-disabled section of `id` ends.

@@ -10,6 +10,7 @@ use super::lock::{ClassId, Lock, LockId};
 use super::lock_code::LockCode;
 use super::pace::Paces;
 use super::queue::{Event, EventQueue, Happening, Key};
+use super::rcu::Rcu;
 use super::statistics::{ClassStats, WakeStats, KINDS};
 use super::task::{Status, Task, TaskId};
 use super::time::{from_ns, to_ns, Time};
@@ -87,6 +88,8 @@ pub struct State {
     pub(super) free_locks: BTreeMap<ClassId, Vec<LockId>>,
     pub(super) lines: Vec<Line>,
     pub(super) devices: Devices,
+    /// RCU, if callbacks are queued in this run.
+    pub(super) rcu: Option<Rcu>,
     /// Lock classes and their statistics.
     pub classes: Vec<ClassStats>,
     /// Why everybody waits.
@@ -136,7 +139,7 @@ impl State {
             horizon: 0,
             topology: Topology::new(&spec.machine),
             costs: Costs::new(&spec.machine.costs),
-            kernel: Kernel::new(&spec.kernel),
+            kernel: Kernel::new(&spec.kernel, spec.machine.costs.instruction),
             lock_code: LockCode::new(spec),
             idle_ladder: IdleLadder::new(&spec.machine.idle_states, spec.machine.watts_active),
             cpus: (0..cpus).map(|_| Cpu::new(2 * from_ns(spec.kernel.constants.migration_cost))).collect(),
@@ -154,6 +157,7 @@ impl State {
             free_locks: BTreeMap::new(),
             lines: Vec::new(),
             devices: Devices::default(),
+            rcu: None,
             classes: Vec::new(),
             chains: Chains::new(spec.chains),
             sites: vec![""],

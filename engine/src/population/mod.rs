@@ -13,6 +13,7 @@ use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
 use crate::memory::Memory;
 use crate::range_locks::Design;
+use crate::softirq;
 use crate::spec::{DeviceSpec, FilesystemKind, RunSpec, WorkloadKind};
 use crate::waist::time::from_ns;
 use crate::waist::Host;
@@ -59,6 +60,7 @@ fn mount_with<H: Host>(host: &mut H, spec: &RunSpec, costs: &Costs<'_>) -> Resul
     let writeback = host.setup(|m| Writeback::new(m, setting, costs))?;
     let memory = host.setup(|m| Memory::new(m, setting.memory, setting.tick, costs))?;
     let device = BlockDevice::start(host, &device, spec.machine.costs.speed, (writeback, memory));
+    softirq::start(host, spec, &device);
     mount(host, spec, device, costs)
 }
 

@@ -14,6 +14,7 @@ use crate::kernel::btrfs::MetadataReclaim;
 use crate::machine::LockKind;
 use crate::memory::Memory;
 use crate::range_locks::{Design, Prices};
+use crate::softirq::{self, Nobody};
 use crate::spec::{RunSpec, WorkloadKind};
 use crate::waist::time::{from_ns, US};
 use crate::waist::{Host, Life, Placement, Time};
@@ -126,6 +127,8 @@ pub(super) fn ext4<H: Host>(
 
 /// tmpfs.
 pub(super) fn tmpfs<H: Host>(host: &mut H, spec: &RunSpec, costs: &Costs<'_>) -> Result<(), String> {
+    let nobody = Rc::new(host.setup(Nobody::new));
+    softirq::start(host, spec, &nobody);
     let fs = Rc::new(host.setup(|m| Tmpfs::new(m, costs))?);
     files::start(host, spec, fs, costs)
 }

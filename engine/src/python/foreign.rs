@@ -13,8 +13,8 @@ use crate::population;
 use crate::random;
 use crate::spec::RunSpec;
 use crate::waist::{
-    Access, Account, CachedId, ClassId, CpuId, DeviceId, Hardware, Host, Io, Life, LineId, LockId, Machine, Mode,
-    Placement, Side, TaskId, Then, Time,
+    Access, Account, CachedId, ClassId, CpuId, DeviceId, GracePeriod, Hardware, Host, Io, Life, LineId, LockId,
+    Machine, Mode, Placement, Side, TaskId, Then, Time,
 };
 use fragile::Sticky;
 pub use program::Program;
@@ -30,7 +30,7 @@ use std::ops::Range;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context as PollContext, Poll};
-use step::{life_word, side_word, word_of, Step};
+use step::{grace_period_word, life_word, side_word, word_of, Step};
 
 /// Puts the filesystem and the tasks of a spec (JSON text) on a machine written in Python; `program` and `setup` are those
 /// of a python workload.
@@ -316,6 +316,26 @@ impl Machine for Foreign {
 
     fn exiting(&self) {
         self.tell("exiting", (self.task,));
+    }
+
+    fn start_rcu(&self, thread: TaskId, ksoftirqds: &[(TaskId, LockId)]) {
+        self.tell("start_rcu", (thread, ksoftirqds.to_vec()));
+    }
+
+    fn call_rcu(&self, callbacks: u64, time: Time) {
+        self.tell("call_rcu", (self.task, callbacks, time));
+    }
+
+    fn grace_period(&self, step: GracePeriod) -> bool {
+        self.ask("grace_period", (self.task, grace_period_word(step)))
+    }
+
+    fn next_softirq(&self) -> Option<Time> {
+        self.ask("next_softirq", (self.task,))
+    }
+
+    fn cond_resched(&self) -> impl Future<Output = ()> {
+        self.take(Step::CondResched)
     }
 
     fn set_nice(&self, nice: i32) {

@@ -89,5 +89,5 @@ constants! {
     rwsem_reader_spin_per_reader, rwsem_reader_spin_cap, percpu_rwsem_grace_period, numa_spinlock_threshold,
     semaphore_count, cohort_handoffs, hqlock_fairness_threshold, hqlock_general_handoffs_turn_numa,
     code_spin, code_attempt, code_taken, code_ask, code_queue, code_take, code_wake, code_mark, code_mark_reader,
-    code_futex, code_futex_return, idle_timer,
+    code_futex, code_futex_return, code_rcu_core, code_rcu_thread, idle_timer,
 }

@@ -116,6 +116,17 @@ pub trait Machine: Clone + 'static {
     fn exec(&self) -> impl Future<Output = ()>;
     /// The process is about to end (`do_exit`): called before whoever waits for its end is woken.
     fn exiting(&self);
+    /// From now on there is RCU: this is its thread, and of each CPU `ksoftirqd` with the completion that it waits for.
+    fn start_rcu(&self, thread: TaskId, ksoftirqds: &[(TaskId, LockId)]);
+    /// Queues so many callbacks, which take so much time together, to be invoked on this CPU after a grace period. Nothing happens
+    /// where there is no RCU.
+    fn call_rcu(&self, callbacks: u64, time: Time);
+    /// A step of RCU's thread; answers what it asks.
+    fn grace_period(&self, step: GracePeriod) -> bool;
+    /// How long the next round of RCU's softirq takes, for `ksoftirqd` of this CPU, if there is something to do.
+    fn next_softirq(&self) -> Option<Time>;
+    /// Gives way if the scheduler wants the CPU.
+    fn cond_resched(&self) -> impl Future<Output = ()>;
     /// Gives this task a nice level, from -20 (the most CPU time) to 19; tasks that it starts have it too.
     fn set_nice(&self, nice: i32);
     /// Starts a new task.

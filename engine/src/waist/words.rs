@@ -35,6 +35,21 @@ pub enum Mode {
     Blocking,
 }
 
+/// A step of RCU's thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GracePeriod {
+    /// Whether one is to begin.
+    Wanted,
+    /// It begins (`rcu_gp_init`).
+    Begin,
+    /// Whether all CPUs have reported.
+    Passed,
+    /// CPUs that idle are taken to have (`rcu_gp_fqs`).
+    Force,
+    /// It is over (`rcu_gp_cleanup`).
+    End,
+}
+
 /// What the completion interrupt does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {

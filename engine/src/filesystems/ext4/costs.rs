@@ -70,5 +70,6 @@ cost_table!(pub(super) UnlinkCosts {
     orphan: ["cu_short.ext4_mark_inode_dirty_7", "cu_short.ext4_mark_inode_dirty_8"],
     free_inode: ["cu_short.ext4_free_inode", "cu_short.ext4_discard_preallocations_2"],
     evict_stop: ["cu_short.jbd2_handle_stop_3"],
+    callback: ["i_callback"],
     exit: ["cu_short.exit_unlinkat"],
 });

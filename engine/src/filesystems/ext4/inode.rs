@@ -152,7 +152,7 @@ impl Ext4 {
         self.files.borrow_mut().slots[slot as usize].transaction = transaction;
     }
 
-    /// `ext4_evict_inode`, in the unlinking task: truncate, off the orphan list, free the inode.
+    /// `ext4_evict_inode`, in the unlinking task: truncate, off the orphan list, free the inode, and its memory (`i_callback`).
     pub(super) async fn evict<M: Machine>(&self, m: &M, inode: u32, file: File) {
         let c = &self.unlink;
         self.sb.calls.files.whole_inode(m, file.inode);
@@ -165,6 +165,7 @@ impl Ext4 {
         m.run(Account::System, rest).await;
         let changed = [&freed[..], orphan.as_slice(), &self.group_blocks(self.ialloc.group_of(inode))].concat();
         self.stop(m, handle, file.inode, &changed).await;
+        m.call_rcu(1, c.callback);
         self.drop_file(m, file.inode);
     }
 

@@ -120,6 +120,7 @@ impl Ext4 {
         let [bitmap, descriptors] = self.group_blocks(self.ialloc.group_of(inode));
         let own = [Block::Inodes(inode / INODES_PER_BLOCK), bitmap, descriptors];
         self.journal.stop(m, handle, &[&own[..], &self.block_bitmap(block.group), orphan.as_slice()].concat()).await;
+        m.call_rcu(1, c.callback);
         self.drop_directory(dir);
     }
 }

@@ -1,6 +1,5 @@
 //! What a program leaves for Python to do, and the words for it.
-use crate::waist::Life;
-use crate::waist::{Access, Account, LockId, Mode, Side, Time};
+use crate::waist::{Access, Account, GracePeriod, Life, LockId, Mode, Side, Time};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -18,6 +17,7 @@ pub(super) enum Step {
     Sleep(Time),
     Park,
     Exec,
+    CondResched,
 }
 
 impl Step {
@@ -34,6 +34,7 @@ impl Step {
             Self::Sleep(time) => ("sleep", time).into_pyobject(py),
             Self::Park => ("park",).into_pyobject(py),
             Self::Exec => ("exec",).into_pyobject(py),
+            Self::CondResched => ("cond_resched",).into_pyobject(py),
         }
     }
 }
@@ -58,6 +59,16 @@ pub(super) fn life_word(life: Life) -> &'static str {
         Life::Helper => "helper",
         Life::Setup => "setup",
         Life::Background => "background",
+    }
+}
+
+pub(super) fn grace_period_word(step: GracePeriod) -> &'static str {
+    match step {
+        GracePeriod::Wanted => "wanted",
+        GracePeriod::Begin => "begin",
+        GracePeriod::Passed => "passed",
+        GracePeriod::Force => "force",
+        GracePeriod::End => "end",
     }
 }
 

@@ -37,6 +37,7 @@ cost_table!(pub(super) UnlinkCosts {
     truncate: ["cu_l0.read_lock_fs_l0_8"],
     delete_inode: ["cu_l0.write_unlock_fs_l0_6"],
     after_truncate: ["cu_l0.read_lock_fs_l0_9"],
+    callback: ["i_callback"],
     delete_orphan: ["cu_l0.write_unlock_fs_l0_7"],
     exit: ["cu_l0.exit_unlinkat"],
 });

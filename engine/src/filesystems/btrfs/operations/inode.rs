@@ -247,5 +247,6 @@ impl Btrfs {
         m.run(Account::System, c.after_truncate).await;
         self.delete(m, items::orphan(inode.ino).key, c.delete_orphan).await;
         self.transaction.end(m, handle).await;
+        m.call_rcu(1, c.callback); // its memory
     }
 }

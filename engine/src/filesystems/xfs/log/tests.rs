@@ -63,7 +63,8 @@ fn spec(duration: Time) -> RunSpec {
                 "semaphore_count": 2, "cohort_handoffs": 64, "hqlock_fairness_threshold": 1000,
                 "hqlock_general_handoffs_turn_numa": 50,
             "code_spin": 0, "code_attempt": 0, "code_taken": 0, "code_ask": 0, "code_queue": 0, "code_take": 0,
-            "code_wake": 0, "code_mark": 0, "code_mark_reader": 0, "code_futex": 0, "code_futex_return": 0, "idle_timer": 1e9
+            "code_wake": 0, "code_mark": 0, "code_mark_reader": 0, "code_futex": 0, "code_futex_return": 0,
+            "code_rcu_core": 0, "code_rcu_thread": 0, "idle_timer": 1e9
             }
         },
         "filesystem": {"kind": "none"},

@@ -1,0 +1,375 @@
+//! RCU (`kernel/rcu/tree.c` of 6.12): callbacks wait for a grace period, in which each CPU has been seen outside of readers; then the
+//! softirq of their CPU invokes them.
+//!
+//! Its thread, which begins and ends grace periods, is a program ([`crate::softirq`]); what it changes is here. Who reads is
+//! not known: a CPU is outside of readers in user mode, when it idles and when it switches, and, where the kernel can be preempted,
+//! wherever it may be.
+
+use super::callbacks::{Batch, Callbacks};
+use super::cpu::Phase;
+use super::lock::LockId;
+use super::state::{Broken, State};
+use super::task::TaskId;
+use super::time::{Time, US};
+use super::topology::CpuId;
+use crate::waist::GracePeriod;
+
+/// The law that what is queued is invoked, or still waits.
+pub const CALLBACKS: &str = "no callback is lost";
+
+/// Callbacks in a round of the softirq (`blimit`), and where there are too many.
+const BLIMIT: u64 = 10;
+const MAX_BLIMIT: u64 = 10_000;
+/// Of many at once, a 128th (`rcu_divisor`).
+const DIVISOR: u32 = 7;
+/// More callbacks than these are too many, until there are so few (`qhimark`, `qlowmark`).
+const QHIMARK: u64 = 10_000;
+const QLOWMARK: u64 = 100;
+/// A round of more than so many callbacks is over when it takes too long (`rcu_resched_ns`), which is looked at now and then.
+const LONG_ROUND: u64 = 100;
+const RESCHED: Time = 3000 * US;
+const LOOK: u64 = 32;
+
+/// What RCU knows of a CPU (`struct rcu_data`).
+#[derive(Clone, Debug, Default)]
+struct OfCpu {
+    callbacks: Callbacks,
+    /// The state of grace periods that it knows of.
+    noted: u64,
+    /// It has not reported in the present one (`qsmask`), and has to (`core_needs_qs`).
+    missing: bool,
+    needed: bool,
+    /// It has been outside of readers since it knows of that; else when it last switched, by the count of its switches.
+    passed: bool,
+    switch: u32,
+    /// How long it had idled when that was first looked at.
+    idled: Option<Time>,
+    /// Whether it invokes many at once.
+    hurries: bool,
+    /// How many callbacks it had when there were too many (`qlen_last_fqs_check`).
+    last_check: u64,
+    /// How often CPUs had been looked at by then.
+    forced: u64,
+    /// Its `ksoftirqd`, what that waits for, and whether it was woken.
+    ksoftirqd: Option<(TaskId, LockId)>,
+    awake: bool,
+}
+
+/// RCU.
+#[derive(Debug, Default)]
+pub struct Rcu {
+    cpus: Vec<OfCpu>,
+    thread: TaskId,
+    /// Twice the number of grace periods that are over, and 1 while one is under way (`gp_seq`).
+    sequence: u64,
+    /// So many grace periods are wanted.
+    wanted: u64,
+    /// How often CPUs that idle were looked for (`n_force_qs`).
+    forces: u64,
+    /// Callbacks since the start.
+    queued: u64,
+    /// How many of them have been invoked.
+    invoked: u64,
+}
+
+impl Rcu {
+    fn of(&mut self, cpu: CpuId) -> &mut OfCpu {
+        &mut self.cpus[cpu as usize]
+    }
+
+    fn under_way(&self) -> bool {
+        self.sequence & 1 == 1
+    }
+
+    /// Callbacks that have not been invoked.
+    fn pending(&self) -> u64 {
+        self.cpus.iter().map(|cpu| cpu.callbacks.count()).sum()
+    }
+
+    /// How many are neither pending nor invoked, if any.
+    pub fn has_lost(&self) -> Option<Broken> {
+        let (queued, invoked, pending) = (self.queued, self.invoked, self.pending());
+        let detail = format!("{queued} queued, {invoked} invoked, {pending} pending");
+        (queued != invoked + pending).then_some(Broken { law: CALLBACKS, detail })
+    }
+
+    /// Of the callbacks of `cpu`, those that are not waiting yet will wait for the next grace period that begins
+    /// (`rcu_accelerate_cbs`). Returns whether RCU's thread is to begin one.
+    fn accelerate(&mut self, cpu: CpuId) -> bool {
+        let number = self.sequence.div_ceil(2) + 1;
+        if !self.of(cpu).callbacks.accelerate(number) || self.wanted >= number {
+            return false;
+        }
+        self.wanted = number;
+        !self.under_way()
+    }
+
+    /// What has become of grace periods comes to be known on `cpu`, which has switched so often (`__note_gp_changes`).
+    fn note(&mut self, cpu: CpuId, switch: u32) -> bool {
+        let now = self.sequence;
+        let of = self.of(cpu);
+        let before = std::mem::replace(&mut of.noted, now);
+        if before == now {
+            return false;
+        }
+        if before / 2 < now / 2 {
+            of.callbacks.advance(now / 2);
+            of.needed = false;
+        }
+        if before.div_ceil(2) < now.div_ceil(2) {
+            of.needed = of.missing;
+            (of.passed, of.switch) = (false, switch);
+        }
+        self.accelerate(cpu)
+    }
+
+    /// Whether the softirq has something to do on `cpu`, which has switched so often (`rcu_pending`); `ever`: or will have without
+    /// anything else.
+    fn is_pending(&self, cpu: CpuId, switch: u32, ever: bool) -> bool {
+        let of = &self.cpus[cpu as usize];
+        let reports = of.needed && (ever || of.passed || of.switch != switch);
+        self.under_way() && reports
+            || of.callbacks.ready() > 0
+            || !self.under_way() && of.callbacks.any_new()
+            || of.noted != self.sequence
+    }
+
+    /// `cpu` has been outside of readers in this grace period. Returns whether it was the last.
+    fn report(&mut self, cpu: CpuId) -> bool {
+        std::mem::take(&mut self.of(cpu).missing) && self.all_reported()
+    }
+
+    fn all_reported(&self) -> bool {
+        !self.cpus.iter().any(|of| of.missing)
+    }
+
+    /// `cpu` has too many callbacks (`call_rcu_core`). Returns whether RCU's thread is to do something about that.
+    fn too_many(&mut self, cpu: CpuId) -> bool {
+        if !self.under_way() {
+            return self.accelerate(cpu);
+        }
+        let forces = self.forces;
+        let of = self.of(cpu);
+        of.hurries = true;
+        of.last_check = of.callbacks.count();
+        std::mem::replace(&mut of.forced, forces) == forces
+    }
+
+    /// `rcu_do_batch`, of a CPU that idles or does not. Returns how long it takes.
+    fn do_batch(&mut self, cpu: CpuId, idle: bool) -> Time {
+        let of = self.of(cpu);
+        let (ready, time) = (of.callbacks.ready(), of.callbacks.ready_time());
+        let limit = (ready >> DIVISOR).max(if of.hurries { MAX_BLIMIT } else { BLIMIT });
+        let mut count = if idle { ready } else { ready.min(limit) };
+        if limit > LONG_ROUND {
+            let in_time = u128::from(RESCHED) * u128::from(ready) / u128::from(time.max(1));
+            count = count.min((in_time as u64 / LOOK + 1) * LOOK);
+        }
+        let took = of.callbacks.invoke(count);
+        let left = of.callbacks.count();
+        of.hurries &= left > QLOWMARK;
+        if left == 0 || left + QHIMARK < of.last_check {
+            of.last_check = left;
+        }
+        self.invoked += count;
+        took
+    }
+}
+
+impl State {
+    /// From now on there is RCU, with this thread, and the softirq of each CPU has a thread that waits for a completion.
+    pub(super) fn start_rcu(&mut self, thread: TaskId, ksoftirqds: &[(TaskId, LockId)]) {
+        let of = |&ksoftirqd| OfCpu { ksoftirqd: Some(ksoftirqd), ..OfCpu::default() };
+        self.rcu = Some(Rcu { cpus: ksoftirqds.iter().map(of).collect(), thread, ..Rcu::default() });
+    }
+
+    /// The running task queues callbacks (`call_rcu`).
+    pub(super) fn call_rcu(&mut self, cpu: CpuId, count: u64, time: Time) {
+        let switch = self.cpus[cpu as usize].generation;
+        let Some(rcu) = &mut self.rcu else { return };
+        rcu.queued += count;
+        let of = rcu.of(cpu);
+        of.callbacks.enqueue(Batch { count, time });
+        if of.callbacks.count() > of.last_check + QHIMARK {
+            let wakes = rcu.note(cpu, switch) || rcu.too_many(cpu);
+            self.wake_rcu(wakes);
+        }
+        self.arm_tick(cpu);
+    }
+
+    fn wake_rcu(&mut self, wakes: bool) {
+        if let Some(rcu) = self.rcu.as_ref().filter(|_| wakes) {
+            self.kick(rcu.thread, None);
+        }
+    }
+
+    /// `rcu_core` in the softirq of `cpu`. Returns how long it takes.
+    pub(super) fn rcu_core(&mut self, cpu: CpuId, idle: bool) -> Time {
+        let switch = self.cpus[cpu as usize].generation;
+        let Some(rcu) = &mut self.rcu else { return 0 };
+        let mut wakes = rcu.note(cpu, switch);
+        let of = rcu.of(cpu);
+        if of.needed && (of.passed || of.switch != switch) {
+            of.needed = false;
+            wakes |= rcu.accelerate(cpu) | rcu.report(cpu);
+        }
+        if !rcu.under_way() && rcu.of(cpu).callbacks.any_new() {
+            wakes |= rcu.accelerate(cpu);
+        }
+        let took = rcu.do_batch(cpu, idle);
+        self.wake_rcu(wakes);
+        took + self.kernel.rcu_core
+    }
+
+    /// The tick of `cpu`, which is seen outside of readers or not (`rcu_sched_clock_irq`). Returns whether the softirq has something to do.
+    pub(super) fn rcu_tick(&mut self, cpu: CpuId, outside: bool) -> bool {
+        let switch = self.cpus[cpu as usize].generation;
+        let Some(rcu) = &mut self.rcu else { return false };
+        rcu.of(cpu).passed |= outside;
+        rcu.is_pending(cpu, switch, false)
+    }
+
+    /// Whether `cpu` is to tick for RCU: when it idles, for its callbacks only (`rcu_needs_cpu`).
+    pub(super) fn rcu_needs_tick(&self, cpu: CpuId) -> bool {
+        let (busy, switch) = (!self.is_idle(cpu), self.cpus[cpu as usize].generation);
+        let needs =
+            |rcu: &Rcu| (busy || rcu.cpus[cpu as usize].callbacks.count() > 0) && rcu.is_pending(cpu, switch, true);
+        self.rcu.as_ref().is_some_and(needs)
+    }
+
+    /// Whether callbacks of `cpu` may be invoked.
+    pub(super) fn callbacks_ready(&self, cpu: CpuId) -> bool {
+        self.rcu.as_ref().is_some_and(|rcu| rcu.cpus[cpu as usize].callbacks.ready() > 0)
+    }
+
+    /// The next round for `ksoftirqd` of `cpu`; without one it sleeps. Between rounds there are no readers (`rcu_softirq_qs`).
+    pub(super) fn next_softirq(&mut self, cpu: CpuId) -> Option<Time> {
+        let ready = self.callbacks_ready(cpu);
+        let of = self.rcu.as_mut()?.of(cpu);
+        (of.awake, of.passed) = (ready, true);
+        ready.then(|| self.rcu_core(cpu, false))
+    }
+
+    /// Who is `ksoftirqd` of `cpu`, and whether it is awake.
+    pub(super) fn ksoftirqd(&self, cpu: CpuId) -> Option<(TaskId, bool)> {
+        let of = &self.rcu.as_ref()?.cpus[cpu as usize];
+        of.ksoftirqd.map(|(task, _)| (task, of.awake))
+    }
+
+    /// `wakeup_softirqd`: what is to be completed, if it is not awake.
+    pub(super) fn wakes_ksoftirqd(&mut self, cpu: CpuId) -> Option<LockId> {
+        let of = self.rcu.as_mut()?.of(cpu);
+        let asleep = !std::mem::replace(&mut of.awake, true);
+        of.ksoftirqd.filter(|_| asleep).map(|(_, wait)| wait)
+    }
+
+    /// A step of RCU's thread, which runs on `cpu`.
+    pub(super) fn grace_period(&mut self, cpu: CpuId, step: GracePeriod) -> bool {
+        let switch = self.cpus[cpu as usize].generation;
+        let Some(rcu) = &mut self.rcu else { return false };
+        match step {
+            GracePeriod::Wanted => return rcu.wanted > rcu.sequence / 2,
+            GracePeriod::Passed => return rcu.all_reported(),
+            GracePeriod::Force => self.force_quiescent_states(),
+            GracePeriod::Begin => {
+                rcu.sequence += 1;
+                rcu.cpus.iter_mut().for_each(|of| (of.missing, of.idled) = (true, None));
+                rcu.note(cpu, switch);
+                let thread = rcu.thread;
+                self.tasks[thread as usize].kicked = false; // that was for this one
+            }
+            GracePeriod::End => {
+                rcu.sequence += 1;
+                rcu.note(cpu, switch);
+                rcu.accelerate(cpu);
+            }
+        }
+        (0..self.cpus.len() as CpuId).for_each(|cpu| self.arm_tick(cpu));
+        true
+    }
+
+    /// CPUs that idle, or have since they were first looked at, are outside of readers (`force_qs_rnp`).
+    fn force_quiescent_states(&mut self) {
+        for cpu in 0..self.cpus.len() as CpuId {
+            let (idle, idles) = (self.idle_clock(cpu), matches!(self.cpus[cpu as usize].phase, Phase::Idle(_)));
+            let Some(rcu) = &mut self.rcu else { return };
+            let of = rcu.of(cpu);
+            of.missing &= !idles && idle <= *of.idled.get_or_insert(idle);
+        }
+        self.rcu.iter_mut().for_each(|rcu| rcu.forces += 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RCU on so many CPUs.
+    fn rcu(cpus: usize) -> Rcu {
+        Rcu { cpus: vec![OfCpu::default(); cpus], ..Rcu::default() }
+    }
+
+    /// RCU of one CPU on which so many callbacks of 1 us each may be invoked.
+    fn with_ready(count: u64) -> Rcu {
+        let mut rcu = rcu(1);
+        rcu.of(0).callbacks.enqueue(Batch { count, time: count * US });
+        rcu.accelerate(0);
+        let wanted = rcu.wanted;
+        rcu.of(0).callbacks.advance(wanted);
+        rcu
+    }
+
+    fn invoked(mut rcu: Rcu, idle: bool) -> u64 {
+        assert_eq!(rcu.do_batch(0, idle), rcu.invoked * US);
+        rcu.invoked
+    }
+
+    #[test]
+    fn a_round_invokes_ten_callbacks_or_a_128th_and_on_an_idle_cpu_all() {
+        assert_eq!([5, 1_000, 2_560].map(|count| invoked(with_ready(count), false)), [5, 10, 20]);
+        assert_eq!([5, 1_000, 2_560].map(|count| invoked(with_ready(count), true)), [5, 1_000, 2_560]);
+    }
+
+    #[test]
+    fn a_cpu_that_has_had_too_many_invokes_all_that_fit_three_milliseconds() {
+        let mut many = with_ready(20_000);
+        many.sequence = 1;
+        assert!(many.too_many(0), "nobody has looked for idle CPUs");
+        many.forces += 1;
+        assert!(!many.too_many(0), "somebody has since");
+        assert_eq!(many.do_batch(0, false), 3_008 * US, "it looks at the clock each 32");
+        while many.of(0).callbacks.count() > QLOWMARK {
+            assert!(many.of(0).hurries);
+            many.do_batch(0, false);
+        }
+        assert!(!many.of(0).hurries);
+    }
+
+    #[test]
+    fn a_grace_period_begins_for_callbacks_and_ends_when_each_cpu_has_reported_since() {
+        let mut rcu = rcu(2);
+        rcu.of(0).callbacks.enqueue(Batch { count: 3, time: 3 });
+        assert!(rcu.is_pending(0, 7, false) && rcu.accelerate(0), "the thread is to begin one");
+        rcu.sequence += 1;
+        rcu.cpus.iter_mut().for_each(|of| of.missing = true);
+        (0..2).for_each(|cpu| _ = rcu.note(cpu, 7));
+        assert!(!rcu.is_pending(0, 7, false), "it has not been outside of readers since");
+        assert!(rcu.is_pending(0, 8, false), "a switch is outside");
+        assert!(!rcu.report(0));
+        assert!(rcu.report(1) && !rcu.report(1), "the last one, once");
+        rcu.of(0).callbacks.enqueue(Batch { count: 1, time: 1 });
+        rcu.sequence += 1;
+        assert!(rcu.note(0, 9), "another one is wanted for those that came meanwhile");
+        assert_eq!((rcu.of(0).callbacks.ready(), rcu.pending()), (3, 4));
+    }
+
+    #[test]
+    fn a_callback_that_is_neither_invoked_nor_pending_breaks_a_law() {
+        let mut rcu = with_ready(20);
+        rcu.queued = 20;
+        rcu.do_batch(0, false);
+        assert!(rcu.has_lost().is_none());
+        rcu.of(0).callbacks = Callbacks::default();
+        assert_eq!(rcu.has_lost().map(|broken| broken.law), Some(CALLBACKS));
+    }
+}

@@ -1,0 +1,110 @@
+"""RCU's callbacks: when they are invoked, by whom, and that both machines agree on it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from machines import assert_same
+
+from engine import Spec, simulate
+from simfs import _engine
+from simfs.machine.recorder import Event
+from simfs.scenario import expand, load, to_run_spec
+
+CPUS = 2
+KSOFTIRQD = range(CPUS)
+"""On tmpfs they are the first tasks; the next one is RCU's thread."""
+RCU = CPUS
+
+
+def spec(folder: Path, operation: str, think: str = "0 ns", **changes: Any) -> Spec:  # noqa: ANN401
+    """A task on each CPU that does one thing in a directory of its own on tmpfs, for six ticks of 4 ms."""
+    workload = {
+        "kind": "mix",
+        "tasks": CPUS,
+        "operations": [{"op": operation, "think": think}],
+        "files": 1,
+        "directories": "per-task",
+    } | changes
+    path = folder / "rcu.yaml"
+    path.write_text(
+        f"simfs: 1\nname: rcu\ntitle: rcu\nmachine: {{profile: emulated, cpus: {CPUS}}}\n"
+        f"kernel: linux-6.12\nfilesystem: {{kind: tmpfs}}\nworkload: {json.dumps(workload)}\n"
+    )
+    (point,) = expand(load(path))
+    return to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 24e6}
+
+
+def traced(given: Spec) -> list[Event]:
+    _, _, events, _ = _engine.watch(json.dumps(given))
+    return events
+
+
+def times(events: list[Event], what: str, task: int | None) -> list[int]:
+    return [at for at, who, _, happened, _ in events if (happened, who) == (what, task)]
+
+
+def test_the_tick_invokes_a_hundred_callbacks_and_ksoftirqd_the_rest(tmp_path: Path) -> None:
+    """`blimit` 10, `MAX_SOFTIRQ_RESTART` 10: `ksoftirqd` is woken when these hundred are done, and not before."""
+    given = spec(tmp_path, "rename")
+    events = traced(given)
+    constants, costs = given["kernel"]["constants"], given["machine"]["costs"]
+    callback = given["filesystem"]["costs"]["d_free"] * costs["speed"]
+    took = 100 * callback + 10 * constants["code_rcu_core"] * costs["instruction"]
+    softirqs = [at for at, _, cpu, what, _ in events if what == "softirq" and cpu == 0]
+    woken = [at for at in times(events, "wake", KSOFTIRQD[0]) if at > 0]
+    assert woken
+    assert all(any(abs(at - begun - took * 1000) < 2000 for begun in softirqs) for at in woken)
+
+
+def test_a_grace_period_takes_two_ticks_of_busy_cpus(tmp_path: Path) -> None:
+    """In the first they learn of it, in the second they report; then its end is known in the third."""
+    events = traced(spec(tmp_path, "rename"))
+    tick = 4_000_000_000
+    first = min(at for at in times(events, "wake", KSOFTIRQD[0]) if at > 0)
+    assert first // tick == 4, (
+        "callbacks of the first tick are asked for in it, and invoked three ticks later"
+    )
+    assert len(times(events, "wake", RCU)) >= 3
+
+
+def test_few_callbacks_need_no_ksoftirqd(tmp_path: Path) -> None:
+    events = traced(spec(tmp_path, "rename", think="1 ms"))
+    assert times(events, "softirq", None)
+    assert not [at for task in KSOFTIRQD for at in times(events, "wake", task) if at > 0]
+
+
+def test_without_callbacks_rcu_does_nothing(tmp_path: Path) -> None:
+    events = traced(spec(tmp_path, "stat"))
+    assert not times(events, "softirq", None)
+    assert not [at for task in (*KSOFTIRQD, RCU) for at in times(events, "run", task) if at > 1e9]
+
+
+@pytest.mark.parametrize(("operation", "callbacks"), [("rename", 1), ("stat", 0)])
+def test_callbacks_take_the_time_of_their_cpu(tmp_path: Path, operation: str, callbacks: int) -> None:
+    """In the long run as much as is queued: in interrupts and in `ksoftirqd`."""
+    given = spec(tmp_path, operation)
+    costs = {"d_free": given["filesystem"]["costs"]["d_free"] * 10}
+    dear = given | {"filesystem": given["filesystem"] | {"costs": given["filesystem"]["costs"] | costs}}
+    lost = 1 - simulate(dear).operations / simulate(given).operations
+    assert (lost > 0.05) == bool(callbacks)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("directories", ["per-task", "shared"])
+@pytest.mark.parametrize("rules", [{}, {"softirq.ksoftirqd_first": True, "rcu.preemptible": False}])
+def test_both_machines_agree_on_softirqs_and_ksoftirqd(
+    tmp_path: Path, directories: str, rules: dict[str, bool]
+) -> None:
+    given = spec(tmp_path, "rename", directories=directories)
+    given["kernel"] = given["kernel"] | {"rules": given["kernel"]["rules"] | rules}
+    assert_same(given)
+
+
+@pytest.mark.slow
+def test_both_machines_agree_on_softirqs_of_idle_cpus(tmp_path: Path) -> None:
+    given = spec(tmp_path, "rename", think="100 us", tasks=1)
+    assert_same(given)
