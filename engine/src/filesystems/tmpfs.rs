@@ -181,7 +181,7 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
         Ok(dir)
     }
 
-    /// `shmem_rmdir`: as a file without pages.
+    /// `shmem_rmdir`: as a file without pages, but evicted under the parent's lock (`vfs_rmdir`).
     async fn rmdir(&self, m: &M, parent: DirId, _: &[u8], dir: DirId) {
         let c = &self.costs;
         m.at("rmdir");
@@ -195,10 +195,10 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
         self.count_names(parent, -1);
         self.count_links(parent, -1);
         m.unlock(victim, Side::Write).await;
-        m.unlock(d.i_rwsem, Side::Write).await;
-        let rest = self.sb.inodes.pass(m, None, c.evict).await;
+        let rest = self.sb.inodes.pass(m, None, c.evict).await; // d_delete
         m.run(Account::System, rest).await;
         m.call_rcu(FREED, c.freed);
+        m.unlock(d.i_rwsem, Side::Write).await;
         self.free_directories.borrow_mut().push(dir);
         self.sb.end_write(m).await;
         m.run(Account::System, c.exit).await;

@@ -73,7 +73,7 @@ impl Ext4 {
         [&own[..], &[directory, leaf, bitmap, descriptors], &self.block_bitmap(block.group)].concat()
     }
 
-    /// `ext4_rmdir` under the locks of the parent and the directory, and `ext4_evict_inode`.
+    /// `ext4_rmdir` under the locks of the parent and the directory, and `ext4_evict_inode` under the parent's (`vfs_rmdir`).
     pub(super) async fn remove_directory<M: Machine>(&self, m: &M, parent: DirId, name: &[u8], dir: DirId) {
         let c = &self.unlink;
         m.at("rmdir");
@@ -98,9 +98,9 @@ impl Ext4 {
         let changed = [&[Block::Inodes(inode / INODES_PER_BLOCK), directory, leaf], orphan.as_slice()].concat();
         self.journal.stop(m, handle, &changed).await;
         m.unlock(victim, Side::Write).await;
+        self.evict_directory(m, dir).await; // d_delete
         m.run(Account::System, c.tail).await;
         m.unlock(i_rwsem, Side::Write).await;
-        self.evict_directory(m, dir).await;
         self.sb.end_write(m).await;
         m.run(Account::System, c.exit).await;
     }

@@ -43,10 +43,10 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         let inode = Inode { ino: victim.ino, dir: parent, index: victim.index, entry, i_rwsem: victim.i_rwsem };
         self.rmdir_inode(m, d, name, &inode).await;
         m.unlock(victim.i_rwsem, Side::Write).await;
-        m.unlock(d.i_rwsem, Side::Write).await;
-        m.at("evict");
+        m.at("evict"); // d_delete
         self.commit_delayed_directory(m, dir).await;
         self.evict(m, d, &inode, false, &[]).await;
+        m.unlock(d.i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
         m.run(Account::System, c.exit).await;
         self.drop_directory(dir);

@@ -227,7 +227,8 @@ impl<M: Machine> Filesystem<M> for Xfs {
 }
 
 impl Xfs {
-    /// `vfs_unlink`, or `vfs_rmdir` of a directory: parent and victim are locked, then the inode is evicted.
+    /// `vfs_unlink`, or `vfs_rmdir` of a directory: parent and victim are locked, then the inode is evicted; a directory's under the
+    /// parent's lock (`d_delete`), a file's when that is released (`do_unlinkat` has a reference until then).
     async fn remove<M: Machine>(&self, m: &M, dir: DirId, name: &[u8], file: File, removed: Option<DirId>) {
         let c = &self.costs.unlink;
         m.run(Account::System, c.walk).await;
@@ -240,10 +241,16 @@ impl Xfs {
         m.lock(inode.iolock, Side::Write).await; // the victim
         self.xfs_remove(m, &d, name, inode, removed).await;
         m.unlock(inode.iolock, Side::Write).await;
+        let is_directory = removed.is_some();
+        if is_directory {
+            self.evict(m, file).await;
+        }
         m.run(Account::System, c.tail).await;
         m.unlock(d.i_rwsem, Side::Write).await;
-        self.storage.writeback.forget(m, file.inode).await;
-        self.evict(m, file).await;
+        if !is_directory {
+            self.storage.writeback.forget(m, file.inode).await;
+            self.evict(m, file).await;
+        }
         self.sb.end_write(m).await;
         m.run(Account::System, c.exit).await;
     }
