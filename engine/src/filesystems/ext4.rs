@@ -29,7 +29,7 @@ use crate::devices::BlockDevice;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, Side, Time};
 use attributes::Attributes;
-use costs::{CreateCosts, HtreeCosts, UnlinkCosts, WriteCosts};
+use costs::{CreateCosts, HtreeCosts, MkdirCosts, UnlinkCosts, WriteCosts};
 use directory::{Directories, LINEAR_NAMES};
 use dirhash::{half_md4, Seed};
 use file_io::FileIo;
@@ -74,6 +74,7 @@ pub struct Ext4 {
     htree: HtreeCosts,
     write: WriteCosts,
     unlink: UnlinkCosts,
+    mkdir: MkdirCosts,
     fsync: Fsync,
     journal: Journal,
     storage: Rc<BlockDevice>,
@@ -120,6 +121,7 @@ impl Ext4 {
             htree: HtreeCosts::new(costs)?,
             write: WriteCosts::new(costs)?,
             unlink: UnlinkCosts::new(costs)?,
+            mkdir: MkdirCosts::new(costs)?,
             fsync: Fsync::new(m, options.tick, costs)?,
             journal,
             storage: device,

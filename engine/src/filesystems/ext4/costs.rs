@@ -34,6 +34,23 @@ impl HtreeCosts {
     }
 }
 
+// The first block of a directory, besides what the allocator does (`ext4_init_new_dir`).
+cost_table!(pub(super) MkdirCosts {
+    map: [
+        "mkdir_htree.ext4_ext_map_blocks_enter",
+        "mkdir_htree.ext4_ext_map_blocks_exit",
+        "mkdir_htree.ext4_ext_map_blocks_enter_2",
+        "mkdir_htree.ext4_request_blocks"
+    ],
+    insert: [
+        "mkdir_htree.ext4_allocate_blocks",
+        "mkdir_htree.ext4_mark_inode_dirty_4",
+        "mkdir_htree.ext4_ext_map_blocks_exit_2"
+    ],
+    fill: ["mkdir_htree.ext4_mark_inode_dirty_5", "mkdir_htree.ext4_mark_inode_dirty_6"],
+    remove_space: ["mballoc.remove_space"],
+});
+
 cost_table!(pub(super) WriteCosts {
     write: [
         "tmp_short.enter_write",

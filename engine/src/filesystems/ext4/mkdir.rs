@@ -43,9 +43,12 @@ impl Ext4 {
     async fn new_directory_inode<M: Machine>(&self, m: &M, parent: DirId, name: &[u8]) -> Result<Made, NoSpace> {
         let inode = self.new_inode(m, || self.group_of_new_directory(parent, name)).await.ok_or(NoSpace)?;
         self.ialloc.count_directory(inode, 1);
-        m.run(Account::System, self.preallocate.map_directory_block()).await;
+        m.run(Account::System, self.mkdir.map).await;
         match self.mballoc.new_directory_block(m, self.ialloc.group_of(inode) / FLEX * FLEX).await {
-            Ok(block) => Ok(Made { inode, block }),
+            Ok(block) => {
+                m.run(Account::System, self.mkdir.insert + self.mkdir.fill).await;
+                Ok(Made { inode, block })
+            }
             Err(full) => {
                 self.ialloc.count_directory(inode, -1);
                 self.free_inode(m, inode).await;
@@ -110,7 +113,7 @@ impl Ext4 {
         let (c, Made { inode, block }) = (&self.unlink, self.made(dir));
         m.run(Account::System, c.evict_start).await;
         let handle = self.journal.start(m, credits::EVICT).await;
-        m.run(Account::System, self.preallocate.remove_directory_block()).await;
+        m.run(Account::System, self.mkdir.remove_space).await;
         self.mballoc.free_blocks(m, block, self.journal.on.then(|| handle.transaction())).await;
         let orphan = self.delete_orphan(m, inode, c.orphan).await;
         self.free_inode(m, inode).await;

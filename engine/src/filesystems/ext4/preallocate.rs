@@ -6,7 +6,7 @@ use crate::cost_table;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::{File, NoSpace, BLOCK};
 use crate::waist::Machine;
-use crate::waist::{Account, Side, Time};
+use crate::waist::{Account, Side};
 
 cost_table!(PreallocateCosts {
     enter: ["call.fstat"],
@@ -27,16 +27,6 @@ impl Preallocate {
     /// From the cost tables.
     pub fn new(costs: &Costs<'_>) -> Result<Self, String> {
         Ok(Self(PreallocateCosts::new(costs)?))
-    }
-
-    /// Looking for and entering the first block of a directory, besides what the allocator does.
-    pub fn map_directory_block(&self) -> Time {
-        self.0.map + self.0.insert
-    }
-
-    /// Taking it out (`ext4_ext_remove_space`).
-    pub fn remove_directory_block(&self) -> Time {
-        self.0.remove_space
     }
 }
 
