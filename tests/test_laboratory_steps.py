@@ -51,6 +51,16 @@ def test_tracer_and_interrupts_are_left_out_until_they_return() -> None:
     assert executed(log).tolist() == [0, 7, 7, 7, 7, 10, 10, 12]
 
 
+def test_an_interrupt_of_user_code_ends_where_that_goes_on() -> None:
+    """It enters on a stack of the CPU, above which the task's never is."""
+    entry = 0xFFFFFE0000002000
+    log = log_of(
+        (0x40, 0x7FFF0000, 5), (0x200, entry, 1000), (0x300, TASK + 0x800, 50), (0x44, 0x7FFF0000, 3),
+        (0x000, TASK + 0x800, 7), (0x44, 0x7FFF0000, 1),
+    )  # fmt: skip
+    assert executed(log).tolist() == [0, 5, 5, 5, 8, 15, 16]
+
+
 def test_other_tasks_do_not_count_but_user_code_does() -> None:
     log = log_of((0x000, TASK + 0x800, 7), (0x300, OTHER + 0x800, 99), (0x40, 0x7FFF0000, 5))
     assert executed(log).tolist() == [0, 7, 7, 12]

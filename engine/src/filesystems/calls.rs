@@ -32,6 +32,10 @@ cost_table!(CallCosts {
     rename_before: ["call.rename_before_i_rwsem"],
     rename: ["call.rename_under_i_rwsem"],
     rename_after: ["call.rename_after_i_rwsem"],
+    mkdir_before: ["call.mkdir_before_i_rwsem"],
+    mkdir_after: ["call.mkdir_after_i_rwsem"],
+    rmdir_before: ["call.rmdir_before_i_rwsem"],
+    rmdir_after: ["call.rmdir_after_i_rwsem"],
 });
 
 /// Bytes of a page: all of a new one are written, with zeroes where the program writes nothing.
@@ -212,6 +216,16 @@ impl Calls {
     /// Time of a rename before, under and after the directory's `i_rwsem`.
     pub fn rename(&self) -> (Time, Time, Time) {
         (self.costs.rename_before, self.costs.rename, self.costs.rename_after)
+    }
+
+    /// Time of `mkdir` before and after the parent's `i_rwsem`.
+    pub fn mkdir(&self) -> (Time, Time) {
+        (self.costs.mkdir_before, self.costs.mkdir_after)
+    }
+
+    /// The same of `rmdir`.
+    pub fn rmdir(&self) -> (Time, Time) {
+        (self.costs.rmdir_before, self.costs.rmdir_after)
     }
 }
 

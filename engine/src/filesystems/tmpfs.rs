@@ -23,6 +23,10 @@ cost_table!(TmpfsCosts {
     freed: ["cu.softirq"],
     freed_written: ["tmp.softirq"],
     exit: ["cu.unlinkat_after_i_rwsem"],
+    mkdir: ["mkdir.under_i_rwsem"],
+    rmdir: ["rmdir.under_i_rwsem"],
+    evict_directory: ["rmdir.evict"],
+    softirq: ["cu.softirq"],
     enter: ["call.fstat"],
     add_page: ["call.append_page"],
     copy_page: ["call.overwrite_page"],
@@ -163,45 +167,45 @@ impl Audit for Tmpfs {
 impl<M: Machine> Filesystem<M> for Tmpfs {
     /// `shmem_mkdir`: as a file, and another link of the parent.
     async fn mkdir(&self, m: &M, parent: DirId, _: &[u8]) -> Result<DirId, NoSpace> {
-        let c = &self.costs;
+        let (before, after) = self.sb.calls.mkdir();
         m.at("mkdir");
-        m.run(Account::System, c.open_walk).await;
+        m.run(Account::System, before).await;
         self.sb.start_write(m).await;
         let d = self.directory(parent);
         m.lock(d.i_rwsem, Side::Write).await;
         m.touch(d.line, Access::Write);
-        let rest = self.sb.inodes.pass(m, None, c.make).await;
+        let rest = self.sb.inodes.pass(m, None, self.costs.mkdir).await;
         m.run(Account::System, rest).await;
         let dir = self.new_directory(m);
         self.count_names(parent, 1);
         self.count_links(parent, 1);
         m.unlock(d.i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
-        m.run(Account::System, c.exit).await;
+        m.run(Account::System, after).await;
         Ok(dir)
     }
 
     /// `shmem_rmdir`: as a file without pages, but evicted under the parent's lock (`vfs_rmdir`).
     async fn rmdir(&self, m: &M, parent: DirId, _: &[u8], dir: DirId) {
-        let c = &self.costs;
+        let (c, (before, after)) = (&self.costs, self.sb.calls.rmdir());
         m.at("rmdir");
-        m.run(Account::System, c.unlink_walk).await;
+        m.run(Account::System, before).await;
         self.sb.start_write(m).await;
         let (d, victim) = (self.directory(parent), self.directory(dir).i_rwsem);
         m.lock(d.i_rwsem, Side::Write).await;
         m.touch(d.line, Access::Write);
         m.lock(victim, Side::Write).await;
-        m.run(Account::System, c.remove).await;
+        m.run(Account::System, c.rmdir).await;
         self.count_names(parent, -1);
         self.count_links(parent, -1);
         m.unlock(victim, Side::Write).await;
-        let rest = self.sb.inodes.pass(m, None, c.evict).await; // d_delete
+        let rest = self.sb.inodes.pass(m, None, c.evict_directory).await; // d_delete
         m.run(Account::System, rest).await;
         m.call_rcu(FREED, c.freed);
         m.unlock(d.i_rwsem, Side::Write).await;
         self.free_directories.borrow_mut().push(dir);
         self.sb.end_write(m).await;
-        m.run(Account::System, c.exit).await;
+        m.run(Account::System, after + c.softirq).await;
     }
 
     fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {

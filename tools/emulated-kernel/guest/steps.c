@@ -10,10 +10,8 @@
 #include <unistd.h>
 
 #define SETTLE 40           /* operations before the log */
-#define FILE_PAGES 4096
 
 static char page[4096] __attribute__((aligned(4096)));
-static int big = -1;
 
 static int create(const char *name)
 {
@@ -34,16 +32,11 @@ static void write_page(int fd)
     check(write(fd, page, sizeof page) != sizeof page, "write");
 }
 
-static off_t some_page(long n)
-{
-    return 4096L * (n * 769L % FILE_PAGES);
-}
-
-/* What an operation finds there: names of its own, and a file of 16 MiB. */
+/* What an operation finds there: names of its own. */
 static void prepare(const char *kind, const char *dir, const char *prefix, long names, long operations)
 {
     char name[160];
-    int own = !strncmp(kind, "unlink", 6) || !strcmp(kind, "rename") || !strcmp(kind, "append_fsync");
+    int own = !strncmp(kind, "unlink", 6);
     for (long i = 0; i < names; i++) {
         snprintf(name, sizeof name, "%s/%s%07ld", dir, prefix, i);
         close(create(name));
@@ -56,19 +49,11 @@ static void prepare(const char *kind, const char *dir, const char *prefix, long 
             write_page(fd);
         close(fd);
     }
-    if (!strncmp(kind, "direct", 6)) {
-        snprintf(name, sizeof name, "%s/big", dir);
-        big = open(name, O_RDWR | O_CREAT, 0644);
-        for (int i = 0; i < FILE_PAGES; i++)
-            write_page(big);
-        check(fsync(big) || fcntl(big, F_SETFL, O_DIRECT), "direct I/O");
-    }
-    sync();
 }
 
 static void operation(const char *kind, const char *dir, long n)
 {
-    char name[160], other[160];
+    char name[160];
     snprintf(name, sizeof name, "%s/x%07ld", dir, n);
     if (!strcmp(kind, "create")) {
         close(create(name));
@@ -80,23 +65,31 @@ static void operation(const char *kind, const char *dir, long n)
         check(unlink(name), name);
     } else if (!strncmp(kind, "unlink", 6)) {
         check(unlink(name), name);
-    } else if (!strcmp(kind, "rename")) {
-        snprintf(other, sizeof other, "%s/z%07ld", dir, n);
-        check(rename(name, other), name);
-    } else if (!strcmp(kind, "mkdir")) {
-        check(mkdir(name, 0755), name);
-    } else if (!strcmp(kind, "append_fsync")) {
-        int fd = open(name, O_WRONLY);
-        write_page(fd);
-        check(fsync(fd), "fsync");
-        close(fd);
-    } else if (!strcmp(kind, "direct_read")) {
-        check(pread(big, page, sizeof page, some_page(n)) != sizeof page, "pread");
-    } else if (!strcmp(kind, "direct_write")) {
-        check(pwrite(big, page, sizeof page, some_page(n)) != sizeof page, "pwrite");
     } else {
-        check(1, kind);
+        check(strcmp(kind, "mkdir") || mkdir(name, 0755), kind);
     }
+}
+
+/* loop-KIND: as in files.c, with that loop's user code. */
+static const struct kind *looped(const char *kind)
+{
+    const struct kind *of = file_kinds;
+    if (strncmp(kind, "loop-", 5))
+        return 0;
+    while (of->name && strcmp(of->name, kind + 5))
+        of++;
+    check(!of->name, kind);
+    return of;
+}
+
+static void operations(const char *kind, const char *dir, long from, long to)
+{
+    const struct kind *of = looped(kind);
+    for (long i = from; i < to; i++)
+        if (of)
+            of->operation(dir, 0, i);
+        else
+            operation(kind, dir, i);
 }
 
 /* The journal, and what it leaves to be written: a freeze waits for both. */
@@ -115,26 +108,27 @@ int steps_main(int argc, char **argv)
 {
     const char *kind = argv[2];
     char dir[128];
-    long operations;
+    long count;
     double began, took;
     if (argc != 7)
         return 2;
-    operations = atol(argv[5]);
+    count = atol(argv[5]);
     snprintf(dir, sizeof dir, "%s/d0", argv[3]); /* a directory for each task, as in files.c */
     check(mkdir(dir, 0755), dir);
-    prepare(kind, dir, argv[6], atol(argv[4]), SETTLE + operations);
-    for (long i = 0; i < SETTLE; i++)
-        operation(kind, dir, i);
+    prepare(kind, dir, argv[6], atol(argv[4]), SETTLE + count);
+    if (looped(kind) && looped(kind)->prepare)
+        looped(kind)->prepare(dir, 0);
+    sync();
+    operations(kind, dir, 0, SETTLE);
     tracing(1);
     log_blocks(1);
     began = now();
-    for (long i = SETTLE; i < SETTLE + operations; i++)
-        operation(kind, dir, i);
+    operations(kind, dir, SETTLE, SETTLE + count);
     took = now() - began;
     write_back(dir);
     log_blocks(0);
     tracing(0);
-    printf("RESULT kind=%s names=%s prefix=%s operations=%ld ns=%.1f\n", kind, argv[4], argv[6], operations,
-           1e9 * took / (double)operations);
+    printf("RESULT kind=%s names=%s prefix=%s operations=%ld ns=%.1f\n", kind, argv[4], argv[6], count,
+           1e9 * took / (double)count);
     return 0;
 }

@@ -102,9 +102,21 @@ class Log:
         end = 0
         for at in np.flatnonzero(self.enters & self.symbols.foreign[self.function]).tolist():
             if at >= end:
-                end = self.returns(at)
+                end = self._resumes(at)
                 out[at:end] = True
         return out
+
+    def _resumes(self, at: int) -> int:
+        """Return where what the tracer or an interrupt has interrupted goes on; in user mode the stack is another."""
+        if at == 0 or self.pc[at - 1] >= KERNEL:
+            return self.returns(at)
+        later = np.searchsorted(self.user, at)
+        return int(self.user[later]) if later < len(self.user) else len(self.pc)
+
+    @cached_property
+    def user(self) -> NDArray[np.int64]:
+        """The positions of blocks of user code."""
+        return np.flatnonzero(self.pc < KERNEL)
 
     def returns(self, at: int) -> int:
         """Return the position at which the function that is entered at `at` has returned."""

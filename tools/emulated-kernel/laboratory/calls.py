@@ -61,15 +61,6 @@ def _within(positions: np.ndarray, begin: Step, end: Step) -> list[int]:
     return [int(position) for position in positions[low:high]]
 
 
-def renames(rows: Sequence[Row]) -> Values:
-    """Return what a rename does under `rename_lock`, which is the same on all filesystems."""
-    (log,) = (row.log for row in rows)
-    task = log.task(int(log.entries("__x64_sys_rename")[0]))
-    executed = log.executed(task)
-    moves = [int(at) for at in log.entries("d_move") if log.task(int(at)) == task]
-    return {"d_move": [int(executed[log.returns(at)] - executed[at]) for at in moves]}
-
-
 def tmpfs(rows: Sequence[Row]) -> Values:
     """Return the steps of tmpfs, which has no events: by calls, locks and the eviction of the inode."""
     found: Values = {}

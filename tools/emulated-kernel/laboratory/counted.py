@@ -17,7 +17,7 @@ from statistics import mean
 
 import yaml
 
-from laboratory import calls, pushes, trees
+from laboratory import calls, loops, pushes, trees
 from laboratory.blocks import Log, Symbols, logs
 from laboratory.results import Result, read_console
 from laboratory.steps import Step, count, likeness, operations, steps
@@ -33,15 +33,9 @@ RARE = 0.05
 FIRST = {
     "unlink": "enter_unlinkat",
     "mkdir": "enter_mkdirat",
-    "direct_read": "enter_pread64",
-    "direct_write": "enter_pwrite64",
 }
 """The first step of an operation where it is not `enter_openat`."""
 WORKER = "inode_inactivating"
-RENAMED = {
-    "d_move": "rename on tmpfs, one task in the emulated kernel, Linux 6.12.117,"
-    " every block of instructions logged: d_move"
-}
 _DIRECTORY = re.compile(r"xfs_ilock: dev 7:0 ino (0x[0-9a-f]+) flags ILOCK_SHARED caller xfs_ilock_data_map")
 
 Values = dict[str, list[int]]
@@ -91,6 +85,7 @@ GROUPS: dict[str, dict[str, tuple[str, int, str]]] = {
         "cu_short": ("create_unlink", 0, "y"),
         "tmp_short": ("tmpfile", 0, "y"),
         "cu_htree": ("create_unlink", 2000, "y"),
+        "mkdir_htree": ("mkdir", 2000, "y"),
     },
     "btrfs": {"cu_l0": ("create_unlink", 0, "y"), "tmp_l0": ("tmpfile", 0, "y")},
     "tmpfs": {},
@@ -167,21 +162,23 @@ def main(folder: Path) -> None:
     into = MODELS / "instructions"
     into.mkdir(exist_ok=True)
     vfs: Values = {}
+    named = {f"{kind}.{name}": where for kind in GROUPS for name, where in loops.SOURCES.items()}
     for filesystem in filter(lambda name: read_console(folder / f"steps-{name}.log").complete, GROUPS):
         own, around = tables(rows(folder, filesystem), filesystem)
         if filesystem == "btrfs":
             own |= trees.counted(rows(folder, "btrfs-grown"))
-        own |= calls.renames(rows(folder, "renames"))
-        vfs |= around
+        looped = rows(folder, f"{filesystem}-loops")
+        own |= loops.counted(looped, filesystem) | loops.d_move(rows(folder, "tmpfs-loops"))
+        vfs |= around | loops.vfs(looped, filesystem)
         here = (
             sources
             | pushes.SOURCES
             | trees.SOURCES
-            | RENAMED
+            | loops.SOURCES
             | {f"{g}.": source(key) for g, key in GROUPS[filesystem].items()}
         )
         (into / f"{filesystem}.yaml").write_text(text(filesystem, f"Steps of {filesystem}", own, here))
-    (into / "vfs.yaml").write_text(text("vfs", "The VFS around a filesystem's steps", vfs, sources))
+    (into / "vfs.yaml").write_text(text("vfs", "The VFS around a filesystem's steps", vfs, sources | named))
 
 
 def tables(all_rows: Sequence[Row], filesystem: str) -> tuple[Values, Values]:

@@ -166,7 +166,7 @@ STEP_ROWS = {
         "create 2000 100 name-", "create 2000 100 y", "create_unlink 0 100 y", "create_unlink 2000 100 name-",
         "create_unlink 2000 100 y", "tmpfile 0 100 y", "unlink 2000 100 name-", "mkdir 2000 100 name-",
     ),
-    "ext4": ("create_unlink 0 100 y", "create_unlink 2000 100 y", "tmpfile 0 100 y"),
+    "ext4": ("create_unlink 0 100 y", "create_unlink 2000 100 y", "tmpfile 0 100 y", "mkdir 2000 100 y"),
     "btrfs": ("create_unlink 0 100 y", "tmpfile 0 100 y"),
     "tmpfs": (),
 }  # fmt: skip
@@ -187,8 +187,16 @@ def _steps(filesystem: str) -> Guest:
 
 GROWN = Guest("steps-btrfs-grown", ("steps btrfs 4 create 2000 400 name-", "symbols"), cpus=1)
 """Insertions into leaves that are full, for what their parts take."""
-RENAMES = Guest("steps-renames", ("steps tmpfs 4 rename 0 100 y", "symbols"), cpus=1)
-"""What the VFS does under the lock of all renames."""
+LOOPS = ("rename", "mkdir_rmdir", "stat")
+SYNCED = ("append_fsync", "direct_io")
+
+
+def _loops(filesystem: str) -> Guest:
+    """Loops of `files.c` by one task, untraced."""
+    kinds = LOOPS + (SYNCED if filesystem in ("xfs", "ext4") else ())
+    rows = (f"steps {filesystem} 4 loop-{kind} 0 100 y" for kind in kinds)
+    return Guest(f"steps-{filesystem}-loops", (*rows, "symbols"), cpus=1)
+
 
 ROUNDS = tuple(files(fs, "create", 24, fs != "xfs", "30 50 1") for fs in ("tmpfs", "ext4", "xfs49", "xfs"))
 """Rows that a shorter round changes: who waits for a spinlock looks at it once a round."""
@@ -218,7 +226,7 @@ LOADS: dict[str, tuple[Guest, ...]] = {
             environment={"BLOCKS": 1},
         ),
     ),
-    "steps": (*map(_steps, STEP_ROWS), GROWN, RENAMES),
+    "steps": (*map(_steps, STEP_ROWS), *map(_loops, STEP_ROWS), GROWN),
     "rounds": tuple(Guest(f"rounds-{ns}", ROUNDS, quantum=ns) for ns in (100, 250, 1000)),
     "smoke": (Guest("smoke", (files("xfs", "create_unlink", 2, False, "20 50 2"),), cpus=2),),
 }

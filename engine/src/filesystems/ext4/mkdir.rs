@@ -11,9 +11,9 @@ use crate::waist::{Access, Account, Side, Time};
 impl Ext4 {
     /// `ext4_mkdir` under the parent's lock.
     pub(super) async fn make_directory<M: Machine>(&self, m: &M, parent: DirId, name: &[u8]) -> Result<DirId, NoSpace> {
-        let c = &self.create;
+        let (c, (before, after)) = (&self.create, self.sb.calls.mkdir());
         m.at("mkdir");
-        m.run(Account::System, c.walk).await;
+        m.run(Account::System, before).await;
         self.sb.start_write(m).await;
         let (i_rwsem, line, names) = self.directory(parent);
         m.lock(i_rwsem, Side::Write).await;
@@ -34,7 +34,7 @@ impl Ext4 {
         let dir = made.map(|made| self.add_directory(m, self.ialloc.home(made.inode), Some(made)));
         m.unlock(i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
-        m.run(Account::System, self.unlink.exit).await;
+        m.run(Account::System, after).await;
         dir
     }
 
@@ -78,9 +78,9 @@ impl Ext4 {
 
     /// `ext4_rmdir` under the locks of the parent and the directory, and `ext4_evict_inode` under the parent's (`vfs_rmdir`).
     pub(super) async fn remove_directory<M: Machine>(&self, m: &M, parent: DirId, name: &[u8], dir: DirId) {
-        let c = &self.unlink;
+        let (c, (before, after)) = (&self.unlink, self.sb.calls.rmdir());
         m.at("rmdir");
-        m.run(Account::System, c.walk).await;
+        m.run(Account::System, before).await;
         self.sb.start_write(m).await;
         let ((i_rwsem, line, names), (victim, ..)) = (self.directory(parent), self.directory(dir));
         let htree = names > LINEAR_NAMES;
@@ -105,7 +105,7 @@ impl Ext4 {
         m.run(Account::System, c.tail).await;
         m.unlock(i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
-        m.run(Account::System, c.exit).await;
+        m.run(Account::System, after).await;
     }
 
     /// `ext4_evict_inode` of a directory: its block is given back when the transaction is on disk, the inode is free at once.

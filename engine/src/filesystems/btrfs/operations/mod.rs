@@ -17,22 +17,23 @@ pub(super) use costs::OperationCosts;
 
 impl<M: Machine> Filesystem<M> for Btrfs {
     async fn mkdir(&self, m: &M, parent: DirId, name: &[u8]) -> Result<DirId, NoSpace> {
+        let (before, after) = self.sb.calls.mkdir();
         m.at("mkdir");
-        m.run(Account::System, self.costs.create.walk).await;
+        m.run(Account::System, before).await;
         self.sb.start_write(m).await;
         let d = self.directory(parent);
         m.lock(d.i_rwsem, Side::Write).await;
         let (ino, index) = self.new_inode(m, parent, d, name).await;
         m.unlock(d.i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
-        m.run(Account::System, self.costs.unlink.exit).await;
+        m.run(Account::System, after).await;
         Ok(self.add_directory(m, ino, index))
     }
 
     async fn rmdir(&self, m: &M, parent: DirId, name: &[u8], dir: DirId) {
-        let c = &self.costs.unlink;
+        let (c, (before, after)) = (&self.costs.unlink, self.sb.calls.rmdir());
         m.at("rmdir");
-        m.run(Account::System, c.walk).await;
+        m.run(Account::System, before).await;
         self.sb.start_write(m).await;
         let (d, victim) = (self.directory(parent), self.directory(dir));
         m.lock(d.i_rwsem, Side::Write).await;
@@ -48,7 +49,7 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         self.evict(m, d, &inode, false, &[]).await;
         m.unlock(d.i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
-        m.run(Account::System, c.exit).await;
+        m.run(Account::System, after).await;
         self.drop_directory(dir);
     }
 

@@ -5,6 +5,17 @@ pub const GROUP_BLOCKS: u32 = 32768;
 /// Blocks at the start of a group that `mkfs` has used: two bitmaps, and a table of 8,192 inodes of 256 bytes.
 const METADATA: u32 = 514;
 const BITS: u32 = 64;
+/// The largest buddy has so many blocks as two to this.
+const MOST_ORDER: u32 = 13;
+/// Pieces that are long enough after which the best of them is taken (`s_mb_min_to_scan`).
+const ENOUGH: u32 = 10;
+
+/// What a search has looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scan {
+    pub pieces: u32,
+    pub words: u32,
+}
 
 /// The blocks of one group; a set bit is a block in use.
 #[derive(Clone, Debug)]
@@ -46,6 +57,44 @@ impl Bitmap {
             self.first += 1;
         }
         Some(start)
+    }
+
+    /// What the search for so many blocks looks at (`ext4_mb_complex_scan_group`): pieces of free runs, which are buddies, until one is
+    /// just so long or enough are long enough, and words of bits up to the end of the run at each.
+    pub fn scan(&mut self, count: u32) -> Scan {
+        self.materialise();
+        let mut scan = Scan::default();
+        let mut block = self.next(self.first as u32 * BITS, false);
+        while block < self.blocks {
+            let end = self.next(block, true);
+            scan.words += (end - block).div_ceil(BITS);
+            if end - block < count {
+                block = self.next(end, false);
+                continue;
+            }
+            let buddy = block.trailing_zeros().min((end - block).ilog2()).min(MOST_ORDER);
+            let piece = (1 << buddy).max(count);
+            scan.pieces += 1;
+            if piece == count || scan.pieces > ENOUGH {
+                break;
+            }
+            block = self.next(block + piece, false);
+        }
+        scan
+    }
+
+    /// The first block from this one on that is used, or that is not.
+    fn next(&self, from: u32, used: bool) -> u32 {
+        let mut block = from;
+        while block < self.blocks {
+            let word = self.words[(block / BITS) as usize];
+            let left = (if used { word } else { !word }) >> (block % BITS);
+            if left != 0 {
+                return (block + left.trailing_zeros()).min(self.blocks);
+            }
+            block = (block / BITS + 1) * BITS;
+        }
+        self.blocks
     }
 
     /// Takes the first free run that there is, of at most so many blocks (`CR_ANY_FREE`): its start and length.
@@ -125,6 +174,14 @@ mod tests {
         assert_eq!(group.take(3), Some(522));
         assert_eq!(group.take(64), Some(576));
         assert_eq!(group.free(), GROUP_BLOCKS - METADATA - 2 - 2 - 1 - 2 - 3 - 64);
+    }
+
+    #[test]
+    fn an_even_place_has_no_piece_of_one_block_so_that_larger_ones_are_looked_at() {
+        let mut group = Bitmap::new(1024);
+        let odd_and_even = [group.scan(1), group.take(1).map(|_| group.scan(1)).unwrap_or_default()];
+        assert_eq!(odd_and_even, [Scan { pieces: 9, words: 45 }, Scan { pieces: 1, words: 8 }]);
+        assert_eq!(group.scan(1024), Scan { pieces: 0, words: 8 });
     }
 
     #[test]

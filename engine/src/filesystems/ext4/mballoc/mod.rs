@@ -18,7 +18,7 @@ use crate::filesystems::costs::Costs;
 use crate::filesystems::NoSpace;
 use crate::kernel::ext4::{BusyGroups, FreedExtents, StreamGoal};
 use crate::waist::Machine;
-use crate::waist::{Access, Account, CachedId, LineId, LockId, Side};
+use crate::waist::{Access, Account, CachedId, LineId, LockId, Side, Time};
 use bitmap::{Bitmap, GROUP_BLOCKS};
 pub(super) use freed::Extent;
 use freed::Freed;
@@ -27,6 +27,8 @@ use std::cell::{Cell, RefCell};
 cost_table!(MballocCosts {
     load: ["mballoc.load_buddy"],
     mark_used: ["mballoc.mark_used"],
+    piece: ["mballoc.scan_piece"],
+    word: ["mballoc.scan_word"],
     write_access: ["mballoc.get_write_access"],
     mark_diskspace: ["mballoc.mark_diskspace"],
     dirty_metadata: ["mballoc.dirty_metadata"],
@@ -36,6 +38,8 @@ cost_table!(MballocCosts {
 
 /// Files with more blocks share goals (`s_mb_stream_request`).
 const STREAM_BLOCKS: u64 = 16;
+/// From so many on, a power of two is looked for in the buddies alone (`s_mb_order2_reqs`).
+const SIMPLE: u32 = 4;
 /// Folios of a group in the buddy cache, where pages are as large as blocks.
 const FOLIOS: u32 = 2;
 const LINE_BYTES: u32 = 64;
@@ -62,6 +66,7 @@ struct Lines {
 pub(super) struct Mballoc {
     costs: MballocCosts,
     busy: BusyGroups,
+    measures: bool,
     stream: StreamGoal,
     listed: FreedExtents,
     groups: RefCell<Vec<Bitmap>>,
@@ -96,6 +101,7 @@ impl Mballoc {
         Ok(Self {
             costs: MballocCosts::new(costs)?,
             busy: rules.busy_groups,
+            measures: rules.measures_runs,
             stream: rules.stream_goal,
             listed: rules.freed_extents,
             lines: RefCell::new(vec![None; groups.len()]),

@@ -73,9 +73,10 @@ impl Mballoc {
                 continue;
             }
             m.touch(lines.buddy, Access::Write);
+            let scan = self.scan_time(group, count);
             let start = self.groups.borrow_mut()[group as usize].take(count);
             if start.is_some() {
-                m.run(Account::System, self.costs.mark_used).await;
+                m.run(Account::System, scan + self.costs.mark_used).await;
                 if let Some(slot) = stream {
                     self.set_goal(m, slot, group).await;
                 }
@@ -87,6 +88,16 @@ impl Mballoc {
             }
         }
         None
+    }
+
+    /// What the search in a group takes, besides what is done for what it finds.
+    fn scan_time(&self, group: u32, count: u32) -> Time {
+        if count >= SIMPLE && count.is_power_of_two() {
+            return 0;
+        }
+        let scan = self.groups.borrow_mut()[group as usize].scan(count);
+        let words = if self.measures { scan.words } else { 0 };
+        self.costs.piece * Time::from(scan.pieces) + self.costs.word * Time::from(words)
     }
 
     /// The same for `CR_ANY_FREE`: waits for groups that are busy, and takes what it finds.

@@ -24,17 +24,19 @@ pub(super) use costs::OperationCosts;
 
 impl<M: Machine> Filesystem<M> for Xfs {
     async fn mkdir(&self, m: &M, parent: DirId, name: &[u8]) -> Result<DirId, NoSpace> {
-        let c = &self.costs.mkdir;
+        let (c, (before, after)) = (&self.costs.mkdir, self.sb.calls.mkdir());
         m.at("mkdir");
+        m.run(Account::System, before).await;
         self.sb.start_write(m).await;
         let parent = self.directory(parent);
         m.lock(parent.i_rwsem, Side::Write).await;
-        m.run(Account::System, c.walk).await;
+        m.run(Account::System, c.walk.saturating_sub(before)).await; // the trace has no event at the lock
         self.lookup(m, &parent, name).await;
         let dir = self.xfs_mkdir(m, &parent, name).await?;
+        m.run(Account::System, c.exit.saturating_sub(after)).await;
         m.unlock(parent.i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
-        m.run(Account::System, c.exit).await;
+        m.run(Account::System, after).await;
         Ok(dir)
     }
 
@@ -230,8 +232,9 @@ impl Xfs {
     /// `vfs_unlink`, or `vfs_rmdir` of a directory: parent and victim are locked, then the inode is evicted; a directory's under the
     /// parent's lock (`d_delete`), a file's when that is released (`do_unlinkat` has a reference until then).
     async fn remove<M: Machine>(&self, m: &M, dir: DirId, name: &[u8], file: File, removed: Option<DirId>) {
-        let c = &self.costs.unlink;
-        m.run(Account::System, c.walk).await;
+        let (c, is_directory) = (&self.costs.unlink, removed.is_some());
+        let (before, after) = if is_directory { self.sb.calls.rmdir() } else { (c.walk, c.exit) };
+        m.run(Account::System, before).await;
         self.sb.start_write(m).await;
         let d = self.directory(dir);
         m.lock(d.i_rwsem, Side::Write).await;
@@ -241,7 +244,6 @@ impl Xfs {
         m.lock(inode.iolock, Side::Write).await; // the victim
         self.xfs_remove(m, &d, name, inode, removed).await;
         m.unlock(inode.iolock, Side::Write).await;
-        let is_directory = removed.is_some();
         if is_directory {
             self.evict(m, file).await;
         }
@@ -252,7 +254,7 @@ impl Xfs {
             self.evict(m, file).await;
         }
         self.sb.end_write(m).await;
-        m.run(Account::System, c.exit).await;
+        m.run(Account::System, after).await;
     }
 
     /// The last reference goes: pages are dropped, the inode is queued for this CPU's worker.
