@@ -26,7 +26,7 @@ cost_table!(TmpfsCosts {
     mkdir: ["mkdir.under_i_rwsem"],
     rmdir: ["rmdir.under_i_rwsem"],
     evict_directory: ["rmdir.evict"],
-    softirq: ["cu.softirq"],
+    softirq: ["rmdir.softirq"],
     enter: ["call.fstat"],
     add_page: ["call.append_page"],
     copy_page: ["call.overwrite_page"],

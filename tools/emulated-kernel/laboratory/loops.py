@@ -1,4 +1,4 @@
-"""What loops of one task take, untraced: calls, cut where the directory's `i_rwsem` is taken and released, and parts of them.
+"""What loops of one task take, untraced: calls, cut where the directory's `i_rwsem` is taken and released, and parts.
 
 `vfs` are the parts that all filesystems have under the same names; `tmpfs` and `ext4` are those of one.
 """
@@ -25,10 +25,24 @@ SOURCES = {
     "call.rmdir": f"rmdir of what mkdir has made{_WHERE}{_CUT}",
     "mkdir.": f"mkdir of what rmdir removes{_WHERE}{_CUT}",
     "rmdir.": f"rmdir of what mkdir has made{_WHERE}with i_rwsem held, the eviction apart",
+    "rmdir.softirq": f"mkdir and rmdir{_WHERE}rcu_do_batch",
     "mballoc.": f"mkdir and rmdir{_WHERE}what functions execute, cut where the group is locked and unlocked",
     "d_move": f"rename on tmpfs{_WHERE}d_move",
 }
-_SYSTEM_CALLS = {"rename": "rename", "mkdir": "mkdir", "rmdir": "rmdir", "newfstatat": "stat", "newstat": "stat"}
+_SYSTEM_CALLS = {
+    "rename": "rename",
+    "mkdir": "mkdir",
+    "rmdir": "rmdir",
+    "newfstatat": "stat",
+    "newstat": "stat",
+}
+
+
+_TREES = (
+    "btrfs_lookup_dir_item", "btrfs_check_dir_item_collision", "btrfs_insert_inode_ref", "btrfs_delete_one_dir_name",
+    "btrfs_del_inode_ref", "insert_with_overflow",
+)  # fmt: skip
+"""What a rename does in btrfs's trees."""
 
 
 @dataclass(frozen=True)
@@ -84,13 +98,13 @@ def loops(rows: Sequence[Row]) -> dict[str, Loop]:
 
 
 def vfs(rows: Sequence[Row], filesystem: str) -> Values:
-    """Return `call.*` of a filesystem; what btrfs's rename does under the lock is that of its trees, too."""
+    """Return `call.*` of a filesystem; what btrfs does in its trees is counted there."""
     found: Values = {}
     for loop in loops(rows).values():
         for call in loop.calls():
             for part, instructions in _parts(loop, call).items():
                 name = f"call.{call.name}{part}"
-                if part != "_under_i_rwsem" or (call.name == "rename" and filesystem != "btrfs"):
+                if part != "_under_i_rwsem" or call.name == "rename":
                     found.setdefault(f"{filesystem}.{name}", []).append(instructions)
     return found
 
@@ -103,9 +117,14 @@ def _parts(loop: Loop, call: Call) -> dict[str, int]:
     taken, released = locks[0], unlocks[-1]
     return {
         "_before_i_rwsem": loop.took(call.task, call.begin, taken),
-        "_under_i_rwsem": loop.took(call.task, taken, released),
+        "_under_i_rwsem": loop.took(call.task, taken, released) - _in_trees(loop, call),
         "_after_i_rwsem": loop.took(call.task, released, call.end),
     }
+
+
+def _in_trees(loop: Loop, call: Call) -> int:
+    trees = loop.inside(call.begin, call.end, call.task, *_TREES) if call.name == "rename" else []
+    return sum(loop.took(call.task, at, loop.log.returns(at)) for at in trees)
 
 
 def counted(rows: Sequence[Row], filesystem: str) -> Values:
@@ -125,7 +144,14 @@ def tmpfs(rows: Sequence[Row]) -> Values:
         found[f"{call.name}.under_i_rwsem"].append(under - evicted)
         if evictions:
             found["rmdir.evict"].append(evicted)
-    return found
+    return found | {"rmdir.softirq": [callbacks(rows)]}
+
+
+def callbacks(rows: Sequence[Row]) -> int:
+    """Return the instructions of RCU's callbacks in a turn of mkdir and rmdir."""
+    (row,) = (row for row in rows if row.key[0] == "loop-mkdir_rmdir")
+    batches = (row.log.instructions[at:end].sum() for at, end, _ in Loop(row.log).each("rcu_do_batch"))
+    return round(sum(batches) / row.what["operations"])
 
 
 def d_move(rows: Sequence[Row]) -> Values:
@@ -181,7 +207,9 @@ def _outside(loop: Loop, scan: str) -> list[int]:
     """What a piece takes in a search, besides the bits that are looked at and what is done with the best."""
     found = []
     for begin, end, task in loop.each(scan):
-        inner = loop.inside(begin, end, task, "_find_next_bit", "_find_next_zero_bit", "ext4_mb_use_best_found")
+        inner = loop.inside(
+            begin, end, task, "_find_next_bit", "_find_next_zero_bit", "ext4_mb_use_best_found"
+        )
         rest = loop.took(task, begin, end) - sum(loop.took(task, at, loop.log.returns(at)) for at in inner)
         found.append(round(rest / len(loop.inside(begin, end, task, "mb_find_extent"))))
     return found

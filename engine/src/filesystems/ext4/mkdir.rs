@@ -112,8 +112,9 @@ impl Ext4 {
     async fn evict_directory<M: Machine>(&self, m: &M, dir: DirId) {
         let (c, Made { inode, block }) = (&self.unlink, self.made(dir));
         m.run(Account::System, c.evict_start).await;
-        let handle = self.journal.start(m, credits::EVICT).await;
+        let mut handle = self.journal.start(m, credits::EVICT).await;
         m.run(Account::System, self.mkdir.remove_space).await;
+        self.journal.forget(m, &mut handle, Block::NewDirectory(block.group, block.start)).await;
         self.mballoc.free_blocks(m, block, self.journal.on.then(|| handle.transaction())).await;
         let orphan = self.delete_orphan(m, inode, c.orphan).await;
         self.free_inode(m, inode).await;

@@ -196,7 +196,9 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         if names.into != dir {
             m.touch(new.line, Access::Write);
         }
-        self.read_item(m, items::dir_item(new.ino, names.to).key, self.costs.create.read_leaf).await;
+        for _lookup_and_collision in 0..2 {
+            self.read_item(m, items::dir_item(new.ino, names.to).key, self.costs.create.read_leaf).await;
+        }
         m.run(Account::System, under).await;
         let handle = self.start_transaction(m).await;
         self.log.pin(m);

@@ -73,6 +73,21 @@ impl Blocks {
         joined.push(block);
     }
 
+    /// A block that the running transaction has changed is freed: unless an older one needs it in the log, nobody does.
+    pub fn forget(&self, block: Block, transaction: u64) -> bool {
+        let (mut heads, mut joined) = (self.heads.borrow_mut(), self.joined.borrow_mut());
+        let Some(head) = heads.get(&block).filter(|h| h.transaction == transaction && h.checkpoint == 0) else {
+            return false;
+        };
+        let place = head.order as usize;
+        heads.remove(&block);
+        joined.swap_remove(place);
+        if let Some(moved) = joined.get(place) {
+            heads.get_mut(moved).expect("it has joined").order = place as u32;
+        }
+        true
+    }
+
     /// The blocks of the running transaction, which ends.
     pub fn take(&self) -> Vec<Block> {
         self.joined.take()

@@ -202,6 +202,14 @@ impl Journal {
         }
     }
 
+    /// `jbd2_journal_forget` of a block that is freed: it leaves the transaction, which has room for another.
+    pub async fn forget<M: Machine>(&self, m: &M, handle: &mut Handle, block: Block) {
+        if self.on && self.blocks.head(block).transaction == handle.transaction {
+            self.file(m).await;
+            handle.credits += u32::from(self.blocks.forget(block, handle.transaction));
+        }
+    }
+
     /// Moves a block between the lists of transactions, under `j_list_lock`.
     async fn file<M: Machine>(&self, m: &M) {
         m.lock(self.list_lock, Side::Write).await;
