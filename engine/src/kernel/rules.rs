@@ -170,7 +170,7 @@ rules! {
     /// What a request for blocks does about a group that is locked (`ext4_try_lock_group`).
     "ext4.busy_groups" => busy_groups: ext4::BusyGroups = ext4::BusyGroups::Wait;
     /// Who searches a group for a few blocks measures the whole run of free blocks at each piece of it that he looks at.
-    "ext4.measures_runs" => measures_runs: bool = false;
+    "ext4.measures_runs" => measures_runs: bool = true;
     /// Where requests of large files begin to search (`s_mb_last_group`).
     "ext4.stream_goal" => stream_goal: ext4::StreamGoal = ext4::StreamGoal::Locked;
     /// What is done under `s_md_lock` for an extent that is freed (`ext4_mb_free_metadata`).

@@ -150,7 +150,7 @@ def tmpfs(rows: Sequence[Row]) -> Values:
 def callbacks(rows: Sequence[Row]) -> int:
     """Return the instructions of RCU's callbacks in a turn of mkdir and rmdir."""
     (row,) = (row for row in rows if row.key[0] == "loop-mkdir_rmdir")
-    batches = (row.log.instructions[at:end].sum() for at, end, _ in Loop(row.log).each("rcu_do_batch"))
+    batches = (int(row.log.instructions[at:end].sum()) for at, end, _ in Loop(row.log).each("rcu_do_batch"))
     return round(sum(batches) / row.what["operations"])
 
 
