@@ -2,7 +2,7 @@
 
 use super::costs::Costs;
 use super::ledger::Ledger;
-use super::vfs::SuperBlock;
+use super::vfs::{SuperBlock, INODE_CALLBACKS};
 use super::{initial_files, Attribute, Audit, DirId, File, Filesystem, Io, NoSpace, PlainCall, Renaming, BLOCK};
 use crate::cost_table;
 use crate::waist::Machine;
@@ -26,15 +26,14 @@ cost_table!(TmpfsCosts {
     mkdir: ["mkdir.under_i_rwsem"],
     rmdir: ["rmdir.under_i_rwsem"],
     evict_directory: ["rmdir.evict"],
-    softirq: ["rmdir.softirq"],
     enter: ["call.fstat"],
     add_page: ["call.append_page"],
     copy_page: ["call.overwrite_page"],
     free_page: ["free_page"],
 });
 
-/// Callbacks of RCU of what is unlinked: the inode (`i_callback`) and the dentry, which tmpfs does not keep (`always_delete_dentry`).
-const FREED: u64 = 2;
+/// Callbacks of RCU of what is unlinked: the inode's, and the dentry's, which tmpfs does not keep (`always_delete_dentry`).
+const FREED: u64 = INODE_CALLBACKS + 1;
 
 #[derive(Clone, Copy)]
 struct Directory {
@@ -205,7 +204,7 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
         m.unlock(d.i_rwsem, Side::Write).await;
         self.free_directories.borrow_mut().push(dir);
         self.sb.end_write(m).await;
-        m.run(Account::System, after + c.softirq).await;
+        m.run(Account::System, after).await;
     }
 
     fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {

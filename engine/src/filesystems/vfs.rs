@@ -7,6 +7,9 @@ use super::Attribute;
 use crate::waist::Machine;
 use crate::waist::{Account, ClassId, LockId, Side, Time};
 
+/// Callbacks of RCU of an inode that goes: its memory (`i_callback`) and what security modules know of it (`inode_free_by_rcu`).
+pub const INODE_CALLBACKS: u64 = 2;
+
 /// What all filesystems of one mount share.
 pub struct SuperBlock {
     /// `sb_start_write`: a percpu-rwsem taken shared by every operation that writes.

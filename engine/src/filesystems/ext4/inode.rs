@@ -4,6 +4,7 @@ use super::ialloc::{FLEX, INODES_PER_BLOCK};
 use super::journal::{credits, Block, Handle};
 use super::Ext4;
 use crate::filesystems::costs::Costs;
+use crate::filesystems::vfs::INODE_CALLBACKS;
 use crate::filesystems::File;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, CachedId, LineId, LockId, Time};
@@ -165,7 +166,7 @@ impl Ext4 {
         m.run(Account::System, rest).await;
         let changed = [&freed[..], orphan.as_slice(), &self.group_blocks(self.ialloc.group_of(inode))].concat();
         self.stop(m, handle, file.inode, &changed).await;
-        m.call_rcu(1, c.callback);
+        m.call_rcu(INODE_CALLBACKS, c.callback);
         self.drop_file(m, file.inode);
     }
 

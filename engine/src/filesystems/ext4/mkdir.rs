@@ -4,6 +4,7 @@ use super::directory::{Made, LINEAR_NAMES};
 use super::ialloc::{FLEX, INODES_PER_BLOCK};
 use super::journal::{credits, Block};
 use super::Ext4;
+use crate::filesystems::vfs::INODE_CALLBACKS;
 use crate::filesystems::{DirId, NoSpace};
 use crate::waist::Machine;
 use crate::waist::{Access, Account, Side, Time};
@@ -124,7 +125,7 @@ impl Ext4 {
         let [bitmap, descriptors] = self.group_blocks(self.ialloc.group_of(inode));
         let own = [Block::Inodes(inode / INODES_PER_BLOCK), bitmap, descriptors];
         self.journal.stop(m, handle, &[&own[..], &self.block_bitmap(block.group), orphan.as_slice()].concat()).await;
-        m.call_rcu(1, c.callback);
+        m.call_rcu(INODE_CALLBACKS, c.callback);
         self.drop_directory(dir);
     }
 }

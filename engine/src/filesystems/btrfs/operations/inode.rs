@@ -12,6 +12,7 @@ use super::super::tree::items;
 use super::super::tree::key::{Item, ItemKind, Key};
 use super::super::tree::locks::TreeLocks;
 use super::super::tree::search::{Intent, TreeOps};
+use crate::filesystems::vfs::INODE_CALLBACKS;
 use crate::filesystems::{DirId, Renaming};
 use crate::waist::Machine;
 use crate::waist::{Access, Account, Side, Time};
@@ -247,6 +248,6 @@ impl Btrfs {
         m.run(Account::System, c.after_truncate).await;
         self.delete(m, items::orphan(inode.ino).key, c.delete_orphan).await;
         self.transaction.end(m, handle).await;
-        m.call_rcu(1, c.callback); // its memory
+        m.call_rcu(INODE_CALLBACKS, c.callback); // its memory
     }
 }
