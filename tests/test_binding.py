@@ -14,16 +14,20 @@ from simfs.scenario import ScenarioError, expand, load, to_run_spec
 
 
 class Recording(TinyMachine):
-    """Notes who was spawned, by whom, and where it may run."""
+    """Notes which task spawned which, and where it may run; without the kernel threads of the beginning."""
 
     cpus = 4
 
     def __init__(self, spec: Spec) -> None:
         self.spawned: list[tuple[int | None, int | None]] = []
+        self.threads = 0
         super().__init__(spec)
 
     def spawn(self, parent: int | None, pinned: int | None, life: str, program: _engine.Program) -> int:
-        self.spawned.append((parent, pinned))
+        if life == "background":
+            self.threads += 1
+        else:
+            self.spawned.append((None if parent is None else parent - self.threads, pinned))
         return super().spawn(parent, pinned, life, program)
 
     def tasks(self, of: int = 0) -> list[int]:

@@ -40,7 +40,8 @@ def idle(result: RunResult) -> float:
 def test_one_task_takes_the_time_of_the_traced_steps() -> None:
     """Its tree is one leaf, as when it was traced; the few items that move and lock words are the rest."""
     steps = sum(load_trace("btrfs").group("cu_l0").values())
-    total = steps + load_vfs("btrfs").spec()["user.loop"]
+    rcu = load_filesystem("btrfs").constants["i_callback"].ns
+    total = steps + load_vfs("btrfs").spec()["user.loop"] + rcu
     assert 1 / rate(small_files("create_unlink", 1)) == pytest.approx(total, rel=0.02)
 
 
@@ -97,7 +98,8 @@ def test_workers_commit_delayed_entries_of_tasks_that_only_create() -> None:
     creating, unlinking = small_files("create", 1), small_files("create_unlink", 1)
     assert the_lock(creating, "btrfs.delayed_node").acquired > creating.operations
     assert creating.wakeups > 0.005 * creating.operations  # a worker every 127 entries
-    assert unlinking.wakeups < 0.001 * unlinking.operations  # an entry that waits is forgotten
+    ticks = unlinking.window_ns / 4e6  # RCU's thread and ksoftirqd
+    assert unlinking.wakeups < 2 * ticks  # an entry that waits is forgotten
 
 
 @pytest.mark.slow

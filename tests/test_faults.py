@@ -146,8 +146,8 @@ def the_next_spinner_is_not_told_that_it_is_head(self: Osq, task: Task) -> None:
 
 
 @fault(Kernel, "of", "rwsem", TRACE)
-def a_reader_batch_is_one_too_short(cls: type[Kernel], kernel: dict[str, Any]) -> Kernel:
-    right: Kernel = KERNEL_OF(kernel)
+def a_reader_batch_is_one_too_short(cls: type[Kernel], kernel: dict[str, Any], instruction: float) -> Kernel:
+    right: Kernel = KERNEL_OF(kernel, instruction)
     return replace(right, rwsem_reader_batch=right.rwsem_reader_batch - 1)
 
 

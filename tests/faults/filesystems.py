@@ -34,8 +34,8 @@ XFS = [
     Fault(
         "xfs unlink: freeze protection ends before the eviction",
         X + "operations/mod.rs",
-        "        self.evict(m, file).await;\n        self.sb.end_write(m).await;",
-        "        if FAULT { self.sb.end_write(m).await; }\n        self.evict(m, file).await;\n        if !FAULT { self.sb.end_write(m).await; }",
+        "            self.evict(m, file).await;\n        }\n        self.sb.end_write(m).await;",
+        "            if FAULT { self.sb.end_write(m).await; }\n            self.evict(m, file).await;\n        }\n        if !FAULT || is_directory { self.sb.end_write(m).await; }",
     ),
     Fault(
         "xfs ifree: the inode stays on its unlinked list",
