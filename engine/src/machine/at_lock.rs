@@ -1,7 +1,8 @@
 //! A task and a lock that it takes or releases, with all that most steps of that need: looked up once.
 
 use super::line::{Access, Line};
-use super::lock::{Body, Lock, LockId};
+use super::lock::{Lock, LockId};
+use super::locks::family::InBody;
 use super::locks::spinlock::Spinlock;
 use super::state::State;
 use super::statistics::ClassStats;
@@ -51,10 +52,7 @@ impl AtLock<'_> {
     /// The state of the lock, which is a spinlock.
     #[inline(always)]
     pub fn spinlock(&mut self) -> &mut Spinlock {
-        match &mut self.lock.body {
-            Body::Spin(body) => body,
-            _ => unreachable!("kind and body agree"),
-        }
+        Spinlock::in_body(&mut self.lock.body)
     }
 
     /// The task, of this number, becomes the exclusive holder, if it runs. Whether it does.

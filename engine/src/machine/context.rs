@@ -89,7 +89,7 @@ impl Machine for Context {
         let named = s.kernel.locks.get(role).ok_or_else(|| format!("kernel.locks has no role '{role}'"));
         let kind = named.and_then(|kind| LockKind::parse(kind)).unwrap_or_else(|problem| {
             s.give_up(|| problem);
-            LockKind::Mutex
+            LockKind::Mutex(())
         });
         let kind = s.kind_if(name, kind);
         s.class(name, role, kind)
@@ -131,7 +131,7 @@ impl Machine for Context {
         let mut s = self.state();
         let class = super::locks::completion::class(&mut s);
         let unused = s.free_locks.get_mut(&class).and_then(Vec::pop);
-        unused.unwrap_or_else(|| super::locks::completion::create(&mut s, class))
+        unused.unwrap_or_else(|| s.new_lock(class))
     }
 
     fn drop_completion(&self, completion: LockId) {

@@ -166,7 +166,7 @@ impl State {
     /// A device has `lock` from now on, if that can be released by another than the task that took it.
     pub(super) fn lend(&mut self, lock: LockId) -> bool {
         let l = &self.locks[lock as usize];
-        let lends = l.kind == LockKind::Semaphore && l.parts.is_empty();
+        let lends = l.kind == LockKind::Semaphore(semaphore::Count::One) && l.parts.is_empty();
         if lends {
             self.hand_to_device(lock);
         }
@@ -207,7 +207,7 @@ impl State {
     fn finish(&mut self, then: Then) {
         match then {
             Then::Complete(lock) => completion::complete_from_interrupt(self, lock),
-            Then::Release(lock) if self.locks[lock as usize].kind == LockKind::Removed => {}
+            Then::Release(lock) if self.locks[lock as usize].kind == LockKind::Removed(()) => {}
             Then::Release(lock) => semaphore::up_from_interrupt(self, lock),
         }
     }

@@ -1,73 +1,12 @@
 //! What all locks have in common: their state.
 //!
-//! The algorithms are in `locks/`, one file a family; each works on its own variant of [`Body`].
+//! The algorithms are in `locks/`, one file a family; the table of all is in `lock_kind`.
 
-pub use super::lock_kind::LockKind;
-use super::locks::{
-    btrfs_tree_2, btrfs_tree_3, cohort, completion, futex, mutex, mutex_counted, paravirt, percpu_rwsem, rcu, rwlock,
-    rwsem, semaphore, seqlock, spinlock, waitqueue::WaitQueue,
-};
+pub use super::lock_kind::{Body, LockKind};
 use super::statistics::HoldTimes;
 use super::task::{StateTimes, TaskId};
 use super::time::Time;
 pub use crate::waist::words::{ClassId, LockId, Mode, Side};
-
-/// The state of one lock, by family.
-#[derive(Debug)]
-#[allow(missing_docs)]
-pub enum Body {
-    Spin(spinlock::Spinlock),
-    Cohorts(cohort::Cohorts),
-    Paravirt(paravirt::Paravirt),
-    Semaphore(semaphore::Semaphore),
-    Seqlock(seqlock::Seqlock),
-    Rcu(rcu::Rcu),
-    Rwlock(rwlock::Rwlock),
-    CountedMutex(mutex_counted::CountedMutex),
-    Mutex(mutex::Mutex),
-    Rwsem(rwsem::Rwsem),
-    PthreadMutex(futex::PthreadMutex),
-    PercpuRwsem(percpu_rwsem::PercpuRwsem),
-    Completion(completion::Completion),
-    Removed,
-    BtrfsTree2(btrfs_tree_2::BtrfsTree2),
-    BtrfsTree3(btrfs_tree_3::BtrfsTree3),
-}
-
-impl Body {
-    /// That of a free lock.
-    fn of(kind: LockKind) -> Self {
-        match kind {
-            LockKind::Spin(policy) => Self::Spin(spinlock::Spinlock::new(policy)),
-            LockKind::Cohorts(policy) => Self::Cohorts(cohort::Cohorts::new(policy)),
-            LockKind::Paravirt => Self::Paravirt(paravirt::Paravirt::default()),
-            LockKind::Semaphore => Self::Semaphore(semaphore::Semaphore::binary()),
-            LockKind::CountingSemaphore => Self::Semaphore(semaphore::Semaphore::counting()),
-            LockKind::Seqlock => Self::Seqlock(seqlock::Seqlock::default()),
-            LockKind::Rcu => Self::Rcu(rcu::Rcu::default()),
-            LockKind::Rwlock(policy) => Self::Rwlock(rwlock::Rwlock::new(policy)),
-            LockKind::CountedMutex(era) => Self::CountedMutex(mutex_counted::CountedMutex::new(era)),
-            LockKind::Mutex => Self::Mutex(mutex::Mutex::default()),
-            LockKind::Rwsem(era) => Self::Rwsem(rwsem::Rwsem::new(era)),
-            LockKind::PthreadMutex => Self::PthreadMutex(futex::PthreadMutex::default()),
-            LockKind::PercpuRwsem => Self::PercpuRwsem(percpu_rwsem::PercpuRwsem::default()),
-            LockKind::Removed => Self::Removed,
-            LockKind::BtrfsTree2 => Self::BtrfsTree2(btrfs_tree_2::BtrfsTree2::default()),
-            LockKind::BtrfsTree3(policy) => Self::BtrfsTree3(btrfs_tree_3::BtrfsTree3::new(policy)),
-        }
-    }
-}
-
-impl Body {
-    /// The wait queues in it.
-    pub fn wait_queues(&mut self) -> &mut [WaitQueue] {
-        match self {
-            Self::BtrfsTree2(body) => &mut body.queue,
-            Self::BtrfsTree3(body) => &mut body.queues,
-            _ => &mut [],
-        }
-    }
-}
 
 /// One lock.
 #[derive(Debug)]

@@ -1,81 +1,222 @@
-//! The kinds of locks, by the names that kernel profiles and scenarios give them.
+//! The kinds of locks, by the names that kernel profiles and scenarios give them: one table. A new lock is a file with a
+//! [`Family`] and a line here.
 
-use super::locks::{cohort, mutex_counted, rwlock, rwsem, spinlock};
+use super::context::Context;
+use super::lock::{LockId, Mode, Side};
+use super::locks::family::{Family, InBody};
+use super::locks::release::Running;
+use super::locks::waitqueue::WaitQueue;
+use super::locks::{
+    btrfs_tree_2, btrfs_tree_3, cohort, completion, futex, mutex, mutex_counted, paravirt, percpu_rwsem, rcu, removed,
+    rwlock, rwsem, semaphore, seqlock, spinlock,
+};
 
-/// The lock types, named as in kernel profiles and scenarios.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LockKind {
+/// From families of locks, each with its kinds by name: [`LockKind`], [`Body`], and what the machine asks of a family by its kind.
+macro_rules! lock_kinds {
+    ($($(#[$doc:meta])* $kind:ident: $family:ty { $($name:literal: $variant:expr),* $(,)? })*) => {
+        /// The lock types, named as in kernel profiles.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum LockKind {
+            $($(#[$doc])* $kind(<$family as Family>::Variant),)*
+        }
+
+        /// The state of one lock, by family.
+        #[derive(Debug)]
+        #[allow(missing_docs)]
+        pub enum Body {
+            $($kind($family),)*
+        }
+
+        $(impl InBody for $family {
+            #[inline(always)]
+            fn in_body(body: &mut Body) -> &mut Self {
+                match body {
+                    Body::$kind(state) => state,
+                    _ => unreachable!("kind and body agree"),
+                }
+            }
+        })*
+
+        impl Body {
+            /// That of a free lock.
+            pub(super) fn of(kind: LockKind) -> Self {
+                match kind {
+                    $(LockKind::$kind(variant) => Self::$kind(<$family>::new(variant)),)*
+                }
+            }
+
+            /// The wait queues in it.
+            pub(super) fn wait_queues(&mut self) -> &mut [WaitQueue] {
+                match self {
+                    $(Self::$kind(state) => state.wait_queues(),)*
+                }
+            }
+        }
+
+        impl LockKind {
+            /// All kinds, by name.
+            pub const NAMES: &'static [(&'static str, Self)] = &[$($(($name, Self::$kind($variant)),)*)*];
+
+            /// The type as `perf lock contention` prints it.
+            pub fn perf_name(self) -> &'static str {
+                match self {
+                    $(Self::$kind(_) => <$family>::PERF_NAME,)*
+                }
+            }
+
+            /// See [`Family::inner`].
+            pub(super) fn inner(self) -> Option<(&'static str, Self)> {
+                match self {
+                    $(Self::$kind(variant) => <$family>::inner(variant),)*
+                }
+            }
+
+            /// See [`Family::INNER_ROLE`].
+            pub(super) fn inner_role(self) -> Option<&'static str> {
+                match self {
+                    $(Self::$kind(_) => <$family>::INNER_ROLE,)*
+                }
+            }
+
+            /// See [`Family::SHARES_LINE`].
+            pub(super) fn shares_line(self) -> bool {
+                match self {
+                    $(Self::$kind(_) => <$family>::SHARES_LINE,)*
+                }
+            }
+
+            /// Whether its holders turn it from spinning to blocking and back.
+            pub fn has_modes(self) -> bool {
+                match self {
+                    $(Self::$kind(_) => <$family>::HAS_MODES,)*
+                }
+            }
+
+            /// Whether readers share such a lock.
+            pub fn shares(self) -> bool {
+                match self {
+                    $(Self::$kind(_) => <$family>::READERS_SHARE,)*
+                }
+            }
+
+            /// Whether who waits for such a lock may sleep.
+            #[inline]
+            pub(super) fn may_sleep(self) -> bool {
+                match self {
+                    $(Self::$kind(_) => <$family>::MAY_SLEEP,)*
+                }
+            }
+
+            /// See [`Family::try_fast`].
+            #[inline(always)]
+            pub(super) fn try_fast(self, cx: &Context, lock: LockId, side: Side) -> bool {
+                match self {
+                    $(Self::$kind(_) => <$family>::try_fast(cx, lock, side),)*
+                }
+            }
+
+            /// See [`Family::try_lock`].
+            pub(super) fn try_lock(self, cx: &Context, lock: LockId, side: Side) -> bool {
+                match self {
+                    $(Self::$kind(_) => <$family>::try_lock(cx, lock, side),)*
+                }
+            }
+
+            /// See [`Family::try_lock_spinning`].
+            pub(super) async fn try_lock_spinning(self, cx: &Context, lock: LockId, side: Side) -> bool {
+                match self {
+                    $(Self::$kind(_) => <$family>::try_lock_spinning(cx, lock, side).await,)*
+                }
+            }
+
+            /// See [`Family::wait`].
+            pub(super) async fn wait(self, cx: &Context, lock: LockId, side: Side) -> bool {
+                match self {
+                    $(Self::$kind(_) => <$family>::wait(cx, lock, side).await,)*
+                }
+            }
+
+            /// See [`Family::release`].
+            pub(super) fn release(self, cx: &Context, lock: LockId, side: Side) -> Option<Running<'_>> {
+                match self {
+                    $(Self::$kind(_) => <$family>::release(cx, lock, side),)*
+                }
+            }
+
+            /// See [`Family::convert`].
+            pub(super) async fn convert(self, cx: &Context, lock: LockId, side: Side, mode: Mode) {
+                match self {
+                    $(Self::$kind(_) => <$family>::convert(cx, lock, side, mode).await,)*
+                }
+            }
+        }
+    };
+}
+
+lock_kinds! {
     /// Spinning locks.
-    Spin(spinlock::Policy),
-    /// Spinning readers and writers.
-    Rwlock(rwlock::Policy),
+    Spin: spinlock::Spinlock {
+        "tas": spinlock::Policy::TestAndSet,
+        "ticket": spinlock::Policy::Ticket,
+        "mcs": spinlock::Policy::Mcs,
+        "qspinlock": spinlock::Policy::Queued,
+        "cna": spinlock::Policy::Cna,
+        "hqlock": spinlock::Policy::Hq,
+    }
     /// Spinlocks that stay on a socket.
-    Cohorts(cohort::Policy),
+    Cohorts: cohort::Cohorts { "cohort": cohort::Policy::Ticket, "hmcs": cohort::Policy::Mcs }
     /// Queued spinlock of a guest, whose waiters halt.
-    Paravirt,
-    /// Semaphore with count 1: grant, strict FIFO, never spins.
-    Semaphore,
-    /// The same with a larger count.
-    CountingSemaphore,
+    Paravirt: paravirt::Paravirt { "pvqspinlock": () }
+    /// Spinning readers and writers.
+    Rwlock: rwlock::Rwlock { "rwlock-2.6": rwlock::Policy::Biased, "qrwlock": rwlock::Policy::Queued }
+    /// Semaphores: grant, strict FIFO, never spin.
+    Semaphore: semaphore::Semaphore {
+        "semaphore": semaphore::Count::One,
+        "counting-semaphore": semaphore::Count::Many,
+    }
     /// Mutex before Linux 4.10.
-    CountedMutex(mutex_counted::Era),
+    CountedMutex: mutex_counted::CountedMutex {
+        "mutex-2.6.16": mutex_counted::Era::Since2_6_16,
+        "mutex-2.6.30": mutex_counted::Era::Since2_6_30,
+        "mutex-3.0": mutex_counted::Era::Since3_0,
+        "mutex-3.10": mutex_counted::Era::Since3_10,
+    }
     /// Mutex of Linux 4.10 and later.
-    Mutex,
+    Mutex: mutex::Mutex { "mutex-4.10": (), "mutex": () }
     /// Mutex of user space on a futex.
-    PthreadMutex,
+    PthreadMutex: futex::PthreadMutex { "pthread-mutex": () }
     /// rw_semaphore.
-    Rwsem(rwsem::Era),
+    Rwsem: rwsem::Rwsem {
+        "rwsem-2.6": rwsem::Era::V2_6,
+        "rwsem-3.10": rwsem::Era::V3_10,
+        "rwsem-3.16": rwsem::Era::V3_16,
+        "rwsem-4.8": rwsem::Era::V4_8,
+        "rwsem-5.3": rwsem::Era::V5_3,
+        "rwsem-5.11": rwsem::Era::V5_11,
+        "rwsem": rwsem::Era::V5_11,
+    }
     /// percpu_rw_semaphore (freeze protection).
-    PercpuRwsem,
+    PercpuRwsem: percpu_rwsem::PercpuRwsem { "percpu-rwsem": () }
     /// Sequence counter and spinlock.
-    Seqlock,
+    Seqlock: seqlock::Seqlock { "seqlock": () }
     /// RCU: readers wait for nobody, updaters for readers.
-    Rcu,
-    /// No lock at all: what a counterfactual has taken away.
-    Removed,
+    Rcu: rcu::Rcu { "rcu": () }
     /// btrfs tree lock of 2009 to Linux 3.0.
-    BtrfsTree2,
+    BtrfsTree2: btrfs_tree_2::BtrfsTree2 { "btrfs-tree-2": () }
     /// btrfs tree lock of Linux 3.1 to 5.10, over this rwlock.
-    BtrfsTree3(rwlock::Policy),
+    BtrfsTree3: btrfs_tree_3::BtrfsTree3 {
+        "btrfs-tree-3-biased": rwlock::Policy::Biased,
+        "btrfs-tree-3": rwlock::Policy::Queued,
+    }
+    /// No lock but what tasks wait for; no scenario names it.
+    Completion: completion::Completion {}
+    /// No lock at all: what a counterfactual has taken away.
+    Removed: removed::Removed {}
 }
 
 impl LockKind {
-    /// All kinds, by name.
-    pub const NAMES: [(&'static str, Self); 33] = [
-        ("tas", Self::Spin(spinlock::Policy::TestAndSet)),
-        ("ticket", Self::Spin(spinlock::Policy::Ticket)),
-        ("mcs", Self::Spin(spinlock::Policy::Mcs)),
-        ("qspinlock", Self::Spin(spinlock::Policy::Queued)),
-        ("cna", Self::Spin(spinlock::Policy::Cna)),
-        ("hqlock", Self::Spin(spinlock::Policy::Hq)),
-        ("cohort", Self::Cohorts(cohort::Policy::Ticket)),
-        ("hmcs", Self::Cohorts(cohort::Policy::Mcs)),
-        ("pvqspinlock", Self::Paravirt),
-        ("rwlock-2.6", Self::Rwlock(rwlock::Policy::Biased)),
-        ("qrwlock", Self::Rwlock(rwlock::Policy::Queued)),
-        ("semaphore", Self::Semaphore),
-        ("counting-semaphore", Self::CountingSemaphore),
-        ("mutex-2.6.16", Self::CountedMutex(mutex_counted::Era::Since2_6_16)),
-        ("mutex-2.6.30", Self::CountedMutex(mutex_counted::Era::Since2_6_30)),
-        ("mutex-3.0", Self::CountedMutex(mutex_counted::Era::Since3_0)),
-        ("mutex-3.10", Self::CountedMutex(mutex_counted::Era::Since3_10)),
-        ("mutex-4.10", Self::Mutex),
-        ("mutex", Self::Mutex),
-        ("pthread-mutex", Self::PthreadMutex),
-        ("rwsem-2.6", Self::Rwsem(rwsem::Era::V2_6)),
-        ("rwsem-3.10", Self::Rwsem(rwsem::Era::V3_10)),
-        ("rwsem-3.16", Self::Rwsem(rwsem::Era::V3_16)),
-        ("rwsem-4.8", Self::Rwsem(rwsem::Era::V4_8)),
-        ("rwsem-5.3", Self::Rwsem(rwsem::Era::V5_3)),
-        ("rwsem-5.11", Self::Rwsem(rwsem::Era::V5_11)),
-        ("rwsem", Self::Rwsem(rwsem::Era::V5_11)),
-        ("percpu-rwsem", Self::PercpuRwsem),
-        ("seqlock", Self::Seqlock),
-        ("rcu", Self::Rcu),
-        ("btrfs-tree-2", Self::BtrfsTree2),
-        ("btrfs-tree-3-biased", Self::BtrfsTree3(rwlock::Policy::Biased)),
-        ("btrfs-tree-3", Self::BtrfsTree3(rwlock::Policy::Queued)),
-    ];
+    /// The spinlock of kernels of today, which guards the queues of other locks.
+    pub const QSPINLOCK: Self = Self::Spin(spinlock::Policy::Queued);
 
     /// The lock type of a name.
     pub fn parse(name: &str) -> Result<Self, String> {
@@ -87,56 +228,5 @@ impl LockKind {
         }
         let known: Vec<_> = Self::NAMES.iter().map(|(known, _)| *known).collect();
         Err(format!("unknown lock type '{name}'; known: {}", known.join(", ")))
-    }
-
-    /// The type as `perf lock contention` prints it.
-    pub fn perf_name(self) -> &'static str {
-        match self {
-            Self::Spin(_) | Self::Cohorts(_) | Self::Paravirt | Self::Seqlock => "spinlock",
-            Self::Semaphore | Self::CountingSemaphore => "semaphore",
-            Self::Rwlock(_) | Self::BtrfsTree3(_) => "rwlock",
-            Self::Mutex | Self::CountedMutex(_) | Self::Rcu => "mutex",
-            Self::PthreadMutex => "futex",
-            Self::Rwsem(_) => "rwsem",
-            Self::PercpuRwsem => "percpu-rwsem",
-            Self::Removed => "removed",
-            Self::BtrfsTree2 => "spinlock",
-        }
-    }
-
-    /// The lock inside locks of this kind: how its class is called, after theirs, and its kind.
-    pub(super) fn inner(self) -> Option<(&'static str, Self)> {
-        match self {
-            Self::Spin(_) | Self::Cohorts(_) | Self::Paravirt => None,
-            Self::Rwlock(rwlock::Policy::Biased) | Self::PercpuRwsem | Self::Removed => None,
-            Self::Seqlock => Some(("lock", Self::Spin(spinlock::Policy::Queued))),
-            Self::Rcu => Some(("mutex", Self::Mutex)),
-            Self::PthreadMutex => Some(("hash_bucket", Self::Spin(spinlock::Policy::Queued))),
-            Self::BtrfsTree2 => Some(("lock", Self::Spin(spinlock::Policy::Ticket))),
-            Self::BtrfsTree3(policy) => Some(("lock", Self::Rwlock(policy))),
-            _ => Some(("wait_lock", Self::Spin(spinlock::Policy::Queued))),
-        }
-    }
-
-    /// The role whose kind in the kernel profile the lock inside has, if that is told.
-    pub(super) fn inner_role(self) -> Option<&'static str> {
-        (self == Self::PthreadMutex).then_some("futex.bucket")
-    }
-
-    /// Word and wait lock are in one cache line: a mutex has 32 to 40 bytes, an rwsem 40, a semaphore 24, a seqlock 8.
-    pub(super) fn shares_line(self) -> bool {
-        let semaphore = matches!(self, Self::Semaphore | Self::CountingSemaphore);
-        semaphore || matches!(self, Self::Mutex | Self::CountedMutex(_) | Self::Rwsem(_) | Self::Seqlock)
-    }
-
-    /// Whether its holders turn it from spinning to blocking and back.
-    pub fn has_modes(self) -> bool {
-        matches!(self, Self::BtrfsTree2 | Self::BtrfsTree3(_))
-    }
-
-    /// Whether who waits for such a lock may sleep.
-    pub(super) fn may_sleep(self) -> bool {
-        let spins = matches!(self, Self::Spin(_) | Self::Cohorts(_) | Self::Paravirt | Self::Seqlock);
-        !spins && !matches!(self, Self::Rwlock(_) | Self::Removed)
     }
 }

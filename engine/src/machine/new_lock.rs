@@ -32,8 +32,7 @@ impl State {
         });
         let mut lock = Lock::new(kind, class, wait_lock);
         for queue in lock.body.wait_queues() {
-            let queued = LockKind::Spin(super::locks::spinlock::Policy::Queued);
-            queue.lock = Some(self.new_inner_lock(class, "wait_queue", queued));
+            queue.lock = Some(self.new_inner_lock(class, "wait_queue", LockKind::QSPINLOCK));
         }
         if let Body::Semaphore(body) = &mut lock.body {
             body.allow(self.kernel.semaphore_count);

@@ -25,7 +25,7 @@ impl State {
     /// The type of the class `name`, which would be a `kind`.
     pub(super) fn kind_if(&self, name: &str, kind: LockKind) -> LockKind {
         match &self.whatif {
-            Some(WhatIf { lock, change: Change::Remove }) if lock == name => LockKind::Removed,
+            Some(WhatIf { lock, change: Change::Remove }) if lock == name => LockKind::Removed(()),
             Some(WhatIf { lock, change: Change::Kind(other) }) if lock == name => {
                 LockKind::parse(other).unwrap_or(kind)
             }

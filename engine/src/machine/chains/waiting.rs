@@ -1,7 +1,7 @@
 //! Who waits for whom: waits begin and end, locks get and lose holders.
 
 use super::Waited;
-use crate::machine::lock::{LockId, LockKind, Side};
+use crate::machine::lock::{LockId, Side};
 use crate::machine::state::State;
 use crate::machine::task::{Task, TaskId, Wait};
 
@@ -134,12 +134,5 @@ impl State {
         for &lock in &self.tasks[task as usize].blocks {
             self.chains.mark(lock);
         }
-    }
-}
-
-impl LockKind {
-    /// Whether readers share such a lock.
-    pub fn shares(self) -> bool {
-        matches!(self, Self::Rwlock(_) | Self::Rwsem(_) | Self::PercpuRwsem | Self::BtrfsTree3(_))
     }
 }

@@ -1,6 +1,6 @@
 //! A task acquires a lock of any kind. Written by hand, as programs do hardly anything else as often, and all have room for it.
 
-use super::{took, try_fast, wait_slow};
+use super::took;
 use crate::machine::context::Context;
 use crate::machine::lock::{LockId, LockKind, Side};
 use crate::machine::state::State;
@@ -81,7 +81,7 @@ impl<'a> Acquire<'a> {
         let (me, lock) = (self.cx.id, self.lock);
         let has = match s.locks[lock as usize].kind {
             LockKind::Spin(_) => s.take_spinlock(me, lock),
-            LockKind::Semaphore | LockKind::CountingSemaphore => s.down(me, lock),
+            LockKind::Semaphore(_) => s.down(me, lock),
             _ => {
                 drop(s);
                 return self.pay_first(poll);
@@ -111,12 +111,12 @@ impl<'a> Acquire<'a> {
     fn attempt(&mut self, poll: &mut PollContext<'_>, owed: Time) -> Poll<()> {
         let (cx, lock, side) = (self.cx, self.lock, self.side);
         let kind = cx.state().locks[lock as usize].kind;
-        if try_fast(cx, kind, lock, side) {
+        if kind.try_fast(cx, lock, side) {
             took(cx, lock, owed);
             return Poll::Ready(());
         }
         cx.begin_wait(lock, side);
-        self.run(Stage::Waits, Box::pin(wait_slow(cx, kind, lock, side)), poll)
+        self.run(Stage::Waits, Box::pin(kind.wait(cx, lock, side)), poll)
     }
 
     fn run(

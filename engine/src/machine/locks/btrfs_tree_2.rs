@@ -5,11 +5,13 @@
 //! (**blocking**: it may). Waiters spin on the spinlock; against the bit they poll 512 times, then sleep. A release wakes
 //! exactly **one** sleeper, as a **hint**: it competes with those who spin.
 
+use super::family::Family;
+use super::release::Running;
 use super::spinlock;
 use super::waitqueue::{self, Entry, WaitQueue};
 use crate::machine::context::Context;
 use crate::machine::line::Access;
-use crate::machine::lock::{Body, LockId, Mode, Side};
+use crate::machine::lock::{LockId, LockKind, Mode, Side};
 use crate::machine::primitives::SpinUntil;
 use crate::machine::state::State;
 use crate::machine::time::Time;
@@ -24,14 +26,50 @@ const SPINS: u32 = 3;
 pub struct BtrfsTree2 {
     blocking: bool,
     /// Who sleeps.
-    pub queue: [WaitQueue; 1],
+    queue: [WaitQueue; 1],
+}
+
+impl Family for BtrfsTree2 {
+    type Variant = ();
+
+    const PERF_NAME: &'static str = "spinlock";
+    const HAS_MODES: bool = true;
+
+    fn new((): ()) -> Self {
+        Self::default()
+    }
+
+    fn inner((): ()) -> Option<(&'static str, LockKind)> {
+        Some(("lock", LockKind::Spin(spinlock::Policy::Ticket)))
+    }
+
+    fn wait_queues(&mut self) -> &mut [WaitQueue] {
+        &mut self.queue
+    }
+
+    fn try_fast(cx: &Context, lock: LockId, _side: Side) -> bool {
+        try_lock(cx, lock)
+    }
+
+    async fn try_lock_spinning(cx: &Context, lock: LockId, _side: Side) -> bool {
+        try_lock_spinning(cx, lock).await
+    }
+
+    async fn wait(cx: &Context, lock: LockId, _side: Side) -> bool {
+        wait(cx, lock).await
+    }
+
+    fn release(cx: &Context, lock: LockId, _side: Side) -> Option<Running<'_>> {
+        Some(Box::pin(unlock(cx, lock)))
+    }
+
+    async fn convert(cx: &Context, lock: LockId, _side: Side, mode: Mode) {
+        convert(cx, lock, mode).await;
+    }
 }
 
 fn body(s: &mut State, lock: LockId) -> &mut BtrfsTree2 {
-    match &mut s.locks[lock as usize].body {
-        Body::BtrfsTree2(body) => body,
-        _ => unreachable!("kind and body agree"),
-    }
+    s.body(lock)
 }
 
 fn queue(s: &mut State, lock: LockId) -> &mut WaitQueue {
@@ -45,7 +83,7 @@ fn is_blocking(cx: &Context, lock: LockId) -> bool {
 }
 
 /// `btrfs_try_tree_lock`: a trylock of the spinlock; fails against the bit.
-pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId) -> bool {
+fn try_lock(cx: &Context, lock: LockId) -> bool {
     let inner = cx.state().inner(lock);
     let taken = !is_blocking(cx, lock) && spinlock::try_lock(cx, inner);
     if taken {
@@ -56,7 +94,7 @@ pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId) -> bool {
 
 /// `btrfs_try_spin_lock`, which searches use: spins for the spinlock, and polls the bit as long as somebody clears it, three
 /// times at most.
-pub(in crate::machine) async fn try_lock_spinning(cx: &Context, lock: LockId) -> bool {
+async fn try_lock_spinning(cx: &Context, lock: LockId) -> bool {
     if try_lock(cx, lock) {
         return true;
     }
@@ -80,7 +118,7 @@ pub(in crate::machine) async fn try_lock_spinning(cx: &Context, lock: LockId) ->
 }
 
 /// `btrfs_tree_lock` when the first look was in vain. Returns whether it slept.
-pub(in crate::machine) async fn wait(cx: &Context, lock: LockId) -> bool {
+async fn wait(cx: &Context, lock: LockId) -> bool {
     let inner = cx.state().inner(lock);
     let (mut clear, mut slept) = (poll_bit(cx, lock).await, false);
     loop {
@@ -128,7 +166,7 @@ async fn sleep_once(cx: &Context, lock: LockId) -> bool {
 }
 
 /// `btrfs_set_lock_blocking`, `btrfs_clear_lock_blocking`.
-pub(in crate::machine) async fn convert(cx: &Context, lock: LockId, mode: Mode) {
+async fn convert(cx: &Context, lock: LockId, mode: Mode) {
     let inner = cx.state().inner(lock);
     let blocking = body(&mut cx.state(), lock).blocking;
     match mode {
@@ -145,7 +183,7 @@ pub(in crate::machine) async fn convert(cx: &Context, lock: LockId, mode: Mode) 
 }
 
 /// `btrfs_tree_unlock`.
-pub(in crate::machine) async fn unlock(cx: &Context, lock: LockId) {
+async fn unlock(cx: &Context, lock: LockId) {
     let inner = cx.state().inner(lock);
     cx.state().end_hold(lock);
     let blocking = body(&mut cx.state(), lock).blocking;

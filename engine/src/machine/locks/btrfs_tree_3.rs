@@ -8,11 +8,13 @@
 //!
 //! Left out: a task that reads under its own write lock (`lock_nested`).
 
+use super::family::Family;
+use super::release::Running;
 use super::rwlock::{self, Policy};
 use super::waitqueue::{self, Find, WaitQueue};
 use crate::machine::context::Context;
 use crate::machine::line::Access;
-use crate::machine::lock::{Body, LockId, Mode, Side};
+use crate::machine::lock::{LockId, LockKind, Mode, Side};
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
 
@@ -23,21 +25,55 @@ pub struct BtrfsTree3 {
     blocking_readers: Vec<TaskId>,
     blocking_writer: bool,
     /// Writers that wait for blocking readers; everybody who waits for a blocking writer.
-    pub queues: [WaitQueue; 2],
+    queues: [WaitQueue; 2],
 }
 
-impl BtrfsTree3 {
-    /// A free lock with this rwlock in it.
-    pub fn new(rwlock: Policy) -> Self {
+impl Family for BtrfsTree3 {
+    type Variant = Policy;
+
+    const PERF_NAME: &'static str = "rwlock";
+    const HAS_MODES: bool = true;
+    const READERS_SHARE: bool = true;
+
+    fn new(rwlock: Policy) -> Self {
         Self { rwlock, blocking_readers: Vec::new(), blocking_writer: false, queues: Default::default() }
+    }
+
+    fn inner(rwlock: Policy) -> Option<(&'static str, LockKind)> {
+        Some(("lock", LockKind::Rwlock(rwlock)))
+    }
+
+    fn wait_queues(&mut self) -> &mut [WaitQueue] {
+        &mut self.queues
+    }
+
+    fn try_fast(cx: &Context, lock: LockId, side: Side) -> bool {
+        lock_fast(cx, lock, side)
+    }
+
+    fn try_lock(cx: &Context, lock: LockId, side: Side) -> bool {
+        try_lock(cx, lock, side)
+    }
+
+    async fn try_lock_spinning(cx: &Context, lock: LockId, side: Side) -> bool {
+        try_lock_spinning(cx, lock, side).await
+    }
+
+    async fn wait(cx: &Context, lock: LockId, side: Side) -> bool {
+        wait(cx, lock, side).await
+    }
+
+    fn release(cx: &Context, lock: LockId, side: Side) -> Option<Running<'_>> {
+        Some(Box::pin(unlock(cx, lock, side)))
+    }
+
+    async fn convert(cx: &Context, lock: LockId, side: Side, mode: Mode) {
+        convert(cx, lock, side, mode).await;
     }
 }
 
 fn body(s: &mut State, lock: LockId) -> &mut BtrfsTree3 {
-    match &mut s.locks[lock as usize].body {
-        Body::BtrfsTree3(body) => body,
-        _ => unreachable!("kind and body agree"),
-    }
+    s.body(lock)
 }
 
 /// `read_lock_wq`, which the last blocking reader wakes.
@@ -73,7 +109,7 @@ fn enter(cx: &Context, lock: LockId, side: Side) {
 }
 
 /// The first attempt of the lock calls.
-pub(in crate::machine) fn lock_fast(cx: &Context, lock: LockId, side: Side) -> bool {
+fn lock_fast(cx: &Context, lock: LockId, side: Side) -> bool {
     let inner = cx.state().inner(lock);
     let taken = is_open(cx, lock, side) && rwlock::lock_fast(cx, inner, side);
     if taken {
@@ -83,7 +119,7 @@ pub(in crate::machine) fn lock_fast(cx: &Context, lock: LockId, side: Side) -> b
 }
 
 /// `btrfs_try_tree_read_lock` since 3.16: with a trylock of the rwlock.
-pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId, side: Side) -> bool {
+fn try_lock(cx: &Context, lock: LockId, side: Side) -> bool {
     let inner = cx.state().inner(lock);
     let taken = is_open(cx, lock, side) && rwlock::try_lock(cx, inner, side);
     if taken {
@@ -94,7 +130,7 @@ pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId, side: Side) -> bo
 
 /// `btrfs_try_tree_write_lock` and `btrfs_tree_read_lock_atomic` (to 3.15 `btrfs_try_tree_read_lock`), which searches use: fails
 /// against blocking holders, but spins for the rwlock before it looks again.
-pub(in crate::machine) async fn try_lock_spinning(cx: &Context, lock: LockId, side: Side) -> bool {
+async fn try_lock_spinning(cx: &Context, lock: LockId, side: Side) -> bool {
     if !is_open(cx, lock, side) {
         return false;
     }
@@ -116,7 +152,7 @@ pub(in crate::machine) async fn try_lock_spinning(cx: &Context, lock: LockId, si
 }
 
 /// `btrfs_tree_read_lock`, `btrfs_tree_lock` when the first attempt failed. Returns whether it slept.
-pub(in crate::machine) async fn wait(cx: &Context, lock: LockId, side: Side) -> bool {
+async fn wait(cx: &Context, lock: LockId, side: Side) -> bool {
     let inner = cx.state().inner(lock);
     let waits_first = side == Side::Write || body(&mut cx.state(), lock).rwlock == Policy::Biased;
     let mut slept = waits_first && wait_for_blocking(cx, lock, side).await;
@@ -149,7 +185,7 @@ async fn lock_inner(cx: &Context, inner: LockId, side: Side) {
 }
 
 /// `btrfs_set_lock_blocking_{read,write}`, `btrfs_clear_lock_blocking_{read,write}`.
-pub(in crate::machine) async fn convert(cx: &Context, lock: LockId, side: Side, mode: Mode) {
+async fn convert(cx: &Context, lock: LockId, side: Side, mode: Mode) {
     let inner = cx.state().inner(lock);
     match (mode, is_blocking(cx, lock, side)) {
         (Mode::Blocking, false) => {
@@ -165,7 +201,7 @@ pub(in crate::machine) async fn convert(cx: &Context, lock: LockId, side: Side, 
 }
 
 /// `btrfs_tree_read_unlock`, `btrfs_tree_read_unlock_blocking`, `btrfs_tree_unlock`.
-pub(in crate::machine) async fn unlock(cx: &Context, lock: LockId, side: Side) {
+async fn unlock(cx: &Context, lock: LockId, side: Side) {
     let inner = cx.state().inner(lock);
     match side {
         Side::Read => cx.state().end_shared(lock, cx.id),

@@ -9,9 +9,11 @@
 //!
 //! Both are fair: first come, first served within a socket, and sockets in the order in which they asked.
 
+use super::family::{Family, InBody};
+use super::release::Running;
 use crate::machine::context::Context;
 use crate::machine::line::{Access, Line};
-use crate::machine::lock::{Body, LockId};
+use crate::machine::lock::{LockId, LockKind, Side};
 use crate::machine::primitives::SpinUntil;
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
@@ -49,12 +51,41 @@ struct Cohort {
     passed: u64,
 }
 
-impl Cohorts {
-    /// A free lock.
-    pub fn new(policy: Policy) -> Self {
+impl Family for Cohorts {
+    type Variant = Policy;
+
+    const PERF_NAME: &'static str = "spinlock";
+    const MAY_SLEEP: bool = false;
+
+    fn new(policy: Policy) -> Self {
         Self { policy, cohorts: Vec::new(), queue: VecDeque::new(), owner: None }
     }
 
+    fn inner(_policy: Policy) -> Option<(&'static str, LockKind)> {
+        None
+    }
+
+    fn try_fast(cx: &Context, lock: LockId, _side: Side) -> bool {
+        try_lock(&mut cx.state(), cx.id, lock)
+    }
+
+    async fn wait(cx: &Context, lock: LockId, _side: Side) -> bool {
+        let socket = arrive(&mut cx.state(), cx.id, lock);
+        loop {
+            cx.spin(SpinUntil::default()).await;
+            if has_its_turn(&mut cx.state(), cx.id, lock, socket) {
+                return false;
+            }
+        }
+    }
+
+    fn release(cx: &Context, lock: LockId, _side: Side) -> Option<Running<'_>> {
+        unlock(&mut cx.state(), cx.id, lock);
+        None
+    }
+}
+
+impl Cohorts {
     fn cohort(&mut self, socket: usize) -> &mut Cohort {
         while self.cohorts.len() <= socket {
             self.cohorts.push(Cohort { line: Line::new(1), head: None, waiters: VecDeque::new(), passed: 0 });
@@ -68,51 +99,33 @@ impl Cohorts {
 }
 
 fn body(s: &mut State, lock: LockId) -> &mut Cohorts {
-    match &mut s.locks[lock as usize].body {
-        Body::Cohorts(body) => body,
-        _ => unreachable!("kind and body agree"),
-    }
+    s.body(lock)
 }
 
 fn touch_tail(s: &mut State, me: TaskId, lock: LockId, socket: usize) {
-    s.touch_inside(me, lock, Access::Atomic, |inside| match inside {
-        Body::Cohorts(body) => &mut body.cohort(socket).line,
-        _ => unreachable!("kind and body agree"),
-    });
+    s.touch_inside(me, lock, Access::Atomic, |inside| &mut Cohorts::in_body(inside).cohort(socket).line);
 }
 
 /// Takes both locks if nobody has them or waits.
-pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId) -> bool {
-    let mut s = cx.state();
-    let socket = s.socket_of(cx.id) as usize;
-    touch_tail(&mut s, cx.id, lock, socket);
-    if body(&mut s, lock).cohort(socket).head.is_some() {
+fn try_lock(s: &mut State, me: TaskId, lock: LockId) -> bool {
+    let socket = s.socket_of(me) as usize;
+    touch_tail(s, me, lock, socket);
+    if body(s, lock).cohort(socket).head.is_some() {
         return false;
     }
-    s.touch_lock(cx.id, lock, Access::Atomic);
-    if !body(&mut s, lock).is_open() {
+    s.touch_lock(me, lock, Access::Atomic);
+    if !body(s, lock).is_open() {
         return false;
     }
-    s.tasks[cx.id as usize].preempt_off += 1;
-    body(&mut s, lock).cohort(socket).head = Some(cx.id);
-    take(&mut s, cx.id, lock, socket);
+    s.tasks[me as usize].preempt_off += 1;
+    body(s, lock).cohort(socket).head = Some(me);
+    take(s, me, lock, socket);
     true
 }
 
 fn take(s: &mut State, me: TaskId, lock: LockId, socket: usize) {
     body(s, lock).owner = Some(socket);
     s.begin_hold(lock, me);
-}
-
-/// Waits for the lock on the CPU. Returns whether it slept: never.
-pub(in crate::machine) async fn wait(cx: &Context, lock: LockId) -> bool {
-    let socket = arrive(&mut cx.state(), cx.id, lock);
-    loop {
-        cx.spin(SpinUntil::default()).await;
-        if has_its_turn(&mut cx.state(), cx.id, lock, socket) {
-            return false;
-        }
-    }
 }
 
 /// Joins the queue of its socket, or that of sockets. Which socket it is: a host may move the task.
@@ -154,21 +167,20 @@ fn has_its_turn(s: &mut State, me: TaskId, lock: LockId, socket: usize) -> bool 
 }
 
 /// Passes the lock on within the socket, or lets another socket have it.
-pub(in crate::machine) fn unlock(cx: &Context, lock: LockId) {
-    let mut s = cx.state();
-    let (me, most) = (cx.id, s.kernel.cohort_handoffs);
-    let socket = body(&mut s, lock).owner.expect("somebody holds it");
-    let cohort = body(&mut s, lock).cohort(socket);
+fn unlock(s: &mut State, me: TaskId, lock: LockId) {
+    let most = s.kernel.cohort_handoffs;
+    let socket = body(s, lock).owner.expect("somebody holds it");
+    let cohort = body(s, lock).cohort(socket);
     let next = cohort.waiters.pop_front();
     let stays = next.is_some() && cohort.passed < most;
     cohort.passed = if stays { cohort.passed + 1 } else { 0 };
     cohort.head = next;
     if !stays {
-        release_upper(&mut s, me, lock);
+        release_upper(s, me, lock);
     }
     match next {
         Some(next) => s.store_to_node(me, next),
-        None => touch_tail(&mut s, me, lock, socket),
+        None => touch_tail(s, me, lock, socket),
     }
     s.end_hold(lock);
     s.preempt_enable(me);

@@ -2,10 +2,12 @@
 //!
 //! A wake-up is a hint: a task that comes in between may take the count, and the woken one sleeps again.
 
+use super::family::Family;
+use super::release::Running;
 use super::spinlock;
 use crate::machine::chains::Reason;
 use crate::machine::context::Context;
-use crate::machine::lock::{Body, ClassId, LockId, LockKind};
+use crate::machine::lock::{ClassId, LockId, LockKind, Side};
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
 use std::collections::VecDeque;
@@ -17,6 +19,29 @@ pub struct Completion {
     /// Requests of devices that will complete it.
     requests: u32,
     waiters: VecDeque<TaskId>,
+}
+
+impl Family for Completion {
+    type Variant = ();
+
+    const PERF_NAME: &'static str = "semaphore";
+    const SHARES_LINE: bool = true;
+
+    fn new((): ()) -> Self {
+        Self::default()
+    }
+
+    fn try_fast(_cx: &Context, _lock: LockId, _side: Side) -> bool {
+        unreachable!("nobody acquires a completion")
+    }
+
+    async fn wait(_cx: &Context, _lock: LockId, _side: Side) -> bool {
+        unreachable!("nobody acquires a completion")
+    }
+
+    fn release(_cx: &Context, _lock: LockId, _side: Side) -> Option<Running<'_>> {
+        unreachable!("nobody acquires a completion")
+    }
 }
 
 impl Completion {
@@ -35,22 +60,12 @@ pub(in crate::machine) fn expect(s: &mut State, lock: LockId) {
 }
 
 fn body(s: &mut State, lock: LockId) -> &mut Completion {
-    match &mut s.locks[lock as usize].body {
-        Body::Completion(body) => body,
-        _ => unreachable!("kind and body agree"),
-    }
+    s.body(lock)
 }
 
 /// The class of all completions.
 pub(in crate::machine) fn class(s: &mut State) -> ClassId {
-    s.class("completion", "completion", LockKind::Semaphore)
-}
-
-/// A completion with nothing done yet.
-pub(in crate::machine) fn create(s: &mut State, class: ClassId) -> LockId {
-    let lock = s.new_lock(class);
-    s.locks[lock as usize].body = Body::Completion(Completion::default());
-    lock
+    s.class("completion", "completion", LockKind::Completion(()))
 }
 
 /// `wait_for_completion`.

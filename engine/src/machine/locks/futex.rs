@@ -5,10 +5,12 @@
 //! writes 2 and sleeps while it is 2; the release writes 0 and, if it was 2, wakes the first sleeper. A wake-up is a **hint**:
 //! whoever comes first has the mutex, for ever. Sleeping and waking are system calls under the lock of the futex's hash bucket.
 
+use super::family::Family;
+use super::release::Running;
 use super::spinlock;
 use crate::machine::context::Context;
 use crate::machine::line::Access;
-use crate::machine::lock::{Body, LockId};
+use crate::machine::lock::{LockId, LockKind, Side};
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
 use std::collections::VecDeque;
@@ -31,30 +33,47 @@ enum Word {
     HeldAndWaitedFor,
 }
 
+impl Family for PthreadMutex {
+    type Variant = ();
+
+    const PERF_NAME: &'static str = "futex";
+    const INNER_ROLE: Option<&'static str> = Some("futex.bucket");
+
+    fn new((): ()) -> Self {
+        Self::default()
+    }
+
+    fn inner((): ()) -> Option<(&'static str, LockKind)> {
+        Some(("hash_bucket", LockKind::QSPINLOCK))
+    }
+
+    /// `lll_trylock`: compares with 0 and puts 1 there.
+    fn try_fast(cx: &Context, lock: LockId, _side: Side) -> bool {
+        let mut s = cx.state();
+        s.touch_lock(cx.id, lock, Access::Atomic);
+        take_if_free(&mut s, cx.id, lock, Word::Held)
+    }
+
+    /// `__lll_lock_wait`.
+    async fn wait(cx: &Context, lock: LockId, _side: Side) -> bool {
+        cx.state().touch_lock(cx.id, lock, Access::Read);
+        cx.pay().await;
+        let marked = body(&mut cx.state(), lock).word == Word::HeldAndWaitedFor;
+        let mut slept = marked && futex_wait(cx, lock).await;
+        while !exchange(cx, lock).await {
+            slept |= futex_wait(cx, lock).await;
+        }
+        slept
+    }
+
+    fn release(cx: &Context, lock: LockId, _side: Side) -> Option<Running<'_>> {
+        let may_wait = unlock(&mut cx.state(), cx.id, lock);
+        may_wait.then(|| Box::pin(futex_wake(cx, lock)) as Running<'_>)
+    }
+}
+
 fn body(s: &mut State, lock: LockId) -> &mut PthreadMutex {
-    match &mut s.locks[lock as usize].body {
-        Body::PthreadMutex(body) => body,
-        _ => unreachable!("kind and body agree"),
-    }
-}
-
-/// `lll_trylock`: compares with 0 and puts 1 there.
-pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId) -> bool {
-    let mut s = cx.state();
-    s.touch_lock(cx.id, lock, Access::Atomic);
-    take_if_free(&mut s, cx.id, lock, Word::Held)
-}
-
-/// `__lll_lock_wait`. Returns whether it slept.
-pub(in crate::machine) async fn wait(cx: &Context, lock: LockId) -> bool {
-    cx.state().touch_lock(cx.id, lock, Access::Read);
-    cx.pay().await;
-    let marked = body(&mut cx.state(), lock).word == Word::HeldAndWaitedFor;
-    let mut slept = marked && futex_wait(cx, lock).await;
-    while !exchange(cx, lock).await {
-        slept |= futex_wait(cx, lock).await;
-    }
-    slept
+    s.body(lock)
 }
 
 /// Puts 2 there; whether it was 0, and so the mutex this task's.
@@ -115,14 +134,14 @@ fn fetch_neighbours(s: &mut State, me: TaskId, lock: LockId) {
 }
 
 /// `lll_unlock`. Returns whether somebody may wait: one is woken then.
-pub(super) fn unlock_fast(s: &mut State, me: TaskId, lock: LockId) -> bool {
+fn unlock(s: &mut State, me: TaskId, lock: LockId) -> bool {
     s.touch_lock(me, lock, Access::Atomic);
     s.end_hold(lock);
     std::mem::take(&mut body(s, lock).word) == Word::HeldAndWaitedFor
 }
 
 /// `futex_wake`: who is woken leaves the queue under the bucket's lock, and is woken after it.
-pub(super) async fn futex_wake(cx: &Context, lock: LockId) {
+async fn futex_wake(cx: &Context, lock: LockId) {
     let bucket = cx.state().inner(lock);
     cx.runs(|code| code.futex);
     cx.state().touch_lock(cx.id, bucket, Access::Read);

@@ -9,9 +9,10 @@
 //! Left out: two locks that fall into the same metadata, so that one stays a qspinlock. Version 3 (April 2026) goes back to
 //! one queue when hand-offs between sockets become few; version 2, as here, does not.
 
+use super::family::InBody;
 use super::spinlock::{body, Spinlock};
 use crate::machine::line::{Access, Line};
-use crate::machine::lock::{Body, LockId};
+use crate::machine::lock::LockId;
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
 use std::collections::VecDeque;
@@ -94,17 +95,11 @@ fn of(body: &mut Spinlock) -> &mut Queues {
 }
 
 fn touch_tail(s: &mut State, me: TaskId, lock: LockId, socket: usize) {
-    s.touch_inside(me, lock, Access::Atomic, |inside| match inside {
-        Body::Spin(body) => &mut of(body).socket(socket).tail,
-        _ => unreachable!("kind and body agree"),
-    });
+    s.touch_inside(me, lock, Access::Atomic, |inside| &mut of(Spinlock::in_body(inside)).socket(socket).tail);
 }
 
 fn touch_meta(s: &mut State, me: TaskId, lock: LockId) {
-    s.touch_inside(me, lock, Access::Atomic, |inside| match inside {
-        Body::Spin(body) => &mut of(body).meta,
-        _ => unreachable!("kind and body agree"),
-    });
+    s.touch_inside(me, lock, Access::Atomic, |inside| &mut of(Spinlock::in_body(inside)).meta);
 }
 
 /// Whether who comes joins the queue of its socket.

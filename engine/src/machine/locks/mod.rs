@@ -1,15 +1,15 @@
 //! The locks, one file a family: executable algorithms over cache lines, wait queues and the scheduler.
 //!
-//! How to add a lock: write its state and its `acquire`/`try_acquire`/`release` in a file of its own, in terms of
-//! [`Context`](super::context::Context)'s primitives (touch the line, pay, park, spin, wake); give it a variant of
-//! [`Body`](super::lock::Body) and a name in [`LockKind::parse`](super::lock::LockKind::parse); add its arms here and in `release`.
-//! Spinlocks and semaphores have no waits of their own: the machine takes tasks through them (`inside`).
+//! How to add a lock: write a [`Family`](family::Family) in a file of its own, its state and its algorithm in terms of
+//! [`Context`](super::context::Context)'s primitives (touch the line, pay, park, spin, wake), and give it a line in the table of
+//! [`lock_kind`](super::lock_kind). Spinlocks and semaphores have no programs: the machine takes tasks through them (`inside`).
 
 mod acquire;
 pub mod btrfs_tree_2;
 pub mod btrfs_tree_3;
 pub mod cohort;
 pub mod completion;
+pub mod family;
 pub mod futex;
 pub mod hqlock;
 mod inner;
@@ -21,7 +21,8 @@ pub mod paravirt;
 pub mod percpu_rwsem;
 pub mod queued;
 pub mod rcu;
-mod release;
+pub(super) mod release;
+pub mod removed;
 pub mod rwlock;
 pub mod rwsem;
 pub mod semaphore;
@@ -39,42 +40,11 @@ use inner::{lock_to_wait, spin_lock};
 pub use inside::Inside;
 pub(super) use release::release;
 
-/// Waits for `lock`, and says whether it slept. Boxed, as it is large and every program has room for what it awaits.
-async fn wait_slow(cx: &Context, kind: LockKind, lock: LockId, side: Side) -> bool {
-    match kind {
-        LockKind::Spin(_) | LockKind::Semaphore | LockKind::CountingSemaphore => {
-            unreachable!("the machine takes tasks through them")
-        }
-        LockKind::Cohorts(_) => cohort::wait(cx, lock).await,
-        LockKind::Paravirt => paravirt::wait(cx, lock).await,
-        LockKind::Seqlock => seqlock::wait(cx, lock, side).await,
-        LockKind::Rcu => rcu::wait(cx, lock).await,
-        LockKind::Rwlock(_) => rwlock::wait(cx, lock, side).await,
-        LockKind::CountedMutex(_) => mutex_counted::lock_slow(cx, lock).await,
-        LockKind::Mutex => mutex::lock_slow(cx, lock).await,
-        LockKind::PthreadMutex => futex::wait(cx, lock).await,
-        LockKind::Rwsem(_) => match side {
-            Side::Read => rwsem::down_read_slow(cx, lock).await,
-            Side::Write => rwsem::down_write_slow(cx, lock).await,
-        },
-        LockKind::PercpuRwsem => percpu_rwsem::wait(cx, lock, side).await,
-        LockKind::Removed => unreachable!("it is always free"),
-        LockKind::BtrfsTree2 => btrfs_tree_2::wait(cx, lock).await,
-        LockKind::BtrfsTree3(_) => btrfs_tree_3::wait(cx, lock, side).await,
-    }
-}
-
 /// Acquires `lock` if that needs no waiting.
 pub(super) fn try_acquire(cx: &Context, lock: LockId, side: Side) -> bool {
     let (lock, kind) = part(cx, lock);
     let owed = cx.debt();
-    let taken = match kind {
-        LockKind::Rwlock(_) => rwlock::try_lock(cx, lock, side),
-        LockKind::BtrfsTree3(_) => btrfs_tree_3::try_lock(cx, lock, side),
-        LockKind::CountedMutex(_) => mutex_counted::try_lock(cx, lock),
-        LockKind::Mutex => mutex::try_lock(cx, lock),
-        kind => try_fast(cx, kind, lock, side),
-    };
+    let taken = kind.try_lock(cx, lock, side);
     if taken {
         took(cx, lock, owed);
     }
@@ -85,42 +55,17 @@ pub(super) fn try_acquire(cx: &Context, lock: LockId, side: Side) -> bool {
 pub(super) async fn try_acquire_spinning(cx: &Context, lock: LockId, side: Side) -> bool {
     let (part, kind) = part(cx, lock);
     pay_first(cx, part).await;
-    match kind {
-        LockKind::BtrfsTree2 => btrfs_tree_2::try_lock_spinning(cx, part).await,
-        LockKind::BtrfsTree3(_) => btrfs_tree_3::try_lock_spinning(cx, part, side).await,
-        _ => try_acquire(cx, lock, side),
+    if kind.has_modes() {
+        kind.try_lock_spinning(cx, part, side).await
+    } else {
+        try_acquire(cx, lock, side)
     }
 }
 
 /// Changes the mode in which this task holds `lock`, if that has modes.
 pub(super) async fn convert(cx: &Context, lock: LockId, side: Side, mode: Mode) {
     let (lock, kind) = part(cx, lock);
-    match kind {
-        LockKind::BtrfsTree2 => btrfs_tree_2::convert(cx, lock, mode).await,
-        LockKind::BtrfsTree3(_) => btrfs_tree_3::convert(cx, lock, side, mode).await,
-        _ => {}
-    }
-}
-
-#[inline(always)]
-fn try_fast(cx: &Context, kind: LockKind, lock: LockId, side: Side) -> bool {
-    match kind {
-        LockKind::Spin(_) => spinlock::try_lock(cx, lock),
-        LockKind::Rwlock(_) => rwlock::lock_fast(cx, lock, side),
-        LockKind::CountedMutex(_) => mutex_counted::lock_fast(cx, lock),
-        LockKind::Semaphore | LockKind::CountingSemaphore => semaphore::try_down(&mut cx.state(), cx.id, lock),
-        LockKind::Cohorts(_) => cohort::try_lock(cx, lock),
-        LockKind::Paravirt => paravirt::try_lock(cx, lock),
-        LockKind::Seqlock => seqlock::try_lock(cx, lock, side),
-        LockKind::Rcu => rcu::try_lock(cx, lock, side),
-        LockKind::Mutex => mutex::lock_fast(cx, lock),
-        LockKind::PthreadMutex => futex::try_lock(cx, lock),
-        LockKind::Rwsem(_) => rwsem::lock_fast(cx, lock, side),
-        LockKind::PercpuRwsem => percpu_rwsem::try_lock(cx, lock, side),
-        LockKind::Removed => cx.state().pass(cx.id, lock),
-        LockKind::BtrfsTree2 => btrfs_tree_2::try_lock(cx, lock),
-        LockKind::BtrfsTree3(_) => btrfs_tree_3::lock_fast(cx, lock, side),
-    }
+    kind.convert(cx, lock, side, mode).await;
 }
 
 /// Before an attempt at `lock`. Who has to fetch its line pays first, so that nobody waits for a holder that is not there

@@ -3,11 +3,13 @@
 //!
 //! A wake-up is a **hint**: the lock is free meanwhile and a spinner or newcomer may take it, until a hand-off is asked for.
 
+use super::family::Family;
 use super::osq::{self, Osq};
+use super::release::Running;
 use super::spinlock;
 use crate::machine::context::Context;
 use crate::machine::line::Access;
-use crate::machine::lock::{Body, LockId};
+use crate::machine::lock::{LockId, Side};
 use crate::machine::primitives::SpinUntil;
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
@@ -24,11 +26,36 @@ pub struct Mutex {
     osq: Osq,
 }
 
-fn body(s: &mut State, lock: LockId) -> &mut Mutex {
-    match &mut s.locks[lock as usize].body {
-        Body::Mutex(body) => body,
-        _ => unreachable!("kind and body agree"),
+impl Family for Mutex {
+    type Variant = ();
+
+    const PERF_NAME: &'static str = "mutex";
+    const SHARES_LINE: bool = true;
+
+    fn new((): ()) -> Self {
+        Self::default()
     }
+
+    fn try_fast(cx: &Context, lock: LockId, _side: Side) -> bool {
+        lock_fast(cx, lock)
+    }
+
+    fn try_lock(cx: &Context, lock: LockId, _side: Side) -> bool {
+        try_lock(cx, lock)
+    }
+
+    async fn wait(cx: &Context, lock: LockId, _side: Side) -> bool {
+        lock_slow(cx, lock).await
+    }
+
+    fn release(cx: &Context, lock: LockId, _side: Side) -> Option<Running<'_>> {
+        let somebody_waits = unlock_fast(&mut cx.state(), cx.id, lock);
+        somebody_waits.then(|| Box::pin(unlock_slow(cx, lock)) as Running<'_>)
+    }
+}
+
+fn body(s: &mut State, lock: LockId) -> &mut Mutex {
+    s.body(lock)
 }
 
 fn osq_of(s: &mut State, lock: LockId) -> &mut Osq {
@@ -36,7 +63,7 @@ fn osq_of(s: &mut State, lock: LockId) -> &mut Osq {
 }
 
 /// `__mutex_trylock_fast`: only when no flag is set.
-pub(in crate::machine) fn lock_fast(cx: &Context, lock: LockId) -> bool {
+pub(super) fn lock_fast(cx: &Context, lock: LockId) -> bool {
     let mut s = cx.state();
     s.touch_lock(cx.id, lock, Access::Atomic);
     let free = s.locks[lock as usize].holder.is_none();
@@ -49,7 +76,7 @@ pub(in crate::machine) fn lock_fast(cx: &Context, lock: LockId) -> bool {
 }
 
 /// `__mutex_trylock`: takes a free lock whoever waits (stealing), unless it is kept for somebody else.
-pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId) -> bool {
+fn try_lock(cx: &Context, lock: LockId) -> bool {
     let mut s = cx.state();
     s.touch_lock(cx.id, lock, Access::Atomic);
     try_lock_in(&mut s, cx.id, lock)
@@ -71,7 +98,7 @@ fn try_lock_in(s: &mut State, me: TaskId, lock: LockId) -> bool {
 }
 
 /// `mutex_lock` when the fast path failed. Returns whether it slept.
-pub(in crate::machine) async fn lock_slow(cx: &Context, lock: LockId) -> bool {
+pub(super) async fn lock_slow(cx: &Context, lock: LockId) -> bool {
     cx.preempt_disable();
     if try_lock(cx, lock) || spin_as_newcomer(cx, lock).await {
         cx.preempt_enable();
@@ -193,7 +220,7 @@ fn leave_queue(cx: &Context, lock: LockId) {
 }
 
 /// `mutex_unlock`: frees the lock and wakes the first waiter, or hands it over if that was asked for.
-pub(in crate::machine) async fn unlock(cx: &Context, lock: LockId) {
+pub(super) async fn unlock(cx: &Context, lock: LockId) {
     let somebody_waits = unlock_fast(&mut cx.state(), cx.id, lock);
     if somebody_waits {
         unlock_slow(cx, lock).await;
@@ -202,7 +229,7 @@ pub(in crate::machine) async fn unlock(cx: &Context, lock: LockId) {
 
 /// The beginning of it. Returns whether that is not all.
 #[inline]
-pub(super) fn unlock_fast(s: &mut State, me: TaskId, lock: LockId) -> bool {
+fn unlock_fast(s: &mut State, me: TaskId, lock: LockId) -> bool {
     s.touch_lock(me, lock, Access::Atomic);
     s.end_hold(lock);
     let b = body(s, lock);
@@ -218,7 +245,7 @@ pub(super) fn unlock_fast(s: &mut State, me: TaskId, lock: LockId) -> bool {
 }
 
 /// The rest, where somebody waits.
-pub(super) async fn unlock_slow(cx: &Context, lock: LockId) {
+async fn unlock_slow(cx: &Context, lock: LockId) {
     let inner = cx.state().inner(lock);
     cx.runs(|code| code.wake);
     super::spin_lock(cx, inner).await;

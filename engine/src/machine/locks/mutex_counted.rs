@@ -13,11 +13,13 @@
 //! * *3.10* (to 3.14): only the head of an MCS queue, whose members cannot leave it; it gives up like those of 3.0, and reads
 //!   the counter before it tries.
 
+use super::family::Family;
 use super::osq::{self, Osq};
+use super::release::Running;
 use super::spinlock;
 use crate::machine::context::Context;
 use crate::machine::line::Access;
-use crate::machine::lock::{Body, LockId};
+use crate::machine::lock::{LockId, Side};
 use crate::machine::primitives::SpinUntil;
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
@@ -42,18 +44,36 @@ pub struct CountedMutex {
     spinners: Osq,
 }
 
-impl CountedMutex {
-    /// A free mutex.
-    pub fn new(era: Era) -> Self {
+impl Family for CountedMutex {
+    type Variant = Era;
+
+    const PERF_NAME: &'static str = "mutex";
+    const SHARES_LINE: bool = true;
+
+    fn new(era: Era) -> Self {
         Self { era, count: 1, waiters: VecDeque::new(), spinners: Osq::default() }
+    }
+
+    fn try_fast(cx: &Context, lock: LockId, _side: Side) -> bool {
+        lock_fast(cx, lock)
+    }
+
+    fn try_lock(cx: &Context, lock: LockId, _side: Side) -> bool {
+        try_lock(cx, lock)
+    }
+
+    async fn wait(cx: &Context, lock: LockId, _side: Side) -> bool {
+        lock_slow(cx, lock).await
+    }
+
+    fn release(cx: &Context, lock: LockId, _side: Side) -> Option<Running<'_>> {
+        let frees_it = !unlock_fast(&mut cx.state(), cx.id, lock);
+        (!frees_it).then(|| Box::pin(unlock_slow(cx, lock)) as Running<'_>)
     }
 }
 
 fn body(s: &mut State, lock: LockId) -> &mut CountedMutex {
-    match &mut s.locks[lock as usize].body {
-        Body::CountedMutex(body) => body,
-        _ => unreachable!("kind and body agree"),
-    }
+    s.body(lock)
 }
 
 fn spinners(s: &mut State, lock: LockId) -> &mut Osq {
@@ -61,7 +81,7 @@ fn spinners(s: &mut State, lock: LockId) -> &mut Osq {
 }
 
 /// `__mutex_fastpath_lock`: takes 1; it was free if nothing is missing.
-pub(in crate::machine) fn lock_fast(cx: &Context, lock: LockId) -> bool {
+fn lock_fast(cx: &Context, lock: LockId) -> bool {
     let mut s = cx.state();
     s.touch_lock(cx.id, lock, Access::Atomic);
     let b = body(&mut s, lock);
@@ -74,7 +94,7 @@ pub(in crate::machine) fn lock_fast(cx: &Context, lock: LockId) -> bool {
 }
 
 /// `mutex_trylock`, and a spinner's attempt: 1 becomes 0.
-pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId) -> bool {
+fn try_lock(cx: &Context, lock: LockId) -> bool {
     let mut s = cx.state();
     s.touch_lock(cx.id, lock, Access::Atomic);
     let b = body(&mut s, lock);
@@ -92,7 +112,7 @@ fn become_owner(s: &mut State, me: TaskId, lock: LockId) {
 }
 
 /// `__mutex_lock_common`. Returns whether it slept.
-pub(in crate::machine) async fn lock_slow(cx: &Context, lock: LockId) -> bool {
+async fn lock_slow(cx: &Context, lock: LockId) -> bool {
     let era = body(&mut cx.state(), lock).era;
     cx.preempt_disable();
     let taken = match era {
@@ -224,7 +244,7 @@ fn take_as_waiter(cx: &Context, lock: LockId, era: Era) -> bool {
 }
 
 /// `mutex_unlock`: gives 1 back. Returns whether that does not free it.
-pub(super) fn unlock_fast(s: &mut State, me: TaskId, lock: LockId) -> bool {
+fn unlock_fast(s: &mut State, me: TaskId, lock: LockId) -> bool {
     s.touch_lock(me, lock, Access::Atomic);
     s.end_hold(lock);
     let b = body(s, lock);
@@ -235,7 +255,7 @@ pub(super) fn unlock_fast(s: &mut State, me: TaskId, lock: LockId) -> bool {
 }
 
 /// The rest, if it does not: sets the counter to 1 and wakes the first sleeper.
-pub(super) async fn unlock_slow(cx: &Context, lock: LockId) {
+async fn unlock_slow(cx: &Context, lock: LockId) {
     let inner = cx.state().inner(lock);
     cx.runs(|code| code.wake);
     super::spin_lock(cx, inner).await;

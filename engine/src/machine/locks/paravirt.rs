@@ -8,9 +8,11 @@
 //! halts, once, until the holder kicks it (`pv_wait_head_or_lock`, `__pv_queued_spin_unlock_slowpath`). Who becomes head while
 //! it is halted sleeps on until then (`pv_kick_node`).
 
+use super::family::Family;
+use super::release::Running;
 use crate::machine::context::Context;
 use crate::machine::line::Access;
-use crate::machine::lock::{Body, LockId};
+use crate::machine::lock::{LockId, LockKind, Side};
 use crate::machine::primitives::SpinUntil;
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
@@ -36,6 +38,52 @@ pub struct Paravirt {
     unfair: Vec<TaskId>,
 }
 
+impl Family for Paravirt {
+    type Variant = ();
+
+    const PERF_NAME: &'static str = "spinlock";
+    const MAY_SLEEP: bool = false;
+
+    fn new((): ()) -> Self {
+        Self::default()
+    }
+
+    fn inner((): ()) -> Option<(&'static str, LockKind)> {
+        None
+    }
+
+    /// Fails if the lock is held or somebody is in the queue.
+    fn try_fast(cx: &Context, lock: LockId, _side: Side) -> bool {
+        let mut s = cx.state();
+        s.touch_lock(cx.id, lock, Access::Atomic);
+        if !is_free(&s, lock) || !body(&mut s, lock).waiters.is_empty() {
+            return false;
+        }
+        s.tasks[cx.id as usize].preempt_off += 1;
+        s.begin_hold(lock, cx.id);
+        true
+    }
+
+    /// Whether it slept: whether its virtual CPU has halted.
+    async fn wait(cx: &Context, lock: LockId, _side: Side) -> bool {
+        cx.preempt_disable();
+        if steals(cx, lock).await {
+            return false;
+        }
+        cx.state().touch_lock(cx.id, lock, Access::Atomic);
+        body(&mut cx.state(), lock).waiters.push_back(cx.id);
+        let halted = wait_in_queue(cx, lock).await;
+        let slept = wait_as_head(cx, lock, halted).await || halted;
+        leave_queue(&mut cx.state(), cx.id, lock);
+        slept
+    }
+
+    fn release(cx: &Context, lock: LockId, _side: Side) -> Option<Running<'_>> {
+        unlock(&mut cx.state(), cx.id, lock);
+        None
+    }
+}
+
 impl Paravirt {
     /// Who comes may not queue yet.
     fn stays_unfair(&self) -> bool {
@@ -50,40 +98,11 @@ impl Paravirt {
 }
 
 fn body(s: &mut State, lock: LockId) -> &mut Paravirt {
-    match &mut s.locks[lock as usize].body {
-        Body::Paravirt(body) => body,
-        _ => unreachable!("kind and body agree"),
-    }
+    s.body(lock)
 }
 
 fn is_free(s: &State, lock: LockId) -> bool {
     s.locks[lock as usize].holder.is_none()
-}
-
-/// One atomic attempt: fails if the lock is held or somebody is in the queue.
-pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId) -> bool {
-    let mut s = cx.state();
-    s.touch_lock(cx.id, lock, Access::Atomic);
-    if !is_free(&s, lock) || !body(&mut s, lock).waiters.is_empty() {
-        return false;
-    }
-    s.tasks[cx.id as usize].preempt_off += 1;
-    s.begin_hold(lock, cx.id);
-    true
-}
-
-/// Waits for the lock. Returns whether its virtual CPU has halted.
-pub(in crate::machine) async fn wait(cx: &Context, lock: LockId) -> bool {
-    cx.preempt_disable();
-    if steals(cx, lock).await {
-        return false;
-    }
-    cx.state().touch_lock(cx.id, lock, Access::Atomic);
-    body(&mut cx.state(), lock).waiters.push_back(cx.id);
-    let halted = wait_in_queue(cx, lock).await;
-    let slept = wait_as_head(cx, lock, halted).await || halted;
-    leave_queue(&mut cx.state(), cx.id, lock);
-    slept
 }
 
 /// Takes the lock past the queue, unless its head polls or there is none.
@@ -212,19 +231,17 @@ fn leave_queue(s: &mut State, me: TaskId, lock: LockId) {
 }
 
 /// Releases the lock by an atomic access, and kicks the head if it has halted.
-pub(in crate::machine) fn unlock(cx: &Context, lock: LockId) {
-    let mut s = cx.state();
-    let me = cx.id;
+fn unlock(s: &mut State, me: TaskId, lock: LockId) {
     s.touch_lock(me, lock, Access::Atomic);
     s.end_hold(lock);
     s.preempt_enable(me);
-    let b = body(&mut s, lock);
+    let b = body(s, lock);
     let kicked = b.kicked.take();
     let head = b.waiters.front().copied().filter(|_| b.pending);
     if let Some(head) = head {
         s.show(me, lock, head);
     }
-    show_unfair(&mut s, me, lock);
+    show_unfair(s, me, lock);
     if let Some(kicked) = kicked {
         s.wake_waiter(me, lock, kicked, false);
     }

@@ -5,8 +5,10 @@
 //! inside. Waiting tasks are granted when it leaves, up to the next writer. Writers that follow within a grace period of the
 //! last one wait for none.
 
+use super::family::Family;
+use super::release::Running;
 use crate::machine::context::Context;
-use crate::machine::lock::{Body, LockId, Side};
+use crate::machine::lock::{LockId, LockKind, Side};
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
 use crate::machine::time::Time;
@@ -53,30 +55,51 @@ impl Sync {
     }
 }
 
-fn body(s: &mut State, lock: LockId) -> &mut PercpuRwsem {
-    match &mut s.locks[lock as usize].body {
-        Body::PercpuRwsem(body) => body,
-        _ => unreachable!("kind and body agree"),
+impl Family for PercpuRwsem {
+    type Variant = ();
+
+    const PERF_NAME: &'static str = "percpu-rwsem";
+    const READERS_SHARE: bool = true;
+
+    fn new((): ()) -> Self {
+        Self::default()
+    }
+
+    fn inner((): ()) -> Option<(&'static str, LockKind)> {
+        None
+    }
+
+    /// Readers enter unless a writer blocks; writers always take the slow path.
+    fn try_fast(cx: &Context, lock: LockId, side: Side) -> bool {
+        if side == Side::Write {
+            return false;
+        }
+        let mut s = cx.state();
+        let b = body(&mut s, lock);
+        if b.blocked {
+            return false;
+        }
+        b.readers += 1;
+        s.begin_shared(lock, cx.id);
+        true
+    }
+
+    async fn wait(cx: &Context, lock: LockId, side: Side) -> bool {
+        wait(cx, lock, side).await
+    }
+
+    fn release(cx: &Context, lock: LockId, side: Side) -> Option<Running<'_>> {
+        unlock(cx, lock, side);
+        None
     }
 }
 
-/// Readers enter unless a writer blocks; writers always take the slow path.
-pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId, side: Side) -> bool {
-    if side == Side::Write {
-        return false;
-    }
-    let mut s = cx.state();
-    let b = body(&mut s, lock);
-    if b.blocked {
-        return false;
-    }
-    b.readers += 1;
-    s.begin_shared(lock, cx.id);
-    true
+fn body(s: &mut State, lock: LockId) -> &mut PercpuRwsem {
+    s.body(lock)
 }
 
 /// Waits: readers for the writer to leave, a writer for the grace period, its turn, and the readers. Whether it slept.
-pub(in crate::machine) async fn wait(cx: &Context, lock: LockId, side: Side) -> bool {
+async fn wait(cx: &Context, lock: LockId, side: Side) -> bool {
     let mut slept = side == Side::Write && sync_with_readers(cx, lock).await;
     cx.forget_wakeups();
     let queued = {
@@ -128,7 +151,7 @@ async fn drain_readers(cx: &Context, lock: LockId) -> bool {
 }
 
 /// Leaves; the last reader pokes a waiting writer, a writer grants those who wait up to the next writer.
-pub(super) fn unlock(cx: &Context, lock: LockId, side: Side) {
+fn unlock(cx: &Context, lock: LockId, side: Side) {
     match side {
         Side::Read => {
             let writer = {

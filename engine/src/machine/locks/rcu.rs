@@ -6,10 +6,12 @@
 //! while one is under way waits for the next, with all others who do. What the kernel does meanwhile (ticks, the kernel
 //! thread that drives it) costs nothing here.
 
+use super::family::Family;
 use super::mutex;
+use super::release::Running;
 use crate::machine::chains::Reason;
 use crate::machine::context::Context;
-use crate::machine::lock::{Body, LockId, Side};
+use crate::machine::lock::{LockId, LockKind, Side};
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
 use crate::machine::time::Time;
@@ -27,6 +29,51 @@ pub struct Rcu {
     waiters: Vec<TaskId>,
 }
 
+impl Family for Rcu {
+    type Variant = ();
+
+    const PERF_NAME: &'static str = "mutex";
+
+    fn new((): ()) -> Self {
+        Self::default()
+    }
+
+    fn inner((): ()) -> Option<(&'static str, LockKind)> {
+        Some(("mutex", LockKind::Mutex(())))
+    }
+
+    /// `rcu_read_lock`; an updater takes the mutex if it is free.
+    fn try_fast(cx: &Context, lock: LockId, side: Side) -> bool {
+        if side == Side::Read {
+            let mut s = cx.state();
+            let now = s.now;
+            body(&mut s, lock).readers.push((cx.id, now));
+            s.begin_reading(lock, cx.id);
+            return true;
+        }
+        let inner = cx.state().inner(lock);
+        let taken = mutex::lock_fast(cx, inner);
+        if taken {
+            cx.state().begin_hold(lock, cx.id);
+        }
+        taken
+    }
+
+    /// An updater waits for the mutex.
+    async fn wait(cx: &Context, lock: LockId, _side: Side) -> bool {
+        let inner = cx.state().inner(lock);
+        cx.begin_wait(inner, Side::Write);
+        let slept = mutex::lock_slow(cx, inner).await;
+        cx.end_wait(slept);
+        cx.state().begin_hold(lock, cx.id);
+        slept
+    }
+
+    fn release(cx: &Context, lock: LockId, side: Side) -> Option<Running<'_>> {
+        Some(Box::pin(unlock(cx, lock, side)))
+    }
+}
+
 impl Rcu {
     /// The beginning and the end of a grace period that begins at `now` or later.
     fn grace_period(&mut self, now: Time, takes: Time) -> (Time, Time) {
@@ -39,41 +86,11 @@ impl Rcu {
 }
 
 fn body(s: &mut State, lock: LockId) -> &mut Rcu {
-    match &mut s.locks[lock as usize].body {
-        Body::Rcu(body) => body,
-        _ => unreachable!("kind and body agree"),
-    }
-}
-
-/// `rcu_read_lock`; an updater takes the mutex if it is free.
-pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId, side: Side) -> bool {
-    if side == Side::Read {
-        let mut s = cx.state();
-        let now = s.now;
-        body(&mut s, lock).readers.push((cx.id, now));
-        s.begin_reading(lock, cx.id);
-        return true;
-    }
-    let inner = cx.state().inner(lock);
-    let taken = mutex::lock_fast(cx, inner);
-    if taken {
-        cx.state().begin_hold(lock, cx.id);
-    }
-    taken
-}
-
-/// An updater waits for the mutex. Returns whether it slept.
-pub(in crate::machine) async fn wait(cx: &Context, lock: LockId) -> bool {
-    let inner = cx.state().inner(lock);
-    cx.begin_wait(inner, Side::Write);
-    let slept = mutex::lock_slow(cx, inner).await;
-    cx.end_wait(slept);
-    cx.state().begin_hold(lock, cx.id);
-    slept
+    s.body(lock)
 }
 
 /// `rcu_read_unlock`, or the end of an update with `synchronize_rcu`.
-pub(in crate::machine) async fn unlock(cx: &Context, lock: LockId, side: Side) {
+async fn unlock(cx: &Context, lock: LockId, side: Side) {
     if side == Side::Read {
         return leave(&mut cx.state(), cx.id, lock);
     }

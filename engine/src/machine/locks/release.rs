@@ -1,10 +1,6 @@
 //! A task releases a lock of any kind. Written by hand for the same reason as acquisitions are.
 
-use super::rwsem::wake;
-use super::{
-    btrfs_tree_2, btrfs_tree_3, cohort, futex, mutex, mutex_counted, paravirt, part, percpu_rwsem, rcu, rwlock, rwsem,
-    seqlock, spinlock,
-};
+use super::{part, spinlock};
 use crate::machine::context::Context;
 use crate::machine::lock::{LockId, LockKind, Side};
 use std::future::Future;
@@ -27,7 +23,8 @@ pub(in crate::machine) struct Release<'a> {
     runs: Option<Running<'a>>,
 }
 
-type Running<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+/// The rest of a release.
+pub(in crate::machine) type Running<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 impl Future for Release<'_> {
     type Output = ();
@@ -51,9 +48,9 @@ impl<'a> Release<'a> {
                 spinlock::unlock(cx, lock);
                 true
             }
-            LockKind::Semaphore | LockKind::CountingSemaphore => cx.state().up(cx.id, lock),
+            LockKind::Semaphore(_) => cx.state().up(cx.id, lock),
             _ => {
-                self.runs = begin_other(cx, kind, lock, side);
+                self.runs = kind.release(cx, lock, side);
                 return self.run_on(poll);
             }
         };
@@ -67,34 +64,4 @@ impl<'a> Release<'a> {
     fn run_on(&mut self, poll: &mut PollContext<'_>) -> Poll<()> {
         self.runs.as_mut().map_or(Poll::Ready(()), |runs| runs.as_mut().poll(poll))
     }
-}
-
-/// Begins to release a lock that the machine takes nobody through. Returns the rest, if that is not all.
-fn begin_other(cx: &Context, kind: LockKind, lock: LockId, side: Side) -> Option<Running<'_>> {
-    match kind {
-        LockKind::Spin(_) | LockKind::Semaphore | LockKind::CountingSemaphore => unreachable!("the machine does"),
-        LockKind::Rwlock(_) => rwlock::unlock(cx, lock, side),
-        LockKind::Cohorts(_) => cohort::unlock(cx, lock),
-        LockKind::Paravirt => paravirt::unlock(cx, lock),
-        LockKind::PercpuRwsem => percpu_rwsem::unlock(cx, lock, side),
-        LockKind::Mutex if mutex::unlock_fast(&mut cx.state(), cx.id, lock) => {
-            return Some(Box::pin(mutex::unlock_slow(cx, lock)));
-        }
-        LockKind::CountedMutex(_) if mutex_counted::unlock_fast(&mut cx.state(), cx.id, lock) => {
-            return Some(Box::pin(mutex_counted::unlock_slow(cx, lock)));
-        }
-        LockKind::Rwsem(_) if rwsem::up(&mut cx.state(), cx.id, lock, side) => {
-            return Some(Box::pin(wake::next(cx, lock)));
-        }
-        LockKind::PthreadMutex if futex::unlock_fast(&mut cx.state(), cx.id, lock) => {
-            return Some(Box::pin(futex::futex_wake(cx, lock)));
-        }
-        LockKind::Mutex | LockKind::CountedMutex(_) | LockKind::Rwsem(_) | LockKind::PthreadMutex => {}
-        LockKind::Removed => {}
-        LockKind::Seqlock => return Some(Box::pin(seqlock::unlock(cx, lock, side))),
-        LockKind::Rcu => return Some(Box::pin(rcu::unlock(cx, lock, side))),
-        LockKind::BtrfsTree2 => return Some(Box::pin(btrfs_tree_2::unlock(cx, lock))),
-        LockKind::BtrfsTree3(_) => return Some(Box::pin(btrfs_tree_3::unlock(cx, lock, side))),
-    }
-    None
 }

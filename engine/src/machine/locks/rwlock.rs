@@ -10,10 +10,12 @@
 //!
 //! A failed attempt undoes itself at once here, so it makes nobody else fail.
 
+use super::family::Family;
+use super::release::Running;
 use super::spinlock;
 use crate::machine::context::Context;
 use crate::machine::line::Access;
-use crate::machine::lock::{Body, LockId, Side};
+use crate::machine::lock::{LockId, LockKind, Side};
 use crate::machine::primitives::SpinUntil;
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
@@ -34,22 +36,45 @@ pub struct Rwlock {
     head: Option<(TaskId, Side)>,
 }
 
-impl Rwlock {
-    /// A free rwlock.
-    pub fn new(policy: Policy) -> Self {
+impl Family for Rwlock {
+    type Variant = Policy;
+
+    const PERF_NAME: &'static str = "rwlock";
+    const MAY_SLEEP: bool = false;
+    const READERS_SHARE: bool = true;
+
+    fn new(policy: Policy) -> Self {
         Self { policy, head: None }
+    }
+
+    fn inner(policy: Policy) -> Option<(&'static str, LockKind)> {
+        (policy == Policy::Queued).then_some(("wait_lock", LockKind::QSPINLOCK))
+    }
+
+    fn try_fast(cx: &Context, lock: LockId, side: Side) -> bool {
+        lock_fast(cx, lock, side)
+    }
+
+    fn try_lock(cx: &Context, lock: LockId, side: Side) -> bool {
+        try_lock(cx, lock, side)
+    }
+
+    async fn wait(cx: &Context, lock: LockId, side: Side) -> bool {
+        wait(cx, lock, side).await
+    }
+
+    fn release(cx: &Context, lock: LockId, side: Side) -> Option<Running<'_>> {
+        unlock(cx, lock, side);
+        None
     }
 }
 
 fn body(s: &mut State, lock: LockId) -> &mut Rwlock {
-    match &mut s.locks[lock as usize].body {
-        Body::Rwlock(body) => body,
-        _ => unreachable!("kind and body agree"),
-    }
+    s.body(lock)
 }
 
 /// The first attempt of `read_lock` and `write_lock`, made without looking; a failed one is undone.
-pub(in crate::machine) fn lock_fast(cx: &Context, lock: LockId, side: Side) -> bool {
+pub(super) fn lock_fast(cx: &Context, lock: LockId, side: Side) -> bool {
     let mut s = cx.state();
     s.touch_lock(cx.id, lock, Access::Atomic);
     let open = is_open(&mut s, lock, side);
@@ -62,7 +87,7 @@ pub(in crate::machine) fn lock_fast(cx: &Context, lock: LockId, side: Side) -> b
 }
 
 /// `read_trylock` and `write_trylock`: look first.
-pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId, side: Side) -> bool {
+pub(super) fn try_lock(cx: &Context, lock: LockId, side: Side) -> bool {
     let mut s = cx.state();
     s.touch_lock(cx.id, lock, Access::Read);
     let open = is_open(&mut s, lock, side);
@@ -98,7 +123,7 @@ fn enter(s: &mut State, me: TaskId, lock: LockId, side: Side) {
 }
 
 /// Waits for the lock on the CPU. Returns whether it slept: never.
-pub(in crate::machine) async fn wait(cx: &Context, lock: LockId, side: Side) -> bool {
+pub(super) async fn wait(cx: &Context, lock: LockId, side: Side) -> bool {
     cx.preempt_disable();
     let policy = body(&mut cx.state(), lock).policy;
     match policy {
@@ -151,7 +176,7 @@ fn enter_from_queue(cx: &Context, lock: LockId, side: Side) -> bool {
 }
 
 /// Releases the lock; if it is free then, those who poll the word see it when their refetch is served.
-pub(in crate::machine) fn unlock(cx: &Context, lock: LockId, side: Side) {
+pub(super) fn unlock(cx: &Context, lock: LockId, side: Side) {
     let mut s = cx.state();
     let by_store = side == Side::Write && body(&mut s, lock).policy != Policy::Biased;
     s.touch_lock(cx.id, lock, if by_store { Access::Store } else { Access::Atomic });

@@ -5,11 +5,14 @@
 //! the first of them, which still has to wake. So nobody else can take it meanwhile, not even by trylock: a convoy. Anyone
 //! may call `up`, from any context.
 
+use super::family::Family;
 use super::inside::Then;
+use super::release::Running;
 use super::spinlock;
 use crate::machine::chains::Reason;
+use crate::machine::context::Context;
 use crate::machine::line::Access;
-use crate::machine::lock::{Body, LockId, Side};
+use crate::machine::lock::{LockId, Side};
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
 use std::collections::VecDeque;
@@ -23,17 +26,40 @@ pub struct Semaphore {
     granted: Option<Vec<TaskId>>,
 }
 
+/// How many may hold it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Count {
+    /// One task.
+    One,
+    /// As many as [`Semaphore::allow`] says.
+    Many,
+}
+
+impl Family for Semaphore {
+    type Variant = Count;
+
+    const PERF_NAME: &'static str = "semaphore";
+    const SHARES_LINE: bool = true;
+
+    fn new(count: Count) -> Self {
+        let granted = (count == Count::Many).then(Vec::new);
+        Self { count: 1, waiters: VecDeque::new(), granted }
+    }
+
+    fn try_fast(cx: &Context, lock: LockId, _side: Side) -> bool {
+        try_down(&mut cx.state(), cx.id, lock)
+    }
+
+    async fn wait(_cx: &Context, _lock: LockId, _side: Side) -> bool {
+        unreachable!("the machine takes tasks through it")
+    }
+
+    fn release(_cx: &Context, _lock: LockId, _side: Side) -> Option<Running<'_>> {
+        unreachable!("the machine takes tasks through it")
+    }
+}
+
 impl Semaphore {
-    /// A semaphore that one task may hold.
-    pub fn binary() -> Self {
-        Self { count: 1, waiters: VecDeque::new(), granted: None }
-    }
-
-    /// A semaphore that as many tasks may hold as [`Semaphore::allow`] says.
-    pub fn counting() -> Self {
-        Self { granted: Some(Vec::new()), ..Self::binary() }
-    }
-
     /// So many tasks may hold it, if it counts.
     pub fn allow(&mut self, count: u64) {
         if self.granted.is_some() {
@@ -43,15 +69,12 @@ impl Semaphore {
 }
 
 fn body(s: &mut State, lock: LockId) -> &mut Semaphore {
-    match &mut s.locks[lock as usize].body {
-        Body::Semaphore(body) => body,
-        _ => unreachable!("kind and body agree"),
-    }
+    s.body(lock)
 }
 
 /// `down_trylock`, and the fast path of `down`: takes the inner raw spinlock, looks, leaves.
 #[inline]
-pub(in crate::machine) fn try_down(s: &mut State, me: TaskId, lock: LockId) -> bool {
+fn try_down(s: &mut State, me: TaskId, lock: LockId) -> bool {
     s.touch_lock(me, lock, Access::Write);
     !s.inner_is_held(lock) && take_if_free(s, me, lock)
 }

@@ -5,11 +5,13 @@
 //! (`read_seqretry`). A release by a reader contains that: the CPU time that its section took, once more. Each time counts as
 //! an acquisition, and all together as one wait.
 
+use super::family::Family;
+use super::release::Running;
 use super::{pay_first, spinlock};
 use crate::machine::context::Context;
 use crate::machine::cpu::Account;
 use crate::machine::line::Access;
-use crate::machine::lock::{Body, LockId, Side};
+use crate::machine::lock::{LockId, LockKind, Side};
 use crate::machine::primitives::SpinUntil;
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
@@ -34,31 +36,60 @@ struct Reading {
     used: Time,
 }
 
-fn body(s: &mut State, lock: LockId) -> &mut Seqlock {
-    match &mut s.locks[lock as usize].body {
-        Body::Seqlock(body) => body,
-        _ => unreachable!("kind and body agree"),
+impl Family for Seqlock {
+    type Variant = ();
+
+    const PERF_NAME: &'static str = "spinlock";
+    const MAY_SLEEP: bool = false;
+    const SHARES_LINE: bool = true;
+
+    fn new((): ()) -> Self {
+        Self::default()
     }
+
+    fn inner((): ()) -> Option<(&'static str, LockKind)> {
+        Some(("lock", LockKind::QSPINLOCK))
+    }
+
+    /// A writer takes the spinlock if it is free; a reader goes in unless a writer is inside.
+    fn try_fast(cx: &Context, lock: LockId, side: Side) -> bool {
+        let mut s = cx.state();
+        if side == Side::Read {
+            return reads(&mut s, cx.id, lock);
+        }
+        let inner = s.inner(lock);
+        let taken = spinlock::try_take(&mut s, cx.id, inner);
+        if taken {
+            write(&mut s, cx.id, lock);
+        }
+        taken
+    }
+
+    /// Waits for the spinlock, or for the writer inside to leave.
+    async fn wait(cx: &Context, lock: LockId, side: Side) -> bool {
+        if side == Side::Read {
+            poll_until_even(cx, lock).await;
+            return false;
+        }
+        let inner = cx.state().inner(lock);
+        cx.go_through(|s, me| s.wait_for_spinlock(me, inner)).await;
+        write(&mut cx.state(), cx.id, lock);
+        false
+    }
+
+    fn release(cx: &Context, lock: LockId, side: Side) -> Option<Running<'_>> {
+        Some(Box::pin(unlock(cx, lock, side)))
+    }
+}
+
+fn body(s: &mut State, lock: LockId) -> &mut Seqlock {
+    s.body(lock)
 }
 
 /// The CPU time that the running `task` has used.
 fn used(s: &State, task: TaskId) -> Time {
     let times = s.times_of(task);
     times.since - times.runnable - times.sleeping
-}
-
-/// A writer takes the spinlock if it is free; a reader goes in unless a writer is inside.
-pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId, side: Side) -> bool {
-    let mut s = cx.state();
-    if side == Side::Read {
-        return reads(&mut s, cx.id, lock);
-    }
-    let inner = s.inner(lock);
-    let taken = spinlock::try_take(&mut s, cx.id, inner);
-    if taken {
-        write(&mut s, cx.id, lock);
-    }
-    taken
 }
 
 /// `write_seqcount_begin`.
@@ -82,18 +113,6 @@ fn reads(s: &mut State, me: TaskId, lock: LockId) -> bool {
     true
 }
 
-/// Waits for the spinlock, or for the writer inside to leave. Returns whether it slept: never.
-pub(in crate::machine) async fn wait(cx: &Context, lock: LockId, side: Side) -> bool {
-    if side == Side::Read {
-        poll_until_even(cx, lock).await;
-        return false;
-    }
-    let inner = cx.state().inner(lock);
-    cx.go_through(|s, me| s.wait_for_spinlock(me, inner)).await;
-    write(&mut cx.state(), cx.id, lock);
-    false
-}
-
 async fn poll_until_even(cx: &Context, lock: LockId) {
     cx.preempt_disable();
     loop {
@@ -106,7 +125,7 @@ async fn poll_until_even(cx: &Context, lock: LockId) {
 }
 
 /// `write_sequnlock`, or `read_seqretry` until nothing has changed.
-pub(in crate::machine) async fn unlock(cx: &Context, lock: LockId, side: Side) {
+async fn unlock(cx: &Context, lock: LockId, side: Side) {
     if side == Side::Write {
         let mut s = cx.state();
         s.touch_lock(cx.id, lock, Access::Store);

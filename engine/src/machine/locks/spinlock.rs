@@ -7,11 +7,13 @@
 //! * *ticket* (2.6.25 to 4.1): strict FIFO, but every waiter polls the word: after a release all k refetch it one
 //!   after the other in random order, and the next in line is on average k/2 refetches away.
 
+use super::family::Family;
 use super::hqlock::Queues;
 use super::queued::{self, Sockets};
+use super::release::Running;
 use crate::machine::context::Context;
 use crate::machine::line::Access;
-use crate::machine::lock::{Body, LockId};
+use crate::machine::lock::{LockId, LockKind, Side};
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
 use std::collections::VecDeque;
@@ -52,21 +54,39 @@ pub struct Spinlock {
     pub(super) queues: Option<Box<Queues>>,
 }
 
-impl Spinlock {
-    /// A free spinlock.
-    pub fn new(policy: Policy) -> Self {
+impl Family for Spinlock {
+    type Variant = Policy;
+
+    const PERF_NAME: &'static str = "spinlock";
+    const MAY_SLEEP: bool = false;
+
+    fn new(policy: Policy) -> Self {
         let sockets = (policy == Policy::Cna).then(Box::default);
         let queues = (policy == Policy::Hq).then(|| Box::new(Queues::new()));
         Self { policy, waiters: VecDeque::new(), pending: None, head_polls: false, sockets, queues }
+    }
+
+    fn inner(_policy: Policy) -> Option<(&'static str, LockKind)> {
+        None
+    }
+
+    #[inline]
+    fn try_fast(cx: &Context, lock: LockId, _side: Side) -> bool {
+        try_lock(cx, lock)
+    }
+
+    async fn wait(_cx: &Context, _lock: LockId, _side: Side) -> bool {
+        unreachable!("the machine takes tasks through it")
+    }
+
+    fn release(_cx: &Context, _lock: LockId, _side: Side) -> Option<Running<'_>> {
+        unreachable!("the machine takes tasks through it")
     }
 }
 
 #[inline]
 pub(super) fn body(s: &mut State, lock: LockId) -> &mut Spinlock {
-    match &mut s.locks[lock as usize].body {
-        Body::Spin(body) => body,
-        _ => unreachable!("kind and body agree"),
-    }
+    s.body(lock)
 }
 
 /// One atomic attempt: fails if the lock is held or, where there is a queue, somebody is in it.

@@ -6,17 +6,17 @@
 mod era;
 mod reader;
 mod spin;
-pub(super) mod wake;
+mod wake;
 mod writer;
 
 pub use era::Era;
-pub(in crate::machine) use reader::down_read_slow;
-pub(in crate::machine) use writer::down_write_slow;
 
+use super::family::Family;
 use super::osq::Osq;
+use super::release::Running;
 use crate::machine::context::Context;
 use crate::machine::line::Access;
-use crate::machine::lock::{Body, LockId, Side};
+use crate::machine::lock::{LockId, Side};
 use crate::machine::state::State;
 use crate::machine::task::TaskId;
 use crate::machine::time::Time;
@@ -74,9 +74,14 @@ pub struct Rwsem {
     wake_list: Vec<TaskId>,
 }
 
-impl Rwsem {
-    /// A free lock.
-    pub fn new(era: Era) -> Self {
+impl Family for Rwsem {
+    type Variant = Era;
+
+    const PERF_NAME: &'static str = "rwsem";
+    const SHARES_LINE: bool = true;
+    const READERS_SHARE: bool = true;
+
+    fn new(era: Era) -> Self {
         Self {
             era,
             readers: 0,
@@ -91,6 +96,24 @@ impl Rwsem {
         }
     }
 
+    fn try_fast(cx: &Context, lock: LockId, side: Side) -> bool {
+        lock_fast(cx, lock, side)
+    }
+
+    async fn wait(cx: &Context, lock: LockId, side: Side) -> bool {
+        match side {
+            Side::Read => reader::down_read_slow(cx, lock).await,
+            Side::Write => writer::down_write_slow(cx, lock).await,
+        }
+    }
+
+    fn release(cx: &Context, lock: LockId, side: Side) -> Option<Running<'_>> {
+        let wakes = up(&mut cx.state(), cx.id, lock, side);
+        wakes.then(|| Box::pin(wake::next(cx, lock)) as Running<'_>)
+    }
+}
+
+impl Rwsem {
     /// A writer has it, or is in the count.
     fn written(&self) -> bool {
         self.writer || self.arriving_writers > 0
@@ -117,10 +140,7 @@ impl Rwsem {
 }
 
 fn body(s: &mut State, lock: LockId) -> &mut Rwsem {
-    match &mut s.locks[lock as usize].body {
-        Body::Rwsem(body) => body,
-        _ => unreachable!("kind and body agree"),
-    }
+    s.body(lock)
 }
 
 fn with<T>(cx: &Context, lock: LockId, f: impl FnOnce(&mut Rwsem) -> T) -> T {
@@ -128,7 +148,7 @@ fn with<T>(cx: &Context, lock: LockId, f: impl FnOnce(&mut Rwsem) -> T) -> T {
 }
 
 /// The one atomic attempt before any slow path, and the trylocks: nobody holds it against me and nobody waits.
-pub(in crate::machine) fn lock_fast(cx: &Context, lock: LockId, side: Side) -> bool {
+fn lock_fast(cx: &Context, lock: LockId, side: Side) -> bool {
     let mut s = cx.state();
     s.touch_lock(cx.id, lock, Access::Atomic);
     let b = body(&mut s, lock);
@@ -186,7 +206,7 @@ fn note_reader(s: &mut State, task: TaskId, lock: LockId) -> bool {
 }
 
 /// `up_read`, `up_write`, but for those to be woken. Returns whether there are any.
-pub(super) fn up(s: &mut State, me: TaskId, lock: LockId, side: Side) -> bool {
+fn up(s: &mut State, me: TaskId, lock: LockId, side: Side) -> bool {
     s.touch_lock(me, lock, Access::Atomic);
     if side == Side::Write {
         return up_write(s, me, lock);
