@@ -11,8 +11,9 @@ import pytest
 
 from simfs.scenario import Problem, ScenarioError, load
 from simfs.scenario.document import Document
+from simfs.scenario.measured import load_dataset
 from simfs.scenario.models import load_device, load_kernel, load_machine, load_workload
-from simfs.scenario.paths import MODELS
+from simfs.scenario.paths import MEASURED, MODELS
 
 SCENARIO = """\
 simfs: 1
@@ -110,6 +111,42 @@ def test_the_scenario_and_the_place_in_its_model_are_told(tmp_path: Path) -> Non
     (problem,) = refused.value.problems
     assert problem.where == f"{tmp_path / 'scenario.yaml'}:4:20"
     assert problem.message.startswith(f"{tmp_path / 'own.yaml'}:2:1: not valid YAML")
+
+
+def test_a_file_that_has_changed_is_read_again(tmp_path: Path) -> None:
+    """As in a notebook, also where neither its size nor its time tell."""
+    shipped = (MODELS / "machines/server-24.yaml").read_text()
+    path = tmp_path / "own.yaml"
+    for title in ("one", "two"):
+        path.write_text(re.sub("title: .*", f"title: {title}", shipped, count=1))
+        os.utime(path, (1, 1))
+        assert load_machine(str(path)).title == title
+
+
+def test_a_data_set_that_has_changed_is_read_again(tmp_path: Path) -> None:
+    shipped = (MEASURED / "seed-xfs-compile-2024.yaml").read_text()
+    path = tmp_path / "own.yaml"
+    for name in ("one", "two"):
+        path.write_text(re.sub("name: .*", f"name: {name}", shipped, count=1))
+        os.utime(path, (1, 1))
+        assert load_dataset("./own.yaml", tmp_path).name == name
+
+
+def test_a_model_that_has_not_changed_is_read_once(tmp_path: Path) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text((MODELS / "machines/server-24.yaml").read_text())
+    assert load_machine(str(path)) is load_machine(str(path))
+
+
+def test_a_relative_path_means_the_file_where_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped = (MODELS / "machines/server-24.yaml").read_text()
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "own.yaml").write_text(re.sub("title: .*", f"title: {name}", shipped, count=1))
+        monkeypatch.chdir(tmp_path / name)
+        assert load_machine("./own.yaml").title == name
 
 
 def test_a_pipe_is_no_model(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from simfs.scenario.program import load_program
 from simfs.scenario.refusals import problems_of
 from simfs.scenario.run_spec import device_spec, filesystem_costs, machine_spec
 from simfs.scenario.schema import SECTIONS, Fit, RowChoice, Scenario
+from simfs.scenario.section import shorten
 from simfs.scenario.suggest import nearest
 from simfs.scenario.tasks import MAX_TASKS
 from simfs.scenario.timeline import not_a_choice
@@ -125,7 +126,7 @@ def check_measured(scenario: Scenario, document: Document) -> Iterator[Problem]:
     for label, variant in scenario.measured.variants.items():
         place = document.place_of(("measured", "variants", label))
         if label not in labels:
-            yield Problem(place.key, f"'{label}' is not in dataset {dataset.name}", nearest(label, labels))
+            yield Problem(place.key, f"'{label}' is not in dataset {shorten(dataset.name)}", nearest(label, labels))
         if variants and variant not in variants:
             yield Problem(place.value, f"there is no variant '{variant}'", nearest(variant, variants))
 
@@ -326,11 +327,11 @@ def _row_problems(scenario: Scenario, choice: RowChoice, place: Place) -> Iterat
         return
     if choice.series not in dataset.series:
         near = nearest(choice.series, dataset.series)
-        yield Problem(place.value, f"no series '{choice.series}' in dataset {dataset.name}", near)
+        yield Problem(place.value, f"no series '{choice.series}' in dataset {shorten(dataset.name)}", near)
         return
     chosen = [row for row in dataset.rows if _is_chosen(row.series, row.x, row.metric, choice)]
     if not chosen:
-        yield Problem(place.value, f"no row of dataset {dataset.name} fits this choice")
+        yield Problem(place.value, f"no row of dataset {shorten(dataset.name)} fits this choice")
     if others := sorted({row.role for row in chosen} - {"calibrate"}):
         roles = " and ".join(others)
         yield Problem(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -15,6 +14,7 @@ from simfs.scenario.metrics import TOTALS, metric
 from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.refusals import problems_of
 from simfs.scenario.schema import MeasuredUse
+from simfs.scenario.remembered import remembered
 from simfs.scenario.section import Section, refusal, shorten
 from simfs.scenario.suggest import nearest
 
@@ -161,7 +161,7 @@ class PlacedRow:
     operations: float | None = None
 
 
-@cache
+@remembered(paths.MEASURED)
 def load_dataset(name_or_path: str, beside: Path | None = None) -> Dataset:
     """Load a dataset by name, or by path (relative ones also to `beside`); raise `ScenarioError`."""
     path = paths.find(name_or_path, paths.MEASURED, beside)

@@ -33,6 +33,7 @@ from simfs.scenario.quantity import (
     Watts,
 )
 from simfs.scenario.refusals import problem_at, problems_of
+from simfs.scenario.remembered import remembered
 from simfs.scenario.section import Section, shorten
 from simfs.scenario.suggest import nearest
 from simfs.scenario.timeline import (
@@ -233,7 +234,7 @@ class Workload(Section):
         return {name: quantity.plain for name, quantity in self.params.items()}
 
 
-@cache
+@remembered(MODELS / "machines")
 def load_machine(name: str | Path) -> Machine:
     """Load a machine by name (``server-24``) or by path."""
     return _load("machines", str(name), Machine, lambda machine: rule_refusals(machine.rules))
@@ -245,7 +246,7 @@ def load_timeline() -> Timeline:
     return _load("kernels", TIMELINE, Timeline)
 
 
-@cache
+@remembered(MODELS / "kernels")
 def load_kernel(name: str | Path) -> Kernel:
     """Load a kernel: any release of the timeline (``linux-5.11``), or a profile by name or path."""
     timeline, text = load_timeline(), str(name)
@@ -257,7 +258,7 @@ def load_kernel(name: str | Path) -> Kernel:
     return timeline.of(profile)
 
 
-@cache
+@remembered(MODELS / "filesystems")
 def load_filesystem(kind: str | Path) -> Filesystem:
     """Load a filesystem and its footprints by kind (``xfs``) or path."""
     own = _load("filesystems", str(kind), Filesystem)
@@ -265,7 +266,7 @@ def load_filesystem(kind: str | Path) -> Filesystem:
     return own.model_copy(update={"constants": own.constants | _footprints(prefixes)})
 
 
-@cache
+@remembered(MODELS / "filesystems")
 def load_vfs(kind: str | Path) -> Filesystem:
     """Load the VFS around the steps of one filesystem kind: `vfs.costs` of a RunSpec.
 
@@ -282,13 +283,13 @@ def load_vfs(kind: str | Path) -> Filesystem:
     return common.model_copy(update={"costs": own, "constants": _footprints(("vfs_",))})
 
 
-@cache
+@remembered(MODELS / "filesystems")
 def load_instructions(kind: str | Path) -> dict[str, Quantity]:
     """Load the instructions of a filesystem's steps (`filesystem.costs` of a RunSpec) that were counted."""
     return _load("instructions", load_filesystem(kind).name, Counted).steps
 
 
-@cache
+@remembered(MODELS / "filesystems")
 def load_vfs_instructions(kind: str | Path) -> dict[str, Quantity]:
     """Load the instructions of the VFS's steps around a filesystem's (`vfs.costs`) that were counted."""
     around, steps = load_filesystem(kind).name, _load("instructions", "vfs", Counted).steps
@@ -303,13 +304,13 @@ def load_footprints() -> Filesystem:
     return _load("filesystems", "footprints", Filesystem)
 
 
-@cache
+@remembered(MODELS / "devices")
 def load_device(name: str | Path) -> Device:
     """Load a block device by name (``nvme``) or by path."""
     return _load("devices", str(name), Device)
 
 
-@cache
+@remembered(MODELS / "workloads")
 def load_workload(kind: str | Path) -> Workload:
     """Load a workload by kind (``compile``) or by path."""
     return _load("workloads", str(kind), Workload)
