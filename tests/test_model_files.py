@@ -149,6 +149,16 @@ def test_a_relative_path_means_the_file_where_one_is(
         assert load_machine("./own.yaml").title == name
 
 
+def test_a_name_of_thousands_of_characters_is_not_repeated_in_full(tmp_path: Path) -> None:
+    """Found by damaged data sets: the series, and what nearest name it may mean."""
+    shipped = (MEASURED / "seed-xfs-compile-2024.yaml").read_text()
+    path = tmp_path / "own.yaml"
+    path.write_text(re.sub(r"series: xfs\b", f"series: x{5000 * 'y'}", shipped))
+    with pytest.raises(ScenarioError) as refused:
+        load_dataset("./own.yaml", tmp_path)
+    assert len(str(refused.value.problems[0])) < 3000
+
+
 def test_a_pipe_is_no_model(tmp_path: Path) -> None:
     # Opening it would wait for a writer for ever.
     os.mkfifo(tmp_path / "own.yaml")

@@ -135,7 +135,7 @@ class Dataset(Section):
         for row in self.rows:
             for name in [row.series] if row.over is None else [row.series, row.over.series]:
                 if name not in self.series:
-                    raise refusal(f"no series '{name}'", nearest(name, self.series))
+                    raise refusal(f"no series '{shorten(name)}'", nearest(name, self.series))
             if metric(row.metric).quantity in TOTALS and self.series[row.series].operations is None:
                 raise refusal(
                     f"{row.metric} is the total of a run: series '{row.series}' must give its operations"

@@ -6,6 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 
+LONGEST = 2000
+"""Characters of a message: the longest lists of known names fit. A name in a damaged file may have a million."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """One thing that is wrong.
@@ -20,7 +24,8 @@ class Problem:
     def __str__(self) -> str:
         """Return `where: message (did you mean 'x'?)`, in one line."""
         hint = f" (did you mean '{self.suggestion}'?)" if self.suggestion else ""
-        return printable(f"{self.where}: {self.message}{hint}").replace("\n", r"\n")
+        text = printable(f"{self.where}: {self.message}{hint}").replace("\n", r"\n")
+        return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
 def printable(text: str) -> str:
