@@ -32,10 +32,22 @@ XFS = [
         "if FAULT || !self.sync.dirty.has_new(slot) {",
     ),
     Fault(
-        "xfs unlink: freeze protection ends before the eviction",
-        X + "operations/mod.rs",
-        "            self.evict(m, file).await;\n        }\n        self.sb.end_write(m).await;",
-        "            if FAULT { self.sb.end_write(m).await; }\n            self.evict(m, file).await;\n        }\n        if !FAULT || is_directory { self.sb.end_write(m).await; }",
+        "unlink: freeze protection ends before the eviction",
+        E + "filesystems/namei.rs",
+        "    fs.evict_file(m, dir, file).await;\n    sb.end_write(m).await;",
+        "    if FAULT { sb.end_write(m).await; }\n    fs.evict_file(m, dir, file).await;\n    if !FAULT { sb.end_write(m).await; }",
+    ),
+    Fault(
+        "rmdir: the directory that goes is not locked",
+        E + "filesystems/namei.rs",
+        "    m.lock(locks.1, Side::Write).await;\n    fs.rmdir(m, parent, name, dir).await;\n    m.unlock(locks.1, Side::Write).await;",
+        "    if !FAULT { m.lock(locks.1, Side::Write).await; }\n    fs.rmdir(m, parent, name, dir).await;\n    if !FAULT { m.unlock(locks.1, Side::Write).await; }",
+    ),
+    Fault(
+        "rename: the file that moves is not locked",
+        E + "filesystems/namei.rs",
+        "    m.lock(inode, Side::Write).await;\n    let renamed = fs.rename(m, dir, names, file, under).await;\n    sb.d_move(m).await;\n    m.unlock(inode, Side::Write).await;",
+        "    if !FAULT { m.lock(inode, Side::Write).await; }\n    let renamed = fs.rename(m, dir, names, file, under).await;\n    sb.d_move(m).await;\n    if !FAULT { m.unlock(inode, Side::Write).await; }",
     ),
     Fault(
         "xfs ifree: the inode stays on its unlinked list",
@@ -184,8 +196,8 @@ OTHERS = [
     Fault(
         "tmpfs unlink: names are not counted",
         E + "filesystems/tmpfs.rs",
-        "        m.run(Account::System, c.remove).await;\n        self.count_names(dir, -1);",
-        "        m.run(Account::System, c.remove).await;\n        if !FAULT { self.count_names(dir, -1); }",
+        "        m.run(Account::System, self.costs.remove).await;\n        self.count_names(dir, -1);",
+        "        m.run(Account::System, self.costs.remove).await;\n        if !FAULT { self.count_names(dir, -1); }",
     ),
     Fault(
         "rename into another directory: no s_vfs_rename_mutex",

@@ -14,31 +14,32 @@ mod inode_table;
 mod journal;
 mod mballoc;
 mod mkdir;
+mod names;
 mod orphan;
 mod preallocate;
-mod rename;
 mod sb_info;
 mod walk;
 
 use super::cached::Looks;
 use super::costs::Costs;
 use super::ledger::Ledger;
+use super::namei;
 use super::vfs::SuperBlock;
-use super::{initial_files, Attribute, Audit, DirId, File, Filesystem, Io, LaidOut, NoSpace, PlainCall, Renaming};
+use super::{initial_files, Attribute, Audit, DirId, File, Filesystem, Io, LaidOut, NoSpace, Renaming};
 use crate::devices::BlockDevice;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, Side, Time};
 use attributes::Attributes;
 use costs::{CreateCosts, HtreeCosts, MkdirCosts, UnlinkCosts, WriteCosts};
-use directory::{Directories, LINEAR_NAMES};
+use directory::Directories;
 use dirhash::{half_md4, Seed};
 use file_io::FileIo;
 use fsync::Fsync;
 use group_locks::GroupLocks;
 use ialloc::{Home, Ialloc};
-use inode::{Files, GroupLines, Slot};
+use inode::{Files, GroupLines};
 use inode_table::InodeTable;
-use journal::{credits, Journal};
+use journal::Journal;
 use mballoc::Mballoc;
 use orphan::Orphans;
 use preallocate::Preallocate;
@@ -171,11 +172,11 @@ impl Audit for Ext4 {
 
 impl<M: Machine> Filesystem<M> for Ext4 {
     async fn mkdir(&self, m: &M, parent: DirId, name: &[u8]) -> Result<DirId, NoSpace> {
-        self.make_directory(m, parent, name).await
+        namei::mkdir(self, m, parent, name).await
     }
 
     async fn rmdir(&self, m: &M, parent: DirId, name: &[u8], dir: DirId) {
-        self.remove_directory(m, parent, name, dir).await;
+        namei::rmdir(self, m, parent, name, dir).await;
     }
 
     fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {
@@ -189,41 +190,7 @@ impl<M: Machine> Filesystem<M> for Ext4 {
     }
 
     async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<File, NoSpace> {
-        let c = &self.create;
-        m.at("create");
-        m.run(Account::System, c.walk).await;
-        self.sb.start_write(m).await;
-        let (i_rwsem, line, names) = self.directory(dir);
-        let htree = names > LINEAR_NAMES;
-        m.lock(i_rwsem, Side::Write).await;
-        m.touch(line, Access::Write);
-        let lookup = self.sb.calls.dcache.look_up(m, dir, name);
-        self.find_leaf(m, dir, name).await;
-        let search = if htree { self.htree.lookup.saturating_sub(self.htree.lookup_linear) } else { 0 };
-        m.run(Account::System, c.lookup + search).await;
-        self.sb.calls.dcache.looked_up(m, lookup);
-        let handle = self.journal.start(m, credits::CREATE).await;
-        let Some(number) = self.new_inode(m, || self.group_of_new_file(dir)).await else {
-            self.journal.stop(m, handle, &[]).await;
-            m.unlock(i_rwsem, Side::Write).await;
-            self.sb.end_write(m).await;
-            return Err(NoSpace);
-        };
-        let inode = self.new_file(m, number);
-        self.sb.calls.files.made(m, inode);
-        let add_entry = if htree { self.htree.add_entry } else { c.add_entry };
-        let rest = self.sb.inodes.pass(m, Some(u64::from(inode)), add_entry).await;
-        self.info.next_generation(m).await;
-        self.info.count_lookup(m);
-        m.run(Account::System, rest).await;
-        self.count_names(dir, 1);
-        m.run(Account::System, c.stop + c.tail).await;
-        let changed = [self.name_blocks(dir, name), self.group_blocks(self.ialloc.group_of(number))].concat();
-        self.stop(m, handle, inode, &changed).await;
-        m.unlock(i_rwsem, Side::Write).await;
-        self.sb.end_write(m).await;
-        m.run(Account::System, c.open).await;
-        Ok(File { inode, written: false, writable: true })
+        namei::create(self, m, dir, name).await
     }
 
     async fn open(&self, m: &M, _: DirId, file: &File) {
@@ -310,52 +277,11 @@ impl<M: Machine> Filesystem<M> for Ext4 {
     }
 
     async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) {
-        let c = &self.unlink;
-        m.at("unlink");
-        m.run(Account::System, c.walk).await;
-        self.sb.start_write(m).await;
-        let (i_rwsem, line, names) = self.directory(dir);
-        let htree = names > LINEAR_NAMES;
-        let Slot { inode, i_rwsem: victim, .. } = self.files.borrow().slots[file.inode as usize];
-        m.lock(i_rwsem, Side::Write).await;
-        m.touch(line, Access::Write);
-        m.run(Account::System, c.lookup).await;
-        self.sb.calls.files.found(m, file.inode);
-        m.lock(victim, Side::Write).await;
-        let handle = self.journal.start(m, credits::UNLINK).await;
-        let (find, delete) =
-            if htree { (self.htree.find_entry, self.htree.delete_entry) } else { (c.find_entry, c.delete_entry) };
-        self.find_leaf(m, dir, name).await;
-        m.run(Account::System, find).await;
-        let orphan = self.add_orphan(m, inode, delete).await;
-        self.count_names(dir, -1);
-        m.run(Account::System, c.stop).await;
-        let [directory, leaf] = self.name_blocks(dir, name);
-        self.stop(m, handle, file.inode, &[&[directory, leaf], orphan.as_slice()].concat()).await;
-        m.unlock(victim, Side::Write).await;
-        m.run(Account::System, c.tail).await;
-        m.unlock(i_rwsem, Side::Write).await;
-        self.storage.writeback.forget(m, file.inode).await;
-        self.evict(m, inode, file).await;
-        self.sb.end_write(m).await;
-        m.run(Account::System, c.exit).await;
+        namei::unlink(self, m, dir, name, file).await;
     }
 
     async fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File) -> Result<(), NoSpace> {
-        self.rename_file(m, dir, names, file).await;
-        Ok(())
-    }
-
-    async fn stat(&self, m: &M, file: &File) {
-        self.sb.calls.stat(m, file).await;
-    }
-
-    async fn stat_directory(&self, m: &M, dir: DirId) {
-        self.sb.calls.stat_directory(m, dir).await;
-    }
-
-    async fn fstat(&self, m: &M, file: &File) {
-        self.sb.calls.fstat(m, file).await;
+        namei::rename(self, m, dir, names, file).await
     }
 
     async fn set_attribute(&self, m: &M, file: &File, attribute: Attribute) {
@@ -379,9 +305,5 @@ impl<M: Machine> Filesystem<M> for Ext4 {
 
     async fn walk(&self, m: &M, dir: DirId, nth: u32) {
         self.walk_to(m, dir, nth).await;
-    }
-
-    async fn plain(&self, m: &M, call: PlainCall) {
-        self.sb.calls.plain(m, call).await;
     }
 }

@@ -1,7 +1,10 @@
 //! What the operations of a run add up to: the names that are in each directory, kept apart from the filesystem. At the end of
 //! the run its structures are compared with that, as `btrfs check` and `xfs_repair -n` would.
 
-use super::{initial_files, Attribute, Audit, DirId, File, Filesystem, Io, LaidOut, NoSpace, PlainCall, Renaming};
+use super::vfs::SuperBlock;
+use super::{
+    initial_files, Attribute, Audit, DirId, File, Filesystem, Io, LaidOut, Mounted, NoSpace, PlainCall, Renaming,
+};
 use crate::waist::{Machine, Witness};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -161,6 +164,12 @@ impl<F: Audit> Witness for Recorded<F> {
     fn verdict(&self) -> Result<(), String> {
         self.ledger.problem.borrow().clone().map_or(Ok(()), Err)?;
         self.fs.audit(&self.ledger)
+    }
+}
+
+impl<F: Mounted> Mounted for Recorded<F> {
+    fn super_block(&self) -> &SuperBlock {
+        self.fs.super_block()
     }
 }
 

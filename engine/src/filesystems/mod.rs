@@ -14,6 +14,7 @@ pub mod ext4;
 pub mod inode_cache;
 pub mod ledger;
 pub mod lockref;
+mod namei;
 pub mod page_cache;
 pub mod tmpfs;
 pub mod vfs;
@@ -23,6 +24,7 @@ use crate::waist::{LockId, Time};
 pub use calls::PlainCall;
 use std::future::Future;
 use std::ops::Range;
+use vfs::SuperBlock;
 pub use xfs::structures::groups::NoSpace;
 
 /// Bytes of a block of every filesystem here.
@@ -147,8 +149,14 @@ pub trait Audit {
     fn audit(&self, ledger: &ledger::Ledger) -> Result<(), String>;
 }
 
+/// A filesystem that is mounted.
+pub trait Mounted {
+    /// What all filesystems have.
+    fn super_block(&self) -> &SuperBlock;
+}
+
 /// What workloads ask of a filesystem. All names are plain bytes without a slash.
-pub trait Filesystem<M: Machine>: 'static {
+pub trait Filesystem<M: Machine>: Mounted + 'static {
     /// `mkdir` of a name that is free.
     fn mkdir(&self, m: &M, parent: DirId, name: &[u8]) -> impl Future<Output = Result<DirId, NoSpace>>;
     /// `rmdir` of an empty directory, whose number may then be that of another.
@@ -207,19 +215,24 @@ pub trait Filesystem<M: Machine>: 'static {
     /// `rename` of a file in `dir`, to a name that is free.
     fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File) -> impl Future<Output = Result<(), NoSpace>>;
     /// `stat` of a name that exists and is cached.
-    fn stat(&self, m: &M, file: &File) -> impl Future<Output = ()>;
+    fn stat(&self, m: &M, file: &File) -> impl Future<Output = ()> {
+        self.super_block().calls.stat(m, file)
+    }
     /// `stat` of a directory that exists and is cached.
-    fn stat_directory(&self, m: &M, dir: DirId) -> impl Future<Output = ()>;
+    fn stat_directory(&self, m: &M, dir: DirId) -> impl Future<Output = ()> {
+        self.super_block().calls.stat_directory(m, dir)
+    }
     /// `fstat`.
-    fn fstat(&self, m: &M, file: &File) -> impl Future<Output = ()>;
+    fn fstat(&self, m: &M, file: &File) -> impl Future<Output = ()> {
+        self.super_block().calls.fstat(m, file)
+    }
     /// `utimes`, `chmod` or `chown`.
     fn set_attribute(&self, m: &M, file: &File, attribute: Attribute) -> impl Future<Output = ()>;
-    /// `ioctl(FS_IOC_FIEMAP)` of a whole file.
     /// `sync`: what was done so far is on disk afterwards. By default nothing depends on it.
     fn sync_all(&self, _: &M) -> impl Future<Output = ()> {
         async {}
     }
-    /// `fiemap`
+    /// `ioctl(FS_IOC_FIEMAP)` of a whole file.
     fn fiemap(&self, m: &M, file: &File) -> impl Future<Output = ()> {
         let _ = file;
         async { m.give_up("tmpfs has no fiemap") }
@@ -232,5 +245,7 @@ pub trait Filesystem<M: Machine>: 'static {
         async { m.give_up("all inodes of tmpfs are in memory") }
     }
     /// A call that needs nothing of the filesystem.
-    fn plain(&self, m: &M, call: PlainCall) -> impl Future<Output = ()>;
+    fn plain(&self, m: &M, call: PlainCall) -> impl Future<Output = ()> {
+        self.super_block().calls.plain(m, call)
+    }
 }

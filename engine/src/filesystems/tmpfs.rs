@@ -2,8 +2,9 @@
 
 use super::costs::Costs;
 use super::ledger::Ledger;
+use super::namei::{self, InodeOperations};
 use super::vfs::{SuperBlock, INODE_CALLBACKS};
-use super::{initial_files, Attribute, Audit, DirId, File, Filesystem, Io, NoSpace, PlainCall, Renaming, BLOCK};
+use super::{initial_files, Attribute, Audit, DirId, File, Filesystem, Io, Mounted, NoSpace, Renaming, BLOCK};
 use crate::cost_table;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LineId, LockId, Side, Time};
@@ -163,48 +164,104 @@ impl Audit for Tmpfs {
     }
 }
 
-impl<M: Machine> Filesystem<M> for Tmpfs {
+impl Mounted for Tmpfs {
+    fn super_block(&self) -> &SuperBlock {
+        &self.sb
+    }
+}
+
+impl<M: Machine> InodeOperations<M> for Tmpfs {
+    fn directory_lock(&self, dir: DirId) -> LockId {
+        self.directory(dir).i_rwsem
+    }
+
+    fn file_lock(&self, file: &File) -> LockId {
+        self.i_rwsem(file)
+    }
+
+    fn open_times(&self) -> (Time, Time) {
+        (self.costs.open_walk, self.costs.open)
+    }
+
+    fn unlink_times(&self) -> (Time, Time) {
+        (self.costs.unlink_walk, self.costs.exit)
+    }
+
+    async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<u32, NoSpace> {
+        let c = &self.costs;
+        m.touch(self.directory(dir).line, Access::Write);
+        let lookup = self.sb.calls.dcache.look_up(m, dir, name);
+        let (inode, recycled) = self.new_file(m);
+        self.sb.calls.files.made(m, inode);
+        self.count_names(dir, 1);
+        let rest = self.sb.inodes.pass(m, None, if recycled { c.make } else { c.make_from_new_slab }).await;
+        self.sb.calls.dcache.looked_up(m, lookup);
+        m.run(Account::System, rest).await;
+        Ok(inode)
+    }
+
     /// `shmem_mkdir`: as a file, and another link of the parent.
     async fn mkdir(&self, m: &M, parent: DirId, _: &[u8]) -> Result<DirId, NoSpace> {
-        let (before, after) = self.sb.calls.mkdir();
-        m.at("mkdir");
-        m.run(Account::System, before).await;
-        self.sb.start_write(m).await;
-        let d = self.directory(parent);
-        m.lock(d.i_rwsem, Side::Write).await;
-        m.touch(d.line, Access::Write);
+        m.touch(self.directory(parent).line, Access::Write);
         let rest = self.sb.inodes.pass(m, None, self.costs.mkdir).await;
         m.run(Account::System, rest).await;
         let dir = self.new_directory(m);
         self.count_names(parent, 1);
         self.count_links(parent, 1);
-        m.unlock(d.i_rwsem, Side::Write).await;
-        self.sb.end_write(m).await;
-        m.run(Account::System, after).await;
         Ok(dir)
     }
 
-    /// `shmem_rmdir`: as a file without pages, but evicted under the parent's lock (`vfs_rmdir`).
-    async fn rmdir(&self, m: &M, parent: DirId, _: &[u8], dir: DirId) {
-        let (c, (before, after)) = (&self.costs, self.sb.calls.rmdir());
-        m.at("rmdir");
-        m.run(Account::System, before).await;
-        self.sb.start_write(m).await;
-        let (d, victim) = (self.directory(parent), self.directory(dir).i_rwsem);
-        m.lock(d.i_rwsem, Side::Write).await;
-        m.touch(d.line, Access::Write);
-        m.lock(victim, Side::Write).await;
-        m.run(Account::System, c.rmdir).await;
+    async fn look_up(&self, m: &M, dir: DirId) {
+        m.touch(self.directory(dir).line, Access::Write);
+    }
+
+    async fn unlink(&self, m: &M, dir: DirId, _: &[u8], _: &File) {
+        m.run(Account::System, self.costs.remove).await;
+        self.count_names(dir, -1);
+    }
+
+    async fn rmdir(&self, m: &M, parent: DirId, _: &[u8], _: DirId) {
+        m.run(Account::System, self.costs.rmdir).await;
         self.count_names(parent, -1);
         self.count_links(parent, -1);
-        m.unlock(victim, Side::Write).await;
-        let rest = self.sb.inodes.pass(m, None, c.evict_directory).await; // d_delete
+    }
+
+    async fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, _: &File, time: Time) -> Result<(), NoSpace> {
+        m.touch(self.directory(dir).line, Access::Write);
+        if names.into != dir {
+            m.touch(self.directory(names.into).line, Access::Write);
+        }
+        m.run(Account::System, time).await;
+        self.count_names(dir, -1);
+        self.count_names(names.into, 1);
+        Ok(())
+    }
+
+    async fn evict_file(&self, m: &M, _: DirId, file: File) {
+        let c = &self.costs;
+        self.sb.calls.files.whole_inode(m, file.inode);
+        let rest = self.sb.inodes.pass(m, None, c.evict + self.drop_pages(&file, u64::MAX)).await;
         m.run(Account::System, rest).await;
-        m.call_rcu(FREED, c.freed);
-        m.unlock(d.i_rwsem, Side::Write).await;
+        m.call_rcu(FREED, if file.written { c.freed_written } else { c.freed });
+        m.drop_lock(self.i_rwsem(&file));
+        self.free.borrow_mut().push(file.inode);
+    }
+
+    async fn evict_directory(&self, m: &M, _: DirId, dir: DirId) {
+        let rest = self.sb.inodes.pass(m, None, self.costs.evict_directory).await;
+        m.run(Account::System, rest).await;
+        m.call_rcu(FREED, self.costs.freed);
         self.free_directories.borrow_mut().push(dir);
-        self.sb.end_write(m).await;
-        m.run(Account::System, after).await;
+    }
+}
+
+impl<M: Machine> Filesystem<M> for Tmpfs {
+    async fn mkdir(&self, m: &M, parent: DirId, name: &[u8]) -> Result<DirId, NoSpace> {
+        namei::mkdir(self, m, parent, name).await
+    }
+
+    async fn rmdir(&self, m: &M, parent: DirId, name: &[u8], dir: DirId) {
+        namei::rmdir(self, m, parent, name, dir).await;
     }
 
     fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {
@@ -213,24 +270,7 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
     }
 
     async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<File, NoSpace> {
-        let c = &self.costs;
-        m.at("create");
-        m.run(Account::System, c.open_walk).await;
-        self.sb.start_write(m).await;
-        let d = self.directory(dir);
-        m.lock(d.i_rwsem, Side::Write).await;
-        m.touch(d.line, Access::Write);
-        let lookup = self.sb.calls.dcache.look_up(m, dir, name);
-        let (inode, recycled) = self.new_file(m);
-        self.sb.calls.files.made(m, inode);
-        self.count_names(dir, 1);
-        let rest = self.sb.inodes.pass(m, None, if recycled { c.make } else { c.make_from_new_slab }).await;
-        self.sb.calls.dcache.looked_up(m, lookup);
-        m.run(Account::System, rest).await;
-        m.unlock(d.i_rwsem, Side::Write).await;
-        self.sb.end_write(m).await;
-        m.run(Account::System, c.open).await;
-        Ok(File { inode, written: false, writable: true })
+        namei::create(self, m, dir, name).await
     }
 
     async fn open(&self, m: &M, _: DirId, file: &File) {
@@ -298,65 +338,12 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
         self.truncate_by(m, file, u64::from(bytes)).await;
     }
 
-    async fn unlink(&self, m: &M, dir: DirId, _: &[u8], file: File) {
-        let c = &self.costs;
-        m.at("unlink");
-        m.run(Account::System, c.unlink_walk).await;
-        self.sb.start_write(m).await;
-        let d = self.directory(dir);
-        m.lock(d.i_rwsem, Side::Write).await;
-        m.touch(d.line, Access::Write);
-        let victim = self.i_rwsem(&file);
-        self.sb.calls.files.found(m, file.inode);
-        m.lock(victim, Side::Write).await;
-        m.run(Account::System, c.remove).await;
-        self.count_names(dir, -1);
-        m.unlock(victim, Side::Write).await;
-        m.unlock(d.i_rwsem, Side::Write).await;
-        self.sb.calls.files.whole_inode(m, file.inode);
-        let rest = self.sb.inodes.pass(m, None, c.evict + self.drop_pages(&file, u64::MAX)).await;
-        m.run(Account::System, rest).await;
-        m.call_rcu(FREED, if file.written { c.freed_written } else { c.freed });
-        m.drop_lock(victim);
-        self.free.borrow_mut().push(file.inode);
-        self.sb.end_write(m).await;
-        m.run(Account::System, c.exit).await;
+    async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) {
+        namei::unlink(self, m, dir, name, file).await;
     }
 
     async fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File) -> Result<(), NoSpace> {
-        let (before, under, after) = self.sb.rename();
-        m.at("rename");
-        m.run(Account::System, before).await;
-        self.sb.start_write(m).await;
-        let (old, new, i_rwsem) = (self.directory(dir), self.directory(names.into), self.i_rwsem(file));
-        self.sb.calls.files.found(m, file.inode);
-        self.sb.lock_rename(m, new.i_rwsem, old.i_rwsem).await;
-        m.lock(i_rwsem, Side::Write).await;
-        m.touch(old.line, Access::Write);
-        if names.into != dir {
-            m.touch(new.line, Access::Write);
-        }
-        m.run(Account::System, under).await;
-        self.count_names(dir, -1);
-        self.count_names(names.into, 1);
-        self.sb.d_move(m).await;
-        m.unlock(i_rwsem, Side::Write).await;
-        self.sb.unlock_rename(m, new.i_rwsem, old.i_rwsem).await;
-        self.sb.end_write(m).await;
-        m.run(Account::System, after).await;
-        Ok(())
-    }
-
-    async fn stat(&self, m: &M, file: &File) {
-        self.sb.calls.stat(m, file).await;
-    }
-
-    async fn stat_directory(&self, m: &M, dir: DirId) {
-        self.sb.calls.stat_directory(m, dir).await;
-    }
-
-    async fn fstat(&self, m: &M, file: &File) {
-        self.sb.calls.fstat(m, file).await;
+        namei::rename(self, m, dir, names, file).await
     }
 
     async fn set_attribute(&self, m: &M, file: &File, attribute: Attribute) {
@@ -373,9 +360,5 @@ impl<M: Machine> Filesystem<M> for Tmpfs {
             m.run(Account::System, time).await;
             m.unlock(d.i_rwsem, Side::Read).await;
         }
-    }
-
-    async fn plain(&self, m: &M, call: PlainCall) {
-        self.sb.calls.plain(m, call).await;
     }
 }

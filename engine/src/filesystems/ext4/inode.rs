@@ -144,6 +144,11 @@ impl Ext4 {
         self.files.borrow().slots[file.inode as usize].i_rwsem
     }
 
+    /// The number of a file's inode.
+    pub(super) fn number_of(&self, file: &File) -> u32 {
+        self.files.borrow().slots[file.inode as usize].inode
+    }
+
     /// The end of a handle that has changed a file's inode, and these blocks.
     pub(super) async fn stop<M: Machine>(&self, m: &M, handle: Handle, slot: u32, changed: &[Block]) {
         let inode = self.files.borrow().slots[slot as usize].inode;

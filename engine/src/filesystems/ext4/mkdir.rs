@@ -1,42 +1,28 @@
 //! `mkdir` and `rmdir` (`fs/ext4/namei.c`): the inode of a directory, its first block, and the link of its `..` to the parent.
 
-use super::directory::{Made, LINEAR_NAMES};
+use super::directory::Made;
 use super::ialloc::{FLEX, INODES_PER_BLOCK};
 use super::journal::{credits, Block};
 use super::Ext4;
 use crate::filesystems::vfs::INODE_CALLBACKS;
 use crate::filesystems::{DirId, NoSpace};
 use crate::waist::Machine;
-use crate::waist::{Access, Account, Side, Time};
+use crate::waist::{Access, Account, Time};
 
 impl Ext4 {
     /// `ext4_mkdir` under the parent's lock.
     pub(super) async fn make_directory<M: Machine>(&self, m: &M, parent: DirId, name: &[u8]) -> Result<DirId, NoSpace> {
-        let (c, (before, after)) = (&self.create, self.sb.calls.mkdir());
-        m.at("mkdir");
-        m.run(Account::System, before).await;
-        self.sb.start_write(m).await;
-        let (i_rwsem, line, names) = self.directory(parent);
-        m.lock(i_rwsem, Side::Write).await;
-        m.touch(line, Access::Write);
-        let htree = names > LINEAR_NAMES;
-        let search = if htree { self.htree.lookup.saturating_sub(self.htree.lookup_linear) } else { 0 };
-        m.run(Account::System, c.lookup + search).await;
+        let (c, htree) = (&self.create, self.is_htree(parent));
+        m.touch(self.directory(parent).1, Access::Write);
+        m.run(Account::System, self.lookup_time(htree)).await;
         let handle = self.journal.start(m, credits::CREATE).await;
         let (made, changed) = match self.new_directory_inode(m, parent, name).await {
-            Ok(made) => {
-                let add_entry = if htree { self.htree.add_entry } else { c.add_entry };
-                (Ok(made), self.enter_directory(m, parent, name, made, add_entry).await)
-            }
+            Ok(made) => (Ok(made), self.enter_directory(m, parent, name, made, self.add_entry_time(htree)).await),
             Err(full) => (Err(full), Vec::new()),
         };
         m.run(Account::System, c.stop + c.tail).await;
         self.journal.stop(m, handle, &changed).await;
-        let dir = made.map(|made| self.add_directory(m, self.ialloc.home(made.inode), Some(made)));
-        m.unlock(i_rwsem, Side::Write).await;
-        self.sb.end_write(m).await;
-        m.run(Account::System, after).await;
-        dir
+        made.map(|made| self.add_directory(m, self.ialloc.home(made.inode), Some(made)))
     }
 
     /// Its inode (`__ext4_new_inode`) and its block (`ext4_init_new_dir`), which is looked for in the first group of the inode's flex
@@ -77,40 +63,22 @@ impl Ext4 {
         [&own[..], &[directory, leaf, bitmap, descriptors], &self.block_bitmap(block.group)].concat()
     }
 
-    /// `ext4_rmdir` under the locks of the parent and the directory, and `ext4_evict_inode` under the parent's (`vfs_rmdir`).
+    /// `ext4_rmdir` under the locks of the parent and the directory.
     pub(super) async fn remove_directory<M: Machine>(&self, m: &M, parent: DirId, name: &[u8], dir: DirId) {
-        let (c, (before, after)) = (&self.unlink, self.sb.calls.rmdir());
-        m.at("rmdir");
-        m.run(Account::System, before).await;
-        self.sb.start_write(m).await;
-        let ((i_rwsem, line, names), (victim, ..)) = (self.directory(parent), self.directory(dir));
-        let htree = names > LINEAR_NAMES;
-        m.lock(i_rwsem, Side::Write).await;
-        m.touch(line, Access::Write);
-        m.run(Account::System, c.lookup).await;
-        m.lock(victim, Side::Write).await;
-        let Made { inode, .. } = self.made(dir);
+        let ((find, delete), Made { inode, .. }) = (self.delete_times(self.is_htree(parent)), self.made(dir));
         let handle = self.journal.start(m, credits::UNLINK).await;
-        let (find, delete) =
-            if htree { (self.htree.find_entry, self.htree.delete_entry) } else { (c.find_entry, c.delete_entry) };
         m.run(Account::System, find).await;
         let orphan = self.add_orphan(m, inode, delete).await;
         self.count_names(parent, -1);
         self.dec_count(parent);
-        m.run(Account::System, c.stop).await;
+        m.run(Account::System, self.unlink.stop).await;
         let [directory, leaf] = self.name_blocks(parent, name);
         let changed = [&[Block::Inodes(inode / INODES_PER_BLOCK), directory, leaf], orphan.as_slice()].concat();
         self.journal.stop(m, handle, &changed).await;
-        m.unlock(victim, Side::Write).await;
-        self.evict_directory(m, dir).await; // d_delete
-        m.run(Account::System, c.tail).await;
-        m.unlock(i_rwsem, Side::Write).await;
-        self.sb.end_write(m).await;
-        m.run(Account::System, after).await;
     }
 
     /// `ext4_evict_inode` of a directory: its block is given back when the transaction is on disk, the inode is free at once.
-    async fn evict_directory<M: Machine>(&self, m: &M, dir: DirId) {
+    pub(super) async fn free_directory<M: Machine>(&self, m: &M, dir: DirId) {
         let (c, Made { inode, block }) = (&self.unlink, self.made(dir));
         m.run(Account::System, c.evict_start).await;
         let mut handle = self.journal.start(m, credits::EVICT).await;

@@ -310,9 +310,13 @@ impl Xfs {
         blocks
     }
 
-    /// A directory without a name is gone.
+    /// A directory loses its name.
     pub(super) fn drop_directory(&self, parent: &XfsDirectory, dir: DirId) {
         self.layout.borrow_mut().drop_directory(parent.id, self.directory(dir).id);
+    }
+
+    /// A directory without a name is gone; its number may be that of another.
+    pub(super) fn free_directory(&self, dir: DirId) {
         self.free_directories.borrow_mut().push(dir);
     }
 

@@ -136,6 +136,12 @@ impl Btrfs {
         self.balance_delayed_items(m).await;
     }
 
+    /// A directory as an inode with this name in its parent.
+    pub(super) fn inode_of_directory(&self, parent: DirId, name: &[u8], dir: Directory) -> Inode {
+        let entry = items::dir_item(self.directory(parent).ino, name).key;
+        Inode { ino: dir.ino, dir: parent, index: dir.index, entry, i_rwsem: dir.i_rwsem }
+    }
+
     /// `btrfs_commit_inode_delayed_inode` of a directory that is being evicted, whose inode the eviction writes.
     pub(super) async fn commit_delayed_directory<M: Machine>(&self, m: &M, dir: DirId) {
         let mutex = self.directory(dir).delayed;

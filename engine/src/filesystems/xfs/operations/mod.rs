@@ -8,6 +8,7 @@ pub mod file_io;
 pub mod fsync;
 pub mod inactive;
 pub mod inodegc;
+mod names;
 pub mod preallocate;
 pub mod release;
 mod transactions;
@@ -16,34 +17,19 @@ pub mod walk;
 use super::mount::Xfs;
 use super::structures::groups::NoSpace;
 use crate::filesystems::calls::new_pages;
-use crate::filesystems::{initial_files, Attribute, DirId, File, Filesystem, Io, LaidOut, PlainCall, Renaming};
-use crate::kernel::xfs::Inactivation;
+use crate::filesystems::namei;
+use crate::filesystems::{initial_files, Attribute, DirId, File, Filesystem, Io, LaidOut, Renaming};
 use crate::waist::Machine;
 use crate::waist::{Access, Account, Side};
 pub(super) use costs::OperationCosts;
 
 impl<M: Machine> Filesystem<M> for Xfs {
     async fn mkdir(&self, m: &M, parent: DirId, name: &[u8]) -> Result<DirId, NoSpace> {
-        let (c, (before, after)) = (&self.costs.mkdir, self.sb.calls.mkdir());
-        m.at("mkdir");
-        m.run(Account::System, before).await;
-        self.sb.start_write(m).await;
-        let parent = self.directory(parent);
-        m.lock(parent.i_rwsem, Side::Write).await;
-        m.run(Account::System, c.walk.saturating_sub(before)).await; // the trace has no event at the lock
-        self.lookup(m, &parent, name).await;
-        let dir = self.xfs_mkdir(m, &parent, name).await?;
-        m.run(Account::System, c.exit.saturating_sub(after)).await;
-        m.unlock(parent.i_rwsem, Side::Write).await;
-        self.sb.end_write(m).await;
-        m.run(Account::System, after).await;
-        Ok(dir)
+        namei::mkdir(self, m, parent, name).await
     }
 
     async fn rmdir(&self, m: &M, parent: DirId, name: &[u8], dir: DirId) {
-        m.at("rmdir");
-        let victim = File { inode: self.directory(dir).slot, written: false, writable: false };
-        self.remove(m, parent, name, victim, Some(dir)).await;
+        namei::rmdir(self, m, parent, name, dir).await;
     }
 
     fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {
@@ -57,23 +43,7 @@ impl<M: Machine> Filesystem<M> for Xfs {
     }
 
     async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<File, NoSpace> {
-        let c = &self.costs.create;
-        m.at("create");
-        m.run(Account::System, c.walk).await;
-        self.sb.start_write(m).await;
-        let d = self.directory(dir);
-        m.lock(d.i_rwsem, Side::Write).await;
-        let lookup = self.sb.calls.dcache.look_up(m, dir, name);
-        m.run(Account::System, c.lookup).await;
-        self.lookup(m, &d, name).await;
-        self.sb.calls.dcache.looked_up(m, lookup);
-        let slot = self.xfs_create(m, &d, name).await?;
-        self.sb.calls.files.made_dentry(m, slot);
-        m.run(Account::System, c.tail).await;
-        m.unlock(d.i_rwsem, Side::Write).await;
-        self.sb.end_write(m).await;
-        m.run(Account::System, c.open).await;
-        Ok(File { inode: slot, written: false, writable: true })
+        namei::create(self, m, dir, name).await
     }
 
     async fn open(&self, m: &M, _: DirId, file: &File) {
@@ -162,39 +132,11 @@ impl<M: Machine> Filesystem<M> for Xfs {
     }
 
     async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) {
-        m.at("unlink");
-        self.remove(m, dir, name, file, None).await;
+        namei::unlink(self, m, dir, name, file).await;
     }
 
     async fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File) -> Result<(), NoSpace> {
-        let (before, under, after) = self.sb.rename();
-        m.at("rename");
-        m.run(Account::System, before).await;
-        self.sb.start_write(m).await;
-        let (old, new) = (self.directory(dir), self.directory(names.into));
-        let inode = self.inodes.inode(file.inode);
-        self.sb.calls.files.found(m, file.inode);
-        self.sb.lock_rename(m, new.i_rwsem, old.i_rwsem).await;
-        m.lock(inode.iolock, Side::Write).await;
-        let done = self.xfs_rename(m, (&old, &new), names, inode, under).await;
-        self.sb.d_move(m).await;
-        m.unlock(inode.iolock, Side::Write).await;
-        self.sb.unlock_rename(m, new.i_rwsem, old.i_rwsem).await;
-        self.sb.end_write(m).await;
-        m.run(Account::System, after).await;
-        done
-    }
-
-    async fn stat(&self, m: &M, file: &File) {
-        self.sb.calls.stat(m, file).await;
-    }
-
-    async fn stat_directory(&self, m: &M, dir: DirId) {
-        self.sb.calls.stat_directory(m, dir).await;
-    }
-
-    async fn fstat(&self, m: &M, file: &File) {
-        self.sb.calls.fstat(m, file).await;
+        namei::rename(self, m, dir, names, file).await
     }
 
     async fn set_attribute(&self, m: &M, file: &File, attribute: Attribute) {
@@ -220,58 +162,6 @@ impl<M: Machine> Filesystem<M> for Xfs {
             m.run(Account::System, time).await;
             m.unlock(d.ilock, Side::Read).await;
             m.unlock(d.i_rwsem, Side::Read).await;
-        }
-    }
-
-    async fn plain(&self, m: &M, call: PlainCall) {
-        self.sb.calls.plain(m, call).await;
-    }
-}
-
-impl Xfs {
-    /// `vfs_unlink`, or `vfs_rmdir` of a directory: parent and victim are locked, then the inode is evicted; a directory's under the
-    /// parent's lock (`d_delete`), a file's when that is released (`do_unlinkat` has a reference until then).
-    async fn remove<M: Machine>(&self, m: &M, dir: DirId, name: &[u8], file: File, removed: Option<DirId>) {
-        let (c, is_directory) = (&self.costs.unlink, removed.is_some());
-        let (before, after) = if is_directory { self.sb.calls.rmdir() } else { (c.walk, c.exit) };
-        m.run(Account::System, before).await;
-        self.sb.start_write(m).await;
-        let d = self.directory(dir);
-        m.lock(d.i_rwsem, Side::Write).await;
-        m.run(Account::System, c.lookup).await;
-        let inode = self.inodes.inode(file.inode);
-        self.sb.calls.files.found(m, file.inode);
-        m.lock(inode.iolock, Side::Write).await; // the victim
-        self.xfs_remove(m, &d, name, inode, removed).await;
-        m.unlock(inode.iolock, Side::Write).await;
-        if is_directory {
-            self.evict(m, file).await;
-        }
-        m.run(Account::System, c.tail).await;
-        m.unlock(d.i_rwsem, Side::Write).await;
-        if !is_directory {
-            self.storage.writeback.forget(m, file.inode).await;
-            self.evict(m, file).await;
-        }
-        self.sb.end_write(m).await;
-        m.run(Account::System, after).await;
-    }
-
-    /// The last reference goes: pages are dropped, the inode is queued for this CPU's worker.
-    async fn evict<M: Machine>(&self, m: &M, file: File) {
-        let c = &self.costs.unlink;
-        let pages = if file.written { c.evict_pages_and_all.saturating_sub(c.evict_all) } else { 0 };
-        let rest = self.sb.inodes.pass(m, None, c.evict + pages + c.queue).await;
-        m.run(Account::System, rest).await;
-        self.inodes.set_need_inactive(file.inode);
-        let gc = match self.inactivation {
-            Inactivation::Task => return self.inactive(m, file.inode, file.written).await,
-            Inactivation::PerCpu => &self.inodegc[m.cpu() as usize],
-            Inactivation::PerGroup => &self.inodegc[self.group_number(self.inodes.inode(file.inode).ino)],
-        };
-        if let Some(flushed) = gc.queue(m, file.inode, file.written) {
-            m.wchan("xfs_inodegc_queue");
-            m.wait_for(flushed).await;
         }
     }
 }

@@ -1,0 +1,107 @@
+//! What btrfs does to names under the locks of the VFS: `inode_operations` of directories (`fs/btrfs/inode.c`).
+
+use super::super::mount::{Btrfs, Inode};
+use super::super::tree::items;
+use crate::filesystems::namei::InodeOperations;
+use crate::filesystems::vfs::SuperBlock;
+use crate::filesystems::{DirId, File, Mounted, NoSpace, Renaming};
+use crate::waist::Machine;
+use crate::waist::{Access, Account, LockId, Time};
+
+impl Mounted for Btrfs {
+    fn super_block(&self) -> &SuperBlock {
+        &self.sb
+    }
+}
+
+impl<M: Machine> InodeOperations<M> for Btrfs {
+    fn directory_lock(&self, dir: DirId) -> LockId {
+        self.directory(dir).i_rwsem
+    }
+
+    fn file_lock(&self, file: &File) -> LockId {
+        self.file(file.inode).i_rwsem
+    }
+
+    fn open_times(&self) -> (Time, Time) {
+        (self.costs.create.walk, self.costs.create.open)
+    }
+
+    fn unlink_times(&self) -> (Time, Time) {
+        (self.costs.unlink.walk, self.costs.unlink.exit)
+    }
+
+    async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<u32, NoSpace> {
+        let d = self.directory(dir);
+        let (ino, index) = self.new_inode(m, dir, d, name).await;
+        let entry = items::dir_item(d.ino, name).key;
+        let slot = self.add_file(Inode { ino, dir, index, entry, i_rwsem: self.sb.new_file(m) });
+        self.sb.calls.files.unlisted(slot);
+        Ok(slot)
+    }
+
+    async fn mkdir(&self, m: &M, parent: DirId, name: &[u8]) -> Result<DirId, NoSpace> {
+        let (ino, index) = self.new_inode(m, parent, self.directory(parent), name).await;
+        Ok(self.add_directory(m, ino, index))
+    }
+
+    async fn look_up(&self, m: &M, dir: DirId) {
+        m.touch(self.directory(dir).line, Access::Write);
+        m.run(Account::System, self.costs.unlink.lookup).await;
+    }
+
+    async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: &File) {
+        self.unlink_inode(m, self.directory(dir), name, &self.file(file.inode), file.inode).await;
+    }
+
+    async fn rmdir(&self, m: &M, parent: DirId, name: &[u8], dir: DirId) {
+        let (d, victim) = (self.directory(parent), self.directory(dir));
+        let inode = self.inode_of_directory(parent, name, victim);
+        self.rmdir_inode(m, d, name, &inode).await;
+    }
+
+    async fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File, time: Time) -> Result<(), NoSpace> {
+        let (old, new, inode) = (self.directory(dir), self.directory(names.into), self.file(file.inode));
+        m.touch(old.line, Access::Write);
+        if names.into != dir {
+            m.touch(new.line, Access::Write);
+        }
+        for _lookup_and_collision in 0..2 {
+            self.read_item(m, items::dir_item(new.ino, names.to).key, self.costs.create.read_leaf).await;
+        }
+        m.run(Account::System, time).await;
+        let handle = self.start_transaction(m).await;
+        self.log.pin(m);
+        if names.into != dir {
+            self.record_rename(m, file.inode, dir).await;
+        }
+        self.unlink_in_log(m, file.inode, inode).await;
+        self.lose_name(file.inode, &inode, false);
+        let index = self.rename_inode(m, (old, new), names, &inode).await;
+        self.set_name(file.inode, names.into, index, items::dir_item(new.ino, names.to).key);
+        let name = self.log_new_name(m, file.inode, dir).await;
+        self.log.end(m).await;
+        self.end_rename(m, handle, name).await;
+        self.balance_delayed_items(m).await;
+        Ok(())
+    }
+
+    async fn evict_file(&self, m: &M, dir: DirId, file: File) {
+        let inode = self.file(file.inode);
+        m.at("evict");
+        self.sb.calls.files.whole_inode(m, file.inode);
+        self.log.storage.writeback.forget(m, file.inode).await;
+        self.ordered.wait_for_file(m, file.inode).await; // they hold the inode
+        let extents = self.data(file.inode).drop_extents();
+        self.evict(m, self.directory(dir), &inode, file.written, &extents).await;
+        self.drop_file(m, file.inode);
+    }
+
+    async fn evict_directory(&self, m: &M, parent: DirId, dir: DirId) {
+        m.at("evict");
+        self.commit_delayed_directory(m, dir).await;
+        let inode = self.inode_of_directory(parent, b"", self.directory(dir));
+        self.evict(m, self.directory(parent), &inode, false, &[]).await;
+        self.drop_directory(dir);
+    }
+}

@@ -1,0 +1,152 @@
+//! What ext4 does to names under the locks of the VFS (`fs/ext4/namei.c`).
+
+use super::directory::LINEAR_NAMES;
+use super::journal::credits;
+use super::Ext4;
+use crate::filesystems::namei::InodeOperations;
+use crate::filesystems::vfs::SuperBlock;
+use crate::filesystems::{DirId, File, Mounted, NoSpace, Renaming};
+use crate::waist::Machine;
+use crate::waist::{Access, Account, LockId, Time};
+
+impl Mounted for Ext4 {
+    fn super_block(&self) -> &SuperBlock {
+        &self.sb
+    }
+}
+
+impl<M: Machine> InodeOperations<M> for Ext4 {
+    fn directory_lock(&self, dir: DirId) -> LockId {
+        self.directory(dir).0
+    }
+
+    fn file_lock(&self, file: &File) -> LockId {
+        self.i_rwsem(file)
+    }
+
+    fn open_times(&self) -> (Time, Time) {
+        (self.create.walk, self.create.open)
+    }
+
+    fn unlink_times(&self) -> (Time, Time) {
+        (self.unlink.walk, self.unlink.exit)
+    }
+
+    /// `ext4_lookup` and `ext4_create`.
+    async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<u32, NoSpace> {
+        let (c, htree) = (&self.create, self.is_htree(dir));
+        m.touch(self.directory(dir).1, Access::Write);
+        let lookup = self.sb.calls.dcache.look_up(m, dir, name);
+        self.find_leaf(m, dir, name).await;
+        m.run(Account::System, self.lookup_time(htree)).await;
+        self.sb.calls.dcache.looked_up(m, lookup);
+        let handle = self.journal.start(m, credits::CREATE).await;
+        let Some(number) = self.new_inode(m, || self.group_of_new_file(dir)).await else {
+            self.journal.stop(m, handle, &[]).await;
+            return Err(NoSpace);
+        };
+        let inode = self.new_file(m, number);
+        self.sb.calls.files.made(m, inode);
+        let rest = self.sb.inodes.pass(m, Some(u64::from(inode)), self.add_entry_time(htree)).await;
+        self.info.next_generation(m).await;
+        self.info.count_lookup(m);
+        m.run(Account::System, rest).await;
+        self.count_names(dir, 1);
+        m.run(Account::System, c.stop + c.tail).await;
+        let changed = [self.name_blocks(dir, name), self.group_blocks(self.ialloc.group_of(number))].concat();
+        self.stop(m, handle, inode, &changed).await;
+        Ok(inode)
+    }
+
+    async fn mkdir(&self, m: &M, parent: DirId, name: &[u8]) -> Result<DirId, NoSpace> {
+        self.make_directory(m, parent, name).await
+    }
+
+    async fn look_up(&self, m: &M, dir: DirId) {
+        m.touch(self.directory(dir).1, Access::Write);
+        m.run(Account::System, self.unlink.lookup).await;
+    }
+
+    /// `ext4_unlink`.
+    async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: &File) {
+        let (find, delete) = self.delete_times(self.is_htree(dir));
+        let handle = self.journal.start(m, credits::UNLINK).await;
+        self.find_leaf(m, dir, name).await;
+        m.run(Account::System, find).await;
+        let orphan = self.add_orphan(m, self.number_of(file), delete).await;
+        self.count_names(dir, -1);
+        m.run(Account::System, self.unlink.stop).await;
+        let [directory, leaf] = self.name_blocks(dir, name);
+        self.stop(m, handle, file.inode, &[&[directory, leaf], orphan.as_slice()].concat()).await;
+    }
+
+    async fn rmdir(&self, m: &M, parent: DirId, name: &[u8], dir: DirId) {
+        self.remove_directory(m, parent, name, dir).await;
+    }
+
+    async fn removed(&self, m: &M) {
+        m.run(Account::System, self.unlink.tail).await;
+    }
+
+    /// `ext4_rename`: the new name in, the old one out, in one handle.
+    async fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File, time: Time) -> Result<(), NoSpace> {
+        m.touch(self.directory(dir).1, Access::Write);
+        if names.into != dir {
+            m.touch(self.directory(names.into).1, Access::Write);
+        }
+        self.search_leaf(m, dir, names.from);
+        self.search_leaf(m, names.into, names.to);
+        let handle = self.journal.start(m, credits::RENAME).await;
+        m.run(Account::System, time + self.htree_time(dir, names.into)).await;
+        let changed = [self.name_blocks(dir, names.from), self.name_blocks(names.into, names.to)].concat();
+        self.count_names(dir, -1);
+        self.count_names(names.into, 1);
+        self.stop(m, handle, file.inode, &changed).await;
+        Ok(())
+    }
+
+    async fn evict_file(&self, m: &M, _: DirId, file: File) {
+        self.storage.writeback.forget(m, file.inode).await;
+        self.evict(m, self.number_of(&file), file).await;
+    }
+
+    async fn evict_directory(&self, m: &M, _: DirId, dir: DirId) {
+        self.free_directory(m, dir).await;
+    }
+}
+
+/// What names take longer in a directory that is an htree.
+impl Ext4 {
+    pub(super) fn is_htree(&self, dir: DirId) -> bool {
+        self.directory(dir).2 > LINEAR_NAMES
+    }
+
+    pub(super) fn lookup_time(&self, htree: bool) -> Time {
+        let search = if htree { self.htree.lookup.saturating_sub(self.htree.lookup_linear) } else { 0 };
+        self.create.lookup + search
+    }
+
+    pub(super) fn add_entry_time(&self, htree: bool) -> Time {
+        if htree {
+            self.htree.add_entry
+        } else {
+            self.create.add_entry
+        }
+    }
+
+    /// Times to find an entry and to delete it.
+    pub(super) fn delete_times(&self, htree: bool) -> (Time, Time) {
+        if htree {
+            (self.htree.find_entry, self.htree.delete_entry)
+        } else {
+            (self.unlink.find_entry, self.unlink.delete_entry)
+        }
+    }
+
+    /// What a rename takes longer.
+    fn htree_time(&self, old: DirId, new: DirId) -> Time {
+        let (enter, leave) = self.htree.rename(&self.create, &self.unlink);
+        let of = |dir, time| if self.is_htree(dir) { time } else { 0 };
+        of(new, enter) + of(old, leave)
+    }
+}

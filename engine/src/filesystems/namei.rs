@@ -1,0 +1,152 @@
+//! System calls on names (`fs/namei.c`): the VFS takes the locks and calls what a filesystem does under them.
+
+use super::{DirId, File, Mounted, NoSpace, Renaming};
+use crate::waist::Machine;
+use crate::waist::{Account, LockId, Side, Time};
+use std::future::Future;
+
+/// `struct inode_operations` of directories, and the eviction of inodes. A directory's or a file's `i_rwsem` is held exclusive
+/// where its operation runs.
+pub trait InodeOperations<M: Machine>: Mounted {
+    /// `i_rwsem` of a directory.
+    fn directory_lock(&self, dir: DirId) -> LockId;
+    /// `i_rwsem` of a file.
+    fn file_lock(&self, file: &File) -> LockId;
+    /// Times before and after the locks of an `open` of a new name.
+    fn open_times(&self) -> (Time, Time);
+    /// The same of `unlink`.
+    fn unlink_times(&self) -> (Time, Time);
+    /// The slot of a directory's inode, where directories have inodes in core as files have.
+    fn slot_of(&self, _dir: DirId) -> Option<u32> {
+        None
+    }
+
+    /// `lookup` and `create` of a name that is free; the slot of the new file.
+    async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<u32, NoSpace>;
+    /// `lookup` and `mkdir` of a name that is free.
+    async fn mkdir(&self, m: &M, parent: DirId, name: &[u8]) -> Result<DirId, NoSpace>;
+    /// `lookup` of a name that is to be removed.
+    async fn look_up(&self, m: &M, dir: DirId);
+    /// `unlink`.
+    async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: &File);
+    /// `rmdir`.
+    async fn rmdir(&self, m: &M, parent: DirId, name: &[u8], dir: DirId);
+    /// Before a directory that lost a name is unlocked.
+    async fn removed(&self, _m: &M) {}
+    /// `rename`; what is the same on all filesystems takes `time`.
+    async fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File, time: Time) -> Result<(), NoSpace>;
+    /// `evict_inode` of a file that nobody has open.
+    async fn evict_file(&self, m: &M, dir: DirId, file: File);
+    /// The same of a directory.
+    async fn evict_directory(&self, m: &M, parent: DirId, dir: DirId);
+}
+
+/// `open(O_CREAT|O_EXCL)`: `path_openat` of a new name.
+pub async fn create<M: Machine, F: InodeOperations<M>>(
+    fs: &F,
+    m: &M,
+    dir: DirId,
+    name: &[u8],
+) -> Result<File, NoSpace> {
+    m.at("create");
+    let inode = with_parent(fs, m, dir, fs.open_times(), fs.create(m, dir, name)).await?;
+    Ok(File { inode, written: false, writable: true })
+}
+
+/// `do_mkdirat`.
+pub async fn mkdir<M: Machine, F: InodeOperations<M>>(
+    fs: &F,
+    m: &M,
+    parent: DirId,
+    name: &[u8],
+) -> Result<DirId, NoSpace> {
+    m.at("mkdir");
+    with_parent(fs, m, parent, fs.super_block().calls.mkdir(), fs.mkdir(m, parent, name)).await
+}
+
+/// Makes a name with its directory locked. The times are those before and after the locks.
+async fn with_parent<M: Machine, F: InodeOperations<M>, T>(
+    fs: &F,
+    m: &M,
+    dir: DirId,
+    (before, after): (Time, Time),
+    make: impl Future<Output = Result<T, NoSpace>>,
+) -> Result<T, NoSpace> {
+    let (sb, parent) = (fs.super_block(), fs.directory_lock(dir));
+    m.run(Account::System, before).await;
+    sb.start_write(m).await;
+    m.lock(parent, Side::Write).await;
+    let made = make.await;
+    m.unlock(parent, Side::Write).await;
+    sb.end_write(m).await;
+    m.run(Account::System, after).await;
+    made
+}
+
+/// `do_unlinkat`: the inode goes with its last reference, when the directory is unlocked.
+pub async fn unlink<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, dir: DirId, name: &[u8], file: File) {
+    let (sb, (before, after)) = (fs.super_block(), fs.unlink_times());
+    let (parent, victim) = (fs.directory_lock(dir), fs.file_lock(&file));
+    m.at("unlink");
+    m.run(Account::System, before).await;
+    sb.start_write(m).await;
+    m.lock(parent, Side::Write).await;
+    fs.look_up(m, dir).await;
+    sb.calls.files.found(m, file.inode);
+    m.lock(victim, Side::Write).await;
+    fs.unlink(m, dir, name, &file).await;
+    m.unlock(victim, Side::Write).await;
+    fs.removed(m).await;
+    m.unlock(parent, Side::Write).await;
+    fs.evict_file(m, dir, file).await;
+    sb.end_write(m).await;
+    m.run(Account::System, after).await;
+}
+
+/// `do_rmdir`: the inode goes under the parent's lock (`d_delete`).
+pub async fn rmdir<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, parent: DirId, name: &[u8], dir: DirId) {
+    let sb = fs.super_block();
+    let ((before, after), locks) = (sb.calls.rmdir(), (fs.directory_lock(parent), fs.directory_lock(dir)));
+    m.at("rmdir");
+    m.run(Account::System, before).await;
+    sb.start_write(m).await;
+    m.lock(locks.0, Side::Write).await;
+    fs.look_up(m, parent).await;
+    if let Some(slot) = fs.slot_of(dir) {
+        sb.calls.files.found(m, slot);
+    }
+    m.lock(locks.1, Side::Write).await;
+    fs.rmdir(m, parent, name, dir).await;
+    m.unlock(locks.1, Side::Write).await;
+    fs.evict_directory(m, parent, dir).await;
+    fs.removed(m).await;
+    m.unlock(locks.0, Side::Write).await;
+    sb.end_write(m).await;
+    m.run(Account::System, after).await;
+}
+
+/// `do_renameat2` and `vfs_rename` of a file in `dir`, to a name that is free.
+pub async fn rename<M: Machine, F: InodeOperations<M>>(
+    fs: &F,
+    m: &M,
+    dir: DirId,
+    names: Renaming<'_>,
+    file: &File,
+) -> Result<(), NoSpace> {
+    let sb = fs.super_block();
+    let (before, under, after) = sb.rename();
+    let (old, new, inode) = (fs.directory_lock(dir), fs.directory_lock(names.into), fs.file_lock(file));
+    m.at("rename");
+    m.run(Account::System, before).await;
+    sb.start_write(m).await;
+    sb.calls.files.found(m, file.inode);
+    sb.lock_rename(m, new, old).await;
+    m.lock(inode, Side::Write).await;
+    let renamed = fs.rename(m, dir, names, file, under).await;
+    sb.d_move(m).await;
+    m.unlock(inode, Side::Write).await;
+    sb.unlock_rename(m, new, old).await;
+    sb.end_write(m).await;
+    m.run(Account::System, after).await;
+    renamed
+}

@@ -1,0 +1,111 @@
+//! What XFS does to names under the locks of the VFS: `inode_operations` of directories (`fs/xfs/xfs_iops.c`) around the transactions.
+
+use super::super::mount::Xfs;
+use crate::filesystems::namei::InodeOperations;
+use crate::filesystems::vfs::SuperBlock;
+use crate::filesystems::{DirId, File, Mounted, NoSpace, Renaming};
+use crate::kernel::xfs::Inactivation;
+use crate::waist::Machine;
+use crate::waist::{Account, LockId, Time};
+
+impl Mounted for Xfs {
+    fn super_block(&self) -> &SuperBlock {
+        &self.sb
+    }
+}
+
+impl<M: Machine> InodeOperations<M> for Xfs {
+    fn directory_lock(&self, dir: DirId) -> LockId {
+        self.directory(dir).i_rwsem
+    }
+
+    fn file_lock(&self, file: &File) -> LockId {
+        self.inodes.inode(file.inode).iolock
+    }
+
+    fn open_times(&self) -> (Time, Time) {
+        (self.costs.create.walk, self.costs.create.open)
+    }
+
+    fn unlink_times(&self) -> (Time, Time) {
+        (self.costs.unlink.walk, self.costs.unlink.exit)
+    }
+
+    fn slot_of(&self, dir: DirId) -> Option<u32> {
+        Some(self.directory(dir).slot)
+    }
+
+    async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<u32, NoSpace> {
+        let (c, d) = (&self.costs.create, self.directory(dir));
+        let lookup = self.sb.calls.dcache.look_up(m, dir, name);
+        m.run(Account::System, c.lookup).await;
+        self.lookup(m, &d, name).await;
+        self.sb.calls.dcache.looked_up(m, lookup);
+        let slot = self.xfs_create(m, &d, name).await?;
+        self.sb.calls.files.made_dentry(m, slot);
+        m.run(Account::System, c.tail).await;
+        Ok(slot)
+    }
+
+    async fn mkdir(&self, m: &M, parent: DirId, name: &[u8]) -> Result<DirId, NoSpace> {
+        let (c, (before, after)) = (&self.costs.mkdir, self.sb.calls.mkdir());
+        let parent = self.directory(parent);
+        m.run(Account::System, c.walk.saturating_sub(before)).await; // the trace has no event at the lock
+        self.lookup(m, &parent, name).await;
+        let dir = self.xfs_mkdir(m, &parent, name).await?;
+        m.run(Account::System, c.exit.saturating_sub(after)).await;
+        Ok(dir)
+    }
+
+    async fn look_up(&self, m: &M, _: DirId) {
+        m.run(Account::System, self.costs.unlink.lookup).await;
+    }
+
+    async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: &File) {
+        self.xfs_remove(m, &self.directory(dir), name, self.inodes.inode(file.inode), None).await;
+    }
+
+    async fn rmdir(&self, m: &M, parent: DirId, name: &[u8], dir: DirId) {
+        let inode = self.inodes.inode(self.directory(dir).slot);
+        self.xfs_remove(m, &self.directory(parent), name, inode, Some(dir)).await;
+    }
+
+    async fn removed(&self, m: &M) {
+        m.run(Account::System, self.costs.unlink.tail).await;
+    }
+
+    async fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File, time: Time) -> Result<(), NoSpace> {
+        let (old, new) = (self.directory(dir), self.directory(names.into));
+        self.xfs_rename(m, (&old, &new), names, self.inodes.inode(file.inode), time).await
+    }
+
+    async fn evict_file(&self, m: &M, _: DirId, file: File) {
+        self.storage.writeback.forget(m, file.inode).await;
+        self.evict(m, file).await;
+    }
+
+    async fn evict_directory(&self, m: &M, _: DirId, dir: DirId) {
+        self.evict(m, File { inode: self.directory(dir).slot, written: false, writable: false }).await;
+        self.free_directory(dir);
+    }
+}
+
+impl Xfs {
+    /// The last reference goes: pages are dropped, the inode is queued for this CPU's worker.
+    async fn evict<M: Machine>(&self, m: &M, file: File) {
+        let c = &self.costs.unlink;
+        let pages = if file.written { c.evict_pages_and_all.saturating_sub(c.evict_all) } else { 0 };
+        let rest = self.sb.inodes.pass(m, None, c.evict + pages + c.queue).await;
+        m.run(Account::System, rest).await;
+        self.inodes.set_need_inactive(file.inode);
+        let gc = match self.inactivation {
+            Inactivation::Task => return self.inactive(m, file.inode, file.written).await,
+            Inactivation::PerCpu => &self.inodegc[m.cpu() as usize],
+            Inactivation::PerGroup => &self.inodegc[self.group_number(self.inodes.inode(file.inode).ino)],
+        };
+        if let Some(flushed) = gc.queue(m, file.inode, file.written) {
+            m.wchan("xfs_inodegc_queue");
+            m.wait_for(flushed).await;
+        }
+    }
+}
