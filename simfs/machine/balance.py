@@ -73,7 +73,12 @@ class Balance:
         """A CPU about to idle takes a waiting task, if one waits anywhere and it idles longer than a search takes."""
         cpu.idle_stamp = self._now
         cost = len(self._topology.llc(cpu.number)) * LINES_A_CPU * self._topology.within_llc
-        if cpu.average_idle < cost or not any(other.queue for other in self._scheduler.cpus):
+        floor = (
+            self._machine.kernel.migration_cost
+            if self._machine.kernel.newidle == "above_migration_cost"
+            else 0
+        )
+        if cpu.average_idle < max(cost, floor) or not any(other.queue for other in self._scheduler.cpus):
             return None
         self._update_blocked(cpu)
         task = self._pull_to(cpu, about_to_idle=True) or self._afar.pull(cpu, cost)

@@ -75,7 +75,7 @@ class Kernel:
     numa_imbalance: str
     """How much busier a NUMA node may become than another; the values are in `numa.py`."""
     newidle: str
-    """When a CPU about to idle looks for a task to take: `always`, or `by_success` of earlier looks."""
+    """When a CPU about to idle looks for a task to take: `above_migration_cost`, `always`, or `by_success`."""
     delay_dequeue: bool
     """Who sleeps ahead of the average stays in EEVDF's queue until it is not."""
     governor: str

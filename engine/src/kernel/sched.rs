@@ -59,6 +59,8 @@ choice! {
 choice! {
     /// When a CPU about to idle looks for a task to take.
     pub enum NewIdle {
+        /// If it idles longer on average than `migration_cost`, and than a look takes (before 5.16).
+        AboveMigrationCost = "above_migration_cost",
         /// Whenever it idles longer than a look takes.
         Always = "always",
         /// Then as often as looks have found something (`NI_RANDOM`, since 6.19).

@@ -63,7 +63,11 @@ impl State {
         self.cpus[cpu as usize].idle_stamp = Some(now);
         let near = self.topology.llc(cpu).len() as Time;
         let cost = near * LINES_A_CPU * self.topology.transfer_within_llc();
-        if self.queued.is_empty() || self.cpus[cpu as usize].average_idle < cost {
+        let above = match self.kernel.rules.newidle {
+            NewIdle::AboveMigrationCost => cost.max(self.kernel.migration_cost),
+            NewIdle::Always | NewIdle::BySuccess => cost,
+        };
+        if self.queued.is_empty() || self.cpus[cpu as usize].average_idle < above {
             return None;
         }
         self.update_blocked(cpu);
