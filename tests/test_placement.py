@@ -207,6 +207,18 @@ def test_a_cpu_about_to_idle_takes_a_waiting_task_if_it_idles_longer_than_the_se
     assert here.scheduler.balance.pull(here.cpus[3]) is (waiting if takes else None)
 
 
+@pytest.mark.parametrize(("rule", "takes"), [("above_migration_cost", False), ("always", True)])
+def test_before_5_16_it_looks_only_if_it_idles_longer_than_a_migration_costs(rule: str, takes: bool) -> None:
+    here = Machines(4, idle=(3,), newidle=rule)
+    waiting = here.wait(1)
+    here.pass_(MS)
+    here.cpus[3].average_idle = 500 * US - 1
+    assert here.scheduler.balance.pull(here.cpus[3]) is (waiting if takes else None)
+    here.cpus[3].average_idle += 1
+    if not takes:
+        assert here.scheduler.balance.pull(here.cpus[3]) is waiting
+
+
 def test_who_ran_a_moment_ago_or_is_bound_is_not_taken() -> None:
     here = Machines(4, idle=(3,))
     bound, hot = here.wait(0), here.wait(1)

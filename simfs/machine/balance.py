@@ -1,7 +1,7 @@
 """Idle CPUs take waiting tasks.
 
 About to idle (`sched_balance_newidle`, before 6.9 `newidle_balance`), and at a tick of a busy CPU, once in as many ms
-as there are CPUs (`nohz_balancer_kick`).
+as there are CPUs (`nohz_balancer_kick`). From other caches and sockets: `afar.py`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from simfs.machine.afar import LINES_A_CPU, Afar, Domain
 from simfs.machine.busiest import Busiest
 from simfs.machine.cpu import Cpu, Phase
 from simfs.machine.policy import Entering, Leaving
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 
 BLOCKED_EVERY = from_ns(32e6)
 """The averages of idle CPUs are brought up to date once in a half-life of them (`nohz.next_blocked`)."""
-
-LINES_A_CPU = 3
-"""Lines of another CPU that a search for a task reads: its load, its run queue, its counts (`update_sg_lb_stats`)."""
 
 
 @dataclass
@@ -62,7 +60,8 @@ class Balance:
         self._machine = scheduler.machine
         self._topology = scheduler.machine.topology
         self._busiest = Busiest(scheduler)
-        self._success: defaultdict[tuple[int, tuple[int, int]], Success] = defaultdict(Success)
+        self._afar = Afar(scheduler, self._look_into)
+        self._success: defaultdict[tuple[int, Domain], Success] = defaultdict(Success)
         """By CPU and domain."""
         self._next_blocked: Time = 0
 
@@ -74,10 +73,15 @@ class Balance:
         """A CPU about to idle takes a waiting task, if one waits anywhere and it idles longer than a search takes."""
         cpu.idle_stamp = self._now
         cost = len(self._topology.llc(cpu.number)) * LINES_A_CPU * self._topology.within_llc
-        if cpu.average_idle < cost or not any(other.queue for other in self._scheduler.cpus):
+        floor = (
+            self._machine.kernel.migration_cost
+            if self._machine.kernel.newidle == "above_migration_cost"
+            else 0
+        )
+        if cpu.average_idle < max(cost, floor) or not any(other.queue for other in self._scheduler.cpus):
             return None
         self._update_blocked(cpu)
-        task = self._pull_to(cpu, about_to_idle=True)
+        task = self._pull_to(cpu, about_to_idle=True) or self._afar.pull(cpu, cost)
         if task is not None:
             cpu.idle_stamp = None
         return task
@@ -92,19 +96,23 @@ class Balance:
         if self._machine.kernel.busiest == "waiting":
             return self._take_from(self._busiest.most_waiting(cpu), cpu)
         near = len(self._topology.llc(cpu.number))
-        by_success = about_to_idle and self._machine.kernel.newidle == "by_success"
         for domain in reversed(self._topology.domains):
-            if domain[0] > near:
-                continue
-            success = self._success[cpu.number, domain]
-            if by_success and not self._is_worth_a_look(success):
-                continue
-            task = self._take_from(self._busiest.cpu_in(domain, cpu), cpu)
-            if by_success:
-                success.note_look(found=task is not None)
-            if task is not None:
-                return task
+            if domain[0] <= near:
+                task = self._look_into(cpu, domain, about_to_idle)
+                if task is not None:
+                    return task
         return None
+
+    def _look_into(self, cpu: Cpu, domain: Domain, about_to_idle: bool) -> Task | None:
+        """Move a task to `cpu` from the busiest of a domain; `about_to_idle`, only if earlier looks say so."""
+        by_success = about_to_idle and self._machine.kernel.newidle == "by_success"
+        success = self._success[cpu.number, domain]
+        if by_success and not self._is_worth_a_look(success):
+            return None
+        task = self._take_from(self._busiest.cpu_in(domain, cpu), cpu)
+        if by_success:
+            success.note_look(found=task is not None)
+        return task
 
     def _is_worth_a_look(self, success: Success) -> bool:
         """The more often looks at a domain found something, the more likely there is one (`NI_RANDOM`)."""
@@ -148,15 +156,17 @@ class Balance:
         if first is None:
             return
         near = self._topology.llc(kicker.number)
-        others = [number for number in near if number != first]
-        for number in [*others, *([first] if first in near else [])]:
-            cpu = self._scheduler.cpus[number]
-            if cpu.phase is Phase.IDLE and self._now >= cpu.next_balance:
+        others = [cpu for cpu in self._scheduler.cpus if cpu.number != first]
+        for cpu in [*others, self._scheduler.cpus[first]]:
+            if cpu.phase is not Phase.IDLE:
+                continue
+            moved = False
+            if cpu.number in near and self._now >= cpu.next_balance:
                 moved = self._pull_to(cpu, about_to_idle=False) is not None
-                self._set_next_balance(cpu, len(near), moved=moved)
-                if moved:
-                    idle_exit = self._scheduler.idle_exit
-                    idle_exit.leave_idle(cpu, idle_exit.delivery(cpu, kicker))
+                cpu.next_balance = self._next_balance(len(near), moved)
+            if moved or self._afar.balance(cpu, self._next_balance):
+                idle_exit = self._scheduler.idle_exit
+                idle_exit.leave_idle(cpu, idle_exit.delivery(cpu, kicker))
 
     def _update_idle_cpus(self) -> None:
         if self._now >= self._next_blocked:
@@ -165,11 +175,11 @@ class Balance:
                 if self._scheduler.is_idle(cpu):
                     self._update_blocked(cpu)
 
-    def _set_next_balance(self, cpu: Cpu, cpus: int, *, moved: bool) -> None:
+    def _next_balance(self, cpus: int, moved: bool) -> Time:
         """The interval is as many ms as there are CPUs, twice that where there was nothing to move."""
         interval = from_ns((cpus if moved else 2 * cpus) * 1e6)
         tick = self._machine.kernel.tick
-        cpu.next_balance = self._now + max(-(-interval // tick), 1) * tick
+        return self._now + max(-(-interval // tick), 1) * tick
 
     def note_idle_time(self, cpu: Cpu) -> None:
         """Somebody wakes on `cpu`, which has idled: how long it does so on average (`rq->avg_idle`)."""

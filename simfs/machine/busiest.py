@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simfs.machine.cpu import Cpu
+from simfs.machine.numa import Nodes
 from simfs.machine.placement import IMBALANCE
 from simfs.machine.sched_group import Group, Groups, Kind, in_queues
 
@@ -23,6 +24,7 @@ class Busiest:
         self._scheduler = scheduler
         self._topology = scheduler.machine.topology
         self._groups = Groups(scheduler)
+        self._nodes = Nodes(scheduler.machine)
 
     def cpu_in(self, domain: tuple[int, int], idle: Cpu) -> Cpu | None:
         """The CPU in a domain from which `idle` takes a task, if it may."""
@@ -35,10 +37,16 @@ class Busiest:
         if not give:
             return None
         part, busiest = max(give, key=lambda found: _rank(found[1]))
-        if not _gives(busiest, local, average, spreads=size > 1):
+        if not _gives(busiest, local, average, spreads=size > 1) or self._leaves(domain, local, busiest):
             return None
         cpu = max((self._scheduler.cpus[number] for number in part), key=in_queues)
         return cpu if in_queues(cpu) > 1 else None
+
+    def _leaves(self, domain: tuple[int, int], local: Group, busiest: Group) -> bool:
+        """Whether `local` takes nothing from `busiest`, another NUMA node, because it is little busier."""
+        few = local.kind is Kind.HAS_SPARE and busiest.kind is not Kind.OVERLOADED
+        even = max(busiest.tasks - local.tasks, 0) // 2
+        return few and self._topology.is_numa(domain) and self._nodes.tolerate(busiest, local.tasks, even)
 
     def most_waiting(self, idle: Cpu) -> Cpu | None:
         """The CPU under the same last-level cache with most waiting tasks.

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simfs.machine.cpu import Cpu, Phase
+from simfs.machine.numa import Nodes
 from simfs.machine.placement import IMBALANCE
-from simfs.machine.sched_group import Group, Groups, Kind
+from simfs.machine.sched_group import ALLOWANCE, Group, Groups, Kind
 from simfs.machine.time import Time
 
 if TYPE_CHECKING:
@@ -31,8 +32,7 @@ def _beats(group: Group, local: Group) -> bool:
         return group.kind < local.kind
     if group.kind is Kind.HAS_SPARE:
         return group.idle > local.idle
-    imbalance = 1024 * (IMBALANCE - 100) // 100
-    return group.load < local.load + imbalance and 100 * local.load > IMBALANCE * group.load
+    return group.load < local.load + ALLOWANCE and 100 * local.load > IMBALANCE * group.load
 
 
 class Idlest:
@@ -42,14 +42,16 @@ class Idlest:
         self._scheduler = scheduler
         self._topology = scheduler.machine.topology
         self._groups = Groups(scheduler)
+        self._nodes = Nodes(scheduler.machine)
 
     def cpu_at_start(self, parent: Cpu) -> Cpu:
         """The CPU of a task of the load, or of a kernel thread that is there from the beginning.
 
-        All start at one moment, when no average tells the CPUs apart; so where the choice is a CPU that has
-        something to do, they are spread as periodic balancing would have left them, which is not modelled.
+        All start at one moment, when no average tells the CPUs apart; so they are spread as periodic balancing, which
+        is not modelled, would have left them: over the sockets as far as that would have moved them, and over all CPUs
+        where the choice is one that has something to do.
         """
-        cpu = self.cpu_for_new(parent)
+        cpu = self._cpu(parent, None, at_start=True)
         return min(self._scheduler.cpus, key=self._load_that_stays) if self._load_that_stays(cpu) else cpu
 
     def _load_that_stays(self, cpu: Cpu) -> int:
@@ -65,7 +67,7 @@ class Idlest:
         """The CPU on which a running task goes on when it begins another program (`sched_exec`)."""
         return task.cpu if task.pinned else self._cpu(task.cpu, task)
 
-    def _cpu(self, own: Cpu, without: Task | None) -> Cpu:
+    def _cpu(self, own: Cpu, without: Task | None, *, at_start: bool = False) -> Cpu:
         """The CPU for a task that is on `own`, or is about to be: as if `without`, which is this task, were not."""
         cpu = own.number
         for span, size in self._topology.domains:
@@ -74,9 +76,20 @@ class Idlest:
             if not groups:
                 continue
             part, idlest = min(groups, key=lambda group: _rank(group[1]))
-            if _beats(idlest, self._groups.of(near, without)):
+            local = self._groups.of(near, without)
+            if _beats(idlest, local) and not self._keeps_new((span, size), local, idlest, at_start=at_start):
                 cpu = self._idlest(part)
         return self._scheduler.cpus[cpu]
+
+    def _keeps_new(self, domain: tuple[int, int], local: Group, idlest: Group, *, at_start: bool) -> bool:
+        """Whether a new task stays on its parent's NUMA node though another is idler.
+
+        At the start, only if balancing would have left it there when who sets up has gone.
+        """
+        if local.kind is not idlest.kind or not self._nodes.keep_new(domain, local, idlest):
+            return False
+        others = max(local.tasks - (self._scheduler.machine.setting_up is not None), 0)
+        return not at_start or self._nodes.leave(local, others, idlest)
 
     def _idlest(self, part: range) -> int:
         """Of some CPUs the one to take (`sched_balance_find_dst_group_cpu`).

@@ -72,8 +72,10 @@ class Kernel:
     """Who wakes somebody on an idle CPU leaves most of it to that CPU."""
     busiest: str
     """What makes CPUs the busiest, to take a task from: tasks `waiting`, `utilization`, or that and `runnable`."""
+    numa_imbalance: str
+    """How much busier a NUMA node may become than another; the values are in `numa.py`."""
     newidle: str
-    """When a CPU about to idle looks for a task to take: `always`, or `by_success` of earlier looks."""
+    """When a CPU about to idle looks for a task to take: `above_migration_cost`, `always`, or `by_success`."""
     delay_dequeue: bool
     """Who sleeps ahead of the average stays in EEVDF's queue until it is not."""
     governor: str
@@ -138,6 +140,7 @@ class Kernel:
             kthread_stacking=rules["sched.kthread_stacking"],
             wakeup_queue=rules["sched.wakeup_queue"],
             busiest=rules["sched.busiest"],
+            numa_imbalance=rules["sched.numa_imbalance"],
             newidle=rules["sched.newidle"],
             delay_dequeue=rules["sched.delay_dequeue"],
             governor=rules["idle.governor"],

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from simfs.machine.task import Task
 
 
+ALLOWANCE = 1024 * (IMBALANCE - 100) // 100
+"""How much more load a group may have than another before a new task goes to that."""
+
+
 class Kind(IntEnum):
     """What CPUs have to do (`group_type`)."""
 

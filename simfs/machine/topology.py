@@ -62,6 +62,18 @@ class Topology:
         """Whether two CPUs share a last-level cache."""
         return a // self._per_llc == b // self._per_llc
 
+    def is_numa(self, domain: tuple[int, int]) -> bool:
+        """Whether the parts of a domain are NUMA nodes (`SD_NUMA`): here, sockets."""
+        return domain[0] > self.per_socket
+
+    def tasks_of_node(self, part: int) -> int:
+        """How many tasks a NUMA node may have before they count as too many (`imb_numa_nr`).
+
+        With one last-level cache this part of its CPUs, else a task a cache.
+        """
+        caches = self.per_socket // self._per_llc
+        return self.per_socket // part if caches == 1 else caches
+
     @property
     def has_siblings(self) -> bool:
         """Whether cores have more CPUs than one."""

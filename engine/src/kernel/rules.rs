@@ -85,6 +85,8 @@ rules! {
     "sched.wakeup_queue" => wakeup_queue: bool = true;
     /// From which CPUs an idle one takes a task (`group_classify`).
     "sched.busiest" => busiest: sched::Busiest = sched::Busiest::Runnable;
+    /// How much busier a NUMA node may become than another (`adjust_numa_imbalance`, `imb_numa_nr`).
+    "sched.numa_imbalance" => numa_imbalance: sched::NumaImbalance = sched::NumaImbalance::EighthOfNode;
     /// When a CPU about to idle looks for a task to take (`sched_balance_newidle`).
     "sched.newidle" => newidle: sched::NewIdle = sched::NewIdle::Always;
     /// Who chooses the idle state of a CPU (`drivers/cpuidle/governors`).

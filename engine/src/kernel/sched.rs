@@ -39,8 +39,28 @@ choice! {
 }
 
 choice! {
+    /// How much busier a NUMA node may become than another: who is new stays on its parent's, and balancing leaves it as it is.
+    pub enum NumaImbalance {
+        /// Not at all: the node with most idle CPUs is taken (before 5.5).
+        Spread = "spread",
+        /// Who is new stays while a CPU of its node idles (5.5).
+        IdleCpu = "idle_cpu",
+        /// The same, and balancing leaves two tasks on a node (5.6 to 5.10).
+        Pair = "pair",
+        /// While the node has fewer tasks than a quarter of the domain has CPUs; balancing, of the node (5.11 to 5.17).
+        QuarterOfDomain = "quarter_of_domain",
+        /// Up to a quarter of the node's CPUs, or a task for each of its last-level caches (5.18 and 5.19).
+        QuarterOfNode = "quarter_of_node",
+        /// Up to an eighth, and only while it has two idle CPUs less than the other at most (since 6.0).
+        EighthOfNode = "eighth_of_node",
+    }
+}
+
+choice! {
     /// When a CPU about to idle looks for a task to take.
     pub enum NewIdle {
+        /// If it idles longer on average than `migration_cost`, and than a look takes (before 5.16).
+        AboveMigrationCost = "above_migration_cost",
         /// Whenever it idles longer than a look takes.
         Always = "always",
         /// Then as often as looks have found something (`NI_RANDOM`, since 6.19).

@@ -1,5 +1,5 @@
 //! Idle CPUs take waiting tasks: about to idle (`sched_balance_newidle`, before 6.9 `newidle_balance`), and at a tick of a busy CPU, once
-//! in as many ms as there are CPUs (`nohz_balancer_kick`).
+//! in as many ms as there are CPUs (`nohz_balancer_kick`). From other caches and sockets: `afar.rs`.
 
 use super::cpu::Phase;
 use super::policy::{Entering, Leaving};
@@ -15,7 +15,7 @@ use rand_core::RngCore;
 /// The averages of idle CPUs are brought up to date once in a half-life of them (`nohz.next_blocked`).
 const BLOCKED_EVERY: Time = 32 * 1000 * US;
 /// Cache lines of another CPU that a search for a task reads: its load, its run queue, its counts (`update_sg_lb_stats`).
-const LINES_A_CPU: Time = 3;
+pub(super) const LINES_A_CPU: Time = 3;
 
 /// How often looks into a domain have found a task for a CPU about to idle (`newidle_call`, `newidle_success`, `newidle_ratio`).
 #[derive(Clone, Copy, Debug)]
@@ -63,11 +63,15 @@ impl State {
         self.cpus[cpu as usize].idle_stamp = Some(now);
         let near = self.topology.llc(cpu).len() as Time;
         let cost = near * LINES_A_CPU * self.topology.transfer_within_llc();
-        if self.queued.is_empty() || self.cpus[cpu as usize].average_idle < cost {
+        let above = match self.kernel.rules.newidle {
+            NewIdle::AboveMigrationCost => cost.max(self.kernel.migration_cost),
+            NewIdle::Always | NewIdle::BySuccess => cost,
+        };
+        if self.queued.is_empty() || self.cpus[cpu as usize].average_idle < above {
             return None;
         }
         self.update_blocked(cpu);
-        let id = self.pull_to(cpu, true)?;
+        let id = self.pull_to(cpu, true).or_else(|| self.pull_from_afar(cpu, cost))?;
         self.cpus[cpu as usize].idle_stamp = None;
         Some(id)
     }
@@ -90,20 +94,27 @@ impl State {
         }
         let near = self.topology.llc(cpu).len() as u32;
         for at in (0..self.topology.domains().len()).rev() {
-            let domain = self.topology.domains()[at];
-            if domain.span > near || by_success && !self.is_worth_a_look(cpu, at) {
-                continue;
-            }
-            let source = if overloaded { self.busiest_in(cpu, domain) } else { None };
-            let taken = self.take_from(source, cpu);
-            if by_success {
-                self.cpus[cpu as usize].newidle[at].note_look(taken.is_some());
-            }
-            if taken.is_some() {
-                return taken;
+            if self.topology.domains()[at].span <= near {
+                let taken = self.look_into(cpu, at, overloaded, by_success);
+                if taken.is_some() {
+                    return taken;
+                }
             }
         }
         None
+    }
+
+    /// Moves a task to `cpu` from the busiest of a domain, if there is one anywhere, or if earlier looks `by_success` say so.
+    pub(super) fn look_into(&mut self, cpu: CpuId, at: usize, overloaded: bool, by_success: bool) -> Option<TaskId> {
+        if by_success && !self.is_worth_a_look(cpu, at) {
+            return None;
+        }
+        let source = if overloaded { self.busiest_in(cpu, self.topology.domains()[at]) } else { None };
+        let taken = self.take_from(source, cpu);
+        if by_success {
+            self.cpus[cpu as usize].newidle[at].note_look(taken.is_some());
+        }
+        taken
     }
 
     /// The more often looks at a domain found something, the more likely there is one (`NI_RANDOM`).
@@ -153,15 +164,17 @@ impl State {
         let near = self.topology.llc(kicker);
         self.update_idle_cpus();
         let Some(first) = (0..self.topology.cpus).find(|&cpu| self.is_idle(cpu)) else { return };
-        let others = near.clone().filter(|&cpu| cpu != first);
-        for cpu in others.chain(Some(first).filter(|first| near.contains(first))) {
+        let looks = if self.looks_afar() { 0..self.topology.cpus } else { near.clone() };
+        let others = looks.clone().filter(|&cpu| cpu != first);
+        for cpu in others.chain(Some(first).filter(|first| looks.contains(first))) {
             let Phase::Idle(since) = self.cpus[cpu as usize].phase else { continue };
-            if self.now >= self.cpus[cpu as usize].next_balance {
-                let moved = self.pull_to(cpu, false).is_some();
-                self.set_next_balance(cpu, near.len() as Time, moved);
-                if moved {
-                    self.leave_idle(cpu, since, Some(kicker), 0);
-                }
+            let mut moved = false;
+            if near.contains(&cpu) && self.now >= self.cpus[cpu as usize].next_balance {
+                moved = self.pull_to(cpu, false).is_some();
+                self.cpus[cpu as usize].next_balance = self.next_balance(near.len() as Time, moved);
+            }
+            if moved || self.balances_afar(cpu) {
+                self.leave_idle(cpu, since, Some(kicker), 0);
             }
         }
     }
@@ -178,10 +191,10 @@ impl State {
     }
 
     /// The interval is as many ms as there are CPUs, and twice that where there was nothing to move (`balance_interval`).
-    fn set_next_balance(&mut self, cpu: CpuId, cpus: Time, moved: bool) {
+    pub(super) fn next_balance(&self, cpus: Time, moved: bool) -> Time {
         let interval = if moved { cpus } else { 2 * cpus } * 1000 * US;
         let ticks = interval.div_ceil(self.kernel.tick).max(1);
-        self.cpus[cpu as usize].next_balance = self.now + ticks * self.kernel.tick;
+        self.now + ticks * self.kernel.tick
     }
 
     /// Somebody wakes on `cpu`, which has idled: how long it does so on average (`rq->avg_idle`).

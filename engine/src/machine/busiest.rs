@@ -64,10 +64,17 @@ impl State {
             }
         }
         let (part, group) = busiest?;
-        if !group.gives_to(&local, load / number, domain.parts > 1) {
+        if !group.gives_to(&local, load / number, domain.parts > 1) || self.leaves_on_node(domain, &local, &group) {
             return None;
         }
         part.max_by_key(|&cpu| (self.in_queues(cpu), Reverse(cpu))).filter(|&cpu| self.in_queues(cpu) > 1)
+    }
+
+    /// Whether `local` takes nothing from `busiest`, another NUMA node, because it is little busier.
+    fn leaves_on_node(&self, domain: Domain, local: &Group, busiest: &Group) -> bool {
+        let few = local.kind == Kind::HasSpare && busiest.kind != Kind::Overloaded;
+        few && self.topology.is_numa(domain)
+            && self.tolerates(busiest, local.tasks, busiest.tasks.saturating_sub(local.tasks) / 2)
     }
 
     /// The CPU under the last-level cache of `cpu` with most waiting tasks: before 5.5 loads were compared, which comes to that.

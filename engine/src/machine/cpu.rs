@@ -79,6 +79,8 @@ pub struct Cpu {
     pub newidle: [Success; DOMAINS],
     /// When it may look again for a task to take while it idles (`rq->next_balance`).
     pub next_balance: Time,
+    /// The same by domain, of those beyond its last-level cache.
+    pub next_afar: [Time; DOMAINS],
     /// How long a search for an idle CPU takes on average (`sd->avg_scan_cost`).
     pub scan_cost: Time,
     /// Of the first CPU under a cache: how many CPUs a wake-up there looks at (`nr_idle_scan`), and until when.
@@ -125,6 +127,7 @@ impl Cpu {
             average_idle,
             newidle: Default::default(),
             next_balance: 0,
+            next_afar: [0; DOMAINS],
             scan_cost: 0,
             scans: 0,
             scan_until: 0,

@@ -7,7 +7,7 @@ use super::sched_group::{Group, Kind};
 use super::state::State;
 use super::task::TaskId;
 use super::time::Time;
-use super::topology::CpuId;
+use super::topology::{CpuId, Domain};
 use std::cmp::Reverse;
 use std::ops::Range;
 
@@ -29,25 +29,27 @@ impl Group {
         }
         match self.kind {
             Kind::HasSpare => self.idle > local.idle,
-            _ => {
-                let imbalance = 1024 * (IMBALANCE - 100) / 100;
-                self.load < local.load + imbalance && 100 * local.load > IMBALANCE * self.load
-            }
+            _ => self.load < local.load + Self::allowance() && 100 * local.load > IMBALANCE * self.load,
         }
+    }
+
+    /// How much more load a group may have than another.
+    pub(super) fn allowance() -> u64 {
+        1024 * (IMBALANCE - 100) / 100
     }
 }
 
 impl State {
     /// The CPU of a task of the load, or of a kernel thread that is there from the beginning. All start at one moment, when no
-    /// average tells the CPUs apart; so where the choice is a CPU that has something to do, they are spread as periodic balancing
-    /// would have left them, which is not modelled.
+    /// average tells the CPUs apart; so they are spread as periodic balancing, which is not modelled, would have left them: over the
+    /// sockets as far as that would have moved them, and over all CPUs where the choice is one that has something to do.
     pub(super) fn choose_cpu_at_start(&self, parent: CpuId) -> CpuId {
         let goes = self.setting_up; // who set up
         let load = |cpu: CpuId| {
             let cpu = &self.cpus[cpu as usize];
             cpu.queue.len() + usize::from(cpu.executing_task().is_some_and(|running| Some(running) != goes))
         };
-        let cpu = self.choose_cpu_for_new(parent);
+        let cpu = self.find_idlest_cpu(parent, None, true);
         if load(cpu) == 0 {
             return cpu;
         }
@@ -61,6 +63,10 @@ impl State {
 
     /// The CPU for a task that is on `own`, or is about to be: as if `without`, which is this task, were not there.
     pub(super) fn idlest_cpu(&self, own: CpuId, without: Option<TaskId>) -> CpuId {
+        self.find_idlest_cpu(own, without, false)
+    }
+
+    fn find_idlest_cpu(&self, own: CpuId, without: Option<TaskId>, at_start: bool) -> CpuId {
         let mut cpu = own;
         for &domain in self.topology.domains() {
             let mut parts = self.parts_of(cpu, domain);
@@ -72,11 +78,22 @@ impl State {
                     idlest = Some((part, group));
                 }
             }
-            if let Some((part, _)) = idlest.filter(|(_, best)| best.beats(&self.group_of(&near, without))) {
+            let Some((part, best)) = idlest else { continue };
+            let local = self.group_of(&near, without);
+            if best.beats(&local) && !self.keeps_new(domain, &local, &best, at_start) {
                 cpu = self.idlest_of(part);
             }
         }
         cpu
+    }
+
+    /// Whether a new task stays on its parent's NUMA node though `idlest` is idler, and, at the start, whether balancing would have
+    /// left it there when who sets up has gone.
+    fn keeps_new(&self, domain: Domain, local: &Group, idlest: &Group, at_start: bool) -> bool {
+        let others = local.tasks.saturating_sub(u64::from(self.setting_up.is_some()));
+        local.kind == idlest.kind
+            && self.stays_on_node(domain, local, idlest)
+            && (!at_start || self.is_left_on_node(local, others, idlest))
     }
 
     /// Of some CPUs the idle one that wakes fastest, of equals the one that became idle last; else the least loaded

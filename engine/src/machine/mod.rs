@@ -9,6 +9,7 @@
 //! `native` the executor that drives programs over it, `look_back` and `audit` what is looked at when a run is over.
 
 mod accounts;
+mod afar;
 mod alone;
 mod at_lock;
 mod audit;
@@ -41,6 +42,7 @@ mod locks;
 mod look_back;
 mod native;
 mod new_lock;
+mod numa;
 mod pace;
 mod pipe;
 mod placement;

@@ -87,6 +87,18 @@ impl Topology {
         &self.domains
     }
 
+    /// Whether the parts of `domain` are NUMA nodes (`SD_NUMA`): here, sockets.
+    pub fn is_numa(&self, domain: Domain) -> bool {
+        domain.span > self.per_socket
+    }
+
+    /// How many tasks a NUMA node may have before they count as too many (`imb_numa_nr`): with one last-level cache this part of
+    /// its CPUs, else a task a cache.
+    pub fn tasks_of_node(&self, part: u32) -> u64 {
+        let caches = self.per_socket / self.per_llc;
+        u64::from(if caches == 1 { self.per_socket / part } else { caches })
+    }
+
     /// Whether cores have more CPUs than one.
     pub fn has_siblings(&self) -> bool {
         self.per_core > 1
