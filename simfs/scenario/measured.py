@@ -1,7 +1,5 @@
 """Published measurements as data, and which point of a scenario each row belongs to."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, Self
