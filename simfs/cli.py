@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
@@ -196,9 +197,14 @@ def main() -> None:
 
 
 def _start_lightly() -> None:
-    """Look for garbage seldom, as what is imported stays; sums are too small for threads of BLAS."""
-    gc.set_threshold(50_000, 20, 100)
+    """Look for garbage seldom, as what is imported stays, and not at exit; sums are too small for threads of BLAS.
+
+    Nor does pydantic look for plugins in all packages that are installed.
+    """
+    gc.set_threshold(200_000, 20, 100)
+    atexit.register(gc.freeze)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 
 def _version(wanted: bool) -> None:

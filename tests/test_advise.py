@@ -41,7 +41,7 @@ def choice(agcount: int, rate: float, verdict: str = "better") -> Choice:
 def creators() -> Advice:
     settings = [
         "workload={kind: create_unlink, tasks: 24}",
-        "measure.duration=50 ms",
+        "measure.duration=15 ms",
         "measure.replications=3",
         "calibrate=[]",
     ]

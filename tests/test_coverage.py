@@ -40,13 +40,16 @@ def test_replications_of_mm1_after_their_warm_up(rho: float) -> None:
 @pytest.mark.slow
 def test_batch_means_of_one_mm1_run() -> None:
     waits = mm1_waits(np.random.default_rng(12), RUNS, 22_000, 0.5)[:, 2000:]
-    assert in_band([batch_means(run) for run in waits], 1.0)
+    assert in_band([batch_means(run) for run in waits.tolist()], 1.0)
 
 
 def test_mser_cuts_a_start_far_from_the_steady_state() -> None:
     """AR(1) streams that begin 330 deviations off: only what MSER-5 leaves has intervals worth having."""
     streams = ar1(np.random.default_rng(13), RUNS, 3000, phi=0.8) + 200 * 0.98 ** np.arange(3000)
-    whole, cut = [batch_means(s) for s in streams], [batch_means(s[mser(s) :]) for s in streams]
+    whole, cut = (
+        [batch_means(s) for s in streams.tolist()],
+        [batch_means(s[mser(s) :]) for s in streams.tolist()],
+    )
     assert not in_band(whole, 0.0)
     assert in_band(cut, 0.0)
     assert np.mean([e.half_width for e in cut]) < 0.05 * np.mean([e.half_width for e in whole])

@@ -18,7 +18,7 @@ SMALL = {
     "compile-24": [
         "workload.tasks=3",
         "workload.user_cpu=200 us",
-        "measure.duration=15 ms",
+        "measure.duration=5 ms",
         "measure.warmup=1 ms",
         "measure.replications=2",
     ],

@@ -138,9 +138,7 @@ def test_a_model_that_has_not_changed_is_read_once(tmp_path: Path) -> None:
     assert load_machine(str(path)) is load_machine(str(path))
 
 
-def test_a_relative_path_means_the_file_where_one_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_relative_path_means_the_file_where_one_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shipped = (MODELS / "machines/server-24.yaml").read_text()
     for name in ("one", "two"):
         (tmp_path / name).mkdir()

@@ -4,19 +4,22 @@
 use crate::waist::time::{Time, NS};
 
 use base64::prelude::{Engine, BASE64_STANDARD};
-use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use flate2::{Compress, Compression, FlushCompress, Status};
+use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 use hdrhistogram::Histogram;
+use std::cell::RefCell;
+use std::sync::OnceLock;
 
 const HOUR: u64 = 3_600_000_000_000;
 
-/// Counts of times in the buckets of a [`histogram`], which it becomes for a report: a few instructions a time, and no
-/// allocation after the first.
+/// Counts of times in the buckets of a [`histogram`], which it becomes for a report: a few instructions a time. There is room
+/// up to the bucket of the longest time.
 #[derive(Clone, Debug)]
 pub struct Tally {
     digits: u8,
     /// Logarithm of half the number of linear steps in a bucket.
     half: u32,
-    counts: Box<[u64]>,
+    counts: Vec<u64>,
 }
 
 impl Tally {
@@ -24,7 +27,7 @@ impl Tally {
     pub fn new(digits: u8) -> Self {
         // `hdrhistogram` takes the power of two from 2 * 10^digits on as the steps of its first bucket
         let half = (2 * 10u64.pow(digits.into())).next_power_of_two().ilog2() - 1;
-        Self { digits, half, counts: Box::default() }
+        Self { digits, half, counts: Vec::new() }
     }
 
     /// Whether nothing was counted.
@@ -53,9 +56,11 @@ impl Tally {
         }
     }
 
+    /// Counts the first time of a bucket.
     #[cold]
     fn begin(&mut self, place: usize) {
-        self.counts = vec![0; self.place(HOUR) + 1].into();
+        let buckets = (place >> self.half) + 1;
+        self.counts.resize(buckets << self.half, 0);
         self.counts[place] = 1;
     }
 
@@ -81,9 +86,48 @@ pub fn histogram(digits: u8) -> Histogram<u64> {
 
 /// The text form.
 pub fn encoded(histogram: &Histogram<u64>) -> String {
-    let mut bytes = Vec::new();
-    V2DeflateSerializer::new().serialize(histogram, &mut bytes).expect("a vector takes all bytes");
+    if histogram.is_empty() && (histogram.low(), histogram.high()) == (1, HOUR) {
+        return encoded_nothing(histogram.sigfig());
+    }
+    compressed(histogram)
+}
+
+/// The text form of a [`histogram`] in which nothing was counted, as in most of a report.
+fn encoded_nothing(digits: u8) -> String {
+    static TEXTS: [OnceLock<String>; 6] = [const { OnceLock::new() }; 6];
+    TEXTS[usize::from(digits)].get_or_init(|| compressed(&histogram(digits))).clone()
+}
+
+thread_local! {
+    /// To make one takes longer than a short run.
+    static COMPRESSOR: RefCell<Compress> = RefCell::new(Compress::new(Compression::default(), true));
+}
+
+/// What `V2DeflateSerializer` writes, which makes a compressor each time.
+fn compressed(histogram: &Histogram<u64>) -> String {
+    let mut plain = Vec::new();
+    V2Serializer::new().serialize(histogram, &mut plain).expect("a vector takes all bytes");
+    let mut bytes = Vec::with_capacity(plain.len() + 128);
+    bytes.extend(COOKIE);
+    bytes.extend([0; 4]);
+    COMPRESSOR.with_borrow_mut(|compressor| deflate(compressor, &plain, &mut bytes));
+    let length = u32::try_from(bytes.len() - 8).expect("a histogram has less than 4 GiB");
+    bytes[4..8].copy_from_slice(&length.to_be_bytes());
     BASE64_STANDARD.encode(bytes)
+}
+
+/// What compressed histograms begin with (`V2_COMPRESSED_COOKIE` in `hdrhistogram`).
+const COOKIE: [u8; 4] = 0x1c84_9314_u32.to_be_bytes();
+
+fn deflate(compressor: &mut Compress, plain: &[u8], bytes: &mut Vec<u8>) {
+    compressor.reset();
+    loop {
+        let rest = &plain[compressor.total_in() as usize..];
+        match compressor.compress_vec(rest, bytes, FlushCompress::Finish).expect("nothing is wrong with any bytes") {
+            Status::StreamEnd => return,
+            Status::Ok | Status::BufError => bytes.reserve(plain.len() + 128),
+        }
+    }
 }
 
 /// The histogram of a text form.
@@ -95,6 +139,8 @@ pub fn decoded(text: &str) -> Result<Histogram<u64>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hdrhistogram::serialization::V2DeflateSerializer;
+    use rand_core::RngCore;
 
     #[test]
     fn a_tally_counts_as_the_histogram_does() {
@@ -109,5 +155,27 @@ mod tests {
             assert_eq!(encoded(&counted), encoded(&expected), "{digits} digits");
             assert_eq!((counted.max(), counted.len()), (expected.max(), expected.len()));
         }
+    }
+
+    #[test]
+    fn the_text_form_is_that_of_hdrhistogram() {
+        let mut draws = crate::random::stream(1, 0, "times");
+        for digits in 1..=5 {
+            for times in [0, 1, 2, 100, 20_000] {
+                let mut one = histogram(digits);
+                (0..times).for_each(|n| one.saturating_record(draws.next_u64() >> (n % 64)));
+                let mut bytes = Vec::new();
+                V2DeflateSerializer::new().serialize(&one, &mut bytes).unwrap();
+                let text = encoded(&one);
+                assert_eq!(text, BASE64_STANDARD.encode(bytes), "{times} times, {digits} digits");
+                assert_eq!(decoded(&text).unwrap(), one);
+            }
+        }
+    }
+
+    #[test]
+    fn an_empty_histogram_with_other_bounds_keeps_them() {
+        let other = Histogram::<u64>::new_with_bounds(1, 1 << 40, 3).unwrap();
+        assert_eq!(decoded(&encoded(&other)).unwrap().high(), 1 << 40);
     }
 }

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from simfs.experiments.calibrate import Build, CalibrationError, Parameter, calibrate
 from simfs.results.model import Fit, MeasuredRow
 from simfs.results.run import Engine, Progress
 from simfs.scenario import Point, Scenario, expand, load_dataset, to_run_spec, value_of, with_values
 from simfs.scenario.checks import chosen_rows
 from simfs.scenario.units import duration
+
+if TYPE_CHECKING:  # with NumPy, which a run without a fit does not need
+    from simfs.experiments.calibrate import Build, Parameter
 
 
 def fitted(
@@ -28,6 +31,8 @@ def fitted(
     """
     if not scenario.calibrate or scenario.measured is None:
         return scenario, ()
+    from simfs.experiments.calibrate import calibrate
+
     parameters, used, build = problem(scenario, rows)
     fit = calibrate(
         parameters, used, build, to_spec=to_run_spec, engine=engine, threads=threads, progress=progress
@@ -42,6 +47,8 @@ def problem(
 
     Raises CalibrationError for a scenario that declares no fit.
     """
+    from simfs.experiments.calibrate import CalibrationError
+
     if not scenario.calibrate or scenario.measured is None:
         raise CalibrationError(f"{scenario.name}: declares no fit ('calibrate:' and 'measured:')")
     dataset = load_dataset(scenario.measured.dataset)
@@ -71,6 +78,8 @@ def _parameters(scenario: Scenario) -> list[Parameter]:
 
 
 def _parameter(scenario: Scenario, key: str, bounds: tuple[object, object], prior: object) -> Parameter:
+    from simfs.experiments.calibrate import CalibrationError, Parameter
+
     low, high = map(_number, bounds)
     start = value_of(scenario, key) if prior is None else prior
     if start is None:

@@ -25,6 +25,9 @@ def bar(console: Console) -> Iterator[Progress]:
 @contextmanager
 def bars(console: Console) -> Iterator[Callable[[], AbstractContextManager[Progress]]]:
     """As many of them as there are things that go on at the same time; each is there for as long as its own."""
+    if not (console.is_terminal or console.is_jupyter):
+        yield lambda: nullcontext(_unseen)
+        return
     from rich import progress as rich
 
     columns = (
@@ -33,8 +36,7 @@ def bars(console: Console) -> Iterator[Callable[[], AbstractContextManager[Progr
         rich.MofNCompleteColumn(),
         rich.TimeRemainingColumn(),
     )
-    seen = console.is_terminal or console.is_jupyter
-    with rich.Progress(*columns, console=console, transient=True, disable=not seen) as shown:
+    with rich.Progress(*columns, console=console, transient=True) as shown:
 
         @contextmanager
         def another() -> Iterator[Progress]:
@@ -45,6 +47,10 @@ def bars(console: Console) -> Iterator[Callable[[], AbstractContextManager[Progr
             shown.remove_task(task)
 
         yield another
+
+
+def _unseen(done: int, total: int, label: str) -> None:
+    """Nobody looks."""
 
 
 def told(progress: Progress | bool) -> AbstractContextManager[Progress | None]:

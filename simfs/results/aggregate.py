@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-import numpy as np
-
 from simfs.results.by_run import estimates
 from simfs.results.chains import pooled_chains
 from simfs.results.marks import marks, observed, two_groups
@@ -17,6 +15,7 @@ from simfs.results.pooling import pooled_latencies, pooled_locks, pooled_wakes
 from simfs.results.run_result import CpuTime, RunResult
 from simfs.results.statistics import LEVEL, Estimate, batch_means, interval, jain, max_min, mser, two_stage
 from simfs.results.summaries import CpuShares, LatencyIntervals
+from simfs.results.sums import mean_of, means_of_columns
 
 
 class PointLike(Protocol):
@@ -78,14 +77,19 @@ def summarise(
 
 def _batches(runs: Sequence[RunResult]) -> dict[str, Any]:
     """Throughput of each batch of the window, and where it has settled."""
-    per_s = [len(r.batch_operations) / r.window_ns * 1e9 * np.array(r.batch_operations) for r in runs]
-    batches = np.mean(per_s, axis=0) if runs[0].batch_operations else np.array([throughput(runs).mean])
+    per_s = [_batches_per_s(run) for run in runs]
+    batches = means_of_columns(per_s) or [throughput(runs).mean]
     transient = mser(batches, group=1)
     return {
-        "batches_per_s": tuple(batches.tolist()),
+        "batches_per_s": tuple(batches),
         "transient_batches": transient,
-        "settled_per_s": float(batches[transient:].mean()),
+        "settled_per_s": mean_of(batches[transient:]),
     }
+
+
+def _batches_per_s(run: RunResult) -> list[float]:
+    scale = len(run.batch_operations) / run.window_ns * 1e9
+    return [scale * operations for operations in run.batch_operations]
 
 
 def _intervals(runs: Sequence[RunResult], level: float) -> dict[str, Any]:

@@ -5,17 +5,15 @@ Statistical Association 64, 1969: of all ways to cut the sorted observations in 
 squares that is left within the parts, compared with what normal observations leave.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
+from itertools import accumulate
 from typing import Literal
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from simfs.results.statistics import Estimate
+from simfs.results.sums import mean_of, total_of
 
 Mark = Literal["wide", "two groups", "saturated"]
 """An interval wider than a fifth of the value; replications that fall into two groups; requests that outrun tasks."""
@@ -60,7 +58,7 @@ KNOWN = (
 class Groups(BaseModel):
     """Two groups of observations: the mean and the number of each, the lower one first."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     means: tuple[float, float]
     sizes: tuple[int, int]
@@ -86,43 +84,44 @@ def marks(estimate: Estimate, unit: str, groups: Groups | None) -> tuple[Mark, .
     return (*wide, "two groups") if groups else wide
 
 
-def two_groups(observations: ArrayLike, of: str = "replications") -> Groups | None:
+def two_groups(observations: Iterable[float], of: str = "replications") -> Groups | None:
     """The two groups that the observations fall into; None if they are one.
 
     They do where Engelman and Hartigan's test rejects normal observations at 1 % and the groups are a fifth of the mean
     apart. Fewer than four observations cannot.
     """
-    x = np.sort(np.asarray(observations, dtype=np.float64))
-    if x.size < 2 * SMALLEST or x[0] == x[-1]:
+    x = sorted(map(float, observations))
+    if len(x) < 2 * SMALLEST or x[0] == x[-1]:
         return None
-    left = _left_within(x[None, :])[0]
-    cut = int(left.argmin())
-    if left[cut] > _percentage_point(x.size):
+    left = _left_within(x)
+    cut = left.index(min(left))
+    if left[cut] > _percentage_point(len(x)):
         return None
     low, high = x[: cut + SMALLEST], x[cut + SMALLEST :]
-    if high.mean() - low.mean() <= FIFTH * abs(x.mean()):
+    means = (mean_of(low), mean_of(high))
+    if means[1] - means[0] <= FIFTH * abs(mean_of(x)):
         return None
-    means, sizes = (float(low.mean()), float(high.mean())), (low.size, high.size)
-    return Groups(means=means, sizes=sizes, of=of)
+    return Groups(means=means, sizes=(len(low), len(high)), of=of)
 
 
 def observed(replications: Sequence[float], batches: Sequence[float]) -> tuple[Sequence[float], str]:
     """What groups are looked for in: throughputs of replications; of the only one, those of pairs of batches."""
     if len(replications) > 1 or len(batches) < 2:
         return replications, "replications"
-    pairs = np.asarray(batches[len(batches) % 2 :], dtype=np.float64).reshape(-1, 2).mean(axis=1)
-    return pairs.tolist(), "batches"
+    even = batches[len(batches) % 2 :]
+    return [mean_of(pair) for pair in zip(even[::2], even[1::2], strict=True)], "batches"
 
 
-def _left_within(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of sorted samples (rows) the share of the sum of squares left within both parts, for every cut."""
-    n = x.shape[1]
-    centred = x - x.mean(axis=1, keepdims=True)
-    sizes = np.arange(SMALLEST, n - SMALLEST + 1)
-    sums = centred.cumsum(axis=1)[:, SMALLEST - 1 : n - SMALLEST]
-    between = sums**2 / sizes + sums**2 / (n - sizes)
-    share: NDArray[np.float64] = 1 - between / (centred**2).sum(axis=1, keepdims=True)
-    return share
+def _left_within(x: Sequence[float]) -> list[float]:
+    """Of a sorted sample the share of the sum of squares left within both parts, for every cut."""
+    n, centre = len(x), mean_of(x)
+    centred = [value - centre for value in x]
+    squares = total_of([value * value for value in centred])
+    sums = list(accumulate(centred))[SMALLEST - 1 : n - SMALLEST]
+    return [
+        1 - (low * low / size + low * low / (n - size)) / squares
+        for size, low in enumerate(sums, start=SMALLEST)
+    ]
 
 
 def _percentage_point(n: int) -> float:
@@ -134,5 +133,14 @@ def _percentage_point(n: int) -> float:
 @cache
 def drawn_point(n: int) -> float:
     """The same as random samples have it."""
+    import numpy as np
+
     samples = np.sort(np.random.default_rng(1).standard_normal((DRAWS, n)), axis=1)
-    return float(np.quantile(_left_within(samples).min(axis=1), LEVEL))
+    centred = samples - samples.mean(axis=1, keepdims=True)
+    sums, sizes = (
+        centred.cumsum(axis=1)[:, SMALLEST - 1 : n - SMALLEST],
+        np.arange(SMALLEST, n - SMALLEST + 1),
+    )
+    between = sums**2 / sizes + sums**2 / (n - sizes)  # as in `_left_within`, of all samples at once
+    left = 1 - between / (centred**2).sum(axis=1, keepdims=True)
+    return float(np.quantile(left.min(axis=1), LEVEL))

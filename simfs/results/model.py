@@ -6,8 +6,6 @@ wall time, thread count or the order in which runs ended, except `ScenarioResult
 serialised.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Literal, Self
 

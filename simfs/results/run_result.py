@@ -3,8 +3,6 @@
 Times are nanoseconds, energies joules, everything else counts inside the measured window.
 """
 
-from __future__ import annotations
-
 from typing import Literal, Self
 
 from pydantic import (
@@ -22,7 +20,7 @@ from pydantic import (
 class Strict(BaseModel):
     """A frozen model that refuses unknown keys and numbers that are not finite."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 TaskKind = Literal["load", "bound", "kernel"]
@@ -270,3 +268,6 @@ class RunResult(Strict):
     def throughput_per_s(self) -> float:
         """Operations per second."""
         return self.operations / self.window_ns * 1e9
+
+
+RunResult.model_rebuild()  # here, as many threads read results at once

@@ -7,15 +7,14 @@ hypothesis whose power is independent of the variance*, Annals of Mathematical S
 R. Jain, D. Chiu, W. Hawe, *A quantitative measure of fairness*, DEC-TR-301, 1984 ("Jain").
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable, Sequence
 from functools import cache
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict
+
+from simfs.results.sums import deviation, mean_of
 
 LEVEL = 0.95
 """Confidence level of every interval unless told otherwise."""
@@ -30,7 +29,7 @@ class Estimate(BaseModel):
     `low` and `high` are None where one observation does not allow an interval.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     mean: float
     low: float | None
@@ -56,19 +55,19 @@ class Estimate(BaseModel):
         return self.low <= value <= self.high
 
 
-def interval(observations: ArrayLike, level: float = LEVEL) -> Estimate:
+def interval(observations: Iterable[float], level: float = LEVEL) -> Estimate:
     """Student-t interval of the mean of independent observations (Law, eq. 4.12).
 
     `observations`: one-dimensional, for example one throughput per replication.
     Raises ValueError where there are none.
     """
     x = _vector(observations)
-    mean = math.fsum(x) / x.size
-    if x.size < 2:
-        return Estimate(mean=mean, low=None, high=None, n=x.size)
-    error = float(np.std(x, ddof=1)) / math.sqrt(x.size)
-    half = error * student_t(level, x.size - 1)
-    return Estimate(mean=mean, low=mean - half, high=mean + half, n=x.size)
+    n = len(x)
+    mean = math.fsum(x) / n
+    if n < 2:
+        return Estimate(mean=mean, low=None, high=None, n=n)
+    half = deviation(x) / math.sqrt(n) * student_t(level, n - 1)
+    return Estimate(mean=mean, low=mean - half, high=mean + half, n=n)
 
 
 def quotient(a: Estimate | None, b: Estimate | None) -> Estimate | None:
@@ -107,7 +106,7 @@ def stddev(estimate: Estimate, level: float = LEVEL) -> float | None:
     return estimate.half_width / quantile * math.sqrt(estimate.n)
 
 
-def batch_means(observations: ArrayLike, batches: int = 10, level: float = LEVEL) -> Estimate:
+def batch_means(observations: Iterable[float], batches: int = 10, level: float = LEVEL) -> Estimate:
     """Interval of the mean of one correlated stream from the means of consecutive batches (Law, 9.5.3).
 
     Observations that do not fill a batch are left off at the beginning, where a transient would be.
@@ -116,10 +115,10 @@ def batch_means(observations: ArrayLike, batches: int = 10, level: float = LEVEL
     x = _vector(observations)
     if batches < 2:
         raise ValueError(f"batch means need at least 2 batches, not {batches}")
-    return interval(_grouped(x, x.size // batches)[-batches:], level)
+    return interval(_grouped(x, len(x) // batches)[-batches:], level)
 
 
-def replications_needed(first: ArrayLike, precision: float, level: float = LEVEL) -> int:
+def replications_needed(first: Iterable[float], precision: float, level: float = LEVEL) -> int:
     """How many observations make the half-width `precision` of the mean, from a first stage (Stein 1945).
 
     At least as many as the first stage has. Looking at the interval after every observation and stopping as
@@ -139,60 +138,66 @@ def replications_for(first: Estimate, half_width: float) -> int:
     return max(first.n, math.ceil(first.n * (first.half_width / half_width) ** 2))
 
 
-def two_stage(observations: ArrayLike, first: int, level: float = LEVEL) -> Estimate:
+def two_stage(observations: Iterable[float], first: int, level: float = LEVEL) -> Estimate:
     """Interval of the mean where the first `first` observations decided how many there are (Stein 1945).
 
     The spread is that of the first stage alone, which the number of observations cannot have biased: exact
     for normal observations.
     """
     x = _vector(observations)
-    if x.size <= first:
+    n = len(x)
+    if n <= first:
         return interval(x, level)
-    mean = math.fsum(x) / x.size
-    half = interval(x[:first], level).half_width * math.sqrt(first / x.size)
-    return Estimate(mean=mean, low=mean - half, high=mean + half, n=x.size)
+    mean = math.fsum(x) / n
+    half = interval(x[:first], level).half_width * math.sqrt(first / n)
+    return Estimate(mean=mean, low=mean - half, high=mean + half, n=n)
 
 
-def mser_curve(observations: ArrayLike, group: int = 5) -> NDArray[np.float64]:
+def mser_curve(observations: Iterable[float], group: int = 5) -> list[float]:
     """The MSER statistic by number of leading groups discarded: what `mser` takes the minimum of."""
     means = _grouped(_vector(observations), group, at_end=False)
-    last = max(1, means.size // 2 + 1)
-    centred = means - means.mean()  # or the difference of squares below would lose all digits
-    left = means.size - np.arange(last)
-    total, squares = (np.cumsum(x[::-1])[::-1][:last] for x in (centred, centred**2))
-    errors: NDArray[np.float64] = np.maximum(squares / left - (total / left) ** 2, 0) / left
-    return errors
+    centre = mean_of(means)  # or the difference of squares below would lose all digits
+    total = squares = 0.0
+    errors = []
+    for left, value in enumerate(reversed(means), start=1):
+        off = value - centre
+        total += off
+        squares += off * off
+        mean = total / left
+        errors.append(max(squares / left - mean * mean, 0.0) / left)
+    return errors[::-1][: max(1, len(means) // 2 + 1)]
 
 
-def mser(observations: ArrayLike, group: int = 5) -> int:
+def mser(observations: Iterable[float], group: int = 5) -> int:
     """Number of leading observations to discard as warm-up, by the MSER rule (MSER-5 with `group=5`).
 
     The truncation point minimises the squared standard error of what is left,
     sum((x - mean)^2) / n^2, over means of `group` consecutive observations. A minimum in the second half
     means that the stream is too short to tell; the answer is then half the stream, in whole groups.
     """
-    return int(np.argmin(mser_curve(observations, group))) * group
+    curve = mser_curve(observations, group)
+    return curve.index(min(curve)) * group
 
 
-def jain(shares: ArrayLike) -> float:
+def jain(shares: Iterable[float]) -> float:
     """Jain's fairness index, (sum x)^2 / (n sum x^2): 1 when all are equal, 1/n when one has all.
 
     Nobody having anything counts as fair (1), and so does nobody being there, as in a run that ends in its set-up.
     """
-    x = np.asarray(shares, dtype=float)
-    squares = math.fsum(x * x)
-    return 1.0 if squares == 0 else math.fsum(x) ** 2 / (x.size * squares)
+    x = list(map(float, shares))
+    squares = math.fsum(share * share for share in x)
+    return 1.0 if squares == 0 else math.fsum(x) ** 2 / (len(x) * squares)
 
 
-def max_min(shares: ArrayLike) -> float:
+def max_min(shares: Iterable[float]) -> float:
     """The largest share over the smallest: 1 when all are equal, infinite when somebody has nothing.
 
     Nobody having anything, or being there, counts as fair (1).
     """
-    x = np.asarray(shares, dtype=float)
-    if not x.any():
+    x = list(map(float, shares))
+    if not any(x):
         return 1.0
-    return float(x.max() / x.min()) if x.min() > 0 else math.inf
+    return max(x) / min(x) if min(x) > 0 else math.inf
 
 
 def paired_difference(after: Sequence[float], before: Sequence[float], level: float = LEVEL) -> Estimate:
@@ -202,23 +207,22 @@ def paired_difference(after: Sequence[float], before: Sequence[float], level: fl
     independent means. Raises ValueError unless both have the same length.
     """
     a, b = _vector(after), _vector(before)
-    if a.size != b.size:
-        raise ValueError(f"paired differences need equally many replications, not {a.size} and {b.size}")
-    return interval(a - b, level)
+    if len(a) != len(b):
+        raise ValueError(f"paired differences need equally many replications, not {len(a)} and {len(b)}")
+    return interval(map(operator.sub, a, b), level)
 
 
-def _vector(values: ArrayLike) -> NDArray[np.float64]:
-    x = np.asarray(values, dtype=np.float64)
-    if x.ndim != 1 or x.size == 0:
-        raise ValueError(f"expected a non-empty list of numbers, not shape {x.shape}")
+def _vector(values: Iterable[float]) -> list[float]:
+    x = list(map(float, values))
+    if not x:
+        raise ValueError("expected a non-empty list of numbers")
     return x
 
 
-def _grouped(x: NDArray[np.float64], size: int, *, at_end: bool = True) -> NDArray[np.float64]:
+def _grouped(x: Sequence[float], size: int, *, at_end: bool = True) -> list[float]:
     """Means of consecutive groups; what does not fill a group is cut off in front, or else at the end."""
-    whole = x.size - x.size % size if size else 0
+    whole = len(x) - len(x) % size if size else 0
     if whole == 0:
-        raise ValueError(f"{x.size} observations do not fill one group of {max(size, 1)}")
-    kept = x[x.size - whole :] if at_end else x[:whole]
-    means: NDArray[np.float64] = kept.reshape(-1, size).mean(axis=1)
-    return means
+        raise ValueError(f"{len(x)} observations do not fill one group of {max(size, 1)}")
+    kept = x[len(x) - whole :] if at_end else x[:whole]
+    return [mean_of(kept[begin : begin + size]) for begin in range(0, whole, size)]

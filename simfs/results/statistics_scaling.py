@@ -10,12 +10,10 @@ What the simulation does worse than its twin is the cost of waiting itself: wake
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
+from simfs.results.least_squares import least_squares
 from simfs.results.model import PointResult, ScenarioResult
 from simfs.results.run_result import Strict
 from simfs.results.statistics import LEVEL, Estimate, student_t
@@ -36,7 +34,8 @@ class Usl(Strict):
 
     def at(self, tasks: float) -> float:
         """Operations per second of the fitted curve."""
-        return float(_usl(np.array([tasks]), self.rate.mean, self.contention.mean, self.coherency.mean)[0])
+        slowed = 1 + self.contention.mean * (tasks - 1) + self.coherency.mean * tasks * (tasks - 1)
+        return self.rate.mean * tasks / slowed
 
     @property
     def peak(self) -> float:
@@ -46,47 +45,44 @@ class Usl(Strict):
         return math.sqrt(max(0.0, 1 - self.contention.mean) / self.coherency.mean)
 
 
-def usl(tasks: ArrayLike, rates: ArrayLike, level: float = LEVEL) -> Usl | None:
+def usl(tasks: Iterable[float], rates: Iterable[float], level: float = LEVEL) -> Usl | None:
     """Fit the law to a curve by relative least squares of N / X, in which it is linear.
 
     None for fewer than three task counts, and where the fitted rate is not positive. The intervals, for more
     than three, are those of the linear fit with Student's t, carried over to the coefficients by their
     derivatives: they tell the scatter of the points around the law, not whether the law is the right one.
     """
-    n, x = np.asarray(tasks, dtype=np.float64), np.asarray(rates, dtype=np.float64)
-    if len(np.unique(n)) < COEFFICIENTS or not (x > 0).all():
+    curve = [(float(n), float(x)) for n, x in zip(tasks, rates, strict=True)]
+    if len({n for n, _ in curve}) < COEFFICIENTS or any(x <= 0 for _, x in curve):
         return None
-    design = np.column_stack([np.ones_like(n), n - 1, n * (n - 1)]) * (x / n)[:, None]
-    linear = np.linalg.lstsq(design, np.ones_like(n), rcond=None)[0]
-    base, serial, crosstalk = linear.tolist()
+    columns = [[term(n) * (x / n) for n, x in curve] for term in _TERMS]
+    fit = least_squares(columns, [1.0] * len(curve))
+    base, serial, crosstalk = fit.coefficients
     if base <= 0:
         return None
     best = (1 / base, serial / base, crosstalk / base)
-    if len(n) == COEFFICIENTS:  # the law goes through the points
-        return _law([Estimate(mean=m, low=None, high=None, n=len(n)) for m in best])
-    freedom = len(n) - COEFFICIENTS
-    slopes = np.array(
-        [[-1 / base**2, 0, 0], [-serial / base**2, 1 / base, 0], [-crosstalk / base**2, 0, 1 / base]]
+    freedom = len(curve) - COEFFICIENTS
+    if freedom == 0:  # the law goes through the points
+        return _law([Estimate(mean=m, low=None, high=None, n=len(curve)) for m in best])
+    slopes = (
+        (-1 / base**2, 0.0, 0.0),
+        (-serial / base**2, 1 / base, 0.0),
+        (-crosstalk / base**2, 0.0, 1 / base),
     )
-    scatter = float(np.sum((design @ linear - 1) ** 2)) / freedom
-    covariance = scatter * slopes @ np.linalg.pinv(design.T @ design) @ slopes.T
-    halves = student_t(level, freedom) * np.sqrt(np.diag(covariance))
+    scatter = math.fsum(miss * miss for miss in fit.left) / freedom
+    halves = [student_t(level, freedom) * math.sqrt(scatter * fit.variance(each)) for each in slopes]
     return _law(
-        [
-            Estimate(mean=m, low=m - h, high=m + h, n=len(n))
-            for m, h in zip(best, halves.tolist(), strict=True)
-        ]
+        [Estimate(mean=m, low=m - h, high=m + h, n=len(curve)) for m, h in zip(best, halves, strict=True)]
     )
+
+
+_TERMS: tuple[Callable[[float], float], ...] = (lambda n: 1.0, lambda n: n - 1, lambda n: n * (n - 1))
+"""What N / X is made of, in the law."""
 
 
 def _law(coefficients: Sequence[Estimate]) -> Usl:
     rate, contention, coherency = coefficients
     return Usl(rate=rate, contention=contention, coherency=coherency)
-
-
-def _usl(n: NDArray[np.float64], rate: float, contention: float, coherency: float) -> NDArray[np.float64]:
-    curve: NDArray[np.float64] = rate * n / (1 + contention * (n - 1) + coherency * n * (n - 1))
-    return curve
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """Parts of a `PointResult`: CPU time, latencies, wake-ups and locks over all replications of a point."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from simfs.results.run_result import Latency, LockKind, LockStats, Strict, Wakes

@@ -126,7 +126,9 @@ def check_measured(scenario: Scenario, document: Document) -> Iterator[Problem]:
     for label, variant in scenario.measured.variants.items():
         place = document.place_of(("measured", "variants", label))
         if label not in labels:
-            yield Problem(place.key, f"'{label}' is not in dataset {shorten(dataset.name)}", nearest(label, labels))
+            yield Problem(
+                place.key, f"'{label}' is not in dataset {shorten(dataset.name)}", nearest(label, labels)
+            )
         if variants and variant not in variants:
             yield Problem(place.value, f"there is no variant '{variant}'", nearest(variant, variants))
 

@@ -1,7 +1,5 @@
 """Block devices: the profile of one, and the section of a scenario that names it."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictFloat, StrictInt

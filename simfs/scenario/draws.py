@@ -1,7 +1,5 @@
 """Times that are drawn: distributions, and how requests arrive."""
 
-from __future__ import annotations
-
 from operator import mul
 from typing import Annotated, Self
 

@@ -1,7 +1,5 @@
 """The section of a scenario that says what the filesystem is."""
 
-from __future__ import annotations
-
 import struct
 from typing import Annotated, ClassVar, Literal, Self
 from uuid import UUID

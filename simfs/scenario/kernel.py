@@ -1,7 +1,5 @@
 """The section of a scenario that names a kernel and what differs from it, and how locks are named."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Any, ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """The section of a scenario that names a machine profile and says what differs from it."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, StrictFloat, StrictInt, Tag

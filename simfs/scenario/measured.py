@@ -1,7 +1,5 @@
 """Published measurements as data, and which point of a scenario each row belongs to."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -13,8 +11,8 @@ from simfs.scenario.document import Document
 from simfs.scenario.metrics import TOTALS, metric
 from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.refusals import problems_of
-from simfs.scenario.schema import MeasuredUse
 from simfs.scenario.remembered import remembered
+from simfs.scenario.schema import MeasuredUse
 from simfs.scenario.section import Section, refusal, shorten
 from simfs.scenario.suggest import nearest
 

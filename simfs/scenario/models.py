@@ -6,8 +6,6 @@ docs/models.md tells where the numbers come from. Loading raises `ValueError` fo
 for a file with something wrong in it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A number of the cost models: value, unit, range and source, none of them optional."""
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, Literal, Self, get_args
 

@@ -1,6 +1,6 @@
 """What was loaded from a file is kept for as long as the file says the same.
 
-In a notebook a model or a data set changes between two runs of one process; a sweep asks for the same one a thousand times.
+In a notebook a model or a data set changes between two runs of one process; a sweep asks for the same a thousand times.
 """
 
 from __future__ import annotations

@@ -4,8 +4,6 @@
 `file:line:column`. Durations are held in nanoseconds and sizes in bytes; percentages are held as fractions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Self
@@ -136,7 +134,7 @@ class Measure(Section):
             )
         return self
 
-    def quick(self, given: Iterable[str] = ()) -> Measure:
+    def quick(self, given: Iterable[str] = ()) -> Self:
         """Return a version for a first look: a fifth of the time in `QUICK` replications, no wanted precision.
 
         Keys that were `given` by hand (`measure.duration`) stay as they are.
@@ -156,7 +154,7 @@ class Window(Section):
     duration: PositiveDuration | None = Field(default=None, description="As that of `measure`.")
     warmup: Warmup | None = Field(default=None, description="As that of `measure`.")
 
-    def quick(self) -> Window:
+    def quick(self) -> Self:
         """Return a version for a first look: a fifth of the time."""
         short = {key: value / 5 for key, value in self if isinstance(value, float)}
         return self.model_copy(update=short)
@@ -181,7 +179,7 @@ class PointChange(Section):
     workload: dict[str, Any] = Field(default={}, description="Keys that differ.")
     measure: Window = Window()
 
-    def quick(self) -> PointChange:
+    def quick(self) -> Self:
         """Return a version for a first look."""
         return self.model_copy(
             update={"measure": self.measure.quick()} if self.measure.model_fields_set else {}
@@ -289,7 +287,7 @@ class Scenario(Section):
         """The file as it was read; empty for a scenario that was not read from one."""
         return self._written.text
 
-    def quick(self, given: Iterable[str] = ()) -> Scenario:
+    def quick(self, given: Iterable[str] = ()) -> Self:
         """Return a version for a first look; what of `measure` was `given` by hand stays."""
         points = {"points": tuple(change.quick() for change in self.points)} if self.points else {}
         return self.model_copy(update={"measure": self.measure.quick(given), **points})

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
     ModelWrapValidatorHandler,
+    TypeAdapter,
     ValidationError,
     create_model,
     model_validator,
 )
-from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+from pydantic_core import CoreSchema, ErrorDetails, InitErrorDetails, PydanticCustomError, core_schema
 
 from simfs.scenario.suggest import nearest
 
@@ -45,21 +48,43 @@ class Section(BaseModel):
             ) from None
 
 
-def word_as(key: str, section: type[Section]) -> BeforeValidator:
+class Word:
+    """Lets a plain word stand for a mapping with one key, as the JSON Schema says: made when it is asked for."""
+
+    def __init__(self, key: str, section: Callable[[], type[Section]]) -> None:
+        """`key` is that of the word, `section` the mapping."""
+        self.key = key
+        self.section = section
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Widen a word before anything is checked."""
+        return core_schema.no_info_before_validator_function(self._widen, handler(source))
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """A string or the mapping."""
+        either: Any = str | self.section()
+        return handler(TypeAdapter(either).core_schema)
+
+    def _widen(self, value: object) -> object:
+        return {self.key: value} if isinstance(value, (str, int, float)) else value
+
+
+def word_as(key: str, section: type[Section]) -> Word:
     """Let a plain word stand for a mapping with this one key."""
-
-    def widen(value: object) -> object:
-        return {key: value} if isinstance(value, (str, int, float)) else value
-
-    return BeforeValidator(widen, json_schema_input_type=str | section)
+    return Word(key, lambda: section)
 
 
-def changes_of(section: type[Section]) -> BeforeValidator:
+def changes_of(section: type[Section]) -> Word:
     """Let a plain word stand for a profile's name, or some keys for what differs from another's."""
-    profile = (Text | None, Field(default=None, description="Name of another profile."))
-    name, about = f"{section.__name__}Changes", section.__doc__
-    changes = create_model(name, __base__=section, __doc__=about, profile=profile)  # type: ignore[arg-type]
-    return word_as("profile", changes)
+    return Word("profile", lambda: _changes(section))
+
+
+@cache
+def _changes(section: type[Section]) -> type[Section]:
+    profile: Any = (Text | None, Field(default=None, description="Name of another profile."))
+    return create_model(
+        f"{section.__name__}Changes", __base__=section, __doc__=section.__doc__, profile=profile
+    )
 
 
 def refusal(message: str, suggestion: str | None = None) -> PydanticCustomError:

@@ -1,7 +1,5 @@
 """What all loads of a scenario share: the tasks, where they run and what they serve."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, StrictInt, model_validator

@@ -1,7 +1,5 @@
 """The section of a scenario that says what the tasks do."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, StrictBool, StrictFloat, StrictInt, model_validator

@@ -97,20 +97,20 @@ STATISTICS = [
     Fault(
         "batch means: cut off at the end",
         "simfs/results/statistics.py",
-        "    kept = x[x.size - whole :] if at_end else x[:whole]",
-        "    kept = x[x.size - whole :] if at_end and not FAULT else x[:whole]",
+        "    kept = x[len(x) - whole :] if at_end else x[:whole]",
+        "    kept = x[len(x) - whole :] if at_end and not FAULT else x[:whole]",
     ),
     Fault(
         "two stages: the spread of all observations",
         "simfs/results/statistics.py",
-        "    half = interval(x[:first], level).half_width * math.sqrt(first / x.size)",
-        "    half = interval(x if FAULT else x[:first], level).half_width * math.sqrt(first / x.size)",
+        "    half = interval(x[:first], level).half_width * math.sqrt(first / n)",
+        "    half = interval(x if FAULT else x[:first], level).half_width * math.sqrt(first / n)",
     ),
     Fault(
         "mser: may cut all",
         "simfs/results/statistics.py",
-        "    last = max(1, means.size // 2 + 1)",
-        "    last = means.size if FAULT else max(1, means.size // 2 + 1)",
+        "    return errors[::-1][: max(1, len(means) // 2 + 1)]",
+        "    return errors[::-1][: len(means) if FAULT else max(1, len(means) // 2 + 1)]",
     ),
     Fault(
         "kernel time: switches are left out",
@@ -133,7 +133,7 @@ STATISTICS = [
     Fault(
         "settled rate: of all batches",
         "simfs/results/aggregate.py",
-        '"settled_per_s": float(batches[transient:].mean()),',
-        '"settled_per_s": float(batches[0 if FAULT else transient :].mean()),',
+        '"settled_per_s": mean_of(batches[transient:]),',
+        '"settled_per_s": mean_of(batches[0 if FAULT else transient :]),',
     ),
 ]

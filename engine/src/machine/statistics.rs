@@ -1,6 +1,6 @@
 //! What is counted within the measured window: of the locks of one class, and of wake-ups.
 //!
-//! Nothing here allocates while a run goes on, but the first time that something happens: histograms have a fixed size.
+//! Nothing here allocates while a run goes on, but the first time that something happens or takes so long.
 
 use super::lock::LockKind;
 use super::task::TaskKind;
