@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -64,8 +65,12 @@ def test_ext4_tasks_that_sync_together_share_a_commit() -> None:
 
 
 def test_a_btrfs_task_writes_data_log_and_superblock() -> None:
-    """293 to 350 us measured, without create and unlink; 228 here since RCU has a thread, 282 without."""
-    assert 215e3 < 1e9 / rate(run("btrfs", 1)) < 360e3
+    """293 to 350 us measured on the guest's 2 CPUs, without create and unlink; 265 here.
+
+    With more CPUs the time hangs on where threads happen to start, since this kernel does not look for idle CPUs: 281
+    with 4, and 228 with 16, where the chain stays on one CPU.
+    """
+    assert 250e3 < 1e9 / rate(run("btrfs", 1, cpus=2)) < 360e3
 
 
 def test_btrfs_tasks_that_sync_together_share_a_log_write() -> None:
@@ -85,3 +90,25 @@ def test_fs_mark_syncs_a_file_before_it_closes_it() -> None:
     sleeps = [time for time, task, _, what, _ in events if task == marker and what == "sleep" and time < end]
     assert closing
     assert max(sleeps) < 5e9 < 1e10 < end
+
+
+def emulated(tasks: int) -> list[tuple[int | None, str]]:
+    """What happens to whom while so many tasks append and sync on ext4, in the laboratory's machine."""
+    points = expand(load("emulated-metadata", [f"sweep.workload.tasks=[{tasks}]"]))
+    point = next(each for each in points if each.variant == "ext4-append-fsync-per-task")
+    _, events = _engine.trace(json.dumps(to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 1e7}))
+    return [(task, what) for _, task, _, what, _ in events]
+
+
+def test_a_commit_wakes_those_too_who_wait_for_the_next_one() -> None:
+    """They look and sleep again (`j_wait_done_commit`)."""
+    events = emulated(8)
+    loads = {task for task, what in events if what == "begin"}
+    of = {task: [what for each, what in events if each == task] for task in loads}
+    in_vain = sum(pair == ("run", "sleep") for whats in of.values() for pair in pairwise(whats))
+    assert in_vain > 20
+
+
+def test_a_loop_device_gives_way_to_who_ends_its_requests() -> None:
+    """`loop_process_work` calls `cond_resched` after each request."""
+    assert "yield" in {what for _, what in emulated(8)}

@@ -136,6 +136,7 @@ def spec_of(machine: str, speed: float, kind: str = "xfs") -> dict[str, Any]:
         "machine": {"profile": machine, "speed": speed},
         "kernel": "linux-6.12",
         "filesystem": {"kind": kind, "costs": {"inode_list": "33 ns"}},
+        "device": "loop-tmpfs",
         "workload": {"kind": "create", "tasks": 1},
         "measure": {"warmup": "1 ms", "duration": "1 ms", "replications": 1, "confidence": "95 %", "seed": 1},
     }
@@ -154,6 +155,23 @@ def test_counted_steps_take_their_instructions_at_any_speed(kind: str) -> None:
             taken = {name: speed * spec[section]["costs"][name] for name in table}
             assert taken == pytest.approx({name: quantity.value for name, quantity in table.items()})
         assert spec["filesystem"]["costs"]["inode_list"] == 33
+
+
+def test_counted_devices_take_their_instructions_at_any_speed() -> None:
+    table = models.load_device_instructions("loop-tmpfs")
+    assert set(table) == {"submit", "interrupt", "dispatch", "write.time", "write.per_kib", "flush.time"}
+    for speed in (1.0, 3.3):
+        device = spec_of("emulated", speed)["device"]
+        for name, quantity in table.items():
+            request, _, part = name.rpartition(".")
+            section = device[request] if request else device
+            assert speed * section[f"{part}_ns"] == pytest.approx(quantity.value)
+
+
+def test_devices_of_other_machines_have_the_traced_times() -> None:
+    spec = spec_of("guest-2cpu", 1.0)["device"]
+    assert spec["submit_ns"] == models.load_device("loop-tmpfs").spec()["submit_ns"]
+    assert models.load_device_instructions("nvme") == {}
 
 
 def test_other_machines_have_the_traced_times() -> None:

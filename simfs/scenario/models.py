@@ -297,6 +297,14 @@ def load_vfs_instructions(kind: str | Path) -> dict[str, Quantity]:
 
 
 @cache
+def load_device_instructions(name: str | Path) -> dict[str, Quantity]:
+    """Load the instructions of a device's code that were counted, none for most devices."""
+    device = load_device(name).name
+    known = find(device, MODELS / "instructions") is not None
+    return _load("instructions", device, Counted).steps if known else {}
+
+
+@cache
 def load_footprints() -> Filesystem:
     """Load the cache lines that each object's writer leaves dirty: ``<object>.<part>``, in lines."""
     return _load("filesystems", "footprints", Filesystem)

@@ -14,6 +14,7 @@ from simfs.scenario.kernel import KernelUse
 from simfs.scenario.machine import MachineUse
 from simfs.scenario.models import (
     load_device,
+    load_device_instructions,
     load_filesystem,
     load_instructions,
     load_kernel,
@@ -76,7 +77,7 @@ def to_run_spec(point: Point, replication: int) -> dict[str, Any]:
         "machine": machine,
         "kernel": kernel_spec(scenario, machine["cpus"]),
         **_filesystem_spec(scenario, machine),
-        "device": None if scenario.storage is None else device_spec(scenario.storage),
+        "device": None if scenario.storage is None else _device_at_speed(scenario.storage, scenario, machine),
         "workload": _workload_spec(scenario.workload, machine) | {"tasks": scenario.tasks},
         **_groups_spec(scenario, machine),
     }
@@ -127,9 +128,19 @@ def kernel_spec(scenario: Scenario, cpus: int) -> dict[str, Any]:
     return spec
 
 
-def device_spec(use: DeviceUse) -> dict[str, Any]:
-    """Return the `device` section: the profile, what the scenario says laid over it."""
+def _device_at_speed(use: DeviceUse, scenario: Scenario, machine: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the `device` section with the times of instructions, where the machine's steps are counted."""
+    if load_machine(scenario.machine.profile).steps != "counted":
+        return device_spec(use)
+    return device_spec(use, _counted(load_device_instructions(use.profile), machine))
+
+
+def device_spec(use: DeviceUse, counted: Mapping[str, float] | None = None) -> dict[str, Any]:
+    """Return the `device` section: the profile, counted times and what the scenario says laid over it."""
     spec = load_device(use.profile).spec()
+    for name, ns in (counted or {}).items():
+        request, _, part = name.rpartition(".")
+        (spec[request] if request else spec)[f"{part}_ns"] = ns
     spec |= _given(
         parallelism=use.parallelism, depth=use.depth, submit_ns=use.submit, interrupt_ns=use.interrupt
     )

@@ -267,6 +267,7 @@ impl BlockDevice {
                 Some((service, part)) => {
                     m.run(Account::System, service).await;
                     device.softirq.queue(&m, part).await;
+                    m.cond_resched().await;
                 }
                 None => {
                     queue.idle.borrow_mut().push(m.task());

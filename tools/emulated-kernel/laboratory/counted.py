@@ -17,7 +17,7 @@ from statistics import mean
 
 import yaml
 
-from laboratory import calls, loops, pushes, trees
+from laboratory import calls, loops, pushes, synced, trees
 from laboratory.blocks import Log, Symbols, logs
 from laboratory.results import Result, read_console
 from laboratory.steps import Step, count, likeness, operations, steps
@@ -169,12 +169,19 @@ def main(folder: Path) -> None:
             own |= trees.counted(rows(folder, "btrfs-grown"))
         looped = rows(folder, f"{filesystem}-loops")
         own |= loops.counted(looped, filesystem) | loops.d_move(rows(folder, "tmpfs-loops"))
+        if filesystem == "ext4":
+            own |= synced.ext4(looped)
+            on_loop = text(
+                "loop-tmpfs", "A loop device over a file in tmpfs", synced.device(looped), synced.SOURCES
+            )
+            (into / "loop-tmpfs.yaml").write_text(on_loop.replace("models/filesystems", "models/devices"))
         vfs |= around | loops.vfs(looped, filesystem)
         here = (
             sources
             | pushes.SOURCES
             | trees.SOURCES
             | loops.SOURCES
+            | synced.SOURCES
             | {f"{g}.": source(key) for g, key in GROUPS[filesystem].items()}
         )
         (into / f"{filesystem}.yaml").write_text(text(filesystem, f"Steps of {filesystem}", own, here))

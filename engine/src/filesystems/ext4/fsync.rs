@@ -4,7 +4,7 @@
 //! New blocks are allocated as unwritten extents when their pages are written (`ext4_do_writepages`); when these are on the device a
 //! worker makes them written ones, in a handle of its own (`ext4_end_io_rsv_work`), and only then they are no longer under writeback.
 
-use super::journal::credits;
+use super::journal::{credits, Block};
 use super::Ext4;
 use crate::cost_table;
 use crate::devices::{End, Request, Work};
@@ -18,6 +18,7 @@ use std::rc::Rc;
 
 cost_table!(FsyncCosts {
     writepages: ["wfsync.writepages"],
+    before_blocks: ["writepages.before_blocks"],
     writepages_over: ["wfsync.writepages_over"],
     page: ["writeback_page"],
     convert: ["wfsync.convert"],
@@ -106,8 +107,8 @@ impl Ext4 {
         Some(piece)
     }
 
-    /// For what has no blocks these are allocated in a handle, as an unwritten extent, and marked under the lock of their group
-    /// (`mpage_map_and_submit_extent`, `ext4_mb_mark_diskspace_used`); a worker converts it before it completes `done`.
+    /// For what has no blocks these are allocated in a handle, as an unwritten extent (`mpage_map_and_submit_extent`), which waits
+    /// while their bitmap is being written to the log; a worker converts it before it completes `done`.
     async fn write_piece<M: Machine>(&self, m: &M, slot: u32, piece: Piece, done: LockId) {
         let (c, request) = (&self.fsync.costs, Request::Write { bytes: piece.bytes, at: piece.at });
         let rest = c.page * (piece.pages() - 1);
@@ -116,11 +117,21 @@ impl Ext4 {
             return self.storage.submit(m, request, End::Complete(done)).await;
         }
         let group = self.goal_group(slot);
-        let handle = self.journal.start(m, credits::EXTENT).await;
-        self.locked(m, group, 0, || ()).await;
-        m.run(Account::System, c.writepages + rest).await;
-        self.stop(m, handle, slot, &self.block_bitmap(group)).await;
+        let mut handle = self.journal.start(m, credits::EXTENT).await;
+        m.run(Account::System, c.before_blocks).await;
+        let groups = self.mballoc.write_back(m, slot, group, piece.pages()).await;
+        let blocks: Vec<_> = groups.into_iter().flat_map(|group| self.block_bitmap(group)).collect();
+        self.journal.get_write_access(m, &mut handle, &blocks).await;
+        let after = (c.writepages + rest).saturating_sub(c.before_blocks + self.mballoc.marking());
+        m.run(Account::System, after).await;
+        self.stop(m, handle, slot, self.extent_leaf(slot).as_slice()).await;
         self.storage.submit(m, request, End::Queue(self.fsync.unwritten.clone(), (slot, done))).await;
+    }
+
+    /// The block that a file's extents have, if they do not fit into the inode.
+    fn extent_leaf(&self, slot: u32) -> Option<Block> {
+        let inode = self.files.borrow().slots[slot as usize].inode;
+        self.mballoc.has_leaf(slot).then_some(Block::Extents(inode))
     }
 
     fn dirty_pages(&self, slot: u32) -> u64 {
@@ -140,9 +151,9 @@ impl Ext4 {
         m.at("ext4 conversion");
         loop {
             let (slot, done) = fs.fsync.unwritten.next(&m, 0).await;
-            let handle = fs.journal.start(&m, credits::EXTENT).await;
+            let handle = fs.journal.start_reserved(&m, credits::EXTENT).await;
             m.run(Account::System, fs.fsync.costs.convert).await;
-            fs.stop(&m, handle, slot, &[]).await;
+            fs.stop(&m, handle, slot, fs.extent_leaf(slot).as_slice()).await;
             m.complete(done).await;
         }
     }

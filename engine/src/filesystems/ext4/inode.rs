@@ -138,6 +138,7 @@ impl Ext4 {
         m.drop_lock(files.slots[slot as usize].i_rwsem);
         files.free.push(slot);
         self.fsync.dirty.forget(slot);
+        self.mballoc.forget_written(slot);
     }
 
     pub(super) fn i_rwsem(&self, file: &File) -> LockId {

@@ -107,6 +107,7 @@ impl Ext4 {
     fn drop_data(&self, slot: u32, less: Option<u32>) -> u64 {
         let Some(bytes) = less else {
             self.fsync.dirty.forget(slot);
+            self.mballoc.forget_written(slot);
             return u64::MAX;
         };
         let given = self.mballoc.blocks(slot);

@@ -57,7 +57,9 @@ impl Btrfs {
         let inode = self.file(file.inode);
         let writeback = self.write_back(m, file.inode, inode).await;
         m.lock(inode.i_rwsem, Side::Write).await;
+        self.log.announce(m);
         self.wait_for_data(m, file.inode, &writeback).await;
+        self.log.announce(m);
         if !self.data(file.inode).needs_log(self.transid(), self.transaction.committed()) {
             return m.unlock(inode.i_rwsem, Side::Write).await;
         }

@@ -173,6 +173,13 @@ impl LogTree {
         exists
     }
 
+    /// An fsync that is going to write into the log says so before and after it waits for its data: who syncs the log meanwhile
+    /// waits for it, if for anybody (`log_batch`, `btrfs_sync_file` of 5.8 to 6.18).
+    pub fn announce<M: Machine>(&self, m: &M) {
+        m.touch(self.counters, Access::Atomic);
+        self.batch.set(self.batch.get() + 1);
+    }
+
     /// `btrfs_pin_log_trans`: whoever wants to sync waits until this is ended.
     pub fn pin<M: Machine>(&self, m: &M) {
         m.touch(self.counters, Access::Atomic);

@@ -23,6 +23,8 @@ pub(in crate::filesystems::ext4) enum Block {
     Directory(u32),
     /// A leaf of a directory.
     Leaf(u32, u32),
+    /// The block with the extents of a file, by inode.
+    Extents(u32),
     /// The first block of a directory that a task has made, by group and place.
     NewDirectory(u32, u32),
 }

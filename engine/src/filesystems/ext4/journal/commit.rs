@@ -1,7 +1,7 @@
 //! Committing (`fs/jbd2/commit.c`, `jbd2_journal_commit_transaction`).
 
 use super::blocks::Block;
-use super::Journal;
+use super::{wake_all, Journal};
 use crate::devices::{End, Request};
 use crate::filesystems::BLOCK;
 use crate::waist::Machine;
@@ -35,25 +35,27 @@ impl Journal {
             m.wchan("jbd2_journal_wait_updates");
             m.park().await;
         }
+        self.switching.set(true);
         m.run(Account::System, self.costs.lock).await;
+        self.switching.set(false);
         let transaction = self.running.get();
         let list = self.blocks.take();
         let log = if list.is_empty() { 0 } else { self.space.take(list.len() as u32) };
         self.running.set(transaction + 1);
         self.credits.set(0);
         self.set_locked(m, false).await;
-        for task in self.waiting.take() {
-            m.wake(task);
-        }
+        wake_all(m, &self.waiting).await;
         if !list.is_empty() {
+            m.run(Account::System, self.costs.log).await;
             self.write_log(m, transaction, list.len()).await;
+            m.run(Account::System, self.costs.record).await;
             self.storage.write_ordered(m, BLOCK).await;
         }
         m.run(Account::System, self.costs.end).await;
         self.refile(m, transaction, list, log).await;
         committed(transaction).await;
         self.set_locked(m, self.locked.get()).await;
-        self.wake_syncers(m).await;
+        wake_all(m, &self.syncers).await;
     }
 
     /// Changes the state of the running transaction, under `j_state_lock`.

@@ -14,7 +14,7 @@ use crate::cost_table;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
 use crate::waist::Machine;
-use crate::waist::{Access, LineId, LockId, Side, TaskId};
+use crate::waist::{Access, Account, LineId, LockId, Side, TaskId};
 use blocks::Blocks;
 use commit::Shadow;
 use space::Space;
@@ -24,7 +24,13 @@ use std::rc::Rc;
 
 pub(super) use blocks::Block;
 
-cost_table!(CommitCosts { lock: ["wfsync.commit_lock"], block: ["wfsync.commit_block"], end: ["wfsync.commit_end"] });
+cost_table!(CommitCosts {
+    lock: ["wfsync.commit_lock"],
+    log: ["wfsync.commit_log"],
+    block: ["wfsync.commit_block"],
+    record: ["wfsync.commit_record"],
+    end: ["wfsync.commit_end"],
+});
 
 /// Blocks that a handle may change (`h_total_credits`): those that the kernel asks for are told in its tracepoint
 /// `jbd2_handle_start`, `req=47` for a create, 25 for an unlink, 30 for an eviction (6.18).
@@ -71,12 +77,14 @@ pub(super) struct Journal {
     /// Blocks that the running transaction has and its handles may still change (`t_outstanding_credits`).
     credits: Cell<u32>,
     locked: Cell<bool>,
+    /// It is locked, its handles have stopped, and nobody can join it any more (`T_SWITCH`).
+    switching: Cell<bool>,
     waiting: RefCell<Vec<TaskId>>,
     committer: Cell<Option<TaskId>>,
     /// The last transaction that somebody wants committed (`j_commit_request`).
     requested: Cell<u64>,
-    /// Who waits for which transaction (`jbd2_log_wait_commit`).
-    syncers: RefCell<Vec<(u64, LockId)>>,
+    /// Who waits for some transaction to be on disk (`j_wait_done_commit`), the newest last.
+    syncers: RefCell<Vec<TaskId>>,
     blocks: Blocks,
     space: Space,
     shadow: Cell<Shadow>,
@@ -109,6 +117,7 @@ impl Journal {
             updates: Cell::new(0),
             credits: Cell::new(0),
             locked: Cell::new(false),
+            switching: Cell::new(false),
             waiting: RefCell::default(),
             committer: Cell::new(None),
             requested: Cell::new(0),
@@ -134,18 +143,28 @@ impl Journal {
     /// it is committed if it is full, and for room in the log.
     pub async fn start<M: Machine>(&self, m: &M, credits: u32) -> Handle {
         if self.on {
-            self.join(m, credits).await;
+            self.join(m, credits, false).await;
         }
         Handle { transaction: self.running.get(), credits, used: 0 }
     }
 
-    async fn join<M: Machine>(&self, m: &M, credits: u32) {
+    /// The same for the handle that ends a write, for which its beginning has reserved credits: it may join a transaction that is
+    /// locked, too, until that is switched (`h_reserved`, since 3.11).
+    pub async fn start_reserved<M: Machine>(&self, m: &M, credits: u32) -> Handle {
+        if self.on {
+            self.join(m, credits, true).await;
+        }
+        Handle { transaction: self.running.get(), credits, used: 0 }
+    }
+
+    async fn join<M: Machine>(&self, m: &M, credits: u32, reserved: bool) {
         loop {
             m.lock(self.state_lock, Side::Read).await;
-            let full = self.credits.get() + credits > self.space.most;
-            if self.locked.get() || full {
+            let full = self.credits.get() + credits > self.space.most && !reserved;
+            let closed = if reserved { self.switching.get() } else { self.locked.get() };
+            if closed || full {
                 self.wait_transaction_locked(m).await;
-            } else if !self.space.suffices() {
+            } else if !reserved && !self.space.suffices() {
                 m.unlock(self.state_lock, Side::Read).await;
                 self.wait_for_space(m).await;
             } else {
@@ -202,6 +221,13 @@ impl Journal {
         }
     }
 
+    /// The same for blocks that a handle changes before its end.
+    pub async fn get_write_access<M: Machine>(&self, m: &M, handle: &mut Handle, blocks: &[Block]) {
+        for &block in blocks.iter().filter(|_| self.on) {
+            self.change(m, handle, block).await;
+        }
+    }
+
     /// `jbd2_journal_forget` of a block that is freed: it leaves the transaction, which has room for another.
     pub async fn forget<M: Machine>(&self, m: &M, handle: &mut Handle, block: Block) {
         if self.on && self.blocks.head(block).transaction == handle.transaction {
@@ -240,14 +266,13 @@ impl Journal {
             return false;
         }
         self.start_commit(m, transaction).await;
-        if transaction <= self.committed.get() {
-            return true;
+        while transaction > self.committed.get() {
+            if !self.syncers.borrow().contains(&m.task()) {
+                self.syncers.borrow_mut().push(m.task());
+            }
+            m.wchan("jbd2_log_wait_commit");
+            m.park().await;
         }
-        let done = m.new_completion();
-        self.syncers.borrow_mut().push((transaction, done));
-        m.wchan("jbd2_log_wait_commit");
-        m.wait_for(done).await;
-        m.drop_completion(done);
         true
     }
 
@@ -276,14 +301,13 @@ impl Journal {
             self.commit(m, &committed).await;
         }
     }
+}
 
-    async fn wake_syncers<M: Machine>(&self, m: &M) {
-        let committed = self.committed.get();
-        loop {
-            let next = self.syncers.borrow().iter().position(|(waits, _)| *waits <= committed);
-            let Some(next) = next else { return };
-            let (_, done) = self.syncers.borrow_mut().remove(next);
-            m.complete(done).await;
-        }
+/// `wake_up`: all who wait, the newest first (`__add_wait_queue`), each for the time of a wake-up; whoever waits for something else
+/// looks and sleeps again.
+async fn wake_all<M: Machine>(m: &M, queue: &RefCell<Vec<TaskId>>) {
+    for task in queue.take().into_iter().rev() {
+        m.wake(task);
+        m.run(Account::System, 0).await;
     }
 }

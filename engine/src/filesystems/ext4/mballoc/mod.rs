@@ -4,11 +4,12 @@
 //! A request searches groups in their order from a goal (`mb_optimize_scan=0`; since 6.17 nearly so with it too): that of its
 //! inode, or for a file of more than 16 blocks where the last such request ended. It finds blocks under the group's lock in memory,
 //! and takes the lock again to mark them in the bitmap on disk (`ext4_mb_mark_diskspace_used`). Freed blocks are listed under
-//! `s_md_lock` and come back when the commit is done. Preallocation is left out: requests are not made longer.
+//! `s_md_lock` and come back when the commit is done. Requests of `fallocate` are not made longer; those of writeback are (`written`).
 
 mod bitmap;
 mod freed;
 mod programs;
+mod written;
 
 use super::group_locks::GroupLocks;
 use super::ialloc::FLEX;
@@ -23,6 +24,7 @@ use bitmap::{Bitmap, GROUP_BLOCKS};
 pub(super) use freed::Extent;
 use freed::Freed;
 use std::cell::{Cell, RefCell};
+use written::WrittenBack;
 
 cost_table!(MballocCosts {
     load: ["mballoc.load_buddy"],
@@ -79,6 +81,7 @@ pub(super) struct Mballoc {
     goal_lines: Vec<LineId>,
     md_lock: LockId,
     freed: RefCell<Freed>,
+    written: WrittenBack,
     /// Blocks that files have, by slot, in their order.
     files: RefCell<Vec<Vec<Extent>>>,
 }
@@ -104,6 +107,7 @@ impl Mballoc {
             measures: rules.measures_runs,
             stream: rules.stream_goal,
             listed: rules.freed_extents,
+            written: WrittenBack::new(m.cpus(), groups.len()),
             lines: RefCell::new(vec![None; groups.len()]),
             groups: RefCell::new(groups),
             spans: [lines("ext4_buddy.data")? + lines("ext4_group_info.struct")?, heads, data],

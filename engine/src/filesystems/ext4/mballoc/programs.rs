@@ -31,7 +31,7 @@ impl Mballoc {
     }
 
     /// Where the last request of a large file ended (`s_mb_last_group`).
-    async fn goal<M: Machine>(&self, m: &M, slot: u32) -> u32 {
+    pub(super) async fn goal<M: Machine>(&self, m: &M, slot: u32) -> u32 {
         let goal = self.goal_of(slot);
         if self.stream == StreamGoal::Locked {
             m.lock(self.md_lock, Side::Write).await;
@@ -45,7 +45,7 @@ impl Mballoc {
     }
 
     /// The same is changed, with the group's lock held (`ext4_mb_use_best_found`).
-    async fn set_goal<M: Machine>(&self, m: &M, slot: u32, group: u32) {
+    pub(super) async fn set_goal<M: Machine>(&self, m: &M, slot: u32, group: u32) {
         let goal = self.goal_of(slot);
         if self.stream == StreamGoal::Locked {
             m.lock(self.md_lock, Side::Write).await;
@@ -120,19 +120,19 @@ impl Mballoc {
     }
 
     /// `ext4_mb_good_group_nolock` looks at the group, `ext4_mb_load_buddy` gets its folios.
-    fn load_buddy<M: Machine>(&self, m: &M, lines: Lines) {
+    pub(super) fn load_buddy<M: Machine>(&self, m: &M, lines: Lines) {
         m.use_block(lines.memory, lines.bytes);
         m.touch(lines.buddy, Access::Read);
         m.touch(lines.folios, Access::Write);
     }
 
-    fn from(&self, goal: u32) -> impl Iterator<Item = u32> {
+    pub(super) fn from(&self, goal: u32) -> impl Iterator<Item = u32> {
         let groups = self.group_count();
         (goal % groups..groups).chain(0..goal % groups)
     }
 
     /// `ext4_mb_mark_diskspace_used`: bits and checksums of bitmap and descriptor, under the group's lock.
-    async fn mark_diskspace_used<M: Machine>(&self, m: &M, group: u32) {
+    pub(super) async fn mark_diskspace_used<M: Machine>(&self, m: &M, group: u32) {
         let (c, lines) = (&self.costs, self.lines(m, group));
         m.use_block(lines.memory, lines.bytes);
         m.touch(lines.heads, Access::Write);
