@@ -59,7 +59,7 @@ def timeline(
     ] = None,
     seed: Seed = None,
 ) -> None:
-    """Draw what tasks and CPUs do around the worst wait for a lock: holders, waiters, hand-offs, the queue."""
+    """Draw what tasks and CPUs do around the worst wait for a lock: holders, waiters, hand-overs, the queue."""
     with plain_errors():
         ending = _ending(out)
         ask = _ask(start, length, lock)
