@@ -38,7 +38,9 @@ def timeline(
     settings: Settings = None,
     variant: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="The variant to use; the first by default; may be repeated."),
+        typer.Option(
+            metavar="NAME", help="The variant to use; the first by default; several share one time axis."
+        ),
     ] = None,
     start: Annotated[
         str | None,
