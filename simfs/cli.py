@@ -46,7 +46,7 @@ COMMANDS = {
     ),
     "sweep": Command(
         "sweep:sweep",
-        "Run many points, at once and resumable.",
+        "Run a scenario at many points; can be resumed.",
         "simfs sweep lock-cycle --quick --vary workload.tasks=1..24:log --design sobol --points 4 --out sweep",
     ),
     "merge": Command(
@@ -54,7 +54,7 @@ COMMANDS = {
     ),
     "whatif": Command(
         "whatif:whatif",
-        "Say what one change to one lock would bring.",
+        "Say what one change to one lock would gain.",
         "simfs whatif compile-24 --variant xfs --quick",
     ),
     "advise": Command(
@@ -75,22 +75,22 @@ COMMANDS = {
     ),
     "calibrate": Command(
         "calibrate:calibrate",
-        "Fit what a scenario declares as fitted.",
+        "Fit the parameters that a scenario lists for it.",
         "simfs calibrate compile-24 --out fit.json",
     ),
     "sensitivity": Command(
         "sensitivity:sensitivity",
-        "Rank the sourced numbers by what hangs on them.",
+        "Rank the sourced numbers by their effect on a prediction.",
         "simfs sensitivity lock-cycle --variant mutex --quick --trajectories 4 --parameter 'machine.costs.*'",
     ),
     "compare": Command(
         "compare:compare",
-        "Print two answers side by side.",
+        "Compare two results.",
         "simfs compare lock-cycle:semaphore lock-cycle:mutex --quick --set workload.tasks=16",
     ),
     "import": Command(
         "import_:import_",
-        "Read what perf, fio, fs_mark, ... printed into a data set.",
+        "Make a data set from the output of perf, fio, fs_mark, ...",
         "simfs import perf.txt --tasks 8 --out measured.yaml",
     ),
     "measure": Command(
@@ -105,28 +105,28 @@ COMMANDS = {
     ),
     "trace": Command(
         "trace:trace",
-        "Print everything that happens at one point.",
+        "Print every event at one point of a scenario.",
         "simfs trace lock-cycle --variant semaphore --set workload.tasks=2 --length '20 us'",
     ),
     "timeline": Command(
         "timeline:timeline",
-        "Draw who runs, holds and waits around the worst wait.",
+        "Draw what tasks and CPUs do around the worst wait.",
         "simfs timeline lock-cycle --variant semaphore --variant mutex -o convoy.png",
     ),
     "lab": Command("lab:lab", "Explore scenarios with sliders, in a browser.", "simfs lab --no-browser"),
     "report": Command(
         "report:report",
-        "Write one page for a browser of what a run has found.",
+        "Write one page for a browser with the results of a run.",
         "simfs report results -o report.html",
     ),
     "validate": Command(
         "validate:validate",
-        "Hold predictions against measured data.",
+        "Compare predictions with measured data.",
         "simfs validate xfs-rangelock-userspace-2019 --quick --out results/validate",
     ),
     "check": Command(
         "check:check",
-        "Judge a lock of your own.",
+        "Test a lock of your own.",
         "simfs check teachlocks.py:Sleeping",
     ),
     "lesson": Command(
@@ -135,7 +135,7 @@ COMMANDS = {
         "simfs lesson knee -s 7 --guess 1:10k,8:60k",
     ),
     "list": Command("about:list_", "List scenarios, measured data and models.", "simfs list"),
-    "locks": Command("locks:locks", "List all locks with their policies.", "simfs locks"),
+    "locks": Command("locks:locks", "List all locks and their policies.", "simfs locks"),
     "schema": Command(
         "about:schema", "Print the JSON Schema of scenarios.", "simfs schema > scenario.schema.json"
     ),

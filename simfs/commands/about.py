@@ -21,7 +21,7 @@ def list_(wide: Wide = False) -> None:
 
 
 def schema() -> None:
-    """Print the JSON Schema of the scenario language, for editors and for reference."""
+    """Print the JSON Schema of the scenario language, for editors and as a reference."""
     from simfs.scenario.json_schema import json_schema
 
     with plain_errors():
@@ -32,12 +32,12 @@ def doctor(
     machine: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Compare this profile, of `simfs measure`, with the nearest shipped one."
+            metavar="FILE", help="Compare this profile from `simfs measure` with the nearest shipped one."
         ),
     ] = None,
     output: Output = TextOrJson.TEXT,
 ) -> None:
-    """Check this installation, and say what to do where something is missing."""
+    """Check this installation. If something is missing, say what to do."""
     with plain_errors():
         if machine is not None:
             _beside(machine, output)

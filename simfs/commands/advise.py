@@ -42,11 +42,13 @@ ScenarioOrNot = Annotated[
 ]
 XfsInfo = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Instead of a scenario: the output of xfs_info; - is standard input."),
+    typer.Option(metavar="FILE", help="The output of xfs_info, instead of a scenario; - is standard input."),
 ]
-Cpus = Annotated[int | None, typer.Option(min=1, max=256, help="CPUs of that machine, and tasks.")]
-Workload = Annotated[str, typer.Option(help=f"Workload on it: {', '.join(WORKLOADS)}.")]
-Out = Annotated[Path | None, typer.Option(help="Write advise.json and a figure here.")]
+Cpus = Annotated[
+    int | None, typer.Option(min=1, max=256, help="With --xfs-info: number of CPUs, and of tasks.")
+]
+Workload = Annotated[str, typer.Option(help=f"With --xfs-info: the workload: {', '.join(WORKLOADS)}.")]
+Out = Annotated[Path | None, typer.Option(help="Write advise.json and a figure into this folder.")]
 
 
 def advise(
@@ -63,9 +65,9 @@ def advise(
     quick: Quick = False,
     wide: Wide = False,
 ) -> None:
-    """Find the best allocation groups, directory layout and lock, where the gain flattens, and which lock decides.
+    """Find the best number of allocation groups, directory layout and lock, and say which lock decides.
 
-    Takes a scenario, or the output of xfs_info and a number of CPUs.
+    It also says where more groups bring no more. Give a scenario, or the output of xfs_info and a number of CPUs.
     """
     with plain_errors():
         from simfs.scenario import load

@@ -25,16 +25,17 @@ from simfs.commands.experiment import Output, TextOrJson, as_json, print_json
 def calibrate(
     scenario: ScenarioName,
     out: Annotated[
-        Path | None, typer.Option(help="Write the provenance of the fit to this JSON file.")
+        Path | None, typer.Option(help="Write the fit and its provenance to this JSON file.")
     ] = None,
     settings: Settings = None,
     output: Output = TextOrJson.TEXT,
     seed: Seed = None,
     threads: Threads = None,
 ) -> None:
-    """Fit what a scenario declares (`calibrate:`) on the rows it names, and say how well that is known.
+    """Fit the parameters that a scenario lists under `calibrate:`, and print how well the data determine them.
 
-    Never more parameters than rows. Warns where parameters trade off.
+    Only the rows that the scenario names are used. It never fits more parameters than rows, and warns if one
+    parameter can make up for another.
     """
     with plain_errors():
         from simfs.scenario import load, placed_rows

@@ -20,20 +20,25 @@ class CheckFormat(StrEnum):
 
 
 def check(
-    lock: Annotated[str, typer.Argument(metavar="FILE.py:CLASS", help="The lock to judge.")],
+    lock: Annotated[str, typer.Argument(metavar="FILE.py:CLASS", help="The lock to test.")],
     schedules: Annotated[
-        int, typer.Option(min=1, max=10_000_000, help="Try so many schedules at most.")
+        int, typer.Option(min=1, max=10_000_000, help="Try at most this many schedules.")
     ] = 20_000,
     simulate: Annotated[
-        bool, typer.Option("--simulate/--schedules-only", help="Run it on the simulated machine as well.")
+        bool,
+        typer.Option(
+            "--simulate/--schedules-only",
+            help="Run the lock on the simulated machine as well, or try schedules only.",
+        ),
     ] = True,
-    output: Annotated[CheckFormat, typer.Option("--format", help="What is printed.")] = CheckFormat.TEXT,
+    output: Annotated[CheckFormat, typer.Option("--format", help="Format of the output.")] = CheckFormat.TEXT,
 ) -> None:
-    """Judge a lock: mutual exclusion, deadlock, lost wake-up, FIFO, starvation, convoy, throughput class.
+    """Test a lock for mutual exclusion, deadlock, lost wake-up, FIFO, starvation, convoy and throughput class.
 
-    A lock of simfs.teach is run through all schedules of few tasks with few disturbances (preemptions, wake-ups for no
-    reason) and random ones of more tasks; the shortest that shows a fault is printed beside the lines of code. Then it
-    runs on the simulated machine, as locks with the full interface do.
+    A lock of simfs.teach first runs through schedules: all schedules of few tasks with few disturbances (preemptions,
+    wake-ups for no reason), then random schedules of more tasks. If one shows a fault, the shortest such schedule is
+    printed beside the lines of code. Then the lock runs on the simulated machine. A lock with the full interface runs
+    only there.
     """
     ok = True
     with plain_errors():

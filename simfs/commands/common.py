@@ -35,8 +35,9 @@ FAILED = 4
 INTERRUPTED = 130
 
 EXIT_CODES = """\
-Exit codes: 0 well, 1 a law of the simulation was broken, a check failed or an expectation does not hold, 2 bad input,
-3 a deadlock or stall was found, 4 simfs or its environment failed (a defect, a full disk, no engine), 130 interrupted.
+Exit codes: 0 success, 1 a law of the simulation was broken, a check failed or an expectation does not hold,
+2 bad input, 3 a deadlock or stall was found, 4 simfs or its environment failed (a bug, a full disk, no engine),
+130 interrupted.
 """
 
 TRACEBACK = "SIMFS_TRACEBACK"
@@ -67,11 +68,13 @@ ScenarioName = Annotated[
     ),
 ]
 Settings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key; may be repeated.")
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the scenario; may be repeated."),
 ]
 Seed = Annotated[int | None, typer.Option(min=0, help="Seed of all random streams (measure.seed).")]
 Threads = Annotated[
-    int | None, typer.Option(min=1, max=1024, help="Runs at the same time; all CPUs by default.")
+    int | None,
+    typer.Option(min=1, max=1024, help="Number of runs at the same time; as many as CPUs by default."),
 ]
 Metrics = Annotated[
     list[str] | None,
@@ -80,15 +83,15 @@ Metrics = Annotated[
     ),
 ]
 Quick = Annotated[
-    bool, typer.Option("--quick", help="A first look: a fifth of the time in five replications.")
+    bool, typer.Option("--quick", help="Run a fifth of the time, in five replications, for a first look.")
 ]
 
 
-Wide = Annotated[bool, typer.Option("--wide", help="Print tables in full, however wide the terminal is.")]
+Wide = Annotated[bool, typer.Option("--wide", help="Print full tables, however wide the terminal is.")]
 Columns = Annotated[
     str | None,
     typer.Option(
-        metavar="A,B", help="Only these columns of tables, beside what names a row.", show_default=False
+        metavar="A,B", help="Print only these columns, besides the names of the rows.", show_default=False
     ),
 ]
 

@@ -33,29 +33,36 @@ TRAJECTORIES = 4
 def compare(
     a: Annotated[
         str,
-        typer.Argument(metavar="A", help=f"{SIDE} Or what a real tool printed, as `simfs import` reads it."),
+        typer.Argument(metavar="A", help=f"{SIDE} Or the output of a real tool, as `simfs import` reads it."),
     ],
-    b: Annotated[str, typer.Argument(metavar="B", help="What A is compared with; no output of a tool.")],
+    b: Annotated[
+        str,
+        typer.Argument(
+            metavar="B", help="What A is compared with: the same kinds, but not the output of a real tool."
+        ),
+    ],
     settings: Settings = None,
     output: Output = TextOrJson.TEXT,
     seed: Seed = None,
     threads: Threads = None,
     quick: Quick = False,
     operations: Annotated[
-        int | None, typer.Option(min=1, help="Operations of the real run: waits are counted by operation.")
+        int | None, typer.Option(min=1, help="Operations of the real run; compares waits per operation.")
     ] = None,
     seconds: Annotated[
-        float | None, typer.Option(min=1e-6, help="Seconds of the real run: waits are counted by second.")
+        float | None, typer.Option(min=1e-6, help="Seconds of the real run; compares waits per second.")
     ] = None,
     why: Annotated[
         bool,
-        typer.Option("--why", help="Vary the sourced numbers and say which one the difference hangs on."),
+        typer.Option(
+            "--why", help="Vary the sourced numbers, and say on which one the difference depends most."
+        ),
     ] = False,
 ) -> None:
-    """Print two answers side by side, with the change, its interval and a verdict, fit for a commit message.
+    """Compare two results: the change, its interval and a verdict, short enough for a commit message.
 
-    --set, --seed and --quick go to scenarios that are run; two runs with one seed are compared pair by pair. What a
-    real tool printed is laid beside a simulation by lock class, per operation or per second.
+    --set, --seed and --quick apply to scenarios that are run. Two runs with the same seed are compared pair by pair.
+    The output of a real tool is compared with a simulation by lock class, per operation or per second.
     """
     with plain_errors():
         given = overrides(settings, seed)

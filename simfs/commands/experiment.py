@@ -29,9 +29,9 @@ class TextOrJson(StrEnum):
     JSON = "json"
 
 
-Output = Annotated[TextOrJson, typer.Option("--format", help="What is printed.")]
+Output = Annotated[TextOrJson, typer.Option("--format", help="Format of the output.")]
 Variant = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The variant asked about, where there are several.")
+    str | None, typer.Option(metavar="NAME", help="The variant to use; needed if there are several.")
 ]
 
 

@@ -31,16 +31,17 @@ def explain(
     settings: Settings = None,
     variant: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Of this variant; else of the first.", show_default=False),
+        typer.Option(metavar="NAME", help="The variant to use; the first by default.", show_default=False),
     ] = None,
     output: Annotated[
-        ExplainFormat, typer.Option("--format", help="'dot' draws the order of locks with Graphviz.")
+        ExplainFormat,
+        typer.Option("--format", help="Format of the output; 'dot' draws the order of locks with Graphviz."),
     ] = ExplainFormat.TEXT,
     wide: Wide = False,
 ) -> None:
     """Say in words what a scenario simulates, and which locks its programs take inside which.
 
-    The order is read off the first 30 ms of a run; a lock that is taken rarely may be missing.
+    The order comes from the first 30 ms of a run. A lock that is taken rarely may be missing.
     """
     with plain_errors():
         from simfs.experiments.lock_order import lock_order

@@ -19,29 +19,31 @@ LARGEST = 256 << 20
 
 
 def import_(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="What the tool printed; - is standard input.")],
-    tasks: Annotated[int | None, typer.Option(min=1, help="Processes that ran; some files say it.")] = None,
-    operations: Annotated[
-        int | None, typer.Option(min=1, help="Operations of the whole run: gives waits per operation.")
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The output of the tool; - is standard input.")],
+    tasks: Annotated[
+        int | None, typer.Option(min=1, help="Number of processes, if the file does not say it.")
     ] = None,
-    variant: Annotated[str | None, typer.Option(help="The variant of a scenario that this measures.")] = None,
-    machine: Annotated[str, typer.Option(help="What it was measured on.")] = "not said",
-    kernel: Annotated[str, typer.Option(help="Its kernel.")] = "not said",
+    operations: Annotated[
+        int | None, typer.Option(min=1, help="Operations of the whole run; gives waits per operation.")
+    ] = None,
+    variant: Annotated[str | None, typer.Option(help="The variant of a scenario that was measured.")] = None,
+    machine: Annotated[str, typer.Option(help="The machine that was measured.")] = "not said",
+    kernel: Annotated[str, typer.Option(help="The kernel of that machine.")] = "not said",
     name: Annotated[
-        str | None, typer.Option(help="Name of the data set; that of the file if absent.")
+        str | None, typer.Option(help="Name of the data set; the name of the file by default.")
     ] = None,
     of_format: Annotated[
-        str | None, typer.Option("--format", help="The tool's format, where it is not recognised.")
+        str | None, typer.Option("--format", help="The tool's format, if it is not recognised.")
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the data set here.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the data set to this file.")] = None,
 ) -> None:
-    """Turn what a real tool printed into a data set, for `simfs compare` and for `measured:` of a scenario.
+    """Make a data set from the output of a real tool, for `simfs compare` and for `measured:` of a scenario.
 
-    Reads perf lock contention (tables, -x, -t, -o), perf script, /proc/lock_stat, klockstat, offcputime, bpftrace
+    It reads perf lock contention (tables, -x, -t, -o), perf script, /proc/lock_stat, klockstat, offcputime, bpftrace
     histograms, fio JSON, fs_mark, dbench, will-it-scale, FxMark and LKP tables.
 
-    A part of a scenario is made of xfs_info, dumpe2fs -h, btrfs filesystem usage (`filesystem:`), lscpu (`machine:`)
-    and job files of fio (`workload:`).
+    Some outputs give a part of a scenario instead: xfs_info, dumpe2fs -h and btrfs filesystem usage give
+    `filesystem:`, lscpu gives `machine:`, and job files of fio give `workload:`.
     """
     with plain_errors():
         from simfs.interchange.dataset import About

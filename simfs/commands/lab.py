@@ -10,12 +10,14 @@ from simfs.commands.common import plain_errors, refused
 
 
 def lab(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Listen here; 0 is any free port.")] = 0,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser there.")] = True,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 is any free port.")] = 0,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open a browser with the page.")
+    ] = True,
 ) -> None:
-    """Explore scenarios with sliders in a browser: curve and locks move together. Ctrl-C ends it.
+    """Explore scenarios with sliders in a browser. The curve and the locks follow the sliders; Ctrl-C ends it.
 
-    The server listens on 127.0.0.1 alone, and answers only who brings the token in the address that is printed.
+    The server listens on 127.0.0.1 only. It answers only requests with the token of the printed address.
     """
     with plain_errors():
         import webbrowser

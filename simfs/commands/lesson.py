@@ -27,24 +27,26 @@ def _lessons(begun: str) -> list[str]:
 Name = Annotated[
     str | None,
     typer.Argument(
-        metavar="[NAME]", help="Which lesson; all are listed without a name.", autocompletion=_lessons
+        metavar="[NAME]", help="Name of the lesson; without a name all are listed.", autocompletion=_lessons
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", "-s", min=0, help="Draws the question's numbers.")]
+Seed = Annotated[int, typer.Option("--seed", "-s", min=0, help="Seed of the question's numbers.")]
 Compute = Annotated[
-    bool, typer.Option("--compute", "-c", help="Compute the answer by simulation and show it.")
+    bool, typer.Option("--compute", "-c", help="Compute the answer by simulation and print it.")
 ]
 Guess = Annotated[
     str | None,
     typer.Option(
-        metavar="AT:VALUE,...", help="Score a guessed curve, such as 1:10k,8:60k.", show_default=False
+        metavar="AT:VALUE,...",
+        help="Score this guess of the curve, for example 1:10k,8:60k.",
+        show_default=False,
     ),
 ]
 Out = Annotated[
     Path | None,
     typer.Option(
-        metavar="DIRECTORY",
-        help="Write the figure with the answer there, of all lessons without a name.",
+        metavar="FOLDER",
+        help="Write the figure with the answer into this folder; without a name, of all lessons.",
         show_default=False,
     ),
 ]
@@ -58,11 +60,11 @@ def lesson(
     out: Out = None,
     output: Output = TextOrJson.TEXT,
 ) -> None:
-    """Ask a question about locks: predict a curve, have the guess scored, see what is simulated.
+    """Ask a question about locks. Guess a curve, get a score, and see what simfs computes.
 
-    The same seed asks the same on every computer. Each place of the curve gives 100 points where the guess is right, 0
-    where it is off by a factor of two or more, by the logarithm between; the score is their mean, and what is not
-    guessed has none. Without -c the answer stays hidden.
+    The same seed asks the same question on every computer. Each place of the curve gives 100 points if the guess is
+    right, 0 if it is off by a factor of two or more, and by the logarithm between. The score is their mean; a place
+    without a guess gives none. Without -c the answer stays hidden.
     """
     with plain_errors():
         from simfs import lessons

@@ -36,14 +36,14 @@ TABLES = {
 
 
 def locks(
-    output: Annotated[Format, typer.Option("--format", help="What is printed.")] = Format.TEXT,
+    output: Annotated[Format, typer.Option("--format", help="Format of the output.")] = Format.TEXT,
     wide: Wide = False,
 ) -> None:
-    """List all locks with their policies: who may pass, who spins, who is next, whom a release wakes, grant or hint.
+    """List all locks and their policies: who may pass the queue, who spins, who is next, whom a release wakes.
 
-    Grant: the releaser gives the lock to the woken task, and nobody can use it until that runs. Hint: the lock is
-    free meanwhile and may be stolen. The OSQ is the queue of spinners in a mutex or rwsem; only its head looks at the
-    owner.
+    A wake-up is a grant or a hint. Grant: the releaser gives the lock to the woken task, and nobody can use it until
+    that task runs. Hint: the lock is free meanwhile and may be stolen. The OSQ is the queue of spinners in a mutex or
+    rwsem; only its head looks at the owner.
     """
     with plain_errors():
         rows = listed()

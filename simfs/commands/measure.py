@@ -17,22 +17,26 @@ if TYPE_CHECKING:
 def measure(
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Where to write the profile.", show_default=False),
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Write the profile to this file.", show_default=False
+        ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A first look: some 15 s instead of 90.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Measure for some 15 s instead of 90, for a first look.")
+    ] = False,
     filesystem: Annotated[
         str | None,
-        typer.Option(metavar="KIND", help="Time calls of xfs, ext4, btrfs or tmpfs too; with --at."),
+        typer.Option(metavar="KIND", help="With --at: time calls of xfs, ext4, btrfs or tmpfs, too."),
     ] = None,
     at: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="A folder of that filesystem to make files in.")
+        Path | None, typer.Option(metavar="DIR", help="With --filesystem: a folder in which to make files.")
     ] = None,
     output: Output = TextOrJson.TEXT,
 ) -> None:
-    """Measure this machine: lines, wake-ups, switches, idle states, memory. No root is needed; Linux only.
+    """Measure this machine: cache lines, wake-ups, switches, idle states, memory. Linux only; needs no root.
 
-    The profile is used as `machine: ./FILE` of a scenario. Numbers that cannot be measured are those of the nearest
-    shipped machine, and say so. Standard error says what makes numbers doubtful.
+    A scenario uses the profile as `machine: ./FILE`. Numbers that cannot be measured are those of the nearest shipped
+    machine, and the profile says so. Standard error says which numbers are doubtful, and why.
     """
     with plain_errors():
         calls = _calls(filesystem, at)

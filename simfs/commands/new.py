@@ -77,7 +77,9 @@ sweep:
 
 def new(
     file: Annotated[Path, typer.Argument(metavar="NAME", help="Name of the scenario, or its file.")],
-    about: Annotated[str, typer.Option("--about", metavar="WHAT", help=f"{', '.join(STARTS)}.")] = "xfs",
+    about: Annotated[
+        str, typer.Option("--about", metavar="WHAT", help=f"What the scenario is about: {', '.join(STARTS)}.")
+    ] = "xfs",
 ) -> None:
     """Write a commented scenario to start from, in NAME.yaml."""
     with plain_errors():

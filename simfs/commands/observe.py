@@ -23,16 +23,17 @@ if TYPE_CHECKING:
     from simfs.experiments.observe import Observation
 
 
-At = Annotated[
-    Path, typer.Option(metavar="DIR", help="The folder on the real machine in which the load works.")
-]
+At = Annotated[Path, typer.Option(metavar="DIR", help="Folder on the real machine in which the load works.")]
 Load = Annotated[
     str | None,
-    typer.Option(metavar="COMMAND", help="The real load, where it is another than the scenario's."),
+    typer.Option(metavar="COMMAND", help="Command of the real load, if it is not the scenario's."),
 ]
-Metric = Annotated[str, typer.Option(help="What is to be narrowed: throughput_per_s, idle_percent, ...")]
+Metric = Annotated[
+    str, typer.Option(help="Metric to predict more exactly: throughput_per_s, idle_percent, ...")
+]
 Trajectories = Annotated[
-    int, typer.Option(min=2, max=1000, help="Morris trajectories, to find what narrows it.")
+    int,
+    typer.Option(min=2, max=1000, help="Number of Morris trajectories, to find what the metric depends on."),
 ]
 
 
@@ -49,10 +50,10 @@ def observe(
     threads: Threads = None,
     quick: Quick = False,
 ) -> None:
-    """Print the commands to run on a real machine that test a prediction, and what each would decide.
+    """Print commands that test a prediction on a real machine, and what each would decide.
 
-    First those that show whether it holds, then those that measure what it hangs on, the most first. `simfs compare`
-    reads what they print. Nothing is run but the simulation.
+    The first commands show whether the prediction holds. The next ones measure the numbers on which it depends, the
+    most important first. `simfs compare` reads what they print. simfs itself runs only the simulation.
     """
     with plain_errors():
         from simfs.scenario import load as load_scenario

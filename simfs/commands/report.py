@@ -20,17 +20,17 @@ def report(
         list[Path],
         typer.Argument(
             metavar="DIR...",
-            help="The --out of a run or sweep; beside it those of what-ifs and of a sensitivity.",
+            help="Folder that a run or sweep wrote; also folders of whatif and sensitivity.",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The page to write.")] = Path(
-        "report.html"
-    ),
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="Write the page to this file.")
+    ] = Path("report.html"),
     variant: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Draw the time line of this variant, else of the one that waits longest; may be repeated.",
+            help="Draw the time line of this variant; by default of the one that waits longest; may be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -38,11 +38,11 @@ def report(
         bool,
         typer.Option(
             "--timeline/--no-timeline",
-            help="Run the scenario once more for a time line of the worst wait and for chains of waiting.",
+            help="Run the scenario once more, for a time line of the worst wait and for chains of waits.",
         ),
     ] = True,
 ) -> None:
-    """Write one page, which needs no network, of what a run or sweep has found: answer, curves, locks, model card."""
+    """Write one page with the results of a run or sweep: answer, curves, locks, model card. It needs no network."""
     with plain_errors():
         from simfs.experiments.briefing import read
 

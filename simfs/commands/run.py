@@ -49,7 +49,7 @@ class Engine(StrEnum):
     SIMPY = "simpy"
 
 
-Out = Annotated[Path | None, typer.Option(help="Write tables, figures and a manifest here.")]
+Out = Annotated[Path | None, typer.Option(help="Write tables, figures and a manifest into this folder.")]
 Variants = Annotated[
     list[str] | None,
     typer.Option(
@@ -59,26 +59,28 @@ Variants = Annotated[
 Page = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", help="Write one page for a browser, as `simfs report` does.", show_default=False
+        metavar="FILE",
+        help="Write one page for a browser to this file, as `simfs report` does.",
+        show_default=False,
     ),
 ]
 Machine = Annotated[
     Engine | None,
     typer.Option(
         help="The machine that runs the programs: native, or the reference machine on SimPy, which is slow. "
-        "Native unless the scenario has locks of its own.",
+        "Native by default, unless the scenario has locks of its own.",
         show_default=False,
     ),
 ]
-Output = Annotated[Format, typer.Option("--format", help="What is printed.")]
+Output = Annotated[Format, typer.Option("--format", help="Format of the output.")]
 Why = Annotated[
-    bool, typer.Option("--why", help="Record why tasks wait, for --out and --format json; see simfs why.")
+    bool, typer.Option("--why", help="Record why tasks wait, for --out and --format json; see `simfs why`.")
 ]
 Check = Annotated[
     bool,
     typer.Option(
         "--check",
-        help="When a run is over, compare the filesystem's structures with the files that exist, "
+        help="After each run, compare the filesystem's structures with the files that exist, "
         "as btrfs check and xfs_repair -n would.",
     ),
 ]
@@ -87,7 +89,7 @@ Tool = Annotated[
     typer.Option(
         "--as",
         metavar="TOOL",
-        help="Print what this tool would: perf-lock, perf-lock-x, lock_stat, klockstat, fio, fs_mark, dbench, "
+        help="Print what this tool would print: perf-lock, perf-lock-x, lock_stat, klockstat, fio, fs_mark, dbench, "
         "will-it-scale, fxmark, lkp.",
     ),
 ]
@@ -111,7 +113,7 @@ def run(
     check: Check = False,
     as_tool: Tool = None,
 ) -> None:
-    """Run a scenario and print its predicted throughput, beside measured data where there is any."""
+    """Run a scenario and print its predicted throughput, beside measured data if there is any."""
     with plain_errors():
         from simfs.scenario import load
 

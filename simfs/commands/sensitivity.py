@@ -34,14 +34,20 @@ if TYPE_CHECKING:
 
 Parameters = Annotated[
     list[str] | None,
-    typer.Option(metavar="GLOB", help="Vary these, for example 'filesystem.*'; may be repeated."),
+    typer.Option(
+        metavar="GLOB", help="Vary only these parameters, for example 'filesystem.*'; may be repeated."
+    ),
 ]
-Metric = Annotated[str, typer.Option(help="The output: throughput_per_s, idle_percent, ...")]
-Trajectories = Annotated[int, typer.Option(min=2, max=1000, help="Morris trajectories.")]
-Sobol = Annotated[int, typer.Option(min=0, max=65536, help="Samples for Sobol indices, a power of two.")]
-Top = Annotated[int, typer.Option(min=1, max=50, help="How many parameters get Sobol indices.")]
-Bands = Annotated[int, typer.Option(min=0, max=10_000, help="Draws for bands on the curve over tasks.")]
-Out = Annotated[Path | None, typer.Option(help="Write sensitivity.json and figures here.")]
+Metric = Annotated[str, typer.Option(help="Metric of the prediction: throughput_per_s, idle_percent, ...")]
+Trajectories = Annotated[int, typer.Option(min=2, max=1000, help="Number of Morris trajectories.")]
+Sobol = Annotated[
+    int, typer.Option(min=0, max=65536, help="Number of samples for Sobol indices, a power of two.")
+]
+Top = Annotated[int, typer.Option(min=1, max=50, help="Number of parameters that get Sobol indices.")]
+Bands = Annotated[
+    int, typer.Option(min=0, max=10_000, help="Number of draws for bands on the curve over tasks.")
+]
+Out = Annotated[Path | None, typer.Option(help="Write sensitivity.json and figures into this folder.")]
 
 
 def sensitivity(
@@ -60,9 +66,10 @@ def sensitivity(
     threads: Threads = None,
     quick: Quick = False,
 ) -> None:
-    """Rank the sourced numbers of models/ by what their ranges do to a prediction.
+    """Rank the sourced numbers of models/ by how much their ranges change a prediction.
 
-    Screening by Morris's elementary effects; --sobol shares out the variance, --bands draws the uncertainty.
+    The ranking uses Morris's elementary effects. --sobol divides the variance among the numbers; --bands draws the
+    uncertainty.
     """
     with plain_errors():
         from simfs.scenario import load

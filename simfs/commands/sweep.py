@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 Out = Annotated[
     Path,
-    typer.Option(help="Directory of the sweep: its runs, tables and figures. The same command resumes it."),
+    typer.Option(help="Folder of the sweep: its runs, tables and figures. The same command resumes it."),
 ]
 
 
@@ -65,28 +65,34 @@ Vary = Annotated[
     list[str] | None,
     typer.Option(
         metavar="KEY=A,B,C|KEY=LOW..HIGH[:log]",
-        help="Vary a key; may be repeated. Replaces the scenario's own sweep, which runs without it.",
+        help="Vary this key; may be repeated. By default the scenario's own sweep is run.",
     ),
 ]
 DesignOfPoints = Annotated[
-    Design, typer.Option(help="How points are chosen; Sobol points are balanced for powers of two.")
+    Design, typer.Option(help="How points are chosen; with sobol, take a power of two as --points.")
 ]
 Points = Annotated[
     int | None,
-    typer.Option(min=1, help="Points of the design; in a grid, the values of each range (5 by default)."),
+    typer.Option(min=1, help="Number of points; in a grid, of values of each range (5 by default)."),
 ]
 Listed = Annotated[
-    Path | None, typer.Option("--list", help="Run the rows of a CSV file with a column for each key.")
+    Path | None,
+    typer.Option("--list", help="Run the rows of this CSV file, which has a column for each key."),
 ]
 Refinement = Annotated[
-    Refine | None, typer.Option(help="Add points around each curve's knee, or where two variants cross.")
+    Refine | None, typer.Option(help="Add points at each curve's knee, or where two variants cross.")
 ]
-Between = Annotated[str | None, typer.Option(metavar="A,B", help="The two variants of --refine crossover.")]
+Between = Annotated[
+    str | None, typer.Option(metavar="A,B", help="With --refine crossover: the two variants.")
+]
 Shard = Annotated[
-    str | None, typer.Option(metavar="I/N", help="Run only the I-th of N parts; then see `simfs merge`.")
+    str | None,
+    typer.Option(metavar="I/N", help="Run only shard I of N; `simfs merge` puts the shards together."),
 ]
-Executor = Annotated[str, typer.Option(help="'threads' of this computer, or dask://HOST:PORT.")]
-Output = Annotated[Format, typer.Option("--format", help="What is printed.")]
+Executor = Annotated[
+    str, typer.Option(help="Where runs are done: 'threads' of this computer, or dask://HOST:PORT.")
+]
+Output = Annotated[Format, typer.Option("--format", help="Format of the output.")]
 
 
 def sweep(
@@ -107,7 +113,7 @@ def sweep(
     output: Output = Format.TEXT,
     wide: Wide = False,
 ) -> None:
-    """Run a scenario at the points of a design; what has been run is kept, and never run again."""
+    """Run a scenario at many points. Each run is kept and never done again."""
     with plain_errors("the runs that ended are kept; the same command resumes"), refusals_of_runs():
         from simfs.experiments.sweep import Plan, open_folder
         from simfs.scenario import load
@@ -127,12 +133,12 @@ def sweep(
 
 
 def merge(
-    sweeps: Annotated[list[Path], typer.Argument(metavar="DIRECTORY...", help="Directories of the shards.")],
+    sweeps: Annotated[list[Path], typer.Argument(metavar="FOLDER...", help="Folders of the shards.")],
     out: Annotated[
-        Path | None, typer.Option(help="Directory of the whole; the first shard's by default.")
+        Path | None, typer.Option(help="Folder of the whole sweep; the first shard's by default.")
     ] = None,
 ) -> None:
-    """Put the shards of a sweep together and write the tables of the whole."""
+    """Put the shards of a sweep together and write the tables of the whole sweep."""
     with plain_errors(), refusals_of_runs():
         from simfs.experiments import sweep as sweeps_
 

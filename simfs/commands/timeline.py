@@ -33,25 +33,30 @@ def timeline(
     scenario: ScenarioName,
     out: Annotated[
         Path,
-        typer.Option("--out", "-o", metavar="FILE", help="Where to draw: a .png, .svg, .pdf or .html file."),
+        typer.Option("--out", "-o", metavar="FILE", help="Draw to this file: .png, .svg, .pdf or .html."),
     ],
     settings: Settings = None,
     variant: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Of this variant, else of the first; several on one time axis."),
+        typer.Option(
+            metavar="NAME", help="The variant to use; the first by default; several share one time axis."
+        ),
     ] = None,
     start: Annotated[
-        str | None, typer.Option(help="From here on; without it around the worst wait.", show_default=False)
+        str | None,
+        typer.Option(help="Begin at this time; around the worst wait by default.", show_default=False),
     ] = None,
     length: Annotated[
         str | None,
-        typer.Option(help="For so long; 2 ms, or more for a longer wait.", show_default=False),
+        typer.Option(
+            help="Length of the window; by default 2 ms, or more for a longer wait.", show_default=False
+        ),
     ] = None,
     lock: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The lock to look at: xfs.AGI, or one of them, xfs.AGI#3; else the one waited for longest.",
+            help="A class of locks, xfs.AGI, or one lock, xfs.AGI#3; by default the longest wait's.",
         ),
     ] = None,
     seed: Seed = None,

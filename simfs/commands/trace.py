@@ -62,19 +62,21 @@ BINARY = {TraceFormat.PERFETTO: "trace.pftrace", TraceFormat.TRACE_DAT: "trace.d
 def trace(
     scenario: ScenarioName,
     settings: Settings = None,
-    variant: Annotated[str | None, typer.Option(help="Of this variant; else of the first.")] = None,
-    start: Annotated[str, typer.Option(help="From here on, for example '2 ms'.")] = "0",
-    length: Annotated[str, typer.Option(help="For so long.")] = "100 us",
+    variant: Annotated[str | None, typer.Option(help="The variant to use; the first by default.")] = None,
+    start: Annotated[str, typer.Option(help="Begin at this time, for example '2 ms'.")] = "0",
+    length: Annotated[str, typer.Option(help="Length of the window.")] = "100 us",
     engine: Annotated[
-        Machine, typer.Option(help="Whose events; 'both' compares the machines.")
+        Machine, typer.Option(help="The machine that runs the programs; 'both' compares the two.")
     ] = Machine.NATIVE,
     output: Annotated[
         TraceFormat,
-        typer.Option("--format", help="'perfetto' and 'ftrace' are for viewers: ui.perfetto.dev."),
+        typer.Option(
+            "--format", help="Format of the output; 'perfetto' and 'ftrace' are for viewers: ui.perfetto.dev."
+        ),
     ] = TraceFormat.TEXT,
     seed: Seed = None,
 ) -> None:
-    """Print everything that happens at one point of a scenario: who runs, waits, takes, wakes, and where."""
+    """Print every event at one point of a scenario: who runs, waits, takes a lock, wakes another, and where."""
     equal = True
     with plain_errors():
         from simfs.scenario import to_run_spec

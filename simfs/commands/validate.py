@@ -46,21 +46,24 @@ Names = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="DATASET",
-        help="Data sets, or scenarios with measured data, by name or path; all shipped data sets by default.",
+        help="Data sets, or scenarios with measured data: names or files; all shipped data sets by default.",
     ),
 ]
-Out = Annotated[Path | None, typer.Option(help="Write rows, scores and figures here.")]
-Output = Annotated[Format, typer.Option("--format", help="What is printed.")]
+Out = Annotated[Path | None, typer.Option(help="Write rows, scores and figures into this folder.")]
+Output = Annotated[Format, typer.Option("--format", help="Format of the output.")]
 MaxError = Annotated[
     float | None,
     typer.Option(
-        min=0, metavar="PERCENT", help="Fail where a row to be predicted is farther off.", show_default=False
+        min=0, metavar="PERCENT", help="Fail if the error of any predicted row is larger.", show_default=False
     ),
 ]
 MedianError = Annotated[
     float | None,
     typer.Option(
-        min=0, metavar="PERCENT", help="Fail where a data set's median is farther off.", show_default=False
+        min=0,
+        metavar="PERCENT",
+        help="Fail if the median error of any data set is larger.",
+        show_default=False,
     ),
 ]
 Signs = Annotated[
@@ -69,7 +72,7 @@ Signs = Annotated[
         min=0,
         max=100,
         metavar="PERCENT",
-        help="Fail where fewer signs of change are right.",
+        help="Fail if fewer signs of change are right.",
         show_default=False,
     ),
 ]
@@ -77,12 +80,12 @@ Details = Annotated[
     bool,
     typer.Option(
         "--details",
-        help="With --format json: one object of rows, scores, fits and intervals, not the list of rows.",
+        help="With --format json: print rows, scores, fits and intervals, not only the rows.",
     ),
 ]
 StoreFolder = Annotated[
     Path | None,
-    typer.Option(help="Keep the runs here; by default in the user's cache.", show_default=False),
+    typer.Option(help="Keep the runs in this folder; in the user's cache by default.", show_default=False),
 ]
 
 
@@ -99,10 +102,10 @@ def validate(
     threads: Threads = None,
     quick: Quick = False,
 ) -> None:
-    """Hold predictions against measured data, row by row.
+    """Compare predictions with measured data, row by row.
 
-    Each scenario is fitted on the rows it may be fitted on; all others it predicts. Printed are the errors, the
-    share of right signs of change, and how two baselines would have done. Runs are kept: the same command resumes.
+    Each scenario is fitted only on the rows that allow it, and predicts all others. The output has the errors, the
+    share of right signs of change, and the errors of two baselines. Runs are kept: the same command resumes.
     """
     with plain_errors("the runs that ended are kept; the same command resumes"), refusals_of_runs():
         from simfs.scenario.predicting import predicted

@@ -41,23 +41,30 @@ KINDS = ("semaphore", "mutex", "rwsem")
 
 Lock = Annotated[
     str | None,
-    typer.Option(help="Change this lock class, named as in `simfs run`; else all are profiled."),
+    typer.Option(help="Change this lock class, named as in `simfs run`; by default all are profiled."),
 ]
 Scales = Annotated[
     list[float] | None,
     typer.Option(min=0, max=1000, help="Multiply the lock's hold time; may be repeated."),
 ]
-Remove = Annotated[bool, typer.Option("--remove", help="Take the lock away.")]
-Kinds = Annotated[list[str] | None, typer.Option(help="Another kind of lock; may be repeated.")]
+Remove = Annotated[bool, typer.Option("--remove", help="Remove the lock.")]
+Kinds = Annotated[list[str] | None, typer.Option(help="Use another kind of lock; may be repeated.")]
 Splits = Annotated[
     list[int] | None,
-    typer.Option(min=1, max=4096, help="So many locks instead of each; may be repeated."),
+    typer.Option(min=1, max=4096, help="Split each lock into this many; may be repeated."),
 ]
 AllocationGroups = Annotated[
-    list[int] | None, typer.Option(min=1, help="Another number of allocation groups; may be repeated.")
+    list[int] | None, typer.Option(min=1, help="Use another number of allocation groups; may be repeated.")
 ]
-Most = Annotated[float, typer.Option(min=1, max=100, help="Most hold time the profile removes, in per cent.")]
-Out = Annotated[Path | None, typer.Option(help="Write whatif.json, profile.coz and figures here.")]
+Most = Annotated[
+    float,
+    typer.Option(
+        min=1, max=100, help="With the profile: remove at most this part of the hold time, in per cent."
+    ),
+]
+Out = Annotated[
+    Path | None, typer.Option(help="Write whatif.json, profile.coz and figures into this folder.")
+]
 
 
 def whatif(
@@ -78,10 +85,10 @@ def whatif(
     quick: Quick = False,
     wide: Wide = False,
 ) -> None:
-    """Say what one change to one lock would bring, under the same random streams.
+    """Say what one change to one lock would gain, with the same random numbers.
 
-    Without --lock and --agcount: the causal profile, the gain in throughput per per cent of each lock's hold
-    time removed. With --lock alone, the usual changes are tried.
+    Without --lock and --agcount it prints the causal profile: how much throughput is gained for each per cent of a
+    lock's hold time that is removed. With --lock alone it tries the usual changes.
     """
     with plain_errors():
         from simfs.scenario import load

@@ -42,20 +42,23 @@ class WhyFormat(StrEnum):
 
 Variant = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Of this variant; must be named where there are several."),
+    typer.Option(metavar="NAME", help="The variant to use; needed if there are several."),
 ]
-Owners = Annotated[bool, typer.Option("--owners", "-o", help="Who makes others wait, instead of who waits.")]
+Owners = Annotated[
+    bool,
+    typer.Option("--owners", "-o", help="Show the owners that make others wait, instead of the waiters."),
+]
 At = Annotated[
     str | None,
-    typer.Option(metavar="TIME", help="Who waits for whom at this moment, for example '120 ms'."),
+    typer.Option(metavar="TIME", help="Show which task waits for which at this time, for example '120 ms'."),
 ]
 OfTask = Annotated[
-    int | None, typer.Option(min=0, metavar="N", help="With --at: only the chain of this task.")
+    int | None, typer.Option(min=0, metavar="N", help="With --at: show only the chain of this task.")
 ]
 Output = Annotated[
     WhyFormat,
     typer.Option(
-        "--format", help="'folded' is for flame graphs and speedscope; 'dot', with --at, for Graphviz."
+        "--format", help="Format of the output; 'folded' is for flame graphs, 'dot', with --at, for Graphviz."
     ),
 ]
 
@@ -73,9 +76,9 @@ def why(
     threads: Threads = None,
     wide: Wide = False,
 ) -> None:
-    """Say why tasks wait: which lock, what its holder does meanwhile, what that waits for, down to the reason.
+    """Say why tasks wait: the lock, what its holder does, what the holder waits for, and so on to the reason.
 
-    Of a scenario with several points it is the one with as many tasks as CPUs, else the one with the most tasks.
+    If the scenario has several points, the one with as many tasks as CPUs is used, else the one with the most tasks.
     """
     with plain_errors():
         _refuse(at, task, output)
