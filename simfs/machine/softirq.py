@@ -37,16 +37,7 @@ class Softirqs:
         """Tell RCU of a tick. Returns whether its softirq has something to do."""
         if self.rcu is None or (running is None and cpu.phase is not Phase.IDLE):
             return False
-        return self.rcu.tick(cpu, outside=running is None or self._is_outside(running, self.rcu))
-
-    def _is_outside(self, task: Task, rcu: Rcu) -> bool:
-        """Whether RCU sees a running task outside of readers (`rcu_flavor_sched_clock_irq`).
-
-        Softirqs of `ksoftirqd` are inside.
-        """
-        if task.preempt_off or rcu.cpus[task.cpu.number].ksoftirqd is task:
-            return False
-        return self._machine.kernel.preemptible_rcu or self._scheduler.in_user_mode(task)
+        return self.rcu.tick(cpu)
 
     def run(self, cpu: Cpu) -> None:
         """The tick's interrupt ends and RCU's softirq has something to do."""
@@ -68,8 +59,8 @@ class Softirqs:
     def _rounds(self, rcu: Rcu, of: OfCpu) -> Time:
         now, tick, idle = self._machine.now, self._machine.kernel.tick, of.cpu.phase is Phase.IDLE
         last, time = now // tick + -(-LONGEST // tick), 0
-        for _ in range(ROUNDS):
-            time += rcu.core(of, idle=idle)
+        for number in range(ROUNDS):
+            time += rcu.core(of, idle=idle, meets=number == 0)
             late = (now + time) // tick >= last
             if not of.callbacks.done.count or late or of.cpu.need_resched:
                 break

@@ -26,8 +26,8 @@ impl State {
         let idle = matches!(self.cpus[cpu as usize].phase, Phase::Idle(_));
         let (tick, mut time) = (self.kernel.tick, 0);
         let last = self.now / tick + LONGEST.div_ceil(tick);
-        for _ in 0..ROUNDS {
-            time += self.rcu_core(cpu, idle);
+        for round in 0..ROUNDS {
+            time += self.rcu_core(cpu, idle, round == 0);
             let late = (self.now + time) / tick >= last;
             if !self.callbacks_ready(cpu) || late || self.cpus[cpu as usize].need_resched {
                 break;
