@@ -186,7 +186,7 @@ class Rcu:
         return batch.time + self._machine.kernel.rcu_core
 
     def tick(self, cpu: Cpu) -> bool:
-        """The tick of a CPU (`rcu_sched_clock_irq`). Returns whether the softirq has something to do (`rcu_pending`)."""
+        """The tick of a CPU (`rcu_sched_clock_irq`). Whether the softirq has something to do (`rcu_pending`)."""
         of = self.cpus[cpu.number]
         self._leaves.meet(of, self._sequence)
         return (of.needed and of.passed and self._under_way) or self._has_to_do(of)

@@ -209,12 +209,7 @@ impl Rcu {
 
 impl State {
     /// From now on there is RCU, with this thread, and the softirq of each CPU has a thread that waits for a completion.
-    pub(super) fn start_rcu(
-        &mut self,
-        thread: TaskId,
-        ksoftirqds: &[(TaskId, LockId)],
-        random: Xoshiro256PlusPlus,
-    ) {
+    pub(super) fn start_rcu(&mut self, thread: TaskId, ksoftirqds: &[(TaskId, LockId)], random: Xoshiro256PlusPlus) {
         let of = |&ksoftirqd| OfCpu { ksoftirqd: Some(ksoftirqd), ..OfCpu::default() };
         let leaves = Some(Leaves::new(ksoftirqds.len(), random));
         self.rcu = Some(Rcu { cpus: ksoftirqds.iter().map(of).collect(), leaves, thread, ..Rcu::default() });

@@ -103,8 +103,7 @@ impl State {
         }
         let inside = self.kernel.rcu_inside;
         self.in_user_mode(id)
-            || self.kernel.rules.preemptible_rcu
-                && self.rcu.as_mut().is_some_and(|rcu| rcu.leaves().is_outside(inside))
+            || self.kernel.rules.preemptible_rcu && self.rcu.as_mut().is_some_and(|rcu| rcu.leaves().is_outside(inside))
     }
 }
 
