@@ -14,7 +14,6 @@ from simfs.machine.time import Time
 
 if TYPE_CHECKING:
     from simfs.machine.scheduler import Scheduler
-    from simfs.machine.task import Task
 
 ROUNDS = 10
 """Rounds after which the rest is left to `ksoftirqd` (`MAX_SOFTIRQ_RESTART`)."""
@@ -33,11 +32,9 @@ class Softirqs:
         """Whether a CPU is to tick for RCU."""
         return self.rcu is not None and self.rcu.needs_tick(cpu)
 
-    def tick(self, cpu: Cpu, running: Task | None) -> bool:
+    def tick(self, cpu: Cpu) -> bool:
         """Tell RCU of a tick. Returns whether its softirq has something to do."""
-        if self.rcu is None or (running is None and cpu.phase is not Phase.IDLE):
-            return False
-        return self.rcu.tick(cpu)
+        return self.rcu is not None and self.rcu.tick(cpu)
 
     def run(self, cpu: Cpu) -> None:
         """The tick's interrupt ends and RCU's softirq has something to do."""
@@ -62,9 +59,19 @@ class Softirqs:
         for number in range(ROUNDS):
             time += rcu.core(of, idle=idle, meets=number == 0)
             late = (now + time) // tick >= last
-            if not of.callbacks.done.count or late or of.cpu.need_resched:
+            if not of.callbacks.done.count or late or self._is_wanted(of.cpu):
                 break
         return time
+
+    def _is_wanted(self, cpu: Cpu) -> bool:
+        """Whether a CPU is to go to another task when the interrupt ends.
+
+        A timer that rings in this tick, before RCU's softirq, may have woken one, to which it is as good as switching.
+        """
+        now = self._machine.now
+        if cpu.phase is Phase.SWITCHING:
+            return cpu.next is not None and cpu.accounted == now
+        return cpu.since == now if cpu.phase is Phase.IDLE_EXIT else cpu.need_resched
 
     def _wake(self, of: OfCpu) -> None:
         """The softirqs of a CPU end and leave something to `ksoftirqd` (`wakeup_softirqd`)."""

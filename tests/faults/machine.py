@@ -145,4 +145,10 @@ MACHINE = [
         "let room = *kept < KEPT;",
         "let room = FAULT || *kept < KEPT;",
     ),
+    Fault(
+        "softirq: a CPU that a timer has given to another is not wanted",
+        M + "softirq.rs",
+        "next.is_some() && c.accounted == self.now",
+        "!FAULT && next.is_some() && c.accounted == self.now",
+    ),
 ]

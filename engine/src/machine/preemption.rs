@@ -54,9 +54,8 @@ impl State {
             self.kick_idle_cpus(cpu);
         }
         let (phase, current) = (self.cpus[cpu as usize].phase, self.cpus[cpu as usize].current);
-        let idle = matches!(phase, Phase::Idle(_));
         let running = current.filter(|_| phase == Phase::Running);
-        let pending = (idle || running.is_some()) && self.rcu_tick(cpu);
+        let pending = self.rcu_tick(cpu);
         if let Some(id) = running {
             self.tick_current(cpu, id);
         }

@@ -84,7 +84,7 @@ impl State {
         let c = &self.cpus[cpu as usize];
         let running = c.current.filter(|_| c.phase == Phase::Running);
         let (ticks, switch) = (ticks || c.tick_armed, c.generation);
-        if !ticks || running.is_none() && !matches!(c.phase, Phase::Idle(_)) {
+        if !ticks {
             return None;
         }
         let asks = self.rcu.as_mut()?.asks(cpu, switch);
