@@ -148,7 +148,9 @@ mod tests {
         callbacks.accelerate(1);
         callbacks.advance(1);
         let mut all = Batch::default();
-        [1, 2, 3, 1].map(|count| all.add(callbacks.invoke(count)));
+        for count in [1, 2, 3, 1] {
+            all.add(callbacks.invoke(count));
+        }
         assert_eq!((all, callbacks.count(), callbacks.ready_time()), (Batch { count: 7, time: 100, stacks: 3 }, 0, 0));
     }
 }
