@@ -207,8 +207,7 @@ IDLE = ("alone idle 0 20000 250 100",)
 
 def _probes(**functions: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return rows that put kprobes of these names on functions, and the events to trace."""
-    file = "/sys/kernel/tracing/kprobe_events"
-    rows = tuple(f"echo 'p:{name} {where}' >>{file}" for name, where in functions.items())
+    rows = tuple(f"probe {name} {where}" for name, where in functions.items())
     return rows, ("sched/sched_switch", *(f"kprobes/{name}" for name in functions))
 
 
