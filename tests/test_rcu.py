@@ -18,20 +18,21 @@ CPUS = 2
 KSOFTIRQD = range(CPUS)
 """On tmpfs they are the first tasks; the next one is RCU's thread."""
 RCU = CPUS
+TICK = 4_000_000_000
 
 
-def spec(folder: Path, operation: str, think: str = "0 ns", **changes: Any) -> Spec:  # noqa: ANN401
+def spec(folder: Path, operation: str, think: str = "0 ns", cpus: int = CPUS, **changes: Any) -> Spec:  # noqa: ANN401
     """A task on each CPU that does one thing in a directory of its own on tmpfs, for six ticks of 4 ms."""
     workload = {
         "kind": "mix",
-        "tasks": CPUS,
+        "tasks": cpus,
         "operations": [{"op": operation, "think": think}],
         "files": 1,
         "directories": "per-task",
     } | changes
     path = folder / "rcu.yaml"
     path.write_text(
-        f"simfs: 1\nname: rcu\ntitle: rcu\nmachine: {{profile: emulated, cpus: {CPUS}}}\n"
+        f"simfs: 1\nname: rcu\ntitle: rcu\nmachine: {{profile: emulated, cpus: {cpus}}}\n"
         f"kernel: linux-6.12\nfilesystem: {{kind: tmpfs}}\nworkload: {json.dumps(workload)}\n"
     )
     (point,) = expand(load(path))
@@ -64,12 +65,33 @@ def test_the_tick_invokes_a_hundred_callbacks_and_ksoftirqd_the_rest(tmp_path: P
 def test_a_grace_period_takes_two_ticks_of_busy_cpus(tmp_path: Path) -> None:
     """In the first they learn of it, in the second they report; then its end is known in the third."""
     events = traced(spec(tmp_path, "rename"))
-    tick = 4_000_000_000
     first = min(at for at in times(events, "wake", KSOFTIRQD[0]) if at > 0)
-    assert round(first / tick) == 4, (
+    assert round(first / TICK) == 4, (
         "callbacks of the first tick are asked for in it, and invoked three ticks later"
     )
     assert len(times(events, "wake", RCU)) >= 3
+
+
+def invoked_at(given: Spec, **constants: float) -> int:
+    """In which tick the first callbacks are invoked that are more than the tick's softirq does."""
+    kernel = given["kernel"] | {"constants": given["kernel"]["constants"] | constants}
+    events = traced(given | {"kernel": kernel})
+    threads = range(given["machine"]["cpus"])
+    woken = (at for task in threads for at in times(events, "wake", task) if at > 0)
+    return min((round(at / TICK) for at in woken), default=99)
+
+
+def test_where_the_lock_of_a_node_is_held_long_one_cpu_learns_in_each_tick(tmp_path: Path) -> None:
+    """`note_gp_changes` only tries for it. The CPU of RCU's thread knows, so three others learn of a grace period."""
+    given = spec(tmp_path, "rename", cpus=4)
+    assert invoked_at(given, rcu_inside=0, code_rcu_note=0) == 4
+    assert invoked_at(given, rcu_inside=0, code_rcu_note=1e6) == 6
+
+
+def test_a_cpu_in_a_reader_reports_later(tmp_path: Path) -> None:
+    given = spec(tmp_path, "rename")
+    assert invoked_at(given, rcu_inside=0) == 4
+    assert invoked_at(given, rcu_inside=1) > 4
 
 
 def test_few_callbacks_need_no_ksoftirqd(tmp_path: Path) -> None:

@@ -186,6 +186,12 @@ class TinyMachine:
     def call_rcu(self, task: int, callbacks: int, time: int) -> None:
         self.calls["call_rcu"] += callbacks
 
+    def keep_stacks(self, workers: list[int], callback: int) -> None:
+        self.calls["keep_stacks"] += 1
+
+    def stacks_to_free(self, task: int) -> int:
+        return 0
+
     def grace_period(self, task: int, step: str) -> bool:
         return False
 

@@ -1,10 +1,11 @@
 //! The kernel threads of softirqs and of RCU: `ksoftirqd` of each CPU (`run_ksoftirqd`, `kernel/softirq.c`), and the one that begins
 //! and ends grace periods (`rcu_gp_kthread`, `kernel/rcu/tree.c`).
 
-use crate::spec::RunSpec;
+use crate::spec::{RunSpec, WorkloadKind};
 use crate::waist::time::from_ns;
 use crate::waist::{Account, CpuId, GracePeriod, Time};
 use crate::waist::{Host, Life, Machine, Placement};
+use crate::workloads::process;
 use crate::workqueue::Workqueue;
 use std::future::Future;
 use std::rc::Rc;
@@ -56,6 +57,9 @@ pub fn start<H: Host, R: Raised>(host: &mut H, spec: &RunSpec, raised: &Rc<R>) {
     let code = from_ns(spec.kernel.constants.code_rcu_thread * spec.machine.costs.instruction);
     let rcu = host.spawn(Placement::Anywhere, Life::Background, move |m| rcu_gp_kthread(m, till_force(tick), code));
     host.setup(|m| m.start_rcu(rcu, &ksoftirqds));
+    if spec.loads().iter().any(|load| load.workload.kind == WorkloadKind::Compile) {
+        process::start_workers(host, spec);
+    }
 }
 
 async fn ksoftirqd<M: Machine, R: Raised>(m: M, raised: Rc<R>, cpu: CpuId) {

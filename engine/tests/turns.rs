@@ -19,7 +19,8 @@ fn spec(preemption: &str) -> RunSpec {
         "numa_spinlock_threshold": 1e7, "semaphore_count": 2, "cohort_handoffs": 64, "hqlock_fairness_threshold": 1000,
         "hqlock_general_handoffs_turn_numa": 50, "code_spin": 0, "code_attempt": 0, "code_taken": 0, "code_ask": 0, "code_queue": 0,
         "code_take": 0, "code_wake": 0, "code_mark": 0, "code_mark_reader": 0, "code_futex": 0, "code_futex_return": 0,
-            "code_rcu_core": 0, "code_rcu_thread": 0, "idle_timer": 1e9
+            "code_rcu_core": 0, "code_rcu_tick": 0, "code_rcu_note": 0, "code_rcu_report": 0, "rcu_inside": 0, "code_free_task": 0, "code_free_cred": 0, "code_free_map": 0, "code_free_area": 0,
+            "code_free_dentry": 0, "code_free_proc": 0, "code_free_stack": 0, "code_vfree": 0, "code_rcu_thread": 0, "idle_timer": 1e9
     });
     let json = serde_json::json!({
         "seed": 1, "warmup_ns": 0, "duration_ns": 4e6,

@@ -13,18 +13,23 @@ class Batch:
 
     count: int = 0
     time: Time = 0
+    stacks: int = 0
+    """How many of them are stacks of processes."""
 
     def add(self, more: Batch) -> None:
         """Put others to them."""
         self.count += more.count
         self.time += more.time
+        self.stacks += more.stacks
 
-    def take(self, count: int) -> Time:
-        """Take so many of them away, all alike. Returns their time."""
-        time = self.time * count // max(self.count, 1)
+    def take(self, count: int) -> Batch:
+        """Take so many of them away, all alike."""
+        all_of = max(self.count, 1)
+        taken = Batch(count, self.time * count // all_of, self.stacks * count // all_of)
         self.count -= count
-        self.time -= time
-        return time
+        self.time -= taken.time
+        self.stacks -= taken.stacks
+        return taken
 
 
 @dataclass

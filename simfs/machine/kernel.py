@@ -81,7 +81,9 @@ class Kernel:
     governor: str
     """Who chooses idle states: `menu`, or nobody: the deepest that a CPU has idled long enough for, by `residency`."""
     preemptible_rcu: bool
-    """Where a kernel can be preempted, it is outside of RCU's readers."""
+    """Where a kernel can be preempted, it is outside of RCU's readers (but for `rcu_inside`)."""
+    stack_free: str
+    """How the stack of a process is freed that no CPU keeps: `pages`, by a `worker`, or by one after a `callback`."""
     ksoftirqd_first: bool
     """While `ksoftirqd` is awake, interrupts leave softirqs to it."""
     wheel: str
@@ -102,6 +104,14 @@ class Kernel:
     """RCU grace period that a percpu-rwsem's writer waits for."""
     rcu_core: Time
     """What a round of RCU's softirq takes besides the callbacks."""
+    rcu_tick: Time
+    """From a tick until RCU's softirq wants the lock of the CPU's node."""
+    rcu_note: Time
+    """How long who learns of a grace period has that lock."""
+    rcu_report: Time
+    """How long who reports has it."""
+    rcu_inside: float
+    """The part of kernel code that is inside of RCU's readers, or is not preempted."""
     idle_timer: Time
     """When a timer of an idle CPU rings of which nothing is known."""
     numa_spinlock_threshold: Time
@@ -145,6 +155,7 @@ class Kernel:
             delay_dequeue=rules["sched.delay_dequeue"],
             governor=rules["idle.governor"],
             preemptible_rcu=rules["rcu.preemptible"],
+            stack_free=rules["process.stack_free"],
             ksoftirqd_first=rules["softirq.ksoftirqd_first"],
             wheel=rules["time.wheel"],
             preemption=kernel["preemption"],
@@ -157,6 +168,10 @@ class Kernel:
             rwsem_reader_spin_cap=from_ns(constants["rwsem_reader_spin_cap"]),
             grace_period=from_ns(constants["percpu_rwsem_grace_period"]),
             rcu_core=from_ns(constants["code_rcu_core"] * instruction),
+            rcu_tick=from_ns(constants["code_rcu_tick"] * instruction),
+            rcu_note=from_ns(constants["code_rcu_note"] * instruction),
+            rcu_report=from_ns(constants["code_rcu_report"] * instruction),
+            rcu_inside=constants["rcu_inside"],
             idle_timer=from_ns(constants["idle_timer"]),
             numa_spinlock_threshold=from_ns(constants["numa_spinlock_threshold"]),
             semaphore_count=int(constants["semaphore_count"]),

@@ -27,6 +27,7 @@ from simfs.machine.rcu import CALLBACKS
 from simfs.machine.recorder import Trace
 from simfs.machine.run_queue import Level
 from simfs.machine.scheduler import Scheduler
+from simfs.machine.stacks import Stacks
 from simfs.machine.stall import NO_SPACE, Stall, nobody_can_go_on, waits_in_a_circle
 from simfs.machine.statistics import ClassStatistics, Counters, TaskKind, WakeStatistics
 from simfs.machine.task import Steps, Task
@@ -77,6 +78,8 @@ class Machine:
         """Delays (ns) that programs told of, by name."""
         self.wakes = {kind: WakeStatistics() for kind in TaskKind}
         """What became of wake-ups, by the kind of who was woken."""
+        self.stacks: Stacks | None = None
+        """Those of processes that have ended, where processes end."""
         self.setting_up: Task | None = None
         """Who sets things up for the run, as long as that lasts."""
         self.origin: Time = 0
@@ -188,6 +191,8 @@ class Machine:
         task = Task(self, number, cpu, bound, life != "foreground", kind, StateTimes(since=self.now))
         if parent is not None:
             task.level, task.entity.weight = parent.level, parent.entity.weight
+            if life == "helper" and self.stacks is not None:
+                self.stacks.take(parent.cpu)
         if life == "foreground":
             task.entity.weight = weight_of(self.spec["workload"].get("nice", 0))
             task.level = Level.ROOT if self.kernel.groups == "none" else Level.GROUP
@@ -205,6 +210,8 @@ class Machine:
         yield from task.suspend()
         yield from program(task)
         self.scheduler.exit(task)
+        if self.stacks is not None and task.kind is TaskKind.LOAD and task.background:
+            self.stacks.leave(task.cpu)
         self._free_tasks.append(task.number)
         if self.setting_up is task:
             self._start_clock()

@@ -2,7 +2,8 @@
 
 In a grace period each CPU has been seen outside of readers. Its thread, which begins and ends grace periods, is a
 program of the engine; what it changes is here. Who reads is not known: a CPU is outside of readers in user mode, when
-it idles and when it switches, and, where the kernel can be preempted, wherever it may be.
+it idles and when it switches, and, where the kernel can be preempted, in a part of its code (`rcu_leaf`, which also has
+the locks of the tree's nodes).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from simfs.machine.callbacks import Batch, Callbacks
 from simfs.machine.cpu import Cpu, Phase
+from simfs.machine.rcu_leaf import Leaves
 from simfs.machine.time import Time
 
 if TYPE_CHECKING:
@@ -56,6 +58,8 @@ class OfCpu:
     """It has been outside of readers since then."""
     switch: int = 0
     """How often it had switched by then."""
+    misses: bool = False
+    """It will find its node's lock held in the softirq of this tick."""
     idled: Time | None = None
     """How long it had idled when that was first looked at."""
     hurries: bool = False
@@ -70,19 +74,19 @@ class OfCpu:
         """Whether it has been outside of readers since it knows of the grace period."""
         return self.seen_outside or self.switch != self.cpu.generation
 
-    def do_batch(self, *, idle: bool) -> tuple[int, Time]:
-        """Invoke some callbacks, on a CPU that idles or not (`rcu_do_batch`). How many, and how long that takes."""
+    def do_batch(self, *, idle: bool) -> Batch:
+        """Invoke some callbacks, which are returned, on a CPU that idles or not (`rcu_do_batch`)."""
         done = self.callbacks.done
         limit = max(done.count >> DIVISOR, MAX_BLIMIT if self.hurries else BLIMIT)
         count = done.count if idle else min(done.count, limit)
         if limit > LONG_ROUND:
             in_time = RESCHED * done.count // max(done.time, 1)
             count = min(count, (in_time // LOOK + 1) * LOOK)
-        time, left = done.take(count), self.callbacks.count
+        taken, left = done.take(count), self.callbacks.count
         self.hurries = self.hurries and left > QLOWMARK
         if left == 0 or left + QHIMARK < self.last_check:
             self.last_check = left
-        return count, time
+        return taken
 
 
 class Rcu:
@@ -93,6 +97,7 @@ class Rcu:
         self.cpus = [
             OfCpu(cpu, *ksoftirqd) for cpu, ksoftirqd in zip(machine.scheduler.cpus, ksoftirqds, strict=True)
         ]
+        self._leaves = Leaves(machine, self.cpus)
         self._sequence = 0
         """Twice the number of grace periods that are over, and 1 while one is under way (`gp_seq`)."""
         self._wanted = 0
@@ -118,11 +123,11 @@ class Rcu:
 
     # ---- callbacks --------------------------------------------------------------------------------------------------
 
-    def call(self, cpu: Cpu, count: int, time: Time) -> None:
-        """The running task of a CPU queues callbacks (`call_rcu`)."""
+    def queue(self, cpu: Cpu, more: Batch) -> None:
+        """Callbacks are queued on a CPU (`call_rcu`)."""
         of = self.cpus[cpu.number]
-        self.queued += count
-        of.callbacks.next.add(Batch(count, time))
+        self.queued += more.count
+        of.callbacks.next.add(more)
         if of.callbacks.count > of.last_check + QHIMARK and (self._note(of) or self._too_many(of)):
             self._thread.kick(None)
         self._machine.scheduler.arm_tick(cpu)
@@ -161,9 +166,10 @@ class Rcu:
 
     # ---- the softirq ------------------------------------------------------------------------------------------------
 
-    def core(self, of: OfCpu, *, idle: bool) -> Time:
-        """`rcu_core`. Returns how long it takes."""
-        wakes = self._note(of)
+    def core(self, of: OfCpu, *, idle: bool, meets: bool = False) -> Time:
+        """`rcu_core`, in a round in which its tick meets those of others or not. Returns how long it takes."""
+        held, of.misses = of.misses and meets, False
+        wakes = not held and self._note(of)
         if of.needed and of.passed:
             of.needed = False
             begins, last = self._accelerate(of), of.missing
@@ -171,19 +177,18 @@ class Rcu:
             wakes = wakes or begins or (last and self.all_reported)
         if not self._under_way and of.callbacks.next.count:
             wakes = self._accelerate(of) or wakes
-        count, time = of.do_batch(idle=idle)
-        self.invoked += count
+        batch = of.do_batch(idle=idle)
+        self.invoked += batch.count
         if wakes:
             self._thread.kick(None)
-        return time + self._machine.kernel.rcu_core
+        if self._machine.stacks is not None:
+            self._machine.stacks.invoked(of.cpu, batch.stacks)
+        return batch.time + self._machine.kernel.rcu_core
 
-    def tick(self, cpu: Cpu, *, outside: bool) -> bool:
-        """The tick of a CPU, which is seen outside of readers or not (`rcu_sched_clock_irq`).
-
-        Returns whether the softirq has something to do (`rcu_pending`).
-        """
+    def tick(self, cpu: Cpu) -> bool:
+        """The tick of a CPU (`rcu_sched_clock_irq`). Whether the softirq has something to do (`rcu_pending`)."""
         of = self.cpus[cpu.number]
-        of.seen_outside = of.seen_outside or outside
+        self._leaves.meet(of, self._sequence)
         return (of.needed and of.passed and self._under_way) or self._has_to_do(of)
 
     def needs_tick(self, cpu: Cpu) -> bool:

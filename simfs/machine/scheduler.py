@@ -380,7 +380,7 @@ class Scheduler:
         if cpu.queue:
             self.balance.kick_idle_cpus(cpu)
         running = cpu.current if cpu.phase is Phase.RUNNING else None
-        pending = self.softirqs.tick(cpu, running)
+        pending = self.softirqs.tick(cpu)
         if running is not None:
             self.policy.tick(cpu, running)
         if pending:

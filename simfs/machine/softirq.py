@@ -14,7 +14,6 @@ from simfs.machine.time import Time
 
 if TYPE_CHECKING:
     from simfs.machine.scheduler import Scheduler
-    from simfs.machine.task import Task
 
 ROUNDS = 10
 """Rounds after which the rest is left to `ksoftirqd` (`MAX_SOFTIRQ_RESTART`)."""
@@ -33,20 +32,9 @@ class Softirqs:
         """Whether a CPU is to tick for RCU."""
         return self.rcu is not None and self.rcu.needs_tick(cpu)
 
-    def tick(self, cpu: Cpu, running: Task | None) -> bool:
+    def tick(self, cpu: Cpu) -> bool:
         """Tell RCU of a tick. Returns whether its softirq has something to do."""
-        if self.rcu is None or (running is None and cpu.phase is not Phase.IDLE):
-            return False
-        return self.rcu.tick(cpu, outside=running is None or self._is_outside(running, self.rcu))
-
-    def _is_outside(self, task: Task, rcu: Rcu) -> bool:
-        """Whether RCU sees a running task outside of readers (`rcu_flavor_sched_clock_irq`).
-
-        Softirqs of `ksoftirqd` are inside.
-        """
-        if task.preempt_off or rcu.cpus[task.cpu.number].ksoftirqd is task:
-            return False
-        return self._machine.kernel.preemptible_rcu or self._scheduler.in_user_mode(task)
+        return self.rcu is not None and self.rcu.tick(cpu)
 
     def run(self, cpu: Cpu) -> None:
         """The tick's interrupt ends and RCU's softirq has something to do."""
@@ -68,12 +56,22 @@ class Softirqs:
     def _rounds(self, rcu: Rcu, of: OfCpu) -> Time:
         now, tick, idle = self._machine.now, self._machine.kernel.tick, of.cpu.phase is Phase.IDLE
         last, time = now // tick + -(-LONGEST // tick), 0
-        for _ in range(ROUNDS):
-            time += rcu.core(of, idle=idle)
+        for number in range(ROUNDS):
+            time += rcu.core(of, idle=idle, meets=number == 0)
             late = (now + time) // tick >= last
-            if not of.callbacks.done.count or late or of.cpu.need_resched:
+            if not of.callbacks.done.count or late or self._is_wanted(of.cpu):
                 break
         return time
+
+    def _is_wanted(self, cpu: Cpu) -> bool:
+        """Whether a CPU is to go to another task when the interrupt ends.
+
+        A timer that rings in this tick, before RCU's softirq, may have woken one, to which it is as good as switching.
+        """
+        now = self._machine.now
+        if cpu.phase is Phase.SWITCHING:
+            return cpu.next is not None and cpu.accounted == now
+        return cpu.since == now if cpu.phase is Phase.IDLE_EXIT else cpu.need_resched
 
     def _wake(self, of: OfCpu) -> None:
         """The softirqs of a CPU end and leave something to `ksoftirqd` (`wakeup_softirqd`)."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from simfs._engine import Program
+from simfs.machine.callbacks import Batch
 from simfs.machine.clock import What
 from simfs.machine.cpu import Account
 from simfs.machine.device import Hardware, Io, Span
@@ -16,6 +17,7 @@ from simfs.machine.locks.completion import Completion
 from simfs.machine.locks.semaphore import Semaphore
 from simfs.machine.machine import Machine
 from simfs.machine.rcu import Rcu
+from simfs.machine.stacks import Stacks
 from simfs.machine.task import Steps, Task
 from simfs.machine.wheel import rings
 
@@ -163,7 +165,19 @@ class Waist:
     def call_rcu(self, task: int, callbacks: int, time: int) -> None:
         """Queue callbacks, which take so much time together, on the CPU of a task."""
         if self._rcu is not None:
-            self._rcu.call(self._task(task).cpu, callbacks, time)
+            self._rcu.queue(self._task(task).cpu, Batch(callbacks, time))
+
+    def keep_stacks(self, workers: list[int], callback: int) -> None:
+        """From now on each CPU keeps stacks of processes that have ended; others are for its worker.
+
+        That waits for one of these, and is woken by a callback that takes so long.
+        """
+        self.machine.stacks = Stacks(self.machine, [self._completion(worker) for worker in workers], callback)
+
+    def stacks_to_free(self, task: int) -> int:
+        """How many stacks the worker of a task's CPU is to free now."""
+        assert self.machine.stacks is not None
+        return self.machine.stacks.to_free(self._task(task).cpu)
 
     def grace_period(self, task: int, step: str) -> bool:
         """A step of RCU's thread."""

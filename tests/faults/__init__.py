@@ -31,6 +31,8 @@ TESTS = {
         "mutex",
         "rwsem_eras",
         "eevdf",
+        "rcu",
+        "processes",
         "two_machines",
     ),
     "statistics": ("columns", "lock_moments", "statistics", "results", "two_machines"),

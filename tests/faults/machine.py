@@ -127,4 +127,28 @@ MACHINE = [
         "(2 * self.kernel.base_slice).max(self.kernel.tick) as i64",
         "(2 * self.kernel.base_slice).max(if FAULT { 0 } else { self.kernel.tick }) as i64",
     ),
+    Fault(
+        "rcu: who finds the lock of its node held learns of a grace period all the same",
+        M + "rcu.rs",
+        "let held = std::mem::take(&mut rcu.of(cpu).misses) && meets;",
+        "let held = !FAULT && std::mem::take(&mut rcu.of(cpu).misses) && meets;",
+    ),
+    Fault(
+        "rcu: kernel code is never inside of readers",
+        M + "rcu_leaf.rs",
+        "let inside = self.kernel.rcu_inside;",
+        "let inside = if FAULT { 0.0 } else { self.kernel.rcu_inside };",
+    ),
+    Fault(
+        "stacks: a CPU keeps as many as it gets",
+        M + "stacks.rs",
+        "let room = *kept < KEPT;",
+        "let room = FAULT || *kept < KEPT;",
+    ),
+    Fault(
+        "softirq: a CPU that a timer has given to another is not wanted",
+        M + "softirq.rs",
+        "next.is_some() && c.accounted == self.now",
+        "!FAULT && next.is_some() && c.accounted == self.now",
+    ),
 ]

@@ -2,7 +2,7 @@
 //! `models/kernels/timeline.yaml`; the default, for specs that do not give it, is that of Linux 6.12.
 
 use super::choice::Choice;
-use super::{btrfs, ext4, idle, sched, time, vfs, xfs};
+use super::{btrfs, ext4, idle, process, sched, time, vfs, xfs};
 use crate::nearest::hint;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -97,6 +97,12 @@ rules! {
     "rcu.preemptible" => preemptible_rcu: bool = true;
     /// While `ksoftirqd` is awake, interrupts leave softirqs to it (`ksoftirqd_running`).
     "softirq.ksoftirqd_first" => ksoftirqd_first: bool = false;
+    /// How the kernel stack of a process is freed that no CPU keeps (`free_thread_stack`).
+    "process.stack_free" => stack_free: process::StackFree = process::StackFree::Callback;
+    /// What a process has mapped is a maple tree, whose old nodes go to RCU (`ma_free_rcu`).
+    "mm.maple_tree" => maple_tree: bool = true;
+    /// Areas that a process unmaps go to RCU (`vm_area_free`).
+    "mm.area_rcu" => area_rcu: bool = true;
     /// What one `inode_hash_lock` guards.
     "vfs.inode_hash" => inode_hash: vfs::InodeHash = vfs::InodeHash::Global;
     /// How many lists of inodes a superblock has.

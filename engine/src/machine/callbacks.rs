@@ -9,20 +9,25 @@ pub struct Batch {
     pub count: u64,
     /// CPU time of all.
     pub time: Time,
+    /// How many of them are stacks of processes.
+    pub stacks: u64,
 }
 
 impl Batch {
     fn add(&mut self, more: Self) {
         self.count += more.count;
         self.time += more.time;
+        self.stacks += more.stacks;
     }
 
-    /// Takes so many of them away, all alike. Returns their time.
-    fn take(&mut self, count: u64) -> Time {
-        let time = (u128::from(self.time) * u128::from(count) / u128::from(self.count.max(1))) as Time;
+    /// Takes so many of them away, all alike.
+    fn take(&mut self, count: u64) -> Self {
+        let part = |of: u64| (u128::from(of) * u128::from(count) / u128::from(self.count.max(1))) as u64;
+        let taken = Self { count, time: part(self.time), stacks: part(self.stacks) };
         self.count -= count;
-        self.time -= time;
-        time
+        self.time -= taken.time;
+        self.stacks -= taken.stacks;
+        taken
     }
 }
 
@@ -99,8 +104,8 @@ impl Callbacks {
         rest.count > 0
     }
 
-    /// Invokes so many of those that may be. Returns how long that takes.
-    pub fn invoke(&mut self, count: u64) -> Time {
+    /// Invokes so many of those that may be, which are told.
+    pub fn invoke(&mut self, count: u64) -> Batch {
         self.done.take(count)
     }
 
@@ -115,7 +120,7 @@ mod tests {
     use super::*;
 
     fn some(count: u64) -> Batch {
-        Batch { count, time: 10 * count }
+        Batch { count, time: 10 * count, stacks: 0 }
     }
 
     #[test]
@@ -139,10 +144,13 @@ mod tests {
     #[test]
     fn no_time_of_a_batch_is_lost_however_it_is_cut() {
         let mut callbacks = Callbacks::default();
-        callbacks.enqueue(Batch { count: 7, time: 100 });
+        callbacks.enqueue(Batch { count: 7, time: 100, stacks: 3 });
         callbacks.accelerate(1);
         callbacks.advance(1);
-        let parts: Vec<Time> = [1, 2, 3, 1].map(|count| callbacks.invoke(count)).into();
-        assert_eq!((parts.iter().sum::<Time>(), callbacks.count(), callbacks.ready_time()), (100, 0, 0));
+        let mut all = Batch::default();
+        for count in [1, 2, 3, 1] {
+            all.add(callbacks.invoke(count));
+        }
+        assert_eq!((all, callbacks.count(), callbacks.ready_time()), (Batch { count: 7, time: 100, stacks: 3 }, 0, 0));
     }
 }

@@ -61,6 +61,14 @@ pub struct Kernel {
     pub grace_period: Time,
     /// What a round of RCU's softirq takes besides the callbacks.
     pub rcu_core: Time,
+    /// From a tick until RCU's softirq wants the lock of the CPU's node.
+    pub rcu_tick: Time,
+    /// How long who learns of a grace period has that lock, and who reports.
+    pub rcu_note: Time,
+    /// See `rcu_note`.
+    pub rcu_report: Time,
+    /// The part of kernel code that is inside of RCU's readers, or is not preempted.
+    pub rcu_inside: f64,
     /// When a timer of an idle CPU rings of which nothing is known.
     pub idle_timer: Time,
     /// Tasks that may hold a counting semaphore at once.
@@ -100,6 +108,10 @@ impl Kernel {
             ),
             grace_period: from_ns(constants.percpu_rwsem_grace_period),
             rcu_core: from_ns(constants.code_rcu_core * instruction),
+            rcu_tick: from_ns(constants.code_rcu_tick * instruction),
+            rcu_note: from_ns(constants.code_rcu_note * instruction),
+            rcu_report: from_ns(constants.code_rcu_report * instruction),
+            rcu_inside: constants.rcu_inside,
             idle_timer: from_ns(constants.idle_timer),
             cna_threshold: from_ns(constants.numa_spinlock_threshold),
             semaphore_count: constants.semaphore_count as u64,

@@ -238,12 +238,22 @@ impl Machine for Context {
     }
 
     fn start_rcu(&self, thread: TaskId, ksoftirqds: &[(TaskId, LockId)]) {
-        self.state().start_rcu(thread, ksoftirqds);
+        let random = self.stream("rcu");
+        self.state().start_rcu(thread, ksoftirqds, random);
     }
 
     fn call_rcu(&self, callbacks: u64, time: Time) {
         let cpu = self.cpu();
         self.state().call_rcu(cpu, callbacks, time);
+    }
+
+    fn keep_stacks(&self, workers: &[LockId], callback: Time) {
+        self.state().keep_stacks(workers, callback);
+    }
+
+    fn stacks_to_free(&self) -> u64 {
+        let cpu = self.cpu();
+        self.state().stacks_to_free(cpu)
     }
 
     fn grace_period(&self, step: GracePeriod) -> bool {

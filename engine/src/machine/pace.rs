@@ -45,6 +45,15 @@ impl Paces {
         }
     }
 
+    /// The factor of a stretch of code that is no task's, by a stream of its own.
+    pub fn of_nobody(&self, random: &mut Xoshiro256PlusPlus) -> f64 {
+        if self.varies {
+            self.factors.draw(random)
+        } else {
+            1.0
+        }
+    }
+
     /// How long `time` of code takes at the pace of task `id`. User code has a distribution of its own, where it varies.
     #[inline]
     pub fn taken(&self, id: TaskId, account: Account, time: Time) -> Time {

@@ -5,7 +5,7 @@ use super::entity::Member;
 use super::queue::Happening;
 use super::run_queue::Level;
 use super::state::State;
-use super::task::{Resume, TaskId};
+use super::task::Resume;
 use super::topology::CpuId;
 use super::trace::Object;
 use crate::spec::Preemption;
@@ -54,9 +54,8 @@ impl State {
             self.kick_idle_cpus(cpu);
         }
         let (phase, current) = (self.cpus[cpu as usize].phase, self.cpus[cpu as usize].current);
-        let idle = matches!(phase, Phase::Idle(_));
         let running = current.filter(|_| phase == Phase::Running);
-        let pending = (idle || running.is_some()) && self.rcu_tick(cpu, running.is_none_or(|id| self.is_outside(id)));
+        let pending = self.rcu_tick(cpu);
         if let Some(id) = running {
             self.tick_current(cpu, id);
         }
@@ -67,12 +66,5 @@ impl State {
             self.heed_resched(cpu);
         }
         self.arm_tick(cpu);
-    }
-
-    /// Whether RCU sees the running task `id` outside of readers (`rcu_flavor_sched_clock_irq`); softirqs of `ksoftirqd` are inside.
-    fn is_outside(&self, id: TaskId) -> bool {
-        let task = &self.tasks[id as usize];
-        let softirqs = self.ksoftirqd(task.cpu).is_some_and(|(ksoftirqd, _)| ksoftirqd == id);
-        task.preempt_off == 0 && !softirqs && (self.kernel.rules.preemptible_rcu || self.in_user_mode(id))
     }
 }

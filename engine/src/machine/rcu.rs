@@ -3,16 +3,18 @@
 //!
 //! Its thread, which begins and ends grace periods, is a program ([`crate::softirq`]); what it changes is here. Who reads is
 //! not known: a CPU is outside of readers in user mode, when it idles and when it switches, and, where the kernel can be preempted,
-//! wherever it may be.
+//! in a part of its code ([`super::rcu_leaf`], which also has the locks of the tree's nodes).
 
 use super::callbacks::{Batch, Callbacks};
 use super::cpu::Phase;
 use super::lock::LockId;
+use super::rcu_leaf::Leaves;
 use super::state::{Broken, State};
 use super::task::TaskId;
 use super::time::{Time, US};
 use super::topology::CpuId;
 use crate::waist::GracePeriod;
+use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// The law that what is queued is invoked, or still waits.
 pub const CALLBACKS: &str = "no callback is lost";
@@ -50,6 +52,8 @@ struct OfCpu {
     last_check: u64,
     /// How often CPUs had been looked at by then.
     forced: u64,
+    /// It will find its node's lock held in the softirq of this tick.
+    misses: bool,
     /// Its `ksoftirqd`, what that waits for, and whether it was woken.
     ksoftirqd: Option<(TaskId, LockId)>,
     awake: bool,
@@ -59,6 +63,7 @@ struct OfCpu {
 #[derive(Debug, Default)]
 pub struct Rcu {
     cpus: Vec<OfCpu>,
+    leaves: Option<Leaves>,
     thread: TaskId,
     /// Twice the number of grace periods that are over, and 1 while one is under way (`gp_seq`).
     sequence: u64,
@@ -79,6 +84,32 @@ impl Rcu {
 
     fn under_way(&self) -> bool {
         self.sequence & 1 == 1
+    }
+
+    pub(super) fn leaves(&mut self) -> &mut Leaves {
+        self.leaves.as_mut().expect("it has been started")
+    }
+
+    /// `cpu` finds its node's lock held when it next tries for it.
+    pub(super) fn misses(&mut self, cpu: CpuId) {
+        self.of(cpu).misses = true;
+    }
+
+    /// Whether it matters that `cpu`, which has switched so often, is outside of readers.
+    pub(super) fn asks(&self, cpu: CpuId, switch: u32) -> bool {
+        let of = &self.cpus[cpu as usize];
+        of.needed && !of.passed && of.switch == switch
+    }
+
+    /// `cpu` ticks, outside of readers or not. Whether it will want its node's lock, and then whether it will only try for it.
+    pub(super) fn wants_leaf(&mut self, cpu: CpuId, switch: u32, outside: bool) -> Option<bool> {
+        let (sequence, under_way) = (self.sequence, self.under_way());
+        let of = self.of(cpu);
+        of.passed |= outside;
+        of.misses = false;
+        let tries = of.noted != sequence;
+        let reports = of.needed && under_way && (of.passed || of.switch != switch);
+        (tries || reports).then_some(tries)
     }
 
     /// Callbacks that have not been invoked.
@@ -155,8 +186,8 @@ impl Rcu {
         std::mem::replace(&mut of.forced, forces) == forces
     }
 
-    /// `rcu_do_batch`, of a CPU that idles or does not. Returns how long it takes.
-    fn do_batch(&mut self, cpu: CpuId, idle: bool) -> Time {
+    /// `rcu_do_batch`, of a CPU that idles or does not. Returns what is invoked.
+    fn do_batch(&mut self, cpu: CpuId, idle: bool) -> Batch {
         let of = self.of(cpu);
         let (ready, time) = (of.callbacks.ready(), of.callbacks.ready_time());
         let limit = (ready >> DIVISOR).max(if of.hurries { MAX_BLIMIT } else { BLIMIT });
@@ -178,18 +209,24 @@ impl Rcu {
 
 impl State {
     /// From now on there is RCU, with this thread, and the softirq of each CPU has a thread that waits for a completion.
-    pub(super) fn start_rcu(&mut self, thread: TaskId, ksoftirqds: &[(TaskId, LockId)]) {
+    pub(super) fn start_rcu(&mut self, thread: TaskId, ksoftirqds: &[(TaskId, LockId)], random: Xoshiro256PlusPlus) {
         let of = |&ksoftirqd| OfCpu { ksoftirqd: Some(ksoftirqd), ..OfCpu::default() };
-        self.rcu = Some(Rcu { cpus: ksoftirqds.iter().map(of).collect(), thread, ..Rcu::default() });
+        let leaves = Some(Leaves::new(ksoftirqds.len(), random));
+        self.rcu = Some(Rcu { cpus: ksoftirqds.iter().map(of).collect(), leaves, thread, ..Rcu::default() });
     }
 
     /// The running task queues callbacks (`call_rcu`).
     pub(super) fn call_rcu(&mut self, cpu: CpuId, count: u64, time: Time) {
+        self.queue_callbacks(cpu, Batch { count, time, stacks: 0 });
+    }
+
+    /// Callbacks are queued on `cpu`.
+    pub(super) fn queue_callbacks(&mut self, cpu: CpuId, more: Batch) {
         let switch = self.cpus[cpu as usize].generation;
         let Some(rcu) = &mut self.rcu else { return };
-        rcu.queued += count;
+        rcu.queued += more.count;
         let of = rcu.of(cpu);
-        of.callbacks.enqueue(Batch { count, time });
+        of.callbacks.enqueue(more);
         if of.callbacks.count() > of.last_check + QHIMARK {
             let wakes = rcu.note(cpu, switch) || rcu.too_many(cpu);
             self.wake_rcu(wakes);
@@ -203,11 +240,12 @@ impl State {
         }
     }
 
-    /// `rcu_core` in the softirq of `cpu`. Returns how long it takes.
-    pub(super) fn rcu_core(&mut self, cpu: CpuId, idle: bool) -> Time {
+    /// `rcu_core` in the softirq of `cpu`, in a round in which its tick meets those of others or not. Returns how long it takes.
+    pub(super) fn rcu_core(&mut self, cpu: CpuId, idle: bool, meets: bool) -> Time {
         let switch = self.cpus[cpu as usize].generation;
         let Some(rcu) = &mut self.rcu else { return 0 };
-        let mut wakes = rcu.note(cpu, switch);
+        let held = std::mem::take(&mut rcu.of(cpu).misses) && meets;
+        let mut wakes = !held && rcu.note(cpu, switch);
         let of = rcu.of(cpu);
         if of.needed && (of.passed || of.switch != switch) {
             of.needed = false;
@@ -216,17 +254,17 @@ impl State {
         if !rcu.under_way() && rcu.of(cpu).callbacks.any_new() {
             wakes |= rcu.accelerate(cpu);
         }
-        let took = rcu.do_batch(cpu, idle);
+        let batch = rcu.do_batch(cpu, idle);
         self.wake_rcu(wakes);
-        took + self.kernel.rcu_core
+        self.callbacks_of_stacks(cpu, batch.stacks);
+        batch.time + self.kernel.rcu_core
     }
 
-    /// The tick of `cpu`, which is seen outside of readers or not (`rcu_sched_clock_irq`). Returns whether the softirq has something to do.
-    pub(super) fn rcu_tick(&mut self, cpu: CpuId, outside: bool) -> bool {
+    /// The tick of `cpu` (`rcu_sched_clock_irq`). Returns whether the softirq has something to do.
+    pub(super) fn rcu_tick(&mut self, cpu: CpuId) -> bool {
+        self.meet_in_leaf(cpu);
         let switch = self.cpus[cpu as usize].generation;
-        let Some(rcu) = &mut self.rcu else { return false };
-        rcu.of(cpu).passed |= outside;
-        rcu.is_pending(cpu, switch, false)
+        self.rcu.as_ref().is_some_and(|rcu| rcu.is_pending(cpu, switch, false))
     }
 
     /// Whether `cpu` is to tick for RCU: when it idles, for its callbacks only (`rcu_needs_cpu`).
@@ -247,7 +285,7 @@ impl State {
         let ready = self.callbacks_ready(cpu);
         let of = self.rcu.as_mut()?.of(cpu);
         (of.awake, of.passed) = (ready, true);
-        ready.then(|| self.rcu_core(cpu, false))
+        ready.then(|| self.rcu_core(cpu, false, false))
     }
 
     /// Who is `ksoftirqd` of `cpu`, and whether it is awake.
@@ -312,7 +350,7 @@ mod tests {
     /// RCU of one CPU on which so many callbacks of 1 us each may be invoked.
     fn with_ready(count: u64) -> Rcu {
         let mut rcu = rcu(1);
-        rcu.of(0).callbacks.enqueue(Batch { count, time: count * US });
+        rcu.of(0).callbacks.enqueue(Batch { count, time: count * US, stacks: 0 });
         rcu.accelerate(0);
         let wanted = rcu.wanted;
         rcu.of(0).callbacks.advance(wanted);
@@ -320,7 +358,7 @@ mod tests {
     }
 
     fn invoked(mut rcu: Rcu, idle: bool) -> u64 {
-        assert_eq!(rcu.do_batch(0, idle), rcu.invoked * US);
+        assert_eq!(rcu.do_batch(0, idle).time, rcu.invoked * US);
         rcu.invoked
     }
 
@@ -337,7 +375,7 @@ mod tests {
         assert!(many.too_many(0), "nobody has looked for idle CPUs");
         many.forces += 1;
         assert!(!many.too_many(0), "somebody has since");
-        assert_eq!(many.do_batch(0, false), 3_008 * US, "it looks at the clock each 32");
+        assert_eq!(many.do_batch(0, false).time, 3_008 * US, "it looks at the clock each 32");
         while many.of(0).callbacks.count() > QLOWMARK {
             assert!(many.of(0).hurries);
             many.do_batch(0, false);
@@ -348,7 +386,7 @@ mod tests {
     #[test]
     fn a_grace_period_begins_for_callbacks_and_ends_when_each_cpu_has_reported_since() {
         let mut rcu = rcu(2);
-        rcu.of(0).callbacks.enqueue(Batch { count: 3, time: 3 });
+        rcu.of(0).callbacks.enqueue(Batch { count: 3, time: 3, stacks: 0 });
         assert!(rcu.is_pending(0, 7, false) && rcu.accelerate(0), "the thread is to begin one");
         rcu.sequence += 1;
         rcu.cpus.iter_mut().for_each(|of| of.missing = true);
@@ -357,7 +395,7 @@ mod tests {
         assert!(rcu.is_pending(0, 8, false), "a switch is outside");
         assert!(!rcu.report(0));
         assert!(rcu.report(1) && !rcu.report(1), "the last one, once");
-        rcu.of(0).callbacks.enqueue(Batch { count: 1, time: 1 });
+        rcu.of(0).callbacks.enqueue(Batch { count: 1, time: 1, stacks: 0 });
         rcu.sequence += 1;
         assert!(rcu.note(0, 9), "another one is wanted for those that came meanwhile");
         assert_eq!((rcu.of(0).callbacks.ready(), rcu.pending()), (3, 4));

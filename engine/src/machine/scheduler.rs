@@ -9,7 +9,7 @@ use super::cpu::Phase;
 use super::policy::Leaving;
 use super::queue::Happening;
 use super::state::{Broken, State};
-use super::task::{Resume, Status, TaskId};
+use super::task::{Resume, Status, TaskId, TaskKind};
 use super::time::Time;
 use super::topology::CpuId;
 use super::trace::Object;
@@ -74,6 +74,10 @@ impl State {
         self.detach_load(id, cpu);
         self.leave_cpu(id, Status::Dead, Reason::Gone);
         self.schedule(cpu);
+        let task = &self.tasks[id as usize];
+        if task.kind == TaskKind::Load && task.background {
+            self.leave_stack(cpu);
+        }
     }
 
     #[inline(always)]

@@ -26,10 +26,10 @@ impl State {
         let idle = matches!(self.cpus[cpu as usize].phase, Phase::Idle(_));
         let (tick, mut time) = (self.kernel.tick, 0);
         let last = self.now / tick + LONGEST.div_ceil(tick);
-        for _ in 0..ROUNDS {
-            time += self.rcu_core(cpu, idle);
+        for round in 0..ROUNDS {
+            time += self.rcu_core(cpu, idle, round == 0);
             let late = (self.now + time) / tick >= last;
-            if !self.callbacks_ready(cpu) || late || self.cpus[cpu as usize].need_resched {
+            if !self.callbacks_ready(cpu) || late || self.is_wanted(cpu) {
                 break;
             }
         }
@@ -42,6 +42,17 @@ impl State {
         }
         if self.callbacks_ready(cpu) {
             self.push(self.now + time, Happening::SoftirqDone, cpu, 0);
+        }
+    }
+
+    /// Whether `cpu` is to go to another task when the interrupt ends: a timer that rings in this tick, before RCU's softirq, may have
+    /// woken one, to which it is as good as switching.
+    fn is_wanted(&self, cpu: CpuId) -> bool {
+        let c = &self.cpus[cpu as usize];
+        match c.phase {
+            Phase::Switching(next) => next.is_some() && c.accounted == self.now,
+            Phase::IdleExit(since) => since == self.now,
+            _ => c.need_resched,
         }
     }
 

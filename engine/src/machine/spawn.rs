@@ -56,7 +56,10 @@ impl State {
         };
         let mut task = Task::new(cpu, pinned, kind, self.now);
         task.background = life != Life::Foreground;
-        if let Some((parent, _)) = parent {
+        if let Some((parent, near)) = parent {
+            if life == Life::Helper {
+                self.take_stack(near);
+            }
             let parent = &self.tasks[parent as usize];
             (task.level, task.entity.weight) = (parent.level, parent.entity.weight);
         }

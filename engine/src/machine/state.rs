@@ -11,6 +11,7 @@ use super::lock_code::LockCode;
 use super::pace::Paces;
 use super::queue::{Event, EventQueue, Happening, Key};
 use super::rcu::Rcu;
+use super::stacks::Stacks;
 use super::statistics::{ClassStats, WakeStats, KINDS};
 use super::task::{Status, Task, TaskId};
 use super::time::{from_ns, to_ns, Time};
@@ -90,6 +91,8 @@ pub struct State {
     pub(super) devices: Devices,
     /// RCU, if callbacks are queued in this run.
     pub(super) rcu: Option<Rcu>,
+    /// The stacks of processes that have ended, where processes end.
+    pub(super) stacks: Option<Stacks>,
     /// Lock classes and their statistics.
     pub classes: Vec<ClassStats>,
     /// Why everybody waits.
@@ -158,6 +161,7 @@ impl State {
             lines: Vec::new(),
             devices: Devices::default(),
             rcu: None,
+            stacks: None,
             classes: Vec::new(),
             chains: Chains::new(spec.chains),
             sites: vec![""],

@@ -326,6 +326,14 @@ impl Machine for Foreign {
         self.tell("call_rcu", (self.task, callbacks, time));
     }
 
+    fn keep_stacks(&self, workers: &[LockId], callback: Time) {
+        self.tell("keep_stacks", (workers.to_vec(), callback));
+    }
+
+    fn stacks_to_free(&self) -> u64 {
+        self.ask("stacks_to_free", (self.task,))
+    }
+
     fn grace_period(&self, step: GracePeriod) -> bool {
         self.ask("grace_period", (self.task, grace_period_word(step)))
     }

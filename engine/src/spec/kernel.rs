@@ -84,10 +84,12 @@ macro_rules! constants {
 
 constants! {
     /// Constants of the lock code and the scheduler: nanoseconds, but for counts and the
-    /// instructions of lock code. None has a default, so a name that differs between the timeline and the engine is an error and never a silent fallback.
+    /// instructions of the code of locks and RCU, and the part of kernel code that is inside of readers. None has a default, so a name that differs between the timeline and the engine is an error and never a silent fallback.
     KernelConstants: migration_cost, rwsem_handoff_wait, rwsem_reader_batch_max, rwsem_reader_spin_base,
     rwsem_reader_spin_per_reader, rwsem_reader_spin_cap, percpu_rwsem_grace_period, numa_spinlock_threshold,
     semaphore_count, cohort_handoffs, hqlock_fairness_threshold, hqlock_general_handoffs_turn_numa,
     code_spin, code_attempt, code_taken, code_ask, code_queue, code_take, code_wake, code_mark, code_mark_reader,
-    code_futex, code_futex_return, code_rcu_core, code_rcu_thread, idle_timer,
+    code_futex, code_futex_return, code_rcu_core, code_rcu_tick, code_rcu_note, code_rcu_report,
+    code_rcu_thread, code_free_task, code_free_cred, code_free_map, code_free_area, code_free_dentry, code_free_proc,
+    code_free_stack, code_vfree, rcu_inside, idle_timer,
 }

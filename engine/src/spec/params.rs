@@ -169,6 +169,19 @@ const COMPILE: &[Param] = &[
     ("as.create_object_at", Required),
     ("as.open_asm_at", Required),
     ("as.write_object_at", Required),
+    ("proc_entries", Number(0.0)),
+    ("sh.maps", Number(0.0)),
+    ("sh.areas", Number(0.0)),
+    ("sh.lost_dentries", Number(0.0)),
+    ("gcc.maps", Number(0.0)),
+    ("gcc.areas", Number(0.0)),
+    ("gcc.lost_dentries", Number(0.0)),
+    ("cc1.maps", Number(0.0)),
+    ("cc1.areas", Number(0.0)),
+    ("cc1.lost_dentries", Number(0.0)),
+    ("as.maps", Number(0.0)),
+    ("as.areas", Number(0.0)),
+    ("as.lost_dentries", Number(0.0)),
 ];
 
 const DBENCH: &[Param] = &[

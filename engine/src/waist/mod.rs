@@ -121,6 +121,11 @@ pub trait Machine: Clone + 'static {
     /// Queues so many callbacks, which take so much time together, to be invoked on this CPU after a grace period. Nothing happens
     /// where there is no RCU.
     fn call_rcu(&self, callbacks: u64, time: Time);
+    /// From now on each CPU keeps stacks of processes that have ended. Others are for its worker, who waits for one of these and is
+    /// woken by a callback that takes so long.
+    fn keep_stacks(&self, workers: &[LockId], callback: Time);
+    /// How many stacks the worker of this CPU is to free now.
+    fn stacks_to_free(&self) -> u64;
     /// A step of RCU's thread; answers what it asks.
     fn grace_period(&self, step: GracePeriod) -> bool;
     /// How long the next round of RCU's softirq takes, for `ksoftirqd` of this CPU, if there is something to do.

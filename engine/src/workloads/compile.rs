@@ -3,8 +3,9 @@
 
 use super::arrivals::{served, taken, Requests};
 use super::draw::Draw;
+use super::process::{Left, Prices};
 use crate::filesystems::{DirId, File, Filesystem};
-use crate::spec::WorkloadSpec;
+use crate::spec::{RunSpec, WorkloadSpec};
 use crate::waist::time::from_ns;
 use crate::waist::{Account, Life, Machine, Placement, Time};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -28,6 +29,8 @@ pub struct Params {
     object_bytes: u32,
     object_writes: u32,
     start: Start,
+    prices: Prices,
+    proc_entries: u64,
     shell: Option<Shell>,
     gcc: Gcc,
     cc1: Cc1,
@@ -49,11 +52,12 @@ struct Shell {
     user: Time,
     kernel: Time,
     spawn_cc: f64,
+    left: Left,
 }
 
 impl Shell {
-    fn new(time: impl Fn(&str) -> Time, spawn_cc: f64) -> Self {
-        Self { user: time("sh.user_cpu_ns"), kernel: time("sh.kernel_cpu_ns"), spawn_cc }
+    fn new(time: impl Fn(&str) -> Time, spawn_cc: f64, left: Left) -> Self {
+        Self { user: time("sh.user_cpu_ns"), kernel: time("sh.kernel_cpu_ns"), spawn_cc, left }
     }
 }
 
@@ -65,6 +69,7 @@ struct Gcc {
     spawn_cc1: f64,
     spawn_as: f64,
     unlink_asm: f64,
+    left: Left,
 }
 
 #[derive(Clone, Debug)]
@@ -72,6 +77,7 @@ struct Cc1 {
     share: f64,
     open_asm: f64,
     write_asm: f64,
+    left: Left,
 }
 
 #[derive(Clone, Debug)]
@@ -81,11 +87,13 @@ struct As {
     create_object: f64,
     open_asm: f64,
     write_object: f64,
+    left: Left,
 }
 
 impl Params {
-    /// From the workload's parameters. Times are multiplied by `speed`.
-    pub fn new(w: &WorkloadSpec, speed: f64) -> Result<Self, String> {
+    /// From the workload's parameters. Times are multiplied by the machine's speed.
+    pub fn new(spec: &RunSpec, w: &WorkloadSpec) -> Result<Self, String> {
+        let speed = spec.machine.costs.speed;
         let number = |name: &str| w.number(name);
         let time = |name: &str| from_ns(number(name) * speed);
         let start =
@@ -94,23 +102,27 @@ impl Params {
             user: time("user_cpu_ns"),
             kernel: time("kernel_cpu_ns").saturating_sub(PROCESSES * (start.parent + start.exec + start.release)),
             start,
+            prices: Prices::new(spec),
+            proc_entries: number("proc_entries") as u64,
             spread: Draw::parse("lognormal", 1e6, number("cpu_cv"))?,
             footprint: number("footprint_bytes"),
             asm_bytes: number("asm_bytes") as u32,
             object_bytes: number("object_bytes") as u32,
             object_writes: (number("object_writes") as u32).max(1),
-            shell: (number("shell") > 0.0).then(|| Shell::new(time, number("sh.spawn_cc_at"))),
+            shell: (number("shell") > 0.0).then(|| Shell::new(time, number("sh.spawn_cc_at"), Left::new(w, "sh"))),
             gcc: Gcc {
                 share: number("gcc.cpu_share"),
                 create_asm: number("gcc.create_asm_at"),
                 spawn_cc1: number("gcc.spawn_cc1_at"),
                 spawn_as: number("gcc.spawn_as_at"),
                 unlink_asm: number("gcc.unlink_asm_at"),
+                left: Left::new(w, "gcc"),
             },
             cc1: Cc1 {
                 share: number("cc1.cpu_share"),
                 open_asm: number("cc1.open_asm_at"),
                 write_asm: number("cc1.write_asm_at"),
+                left: Left::new(w, "cc1"),
             },
             r#as: As {
                 share: number("as.cpu_share"),
@@ -118,6 +130,7 @@ impl Params {
                 create_object: number("as.create_object_at"),
                 open_asm: number("as.open_asm_at"),
                 write_object: number("as.write_object_at"),
+                left: Left::new(w, "as"),
             },
         })
     }
@@ -159,7 +172,7 @@ pub async fn run<M: Machine, F: Filesystem<M>>(
             Some(_) => Child::spawn(&m, &compiler, sh),
             None => Child::spawn(&m, &compiler, gcc),
         };
-        child.wait(&m).await;
+        child.wait(&m, &compiler.params).await;
         m.end("compile", true);
         served(&m, request);
     }
@@ -193,19 +206,21 @@ impl Child {
             m.exec().await;
             m.run(Account::System, start.release).await;
             m.complete(exec).await;
-            body(m.clone(), c).await;
+            body(m.clone(), c.clone()).await;
+            c.params.prices.exits(&m);
             m.exiting();
             m.complete(exit).await;
         });
         child
     }
 
-    async fn wait<M: Machine>(self, m: &M) {
+    async fn wait<M: Machine>(self, m: &M, params: &Params) {
         m.run(Account::System, self.start.parent).await;
         m.wchan("do_wait");
         m.wait_for(self.exec).await;
         m.wchan("do_wait");
         m.wait_for(self.exit).await;
+        params.prices.reaped(m, params.proc_entries);
         m.drop_completion(self.exec);
         m.drop_completion(self.exit);
     }
@@ -250,23 +265,25 @@ impl Progress {
 async fn sh<M: Machine, F: Filesystem<M>>(m: M, c: Rc<Compiler<F>>) {
     let shell = c.params.shell.expect("it was started");
     let mut cpu = Progress::of(&c, shell.user, shell.kernel, 1.0);
+    c.params.prices.mapped(&m, shell.left);
     cpu.to(&m, shell.spawn_cc).await;
-    Child::spawn(&m, &c, gcc).wait(&m).await;
+    Child::spawn(&m, &c, gcc).wait(&m, &c.params).await;
     cpu.to(&m, 1.0).await;
 }
 
 async fn gcc<M: Machine, F: Filesystem<M>>(m: M, c: Rc<Compiler<F>>) {
     let p = c.params.gcc.clone();
     let mut cpu = Progress::new(&c, p.share);
+    c.params.prices.mapped(&m, p.left);
     let name = asm_name(&c);
     cpu.to(&m, p.create_asm).await;
     let Ok(asm) = c.fs.create(&m, c.dir, &name).await else { return m.give_up("no space left") };
     c.fs.close(&m, &asm).await;
     c.asm.set(Some(asm));
     cpu.to(&m, p.spawn_cc1).await;
-    Child::spawn(&m, &c, cc1).wait(&m).await;
+    Child::spawn(&m, &c, cc1).wait(&m, &c.params).await;
     cpu.to(&m, p.spawn_as).await;
-    Child::spawn(&m, &c, assemble).wait(&m).await;
+    Child::spawn(&m, &c, assemble).wait(&m, &c.params).await;
     cpu.to(&m, p.unlink_asm).await;
     if let Some(asm) = c.asm.take() {
         c.fs.unlink(&m, c.dir, &name, asm).await;
@@ -277,6 +294,7 @@ async fn gcc<M: Machine, F: Filesystem<M>>(m: M, c: Rc<Compiler<F>>) {
 async fn cc1<M: Machine, F: Filesystem<M>>(m: M, c: Rc<Compiler<F>>) {
     let p = c.params.cc1.clone();
     let mut cpu = Progress::new(&c, p.share);
+    c.params.prices.mapped(&m, p.left);
     let mut asm = c.asm.get().expect("the driver has created it");
     cpu.to(&m, p.open_asm).await;
     c.fs.open_truncating(&m, c.dir, &asm).await;
@@ -290,6 +308,7 @@ async fn cc1<M: Machine, F: Filesystem<M>>(m: M, c: Rc<Compiler<F>>) {
 async fn assemble<M: Machine, F: Filesystem<M>>(m: M, c: Rc<Compiler<F>>) {
     let p = c.params.r#as.clone();
     let mut cpu = Progress::new(&c, p.share);
+    c.params.prices.mapped(&m, p.left);
     let name = object_name(&c);
     cpu.to(&m, p.unlink_object).await;
     if let Some(old) = c.object.take() {

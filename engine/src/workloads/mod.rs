@@ -12,4 +12,5 @@ pub mod kernel_threads;
 pub mod lock_cycle;
 pub mod metadata;
 pub mod mix;
+pub mod process;
 pub mod range_lock;

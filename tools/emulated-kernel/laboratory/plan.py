@@ -204,6 +204,27 @@ ROUNDS = tuple(files(fs, "create", 24, fs != "xfs", "30 50 1") for fs in ("tmpfs
 IDLE = ("alone idle 0 20000 250 100",)
 """Wake-ups by how many ns before the sleeper asked to sleep, with rounds that are shorter than the steps."""
 
+
+def _probes(**functions: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return rows that put kprobes of these names on functions, and the events to trace."""
+    rows = tuple(f"probe {name} {where}" for name, where in functions.items())
+    return rows, ("sched/sched_switch", *(f"kprobes/{name}" for name in functions))
+
+
+def _rcu() -> Iterable[Guest]:
+    """Which callbacks are queued, how long grace periods are, and what the code of both executes."""
+    rows, trace = _probes(callback="call_rcu func=%si:symbol", vfree="vfree_atomic")
+    for n, time in ((1, "60 100 1"), (24, "100 60 1")):
+        row = files("xfs", "compile", n, own=False, time=time)
+        yield Guest(f"rcu-callbacks-{n}", (*rows, row), trace=trace)
+    rows, trace = _probes(begins="rcu_gp_init", ends="rcu_gp_cleanup")
+    for n in (1, 4, 24):
+        kinds = (files("xfs", "rename", n, True, SHORT), files("tmpfs", "mkdir_rmdir", n, True, SHORT))
+        compiles = files("xfs", "compile", n, own=False, time="100 60 1")
+        yield Guest(f"rcu-periods-{n}", (*rows, *kinds, compiles), trace=trace)
+    yield Guest("rcu-blocks", ("steps xfs 4 loop-compile 0 4 y", "symbols"), cpus=4)
+
+
 LOADS: dict[str, tuple[Guest, ...]] = {
     "compile": tuple(_compile()),
     "files": (_files((1, 4)), _files((24,)), _files((2, 8)), _files((16,))),
@@ -227,6 +248,7 @@ LOADS: dict[str, tuple[Guest, ...]] = {
         ),
     ),
     "steps": (*map(_steps, STEP_ROWS), *map(_loops, STEP_ROWS), GROWN),
+    "rcu": tuple(_rcu()),
     "rounds": tuple(Guest(f"rounds-{ns}", ROUNDS, quantum=ns) for ns in (100, 250, 1000)),
     "smoke": (Guest("smoke", (files("xfs", "create_unlink", 2, False, "20 50 2"),), cpus=2),),
 }

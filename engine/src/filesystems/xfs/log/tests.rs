@@ -43,6 +43,21 @@ const LOCKS: [(&str, &str); 16] = [
     ("xfs.i_flags_lock", "qspinlock"),
 ];
 
+/// What the kernel's code takes, and how long it waits.
+fn constants() -> serde_json::Value {
+    serde_json::json!({
+        "migration_cost": 5e5, "rwsem_handoff_wait": 4e6, "rwsem_reader_batch_max": 256, "rwsem_reader_spin_base": 1e4,
+        "rwsem_reader_spin_per_reader": 500, "rwsem_reader_spin_cap": 2.5e4, "percpu_rwsem_grace_period": 1e7,
+        "numa_spinlock_threshold": 1e7,
+        "semaphore_count": 2, "cohort_handoffs": 64, "hqlock_fairness_threshold": 1000,
+        "hqlock_general_handoffs_turn_numa": 50,
+        "code_spin": 0, "code_attempt": 0, "code_taken": 0, "code_ask": 0, "code_queue": 0, "code_take": 0,
+        "code_wake": 0, "code_mark": 0, "code_mark_reader": 0, "code_futex": 0, "code_futex_return": 0,
+        "code_rcu_core": 0, "code_rcu_tick": 0, "code_rcu_note": 0, "code_rcu_report": 0, "rcu_inside": 0, "code_free_task": 0, "code_free_cred": 0, "code_free_map": 0, "code_free_area": 0,
+        "code_free_dentry": 0, "code_free_proc": 0, "code_free_stack": 0, "code_vfree": 0, "code_rcu_thread": 0, "idle_timer": 1e9
+    })
+}
+
 fn spec(duration: Time) -> RunSpec {
     let locks: BTreeMap<&str, &str> = LOCKS.into();
     let json = serde_json::json!({
@@ -56,16 +71,7 @@ fn spec(duration: Time) -> RunSpec {
         },
         "kernel": {
             "name": "test", "tick_ns": 4e6, "base_slice_ns": 3e6, "preemption": "voluntary", "locks": locks,
-            "constants": {
-                "migration_cost": 5e5, "rwsem_handoff_wait": 4e6, "rwsem_reader_batch_max": 256, "rwsem_reader_spin_base": 1e4,
-                "rwsem_reader_spin_per_reader": 500, "rwsem_reader_spin_cap": 2.5e4, "percpu_rwsem_grace_period": 1e7,
-                "numa_spinlock_threshold": 1e7,
-                "semaphore_count": 2, "cohort_handoffs": 64, "hqlock_fairness_threshold": 1000,
-                "hqlock_general_handoffs_turn_numa": 50,
-            "code_spin": 0, "code_attempt": 0, "code_taken": 0, "code_ask": 0, "code_queue": 0, "code_take": 0,
-            "code_wake": 0, "code_mark": 0, "code_mark_reader": 0, "code_futex": 0, "code_futex_return": 0,
-            "code_rcu_core": 0, "code_rcu_thread": 0, "idle_timer": 1e9
-            }
+            "constants": constants()
         },
         "filesystem": {"kind": "none"},
         "workload": {"kind": "python", "tasks": 1}

@@ -75,6 +75,7 @@ cost_table!(pub(super) UnlinkCosts {
     release: ["cu_short.trans_free_2", "cu_short.unlock_file_ilock_excl_3", "cu_short.unlock_dir_ilock_excl_2"],
     tail: ["unlinkat.i_rwsem_tail"],
     evict: ["unlinkat.after_i_rwsem"],
+    callback: ["inode_free_by_rcu"],
     queue: ["cu_short.inodegc_queue"],
     exit: ["cu_short.exit_unlinkat"],
     alone: ["unlink_node.lock_dir_da_node", "unlink_node.trans_commit", "unlink_node.unlock_agi"],

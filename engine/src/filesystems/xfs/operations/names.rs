@@ -91,12 +91,14 @@ impl<M: Machine> InodeOperations<M> for Xfs {
 }
 
 impl Xfs {
-    /// The last reference goes: pages are dropped, the inode is queued for this CPU's worker.
+    /// The last reference goes: pages are dropped, what security modules know of the inode goes to RCU (`inode_free_by_rcu`), the
+    /// inode is queued for this CPU's worker.
     async fn evict<M: Machine>(&self, m: &M, file: File) {
         let c = &self.costs.unlink;
         let pages = if file.written { c.evict_pages_and_all.saturating_sub(c.evict_all) } else { 0 };
         let rest = self.sb.inodes.pass(m, None, c.evict + pages + c.queue).await;
         m.run(Account::System, rest).await;
+        m.call_rcu(1, c.callback);
         self.inodes.set_need_inactive(file.inode);
         let gc = match self.inactivation {
             Inactivation::Task => return self.inactive(m, file.inode, file.written).await,

@@ -1,0 +1,104 @@
+"""What processes leave behind: callbacks of RCU, and kernel stacks that a worker frees. Both machines agree on it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from machines import assert_same
+
+from engine import Spec, simulate
+from simfs import _engine
+from simfs.machine.stacks import KEPT
+from simfs.scenario import expand, load, to_run_spec
+
+CPUS = 2
+PROCESSES = 3
+"""Driver, compiler, assembler."""
+
+
+def compiling(tasks: int = 1, filesystem: str = "tmpfs", **changes: Any) -> Spec:  # noqa: ANN401
+    """Compiles on two CPUs, for a second."""
+    settings = [
+        f"filesystem.kind={filesystem}",
+        "variants=[]",
+        "calibrate=[]",
+        "measured=null",
+        "machine.cpus=2",
+    ]
+    (point,) = expand(load("emulated-compile", [*settings, f"sweep.workload.tasks=[{tasks}]"]))
+    spec: Spec = to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 1e9}
+    rules = spec["kernel"]["rules"] | changes.pop("rules", {})
+    constants = spec["kernel"]["constants"] | changes.pop("constants", {})
+    return spec | {"kernel": spec["kernel"] | {"rules": rules, "constants": constants}} | changes
+
+
+def kernel_time(spec: Spec) -> float:
+    """CPU time (us) of the kernel for each operation, with softirqs."""
+    run = simulate(spec)
+    return (run.cpu_ns.irq + run.cpu_ns.system) / run.operations / 1e3
+
+
+def woken(spec: Spec) -> Counter[int]:
+    """How often each task is woken."""
+    _, _, events, _ = _engine.watch(json.dumps(spec))
+    return Counter(who for _, who, _, what, _ in events if what == "wake" and who is not None)
+
+
+def workers(spec: Spec) -> int:
+    """How often stacks' workers are woken: the tasks after `ksoftirqd` of each CPU and RCU's thread."""
+    counts = woken(spec)
+    return sum(counts[CPUS + 1 + cpu] - 1 for cpu in range(CPUS))  # once they start
+
+
+@pytest.mark.parametrize(
+    ("constant", "callbacks"),
+    [
+        ("code_free_task", PROCESSES),
+        ("code_free_cred", PROCESSES),
+        ("code_free_map", 33),
+        ("code_free_dentry", 20),
+        ("code_free_proc", 2 * PROCESSES),
+        ("code_free_area", 0),
+    ],
+)
+def test_a_compile_queues_the_callbacks_that_were_counted(constant: str, callbacks: int) -> None:
+    """Each made 10,000 instructions longer takes 10 us more on the emulated machine."""
+    longer = {constant: compiling()["kernel"]["constants"][constant] + 10_000}
+    spent = [kernel_time(compiling(constants=constants)) for constants in ({}, longer)]
+    assert spent[1] - spent[0] == pytest.approx(10 * callbacks, rel=0.1, abs=10)
+
+
+def test_kernels_before_maple_trees_queue_no_nodes() -> None:
+    dear = {"code_free_map": 10_000.0}
+    with_nodes, without = (
+        kernel_time(compiling(constants=dear, rules={"mm.maple_tree": maple})) for maple in (True, False)
+    )
+    assert with_nodes - without == pytest.approx(330, rel=0.1)
+
+
+def test_stacks_that_a_cpu_cannot_keep_are_freed_by_its_worker() -> None:
+    """With one task that is moved at each exec, the CPU of its children has more stacks than it keeps."""
+    assert KEPT == 2
+    assert workers(compiling()) > 5
+    assert workers(compiling(rules={"process.stack_free": "worker"})) > 5
+
+
+def test_stacks_that_are_no_vmalloc_memory_have_no_worker() -> None:
+    few = compiling(rules={"process.stack_free": "pages"})
+    assert max(woken(few)) < max(woken(compiling()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stack_free", ["pages", "worker", "callback"])
+@pytest.mark.parametrize("tasks", [1, 4])
+def test_both_machines_agree_on_what_processes_leave(stack_free: str, tasks: int) -> None:
+    assert_same(compiling(tasks, rules={"process.stack_free": stack_free}, duration_ns=60e6))
+
+
+@pytest.mark.slow
+def test_both_machines_agree_where_timers_wake_workers_in_the_tick_of_a_softirq() -> None:
+    """Those of XFS's inodegc: the CPU is wanted, so RCU's softirq ends after a round, and `ksoftirqd` goes on."""
+    assert_same(compiling(4, "xfs", duration_ns=150e6))
