@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-
 LONGEST = 2000
 """Characters of a message: the longest lists of known names fit. A name in a damaged file may have a million."""
 
