@@ -24,6 +24,9 @@ ADD_UP = "chains add up to waits"
 MOST = 8
 """Locks that a chain is followed for."""
 
+ROUND = 255
+"""Tasks that a deadlock is looked for among."""
+
 
 class Reason(Enum):
     """What is at the end of a chain."""
@@ -132,7 +135,7 @@ class Chains:
 
     def _in_the_way(self, lock: Lock, known: dict[Lock, Way]) -> Way:
         if lock not in known:
-            known[lock] = Way("", (), Reason.FARTHER)  # where it comes back to itself
+            known[lock] = Way("", (), Reason.FARTHER)  # for a deadlock, which is cut at each of its locks
             known[lock] = self._sees(lock, known)
         return known[lock]
 
@@ -150,10 +153,28 @@ class Chains:
             return Way(holder.site, (), reason, holder.function if holder.sleeps else "")
         waited, _, side = holder.waits[-1]
         way = self._in_the_way(waited, known)
-        if len(way.links) >= MOST:
+        if len(way.links) >= MOST or self._is_deadlocked(holder):
             way = Way("", (), Reason.FARTHER)
         link = Link(waited.lock_class.name, side_of(waited, side), way.holder)
         return Way(holder.site, (link, *way.links), way.reason, way.function)
+
+    def _is_deadlocked(self, task: Task) -> bool:
+        """Whether who stands in the way of the task waits for it in turn."""
+        holder = self._waits_behind(task)
+        for _ in range(ROUND):
+            if holder is None or holder is task:
+                return holder is task
+            holder = self._waits_behind(holder)
+        return False
+
+    def _waits_behind(self, task: Task) -> Task | None:
+        """Which other task holds the lock that the task sleeps or spins for."""
+        if not task.waits or not (task.sleeps or task.spinning):
+            return None
+        lock = task.waits[-1][0]
+        if lock.holder is None or lock.held_by_device or lock.holder.number == task.number:
+            return None
+        return self.machine.tasks[lock.holder.number]
 
 
 def side_of(lock: Lock, side: Side) -> str:

@@ -75,7 +75,7 @@ pub const ADD_UP: &str = "chains add up to waits";
 /// Locks that a chain is followed for.
 const MOST: u8 = 8;
 
-/// Locks that a change is passed on to, one behind the other: only a deadlock has more.
+/// Locks that a change is passed on to, one behind the other, and tasks that a deadlock is looked for among.
 const ROUND: u8 = u8::MAX;
 
 const NONE: u32 = u32::MAX;

@@ -61,13 +61,27 @@ impl State {
             Some(&Wait { lock, side, .. }) if waits && self.locks[lock as usize].holder != Some(id) => {
                 let held = self.chains.locks[lock as usize].held;
                 let class = self.locks[lock as usize].class;
-                let far = self.chains.nodes[held as usize].locks >= MOST;
+                let far = self.chains.nodes[held as usize].locks >= MOST || self.is_deadlocked(id);
                 self.chains.grown(if far { Reason::Farther as u32 } else { held }, Word::Lock(class, side))
             }
             Some(&Wait { lock, .. }) => self.reason(id, self.locks[lock as usize].holder == Some(id)),
             None => self.reason(id, false),
         };
         self.chains.grown(nearer, Word::Site(self.tasks[id as usize].site))
+    }
+
+    /// Whether who stands in the way of `id` waits for it in turn.
+    fn is_deadlocked(&self, id: TaskId) -> bool {
+        let mut holders = std::iter::successors(self.waits_behind(id), |&task| self.waits_behind(task));
+        holders.by_ref().take(ROUND.into()).any(|holder| holder == id)
+    }
+
+    /// Which other task holds the lock that `id` sleeps or spins for.
+    fn waits_behind(&self, id: TaskId) -> Option<TaskId> {
+        let task = &self.tasks[id as usize];
+        let waits = task.status == Status::Sleeping || task.spinning;
+        let lock = &self.locks[task.waits.last().filter(|_| waits)?.lock as usize];
+        lock.holder.filter(|&holder| holder != id && !lock.held_by_device())
     }
 
     fn reason(&mut self, id: TaskId, has_its_lock: bool) -> u32 {
