@@ -58,8 +58,8 @@ def three(task: Task) -> Program:
 
 
 def test_a_circle_of_waits_is_cut_where_it_comes_back() -> None:
-    """Virtual CPUs take two locks in opposite orders; the host preempts them, so this is no stall. Drawn at random, it was
-    told differently by the machines."""
+    """Virtual CPUs take two locks in opposite orders; the host preempts them, so this is no stall. Drawn at random, it
+    was told differently by the machines."""
     drawn = json.loads((Path(__file__).parent / "data/circle_of_waits.json").read_text())
     assert_same(drawn)
     chains = RunResult.read(_engine.run(json.dumps(drawn | {"chains": True}))).chains
