@@ -147,7 +147,8 @@ def test_bound_workers_are_told_from_the_load(traced: tuple[RunResult, Recount])
 def test_children_of_the_load_are_of_the_load() -> None:
     settings = ("workload.tasks=4", "machine.cpus=2")
     result = simulate(scenario_spec("compile-24", "tmpfs", *settings, warmup_ns=0, duration_ns=40e6))
-    assert [wakes.kind for wakes in result.wakes if wakes.wakeups] == ["load"]
+    woken = {wakes.kind: wakes.wakeups for wakes in result.wakes}
+    assert woken["load"] >= 3 * result.operations  # the shell by gcc's end, gcc by those of cc1 and as
 
 
 def test_what_stays_beside_an_idle_cpu_is_part_of_all_that_could_move(

@@ -329,9 +329,7 @@ def _row_problems(scenario: Scenario, choice: RowChoice, place: Place) -> Iterat
         return
     if choice.series not in dataset.series:
         near = nearest(choice.series, dataset.series)
-        yield Problem(
-            place.value, f"no series '{shorten(choice.series)}' in dataset {shorten(dataset.name)}", near
-        )
+        yield Problem(place.value, f"no series '{choice.series}' in dataset {shorten(dataset.name)}", near)
         return
     chosen = [row for row in dataset.rows if _is_chosen(row.series, row.x, row.metric, choice)]
     if not chosen:
