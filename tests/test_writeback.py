@@ -140,8 +140,9 @@ def test_who_replaces_a_file_on_ext4_has_it_written_when_it_closes(
 ) -> None:
     """`auto_da_alloc`: cc1 opens the driver's file with O_TRUNC.
 
-    RCU's thread wakes twice for each compile, for processes that end and inodes that were unlinked; on ext4 also the loop
-    device's worker and the one that converts the extent. XFS would have to find blocks there before (`XFS_ITRUNCATED`).
+    RCU's thread wakes twice for each compile, for processes that end and inodes that were unlinked; on ext4 also the
+    loop device's worker and the one that converts the extent. XFS would have to find blocks there before
+    (`XFS_ITRUNCATED`).
     """
     options = ("workload={kind: compile, tasks: 1}", f"filesystem.kind={kind}", "device=loop-tmpfs")
     result = run(tmp_path, *options)
