@@ -59,7 +59,7 @@ def test_a_directory_of_btrfs_whose_names_only_go_is_to_be_written(tmp_path: Pat
     settings = ["workload.operations=[{op: unlink}]", "workload.tasks=1"]
     (point,) = expand(load(path, settings))
     spec = to_run_spec(point, 0)
-    spec["filesystem"]["costs"]["commit_interval"] = 1e6
+    spec["filesystem"]["costs"]["commit_interval"] = 1e7
     result = json.loads(_engine.run(json.dumps(spec), check=True))
     assert {law["law"]: law["detail"] for law in result["laws"]}[AUDIT] == ""
     assert 50 < result["operations"] < 300
