@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -31,3 +33,18 @@ def test_what_saw_a_fault_is_still_there() -> None:
         file, _, name = test.partition("::")
         function = re.escape(name.partition("[")[0])
         assert re.search(rf"^ *def {function}\(", (ROOT / file).read_text("utf-8"), re.MULTILINE), test
+
+
+@pytest.mark.parametrize(
+    "fault", [fault for fault in FAULTS if fault.file.endswith(".py")], ids=lambda fault: fault.name
+)
+def test_a_fault_in_python_knows_its_switch(fault: Fault, tmp_path: Path) -> None:
+    """Else any test that comes by would notice, not the fault but a name that is not defined."""
+    tool = runpy.run_path(str(ROOT / "tools/mutants.py"))
+    copy = tmp_path / fault.file
+    copy.parent.mkdir(parents=True)
+    copy.write_text((ROOT / fault.file).read_text())
+    tool["put"](fault, 1, tmp_path)
+    body = ast.parse(copy.read_text()).body
+    imported = [at for at in body if isinstance(at, ast.ImportFrom) and at.module == "simfs"]
+    assert [name.name for at in imported for name in at.names] == ["faults"]

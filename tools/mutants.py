@@ -14,6 +14,7 @@ Exit code 1 where a fault survives, or the tests of one last longer than `--limi
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib
 import json
 import multiprocessing
@@ -92,9 +93,16 @@ def put(fault: Fault, number: int, to: Path) -> None:
     switch = f"crate::faults::on({number})" if is_rust else f"faults.on({number})"
     text = text.replace(fault.old, re.sub(r"\bFAULT\b", switch, fault.new))
     if not is_rust and "from simfs import faults" not in text:
-        last = "from __future__ import annotations\n"
-        text = text.replace(last, last + "from simfs import faults\n", 1)
+        lines = text.splitlines(keepends=True)
+        lines.insert(_first_import(text), "from simfs import faults\n")
+        text = "".join(lines)
     path.write_text(text)
+
+
+def _first_import(text: str) -> int:
+    """Lines before the first import of a Python file that is not from the future."""
+    imports = (node for node in ast.parse(text).body if isinstance(node, (ast.Import, ast.ImportFrom)))
+    return next(node.lineno - 1 for node in imports if getattr(node, "module", "") != "__future__")
 
 
 def build(at: Path) -> None:
