@@ -31,7 +31,7 @@ def remembered(folder: Path) -> Callable[[Loader[N, P, T]], Loader[N, P, T]]:
 
         @wraps(load)
         def loads(name: N, /, *args: P.args, **named: P.kwargs) -> T:
-            beside = [folder for folder in (*args, *named.values()) if isinstance(folder, Path)]
+            beside = [given for given in (*args, *named.values()) if isinstance(given, Path)]
             file = _file(str(name), folder, *beside)
             result: T = kept(file, name, args, tuple(named.items()))
             return result
