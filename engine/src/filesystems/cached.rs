@@ -1,5 +1,6 @@
 //! What operations look at of structures that may have left the caches since: inodes, dentries, blocks.
 
+use crate::filesystems::by_slot::BySlot;
 use crate::filesystems::costs::Costs;
 use crate::waist::CachedId;
 use crate::waist::Machine;
@@ -44,7 +45,7 @@ pub fn used_ago(block: u64, blocks: u64, bytes: u32) -> u64 {
 
 /// The inodes and dentries of a mount's files, by slot.
 pub struct InCore {
-    files: RefCell<Vec<Option<[CachedId; 2]>>>,
+    files: BySlot<[CachedId; 2]>,
     /// Dentries that nobody has used yet, or that are on no list of unused ones.
     unlisted: RefCell<Vec<bool>>,
     /// A path walk finds the dentry.
@@ -63,7 +64,7 @@ impl InCore {
         let dentry = lines("vfs_dentry.struct")?;
         let used = lines("vfs_inode.used")? + lines(&format!("{kind}_inode.used"))?;
         Ok(Self {
-            files: RefCell::default(),
+            files: BySlot::default(),
             unlisted: RefCell::default(),
             walk: Looks::at(lines("vfs_dentry.index")?, dentry),
             dentry: Looks::at(0, dentry),
@@ -73,11 +74,7 @@ impl InCore {
     }
 
     fn of<M: Machine>(&self, m: &M, slot: u32) -> [CachedId; 2] {
-        let (mut files, slot) = (self.files.borrow_mut(), slot as usize);
-        if files.len() <= slot {
-            files.resize(slot + 1, None);
-        }
-        *files[slot].get_or_insert_with(|| [m.new_block(0..0, None), m.new_block(0..0, None)])
+        self.files.get_or_make(slot, || [m.new_block(0..0, None), m.new_block(0..0, None)])
     }
 
     /// A path walk finds a file.

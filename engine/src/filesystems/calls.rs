@@ -1,6 +1,7 @@
 //! System calls that are the same on every filesystem but for their time: those that only read, and calls on one open file.
 //! What users of one file share are its dentry and the reference count of its pages' folio.
 
+use super::by_slot::BySlot;
 use super::cached::InCore;
 use super::costs::Costs;
 use super::dcache::Dcache;
@@ -10,7 +11,6 @@ use crate::cost_table;
 use crate::kernel::vfs::FstatCall;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LineId, Time};
-use std::cell::RefCell;
 
 cost_table!(CallCosts {
     stat: ["call.stat"],
@@ -68,8 +68,7 @@ pub struct Calls {
     pub dcache: Dcache,
     /// Those of directories.
     directories: Dentries,
-    /// By file, made when first touched.
-    folios: RefCell<Vec<Option<LineId>>>,
+    folios: BySlot<LineId>,
 }
 
 impl Calls {
@@ -78,7 +77,7 @@ impl Calls {
         let (dentries, directories) = (Dentries::new(m, costs), Dentries::new(m, costs));
         let (files, dcache) = (InCore::new(costs, kind)?, Dcache::new(m, kind, costs));
         let (costs, fstat) = (CallCosts::new(costs)?, costs.rules().fstat);
-        Ok(Self { costs, fstat, files, dentries, dcache, directories, folios: RefCell::default() })
+        Ok(Self { costs, fstat, files, dentries, dcache, directories, folios: BySlot::default() })
     }
 
     /// The copying of pages takes so long. Whoever copies has a reference of the folio (`folio_try_get`, before 5.16
@@ -92,11 +91,7 @@ impl Calls {
 
     /// The line of the count of references of a file's folio.
     fn folio<M: Machine>(&self, m: &M, file: &File) -> LineId {
-        let (mut folios, slot) = (self.folios.borrow_mut(), file.inode as usize);
-        if folios.len() <= slot {
-            folios.resize(slot + 1, None);
-        }
-        *folios[slot].get_or_insert_with(|| m.new_line(1))
+        self.folios.get_or_make(file.inode, || m.new_line(1))
     }
 
     /// `open` of a name that exists and is cached, which takes `walk` and then `rest`. The walk takes a reference
@@ -206,6 +201,11 @@ impl Calls {
     /// Time of one name of a listing.
     pub fn readdir_name(&self) -> Time {
         self.costs.readdir_name
+    }
+
+    /// Time of a call on an open file until it takes a lock.
+    pub fn enter(&self) -> Time {
+        self.costs.fstat
     }
 
     /// Time of `utimes` before and under the file's `i_rwsem`.

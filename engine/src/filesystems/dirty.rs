@@ -1,7 +1,9 @@
 //! What of each file was written and is not yet on the device, in bytes: what got new blocks, and what was written over.
 
+use super::by_slot::BySlot;
 use super::page_cache::PageCache;
 use std::cell::RefCell;
+use std::rc::Rc;
 
 /// Part of a file that is written in one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,10 +40,12 @@ impl Dirty {
 }
 
 /// Of all files, by slot.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct DirtyFiles {
     /// With the bytes that have blocks.
     files: RefCell<Vec<(Dirty, u32)>>,
+    /// The pages of those that were laid out.
+    laid_out: BySlot<Rc<PageCache>>,
 }
 
 impl DirtyFiles {
@@ -76,15 +80,21 @@ impl DirtyFiles {
         self.files.borrow().get(slot as usize).is_some_and(|(dirty, _)| dirty.new > 0)
     }
 
+    /// A file was laid out, and these are its pages.
+    pub fn lay_out(&self, slot: u32, pages: Rc<PageCache>) {
+        self.laid_out.put(slot, pages);
+    }
+
     /// Pages of a file that are to be written back.
     pub fn pages(&self, slot: u32) -> u64 {
-        self.files.borrow().get(slot as usize).map_or(0, |(dirty, _)| dirty.pages())
+        let laid_out = self.laid_out.get(slot).map_or(0, |pages| pages.dirty());
+        laid_out + self.files.borrow().get(slot as usize).map_or(0, |(dirty, _)| dirty.pages())
     }
 
     /// The next piece of a file that is to be written back, at most so many pages, which is somebody's from now on: first what of a
     /// laid out file is dirty.
-    pub fn take_piece(&self, slot: u32, laid_out: Option<&PageCache>, most: u64) -> Option<Piece> {
-        if let Some((offset, bytes)) = laid_out.and_then(|pages| pages.take_run(most)) {
+    pub fn take_piece(&self, slot: u32, most: u64) -> Option<Piece> {
+        if let Some((offset, bytes)) = self.laid_out.get(slot).and_then(|pages| pages.take_run(most)) {
             return Some(Piece { bytes, at: Some(offset), is_new: false });
         }
         if self.has_over(slot) {
@@ -142,25 +152,26 @@ mod tests {
         files.append(3, 8192);
         assert!(files.has_new(3));
         files.overwrite(3, 4096); // pages that are dirty anyway
-        assert_eq!(files.take_piece(3, None, u64::MAX), piece(8192, None, true));
+        assert_eq!(files.take_piece(3, u64::MAX), piece(8192, None, true));
         files.overwrite(3, 6000);
         files.overwrite(3, 6000);
-        assert_eq!(files.take_piece(3, None, u64::MAX), piece(8192, None, false));
+        assert_eq!(files.take_piece(3, u64::MAX), piece(8192, None, false));
         files.append(3, 1);
         files.forget(3);
         files.overwrite(3, 1);
-        assert_eq!((files.pages(3), files.take_piece(3, None, u64::MAX)), (0, None));
+        assert_eq!((files.pages(3), files.take_piece(3, u64::MAX)), (0, None));
     }
 
     #[test]
     fn pieces_are_no_larger_than_asked_for_and_what_has_blocks_goes_first() {
-        let (files, pages) = (DirtyFiles::default(), PageCache::of(1 << 20, true));
+        let (files, pages) = (DirtyFiles::default(), Rc::new(PageCache::of(1 << 20, true)));
         files.append(3, 3 * 4096 + 1);
-        assert_eq!((files.pages(3), files.take_piece(3, None, 2)), (4, piece(8192, None, true)));
+        assert_eq!((files.pages(3), files.take_piece(3, 2)), (4, piece(8192, None, true)));
         files.overwrite(3, 4096);
+        files.lay_out(3, pages.clone());
         pages.write(40960, 4096);
-        assert_eq!(files.take_piece(3, Some(&pages), 2), piece(4096, Some(40960), false));
-        assert_eq!(files.take_piece(3, Some(&pages), 2), piece(4096, None, false));
-        assert_eq!(files.take_piece(3, Some(&pages), 2), piece(4097, None, true));
+        assert_eq!(files.take_piece(3, 2), piece(4096, Some(40960), false));
+        assert_eq!(files.take_piece(3, 2), piece(4096, None, false));
+        assert_eq!(files.take_piece(3, 2), piece(4097, None, true));
     }
 }

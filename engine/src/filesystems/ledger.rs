@@ -1,15 +1,9 @@
 //! What the operations of a run add up to: the names that are in each directory, kept apart from the filesystem. At the end of
 //! the run its structures are compared with that, as `btrfs check` and `xfs_repair -n` would.
 
-use super::vfs::SuperBlock;
-use super::{
-    initial_files, Attribute, Audit, DirId, File, Filesystem, Io, LaidOut, Mounted, NoSpace, PlainCall, Renaming,
-};
-use crate::waist::{Machine, Witness};
+use super::{initial_files, DirId, File};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::future::Future;
-use std::rc::Rc;
 
 /// Files that were there when the run began.
 struct Initial {
@@ -98,13 +92,40 @@ impl Ledger {
         }
     }
 
-    fn enter(&self, dir: DirId, name: &[u8], file: File) {
+    /// A directory was made.
+    pub fn enter_directory(&self, dir: DirId, parent: DirId, name: &[u8]) {
+        self.directories.borrow_mut().insert(dir, (parent, name.to_vec()));
+    }
+
+    /// It goes.
+    pub fn strike_directory(&self, dir: DirId) {
+        self.directories.borrow_mut().remove(&dir);
+    }
+
+    /// Files are there before the run begins.
+    pub fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) {
+        self.initial.borrow_mut().push(Initial { dirs: dirs.to_vec(), files, name_length });
+    }
+
+    /// Somebody will ask: what is done is entered from now on.
+    pub fn keep(&self) {
+        self.keeps.set(true);
+    }
+
+    /// What went wrong while it was written, if anything.
+    pub fn problem(&self) -> Result<(), String> {
+        self.problem.borrow().clone().map_or(Ok(()), Err)
+    }
+
+    /// A file has this name from now on.
+    pub fn enter(&self, dir: DirId, name: &[u8], file: File) {
         if self.keeps.get() && self.files.borrow_mut().insert((dir, name.to_vec()), file).is_some() {
             self.note(name, "was made twice");
         }
     }
 
-    fn strike(&self, dir: DirId, name: &[u8]) -> Option<File> {
+    /// A name goes; the file that had it.
+    pub fn strike(&self, dir: DirId, name: &[u8]) -> Option<File> {
         let file = self.files.borrow_mut().remove(&(dir, name.to_vec()));
         if self.keeps.get() && file.is_none() {
             self.note(name, "was removed and was not there");
@@ -115,191 +136,5 @@ impl Ledger {
     fn note(&self, name: &[u8], what: &str) {
         let problem = format!("the workload's {} {what}", String::from_utf8_lossy(name));
         self.problem.borrow_mut().get_or_insert(problem);
-    }
-}
-
-/// A filesystem whose operations are entered into a ledger, and can be kept from beginning.
-pub struct Recorded<F> {
-    fs: Rc<F>,
-    ledger: Ledger,
-    closed: Cell<bool>,
-    under_way: Cell<u32>,
-}
-
-impl<F> Recorded<F> {
-    /// A filesystem on which nobody has done anything.
-    pub fn new(fs: Rc<F>) -> Self {
-        Self { fs, ledger: Ledger::default(), closed: Cell::new(false), under_way: Cell::new(0) }
-    }
-
-    /// Somebody will ask: what is done is entered from now on.
-    pub fn keep(&self) {
-        self.ledger.keeps.set(true);
-    }
-
-    /// An operation, unless none may begin any more.
-    async fn operation<M: Machine, T>(&self, m: &M, operation: impl Future<Output = T>) -> T {
-        while self.closed.get() {
-            m.park().await;
-        }
-        self.under_way.set(self.under_way.get() + 1);
-        let answer = operation.await;
-        self.under_way.set(self.under_way.get() - 1);
-        answer
-    }
-}
-
-impl<F: Audit> Witness for Recorded<F> {
-    fn close(&self) {
-        self.closed.set(true);
-    }
-
-    fn under_way(&self) -> Option<String> {
-        match self.under_way.get() {
-            0 => self.fs.under_way().map(str::to_owned),
-            operations => Some(format!("{operations} operations")),
-        }
-    }
-
-    fn verdict(&self) -> Result<(), String> {
-        self.ledger.problem.borrow().clone().map_or(Ok(()), Err)?;
-        self.fs.audit(&self.ledger)
-    }
-}
-
-impl<F: Mounted> Mounted for Recorded<F> {
-    fn super_block(&self) -> &SuperBlock {
-        self.fs.super_block()
-    }
-}
-
-impl<M: Machine, F: Filesystem<M>> Filesystem<M> for Recorded<F> {
-    async fn mkdir(&self, m: &M, parent: DirId, name: &[u8]) -> Result<DirId, NoSpace> {
-        let dir = self.operation(m, self.fs.mkdir(m, parent, name)).await?;
-        self.ledger.directories.borrow_mut().insert(dir, (parent, name.to_vec()));
-        Ok(dir)
-    }
-
-    async fn rmdir(&self, m: &M, parent: DirId, name: &[u8], dir: DirId) {
-        let removal = async {
-            self.ledger.directories.borrow_mut().remove(&dir); // its number may be another's before this returns
-            self.fs.rmdir(m, parent, name, dir).await;
-        };
-        self.operation(m, removal).await;
-    }
-
-    fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {
-        self.fs.fill(dirs, files, name_length)?;
-        self.ledger.initial.borrow_mut().push(Initial { dirs: dirs.to_vec(), files, name_length });
-        Ok(())
-    }
-
-    async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<File, NoSpace> {
-        let file = self.operation(m, self.fs.create(m, dir, name)).await?;
-        self.ledger.enter(dir, name, file);
-        Ok(file)
-    }
-
-    async fn open(&self, m: &M, dir: DirId, file: &File) {
-        self.operation(m, self.fs.open(m, dir, file)).await;
-    }
-
-    async fn open_truncating(&self, m: &M, dir: DirId, file: &File) {
-        self.operation(m, self.fs.open_truncating(m, dir, file)).await;
-    }
-
-    async fn write(&self, m: &M, file: &mut File, bytes: u32) {
-        self.operation(m, self.fs.write(m, file, bytes)).await;
-    }
-
-    async fn overwrite(&self, m: &M, file: &File, bytes: u32) {
-        self.operation(m, self.fs.overwrite(m, file, bytes)).await;
-    }
-
-    async fn read(&self, m: &M, file: &File, bytes: u32) {
-        self.operation(m, self.fs.read(m, file, bytes)).await;
-    }
-
-    async fn close(&self, m: &M, file: &File) {
-        self.operation(m, self.fs.close(m, file)).await;
-    }
-
-    async fn fsync(&self, m: &M, file: &File) {
-        self.operation(m, self.fs.fsync(m, file)).await;
-    }
-
-    async fn lay_out(&self, m: &M, dir: DirId, name: &[u8], laid: LaidOut) -> Result<File, NoSpace> {
-        let file = self.operation(m, self.fs.lay_out(m, dir, name, laid)).await?;
-        self.ledger.enter(dir, name, file);
-        Ok(file)
-    }
-
-    async fn read_at(&self, m: &M, file: &File, io: Io) {
-        self.operation(m, self.fs.read_at(m, file, io)).await;
-    }
-
-    async fn write_at(&self, m: &M, file: &File, io: Io) {
-        self.operation(m, self.fs.write_at(m, file, io)).await;
-    }
-
-    async fn fallocate(&self, m: &M, file: &File, bytes: u32) -> Result<(), NoSpace> {
-        self.operation(m, self.fs.fallocate(m, file, bytes)).await
-    }
-
-    async fn truncate(&self, m: &M, file: &File) {
-        self.operation(m, self.fs.truncate(m, file)).await;
-    }
-
-    async fn shorten(&self, m: &M, file: &File, bytes: u32) {
-        self.operation(m, self.fs.shorten(m, file, bytes)).await;
-    }
-
-    async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) {
-        self.operation(m, self.fs.unlink(m, dir, name, file)).await;
-        self.ledger.strike(dir, name);
-    }
-
-    async fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File) -> Result<(), NoSpace> {
-        self.operation(m, self.fs.rename(m, dir, names, file)).await?;
-        if let Some(file) = self.ledger.strike(dir, names.from) {
-            self.ledger.enter(names.into, names.to, file);
-        }
-        Ok(())
-    }
-
-    async fn stat(&self, m: &M, file: &File) {
-        self.operation(m, self.fs.stat(m, file)).await;
-    }
-
-    async fn stat_directory(&self, m: &M, dir: DirId) {
-        self.operation(m, self.fs.stat_directory(m, dir)).await;
-    }
-
-    async fn fstat(&self, m: &M, file: &File) {
-        self.operation(m, self.fs.fstat(m, file)).await;
-    }
-
-    async fn set_attribute(&self, m: &M, file: &File, attribute: Attribute) {
-        self.operation(m, self.fs.set_attribute(m, file, attribute)).await;
-    }
-
-    async fn sync_all(&self, m: &M) {
-        self.operation(m, self.fs.sync_all(m)).await;
-    }
-
-    async fn fiemap(&self, m: &M, file: &File) {
-        self.operation(m, self.fs.fiemap(m, file)).await;
-    }
-
-    async fn readdir(&self, m: &M, dir: DirId) {
-        self.operation(m, self.fs.readdir(m, dir)).await;
-    }
-
-    async fn walk(&self, m: &M, dir: DirId, nth: u32) {
-        self.operation(m, self.fs.walk(m, dir, nth)).await;
-    }
-
-    async fn plain(&self, m: &M, call: PlainCall) {
-        self.operation(m, self.fs.plain(m, call)).await;
     }
 }

@@ -4,6 +4,7 @@
 //! from a named cost; touch the lines of every object it writes.
 
 pub mod btrfs;
+mod by_slot;
 pub mod cached;
 pub mod calls;
 pub mod costs;
@@ -14,8 +15,11 @@ pub mod ext4;
 pub mod inode_cache;
 pub mod ledger;
 pub mod lockref;
+mod mapping;
 mod namei;
 pub mod page_cache;
+mod read_write;
+pub(crate) mod system_calls;
 pub mod tmpfs;
 pub mod vfs;
 pub mod xfs;
@@ -155,7 +159,7 @@ pub trait Mounted {
     fn super_block(&self) -> &SuperBlock;
 }
 
-/// What workloads ask of a filesystem. All names are plain bytes without a slash.
+/// The system calls that workloads make (`system_calls.rs`). All names are plain bytes without a slash.
 pub trait Filesystem<M: Machine>: Mounted + 'static {
     /// `mkdir` of a name that is free.
     fn mkdir(&self, m: &M, parent: DirId, name: &[u8]) -> impl Future<Output = Result<DirId, NoSpace>>;
@@ -168,9 +172,7 @@ pub trait Filesystem<M: Machine>: Mounted + 'static {
     /// `open` of a name that exists and is cached.
     fn open(&self, m: &M, dir: DirId, file: &File) -> impl Future<Output = ()>;
     /// `open(O_TRUNC)` of an empty file.
-    fn open_truncating(&self, m: &M, dir: DirId, file: &File) -> impl Future<Output = ()> {
-        self.open(m, dir, file)
-    }
+    fn open_truncating(&self, m: &M, dir: DirId, file: &File) -> impl Future<Output = ()>;
     /// A buffered `write` of `bytes` at the end of the file.
     fn write(&self, m: &M, file: &mut File, bytes: u32) -> impl Future<Output = ()>;
     /// A buffered `write` of `bytes` over what is cached and has blocks.
@@ -182,70 +184,37 @@ pub trait Filesystem<M: Machine>: Mounted + 'static {
     /// `fsync`.
     fn fsync(&self, m: &M, file: &File) -> impl Future<Output = ()>;
     /// A new file that has all its blocks. Who makes it waits for no device.
-    fn lay_out(&self, m: &M, dir: DirId, name: &[u8], laid: LaidOut) -> impl Future<Output = Result<File, NoSpace>> {
-        let _ = laid;
-        self.create(m, dir, name)
-    }
-    /// `pread` of a file that was laid out; a filesystem that knows no places reads from its cache.
-    fn read_at(&self, m: &M, file: &File, io: Io) -> impl Future<Output = ()> {
-        self.read(m, file, io.bytes)
-    }
-    /// `pwrite` of a file that was laid out; no block is new. A filesystem that knows no places writes to its cache.
-    fn write_at(&self, m: &M, file: &File, io: Io) -> impl Future<Output = ()> {
-        let mut file = *file;
-        async move { self.write(m, &mut file, io.bytes).await }
-    }
+    fn lay_out(&self, m: &M, dir: DirId, name: &[u8], laid: LaidOut) -> impl Future<Output = Result<File, NoSpace>>;
+    /// `pread` of a file that was laid out.
+    fn read_at(&self, m: &M, file: &File, io: Io) -> impl Future<Output = ()>;
+    /// `pwrite` of a file that was laid out; no block is new.
+    fn write_at(&self, m: &M, file: &File, io: Io) -> impl Future<Output = ()>;
     /// `fallocate` of so many bytes behind the last block.
-    fn fallocate(&self, m: &M, file: &File, bytes: u32) -> impl Future<Output = Result<(), NoSpace>> {
-        let _ = (file, bytes);
-        async {
-            m.give_up("btrfs has no fallocate here");
-            Err(NoSpace)
-        }
-    }
+    fn fallocate(&self, m: &M, file: &File, bytes: u32) -> impl Future<Output = Result<(), NoSpace>>;
     /// `ftruncate` to nothing.
     fn truncate(&self, m: &M, file: &File) -> impl Future<Output = ()>;
     /// `ftruncate` to so many bytes less, or to nothing.
-    fn shorten(&self, m: &M, file: &File, bytes: u32) -> impl Future<Output = ()> {
-        let _ = (file, bytes);
-        async { m.give_up("btrfs truncates to nothing only here") }
-    }
+    fn shorten(&self, m: &M, file: &File, bytes: u32) -> impl Future<Output = ()>;
     /// `unlink` of a file that nobody has open.
     fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) -> impl Future<Output = ()>;
     /// `rename` of a file in `dir`, to a name that is free.
     fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File) -> impl Future<Output = Result<(), NoSpace>>;
     /// `stat` of a name that exists and is cached.
-    fn stat(&self, m: &M, file: &File) -> impl Future<Output = ()> {
-        self.super_block().calls.stat(m, file)
-    }
+    fn stat(&self, m: &M, file: &File) -> impl Future<Output = ()>;
     /// `stat` of a directory that exists and is cached.
-    fn stat_directory(&self, m: &M, dir: DirId) -> impl Future<Output = ()> {
-        self.super_block().calls.stat_directory(m, dir)
-    }
+    fn stat_directory(&self, m: &M, dir: DirId) -> impl Future<Output = ()>;
     /// `fstat`.
-    fn fstat(&self, m: &M, file: &File) -> impl Future<Output = ()> {
-        self.super_block().calls.fstat(m, file)
-    }
+    fn fstat(&self, m: &M, file: &File) -> impl Future<Output = ()>;
     /// `utimes`, `chmod` or `chown`.
     fn set_attribute(&self, m: &M, file: &File, attribute: Attribute) -> impl Future<Output = ()>;
-    /// `sync`: what was done so far is on disk afterwards. By default nothing depends on it.
-    fn sync_all(&self, _: &M) -> impl Future<Output = ()> {
-        async {}
-    }
+    /// `sync`: what was done so far is on disk afterwards.
+    fn sync_all(&self, m: &M) -> impl Future<Output = ()>;
     /// `ioctl(FS_IOC_FIEMAP)` of a whole file.
-    fn fiemap(&self, m: &M, file: &File) -> impl Future<Output = ()> {
-        let _ = file;
-        async { m.give_up("tmpfs has no fiemap") }
-    }
+    fn fiemap(&self, m: &M, file: &File) -> impl Future<Output = ()>;
     /// `opendir`, `readdir` to the end, `closedir`.
     fn readdir(&self, m: &M, dir: DirId) -> impl Future<Output = ()>;
     /// The next step of a walk through a directory whose inodes are not in memory: reads a name and `stat`s the `nth` file.
-    fn walk(&self, m: &M, dir: DirId, nth: u32) -> impl Future<Output = ()> {
-        let _ = (dir, nth);
-        async { m.give_up("all inodes of tmpfs are in memory") }
-    }
+    fn walk(&self, m: &M, dir: DirId, nth: u32) -> impl Future<Output = ()>;
     /// A call that needs nothing of the filesystem.
-    fn plain(&self, m: &M, call: PlainCall) -> impl Future<Output = ()> {
-        self.super_block().calls.plain(m, call)
-    }
+    fn plain(&self, m: &M, call: PlainCall) -> impl Future<Output = ()>;
 }

@@ -2,12 +2,13 @@
 
 use super::costs::Costs;
 use super::ledger::Ledger;
-use super::namei::{self, InodeOperations};
-use super::vfs::{SuperBlock, INODE_CALLBACKS};
-use super::{initial_files, Attribute, Audit, DirId, File, Filesystem, Io, Mounted, NoSpace, Renaming, BLOCK};
+use super::namei::InodeOperations;
+use super::read_write::{self, FileOperations};
+use super::vfs::{SuperBlock, SuperOperations, INODE_CALLBACKS};
+use super::{initial_files, Attribute, Audit, DirId, File, Io, Mounted, NoSpace, Renaming, BLOCK};
 use crate::cost_table;
 use crate::waist::Machine;
-use crate::waist::{Access, Account, LineId, LockId, Side, Time};
+use crate::waist::{Access, Account, LineId, LockId, Time};
 use std::cell::RefCell;
 
 cost_table!(TmpfsCosts {
@@ -27,7 +28,6 @@ cost_table!(TmpfsCosts {
     mkdir: ["mkdir.under_i_rwsem"],
     rmdir: ["rmdir.under_i_rwsem"],
     evict_directory: ["rmdir.evict"],
-    enter: ["call.fstat"],
     add_page: ["call.append_page"],
     copy_page: ["call.overwrite_page"],
     free_page: ["free_page"],
@@ -142,21 +142,6 @@ impl Tmpfs {
     }
 }
 
-impl Tmpfs {
-    /// `shmem_setattr` to a smaller size: `shmem_truncate_range`.
-    async fn truncate_by<M: Machine>(&self, m: &M, file: &File, bytes: u64) {
-        m.at("truncate");
-        self.sb.calls.files.held(m, file.inode);
-        m.run(Account::System, self.costs.enter).await;
-        self.sb.start_write(m).await;
-        let i_rwsem = self.i_rwsem(file);
-        m.lock(i_rwsem, Side::Write).await;
-        m.run(Account::System, self.sb.calls.setattr().1 + self.drop_pages(file, bytes)).await;
-        m.unlock(i_rwsem, Side::Write).await;
-        self.sb.end_write(m).await;
-    }
-}
-
 impl Audit for Tmpfs {
     fn audit(&self, ledger: &Ledger) -> Result<(), String> {
         let counted = |dir| (self.directory(dir).names, self.directory(dir).links);
@@ -255,110 +240,66 @@ impl<M: Machine> InodeOperations<M> for Tmpfs {
     }
 }
 
-impl<M: Machine> Filesystem<M> for Tmpfs {
-    async fn mkdir(&self, m: &M, parent: DirId, name: &[u8]) -> Result<DirId, NoSpace> {
-        namei::mkdir(self, m, parent, name).await
-    }
-
-    async fn rmdir(&self, m: &M, parent: DirId, name: &[u8], dir: DirId) {
-        namei::rmdir(self, m, parent, name, dir).await;
-    }
-
+impl<M: Machine> SuperOperations<M> for Tmpfs {
     fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {
         initial_files(dirs, 0..files, name_length).for_each(|(dir, _)| self.count_names(dir, 1));
         Ok(())
     }
 
-    async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<File, NoSpace> {
-        namei::create(self, m, dir, name).await
+    async fn walk(&self, m: &M, _: DirId, _: u32) {
+        m.give_up("all inodes of tmpfs are in memory");
+    }
+}
+
+impl<M: Machine> FileOperations<M> for Tmpfs {
+    async fn release(&self, m: &M, _: &File) {
+        m.run(Account::System, self.costs.close).await;
     }
 
-    async fn open(&self, m: &M, _: DirId, file: &File) {
-        self.sb.calls.open(m, file, self.costs.open_walk, self.costs.open).await;
+    fn new_page_time(&self) -> Time {
+        self.costs.write
     }
 
-    async fn write(&self, m: &M, file: &mut File, bytes: u32) {
-        m.at("write");
-        self.sb.calls.files.held(m, file.inode);
-        let i_rwsem = self.i_rwsem(file);
-        m.lock(i_rwsem, Side::Write).await;
-        let size = self.grow(file, bytes);
-        self.sb.calls.append(m, self.costs.write, size, bytes).await;
-        m.unlock(i_rwsem, Side::Write).await;
-        file.written = true;
-    }
-
-    async fn overwrite(&self, m: &M, file: &File, bytes: u32) {
-        m.at("write");
-        let i_rwsem = self.i_rwsem(file);
-        m.lock(i_rwsem, Side::Write).await;
-        self.sb.calls.overwrite(m, file, bytes).await;
-        m.unlock(i_rwsem, Side::Write).await;
+    async fn write_begin(&self, _: &M, file: &File, bytes: u32, grows: bool) -> u64 {
+        self.grow(file, if grows { bytes } else { 0 })
     }
 
     /// Since Linux 6.6 with `O_DIRECT` too: the page cache is all there is.
     async fn write_at(&self, m: &M, file: &File, io: Io) {
-        self.overwrite(m, file, io.bytes).await;
+        read_write::overwrite(self, m, file, (io.offset, io.bytes)).await;
     }
 
-    async fn read(&self, m: &M, file: &File, bytes: u32) {
-        self.sb.calls.read(m, file, bytes).await;
-    }
-
-    async fn close(&self, m: &M, file: &File) {
-        m.at("close");
-        self.sb.calls.files.closed(m, file.inode);
-        m.run(Account::System, self.costs.close).await;
-        self.sb.calls.put(m, file).await;
-    }
-
+    /// `noop_fsync`.
     async fn fsync(&self, _: &M, _: &File) {}
+
+    /// `shmem_setattr` to a smaller size: `shmem_truncate_range`.
+    async fn set_size(&self, m: &M, file: &File, less: Option<u32>) {
+        let pages = self.drop_pages(file, less.map_or(u64::MAX, u64::from));
+        m.run(Account::System, self.sb.calls.setattr().1 + pages).await;
+    }
+
+    async fn setattr(&self, m: &M, _: &File, _: Attribute, time: Time) {
+        m.run(Account::System, time).await;
+    }
 
     /// `shmem_fallocate`: page by page, as a write, but nothing is copied.
     async fn fallocate(&self, m: &M, file: &File, bytes: u32) -> Result<(), NoSpace> {
         let (c, pages) = (&self.costs, u64::from(bytes.div_ceil(BLOCK)));
-        m.at("fallocate");
-        self.sb.calls.files.held(m, file.inode);
-        m.run(Account::System, c.enter).await;
-        self.sb.start_write(m).await;
-        let i_rwsem = self.i_rwsem(file);
-        m.lock(i_rwsem, Side::Write).await;
         m.run(Account::System, c.add_page.saturating_sub(c.copy_page) * pages).await;
         self.grow(file, bytes);
-        m.unlock(i_rwsem, Side::Write).await;
-        self.sb.end_write(m).await;
         Ok(())
     }
 
-    async fn truncate(&self, m: &M, file: &File) {
-        self.truncate_by(m, file, u64::MAX).await;
+    async fn fiemap(&self, m: &M, _: &File) {
+        m.give_up("tmpfs has no fiemap");
     }
 
-    async fn shorten(&self, m: &M, file: &File, bytes: u32) {
-        self.truncate_by(m, file, u64::from(bytes)).await;
+    fn names(&self, dir: DirId) -> u32 {
+        self.directory(dir).names
     }
 
-    async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) {
-        namei::unlink(self, m, dir, name, file).await;
-    }
-
-    async fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File) -> Result<(), NoSpace> {
-        namei::rename(self, m, dir, names, file).await
-    }
-
-    async fn set_attribute(&self, m: &M, file: &File, attribute: Attribute) {
-        let setattr = async |time| m.run(Account::System, time).await;
-        self.sb.notify_change(m, attribute, (file.inode, self.i_rwsem(file)), setattr).await;
-    }
-
-    async fn readdir(&self, m: &M, dir: DirId) {
-        let d = self.directory(dir);
-        m.at("readdir");
-        for time in self.sb.calls.readdir(d.names) {
-            m.lock(d.i_rwsem, Side::Read).await;
-            m.touch(d.line, Access::Read);
-            m.run(Account::System, time).await;
-            m.unlock(d.i_rwsem, Side::Read).await;
-        }
+    async fn iterate(&self, m: &M, dir: DirId, time: Time) {
+        m.touch(self.directory(dir).line, Access::Read);
+        m.run(Account::System, time).await;
     }
 }

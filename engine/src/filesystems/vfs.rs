@@ -3,7 +3,7 @@
 use super::calls::Calls;
 use super::costs::Costs;
 use super::inode_cache::InodeCache;
-use super::Attribute;
+use super::{DirId, File, LaidOut, Mounted, NoSpace};
 use crate::waist::Machine;
 use crate::waist::{Account, ClassId, LockId, Side, Time};
 
@@ -96,24 +96,16 @@ impl SuperBlock {
     pub async fn end_write<M: Machine>(&self, m: &M) {
         m.unlock(self.freeze, Side::Read).await;
     }
+}
 
-    /// `vfs_utimes`, `chmod_common`, `chown_common`: `setattr` is what the filesystem does under the file's `i_rwsem`, and is told how
-    /// long that takes.
-    pub async fn notify_change<M: Machine>(
-        &self,
-        m: &M,
-        attribute: Attribute,
-        (slot, i_rwsem): (u32, LockId),
-        setattr: impl AsyncFnOnce(Time),
-    ) {
-        m.at(attribute.site());
-        self.calls.files.found(m, slot);
-        let (before, under) = self.calls.setattr();
-        m.run(Account::System, before).await;
-        self.start_write(m).await;
-        m.lock(i_rwsem, Side::Write).await;
-        setattr(under).await;
-        m.unlock(i_rwsem, Side::Write).await;
-        self.end_write(m).await;
-    }
+/// What a filesystem does as a whole (`struct super_operations`), and what is there of it before a run begins.
+pub(crate) trait SuperOperations<M: Machine>: Mounted {
+    /// [`super::initial_files`] that are there before the run begins.
+    fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace>;
+    /// A new file gets all its blocks. Nobody waits for a device.
+    async fn lay_out(&self, _m: &M, _file: &File, _laid: LaidOut) {}
+    /// `sync_fs`. By default nothing depends on it.
+    async fn sync_fs(&self, _m: &M) {}
+    /// A step of a walk through a directory whose inodes are not in memory: its part of `getdents`, and `stat` of the `nth` file.
+    async fn walk(&self, m: &M, dir: DirId, nth: u32);
 }

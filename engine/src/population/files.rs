@@ -1,7 +1,7 @@
 //! The tasks of workloads on a filesystem, and what lies on it when they start.
 
 use crate::filesystems::costs::Costs;
-use crate::filesystems::ledger::Recorded;
+use crate::filesystems::system_calls::{Operations, Recorded};
 use crate::filesystems::{Audit, DirId, Filesystem, ROOT};
 use crate::spec::{Directories, FilesystemKind, Load, RunSpec, WorkloadKind, WorkloadSpec};
 use crate::waist::{Host, Life, Machine, Placement};
@@ -18,7 +18,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 /// One setup task makes the directories and what lies in them, then starts the tasks of the workload; the clock starts then.
-pub(super) fn start<H: Host, F: Filesystem<H::Handle> + Audit>(
+pub(super) fn start<H: Host, F: Operations<H::Handle> + Audit>(
     host: &mut H,
     spec: &RunSpec,
     fs: Rc<F>,

@@ -19,6 +19,17 @@ const RECENT: Time = 1_000_000_000_000;
 pub trait Flushed: 'static {
     /// Its device's.
     fn writeback(&self) -> &Writeback;
+    /// Pages of a file that wait to be written.
+    fn dirty_pages(&self, slot: u32) -> u64;
+    /// At the end of a write, with the file's lock held (`balance_dirty_pages_ratelimited`).
+    fn dirtied<M: Machine>(&self, m: &M, slot: u32) -> impl Future<Output = ()> {
+        async move {
+            let wb = self.writeback();
+            if wb.is_limited() {
+                wb.balance(m, slot, self.dirty_pages(slot)).await;
+            }
+        }
+    }
     /// `writepages`: submits at most so many pages of a file, in requests that [`Writeback::submitted`] is told of.
     fn write_pages<M: Machine>(&self, m: &M, slot: u32, most: u64) -> impl Future<Output = ()>;
 }

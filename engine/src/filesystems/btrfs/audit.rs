@@ -105,10 +105,10 @@ impl Btrfs {
         needed.refs.add(FIRST_FREE_OBJECTID, u64::from(items::inode_ref(0, 0, b"..").size));
         for (dir, names) in ledger.names() {
             let ino = self.directory(dir).ino;
-            if self.names(dir) as usize != names.len() {
+            if self.names_in(dir) as usize != names.len() {
                 return Err(format!(
                     "directory {ino} counts {} names, {} should be there",
-                    self.names(dir),
+                    self.names_in(dir),
                     names.len()
                 ));
             }

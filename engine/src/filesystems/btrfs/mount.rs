@@ -288,7 +288,7 @@ impl Btrfs {
         entries.next_index - 1
     }
 
-    pub(super) fn names(&self, dir: DirId) -> u32 {
+    pub(super) fn names_in(&self, dir: DirId) -> u32 {
         self.directories.borrow()[dir as usize].names
     }
 
@@ -306,7 +306,7 @@ impl Btrfs {
     /// The number of the `nth` file of a directory, if all have as many, made one directory after the other before the run began.
     pub(super) fn inode_of(&self, dir: DirId, nth: u32) -> u64 {
         let dirs = self.first_directories.get().unwrap_or(self.directories.borrow().len() as u64);
-        let files = self.names(dir).max(1);
+        let files = self.names_in(dir).max(1);
         FIRST_FREE_OBJECTID + dirs + u64::from(dir).saturating_sub(1) * u64::from(files) + u64::from(nth % files)
     }
 

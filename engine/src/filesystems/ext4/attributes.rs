@@ -7,10 +7,9 @@ use crate::filesystems::costs::Costs;
 use crate::filesystems::{Attribute, File, BLOCK};
 use crate::kernel::Rules;
 use crate::waist::Machine;
-use crate::waist::{Account, Side, Time};
+use crate::waist::{Account, Time};
 
 cost_table!(AttributeCosts {
-    enter: ["call.fstat"],
     handle: ["cu_short.jbd2_handle_start", "cu_short.jbd2_handle_stop"],
     mark_dirty: ["cu_short.ext4_mark_inode_dirty_2"],
     map: ["mballoc.map_blocks"],
@@ -31,14 +30,11 @@ impl Attributes {
 
 impl Ext4 {
     /// `ext4_setattr`: a new owner has a handle of its own (for quotas), before that of `ext4_dirty_inode`.
-    pub(super) async fn setattr<M: Machine>(&self, m: &M, file: &File, attribute: Attribute) {
-        let setattr = async |time| {
-            if attribute == Attribute::Owner {
-                self.change_inode(m, file, self.attributes.costs.handle).await;
-            }
-            self.change_inode(m, file, time).await;
-        };
-        self.sb.notify_change(m, attribute, (file.inode, self.i_rwsem(file)), setattr).await;
+    pub(super) async fn change_attribute<M: Machine>(&self, m: &M, file: &File, attribute: Attribute, time: Time) {
+        if attribute == Attribute::Owner {
+            self.change_inode(m, file, self.attributes.costs.handle).await;
+        }
+        self.change_inode(m, file, time).await;
     }
 
     async fn change_inode<M: Machine>(&self, m: &M, file: &File, time: Time) {
@@ -63,14 +59,8 @@ impl Ext4 {
         }
     }
 
-    /// `ext4_fiemap`: each extent is looked up, with `i_rwsem` held shared.
-    pub(super) async fn list_extents<M: Machine>(&self, m: &M, file: &File) {
-        let (c, i_rwsem) = (&self.attributes.costs, self.i_rwsem(file));
-        m.at("fiemap");
-        self.sb.calls.files.held(m, file.inode);
-        m.run(Account::System, c.enter).await;
-        m.lock(i_rwsem, Side::Read).await;
-        m.run(Account::System, c.map * self.mballoc.extents(file.inode).max(1)).await;
-        m.unlock(i_rwsem, Side::Read).await;
+    /// `ext4_fiemap`: each extent is looked up.
+    pub(super) async fn list_extents<M: Machine>(&self, m: &M, slot: u32) {
+        m.run(Account::System, self.attributes.costs.map * self.mballoc.extents(slot).max(1)).await;
     }
 }

@@ -10,6 +10,7 @@ use super::journal::credits;
 use super::Ext4;
 use crate::cost_table;
 use crate::devices::{End, Request, Work};
+use crate::filesystems::by_slot::BySlot;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::page_cache::PageCache;
 use crate::filesystems::{File, Io, LaidOut};
@@ -18,7 +19,7 @@ use crate::kernel::Rules;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, CpuId, LineId, LockId, Side};
 use crate::workqueue::Workqueue;
-use std::cell::RefCell;
+use crate::writeback::Flushed;
 use std::rc::Rc;
 
 cost_table!(IoCosts {
@@ -48,7 +49,7 @@ pub(super) struct OpenFile {
 pub(super) struct FileIo {
     costs: IoCosts,
     rules: Rules,
-    files: RefCell<Vec<Option<Rc<OpenFile>>>>,
+    files: BySlot<Rc<OpenFile>>,
     /// Direct writes that nobody waits for and that have ended: slot of the inode, and what completes.
     ended: Rc<Workqueue<Work>>,
 }
@@ -57,7 +58,7 @@ impl FileIo {
     /// No file is open.
     pub fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
         let ended = Rc::new(Workqueue::new(m));
-        Ok(Self { costs: IoCosts::new(costs)?, rules: costs.rules(), files: RefCell::default(), ended })
+        Ok(Self { costs: IoCosts::new(costs)?, rules: costs.rules(), files: BySlot::default(), ended })
     }
 
     /// The file in a slot is laid out so; returns what of it is in memory.
@@ -65,36 +66,21 @@ impl FileIo {
         let es_lock = m.new_lock(m.class("ext4.i_es_lock", "ext4.i_es_lock"));
         let pages = Rc::new(PageCache::of(laid.bytes, laid.cached));
         let file = OpenFile { i_rwsem, es_lock, dio_count: m.new_line(1), pages: pages.clone() };
-        let mut files = self.files.borrow_mut();
-        if files.len() <= slot as usize {
-            files.resize_with(slot as usize + 1, || None);
-        }
-        files[slot as usize] = Some(Rc::new(file));
+        self.files.put(slot, Rc::new(file));
         pages
     }
 
-    /// The file in a slot, if it was laid out.
-    pub fn file(&self, slot: u32) -> Option<Rc<OpenFile>> {
-        self.files.borrow().get(slot as usize).cloned().flatten()
-    }
-}
-
-impl OpenFile {
-    /// Its pages in memory.
-    pub fn pages(&self) -> &Rc<PageCache> {
-        &self.pages
+    /// The file in a slot, which was laid out.
+    fn file(&self, slot: u32) -> Rc<OpenFile> {
+        self.files.get(slot).expect("the file was laid out")
     }
 }
 
 impl Ext4 {
-    fn open_file(&self, file: &File) -> Rc<OpenFile> {
-        self.io.file(file.inode).expect("the file was laid out")
-    }
-
     pub(super) async fn read_file<M: Machine>(&self, m: &M, file: &File, io: Io) {
         m.at("read");
         m.moved(u64::from(io.bytes));
-        let (c, open) = (&self.io.costs, self.open_file(file));
+        let (c, open) = (&self.io.costs, self.io.file(file.inode));
         m.run(Account::System, c.read_start).await;
         if io.direct {
             m.lock(open.i_rwsem, Side::Read).await;
@@ -124,7 +110,7 @@ impl Ext4 {
     pub(super) async fn write_file<M: Machine>(&self, m: &M, file: &File, io: Io) {
         m.at("write");
         m.moved(u64::from(io.bytes));
-        let open = self.open_file(file);
+        let open = self.io.file(file.inode);
         if io.direct {
             self.dio_write(m, &open, file.inode, io).await
         } else {
@@ -175,7 +161,7 @@ impl Ext4 {
         m.at("dio worker");
         loop {
             let (slot, done) = fs.io.ended.next(&m, cpu).await;
-            let open = fs.io.file(slot).expect("the file was laid out");
+            let open = fs.io.file(slot);
             m.touch(open.dio_count, Access::Write);
             m.run(Account::System, fs.io.costs.write_end).await;
             m.complete(done).await;

@@ -10,10 +10,11 @@ use crate::cost_table;
 use crate::devices::{End, Request, Work};
 use crate::filesystems::costs::Costs;
 use crate::filesystems::dirty::{DirtyFiles, Piece};
+use crate::filesystems::mapping::{self, Mapping};
 use crate::waist::Machine;
 use crate::waist::{Account, LockId, Time};
 use crate::workqueue::Workqueue;
-use crate::writeback::{Flushed, Writeback, REQUEST_PAGES};
+use crate::writeback::{Flushed, Writeback};
 use std::rc::Rc;
 
 cost_table!(FsyncCosts {
@@ -66,7 +67,7 @@ impl Ext4 {
 
     pub(super) async fn sync_file<M: Machine>(&self, m: &M, slot: u32) {
         self.sb.calls.files.held(m, slot);
-        self.write_back(m, slot).await;
+        mapping::write_and_wait(self, m, slot).await;
         let transaction = self.files.borrow().slots[slot as usize].transaction;
         if !(self.journal.on && self.journal.sync(m, transaction).await) {
             self.storage.io(m, Request::Flush).await;
@@ -74,35 +75,37 @@ impl Ext4 {
         m.run(Account::System, self.fsync.costs.exit).await;
     }
 
-    /// `ext4_writepages` and `filemap_fdatawait_range`: what is dirty, and what the flusher has under way.
-    async fn write_back<M: Machine>(&self, m: &M, slot: u32) {
-        let (wb, done) = (&self.storage.writeback, m.new_completion());
-        let (mut submitted, mut pages) = (0, 0);
-        while let Some(piece) = self.take_piece(slot, u64::MAX) {
-            wb.begin(piece.pages());
-            (submitted, pages) = (submitted + 1, pages + piece.pages());
-            self.write_piece(m, slot, piece, done).await;
-        }
-        for _ in 0..submitted {
-            m.wchan("folio_wait_writeback");
-            m.wait_for(done).await;
-        }
-        m.drop_completion(done);
-        wb.end(pages);
-        wb.wait_for_pages(m, slot).await;
-    }
-
     /// `ext4_alloc_da_blocks`: what is dirty gets its blocks and is on its way; nobody waits for it.
     pub(super) async fn flush<M: Machine>(&self, m: &M, slot: u32) {
-        while let Some(piece) = self.take_piece(slot, u64::MAX) {
+        while let Some(piece) = self.take_piece(m, slot, u64::MAX, &mut ()).await {
             self.write_piece(m, slot, piece, self.fsync.flushed).await;
         }
     }
 
-    /// The next piece that is to be written back.
-    fn take_piece(&self, slot: u32, most: u64) -> Option<Piece> {
-        let file = self.io.file(slot);
-        let piece = self.fsync.dirty.take_piece(slot, file.as_ref().map(|open| &**open.pages()), most)?;
+    /// The block that a file's extents have, if they do not fit into the inode.
+    fn extent_leaf(&self, slot: u32) -> Option<Block> {
+        let inode = self.files.borrow().slots[slot as usize].inode;
+        self.mballoc.has_leaf(slot).then_some(Block::Extents(inode))
+    }
+
+    /// The program of the worker that ends writes of unwritten extents.
+    pub async fn conversion_worker<M: Machine>(m: M, fs: Rc<Self>) {
+        m.at("ext4 conversion");
+        loop {
+            let (slot, done) = fs.fsync.unwritten.next(&m, 0).await;
+            let handle = fs.journal.start_reserved(&m, credits::EXTENT).await;
+            m.run(Account::System, fs.fsync.costs.convert).await;
+            fs.stop(&m, handle, slot, fs.extent_leaf(slot).as_slice()).await;
+            m.complete(done).await;
+        }
+    }
+}
+
+impl Mapping for Ext4 {
+    type Call = ();
+
+    async fn take_piece<M: Machine>(&self, _: &M, slot: u32, most: u64, (): &mut ()) -> Option<Piece> {
+        let piece = self.fsync.dirty.take_piece(slot, most)?;
         self.storage.writeback.note(slot, self.dirty_pages(slot));
         Some(piece)
     }
@@ -127,36 +130,6 @@ impl Ext4 {
         self.stop(m, handle, slot, self.extent_leaf(slot).as_slice()).await;
         self.storage.submit(m, request, End::Queue(self.fsync.unwritten.clone(), (slot, done))).await;
     }
-
-    /// The block that a file's extents have, if they do not fit into the inode.
-    fn extent_leaf(&self, slot: u32) -> Option<Block> {
-        let inode = self.files.borrow().slots[slot as usize].inode;
-        self.mballoc.has_leaf(slot).then_some(Block::Extents(inode))
-    }
-
-    fn dirty_pages(&self, slot: u32) -> u64 {
-        self.fsync.dirty.pages(slot) + self.io.file(slot).map_or(0, |open| open.pages().dirty())
-    }
-
-    /// At the end of a write, with `i_rwsem` held (`balance_dirty_pages_ratelimited`).
-    pub(super) async fn dirtied<M: Machine>(&self, m: &M, slot: u32) {
-        let wb = &self.storage.writeback;
-        if wb.is_limited() {
-            wb.balance(m, slot, self.dirty_pages(slot)).await;
-        }
-    }
-
-    /// The program of the worker that ends writes of unwritten extents.
-    pub async fn conversion_worker<M: Machine>(m: M, fs: Rc<Self>) {
-        m.at("ext4 conversion");
-        loop {
-            let (slot, done) = fs.fsync.unwritten.next(&m, 0).await;
-            let handle = fs.journal.start_reserved(&m, credits::EXTENT).await;
-            m.run(Account::System, fs.fsync.costs.convert).await;
-            fs.stop(&m, handle, slot, fs.extent_leaf(slot).as_slice()).await;
-            m.complete(done).await;
-        }
-    }
 }
 
 impl Flushed for Ext4 {
@@ -164,16 +137,12 @@ impl Flushed for Ext4 {
         &self.storage.writeback
     }
 
+    fn dirty_pages(&self, slot: u32) -> u64 {
+        self.fsync.dirty.pages(slot)
+    }
+
     /// `ext4_do_writepages`; a handle for each request.
     async fn write_pages<M: Machine>(&self, m: &M, slot: u32, most: u64) {
-        let (wb, mut left) = (&self.storage.writeback, most);
-        while left > 0 {
-            wb.room(m).await;
-            let Some(piece) = self.take_piece(slot, left.min(REQUEST_PAGES)) else { return };
-            left -= piece.pages().min(left);
-            let done = m.new_completion();
-            wb.submitted(done, slot, piece.pages());
-            self.write_piece(m, slot, piece, done).await;
-        }
+        mapping::write_pages(self, m, slot, most).await;
     }
 }

@@ -4,12 +4,11 @@ use super::journal::{credits, Block};
 use super::Ext4;
 use crate::cost_table;
 use crate::filesystems::costs::Costs;
-use crate::filesystems::{File, NoSpace, BLOCK};
+use crate::filesystems::{NoSpace, BLOCK};
+use crate::waist::Account;
 use crate::waist::Machine;
-use crate::waist::{Account, Side};
 
 cost_table!(PreallocateCosts {
-    enter: ["call.fstat"],
     handle: ["cu_short.jbd2_handle_start", "cu_short.jbd2_handle_stop"],
     map: ["mballoc.map_blocks"],
     insert: ["mballoc.insert_extent", "cu_short.ext4_mark_inode_dirty_3"],
@@ -31,30 +30,20 @@ impl Preallocate {
 }
 
 impl Ext4 {
-    /// `ext4_fallocate` of so many bytes behind a file's last block (`ext4_alloc_file_blocks`): unwritten extents, a handle each.
-    pub(super) async fn preallocate<M: Machine>(&self, m: &M, file: &File, bytes: u32) -> Result<(), NoSpace> {
-        let c = &self.preallocate.0;
-        m.at("fallocate");
-        self.sb.calls.files.held(m, file.inode);
-        m.run(Account::System, c.enter).await;
-        self.sb.start_write(m).await;
-        let i_rwsem = self.i_rwsem(file);
-        m.lock(i_rwsem, Side::Write).await;
+    /// `ext4_alloc_file_blocks` of so many bytes behind a file's last block: unwritten extents, a handle each.
+    pub(super) async fn alloc_file_blocks<M: Machine>(&self, m: &M, slot: u32, bytes: u32) -> Result<(), NoSpace> {
         let (mut left, mut retries) = (bytes.div_ceil(BLOCK).max(1), 0);
-        let mut done = Ok(());
-        while left > 0 && done.is_ok() {
-            match self.preallocate_extent(m, file.inode, left).await {
+        while left > 0 {
+            match self.preallocate_extent(m, slot, left).await {
                 Ok(count) => left -= count,
                 Err(_) if self.mballoc.awaits_commit() && retries < RETRIES => {
                     retries += 1;
                     self.journal.force_commit(m).await;
                 }
-                Err(full) => done = Err(full),
+                Err(full) => return Err(full),
             }
         }
-        m.unlock(i_rwsem, Side::Write).await;
-        self.sb.end_write(m).await;
-        done
+        Ok(())
     }
 
     /// One handle, and one extent of at most so many blocks; how many they are.
@@ -76,31 +65,23 @@ impl Ext4 {
         found.map(|extent| extent.count)
     }
 
-    /// `ftruncate` to nothing, or to so many bytes less: `ext4_setattr` puts the inode onto the list of orphans, `ext4_truncate` frees its blocks and takes it
-    /// off.
-    pub(super) async fn truncate_file<M: Machine>(&self, m: &M, file: &File, less: Option<u32>) {
+    /// `ftruncate` to nothing, or to so many bytes less: `ext4_setattr` puts the inode onto the list of orphans, `ext4_truncate` frees
+    /// its blocks and takes it off.
+    pub(super) async fn truncate_file<M: Machine>(&self, m: &M, slot: u32, less: Option<u32>) {
         let c = &self.preallocate.0;
-        m.at("truncate");
-        self.sb.calls.files.held(m, file.inode);
-        m.run(Account::System, c.enter).await;
-        self.sb.start_write(m).await;
-        let i_rwsem = self.i_rwsem(file);
-        m.lock(i_rwsem, Side::Write).await;
         let handle = self.journal.start(m, credits::INODE).await;
-        let inode = self.files.borrow().slots[file.inode as usize].inode;
+        let inode = self.files.borrow().slots[slot as usize].inode;
         let orphan = self.add_orphan(m, inode, c.orphan).await;
         m.run(Account::System, c.handle).await;
-        self.stop(m, handle, file.inode, orphan.as_slice()).await;
-        let blocks = self.drop_data(file.inode, less);
-        self.storage.writeback.truncated(m, file.inode, self.fsync.dirty.pages(file.inode)).await;
+        self.stop(m, handle, slot, orphan.as_slice()).await;
+        let blocks = self.drop_data(slot, less);
+        self.storage.writeback.truncated(m, slot, self.fsync.dirty.pages(slot)).await;
         let handle = self.journal.start(m, credits::EVICT).await;
         m.run(Account::System, c.handle + c.remove_space).await;
-        let changed = self.free_file_blocks(m, file.inode, handle.transaction(), blocks).await;
+        let changed = self.free_file_blocks(m, slot, handle.transaction(), blocks).await;
         let orphan = self.delete_orphan(m, inode, c.orphan).await;
-        self.stop(m, handle, file.inode, &[&changed[..], orphan.as_slice()].concat()).await;
-        self.files.borrow_mut().slots[file.inode as usize].truncated |= less.is_none();
-        m.unlock(i_rwsem, Side::Write).await;
-        self.sb.end_write(m).await;
+        self.stop(m, handle, slot, &[&changed[..], orphan.as_slice()].concat()).await;
+        self.files.borrow_mut().slots[slot as usize].truncated |= less.is_none();
     }
 
     /// Data behind the end are forgotten (`truncate_pagecache`); how many blocks are to be freed.

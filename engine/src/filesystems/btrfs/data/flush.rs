@@ -8,20 +8,13 @@ use crate::waist::Account;
 use crate::waist::Machine;
 use crate::writeback::{Flushed, Writeback, REQUEST_PAGES};
 
-impl Btrfs {
-    /// At the end of a write, with `i_rwsem` held (`balance_dirty_pages_ratelimited`).
-    pub(crate) async fn dirtied<M: Machine>(&self, m: &M, slot: u32) {
-        let wb = &self.log.storage.writeback;
-        if wb.is_limited() {
-            let pages = self.data(slot).dirty_pages();
-            wb.balance(m, slot, pages).await;
-        }
-    }
-}
-
 impl Flushed for Btrfs {
     fn writeback(&self) -> &Writeback {
         &self.log.storage.writeback
+    }
+
+    fn dirty_pages(&self, slot: u32) -> u64 {
+        self.data(slot).dirty_pages()
     }
 
     async fn write_pages<M: Machine>(&self, m: &M, slot: u32, most: u64) {

@@ -42,10 +42,6 @@ cost_table!(pub(super) UnlinkCosts {
     exit: ["cu_l0.exit_unlinkat"],
 });
 
-cost_table!(pub(super) TruncateCosts {
-    enter: ["call.fstat"],
-});
-
 cost_table!(pub(super) DelayedCosts {
     update_inode: ["delayed_update_inode"],
     run_node: ["delayed_run_node"],
@@ -57,7 +53,6 @@ pub(in crate::filesystems::btrfs) struct OperationCosts {
     pub(super) create: CreateCosts,
     pub(super) write: WriteCosts,
     pub(super) unlink: UnlinkCosts,
-    pub(super) truncate: TruncateCosts,
 }
 
 impl OperationCosts {
@@ -67,7 +62,6 @@ impl OperationCosts {
             create: CreateCosts::new(costs)?,
             write: WriteCosts::new(costs)?,
             unlink: UnlinkCosts::new(costs)?,
-            truncate: TruncateCosts::new(costs)?,
         })
     }
 

@@ -33,7 +33,7 @@ impl Btrfs {
         m.run(Account::System, rest).await;
         self.search_cold(m, dir, items::inode_key(ino), c.read_leaf_again).await;
         m.unlock(d.i_rwsem, Side::Read).await;
-        m.run(Account::System, self.costs.truncate.enter).await;
+        m.run(Account::System, self.sb.calls.enter()).await;
     }
 
     async fn search_cold<M: Machine>(&self, m: &M, dir: DirId, key: Key, time: Time) {

@@ -9,6 +9,7 @@
 
 use crate::cost_table;
 use crate::devices::{End, Request, Work};
+use crate::filesystems::by_slot::BySlot;
 use crate::filesystems::page_cache::PageCache;
 use crate::filesystems::xfs::inode::Inode;
 use crate::filesystems::xfs::inode_lines::InodeLines;
@@ -19,6 +20,7 @@ use crate::kernel::xfs::DioSizeCheck;
 use crate::range_locks::{Design, Prices, Range, RangeLock, RequestId};
 use crate::waist::{Account, CpuId, LockId, Machine, Side, Time};
 use crate::workqueue::Workqueue;
+use crate::writeback::Flushed;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -137,7 +139,7 @@ pub(crate) struct FileIo {
     costs: IoCosts,
     rules: Rules,
     dio_size_check: DioSizeCheck,
-    files: RefCell<Vec<Option<Rc<OpenFile>>>>,
+    files: BySlot<Rc<OpenFile>>,
     /// Direct writes that nobody waits for end in a worker of their CPU (`s_dio_done_wq`, until Linux 6.5): slot of the inode,
     /// and what the caller waits for.
     ended: Rc<Workqueue<Work>>,
@@ -150,7 +152,7 @@ impl FileIo {
             costs: IoCosts::new(costs)?,
             rules,
             dio_size_check: costs.rules().dio_size_check,
-            files: RefCell::default(),
+            files: BySlot::default(),
             ended: Rc::new(Workqueue::new(m)),
         })
     }
@@ -170,32 +172,17 @@ impl FileIo {
             extents: FileExtents::new(m, laid),
             pages: pages.clone(),
         };
-        let mut files = self.files.borrow_mut();
-        if files.len() <= slot as usize {
-            files.resize_with(slot as usize + 1, || None);
-        }
-        files[slot as usize] = Some(Rc::new(file));
+        self.files.put(slot, Rc::new(file));
         pages
     }
 
-    /// The open file in a slot, if it is one.
-    pub fn file(&self, slot: u32) -> Option<Rc<OpenFile>> {
-        self.files.borrow().get(slot as usize).cloned().flatten()
-    }
-}
-
-impl OpenFile {
-    /// Its pages in memory.
-    pub fn pages(&self) -> &Rc<PageCache> {
-        &self.pages
+    /// The file in a slot, which was laid out.
+    fn file(&self, slot: u32) -> Rc<OpenFile> {
+        self.files.get(slot).expect("the file was laid out")
     }
 }
 
 impl Xfs {
-    fn open_file(&self, file: &File) -> Rc<OpenFile> {
-        self.io.file(file.inode).expect("the file was laid out")
-    }
-
     pub(crate) async fn read_file<M: Machine>(&self, m: &M, file: &File, io: Io) {
         m.at("read");
         m.moved(u64::from(io.bytes));
@@ -217,7 +204,7 @@ impl Xfs {
     }
 
     async fn dio_read<M: Machine>(&self, m: &M, file: &File, io: Io) {
-        let (c, open) = (&self.io.costs, self.open_file(file));
+        let (c, open) = (&self.io.costs, self.io.file(file.inode));
         open.lines.enter(m);
         m.run(Account::System, c.read_start).await;
         if io.done.is_some() {
@@ -241,7 +228,7 @@ impl Xfs {
     }
 
     async fn dio_write<M: Machine>(&self, m: &M, file: &File, io: Io) {
-        let (c, open) = (&self.io.costs, self.open_file(file));
+        let (c, open) = (&self.io.costs, self.io.file(file.inode));
         open.lines.enter(m);
         m.run(Account::System, c.write_start).await;
         open.iolock.lock(m, &io, Side::Write).await;
@@ -297,7 +284,7 @@ impl Xfs {
 
     /// `xfs_file_buffered_read`: pages that are not in memory are read with the IOLOCK held.
     async fn buffered_read<M: Machine>(&self, m: &M, file: &File, io: Io) {
-        let (c, open, inode) = (&self.io.costs, self.open_file(file), self.inodes.inode(file.inode));
+        let (c, open, inode) = (&self.io.costs, self.io.file(file.inode), self.inodes.inode(file.inode));
         let locks = self.io.rules.buffered != BufferedIo::ReadsUnlocked;
         m.run(Account::System, c.read_start).await;
         if self.io.rules.buffered == BufferedIo::Prewarmed {
@@ -326,7 +313,7 @@ impl Xfs {
     /// `xfs_file_buffered_write` of blocks that exist, page by page (`xfs_buffered_write_iomap_begin` takes the ILOCK
     /// exclusively).
     async fn buffered_write<M: Machine>(&self, m: &M, file: &File, io: Io) {
-        let (c, open, inode) = (&self.io.costs, self.open_file(file), self.inodes.inode(file.inode));
+        let (c, open, inode) = (&self.io.costs, self.io.file(file.inode), self.inodes.inode(file.inode));
         let side = if self.io.rules.buffered == BufferedIo::WritesShared { Side::Read } else { Side::Write };
         m.run(Account::System, c.buffered_start).await;
         m.lock(inode.iolock, side).await;
@@ -348,7 +335,7 @@ impl Xfs {
         m.at("dio worker");
         loop {
             let (slot, done) = fs.io.ended.next(&m, cpu).await;
-            let open = fs.io.file(slot).expect("the file was laid out");
+            let open = fs.io.file(slot);
             fs.end_write(&m, &open).await;
             m.complete(done).await;
         }

@@ -9,6 +9,7 @@ use crate::cost_table;
 use crate::devices::{End, Request, Work};
 use crate::filesystems::costs::Costs;
 use crate::filesystems::dirty::{DirtyFiles, Piece};
+use crate::filesystems::mapping::{self, Mapping};
 use crate::filesystems::xfs::inode::Inode;
 use crate::filesystems::xfs::log::grant::{TR_FSYNCTS, TR_WRITE};
 use crate::filesystems::xfs::log::Logged;
@@ -17,7 +18,7 @@ use crate::kernel::xfs::FsyncIlock;
 use crate::waist::Machine;
 use crate::waist::{Account, CpuId, LockId, Side, Time};
 use crate::workqueue::Workqueue;
-use crate::writeback::{Flushed, Writeback, REQUEST_PAGES};
+use crate::writeback::{Flushed, Writeback};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -126,7 +127,7 @@ impl Xfs {
         let (c, inode) = (&self.sync.costs, self.inodes.inode(slot));
         m.run(Account::System, c.start).await;
         inode.peek(m).await;
-        self.write_back(m, slot).await;
+        mapping::write_and_wait(self, m, slot).await;
         if !self.flush_log(m, inode).await {
             self.storage.io(m, Request::Flush).await;
         }
@@ -156,58 +157,6 @@ impl Xfs {
             m.unlock(inode.ilock, Side::Read).await;
         }
         checkpoint.is_some()
-    }
-
-    /// `file_write_and_wait_range`: what is dirty, and what the flusher has under way.
-    pub(super) async fn write_back<M: Machine>(&self, m: &M, slot: u32) {
-        let (wb, done) = (&self.storage.writeback, m.new_completion());
-        let (mut submitted, mut pages) = (0, 0);
-        let mut allocated = false;
-        while let Some(piece) = self.take_piece(m, slot, u64::MAX, &mut allocated).await {
-            wb.begin(piece.pages());
-            (submitted, pages) = (submitted + 1, pages + piece.pages());
-            self.write_piece(m, slot, piece, done).await;
-        }
-        for _ in 0..submitted {
-            m.wchan("folio_wait_writeback");
-            m.wait_for(done).await;
-        }
-        m.drop_completion(done);
-        wb.end(pages);
-        wb.wait_for_pages(m, slot).await;
-    }
-
-    /// The next piece that is to be written back; blocks for all pages without one are allocated with the first of them
-    /// (`xfs_convert_blocks`).
-    async fn take_piece<M: Machine>(&self, m: &M, slot: u32, most: u64, allocated: &mut bool) -> Option<Piece> {
-        let file = self.io.file(slot);
-        let piece = self.sync.dirty.take_piece(slot, file.as_ref().map(|open| &**open.pages()), most)?;
-        self.storage.writeback.note(slot, self.dirty_pages(slot));
-        m.run(Account::System, self.sync.costs.page * (piece.pages() - 1)).await;
-        if piece.is_new && !std::mem::replace(allocated, true) {
-            self.allocate(m, self.inodes.inode(slot)).await;
-        }
-        Some(piece)
-    }
-
-    /// What lies in unwritten extents a worker makes written before it completes `done`.
-    async fn write_piece<M: Machine>(&self, m: &M, slot: u32, piece: Piece, done: LockId) {
-        let request = Request::Write { bytes: piece.bytes, at: piece.at };
-        let end =
-            if piece.is_new { End::Queue(self.sync.unwritten.clone(), (slot, done)) } else { End::Complete(done) };
-        self.storage.submit(m, request, end).await;
-    }
-
-    pub(super) fn dirty_pages(&self, slot: u32) -> u64 {
-        self.sync.dirty.pages(slot) + self.io.file(slot).map_or(0, |open| open.pages().dirty())
-    }
-
-    /// At the end of a write, with the IOLOCK held (`balance_dirty_pages_ratelimited`).
-    pub(crate) async fn dirtied<M: Machine>(&self, m: &M, slot: u32) {
-        let wb = &self.storage.writeback;
-        if wb.is_limited() {
-            wb.balance(m, slot, self.dirty_pages(slot)).await;
-        }
     }
 
     /// Blocks for pages that have none (`xfs_bmapi_convert_one_delalloc`).
@@ -245,22 +194,42 @@ impl Xfs {
     }
 }
 
+impl Mapping for Xfs {
+    /// Whether blocks were allocated for all pages without one.
+    type Call = bool;
+
+    /// The next piece that is to be written back; blocks for all pages without one are allocated with the first of them
+    /// (`xfs_convert_blocks`).
+    async fn take_piece<M: Machine>(&self, m: &M, slot: u32, most: u64, allocated: &mut bool) -> Option<Piece> {
+        let piece = self.sync.dirty.take_piece(slot, most)?;
+        self.storage.writeback.note(slot, self.dirty_pages(slot));
+        m.run(Account::System, self.sync.costs.page * (piece.pages() - 1)).await;
+        if piece.is_new && !std::mem::replace(allocated, true) {
+            self.allocate(m, self.inodes.inode(slot)).await;
+        }
+        Some(piece)
+    }
+
+    /// What lies in unwritten extents a worker makes written before it completes `done`.
+    async fn write_piece<M: Machine>(&self, m: &M, slot: u32, piece: Piece, done: LockId) {
+        let request = Request::Write { bytes: piece.bytes, at: piece.at };
+        let end =
+            if piece.is_new { End::Queue(self.sync.unwritten.clone(), (slot, done)) } else { End::Complete(done) };
+        self.storage.submit(m, request, end).await;
+    }
+}
+
 impl Flushed for Xfs {
     fn writeback(&self) -> &Writeback {
         &self.storage.writeback
     }
 
+    fn dirty_pages(&self, slot: u32) -> u64 {
+        self.sync.dirty.pages(slot)
+    }
+
     /// `xfs_vm_writepages`.
     async fn write_pages<M: Machine>(&self, m: &M, slot: u32, most: u64) {
-        let (wb, mut left) = (&self.storage.writeback, most);
-        let mut allocated = false;
-        while left > 0 {
-            wb.room(m).await;
-            let Some(piece) = self.take_piece(m, slot, left.min(REQUEST_PAGES), &mut allocated).await else { return };
-            left -= piece.pages().min(left);
-            let done = m.new_completion();
-            wb.submitted(done, slot, piece.pages());
-            self.write_piece(m, slot, piece, done).await;
-        }
+        mapping::write_pages(self, m, slot, most).await;
     }
 }

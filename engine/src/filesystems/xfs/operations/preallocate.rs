@@ -1,7 +1,7 @@
 //! `fallocate` and `ftruncate`: blocks without data (`xfs_alloc_file_space`), and a file without blocks (`xfs_setattr_size`,
 //! `xfs_itruncate_extents`).
 //!
-//! The MMAPLOCK, which both hold beside the IOLOCK, is left out: only page faults would want it.
+//! The VFS takes the IOLOCK around both. The MMAPLOCK, which they hold beside it, is left out: only page faults would want it.
 
 use crate::cost_table;
 use crate::filesystems::costs::Costs;
@@ -11,12 +11,12 @@ use crate::filesystems::xfs::log::Logged;
 use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::xfs::structures::file_blocks::Placed;
 use crate::filesystems::xfs::structures::touch::Touches;
-use crate::filesystems::{File, NoSpace, BLOCK};
+use crate::filesystems::{mapping, NoSpace, BLOCK};
 use crate::waist::Machine;
-use crate::waist::{Account, Side, Time};
+use crate::waist::{Account, Time};
+use crate::writeback::Flushed;
 
 cost_table!(PreallocateCosts {
-    enter: ["call.fstat"],
     look: ["tmp_short.lock_file_ilock_shared", "tmp_short.unlock_file_ilock_shared"],
     release: ["wfsync.unlock_cntbt", "wfsync.unlock_bnobt", "wfsync.trans_free_2", "wfsync.unlock_file_ilock_excl_3"],
 });
@@ -33,11 +33,6 @@ impl Preallocate {
         PreallocateCosts::new(costs).map(Self)
     }
 
-    /// Time of a call on an open file until it takes a lock.
-    pub(super) fn enter(&self) -> Time {
-        self.0.enter
-    }
-
     /// Time to look an extent up.
     pub(super) fn look(&self) -> Time {
         self.0.look
@@ -46,28 +41,16 @@ impl Preallocate {
 
 impl Xfs {
     /// `xfs_file_fallocate` of so many bytes behind a file's last block: unwritten extents, a transaction each, and one for the size.
-    pub(super) async fn preallocate<M: Machine>(&self, m: &M, file: &File, bytes: u32) -> Result<(), NoSpace> {
-        let inode = self.inodes.inode(file.inode);
-        m.at("fallocate");
-        self.sb.calls.files.held(m, file.inode);
-        m.run(Account::System, self.preallocate.0.enter).await;
-        self.sb.start_write(m).await;
-        m.lock(inode.iolock, Side::Write).await;
-        self.update_times(m, file.inode).await; // file_modified
-        let (mut left, mut done) = (bytes.div_ceil(BLOCK).max(1), Ok(()));
-        while left > 0 && done.is_ok() {
-            match self.alloc_file_space(m, inode, left).await {
-                Ok(count) => left -= count,
-                Err(full) => done = Err(full),
-            }
+    pub(super) async fn preallocate<M: Machine>(&self, m: &M, slot: u32, bytes: u32) -> Result<(), NoSpace> {
+        let inode = self.inodes.inode(slot);
+        self.update_times(m, slot).await; // file_modified
+        let mut left = bytes.div_ceil(BLOCK).max(1);
+        while left > 0 {
+            left -= self.alloc_file_space(m, inode, left).await?;
         }
-        if done.is_ok() {
-            self.inode_transaction(m, &inode, TR_ITRUNCATE, self.inactive.truncate()).await; // xfs_falloc_setsize
-            self.inodes.set_sized(file.inode);
-        }
-        m.unlock(inode.iolock, Side::Write).await;
-        self.sb.end_write(m).await;
-        done
+        self.inode_transaction(m, &inode, TR_ITRUNCATE, self.inactive.truncate()).await; // xfs_falloc_setsize
+        self.inodes.set_sized(slot);
+        Ok(())
     }
 
     /// One transaction and one extent of at most so many blocks; how many they are.
@@ -107,32 +90,19 @@ impl Xfs {
         }
     }
 
-    /// `ftruncate` to nothing. Pages under writeback are waited for with the IOLOCK held.
-    pub(super) async fn truncate_file<M: Machine>(&self, m: &M, file: &File) {
-        let inode = self.inodes.inode(file.inode);
-        m.at("truncate");
-        self.sb.calls.files.held(m, file.inode);
-        m.run(Account::System, self.preallocate.0.enter).await;
-        self.sb.start_write(m).await;
-        m.lock(inode.iolock, Side::Write).await;
-        self.sync.dirty.forget(file.inode);
-        self.storage.writeback.truncated(m, file.inode, 0).await; // truncate_setsize
+    /// `xfs_setattr_size` to nothing. Pages under writeback are waited for.
+    pub(super) async fn truncate_file<M: Machine>(&self, m: &M, slot: u32) {
+        let inode = self.inodes.inode(slot);
+        self.sync.dirty.forget(slot);
+        self.storage.writeback.truncated(m, slot, 0).await; // truncate_setsize
         self.itruncate(m, &inode, None).await;
         inode.test_flags(m).await; // sets XFS_ITRUNCATED
-        self.inodes.set_empty(file.inode);
-        m.unlock(inode.iolock, Side::Write).await;
-        self.sb.end_write(m).await;
+        self.inodes.set_empty(slot);
     }
 
-    /// `ftruncate` to so many bytes less: what the inode on disk does not know yet of the data that stay is written first, with the
-    /// IOLOCK held (`xfs_setattr_size`).
-    pub(super) async fn shorten_file<M: Machine>(&self, m: &M, file: &File, bytes: u32) {
-        let (slot, inode) = (file.inode, self.inodes.inode(file.inode));
-        m.at("truncate");
-        self.sb.calls.files.held(m, file.inode);
-        m.run(Account::System, self.preallocate.0.enter).await;
-        self.sb.start_write(m).await;
-        m.lock(inode.iolock, Side::Write).await;
+    /// To so many bytes less: what the inode on disk does not know yet of the data that stay is written first.
+    pub(super) async fn shorten_file<M: Machine>(&self, m: &M, slot: u32, bytes: u32) {
+        let inode = self.inodes.inode(slot);
         let given: u32 = self.layout.borrow().file_extents(inode.ino).iter().map(|(_, extent)| extent.len).sum();
         let blocks = given.min(bytes / BLOCK);
         if blocks == given {
@@ -140,12 +110,10 @@ impl Xfs {
         }
         self.storage.writeback.truncated(m, slot, self.dirty_pages(slot)).await;
         if self.sync.dirty.has_new(slot) {
-            self.write_back(m, slot).await;
+            mapping::write_and_wait(self, m, slot).await;
         }
         self.itruncate(m, &inode, Some(blocks)).await;
         inode.test_flags(m).await;
-        m.unlock(inode.iolock, Side::Write).await;
-        self.sb.end_write(m).await;
     }
 
     /// `xfs_extent_free_finish_item` of each extent that an inode has no more, each in a further transaction of the same chain.

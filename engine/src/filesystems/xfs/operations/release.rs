@@ -45,7 +45,7 @@ impl Release {
 }
 
 impl Xfs {
-    pub(super) async fn release<M: Machine>(&self, m: &M, file: &File) {
+    pub(super) async fn release_file<M: Machine>(&self, m: &M, file: &File) {
         let (c, inode) = (&self.release.costs, self.inodes.inode(file.inode));
         m.run(Account::System, c.enter).await;
         inode.test_flags(m).await; // XFS_ITRUNCATED

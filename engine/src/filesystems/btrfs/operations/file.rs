@@ -1,0 +1,119 @@
+//! What btrfs does to open files under the locks of the VFS (`fs/btrfs/file.c`, `fs/btrfs/inode.c`), and as a whole.
+
+use super::super::data::FileData;
+use super::super::mount::Btrfs;
+use super::super::tree::items;
+use crate::filesystems::read_write::{self, FileOperations};
+use crate::filesystems::vfs::SuperOperations;
+use crate::filesystems::{Attribute, DirId, File, Io, LaidOut, NoSpace};
+use crate::waist::Machine;
+use crate::waist::{Access, Account, Side, Time};
+use crate::writeback::Flushed;
+
+impl<M: Machine> SuperOperations<M> for Btrfs {
+    fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {
+        self.fill_with(dirs, files, name_length);
+        Ok(())
+    }
+
+    async fn lay_out(&self, m: &M, file: &File, laid: LaidOut) {
+        let data =
+            FileData::on_disk(laid.bytes, laid.extents, |bytes| self.extents.lay_out_data(bytes, !self.nodatacow));
+        let ino = self.file(file.inode).ino;
+        let handle = self.start_transaction(m).await;
+        for extent in data.items(ino) {
+            self.insert(m, &[extent], 0).await;
+        }
+        self.transaction.end(m, handle).await;
+        *self.data(file.inode) = data;
+    }
+
+    async fn sync_fs(&self, m: &M) {
+        let handle = self.start_transaction(m).await;
+        self.commit_for_fsync(m, handle).await;
+    }
+
+    async fn walk(&self, m: &M, dir: DirId, nth: u32) {
+        self.walk_to(m, dir, nth).await;
+    }
+}
+
+impl<M: Machine> FileOperations<M> for Btrfs {
+    async fn release(&self, m: &M, file: &File) {
+        m.run(Account::System, if file.written { self.costs.write.close } else { self.costs.create.close }).await;
+    }
+
+    fn new_page_time(&self) -> Time {
+        self.costs.write.write
+    }
+
+    async fn write_begin(&self, m: &M, file: &File, _: u32, _: bool) -> u64 {
+        self.reclaim_if_needed(m); // btrfs_delalloc_reserve_metadata
+        self.data(file.inode).size()
+    }
+
+    async fn write_end(&self, m: &M, file: &File, offset: u64, bytes: u32) {
+        self.data(file.inode).write(offset, u64::from(bytes), self.transid());
+        self.dirtied(m, file.inode).await;
+    }
+
+    async fn read_at(&self, m: &M, file: &File, io: Io) {
+        if io.direct {
+            return self.direct_read(m, file, io).await;
+        }
+        self.sb.calls.read(m, file, io.bytes).await;
+    }
+
+    async fn write_at(&self, m: &M, file: &File, io: Io) {
+        if io.direct {
+            return self.direct_write(m, file, io).await;
+        }
+        read_write::overwrite(self, m, file, (io.offset, io.bytes)).await;
+    }
+
+    async fn fsync(&self, m: &M, file: &File) {
+        self.sync_file(m, file).await;
+    }
+
+    async fn set_size(&self, m: &M, file: &File, less: Option<u32>) {
+        match less {
+            None => self.truncate_file(m, file.inode).await,
+            Some(_) => m.give_up("btrfs truncates to nothing only here"),
+        }
+    }
+
+    /// `btrfs_setattr`, `btrfs_dirty_inode`: times, mode and owner alike.
+    async fn setattr(&self, m: &M, _: &File, _: Attribute, time: Time) {
+        let handle = self.transaction.join(m).await;
+        m.run(Account::System, time).await;
+        self.transaction.end(m, handle).await;
+    }
+
+    async fn fallocate(&self, m: &M, _: &File, _: u32) -> Result<(), NoSpace> {
+        m.give_up("btrfs has no fallocate here");
+        Err(NoSpace)
+    }
+
+    async fn fiemap(&self, m: &M, file: &File) {
+        self.list_extents(m, file).await;
+    }
+
+    fn names(&self, dir: DirId) -> u32 {
+        self.names_in(dir)
+    }
+
+    /// `i_rwsem` to take the delayed items (`btrfs_readdir_get_delayed_items`).
+    async fn open_directory(&self, m: &M, dir: DirId) {
+        let d = self.directory(dir);
+        m.lock(d.i_rwsem, Side::Write).await;
+        m.lock(d.delayed, Side::Write).await;
+        m.unlock(d.delayed, Side::Write).await;
+        m.unlock(d.i_rwsem, Side::Write).await;
+    }
+
+    async fn iterate(&self, m: &M, dir: DirId, time: Time) {
+        let d = self.directory(dir);
+        m.touch(d.line, Access::Read);
+        self.read_item(m, items::dir_index(d.ino, items::DIR_START_INDEX, b"").key, time).await;
+    }
+}

@@ -1,0 +1,102 @@
+//! What ext4 does to open files under the locks of the VFS (`fs/ext4/file.c`, `fs/ext4/inode.c`), and as a whole.
+
+use super::Ext4;
+use crate::filesystems::read_write::FileOperations;
+use crate::filesystems::vfs::SuperOperations;
+use crate::filesystems::{initial_files, Attribute, DirId, File, Io, LaidOut, NoSpace};
+use crate::waist::Machine;
+use crate::waist::{Access, Account, Time};
+use crate::writeback::Flushed;
+
+impl<M: Machine> SuperOperations<M> for Ext4 {
+    fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {
+        for (dir, _) in initial_files(dirs, 0..files, name_length) {
+            let group = self.group_of_new_file(dir).ok_or(NoSpace)?;
+            self.tables.filled(self.ialloc.fill(group).ok_or(NoSpace)?);
+            self.count_names(dir, 1);
+        }
+        dirs.iter().for_each(|&dir| self.was_filled(dir));
+        Ok(())
+    }
+
+    async fn lay_out(&self, m: &M, file: &File, laid: LaidOut) {
+        let pages = self.io.open(m, file.inode, self.i_rwsem(file), laid);
+        self.fsync.dirty.lay_out(file.inode, pages.clone());
+        self.storage.memory.lay_out(&pages);
+    }
+
+    async fn walk(&self, m: &M, dir: DirId, nth: u32) {
+        self.walk_to(m, dir, nth).await;
+    }
+}
+
+impl<M: Machine> FileOperations<M> for Ext4 {
+    /// `ext4_truncate`, which is called also where the size does not change (`ext4_setattr`).
+    fn opened_truncating(&self, file: &File) {
+        self.files.borrow_mut().slots[file.inode as usize].truncated = true;
+    }
+
+    async fn release(&self, m: &M, file: &File) {
+        if std::mem::take(&mut self.files.borrow_mut().slots[file.inode as usize].truncated) {
+            self.flush(m, file.inode).await; // auto_da_alloc: who replaces a file finds it on disk
+        }
+        m.run(Account::System, if file.written { self.write.close } else { self.create.close }).await;
+    }
+
+    fn new_page_time(&self) -> Time {
+        self.write.write
+    }
+
+    async fn write_begin(&self, m: &M, file: &File, bytes: u32, grows: bool) -> u64 {
+        self.update_times(m, file.inode).await;
+        let size = self.fsync.dirty.size(file.inode);
+        if grows {
+            self.fsync.dirty.append(file.inode, bytes);
+        } else {
+            self.fsync.dirty.overwrite(file.inode, bytes);
+        }
+        self.journal_write(m, file.inode, bytes, grows).await;
+        size
+    }
+
+    async fn write_end(&self, m: &M, file: &File, _: u64, _: u32) {
+        self.dirtied(m, file.inode).await;
+    }
+
+    async fn read_at(&self, m: &M, file: &File, io: Io) {
+        self.read_file(m, file, io).await;
+    }
+
+    async fn write_at(&self, m: &M, file: &File, io: Io) {
+        self.write_file(m, file, io).await;
+    }
+
+    async fn fsync(&self, m: &M, file: &File) {
+        self.sync_file(m, file.inode).await;
+    }
+
+    async fn set_size(&self, m: &M, file: &File, less: Option<u32>) {
+        self.truncate_file(m, file.inode, less).await;
+    }
+
+    async fn setattr(&self, m: &M, file: &File, attribute: Attribute, time: Time) {
+        self.change_attribute(m, file, attribute, time).await;
+    }
+
+    async fn fallocate(&self, m: &M, file: &File, bytes: u32) -> Result<(), NoSpace> {
+        self.alloc_file_blocks(m, file.inode, bytes).await
+    }
+
+    async fn fiemap(&self, m: &M, file: &File) {
+        self.list_extents(m, file.inode).await;
+    }
+
+    fn names(&self, dir: DirId) -> u32 {
+        self.directory(dir).2
+    }
+
+    async fn iterate(&self, m: &M, dir: DirId, time: Time) {
+        m.touch(self.directory(dir).1, Access::Read);
+        m.run(Account::System, time).await;
+    }
+}

@@ -1,0 +1,180 @@
+//! System calls on open files (`fs/open.c`, `fs/read_write.c`, `fs/readdir.c`, `mm/filemap.c`): the VFS takes the locks and calls
+//! what a filesystem does under them.
+//!
+//! The freeze protection of `vfs_write` is in the traced time of a write: it is a counter of this CPU's, and nobody freezes.
+
+use super::namei::InodeOperations;
+use super::{Attribute, DirId, File, Io, NoSpace};
+use crate::waist::Machine;
+use crate::waist::{Account, Side, Time};
+use std::future::Future;
+
+/// `struct file_operations` and `struct address_space_operations`, and what `struct inode_operations` has of open files.
+pub trait FileOperations<M: Machine>: InodeOperations<M> {
+    /// Times of an `open` of a name that exists and is cached: of the walk, and of the rest.
+    fn reopen_times(&self) -> (Time, Time) {
+        self.open_times()
+    }
+    /// An empty file was opened with `O_TRUNC`.
+    fn opened_truncating(&self, _file: &File) {}
+    /// `release`, when a file is closed.
+    async fn release(&self, m: &M, file: &File);
+
+    /// Times of a buffered write at the end of a file before and after `i_rwsem`, where the traced steps tell them apart.
+    fn append_times(&self, _file: &File, _bytes: u32) -> Option<(Time, Time)> {
+        None
+    }
+    /// The time of the first new page of such a write.
+    fn new_page_time(&self) -> Time;
+    /// Before a buffered write copies (`write_begin`, `iomap_begin`), at the end of the file where it grows; returns the file's size.
+    /// `i_rwsem` is held.
+    async fn write_begin(&self, m: &M, file: &File, bytes: u32, grows: bool) -> u64;
+    /// After it has copied (`write_end`, `balance_dirty_pages_ratelimited`).
+    async fn write_end(&self, _m: &M, _file: &File, _offset: u64, _bytes: u32) {}
+    /// A buffered `read` of what is cached.
+    async fn read(&self, m: &M, file: &File, bytes: u32) {
+        self.super_block().calls.read(m, file, bytes).await;
+    }
+    /// `pread` of a file that was laid out; a filesystem that knows no places reads from its cache.
+    async fn read_at(&self, m: &M, file: &File, io: Io) {
+        self.super_block().calls.read(m, file, io.bytes).await;
+    }
+    /// `pwrite` of a file that was laid out, of which no block is new.
+    async fn write_at(&self, m: &M, file: &File, io: Io);
+    /// `fsync`.
+    async fn fsync(&self, m: &M, file: &File);
+
+    /// `setattr` of a size: to nothing, or to so many bytes less. `i_rwsem` is held.
+    async fn set_size(&self, m: &M, file: &File, less: Option<u32>);
+    /// `setattr` of anything else, which takes `time` on all filesystems. `i_rwsem` is held.
+    async fn setattr(&self, m: &M, file: &File, attribute: Attribute, time: Time);
+    /// `fallocate` of so many bytes behind the last block. `i_rwsem` is held.
+    async fn fallocate(&self, m: &M, file: &File, bytes: u32) -> Result<(), NoSpace>;
+    /// `fiemap` of a whole file. `i_rwsem` is held shared.
+    async fn fiemap(&self, m: &M, file: &File);
+
+    /// Names of a directory.
+    fn names(&self, dir: DirId) -> u32;
+    /// Before a directory is listed.
+    async fn open_directory(&self, _m: &M, _dir: DirId) {}
+    /// `iterate_shared`: a buffer full of names, which takes `time`. The directory's `i_rwsem` is held shared.
+    async fn iterate(&self, m: &M, dir: DirId, time: Time);
+}
+
+/// `open` of a name that exists and is cached.
+pub async fn open<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File) {
+    let (walk, rest) = fs.reopen_times();
+    fs.super_block().calls.open(m, file, walk, rest).await;
+}
+
+/// `close`, and `__fput` of a file that nobody else has open.
+pub async fn close<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File) {
+    let calls = &fs.super_block().calls;
+    m.at("close");
+    calls.files.closed(m, file.inode);
+    fs.release(m, file).await;
+    calls.put(m, file).await;
+}
+
+/// A buffered `write` at the end of a file.
+pub async fn append<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &mut File, bytes: u32) {
+    let calls = &fs.super_block().calls;
+    m.at("write");
+    calls.files.held(m, file.inode);
+    let (lock, around) = (fs.file_lock(file), fs.append_times(file, bytes));
+    if let Some((before, _)) = around {
+        m.run(Account::System, before).await;
+    }
+    m.lock(lock, Side::Write).await;
+    let size = fs.write_begin(m, file, bytes, true).await;
+    calls.append(m, fs.new_page_time(), size, bytes).await;
+    fs.write_end(m, file, size, bytes).await;
+    m.unlock(lock, Side::Write).await;
+    if let Some((_, after)) = around {
+        m.run(Account::System, after).await;
+    }
+    file.written = true;
+}
+
+/// A buffered `write` over what is cached and has blocks.
+pub async fn overwrite<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File, (offset, bytes): (u64, u32)) {
+    let lock = fs.file_lock(file);
+    m.at("write");
+    m.lock(lock, Side::Write).await;
+    fs.write_begin(m, file, bytes, false).await;
+    fs.super_block().calls.overwrite(m, file, bytes).await;
+    fs.write_end(m, file, offset, bytes).await;
+    m.unlock(lock, Side::Write).await;
+}
+
+/// `ftruncate` (`do_truncate`) to nothing, or to so many bytes less.
+pub async fn truncate<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File, less: Option<u32>) {
+    with_blocks(fs, m, "truncate", file, fs.set_size(m, file, less)).await;
+}
+
+/// `vfs_fallocate`, whose lock is the filesystem's to take and the same on all.
+pub async fn fallocate<M: Machine, F: FileOperations<M>>(
+    fs: &F,
+    m: &M,
+    file: &File,
+    bytes: u32,
+) -> Result<(), NoSpace> {
+    with_blocks(fs, m, "fallocate", file, fs.fallocate(m, file, bytes)).await
+}
+
+/// Changes the blocks of an open file.
+async fn with_blocks<M: Machine, F: FileOperations<M>, T>(
+    fs: &F,
+    m: &M,
+    site: &'static str,
+    file: &File,
+    change: impl Future<Output = T>,
+) -> T {
+    let (sb, lock) = (fs.super_block(), fs.file_lock(file));
+    m.at(site);
+    sb.calls.files.held(m, file.inode);
+    m.run(Account::System, sb.calls.enter()).await;
+    sb.start_write(m).await;
+    m.lock(lock, Side::Write).await;
+    let changed = change.await;
+    m.unlock(lock, Side::Write).await;
+    sb.end_write(m).await;
+    changed
+}
+
+/// `utimes`, `chmod` and `chown` (`vfs_utimes`, `chmod_common`, `chown_common`): `notify_change` under the file's `i_rwsem`.
+pub async fn set_attribute<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File, attribute: Attribute) {
+    let (sb, lock) = (fs.super_block(), fs.file_lock(file));
+    m.at(attribute.site());
+    sb.calls.files.found(m, file.inode);
+    let (before, under) = sb.calls.setattr();
+    m.run(Account::System, before).await;
+    sb.start_write(m).await;
+    m.lock(lock, Side::Write).await;
+    fs.setattr(m, file, attribute, under).await;
+    m.unlock(lock, Side::Write).await;
+    sb.end_write(m).await;
+}
+
+/// `ioctl_fiemap` of a whole file.
+pub async fn fiemap<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File) {
+    let (calls, lock) = (&fs.super_block().calls, fs.file_lock(file));
+    m.at("fiemap");
+    calls.files.held(m, file.inode);
+    m.run(Account::System, calls.enter()).await;
+    m.lock(lock, Side::Read).await;
+    fs.fiemap(m, file).await;
+    m.unlock(lock, Side::Read).await;
+}
+
+/// `opendir`, `readdir` to the end (`iterate_dir`), `closedir`.
+pub async fn readdir<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, dir: DirId) {
+    let lock = fs.directory_lock(dir);
+    m.at("readdir");
+    fs.open_directory(m, dir).await;
+    for time in fs.super_block().calls.readdir(fs.names(dir)) {
+        m.lock(lock, Side::Read).await;
+        fs.iterate(m, dir, time).await;
+        m.unlock(lock, Side::Read).await;
+    }
+}

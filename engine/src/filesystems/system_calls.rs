@@ -1,0 +1,209 @@
+//! The system calls of every filesystem: those on names, on open files, and those that need little of the filesystem. Each is entered
+//! into a ledger, and can be kept from beginning.
+
+use super::ledger::Ledger;
+use super::namei;
+use super::read_write::{self, FileOperations};
+use super::vfs::{SuperBlock, SuperOperations};
+use super::{Attribute, Audit, DirId, File, Filesystem, Io, LaidOut, Mounted, NoSpace, PlainCall, Renaming};
+use crate::waist::{Machine, Witness};
+use std::cell::Cell;
+use std::future::Future;
+use std::rc::Rc;
+
+/// What a filesystem gives to the VFS.
+pub trait Operations<M: Machine>: SuperOperations<M> + FileOperations<M> + 'static {}
+
+impl<M: Machine, F: SuperOperations<M> + FileOperations<M> + 'static> Operations<M> for F {}
+
+/// A mounted filesystem whose operations are entered into a ledger, and can be kept from beginning.
+pub struct Recorded<F> {
+    fs: Rc<F>,
+    ledger: Ledger,
+    closed: Cell<bool>,
+    under_way: Cell<u32>,
+}
+
+impl<F> Recorded<F> {
+    /// A filesystem on which nobody has done anything.
+    pub fn new(fs: Rc<F>) -> Self {
+        Self { fs, ledger: Ledger::default(), closed: Cell::new(false), under_way: Cell::new(0) }
+    }
+
+    /// Somebody will ask: what is done is entered from now on.
+    pub fn keep(&self) {
+        self.ledger.keep();
+    }
+
+    /// An operation, unless none may begin any more.
+    async fn operation<M: Machine, T>(&self, m: &M, operation: impl Future<Output = T>) -> T {
+        while self.closed.get() {
+            m.park().await;
+        }
+        self.under_way.set(self.under_way.get() + 1);
+        let answer = operation.await;
+        self.under_way.set(self.under_way.get() - 1);
+        answer
+    }
+}
+
+impl<F: Audit> Witness for Recorded<F> {
+    fn close(&self) {
+        self.closed.set(true);
+    }
+
+    fn under_way(&self) -> Option<String> {
+        match self.under_way.get() {
+            0 => self.fs.under_way().map(str::to_owned),
+            operations => Some(format!("{operations} operations")),
+        }
+    }
+
+    fn verdict(&self) -> Result<(), String> {
+        self.ledger.problem()?;
+        self.fs.audit(&self.ledger)
+    }
+}
+
+impl<F: Mounted> Mounted for Recorded<F> {
+    fn super_block(&self) -> &SuperBlock {
+        self.fs.super_block()
+    }
+}
+
+impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
+    async fn mkdir(&self, m: &M, parent: DirId, name: &[u8]) -> Result<DirId, NoSpace> {
+        let dir = self.operation(m, namei::mkdir(&*self.fs, m, parent, name)).await?;
+        self.ledger.enter_directory(dir, parent, name);
+        Ok(dir)
+    }
+
+    async fn rmdir(&self, m: &M, parent: DirId, name: &[u8], dir: DirId) {
+        let removal = async {
+            self.ledger.strike_directory(dir); // its number may be another's before this returns
+            namei::rmdir(&*self.fs, m, parent, name, dir).await;
+        };
+        self.operation(m, removal).await;
+    }
+
+    fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {
+        self.fs.fill(dirs, files, name_length)?;
+        self.ledger.fill(dirs, files, name_length);
+        Ok(())
+    }
+
+    async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<File, NoSpace> {
+        let file = self.operation(m, namei::create(&*self.fs, m, dir, name)).await?;
+        self.ledger.enter(dir, name, file);
+        Ok(file)
+    }
+
+    async fn open(&self, m: &M, _: DirId, file: &File) {
+        self.operation(m, read_write::open(&*self.fs, m, file)).await;
+    }
+
+    async fn open_truncating(&self, m: &M, _: DirId, file: &File) {
+        self.operation(m, read_write::open(&*self.fs, m, file)).await;
+        self.fs.opened_truncating(file);
+    }
+
+    async fn write(&self, m: &M, file: &mut File, bytes: u32) {
+        self.operation(m, read_write::append(&*self.fs, m, file, bytes)).await;
+    }
+
+    async fn overwrite(&self, m: &M, file: &File, bytes: u32) {
+        self.operation(m, read_write::overwrite(&*self.fs, m, file, (0, bytes))).await;
+    }
+
+    async fn read(&self, m: &M, file: &File, bytes: u32) {
+        self.operation(m, self.fs.read(m, file, bytes)).await;
+    }
+
+    async fn close(&self, m: &M, file: &File) {
+        self.operation(m, read_write::close(&*self.fs, m, file)).await;
+    }
+
+    async fn fsync(&self, m: &M, file: &File) {
+        self.operation(m, self.fs.fsync(m, file)).await;
+    }
+
+    async fn lay_out(&self, m: &M, dir: DirId, name: &[u8], laid: LaidOut) -> Result<File, NoSpace> {
+        let making = async {
+            let file = namei::create(&*self.fs, m, dir, name).await?;
+            self.fs.lay_out(m, &file, laid).await;
+            Ok(file)
+        };
+        let file = self.operation(m, making).await?;
+        self.ledger.enter(dir, name, file);
+        Ok(file)
+    }
+
+    async fn read_at(&self, m: &M, file: &File, io: Io) {
+        self.operation(m, self.fs.read_at(m, file, io)).await;
+    }
+
+    async fn write_at(&self, m: &M, file: &File, io: Io) {
+        self.operation(m, self.fs.write_at(m, file, io)).await;
+    }
+
+    async fn fallocate(&self, m: &M, file: &File, bytes: u32) -> Result<(), NoSpace> {
+        self.operation(m, read_write::fallocate(&*self.fs, m, file, bytes)).await
+    }
+
+    async fn truncate(&self, m: &M, file: &File) {
+        self.operation(m, read_write::truncate(&*self.fs, m, file, None)).await;
+    }
+
+    async fn shorten(&self, m: &M, file: &File, bytes: u32) {
+        self.operation(m, read_write::truncate(&*self.fs, m, file, Some(bytes))).await;
+    }
+
+    async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) {
+        self.operation(m, namei::unlink(&*self.fs, m, dir, name, file)).await;
+        self.ledger.strike(dir, name);
+    }
+
+    async fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File) -> Result<(), NoSpace> {
+        self.operation(m, namei::rename(&*self.fs, m, dir, names, file)).await?;
+        if let Some(file) = self.ledger.strike(dir, names.from) {
+            self.ledger.enter(names.into, names.to, file);
+        }
+        Ok(())
+    }
+
+    async fn stat(&self, m: &M, file: &File) {
+        self.operation(m, self.fs.super_block().calls.stat(m, file)).await;
+    }
+
+    async fn stat_directory(&self, m: &M, dir: DirId) {
+        self.operation(m, self.fs.super_block().calls.stat_directory(m, dir)).await;
+    }
+
+    async fn fstat(&self, m: &M, file: &File) {
+        self.operation(m, self.fs.super_block().calls.fstat(m, file)).await;
+    }
+
+    async fn set_attribute(&self, m: &M, file: &File, attribute: Attribute) {
+        self.operation(m, read_write::set_attribute(&*self.fs, m, file, attribute)).await;
+    }
+
+    async fn sync_all(&self, m: &M) {
+        self.operation(m, self.fs.sync_fs(m)).await;
+    }
+
+    async fn fiemap(&self, m: &M, file: &File) {
+        self.operation(m, read_write::fiemap(&*self.fs, m, file)).await;
+    }
+
+    async fn readdir(&self, m: &M, dir: DirId) {
+        self.operation(m, read_write::readdir(&*self.fs, m, dir)).await;
+    }
+
+    async fn walk(&self, m: &M, dir: DirId, nth: u32) {
+        self.operation(m, self.fs.walk(m, dir, nth)).await;
+    }
+
+    async fn plain(&self, m: &M, call: PlainCall) {
+        self.operation(m, self.fs.super_block().calls.plain(m, call)).await;
+    }
+}

@@ -1,0 +1,129 @@
+//! What XFS does to open files under the locks of the VFS (`fs/xfs/xfs_file.c`, `fs/xfs/xfs_iops.c`), and as a whole.
+
+use super::super::mount::Xfs;
+use crate::filesystems::calls::new_pages;
+use crate::filesystems::read_write::FileOperations;
+use crate::filesystems::vfs::SuperOperations;
+use crate::filesystems::{initial_files, Attribute, DirId, File, Io, LaidOut, NoSpace};
+use crate::waist::Machine;
+use crate::waist::{Access, Account, Side, Time};
+use crate::writeback::Flushed;
+
+impl<M: Machine> SuperOperations<M> for Xfs {
+    fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {
+        let mut layout = self.layout.borrow_mut();
+        for (dir, name) in initial_files(dirs, 0..files, name_length) {
+            let created = layout.create(self.directory(dir).id, &name)?;
+            self.contents.fill(&created.inode.touches);
+            self.contents.fill(&created.dir.touches);
+        }
+        Ok(())
+    }
+
+    async fn lay_out(&self, m: &M, file: &File, laid: LaidOut) {
+        let pages = self.io.open(m, file.inode, self.inodes.inode(file.inode), laid);
+        self.sync.dirty.lay_out(file.inode, pages.clone());
+        self.storage.memory.lay_out(&pages);
+        self.inodes.set_sized(file.inode);
+    }
+
+    async fn walk(&self, m: &M, dir: DirId, nth: u32) {
+        self.walk_to(m, dir, nth).await;
+    }
+}
+
+impl<M: Machine> FileOperations<M> for Xfs {
+    fn reopen_times(&self) -> (Time, Time) {
+        let (walk, whole) = (self.costs.create.walk, self.costs.open.open);
+        (walk.min(whole), whole.saturating_sub(walk))
+    }
+
+    async fn release(&self, m: &M, file: &File) {
+        self.release_file(m, file).await;
+    }
+
+    fn append_times(&self, file: &File, bytes: u32) -> Option<(Time, Time)> {
+        let adds = new_pages(self.sync.dirty.size(file.inode), bytes) > 0;
+        Some(if adds { (self.costs.write.start, self.costs.write.end) } else { (0, 0) })
+    }
+
+    fn new_page_time(&self) -> Time {
+        let c = &self.costs.write;
+        c.attr + c.delalloc + c.copy
+    }
+
+    async fn write_begin(&self, m: &M, file: &File, bytes: u32, grows: bool) -> u64 {
+        let inode = self.inodes.inode(file.inode);
+        if grows {
+            inode.peek(m).await;
+            self.update_times(m, file.inode).await;
+            inode.ilock(m).await;
+            inode.iunlock(m).await;
+            self.inodes.set_sized(file.inode);
+            let size = self.sync.dirty.size(file.inode);
+            self.sync.dirty.append(file.inode, bytes);
+            return size;
+        }
+        self.update_times(m, file.inode).await;
+        inode.peek(m).await; // xfs_bmbt_to_iomap
+        self.sync.dirty.overwrite(file.inode, bytes);
+        self.sync.dirty.size(file.inode)
+    }
+
+    async fn write_end(&self, m: &M, file: &File, _: u64, _: u32) {
+        self.dirtied(m, file.inode).await;
+    }
+
+    /// `xfs_file_buffered_read`.
+    async fn read(&self, m: &M, file: &File, bytes: u32) {
+        m.at("read");
+        let inode = self.inodes.inode(file.inode);
+        m.lock(inode.iolock, Side::Read).await;
+        self.sb.calls.read(m, file, bytes).await;
+        m.unlock(inode.iolock, Side::Read).await;
+    }
+
+    async fn read_at(&self, m: &M, file: &File, io: Io) {
+        self.read_file(m, file, io).await;
+    }
+
+    async fn write_at(&self, m: &M, file: &File, io: Io) {
+        self.write_file(m, file, io).await;
+    }
+
+    async fn fsync(&self, m: &M, file: &File) {
+        self.sync_file(m, file.inode).await;
+    }
+
+    async fn set_size(&self, m: &M, file: &File, less: Option<u32>) {
+        match less {
+            None => self.truncate_file(m, file.inode).await,
+            Some(bytes) => self.shorten_file(m, file.inode, bytes).await,
+        }
+    }
+
+    async fn setattr(&self, m: &M, file: &File, _: Attribute, time: Time) {
+        self.setattr_nonsize(m, file, time).await;
+    }
+
+    async fn fallocate(&self, m: &M, file: &File, bytes: u32) -> Result<(), NoSpace> {
+        self.preallocate(m, file.inode, bytes).await
+    }
+
+    async fn fiemap(&self, m: &M, file: &File) {
+        self.list_extents(m, file).await;
+    }
+
+    fn names(&self, dir: DirId) -> u32 {
+        self.layout.borrow().dir(self.directory(dir).id).names()
+    }
+
+    /// `xfs_readdir`.
+    async fn iterate(&self, m: &M, dir: DirId, time: Time) {
+        let d = self.directory(dir);
+        m.lock(d.ilock, Side::Read).await;
+        m.touch(d.line, Access::Read);
+        m.run(Account::System, time).await;
+        m.unlock(d.ilock, Side::Read).await;
+    }
+}
