@@ -10,14 +10,8 @@ XFS = [
     Fault(
         "xfs utimes: no ILOCK",
         X + "operations/attributes.rs",
-        "            inode.ilock(m).await;\n            self.log.commit(m, Logged::items([inode.item()])).await;\n            m.run(Account::System, time).await;\n            self.log.committed(m, ticket).await;\n            inode.iunlock(m).await;",
-        "            if !FAULT { inode.ilock(m).await; }\n            self.log.commit(m, Logged::items([inode.item()])).await;\n            m.run(Account::System, time).await;\n            self.log.committed(m, ticket).await;\n            if !FAULT { inode.iunlock(m).await; }",
-    ),
-    Fault(
-        "xfs readdir: exclusive",
-        X + "operations/mod.rs",
-        "            m.lock(d.i_rwsem, Side::Read).await;\n            m.lock(d.ilock, Side::Read).await;\n            m.touch(d.line, Access::Read);\n            m.run(Account::System, time).await;\n            m.unlock(d.ilock, Side::Read).await;\n            m.unlock(d.i_rwsem, Side::Read).await;",
-        "            let side = if FAULT { Side::Write } else { Side::Read };\n            m.lock(d.i_rwsem, side).await;\n            m.lock(d.ilock, Side::Read).await;\n            m.touch(d.line, Access::Read);\n            m.run(Account::System, time).await;\n            m.unlock(d.ilock, Side::Read).await;\n            m.unlock(d.i_rwsem, side).await;",
+        "        inode.ilock(m).await;\n        self.log.commit(m, Logged::items([inode.item()])).await;\n        m.run(Account::System, time).await;\n        self.log.committed(m, ticket).await;\n        inode.iunlock(m).await;",
+        "        if !FAULT { inode.ilock(m).await; }\n        self.log.commit(m, Logged::items([inode.item()])).await;\n        m.run(Account::System, time).await;\n        self.log.committed(m, ticket).await;\n        if !FAULT { inode.iunlock(m).await; }",
     ),
     Fault(
         "xfs create: the blocks of the free space trees are not logged",
@@ -99,7 +93,7 @@ XFS = [
     ),
     Fault(
         "xfs read: takes no lock",
-        X + "operations/mod.rs",
+        X + "operations/file.rs",
         "        m.lock(inode.iolock, Side::Read).await;\n        self.sb.calls.read(m, file, bytes).await;\n        m.unlock(inode.iolock, Side::Read).await;",
         "        if !FAULT { m.lock(inode.iolock, Side::Read).await; }\n        self.sb.calls.read(m, file, bytes).await;\n        if !FAULT { m.unlock(inode.iolock, Side::Read).await; }",
     ),
@@ -168,7 +162,7 @@ BTRFS = [
     ),
     Fault(
         "btrfs readdir: does not ask for delayed items",
-        B + "operations/mod.rs",
+        B + "operations/file.rs",
         "        m.lock(d.delayed, Side::Write).await;\n        m.unlock(d.delayed, Side::Write).await;\n        m.unlock(d.i_rwsem, Side::Write).await;",
         "        if !FAULT { m.lock(d.delayed, Side::Write).await; m.unlock(d.delayed, Side::Write).await; }\n        m.unlock(d.i_rwsem, Side::Write).await;",
     ),
@@ -212,10 +206,16 @@ OTHERS = [
         "            if !FAULT { self.layout.borrow_mut().free_file_extent(extent, &mut touches); }",
     ),
     Fault(
+        "readdir: exclusive",
+        E + "filesystems/read_write.rs",
+        "        m.lock(lock, Side::Read).await;\n        fs.iterate(m, dir, time).await;\n        m.unlock(lock, Side::Read).await;",
+        "        let side = if FAULT { Side::Write } else { Side::Read };\n        m.lock(lock, side).await;\n        fs.iterate(m, dir, time).await;\n        m.unlock(lock, side).await;",
+    ),
+    Fault(
         "utimes: no freeze protection",
-        E + "filesystems/vfs.rs",
-        "        self.start_write(m).await;\n        m.lock(i_rwsem, Side::Write).await;\n        setattr(under).await;\n        m.unlock(i_rwsem, Side::Write).await;\n        self.end_write(m).await;",
-        "        if !FAULT { self.start_write(m).await; }\n        m.lock(i_rwsem, Side::Write).await;\n        setattr(under).await;\n        m.unlock(i_rwsem, Side::Write).await;\n        if !FAULT { self.end_write(m).await; }",
+        E + "filesystems/read_write.rs",
+        "    sb.start_write(m).await;\n    m.lock(lock, Side::Write).await;\n    fs.setattr(m, file, attribute, under).await;\n    m.unlock(lock, Side::Write).await;\n    sb.end_write(m).await;",
+        "    if !FAULT { sb.start_write(m).await; }\n    m.lock(lock, Side::Write).await;\n    fs.setattr(m, file, attribute, under).await;\n    m.unlock(lock, Side::Write).await;\n    if !FAULT { sb.end_write(m).await; }",
     ),
     Fault(
         "workloads: a rename is not noted",
