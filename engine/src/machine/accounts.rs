@@ -1,11 +1,11 @@
 //! The time accounts of a run as a whole, the measured window, and what reports read.
 
-use super::cpu::{Account, Phase};
+use super::cpu::Phase;
 use super::state::{Counters, State};
 use super::task::Resume;
-use super::time::Time;
-use super::topology::CpuId;
 use crate::hdr::Tally;
+use crate::waist::time::Time;
+use crate::waist::{Account, CpuId};
 
 impl State {
     /// Brings all time accounts and holds up to now.

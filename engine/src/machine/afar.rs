@@ -3,10 +3,9 @@
 
 use super::balance::LINES_A_CPU;
 use super::state::State;
-use super::task::TaskId;
-use super::time::Time;
-use super::topology::CpuId;
 use crate::kernel::sched::{Busiest, NewIdle};
+use crate::waist::time::Time;
+use crate::waist::{CpuId, TaskId};
 
 impl State {
     /// Whether there are domains beyond a last-level cache, into which CPUs look.

@@ -5,8 +5,7 @@ use super::eevdf::eevdf_update;
 use super::entity::Member;
 use super::run_queue::{EntityInQueue, Level};
 use super::state::State;
-use super::task::TaskId;
-use super::topology::CpuId;
+use crate::waist::{CpuId, TaskId};
 
 impl EntityInQueue<'_> {
     /// It has run for so long and leaves its queue, in which it was alone: it is owed nothing.

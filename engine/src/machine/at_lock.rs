@@ -1,14 +1,15 @@
 //! A task and a lock that it takes or releases, with all that most steps of that need: looked up once.
 
-use super::line::{Access, Line};
-use super::lock::{Lock, LockId};
+use super::line::Line;
+use super::lock::Lock;
 use super::locks::family::InBody;
 use super::locks::spinlock::Spinlock;
 use super::state::State;
 use super::statistics::ClassStats;
-use super::task::{StateTimes, Status, Task, TaskId};
-use super::time::Time;
+use super::task::{StateTimes, Status, Task};
 use super::topology::Topology;
+use crate::waist::time::Time;
+use crate::waist::{Access, LockId, TaskId};
 
 /// See [`State::at_lock`].
 pub(super) struct AtLock<'a> {

@@ -2,8 +2,8 @@
 //! is there then is compared with what should be. Statistics are taken before.
 
 use super::native::Native;
-use super::time::Time;
 use super::trace::Object;
+use crate::waist::time::Time;
 use crate::waist::Witness;
 use std::rc::Rc;
 

@@ -5,11 +5,10 @@ use super::cpu::Phase;
 use super::policy::{Entering, Leaving};
 use super::run_queue::Level;
 use super::state::State;
-use super::task::TaskId;
-use super::time::{Time, US};
-use super::topology::CpuId;
 use super::trace::Object;
 use crate::kernel::sched::{Busiest, NewIdle};
+use crate::waist::time::{Time, US};
+use crate::waist::{CpuId, TaskId};
 use rand_core::RngCore;
 
 /// The averages of idle CPUs are brought up to date once in a half-life of them (`nohz.next_blocked`).

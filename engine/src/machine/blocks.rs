@@ -2,12 +2,11 @@
 
 use super::line::Home;
 use super::recency::{Bucket, Recency};
-use super::state::{LineId, State};
-use super::task::TaskId;
-use super::time::{from_ns, Time};
-use super::topology::{CpuId, Topology};
+use super::state::State;
+use super::topology::Topology;
 use crate::spec::{CachesSpec, MachineSpec};
-pub use crate::waist::words::CachedId;
+use crate::waist::time::{from_ns, Time};
+use crate::waist::{CachedId, CpuId, LineId, TaskId};
 use std::ops::Range;
 
 const LINE_BYTES: u64 = 64;

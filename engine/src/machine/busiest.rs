@@ -4,7 +4,8 @@
 use super::placement::IMBALANCE;
 use super::sched_group::{Group, Kind};
 use super::state::State;
-use super::topology::{CpuId, Domain};
+use super::topology::Domain;
+use crate::waist::CpuId;
 use std::cmp::Reverse;
 use std::ops::Range;
 

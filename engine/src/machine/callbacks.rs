@@ -1,6 +1,6 @@
 //! The callbacks of RCU that a CPU has queued, by the grace period that they wait for (`kernel/rcu/rcu_segcblist.c`).
 
-use super::time::Time;
+use crate::waist::time::Time;
 
 /// Some callbacks, and how long all of them take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

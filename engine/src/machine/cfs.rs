@@ -7,8 +7,8 @@ use super::entity::{mul_div, Entity, Member};
 use super::policy::Entering;
 use super::run_queue::Level;
 use super::state::State;
-use super::time::Time;
-use super::topology::CpuId;
+use crate::waist::time::Time;
+use crate::waist::CpuId;
 
 /// The times of CFS.
 #[derive(Clone, Copy, Debug)]

@@ -12,9 +12,8 @@ mod waiting;
 
 pub use told::{Chain, Link, Root};
 
-use super::lock::{ClassId, LockId, Side};
-use super::task::TaskId;
-use super::time::Time;
+use crate::waist::time::Time;
+use crate::waist::{ClassId, LockId, Side, TaskId};
 
 /// What is at the end of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,11 +1,12 @@
 //! Cache lines under tasks: what an access costs, and when those who poll a line see what was stored in it.
 
-use super::line::{Access, Line};
-use super::lock::{Body, LockId};
+use super::line::Line;
+use super::lock::Body;
 use super::queue::Happening;
-use super::state::{LineId, State};
-use super::task::{Status, TaskId};
-use super::time::Time;
+use super::state::State;
+use super::task::Status;
+use crate::waist::time::Time;
+use crate::waist::{Access, LineId, LockId, TaskId};
 use rand_core::RngCore;
 
 impl State {

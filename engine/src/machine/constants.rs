@@ -1,9 +1,9 @@
 //! The costs of the machine and the rules of its kernel, in [`Time`].
 
 use super::cfs::Cfs;
-use super::time::{from_ns, Time};
 use crate::kernel::Rules;
 use crate::spec::{KernelSpec, MachineCosts, Preemption};
+use crate::waist::time::{from_ns, Time};
 use std::collections::BTreeMap;
 
 /// Costs of the machine in [`Time`].

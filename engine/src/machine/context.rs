@@ -1,22 +1,20 @@
 //! One task's handle to the native machine: the machine side of the waist. What lock algorithms are written in is in `primitives`.
 
-use super::blocks::CachedId;
 use super::chains::Reason;
-use super::cpu::Account;
-use super::device::{DeviceId, Hardware, Io, Submitter, Then};
-use super::line::Access;
-use super::lock::{ClassId, LockId, LockKind, Mode, Side};
+use super::device::Submitter;
+use super::lock::LockKind;
 use super::primitives::Suspend;
 use super::queue::Happening;
 use super::spawn::spawn;
-use super::state::{LineId, State};
-use super::task::TaskId;
-use super::time::Time;
-use super::topology::CpuId;
+use super::state::State;
 use super::trace::Object;
 use super::wheel;
 use crate::hdr::Tally;
-use crate::waist::{GracePeriod, Life, Machine, Placement};
+use crate::waist::time::Time;
+use crate::waist::{
+    Access, Account, CachedId, ClassId, CpuId, DeviceId, GracePeriod, Hardware, Io, Life, LineId, LockId, Machine,
+    Mode, Placement, Side, TaskId, Then,
+};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::{RefCell, RefMut};
 use std::future::Future;

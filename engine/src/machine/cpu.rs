@@ -6,11 +6,10 @@ use super::governor::Menu;
 use super::group::Contribution;
 use super::load::Average;
 use super::run_queue::RunQueue;
-use super::task::TaskId;
-use super::time::{from_ns, Time};
 use super::topology::DOMAINS;
 use crate::spec::IdleState;
-pub use crate::waist::words::Account;
+use crate::waist::time::{from_ns, Time};
+use crate::waist::{Account, TaskId};
 
 /// Number of [`Account`]s.
 pub const ACCOUNTS: usize = 6;

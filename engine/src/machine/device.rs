@@ -4,16 +4,14 @@
 //! A device has at most `depth` requests; the others wait before it, and there neighbours become one request
 //! (`blk_attempt_bio_merge`, `block/blk-merge.c`). All share one pipe of so many bytes a second.
 
-use super::lock::{LockId, LockKind};
+use super::lock::LockKind;
 use super::locks::{completion, semaphore};
 use super::pipe::Pipe;
 use super::queue::Happening;
 use super::state::State;
-use super::task::TaskId;
-use super::time::Time;
-use super::topology::CpuId;
 use super::trace::Object;
-pub use crate::waist::words::{DeviceId, Hardware, Io, Span, Then};
+use crate::waist::time::Time;
+use crate::waist::{CpuId, DeviceId, Hardware, Io, LockId, Span, TaskId, Then};
 use std::collections::VecDeque;
 
 /// The most bytes of a request that neighbours are merged to: `BLK_DEF_MAX_SECTORS`, 2560 sectors.

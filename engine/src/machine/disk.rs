@@ -2,8 +2,8 @@
 //! a command queue do, which know where their platters are (Seltzer, Chen, Ousterhout, USENIX Winter 1990: shortest access time
 //! first). Not modelled: that it prefers requests that have grown old.
 
-use super::time::Time;
-pub use crate::waist::words::Disk;
+use crate::waist::time::Time;
+use crate::waist::Disk;
 
 impl Disk {
     /// From `now` until the head, which is at `head`, is at `place` (bytes from the disk's beginning): a seek whose time grows

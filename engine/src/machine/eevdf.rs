@@ -7,7 +7,7 @@ use super::entity::{mul_div, Entity, Member};
 use super::policy::Entering;
 use super::run_queue::{Level, RunQueue};
 use super::state::State;
-use super::topology::CpuId;
+use crate::waist::CpuId;
 
 /// A used-up `slice` of the current member of `queue` starts a new request (`update_deadline`). Whether the CPU is to look for
 /// another member.

@@ -2,7 +2,7 @@
 
 use super::load::Average;
 use super::run_queue::Place;
-use super::task::TaskId;
+use crate::waist::TaskId;
 
 /// The weight of nice level 0, at the resolution that weights have on 64-bit kernels (`scale_load`).
 pub const NICE_0: i64 = 1 << 20;

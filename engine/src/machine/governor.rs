@@ -6,9 +6,9 @@
 
 use super::cpu::{IdleLadder, Phase};
 use super::state::State;
-use super::time::Time;
-use super::topology::CpuId;
 use crate::kernel::idle::Governor;
+use crate::waist::time::Time;
+use crate::waist::CpuId;
 
 const INTERVALS: usize = 8;
 const RESOLUTION: u64 = 1024;

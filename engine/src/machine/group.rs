@@ -6,8 +6,8 @@ use super::entity::{mul_div, Entity, Member, NICE_0};
 use super::load::{unit_at, Average, Change, Wanted};
 use super::run_queue::{EntityInQueue, Level, RunQueue};
 use super::state::State;
-use super::time::{Time, US};
-use super::topology::CpuId;
+use crate::waist::time::{Time, US};
+use crate::waist::{CpuId, TaskId};
 
 /// The least weight of an entity (`MIN_SHARES`), at the resolution of weights.
 const LEAST: i64 = 2;
@@ -137,7 +137,7 @@ impl State {
     }
 
     /// `id` comes to `cpu`, from another one or for the first time: its averages count there (`attach_entity_load_avg`).
-    pub(super) fn attach_load(&mut self, id: super::task::TaskId, cpu: CpuId) {
+    pub(super) fn attach_load(&mut self, id: TaskId, cpu: CpuId) {
         let level = self.tasks[id as usize].level;
         self.update_queue_load(cpu, level);
         let queue = self.run_queue(cpu, level).load;
@@ -162,7 +162,7 @@ impl State {
     }
 
     /// `id` leaves `cpu` for good (`detach_entity_load_avg`, `remove_entity_load_avg`).
-    pub(super) fn detach_load(&mut self, id: super::task::TaskId, cpu: CpuId) {
+    pub(super) fn detach_load(&mut self, id: TaskId, cpu: CpuId) {
         let level = self.tasks[id as usize].level;
         self.update_load(cpu, level, Member::Task(id));
         let entity = &self.tasks[id as usize].entity;
@@ -179,7 +179,7 @@ impl State {
 
     /// The averages of a new task: it is as heavy as it may be, and runs as much as those that are there, but leaves half of the
     /// CPU (`post_init_entity_util_avg`).
-    pub(super) fn load_of_new(&mut self, id: super::task::TaskId, cpu: CpuId) {
+    pub(super) fn load_of_new(&mut self, id: TaskId, cpu: CpuId) {
         let level = self.tasks[id as usize].level;
         self.update_queue_load(cpu, level);
         let queue = self.run_queue(cpu, level).load;

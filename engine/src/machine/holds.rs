@@ -1,10 +1,10 @@
 //! Who has a lock, from when to when, alone or with others: what every kind of lock tells the statistics and the laws.
 
-use super::lock::{LockId, Side};
 use super::state::{Broken, State};
-use super::task::{StateTimes, Status, TaskId, Wait};
-use super::time::Time;
+use super::task::{StateTimes, Status, Wait};
 use super::trace::Object;
+use crate::waist::time::Time;
+use crate::waist::{LockId, Side, TaskId};
 
 impl State {
     /// `task` takes the free `lock`, which is stealing where somebody else is `first` in the queue.

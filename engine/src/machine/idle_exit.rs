@@ -1,11 +1,11 @@
 //! CPUs leave their idle states: who wakes one, how long it takes, and its energy.
 
-use super::cpu::{Account, Phase};
+use super::cpu::Phase;
 use super::queue::Happening;
 use super::state::State;
-use super::time::Time;
-use super::topology::CpuId;
 use super::trace::Object;
+use crate::waist::time::Time;
+use crate::waist::{Account, CpuId};
 
 impl State {
     /// A task was woken here before the switch to idle was complete. The waker left it to an interrupt

@@ -5,9 +5,9 @@ use super::cpu::Phase;
 use super::placement::IMBALANCE;
 use super::sched_group::{Group, Kind};
 use super::state::State;
-use super::task::TaskId;
-use super::time::Time;
-use super::topology::{CpuId, Domain};
+use super::topology::Domain;
+use crate::waist::time::Time;
+use crate::waist::{CpuId, TaskId};
 use std::cmp::Reverse;
 use std::ops::Range;
 

@@ -1,11 +1,9 @@
 //! What a trace that begins in the middle of a run must be told: for each task, CPU, wait, hold and operation the last event that
 //! still counts. Also how long waits were, by which an interesting moment is found.
 
-use super::lock::LockId;
-use super::task::TaskId;
-use super::time::Time;
-use super::topology::CpuId;
 use super::trace::{Entry, Object};
+use crate::waist::time::Time;
+use crate::waist::{CpuId, LockId, TaskId};
 use std::collections::HashMap;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

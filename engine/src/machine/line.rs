@@ -4,9 +4,9 @@
 //! one after the other, each priced by the distance between the CPUs). An access is a hit, or waits for the transfers
 //! before it and then for its own.
 
-use super::time::Time;
-use super::topology::{CpuId, CpuSet, Topology};
-pub use crate::waist::words::Access;
+use super::topology::{CpuSet, Topology};
+use crate::waist::time::Time;
+use crate::waist::{Access, CpuId};
 
 /// One cache line, or `span` neighbouring ones that are always used together.
 #[derive(Clone, Debug)]

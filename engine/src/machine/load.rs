@@ -2,7 +2,7 @@
 //!
 //! Time is cut into periods of 1024 units of 1024 ns. The arithmetic is the kernel's, in whole numbers.
 
-use super::time::{Time, NS};
+use crate::waist::time::{Time, NS};
 
 /// The sum of a history that was always on (`LOAD_AVG_MAX`).
 const MOST: u64 = 47_742;

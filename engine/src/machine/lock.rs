@@ -4,9 +4,9 @@
 
 pub use super::lock_kind::{Body, LockKind};
 use super::statistics::HoldTimes;
-use super::task::{StateTimes, TaskId};
-use super::time::Time;
-pub use crate::waist::words::{ClassId, LockId, Mode, Side};
+use super::task::StateTimes;
+use crate::waist::time::Time;
+use crate::waist::{ClassId, LockId, TaskId};
 
 /// One lock.
 #[derive(Debug)]

@@ -2,9 +2,9 @@
 //! operations were traced with them.
 
 use super::state::State;
-use super::task::TaskId;
-use super::time::{from_ns, Time};
 use crate::spec::RunSpec;
+use crate::waist::time::{from_ns, Time};
+use crate::waist::TaskId;
 use rand_core::RngCore;
 
 /// The times of a machine that takes `machine.costs.instruction` for each of the kernel's `code_*` instructions.

@@ -2,7 +2,6 @@
 //! [`Family`] and a line here.
 
 use super::context::Context;
-use super::lock::{LockId, Mode, Side};
 use super::locks::family::{Family, InBody};
 use super::locks::release::Running;
 use super::locks::waitqueue::WaitQueue;
@@ -10,6 +9,7 @@ use super::locks::{
     btrfs_tree_2, btrfs_tree_3, cohort, completion, futex, mutex, mutex_counted, paravirt, percpu_rwsem, rcu, removed,
     rwlock, rwsem, semaphore, seqlock, spinlock,
 };
+use crate::waist::{LockId, Mode, Side};
 
 /// From families of locks, each with its kinds by name: [`LockKind`], [`Body`], and what the machine asks of a family by its kind.
 macro_rules! lock_kinds {

@@ -5,12 +5,13 @@
 //! *Nobody sleeps for a lock that was released ten ticks ago*, unless somebody who waits for it was woken since. If the end
 //! of the run comes too early to tell, the machine runs on.
 
-use super::lock::LockId;
-use super::native::{Native, Stall};
+use super::native::Native;
+use super::stall::Stall;
 use super::state::{Broken, State};
-use super::task::{Resume, Segment, Status, TaskId};
-use super::time::Time;
+use super::task::{Resume, Segment, Status};
 use super::trace::Object;
+use crate::waist::time::Time;
+use crate::waist::{LockId, TaskId};
 
 /// The law of those who spin.
 pub const TOLD: &str = "who spins is told";

@@ -6,7 +6,10 @@
 //! vary; `coherence` says what cache lines cost tasks; `lock`, `new_lock`, `holds` and `locks` are what tasks wait for, `chains`
 //! why; `rcu` makes grace periods, for which `callbacks` wait, and `softirq` invokes them; `statistics` is what is counted, `wakeups` of wake-ups; `device` serves requests; `wheel` tells when timers ring; `whatif`
 //! changes one lock class; `context` is a task's handle, `primitives` what lock algorithms are written in, `spawn` makes tasks,
-//! `native` the executor that drives programs over it, `look_back` and `audit` what is looked at when a run is over.
+//! `native` the executor that drives programs over it (`stall` says why it cannot), `look_back` and `audit` what is looked at when a run is over.
+//!
+//! Words (ids, sides, accounts, time) are the waist's. The files of `state` are in one circle: it holds what they keep, and each adds its
+//! part of `impl State`, as the kernel's files do to `struct rq`; locks are in it through the registry of their kinds.
 
 mod accounts;
 mod afar;
@@ -61,6 +64,7 @@ mod smt;
 mod softirq;
 mod spawn;
 mod stacks;
+mod stall;
 mod state;
 pub mod statistics;
 mod stopper;
@@ -75,19 +79,20 @@ mod whatif;
 mod wheel;
 
 pub use crate::waist::time::{self, Time};
+pub use crate::waist::{
+    Access, Account, CachedId, ClassId, CpuId, DeviceId, Disk, Hardware, Io, LineId, LockId, Mode, Side, Span, TaskId,
+    Then,
+};
 pub use audit::AUDIT;
-pub use blocks::CachedId;
 pub use chains::ADD_UP;
 pub use context::Context;
-pub use cpu::{Account, ACCOUNTS};
-pub use device::{DeviceId, Hardware, Io, Span, Then};
-pub use disk::Disk;
-pub use line::Access;
-pub use lock::{ClassId, LockId, LockKind, Mode, Side};
+pub use cpu::ACCOUNTS;
+pub use lock::LockKind;
 pub use look_back::TOLD;
-pub use native::{Native, Outcome, Stall};
+pub use native::{Native, Outcome};
 pub use pipe::Pipe;
 pub use rcu::CALLBACKS;
-pub use state::{Broken, Counters, LineId, State};
-pub use task::{TaskId, TaskKind};
-pub use topology::{CpuId, MAX_CPUS};
+pub use stall::Stall;
+pub use state::{Broken, Counters, State};
+pub use task::TaskKind;
+pub use topology::MAX_CPUS;

@@ -2,34 +2,20 @@
 
 use super::chains::ADD_UP;
 use super::context::{Context, Program, Shared};
-use super::lock::LockId;
 use super::queue::{Event, Happening};
 use super::rcu::Rcu;
 use super::spawn::spawn;
+use super::stall::{given_up, stands_still, Stall};
 use super::state::{Broken, State, STANDSTILL};
-use super::task::{Status, TaskId};
-use super::time::{from_ns, to_ns, Time};
+use super::task::Status;
 use super::trace::Object;
 use crate::spec::RunSpec;
-use crate::waist::{Host, Life, Placement, Witness};
+use crate::waist::time::{from_ns, to_ns, Time};
+use crate::waist::{Host, Life, Placement, TaskId, Witness};
 use std::cell::RefCell;
 use std::future::Future;
 use std::rc::Rc;
 use std::task::{Context as PollContext, Poll, Waker};
-
-/// What who finds no space gives up with (`ENOSPC`).
-const NO_SPACE: &str = "no space left";
-
-/// A run that cannot go on.
-#[derive(Clone, Debug)]
-pub struct Stall {
-    /// `deadlock` (a cycle of waits), `no space left`, or `stall` (nobody can go on, or time stands still).
-    pub kind: &'static str,
-    /// When.
-    pub at: Time,
-    /// Who waits for what.
-    pub cycle: Vec<String>,
-}
 
 /// How a run ended.
 #[derive(Clone, Debug, Default)]
@@ -72,7 +58,7 @@ const SETUP: Time = 1_000_000_000_000 * 1000;
 
 /// A native machine and the programs that run on it.
 pub struct Native {
-    shared: Rc<Shared>,
+    pub(super) shared: Rc<Shared>,
     programs: Vec<Option<Program>>,
     /// Whether the structures that programs build are looked at when the run is over, and who can tell.
     asks: bool,
@@ -223,51 +209,6 @@ impl Native {
         }
     }
 
-    // ---- laws and stalls ------------------------------------------------------------------------------------
-
-    fn nobody_can_go_on(&self) -> Option<Stall> {
-        let stuck = {
-            let s = self.shared.state.borrow();
-            s.setting_up.is_some() || s.tasks.iter().any(|t| !t.background && t.status != Status::Dead)
-        };
-        if !stuck {
-            return None;
-        }
-        self.waits_in_a_circle().or_else(|| {
-            let s = self.shared.state.borrow();
-            let everybody = 0..s.tasks.len() as TaskId;
-            let cycle = everybody
-                .filter_map(|id| s.tasks[id as usize].waits_for().map(|lock| describe(&s, id, lock)))
-                .collect();
-            Some(Stall { kind: "stall", at: s.now, cycle })
-        })
-    }
-
-    /// A cycle in the graph "task waits for the lock held by task".
-    fn waits_in_a_circle(&self) -> Option<Stall> {
-        let s = self.shared.state.borrow();
-        let next = |id: TaskId| {
-            let lock = s.tasks[id as usize].waits_for()?;
-            let holder = s.locks[lock as usize].holder.filter(|_| !s.locks[lock as usize].held_by_device())?;
-            let stuck = s.tasks[id as usize].status == Status::Sleeping || s.tasks[id as usize].spinning;
-            (holder != id && stuck).then_some((lock, holder))
-        };
-        for start in 0..s.tasks.len() as TaskId {
-            let (mut at, mut cycle) = (start, Vec::new());
-            while let Some((lock, holder)) = next(at) {
-                cycle.push(describe(&s, at, lock));
-                at = holder;
-                if at == start {
-                    return Some(Stall { kind: "deadlock", at: s.now, cycle });
-                }
-                if cycle.len() > s.tasks.len() {
-                    break; // a cycle that does not contain the start
-                }
-            }
-        }
-        None
-    }
-
     fn check_laws(&self, window: Time) -> Vec<Broken> {
         let mut s = self.shared.state.borrow_mut();
         let mut broken = std::mem::take(&mut s.broken);
@@ -318,19 +259,6 @@ enum Next {
     Nothing,
     /// The run cannot go on.
     Stalls(Box<Stall>),
-}
-
-#[cold]
-fn given_up(s: &mut State) -> Stall {
-    let reason: Vec<String> = s.given_up.take().into_iter().collect();
-    let full = reason.iter().any(|reason| reason.contains(NO_SPACE));
-    Stall { kind: if full { NO_SPACE } else { "stall" }, at: s.now, cycle: reason }
-}
-
-#[cold]
-fn stands_still(event: Event) -> Stall {
-    let cycle = vec![format!("{STANDSTILL} events at one instant, the last one {event:?}")];
-    Stall { kind: "stall", at: event.time, cycle }
 }
 
 /// Processes an event that happens now. Returns the task whose program is to take its next step.
@@ -405,16 +333,4 @@ fn timer(s: &mut State, event: Event) {
         s.note("timer", id, Object::Nothing);
         s.wake(id, None);
     }
-}
-
-fn describe(s: &State, id: TaskId, lock: LockId) -> String {
-    let (name, l) = (s.name_of(Object::Lock(lock)), &s.locks[lock as usize]);
-    if let (None, 0, Some((since, by))) = (l.holder, l.readers, l.left) {
-        return format!(
-            "task {id} waits for {name}, which task {by} released at {:.3} ns without waking anybody",
-            s.on_the_clock(since)
-        );
-    }
-    let holder = l.holder.map_or("readers or nobody".into(), |h| format!("task {h}"));
-    format!("task {id} waits for {name} held by {holder}")
 }

@@ -1,9 +1,10 @@
 //! Lock classes and locks are made, with the locks inside them.
 
 use super::line::Line;
-use super::lock::{Body, ClassId, Lock, LockId, LockKind};
+use super::lock::{Body, Lock, LockKind};
 use super::state::State;
 use super::statistics::ClassStats;
+use crate::waist::{ClassId, LockId};
 
 impl State {
     /// Makes a lock class, or finds it by name.

@@ -1,10 +1,9 @@
 //! Pace: the same kernel code takes a little longer or shorter each time it runs, as caches, page tables and the host have it.
 
-use super::cpu::Account;
-use super::task::TaskId;
-use super::time::{scaled, Time};
 use crate::random::{stream, LogNormal};
 use crate::spec::RunSpec;
+use crate::waist::time::{scaled, Time};
+use crate::waist::{Account, TaskId};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// How fast each task goes through the stretch of kernel code that it is in.

@@ -1,7 +1,7 @@
 //! A pipe that requests go through one after the other: a device's bandwidth, or the rate of writes that its flash can take
 //! for ever. A leaky bucket (ITU-T I.371, virtual scheduling).
 
-use super::time::Time;
+use crate::waist::time::Time;
 
 /// A pipe, and when it has taken all that came.
 #[derive(Clone, Copy, Debug, Default)]

@@ -2,10 +2,10 @@
 
 use super::run_queue::Level;
 use super::state::State;
-use super::task::{TaskId, TaskKind};
-use super::time::{Time, US};
-use super::topology::CpuId;
+use super::task::TaskKind;
 use crate::kernel::sched::WakeScan;
+use crate::waist::time::{Time, US};
+use crate::waist::{CpuId, TaskId};
 
 /// How much busier in percent a CPU may be than another of its domain (`imbalance_pct` of domains that share a cache).
 pub const IMBALANCE: u64 = 117;

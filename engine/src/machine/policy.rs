@@ -6,9 +6,8 @@ use super::eevdf::eevdf_update;
 use super::entity::{weight_of, Member};
 use super::run_queue::{EntityInQueue, Level};
 use super::state::State;
-use super::task::TaskId;
-use super::topology::CpuId;
 use crate::kernel::sched::Groups;
+use crate::waist::{CpuId, TaskId};
 
 /// How a member comes into a run queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

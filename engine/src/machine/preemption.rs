@@ -6,9 +6,9 @@ use super::queue::Happening;
 use super::run_queue::Level;
 use super::state::State;
 use super::task::Resume;
-use super::topology::CpuId;
 use super::trace::Object;
 use crate::spec::Preemption;
+use crate::waist::CpuId;
 
 impl State {
     /// The scheduler wants `cpu` for another task, if `need_resched` is set: preempts its current one at once if it may.

@@ -2,11 +2,10 @@
 
 use super::chains::Reason;
 use super::context::Context;
-use super::lock::{LockId, Side};
 use super::lock_code::LockCode;
 use super::state::State;
-use super::task::TaskId;
-use super::time::Time;
+use crate::waist::time::Time;
+use crate::waist::{LockId, Side, TaskId};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context as PollContext, Poll};

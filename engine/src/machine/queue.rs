@@ -6,7 +6,7 @@
 //! few dozen pending events all are sorted and a push moves a few words; with many, an event is moved down two or three
 //! buckets in its life.
 
-use super::time::Time;
+use crate::waist::time::Time;
 
 /// What happens at one instant. The order is the specified tie order: by time, then by what happens (the order of
 /// [`Happening`]), then by the number of the CPU, task or device it happens to.

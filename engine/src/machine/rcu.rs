@@ -5,32 +5,19 @@
 //! not known: a CPU is outside of readers in user mode, when it idles and when it switches, and, where the kernel can be preempted,
 //! in a part of its code ([`super::rcu_leaf`], which also has the locks of the tree's nodes).
 
+mod batch;
+
 use super::callbacks::{Batch, Callbacks};
 use super::cpu::Phase;
-use super::lock::LockId;
 use super::rcu_leaf::Leaves;
 use super::state::{Broken, State};
-use super::task::TaskId;
-use super::time::{Time, US};
-use super::topology::CpuId;
-use crate::waist::GracePeriod;
+use crate::waist::time::Time;
+use crate::waist::{CpuId, GracePeriod, LockId, TaskId};
+use batch::QHIMARK;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// The law that what is queued is invoked, or still waits.
 pub const CALLBACKS: &str = "no callback is lost";
-
-/// Callbacks in a round of the softirq (`blimit`), and where there are too many.
-const BLIMIT: u64 = 10;
-const MAX_BLIMIT: u64 = 10_000;
-/// Of many at once, a 128th (`rcu_divisor`).
-const DIVISOR: u32 = 7;
-/// More callbacks than these are too many, until there are so few (`qhimark`, `qlowmark`).
-const QHIMARK: u64 = 10_000;
-const QLOWMARK: u64 = 100;
-/// A round of more than so many callbacks is over when it takes too long (`rcu_resched_ns`), which is looked at now and then.
-const LONG_ROUND: u64 = 100;
-const RESCHED: Time = 3000 * US;
-const LOOK: u64 = 32;
 
 /// What RCU knows of a CPU (`struct rcu_data`).
 #[derive(Clone, Debug, Default)]
@@ -173,38 +160,6 @@ impl Rcu {
     fn all_reported(&self) -> bool {
         !self.cpus.iter().any(|of| of.missing)
     }
-
-    /// `cpu` has too many callbacks (`call_rcu_core`). Returns whether RCU's thread is to do something about that.
-    fn too_many(&mut self, cpu: CpuId) -> bool {
-        if !self.under_way() {
-            return self.accelerate(cpu);
-        }
-        let forces = self.forces;
-        let of = self.of(cpu);
-        of.hurries = true;
-        of.last_check = of.callbacks.count();
-        std::mem::replace(&mut of.forced, forces) == forces
-    }
-
-    /// `rcu_do_batch`, of a CPU that idles or does not. Returns what is invoked.
-    fn do_batch(&mut self, cpu: CpuId, idle: bool) -> Batch {
-        let of = self.of(cpu);
-        let (ready, time) = (of.callbacks.ready(), of.callbacks.ready_time());
-        let limit = (ready >> DIVISOR).max(if of.hurries { MAX_BLIMIT } else { BLIMIT });
-        let mut count = if idle { ready } else { ready.min(limit) };
-        if limit > LONG_ROUND {
-            let in_time = u128::from(RESCHED) * u128::from(ready) / u128::from(time.max(1));
-            count = count.min((in_time as u64 / LOOK + 1) * LOOK);
-        }
-        let took = of.callbacks.invoke(count);
-        let left = of.callbacks.count();
-        of.hurries &= left > QLOWMARK;
-        if left == 0 || left + QHIMARK < of.last_check {
-            of.last_check = left;
-        }
-        self.invoked += count;
-        took
-    }
 }
 
 impl State {
@@ -339,48 +294,13 @@ impl State {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use super::batch::tests::with_ready;
     use super::*;
 
     /// RCU on so many CPUs.
-    fn rcu(cpus: usize) -> Rcu {
+    pub fn rcu(cpus: usize) -> Rcu {
         Rcu { cpus: vec![OfCpu::default(); cpus], ..Rcu::default() }
-    }
-
-    /// RCU of one CPU on which so many callbacks of 1 us each may be invoked.
-    fn with_ready(count: u64) -> Rcu {
-        let mut rcu = rcu(1);
-        rcu.of(0).callbacks.enqueue(Batch { count, time: count * US, stacks: 0 });
-        rcu.accelerate(0);
-        let wanted = rcu.wanted;
-        rcu.of(0).callbacks.advance(wanted);
-        rcu
-    }
-
-    fn invoked(mut rcu: Rcu, idle: bool) -> u64 {
-        assert_eq!(rcu.do_batch(0, idle).time, rcu.invoked * US);
-        rcu.invoked
-    }
-
-    #[test]
-    fn a_round_invokes_ten_callbacks_or_a_128th_and_on_an_idle_cpu_all() {
-        assert_eq!([5, 1_000, 2_560].map(|count| invoked(with_ready(count), false)), [5, 10, 20]);
-        assert_eq!([5, 1_000, 2_560].map(|count| invoked(with_ready(count), true)), [5, 1_000, 2_560]);
-    }
-
-    #[test]
-    fn a_cpu_that_has_had_too_many_invokes_all_that_fit_three_milliseconds() {
-        let mut many = with_ready(20_000);
-        many.sequence = 1;
-        assert!(many.too_many(0), "nobody has looked for idle CPUs");
-        many.forces += 1;
-        assert!(!many.too_many(0), "somebody has since");
-        assert_eq!(many.do_batch(0, false).time, 3_008 * US, "it looks at the clock each 32");
-        while many.of(0).callbacks.count() > QLOWMARK {
-            assert!(many.of(0).hurries);
-            many.do_batch(0, false);
-        }
-        assert!(!many.of(0).hurries);
     }
 
     #[test]

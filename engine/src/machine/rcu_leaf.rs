@@ -4,9 +4,8 @@
 use super::cpu::Phase;
 use super::pace::Paces;
 use super::state::State;
-use super::task::TaskId;
-use super::time::{scaled, Time};
-use super::topology::CpuId;
+use crate::waist::time::{scaled, Time};
+use crate::waist::{CpuId, TaskId};
 use rand_core::RngCore;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::ops::Range;

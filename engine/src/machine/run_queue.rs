@@ -6,9 +6,8 @@ use super::entity::{Entity, Member};
 use super::group::Contribution;
 use super::load::{unit_at, Average};
 use super::state::State;
-use super::task::TaskId;
-use super::time::Time;
-use super::topology::CpuId;
+use crate::waist::time::Time;
+use crate::waist::{CpuId, TaskId};
 use std::collections::VecDeque;
 
 /// One of a CPU's run queues.

@@ -4,9 +4,9 @@
 use super::placement::IMBALANCE;
 use super::run_queue::Level;
 use super::state::State;
-use super::task::TaskId;
-use super::topology::{CpuId, Domain};
+use super::topology::Domain;
 use crate::kernel::sched::Busiest;
+use crate::waist::{CpuId, TaskId};
 use std::cmp::Ordering;
 use std::ops::Range;
 

@@ -9,10 +9,10 @@ use super::cpu::Phase;
 use super::policy::Leaving;
 use super::queue::Happening;
 use super::state::{Broken, State};
-use super::task::{Resume, Status, TaskId, TaskKind};
-use super::time::Time;
-use super::topology::CpuId;
+use super::task::{Resume, Status, TaskKind};
 use super::trace::Object;
+use crate::waist::time::Time;
+use crate::waist::{CpuId, TaskId};
 
 impl State {
     /// Who should run on `cpu` instead of its current task, which could go on (`schedule`, `pick_next_task`). What made the CPU look

@@ -1,13 +1,12 @@
 //! Segments: stretches of CPU time of a task, and their exact booking.
 
-use super::cpu::Account;
 use super::queue::{Event, Happening};
 use super::state::State;
-use super::task::{Resume, Segment, TaskId};
-use super::time::Time;
-use super::topology::CpuId;
+use super::task::{Resume, Segment};
 use super::trace::Object;
 use crate::spec::Preemption;
+use crate::waist::time::Time;
+use crate::waist::{Account, CpuId, TaskId};
 
 impl State {
     /// Starts a stretch of `own` CPU time for the running task `id`, after what it owes. Returns whether it is over already:

@@ -6,9 +6,9 @@
 
 use super::cpu::Phase;
 use super::state::State;
-use super::task::{Resume, TaskId};
-use super::time::Time;
-use super::topology::CpuId;
+use super::task::Resume;
+use crate::waist::time::Time;
+use crate::waist::{CpuId, TaskId};
 
 impl State {
     /// `cpu` begins or ends to execute; what its siblings run goes on at another speed.

@@ -1,13 +1,13 @@
 //! Softirqs at the end of the tick's interrupt (`handle_softirqs`, `kernel/softirq.c` of 6.12): rounds of RCU's, until nothing is left
 //! or it has taken too long; then `ksoftirqd` of the CPU goes on.
 
-use super::cpu::{Account, Phase};
+use super::cpu::Phase;
 use super::locks::completion;
 use super::queue::Happening;
 use super::state::State;
-use super::time::{Time, US};
-use super::topology::CpuId;
 use super::trace::Object;
+use crate::waist::time::{Time, US};
+use crate::waist::{Account, CpuId};
 
 /// Rounds after which the rest is left to `ksoftirqd` (`MAX_SOFTIRQ_RESTART`).
 const ROUNDS: u32 = 10;

@@ -4,10 +4,9 @@ use super::context::{Context, Shared};
 use super::entity::weight_of;
 use super::run_queue::Level;
 use super::state::State;
-use super::task::{Status, Task, TaskId, TaskKind};
-use super::topology::CpuId;
+use super::task::{Status, Task, TaskKind};
 use crate::kernel::sched::Groups;
-use crate::waist::{Life, Placement};
+use crate::waist::{CpuId, Life, Placement, TaskId};
 use std::future::Future;
 use std::rc::Rc;
 

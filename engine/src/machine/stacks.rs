@@ -2,12 +2,11 @@
 //! worker of the CPU, after a grace period.
 
 use super::callbacks::Batch;
-use super::lock::LockId;
 use super::locks::completion;
 use super::state::State;
-use super::time::Time;
-use super::topology::CpuId;
 use crate::kernel::process::StackFree;
+use crate::waist::time::Time;
+use crate::waist::{CpuId, LockId};
 
 /// Stacks that a CPU keeps (`NR_CACHED_STACKS`).
 const KEPT: u64 = 2;

@@ -4,8 +4,8 @@
 
 use super::lock::LockKind;
 use super::task::TaskKind;
-use super::time::Time;
 use crate::hdr::Tally;
+use crate::waist::time::Time;
 
 /// Number of [`TaskKind`]s.
 pub const KINDS: usize = TaskKind::ALL.len();

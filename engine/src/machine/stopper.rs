@@ -3,9 +3,9 @@
 use super::chains::Reason;
 use super::policy::{Entering, Leaving};
 use super::state::State;
-use super::task::{Resume, Status, TaskId};
-use super::topology::CpuId;
+use super::task::{Resume, Status};
 use super::trace::Object;
+use crate::waist::{CpuId, TaskId};
 
 impl State {
     /// The CPU that a running task is moved to when it calls `execve`, if to another one.

@@ -2,17 +2,15 @@
 //! program, a future that the executor holds.
 
 use super::chains::Reason;
-use super::cpu::Account;
 use super::entity::{Entity, NICE_0};
-use super::line::{Access, Line};
+use super::line::Line;
 use super::load::Average;
-use super::lock::{LockId, Side};
 use super::locks::Inside;
 use super::run_queue::Level;
-use super::time::Time;
-use super::topology::{CpuId, Topology};
+use super::topology::Topology;
 use super::warmth::Missing;
-pub use crate::waist::words::TaskId;
+use crate::waist::time::Time;
+use crate::waist::{Access, Account, CpuId, LockId, Side, TaskId};
 use arrayvec::ArrayVec;
 
 /// Where a task is in its life.

@@ -1,8 +1,8 @@
 //! CPUs, their distances, and sets of them.
 
-use super::time::{from_ns, Time};
 use crate::spec::MachineSpec;
-pub use crate::waist::words::CpuId;
+use crate::waist::time::{from_ns, Time};
+use crate::waist::CpuId;
 use std::ops::Range;
 
 /// The most CPUs a machine may have.

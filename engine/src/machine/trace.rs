@@ -1,13 +1,10 @@
 //! The event trace: everything that happens on a machine, in order. Both machines record the same events at the same
 //! points, so that their traces of one scenario are equal, event for event.
 
-use super::device::DeviceId;
 use super::in_force::{InForce, LongWait};
-use super::lock::LockId;
 use super::state::State;
-use super::task::TaskId;
-use super::time::Time;
-use super::topology::CpuId;
+use crate::waist::time::Time;
+use crate::waist::{CpuId, DeviceId, LockId, TaskId};
 use std::collections::BTreeMap;
 
 /// What an event is about besides its task.

@@ -1,10 +1,9 @@
 //! User and kernel time in turns, as one segment: a program whose page faults and calls are spread over its user time. Where a turn
 //! begins no event happens, unless somebody waits for it.
 
-use super::cpu::Account;
 use super::state::State;
-use super::task::TaskId;
-use super::time::Time;
+use crate::waist::time::Time;
+use crate::waist::{Account, TaskId};
 
 /// A turn, and how much of the present one is over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

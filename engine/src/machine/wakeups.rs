@@ -3,9 +3,9 @@
 use super::cpu::Phase;
 use super::state::State;
 use super::statistics::WakeStats;
-use super::task::{Status, TaskId};
-use super::time::Time;
-use super::topology::CpuId;
+use super::task::Status;
+use crate::waist::time::Time;
+use crate::waist::{CpuId, TaskId};
 
 impl State {
     /// For how long `cpu` has idled so far, the ways out of idle states included.

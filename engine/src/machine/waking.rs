@@ -5,10 +5,10 @@ use super::cpu::Phase;
 use super::entity::Member;
 use super::policy::Entering;
 use super::state::State;
-use super::task::{Status, TaskId, TaskKind};
-use super::time::Time;
-use super::topology::CpuId;
+use super::task::{Status, TaskKind};
 use super::trace::Object;
+use crate::waist::time::Time;
+use crate::waist::{CpuId, TaskId};
 
 impl State {
     /// Wakes `id`. `waker` is the running task that does it and pays for it; without one it is an interrupt on the

@@ -7,10 +7,10 @@
 
 use super::blocks::Blocks;
 use super::state::State;
-use super::task::TaskId;
-use super::time::{from_ns, Time};
-use super::topology::{CpuId, Topology};
+use super::topology::Topology;
 use crate::spec::{CachesSpec, MachineSpec};
+use crate::waist::time::{from_ns, Time};
+use crate::waist::{CpuId, TaskId};
 
 /// A part of the whole, in 1/65536.
 pub type Part = u64;

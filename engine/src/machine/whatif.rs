@@ -5,11 +5,10 @@
 //! shared holds, not the line transfers and wake-ups in them (the machine's costs), not waits for other locks or devices
 //! inside them, and not the time in which a granted owner has yet to wake.
 
-use super::device::Then;
-use super::lock::{ClassId, LockId, LockKind};
+use super::lock::LockKind;
 use super::state::State;
-use super::task::TaskId;
 use crate::spec::{Change, WhatIf};
+use crate::waist::{ClassId, LockId, TaskId, Then};
 
 impl WhatIf {
     /// Factor on the CPU time of holders.

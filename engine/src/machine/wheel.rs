@@ -1,7 +1,7 @@
 //! When a timer of the wheel rings.
 
-use super::time::Time;
 use crate::kernel::time::Wheel;
+use crate::waist::time::Time;
 
 /// Each level has granules eight times as long as the one below, and 64 of them; the last is for all longer timeouts.
 const SHIFT: u64 = 3;

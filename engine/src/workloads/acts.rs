@@ -174,12 +174,6 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
                 self.pool.borrow_mut().files[place].unsynced = false;
                 self.synced = Some(held.name);
             }
-            Act::Stat => fs.stat(&m, &held.file).await,
-            Act::Fstat => fs.fstat(&m, &held.file).await,
-            Act::Utimes => fs.set_attribute(&m, &held.file, Attribute::Times).await,
-            Act::Chmod => fs.set_attribute(&m, &held.file, Attribute::Mode).await,
-            Act::Chown => fs.set_attribute(&m, &held.file, Attribute::Owner).await,
-            Act::Fiemap => fs.fiemap(&m, &held.file).await,
             Act::Unlink => {
                 self.pool.borrow_mut().files.swap_remove(place);
                 fs.unlink(&m, held.dir, &held.name, held.file).await;
@@ -187,9 +181,23 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             }
             Act::Rename => self.rename(place, held.dir).await?,
             Act::Move => self.rename(place, self.other_dir(held.dir)).await?,
-            _ => unreachable!("needs no file"),
+            _ => self.at_inode(&held.file, act).await,
         }
         Ok(())
+    }
+
+    /// An operation that looks at an inode or changes its attributes.
+    async fn at_inode(&self, file: &File, act: Act) {
+        let (m, fs) = (&self.m, &self.fs);
+        match act {
+            Act::Stat => fs.stat(m, file).await,
+            Act::Fstat => fs.fstat(m, file).await,
+            Act::Utimes => fs.set_attribute(m, file, Attribute::Times).await,
+            Act::Chmod => fs.set_attribute(m, file, Attribute::Mode).await,
+            Act::Chown => fs.set_attribute(m, file, Attribute::Owner).await,
+            Act::Fiemap => fs.fiemap(m, file).await,
+            _ => unreachable!("needs no file"),
+        }
     }
 
     /// Gives a file a name that is free in one of the directories.

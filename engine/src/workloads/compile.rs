@@ -90,6 +90,43 @@ struct As {
     left: Left,
 }
 
+impl Gcc {
+    fn new(w: &WorkloadSpec) -> Self {
+        Self {
+            share: w.number("gcc.cpu_share"),
+            create_asm: w.number("gcc.create_asm_at"),
+            spawn_cc1: w.number("gcc.spawn_cc1_at"),
+            spawn_as: w.number("gcc.spawn_as_at"),
+            unlink_asm: w.number("gcc.unlink_asm_at"),
+            left: Left::new(w, "gcc"),
+        }
+    }
+}
+
+impl Cc1 {
+    fn new(w: &WorkloadSpec) -> Self {
+        Self {
+            share: w.number("cc1.cpu_share"),
+            open_asm: w.number("cc1.open_asm_at"),
+            write_asm: w.number("cc1.write_asm_at"),
+            left: Left::new(w, "cc1"),
+        }
+    }
+}
+
+impl As {
+    fn new(w: &WorkloadSpec) -> Self {
+        Self {
+            share: w.number("as.cpu_share"),
+            unlink_object: w.number("as.unlink_object_at"),
+            create_object: w.number("as.create_object_at"),
+            open_asm: w.number("as.open_asm_at"),
+            write_object: w.number("as.write_object_at"),
+            left: Left::new(w, "as"),
+        }
+    }
+}
+
 impl Params {
     /// From the workload's parameters. Times are multiplied by the machine's speed.
     pub fn new(spec: &RunSpec, w: &WorkloadSpec) -> Result<Self, String> {
@@ -110,28 +147,9 @@ impl Params {
             object_bytes: number("object_bytes") as u32,
             object_writes: (number("object_writes") as u32).max(1),
             shell: (number("shell") > 0.0).then(|| Shell::new(time, number("sh.spawn_cc_at"), Left::new(w, "sh"))),
-            gcc: Gcc {
-                share: number("gcc.cpu_share"),
-                create_asm: number("gcc.create_asm_at"),
-                spawn_cc1: number("gcc.spawn_cc1_at"),
-                spawn_as: number("gcc.spawn_as_at"),
-                unlink_asm: number("gcc.unlink_asm_at"),
-                left: Left::new(w, "gcc"),
-            },
-            cc1: Cc1 {
-                share: number("cc1.cpu_share"),
-                open_asm: number("cc1.open_asm_at"),
-                write_asm: number("cc1.write_asm_at"),
-                left: Left::new(w, "cc1"),
-            },
-            r#as: As {
-                share: number("as.cpu_share"),
-                unlink_object: number("as.unlink_object_at"),
-                create_object: number("as.create_object_at"),
-                open_asm: number("as.open_asm_at"),
-                write_object: number("as.write_object_at"),
-                left: Left::new(w, "as"),
-            },
+            gcc: Gcc::new(w),
+            cc1: Cc1::new(w),
+            r#as: As::new(w),
         })
     }
 }

@@ -1,9 +1,9 @@
 //! What stands in the way of those who wait, seen anew when an instant is over.
 
 use super::{Reason, Word, MOST, ROUND};
-use crate::machine::lock::LockId;
 use crate::machine::state::State;
-use crate::machine::task::{Status, TaskId, Wait};
+use crate::machine::task::{Status, Wait};
+use crate::waist::{LockId, TaskId};
 
 impl State {
     /// The instant is over: sees what stands in the way of those who wait from now on.

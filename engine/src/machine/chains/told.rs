@@ -1,8 +1,8 @@
 //! Chains as results: from the waiter over its locks to the root.
 
 use super::{Chains, Node, Reason, Word};
-use crate::machine::lock::{ClassId, Side};
-use crate::machine::time::Time;
+use crate::waist::time::Time;
+use crate::waist::{ClassId, Side};
 
 /// One lock of a chain, and what its holder is doing there; no site where nobody is known to have it.
 #[derive(Clone, Copy, Debug)]

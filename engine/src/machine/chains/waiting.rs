@@ -1,9 +1,9 @@
 //! Who waits for whom: waits begin and end, locks get and lose holders.
 
 use super::Waited;
-use crate::machine::lock::{LockId, Side};
 use crate::machine::state::State;
-use crate::machine::task::{Task, TaskId, Wait};
+use crate::machine::task::{Task, Wait};
+use crate::waist::{LockId, Side, TaskId};
 
 impl State {
     /// `task` begins a wait.

@@ -2,11 +2,11 @@
 
 use super::took;
 use crate::machine::context::Context;
-use crate::machine::lock::{LockId, LockKind, Side};
+use crate::machine::lock::LockKind;
 use crate::machine::state::State;
-use crate::machine::task::TaskId;
-use crate::machine::time::Time;
 use crate::spec::Preemption;
+use crate::waist::time::Time;
+use crate::waist::{LockId, Side, TaskId};
 use std::cell::RefMut;
 use std::future::Future;
 use std::pin::Pin;

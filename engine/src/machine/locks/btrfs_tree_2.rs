@@ -10,11 +10,11 @@ use super::release::Running;
 use super::spinlock;
 use super::waitqueue::{self, Entry, WaitQueue};
 use crate::machine::context::Context;
-use crate::machine::line::Access;
-use crate::machine::lock::{LockId, LockKind, Mode, Side};
+use crate::machine::lock::LockKind;
 use crate::machine::primitives::SpinUntil;
 use crate::machine::state::State;
-use crate::machine::time::Time;
+use crate::waist::time::Time;
+use crate::waist::{Access, LockId, Mode, Side};
 
 /// Rounds of `btrfs_spin_on_block`.
 const POLLS: Time = 512;

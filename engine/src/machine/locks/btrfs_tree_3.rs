@@ -13,10 +13,9 @@ use super::release::Running;
 use super::rwlock::{self, Policy};
 use super::waitqueue::{self, Find, WaitQueue};
 use crate::machine::context::Context;
-use crate::machine::line::Access;
-use crate::machine::lock::{LockId, LockKind, Mode, Side};
+use crate::machine::lock::LockKind;
 use crate::machine::state::State;
-use crate::machine::task::TaskId;
+use crate::waist::{Access, LockId, Mode, Side, TaskId};
 
 /// State of a tree lock; its rwlock is the inner lock.
 #[derive(Debug)]

@@ -12,11 +12,11 @@
 use super::family::{Family, InBody};
 use super::release::Running;
 use crate::machine::context::Context;
-use crate::machine::line::{Access, Line};
-use crate::machine::lock::{LockId, LockKind, Side};
+use crate::machine::line::Line;
+use crate::machine::lock::LockKind;
 use crate::machine::primitives::SpinUntil;
 use crate::machine::state::State;
-use crate::machine::task::TaskId;
+use crate::waist::{Access, LockId, Side, TaskId};
 use std::collections::VecDeque;
 
 /// What the upper lock is.

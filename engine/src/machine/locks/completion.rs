@@ -7,9 +7,9 @@ use super::release::Running;
 use super::spinlock;
 use crate::machine::chains::Reason;
 use crate::machine::context::Context;
-use crate::machine::lock::{ClassId, LockId, LockKind, Side};
+use crate::machine::lock::LockKind;
 use crate::machine::state::State;
-use crate::machine::task::TaskId;
+use crate::waist::{ClassId, LockId, Side, TaskId};
 use std::collections::VecDeque;
 
 /// State of a completion.

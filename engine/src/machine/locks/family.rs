@@ -3,8 +3,9 @@
 use super::release::Running;
 use super::waitqueue::WaitQueue;
 use crate::machine::context::Context;
-use crate::machine::lock::{Body, LockId, LockKind, Mode, Side};
+use crate::machine::lock::{Body, LockKind};
 use crate::machine::state::State;
+use crate::waist::{LockId, Mode, Side};
 use std::fmt::Debug;
 
 /// A family of locks; the value is the state of one lock. [`lock_kind`](crate::machine::lock_kind) has the table of all.

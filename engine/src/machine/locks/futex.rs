@@ -9,10 +9,9 @@ use super::family::Family;
 use super::release::Running;
 use super::spinlock;
 use crate::machine::context::Context;
-use crate::machine::line::Access;
-use crate::machine::lock::{LockId, LockKind, Side};
+use crate::machine::lock::LockKind;
 use crate::machine::state::State;
-use crate::machine::task::TaskId;
+use crate::waist::{Access, LockId, Side, TaskId};
 use std::collections::VecDeque;
 
 /// State of a mutex on a futex.

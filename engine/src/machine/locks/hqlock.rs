@@ -11,10 +11,9 @@
 
 use super::family::InBody;
 use super::spinlock::{body, Spinlock};
-use crate::machine::line::{Access, Line};
-use crate::machine::lock::LockId;
+use crate::machine::line::Line;
 use crate::machine::state::State;
-use crate::machine::task::TaskId;
+use crate::waist::{Access, LockId, TaskId};
 use std::collections::VecDeque;
 
 /// What an hqlock knows beside a qspinlock.

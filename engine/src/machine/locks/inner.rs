@@ -1,9 +1,9 @@
 //! The raw spinlock inside another lock, for locks with programs of their own.
 
 use crate::machine::context::Context;
-use crate::machine::lock::LockId;
 use crate::machine::lock_code::LockCode;
-use crate::machine::time::Time;
+use crate::waist::time::Time;
+use crate::waist::LockId;
 use std::future::Future;
 
 /// Takes a raw spinlock inside another lock.

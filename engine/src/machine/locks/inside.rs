@@ -3,11 +3,10 @@
 
 use super::spinlock;
 use super::{queued, semaphore};
-use crate::machine::lock::{LockId, Side};
 use crate::machine::lock_code::LockCode;
 use crate::machine::state::State;
-use crate::machine::task::TaskId;
-use crate::machine::time::Time;
+use crate::waist::time::Time;
+use crate::waist::{LockId, Side, TaskId};
 
 /// How far a task is through.
 #[derive(Clone, Copy, Debug, Default)]

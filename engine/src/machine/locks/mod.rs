@@ -31,10 +31,9 @@ pub mod spinlock;
 pub mod waitqueue;
 
 use super::context::Context;
-use super::cpu::Account;
-use super::lock::{LockId, LockKind, Mode, Side};
-use super::time::Time;
-use crate::waist::Machine;
+use super::lock::LockKind;
+use crate::waist::time::Time;
+use crate::waist::{Account, LockId, Machine, Mode, Side};
 pub(super) use acquire::acquire;
 use inner::{lock_to_wait, spin_lock};
 pub use inside::Inside;

@@ -8,11 +8,9 @@ use super::osq::{self, Osq};
 use super::release::Running;
 use super::spinlock;
 use crate::machine::context::Context;
-use crate::machine::line::Access;
-use crate::machine::lock::{LockId, Side};
 use crate::machine::primitives::SpinUntil;
 use crate::machine::state::State;
-use crate::machine::task::TaskId;
+use crate::waist::{Access, LockId, Side, TaskId};
 use std::collections::VecDeque;
 
 /// State of a mutex; the owner is the common part's holder.

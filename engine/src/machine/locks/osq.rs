@@ -4,11 +4,9 @@
 //! wants their CPU. Spinners run with preemption off.
 
 use crate::machine::context::Context;
-use crate::machine::line::Access;
-use crate::machine::lock::LockId;
 use crate::machine::primitives::SpinUntil;
 use crate::machine::state::State;
-use crate::machine::task::TaskId;
+use crate::waist::{Access, LockId, TaskId};
 use std::collections::VecDeque;
 
 /// The queue of one lock.

@@ -11,12 +11,11 @@
 use super::family::Family;
 use super::release::Running;
 use crate::machine::context::Context;
-use crate::machine::line::Access;
-use crate::machine::lock::{LockId, LockKind, Side};
+use crate::machine::lock::LockKind;
 use crate::machine::primitives::SpinUntil;
 use crate::machine::state::State;
-use crate::machine::task::TaskId;
-use crate::machine::time::Time;
+use crate::waist::time::Time;
+use crate::waist::{Access, LockId, Side, TaskId};
 use std::collections::VecDeque;
 
 /// Rounds of polling (`include/asm/spinlock.h`, `SPIN_THRESHOLD`), and between two looks at the one before

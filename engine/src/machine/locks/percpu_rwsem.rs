@@ -8,11 +8,10 @@
 use super::family::Family;
 use super::release::Running;
 use crate::machine::context::Context;
-use crate::machine::lock::{LockId, LockKind, Side};
+use crate::machine::lock::LockKind;
 use crate::machine::state::State;
-use crate::machine::task::TaskId;
-use crate::machine::time::Time;
-use crate::waist::Machine;
+use crate::waist::time::Time;
+use crate::waist::{LockId, Machine, Side, TaskId};
 use std::collections::VecDeque;
 
 /// State of a percpu-rwsem.

@@ -14,11 +14,9 @@
 
 use super::hqlock;
 use super::spinlock::{self, body, Policy, Spinlock};
-use crate::machine::line::Access;
-use crate::machine::lock::LockId;
 use crate::machine::state::State;
-use crate::machine::task::TaskId;
-use crate::machine::time::Time;
+use crate::waist::time::Time;
+use crate::waist::{Access, LockId, TaskId};
 use rand_core::RngCore;
 use std::collections::VecDeque;
 

@@ -11,11 +11,10 @@ use super::mutex;
 use super::release::Running;
 use crate::machine::chains::Reason;
 use crate::machine::context::Context;
-use crate::machine::lock::{LockId, LockKind, Side};
+use crate::machine::lock::LockKind;
 use crate::machine::state::State;
-use crate::machine::task::TaskId;
-use crate::machine::time::Time;
-use crate::waist::Machine;
+use crate::waist::time::Time;
+use crate::waist::{LockId, Machine, Side, TaskId};
 
 /// State of what RCU protects.
 #[derive(Debug, Default)]

@@ -2,7 +2,8 @@
 
 use super::{part, spinlock};
 use crate::machine::context::Context;
-use crate::machine::lock::{LockId, LockKind, Side};
+use crate::machine::lock::LockKind;
+use crate::waist::{LockId, Side};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context as PollContext, Poll};

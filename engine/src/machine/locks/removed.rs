@@ -3,7 +3,8 @@
 use super::family::Family;
 use super::release::Running;
 use crate::machine::context::Context;
-use crate::machine::lock::{LockId, LockKind, Side};
+use crate::machine::lock::LockKind;
+use crate::waist::{LockId, Side};
 
 /// No state at all.
 #[derive(Debug)]

@@ -14,11 +14,10 @@ use super::family::Family;
 use super::release::Running;
 use super::spinlock;
 use crate::machine::context::Context;
-use crate::machine::line::Access;
-use crate::machine::lock::{LockId, LockKind, Side};
+use crate::machine::lock::LockKind;
 use crate::machine::primitives::SpinUntil;
 use crate::machine::state::State;
-use crate::machine::task::TaskId;
+use crate::waist::{Access, LockId, Side, TaskId};
 
 /// Which rwlock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,10 +11,8 @@ use super::release::Running;
 use super::spinlock;
 use crate::machine::chains::Reason;
 use crate::machine::context::Context;
-use crate::machine::line::Access;
-use crate::machine::lock::{LockId, Side};
 use crate::machine::state::State;
-use crate::machine::task::TaskId;
+use crate::waist::{Access, LockId, Side, TaskId};
 use std::collections::VecDeque;
 
 /// State of a semaphore.

@@ -9,14 +9,11 @@ use super::family::Family;
 use super::release::Running;
 use super::{pay_first, spinlock};
 use crate::machine::context::Context;
-use crate::machine::cpu::Account;
-use crate::machine::line::Access;
-use crate::machine::lock::{LockId, LockKind, Side};
+use crate::machine::lock::LockKind;
 use crate::machine::primitives::SpinUntil;
 use crate::machine::state::State;
-use crate::machine::task::TaskId;
-use crate::machine::time::Time;
-use crate::waist::Machine;
+use crate::waist::time::Time;
+use crate::waist::{Access, Account, LockId, Machine, Side, TaskId};
 
 /// State of a seqlock.
 #[derive(Debug, Default)]

@@ -12,10 +12,9 @@ use super::hqlock::Queues;
 use super::queued::{self, Sockets};
 use super::release::Running;
 use crate::machine::context::Context;
-use crate::machine::line::Access;
-use crate::machine::lock::{LockId, LockKind, Side};
+use crate::machine::lock::LockKind;
 use crate::machine::state::State;
-use crate::machine::task::TaskId;
+use crate::waist::{Access, LockId, Side, TaskId};
 use std::collections::VecDeque;
 
 /// Which spinlock.

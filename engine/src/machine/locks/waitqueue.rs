@@ -6,10 +6,8 @@
 
 use super::spinlock;
 use crate::machine::context::Context;
-use crate::machine::line::Access;
-use crate::machine::lock::LockId;
 use crate::machine::state::State;
-use crate::machine::task::TaskId;
+use crate::waist::{Access, LockId, TaskId};
 use std::collections::VecDeque;
 
 /// How a waiter is queued.

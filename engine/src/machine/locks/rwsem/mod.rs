@@ -15,11 +15,9 @@ use super::family::Family;
 use super::osq::Osq;
 use super::release::Running;
 use crate::machine::context::Context;
-use crate::machine::line::Access;
-use crate::machine::lock::{LockId, Side};
 use crate::machine::state::State;
-use crate::machine::task::TaskId;
-use crate::machine::time::Time;
+use crate::waist::time::Time;
+use crate::waist::{Access, LockId, Side, TaskId};
 use std::collections::VecDeque;
 
 #[derive(Clone, Copy, Debug)]

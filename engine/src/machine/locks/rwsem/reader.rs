@@ -1,12 +1,11 @@
 //! `down_read` when the fast path failed: `rwsem_down_read_failed`, `rwsem_down_read_slowpath`.
 
 use super::wake::{self, Wake};
-use super::{body, set_reader_owned, spin, with, LockId, Side, Waiter};
+use super::{body, set_reader_owned, spin, with, Waiter};
 use crate::machine::context::Context;
-use crate::machine::line::Access;
 use crate::machine::locks::{lock_to_wait, spin_lock, spinlock};
 use crate::machine::state::State;
-use crate::machine::task::TaskId;
+use crate::waist::{Access, LockId, Side, TaskId};
 
 /// Returns whether it slept.
 pub(in crate::machine) async fn down_read_slow(cx: &Context, lock: LockId) -> bool {

@@ -1,13 +1,12 @@
 //! Optimistic spinning (`rwsem_optimistic_spin`): who hopes that the owner will soon be gone spins on it, one at a time.
 
-use super::{body, set_reader_owned, set_writer, Era, LockId, Owner, Rwsem, Side};
+use super::{body, set_reader_owned, set_writer, Era, Owner, Rwsem};
 use crate::machine::context::Context;
-use crate::machine::line::Access;
 use crate::machine::locks::osq::{self, Osq};
 use crate::machine::primitives::SpinUntil;
 use crate::machine::state::State;
-use crate::machine::task::TaskId;
-use crate::machine::time::Time;
+use crate::waist::time::Time;
+use crate::waist::{Access, LockId, Side, TaskId};
 
 /// Rounds on readers after which a writer reads the clock (`rwsem_optimistic_spin`).
 const CLOCK_EVERY: Time = 16;

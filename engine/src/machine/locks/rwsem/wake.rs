@@ -2,11 +2,11 @@
 
 use super::{body, note_reader, with, Era, Owner, Rwsem, Waiter};
 use crate::machine::context::Context;
-use crate::machine::lock::{Body, LockId, Side};
+use crate::machine::lock::Body;
 use crate::machine::locks::{spin_lock, spinlock};
 use crate::machine::state::State;
-use crate::machine::task::TaskId;
-use crate::machine::time::Time;
+use crate::waist::time::Time;
+use crate::waist::{LockId, Side, TaskId};
 
 /// Whom to wake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! `down_write` when the fast path failed: `rwsem_down_write_failed`, `rwsem_down_write_slowpath`.
 
-use super::{body, set_writer, spin, wake, with, LockId, Side, Waiter};
+use super::{body, set_writer, spin, wake, with, Waiter};
 use crate::machine::context::Context;
-use crate::machine::line::Access;
 use crate::machine::locks::{lock_to_wait, spinlock};
 use crate::machine::primitives::SpinUntil;
+use crate::waist::{Access, LockId, Side};
 
 /// Returns whether it slept.
 pub(in crate::machine) async fn down_write_slow(cx: &Context, lock: LockId) -> bool {
