@@ -5,6 +5,7 @@
 
 use super::mount::Btrfs;
 use super::space::delayed_refs::{Change, Extent, Head};
+use super::space::runs::tiles;
 use super::space::Usage;
 use super::subvolume::now;
 use super::transaction::delayed::Prepared;
@@ -336,21 +337,4 @@ fn joined(runs: BTreeMap<u64, u64>) -> Vec<(u64, u64)> {
         }
     }
     joined
-}
-
-/// Whether runs lie one behind the other from `start` to `end`.
-pub(super) fn tiles(mut runs: Vec<(u64, u64, &'static str)>, start: u64, end: u64) -> Result<(), String> {
-    runs.sort_unstable();
-    let mut next = start;
-    for (place, bytes, what) in runs {
-        if place != next {
-            return Err(format!("{what} begins at {place}, what is before it ends at {next}"));
-        }
-        next = place + bytes;
-    }
-    if next == end {
-        Ok(())
-    } else {
-        Err(format!("a block group ends at {end}, what is in it at {next}"))
-    }
 }

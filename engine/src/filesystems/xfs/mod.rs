@@ -4,7 +4,8 @@
 //! finobt, sparse inodes, reflink, ftype). Each report lists the buffers of an operation in the kernel's lock order.
 //!
 //! `mount` holds what all operations share, as `struct xfs_mount` does: each room adds its part of `impl Xfs`, and so refers
-//! back to it.
+//! back to it. Six operations whose costs or state are a part of the mount are in a circle through it; the structures and the log know
+//! nothing of it, but for the programs of the log's threads (`push`).
 //!
 //! Not modelled: file data, extended attributes, busy extents, stripe alignment, quota, realtime.
 

@@ -1,13 +1,15 @@
 //! What is known in memory of a file's data: its size, what waits to be written, where its extents begin, and whether the log has it.
 
 pub mod direct;
+mod extent;
 mod flush;
 pub mod ordered;
+
+pub use extent::{Extent, Placed, Replaced};
 
 use super::tree::items;
 use super::tree::key::Item;
 use crate::filesystems::BLOCK;
-use ordered::Replaced;
 use std::collections::BTreeMap;
 
 /// Most bytes of a file that lies in the tree itself (`BTRFS_DEFAULT_MAX_INLINE`).
@@ -39,42 +41,6 @@ pub struct FileData {
     renamed: u64,
     /// Its items were not all logged or committed since it was made (`BTRFS_INODE_NEEDS_FULL_SYNC`).
     is_new: bool,
-}
-
-/// Data that are on their way to the disk, as the extent that they become.
-#[derive(Clone, Copy, Debug)]
-pub struct Extent {
-    /// Its item.
-    pub item: Item,
-    /// Its first byte in the file.
-    pub offset: u64,
-    /// Its first byte on disk, when it has got there.
-    pub place: u64,
-    /// Bytes on disk; none if it is inline.
-    pub bytes: u64,
-}
-
-/// An extent of a file, and where it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Placed {
-    /// Its first byte in the file.
-    pub offset: u64,
-    /// Its first byte on disk.
-    pub place: u64,
-    /// Bytes on disk; none if it is inline.
-    pub bytes: u64,
-}
-
-impl Placed {
-    fn end(&self) -> u64 {
-        self.offset + self.bytes
-    }
-
-    /// What of it is behind a byte of the file.
-    fn behind(&self, byte: u64) -> Option<Self> {
-        let skipped = byte - self.offset;
-        (skipped < self.bytes).then(|| Self { offset: byte, place: self.place + skipped, bytes: self.bytes - skipped })
-    }
 }
 
 impl FileData {

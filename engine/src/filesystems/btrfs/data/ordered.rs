@@ -4,7 +4,7 @@
 //!
 //! Left out: that a commit waits for what fast fsyncs have logged, and compression.
 
-use super::{Extent, Placed};
+use super::extent::{Extent, Placed, Replaced};
 use crate::cost_table;
 use crate::devices::{End, Request, Work, NOTHING};
 use crate::filesystems::btrfs::mount::Btrfs;
@@ -34,15 +34,6 @@ struct Ordered {
     in_place: bool,
     /// What it takes the place of.
     replaced: Replaced,
-}
-
-/// What an extent takes the place of.
-#[derive(Clone, Debug, Default)]
-pub struct Replaced {
-    /// Extents that are nobody's any more.
-    pub gone: Option<Placed>,
-    /// The end of one in whose middle it lies, which becomes an extent of its own.
-    pub tail: Option<Placed>,
 }
 
 /// Ordered extents of all files.

@@ -3,33 +3,10 @@
 //!
 //! Left out: the conflicts of the other's new name in turn, and what the log says of a file's directories of old (`btrfs_log_all_parents`).
 
+use super::lost_names::Other;
 use crate::filesystems::btrfs::mount::{Btrfs, Inode};
-use crate::filesystems::btrfs::tree::key::Key;
 use crate::waist::Account;
 use crate::waist::Machine;
-use std::collections::{BTreeMap, BTreeSet};
-
-/// Names that the last commit has and that have been lost since, by the key of their entry.
-#[derive(Debug, Default)]
-pub struct LostNames {
-    owners: BTreeMap<Key, (u32, u64)>,
-    /// Inodes without a name.
-    gone: BTreeSet<u64>,
-}
-
-/// What became of the inode that had a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Other {
-    Renamed(u32),
-    Deleted,
-}
-
-impl LostNames {
-    fn other(&self, entry: Key) -> Option<Other> {
-        let &(slot, ino) = self.owners.get(&entry)?;
-        Some(if self.gone.contains(&ino) { Other::Deleted } else { Other::Renamed(slot) })
-    }
-}
 
 impl Btrfs {
     /// A file loses its name, and another takes its place unless the file is `gone`.
@@ -37,10 +14,10 @@ impl Btrfs {
         let committed = self.data(slot).named() < self.transid();
         let mut lost = self.log.lost.borrow_mut();
         if committed {
-            lost.owners.insert(inode.entry, (slot, inode.ino));
+            lost.lose(inode.entry, slot, inode.ino);
         }
         if gone && self.data(slot).made() < self.transid() {
-            lost.gone.insert(inode.ino);
+            lost.go(inode.ino);
         }
     }
 

@@ -9,6 +9,7 @@ mod conflicts;
 mod directory;
 pub mod fsync;
 mod log_inode;
+mod lost_names;
 mod names;
 mod writeback;
 
@@ -83,7 +84,7 @@ pub struct LogTree {
     failed: [Cell<u64>; 2],
     waiting_for_writers: Sleepers,
     /// Names that the last commit has and that have been lost since.
-    pub lost: RefCell<conflicts::LostNames>,
+    pub lost: RefCell<lost_names::LostNames>,
     /// Blocks of both trees written so far.
     written: [Cell<u64>; 2],
 }

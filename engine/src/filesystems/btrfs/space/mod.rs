@@ -9,8 +9,10 @@ pub mod extents;
 pub mod free_space;
 pub mod laid_out;
 pub mod reservations;
+pub mod runs;
 
 use super::tree::key::NODE_SIZE;
+use runs::{fill_holes, tiles};
 use std::collections::BTreeMap;
 
 /// What a block group is for.
@@ -135,7 +137,7 @@ impl Space {
         for group in &self.groups {
             let mut runs = self.runs_in(group, usage);
             others += fill_holes(&mut runs, group.start, group.end());
-            super::audit::tiles(runs, group.start, group.end()).map_err(|e| format!("in memory: {e}"))?;
+            tiles(runs, group.start, group.end()).map_err(|e| format!("in memory: {e}"))?;
             self.audit_joined(group)?;
         }
         if others != usage.others {
@@ -320,20 +322,6 @@ impl Free {
         }
         self.extents.insert(start, end - start);
     }
-}
-
-/// Puts blocks into holes of a block's size; how many.
-fn fill_holes(runs: &mut Vec<(u64, u64, &'static str)>, start: u64, end: u64) -> usize {
-    runs.sort_unstable();
-    let (mut holes, mut next) = (Vec::new(), start);
-    for &(place, bytes, _) in runs.iter().chain(&[(end, 0, "")]) {
-        let blocks = (next..place).step_by(NODE_SIZE as usize);
-        holes.extend(blocks.map(|hole| (hole, u64::from(NODE_SIZE), "a block")));
-        next = place + bytes;
-    }
-    let count = holes.len();
-    runs.append(&mut holes);
-    count
 }
 
 #[cfg(test)]

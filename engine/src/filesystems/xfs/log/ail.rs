@@ -6,8 +6,7 @@
 
 mod write;
 
-use super::buffer::{Buffer, Place};
-use super::checkpoint::Item;
+use super::buffer::{Buffer, Item, Place};
 use crate::waist::{LineId, LockId};
 use std::collections::VecDeque;
 

@@ -1,7 +1,6 @@
 //! XFS buffers as transactions see them: a lock that is held from `xfs_trans_get_buf` to commit, and the lines that a
 //! transaction writes.
 
-use super::checkpoint::Item;
 use crate::waist::Machine;
 use crate::waist::{Access, CachedId, ClassId, LineId, LockId, Side};
 
@@ -24,6 +23,16 @@ pub struct Buffer {
     pub(crate) place: Place,
     memory: CachedId,
     bytes: u32,
+}
+
+/// Something that transactions log, told by its lines.
+#[derive(Clone, Copy, Debug)]
+pub enum Item {
+    /// An inode, which lies in a cluster buffer.
+    #[allow(missing_docs)]
+    Inode { line: LineId, cluster: Buffer },
+    /// A buffer.
+    Buffer(Buffer),
 }
 
 impl Buffer {

@@ -8,17 +8,18 @@
 //! next; who forces the log writes it himself. Before 5.15 one checkpoint was written after the other; since then up to 4 are, whose commit
 //! records are written in order.
 
-use super::ail::{Ail, ItemId, Lsn};
-use super::buffer::Buffer;
+mod push;
+
+use super::ail::{Ail, Lsn};
+use super::buffer::Item;
+use super::context::Context;
 use super::iclog::{IclogSize, Iclogs, Number};
 use super::Log;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
-use crate::filesystems::xfs::mount::Xfs;
 use crate::kernel::xfs::{Cil, CilPush};
 use crate::waist::Machine;
-use crate::waist::{Account, CpuId, LineId, LockId, Side, TaskId, Time};
-use crate::workqueue::HIGHPRI;
+use crate::waist::{LockId, TaskId};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -32,29 +33,6 @@ crate::cost_table!(CheckpointCosts {
 
 /// Bytes of a commit record.
 const COMMIT_RECORD: u64 = 128;
-
-/// Something that transactions log, told by its lines.
-#[derive(Clone, Copy, Debug)]
-pub enum Item {
-    /// An inode, which lies in a cluster buffer.
-    #[allow(missing_docs)]
-    Inode { line: LineId, cluster: Buffer },
-    /// A buffer.
-    Buffer(Buffer),
-}
-
-/// What one checkpoint is made of.
-#[derive(Debug, Default)]
-pub struct Context {
-    sequence: u32,
-    /// What it logs.
-    pub items: Vec<ItemId>,
-    bytes: u64,
-    /// Where it begins in the log.
-    pub start: Lsn,
-    /// Where it ends.
-    pub end: Lsn,
-}
 
 /// The CIL's contexts and the log buffers.
 pub struct Checkpoints {
@@ -219,90 +197,6 @@ impl Checkpoints {
             let Some(next) = next else { return };
             let (_, turn) = self.turn_waiters.borrow_mut().remove(next);
             m.complete(turn).await;
-        }
-    }
-}
-
-impl Xfs {
-    /// The program of a worker that writes checkpoints.
-    pub async fn push_worker<M: Machine>(m: M, fs: Rc<Self>) {
-        let cil = &fs.log.checkpoints;
-        m.at("cil push");
-        loop {
-            if !cil.queued.replace(false) {
-                if !cil.idle_workers.borrow().contains(&m.task()) {
-                    cil.idle_workers.borrow_mut().push(m.task());
-                }
-                m.park().await;
-                continue;
-            }
-            let context = Self::take_context(&m, &fs.log).await;
-            if cil.orders {
-                m.run(Account::System, cil.costs.order * context.items.len() as Time).await;
-            }
-            fs.write_checkpoint(&m, context).await;
-        }
-    }
-
-    /// `xlog_cil_build_lv_chain`: the items are taken off the list, while nobody can commit.
-    async fn take_context<M: Machine>(m: &M, log: &Log) -> Context {
-        let cil = &log.checkpoints;
-        m.lock(cil.ctx_lock, Side::Write).await;
-        let context = cil.switch(log);
-        m.run(Account::System, cil.costs.build * context.items.len() as Time).await;
-        m.unlock(cil.ctx_lock, Side::Write).await;
-        let throttled = std::mem::take(&mut *cil.throttled.borrow_mut());
-        for committer in throttled {
-            m.complete(committer).await;
-        }
-        context
-    }
-
-    /// `xlog_cil_write_chain` and `xlog_cil_write_commit_record`: the items buffer by buffer, then the record in the order of the contexts.
-    async fn write_checkpoint<M: Machine>(&self, m: &M, context: Context) {
-        let (cil, sequence) = (&self.log.checkpoints, context.sequence);
-        let (iclogs, stable) = (&cil.iclogs, cil.stable.take());
-        let (work, mut left, mut first) = (cil.costs.write * context.items.len() as Time, context.bytes, None);
-        while left > 0 {
-            let (number, part) = iclogs.get_space(m, left).await;
-            first.get_or_insert(number);
-            m.run(Account::System, work * part / context.bytes).await;
-            left -= part;
-            iclogs.release(m, number).await;
-        }
-        cil.wait_for_turn(m, sequence).await;
-        let (number, _) = iclogs.get_space(m, COMMIT_RECORD).await;
-        iclogs.attach(number, context);
-        cil.written.borrow_mut().push_back((sequence, number));
-        cil.end_turn(m, sequence).await;
-        if first.is_some_and(|first| first < number) {
-            iclogs.wait_on(m, number - 1).await;
-            iclogs.preflush(number);
-        }
-        if stable {
-            iclogs.switch(m, number).await;
-        }
-        iclogs.release(m, number).await;
-    }
-
-    /// The program of a CPU's worker that ends log buffers (`xlog_ioend_work`).
-    pub async fn log_ender<M: Machine>(m: M, fs: Rc<Self>, cpu: CpuId) {
-        let cil = &fs.log.checkpoints;
-        m.at("log end");
-        m.set_nice(HIGHPRI); // the workqueue xfs-log
-        loop {
-            let (number, _) = cil.iclogs.ended.next(&m, cpu).await;
-            if !cil.iclogs.done(&m, number).await {
-                continue;
-            }
-            while let Some(ends) = cil.iclogs.next_ended() {
-                for context in ends {
-                    m.run(Account::System, cil.costs.committed * context.items.len() as Time).await; // xlog_cil_committed
-                    fs.log.ail_insert(&m, context);
-                    cil.written.borrow_mut().pop_front();
-                }
-                cil.iclogs.free(&m).await;
-            }
         }
     }
 }

@@ -5,7 +5,7 @@
 //! forced is written with `REQ_PREFLUSH` and `REQ_FUA`, and so was every one before 5.14. Two forces that meet share a write: before a
 //! force writes a buffer that is not full it waits for the one before, which lets others commit into it meanwhile.
 
-use super::checkpoint::Context;
+use super::context::Context;
 use crate::devices::{BlockDevice, End, Request, Work};
 use crate::waist::LockId;
 use crate::waist::Machine;

@@ -3,12 +3,13 @@
 //! Since 6.0 the CIL is per CPU, so a commit writes few shared lines besides the context lock's. Before, every commit moved its
 //! items to the tail of one list and added up their space, under a spinlock.
 
-pub use checkpoint::Item;
+pub use buffer::Item;
 pub use iclog::IclogSize;
 mod ail;
 pub mod buffer;
 mod checkpoint;
 pub mod clusters;
+mod context;
 pub mod grant;
 mod iclog;
 #[cfg(test)]
@@ -22,7 +23,8 @@ use crate::waist::Machine;
 use crate::waist::{Access, Account, LineId, LockId, Side, Time};
 use ail::Ail;
 use buffer::Buffer;
-use checkpoint::{Checkpoints, Context};
+use checkpoint::Checkpoints;
+use context::Context;
 use grant::{GrantHead, Reservation, Ticket};
 use std::cell::RefCell;
 use std::rc::Rc;

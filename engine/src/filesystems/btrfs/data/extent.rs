@@ -1,0 +1,48 @@
+//! An extent of a file, on its way to the disk and in its place.
+
+use super::super::tree::key::Item;
+
+/// Data that are on their way to the disk, as the extent that they become.
+#[derive(Clone, Copy, Debug)]
+pub struct Extent {
+    /// Its item.
+    pub item: Item,
+    /// Its first byte in the file.
+    pub offset: u64,
+    /// Its first byte on disk, when it has got there.
+    pub place: u64,
+    /// Bytes on disk; none if it is inline.
+    pub bytes: u64,
+}
+
+/// An extent of a file, and where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// Its first byte in the file.
+    pub offset: u64,
+    /// Its first byte on disk.
+    pub place: u64,
+    /// Bytes on disk; none if it is inline.
+    pub bytes: u64,
+}
+
+impl Placed {
+    pub(super) fn end(&self) -> u64 {
+        self.offset + self.bytes
+    }
+
+    /// What of it is behind a byte of the file.
+    pub(super) fn behind(&self, byte: u64) -> Option<Self> {
+        let skipped = byte - self.offset;
+        (skipped < self.bytes).then(|| Self { offset: byte, place: self.place + skipped, bytes: self.bytes - skipped })
+    }
+}
+
+/// What an extent takes the place of.
+#[derive(Clone, Debug, Default)]
+pub struct Replaced {
+    /// Extents that are nobody's any more.
+    pub gone: Option<Placed>,
+    /// The end of one in whose middle it lies, which becomes an extent of its own.
+    pub tail: Option<Placed>,
+}
