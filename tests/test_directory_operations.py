@@ -54,6 +54,18 @@ def test_what_tasks_make_and_remove_together_is_all_accounted_for(tmp_path: Path
     audited(made | {"duration_ns": 2e7})
 
 
+def test_a_directory_of_btrfs_is_not_in_the_memory_of_a_file_that_comes_later(tmp_path: Path) -> None:
+    """However many lines a file's inode has, a load that makes and removes directories does not look at them."""
+
+    def took(lines: float) -> object:
+        made = spec(tmp_path, "btrfs", "mkdir", "rmdir")
+        made["filesystem"]["costs"]["btrfs_inode.struct"] = lines
+        made["machine"]["caches"]["core_bytes"] = 4096
+        return simulate(made).cpu_ns
+
+    assert took(18) == took(1800)
+
+
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
 def test_directories_grow_and_empty_again(tmp_path: Path, filesystem: str) -> None:
     """1,500 in a row, past the forms of a small parent, and away: numbers and inodes are used again."""

@@ -114,11 +114,6 @@ impl InCore {
     /// A dentry is made.
     pub fn made_dentry<M: Machine>(&self, m: &M, slot: u32) {
         self.whole_dentry(m, slot);
-        self.unlisted(slot);
-    }
-
-    /// A dentry is new, and so on no list.
-    pub fn unlisted(&self, slot: u32) {
         let mut unlisted = self.unlisted.borrow_mut();
         if unlisted.len() <= slot as usize {
             unlisted.resize(slot as usize + 1, false);

@@ -133,6 +133,8 @@ pub struct Btrfs {
     files: RefCell<Vec<Inode>>,
     data: RefCell<Vec<FileData>>,
     free_files: RefCell<Vec<u32>>,
+    /// Slots that were ever given to a file.
+    slots: Cell<u32>,
     commit_interval: Time,
     workers_max: u32,
 }
@@ -176,6 +178,7 @@ impl Btrfs {
             files: RefCell::default(),
             data: RefCell::default(),
             free_files: RefCell::default(),
+            slots: Cell::default(),
             commit_interval: from_ns(costs.number("commit_interval")?),
             workers_max: count("workers_max")?,
         };
@@ -315,22 +318,23 @@ impl Btrfs {
         self.next_ino.replace(self.next_ino.get() + 1)
     }
 
-    /// The slot of the next file that is made.
-    pub(super) fn next_slot(&self) -> u32 {
-        let free = self.free_files.borrow().last().copied();
-        free.unwrap_or_else(|| self.files.borrow().len() as u32)
+    /// A slot for a file that is about to be made.
+    pub(super) fn new_slot(&self) -> u32 {
+        self.free_files.borrow_mut().pop().unwrap_or_else(|| {
+            self.slots.set(self.slots.get() + 1);
+            self.slots.get() - 1
+        })
     }
 
-    pub(super) fn add_file(&self, inode: Inode) -> u32 {
+    /// The file in a slot is there. Slots before it may be those of files that are still being made.
+    pub(super) fn add_file(&self, slot: u32, inode: Inode) {
         let (mut files, mut data) = (self.files.borrow_mut(), self.data.borrow_mut());
-        let new = FileData::new(self.transid());
-        if let Some(slot) = self.free_files.borrow_mut().pop() {
-            (files[slot as usize], data[slot as usize]) = (inode, new);
-            return slot;
+        let (new, slot) = (FileData::new(self.transid()), slot as usize);
+        if files.len() <= slot {
+            files.resize(slot + 1, inode);
+            data.resize(slot + 1, FileData::default());
         }
-        files.push(inode);
-        data.push(new);
-        (files.len() - 1) as u32
+        (files[slot], data[slot]) = (inode, new);
     }
 
     /// The number of the running transaction.

@@ -85,15 +85,17 @@ impl Btrfs {
         index
     }
 
-    /// `btrfs_create_common` under the directory's lock: the new inode's number and index.
-    pub(super) async fn new_inode<M: Machine>(&self, m: &M, dir: DirId, d: Directory, name: &[u8]) -> (u64, u64) {
-        let c = &self.costs.create;
+    /// `btrfs_create_common` under the directory's lock, of a file in a slot or of a directory: the new inode's number and index.
+    pub(super) async fn new_inode<M: Machine>(&self, m: &M, dir: DirId, name: &[u8], slot: Option<u32>) -> (u64, u64) {
+        let (c, d) = (&self.costs.create, self.directory(dir));
         m.touch(d.line, Access::Write);
         let lookup = self.sb.calls.dcache.look_up(m, dir, name);
         m.run(Account::System, c.lookup).await;
         self.read_item(m, items::dir_item(d.ino, name).key, c.read_leaf).await;
         self.sb.calls.dcache.looked_up(m, lookup);
-        self.sb.calls.files.made(m, self.next_slot());
+        if let Some(slot) = slot {
+            self.sb.calls.files.made(m, slot);
+        }
         m.run(Account::System, c.new_inode).await;
         self.read_item(m, items::inode_key(d.ino), c.read_leaf_again).await;
         m.run(Account::System, c.start).await;

@@ -32,16 +32,15 @@ impl<M: Machine> InodeOperations<M> for Btrfs {
     }
 
     async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<u32, NoSpace> {
-        let d = self.directory(dir);
-        let (ino, index) = self.new_inode(m, dir, d, name).await;
-        let entry = items::dir_item(d.ino, name).key;
-        let slot = self.add_file(Inode { ino, dir, index, entry, i_rwsem: self.sb.new_file(m) });
-        self.sb.calls.files.unlisted(slot);
+        let slot = self.new_slot();
+        let (ino, index) = self.new_inode(m, dir, name, Some(slot)).await;
+        let entry = items::dir_item(self.directory(dir).ino, name).key;
+        self.add_file(slot, Inode { ino, dir, index, entry, i_rwsem: self.sb.new_file(m) });
         Ok(slot)
     }
 
     async fn mkdir(&self, m: &M, parent: DirId, name: &[u8]) -> Result<DirId, NoSpace> {
-        let (ino, index) = self.new_inode(m, parent, self.directory(parent), name).await;
+        let (ino, index) = self.new_inode(m, parent, name, None).await;
         Ok(self.add_directory(m, ino, index))
     }
 
