@@ -8,7 +8,6 @@ mod inode;
 mod names;
 pub(super) mod walk;
 
-use super::data::FileData;
 use super::mount::Btrfs;
 use super::tree::items;
 use crate::filesystems::namei;
@@ -55,8 +54,7 @@ impl<M: Machine> Filesystem<M> for Btrfs {
 
     async fn lay_out(&self, m: &M, dir: DirId, name: &[u8], laid: LaidOut) -> Result<File, NoSpace> {
         let file = self.create(m, dir, name).await?;
-        let data =
-            FileData::on_disk(laid.bytes, laid.extents, |bytes| self.extents.lay_out_data(bytes, !self.nodatacow));
+        let data = self.laid_out(laid);
         let ino = self.file(file.inode).ino;
         let handle = self.start_transaction(m).await;
         for extent in data.items(ino) {
@@ -82,6 +80,7 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         let lock = self.file(file.inode).i_rwsem;
         m.lock(lock, Side::Write).await;
         self.reclaim_if_needed(m);
+        self.get_pages(m, file.inode, io).await;
         self.sb.calls.overwrite(m, file, io.bytes).await;
         self.data(file.inode).write(io.offset, u64::from(io.bytes), self.transid());
         self.dirtied(m, file.inode).await;
