@@ -108,7 +108,7 @@ impl Memory {
         self.written_together.set(true);
     }
 
-    /// The list is in the order in which pages came.
+    /// Files that were written together are put in the order in which their pages came.
     fn sort(&self) {
         if self.written_together.take() {
             self.list.borrow_mut().make_contiguous().sort_by_key(|pages| pages.first);
@@ -184,6 +184,7 @@ impl Memory {
     /// `shrink_lruvec`: takes pages off the list and gives back those that are clean and were not used; looks at twice as many each time
     /// that there are none. How many it gave back.
     async fn shrink<M: Machine>(&self, m: &M) -> u64 {
+        self.sort();
         for priority in 0..=DEF_PRIORITY {
             m.lock(self.lru_lock, Side::Write).await;
             let gone = self.evict(self.batch << priority);
@@ -224,7 +225,6 @@ impl Memory {
         m.at("kswapd");
         let memory = &device.memory;
         let Some(marks) = &memory.marks else { return };
-        memory.sort();
         loop {
             memory.kswapd.set(Some(m.task()));
             m.park().await;
