@@ -19,6 +19,7 @@ cost_table!(pub(super) FsyncCosts {
     page: ["writeback_page"],
     item: ["wfsync.log_item"],
     range: ["extent_io"],
+    lookup: ["dread.lookup_csums"],
     clone: ["copy"],
     exit: ["wfsync.exit"],
 });

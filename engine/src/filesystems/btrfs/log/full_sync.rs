@@ -80,7 +80,7 @@ impl Btrfs {
         let (mut path, _) = ops.insert_items(items).await;
         m.run(Account::System, self.log.root.after_insertion(self.fsync.costs.item)).await;
         for extent in fresh {
-            self.extents.look_for_csums(m, extent.place).await;
+            self.read_csums(m, extent.place).await;
         }
         ops.release_path(&mut path).await;
     }

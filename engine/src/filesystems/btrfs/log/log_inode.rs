@@ -35,7 +35,7 @@ impl Btrfs {
         for extent in written {
             if extent.bytes > 0 && !self.nodatacow {
                 if self.fsync.wait == FsyncWait::Ordered {
-                    self.extents.look_for_csums(m, extent.place).await; // others have them from the ordered extent
+                    self.read_csums(m, extent.place).await; // others have them from the ordered extent
                 }
                 self.log_csums(m, extent.place, extent.bytes).await;
             }
@@ -87,6 +87,12 @@ impl Btrfs {
                 self.take_csum_range(m).await;
             }
         }
+    }
+
+    /// `btrfs_lookup_csums_range` of an extent.
+    pub(super) async fn read_csums<M: Machine>(&self, m: &M, place: u64) {
+        self.extents.look_for_csums(m, place).await;
+        m.run(Account::System, self.fsync.costs.lookup).await;
     }
 
     /// `lock_extent_bits` and `unlock_extent_cached` of a range that nobody else wants: its tree's spinlock.
