@@ -86,8 +86,8 @@ class Fio(Tasks):
     )
     written: Percentage | None = Field(
         default=None,
-        description="With rw: write, on btrfs: so much of each file was written before, the newest of it is in memory as far as"
-        " there is room, and the tasks go on behind it.",
+        description="With rw: write, on btrfs: so much of each file was written before, the newest of it is in memory"
+        " as far as there is room, and the tasks go on behind it.",
     )
     direct: StrictBool = Field(default=False, description="Whether requests bypass the page cache.")
     iodepth: Annotated[StrictInt, Field(ge=1, le=65_536)] = Field(
