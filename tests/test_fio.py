@@ -306,6 +306,7 @@ def test_a_fragmented_file_has_a_deeper_extent_map(tmp_path: Path) -> None:
     ("old", "new", "says"),
     [
         ("direct: true", "direct: true, iodepth: 0", "8:.*greater than or equal to 1"),
+        ("direct: true", "written: 50 %", "8:.*written is for rw: write, not for rand"),
         ("direct: true", "iodepth: 2", "8:.*iodepth above 1 needs direct: true"),
         ("direct: true, size: 64 MiB", "direct: true, size: 1 KiB", "8:.*does not hold a block"),
         ("direct: true", "rw: randread, readers: 1", "8:.*readers are for randrw"),

@@ -268,6 +268,9 @@ def _fio_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
     if job.iodepth > 1 and kind == "tmpfs":
         at = document.place_of(("workload", "iodepth")).value
         yield Problem(at, "tmpfs has no requests: nobody waits for any")
+    if job.written is not None and kind != "btrfs":
+        at = document.place_of(("workload", "written")).value
+        yield Problem(at, f"only btrfs gives each write a new place, so a file on {kind} has all its blocks")
 
 
 def _device_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:

@@ -319,7 +319,8 @@ def _fio(use: Fio) -> dict[str, Any]:
         "sync": float(use.sync),
         "cached": float(use.cached),
     }
-    return given | ({} if use.readers is None else {"readers": use.readers})
+    optional = {"readers": use.readers, "written": use.written}
+    return given | {key: value for key, value in optional.items() if value is not None}
 
 
 def _chosen(distribution: str) -> dict[str, Any]:

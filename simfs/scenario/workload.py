@@ -84,6 +84,11 @@ class Fio(Tasks):
     cached: StrictBool = Field(
         default=False, description="Whether all pages of the files are in memory at the beginning, or none."
     )
+    written: Percentage | None = Field(
+        default=None,
+        description="With rw: write, on btrfs: so much of each file was written before, the newest of it is in memory"
+        " as far as there is room, and the tasks go on behind it.",
+    )
     direct: StrictBool = Field(default=False, description="Whether requests bypass the page cache.")
     iodepth: Annotated[StrictInt, Field(ge=1, le=65_536)] = Field(
         default=1, description="Requests that a task has under way; 1 waits within the call."
@@ -110,6 +115,10 @@ class Fio(Tasks):
             raise refusal(f"readers are for randrw, not for {self.rw}")
         if self.sequential and self.places != "random":
             raise refusal(f"rw: {self.rw} takes block after block, so that places cannot be given")
+        if self.written is not None and self.rw != "write":
+            raise refusal(f"written is for rw: write, not for {self.rw}")
+        if self.written is not None and (self.cached or self.direct or self.extents > 1):
+            raise refusal("written: what is in memory and in which extents follows from it")
         if self.random_distribution != "random" and (self.sequential or self.places != "random"):
             raise refusal("random_distribution: the places are not random")
         return self

@@ -101,6 +101,18 @@ XFS = [
 
 BTRFS = [
     Fault(
+        "btrfs reclaim: maps of extents stay",
+        B + "data/mod.rs",
+        "self.lacks_maps |= pages.take_released().into_iter().any(begins);",
+        "self.lacks_maps |= pages.take_released().into_iter().any(begins) && !FAULT;",
+    ),
+    Fault(
+        "btrfs full sync: checksums are not looked up",
+        B + "log/full_sync.rs",
+        "            self.read_csums(m, extent.place).await;",
+        "            if !FAULT { self.read_csums(m, extent.place).await; }",
+    ),
+    Fault(
         "btrfs evict: the orphan record stays",
         B + "operations/inode.rs",
         "self.delete(m, items::orphan(inode.ino).key, c.delete_orphan).await;",

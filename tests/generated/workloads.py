@@ -101,6 +101,7 @@ def _fio(filesystem: str) -> st.SearchStrategy[Section]:
             "places": st.sampled_from(["random", "own-block"]),
             "extents": st.sampled_from([1, 100]),
             "cached": flags,
+            "written": st.sampled_from([None, None, "50 %"]),
             "direct": flags,
             "iodepth": st.sampled_from([1, 1, 4]),
             "fsync": st.sampled_from([0, 0, 1, 3]),
@@ -111,6 +112,8 @@ def _fio(filesystem: str) -> st.SearchStrategy[Section]:
     def allowed(job: Section) -> Section:
         job |= {} if job["rw"] == "randrw" else {"readers": None}
         job |= {"places": "random"} if job["rw"] in ("read", "write") else {}
+        job |= {} if job["rw"] == "write" and filesystem == "btrfs" else {"written": None}
+        job |= {} if job["written"] is None else {"cached": False, "direct": False, "extents": 1}
         return job | ({} if job["direct"] and filesystem in ("xfs", "ext4") else {"iodepth": 1})
 
     return own.map(allowed)

@@ -93,6 +93,19 @@ pub struct LaidOut {
     pub extents: u64,
     /// All its pages are in memory, or none.
     pub cached: bool,
+    /// Only its beginning is there, if so.
+    pub written: Option<Written>,
+}
+
+/// The beginning of a file, which was written together with those of others, one block of each after the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Written {
+    /// Bytes that are there.
+    pub bytes: u64,
+    /// How many files.
+    pub files: u32,
+    /// Bytes of a block, each an extent of its own.
+    pub block: u32,
 }
 
 /// A request for part of a file.

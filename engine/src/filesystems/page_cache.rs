@@ -4,6 +4,7 @@ use super::BLOCK;
 use std::cell::{Cell, RefCell};
 
 /// The pages of one file.
+#[derive(Debug)]
 pub struct PageCache {
     present: RefCell<Vec<u64>>,
     /// Used since it was looked at for reclaim (`PG_referenced`).
@@ -12,6 +13,8 @@ pub struct PageCache {
     count: Cell<u64>,
     /// Where the next writeback begins (`writeback_index`).
     next: Cell<usize>,
+    /// Runs of pages that were reclaimed since the filesystem asked, first to end, if it asks.
+    released: Option<RefCell<Vec<(u64, u64)>>>,
 }
 
 /// Dirty pages that follow each other: the first byte, and how many bytes.
@@ -23,7 +26,12 @@ impl PageCache {
         let words = (bytes.div_ceil(u64::from(BLOCK)) as usize).div_ceil(64);
         let present = RefCell::new(vec![if cached { u64::MAX } else { 0 }; words]);
         let none = || RefCell::new(vec![0; words]);
-        Self { present, used: none(), dirty: none(), count: Cell::new(0), next: Cell::new(0) }
+        Self { present, used: none(), dirty: none(), count: Cell::new(0), next: Cell::new(0), released: None }
+    }
+
+    /// The same, for a filesystem that asks which pages were reclaimed.
+    pub fn noting_releases(self) -> Self {
+        Self { released: Some(RefCell::default()), ..self }
     }
 
     /// Whether all these bytes are in memory; if so, they are used.
@@ -73,8 +81,33 @@ impl PageCache {
         *used &= !bit;
         if goes {
             self.present.borrow_mut()[word] &= !bit;
+            self.note_release(page);
         }
         goes
+    }
+
+    fn note_release(&self, page: u64) {
+        let Some(released) = &self.released else { return };
+        let mut released = released.borrow_mut();
+        match released.last_mut() {
+            Some((_, end)) if *end == page => *end += 1,
+            _ => released.push((page, page + 1)),
+        }
+    }
+
+    /// Runs of pages that were reclaimed since the last time.
+    pub fn take_released(&self) -> Vec<(u64, u64)> {
+        self.released.as_ref().map(RefCell::take).unwrap_or_default()
+    }
+
+    /// These bytes are on the device.
+    pub fn clean(&self, offset: u64, bytes: u32) {
+        let mut dirty = self.dirty.borrow_mut();
+        for page in pages(offset, bytes) {
+            let (word, bit) = (&mut dirty[page / 64], bit(page));
+            self.count.set(self.count.get() - u64::from(*word & bit != 0));
+            *word &= !bit;
+        }
     }
 
     /// These bytes, which are in memory, have to be written back.

@@ -76,6 +76,16 @@ choice! {
 }
 
 choice! {
+    /// What reclaiming the first page of an extent does to the next fsync of its file.
+    pub enum PageRelease {
+        /// The extent's map goes, and all that the transaction has of the file is logged anew (before 5.9).
+        FullSync = "full-sync",
+        /// Nothing: of maps only those of past transactions go.
+        OldMaps = "old-maps",
+    }
+}
+
+choice! {
     /// How an inode is logged.
     pub enum LogInode {
         /// Without looking whether the log has it: a new one is deleted before, another is inserted. What is copied is copied under

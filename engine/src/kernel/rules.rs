@@ -159,6 +159,8 @@ rules! {
     "btrfs.commit_start" => commit_start: btrfs::CommitStart = btrfs::CommitStart::AfterPrevious;
     /// Of several tasks that want a commit, who runs delayed references before it (`btrfs_commit_transaction`).
     "btrfs.commit_flush" => commit_flush: btrfs::CommitFlush = btrfs::CommitFlush::First;
+    /// What reclaiming a page does to the next fsync of its file (`try_release_extent_mapping`).
+    "btrfs.page_release" => page_release: btrfs::PageRelease = btrfs::PageRelease::OldMaps;
     /// How checksums are put into the log (`log_csums`).
     "btrfs.log_csums" => log_csums: btrfs::LogCsums = btrfs::LogCsums::Insert;
     /// How an inode is logged (`btrfs_log_inode`).

@@ -10,7 +10,7 @@ mod watermarks;
 use crate::cost_table;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::page_cache::PageCache;
-use crate::filesystems::BLOCK;
+use crate::filesystems::{Written, BLOCK};
 use crate::waist::Machine;
 use crate::waist::{Account, LockId, Side, TaskId, Time};
 use crate::writeback::Writeback;
@@ -44,6 +44,8 @@ pub struct Memory {
     retries: u64,
     lru_lock: LockId,
     list: RefCell<VecDeque<Pages>>,
+    /// Files were laid out that were written together: the list is to be put in the order of their bytes.
+    written_together: Cell<bool>,
     used: Cell<u64>,
     /// By CPU, pages not yet on the list.
     added: RefCell<Vec<u64>>,
@@ -66,6 +68,7 @@ impl Memory {
             retries: number("retries")? as u64,
             lru_lock: m.new_lock(m.class("mm.lru_lock", "mm.lru_lock")),
             list: RefCell::default(),
+            written_together: Cell::new(false),
             used: Cell::new(0),
             added: RefCell::new(vec![0; m.cpus() as usize]),
             kswapd: Cell::new(None),
@@ -89,6 +92,26 @@ impl Memory {
         if count > 0 {
             self.used.set(self.used.get() + count);
             self.list.borrow_mut().push_back(Pages { file: file.clone(), first: 0, count });
+        }
+    }
+
+    /// One of so many files that were written together, block after block: its newest bytes are in memory, as far as there is room.
+    pub fn lay_out_written(&self, file: &Rc<PageCache>, written: Written) {
+        let (page, end) = (u64::from(BLOCK), written.bytes / u64::from(BLOCK));
+        let most = self.marks.map_or(end, |marks| (marks.pages - marks.high) / u64::from(written.files));
+        let first = end.saturating_sub(most).next_multiple_of(u64::from(written.block) / page);
+        for at in (first..end).step_by((written.block / BLOCK) as usize) {
+            let count = file.fill(at * page, written.block);
+            self.used.set(self.used.get() + count);
+            self.list.borrow_mut().push_back(Pages { file: file.clone(), first: at, count });
+        }
+        self.written_together.set(true);
+    }
+
+    /// Files that were written together are put in the order in which their pages came.
+    fn sort(&self) {
+        if self.written_together.take() {
+            self.list.borrow_mut().make_contiguous().sort_by_key(|pages| pages.first);
         }
     }
 
@@ -161,6 +184,7 @@ impl Memory {
     /// `shrink_lruvec`: takes pages off the list and gives back those that are clean and were not used; looks at twice as many each time
     /// that there are none. How many it gave back.
     async fn shrink<M: Machine>(&self, m: &M) -> u64 {
+        self.sort();
         for priority in 0..=DEF_PRIORITY {
             m.lock(self.lru_lock, Side::Write).await;
             let gone = self.evict(self.batch << priority);

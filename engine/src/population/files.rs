@@ -141,7 +141,9 @@ fn fio_tasks<H: Host, F: Filesystem<H::Handle>>(
     host.spawn(Placement::Anywhere, Life::Setup, move |m: H::Handle| async move {
         let Ok(dir) = fs.mkdir(&m, ROOT, b"fio").await else { return m.give_up("no space left for the directory") };
         let mut files = Vec::new();
-        for number in 0..if jobs.own_file { tasks } else { 1 } {
+        let count = if jobs.own_file { tasks } else { 1 };
+        let jobs = jobs.of_files(count);
+        for number in 0..count {
             let name = format!("fio.{number}.0");
             match fs.lay_out(&m, dir, name.as_bytes(), jobs.file).await {
                 Ok(file) => files.push(file),

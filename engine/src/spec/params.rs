@@ -132,6 +132,7 @@ const FIO: &[Param] = &[
     ("files", Word(&["shared", "per-task"])),
     ("reads", Number(0.5)),
     ("readers", Optional),
+    ("written", Optional),
     ("fsync", Number(0.0)),
     ("sync", Number(0.0)),
     ("iodepth", Number(1.0)),

@@ -1,7 +1,7 @@
 //! fio's jobs: each task reads and writes blocks of a file, at random places or one after the other, in a file of all or one each.
 
 use super::draw::{chance, Choice};
-use crate::filesystems::{File, Filesystem, Io, LaidOut};
+use crate::filesystems::{File, Filesystem, Io, LaidOut, Written};
 use crate::spec::WorkloadSpec;
 use crate::waist::time::from_ns;
 use crate::waist::{Account, Machine, Time};
@@ -24,6 +24,8 @@ pub enum Places {
 pub struct Jobs {
     /// What a file is like.
     pub file: LaidOut,
+    /// Share of a file that was written before; its task goes on behind that.
+    pub written: f64,
     /// Bytes of a request.
     pub block: u32,
     /// Requests bypass the page cache.
@@ -56,7 +58,9 @@ impl Jobs {
                 bytes: w.number("size") as u64,
                 extents: w.number("extents") as u64,
                 cached: w.number("cached") > 0.0,
+                written: None,
             },
+            written: w.given("written").unwrap_or(0.0),
             block: w.number("block_size") as u32,
             direct: w.number("direct") > 0.0,
             own_file: w.word("files") == "per-task",
@@ -93,13 +97,26 @@ impl Jobs {
         }
     }
 
+    /// The same, with so many files, each of them begun.
+    pub fn of_files(mut self, files: u32) -> Self {
+        if self.written > 0.0 {
+            let blocks = (self.blocks() as f64 * self.written) as u64;
+            self.file.written = Some(Written { bytes: blocks * u64::from(self.block), files, block: self.block });
+        }
+        self
+    }
+
+    fn blocks(&self) -> u64 {
+        self.file.bytes / u64::from(self.block)
+    }
+
     /// The block of a task's next request, of which there were so many before.
     fn next_block(&self, random: &mut Xoshiro256PlusPlus, task: u32, requests: u64) -> u64 {
-        let blocks = self.file.bytes / u64::from(self.block);
+        let blocks = self.blocks();
         match self.places {
             Places::Random => spread(self.choice, self.choice.pick(random, blocks), blocks),
             Places::OwnBlock => u64::from(task) % blocks,
-            Places::Sequential => requests % blocks,
+            Places::Sequential => (self.file.written.map_or(0, |w| w.bytes / u64::from(w.block)) + requests) % blocks,
         }
     }
 }

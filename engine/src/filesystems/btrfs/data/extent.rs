@@ -24,6 +24,8 @@ pub struct Placed {
     pub place: u64,
     /// Bytes on disk; none if it is inline.
     pub bytes: u64,
+    /// The transaction that put its item into the tree.
+    pub generation: u64,
 }
 
 impl Placed {
@@ -34,7 +36,12 @@ impl Placed {
     /// What of it is behind a byte of the file.
     pub(super) fn behind(&self, byte: u64) -> Option<Self> {
         let skipped = byte - self.offset;
-        (skipped < self.bytes).then(|| Self { offset: byte, place: self.place + skipped, bytes: self.bytes - skipped })
+        (skipped < self.bytes).then(|| Self {
+            offset: byte,
+            place: self.place + skipped,
+            bytes: self.bytes - skipped,
+            ..*self
+        })
     }
 }
 

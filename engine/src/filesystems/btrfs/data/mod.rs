@@ -4,16 +4,21 @@ pub mod direct;
 mod extent;
 mod flush;
 pub mod ordered;
+mod pages;
 
 pub use extent::{Extent, Placed, Replaced};
 
 use super::tree::items;
 use super::tree::key::Item;
+use crate::filesystems::page_cache::PageCache;
 use crate::filesystems::BLOCK;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// Most bytes of a file that lies in the tree itself (`BTRFS_DEFAULT_MAX_INLINE`).
 const MAX_INLINE: u64 = 2048;
+/// Maps of extents go with pages of files larger than this (`SZ_16M`).
+const RELEASED_FROM: u64 = 16 << 20;
 /// Most bytes of an extent (`BTRFS_MAX_EXTENT_SIZE`).
 const MAX_EXTENT: u64 = 128 << 20;
 
@@ -41,6 +46,10 @@ pub struct FileData {
     renamed: u64,
     /// Its items were not all logged or committed since it was made (`BTRFS_INODE_NEEDS_FULL_SYNC`).
     is_new: bool,
+    /// The same flag for another reason: the map of an extent is gone.
+    lacks_maps: bool,
+    /// What of it is in memory, where memory has an end.
+    pub pages: Option<Rc<PageCache>>,
 }
 
 impl FileData {
@@ -54,7 +63,7 @@ impl FileData {
         let each = (size / extents.max(1)).next_multiple_of(u64::from(BLOCK)).clamp(u64::from(BLOCK), MAX_EXTENT);
         let place = |offset: u64| {
             let bytes = each.min((size - offset).next_multiple_of(u64::from(BLOCK)));
-            Placed { offset, place: allocate(bytes), bytes }
+            Placed { offset, place: allocate(bytes), bytes, generation: 0 }
         };
         let extents = (0..size).step_by(each as usize).map(place).collect();
         Self { size, extents, ..Self::default() }
@@ -167,13 +176,51 @@ impl FileData {
 
     /// The items of its extents.
     pub fn items(&self, ino: u64) -> Vec<Item> {
-        if self.inline {
-            return vec![items::inline_extent(ino, self.size as u32)];
-        }
-        self.extents.iter().map(|extent| items::extent(ino, extent.offset)).collect()
+        self.extents.iter().map(|extent| self.item(ino, extent)).collect()
     }
 
-    /// Whether its items go into the log as a whole.
+    fn item(&self, ino: u64, extent: &Placed) -> Item {
+        match self.inline {
+            true => items::inline_extent(ino, self.size as u32),
+            false => items::extent(ino, extent.offset),
+        }
+    }
+
+    /// What a full sync copies: the extents of this transaction, in order; of a new file all.
+    pub fn to_copy(&self, transid: u64, ino: u64) -> Vec<(Item, Placed)> {
+        let copied = self.extents.iter().filter(|extent| self.is_new || extent.generation >= transid);
+        copied.map(|extent| (self.item(ino, extent), *extent)).collect()
+    }
+
+    /// An extent is on disk, and this transaction has its item.
+    pub fn written(&mut self, written: Extent, transid: u64) {
+        self.change(transid);
+        if let Ok(slot) = self.extents.binary_search_by_key(&written.offset, |extent| extent.offset) {
+            self.extents[slot].generation = transid;
+        }
+        if let Some(pages) = &self.pages {
+            pages.clean(written.offset, written.bytes as u32);
+        }
+    }
+
+    /// `try_release_extent_mapping` of pages that were reclaimed: maps of extents whose first page is among them are gone. Maps of extents
+    /// that are neighbours on disk, too, would be one.
+    pub fn release_maps(&mut self) {
+        let Some(pages) = self.pages.as_ref().filter(|_| self.size > RELEASED_FROM) else { return };
+        let begins = |(first, end): (u64, u64)| {
+            let page = u64::from(BLOCK);
+            let slot = self.extents.partition_point(|extent| extent.offset < first * page);
+            self.extents.get(slot).is_some_and(|extent| extent.offset < end * page)
+        };
+        self.lacks_maps |= pages.take_released().into_iter().any(begins);
+    }
+
+    /// Whether the next fsync logs all that the transaction has of it (`BTRFS_INODE_NEEDS_FULL_SYNC`).
+    pub fn needs_full_sync(&self) -> bool {
+        self.is_new || self.lacks_maps
+    }
+
+    /// Whether it was made, and neither logged nor committed since.
     pub fn is_new(&self) -> bool {
         self.is_new
     }
@@ -254,7 +301,7 @@ impl FileData {
         self.inline = !self.dirty.is_empty() && self.size <= MAX_INLINE;
         if self.inline {
             (self.dirty, self.dirty_pages) = Default::default();
-            self.extents = vec![Placed { offset: 0, place: 0, bytes: 0 }];
+            self.extents = vec![Placed { offset: 0, place: 0, bytes: 0, generation: self.changed }];
             return vec![Extent { item: items::inline_extent(ino, self.size as u32), offset: 0, place: 0, bytes: 0 }];
         }
         std::iter::from_fn(|| self.take_extent(ino, MAX_EXTENT)).collect()
@@ -285,7 +332,7 @@ impl FileData {
 
     /// The log of this transaction has all of it.
     pub fn log(&mut self, transid: u64) {
-        (self.logged, self.logged_all, self.is_new) = (transid, true, false);
+        (self.logged, self.logged_all, self.is_new, self.lacks_maps) = (transid, true, false, false);
     }
 }
 
@@ -303,7 +350,7 @@ mod tests {
         data.write(9, 4096, 7);
         let written = data.write_back(300);
         assert_eq!((written.len(), written[0].bytes, written[0].item.size), (1, 8192, 53));
-        let inline = data.put(Placed { offset: 0, place: 1 << 20, bytes: 8192 });
+        let inline = data.put(Placed { offset: 0, place: 1 << 20, bytes: 8192, generation: 7 });
         assert_eq!(inline.gone.map(|extent| extent.bytes), Some(0), "what was inline is no more");
         assert_eq!(data.extents().len(), 1);
     }
@@ -323,16 +370,19 @@ mod tests {
     #[test]
     fn what_is_written_into_the_middle_of_an_extent_splits_it() {
         let mut data = FileData::on_disk(1 << 20, 1, |_| 1 << 30);
-        let written = Placed { offset: 8192, place: 77 << 20, bytes: 4096 };
+        let written = Placed { offset: 8192, place: 77 << 20, bytes: 4096, generation: 0 };
         let replaced = data.put(written);
-        assert_eq!(replaced.tail, Some(Placed { offset: 12288, place: (1 << 30) + 12288, bytes: (1 << 20) - 12288 }));
+        assert_eq!(
+            replaced.tail,
+            Some(Placed { offset: 12288, place: (1 << 30) + 12288, bytes: (1 << 20) - 12288, generation: 0 })
+        );
         assert_eq!(replaced.gone, None, "the rest of it is used");
         let bytes: Vec<u64> = data.extents().iter().map(|extent| extent.bytes).collect();
         assert_eq!(bytes, [8192, 4096, (1 << 20) - 12288]);
         assert_eq!(data.put(Placed { place: 78 << 20, ..written }).gone, Some(written));
-        let first = data.put(Placed { offset: 0, place: 79 << 20, bytes: 4096 });
+        let first = data.put(Placed { offset: 0, place: 79 << 20, bytes: 4096, generation: 0 });
         assert_eq!(first.tail.map(|tail| (tail.offset, tail.bytes)), Some((4096, 4096)));
-        let second = data.put(Placed { offset: 4096, place: 80 << 20, bytes: 4096 });
+        let second = data.put(Placed { offset: 4096, place: 80 << 20, bytes: 4096, generation: 0 });
         assert_eq!(second.gone, None, "what is left of the whole lies behind");
         let gone: Vec<u64> = data.drop_extents().iter().filter_map(|(_, gone)| gone.map(|gone| gone.bytes)).collect();
         assert_eq!(gone, [4096, 4096, 4096, 1 << 20], "three extents and at last the whole");

@@ -106,7 +106,8 @@ impl Btrfs {
         let (mut replaced, at) = (Replaced::default(), extent.offset);
         if !in_place {
             extent.place = self.extents.refs.space.borrow_mut().allocate_data(extent.bytes);
-            replaced = self.data(slot).put(Placed { offset: extent.offset, place: extent.place, bytes: extent.bytes });
+            let &mut Extent { offset, place, bytes, .. } = extent;
+            replaced = self.data(slot).put(Placed { offset, place, bytes, generation: self.transid() });
         }
         let id = self.ordered.next.get();
         self.ordered.next.set(id.wrapping_add(1));
@@ -159,7 +160,7 @@ impl Btrfs {
             self.insert_ordered(m, &ordered).await;
         }
         m.run(Account::System, c.end).await;
-        self.data(ordered.slot).change(self.transid());
+        self.data(ordered.slot).written(ordered.extent, self.transid());
         self.transaction.end(m, handle).await;
         self.ordered.under_way.borrow_mut().remove(&id);
         for task in std::mem::take(&mut *self.ordered.waiting.borrow_mut()) {

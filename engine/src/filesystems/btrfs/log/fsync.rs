@@ -9,7 +9,7 @@ use crate::cost_table;
 use crate::filesystems::btrfs::data::Extent;
 use crate::filesystems::btrfs::mount::{Btrfs, Inode};
 use crate::filesystems::File;
-use crate::kernel::btrfs::{FsyncWait, FullCommit, LogCsums, LogDirectory, LogInode};
+use crate::kernel::btrfs::{FsyncWait, FullCommit, LogCsums, LogDirectory, LogInode, PageRelease};
 use crate::waist::Machine;
 use crate::waist::{Account, Side};
 
@@ -19,6 +19,7 @@ cost_table!(pub(super) FsyncCosts {
     page: ["writeback_page"],
     item: ["wfsync.log_item"],
     range: ["extent_io"],
+    lookup: ["dread.lookup_csums"],
     clone: ["copy"],
     exit: ["wfsync.exit"],
 });
@@ -27,6 +28,7 @@ cost_table!(pub(super) FsyncCosts {
 pub struct Fsync {
     pub(super) costs: FsyncCosts,
     pub(super) csums: LogCsums,
+    page_release: PageRelease,
     pub(super) inode: LogInode,
     pub(super) directory: LogDirectory,
     pub(super) full_commit: FullCommit,
@@ -40,6 +42,7 @@ impl Fsync {
         Ok(Self {
             costs: FsyncCosts::new(costs)?,
             csums: rules.log_csums,
+            page_release: rules.page_release,
             inode: rules.log_inode,
             directory: rules.log_directory,
             full_commit: rules.full_commit,
@@ -55,6 +58,9 @@ impl Btrfs {
         m.at("fsync");
         self.sb.calls.files.held(m, file.inode);
         let inode = self.file(file.inode);
+        if self.fsync.page_release == PageRelease::FullSync {
+            self.data(file.inode).release_maps();
+        }
         let writeback = self.write_back(m, file.inode, inode).await;
         m.lock(inode.i_rwsem, Side::Write).await;
         self.log.announce(m);

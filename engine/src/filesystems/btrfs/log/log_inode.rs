@@ -4,15 +4,13 @@ use crate::filesystems::btrfs::data::Extent;
 use crate::filesystems::btrfs::mount::{Btrfs, Inode};
 use crate::filesystems::btrfs::transaction::delayed::Batch;
 use crate::filesystems::btrfs::tree::items;
-use crate::filesystems::btrfs::tree::key::{Item, ItemKind, Key};
+use crate::filesystems::btrfs::tree::key::{Item, Key};
 use crate::filesystems::btrfs::tree::search::Intent;
 use crate::filesystems::BLOCK;
-use crate::kernel::btrfs::{LogCsums, LogInode};
+use crate::kernel::btrfs::{FsyncWait, LogCsums, LogInode};
 use crate::waist::Machine;
 use crate::waist::{Account, Side, Time};
 
-/// Most items that are copied into the log together; a leaf has room for more of an extent's.
-const MOST_ITEMS: usize = 100;
 /// Checksums that a leaf has room for.
 const MOST_CSUMS: u64 = 4000;
 
@@ -23,16 +21,12 @@ impl Btrfs {
         if !looks {
             self.commit_delayed_inode(m, inode.ino).await;
         }
-        let is_new = self.data(slot).is_new();
-        if is_new {
-            if !looks {
-                self.log_change(m, Key::new(inode.ino, ItemKind::ExtentData, u64::MAX), Intent::Delete).await;
-            }
-            let extents = self.data(slot).items(inode.ino);
-            self.copy_items(m, inode.ino, &extents).await;
-            self.log_conflict(m, slot, inode).await;
-            self.read_item(m, items::inode_key(inode.ino), 0).await; // extended attributes
-        } else if looks {
+        if self.data(slot).needs_full_sync() {
+            self.log_all(m, slot, inode).await;
+            self.data(slot).log(self.transid());
+            return;
+        }
+        if looks {
             self.log_change(m, items::inode_key(inode.ino), Intent::Update).await;
         } else {
             self.log_insertion(m, &[items::inode(inode.ino)]).await;
@@ -40,11 +34,12 @@ impl Btrfs {
         }
         for extent in written {
             if extent.bytes > 0 && !self.nodatacow {
-                self.log_csums(m, extent.place, extent.bytes, is_new).await; // others have them from the ordered extent
+                if self.fsync.wait == FsyncWait::Ordered {
+                    self.read_csums(m, extent.place).await; // others have them from the ordered extent
+                }
+                self.log_csums(m, extent.place, extent.bytes).await;
             }
-            if !is_new {
-                self.log_extent(m, extent.item).await;
-            }
+            self.log_extent(m, extent.item).await;
         }
         self.data(slot).log(self.transid());
     }
@@ -71,45 +66,33 @@ impl Btrfs {
         ops.release_path(&mut path).await;
     }
 
-    /// The search of `btrfs_search_forward` and `copy_items`: from the subvolume's leaf into the log's.
-    pub(super) async fn copy_items<M: Machine>(&self, m: &M, ino: u64, extents: &[Item]) {
-        let mut copied = vec![items::inode(ino), items::inode_ref(ino, 0, b"")];
-        copied.extend(extents);
-        let locked = self.fs_root.locked(m);
-        let ops = locked.ops();
-        let (mut path, _) = ops.search_slot(items::inode_key(ino), Intent::Read).await;
-        if self.fsync.inode == LogInode::LeafCloned {
-            m.run(Account::System, self.fsync.costs.clone).await;
-            ops.release_path(&mut path).await;
-        }
-        for items in copied.chunks(MOST_ITEMS) {
-            self.log_insertion(m, items).await;
-        }
-        ops.release_path(&mut path).await;
-    }
-
     /// `log_csums`: as whole checksum items, that is without joining them to those of the extent before.
-    async fn log_csums<M: Machine>(&self, m: &M, first: u64, bytes: u64, look: bool) {
+    pub(super) async fn log_csums<M: Machine>(&self, m: &M, first: u64, bytes: u64) {
         let blocks = bytes.div_ceil(u64::from(BLOCK));
-        if look {
-            self.extents.look_for_csums(m, first).await;
-        }
         for done in (0..blocks).step_by(MOST_CSUMS as usize) {
             let csums = items::csums(first + done * u64::from(BLOCK), (blocks - done).min(MOST_CSUMS));
             if self.fsync.csums == LogCsums::Replace {
                 self.take_csum_range(m).await;
                 self.log_change(m, csums.key, Intent::Delete).await;
             }
-            self.log_change(m, csums.key, Intent::Update).await; // is there an item to extend?
-            let locked = self.log.root.locked(m);
-            let ops = locked.ops();
-            let (mut path, _) = ops.insert_items(&[csums]).await;
-            m.run(Account::System, self.log.root.after_insertion(self.fsync.costs.item)).await;
-            ops.release_path(&mut path).await;
+            // Are they there, or is there an item to extend?
+            if !self.log_change(m, csums.key, Intent::Update).await {
+                let locked = self.log.root.locked(m);
+                let ops = locked.ops();
+                let (mut path, _) = ops.insert_items(&[csums]).await;
+                m.run(Account::System, self.log.root.after_insertion(self.fsync.costs.item)).await;
+                ops.release_path(&mut path).await;
+            }
             if self.fsync.csums == LogCsums::Replace {
                 self.take_csum_range(m).await;
             }
         }
+    }
+
+    /// `btrfs_lookup_csums_range` of an extent.
+    pub(super) async fn read_csums<M: Machine>(&self, m: &M, place: u64) {
+        self.extents.look_for_csums(m, place).await;
+        m.run(Account::System, self.fsync.costs.lookup).await;
     }
 
     /// `lock_extent_bits` and `unlock_extent_cached` of a range that nobody else wants: its tree's spinlock.
@@ -119,14 +102,18 @@ impl Btrfs {
         m.unlock(self.log.csum_range, Side::Write).await;
     }
 
-    /// A search of the log for a change at a key, which may be in vain.
-    pub(super) async fn log_change<M: Machine>(&self, m: &M, key: Key, intent: Intent) {
+    /// A search of the log for a change at a key, or to delete what is there; whether anything is.
+    pub(super) async fn log_change<M: Machine>(&self, m: &M, key: Key, intent: Intent) -> bool {
         let locked = self.log.root.locked(m);
         let ops = locked.ops().blocking();
-        let (mut path, _) = ops.search_slot(key, intent).await;
+        let (mut path, found) = ops.search_slot(key, intent).await;
         let time: Time = if intent == Intent::Update { self.fsync.costs.item } else { 0 };
         m.run(Account::System, self.log.root.after_search(time)).await;
+        if found && intent == Intent::Delete {
+            ops.del_items(&mut path, 1).await;
+        }
         ops.release_path(&mut path).await;
+        found
     }
 
     pub(super) async fn log_insertion<M: Machine>(&self, m: &M, items: &[Item]) {

@@ -8,6 +8,7 @@
 mod conflicts;
 mod directory;
 pub mod fsync;
+mod full_sync;
 mod log_inode;
 mod lost_names;
 mod names;

@@ -97,7 +97,7 @@ impl Btrfs {
         }
         self.log.storage.writeback.end(writeback.pages);
         self.log.storage.writeback.wait_for_pages(m, slot).await;
-        if self.data(slot).is_new() || self.fsync.wait == FsyncWait::Ordered {
+        if self.data(slot).needs_full_sync() || self.fsync.wait == FsyncWait::Ordered {
             self.ordered.wait_for_file(m, slot).await;
         }
     }

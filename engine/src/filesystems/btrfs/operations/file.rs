@@ -1,6 +1,5 @@
 //! What btrfs does to open files under the locks of the VFS (`fs/btrfs/file.c`, `fs/btrfs/inode.c`), and as a whole.
 
-use super::super::data::FileData;
 use super::super::mount::Btrfs;
 use super::super::tree::items;
 use crate::filesystems::read_write::{self, FileOperations};
@@ -17,8 +16,7 @@ impl<M: Machine> SuperOperations<M> for Btrfs {
     }
 
     async fn lay_out(&self, m: &M, file: &File, laid: LaidOut) {
-        let data =
-            FileData::on_disk(laid.bytes, laid.extents, |bytes| self.extents.lay_out_data(bytes, !self.nodatacow));
+        let data = self.laid_out(laid);
         let ino = self.file(file.inode).ino;
         let handle = self.start_transaction(m).await;
         for extent in data.items(ino) {
@@ -53,6 +51,7 @@ impl<M: Machine> FileOperations<M> for Btrfs {
     }
 
     async fn write_end(&self, m: &M, file: &File, offset: u64, bytes: u32) {
+        self.get_pages(m, file.inode, (offset, bytes)).await;
         self.data(file.inode).write(offset, u64::from(bytes), self.transid());
         self.dirtied(m, file.inode).await;
     }

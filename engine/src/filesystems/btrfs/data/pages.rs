@@ -1,0 +1,37 @@
+//! Which pages of a file are in memory, where that has an end. What is read is always there.
+
+use super::FileData;
+use crate::filesystems::btrfs::mount::Btrfs;
+use crate::filesystems::page_cache::PageCache;
+use crate::filesystems::LaidOut;
+use crate::waist::Machine;
+use std::rc::Rc;
+
+impl Btrfs {
+    /// A file that is laid out.
+    pub(crate) fn laid_out(&self, laid: LaidOut) -> FileData {
+        let memory = &self.log.storage.memory;
+        let allocate = |bytes| self.extents.lay_out_data(bytes, !self.nodatacow);
+        let mut data = match laid.written {
+            Some(written) => FileData::on_disk(written.bytes, written.bytes / u64::from(written.block), allocate),
+            None => FileData::on_disk(laid.bytes, laid.extents, allocate),
+        };
+        if memory.is_limited() {
+            let pages = Rc::new(PageCache::of(laid.bytes, laid.cached && laid.written.is_none()).noting_releases());
+            match laid.written {
+                Some(written) => memory.lay_out_written(&pages, written),
+                None => memory.lay_out(&pages),
+            }
+            data.pages = Some(pages);
+        }
+        data
+    }
+
+    /// Memory for what is written (`prepare_pages`; here after the copy), dirty from then on.
+    pub(crate) async fn get_pages<M: Machine>(&self, m: &M, slot: u32, (offset, bytes): (u64, u32)) {
+        let Some(pages) = self.data(slot).pages.clone() else { return };
+        let storage = &self.log.storage;
+        storage.memory.add(m, &storage.writeback, &pages, (offset, bytes)).await;
+        pages.write(offset, bytes);
+    }
+}
