@@ -11,7 +11,7 @@ pub use read::cost_names;
 
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
-use crate::memory::Memory;
+use crate::memory::{Lru, Memory};
 use crate::range_locks::Design;
 use crate::softirq;
 use crate::spec::{DeviceSpec, FilesystemKind, RunSpec, WorkloadKind};
@@ -19,6 +19,7 @@ use crate::waist::time::from_ns;
 use crate::waist::Host;
 use crate::workloads::kernel_threads;
 use crate::writeback::{self, Writeback};
+use std::rc::Rc;
 
 /// Puts the filesystem and the tasks of a spec on a machine. The error names what is wrong with the spec.
 pub fn populate<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
@@ -58,7 +59,7 @@ fn mount_with<H: Host>(host: &mut H, spec: &RunSpec, costs: &Costs<'_>) -> Resul
         tick: from_ns(spec.kernel.tick_ns),
     };
     let writeback = host.setup(|m| Writeback::new(m, setting, costs))?;
-    let memory = host.setup(|m| Memory::new(m, setting.memory, setting.tick, costs))?;
+    let memory = Memory::new(host.setup(|m| Rc::new(Lru::new(m, spec))), setting.memory, setting.tick, costs)?;
     let device = BlockDevice::start(host, &device, spec.machine.costs.speed, (writeback, memory));
     softirq::start(host, spec, &device);
     mount(host, spec, device, costs)

@@ -54,7 +54,8 @@ fn constants() -> serde_json::Value {
         "code_spin": 0, "code_attempt": 0, "code_taken": 0, "code_ask": 0, "code_queue": 0, "code_take": 0,
         "code_wake": 0, "code_mark": 0, "code_mark_reader": 0, "code_futex": 0, "code_futex_return": 0,
         "code_rcu_core": 0, "code_rcu_tick": 0, "code_rcu_note": 0, "code_rcu_report": 0, "rcu_inside": 0, "code_free_task": 0, "code_free_cred": 0, "code_free_map": 0, "code_free_area": 0,
-        "code_free_dentry": 0, "code_free_proc": 0, "code_free_stack": 0, "code_vfree": 0, "code_rcu_thread": 0, "idle_timer": 1e9
+        "code_free_dentry": 0, "code_free_proc": 0, "code_free_stack": 0, "code_vfree": 0, "code_rcu_thread": 0, "idle_timer": 1e9,
+        "code_lru_add": 0, "code_lru_release": 0, "code_unmap_page": 0, "code_free_page": 0, "lru_batch": 31
     })
 }
 
@@ -115,7 +116,8 @@ fn mounted<F: Future<Output = ()> + 'static>(
     let numbers = crate::population::cost_names(FilesystemKind::Ext4).iter().map(|name| (name.clone(), 1.0)).collect();
     let costs = Costs::new(vec![&numbers], 1.0, rules, 0);
     let writeback = native.setup(|m| Writeback::new(m, setting, &costs)).expect("all numbers");
-    let memory = native.setup(|m| Memory::new(m, None, 4 * MS, &costs)).expect("all numbers");
+    let lru = native.setup(|m| Rc::new(Lru::new(m, &spec)));
+    let memory = Memory::new(lru, None, 4 * MS, &costs).expect("all numbers");
     let device = BlockDevice::start(&mut native, &device, 1.0, (writeback, memory));
     let fs = Rc::new(native.setup(|m| build(m, &device, &mut BTreeMap::from([("cil_limit_mib".into(), 1.0)]))));
     fs.start(&mut native, 4 * MS);
