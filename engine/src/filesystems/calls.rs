@@ -8,9 +8,11 @@ use super::dentry::Dentries;
 use super::{DirId, File};
 use crate::cost_table;
 use crate::kernel::vfs::FstatCall;
+use crate::memory::Lru;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LineId, Time};
 use std::cell::RefCell;
+use std::rc::Rc;
 
 cost_table!(CallCosts {
     stat: ["call.stat"],
@@ -70,6 +72,9 @@ pub struct Calls {
     directories: Dentries,
     /// By file, made when first touched.
     folios: RefCell<Vec<Option<LineId>>>,
+    /// The lists of pages; by file, the pages that it was written to.
+    lru: Rc<Lru>,
+    written: RefCell<Vec<u64>>,
 }
 
 impl Calls {
@@ -77,8 +82,9 @@ impl Calls {
     pub fn new<M: Machine>(m: &M, kind: &str, costs: &Costs<'_>) -> Result<Self, String> {
         let (dentries, directories) = (Dentries::new(m, costs), Dentries::new(m, costs));
         let (files, dcache) = (InCore::new(costs, kind)?, Dcache::new(m, kind, costs));
-        let (costs, fstat) = (CallCosts::new(costs)?, costs.rules().fstat);
-        Ok(Self { costs, fstat, files, dentries, dcache, directories, folios: RefCell::default() })
+        let (lru, fstat) = (costs.lru(), costs.rules().fstat);
+        let (costs, folios, written) = (CallCosts::new(costs)?, RefCell::default(), RefCell::default());
+        Ok(Self { costs, fstat, files, dentries, dcache, directories, folios, lru, written })
     }
 
     /// The copying of pages takes so long. Whoever copies has a reference of the folio (`folio_try_get`, before 5.16
@@ -184,15 +190,40 @@ impl Calls {
     }
 
     /// A write at the end of a file of this size. The first new page takes `first`; what still fits the last page is written over it.
-    pub async fn append<M: Machine>(&self, m: &M, first: Time, size: u64, bytes: u32) {
+    pub async fn append<M: Machine>(&self, m: &M, file: &File, first: Time, size: u64, bytes: u32) {
         m.moved(u64::from(bytes));
         let new = new_pages(size, bytes);
         m.use_data(new * PAGE);
         let time = match new {
             0 => self.costs.overwrite + self.costs.overwrite_page,
-            more => first + self.costs.append_page * (more - 1),
+            more => first + self.costs.append_page.saturating_sub(self.lru.of_file().0) * (more - 1),
         };
         m.run(Account::System, time).await;
+        self.count_written(file, |pages| pages + new);
+        self.lru.add(m, new).await;
+    }
+
+    fn count_written(&self, file: &File, change: impl FnOnce(u64) -> u64) -> u64 {
+        let (mut written, slot) = (self.written.borrow_mut(), file.inode as usize);
+        if written.len() <= slot {
+            written.resize(slot + 1, 0);
+        }
+        let now = change(written[slot]);
+        std::mem::replace(&mut written[slot], now)
+    }
+
+    /// The pages of a file that goes (`truncate_inode_pages_final`). What this takes is taken from the filesystem's step by [`Calls::without_lru`].
+    pub async fn drop_pages<M: Machine>(&self, m: &M, file: &File) {
+        let pages = self.count_written(file, |_| 0);
+        if pages > 0 {
+            self.lru.truncate(m, pages).await;
+        }
+    }
+
+    /// The rest of a step that drops the page of a file that has one.
+    pub fn without_lru(&self, step: Time) -> Time {
+        let (add, release) = self.lru.of_file();
+        step.saturating_sub(add + release)
     }
 
     /// Times under the directory's `i_rwsem` of the calls that list so many names: each fills a buffer, with the lock anew

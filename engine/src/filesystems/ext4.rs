@@ -212,7 +212,7 @@ impl<M: Machine> Filesystem<M> for Ext4 {
         let size = self.fsync.dirty.size(file.inode);
         self.fsync.dirty.append(file.inode, bytes);
         self.journal_write(m, file.inode, bytes, true).await;
-        self.sb.calls.append(m, self.write.write, size, bytes).await;
+        self.sb.calls.append(m, file, self.write.write, size, bytes).await;
         self.dirtied(m, file.inode).await;
         m.unlock(lock, Side::Write).await;
         file.written = true;

@@ -45,7 +45,7 @@ pub struct Memory {
     throttle: Time,
     retries: u64,
     /// The lists that these pages are on, with those of processes.
-    pub lru: Rc<Lru>,
+    lru: Rc<Lru>,
     list: RefCell<VecDeque<Pages>>,
     used: Cell<u64>,
     /// `kswapd`, if it sleeps.
@@ -54,7 +54,7 @@ pub struct Memory {
 
 impl Memory {
     /// Room for so many bytes, if there is an end of it. The error names a number that is missing.
-    pub fn new(lru: Rc<Lru>, bytes: Option<u64>, tick: Time, costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new(bytes: Option<u64>, tick: Time, costs: &Costs<'_>) -> Result<Self, String> {
         let number = |name: &str| costs.number(&format!("memory.{name}"));
         let (share, scale) = (costs.number("writeback.dirtyable")?, number("watermark_scale")?);
         Ok(Self {
@@ -64,7 +64,7 @@ impl Memory {
             batch: number("batch")? as u64,
             throttle: crate::waist::time::from_ns(number("throttle")?),
             retries: number("retries")? as u64,
-            lru,
+            lru: costs.lru(),
             list: RefCell::default(),
             used: Cell::new(0),
             kswapd: Cell::new(None),
@@ -112,7 +112,7 @@ impl Memory {
         let page = u64::from(BLOCK);
         let (first, end) = (offset / page, (offset + u64::from(bytes)).div_ceil(page));
         self.list.borrow_mut().push_back(Pages { file: file.clone(), first, count: end - first });
-        self.lru.add(m, came).await;
+        self.lru.add_in_step(m, came).await;
     }
 
     /// `__alloc_pages_slowpath`: `kswapd` is woken below the low watermark; below the least one the task reclaims itself.

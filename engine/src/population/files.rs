@@ -3,7 +3,6 @@
 use crate::filesystems::costs::Costs;
 use crate::filesystems::ledger::Recorded;
 use crate::filesystems::{Audit, DirId, Filesystem, ROOT};
-use crate::memory::Lru;
 use crate::spec::{Directories, FilesystemKind, Load, RunSpec, WorkloadKind, WorkloadSpec};
 use crate::waist::{Host, Life, Machine, Placement};
 use crate::workloads::acts::{Actor, Full, Pool};
@@ -23,10 +22,9 @@ pub(super) fn start<H: Host, F: Filesystem<H::Handle> + Audit>(
     host: &mut H,
     spec: &RunSpec,
     fs: Rc<F>,
-    lru: &Rc<Lru>,
     costs: &Costs<'_>,
 ) -> Result<(), String> {
-    let crews = spec.loads().into_iter().map(|load| Crew::new(spec, load, lru, costs)).collect::<Result<Vec<_>, _>>()?;
+    let crews = spec.loads().into_iter().map(|load| Crew::new(spec, load, costs)).collect::<Result<Vec<_>, _>>()?;
     let fs = Rc::new(Recorded::new(fs));
     if host.watch(|| fs.clone()) {
         fs.keep();
@@ -63,9 +61,9 @@ struct Crew {
 }
 
 impl Crew {
-    fn new(spec: &RunSpec, load: Load<'_>, lru: &Rc<Lru>, costs: &Costs<'_>) -> Result<Self, String> {
+    fn new(spec: &RunSpec, load: Load<'_>, costs: &Costs<'_>) -> Result<Self, String> {
         let w = load.workload;
-        let work = Work::new(spec, w, lru, costs)?;
+        let work = Work::new(spec, w, costs)?;
         let is_fio = matches!(work, Work::Fio(_));
         Ok(Self {
             work,
@@ -169,7 +167,7 @@ enum Work {
 }
 
 impl Work {
-    fn new(spec: &RunSpec, w: &WorkloadSpec, lru: &Rc<Lru>, costs: &Costs<'_>) -> Result<Self, String> {
+    fn new(spec: &RunSpec, w: &WorkloadSpec, costs: &Costs<'_>) -> Result<Self, String> {
         let user = costs.sum(&["user.loop"])?;
         let turn = match w.kind {
             WorkloadKind::Create => Turn::Create,
@@ -177,7 +175,7 @@ impl Work {
             WorkloadKind::Tmpfile => {
                 Turn::Tmpfile { bytes: w.number("write_bytes") as u32, fsync: w.number("fsync") > 0.0 }
             }
-            WorkloadKind::Compile => return Ok(Self::Compile(Rc::new(compile::Params::new(spec, w, lru.clone())?))),
+            WorkloadKind::Compile => return Ok(Self::Compile(Rc::new(compile::Params::new(spec, w, costs.lru())?))),
             WorkloadKind::FsMark => return Ok(Self::FsMark(Rc::new(fs_mark::Params::new(w, user)?))),
             WorkloadKind::Dbench => return Ok(Self::Dbench(Rc::new(dbench::Params::new(w, spec.machine.costs.speed)))),
             WorkloadKind::Mix => return Ok(Self::Mix(Rc::new(Mix::new(w, spec.machine.costs.speed)?))),

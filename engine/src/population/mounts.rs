@@ -12,7 +12,7 @@ use crate::filesystems::xfs::operations::file_io;
 use crate::filesystems::xfs::structures::geometry::Geometry;
 use crate::kernel::btrfs::MetadataReclaim;
 use crate::machine::LockKind;
-use crate::memory::{Lru, Memory};
+use crate::memory::Memory;
 use crate::range_locks::{Design, Prices};
 use crate::softirq::{self, Nobody};
 use crate::spec::{RunSpec, WorkloadKind};
@@ -50,9 +50,8 @@ pub(super) fn xfs<H: Host>(
         let fs = fs.clone();
         host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Xfs::dio_worker(m, fs, cpu));
     }
-    let lru = disk.memory.lru.clone();
     start_reclaim(host, &fs, disk);
-    files::start(host, spec, fs, &lru, costs)
+    files::start(host, spec, fs, costs)
 }
 
 /// btrfs with the workers of its delayed items, of metadata reclaim, and its transaction thread.
@@ -86,9 +85,8 @@ pub(super) fn btrfs<H: Host>(
     let tick = from_ns(spec.kernel.tick_ns);
     let ticks = (fs.commit_interval() / tick).max(1);
     host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::transaction_thread(m, committer, ticks, tick));
-    let lru = disk.memory.lru.clone();
     start_reclaim(host, &fs, disk);
-    files::start(host, spec, fs, &lru, costs)
+    files::start(host, spec, fs, costs)
 }
 
 /// CPUs with a worker that ends direct writes: all if somebody leaves requests under way.
@@ -123,9 +121,8 @@ pub(super) fn ext4<H: Host>(
         let fs = fs.clone();
         host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Ext4::dio_worker(m, fs, cpu));
     }
-    let lru = disk.memory.lru.clone();
     start_reclaim(host, &fs, disk);
-    files::start(host, spec, fs, &lru, costs)
+    files::start(host, spec, fs, costs)
 }
 
 /// tmpfs.
@@ -133,8 +130,7 @@ pub(super) fn tmpfs<H: Host>(host: &mut H, spec: &RunSpec, costs: &Costs<'_>) ->
     let nobody = Rc::new(host.setup(Nobody::new));
     softirq::start(host, spec, &nobody);
     let fs = Rc::new(host.setup(|m| Tmpfs::new(m, costs))?);
-    let lru = host.setup(|m| Rc::new(Lru::new(m, spec)));
-    files::start(host, spec, fs, &lru, costs)
+    files::start(host, spec, fs, costs)
 }
 
 /// The flusher and `kswapd`, where memory has an end.

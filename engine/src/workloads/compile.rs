@@ -93,11 +93,11 @@ impl Params {
         let start =
             Start { parent: time("start.parent_ns"), exec: time("start.exec_ns"), release: time("start.release_ns") };
         let [sh, gcc, cc1, r#as] = ["sh", "gcc", "cc1", "as"].map(|program| Left::new(w, program));
-        let pages = (gcc.pages + cc1.pages + r#as.pages) * lru.per_page();
+        let pages = (gcc.pages + cc1.pages + r#as.pages) * lru.of_process();
         let started = PROCESSES * (start.parent + start.exec + start.release);
         let shell = Shell {
             user: time("sh.user_cpu_ns"),
-            kernel: time("sh.kernel_cpu_ns").saturating_sub(sh.pages * lru.per_page()),
+            kernel: time("sh.kernel_cpu_ns").saturating_sub(sh.pages * lru.of_process()),
             spawn_cc: number("sh.spawn_cc_at"),
             left: sh,
         };

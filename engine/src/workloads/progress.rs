@@ -39,7 +39,7 @@ impl Progress {
             let few = self.lru.room(m).min(pages);
             let now = (user * few / pages, kernel * few / pages);
             run(m, now.0, now.1).await;
-            self.lru.fault(m, few).await;
+            self.lru.add(m, few).await;
             (user, kernel, pages) = (user - now.0, kernel - now.1, pages - few);
         }
         if user + kernel > 0 {

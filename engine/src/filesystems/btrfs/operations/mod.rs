@@ -46,7 +46,7 @@ impl<M: Machine> Filesystem<M> for Btrfs {
         m.lock(lock, Side::Write).await;
         self.reclaim_if_needed(m); // btrfs_delalloc_reserve_metadata
         let end = self.data(file.inode).size();
-        self.sb.calls.append(m, self.costs.write.write, end, bytes).await;
+        self.sb.calls.append(m, file, self.costs.write.write, end, bytes).await;
         self.data(file.inode).write(end, u64::from(bytes), self.transid());
         self.dirtied(m, file.inode).await;
         m.unlock(lock, Side::Write).await;

@@ -65,7 +65,7 @@ impl<M: Machine> Filesystem<M> for Xfs {
         inode.iunlock(m).await;
         self.sync.dirty.append(file.inode, bytes);
         self.inodes.set_sized(file.inode);
-        self.sb.calls.append(m, c.attr + c.delalloc + c.copy, size, bytes).await;
+        self.sb.calls.append(m, file, c.attr + c.delalloc + c.copy, size, bytes).await;
         self.dirtied(m, file.inode).await;
         m.unlock(inode.iolock, Side::Write).await;
         m.run(Account::System, of_new_page(c.end)).await;
