@@ -76,7 +76,7 @@ def test_kernels_up_to_6_8_let_go_of_the_lock_after_32_pages() -> None:
 
 
 def test_the_lock_is_held_as_long_as_was_counted() -> None:
-    """326 instructions to put a page on the list and 265 to take it off; the laboratory holds it 478,000 a compile."""
+    """326 instructions to put a page on the list and 265 to take it off; the laboratory holds it 452,000 a compile."""
     lock, compiles = lru_lock(compiling())
     assert lock.hold_total_ns / compiles == pytest.approx(sum(PAGES) * (326 + 265), rel=0.02)
 
