@@ -56,7 +56,7 @@ def test_more_allocation_groups_and_a_directory_each_recover_the_loss() -> None:
 
 @pytest.mark.slow
 def test_the_agi_is_what_everybody_waits_for() -> None:
-    """The rest of the waiting is for the directory, whose holder waits for the AGI, and a little for the list of pages."""
+    """The rest of the waiting is for the directory (its holder waits for the AGI), a little for the list of pages."""
     waited: Counter[str] = Counter()
     for run in compiled("xfs"):
         waited.update({lock.name: round(lock.wait_total_ns) for lock in run.locks})
