@@ -16,7 +16,7 @@ def run(tmp_path: Path, rule: str, memory: str, size: str = "128 MiB") -> RunRes
     text = (
         "simfs: 1\nname: full\ntitle: full\n"
         f"machine: {{profile: dual-socket-48, cpus: 8, memory: {memory}}}\n"
-        f"kernel: {{profile: linux-5.8, rules: {{btrfs.page_release: {rule}}}}}\ndevice: nvme\n"
+        f"kernel: {{profile: linux-5.8, rules: {{btrfs.extent_map_release: {rule}}}}}\ndevice: nvme\n"
         "filesystem: {kind: btrfs}\nworkload: {kind: fio, rw: write, block_size: 64 KiB, fsync: 1, files: per-task,"
         f" size: {size}, written: 50 %, tasks: 4}}\n"
     )

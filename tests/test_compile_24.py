@@ -56,12 +56,14 @@ def test_more_allocation_groups_and_a_directory_each_recover_the_loss() -> None:
 
 @pytest.mark.slow
 def test_the_agi_is_what_everybody_waits_for() -> None:
-    """The rest of the waiting is for the directory, whose holder waits for the AGI."""
+    """The rest of the waiting is for the directory (its holder waits for the AGI), a little for the list of pages."""
     waited: Counter[str] = Counter()
     for run in compiled("xfs"):
         waited.update({lock.name: round(lock.wait_total_ns) for lock in run.locks})
     assert waited["xfs.AGI"] > 0.4 * sum(waited.values())
-    assert waited["xfs.AGI"] + waited["vfs.i_rwsem (directory)"] > 0.99 * sum(waited.values())
+    assert waited["mm.lru_lock"] < 0.1 * sum(waited.values())
+    whole = sum(waited.values()) - waited["mm.lru_lock"]
+    assert waited["xfs.AGI"] + waited["vfs.i_rwsem (directory)"] > 0.99 * whole
 
 
 def test_whoever_is_handed_the_agi_mostly_waits_for_a_cpu() -> None:

@@ -102,7 +102,7 @@ btrfs.full_commit since-committed 5.11 running 5.12 directory
 btrfs.fsync_wait ordered 5.10 writeback
 btrfs.direct_write direct 6.15 buffered
 btrfs.commit_start at-once 6.7 after-previous
-btrfs.page_release full-sync 5.9 old-maps
+btrfs.extent_map_release full-sync 5.9 old-maps
 btrfs.log_csums replace 5.9 insert
 btrfs.log_inode leaf-held 5.16 known 6.2 leaf-cloned
 btrfs.log_directory each 5.16 batches 5.17 indices 5.18 new

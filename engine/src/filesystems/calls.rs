@@ -9,8 +9,10 @@ use super::dentry::Dentries;
 use super::{DirId, File};
 use crate::cost_table;
 use crate::kernel::vfs::FstatCall;
+use crate::memory::Lru;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LineId, Time};
+use std::rc::Rc;
 
 cost_table!(CallCosts {
     stat: ["call.stat"],
@@ -69,6 +71,9 @@ pub struct Calls {
     /// Those of directories.
     directories: Dentries,
     folios: BySlot<LineId>,
+    /// The lists of pages; by file, the pages that it was written to.
+    lru: Rc<Lru>,
+    written: BySlot<u64>,
 }
 
 impl Calls {
@@ -76,8 +81,9 @@ impl Calls {
     pub fn new<M: Machine>(m: &M, kind: &str, costs: &Costs<'_>) -> Result<Self, String> {
         let (dentries, directories) = (Dentries::new(m, costs), Dentries::new(m, costs));
         let (files, dcache) = (InCore::new(costs, kind)?, Dcache::new(m, kind, costs));
-        let (costs, fstat) = (CallCosts::new(costs)?, costs.rules().fstat);
-        Ok(Self { costs, fstat, files, dentries, dcache, directories, folios: BySlot::default() })
+        let (lru, fstat) = (costs.lru(), costs.rules().fstat);
+        let (costs, folios, written) = (CallCosts::new(costs)?, BySlot::default(), BySlot::default());
+        Ok(Self { costs, fstat, files, dentries, dcache, directories, folios, lru, written })
     }
 
     /// The copying of pages takes so long. Whoever copies has a reference of the folio (`folio_try_get`, before 5.16
@@ -179,15 +185,32 @@ impl Calls {
     }
 
     /// A write at the end of a file of this size. The first new page takes `first`; what still fits the last page is written over it.
-    pub async fn append<M: Machine>(&self, m: &M, first: Time, size: u64, bytes: u32) {
+    pub async fn append<M: Machine>(&self, m: &M, file: &File, first: Time, size: u64, bytes: u32) {
         m.moved(u64::from(bytes));
         let new = new_pages(size, bytes);
         m.use_data(new * PAGE);
         let time = match new {
             0 => self.costs.overwrite + self.costs.overwrite_page,
-            more => first + self.costs.append_page * (more - 1),
+            more => first + self.costs.append_page.saturating_sub(self.lru.of_file().0) * (more - 1),
         };
         m.run(Account::System, time).await;
+        self.written.put(file.inode, self.written.get(file.inode).unwrap_or(0) + new);
+        self.lru.add(m, new).await;
+    }
+
+    /// The pages of a file that goes (`truncate_inode_pages_final`). What this takes is taken from the filesystem's step by [`Calls::without_lru`].
+    pub async fn drop_pages<M: Machine>(&self, m: &M, file: &File) {
+        let pages = self.written.get(file.inode).unwrap_or(0);
+        if pages > 0 {
+            self.written.put(file.inode, 0);
+            self.lru.truncate(m, pages).await;
+        }
+    }
+
+    /// The rest of a step that drops the page of a file that has one.
+    pub fn without_lru(&self, step: Time) -> Time {
+        let (add, release) = self.lru.of_file();
+        step.saturating_sub(add + release)
     }
 
     /// Times under the directory's `i_rwsem` of the calls that list so many names: each fills a buffer, with the lock anew

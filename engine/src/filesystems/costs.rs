@@ -1,10 +1,12 @@
 //! Named costs, looked up once when a filesystem is built.
 
 use crate::kernel::Rules;
+use crate::memory::Lru;
 use crate::waist::time::from_ns;
 use crate::waist::Time;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// What filesystems are built from: the cost tables of a run, how fast the machine is compared with the one they were measured
 /// on, how long it pauses, and the rules of the kernel.
@@ -14,13 +16,14 @@ pub struct Costs<'a> {
     rules: Rules,
     pause: Time,
     cpus_per_node: u32,
+    lru: Option<Rc<Lru>>,
     asked: Option<RefCell<BTreeSet<String>>>,
 }
 
 impl<'a> Costs<'a> {
     /// `speed` multiplies every time of the tables: 2 is a machine half as fast. `pause` is `cpu_relax` of this one.
     pub fn new(tables: Vec<&'a BTreeMap<String, f64>>, speed: f64, rules: Rules, pause: Time) -> Self {
-        Self { tables, speed, rules, pause, cpus_per_node: u32::MAX, asked: None }
+        Self { tables, speed, rules, pause, cpus_per_node: u32::MAX, lru: None, asked: None }
     }
 
     /// Has whatever is asked for, and remembers the names.
@@ -36,6 +39,16 @@ impl<'a> Costs<'a> {
     /// The same on a machine with so many CPUs on a node; else it has one.
     pub fn on_nodes_of(self, cpus_per_node: u32) -> Self {
         Self { cpus_per_node, ..self }
+    }
+
+    /// The same with the lists of the machine's pages.
+    pub fn with_lists(self, lru: Lru) -> Self {
+        Self { lru: Some(Rc::new(lru)), ..self }
+    }
+
+    /// The lists of the machine's pages.
+    pub fn lru(&self) -> Rc<Lru> {
+        self.lru.clone().expect("whoever builds a filesystem brings them")
     }
 
     /// CPUs of a node.

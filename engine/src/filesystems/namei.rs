@@ -98,6 +98,7 @@ pub async fn unlink<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, dir: DirId
     m.unlock(victim, Side::Write).await;
     fs.removed(m).await;
     m.unlock(parent, Side::Write).await;
+    sb.calls.drop_pages(m, &file).await;
     fs.evict_file(m, dir, file).await;
     sb.end_write(m).await;
     m.run(Account::System, after).await;

@@ -87,7 +87,7 @@ pub async fn append<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &mut 
     }
     m.lock(lock, Side::Write).await;
     let size = fs.write_begin(m, file, bytes, true).await;
-    calls.append(m, fs.new_page_time(), size, bytes).await;
+    calls.append(m, file, fs.new_page_time(), size, bytes).await;
     fs.write_end(m, file, size, bytes).await;
     m.unlock(lock, Side::Write).await;
     if let Some((_, after)) = around {

@@ -137,7 +137,7 @@ impl Tmpfs {
         let before = size.div_ceil(u64::from(BLOCK));
         *size = size.saturating_sub(bytes);
         let (c, pages) = (&self.costs, before - size.div_ceil(u64::from(BLOCK)));
-        let once = if pages > 0 { c.evict_written.saturating_sub(c.evict) } else { 0 };
+        let once = if pages > 0 { self.sb.calls.without_lru(c.evict_written.saturating_sub(c.evict)) } else { 0 };
         once + c.free_page * pages.saturating_sub(1)
     }
 }

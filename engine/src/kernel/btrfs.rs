@@ -77,7 +77,7 @@ choice! {
 
 choice! {
     /// What reclaiming the first page of an extent does to the next fsync of its file.
-    pub enum PageRelease {
+    pub enum ExtentMapRelease {
         /// The extent's map goes, and all that the transaction has of the file is logged anew (before 5.9).
         FullSync = "full-sync",
         /// Nothing: of maps only those of past transactions go.

@@ -7,6 +7,7 @@ pub mod btrfs;
 mod choice;
 pub mod ext4;
 pub mod idle;
+pub mod mm;
 pub mod process;
 mod roles;
 mod rules;

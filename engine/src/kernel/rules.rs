@@ -2,7 +2,7 @@
 //! `models/kernels/timeline.yaml`; the default, for specs that do not give it, is that of Linux 6.12.
 
 use super::choice::Choice;
-use super::{btrfs, ext4, idle, process, sched, time, vfs, xfs};
+use super::{btrfs, ext4, idle, mm, process, sched, time, vfs, xfs};
 use crate::nearest::hint;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -101,6 +101,8 @@ rules! {
     "process.stack_free" => stack_free: process::StackFree = process::StackFree::Callback;
     /// What a process has mapped is a maple tree, whose old nodes go to RCU (`ma_free_rcu`).
     "mm.maple_tree" => maple_tree: bool = true;
+    /// How pages of a process that ends are freed (`free_pages_and_swap_cache`).
+    "mm.page_release" => page_release: mm::PageRelease = mm::PageRelease::Batches;
     /// Areas that a process unmaps go to RCU (`vm_area_free`).
     "mm.area_rcu" => area_rcu: bool = true;
     /// What one `inode_hash_lock` guards.
@@ -160,7 +162,7 @@ rules! {
     /// Of several tasks that want a commit, who runs delayed references before it (`btrfs_commit_transaction`).
     "btrfs.commit_flush" => commit_flush: btrfs::CommitFlush = btrfs::CommitFlush::First;
     /// What reclaiming a page does to the next fsync of its file (`try_release_extent_mapping`).
-    "btrfs.page_release" => page_release: btrfs::PageRelease = btrfs::PageRelease::OldMaps;
+    "btrfs.extent_map_release" => extent_map_release: btrfs::ExtentMapRelease = btrfs::ExtentMapRelease::OldMaps;
     /// How checksums are put into the log (`log_csums`).
     "btrfs.log_csums" => log_csums: btrfs::LogCsums = btrfs::LogCsums::Insert;
     /// How an inode is logged (`btrfs_log_inode`).

@@ -5,14 +5,17 @@
 //! dirty one until it is written. Pages of files that a load makes and not lays out do not count, and are never reclaimed; nor are
 //! inodes and dentries.
 
+mod lru;
 mod watermarks;
+
+pub use lru::Lru;
 
 use crate::cost_table;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::page_cache::PageCache;
 use crate::filesystems::{Written, BLOCK};
 use crate::waist::Machine;
-use crate::waist::{Account, LockId, Side, TaskId, Time};
+use crate::waist::{Account, Side, TaskId, Time};
 use crate::writeback::Writeback;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -36,26 +39,24 @@ pub struct Memory {
     costs: MemoryCosts,
     marks: Option<Watermarks>,
     tick: Time,
-    /// Pages that are reclaimed at a time (`SWAP_CLUSTER_MAX`), and that a CPU adds to the list at a time (`PAGEVEC_SIZE`).
+    /// Pages that are reclaimed at a time (`SWAP_CLUSTER_MAX`).
     batch: u64,
-    adds: u64,
     /// How long who finds nothing to reclaim waits (`reclaim_throttle`), and how often (`MAX_RECLAIM_RETRIES`).
     throttle: Time,
     retries: u64,
-    lru_lock: LockId,
+    /// The lists that these pages are on, with those of processes.
+    lru: Rc<Lru>,
     list: RefCell<VecDeque<Pages>>,
     /// Files were laid out that were written together: the list is to be put in the order of their bytes.
     written_together: Cell<bool>,
     used: Cell<u64>,
-    /// By CPU, pages not yet on the list.
-    added: RefCell<Vec<u64>>,
     /// `kswapd`, if it sleeps.
     kswapd: Cell<Option<TaskId>>,
 }
 
 impl Memory {
     /// Room for so many bytes, if there is an end of it. The error names a number that is missing.
-    pub fn new<M: Machine>(m: &M, bytes: Option<u64>, tick: Time, costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new(bytes: Option<u64>, tick: Time, costs: &Costs<'_>) -> Result<Self, String> {
         let number = |name: &str| costs.number(&format!("memory.{name}"));
         let (share, scale) = (costs.number("writeback.dirtyable")?, number("watermark_scale")?);
         Ok(Self {
@@ -63,14 +64,12 @@ impl Memory {
             marks: bytes.map(|bytes| Watermarks::new(bytes, share, scale)),
             tick: tick.max(1),
             batch: number("batch")? as u64,
-            adds: number("adds")? as u64,
             throttle: crate::waist::time::from_ns(number("throttle")?),
             retries: number("retries")? as u64,
-            lru_lock: m.new_lock(m.class("mm.lru_lock", "mm.lru_lock")),
+            lru: costs.lru(),
             list: RefCell::default(),
             written_together: Cell::new(false),
             used: Cell::new(0),
-            added: RefCell::new(vec![0; m.cpus() as usize]),
             kswapd: Cell::new(None),
         })
     }
@@ -136,15 +135,7 @@ impl Memory {
         let page = u64::from(BLOCK);
         let (first, end) = (offset / page, (offset + u64::from(bytes)).div_ceil(page));
         self.list.borrow_mut().push_back(Pages { file: file.clone(), first, count: end - first });
-        let drains = {
-            let added = &mut self.added.borrow_mut()[m.cpu() as usize];
-            *added += came;
-            *added >= self.adds && std::mem::take(added) > 0
-        };
-        if drains {
-            m.lock(self.lru_lock, Side::Write).await;
-            m.unlock(self.lru_lock, Side::Write).await;
-        }
+        self.lru.add_in_step(m, came).await;
     }
 
     /// `__alloc_pages_slowpath`: `kswapd` is woken below the low watermark; below the least one the task reclaims itself.
@@ -186,9 +177,10 @@ impl Memory {
     async fn shrink<M: Machine>(&self, m: &M) -> u64 {
         self.sort();
         for priority in 0..=DEF_PRIORITY {
-            m.lock(self.lru_lock, Side::Write).await;
+            let lock = self.lru.lock(m);
+            m.lock(lock, Side::Write).await;
             let gone = self.evict(self.batch << priority);
-            m.unlock(self.lru_lock, Side::Write).await;
+            m.unlock(lock, Side::Write).await;
             m.run(Account::System, self.costs.reclaim * gone.max(1)).await;
             if gone > 0 {
                 return gone;

@@ -177,7 +177,7 @@ impl Work {
             WorkloadKind::Tmpfile => {
                 Turn::Tmpfile { bytes: w.number("write_bytes") as u32, fsync: w.number("fsync") > 0.0 }
             }
-            WorkloadKind::Compile => return Ok(Self::Compile(Rc::new(compile::Params::new(spec, w)?))),
+            WorkloadKind::Compile => return Ok(Self::Compile(Rc::new(compile::Params::new(spec, w, costs.lru())?))),
             WorkloadKind::FsMark => return Ok(Self::FsMark(Rc::new(fs_mark::Params::new(w, user)?))),
             WorkloadKind::Dbench => return Ok(Self::Dbench(Rc::new(dbench::Params::new(w, spec.machine.costs.speed)))),
             WorkloadKind::Mix => return Ok(Self::Mix(Rc::new(Mix::new(w, spec.machine.costs.speed)?))),

@@ -11,7 +11,7 @@ pub use read::cost_names;
 
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
-use crate::memory::Memory;
+use crate::memory::{Lru, Memory};
 use crate::range_locks::Design;
 use crate::softirq;
 use crate::spec::{DeviceSpec, FilesystemKind, RunSpec, WorkloadKind};
@@ -37,7 +37,8 @@ fn mount<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
     let speed = spec.machine.costs.speed;
     let pause = from_ns(spec.machine.costs.cpu_relax);
     let costs = Costs::new(vec![&spec.filesystem.costs, &spec.vfs.costs], speed, spec.kernel.rules, pause)
-        .on_nodes_of(spec.machine.cpus_per_socket);
+        .on_nodes_of(spec.machine.cpus_per_socket)
+        .with_lists(host.setup(|m| Lru::new(m, spec)));
     read::refuse_others(spec)?;
     mount_with(host, spec, &costs)
 }
@@ -58,7 +59,7 @@ fn mount_with<H: Host>(host: &mut H, spec: &RunSpec, costs: &Costs<'_>) -> Resul
         tick: from_ns(spec.kernel.tick_ns),
     };
     let writeback = host.setup(|m| Writeback::new(m, setting, costs))?;
-    let memory = host.setup(|m| Memory::new(m, setting.memory, setting.tick, costs))?;
+    let memory = Memory::new(setting.memory, setting.tick, costs)?;
     let device = BlockDevice::start(host, &device, spec.machine.costs.speed, (writeback, memory));
     softirq::start(host, spec, &device);
     mount(host, spec, device, costs)

@@ -4,8 +4,10 @@ use super::mount_with;
 use crate::filesystems::costs::Costs;
 use crate::kernel::roles;
 use crate::machine::Native;
+use crate::memory::Lru;
 use crate::nearest::hint;
 use crate::spec::{FilesystemKind, KernelConstants, RunSpec};
+use crate::waist::Host;
 use serde_json::{json, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -42,8 +44,9 @@ fn ask(kind: FilesystemKind) -> BTreeSet<String> {
 
 fn ask_mounted(kind: FilesystemKind, iolock: &str) -> BTreeSet<String> {
     let spec = smallest(kind, iolock);
-    let costs = Costs::asking();
-    mount_with(&mut Native::new(&spec), &spec, &costs).expect("it has everything");
+    let mut native = Native::new(&spec);
+    let costs = Costs::asking().with_lists(native.setup(|m| Lru::new(m, &spec)));
+    mount_with(&mut native, &spec, &costs).expect("it has everything");
     costs.asked()
 }
 

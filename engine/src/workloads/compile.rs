@@ -4,7 +4,9 @@
 use super::arrivals::{served, taken, Requests};
 use super::draw::Draw;
 use super::process::{Left, Prices};
+use super::progress::Progress;
 use crate::filesystems::{DirId, File, Filesystem};
+use crate::memory::Lru;
 use crate::spec::{RunSpec, WorkloadSpec};
 use crate::waist::time::from_ns;
 use crate::waist::{Account, Life, Machine, Placement, Time};
@@ -12,14 +14,11 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// CPU time is used in turns of this length, user time first, then the page faults and system calls that go with it.
-const TURN: Time = 200 * crate::waist::time::US;
-
 /// Driver, compiler and assembler.
 const PROCESSES: Time = 3;
 
 /// The numbers of one compilation.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Params {
     user: Time,
     kernel: Time,
@@ -30,6 +29,7 @@ pub struct Params {
     object_writes: u32,
     start: Start,
     prices: Prices,
+    lru: Rc<Lru>,
     proc_entries: u64,
     shell: Option<Shell>,
     gcc: Gcc,
@@ -53,12 +53,6 @@ struct Shell {
     kernel: Time,
     spawn_cc: f64,
     left: Left,
-}
-
-impl Shell {
-    fn new(time: impl Fn(&str) -> Time, spawn_cc: f64, left: Left) -> Self {
-        Self { user: time("sh.user_cpu_ns"), kernel: time("sh.kernel_cpu_ns"), spawn_cc, left }
-    }
 }
 
 /// Shares of the whole CPU time, and how far into a process's own time each of its operations comes.
@@ -129,27 +123,37 @@ impl As {
 
 impl Params {
     /// From the workload's parameters. Times are multiplied by the machine's speed.
-    pub fn new(spec: &RunSpec, w: &WorkloadSpec) -> Result<Self, String> {
+    pub fn new(spec: &RunSpec, w: &WorkloadSpec, lru: Rc<Lru>) -> Result<Self, String> {
         let speed = spec.machine.costs.speed;
         let number = |name: &str| w.number(name);
         let time = |name: &str| from_ns(number(name) * speed);
         let start =
             Start { parent: time("start.parent_ns"), exec: time("start.exec_ns"), release: time("start.release_ns") };
+        let (sh, gcc, cc1, r#as) = (Left::new(w, "sh"), Gcc::new(w), Cc1::new(w), As::new(w));
+        let pages = (gcc.left.pages + cc1.left.pages + r#as.left.pages) * lru.of_process();
+        let started = PROCESSES * (start.parent + start.exec + start.release);
+        let shell = Shell {
+            user: time("sh.user_cpu_ns"),
+            kernel: time("sh.kernel_cpu_ns").saturating_sub(sh.pages * lru.of_process()),
+            spawn_cc: number("sh.spawn_cc_at"),
+            left: sh,
+        };
         Ok(Self {
             user: time("user_cpu_ns"),
-            kernel: time("kernel_cpu_ns").saturating_sub(PROCESSES * (start.parent + start.exec + start.release)),
+            kernel: time("kernel_cpu_ns").saturating_sub(started + pages),
             start,
             prices: Prices::new(spec),
+            lru,
             proc_entries: number("proc_entries") as u64,
             spread: Draw::parse("lognormal", 1e6, number("cpu_cv"))?,
             footprint: number("footprint_bytes"),
             asm_bytes: number("asm_bytes") as u32,
             object_bytes: number("object_bytes") as u32,
             object_writes: (number("object_writes") as u32).max(1),
-            shell: (number("shell") > 0.0).then(|| Shell::new(time, number("sh.spawn_cc_at"), Left::new(w, "sh"))),
-            gcc: Gcc::new(w),
-            cc1: Cc1::new(w),
-            r#as: As::new(w),
+            shell: (number("shell") > 0.0).then_some(shell),
+            gcc,
+            cc1,
+            r#as,
         })
     }
 }
@@ -244,54 +248,31 @@ impl Child {
     }
 }
 
-/// One process's CPU time and memory, used up to given fractions of it.
-struct Progress {
-    user: Time,
-    kernel: Time,
-    footprint: f64,
-    done: f64,
+/// A share of so much user and kernel time, and these pages.
+fn progress<F>(c: &Compiler<F>, (user, kernel): (Time, Time), share: f64, (footprint, pages): (f64, u64)) -> Progress {
+    let spread = c.params.spread.draw(&mut c.random.borrow_mut()) as f64 / from_ns(1e6) as f64;
+    let scaled = |time: Time| (time as f64 * share * spread) as Time;
+    Progress::new(c.params.lru.clone(), (scaled(user), scaled(kernel)), footprint, pages)
 }
 
-impl Progress {
-    /// That of a process of the compiler.
-    fn new<F>(c: &Compiler<F>, share: f64) -> Self {
-        Self { footprint: c.params.footprint * share, ..Self::of(c, c.params.user, c.params.kernel, share) }
-    }
-
-    /// A share of so much.
-    fn of<F>(c: &Compiler<F>, user: Time, kernel: Time, share: f64) -> Self {
-        let spread = c.params.spread.draw(&mut c.random.borrow_mut()) as f64 / from_ns(1e6) as f64;
-        let scaled = |time: Time| (time as f64 * share * spread) as Time;
-        Self { user: scaled(user), kernel: scaled(kernel), footprint: 0.0, done: 0.0 }
-    }
-
-    /// Runs until `fraction` of the whole is done.
-    async fn to<M: Machine>(&mut self, m: &M, fraction: f64) {
-        let part = (fraction - self.done).max(0.0);
-        self.done = self.done.max(fraction);
-        let (user, kernel) = ((self.user as f64 * part) as Time, (self.kernel as f64 * part) as Time);
-        let turns = (user + kernel).div_ceil(TURN).max(1);
-        let bytes = (self.footprint * part) as u64;
-        if bytes > 0 {
-            m.use_memory(bytes);
-        }
-        m.run_turns(turns, user / turns, kernel / turns).await;
-    }
+/// That of a process of the compiler.
+fn of_compiler<F>(c: &Compiler<F>, share: f64, left: Left) -> Progress {
+    progress(c, (c.params.user, c.params.kernel), share, (c.params.footprint * share, left.pages))
 }
 
 /// `sh -c "cc -c ..."`, which starts the driver and waits for it.
 async fn sh<M: Machine, F: Filesystem<M>>(m: M, c: Rc<Compiler<F>>) {
     let shell = c.params.shell.expect("it was started");
-    let mut cpu = Progress::of(&c, shell.user, shell.kernel, 1.0);
+    let mut cpu = progress(&c, (shell.user, shell.kernel), 1.0, (0.0, shell.left.pages));
     c.params.prices.mapped(&m, shell.left);
     cpu.to(&m, shell.spawn_cc).await;
     Child::spawn(&m, &c, gcc).wait(&m, &c.params).await;
-    cpu.to(&m, 1.0).await;
+    cpu.exit(&m).await;
 }
 
 async fn gcc<M: Machine, F: Filesystem<M>>(m: M, c: Rc<Compiler<F>>) {
     let p = c.params.gcc.clone();
-    let mut cpu = Progress::new(&c, p.share);
+    let mut cpu = of_compiler(&c, p.share, p.left);
     c.params.prices.mapped(&m, p.left);
     let name = asm_name(&c);
     cpu.to(&m, p.create_asm).await;
@@ -306,12 +287,12 @@ async fn gcc<M: Machine, F: Filesystem<M>>(m: M, c: Rc<Compiler<F>>) {
     if let Some(asm) = c.asm.take() {
         c.fs.unlink(&m, c.dir, &name, asm).await;
     }
-    cpu.to(&m, 1.0).await;
+    cpu.exit(&m).await;
 }
 
 async fn cc1<M: Machine, F: Filesystem<M>>(m: M, c: Rc<Compiler<F>>) {
     let p = c.params.cc1.clone();
-    let mut cpu = Progress::new(&c, p.share);
+    let mut cpu = of_compiler(&c, p.share, p.left);
     c.params.prices.mapped(&m, p.left);
     let mut asm = c.asm.get().expect("the driver has created it");
     cpu.to(&m, p.open_asm).await;
@@ -320,12 +301,12 @@ async fn cc1<M: Machine, F: Filesystem<M>>(m: M, c: Rc<Compiler<F>>) {
     c.fs.write(&m, &mut asm, c.params.asm_bytes).await;
     c.fs.close(&m, &asm).await;
     c.asm.set(Some(asm));
-    cpu.to(&m, 1.0).await;
+    cpu.exit(&m).await;
 }
 
 async fn assemble<M: Machine, F: Filesystem<M>>(m: M, c: Rc<Compiler<F>>) {
     let p = c.params.r#as.clone();
-    let mut cpu = Progress::new(&c, p.share);
+    let mut cpu = of_compiler(&c, p.share, p.left);
     c.params.prices.mapped(&m, p.left);
     let name = object_name(&c);
     cpu.to(&m, p.unlink_object).await;
@@ -345,7 +326,7 @@ async fn assemble<M: Machine, F: Filesystem<M>>(m: M, c: Rc<Compiler<F>>) {
     }
     c.fs.close(&m, &object).await;
     c.object.set(Some(object));
-    cpu.to(&m, 1.0).await;
+    cpu.exit(&m).await;
 }
 
 /// `ccXXXXXX.s`, never the same twice in a run.

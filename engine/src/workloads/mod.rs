@@ -13,4 +13,5 @@ pub mod lock_cycle;
 pub mod metadata;
 pub mod mix;
 pub mod process;
+mod progress;
 pub mod range_lock;

@@ -24,6 +24,8 @@ pub struct Prices {
 /// How much of it a program leaves.
 #[derive(Clone, Copy, Debug)]
 pub struct Left {
+    /// Pages of its own, which are free when it has ended.
+    pub pages: u64,
     maps: u64,
     vmas: u64,
     dentries: u64,
@@ -33,7 +35,7 @@ impl Left {
     /// From the workload's parameters, of the program of this name there.
     pub fn new(w: &WorkloadSpec, program: &str) -> Self {
         let number = |name: &str| w.number(&format!("{program}.{name}")) as u64;
-        Self { maps: number("maps"), vmas: number("areas"), dentries: number("lost_dentries") }
+        Self { pages: number("pages"), maps: number("maps"), vmas: number("areas"), dentries: number("lost_dentries") }
     }
 }
 

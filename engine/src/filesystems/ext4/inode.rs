@@ -163,7 +163,8 @@ impl Ext4 {
     pub(super) async fn evict<M: Machine>(&self, m: &M, inode: u32, file: File) {
         let c = &self.unlink;
         self.sb.calls.files.whole_inode(m, file.inode);
-        m.run(Account::System, c.evict_start + if file.written { c.evict_pages } else { 0 }).await;
+        let pages = if file.written { self.sb.calls.without_lru(c.evict_pages) } else { 0 };
+        m.run(Account::System, c.evict_start + pages).await;
         let handle = self.journal.start(m, credits::EVICT).await;
         let freed = self.free_file_blocks(m, file.inode, handle.transaction(), u64::MAX).await;
         let orphan = self.delete_orphan(m, inode, c.orphan).await;

@@ -9,7 +9,7 @@ use crate::cost_table;
 use crate::filesystems::btrfs::data::Extent;
 use crate::filesystems::btrfs::mount::{Btrfs, Inode};
 use crate::filesystems::File;
-use crate::kernel::btrfs::{FsyncWait, FullCommit, LogCsums, LogDirectory, LogInode, PageRelease};
+use crate::kernel::btrfs::{ExtentMapRelease, FsyncWait, FullCommit, LogCsums, LogDirectory, LogInode};
 use crate::waist::Machine;
 use crate::waist::{Account, Side};
 
@@ -28,7 +28,7 @@ cost_table!(pub(super) FsyncCosts {
 pub struct Fsync {
     pub(super) costs: FsyncCosts,
     pub(super) csums: LogCsums,
-    page_release: PageRelease,
+    extent_map_release: ExtentMapRelease,
     pub(super) inode: LogInode,
     pub(super) directory: LogDirectory,
     pub(super) full_commit: FullCommit,
@@ -42,7 +42,7 @@ impl Fsync {
         Ok(Self {
             costs: FsyncCosts::new(costs)?,
             csums: rules.log_csums,
-            page_release: rules.page_release,
+            extent_map_release: rules.extent_map_release,
             inode: rules.log_inode,
             directory: rules.log_directory,
             full_commit: rules.full_commit,
@@ -58,7 +58,7 @@ impl Btrfs {
         m.at("fsync");
         self.sb.calls.files.held(m, file.inode);
         let inode = self.file(file.inode);
-        if self.fsync.page_release == PageRelease::FullSync {
+        if self.fsync.extent_map_release == ExtentMapRelease::FullSync {
             self.data(file.inode).release_maps();
         }
         let writeback = self.write_back(m, file.inode, inode).await;

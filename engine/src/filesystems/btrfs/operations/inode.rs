@@ -245,7 +245,8 @@ impl Btrfs {
         extents: &[(Placed, Option<Placed>)],
     ) {
         let c = &self.costs.unlink;
-        let rest = self.sb.inodes.pass(m, Some(inode.ino), if pages { c.evict_pages } else { c.evict }).await;
+        let time = if pages { self.sb.calls.without_lru(c.evict_pages) } else { c.evict };
+        let rest = self.sb.inodes.pass(m, Some(inode.ino), time).await;
         m.run(Account::System, rest).await;
         self.transaction.reservations.reserve(m).await; // `evict_refill_and_join`
         let handle = self.transaction.join(m).await;

@@ -11,9 +11,9 @@ use crate::filesystems::xfs::operations::file_io::{BufferedIo, Rules};
 use crate::filesystems::xfs::structures::geometry::Geometry;
 use crate::kernel::Rules as KernelRules;
 use crate::machine::{Context, Native};
-use crate::memory::Memory;
+use crate::memory::{Lru, Memory};
 use crate::spec::FilesystemKind;
-use crate::spec::{DeviceSpec, RunSpec};
+use crate::spec::{DeviceSpec, KernelConstants, RunSpec};
 use crate::waist::{Host, Life, Machine, Placement, Time};
 use crate::writeback::{Setting, Writeback};
 use std::cell::{Cell, RefCell};
@@ -43,19 +43,26 @@ const LOCKS: [(&str, &str); 16] = [
     ("xfs.i_flags_lock", "qspinlock"),
 ];
 
-/// What the kernel's code takes, and how long it waits.
-fn constants() -> serde_json::Value {
-    serde_json::json!({
-        "migration_cost": 5e5, "rwsem_handoff_wait": 4e6, "rwsem_reader_batch_max": 256, "rwsem_reader_spin_base": 1e4,
-        "rwsem_reader_spin_per_reader": 500, "rwsem_reader_spin_cap": 2.5e4, "percpu_rwsem_grace_period": 1e7,
-        "numa_spinlock_threshold": 1e7,
-        "semaphore_count": 2, "cohort_handoffs": 64, "hqlock_fairness_threshold": 1000,
-        "hqlock_general_handoffs_turn_numa": 50,
-        "code_spin": 0, "code_attempt": 0, "code_taken": 0, "code_ask": 0, "code_queue": 0, "code_take": 0,
-        "code_wake": 0, "code_mark": 0, "code_mark_reader": 0, "code_futex": 0, "code_futex_return": 0,
-        "code_rcu_core": 0, "code_rcu_tick": 0, "code_rcu_note": 0, "code_rcu_report": 0, "rcu_inside": 0, "code_free_task": 0, "code_free_cred": 0, "code_free_map": 0, "code_free_area": 0,
-        "code_free_dentry": 0, "code_free_proc": 0, "code_free_stack": 0, "code_vfree": 0, "code_rcu_thread": 0, "idle_timer": 1e9
-    })
+/// How long the kernel waits; its code takes no time.
+fn constants() -> BTreeMap<&'static str, f64> {
+    let mut all: BTreeMap<_, _> = KernelConstants::NAMES.iter().map(|name| (*name, 0.0)).collect();
+    all.extend([
+        ("migration_cost", 5e5),
+        ("rwsem_handoff_wait", 4e6),
+        ("rwsem_reader_batch_max", 256.0),
+        ("rwsem_reader_spin_base", 1e4),
+        ("rwsem_reader_spin_per_reader", 500.0),
+        ("rwsem_reader_spin_cap", 2.5e4),
+        ("percpu_rwsem_grace_period", 1e7),
+        ("numa_spinlock_threshold", 1e7),
+        ("semaphore_count", 2.0),
+        ("cohort_handoffs", 64.0),
+        ("hqlock_fairness_threshold", 1000.0),
+        ("hqlock_general_handoffs_turn_numa", 50.0),
+        ("lru_batch", 31.0),
+        ("idle_timer", 1e9),
+    ]);
+    all
 }
 
 fn spec(duration: Time) -> RunSpec {
@@ -80,7 +87,7 @@ fn spec(duration: Time) -> RunSpec {
 }
 
 /// A filesystem whose costs are whatever it asks for, at 100 each.
-fn build(m: &Context, device: &Rc<BlockDevice>, table: &mut BTreeMap<String, f64>) -> Xfs {
+fn build(m: &Context, spec: &RunSpec, device: &Rc<BlockDevice>, table: &mut BTreeMap<String, f64>) -> Xfs {
     let geometry = Geometry::new(1 << 30, None).and_then(|g| g.with_log(10 << 20)).expect("mkfs makes it");
     loop {
         let rules =
@@ -90,7 +97,7 @@ fn build(m: &Context, device: &Rc<BlockDevice>, table: &mut BTreeMap<String, f64
             &geometry,
             device.clone(),
             rules,
-            &Costs::new(vec![table], 1.0, KernelRules::default(), 0),
+            &Costs::new(vec![table], 1.0, KernelRules::default(), 0).with_lists(Lru::new(m, spec)),
         ) {
             Ok(fs) => return fs,
             Err(error) => error.split('\'').nth(1).expect("it names the cost").to_owned(),
@@ -113,11 +120,12 @@ fn mounted<F: Future<Output = ()> + 'static>(
     .expect("a device");
     let (setting, rules) = (Setting { memory: None, bandwidth: None, tasks: 1, tick: 4 * MS }, KernelRules::default());
     let numbers = crate::population::cost_names(FilesystemKind::Ext4).iter().map(|name| (name.clone(), 1.0)).collect();
-    let costs = Costs::new(vec![&numbers], 1.0, rules, 0);
+    let lists = native.setup(|m| Lru::new(m, &spec));
+    let costs = Costs::new(vec![&numbers], 1.0, rules, 0).with_lists(lists);
     let writeback = native.setup(|m| Writeback::new(m, setting, &costs)).expect("all numbers");
-    let memory = native.setup(|m| Memory::new(m, None, 4 * MS, &costs)).expect("all numbers");
+    let memory = Memory::new(None, 4 * MS, &costs).expect("all numbers");
     let device = BlockDevice::start(&mut native, &device, 1.0, (writeback, memory));
-    let fs = Rc::new(native.setup(|m| build(m, &device, &mut BTreeMap::from([("cil_limit_mib".into(), 1.0)]))));
+    let fs = Rc::new(native.setup(|m| build(m, &spec, &device, &mut BTreeMap::from([("cil_limit_mib".into(), 1.0)]))));
     fs.start(&mut native, 4 * MS);
     let done = Rc::new(Cell::new(false));
     let ended = done.clone();

@@ -95,7 +95,8 @@ impl Xfs {
     /// inode is queued for this CPU's worker.
     async fn evict<M: Machine>(&self, m: &M, file: File) {
         let c = &self.costs.unlink;
-        let pages = if file.written { c.evict_pages_and_all.saturating_sub(c.evict_all) } else { 0 };
+        let pages = c.evict_pages_and_all.saturating_sub(c.evict_all);
+        let pages = if file.written { self.sb.calls.without_lru(pages) } else { 0 };
         let rest = self.sb.inodes.pass(m, None, c.evict + pages + c.queue).await;
         m.run(Account::System, rest).await;
         m.call_rcu(1, c.callback);

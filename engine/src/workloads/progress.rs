@@ -1,0 +1,60 @@
+//! What a process uses up while it works: CPU time, and memory, whose pages it faults in one by one and frees when it ends.
+
+use crate::memory::Lru;
+use crate::waist::{Machine, Time};
+use std::rc::Rc;
+
+/// CPU time is used in turns of this length, user time first, then the page faults and system calls that go with it.
+const TURN: Time = 200 * crate::waist::time::US;
+
+/// One process's CPU time and memory, used up to given fractions of it.
+pub struct Progress {
+    lru: Rc<Lru>,
+    user: Time,
+    kernel: Time,
+    footprint: f64,
+    pages: u64,
+    faulted: u64,
+    done: f64,
+}
+
+impl Progress {
+    /// Of a process that uses so much user and kernel time, bytes of caches, and pages of its own.
+    pub fn new(lru: Rc<Lru>, (user, kernel): (Time, Time), footprint: f64, pages: u64) -> Self {
+        Self { lru, user, kernel, footprint, pages, faulted: 0, done: 0.0 }
+    }
+
+    /// Runs until `fraction` of the whole is done. The page that fills its CPU's batch puts the batch on the list.
+    pub async fn to<M: Machine>(&mut self, m: &M, fraction: f64) {
+        let part = (fraction - self.done).max(0.0);
+        self.done = self.done.max(fraction);
+        let (mut user, mut kernel) = ((self.user as f64 * part) as Time, (self.kernel as f64 * part) as Time);
+        let bytes = (self.footprint * part) as u64;
+        if bytes > 0 {
+            m.use_memory(bytes);
+        }
+        let mut pages = (self.pages as f64 * self.done).round() as u64 - self.faulted;
+        self.faulted += pages;
+        while pages > 0 {
+            let few = self.lru.room(m).min(pages);
+            let now = (user * few / pages, kernel * few / pages);
+            run(m, now.0, now.1).await;
+            self.lru.add(m, few).await;
+            (user, kernel, pages) = (user - now.0, kernel - now.1, pages - few);
+        }
+        if user + kernel > 0 {
+            run(m, user, kernel).await;
+        }
+    }
+
+    /// Runs to the end and gives its memory back.
+    pub async fn exit<M: Machine>(mut self, m: &M) {
+        self.to(m, 1.0).await;
+        self.lru.exit_mmap(m, self.faulted).await;
+    }
+}
+
+async fn run<M: Machine>(m: &M, user: Time, kernel: Time) {
+    let turns = (user + kernel).div_ceil(TURN).max(1);
+    m.run_turns(turns, user / turns, kernel / turns).await;
+}

@@ -1,0 +1,125 @@
+"""The lock of a node's list of pages: how often processes take it, how long, who waits. Both machines agree on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from machines import assert_same
+
+from engine import Spec, simulate
+from simfs.results.run_result import LockStats
+from simfs.scenario import expand, load, to_run_spec
+from simfs.scenario.models import load_kernel
+
+PAGES = (113, 513, 133)
+"""Of driver, compiler, assembler in the laboratory."""
+FILES = 2
+"""That a compile writes and unlinks, of a page each."""
+
+
+def compiling(
+    tasks: int = 1,
+    cpus: int = 2,
+    *,
+    rules: dict[str, Any] | None = None,
+    constants: dict[str, float] | None = None,
+    **changes: Any,  # noqa: ANN401
+) -> Spec:
+    """Compiles on the emulated machine with so many CPUs, on tmpfs, for a second."""
+    settings = [
+        *("filesystem.kind=tmpfs", "variants=[]", "calibrate=[]", "measured=null"),
+        *(f"machine.cpus={cpus}", f"sweep.workload.tasks=[{tasks}]", "workload.params.cpu_cv=0"),
+    ]
+    (point,) = expand(load("emulated-compile", settings))
+    spec: Spec = to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 1e9}
+    kernel = spec["kernel"]
+    kernel |= {"rules": kernel["rules"] | (rules or {}), "constants": kernel["constants"] | (constants or {})}
+    return spec | changes
+
+
+def lru_lock(spec: Spec) -> tuple[LockStats, int]:
+    """What happened to the lock, and how many compiles there were."""
+    run = simulate(spec)
+    (lock,) = (one for one in run.locks if one.name == "mm.lru_lock")
+    return lock, run.operations
+
+
+def holds(spec: Spec) -> float:
+    """How often a compile takes the lock."""
+    lock, compiles = lru_lock(spec)
+    return lock.acquired / compiles
+
+
+def released(pages: int, batch: int) -> int:
+    """Batches of a process that ends: eight first."""
+    return 1 + -(-(pages - 8) // batch)
+
+
+@pytest.mark.parametrize("batch", [15, 31])
+def test_a_compile_takes_the_lock_for_each_batch_of_pages_and_when_a_process_or_a_file_goes(
+    batch: int,
+) -> None:
+    """The laboratory counts 27 holds to add and 30 to release, with batches of 31."""
+    goes = len(PAGES) + FILES  # each puts half a batch on the list before, more or less
+    expected = (
+        (sum(PAGES) + FILES) / batch + goes / 2 + FILES + sum(released(pages, batch) for pages in PAGES)
+    )
+    assert holds(compiling(constants={"lru_batch": batch})) == pytest.approx(expected, abs=1.5)
+
+
+def test_kernels_up_to_6_8_let_go_of_the_lock_after_32_pages() -> None:
+    runs = compiling(constants={"lru_batch": 15}, rules={"mm.page_release": "runs"})
+    batches = compiling(constants={"lru_batch": 15})
+    fewer = sum(released(pages, 15) - released(pages, 32) for pages in PAGES)
+    assert holds(batches) - holds(runs) == pytest.approx(fewer, abs=0.5)
+
+
+def test_the_lock_is_held_as_long_as_was_counted() -> None:
+    """326 instructions to put a page on the list and 265 to take it off; the laboratory holds it 452,000 a compile."""
+    lock, compiles = lru_lock(compiling())
+    assert lock.hold_total_ns / compiles == pytest.approx(sum(PAGES) * (326 + 265), rel=0.02)
+
+
+def test_what_is_done_with_pages_is_part_of_a_compiles_kernel_time() -> None:
+    """A compile alone takes as long as without pages of its own."""
+    workload = compiling()["workload"]
+    none = {f"{program}.pages": 0 for program in ("gcc", "cc1", "as")}
+    without = compiling(workload=workload | {"params": workload["params"] | none})
+    spent = [run.cpu_ns.system / run.operations for run in map(simulate, (compiling(), without))]
+    assert spent[0] == pytest.approx(spent[1], rel=0.005)
+
+
+def test_many_compilers_spin_for_it() -> None:
+    """In the laboratory 24 use it 70 % of the time and spin for it 2 to 11 % of theirs, in windows of 12 ms."""
+    spec = compiling(24, 24, duration_ns=300e6)
+    lock, _ = lru_lock(spec)
+    assert lock.hold_total_ns / 300e6 == pytest.approx(0.7, abs=0.07)
+    assert 0.02 < simulate(spec).cpu_ns.spin / (24 * 300e6) < 0.11
+
+
+def test_each_node_has_a_lock() -> None:
+    """Two nodes with half of the compilers each wait far less than one."""
+    spec = compiling(24, 24, duration_ns=300e6)
+    two = spec | {"machine": spec["machine"] | {"cpus_per_llc": 12, "cpus_per_socket": 12}}
+    waits = [lock.wait_total_ns for lock, _ in map(lru_lock, (spec, two))]
+    assert waits[1] < waits[0] / 2
+
+
+def test_batches_are_those_of_the_kernels() -> None:
+    sizes = [
+        load_kernel(f"linux-{version}").constants["lru_batch"].plain
+        for version in ("4.14", "4.15", "6.8", "6.9")
+    ]
+    assert sizes == [14, 15, 15, 31]
+    release = [
+        load_kernel(f"linux-{version}").rules["mm.page_release"] for version in ("3.17", "3.18", "6.8", "6.9")
+    ]
+    assert release == ["batches", "runs", "runs", "batches"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("release", ["batches", "runs"])
+@pytest.mark.parametrize("tasks", [1, 5])
+def test_both_machines_agree_on_pages(release: str, tasks: int) -> None:
+    assert_same(compiling(tasks, rules={"mm.page_release": release}, duration_ns=60e6))
