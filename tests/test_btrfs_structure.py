@@ -111,6 +111,7 @@ def test_the_extent_tree_of_a_small_filesystem_is_that_of_the_kernel() -> None:
     assert {key: tree[key] for key in table} == table
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("files", [1000, 500_000])
 @pytest.mark.parametrize("dirs", [1, 16])
 def test_the_extent_tree_has_an_item_of_each_tree_block(dirs: int, files: int) -> None:

@@ -64,6 +64,7 @@ def test_the_agi_is_what_everybody_waits_for() -> None:
     assert waited["xfs.AGI"] + waited["vfs.i_rwsem (directory)"] > 0.99 * sum(waited.values())
 
 
+@pytest.mark.slow
 def test_whoever_is_handed_the_agi_mostly_waits_for_a_cpu() -> None:
     """Others compile there: the lock is held by tasks that could run and do not."""
     agis = [the_lock(run, "xfs.AGI") for run in compiled("xfs")]

@@ -96,6 +96,7 @@ def test_who_waits_for_room_holds_his_directory(tmp_path: Path) -> None:
     assert lock(roomy, "vfs.i_rwsem (directory)")["wait_max_ns"] < 1e6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("journal", "waits"), [(True, True), (False, False)])
 def test_a_block_that_is_being_written_to_the_log_cannot_be_changed(
     tmp_path: Path, journal: bool, waits: bool

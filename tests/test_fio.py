@@ -48,6 +48,7 @@ def acquired(result: dict[str, Any], lock: str) -> int:
     return sum(one["acquired"] for one in result["locks"] if one["name"] == lock)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("journal", [True, False])
 @pytest.mark.parametrize("how", ["exclusive", "relocked", "shared"])
 def test_both_machines_do_the_same_direct_io_on_ext4(tmp_path: Path, how: str, journal: bool) -> None:

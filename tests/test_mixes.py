@@ -115,6 +115,7 @@ def test_bytes_are_those_of_reads_and_writes(scenario: MakeSpec) -> None:
     assert result.bytes == pytest.approx(16384 * result.operations, rel=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
 @pytest.mark.parametrize("sync", [0, 1, 3, 5])
 def test_fs_mark_creates_syncs_and_unlinks_as_often_as_its_options_say(

@@ -25,6 +25,7 @@ NEAR, MEMORY, OVERLAP = 30.0, 100.0, 10.0
 MIB = 1 << 20
 
 
+@pytest.mark.slow
 @given(st.floats(2, 5), st.integers(FILL, 2 * FILL), st.integers(0, 2**32))
 def test_what_was_used_since_is_what_a_list_of_blocks_says(times: float, fit: int, seed: int) -> None:
     """Within one bucket, for blocks that are in the cache."""
