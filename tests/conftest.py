@@ -34,6 +34,15 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return (os.cpu_count() or 1) if whole else 0
 
 
+LONG = ("test_two_machines.py", "test_notebooks.py", "test_btrfs_mkfs_oracle.py", "test_xfs_mkfs_oracle.py")
+"""Files with tests of ten seconds and more."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long tests come first, so that workers have short ones to share at the end."""
+    items.sort(key=lambda item: item.path.name not in LONG)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """With SIMFS_ORACLES=1, as CI sets it, a comparison with a real tool fails that lacks what it needs."""

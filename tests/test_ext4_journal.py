@@ -11,8 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from machines import assert_same
 
-from simfs import _engine
-from simfs.scenario import expand, load, to_run_spec
+from engine import Spec, read_answer, written_spec
 
 SCENARIO = """\
 simfs: 1
@@ -29,15 +28,12 @@ BLOCK = 4096
 SLOW = ("device.bandwidth.read=20 MB", "device.bandwidth.write=20 MB")
 
 
-def spec(tmp_path: Path, *options: str) -> dict[str, Any]:
-    path = tmp_path / "journal.yaml"
-    path.write_text(SCENARIO)
-    return to_run_spec(expand(load(str(path), options))[0], 0)
+def spec(tmp_path: Path, *options: str) -> Spec:
+    return written_spec(tmp_path / "journal.yaml", SCENARIO, *options)
 
 
 def run(tmp_path: Path, *options: str) -> dict[str, Any]:
-    result: dict[str, Any] = json.loads(_engine.run(json.dumps(spec(tmp_path, *options))))
-    assert all(law["ok"] for law in result["laws"])
+    result = read_answer(spec(tmp_path, *options))
     assert result["stall"] is None
     return result
 
