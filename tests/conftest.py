@@ -62,15 +62,24 @@ def structures_are_looked_at() -> Iterator[None]:
         yield
 
 
+def _as_png(name: str, figure: Figure) -> dict[str, bytes]:
+    from simfs.reports import drawing
+
+    return {f"figures/{name}.png": drawing.png(figure)}
+
+
 @pytest.fixture
 def png_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures are written as PNG only, where a command is tried and not what it draws: half the time of many."""
-    from simfs.reports import drawing
+    monkeypatch.setattr("simfs.reports.drawing.pictures", _as_png)
 
-    def pictures(name: str, figure: Figure) -> dict[str, bytes]:
-        return {f"figures/{name}.png": drawing.png(figure)}
 
-    monkeypatch.setattr(drawing, "pictures", pictures)
+@pytest.fixture(scope="module")
+def png_alone_in_file() -> Iterator[None]:
+    """The same for all tests of a file."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("simfs.reports.drawing.pictures", _as_png)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

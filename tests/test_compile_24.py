@@ -80,6 +80,7 @@ def test_a_buffer_lock_that_spins_recovers_most_of_the_loss() -> None:
     assert speed("xfs-spinning") > speed("xfs") + 0.6 * lost
 
 
+@pytest.mark.slow
 def test_creates_and_unlinks_wait_for_the_agi_but_most_of_all_its_workers() -> None:
     waits: Counter[str] = Counter()
     for run in compiled("xfs"):

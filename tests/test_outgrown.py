@@ -221,6 +221,7 @@ def test_the_less_of_a_tree_fits_the_longer_it_takes() -> None:
     assert rates[0] > 1.1 * rates[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tasks", [1, 4])
 def test_both_machines_agree_on_a_tree_that_does_not_fit(tasks: int) -> None:
     spec = creating(MIB, duration_ns=3e5)
