@@ -34,6 +34,15 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return (os.cpu_count() or 1) if whole else 0
 
 
+LONG = ("test_two_machines.py", "test_notebooks.py", "test_btrfs_mkfs_oracle.py", "test_xfs_mkfs_oracle.py")
+"""Files with tests of ten seconds and more."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long tests come first, so that workers have short ones to share at the end."""
+    items.sort(key=lambda item: item.path.name not in LONG)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """With SIMFS_ORACLES=1, as CI sets it, a comparison with a real tool fails that lacks what it needs."""
@@ -53,15 +62,24 @@ def structures_are_looked_at() -> Iterator[None]:
         yield
 
 
+def _as_png(name: str, figure: Figure) -> dict[str, bytes]:
+    from simfs.reports import drawing
+
+    return {f"figures/{name}.png": drawing.png(figure)}
+
+
 @pytest.fixture
 def png_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures are written as PNG only, where a command is tried and not what it draws: half the time of many."""
-    from simfs.reports import drawing
+    monkeypatch.setattr("simfs.reports.drawing.pictures", _as_png)
 
-    def pictures(name: str, figure: Figure) -> dict[str, bytes]:
-        return {f"figures/{name}.png": drawing.png(figure)}
 
-    monkeypatch.setattr(drawing, "pictures", pictures)
+@pytest.fixture(scope="module")
+def png_alone_in_file() -> Iterator[None]:
+    """The same for all tests of a file."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("simfs.reports.drawing.pictures", _as_png)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

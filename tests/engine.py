@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -84,13 +85,26 @@ def scenario_spec(name: str, variant: str, *overrides: str, warmup_ns: float, du
     return to_run_spec(points[0], 0) | {"warmup_ns": warmup_ns, "duration_ns": duration_ns}
 
 
-def run_scenario(path: Path, text: str, *, warmup_ns: float, duration_ns: float) -> RunResult:
-    """A run of the only point of a scenario that a test writes, at `path`, for a given time; it must not stall."""
+@cache
+def guest_run(variant: str, tasks: int, pin_to_cpu: str = "null", kind: str = "create_unlink") -> RunResult:
+    """One point of the guest's scenario, for a fifth of a second."""
+    sweep = [
+        f"sweep.workload.tasks=[{tasks}]",
+        f"sweep.workload.kind=[{kind}]",
+        f"sweep.workload.pin_to_cpu=[{pin_to_cpu}]",
+    ]
+    return simulate(scenario_spec("guest-2cpu", variant, *sweep, warmup_ns=5e7, duration_ns=2e8))
+
+
+def written_spec(path: Path, text: str, *settings: str) -> Spec:
+    """The RunSpec of the first point of a scenario that a test writes, at `path`."""
     path.write_text(text)
-    (point,) = expand(load(path))
-    result = simulate(to_run_spec(point, 0) | {"warmup_ns": warmup_ns, "duration_ns": duration_ns})
-    assert result.stall is None
-    return result
+    return to_run_spec(expand(load(str(path), settings))[0], 0)
+
+
+def run_scenario(path: Path, text: str, *, warmup_ns: float, duration_ns: float) -> RunResult:
+    """A run of a scenario that a test writes, at `path`, for a given time; it must not stall."""
+    return simulate_whole(written_spec(path, text) | {"warmup_ns": warmup_ns, "duration_ns": duration_ns})
 
 
 def answer(spec: Spec) -> str:
@@ -99,10 +113,24 @@ def answer(spec: Spec) -> str:
     return text
 
 
+def read_answer(spec: Spec) -> dict[str, Any]:
+    """The same, read. A broken law fails the test."""
+    result: dict[str, Any] = json.loads(answer(spec))
+    assert [law for law in result["laws"] if not law["ok"]] == []
+    return result
+
+
 def simulate(spec: Spec) -> RunResult:
     """One run. A broken law fails the test, whatever the test is about."""
     result = RunResult.model_validate_json(answer(spec))
     assert [law for law in result.laws if not law.ok] == []
+    return result
+
+
+def simulate_whole(spec: Spec) -> RunResult:
+    """One run, which must not stall."""
+    result = simulate(spec)
+    assert result.stall is None
     return result
 
 
@@ -132,10 +160,14 @@ def rate(result: RunResult) -> float:
     return result.operations / result.window_ns
 
 
+def idle(result: RunResult) -> float:
+    """Share of CPU time in which nothing ran."""
+    return result.cpu_ns.idle / result.cpu_ns.total
+
+
 def audited(spec: Spec) -> RunResult:
     """The result of a run whose structures were compared with its files and directories."""
-    result = simulate(spec)
-    assert result.stall is None
+    result = simulate_whole(spec)
     assert result.operations > 20
     return result
 

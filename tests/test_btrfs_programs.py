@@ -6,35 +6,22 @@ for all of them; bound to one CPU they are as fast as one. That is what must com
 
 from __future__ import annotations
 
-from functools import cache
 from statistics import median
 
 import pytest
 from traces import load_trace
 
-from engine import rate, replications, scenario_spec, simulate, the_lock
+from engine import guest_run, idle, rate, replications, scenario_spec, simulate, the_lock
 from simfs.results.run_result import RunResult
 from simfs.scenario.models import load_filesystem, load_vfs
 
 LEVELS = [f"btrfs.fs tree L{level}" for level in range(3)]
 
 
-@cache
 def small_files(
     kind: str, tasks: int, pin_to_cpu: str = "null", variant: str = "btrfs-per-task"
 ) -> RunResult:
-    """One point of the guest's scenario, for a fifth of a second."""
-    sweep = [
-        f"sweep.workload.tasks=[{tasks}]",
-        f"sweep.workload.kind=[{kind}]",
-        f"sweep.workload.pin_to_cpu=[{pin_to_cpu}]",
-    ]
-    return simulate(scenario_spec("guest-2cpu", variant, *sweep, warmup_ns=5e7, duration_ns=2e8))
-
-
-def idle(result: RunResult) -> float:
-    """Share of CPU time in which nothing ran."""
-    return result.cpu_ns.idle / result.cpu_ns.total
+    return guest_run(variant, tasks, pin_to_cpu, kind)
 
 
 def test_one_task_takes_the_time_of_the_traced_steps() -> None:
@@ -104,7 +91,7 @@ def test_workers_commit_delayed_entries_of_tasks_that_only_create() -> None:
 
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_result() -> None:
-    assert small_files("create", 2) == small_files.__wrapped__("create", 2)
+    assert small_files("create", 2) == guest_run.__wrapped__("btrfs-per-task", 2, kind="create")
 
 
 def test_tree_locks_that_spin_are_made_blocking_before_their_holder_sleeps() -> None:

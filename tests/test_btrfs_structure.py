@@ -111,7 +111,7 @@ def test_the_extent_tree_of_a_small_filesystem_is_that_of_the_kernel() -> None:
     assert {key: tree[key] for key in table} == table
 
 
-@pytest.mark.parametrize("files", [1000, 500_000])
+@pytest.mark.parametrize("files", [1000, pytest.param(500_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("dirs", [1, 16])
 def test_the_extent_tree_has_an_item_of_each_tree_block(dirs: int, files: int) -> None:
     """Besides the subvolume and itself: chunks, checksums, free space, and four trees that nothing changes."""
@@ -124,6 +124,7 @@ def test_the_extent_tree_has_an_item_of_each_tree_block(dirs: int, files: int) -
     assert tree["items"]["BLOCK_GROUP_ITEM"] == table["items"]["BLOCK_GROUP_ITEM"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dirs", [1, 16])
 def test_the_leaves_of_the_extent_tree_fill_one_after_the_other(dirs: int) -> None:
     """On the kernel several commits copied blocks meanwhile, so that a few of its leaves were split once more."""

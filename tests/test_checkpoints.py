@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from machines import assert_same
 
-from engine import Spec, answer
+from engine import Spec, answer, simulate_whole
 from simfs.results.run_result import LockStats, RunResult
 from simfs.scenario import expand, load, to_run_spec
 
@@ -30,21 +30,14 @@ def spec_of(
     return spec
 
 
-def run(spec: Spec) -> RunResult:
-    result = RunResult.model_validate_json(answer(spec))
-    assert [law for law in result.laws if not law.ok] == []
-    assert result.stall is None
-    return result
-
-
 def ctx_lock(result: RunResult) -> LockStats:
     return next(lock for lock in result.locks if lock.name == "xfs.xc_ctx_lock")
 
 
 @pytest.mark.slow
 def test_commits_wait_for_the_context_lock_while_a_worker_takes_the_items(tmp_path: Path) -> None:
-    roomy = ctx_lock(run(spec_of(tmp_path, "linux-6.12", {}, ms=20)))
-    full = ctx_lock(run(spec_of(tmp_path, "linux-6.12", SMALL, ms=20)))
+    roomy = ctx_lock(simulate_whole(spec_of(tmp_path, "linux-6.12", {}, ms=20)))
+    full = ctx_lock(simulate_whole(spec_of(tmp_path, "linux-6.12", SMALL, ms=20)))
     assert roomy.contended == 0
     assert full.contended > 0
     assert "create" in {site.site for site in full.sites}
@@ -52,7 +45,9 @@ def test_commits_wait_for_the_context_lock_while_a_worker_takes_the_items(tmp_pa
 
 @pytest.mark.slow
 def test_nothing_commits_faster_than_one_worker_ends_the_log_buffers(tmp_path: Path) -> None:
-    slow = run(spec_of(tmp_path, "linux-6.12", SMALL | {"checkpoint.committed": 10_000.0}, ms=2000))
+    slow = simulate_whole(
+        spec_of(tmp_path, "linux-6.12", SMALL | {"checkpoint.committed": 10_000.0}, ms=2000)
+    )
     later = sum(slow.batch_operations[10:])  # in a second, when all contexts and log buffers are full
     assert 50_000 < later < 1.1e9 / 10_000  # an inode a file, at least, is an item
 
@@ -61,7 +56,9 @@ def test_nothing_commits_faster_than_one_worker_ends_the_log_buffers(tmp_path: P
 def test_one_checkpoint_after_the_other_is_slower_than_up_to_four_at_a_time(tmp_path: Path) -> None:
     def rate(design: str) -> float:
         kernel = f"{{profile: linux-6.12, rules: {{xfs.cil_push: {design}}}}}"
-        return run(spec_of(tmp_path, kernel, SMALL | {"checkpoint.write": 8_000.0}, ms=100)).throughput_per_s
+        return simulate_whole(
+            spec_of(tmp_path, kernel, SMALL | {"checkpoint.write": 8_000.0}, ms=100)
+        ).throughput_per_s
 
     assert rate("pipelined") > 1.5 * rate("serial")
 
@@ -69,13 +66,13 @@ def test_one_checkpoint_after_the_other_is_slower_than_up_to_four_at_a_time(tmp_
 @pytest.mark.slow
 def test_an_item_that_is_logged_again_takes_no_more_room(tmp_path: Path) -> None:
     names = "{kind: mix, tasks: 16, directories: per-task, operations: [{op: utimes}], files: 20}"
-    assert ctx_lock(run(spec_of(tmp_path, "linux-6.12", SMALL, names))).contended == 0
+    assert ctx_lock(simulate_whole(spec_of(tmp_path, "linux-6.12", SMALL, names))).contended == 0
 
 
 @pytest.mark.slow
 def test_both_machines_push_the_same(tmp_path: Path) -> None:
     spec = spec_of(tmp_path, "linux-6.12", {"cil_limit_mib": 0.05}, ms=1) | {"warmup_ns": 0.0}
-    assert ctx_lock(run(spec)).contended > 0
+    assert ctx_lock(simulate_whole(spec)).contended > 0
     assert_same(spec)
 
 

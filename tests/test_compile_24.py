@@ -66,6 +66,7 @@ def test_the_agi_is_what_everybody_waits_for() -> None:
     assert waited["xfs.AGI"] + waited["vfs.i_rwsem (directory)"] > 0.99 * whole
 
 
+@pytest.mark.slow
 def test_whoever_is_handed_the_agi_mostly_waits_for_a_cpu() -> None:
     """Others compile there: the lock is held by tasks that could run and do not."""
     agis = [the_lock(run, "xfs.AGI") for run in compiled("xfs")]
@@ -81,6 +82,7 @@ def test_a_buffer_lock_that_spins_recovers_most_of_the_loss() -> None:
     assert speed("xfs-spinning") > speed("xfs") + 0.6 * lost
 
 
+@pytest.mark.slow
 def test_creates_and_unlinks_wait_for_the_agi_but_most_of_all_its_workers() -> None:
     waits: Counter[str] = Counter()
     for run in compiled("xfs"):

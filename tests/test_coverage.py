@@ -43,6 +43,7 @@ def test_batch_means_of_one_mm1_run() -> None:
     assert in_band([batch_means(run) for run in waits.tolist()], 1.0)
 
 
+@pytest.mark.slow
 def test_mser_cuts_a_start_far_from_the_steady_state() -> None:
     """AR(1) streams that begin 330 deviations off: only what MSER-5 leaves has intervals worth having."""
     streams = ar1(np.random.default_rng(13), RUNS, 3000, phi=0.8) + 200 * 0.98 ** np.arange(3000)

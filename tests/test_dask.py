@@ -145,6 +145,7 @@ def test_when_the_scheduler_is_killed_what_has_ended_is_kept(home: Path, tmp_pat
     assert files(tmp_path) == files(home)
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_not_there_is_told_soon(tmp_path: Path) -> None:
     begin = time.monotonic()
     options = ["--executor", f"dask://127.0.0.1:{free_port()}", "--out", str(tmp_path / "out")]

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from simfs.cli import COMMANDS as OWN
 from simfs.cli import app
 from simfs.scenario import Scenario, expand, load, paths, to_run_spec
-from simfs.scenario.measured import load_dataset
+from simfs.scenario.measured import load_dataset, placed_rows
 from simfs.scenario.models import load_kernel
 from simfs.scenario.quantity import Quantity
 from simfs.vocabulary import vocabulary
@@ -90,6 +90,10 @@ def test_there_is_something_to_check() -> None:
 @pytest.mark.parametrize("snippet", parametrized(SCENARIOS))
 def test_a_complete_scenario_loads(snippet: str, tmp_path: Path) -> None:
     path = tmp_path / "scenario.yaml"
+    datasets = {parsed(dataset)["name"]: dataset for _, dataset in DATASETS}
+    for name, dataset in datasets.items():  # of the reader's, not shipped: beside the scenario
+        (tmp_path / f"{name}.yaml").write_text(dataset, "utf-8")
+        snippet = snippet.replace(f"measured: {name}", f"measured: {name}.yaml")
     path.write_text(snippet, "utf-8")
     for file, page, part in (
         ("mine.py", "docs/extending.md", "def worker"),
@@ -97,8 +101,13 @@ def test_a_complete_scenario_loads(snippet: str, tmp_path: Path) -> None:
     ):
         program = next(body for _, body in blocks(ROOT / page, "python") if part in body)
         (tmp_path / file).write_text(program, "utf-8")
-    for point in expand(load(path)):
+    scenario = load(path)
+    points = expand(scenario)
+    for point in points:
         to_run_spec(point, 0)
+    for row in (row for row in placed_rows(scenario.measured) if row.dataset in datasets):
+        there = (p.values.items() for p in points if p.variant == row.variant)
+        assert any(row.values.items() <= values for values in there), f"not in the sweep: {row.values}"
 
 
 @pytest.mark.parametrize("snippet", parametrized(DATASETS))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from machines import assert_same
 
-from simfs import _engine
-from simfs.scenario import ScenarioError, expand, load, to_run_spec
+from engine import Spec, read_answer, written_spec
+from simfs.scenario import ScenarioError
 
 SCENARIO = """\
 simfs: 1
@@ -25,16 +24,12 @@ measure: {warmup: 1 ms, duration: 20 ms, replications: 1}
 """
 
 
-def spec(tmp_path: Path, *options: str) -> dict[str, Any]:
-    path = tmp_path / "inodes.yaml"
-    path.write_text(SCENARIO)
-    return to_run_spec(expand(load(str(path), options))[0], 0)
+def spec(tmp_path: Path, *options: str) -> Spec:
+    return written_spec(tmp_path / "inodes.yaml", SCENARIO, *options)
 
 
 def run(tmp_path: Path, *options: str) -> dict[str, Any]:
-    result: dict[str, Any] = json.loads(_engine.run(json.dumps(spec(tmp_path, *options))))
-    assert all(law["ok"] for law in result["laws"])
-    return result
+    return read_answer(spec(tmp_path, *options))
 
 
 def per_operation(result: dict[str, Any], name: str, count: str = "acquired") -> float:

@@ -11,8 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from machines import assert_same
 
-from simfs import _engine
-from simfs.scenario import expand, load, to_run_spec
+from engine import Spec, read_answer, written_spec
 
 SCENARIO = """\
 simfs: 1
@@ -29,15 +28,12 @@ BLOCK = 4096
 SLOW = ("device.bandwidth.read=20 MB", "device.bandwidth.write=20 MB")
 
 
-def spec(tmp_path: Path, *options: str) -> dict[str, Any]:
-    path = tmp_path / "journal.yaml"
-    path.write_text(SCENARIO)
-    return to_run_spec(expand(load(str(path), options))[0], 0)
+def spec(tmp_path: Path, *options: str) -> Spec:
+    return written_spec(tmp_path / "journal.yaml", SCENARIO, *options)
 
 
 def run(tmp_path: Path, *options: str) -> dict[str, Any]:
-    result: dict[str, Any] = json.loads(_engine.run(json.dumps(spec(tmp_path, *options))))
-    assert all(law["ok"] for law in result["laws"])
+    result = read_answer(spec(tmp_path, *options))
     assert result["stall"] is None
     return result
 
@@ -96,6 +92,7 @@ def test_who_waits_for_room_holds_his_directory(tmp_path: Path) -> None:
     assert lock(roomy, "vfs.i_rwsem (directory)")["wait_max_ns"] < 1e6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("journal", "waits"), [(True, True), (False, False)])
 def test_a_block_that_is_being_written_to_the_log_cannot_be_changed(
     tmp_path: Path, journal: bool, waits: bool

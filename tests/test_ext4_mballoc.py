@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from machines import assert_same
 
+from engine import Spec, read_answer, written_spec
 from simfs import _engine, machine
-from simfs.scenario import ScenarioError, expand, load, to_run_spec
+from simfs.scenario import ScenarioError
 
 SCENARIO = """\
 simfs: 1
@@ -31,16 +32,12 @@ measure: {warmup: 10 ms, duration: 30 ms, replications: 1}
 GROUP_BYTES = (32768 - 514) * 4096
 
 
-def spec(tmp_path: Path, *options: str) -> dict[str, Any]:
-    path = tmp_path / "mballoc.yaml"
-    path.write_text(SCENARIO)
-    return to_run_spec(expand(load(str(path), options))[0], 0)
+def spec(tmp_path: Path, *options: str) -> Spec:
+    return written_spec(tmp_path / "mballoc.yaml", SCENARIO, *options)
 
 
 def run(tmp_path: Path, *options: str) -> dict[str, Any]:
-    result: dict[str, Any] = json.loads(_engine.run(json.dumps(spec(tmp_path, *options))))
-    assert all(law["ok"] for law in result["laws"])
-    return result
+    return read_answer(spec(tmp_path, *options))
 
 
 def acquired(result: dict[str, Any], name: str) -> int:

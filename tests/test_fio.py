@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from machines import assert_same
 
-from simfs import _engine
-from simfs.scenario import ScenarioError, expand, load, to_run_spec
+from engine import Spec, read_answer, written_spec
+from simfs.scenario import ScenarioError, expand, load
 from simfs.scenario.workload import Fio
 
 SCENARIO = """\
@@ -26,15 +25,12 @@ measure: {warmup: 5 ms, duration: 40 ms, replications: 1}
 """
 
 
-def spec(tmp_path: Path, *options: str, text: str = SCENARIO) -> dict[str, Any]:
-    path = tmp_path / "jobs.yaml"
-    path.write_text(text)
-    return to_run_spec(expand(load(str(path), options))[0], 0)
+def spec(tmp_path: Path, *options: str, text: str = SCENARIO) -> Spec:
+    return written_spec(tmp_path / "jobs.yaml", text, *options)
 
 
 def run(tmp_path: Path, *options: str) -> dict[str, Any]:
-    result: dict[str, Any] = json.loads(_engine.run(json.dumps(spec(tmp_path, *options))))
-    assert all(law["ok"] for law in result["laws"])
+    result = read_answer(spec(tmp_path, *options))
     assert result["stall"] is None
     return result
 
@@ -48,6 +44,7 @@ def acquired(result: dict[str, Any], lock: str) -> int:
     return sum(one["acquired"] for one in result["locks"] if one["name"] == lock)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("journal", [True, False])
 @pytest.mark.parametrize("how", ["exclusive", "relocked", "shared"])
 def test_both_machines_do_the_same_direct_io_on_ext4(tmp_path: Path, how: str, journal: bool) -> None:

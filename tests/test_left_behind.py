@@ -38,6 +38,7 @@ def half_readers(kind: str, tasks: int, seed: int) -> Spec:
     return spec | {"workload": {"kind": "python", "tasks": tasks, "params": {}}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", ["rwsem-3.16", "rwsem-4.8", "rwsem-5.3", "rwsem-5.11"])
 def test_a_writer_that_spins_sees_that_readers_have_taken_the_rwsem(kind: str, seed: int) -> None:

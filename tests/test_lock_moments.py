@@ -76,6 +76,7 @@ RANDOM: Spec = {"think_distribution": "exponential", "hold_distribution": "expon
 COSTS = {"line_hit": 2, "line_llc": 50, "context_switch": 1500, "wakeup": 1000, "ipi_deliver": 700}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [2, 256])
 @pytest.mark.parametrize("kind", sorted(set(KINDS) - {"mutex", "rwsem"}))
 def test_both_machines_agree_where_waiters_lose_patience_soon(kind: str, batch: int) -> None:
@@ -99,6 +100,7 @@ def test_both_machines_agree_where_waiters_lose_patience_soon(kind: str, batch: 
     assert assert_same(given) > 500
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slices", [(1e4, 3e4), (1e5, 3e3)], ids=["short ticks", "short slices"])
 @pytest.mark.parametrize("groups", ["none", "autogroup", "cgroup"])
 @pytest.mark.parametrize("newer", [True, False])

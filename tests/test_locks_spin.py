@@ -10,6 +10,7 @@ from statistics import fmean
 from typing import Any
 
 import pytest
+from machines import assert_same
 
 from engine import CONSTANTS, Spec, lock_cycle, rate, replications, simulate, simulate_all, the_lock
 from simfs.results.statistics import interval
@@ -149,6 +150,12 @@ def test_a_spinlock_that_anybody_may_take_loses_only_the_slices_of_preempted_hol
 def test_where_nobody_preempts_a_spinlock_more_tasks_than_cpus_cost_nothing() -> None:
     crowded, alone = (per_slice(virtual_cpus("ticket", tasks, "full")) for tasks in (8, 4))
     assert crowded == pytest.approx(alone, rel=0.05)
+
+
+@pytest.mark.slow
+def test_time_goes_on_where_hits_are_free_and_the_head_of_the_queue_loses_its_copy_of_the_word() -> None:
+    """It reads the word as long as it has no copy; a request that is under way to it leaves it one, which is a hit."""
+    assert_same(virtual_cpus("qspinlock", 8) | {"seed": 17, "warmup_ns": 0, "duration_ns": 2.1e6})
 
 
 # ---- sockets ---------------------------------------------------------------------------------------------

@@ -157,6 +157,7 @@ def test_a_name_that_means_nothing_is_refused_with_the_nearest_one(name: str, ne
 ASKED = ["lock_contended_percent", "load_p50_wake_to_run_us", "idle_percent"]
 
 
+@pytest.mark.slow
 def test_metrics_that_are_asked_for_are_in_every_output() -> None:
     command = ["run", "lock-cycle", "--quick", "--set", "workload.tasks=8"]
     command += [part for name in ASKED for part in ("--metric", name)]

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from engine import Spec, answer
+from engine import Spec, answer, simulate_whole
 from simfs.cli import app
-from simfs.results.run_result import RunResult
 from simfs.scenario import ScenarioError, expand, load, to_run_spec
 from simfs.scenario.checks import REFUSED
 from simfs.scenario.models import load_vfs
@@ -36,13 +35,6 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> MakeSpec:
     return spec
 
 
-def run(spec: Spec) -> RunResult:
-    result = RunResult.model_validate_json(answer(spec))
-    assert [law for law in result.laws if not law.ok] == []
-    assert result.stall is None
-    return result
-
-
 def mix(*operations: dict[str, Any], **keys: Any) -> dict[str, Any]:  # noqa: ANN401
     return {"kind": "mix", "operations": list(operations), **keys}
 
@@ -58,7 +50,7 @@ def test_a_call_of_one_task_takes_what_it_took_on_the_measured_machine(
     scenario: MakeSpec, filesystem: str, op: str
 ) -> None:
     parts = ("read", "read_page") if op == "read" else (op,)
-    took = run(scenario(filesystem, mix({"op": op}))).latency[op].mean_ns
+    took = simulate_whole(scenario(filesystem, mix({"op": op}))).latency[op].mean_ns
     assert took == pytest.approx(sum(call(filesystem, part) for part in parts), rel=0.03)
 
 
@@ -69,7 +61,7 @@ RENAMES = {"tmpfs": 4050, "xfs": 6027, "ext4": 7704, "btrfs": 10610}
 def test_a_rename_of_one_task_takes_what_it_took_on_the_measured_machine(
     scenario: MakeSpec, filesystem: str
 ) -> None:
-    took = run(scenario(filesystem, mix({"op": "rename"}))).latency["rename"].p50_ns
+    took = simulate_whole(scenario(filesystem, mix({"op": "rename"}))).latency["rename"].p50_ns
     assert took == pytest.approx(RENAMES[filesystem], rel=0.12)
 
 
@@ -78,26 +70,28 @@ def test_all_operations_together_keep_the_laws_and_repeat(scenario: MakeSpec, fi
     known = vocabulary().operations
     words = [word for word in known if (word, filesystem) not in REFUSED]
     spec = scenario(filesystem, mix(*({"op": op} for op in words), tasks=30, files=3, subdirectories=2))
-    first = run(spec)
+    first = simulate_whole(spec)
     assert set(first.latency) == set(words)
     assert answer(spec) == answer(spec)
 
 
 def test_operations_are_drawn_by_their_weights(scenario: MakeSpec) -> None:
-    result = run(scenario("tmpfs", mix({"op": "stat", "weight": 3}, {"op": "fstat"}, tasks=4), ms=20))
+    result = simulate_whole(
+        scenario("tmpfs", mix({"op": "stat", "weight": 3}, {"op": "fstat"}, tasks=4), ms=20)
+    )
     assert result.latency["stat"].count / result.latency["fstat"].count == pytest.approx(3, rel=0.1)
     assert result.operations == result.latency["stat"].count + result.latency["fstat"].count
 
 
 def test_in_turn_a_round_is_one_operation(scenario: MakeSpec) -> None:
     loop = mix({"op": "create"}, {"op": "unlink"}, order="in-turn", files=0)
-    result = run(scenario("tmpfs", loop))
+    result = simulate_whole(scenario("tmpfs", loop))
     assert abs(result.latency["create"].count - result.operations) <= 1
     assert result.latency["unlink"].count == result.operations
 
 
 def test_thinking_takes_user_time_before_the_operation_and_none_of_its_latency(scenario: MakeSpec) -> None:
-    result = run(scenario("tmpfs", mix({"op": "fstat", "think": "40 us"})))
+    result = simulate_whole(scenario("tmpfs", mix({"op": "fstat", "think": "40 us"})))
     assert result.latency["fstat"].max_ns < 1000
     assert result.cpu_ns.user / result.operations == pytest.approx(40_250, rel=0.02)
 
@@ -105,35 +99,42 @@ def test_thinking_takes_user_time_before_the_operation_and_none_of_its_latency(s
 @pytest.mark.slow
 def test_readers_of_one_file_pass_its_page_around_and_readers_of_their_own_do_not(scenario: MakeSpec) -> None:
     def per_read(file_set: str) -> float:
-        return run(scenario("ext4", mix({"op": "read"}, tasks=24, file_set=file_set))).latency["read"].p50_ns
+        return (
+            simulate_whole(scenario("ext4", mix({"op": "read"}, tasks=24, file_set=file_set)))
+            .latency["read"]
+            .p50_ns
+        )
 
     assert per_read("shared") > 1.5 * per_read("own")
 
 
 def test_bytes_are_those_of_reads_and_writes(scenario: MakeSpec) -> None:
-    result = run(scenario("xfs", mix({"op": "read", "size": "16 KiB"}, file_size="64 KiB")))
+    result = simulate_whole(scenario("xfs", mix({"op": "read", "size": "16 KiB"}, file_size="64 KiB")))
     assert result.bytes == pytest.approx(16384 * result.operations, rel=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
 @pytest.mark.parametrize("sync", [0, 1, 3, 5])
 def test_fs_mark_creates_syncs_and_unlinks_as_often_as_its_options_say(
     scenario: MakeSpec, filesystem: str, sync: int
 ) -> None:
     options = {"kind": "fs_mark", "tasks": 4, "files": 10, "size": "4 KiB", "sync": sync, "subdirectories": 3}
-    result = run(scenario(filesystem, options, ms=40))
+    result = simulate_whole(scenario(filesystem, options, ms=40))
     assert result.operations == result.latency["file"].count > 40
     assert result.latency["unlink"].count == pytest.approx(result.operations, abs=2 * 4 * 10)
     assert ("fsync" in result.latency) == (sync in (3, 5))
     slow = (
         result.latency["file"].p50_ns
-        > 3 * run(scenario(filesystem, options | {"sync": 0}, ms=40)).latency["file"].p50_ns
+        > 3 * simulate_whole(scenario(filesystem, options | {"sync": 0}, ms=40)).latency["file"].p50_ns
     )
     assert slow == (sync == 1 and filesystem != "tmpfs")
 
 
 def test_kept_files_stay_and_are_not_unlinked(scenario: MakeSpec) -> None:
-    result = run(scenario("xfs", {"kind": "fs_mark", "files": 10, "size": None, "sync": 0, "keep": True}))
+    result = simulate_whole(
+        scenario("xfs", {"kind": "fs_mark", "files": 10, "size": None, "sync": 0, "keep": True})
+    )
     assert set(result.latency) == {"file"}
 
 
@@ -142,7 +143,9 @@ def test_a_directory_that_has_many_files_already_is_slower(scenario: MakeSpec, f
     def per_file(files: int) -> float:
         options = {"kind": "fs_mark", "size": None, "sync": 0, "keep": True, "initial_files": files}
         return (
-            run(scenario(filesystem, options) | {"warmup_ns": 0, "duration_ns": 2e6}).latency["file"].p50_ns
+            simulate_whole(scenario(filesystem, options) | {"warmup_ns": 0, "duration_ns": 2e6})
+            .latency["file"]
+            .p50_ns
         )
 
     assert per_file(20_000) > 1.05 * per_file(0)
@@ -176,12 +179,12 @@ def test_a_walk_puts_each_inode_on_the_list_and_reads_a_block_once(
     """A cluster of 32 inodes; 32 blocks of 16, here 500 of a directory; leaves of entries and of 50 to 90 inodes."""
     load = mix({"op": "walk"}, tasks=4, directories="per-task", files=0, initial_files=2000)
     spec = scenario(filesystem, load, ms=200)
-    walk = run(spec)
+    walk = simulate_whole(spec)
     lists = next(lock for lock in walk.locks if lock.name == "vfs.s_inode_list_lock")
     assert lists.acquired == pytest.approx(walk.operations, rel=0.01)
     drive = {"time_ns": 1e6, "cv": 0, "per_kib_ns": 0}
     slow = {"served_by": "hardware", "parallelism": 8, "submit_ns": 0, "interrupt_ns": 0}
-    read = run(
+    read = simulate_whole(
         spec
         | {"warmup_ns": 0, "duration_ns": 3e7}
         | {"device": slow | {"read": drive, "write": drive, "flush": drive}}
@@ -214,7 +217,9 @@ def test_an_operation_can_be_done_on_the_first_file_of_all(scenario: MakeSpec) -
     waits = []
     for operation in (appends, appends | {"on": "first"}):
         spec = scenario("ext4", mix(operation, tasks=8, files=500, file_set="shared"))
-        waits.append(next(lock.contended for lock in run(spec).locks if lock.name == "vfs.i_rwsem (file)"))
+        waits.append(
+            next(lock.contended for lock in simulate_whole(spec).locks if lock.name == "vfs.i_rwsem (file)")
+        )
     assert waits[1] > 10 * max(waits[0], 1)
 
 
@@ -225,7 +230,7 @@ def test_a_write_with_o_sync_is_a_write_and_an_fsync(scenario: MakeSpec, filesys
     apart = (
         scenario(filesystem, mix({"op": "append"}, {"op": "fsync"}, order="in-turn", files=1), ms=20) | device
     )
-    one, two = run(synced).latency, run(apart).latency
+    one, two = simulate_whole(synced).latency, simulate_whole(apart).latency
     assert one["append"].mean_ns == pytest.approx(two["append"].mean_ns + two["fsync"].mean_ns, rel=0.02)
 
 

@@ -25,6 +25,7 @@ NEAR, MEMORY, OVERLAP = 30.0, 100.0, 10.0
 MIB = 1 << 20
 
 
+@pytest.mark.slow
 @given(st.floats(2, 5), st.integers(FILL, 2 * FILL), st.integers(0, 2**32))
 def test_what_was_used_since_is_what_a_list_of_blocks_says(times: float, fit: int, seed: int) -> None:
     """Within one bucket, for blocks that are in the cache."""
@@ -220,6 +221,7 @@ def test_the_less_of_a_tree_fits_the_longer_it_takes() -> None:
     assert rates[0] > 1.1 * rates[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tasks", [1, 4])
 def test_both_machines_agree_on_a_tree_that_does_not_fit(tasks: int) -> None:
     spec = creating(MIB, duration_ns=3e5)

@@ -41,7 +41,7 @@ measure: {{duration: 10 ms, replications: 3, warmup: 1 ms}}
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, png_alone_in_file: None) -> Path:
     at = tmp_path_factory.mktemp("report")
     (at / "evil.yaml").write_text(SCENARIO, encoding="utf-8")
     asked = ["run", str(at / "evil.yaml"), "--out", str(at / "run"), "--report", str(at / "by-run.html")]

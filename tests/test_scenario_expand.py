@@ -145,7 +145,8 @@ def test_measured_rows_of_modelled_variants_have_a_point(name: str) -> None:
     variants = {point.variant for point in points}
     for row in placed_rows(scenario.measured):
         if row.variant in variants:
-            assert any(p.variant == row.variant and row.values.items() <= p.values.items() for p in points)
+            there = (p.values.items() for p in points if p.variant == row.variant)
+            assert any(row.values.items() <= values for values in there), f"not in the sweep: {row.values}"
 
 
 def test_only_calibrate_rows_are_named_by_the_compile_question() -> None:

@@ -89,6 +89,7 @@ def test_a_window_that_is_asked_for_has_the_lock_most_waited_for() -> None:
     assert one.focus == found.focus
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["semaphore", "mutex", "ticket"])
 def test_every_variant_is_drawn(kind: str) -> None:
     drawn = figure([scene(Ask(length=10**8), kind)])
@@ -115,6 +116,7 @@ def test_rows_do_not_overlap_and_everything_is_on_the_paper(worst: Scene) -> Non
         assert legend.get_window_extent().y1 <= panels[-1].y0
 
 
+@pytest.mark.slow
 def test_at_most_forty_rows_those_that_wait_longest() -> None:
     point = the_point(load("lock-cycle", ["workload.tasks=60", "measure.duration=10 ms"]), "semaphore")
     crowd = looked(Watcher(_engine.watch), point, "crowd")

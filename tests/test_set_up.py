@@ -59,6 +59,7 @@ def test_directories_cost_nothing(tmp_path: Path) -> None:
     assert many.cpu_ns.idle < 0.05 * many.cpu_ns.total
 
 
+@pytest.mark.slow
 def test_a_thousand_directories_are_no_error(tmp_path: Path) -> None:
     measure = "measure: {duration: 4 ms, warmup: 1 ms, replications: 2}"
     answer = simfs(tmp_path, TREES.format(1000) + measure, "--format", "json")
@@ -74,6 +75,7 @@ workload:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "file_set"), [("xfs", "own"), ("tmpfs", "shared"), ("btrfs", "own")])
 def test_files_are_there_when_the_clock_starts(tmp_path: Path, kind: str, file_set: str) -> None:
     given = spec(tmp_path, FILES.format(kind=kind, file_set=file_set), duration_ns=4e5)

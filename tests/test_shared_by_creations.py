@@ -81,6 +81,7 @@ def test_each_node_has_a_list_of_unused_dentries(tmp_path: Path) -> None:
     assert 0 < by_node["contended"] < one["contended"]
 
 
+@pytest.mark.slow
 def test_names_that_are_looked_up_are_in_one_table(tmp_path: Path) -> None:
     """Two lines that another CPU wrote last: on tmpfs a create takes 1 to 2 % longer."""
     many = [f"machine.{of}" for of in ("cpus=16", "cpus_per_socket=8", "cpus_per_llc=8")]

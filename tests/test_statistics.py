@@ -60,6 +60,7 @@ def test_observations_that_fill_no_batch_are_cut_off_in_front() -> None:
     assert batch_means([100, 1, 2, 3, 4], 2).mean == 2.5
 
 
+@pytest.mark.slow
 def test_batch_means_cover_the_truth_in_a_correlated_stream() -> None:
     streams = ar1(np.random.default_rng(2), 1000, 4000, phi=0.7)
     assert 0.93 <= coverage([batch_means(s) for s in streams], 0.0) <= 0.97

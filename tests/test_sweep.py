@@ -143,7 +143,7 @@ def stop(running: subprocess.Popen[bytes], out: Path, entries: int, how: int) ->
         if sum(1 for _ in out.glob("store/??/*")) >= entries:
             running.send_signal(how)
             break
-        time.sleep(0.002)
+        time.sleep(0.01)  # the store is looked through each time
     return running.wait(60)
 
 

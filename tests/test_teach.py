@@ -75,6 +75,7 @@ def _rate(answer: Result) -> float:
     return rate
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CORRECT)
 def test_more_tasks_than_cpus_get_on(name: str, tmp_path: Path) -> None:
     one_cpu = ("--set", "machine.cpus=1", "--set", "measure.duration=12 ms")

@@ -146,6 +146,7 @@ def with_fit_of_a_line(bounds: list[str]) -> dict[str, Any]:
     return {"machine": {"profile": "server-24", "costs": {"line_llc": "5 us"}}, "calibrate": [line]}
 
 
+@pytest.mark.slow
 def test_a_fit_outside_its_sources_range_does_not_count_as_predicted(tmp_path: Path) -> None:
     rows = [dict(row) for row in DATASET["rows"]]
     rows[0]["role"], rows[1]["role"], rows[1]["value"] = "predict", "calibrate", 50000

@@ -99,6 +99,7 @@ def test_a_store_that_cannot_be_written_is_two(tmp_path: Path) -> None:
 # Resuming
 
 
+@pytest.mark.slow
 def test_what_was_run_is_not_run_again_and_an_interrupt_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

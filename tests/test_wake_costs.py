@@ -36,6 +36,7 @@ def test_a_waker_fetches_the_waiter_while_it_has_the_wait_lock(kind: str) -> Non
     assert len(long) > 0.2 * len(spans)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["rwsem-2.6", "rwsem-3.16", "rwsem-4.8", "rwsem-5.3", "rwsem-5.11"])
 def test_both_machines_fetch_the_lines_of_as_many_readers_as_the_era_wakes(kind: str) -> None:
     """Before 5.3 a release wakes all readers up to a writer; the batch is a limit since then."""

@@ -108,6 +108,7 @@ def test_every_lock_that_was_waited_for_has_its_name(width: int) -> None:
     assert {word for name in names for word in name.split()} <= set(words)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 def test_numbers_that_are_shown_are_whole(width: int) -> None:
     words = printed(REPORTS["whatif"], width).split()

@@ -151,6 +151,7 @@ def combining(at: int, duration: float = 3e5) -> tuple[Spec, Program]:
     return spec | {"warmup_ns": 0.0, "duration_ns": duration}, program
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [1, 2, 6])
 def test_the_combining_lock_does_the_same_on_both_machines(at: int) -> None:
     spec, program = combining(at, 5e4)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from simfs import _engine
-from simfs.scenario import expand, load, to_run_spec
+from engine import read_answer, written_spec
 
 SCENARIO = """\
 simfs: 1
@@ -27,11 +25,7 @@ FILESYSTEMS = pytest.mark.parametrize("kind", ["xfs", "ext4", "btrfs"])
 
 
 def run(tmp_path: Path, *options: str) -> dict[str, Any]:
-    path = tmp_path / "dirty.yaml"
-    path.write_text(SCENARIO)
-    point = expand(load(str(path), options))[0]
-    result: dict[str, Any] = json.loads(_engine.run(json.dumps(to_run_spec(point, 0))))
-    assert [law for law in result["laws"] if not law["ok"]] == []
+    result = read_answer(written_spec(tmp_path / "dirty.yaml", SCENARIO, *options))
     assert result["stall"] is None
     return result
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from machines import assert_same
 
-from engine import Spec, answer
+from engine import Spec, simulate_whole
 from simfs.results.run_result import LockStats, RunResult
 from simfs.scenario import ScenarioError, expand, load, to_run_spec
 
@@ -25,13 +25,6 @@ def spec_of(tmp_path: Path, log_size: str, ms: float, workload: str = TOUCH, dev
     return to_run_spec(point, 0) | {"warmup_ns": 60e6, "duration_ns": ms * 1e6}
 
 
-def run(spec: Spec) -> RunResult:
-    result = RunResult.model_validate_json(answer(spec))
-    assert [law for law in result.laws if not law.ok] == []
-    assert result.stall is None
-    return result
-
-
 def lock(result: RunResult, name: str) -> LockStats:
     return next(lock for lock in result.locks if lock.name == name)
 
@@ -39,13 +32,15 @@ def lock(result: RunResult, name: str) -> LockStats:
 def test_what_transactions_do_not_use_of_the_log_goes_back(tmp_path: Path) -> None:
     """Two tasks never fill the log; if a part of what they reserve stayed granted they soon would."""
     two = TOUCH.replace("tasks: 16", "tasks: 2").replace("files: 500", "files: 5")
-    assert run(spec_of(tmp_path, "64 MiB", 20, two) | {"warmup_ns": 0}).operations > 100
+    assert simulate_whole(spec_of(tmp_path, "64 MiB", 20, two) | {"warmup_ns": 0}).operations > 100
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("device", ["nvme", "loop-tmpfs"])
 def test_with_a_log_that_is_too_small_all_go_on_but_wait_for_its_tail(tmp_path: Path, device: str) -> None:
-    small, large = (run(spec_of(tmp_path, size, 50, device=device)) for size in ("10 MiB", "256 MiB"))
+    small, large = (
+        simulate_whole(spec_of(tmp_path, size, 50, device=device)) for size in ("10 MiB", "256 MiB")
+    )
     assert all(small.per_task_operations)
     assert small.throughput_per_s < 0.7 * large.throughput_per_s
     assert small.cpu_ns.idle > 0.2 * 16 * 50e6 > 4 * large.cpu_ns.idle
@@ -53,7 +48,7 @@ def test_with_a_log_that_is_too_small_all_go_on_but_wait_for_its_tail(tmp_path: 
 
 @pytest.mark.slow
 def test_who_wants_a_cluster_under_write_waits_for_the_device(tmp_path: Path) -> None:
-    waits = lock(run(spec_of(tmp_path, "10 MiB", 600, device="sata-ssd")), "xfs.inode cluster")
+    waits = lock(simulate_whole(spec_of(tmp_path, "10 MiB", 600, device="sata-ssd")), "xfs.inode cluster")
     assert waits.holder_device_ns > 10 * (waits.holder_running_ns + waits.holder_sleeping_ns)
     assert waits.wait_max_ns > 40e3  # what a write takes
     assert {site.site for site in waits.sites} & {"utimes", "unlink"}
@@ -64,7 +59,7 @@ def test_both_machines_write_in_place_the_same(tmp_path: Path) -> None:
     create = "{kind: create, tasks: 64, directories: per-task}"
     spec = spec_of(tmp_path, "10 MiB", 4, create) | {"warmup_ns": 0}
     spec["filesystem"]["costs"]["cil_limit_mib"] = 0.02
-    names = {lock.name for lock in run(spec).locks if lock.holder_device_ns > 0}
+    names = {lock.name for lock in simulate_whole(spec).locks if lock.holder_device_ns > 0}
     assert "xfs.inode cluster" in names
     assert_same(spec)
 
@@ -73,7 +68,7 @@ def test_both_machines_write_in_place_the_same(tmp_path: Path) -> None:
 def test_a_buffer_lock_with_an_owner_is_not_held_while_it_is_written(tmp_path: Path) -> None:
     spec = spec_of(tmp_path, "10 MiB", 40)
     spec["kernel"]["locks"]["xfs.buffer"] = "mutex"
-    assert lock(run(spec), "xfs.inode cluster").holder_device_ns == 0
+    assert lock(simulate_whole(spec), "xfs.inode cluster").holder_device_ns == 0
 
 
 @pytest.mark.parametrize(
@@ -94,7 +89,9 @@ def test_larger_log_buffers_write_a_checkpoint_in_fewer_pieces(tmp_path: Path) -
     load = f"{{kind: mix, tasks: 1, order: in-turn, operations: {turns}, files: 5}}"
 
     def switches(logbsize: str) -> float:
-        result = run(spec_of(tmp_path, f"64 MiB, logbsize: {logbsize}", 60, load, device="loop-tmpfs"))
+        result = simulate_whole(
+            spec_of(tmp_path, f"64 MiB, logbsize: {logbsize}", 60, load, device="loop-tmpfs")
+        )
         return result.context_switches / result.operations
 
     small, usual, large = (switches(logbsize) for logbsize in ("16 KiB", "32 KiB", "256 KiB"))

@@ -82,6 +82,8 @@ class Qspinlock(Spinlock):
             yield from task.pay()
             while not self.line.has_copy(task.cpu.number):  # somebody has written to it since
                 task.read(self.line)
+                if not task.debt:
+                    break  # hits are free, and it keeps its copy until the request of who wrote has come
                 yield from task.pay()
         self.begin_as_head(task)
         while self.holder is not None or self.pending is not None:
