@@ -37,11 +37,15 @@ impl Ext4 {
                 self.change_inode(m, file, self.attributes.costs.handle).await;
             }
             self.change_inode(m, file, time).await;
+            if self.attributes.rules.setattr_orphan {
+                self.orphans.look(m).await;
+            }
         };
         self.sb.notify_change(m, attribute, (file.inode, self.i_rwsem(file)), setattr).await;
     }
 
-    async fn change_inode<M: Machine>(&self, m: &M, file: &File, time: Time) {
+    /// `ext4_dirty_inode`, whose part between the handle's start and stop takes so long.
+    pub(super) async fn change_inode<M: Machine>(&self, m: &M, file: &File, time: Time) {
         let handle = self.journal.start(m, credits::INODE).await;
         m.run(Account::System, time).await;
         self.stop(m, handle, file.inode, &[]).await;

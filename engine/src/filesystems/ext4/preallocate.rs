@@ -5,6 +5,7 @@ use super::Ext4;
 use crate::cost_table;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::{File, NoSpace, BLOCK};
+use crate::kernel::Rules;
 use crate::waist::Machine;
 use crate::waist::{Account, Side};
 
@@ -15,18 +16,19 @@ cost_table!(PreallocateCosts {
     insert: ["mballoc.insert_extent", "cu_short.ext4_mark_inode_dirty_3"],
     orphan: ["cu_short.ext4_mark_inode_dirty_7", "cu_short.ext4_mark_inode_dirty_8"],
     remove_space: ["mballoc.remove_space"],
+    dirty_inode: ["cu_short.jbd2_handle_start", "cu_short.jbd2_handle_stop", "cu_short.ext4_mark_inode_dirty_2"],
 });
 
 /// How often who finds no blocks has a transaction committed that has freed some (`ext4_should_retry_alloc`).
 const RETRIES: u32 = 3;
 
 /// Their costs.
-pub(super) struct Preallocate(PreallocateCosts);
+pub(super) struct Preallocate(PreallocateCosts, Rules);
 
 impl Preallocate {
     /// From the cost tables.
     pub fn new(costs: &Costs<'_>) -> Result<Self, String> {
-        Ok(Self(PreallocateCosts::new(costs)?))
+        Ok(Self(PreallocateCosts::new(costs)?, costs.rules()))
     }
 }
 
@@ -77,7 +79,8 @@ impl Ext4 {
     }
 
     /// `ftruncate` to nothing, or to so many bytes less: `ext4_setattr` puts the inode onto the list of orphans, `ext4_truncate` frees its blocks and takes it
-    /// off.
+    /// off. Then the new
+    /// times take a handle of their own.
     pub(super) async fn truncate_file<M: Machine>(&self, m: &M, file: &File, less: Option<u32>) {
         let c = &self.preallocate.0;
         m.at("truncate");
@@ -94,11 +97,16 @@ impl Ext4 {
         let blocks = self.drop_data(file.inode, less);
         self.storage.writeback.truncated(m, file.inode, self.fsync.dirty.pages(file.inode)).await;
         let handle = self.journal.start(m, credits::EVICT).await;
+        if self.preallocate.1.ordered_range && less.is_some_and(|bytes| bytes % BLOCK > 0) {
+            self.journal.file_inode(m).await;
+        }
+        self.tables.use_block(m, inode); // ext4_ext_truncate marks the inode dirty before, ext4_truncate after
         m.run(Account::System, c.handle + c.remove_space).await;
         let changed = self.free_file_blocks(m, file.inode, handle.transaction(), blocks).await;
         let orphan = self.delete_orphan(m, inode, c.orphan).await;
         self.stop(m, handle, file.inode, &[&changed[..], orphan.as_slice()].concat()).await;
         self.files.borrow_mut().slots[file.inode as usize].truncated |= less.is_none();
+        self.change_inode(m, file, c.dirty_inode).await; // mark_inode_dirty at the end of ext4_setattr
         m.unlock(i_rwsem, Side::Write).await;
         self.sb.end_write(m).await;
     }

@@ -236,6 +236,13 @@ impl Journal {
         }
     }
 
+    /// `jbd2_journal_file_inode` of one that is on the transaction's list: what is dirty in it is noted under `j_list_lock`.
+    pub async fn file_inode<M: Machine>(&self, m: &M) {
+        if self.on {
+            self.file(m).await;
+        }
+    }
+
     /// Moves a block between the lists of transactions, under `j_list_lock`.
     async fn file<M: Machine>(&self, m: &M) {
         m.lock(self.list_lock, Side::Write).await;
