@@ -89,6 +89,8 @@ impl Ext4 {
         self.sb.start_write(m).await;
         let i_rwsem = self.i_rwsem(file);
         m.lock(i_rwsem, Side::Write).await;
+        let listed = self.files.borrow().slots[file.inode as usize].ordered;
+        self.journal.begin_ordered_truncate(m, listed).await;
         let handle = self.journal.start(m, credits::INODE).await;
         let inode = self.files.borrow().slots[file.inode as usize].inode;
         let orphan = self.add_orphan(m, inode, c.orphan).await;
@@ -97,8 +99,9 @@ impl Ext4 {
         let blocks = self.drop_data(file.inode, less);
         self.storage.writeback.truncated(m, file.inode, self.fsync.dirty.pages(file.inode)).await;
         let handle = self.journal.start(m, credits::EVICT).await;
-        if self.preallocate.1.ordered_range && less.is_some_and(|bytes| bytes % BLOCK > 0) {
-            self.journal.file_inode(m).await;
+        if less.is_some_and(|bytes| bytes % BLOCK > 0) {
+            let filed = self.journal.file_inode(m, listed, self.preallocate.1.ordered_range).await; // ext4_block_truncate_page
+            self.files.borrow_mut().slots[file.inode as usize].ordered = filed;
         }
         self.tables.use_block(m, inode); // ext4_ext_truncate marks the inode dirty before, ext4_truncate after
         m.run(Account::System, c.handle + c.remove_space).await;

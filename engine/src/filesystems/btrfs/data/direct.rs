@@ -35,7 +35,11 @@ pub(crate) struct Direct {
 
 impl Direct {
     pub(crate) fn new(costs: &Costs<'_>) -> Result<Self, String> {
-        Ok(Self { costs: DirectCosts::new(costs)?, writes: costs.rules().direct_write, held: costs.rules().btrfs_dio_writes })
+        Ok(Self {
+            costs: DirectCosts::new(costs)?,
+            writes: costs.rules().direct_write,
+            held: costs.rules().btrfs_dio_writes,
+        })
     }
 }
 
