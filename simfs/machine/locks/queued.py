@@ -85,7 +85,9 @@ class Qspinlock(Spinlock):
                 yield from task.spin()
             task.read(self.line)  # promoted: the first look at the word
             yield from task.pay()
-            while not self.is_free and not self.line.has_copy(task.cpu.number):  # it was held, and was written to since
+            while not self.is_free and not self.line.has_copy(
+                task.cpu.number
+            ):  # it was held, and was written to since
                 task.read(self.line)
                 yield from task.pay()
         self.begin_as_head(task)
