@@ -59,6 +59,32 @@ def test_direct_writes_of_data_with_checksums_go_through_the_page_cache_since_6_
     assert held["buffered"] == pytest.approx((1, 0), abs=0.02)
 
 
+@pytest.mark.parametrize(
+    ("how", "write", "read"),
+    [("exclusive", (1, 0), (0, 0)), ("relocked", (2, 0), (0, 0)), ("shared", (0, 1), (0, 1))],
+)
+def test_what_direct_io_held_changed_in_3_9_and_5_11(
+    tmp_path: Path, how: str, write: tuple[float, float], read: tuple[float, float]
+) -> None:
+    for rw, held in (("randwrite", write), ("randread", read)):
+        result = run(tmp_path, f"{DIRECT}, rw: {rw}", f"btrfs.direct_write: direct, btrfs.dio_writes: {how}")
+        assert taken(result, "vfs.i_rwsem (file)") == pytest.approx(held, abs=0.02)
+
+
+def test_direct_writes_take_turns_only_where_they_hold_the_lock_alone(tmp_path: Path) -> None:
+    """`btrfs_direct_IO`."""
+    rates = {
+        how: run(
+            tmp_path,
+            f"{DIRECT.replace('per-task', 'shared')}, rw: randwrite, tasks: 4",
+            f"btrfs.direct_write: direct, btrfs.dio_writes: {how}",
+        ).operations
+        for how in ("exclusive", "relocked", "shared")
+    }
+    assert rates["relocked"] > 1.5 * rates["exclusive"]
+    assert rates["shared"] > 1.5 * rates["exclusive"]
+
+
 def test_each_write_takes_a_new_place_and_a_worker_tells_the_trees(tmp_path: Path) -> None:
     """One extent item, sometimes also the end of the one that it lies in; one checksum; at least one head."""
     result = run(tmp_path, f"{DIRECT}, rw: randwrite")

@@ -66,6 +66,14 @@ def test_direct_writes_of_ext4_take_turns_only_where_they_hold_the_lock_alone(
     assert rate(run(tmp_path, *write)) == pytest.approx(times * alone, rel=0.15)
 
 
+@pytest.mark.parametrize(("kernel", "handles"), [("linux-5.4", 0), ("linux-5.5", 1), ("linux-5.6", 0)])
+def test_a_direct_write_of_ext4_starts_a_handle_in_5_5(tmp_path: Path, kernel: str, handles: int) -> None:
+    write = ("filesystem.kind=ext4", "workload.rw=randwrite", "workload.tasks=1", f"kernel={kernel}")
+    result = run(tmp_path, *write)
+    started = acquired(result, "ext4.j_state_lock") / result["operations"]
+    assert started == pytest.approx(handles, abs=0.02)
+
+
 def test_a_journal_handle_in_each_buffered_write_meets_in_the_journal_only_where_there_is_one(
     tmp_path: Path,
 ) -> None:

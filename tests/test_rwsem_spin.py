@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from machines import assert_same
@@ -11,6 +12,7 @@ from machines import assert_same
 from engine import CONSTANTS, Spec, lock_cycle
 from simfs import _engine
 from simfs.machine.locks.rwsem_common import Patience
+from simfs.scenario import expand, load, to_run_spec
 
 RANDOM: Spec = {"think_distribution": "exponential", "hold_distribution": "exponential"}
 EVERY = 16
@@ -77,6 +79,43 @@ def busy(kind: str, base: float, readers: float) -> Spec:
 @pytest.mark.parametrize("readers", [0.5, 0.8])
 def test_both_machines_agree_on_who_spins_on_readers(kind: str, base: float, readers: float) -> None:
     assert assert_same(busy(kind, base, readers)) > 500
+
+
+READERS_BESIDE_WRITERS = """\
+simfs: 1
+name: mixed
+title: Threads that only read beside threads that only write
+machine: {profile: cascade-lake-96, cpus: 80, cpus_per_llc: 40, cpus_per_socket: 40}
+kernel: linux-5.11
+workload: {kind: lock_cycle, tasks: 40, lock: rwsem-5.11, think: {exponential: 40 ns}, hold: 1 us}
+groups:
+  - {name: readers, workload: {readers: 1.0}}
+  - {name: writers, workload: {readers: 0.0}}
+measure: {warmup: 0, duration: 300 us, replications: 1}
+"""
+
+
+@pytest.mark.parametrize("seed", [0, 2, 3])
+def test_who_writes_to_the_lock_does_not_keep_the_next_from_its_wait_lock_for_ever(
+    tmp_path: Path, seed: int
+) -> None:
+    """The wait lock lies in the line of the count, to which readers write: who has seen it free takes it."""
+    path = tmp_path / "mixed.yaml"
+    path.write_text(READERS_BESIDE_WRITERS)
+    spec = to_run_spec(expand(load(path))[0], seed)
+    assert assert_same(spec | {"duration_ns": 5e4}) > 500
+    _, events = _engine.trace(json.dumps(spec))
+    since: dict[object, int] = {}
+    waits = []
+    for time, _, task, what, about in events:
+        if about.startswith("lock.wait_lock"):
+            if what == "wait":
+                since[task] = time
+            elif what == "acquire" and task in since:
+                waits.append(time - since.pop(task))
+    waits += [events[-1][0] - begun for begun in since.values()]
+    assert len(waits) > 30
+    assert max(waits) < 150e6  # picoseconds; 79 may be before it
 
 
 @pytest.mark.parametrize("kind", ["rwsem-4.8", "rwsem-5.3", "rwsem-5.11"])

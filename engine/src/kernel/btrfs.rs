@@ -46,6 +46,18 @@ choice! {
 }
 
 choice! {
+    /// What a direct write that goes past the page cache holds.
+    pub enum DioWrites {
+        /// `i_mutex` for itself, until its data are on the device (before 3.9).
+        Exclusive = "exclusive",
+        /// The same, but not while the device works (before 5.11).
+        Relocked = "relocked",
+        /// `i_rwsem` shared.
+        Shared = "shared",
+    }
+}
+
+choice! {
     /// When a commit that has to wait for the one before keeps out who starts a handle.
     pub enum CommitStart {
         /// At once (before 6.7).

@@ -157,6 +157,8 @@ rules! {
     "btrfs.fsync_wait" => fsync_wait: btrfs::FsyncWait = btrfs::FsyncWait::Writeback;
     /// How direct writes of data with checksums are done (`btrfs_direct_write`).
     "btrfs.direct_write" => direct_write: btrfs::DirectWrite = btrfs::DirectWrite::Direct;
+    /// What a direct write holds.
+    "btrfs.dio_writes" => btrfs_dio_writes: btrfs::DioWrites = btrfs::DioWrites::Shared;
     /// When a commit that waits for the one before keeps out who starts a handle (`btrfs_commit_transaction`).
     "btrfs.commit_start" => commit_start: btrfs::CommitStart = btrfs::CommitStart::AfterPrevious;
     /// Of several tasks that want a commit, who runs delayed references before it (`btrfs_commit_transaction`).
@@ -171,6 +173,12 @@ rules! {
     "btrfs.log_directory" => log_directory: btrfs::LogDirectory = btrfs::LogDirectory::New;
     /// What a direct write holds; `relocked` is the mount option `dioread_nolock` of kernels where it is exclusive.
     "ext4.dio_writes" => dio_writes: ext4::DioWrites = ext4::DioWrites::Shared;
+    /// A direct write starts a journal handle although its blocks are there (`ext4_iomap_alloc`).
+    "ext4.dio_handles" => dio_handles: bool = false;
+    /// A change of attributes takes `s_orphan_lock` to see that the inode is no orphan (`ext4_orphan_del`).
+    "ext4.setattr_orphan" => setattr_orphan: bool = false;
+    /// A truncation within a block takes `j_list_lock` although the inode is on the transaction's list (`jbd2_journal_file_inode`).
+    "ext4.ordered_range" => ordered_range: bool = true;
     /// A buffered write starts a journal handle for each page (`ext4_da_write_begin`).
     "ext4.write_handles" => write_handles: bool = false;
     /// A buffered write that makes a file longer has its inode dirty in a handle (`ext4_da_write_end`, `mark_inode_dirty`).

@@ -54,6 +54,11 @@ class Qspinlock(Spinlock):
         """Whether a newcomer must wait even if the lock is free."""
         return self.pending is not None or bool(self.waiters)
 
+    @property
+    def is_free(self) -> bool:
+        """What the head waits for (`_Q_LOCKED_PENDING_MASK`)."""
+        return self.holder is None and self.pending is None
+
     def wait(self, task: Task, side: Side) -> Waiting:
         """Wait as the pending waiter, or in the queue."""
         task.preempt_off += 1
@@ -80,13 +85,15 @@ class Qspinlock(Spinlock):
                 yield from task.spin()
             task.read(self.line)  # promoted: the first look at the word
             yield from task.pay()
-            while not self.line.has_copy(task.cpu.number):  # somebody has written to it since
+            while not self.is_free and not self.line.has_copy(
+                task.cpu.number
+            ):  # it was held, and was written to since
                 task.read(self.line)
                 if not task.debt:
                     break  # hits are free, and it keeps its copy until the request of who wrote has come
                 yield from task.pay()
         self.begin_as_head(task)
-        while self.holder is not None or self.pending is not None:
+        while not self.is_free:
             if not (yield from self.sort(task)):
                 self.head_polls = True
                 yield from task.spin()

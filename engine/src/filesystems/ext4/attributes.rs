@@ -4,7 +4,7 @@ use super::journal::credits;
 use super::Ext4;
 use crate::cost_table;
 use crate::filesystems::costs::Costs;
-use crate::filesystems::{Attribute, File, BLOCK};
+use crate::filesystems::{Attribute, BLOCK};
 use crate::kernel::Rules;
 use crate::waist::Machine;
 use crate::waist::{Account, Time};
@@ -30,17 +30,21 @@ impl Attributes {
 
 impl Ext4 {
     /// `ext4_setattr`: a new owner has a handle of its own (for quotas), before that of `ext4_dirty_inode`.
-    pub(super) async fn change_attribute<M: Machine>(&self, m: &M, file: &File, attribute: Attribute, time: Time) {
+    pub(super) async fn change_attribute<M: Machine>(&self, m: &M, slot: u32, attribute: Attribute, time: Time) {
         if attribute == Attribute::Owner {
-            self.change_inode(m, file, self.attributes.costs.handle).await;
+            self.change_inode(m, slot, self.attributes.costs.handle).await;
         }
-        self.change_inode(m, file, time).await;
+        self.change_inode(m, slot, time).await;
+        if self.attributes.rules.setattr_orphan {
+            self.orphans.look(m).await;
+        }
     }
 
-    async fn change_inode<M: Machine>(&self, m: &M, file: &File, time: Time) {
+    /// `ext4_dirty_inode`, whose part between the handle's start and stop takes so long.
+    pub(super) async fn change_inode<M: Machine>(&self, m: &M, slot: u32, time: Time) {
         let handle = self.journal.start(m, credits::INODE).await;
         m.run(Account::System, time).await;
-        self.stop(m, handle, file.inode, &[]).await;
+        self.stop(m, handle, slot, &[]).await;
     }
 
     /// What a buffered write does in the journal besides new times: a handle for each page (`ext4_da_write_begin`), or one to have the

@@ -80,7 +80,7 @@ impl<M: Machine> FileOperations<M> for Ext4 {
     }
 
     async fn setattr(&self, m: &M, file: &File, attribute: Attribute, time: Time) {
-        self.change_attribute(m, file, attribute, time).await;
+        self.change_attribute(m, file.inode, attribute, time).await;
     }
 
     async fn fallocate(&self, m: &M, file: &File, bytes: u32) -> Result<(), NoSpace> {

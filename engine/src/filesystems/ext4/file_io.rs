@@ -128,7 +128,7 @@ impl Ext4 {
         if held == DioWrites::Relocked {
             m.unlock(open.i_rwsem, side).await;
         }
-        self.map(m, open, c.write_map).await;
+        self.map_for_write(m, open).await;
         let request = Request::Write { bytes: io.bytes, at: Some(io.offset) };
         match io.done {
             None => {
@@ -145,6 +145,18 @@ impl Ext4 {
         }
         m.unlock(open.i_rwsem, side).await;
         m.run(Account::System, c.write_exit).await;
+    }
+
+    /// `ext4_iomap_begin`: in 5.5 in a journal handle.
+    async fn map_for_write<M: Machine>(&self, m: &M, open: &OpenFile) {
+        let c = &self.io.costs;
+        if !self.io.rules.dio_handles || !self.journal.on {
+            return self.map(m, open, c.write_map).await;
+        }
+        let handle = self.journal.start(m, credits::EXTENT).await;
+        m.run(Account::System, c.handle).await;
+        self.map(m, open, c.write_map).await;
+        self.journal.stop(m, handle, &[]).await;
     }
 
     /// Where a write that nobody waits for ends: on iomap in a worker of its CPU (`iomap_dio_bio_end_io`, 5.5 and later, here with

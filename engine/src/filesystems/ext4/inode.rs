@@ -27,6 +27,8 @@ pub(super) struct Slot {
     pub(super) i_rwsem: LockId,
     /// The transaction that last changed the inode (`i_sync_tid`), and the tick in which its times last changed.
     pub(super) transaction: u64,
+    /// The transaction on whose list its data are (`jbd2_inode.i_transaction`).
+    pub(super) ordered: u64,
     pub(super) changed: Time,
     /// It was truncated to nothing and has not been closed since (`EXT4_STATE_DA_ALLOC_CLOSE`).
     pub(super) truncated: bool,
@@ -117,6 +119,7 @@ impl Ext4 {
             inode,
             i_rwsem: self.sb.new_file(m),
             transaction: 0,
+            ordered: 0,
             changed: m.now() / self.fsync.tick,
             truncated: false,
         };

@@ -77,6 +77,12 @@ impl Orphans {
         before.map_or(Block::Superblock, |before| Block::Inodes(before / INODES_PER_BLOCK))
     }
 
+    /// `ext4_orphan_del` of what is no orphan, until the list is looked at before the lock is taken.
+    pub async fn look<M: Machine>(&self, m: &M) {
+        m.lock(self.lock, Side::Write).await;
+        m.unlock(self.lock, Side::Write).await;
+    }
+
     /// Takes an inode off the list; the one that names it, if it is not the first.
     fn take(&self, inode: u32) -> Option<u32> {
         let mut list = self.list.borrow_mut();

@@ -5,6 +5,7 @@ use super::Ext4;
 use crate::cost_table;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::{NoSpace, BLOCK};
+use crate::kernel::Rules;
 use crate::waist::Account;
 use crate::waist::Machine;
 
@@ -14,18 +15,19 @@ cost_table!(PreallocateCosts {
     insert: ["mballoc.insert_extent", "cu_short.ext4_mark_inode_dirty_3"],
     orphan: ["cu_short.ext4_mark_inode_dirty_7", "cu_short.ext4_mark_inode_dirty_8"],
     remove_space: ["mballoc.remove_space"],
+    dirty_inode: ["cu_short.jbd2_handle_start", "cu_short.jbd2_handle_stop", "cu_short.ext4_mark_inode_dirty_2"],
 });
 
 /// How often who finds no blocks has a transaction committed that has freed some (`ext4_should_retry_alloc`).
 const RETRIES: u32 = 3;
 
 /// Their costs.
-pub(super) struct Preallocate(PreallocateCosts);
+pub(super) struct Preallocate(PreallocateCosts, Rules);
 
 impl Preallocate {
     /// From the cost tables.
     pub fn new(costs: &Costs<'_>) -> Result<Self, String> {
-        Ok(Self(PreallocateCosts::new(costs)?))
+        Ok(Self(PreallocateCosts::new(costs)?, costs.rules()))
     }
 }
 
@@ -66,9 +68,11 @@ impl Ext4 {
     }
 
     /// `ftruncate` to nothing, or to so many bytes less: `ext4_setattr` puts the inode onto the list of orphans, `ext4_truncate` frees
-    /// its blocks and takes it off.
+    /// its blocks and takes it off. Then the new times take a handle of their own.
     pub(super) async fn truncate_file<M: Machine>(&self, m: &M, slot: u32, less: Option<u32>) {
         let c = &self.preallocate.0;
+        let listed = self.files.borrow().slots[slot as usize].ordered;
+        self.journal.begin_ordered_truncate(m, listed).await;
         let handle = self.journal.start(m, credits::INODE).await;
         let inode = self.files.borrow().slots[slot as usize].inode;
         let orphan = self.add_orphan(m, inode, c.orphan).await;
@@ -77,11 +81,17 @@ impl Ext4 {
         let blocks = self.drop_data(slot, less);
         self.storage.writeback.truncated(m, slot, self.fsync.dirty.pages(slot)).await;
         let handle = self.journal.start(m, credits::EVICT).await;
+        if less.is_some_and(|bytes| bytes % BLOCK > 0) {
+            let filed = self.journal.file_inode(m, listed, self.preallocate.1.ordered_range).await; // ext4_block_truncate_page
+            self.files.borrow_mut().slots[slot as usize].ordered = filed;
+        }
+        self.tables.use_block(m, inode); // ext4_ext_truncate marks the inode dirty before, ext4_truncate after
         m.run(Account::System, c.handle + c.remove_space).await;
         let changed = self.free_file_blocks(m, slot, handle.transaction(), blocks).await;
         let orphan = self.delete_orphan(m, inode, c.orphan).await;
         self.stop(m, handle, slot, &[&changed[..], orphan.as_slice()].concat()).await;
         self.files.borrow_mut().slots[slot as usize].truncated |= less.is_none();
+        self.change_inode(m, slot, c.dirty_inode).await; // mark_inode_dirty at the end of ext4_setattr
     }
 
     /// Data behind the end are forgotten (`truncate_pagecache`); how many blocks are to be freed.

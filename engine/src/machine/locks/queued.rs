@@ -145,12 +145,14 @@ fn take_as_pending(s: &mut State, me: TaskId, lock: LockId) -> Option<Stage> {
     None
 }
 
-/// The first in the queue has its copy of the word, unless somebody has written to it since, and is the head now, unless it waits.
+/// The first in the queue has read the word and is the head now, unless the word said that the lock is held and somebody has written
+/// to its line since: if a wait lock lies in the line of another lock, that can be others than its holder, and without end.
 #[inline(always)]
 fn become_head(s: &mut State, me: TaskId, lock: LockId) -> Option<Stage> {
     loop {
         let mut at = s.at_lock(me, lock);
-        if at.has_copy() {
+        let free = at.lock.holder.is_none() && at.spinlock().pending.is_none();
+        if free || at.has_copy() {
             break;
         }
         at.touch(Access::Read);

@@ -1,7 +1,7 @@
 //! Direct I/O (`fs/btrfs/direct-io.c`). Reads share `i_rwsem`, look the checksums up and wait for the worker that verifies them. Writes
 //! of data with checksums go through the page cache since 6.15, because the caller may change them while they are written; before,
 //! and where data have no checksums, they share `i_rwsem` until they are on the device, in a new place each or, with `nodatacow`,
-//! where they were. Either way an ordered extent tells the trees. Of requests that nobody waits for the lock is held until they are
+//! where they were. Before 5.11 reads took no lock, and writes had it for themselves, since 3.9 not while the device worked. Either way an ordered extent tells the trees. Of requests that nobody waits for the lock is held until they are
 //! submitted; what goes through the page cache is waited for.
 
 use super::Extent;
@@ -10,7 +10,7 @@ use crate::filesystems::btrfs::mount::Btrfs;
 use crate::filesystems::btrfs::tree::items;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::{File, Io};
-use crate::kernel::btrfs::DirectWrite;
+use crate::kernel::btrfs::{DioWrites, DirectWrite};
 use crate::waist::Machine;
 use crate::waist::{Account, Side};
 
@@ -30,11 +30,16 @@ cost_table!(DirectCosts {
 pub(crate) struct Direct {
     costs: DirectCosts,
     writes: DirectWrite,
+    held: DioWrites,
 }
 
 impl Direct {
     pub(crate) fn new(costs: &Costs<'_>) -> Result<Self, String> {
-        Ok(Self { costs: DirectCosts::new(costs)?, writes: costs.rules().direct_write })
+        Ok(Self {
+            costs: DirectCosts::new(costs)?,
+            writes: costs.rules().direct_write,
+            held: costs.rules().btrfs_dio_writes,
+        })
     }
 }
 
@@ -43,7 +48,10 @@ impl Btrfs {
     pub(crate) async fn direct_read<M: Machine>(&self, m: &M, file: &File, io: Io) {
         let (c, lock) = (&self.direct.costs, self.file(file.inode).i_rwsem);
         m.at("read");
-        m.lock(lock, Side::Read).await;
+        let locks = self.direct.held == DioWrites::Shared;
+        if locks {
+            m.lock(lock, Side::Read).await;
+        }
         self.ordered.wait_for_range(m, file.inode, io.offset, u64::from(io.bytes)).await;
         m.run(Account::System, c.read_start).await;
         let extent = self.data(file.inode).extent_of(io.offset);
@@ -55,7 +63,9 @@ impl Btrfs {
         self.read_data(m, io).await;
         m.moved(u64::from(io.bytes));
         m.run(Account::System, c.read_end).await;
-        m.unlock(lock, Side::Read).await;
+        if locks {
+            m.unlock(lock, Side::Read).await;
+        }
     }
 
     /// `btrfs_direct_write` of whole blocks within the file.
@@ -63,7 +73,9 @@ impl Btrfs {
         let (c, slot) = (&self.direct.costs, file.inode);
         let inode = self.file(slot);
         let buffered = !self.nodatacow && self.direct.writes == DirectWrite::Buffered;
-        let side = if buffered { Side::Write } else { Side::Read };
+        let shared = !buffered && self.direct.held == DioWrites::Shared;
+        let side = if shared { Side::Read } else { Side::Write };
+        let relocks = !buffered && self.direct.held == DioWrites::Relocked;
         m.at("write");
         m.lock(inode.i_rwsem, side).await;
         m.run(Account::System, c.write_start).await;
@@ -78,6 +90,9 @@ impl Btrfs {
         if let Some(before) = before {
             self.check_nocow(m, inode.ino, before).await;
         }
+        if relocks {
+            m.unlock(inode.i_rwsem, side).await;
+        }
         m.run(Account::System, c.ordered + c.submit).await;
         let item = items::extent(inode.ino, io.offset);
         let mut extent = Extent { item, offset: io.offset, place: 0, bytes: u64::from(io.bytes) };
@@ -89,6 +104,9 @@ impl Btrfs {
             m.drop_completion(written);
         }
         m.moved(u64::from(io.bytes));
+        if relocks {
+            m.lock(inode.i_rwsem, side).await;
+        }
         m.run(Account::System, c.write_end).await;
         if !buffered {
             m.unlock(inode.i_rwsem, side).await;

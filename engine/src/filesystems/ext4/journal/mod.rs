@@ -236,6 +236,25 @@ impl Journal {
         }
     }
 
+    /// `jbd2_journal_file_inode`: an inode whose data a commit writes first is put onto the transaction's list under `j_list_lock`,
+    /// if it is not there; since 5.3 what is dirty in it is noted under the lock each time. Returns the transaction.
+    pub async fn file_inode<M: Machine>(&self, m: &M, listed: u64, always: bool) -> u64 {
+        let running = self.running.get();
+        if self.on && (always || listed != running) {
+            self.file(m).await;
+        }
+        running
+    }
+
+    /// `jbd2_journal_begin_ordered_truncate`: looks whether an inode on a transaction's list is being committed.
+    pub async fn begin_ordered_truncate<M: Machine>(&self, m: &M, listed: u64) {
+        if self.on && listed > self.committed.get() {
+            m.lock(self.state_lock, Side::Read).await;
+            m.unlock(self.state_lock, Side::Read).await;
+            self.file(m).await;
+        }
+    }
+
     /// Moves a block between the lists of transactions, under `j_list_lock`.
     async fn file<M: Machine>(&self, m: &M) {
         m.lock(self.list_lock, Side::Write).await;
