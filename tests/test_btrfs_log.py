@@ -116,7 +116,8 @@ def test_a_name_that_the_log_does_not_know_to_be_lost_makes_the_next_fsync_commi
         design: lock(renamed(tmp_path, f"btrfs.full_commit: {design}"), "btrfs.tree_log_mutex").acquired
         for design in ("running", "directory")
     }
-    assert taken["running"] > 1.5 * taken["directory"] > 10, "since 5.12 only if the file lost its own name"
+    assert taken["running"] > 1.5 * taken["directory"], "since 5.12 only if the file lost its own name"
+    assert taken["directory"] > 1, "2 to 14 by seed"
 
 
 @pytest.mark.parametrize("design", ["since-committed", "running", "directory"])
