@@ -1,5 +1,6 @@
 //! Insertions that change one leaf and nothing else, which most are: what `search` does for them where nobody has to lock.
 
+use super::interpolation::{between, count_up_to};
 use super::key::{Item, MAX_POINTERS};
 use super::{Content, Tree};
 
@@ -8,17 +9,22 @@ impl Tree {
     /// on the way has to be copied, split, or given another lowest key. Says whether it did.
     pub fn insert_in_place(&mut self, items: &[Item]) -> bool {
         let key = items[0].key;
-        let mut block = self.root();
+        let (mut block, mut ends) = (self.root(), None);
         while let Content::Node(pointers) = &self.blocks[block as usize].content {
-            let slot = pointers.partition_point(|pointer| pointer.key <= key);
+            let slot = count_up_to(pointers, key, ends, |pointer| pointer.key);
             if slot == 0 || pointers.len() >= MAX_POINTERS - 3 || self.should_cow(block) {
                 return false;
             }
+            ends = between(pointers[slot - 1].key, pointers.get(slot).map(|next| next.key));
             block = pointers[slot - 1].child;
         }
-        let (found, slot) = self.search_block(block, key, 0);
         let bytes = items.iter().map(Item::bytes).sum();
-        if found || slot == 0 || self.free_space(block) < bytes || self.should_cow(block) {
+        if self.free_space(block) < bytes || self.should_cow(block) {
+            return false;
+        }
+        let there = self.items(block);
+        let slot = count_up_to(there, key, ends, |item| item.key);
+        if slot == 0 || there[slot - 1].key == key {
             return false;
         }
         self.insert_items(block, slot, items);

@@ -11,6 +11,7 @@ mod contents;
 mod in_place;
 #[cfg(test)]
 mod interleaving;
+mod interpolation;
 pub mod items;
 pub mod key;
 pub mod leaf_room;
