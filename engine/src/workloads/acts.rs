@@ -174,11 +174,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
                 self.pool.borrow_mut().files[place].unsynced = false;
                 self.synced = Some(held.name);
             }
-            Act::Unlink => {
-                self.pool.borrow_mut().files.swap_remove(place);
-                fs.unlink(&m, held.dir, &held.name, held.file).await;
-                self.pool.borrow_mut().names.free(held.dir, held.name);
-            }
+            Act::Unlink => self.unlink(place).await,
             Act::Rename => self.rename(place, held.dir).await?,
             Act::Move => self.rename(place, self.other_dir(held.dir)).await?,
             _ => self.at_inode(&held.file, act).await,
@@ -198,6 +194,12 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             Act::Fiemap => fs.fiemap(m, file).await,
             _ => unreachable!("needs no file"),
         }
+    }
+
+    async fn unlink(&self, place: usize) {
+        let held = self.pool.borrow_mut().files.swap_remove(place);
+        self.fs.unlink(&self.m, held.dir, &held.name, held.file).await;
+        self.pool.borrow_mut().names.free(held.dir, held.name);
     }
 
     /// Gives a file a name that is free in one of the directories.
