@@ -59,7 +59,7 @@ def test_both_system_calls_take_their_code() -> None:
 
 def test_who_comes_takes_it_before_who_was_woken() -> None:
     """A wake-up is a hint: while the first sleeper wakes, a task that runs takes the mutex."""
-    lock = the_lock(simulate(cycle(6, think_ns=200, hold_ns=300)))
+    lock = the_lock(simulate(cycle(12, think_ns=200, hold_ns=300)))
     assert lock.steals > 50
     assert lock.handoffs == 0
 
