@@ -1,5 +1,7 @@
 //! Turns of user and kernel time in one segment are what they are as a segment each: nobody can tell them apart.
 
+#![recursion_limit = "256"] // constants are many
+
 use simfs_engine::machine::Native;
 use simfs_engine::spec::RunSpec;
 use simfs_engine::waist::{Account, Host, Life, Machine, Placement, Time};
@@ -20,7 +22,8 @@ fn spec(preemption: &str) -> RunSpec {
         "hqlock_general_handoffs_turn_numa": 50, "code_spin": 0, "code_attempt": 0, "code_taken": 0, "code_ask": 0, "code_queue": 0,
         "code_take": 0, "code_wake": 0, "code_mark": 0, "code_mark_reader": 0, "code_futex": 0, "code_futex_return": 0,
             "code_rcu_core": 0, "code_rcu_tick": 0, "code_rcu_note": 0, "code_rcu_report": 0, "rcu_inside": 0, "code_free_task": 0, "code_free_cred": 0, "code_free_map": 0, "code_free_area": 0,
-            "code_free_dentry": 0, "code_free_proc": 0, "code_free_stack": 0, "code_vfree": 0, "code_rcu_thread": 0, "idle_timer": 1e9
+            "code_free_dentry": 0, "code_free_proc": 0, "code_free_stack": 0, "code_vfree": 0, "code_rcu_thread": 0, "code_lru_add": 0, "code_lru_release": 0,
+            "code_unmap_page": 0, "code_free_page": 0, "lru_batch": 15, "idle_timer": 1e9
     });
     let json = serde_json::json!({
         "seed": 1, "warmup_ns": 0, "duration_ns": 4e6,
