@@ -11,14 +11,14 @@ from simfs.results.run_result import RunResult
 from simfs.scenario import ScenarioError, expand, load
 
 
-def run(tmp_path: Path, rule: str, memory: str, size: str = "128 MiB") -> RunResult:
+def run(tmp_path: Path, rule: str, memory: str, size: str = "128 MiB", block: str = "64 KiB") -> RunResult:
     """Four tasks append to files of which half is there: four times 64 MiB at first."""
     text = (
         "simfs: 1\nname: full\ntitle: full\n"
         f"machine: {{profile: dual-socket-48, cpus: 8, memory: {memory}}}\n"
         f"kernel: {{profile: linux-5.8, rules: {{btrfs.extent_map_release: {rule}}}}}\ndevice: nvme\n"
-        "filesystem: {kind: btrfs}\nworkload: {kind: fio, rw: write, block_size: 64 KiB, fsync: 1, files: per-task,"
-        f" size: {size}, written: 50 %, tasks: 4}}\n"
+        f"filesystem: {{kind: btrfs}}\nworkload: {{kind: fio, rw: write, block_size: {block}, fsync: 1, tasks: 4,"
+        f" files: per-task, size: {size}, written: 50 %}}\n"
     )
     result = run_scenario(tmp_path / "full.yaml", text, warmup_ns=5e6, duration_ns=60e6)
     assert result.operations > 100
@@ -44,6 +44,11 @@ def test_they_do_not_where_there_is_room_or_files_are_small(tmp_path: Path, memo
     """Files of less than 16 MiB keep their maps (`SZ_16M`)."""
     full, fast = (run(tmp_path, rule, memory, size) for rule in ("full-sync", "old-maps"))
     assert full == fast
+
+
+@pytest.mark.parametrize("block", ["512 B", "5000 B", "12 KiB"])
+def test_blocks_need_not_be_whole_pages(tmp_path: Path, block: str) -> None:
+    assert run(tmp_path, "full-sync", "128 MiB", block=block).stall is None
 
 
 def test_only_btrfs_has_files_that_were_written_before(tmp_path: Path) -> None:

@@ -96,11 +96,11 @@ impl Memory {
 
     /// One of so many files that were written together, block after block: its newest bytes are in memory, as far as there is room.
     pub fn lay_out_written(&self, file: &Rc<PageCache>, written: Written) {
-        let (page, end) = (u64::from(BLOCK), written.bytes / u64::from(BLOCK));
-        let most = self.marks.map_or(end, |marks| (marks.pages - marks.high) / u64::from(written.files));
-        let first = end.saturating_sub(most).next_multiple_of(u64::from(written.block) / page);
-        for at in (first..end).step_by((written.block / BLOCK) as usize) {
-            let count = file.fill(at * page, written.block);
+        let (end, block) = (written.bytes / u64::from(BLOCK), u64::from(written.block.div_ceil(BLOCK)));
+        let most = self.marks.map_or(end, |marks| marks.pages.saturating_sub(marks.high) / u64::from(written.files));
+        let first = end.saturating_sub(most).next_multiple_of(block);
+        for at in (first..end).step_by(block as usize) {
+            let count = file.fill(at * u64::from(BLOCK), block.min(end - at) as u32 * BLOCK);
             self.used.set(self.used.get() + count);
             self.list.borrow_mut().push_back(Pages { file: file.clone(), first: at, count });
         }
