@@ -1,5 +1,7 @@
 //! When the worker that frees unlinked inodes starts, and with which of them.
 
+mod common;
+
 use simfs_engine::filesystems::xfs::operations::inodegc::{InodeGc, Limits};
 use simfs_engine::machine::Native;
 use simfs_engine::spec::RunSpec;
@@ -15,26 +17,7 @@ const LIMITS: Limits = Limits { batch: 32, throttle: 256 };
 type Turns = Rc<RefCell<Vec<(Time, usize)>>>;
 
 fn machine(cpus: u32) -> (RunSpec, Native) {
-    let text = format!(
-        r#"{{"seed": 1, "warmup_ns": 0, "duration_ns": 4e7, "batches": 1,
-        "machine": {{"cpus": {cpus}, "cpus_per_core": 1, "cpus_per_llc": {cpus}, "cpus_per_socket": {cpus},
-          "costs": {{"line_hit": 0, "line_smt": 0, "line_llc": 0, "line_socket": 0, "line_remote": 0, "line_overlap": 1, "step_cv": 0,
-            "smt_speed": 1, "cpu_relax": 0, "context_switch": 0, "wakeup": 0, "ipi_send": 0, "ipi_deliver": 0, "speed": 1}},
-          "idle_states": [], "watts_active": 4, "watts_spin": 4}},
-        "kernel": {{"name": "test", "tick_ns": 4e6, "base_slice_ns": 3e6, "preemption": "none", "locks": {{}},
-          "constants": {{"migration_cost": 5e5, "rwsem_handoff_wait": 4e6, "rwsem_reader_batch_max": 256, "rwsem_reader_spin_base": 0,
-            "rwsem_reader_spin_per_reader": 0, "rwsem_reader_spin_cap": 0, "percpu_rwsem_grace_period": 0,
-            "numa_spinlock_threshold": 10000000,
-            "semaphore_count": 2, "cohort_handoffs": 64, "hqlock_fairness_threshold": 1000,
-            "hqlock_general_handoffs_turn_numa": 50,
-            "code_spin": 0, "code_attempt": 0, "code_taken": 0, "code_ask": 0, "code_queue": 0, "code_take": 0,
-            "code_wake": 0, "code_mark": 0, "code_mark_reader": 0, "code_futex": 0, "code_futex_return": 0,
-            "code_rcu_core": 0, "code_rcu_tick": 0, "code_rcu_note": 0, "code_rcu_report": 0, "rcu_inside": 0, "code_free_task": 0, "code_free_cred": 0, "code_free_map": 0, "code_free_area": 0,
-            "code_free_dentry": 0, "code_free_proc": 0, "code_free_stack": 0, "code_vfree": 0, "code_rcu_thread": 0, "code_lru_add": 0, "code_lru_release": 0,
-            "code_unmap_page": 0, "code_free_page": 0, "lru_batch": 15, "idle_timer": 1e9}}}},
-        "filesystem": {{"kind": "none"}}, "workload": {{"kind": "python", "tasks": 1}}}}"#
-    );
-    let spec = RunSpec::from_json(&text).expect("a valid spec");
+    let spec = common::spec(cpus, &serde_json::json!({"duration_ns": 4e7}));
     let native = Native::new(&spec);
     (spec, native)
 }

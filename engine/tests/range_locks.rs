@@ -1,7 +1,7 @@
 //! The laws of range locks, design by design, on the native machine: who may hold what together, who comes first, and that
 //! nothing is left behind.
 
-#![recursion_limit = "256"] // constants are many
+mod common;
 
 use simfs_engine::machine::Native;
 use simfs_engine::range_locks::{Design, Prices, Range, RangeLock};
@@ -14,37 +14,18 @@ const US: Time = 1_000_000;
 const NS: Time = 1000;
 
 fn spec(cpus: u32, duration_ns: f64) -> RunSpec {
-    let costs = serde_json::json!({
-        "line_hit": 2, "line_smt": 8, "line_llc": 49, "line_socket": 49, "line_remote": 120, "line_overlap": 10, "step_cv": 0, "smt_speed": 1,
-        "context_switch": 1500, "wakeup": 1000, "ipi_send": 0, "ipi_deliver": 0,
-        "cpu_relax": 47, "speed": 1
-    });
     let constants = serde_json::json!({
-        "migration_cost": 5e5, "rwsem_handoff_wait": 4e6, "rwsem_reader_batch_max": 256, "rwsem_reader_spin_base": 1e4,
-        "rwsem_reader_spin_per_reader": 500, "rwsem_reader_spin_cap": 2.5e4, "percpu_rwsem_grace_period": 1e7,
-        "numa_spinlock_threshold": 1e7,
-        "semaphore_count": 2, "cohort_handoffs": 64, "hqlock_fairness_threshold": 1000,
-        "hqlock_general_handoffs_turn_numa": 50,
-            "code_spin": 0, "code_attempt": 0, "code_taken": 0, "code_ask": 0, "code_queue": 0, "code_take": 0,
-            "code_wake": 0, "code_mark": 0, "code_mark_reader": 0, "code_futex": 0, "code_futex_return": 0,
-            "code_rcu_core": 0, "code_rcu_tick": 0, "code_rcu_note": 0, "code_rcu_report": 0, "rcu_inside": 0, "code_free_task": 0, "code_free_cred": 0, "code_free_map": 0, "code_free_area": 0,
-            "code_free_dentry": 0, "code_free_proc": 0, "code_free_stack": 0, "code_vfree": 0, "code_rcu_thread": 0, "code_lru_add": 0, "code_lru_release": 0,
-            "code_unmap_page": 0, "code_free_page": 0, "lru_batch": 15, "idle_timer": 1e9
+        "rwsem_reader_spin_base": 1e4, "rwsem_reader_spin_per_reader": 500, "rwsem_reader_spin_cap": 2.5e4,
+        "percpu_rwsem_grace_period": 1e7
     });
-    let json = serde_json::json!({
-        "seed": 1, "warmup_ns": 0, "duration_ns": duration_ns,
-        "machine": {
-            "cpus": cpus, "cpus_per_core": 1, "cpus_per_llc": cpus, "cpus_per_socket": cpus, "costs": costs,
-            "idle_states": [], "watts_active": 4, "watts_spin": 4
-        },
+    let changes = serde_json::json!({
+        "duration_ns": duration_ns,
+        "machine": {"costs": common::real_costs()},
         "kernel": {
-            "name": "test", "tick_ns": 1e6, "base_slice_ns": 3e6, "preemption": "voluntary",
-            "locks": {"range_lock": "qspinlock"}, "constants": constants
-        },
-        "filesystem": {"kind": "none"},
-        "workload": {"kind": "python", "tasks": 1}
+            "tick_ns": 1e6, "preemption": "voluntary", "locks": {"range_lock": "qspinlock"}, "constants": constants
+        }
     });
-    RunSpec::from_json(&json.to_string()).expect("a valid spec")
+    common::spec(cpus, &changes)
 }
 
 const PRICES: Prices = Prices { work: 80 * NS, pause: 37 * NS, syscall: None };

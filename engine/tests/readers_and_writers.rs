@@ -3,6 +3,8 @@
 //! X is acquisitions per unit of time. Between two writers served first come, first served, there are K readers with
 //! P(K = k) = (1 - r) r^k; in a lock with phases all waiting readers go between two writers.
 
+mod common;
+
 use simfs_engine::machine::trace::{Entry, Object};
 use simfs_engine::machine::Native;
 use simfs_engine::spec::RunSpec;
@@ -30,33 +32,21 @@ struct Costs {
 fn bench(lock: &str, cpus: u32, duration: Time, costs: Costs) -> Bench {
     let part = costs.wake_ns / 4.0;
     let (base, each, cap) = costs.spin_us;
-    let text = format!(
-        r#"{{"seed": 1, "warmup_ns": 0, "duration_ns": {duration_ns}, "batches": 1,
-        "machine": {{"cpus": {cpus}, "cpus_per_core": 1, "cpus_per_llc": {cpus}, "cpus_per_socket": {cpus},
-          "costs": {{"line_hit": 0, "line_smt": 0, "line_llc": 0, "line_socket": 0, "line_remote": 0, "line_overlap": 1, "step_cv": 0, "smt_speed": 1,
-            "cpu_relax": 0, "context_switch": {part}, "wakeup": {part}, "ipi_send": 0, "ipi_deliver": {part}, "speed": 1}},
-          "idle_states": [{{"name": "C1", "exit_ns": {part}, "residency_ns": 0, "watts": 1}}],
-          "watts_active": 4, "watts_spin": 4}},
-        "kernel": {{"name": "test", "tick_ns": 4e6, "base_slice_ns": 3e6, "preemption": "none",
-          "locks": {{"lock": "{lock}"}},
-          "constants": {{"migration_cost": 5e5, "rwsem_handoff_wait": 4e6, "rwsem_reader_batch_max": 256,
-            "rwsem_reader_spin_base": {base_ns}, "rwsem_reader_spin_per_reader": {each_ns},
-            "rwsem_reader_spin_cap": {cap_ns}, "percpu_rwsem_grace_period": 0,
-            "numa_spinlock_threshold": 10000000,
-            "semaphore_count": 2, "cohort_handoffs": 64, "hqlock_fairness_threshold": 1000,
-            "hqlock_general_handoffs_turn_numa": 50,
-            "code_spin": 0, "code_attempt": 0, "code_taken": 0, "code_ask": 0, "code_queue": 0, "code_take": 0,
-            "code_wake": 0, "code_mark": 0, "code_mark_reader": 0, "code_futex": 0, "code_futex_return": 0,
-            "code_rcu_core": 0, "code_rcu_tick": 0, "code_rcu_note": 0, "code_rcu_report": 0, "rcu_inside": 0, "code_free_task": 0, "code_free_cred": 0, "code_free_map": 0, "code_free_area": 0,
-            "code_free_dentry": 0, "code_free_proc": 0, "code_free_stack": 0, "code_vfree": 0, "code_rcu_thread": 0, "code_lru_add": 0, "code_lru_release": 0,
-            "code_unmap_page": 0, "code_free_page": 0, "lru_batch": 15, "idle_timer": 1e9}}}},
-        "filesystem": {{"kind": "none"}}, "workload": {{"kind": "python", "tasks": 1}}}}"#,
-        duration_ns = duration / NS,
-        base_ns = base * 1e3,
-        each_ns = each * 1e3,
-        cap_ns = cap * 1e3,
-    );
-    let spec = RunSpec::from_json(&text).expect("a valid spec");
+    let changes = serde_json::json!({
+        "duration_ns": duration / NS,
+        "machine": {
+            "costs": {"context_switch": part, "wakeup": part, "ipi_deliver": part},
+            "idle_states": [{"name": "C1", "exit_ns": part, "residency_ns": 0, "watts": 1}]
+        },
+        "kernel": {
+            "locks": {"lock": lock},
+            "constants": {
+                "rwsem_reader_spin_base": base * 1e3, "rwsem_reader_spin_per_reader": each * 1e3,
+                "rwsem_reader_spin_cap": cap * 1e3
+            }
+        }
+    });
+    let spec = common::spec(cpus, &changes);
     let native = Native::new(&spec);
     let lock = native.setup(|m| {
         let class: ClassId = m.class("lock", "lock");
