@@ -21,6 +21,7 @@ from measure import (
     Sample,
     Spec,
     build,
+    build_floor,
     build_revision,
     interleaved,
     lasting,
@@ -111,7 +112,7 @@ def _compare(told: Report, samples: dict[str, Sample]) -> None:
 
 
 def _of_installed(cycles: int) -> Measurements:
-    build("floor")
+    build_floor()
     return _loop(cycles) | {name: _installed(spec, cycles) for name, spec in ENGINES.items()}
 
 

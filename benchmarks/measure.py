@@ -23,6 +23,7 @@ from simfs.scenario import expand, load, to_run_spec
 
 ROOT = Path(__file__).resolve().parent.parent
 ENGINE = ROOT / "engine"
+RUN = ("--example", "run")
 
 Spec = dict[str, Any]
 
@@ -99,9 +100,15 @@ def target() -> Path:
     return Path(os.environ.get("CARGO_TARGET_DIR", ENGINE / "target"))
 
 
-def build(*examples: str) -> None:
-    """Compile example programs, optimised: both if none is named."""
-    _cargo(ENGINE, target(), examples or ("run", "floor"))
+def build() -> None:
+    """Compile the engine's example program and the loop, optimised."""
+    _cargo(ENGINE, target(), RUN)
+    build_floor()
+
+
+def build_floor() -> None:
+    """Compile the loop that models nothing, optimised. It takes seconds; the engine takes a minute."""
+    _cargo(ENGINE, target(), ("--package", "simfs-floor"))
 
 
 def build_revision(revision: str) -> Path:
@@ -118,14 +125,13 @@ def build_revision(revision: str) -> Path:
         tree = Path(folder) / "tree"
         subprocess.run(["git", "worktree", "add", "--quiet", "--detach", tree, name], cwd=ROOT, check=True)
         try:
-            _cargo(tree / "engine", place, ("run",))
+            _cargo(tree / "engine", place, RUN)
         finally:
             subprocess.run(["git", "worktree", "remove", "--force", tree], cwd=ROOT, check=True)
     return place / "release" / "examples" / "run"
 
 
-def _cargo(engine: Path, into: Path, examples: tuple[str, ...]) -> None:
-    chosen = [word for example in examples for word in ("--example", example)]
+def _cargo(engine: Path, into: Path, chosen: tuple[str, ...]) -> None:
     command = ["cargo", "build", "--release", "--locked", "--quiet", *chosen]
     subprocess.run(command, cwd=engine, env=os.environ | {"CARGO_TARGET_DIR": str(into)}, check=True)
 
@@ -137,7 +143,7 @@ def run_engine(spec: Spec, program: Path | None = None) -> Run:
 
 def run_floor(tasks: int, cycles: int) -> Run:
     """Run the loop that models nothing."""
-    return _run([str(target() / "release" / "examples" / "floor"), str(tasks), str(cycles)], "")
+    return _run([str(target() / "release" / "simfs-floor"), str(tasks), str(cycles)], "")
 
 
 def interleaved(repeats: int, measurements: Mapping[str, Callable[[], float]]) -> dict[str, Sample]:
