@@ -3,7 +3,9 @@
 Residuals are `measured / simulated - 1` for rates and `(simulated - measured) / 100` for percentages. The
 time of an operation is nearly a linear function of the CPU time in it, so the first kind is nearly linear
 in the parameter, and a secant needs some three evaluations. Every evaluation runs with the same seeds
-(common random numbers), so the residual is a function and not a random variable.
+(common random numbers), so the residual is a function and not a random variable. It is a rough one, since at
+the next value events come in another order. So a search ends where a residual is no larger than the standard
+error of what was simulated.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 from simfs.results.aggregate import PointLike, compare
 from simfs.results.model import Comparison, Fit, MeasuredRow, PointResult
 from simfs.results.run import Engine, MeasureLike, Progress, Runs, ToSpec, run_scenario
+from simfs.results.statistics import LEVEL, stddev
 
 TOLERANCE = 1e-3
 """Residual, and relative change of a parameter, at which a fit stops: well below what rows are known to."""
@@ -42,6 +45,10 @@ class CalibrationError(ValueError):
 
 class _OutOfBoundsError(Exception):
     """The secant wants a value that may not be tried."""
+
+
+class _Settled(Exception):  # noqa: N818 - a result and no error
+    """The search is at values whose residuals cannot be told from none."""
 
 
 @dataclass(frozen=True)
@@ -139,13 +146,24 @@ class Objective:
     run: Runner
     tolerance: float
     known: dict[tuple[float, ...], Vector] = field(default_factory=dict)
+    errors: list[float] = field(default_factory=list)
 
     def __call__(self, values: Vector) -> Vector:
         """Return the residuals at these parameter values."""
         key = tuple(float(f"{v:.9g}") for v in values)
         if key not in self.known:
-            self.known[key] = np.array([residual(c) for c in self.compared(key)])
+            compared = self.compared(key)
+            self.known[key] = np.array([residual(c) for c in compared])
+            self.errors += map(standard_error, compared)
         return self.known[key]
+
+    @property
+    def resolution(self) -> float:
+        """The residual that cannot be told from none; the tolerance at least.
+
+        It is the standard error of a row's mean over replications, pooled over all that was simulated so far.
+        """
+        return max(self.tolerance, float(np.sqrt(np.mean(np.square(self.errors)))))
 
     def compared(self, values: tuple[float, ...]) -> list[Comparison]:
         """Simulate the rows with these parameter values; in the order of the rows."""
@@ -176,6 +194,19 @@ def residual(comparison: Comparison) -> float:
     return comparison.row.value / comparison.simulated.mean - 1
 
 
+def standard_error(comparison: Comparison, measured: float = 0.0, level: float = LEVEL) -> float:
+    """The standard error of a residual: that of the simulated mean, and `measured`, that of the row's value.
+
+    A single replication tells none, and has 0.
+    """
+    row, simulated = comparison.row, comparison.simulated
+    error = (stddev(simulated, level) or 0.0) / math.sqrt(simulated.n)
+    if row.metric.endswith("_percent"):
+        return math.hypot(error, measured) / 100
+    ratio = row.value / simulated.mean
+    return math.hypot(ratio * error / simulated.mean, measured / simulated.mean)
+
+
 def _search(objective: Objective, start: Vector) -> Vector:
     return _root(objective, start) if len(objective.rows) == 1 else _least_squares(objective, start)
 
@@ -192,23 +223,23 @@ def _root(objective: Objective, start: Vector) -> Vector:
     def inside(x: float) -> float:
         if not p.low <= x <= p.high:
             raise _OutOfBoundsError
-        # Below the tolerance a difference is noise; an exact zero is where a secant stops.
-        return at(x) if abs(at(x)) > objective.tolerance else 0.0
+        # An exact zero is where a secant stops.
+        return at(x) if abs(at(x)) > objective.resolution else 0.0
 
     first = min(max(float(start[0]), p.low), p.high)
     # For an operation that is nothing but this parameter, the next guess is exact.
     second = min(max(first / (1 + at(first)), p.low), p.high)
-    if abs(at(first)) < objective.tolerance or second == first:
+    if inside(first) == 0 or second == first:
         return np.array([first])
     try:
         # Two zeros in a row are the end of the search; the secant warns of them.
         with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
             found = optimize.root_scalar(
-                inside, method="secant", x0=first, x1=second, rtol=objective.tolerance, maxiter=12
+                inside, method="secant", x0=first, x1=second, rtol=objective.resolution, maxiter=12
             )
     except _OutOfBoundsError:
-        return np.array([_bracketed(at, p)])
-    return np.array([found.root if found.converged else _bracketed(at, p)])
+        return np.array([_bracketed(inside, p)])
+    return np.array([found.root if found.converged else _bracketed(inside, p)])
 
 
 def _bracketed(residual: Callable[[float], float], p: Parameter) -> float:
@@ -218,27 +249,39 @@ def _bracketed(residual: Callable[[float], float], p: Parameter) -> float:
     at_low, at_high = residual(p.low), residual(p.high)
     if at_low * at_high > 0:
         return p.low if abs(at_low) < abs(at_high) else p.high
-    return math.exp(optimize.brentq(lambda u: residual(math.exp(u)), low, high, xtol=TOLERANCE))
+
+    def at_logarithm(u: float) -> float:
+        return residual(min(max(math.exp(u), p.low), p.high))  # the ends can be a rounding outside
+
+    return math.exp(optimize.brentq(at_logarithm, low, high, xtol=TOLERANCE))
 
 
 def _least_squares(objective: Objective, start: Vector) -> Vector:
     from scipy import optimize
 
     def residuals(x: Vector) -> Vector:
-        return objective(x * start)
+        found = objective(x * start)
+        if math.sqrt(np.mean(found**2)) <= objective.resolution:
+            raise _Settled(x * start)
+        return found
 
     low = np.array([p.low for p in objective.parameters]) / start
     high = np.array([p.high for p in objective.parameters]) / start
-    found = optimize.least_squares(
-        residuals,
-        np.clip(np.ones_like(start), low * (1 + 1e-6), high * (1 - 1e-6)),
-        bounds=(low, high),
-        # Wide enough that the difference is the parameter's and not the noise of a different interleaving.
-        diff_step=[0.03] * start.size,
-        xtol=objective.tolerance,
-        ftol=objective.tolerance,
-        max_nfev=15,
-    )
+    first = np.clip(np.ones_like(start), low * (1 + 1e-6), high * (1 - 1e-6))
+    try:
+        residuals(first)
+        found = optimize.least_squares(
+            residuals,
+            first,
+            bounds=(low, high),
+            # Wide enough that the difference is the parameter's and not the noise of a different interleaving.
+            diff_step=[max(0.1, 3 * objective.resolution)] * start.size,
+            xtol=objective.resolution,
+            ftol=objective.resolution,
+            max_nfev=15,
+        )
+    except _Settled as settled:
+        return np.asarray(settled.args[0])
     return np.asarray(found.x * start)
 
 

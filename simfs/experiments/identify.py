@@ -20,14 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from simfs.experiments.calibrate import Objective, Parameter, Runner, residual
+from simfs.experiments.calibrate import Objective, Parameter, Runner, residual, standard_error
 from simfs.experiments.calibrate import calibrate as fit_to_rows
 from simfs.experiments.fitted import problem
 from simfs.results.manifest import sha256, software
 from simfs.results.model import Comparison, Fit, MeasuredRow
 from simfs.results.run import Engine, Progress, Runs
 from simfs.results.run_result import Strict
-from simfs.results.statistics import stddev, student_t
+from simfs.results.statistics import student_t
 from simfs.scenario import Scenario, to_run_spec
 from simfs.scenario.schema import Fit as Wanted
 
@@ -153,7 +153,7 @@ class _Known:
 
 def _known_at(at: Vector, objective: Objective, runs: Runs) -> _Known:
     compared = objective.compared(tuple(at.tolist()))
-    errors = np.array([_standard_error(c, runs.confidence) for c in compared])
+    errors = np.array([_row_error(c, runs.confidence) for c in compared])
     jacobian = _jacobian(objective, at) / errors[:, None]
     missed = np.array([residual(c) for c in compared]) / errors
     covariance = _covariance(jacobian, missed)
@@ -161,17 +161,11 @@ def _known_at(at: Vector, objective: Objective, runs: Runs) -> _Known:
     return _Known(compared, jacobian, half, _correlation(covariance), _condition(jacobian))
 
 
-def _standard_error(c: Comparison, level: float) -> float:
+def _row_error(c: Comparison, level: float) -> float:
     """Standard error of a row's residual: that of its simulated mean, and of the measured value."""
-    simulated = (stddev(c.simulated, level) or 0.0) / math.sqrt(c.simulated.n)
     measured = 0.0 if c.row.low is None or c.row.high is None else (c.row.high - c.row.low) / 2
-    if c.row.metric.endswith("_percent"):
-        error = math.hypot(simulated, measured) / 100
-    else:
-        ratio = c.row.value / c.simulated.mean
-        error = ratio * math.hypot(simulated / c.simulated.mean, measured / c.row.value)
     # Exact rows of a deterministic run: as sure as the fit is fine.
-    return max(error, 1e-4)
+    return max(standard_error(c, measured, level), 1e-4)
 
 
 def _jacobian(objective: Objective, at: Vector) -> Vector:
@@ -188,10 +182,11 @@ def _jacobian(objective: Objective, at: Vector) -> Vector:
 def _covariance(jacobian: Vector, missed: Vector) -> Vector:
     """Of the logarithms; infinite variances where the rows do not determine the parameters."""
     rows, parameters = jacobian.shape
-    if np.linalg.matrix_rank(jacobian) < parameters:
+    normal = jacobian.T @ jacobian
+    if np.linalg.matrix_rank(normal, hermitian=True) < parameters:
         return np.diag(np.full(parameters, np.inf))
     misfit = float(missed @ missed) / (rows - parameters) if rows > parameters else 1.0
-    return np.asarray(np.linalg.inv(jacobian.T @ jacobian) * max(1.0, misfit))
+    return np.asarray(np.linalg.inv(normal) * max(1.0, misfit))
 
 
 def _condition(jacobian: Vector) -> float:
@@ -227,12 +222,12 @@ def _warnings(fit: Fit, parameters: Sequence[Parameter], known: _Known) -> list[
 
 
 def _fitted(p: Parameter, value: float, half: float, wanted: Wanted) -> Fitted:
-    low, high = (p.low, p.high) if math.isinf(half) else (value * math.exp(-half), value * math.exp(half))
+    factor = math.exp(min(half, math.log(p.high / p.low)))  # beyond that the bounds decide
     return Fitted(
         parameter=p.name,
         value=float(value),
-        low=max(p.low, low),
-        high=min(p.high, high),
+        low=max(p.low, value / factor),
+        high=min(p.high, value * factor),
         unit=p.unit,
         bounds=(p.low, p.high),
         prior=p.start or math.sqrt(p.low * p.high),

@@ -46,6 +46,8 @@ TESTS = {
         "left_behind",
         "xfs_log_space",
         "logged_items",
+        "lru",
+        "btrfs_full_sync",
     ),
 }
 """Tests by part, those that take least time first."""

@@ -188,6 +188,30 @@ BTRFS = [
 
 OTHERS = [
     Fault(
+        "lru: a batch that is full stays off the list",
+        E + "memory/lru.rs",
+        "                batch.pages == self.size",
+        "                batch.pages == self.size && !FAULT",
+    ),
+    Fault(
+        "lru: a process gives all its pages back under one hold",
+        E + "memory/lru.rs",
+        "            let few = left.min(most);",
+        "            let few = if FAULT { left } else { left.min(most) };",
+    ),
+    Fault(
+        "lru: what a CPU has collected is not on the list when a file goes",
+        E + "memory/lru.rs",
+        "    pub async fn truncate<M: Machine>(&self, m: &M, mut pages: u64) {\n        self.drain(m).await;",
+        "    pub async fn truncate<M: Machine>(&self, m: &M, mut pages: u64) {\n        if !FAULT { self.drain(m).await; }",
+    ),
+    Fault(
+        "lru: freed pages are freed again with the next batch",
+        E + "memory/lru.rs",
+        "m.run(Account::System, std::mem::take(&mut off) * self.work.free).await;",
+        "let freed = off; if !FAULT { off = 0; } m.run(Account::System, freed * self.work.free).await;",
+    ),
+    Fault(
         "ext4 unlink: the inode's memory is not given back",
         E + "filesystems/ext4/inode.rs",
         "        files.free.push(slot);",

@@ -1,0 +1,82 @@
+"""Fits of what is only known roughly: a search ends at the noise of the runs, and does not hunt through it."""
+
+from __future__ import annotations
+
+import math
+import random
+from statistics import median
+
+import numpy as np
+import pytest
+
+from simfs.experiments import calibrate
+from simfs.experiments.calibrate import Objective, Parameter, Vector
+from simfs.results.model import Comparison, MeasuredRow
+from simfs.results.statistics import interval
+
+MEASURED = 100.0
+
+
+def row(number: int) -> MeasuredRow:
+    return MeasuredRow(
+        dataset="rough",
+        series=str(number),
+        variant="v",
+        metric="files_per_s",
+        value=MEASURED,
+        role="calibrate",
+    )
+
+
+class Rough(Objective):
+    """Rates that fall with each parameter, and runs that scatter by `noise` round them, the same at the same values."""
+
+    noise = 0.0
+    truth: tuple[float, ...] = ()
+
+    def compared(self, values: tuple[float, ...]) -> list[Comparison]:
+        """Each row is a rate that hangs on one parameter."""
+        scatter = random.Random(repr(values))
+        found = []
+        for number, (value, true) in enumerate(zip(values, self.truth, strict=True)):
+            runs = [MEASURED * true / value * math.exp(scatter.gauss(0, self.noise)) for _ in range(2)]
+            simulated = interval(runs)
+            found.append(
+                Comparison(
+                    row=row(number), simulated=simulated, error=simulated.mean - MEASURED, error_percent=None
+                )
+            )
+        return found
+
+
+def rough(noise: float, *truth: float) -> Rough:
+    parameters = [Parameter(f"p{number}", 1.0, 1000.0) for number in range(len(truth))]
+    rows = [row(number) for number in range(len(truth))]
+    objective = Rough(parameters, rows, lambda _: (), lambda *_: {}, None, calibrate.TOLERANCE)  # type: ignore[arg-type]
+    objective.noise, objective.truth = noise, truth
+    return objective
+
+
+def search(objective: Rough, *start: float) -> Vector:
+    return calibrate._search(objective, np.array(start))
+
+
+@pytest.mark.parametrize("noise", [0.002, 0.01, 0.03])
+@pytest.mark.parametrize(("parameters", "runs"), [(1, 4), (2, 12), (4, 26)])
+def test_a_search_ends_at_the_noise_after_few_runs(parameters: int, runs: int, noise: float) -> None:
+    draw, needed, missed = random.Random(1), [], []
+    for _ in range(60):
+        truth = [draw.uniform(5, 200) for _ in range(parameters)]
+        objective = rough(noise, *truth)
+        found = search(objective, *(true * math.exp(draw.uniform(-0.5, 0.5)) for true in truth))
+        needed.append(len(objective.known))
+        missed.append(max(abs(math.log(value / true)) for value, true in zip(found, truth, strict=True)))
+    assert median(needed) <= runs
+    assert median(missed) < 1.5 * noise
+    assert sorted(missed)[54] < 4 * noise
+
+
+@pytest.mark.parametrize("truth", [(50.0,), (50.0, 20.0)])
+def test_where_runs_do_not_scatter_the_tolerance_decides(truth: tuple[float, ...]) -> None:
+    values = search(rough(0.0, *truth), *(1.5 * each for each in truth))
+    assert values == pytest.approx(truth, rel=2 * calibrate.TOLERANCE)
