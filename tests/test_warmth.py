@@ -22,7 +22,14 @@ NEAR, FAR, OVERLAP = 50.0, 150.0, 10.0
 LINES = 400.0
 """Of the first microsecond."""
 
-CACHES = {"core_bytes": CORE, "llc_bytes": LLC, "llc_ns": NEAR, "memory_ns": FAR, "code_lines": LINES}
+CACHES = {
+    "core_bytes": CORE,
+    "llc_bytes": LLC,
+    "llc_ns": NEAR,
+    "memory_ns": FAR,
+    "memory_bandwidth": 1e10,
+    "code_lines": LINES,
+}
 MACHINES = pytest.mark.parametrize("trace", [_engine.trace, machine.trace], ids=["native", "reference"])
 
 Program = Generator[Step, Any, None]

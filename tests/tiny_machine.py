@@ -230,6 +230,9 @@ class TinyMachine:
     def fetch_block(self, task: int, block: int, chain: int, lines: int) -> None:
         self.calls["fetch_block"] += 1
 
+    def stream_block(self, task: int, block: int, count: int) -> None:
+        self.calls["stream_block"] += 1
+
     def use_data(self, task: int, count: int) -> None:
         self.calls["use_data"] += 1
 

@@ -75,6 +75,8 @@ class Blocks:
         """What one line costs from there."""
         self._overlapped = {Home.CORE: 0} | {home: from_ns(time / overlap) for home, time in times.items()}
         """The same of one of several whose addresses are known."""
+        self._streamed_ns = 1e9 / caches["memory_bandwidth"]
+        """What a byte costs that one core reads from memory in order."""
 
     def new_block(self, lines: range, ago: int | None) -> int:
         """Make a block that was made just now, or that was last used so many bytes ago."""
@@ -100,6 +102,10 @@ class Blocks:
         """What it costs to fetch more of a block, if that had been driven out."""
         home = self._all[number].home
         return chain * self._one[home] + lines * self._overlapped[home]
+
+    def streamed(self, number: int, count: int) -> Time:
+        """What it costs to copy so many bytes of a block, if memory had it."""
+        return from_ns(count * self._streamed_ns) if self._all[number].home is Home.MEMORY else 0
 
 
 def _leave(block: Block, core: Uses, llc: Uses) -> Home:

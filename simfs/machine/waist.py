@@ -90,6 +90,11 @@ class Waist:
         if (warmth := self.machine.warmth) is not None:
             self._task(task).segment.debt += warmth.blocks.fetched(block, chain, lines)
 
+    def stream_block(self, task: int, block: int, count: int) -> None:
+        """Copy so many bytes of a block from end to end."""
+        if (warmth := self.machine.warmth) is not None:
+            self._task(task).segment.debt += warmth.blocks.streamed(block, count)
+
     def new_device(
         self,
         parallelism: int,

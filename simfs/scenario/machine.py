@@ -59,6 +59,9 @@ class CachesUse(Section):
     llc: Size | None = Field(default=None, description="Size of a last-level cache.")
     llc_latency: Duration | None = Field(default=None, description="A load from the last-level cache.")
     memory_latency: Duration | None = Field(default=None, description="A load from memory.")
+    memory_bandwidth: Annotated[StrictFloat, Field(ge=1e6, le=1e15)] | None = Field(
+        default=None, description="What one core reads from memory in order, in bytes a second."
+    )
     code_lines: Annotated[StrictFloat, Field(ge=0, le=10_000)] | None = Field(
         default=None,
         description="Lines that the first microsecond of kernel code touches; 0: it is always in the caches.",

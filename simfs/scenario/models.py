@@ -19,6 +19,7 @@ from simfs.scenario.paths import MODELS, Kind, find, names
 from simfs.scenario.problems import ScenarioError
 from simfs.scenario.quantity import (
     Bytes,
+    BytesPerSecond,
     Clock,
     Cpus,
     Lines,
@@ -93,14 +94,16 @@ class Caches(Section):
     """Caches, and what kernel code needs of them.
 
     `core` and `llc` are the sizes of a core's own cache and of a last-level cache, the latencies those of a load from
-    the latter and from memory. `code_lines` is how many lines the first microsecond of kernel code touches, by the time
-    of the machine on which the steps were traced; the first n microseconds touch root of n times as many.
+    the latter and from memory, and `memory_bandwidth` what one core reads from memory in order. `code_lines` is how
+    many lines the first microsecond of kernel code touches, by the time of the machine on which the steps were traced;
+    the first n microseconds touch root of n times as many.
     """
 
     core: Bytes
     llc: Bytes
     llc_latency: Time
     memory_latency: Time
+    memory_bandwidth: BytesPerSecond
     code_lines: Lines
 
     @property
@@ -111,6 +114,7 @@ class Caches(Section):
             "llc_bytes": self.llc,
             "llc_ns": self.llc_latency,
             "memory_ns": self.memory_latency,
+            "memory_bandwidth": self.memory_bandwidth,
             "code_lines": self.code_lines,
         }
 

@@ -53,6 +53,7 @@ _CACHES = {
     "llc": "llc_bytes",
     "llc_latency": "llc_ns",
     "memory_latency": "memory_ns",
+    "memory_bandwidth": "memory_bandwidth",
     "code_lines": "code_lines",
 }
 

@@ -19,8 +19,14 @@ sizes = st.sampled_from([64.0, 2.0**16, 2.0**21, 2.0**25])
 """Bytes of a cache."""
 
 caches = st.fixed_dictionaries(
-    {"core_bytes": sizes, "llc_bytes": sizes, "llc_ns": times.map(lambda ns: min(ns, 1e4))}
-    | {"memory_ns": st.floats(0, 300), "code_lines": st.sampled_from([0.0, 33.3, 510.0])}
+    {
+        "core_bytes": sizes,
+        "llc_bytes": sizes,
+        "llc_ns": times.map(lambda ns: min(ns, 1e4)),
+        "memory_ns": st.floats(0, 300),
+        "memory_bandwidth": st.sampled_from([1e9, 1.3e10]),
+        "code_lines": st.sampled_from([0.0, 33.3, 510.0]),
+    }
 )
 
 cpu_numbers = st.one_of(st.integers(1, 8), st.sampled_from([12, 16, 24]))

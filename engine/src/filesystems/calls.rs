@@ -4,6 +4,7 @@
 use super::by_slot::BySlot;
 use super::cached::InCore;
 use super::costs::Costs;
+use super::data_pages::DataPages;
 use super::dcache::Dcache;
 use super::dentry::Dentries;
 use super::{DirId, File};
@@ -71,6 +72,8 @@ pub struct Calls {
     /// Those of directories.
     directories: Dentries,
     folios: BySlot<LineId>,
+    /// Pages of data in the caches.
+    pub pages: DataPages,
     /// The lists of pages; by file, the pages that it was written to.
     lru: Rc<Lru>,
     written: BySlot<u64>,
@@ -83,7 +86,8 @@ impl Calls {
         let (files, dcache) = (InCore::new(costs, kind)?, Dcache::new(m, kind, costs));
         let (lru, fstat) = (costs.lru(), costs.rules().fstat);
         let (costs, folios, written) = (CallCosts::new(costs)?, BySlot::default(), BySlot::default());
-        Ok(Self { costs, fstat, files, dentries, dcache, directories, folios, lru, written })
+        let pages = DataPages::default();
+        Ok(Self { costs, fstat, files, dentries, dcache, directories, folios, pages, lru, written })
     }
 
     /// The copying of pages takes so long. Whoever copies has a reference of the folio (`folio_try_get`, before 5.16
@@ -170,17 +174,19 @@ impl Calls {
     }
 
     /// The copying of cached pages to the reader.
-    pub async fn read<M: Machine>(&self, m: &M, file: &File, bytes: u32) {
+    pub async fn read<M: Machine>(&self, m: &M, file: &File, (offset, bytes): (u64, u32)) {
         m.at("read");
         m.moved(u64::from(bytes));
         self.files.held(m, file.inode);
+        self.pages.copy(m, file.inode, offset, bytes);
         self.with_folio(m, file, self.costs.read + self.costs.read_page * pages(bytes)).await;
     }
 
     /// The copying over cached pages that have blocks.
-    pub async fn overwrite<M: Machine>(&self, m: &M, file: &File, bytes: u32) {
+    pub async fn overwrite<M: Machine>(&self, m: &M, file: &File, (offset, bytes): (u64, u32)) {
         m.moved(u64::from(bytes));
         self.files.held(m, file.inode);
+        self.pages.copy(m, file.inode, offset, bytes);
         self.with_folio(m, file, self.costs.overwrite + self.costs.overwrite_page * pages(bytes)).await;
     }
 

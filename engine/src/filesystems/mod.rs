@@ -8,6 +8,7 @@ mod by_slot;
 pub mod cached;
 pub mod calls;
 pub mod costs;
+mod data_pages;
 pub mod dcache;
 mod dentry;
 pub mod dirty;

@@ -33,11 +33,11 @@ pub trait FileOperations<M: Machine>: InodeOperations<M> {
     async fn write_end(&self, _m: &M, _file: &File, _offset: u64, _bytes: u32) {}
     /// A buffered `read` of what is cached.
     async fn read(&self, m: &M, file: &File, bytes: u32) {
-        self.super_block().calls.read(m, file, bytes).await;
+        self.super_block().calls.read(m, file, (0, bytes)).await;
     }
     /// `pread` of a file that was laid out; a filesystem that knows no places reads from its cache.
     async fn read_at(&self, m: &M, file: &File, io: Io) {
-        self.super_block().calls.read(m, file, io.bytes).await;
+        self.super_block().calls.read(m, file, (io.offset, io.bytes)).await;
     }
     /// `pwrite` of a file that was laid out, of which no block is new.
     async fn write_at(&self, m: &M, file: &File, io: Io);
@@ -102,7 +102,7 @@ pub async fn overwrite<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &F
     m.at("write");
     m.lock(lock, Side::Write).await;
     fs.write_begin(m, file, bytes, false).await;
-    fs.super_block().calls.overwrite(m, file, bytes).await;
+    fs.super_block().calls.overwrite(m, file, (offset, bytes)).await;
     fs.write_end(m, file, offset, bytes).await;
     m.unlock(lock, Side::Write).await;
 }

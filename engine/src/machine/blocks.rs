@@ -83,6 +83,8 @@ pub struct Blocks {
     /// What one line costs from the last-level cache and from memory, and one of several whose addresses are known.
     llc: (Time, Time),
     memory: (Time, Time),
+    /// What a byte costs that one core reads from memory in order, in ns.
+    streamed_ns: f64,
 }
 
 impl Blocks {
@@ -95,6 +97,7 @@ impl Blocks {
             all: Vec::new(),
             llc: price(caches.llc_ns),
             memory: price(caches.memory_ns),
+            streamed_ns: 1e9 / caches.memory_bandwidth,
         }
     }
 
@@ -165,6 +168,14 @@ impl Blocks {
         };
         Time::from(chain) * one + Time::from(lines) * overlapped
     }
+
+    /// What it costs to copy so many bytes of a block, if memory had it.
+    fn stream(&self, block: CachedId, bytes: u32) -> Time {
+        match self.all[block as usize].home {
+            Home::Memory => from_ns(f64::from(bytes) * self.streamed_ns),
+            Home::Core | Home::Llc => 0,
+        }
+    }
 }
 
 impl State {
@@ -187,6 +198,13 @@ impl State {
     pub(super) fn fetch_block(&mut self, id: TaskId, block: CachedId, chain: u32, lines: u32) {
         if let Some(warmth) = &self.warmth {
             self.tasks[id as usize].segment.debt += warmth.blocks.fetch(block, chain, lines);
+        }
+    }
+
+    /// Task `id` copies so many bytes of a block.
+    pub(super) fn stream_block(&mut self, id: TaskId, block: CachedId, bytes: u32) {
+        if let Some(warmth) = &self.warmth {
+            self.tasks[id as usize].segment.debt += warmth.blocks.stream(block, bytes);
         }
     }
 }

@@ -125,6 +125,10 @@ impl Machine for Context {
         self.state().fetch_block(self.id, block, chain, lines);
     }
 
+    fn stream_block(&self, block: CachedId, bytes: u32) {
+        self.state().stream_block(self.id, block, bytes);
+    }
+
     fn new_completion(&self) -> LockId {
         let mut s = self.state();
         let class = super::locks::completion::class(&mut s);

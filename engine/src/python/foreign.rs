@@ -241,6 +241,10 @@ impl Machine for Foreign {
         self.tell("fetch_block", (self.task, block, chain, lines));
     }
 
+    fn stream_block(&self, block: CachedId, bytes: u32) {
+        self.tell("stream_block", (self.task, block, bytes));
+    }
+
     fn new_completion(&self) -> LockId {
         self.ask("new_completion", ())
     }

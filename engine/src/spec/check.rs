@@ -109,6 +109,8 @@ impl CachesSpec {
         require(size(self.llc_bytes), "machine.caches.llc_bytes", "must be between 64 and 2^40")?;
         require((0.0..=1e4).contains(&self.llc_ns), "machine.caches.llc_ns", "must be between 0 and 10,000")?;
         require((0.0..=1e4).contains(&self.memory_ns), "machine.caches.memory_ns", "must be between 0 and 10,000")?;
+        let bandwidth = (1e6..=1e15).contains(&self.memory_bandwidth);
+        require(bandwidth, "machine.caches.memory_bandwidth", "must be between 1e6 and 1e15")?;
         require((0.0..=1e4).contains(&self.code_lines), "machine.caches.code_lines", "must be between 0 and 10,000")
     }
 }

@@ -73,6 +73,8 @@ pub struct CachesSpec {
     pub llc_ns: f64,
     /// A load from memory.
     pub memory_ns: f64,
+    /// What one core reads from memory in order, in bytes a second.
+    pub memory_bandwidth: f64,
     /// Lines that the first microsecond of kernel code touches, by the time of the traced machine; the first n touch root of n times as many.
     pub code_lines: f64,
 }

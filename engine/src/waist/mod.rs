@@ -76,6 +76,9 @@ pub trait Machine: Clone + 'static {
     /// Uses more of a block, without lines of its own: `chain` cache lines each of which says where the next one is, and `lines` in any
     /// order. They cost something if the core did not have them at the last [`Machine::use_block`].
     fn fetch_block(&self, block: CachedId, chain: u32, lines: u32);
+    /// Copies so many bytes of a block from end to end. They cost something if memory had them at the last [`Machine::use_block`];
+    /// from the last-level cache they come as fast as they are copied.
+    fn stream_block(&self, block: CachedId, bytes: u32);
     /// A new completion (wait until somebody says so).
     fn new_completion(&self) -> LockId;
     /// Gives back a completion for reuse; nobody may wait for it.

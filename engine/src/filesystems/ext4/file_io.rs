@@ -13,7 +13,7 @@ use crate::devices::{End, Request, Work};
 use crate::filesystems::by_slot::BySlot;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::page_cache::PageCache;
-use crate::filesystems::{File, Io, LaidOut};
+use crate::filesystems::{File, Io, LaidOut, BLOCK};
 use crate::kernel::ext4::DioWrites;
 use crate::kernel::Rules;
 use crate::waist::Machine;
@@ -102,6 +102,7 @@ impl Ext4 {
                 self.storage.io(m, Request::Read { bytes: io.bytes, at: Some(io.offset) }).await;
                 self.storage.memory.add(m, &self.storage.writeback, &open.pages, (io.offset, io.bytes)).await;
             }
+            self.sb.calls.pages.copy(m, file.inode, io.offset, io.bytes);
             m.run(Account::System, c.read_page * io.pages()).await;
         }
         m.run(Account::System, c.read_exit).await;
@@ -192,7 +193,9 @@ impl Ext4 {
     async fn buffered_write<M: Machine>(&self, m: &M, file: &File, open: &OpenFile, io: Io) {
         let c = &self.io.costs;
         m.lock(open.i_rwsem, Side::Write).await;
-        for _ in 0..io.pages() {
+        for page in 0..io.pages() {
+            let bytes = io.bytes.min(BLOCK);
+            self.sb.calls.pages.copy(m, file.inode, io.offset + page * u64::from(BLOCK), bytes);
             if self.io.rules.write_handles && self.journal.on {
                 let handle = self.journal.start(m, credits::INODE).await;
                 m.run(Account::System, c.handle + c.buffered_page).await;

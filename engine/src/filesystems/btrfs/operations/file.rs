@@ -60,7 +60,7 @@ impl<M: Machine> FileOperations<M> for Btrfs {
         if io.direct {
             return self.direct_read(m, file, io).await;
         }
-        self.sb.calls.read(m, file, io.bytes).await;
+        self.sb.calls.read(m, file, (io.offset, io.bytes)).await;
     }
 
     async fn write_at(&self, m: &M, file: &File, io: Io) {

@@ -79,7 +79,7 @@ impl<M: Machine> FileOperations<M> for Xfs {
         m.at("read");
         let inode = self.inodes.inode(file.inode);
         m.lock(inode.iolock, Side::Read).await;
-        self.sb.calls.read(m, file, bytes).await;
+        self.sb.calls.read(m, file, (0, bytes)).await;
         m.unlock(inode.iolock, Side::Read).await;
     }
 

@@ -294,6 +294,7 @@ impl Xfs {
             m.lock(inode.iolock, Side::Read).await;
         }
         self.read_pages(m, file, &open, io).await;
+        self.sb.calls.pages.copy(m, file.inode, io.offset, io.bytes);
         m.run(Account::System, c.read_page * io.pages()).await;
         if locks {
             m.unlock(inode.iolock, Side::Read).await;
@@ -324,6 +325,7 @@ impl Xfs {
         inode.iunlock(m).await;
         self.storage.memory.add(m, &self.storage.writeback, &open.pages, (io.offset, io.bytes)).await;
         open.pages.write(io.offset, io.bytes);
+        self.sb.calls.pages.copy(m, file.inode, io.offset, io.bytes);
         m.run(Account::System, c.buffered_copy * io.pages()).await;
         self.dirtied(m, file.inode).await;
         m.unlock(inode.iolock, side).await;
