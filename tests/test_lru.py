@@ -14,6 +14,7 @@ from simfs.scenario.models import load_kernel
 
 PAGES = (113, 513, 133)
 """Of driver, compiler, assembler in the laboratory."""
+UNMEASURED = ("calibrate=[]", "measured=null")
 FILES = 2
 """That a compile writes and unlinks, of a page each."""
 
@@ -28,7 +29,7 @@ def compiling(
 ) -> Spec:
     """Compiles on the emulated machine with so many CPUs, on tmpfs, for a second."""
     settings = [
-        *("filesystem.kind=tmpfs", "variants=[]", "calibrate=[]", "measured=null"),
+        *("filesystem.kind=tmpfs", "variants=[]", *UNMEASURED),
         *(f"machine.cpus={cpus}", f"sweep.workload.tasks=[{tasks}]", "workload.params.cpu_cv=0"),
     ]
     (point,) = expand(load("emulated-compile", settings))
@@ -66,6 +67,17 @@ def test_a_compile_takes_the_lock_for_each_batch_of_pages_and_when_a_process_or_
         (sum(PAGES) + FILES) / batch + goes / 2 + FILES + sum(released(pages, batch) for pages in PAGES)
     )
     assert holds(compiling(constants={"lru_batch": batch})) == pytest.approx(expected, abs=1.5)
+
+
+def test_what_a_cpu_has_collected_goes_onto_the_list_before_a_file_goes() -> None:
+    """So a file of one page that is written and unlinked takes the lock twice (`__folio_batch_release`)."""
+    (point,) = expand(
+        load(
+            "emulated-tmpfile",
+            ["variants=[]", "filesystem.kind=tmpfs", "sweep.workload.tasks=[1]", *UNMEASURED],
+        )
+    )
+    assert holds(to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 20e6}) == pytest.approx(2, rel=0.01)
 
 
 def test_kernels_up_to_6_8_let_go_of_the_lock_after_32_pages() -> None:
