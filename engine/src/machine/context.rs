@@ -183,18 +183,8 @@ impl Machine for Context {
         self.state().lend(lock)
     }
 
-    async fn sleep(&self, time: Time) {
-        self.pay().await;
-        Suspend(Some(|| {
-            let mut s = self.state();
-            s.sleep(self.id, Reason::Timer);
-            let (at, generation) = (s.now + time, s.tasks[self.id as usize].generation);
-            let cpu = s.tasks[self.id as usize].cpu;
-            s.note_timer(cpu, at);
-            s.push(at, Happening::Timer, self.id, generation);
-        }))
-        .await;
-        self.state().tasks[self.id as usize].function = 0;
+    fn sleep(&self, time: Time) -> impl Future<Output = ()> {
+        super::sleep::sleep(self, time)
     }
 
     async fn park(&self) {

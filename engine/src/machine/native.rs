@@ -223,7 +223,7 @@ impl Native {
         broken.extend(s.rcu.as_ref().and_then(Rcu::has_lost));
         let mut open: Vec<Vec<Time>> = vec![Vec::new(); s.classes.len()];
         for task in s.tasks.iter().filter(|t| t.status != Status::Dead) {
-            for wait in &task.waits {
+            for wait in task.waits.iter() {
                 open[s.locks[wait.lock as usize].class as usize].push(wait.since);
             }
         }

@@ -140,7 +140,7 @@ impl Context {
             let (now, id) = (s.now, self.id);
             s.begin_spin(id, until.need_resched);
             if let Some(owner) = until.owner_off_cpu {
-                s.tasks[owner as usize].watchers.push(id);
+                s.tasks[owner as usize].others().watchers.push(id);
             }
             if let Some(deadline) = until.deadline {
                 s.spin_check(id, deadline.max(now));
@@ -150,7 +150,7 @@ impl Context {
         .await;
         if let Some(owner) = until.owner_off_cpu {
             let mut s = self.state();
-            s.tasks[owner as usize].watchers.retain(|&w| w != self.id);
+            s.tasks[owner as usize].others().watchers.retain(|&w| w != self.id);
         }
     }
 

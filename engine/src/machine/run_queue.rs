@@ -9,10 +9,11 @@ use super::state::State;
 use crate::waist::time::Time;
 use crate::waist::{CpuId, TaskId};
 use std::collections::VecDeque;
+use std::num::NonZeroU64;
 
 /// One of a CPU's run queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
+#[repr(u8)]
 pub enum Level {
     /// The root's.
     Root,
@@ -22,7 +23,7 @@ pub enum Level {
 
 /// Where a waiting member stands: first by deadline (EEVDF) or virtual run time (CFS), of equals tasks in the order of arrival,
 /// then the group, then sleepers that have not left.
-pub type Place = (i64, u64);
+pub type Place = (i64, NonZeroU64);
 
 /// The group's place among equals; sleepers come after it.
 const GROUP: u64 = 1 << 62;
@@ -162,6 +163,7 @@ impl EntityInQueue<'_> {
                 self.queue.arrivals + if self.entity.delayed { GROUP } else { 0 }
             }
         };
+        let order = NonZeroU64::MIN.saturating_add(order); // no place needs no room
         let place = (if self.by_vruntime { self.entity.vruntime } else { self.entity.deadline }, order);
         self.entity.place = Some(place);
         let (member, vruntime, share) = (self.member, self.entity.vruntime, self.entity.share());

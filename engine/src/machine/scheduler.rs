@@ -90,7 +90,7 @@ impl State {
         task.reason = reason;
         task.generation = task.generation.wrapping_add(1);
         task.last_ran = now;
-        if !task.watchers.is_empty() {
+        if !task.watchers().is_empty() {
             self.tell_watchers(id);
         }
         let cpu = &mut self.cpus[cpu as usize];
@@ -102,11 +102,11 @@ impl State {
     /// Who spins as long as `id` stays on its CPU looks again.
     #[cold]
     fn tell_watchers(&mut self, id: TaskId) {
-        let mut watchers = std::mem::take(&mut self.tasks[id as usize].watchers);
+        let mut watchers = std::mem::take(&mut self.tasks[id as usize].others().watchers);
         for watcher in watchers.drain(..) {
             self.spin_check(watcher, self.now);
         }
-        self.tasks[id as usize].watchers = watchers;
+        self.tasks[id as usize].others().watchers = watchers;
     }
 
     /// Gives `cpu`, whose task has left, the next one; pulls one from elsewhere or idles when it has none.

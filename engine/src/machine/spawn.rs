@@ -74,8 +74,7 @@ impl State {
         match self.free_tasks.pop_front() {
             Some(id) => {
                 let before = &mut self.tasks[id as usize];
-                task.generation = before.generation.wrapping_add(1);
-                task.blocks = std::mem::take(&mut before.blocks);
+                task.inherit(before);
                 self.tasks[id as usize] = task;
                 id
             }

@@ -8,10 +8,10 @@ use super::load::Average;
 use super::locks::Inside;
 use super::run_queue::Level;
 use super::topology::Topology;
+use super::waits::Waits;
 use super::warmth::Missing;
 use crate::waist::time::Time;
 use crate::waist::{Access, Account, CpuId, LockId, Side, TaskId};
-use arrayvec::ArrayVec;
 
 /// Where a task is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +117,15 @@ pub struct Wait {
     pub since: Time,
 }
 
+/// What others have to do with a task; most tasks have nobody.
+#[derive(Debug, Default)]
+pub struct Others {
+    /// Tasks that spin as long as this one stays on its CPU.
+    pub watchers: Vec<TaskId>,
+    /// The locks it has that others wait for, where chains are recorded.
+    pub blocks: Vec<LockId>,
+}
+
 /// One task.
 #[derive(Debug)]
 pub struct Task {
@@ -166,16 +175,14 @@ pub struct Task {
     pub preempt_off: u32,
     /// It polls a lock that it may give up when the CPU is wanted.
     pub spins_until_resched: bool,
-    /// Tasks that spin as long as this one stays on its CPU.
-    pub watchers: Vec<TaskId>,
+    /// What others have to do with it.
+    others: Option<Box<Others>>,
     /// When all its stores are done.
     pub stores_until: Time,
     /// Its waits for locks, each inside the one before.
-    pub waits: ArrayVec<Wait, 4>,
+    pub waits: Waits,
     /// What the machine takes it through before its program goes on.
     pub inside: Inside,
-    /// The locks it has that others wait for, where chains are recorded.
-    pub blocks: Vec<LockId>,
     /// Why it does not run, if it does not.
     pub reason: Reason,
     /// The function in which it sleeps next (`wchan`), or 0.
@@ -244,11 +251,10 @@ impl Task {
             sleeps_for: None,
             preempt_off: 0,
             spins_until_resched: false,
-            watchers: Vec::new(),
+            others: None,
             stores_until: 0,
-            waits: ArrayVec::new(),
+            waits: Waits::default(),
             inside: Inside::default(),
-            blocks: Vec::new(),
             reason: Reason::WakeUp,
             function: 0,
             scaled_holds: 0,
@@ -266,6 +272,32 @@ impl Task {
             kind,
             operation_began: 0,
             operations: 0,
+        }
+    }
+
+    /// Tasks that spin as long as this one stays on its CPU.
+    #[inline]
+    pub fn watchers(&self) -> &[TaskId] {
+        self.others.as_ref().map_or(&[], |others| &others.watchers)
+    }
+
+    /// The locks it has that others wait for, where chains are recorded.
+    #[inline]
+    pub fn blocks(&self) -> &[LockId] {
+        self.others.as_ref().map_or(&[], |others| &others.blocks)
+    }
+
+    /// Both, to be changed.
+    pub fn others(&mut self) -> &mut Others {
+        self.others.get_or_insert_default()
+    }
+
+    /// It has the number of a task that has ended, whose locks are its own now: nobody else could release them.
+    pub fn inherit(&mut self, before: &mut Self) {
+        self.generation = before.generation.wrapping_add(1);
+        self.others = before.others.take();
+        if let Some(others) = &mut self.others {
+            others.watchers.clear();
         }
     }
 

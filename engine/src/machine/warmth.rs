@@ -27,8 +27,8 @@ const LONGEST: Time = 1 << 40;
 /// What a call misses: a part of its lines in its core's cache, and in the last-level cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
-    core: Part,
-    llc: Part,
+    core: u32,
+    llc: u32,
 }
 
 /// One cache: what was used on it, and when each kind of call last was.
@@ -147,7 +147,7 @@ impl Warmth {
     /// A call of kind `site` begins on `cpu`.
     fn enter(&mut self, topology: &Topology, cpu: CpuId, site: usize) -> Missing {
         let (core, llc) = self.at(topology, cpu);
-        Missing { core: core.enter(site), llc: llc.enter(site) }
+        Missing { core: core.enter(site) as u32, llc: llc.enter(site) as u32 }
     }
 
     /// What it costs a call to fetch the lines that it misses in the next `own` of its time, which it does now.
@@ -160,8 +160,8 @@ impl Warmth {
             llc.warm = (llc.warm + time).min(LONGEST);
             return 0;
         }
-        let lines = share(core.grow(time), missing.core);
-        let beyond = lines.min(share(llc.grow(time), missing.llc));
+        let lines = share(core.grow(time), missing.core.into());
+        let beyond = lines.min(share(llc.grow(time), missing.llc.into()));
         core.bring(share(lines, bytes));
         llc.bring(share(beyond, bytes));
         (lines * from_llc + beyond * from_memory) >> 16
@@ -171,10 +171,10 @@ impl Warmth {
     fn fetch_data(&mut self, topology: &Topology, cpu: CpuId, missing: Missing, lines: u64) -> Time {
         let (near, far) = self.line;
         let (core, llc) = self.at(topology, cpu);
-        let beyond = missing.llc.min(missing.core);
-        core.bring(share(lines, missing.core) * LINE_BYTES as u64);
+        let (in_core, beyond) = (Part::from(missing.core), Part::from(missing.llc.min(missing.core)));
+        core.bring(share(lines, in_core) * LINE_BYTES as u64);
         llc.bring(share(lines, beyond) * LINE_BYTES as u64);
-        (lines * (missing.core * near + beyond * far)) >> 16
+        (lines * (in_core * near + beyond * far)) >> 16
     }
 }
 

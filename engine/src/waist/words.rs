@@ -129,7 +129,7 @@ pub enum Access {
 
 /// The accounts into which every picosecond of a CPU goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
+#[repr(u8)]
 pub enum Account {
     /// Program code in user mode.
     User,

@@ -17,8 +17,8 @@ impl State {
     }
 
     fn pass_on(&mut self, task: TaskId, passed: u8) {
-        for at in 0..self.tasks[task as usize].blocks.len() {
-            let lock = self.tasks[task as usize].blocks[at];
+        for at in 0..self.tasks[task as usize].blocks().len() {
+            let lock = self.tasks[task as usize].blocks()[at];
             self.look_again(lock, passed);
         }
     }

@@ -60,7 +60,7 @@ impl State {
 
     /// Changes what `task` waits for.
     fn turn_to(&mut self, task: TaskId, change: impl FnOnce(&mut Task)) {
-        let blocks = !self.tasks[task as usize].blocks.is_empty();
+        let blocks = !self.tasks[task as usize].blocks().is_empty();
         if blocks {
             self.stand(task, false);
         }
@@ -83,8 +83,9 @@ impl State {
     /// `lock`, which somebody waits for, is in the way of who waits for its holder.
     fn block(&mut self, lock: LockId) {
         let Some(holder) = self.locks[lock as usize].holder else { return };
-        self.tasks[holder as usize].blocks.push(lock);
-        if self.tasks[holder as usize].blocks.len() == 1 {
+        let blocks = &mut self.tasks[holder as usize].others().blocks;
+        blocks.push(lock);
+        if blocks.len() == 1 {
             self.stand(holder, true);
         }
     }
@@ -92,7 +93,7 @@ impl State {
     /// `lock` is no longer, for its holder will have it no more or nobody waits for it.
     pub(in crate::machine) fn unblock(&mut self, lock: LockId) {
         let Some(holder) = self.locks[lock as usize].holder else { return };
-        let blocks = &mut self.tasks[holder as usize].blocks;
+        let blocks = &mut self.tasks[holder as usize].others().blocks;
         let before = blocks.len();
         blocks.retain(|&blocked| blocked != lock);
         if before > 0 && blocks.is_empty() {
@@ -131,7 +132,7 @@ impl State {
     /// `task` does something else than before.
     #[inline]
     pub(in crate::machine) fn chain_of_task_changes(&mut self, task: TaskId) {
-        for &lock in &self.tasks[task as usize].blocks {
+        for &lock in self.tasks[task as usize].blocks() {
             self.chains.mark(lock);
         }
     }
