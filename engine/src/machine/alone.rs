@@ -3,6 +3,7 @@
 
 use super::eevdf::eevdf_update;
 use super::entity::Member;
+use super::load::Wanted;
 use super::run_queue::{EntityInQueue, Level};
 use super::state::State;
 use crate::waist::{CpuId, TaskId};
@@ -17,7 +18,7 @@ impl EntityInQueue<'_> {
             eevdf_update(self.entity, self.queue, slice);
         }
         self.entity.lag = 0;
-        self.update_load_as(true);
+        self.update_load_of(Wanted::RUNS);
         self.leave_running();
     }
 
@@ -61,9 +62,9 @@ impl State {
     pub(super) fn enter_alone(&mut self, cpu: CpuId, id: TaskId) {
         let slice = self.kernel.base_slice as i64;
         let [mut own, mut group] = self.entities_in_queues(cpu, id);
-        own.update_load_as(false);
+        own.update_loads(Wanted::NOTHING, Wanted::NOTHING);
         own.enter_alone(slice);
-        group.update_load_as(false);
+        group.update_loads(Wanted::NOTHING, Wanted::NOTHING);
         let weight = own.weight_of_group();
         if weight != group.entity.weight {
             self.reweigh(cpu, Level::Root, Member::Group, weight);

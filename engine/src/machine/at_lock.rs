@@ -66,6 +66,18 @@ impl AtLock<'_> {
         runs
     }
 
+    /// The running task, of this number, takes the lock, which is free. Whether it is, and the task runs.
+    #[inline(always)]
+    pub fn take(&mut self, number: TaskId) -> bool {
+        !self.lock.is_held() && self.begin_running_hold(number)
+    }
+
+    /// The task, of this number, gives back the lock that it has, if it has only run with it. Whether it has.
+    #[inline(always)]
+    pub fn give_back(&mut self, number: TaskId) -> bool {
+        self.lock.holder == Some(number) && self.end_running_hold(number)
+    }
+
     /// The task becomes the exclusive holder; its times are these.
     #[inline(always)]
     pub fn begin_hold(&mut self, number: TaskId, times: StateTimes) {

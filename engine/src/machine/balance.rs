@@ -60,13 +60,16 @@ impl State {
     pub(super) fn pull(&mut self, cpu: CpuId) -> Option<TaskId> {
         let now = self.now;
         self.cpus[cpu as usize].idle_stamp = Some(now);
+        if self.queued.is_empty() {
+            return None;
+        }
         let near = self.topology.llc(cpu).len() as Time;
         let cost = near * LINES_A_CPU * self.topology.transfer_within_llc();
         let above = match self.kernel.rules.newidle {
             NewIdle::AboveMigrationCost => cost.max(self.kernel.migration_cost),
             NewIdle::Always | NewIdle::BySuccess => cost,
         };
-        if self.queued.is_empty() || self.cpus[cpu as usize].average_idle < above {
+        if self.cpus[cpu as usize].average_idle < above {
             return None;
         }
         self.update_blocked(cpu);

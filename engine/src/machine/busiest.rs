@@ -46,7 +46,7 @@ impl Group {
 impl State {
     /// Whether anybody waits behind anybody (`get_rd_overloaded`): else there is nobody to take.
     pub(super) fn is_overloaded(&self) -> bool {
-        self.queued.iter().any(|cpu| self.in_queues(cpu) > 1)
+        self.queued.any(|cpu| self.in_queues(cpu) > 1)
     }
 
     /// The CPU in `domain` from which `cpu`, which idles, takes a task, if it may.

@@ -304,15 +304,14 @@ impl Machine for Context {
     }
 
     fn end(&self, name: &'static str, counted: bool) {
-        let mut s = self.state();
-        let began = s.tasks[self.id as usize].operation_began;
-        let took = s.now - began;
-        s.note("end", self.id, Object::Operation(name));
+        let s = &mut *self.state();
+        let task = &mut s.tasks[self.id as usize];
         if counted {
             s.counters.operations += 1;
-            s.tasks[self.id as usize].operations += 1;
+            task.operations += 1;
         }
-        record(&mut s.latencies, name, took);
+        record(&mut s.latencies, name, s.now - task.operation_began);
+        s.note("end", self.id, Object::Operation(name));
     }
 
     fn delayed(&self, name: &'static str, since: Time) {
@@ -338,8 +337,17 @@ impl Machine for Context {
 /// Counts a time in the tally called `name`.
 #[inline(always)]
 fn record(tallies: &mut Vec<(&'static str, Tally)>, name: &'static str, time: Time) {
-    let same = tallies.iter().position(|(known, _)| std::ptr::eq(*known, name));
-    let at = same.or_else(|| tallies.iter().position(|(known, _)| *known == name)).unwrap_or_else(|| {
+    match tallies.iter_mut().find(|(known, _)| std::ptr::eq(*known, name)) {
+        Some((_, tally)) => tally.record(time),
+        None => record_of_other_text(tallies, name, time),
+    }
+}
+
+/// The same where the name may be new, or come from elsewhere.
+#[cold]
+fn record_of_other_text(tallies: &mut Vec<(&'static str, Tally)>, name: &'static str, time: Time) {
+    let known = tallies.iter().position(|(known, _)| *known == name);
+    let at = known.unwrap_or_else(|| {
         tallies.push((name, Tally::new(3)));
         tallies.len() - 1
     });

@@ -51,14 +51,15 @@ impl RunQueue {
         (NICE_0 * load / all.max(1)).clamp(LEAST, NICE_0)
     }
 
-    /// Brings its averages up to date with the `unit` of time that has begun (`update_cfs_rq_load_avg`).
+    /// What it is since its averages were brought up to date.
     #[inline(always)]
-    pub(super) fn update_load(&mut self, unit: u64) {
-        let wanted = Wanted {
-            load: (self.weight >> 10) as u64,
-            tasks: u64::from(self.runnable),
-            running: self.current.is_some(),
-        };
+    pub(super) fn wanted(&self) -> Wanted {
+        Wanted { load: (self.weight >> 10) as u64, tasks: u64::from(self.runnable), running: self.current.is_some() }
+    }
+
+    /// Brings its averages up to date with the `unit` of time that has begun (`update_cfs_rq_load_avg`), until when it was as `wanted`.
+    #[inline(always)]
+    pub(super) fn update_load(&mut self, unit: u64, wanted: Wanted) {
         if self.load.update(unit, wanted) {
             self.load.average(1);
         }
@@ -66,11 +67,16 @@ impl RunQueue {
 }
 
 impl Entity {
-    /// Brings its averages up to date with that `unit`, as one that runs or does not.
+    /// What it is since its averages were brought up to date, if it runs or does not.
     #[inline(always)]
-    pub(super) fn update_load(&mut self, unit: u64, running: bool) {
+    pub(super) fn wanted(&self, running: bool) -> Wanted {
         let (queued, awake) = (self.queued, self.queued && !self.delayed);
-        let wanted = Wanted { load: u64::from(queued), tasks: u64::from(awake), running };
+        Wanted { load: u64::from(queued), tasks: u64::from(awake), running }
+    }
+
+    /// Brings its averages up to date with that `unit`, until when it was as `wanted`.
+    #[inline(always)]
+    pub(super) fn update_load(&mut self, unit: u64, wanted: Wanted) {
         if self.load.update(unit, wanted) {
             self.load.average(self.share() as u64);
         }
@@ -88,7 +94,8 @@ impl State {
     #[inline(always)]
     pub(super) fn update_queue_load(&mut self, cpu: CpuId, level: Level) {
         let unit = unit_at(self.now);
-        self.run_queue_mut(cpu, level).update_load(unit);
+        let queue = self.run_queue_mut(cpu, level);
+        queue.update_load(unit, queue.wanted());
         if level == Level::Group {
             self.note_group_load(cpu);
         }

@@ -53,10 +53,9 @@ impl State {
     /// `lock`, just released, becomes the property of `next`, which still sleeps or spins.
     pub(super) fn grant(&mut self, lock: LockId, next: TaskId) {
         self.begin_hold(lock, next);
-        self.locks[lock as usize].granted = Some(next);
-        self.locks[lock as usize].left = None;
-        let class = self.locks[lock as usize].class;
-        self.classes[class as usize].handoffs += 1;
+        let l = &mut self.locks[lock as usize];
+        (l.granted, l.left) = (Some(next), None);
+        self.classes[l.class as usize].handoffs += 1;
     }
 
     /// `next`, which still sleeps, becomes one of those who hold `lock` together.
@@ -77,7 +76,7 @@ impl State {
     }
 
     /// Whether `lock` was given to the running `task`; if so the task takes note, once.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take_grant(&mut self, lock: LockId, task: TaskId) -> bool {
         let given = self.locks[lock as usize].granted == Some(task);
         if given {
@@ -98,19 +97,26 @@ impl State {
     /// `task` becomes the exclusive holder of `lock`.
     #[inline(always)]
     pub(super) fn begin_hold(&mut self, lock: LockId, task: TaskId) {
-        if self.locks[lock as usize].is_held() {
-            self.intrusion(task, lock);
-        }
-        if !self.at_lock(task, lock).begin_running_hold(task) {
+        let taken = self.at_lock(task, lock).take(task);
+        self.has_taken(lock, task, taken);
+    }
+
+    /// The same where it has `taken` it already ([`super::at_lock::AtLock::take`]), or could not.
+    #[inline(always)]
+    pub(super) fn has_taken(&mut self, lock: LockId, task: TaskId, taken: bool) {
+        if !taken {
             self.begin_hold_of_other(lock, task);
         }
         self.chain_has_holder(lock);
         self.note("acquire", task, Object::Lock(lock));
     }
 
-    /// The same of a task that does not run.
+    /// The same of a task that does not run, or of a lock that is not free.
     #[inline(never)]
     fn begin_hold_of_other(&mut self, lock: LockId, task: TaskId) {
+        if self.locks[lock as usize].is_held() {
+            self.intrusion(task, lock);
+        }
         let times = self.times_of(task);
         self.at_lock(task, lock).begin_hold(task, times);
     }
@@ -199,14 +205,26 @@ impl State {
         self.note("release", holder, Object::Lock(lock));
     }
 
+    /// The running `task` gives back `lock`, which is done if `given_back` says so ([`super::at_lock::AtLock::give_back`]) and nobody's chain changes.
+    #[inline(always)]
+    pub(super) fn has_given_back(&mut self, lock: LockId, task: TaskId, given_back: bool) {
+        if given_back {
+            self.note("release", task, Object::Lock(lock));
+        } else {
+            self.end_hold(lock);
+        }
+    }
+
     /// The same where the holder has not only run, or its time is scaled.
     #[inline(never)]
     fn end_mixed_hold(&mut self, lock: LockId, holder: TaskId) {
         let l = &self.locks[lock as usize];
         if l.scaled {
             self.leave_scaled_hold(holder, u32::from(!l.held_by_device()));
+            self.book_hold(lock, holder);
+        } else {
+            self.book_mixed_hold(lock, holder);
         }
-        self.book_hold(lock, holder);
         self.locks[lock as usize].holder = None;
         self.leave(lock, holder);
     }
@@ -220,9 +238,14 @@ impl State {
 
     /// Books the exclusive hold of `lock` by `holder` up to now.
     fn book_hold(&mut self, lock: LockId, holder: TaskId) {
-        if self.at_lock(holder, lock).book_running_hold() {
-            return;
+        if !self.at_lock(holder, lock).book_running_hold() {
+            self.book_mixed_hold(lock, holder);
         }
+    }
+
+    /// The same of a holder that need not have run all the time.
+    #[inline(always)]
+    fn book_mixed_hold(&mut self, lock: LockId, holder: TaskId) {
         let (l, t) = (&mut self.locks[lock as usize], &self.tasks[holder as usize]);
         let stats = &mut self.classes[l.class as usize];
         let times = t.times_at(self.now, self.cpus[t.cpu as usize].idle_clock(self.now));

@@ -76,6 +76,15 @@ pub struct Wanted {
     pub running: bool,
 }
 
+impl Wanted {
+    /// A member that is in no queue, or a queue without members.
+    pub const NOTHING: Self = Self { load: 0, tasks: 0, running: false };
+    /// A member that waits.
+    pub const WAITS: Self = Self { load: 1, tasks: 1, running: false };
+    /// A member that runs.
+    pub const RUNS: Self = Self { load: 1, tasks: 1, running: true };
+}
+
 /// What happens to a group's load.
 #[derive(Clone, Copy, Debug)]
 pub enum Change {

@@ -43,7 +43,7 @@ impl State {
 
     /// `waiter` is woken for `lock`.
     pub(super) fn remember(&mut self, lock: LockId, waiter: TaskId) {
-        if self.tasks[waiter as usize].waits.iter().any(|wait| wait.lock == lock) {
+        if self.tasks[waiter as usize].waits.any_for(lock) {
             self.locks[lock as usize].left = None;
         }
     }

@@ -4,7 +4,7 @@
 use super::cpu::Cpu;
 use super::entity::{Entity, Member};
 use super::group::Contribution;
-use super::load::{unit_at, Average};
+use super::load::{unit_at, Average, Wanted};
 use super::state::State;
 use crate::waist::time::Time;
 use crate::waist::{CpuId, TaskId};
@@ -139,15 +139,21 @@ impl EntityInQueue<'_> {
     /// Brings the averages of the member and of its run queue up to date (`update_load_avg`).
     #[inline(always)]
     pub fn update_load(&mut self) {
-        self.update_load_as(self.is_current());
+        self.update_load_of(self.entity.wanted(self.is_current()));
     }
 
-    /// The same of a member of which it is known whether it runs.
+    /// The same of a member that was as `wanted` until now.
     #[inline(always)]
-    pub fn update_load_as(&mut self, running: bool) {
+    pub fn update_load_of(&mut self, wanted: Wanted) {
+        self.update_loads(wanted, self.queue.wanted());
+    }
+
+    /// The same of a run queue that was as `of_queue` until now.
+    #[inline(always)]
+    pub fn update_loads(&mut self, of_member: Wanted, of_queue: Wanted) {
         let unit = unit_at(self.now);
-        self.entity.update_load(unit, running);
-        self.queue.update_load(unit);
+        self.entity.update_load(unit, of_member);
+        self.queue.update_load(unit, of_queue);
         if let Some((contribution, sum)) = &mut self.sum {
             contribution.follow(self.queue.load.load, self.now, sum);
         }
@@ -190,7 +196,7 @@ impl EntityInQueue<'_> {
     /// It has been picked and runs from now on, or its task does (`set_next_entity`).
     #[inline(always)]
     pub fn come_to_run(&mut self) {
-        self.update_load_as(false);
+        self.update_load_of(Wanted::WAITS);
         self.stop_waiting();
         self.entity.protected = true;
         self.entity.ran = 0;

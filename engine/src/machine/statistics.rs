@@ -173,7 +173,7 @@ impl ClassStats {
     }
 
     /// What is counted of a kind of task at a place in the programs.
-    #[inline]
+    #[inline(always)]
     pub fn at(&mut self, site: u16, kind: TaskKind) -> &mut PlaceStats {
         let place = usize::from(site) * KINDS + kind as usize;
         if place >= self.places.len() {

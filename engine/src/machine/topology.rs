@@ -269,6 +269,14 @@ impl CpuSet {
         }
     }
 
+    /// Whether a member is as asked.
+    #[inline(always)]
+    pub fn any(&self, mut asked: impl FnMut(CpuId) -> bool) -> bool {
+        let mut any = false;
+        self.each(|cpu| any = any || asked(cpu));
+        any
+    }
+
     /// The members in ascending order.
     #[inline]
     pub fn iter(&self) -> Members<'_> {

@@ -1,6 +1,7 @@
 //! The waits of a task for locks, each inside the one before. Hardly ever are there more than one.
 
 use super::task::Wait;
+use crate::waist::LockId;
 use arrayvec::ArrayVec;
 
 /// See above.
@@ -21,6 +22,13 @@ impl Waits {
     /// All of them, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Wait> {
         self.before.iter().flat_map(|before| before.iter()).chain(&self.last)
+    }
+
+    /// Whether one of them is for `lock`.
+    #[inline]
+    pub fn any_for(&self, lock: LockId) -> bool {
+        let is_for = |wait: &Wait| wait.lock == lock;
+        self.last.as_ref().is_some_and(is_for) || self.before.as_ref().is_some_and(|before| before.iter().any(is_for))
     }
 
     /// One more begins.
@@ -50,6 +58,7 @@ mod tests {
         let mut waits = Waits::default();
         (0..4).for_each(|lock| waits.push(wait(lock)));
         assert!(waits.iter().map(|wait| wait.lock).eq(0..4));
+        assert!((0..4).all(|lock| waits.any_for(lock)) && !waits.any_for(4));
         for lock in (0..4).rev() {
             assert_eq!(waits.last().map(|wait| wait.lock), Some(lock));
             assert_eq!(waits.pop().map(|wait| wait.lock), Some(lock));

@@ -103,18 +103,27 @@ impl Draw {
     }
 
     /// One value.
+    #[inline]
     pub fn draw(&self, random: &mut Xoshiro256PlusPlus) -> Time {
+        match *self {
+            Self::Constant(time) => time,
+            Self::Exponential(mean) => {
+                let unit: f64 = Exp1.sample(random);
+                scaled(mean, unit)
+            }
+            _ => self.draw_rarer(random),
+        }
+    }
+
+    #[inline(never)]
+    fn draw_rarer(&self, random: &mut Xoshiro256PlusPlus) -> Time {
         match *self {
             Self::Empirical(ref steps) => {
                 let drawn = uniform(random);
                 let at = steps.partition_point(|step| step.upto <= drawn);
                 steps[at.min(steps.len() - 1)].time
             }
-            Self::Constant(time) => time,
-            Self::Exponential(mean) => {
-                let unit: f64 = Exp1.sample(random);
-                scaled(mean, unit)
-            }
+            Self::Constant(_) | Self::Exponential(_) => self.draw(random),
             Self::Gamma { mean, cv } => {
                 let shape = 1.0 / (cv * cv);
                 let unit = Gamma::new(shape, 1.0 / shape).map_or(1.0, |gamma| gamma.sample(random));

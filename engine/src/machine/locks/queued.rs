@@ -187,10 +187,22 @@ fn take_as_head(s: &mut State, me: TaskId, lock: LockId) -> Option<Stage> {
     at.touch(if last { Access::Atomic } else { Access::Store }); // the last one clears the tail as well
     let b = at.spinlock();
     b.waiters.pop_front();
-    let next = match b.policy {
-        Policy::Queued => b.waiters.front().copied(),
-        _ => next_in_order(s, me, lock),
-    };
+    if b.policy != Policy::Queued {
+        return take_in_order(s, me, lock);
+    }
+    let next = b.waiters.front().copied();
+    let taken = at.take(me);
+    s.has_taken(lock, me, taken);
+    if let Some(next) = next {
+        s.store_to_node(me, next);
+    }
+    None
+}
+
+/// The same where who is next need not be who came first.
+#[cold]
+fn take_in_order(s: &mut State, me: TaskId, lock: LockId) -> Option<Stage> {
+    let next = next_in_order(s, me, lock);
     s.begin_hold(lock, me);
     if let Some(next) = next {
         s.store_to_node(me, next);
@@ -198,8 +210,6 @@ fn take_as_head(s: &mut State, me: TaskId, lock: LockId) -> Option<Stage> {
     None
 }
 
-/// Who is next where that is not who came first.
-#[cold]
 fn next_in_order(s: &mut State, me: TaskId, lock: LockId) -> Option<TaskId> {
     let b = body(s, lock);
     if b.policy == Policy::Hq {

@@ -5,7 +5,7 @@
 //! the first of them, which still has to wake. So nobody else can take it meanwhile, not even by trylock: a convoy. Anyone
 //! may call `up`, from any context.
 
-use super::family::Family;
+use super::family::{Family, InBody};
 use super::inside::Then;
 use super::release::Running;
 use super::spinlock;
@@ -190,7 +190,8 @@ fn takes_grant(s: &mut State, me: TaskId, lock: LockId) -> bool {
 
 #[inline]
 fn take_if_free(s: &mut State, me: TaskId, lock: LockId) -> bool {
-    let b = body(s, lock);
+    let mut at = s.at_lock(me, lock);
+    let b = Semaphore::in_body(&mut at.lock.body);
     if b.count == 0 {
         return false;
     }
@@ -198,7 +199,8 @@ fn take_if_free(s: &mut State, me: TaskId, lock: LockId) -> bool {
     if b.granted.is_some() {
         s.begin_shared(lock, me);
     } else {
-        s.begin_hold(lock, me);
+        let taken = at.take(me);
+        s.has_taken(lock, me, taken);
     }
     true
 }

@@ -106,7 +106,8 @@ pub(super) fn try_take(s: &mut State, me: TaskId, lock: LockId) -> bool {
         return false;
     }
     at.task.preempt_off += 1;
-    s.begin_hold(lock, me);
+    let taken = at.take(me);
+    s.has_taken(lock, me, taken);
     true
 }
 
@@ -142,6 +143,7 @@ pub(in crate::machine) fn unlock(cx: &Context, lock: LockId) {
 /// The same of the running task `me`.
 #[inline(always)]
 pub(super) fn release(s: &mut State, me: TaskId, lock: LockId) {
+    let chained = s.chains.is_waited_for(lock);
     let mut at = s.at_lock(me, lock);
     let b = at.spinlock();
     if !b.policy.queues() {
@@ -150,7 +152,8 @@ pub(super) fn release(s: &mut State, me: TaskId, lock: LockId) {
     let pollers = queued::pollers(b);
     at.touch(Access::Store);
     at.task.preempt_off -= 1;
-    s.end_hold(lock);
+    let given_back = !chained && at.give_back(me);
+    s.has_given_back(lock, me, given_back);
     for poller in pollers {
         s.show(me, lock, poller);
     }
