@@ -83,7 +83,7 @@ impl State {
     }
 
     /// `id` of the group, which has been picked, has `cpu`, which nobody had.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn come_to_run(&mut self, cpu: CpuId, id: TaskId) {
         let [mut own, mut group] = self.entities_in_queues(cpu, id);
         own.come_to_run();

@@ -78,8 +78,9 @@ impl State {
     /// line comes back when the poller looks.
     #[inline(always)]
     pub(super) fn store_to_node(&mut self, writer: TaskId, poller: TaskId) {
-        let transfer = self.topology.transfer(self.tasks[writer as usize].cpu, self.tasks[poller as usize].cpu);
+        let to = self.tasks[poller as usize].cpu;
         let writer = &mut self.tasks[writer as usize];
+        let transfer = self.topology.transfer(writer.cpu, to);
         writer.stores_until = writer.stores_until.max(self.now + writer.segment.debt + transfer);
         let seen = writer.stores_until + transfer + self.next_look(0, 1);
         self.spin_check(poller, seen);

@@ -231,11 +231,13 @@ impl State {
 
     /// The task that `cpu` should run, from the root down (`pick_task_fair`), after those who only compete for the end of their delay
     /// have left.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pick(&mut self, cpu: CpuId) -> Option<TaskId> {
-        if let Some(alone) = self.only_choice(cpu) {
-            return alone;
-        }
+        self.only_choice(cpu).unwrap_or_else(|| self.pick_of_several(cpu))
+    }
+
+    #[inline(never)]
+    fn pick_of_several(&mut self, cpu: CpuId) -> Option<TaskId> {
         let mut level = Level::Root;
         loop {
             let member = self.pick_at(cpu, level)?;
@@ -267,11 +269,20 @@ impl State {
 
     /// `next`, which has been picked, has `cpu` from now on, instead of who has it now (`put_prev_entity`, `set_next_entity`). Where both
     /// are of the group, only its own run queue changes.
+    #[inline(always)]
     pub(super) fn set_next(&mut self, cpu: CpuId, next: Option<TaskId>) {
+        let level = next.map(|id| self.tasks[id as usize].level);
+        match next {
+            None if self.nobody_runs(cpu) => {}
+            Some(id) if level == Some(Level::Group) && self.nobody_runs(cpu) => self.come_to_run(cpu, id),
+            _ => self.set_next_of_levels(cpu, next),
+        }
+    }
+
+    #[inline(never)]
+    fn set_next_of_levels(&mut self, cpu: CpuId, next: Option<TaskId>) {
         let (in_group, in_root) = match next.map(|id| (self.tasks[id as usize].level, id)) {
-            None if self.nobody_runs(cpu) => return,
             None => (None, None),
-            Some((Level::Group, id)) if self.nobody_runs(cpu) => return self.come_to_run(cpu, id),
             Some((Level::Group, id)) => (Some(Member::Task(id)), Some(Member::Group)),
             Some((Level::Root, id)) => (None, Some(Member::Task(id))),
         };

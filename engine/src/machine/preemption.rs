@@ -36,10 +36,18 @@ impl State {
     }
 
     /// A busy CPU ticks when somebody waits for it, or its group's weight is to be kept up to date; any for RCU.
+    #[inline(always)]
     pub(super) fn arm_tick(&mut self, cpu: CpuId) {
+        if !self.cpus[cpu as usize].tick_armed {
+            self.arm_tick_if_wanted(cpu);
+        }
+    }
+
+    #[inline(never)]
+    fn arm_tick_if_wanted(&mut self, cpu: CpuId) {
         let c = &self.cpus[cpu as usize];
         let grouped = c.run_queues[Level::Root as usize].current == Some(Member::Group);
-        if !c.tick_armed && (grouped || !c.queue.is_empty() || self.rcu_needs_tick(cpu)) {
+        if grouped || !c.queue.is_empty() || self.rcu_needs_tick(cpu) {
             self.cpus[cpu as usize].tick_armed = true;
             let next = (self.now / self.kernel.tick + 1) * self.kernel.tick;
             self.push(next, Happening::Tick, cpu, 0);
