@@ -100,7 +100,7 @@ impl State {
             return Some(None);
         }
         let alone = root.members == 1 && group.members == 1 && c.delayed == 0 && !c.group.delayed;
-        match group.waiting.front()?.member {
+        match group.waiting.first()?.member {
             Member::Task(id) if alone => Some(Some(id)),
             _ => None,
         }

@@ -33,7 +33,7 @@ impl State {
     pub(super) fn cfs_update(&mut self, cpu: CpuId, level: Level) {
         let queue = self.run_queue(cpu, level);
         let current = queue.current.map(|member| self.entity(cpu, member).vruntime);
-        if let Some(least) = current.into_iter().chain(queue.waiting.front().map(|first| first.vruntime)).min() {
+        if let Some(least) = current.into_iter().chain(queue.waiting.first().map(|first| first.vruntime)).min() {
             let queue = self.run_queue_mut(cpu, level);
             queue.base = queue.base.max(least);
         }
@@ -74,7 +74,7 @@ impl State {
     /// (`pick_next_entity`). The group, if it is the next buddy, goes before who is not far behind it.
     pub(super) fn cfs_pick(&self, cfs: Cfs, cpu: CpuId, level: Level) -> Option<Member> {
         let queue = self.run_queue(cpu, level);
-        let first = queue.waiting.front().map(|first| (first.member, self.entity(cpu, first.member)));
+        let first = queue.waiting.first().map(|first| (first.member, self.entity(cpu, first.member)));
         let current = queue.current.map(|member| (member, self.entity(cpu, member)));
         let left = match (current, first) {
             (Some(current), Some(first)) if current.1.vruntime < first.1.vruntime => Some(current),
@@ -102,7 +102,7 @@ impl State {
             self.cpus[cpu as usize].group_is_next &= current != Member::Group;
             return true;
         }
-        let first = self.run_queue(cpu, level).waiting.front();
+        let first = self.run_queue(cpu, level).waiting.first();
         entity.ran >= cfs.min_granularity as i64 && first.is_some_and(|first| entity.vruntime - first.vruntime > slice)
     }
 }

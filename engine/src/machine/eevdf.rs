@@ -81,7 +81,7 @@ impl State {
         let queue = self.run_queue(cpu, level);
         match queue.members {
             0 => None,
-            1 => queue.current.or_else(|| queue.waiting.front().map(|first| first.member)),
+            1 => queue.current.or_else(|| queue.waiting.first().map(|first| first.member)),
             _ => self.eevdf_pick_among(cpu, level),
         }
     }

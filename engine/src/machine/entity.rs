@@ -1,7 +1,7 @@
 //! What competes for a CPU: a task, or the group of the load's tasks on that CPU. Weights are those of `kernel/sched/core.c`.
 
 use super::load::Average;
-use super::run_queue::Place;
+use super::waiters::Place;
 use crate::waist::TaskId;
 
 /// The weight of nice level 0, at the resolution that weights have on 64-bit kernels (`scale_load`).

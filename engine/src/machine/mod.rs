@@ -73,6 +73,7 @@ mod task;
 mod topology;
 pub mod trace;
 mod turns;
+mod waiters;
 mod waits;
 mod wakeups;
 mod waking;

@@ -6,9 +6,9 @@ use super::entity::{Entity, Member};
 use super::group::Contribution;
 use super::load::{unit_at, Average, Wanted};
 use super::state::State;
+use super::waiters::{Waiters, Waiting};
 use crate::waist::time::Time;
 use crate::waist::{CpuId, TaskId};
-use std::collections::VecDeque;
 use std::num::NonZeroU64;
 
 /// One of a CPU's run queues.
@@ -21,24 +21,8 @@ pub enum Level {
     Group,
 }
 
-/// Where a waiting member stands: first by deadline (EEVDF) or virtual run time (CFS), of equals tasks in the order of arrival,
-/// then the group, then sleepers that have not left.
-pub type Place = (i64, NonZeroU64);
-
 /// The group's place among equals; sleepers come after it.
 const GROUP: u64 = 1 << 62;
-
-/// A member that waits in a run queue, as it stands as long as it does.
-#[derive(Clone, Copy, Debug)]
-pub struct Waiting {
-    /// Its place.
-    pub place: Place,
-    /// Who it is.
-    pub member: Member,
-    /// Its virtual run time.
-    pub vruntime: i64,
-    share: i64,
-}
 
 /// A run queue.
 #[derive(Clone, Debug, Default)]
@@ -56,11 +40,7 @@ pub struct RunQueue {
     /// Its averages.
     pub load: Average,
     /// Who waits, by place.
-    pub waiting: VecDeque<Waiting>,
-    /// The sum of their virtual run times times their shares (`avg_vruntime`).
-    sum: i128,
-    /// The sum of their shares (`avg_load`).
-    shares: i64,
+    pub waiting: Waiters,
     /// How many tasks have begun to wait in it so far.
     arrivals: u64,
 }
@@ -68,8 +48,8 @@ pub struct RunQueue {
 impl RunQueue {
     /// The weighted average of those who wait and the `current` one, and the sum of their weights.
     fn average(&self, current: Option<&Entity>) -> (i64, i64) {
-        let (base, mut weight) = (self.base, self.shares);
-        let mut sum = self.sum - i128::from(base) * i128::from(weight);
+        let (base, (sum, mut weight)) = (self.base, self.waiting.sums());
+        let mut sum = sum - i128::from(base) * i128::from(weight);
         if let Some(entity) = current {
             sum += i128::from(entity.vruntime - base) * i128::from(entity.share());
             weight += entity.share();
@@ -79,40 +59,6 @@ impl RunQueue {
             Err(_) => sum.div_euclid(i128::from(weight)) as i64,
         };
         (base + average, weight)
-    }
-
-    #[inline]
-    fn add_waiting(&mut self, waiting: Waiting) {
-        self.sum += i128::from(waiting.vruntime) * i128::from(waiting.share);
-        self.shares += waiting.share;
-        if self.waiting.back().is_none_or(|last| last.place < waiting.place) {
-            self.waiting.push_back(waiting);
-        } else {
-            self.insert_between(waiting);
-        }
-    }
-
-    #[cold]
-    fn insert_between(&mut self, waiting: Waiting) {
-        let at = self.waiting.partition_point(|other| other.place < waiting.place);
-        self.waiting.insert(at, waiting);
-    }
-
-    #[inline]
-    fn remove_waiting(&mut self, place: Place, member: Member) {
-        let is_first = self.waiting.front().is_some_and(|first| first.place == place);
-        let removed = if is_first { self.waiting.pop_front() } else { self.remove_behind(place) };
-        debug_assert!(removed.is_some_and(|r| r.member == member), "{member:?} is not at its place {place:?}");
-        if let Some(Waiting { vruntime, share, .. }) = removed {
-            self.sum -= i128::from(vruntime) * i128::from(share);
-            self.shares -= share;
-        }
-    }
-
-    #[cold]
-    fn remove_behind(&mut self, place: Place) -> Option<Waiting> {
-        let at = self.waiting.partition_point(|other| other.place < place);
-        self.waiting.remove(at)
     }
 }
 
@@ -173,14 +119,19 @@ impl EntityInQueue<'_> {
         let place = (if self.by_vruntime { self.entity.vruntime } else { self.entity.deadline }, order);
         self.entity.place = Some(place);
         let (member, vruntime, share) = (self.member, self.entity.vruntime, self.entity.share());
-        self.queue.add_waiting(Waiting { place, member, vruntime, share });
+        self.queue.waiting.add(Waiting { place, member, vruntime, share });
     }
 
     /// The member waits no longer, if it did, which is told.
     #[inline(always)]
     pub fn stop_waiting(&mut self) -> bool {
         let Some(place) = self.entity.place.take() else { return false };
-        self.queue.remove_waiting(place, self.member);
+        let removed = self.queue.waiting.remove(place);
+        debug_assert!(
+            removed.is_some_and(|r| r.member == self.member),
+            "{:?} is not at its place {place:?}",
+            self.member
+        );
         true
     }
 

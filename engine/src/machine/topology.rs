@@ -397,6 +397,7 @@ mod tests {
             let mut told = Vec::new();
             set.each(|cpu| told.push(cpu));
             assert!(told.into_iter().eq(model.iter().copied()));
+            assert_eq!(set.any(|other| other >= cpu), model.range(cpu..).next().is_some());
         }
     }
 }
