@@ -36,7 +36,7 @@ def _sleepers(tasks: int) -> Spec:
 def _start(told: Report) -> None:
     few, many = run_engine(_sleepers(1_000)), run_engine(_sleepers(101_000))
     per_task = (many.rss_bytes - few.rss_bytes) / 100_000
-    told.verdict("memory per sleeping task", per_task, 1024, at_most=True, unit=" B")
+    told.verdict("memory per sleeping task", per_task, 700, at_most=True, unit=" B")
     told.verdict("start of 100,000 tasks", (many.cpu_ns - few.cpu_ns) / 1e9, 0.5, at_most=True, unit=" s")
 
 
