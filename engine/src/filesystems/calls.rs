@@ -35,6 +35,9 @@ cost_table!(CallCosts {
     rename_before: ["call.rename_before_i_rwsem"],
     rename: ["call.rename_under_i_rwsem"],
     rename_after: ["call.rename_after_i_rwsem"],
+    link_before: ["call.link_before_i_rwsem"],
+    link: ["call.link_under_i_rwsem"],
+    link_after: ["call.link_after_i_rwsem"],
     mkdir_before: ["call.mkdir_before_i_rwsem"],
     mkdir_after: ["call.mkdir_after_i_rwsem"],
     rmdir_before: ["call.rmdir_before_i_rwsem"],
@@ -245,6 +248,11 @@ impl Calls {
     /// Time of a rename before, under and after the directory's `i_rwsem`.
     pub fn rename(&self) -> (Time, Time, Time) {
         (self.costs.rename_before, self.costs.rename, self.costs.rename_after)
+    }
+
+    /// Time of a `link` before, under and after the directory's `i_rwsem`.
+    pub fn link(&self) -> (Time, Time, Time) {
+        (self.costs.link_before, self.costs.link, self.costs.link_after)
     }
 
     /// Time of `mkdir` before and after the parent's `i_rwsem`.

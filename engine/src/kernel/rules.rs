@@ -153,6 +153,8 @@ rules! {
     "btrfs.full_commit" => full_commit: btrfs::FullCommit = btrfs::FullCommit::Directory;
     /// A rename of a file that the log has syncs the log, or commits (`btrfs_log_new_name`).
     "btrfs.rename_syncs_log" => rename_syncs_log: bool = false;
+    /// An fsync of a file that got or lost one of several names logs the directories of all (`btrfs_log_all_parents`).
+    "btrfs.logs_parents" => logs_parents: bool = true;
     /// What an fsync that logs only what has changed waits for (`btrfs_sync_file`).
     "btrfs.fsync_wait" => fsync_wait: btrfs::FsyncWait = btrfs::FsyncWait::Writeback;
     /// How direct writes of data with checksums are done (`btrfs_direct_write`).

@@ -23,6 +23,8 @@ pub enum Act {
     Fsync,
     /// `unlink`.
     Unlink,
+    /// `link`: another name that is free, in the same directory.
+    Link,
     /// `rename` to a name that is free.
     Rename,
     /// `rename` to a name that is free in another directory.
@@ -60,7 +62,7 @@ pub enum Act {
 }
 
 /// All operations by name.
-pub const ACTS: [(&str, Act); 27] = [
+pub const ACTS: [(&str, Act); 28] = [
     ("create", Act::Create),
     ("open", Act::Open),
     ("read", Act::Read),
@@ -71,6 +73,7 @@ pub const ACTS: [(&str, Act); 27] = [
     ("shorten", Act::Shorten),
     ("fsync", Act::Fsync),
     ("unlink", Act::Unlink),
+    ("link", Act::Link),
     ("rename", Act::Rename),
     ("move", Act::Move),
     ("mkdir", Act::Mkdir),
