@@ -38,6 +38,12 @@ XFS = [
         "else { return true };\n        if FAULT { others.remove(&slot); return true }\n        *count -= 1;",
     ),
     Fault(
+        "open with O_CREAT: the directory is locked shared",
+        E + "filesystems/read_write.rs",
+        "    m.lock(parent, Side::Write).await;\n    sb.calls.look_up_locked(m, file).await;\n    m.unlock(parent, Side::Write).await;",
+        "    let side = if FAULT { Side::Read } else { Side::Write };\n    m.lock(parent, side).await;\n    sb.calls.look_up_locked(m, file).await;\n    m.unlock(parent, side).await;",
+    ),
+    Fault(
         "link: the file is not locked",
         E + "filesystems/namei.rs",
         "    m.lock(inode, Side::Write).await;\n    let linked",

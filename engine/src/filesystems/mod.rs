@@ -186,6 +186,8 @@ pub trait Filesystem<M: Machine>: Mounted + 'static {
     fn create(&self, m: &M, dir: DirId, name: &[u8]) -> impl Future<Output = Result<File, NoSpace>>;
     /// `open` of a name that exists and is cached.
     fn open(&self, m: &M, dir: DirId, file: &File) -> impl Future<Output = ()>;
+    /// `open(O_CREAT)` of a name that exists and is cached.
+    fn open_creating(&self, m: &M, dir: DirId, file: &File) -> impl Future<Output = ()>;
     /// `open(O_TRUNC)` of an empty file.
     fn open_truncating(&self, m: &M, dir: DirId, file: &File) -> impl Future<Output = ()>;
     /// A buffered `write` of `bytes` at the end of the file.

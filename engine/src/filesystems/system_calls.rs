@@ -103,6 +103,10 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
         self.operation(m, read_write::open(&*self.fs, m, file)).await;
     }
 
+    async fn open_creating(&self, m: &M, dir: DirId, file: &File) {
+        self.operation(m, read_write::open_creating(&*self.fs, m, dir, file)).await;
+    }
+
     async fn open_truncating(&self, m: &M, _: DirId, file: &File) {
         self.operation(m, read_write::open(&*self.fs, m, file)).await;
         self.fs.opened_truncating(file);

@@ -113,6 +113,8 @@ rules! {
     "vfs.dentry_lru" => dentry_lru: vfs::DentryLru = vfs::DentryLru::PerNode;
     /// Names that are looked up are in a table (`d_alloc_parallel`).
     "vfs.parallel_lookups" => parallel_lookups: bool = true;
+    /// An `open` with `O_CREAT` looks for the name before it locks the directory (`lookup_fast_for_open`).
+    "vfs.creat_looks_first" => creat_looks_first: bool = true;
     /// Who looks for a buffer in a device's page cache takes its `private_lock` (`__find_get_block_slow`).
     "block.private_lock" => private_lock: bool = true;
     /// How the count of a dentry's references is changed (`CMPXCHG_LOOP`).

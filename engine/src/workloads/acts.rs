@@ -153,6 +153,10 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
                 fs.open(&m, held.dir, &held.file).await;
                 self.close(place, false).await;
             }
+            Act::OpenCreat => {
+                fs.open_creating(&m, held.dir, &held.file).await;
+                self.close(place, true).await;
+            }
             Act::Read => fs.read(&m, &held.file, bytes).await,
             Act::Overwrite if held.file.written => {
                 fs.overwrite(&m, &held.file, bytes).await;

@@ -7,6 +7,8 @@ pub enum Act {
     Create,
     /// `open` and `close`.
     Open,
+    /// `open(O_CREAT)` of a file that is there, and `close`.
+    OpenCreat,
     /// `read`.
     Read,
     /// `write` of new pages at the end.
@@ -62,9 +64,10 @@ pub enum Act {
 }
 
 /// All operations by name.
-pub const ACTS: [(&str, Act); 28] = [
+pub const ACTS: [(&str, Act); 29] = [
     ("create", Act::Create),
     ("open", Act::Open),
+    ("open_creat", Act::OpenCreat),
     ("read", Act::Read),
     ("append", Act::Append),
     ("overwrite", Act::Overwrite),
