@@ -188,6 +188,10 @@ class _Machine(Protocol):
         """Name the function in which a task sleeps next."""
     def at(self, task: int, site: str, /) -> None:
         """Name what a task is doing, for lock waits by site."""
+    def exception(self, task: int, site: str, /) -> None:
+        """Interrupt what a task is doing, for lock waits by site."""
+    def return_from_exception(self, task: int, /) -> None:
+        """End the exception."""
     def use_memory(self, task: int, count: int, /) -> None:
         """Let a task use bytes of its own memory in user mode, which drive others out of the caches."""
     def use_data(self, task: int, count: int, /) -> None:

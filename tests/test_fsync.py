@@ -112,3 +112,19 @@ def test_a_commit_wakes_those_too_who_wait_for_the_next_one() -> None:
 def test_a_loop_device_gives_way_to_who_ends_its_requests() -> None:
     """`loop_process_work` calls `cond_resched` after each request."""
     assert "yield" in {what for _, what in emulated(8)}
+
+
+@pytest.mark.parametrize(
+    ("filesystem", "lock"),
+    [("xfs", "xfs.ILOCK (file)"), ("btrfs", "btrfs.log_mutex"), ("ext4", "ext4.j_state_lock")],
+)
+def test_what_an_fsync_does_is_told_under_its_name(filesystem: str, lock: str) -> None:
+    """Not under the call before, which was so on ext4."""
+    result = run(filesystem, 1)
+    sites = {
+        site["site"]: site["acquired"]
+        for one in result["locks"]
+        if one["name"] == lock
+        for site in one["sites"]
+    }
+    assert sites["fsync"] > 0.9 * result["operations"]

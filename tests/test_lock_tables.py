@@ -20,7 +20,8 @@ CASES = [(filesystem, operation) for filesystem, table in TABLES.items() for ope
 
 GROUPS = (
     ("create", "unlink"), ("mkdir", "rmdir"), ("append", "open", "fsync", "read", "stat", "utimes", "readdir"),
-    ("rename",), ("move",), ("chmod", "chown"), ("truncate",), ("fallocate", "shorten"), ("fiemap",),
+    ("rename",), ("link",), ("open_creat",), ("move",),
+    ("chmod", "chown"), ("truncate",), ("fallocate", "shorten"), ("fiemap",),
 )  # fmt: skip
 """Operations that follow each other in one run; what a group leaves unsettled would change what others find."""
 

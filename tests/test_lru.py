@@ -102,6 +102,14 @@ def test_what_is_done_with_pages_is_part_of_a_compiles_kernel_time() -> None:
     assert spent[0] == pytest.approx(spent[1], rel=0.005)
 
 
+def test_page_faults_wait_under_their_own_name() -> None:
+    """Not under the system call before. What is waited for in all is the same."""
+    lock, _ = lru_lock(compiling(8, 8))
+    waits = {site.site: site.wait_total_ns for site in lock.sites}
+    assert waits["page fault"] > 0.1 * lock.wait_total_ns
+    assert sum(waits.values()) == pytest.approx(lock.wait_total_ns)
+
+
 def test_many_compilers_spin_for_it() -> None:
     """In the laboratory 24 use it 70 % of the time and spin for it 2 to 11 % of theirs, in windows of 12 ms."""
     spec = compiling(24, 24, duration_ns=300e6)

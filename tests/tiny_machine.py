@@ -214,6 +214,12 @@ class TinyMachine:
     def at(self, task: int, site: str) -> None:
         self.calls[f"at {site}"] += 1
 
+    def exception(self, task: int, site: str) -> None:
+        self.calls[f"exception {site}"] += 1
+
+    def return_from_exception(self, task: int) -> None:
+        self.calls["return_from_exception"] += 1
+
     def wchan(self, task: int, function: str) -> None:
         self.calls[f"wchan {function}"] += 1
 

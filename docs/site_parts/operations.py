@@ -21,9 +21,7 @@ FIO = {
     "direct writes, several under way (fio)": "rw: randwrite, direct: true, iodepth: 4",
 }
 """Jobs of fio by what they do."""
-NOT_YET = (
-    "a hard link", "copy_file_range and reflink",
-)  # fmt: skip
+NOT_YET = ("copy_file_range", "reflink")
 """System calls on files that no filesystem here has."""
 
 
@@ -66,6 +64,6 @@ def page() -> str:
             "| --- " * (len(FILESYSTEMS) + 1) + "|",
             *rows,
             "",
-            f"No filesystem has {', '.join(NOT_YET[:-1])}, nor {NOT_YET[-1]}.\n",
+            f"No filesystem has {' nor '.join(NOT_YET)}.\n",
         ]
     )

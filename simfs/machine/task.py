@@ -108,6 +108,8 @@ class Task:
     """Whether its CPU was busy then."""
     site: str = ""
     """What it is doing, for the statistics of lock waits by place."""
+    interrupted: str = ""
+    """What it was doing before an exception."""
     missing: Missing | None = None
     """What the call that it is in misses in the caches; nothing is known outside calls."""
     operation_began: Time = 0

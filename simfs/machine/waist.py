@@ -214,6 +214,17 @@ class Waist:
         if (warmth := self.machine.warmth) is not None:
             warmth.enter(self._task(task))
 
+    def exception(self, task: int, site: str) -> None:
+        """An exception interrupts what a task is doing, and goes on at its pace."""
+        which = self._task(task)
+        which.site, which.interrupted = site, which.site
+        if site not in self.machine.sites:
+            self.machine.sites.append(site)
+
+    def return_from_exception(self, task: int) -> None:
+        """It is over."""
+        self._task(task).site = self._task(task).interrupted
+
     def use_memory(self, task: int, count: int) -> None:
         """A task uses memory of its own in user mode."""
         if (warmth := self.machine.warmth) is not None:

@@ -28,8 +28,32 @@ XFS = [
     Fault(
         "unlink: freeze protection ends before the eviction",
         E + "filesystems/namei.rs",
-        "    fs.evict_file(m, dir, file).await;\n    sb.end_write(m).await;",
-        "    if FAULT { sb.end_write(m).await; }\n    fs.evict_file(m, dir, file).await;\n    if !FAULT { sb.end_write(m).await; }",
+        "        fs.evict_file(m, dir, file).await;\n    }\n    sb.end_write(m).await;",
+        "        if FAULT { sb.end_write(m).await; }\n        fs.evict_file(m, dir, file).await;\n    }\n    if !FAULT || !last { sb.end_write(m).await; }",
+    ),
+    Fault(
+        "unlink: a file goes with the first of its names",
+        E + "filesystems/links.rs",
+        "else { return true };\n        *count -= 1;",
+        "else { return true };\n        if FAULT { others.remove(&slot); return true }\n        *count -= 1;",
+    ),
+    Fault(
+        "open with O_CREAT: the directory is locked shared",
+        E + "filesystems/read_write.rs",
+        "    m.lock(parent, Side::Write).await;\n    sb.calls.look_up_locked(m, file).await;\n    m.unlock(parent, Side::Write).await;",
+        "    let side = if FAULT { Side::Read } else { Side::Write };\n    m.lock(parent, side).await;\n    sb.calls.look_up_locked(m, file).await;\n    m.unlock(parent, side).await;",
+    ),
+    Fault(
+        "link: the file is not locked",
+        E + "filesystems/namei.rs",
+        "    m.lock(inode, Side::Write).await;\n    let linked",
+        "    if !FAULT { m.lock(inode, Side::Write).await; }\n    let linked",
+    ),
+    Fault(
+        "btrfs link: the reference is not entered",
+        E + "filesystems/btrfs/operations/links.rs",
+        "        self.extend(m, items::inode_ref(inode.ino, d.ino, name), c.insert_entry).await;",
+        "        if !FAULT { self.extend(m, items::inode_ref(inode.ino, d.ino, name), c.insert_entry).await; }",
     ),
     Fault(
         "rmdir: the directory that goes is not locked",

@@ -17,6 +17,7 @@ use std::rc::Rc;
 
 cost_table!(CallCosts {
     stat: ["call.stat"],
+    lookup: ["call.lookup"],
     stat_missing: ["call.stat_missing"],
     fstat: ["call.fstat"],
     empty_path: ["call.empty_path"],
@@ -35,6 +36,9 @@ cost_table!(CallCosts {
     rename_before: ["call.rename_before_i_rwsem"],
     rename: ["call.rename_under_i_rwsem"],
     rename_after: ["call.rename_after_i_rwsem"],
+    link_before: ["call.link_before_i_rwsem"],
+    link: ["call.link_under_i_rwsem"],
+    link_after: ["call.link_after_i_rwsem"],
     mkdir_before: ["call.mkdir_before_i_rwsem"],
     mkdir_after: ["call.mkdir_after_i_rwsem"],
     rmdir_before: ["call.rmdir_before_i_rwsem"],
@@ -64,6 +68,7 @@ pub enum PlainCall {
 pub struct Calls {
     costs: CallCosts,
     fstat: FstatCall,
+    creat_looks_first: bool,
     /// Inodes and dentries.
     pub files: InCore,
     dentries: Dentries,
@@ -84,10 +89,10 @@ impl Calls {
     pub fn new<M: Machine>(m: &M, kind: &str, costs: &Costs<'_>) -> Result<Self, String> {
         let (dentries, directories) = (Dentries::new(m, costs), Dentries::new(m, costs));
         let (files, dcache) = (InCore::new(costs, kind)?, Dcache::new(m, kind, costs));
-        let (lru, fstat) = (costs.lru(), costs.rules().fstat);
+        let (lru, fstat, creat_looks_first) = (costs.lru(), costs.rules().fstat, costs.rules().creat_looks_first);
         let (costs, folios, written) = (CallCosts::new(costs)?, BySlot::default(), BySlot::default());
         let pages = DataPages::default();
-        Ok(Self { costs, fstat, files, dentries, dcache, directories, folios, pages, lru, written })
+        Ok(Self { costs, fstat, creat_looks_first, files, dentries, dcache, directories, folios, pages, lru, written })
     }
 
     /// The copying of pages takes so long. Whoever copies has a reference of the folio (`folio_try_get`, before 5.16
@@ -107,11 +112,27 @@ impl Calls {
     /// `open` of a name that exists and is cached, which takes `walk` and then `rest`. The walk takes a reference
     /// (`complete_walk`), the open file another (`do_dentry_open`), and the walk's is given back (`terminate_walk`).
     pub async fn open<M: Machine>(&self, m: &M, file: &File, walk: Time, rest: Time) {
+        self.walk_to_open(m, file, walk).await;
+        self.dentries.count(m, file).await;
+        self.opened(m, file, rest).await;
+    }
+
+    /// The walk of an `open`, or all of it but for the name.
+    pub async fn walk_to_open<M: Machine>(&self, m: &M, file: &File, time: Time) {
         m.at("open");
         self.files.found(m, file.inode);
         self.dentries.walk(m, file);
-        m.run(Account::System, walk).await;
+        m.run(Account::System, time).await;
+    }
+
+    /// Its name is looked up under the directory's lock (`d_lookup`).
+    pub async fn look_up_locked<M: Machine>(&self, m: &M, file: &File) {
+        m.run(Account::System, self.costs.lookup).await;
         self.dentries.count(m, file).await;
+    }
+
+    /// The rest of an `open` whose dentry is known (`do_open`).
+    pub async fn opened<M: Machine>(&self, m: &M, file: &File, rest: Time) {
         self.dentries.count(m, file).await;
         m.run(Account::System, rest).await;
         self.dentries.count(m, file).await;
@@ -227,6 +248,11 @@ impl Calls {
         (0..names.max(1)).step_by(BUFFER as usize).map(of)
     }
 
+    /// What of a walk is for the name, where an `open` with `O_CREAT` looks that up with the directory locked; else nothing.
+    pub fn locked_lookup(&self) -> Option<Time> {
+        (!self.creat_looks_first).then_some(self.costs.lookup)
+    }
+
     /// Time of one name of a listing.
     pub fn readdir_name(&self) -> Time {
         self.costs.readdir_name
@@ -245,6 +271,11 @@ impl Calls {
     /// Time of a rename before, under and after the directory's `i_rwsem`.
     pub fn rename(&self) -> (Time, Time, Time) {
         (self.costs.rename_before, self.costs.rename, self.costs.rename_after)
+    }
+
+    /// Time of a `link` before, under and after the directory's `i_rwsem`.
+    pub fn link(&self) -> (Time, Time, Time) {
+        (self.costs.link_before, self.costs.link, self.costs.link_after)
     }
 
     /// Time of `mkdir` before and after the parent's `i_rwsem`.

@@ -39,6 +39,13 @@ impl Ledger {
         self.files.borrow().iter().map(|((dir, name), file)| (*dir, name.clone(), file.inode)).collect()
     }
 
+    /// How many names each file has that operations have made, by slot.
+    pub fn inodes(&self) -> BTreeMap<u32, u32> {
+        let mut inodes = BTreeMap::new();
+        self.files.borrow().values().for_each(|file| *inodes.entry(file.inode).or_default() += 1);
+        inodes
+    }
+
     /// Files that were there before, which no operation touches: directory and name.
     pub fn initial(&self) -> Vec<(DirId, Vec<u8>)> {
         self.initial.borrow().iter().flat_map(|i| initial_files(&i.dirs, 0..i.files, i.name_length)).collect()
@@ -82,7 +89,7 @@ impl Ledger {
             }
         }
         self.compare_links(|dir| counted(dir).1)?;
-        let (used, files) = (slots - free.len(), self.files.borrow().len());
+        let (used, files) = (slots - free.len(), self.inodes().len());
         if used != files {
             return Err(format!("{used} inodes are in use, {files} files are there"));
         }

@@ -15,6 +15,7 @@ pub mod dirty;
 pub mod ext4;
 pub mod inode_cache;
 pub mod ledger;
+pub mod links;
 pub mod lockref;
 mod mapping;
 mod namei;
@@ -185,6 +186,8 @@ pub trait Filesystem<M: Machine>: Mounted + 'static {
     fn create(&self, m: &M, dir: DirId, name: &[u8]) -> impl Future<Output = Result<File, NoSpace>>;
     /// `open` of a name that exists and is cached.
     fn open(&self, m: &M, dir: DirId, file: &File) -> impl Future<Output = ()>;
+    /// `open(O_CREAT)` of a name that exists and is cached.
+    fn open_creating(&self, m: &M, dir: DirId, file: &File) -> impl Future<Output = ()>;
     /// `open(O_TRUNC)` of an empty file.
     fn open_truncating(&self, m: &M, dir: DirId, file: &File) -> impl Future<Output = ()>;
     /// A buffered `write` of `bytes` at the end of the file.
@@ -209,8 +212,10 @@ pub trait Filesystem<M: Machine>: Mounted + 'static {
     fn truncate(&self, m: &M, file: &File) -> impl Future<Output = ()>;
     /// `ftruncate` to so many bytes less, or to nothing.
     fn shorten(&self, m: &M, file: &File, bytes: u32) -> impl Future<Output = ()>;
-    /// `unlink` of a file that nobody has open.
+    /// `unlink` of a name of a file that nobody has open; with its last name the file goes.
     fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) -> impl Future<Output = ()>;
+    /// `link`: a file gets another name, which is free, in `dir`.
+    fn link(&self, m: &M, dir: DirId, name: &[u8], file: &File) -> impl Future<Output = Result<(), NoSpace>>;
     /// `rename` of a file in `dir`, to a name that is free.
     fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File) -> impl Future<Output = Result<(), NoSpace>>;
     /// `stat` of a name that exists and is cached.

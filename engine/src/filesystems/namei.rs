@@ -27,8 +27,12 @@ pub trait InodeOperations<M: Machine>: Mounted {
     async fn mkdir(&self, m: &M, parent: DirId, name: &[u8]) -> Result<DirId, NoSpace>;
     /// `lookup` of a name that is to be removed.
     async fn look_up(&self, m: &M, dir: DirId);
-    /// `unlink`.
-    async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: &File);
+    /// `lookup` of a name that is free; how much of `time` is left.
+    async fn look_up_free(&self, m: &M, dir: DirId, name: &[u8], time: Time) -> Time;
+    /// `link` of a name that was looked up; what is left of what is the same on all filesystems takes `time`.
+    async fn link(&self, m: &M, dir: DirId, name: &[u8], file: &File, time: Time) -> Result<(), NoSpace>;
+    /// `unlink`; whether it is the file's last name.
+    async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: &File, last: bool);
     /// `rmdir`.
     async fn rmdir(&self, m: &M, parent: DirId, name: &[u8], dir: DirId);
     /// Before a directory that lost a name is unlocked.
@@ -83,7 +87,37 @@ async fn with_parent<M: Machine, F: InodeOperations<M>, T>(
     made
 }
 
-/// `do_unlinkat`: the inode goes with its last reference, when the directory is unlocked.
+/// `do_linkat` and `vfs_link`: another name of a file. Nobody uses its dentry, which `done_path_create` gives back.
+pub async fn link<M: Machine, F: InodeOperations<M>>(
+    fs: &F,
+    m: &M,
+    dir: DirId,
+    name: &[u8],
+    file: &File,
+) -> Result<(), NoSpace> {
+    let sb = fs.super_block();
+    let (before, under, after) = sb.calls.link();
+    let (parent, inode) = (fs.directory_lock(dir), fs.file_lock(file));
+    m.at("link");
+    m.run(Account::System, before).await;
+    sb.calls.files.found(m, file.inode);
+    sb.start_write(m).await;
+    m.lock(parent, Side::Write).await;
+    let rest = fs.look_up_free(m, dir, name, under).await;
+    m.lock(inode, Side::Write).await;
+    let linked = fs.link(m, dir, name, file, rest).await;
+    if linked.is_ok() {
+        sb.links.inc(file.inode);
+    }
+    m.unlock(inode, Side::Write).await;
+    sb.calls.dcache.unused(m).await;
+    m.unlock(parent, Side::Write).await;
+    sb.end_write(m).await;
+    m.run(Account::System, after).await;
+    linked
+}
+
+/// `do_unlinkat`: the inode goes with its last name and its last reference, when the directory is unlocked.
 pub async fn unlink<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, dir: DirId, name: &[u8], file: File) {
     let (sb, (before, after)) = (fs.super_block(), fs.unlink_times());
     let (parent, victim) = (fs.directory_lock(dir), fs.file_lock(&file));
@@ -94,14 +128,18 @@ pub async fn unlink<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, dir: DirId
     fs.look_up(m, dir).await;
     sb.calls.files.found(m, file.inode);
     m.lock(victim, Side::Write).await;
-    fs.unlink(m, dir, name, &file).await;
+    let last = sb.links.drop(file.inode);
+    fs.unlink(m, dir, name, &file, last).await;
     m.unlock(victim, Side::Write).await;
     fs.removed(m).await;
     m.unlock(parent, Side::Write).await;
-    sb.calls.drop_pages(m, &file).await;
-    fs.evict_file(m, dir, file).await;
+    if last {
+        sb.calls.drop_pages(m, &file).await;
+        fs.evict_file(m, dir, file).await;
+    }
     sb.end_write(m).await;
-    m.run(Account::System, after).await;
+    let goes_back = sb.calls.link().2; // who evicts nothing
+    m.run(Account::System, if last { after } else { after.min(goes_back) }).await;
 }
 
 /// `do_rmdir`: the inode goes under the parent's lock (`d_delete`).

@@ -67,6 +67,21 @@ pub async fn open<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File) 
     fs.super_block().calls.open(m, file, walk, rest).await;
 }
 
+/// `open(O_CREAT)` of a name that exists and is cached. Kernels that do not look first hold the directory's lock exclusively for that
+/// (`open_last_lookups`).
+pub async fn open_creating<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, dir: DirId, file: &File) {
+    let sb = fs.super_block();
+    let Some(lookup) = sb.calls.locked_lookup() else { return open(fs, m, file).await };
+    let ((walk, rest), parent) = (fs.reopen_times(), fs.directory_lock(dir));
+    sb.calls.walk_to_open(m, file, walk.saturating_sub(lookup)).await;
+    sb.start_write(m).await;
+    m.lock(parent, Side::Write).await;
+    sb.calls.look_up_locked(m, file).await;
+    m.unlock(parent, Side::Write).await;
+    sb.end_write(m).await;
+    sb.calls.opened(m, file, rest).await;
+}
+
 /// `close`, and `__fput` of a file that nobody else has open.
 pub async fn close<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File) {
     let calls = &fs.super_block().calls;

@@ -47,7 +47,7 @@ impl<F> Recorded<F> {
     }
 }
 
-impl<F: Audit> Witness for Recorded<F> {
+impl<F: Audit + Mounted> Witness for Recorded<F> {
     fn close(&self) {
         self.closed.set(true);
     }
@@ -61,6 +61,7 @@ impl<F: Audit> Witness for Recorded<F> {
 
     fn verdict(&self) -> Result<(), String> {
         self.ledger.problem()?;
+        self.fs.super_block().links.audit(&self.ledger.inodes())?;
         self.fs.audit(&self.ledger)
     }
 }
@@ -100,6 +101,10 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
 
     async fn open(&self, m: &M, _: DirId, file: &File) {
         self.operation(m, read_write::open(&*self.fs, m, file)).await;
+    }
+
+    async fn open_creating(&self, m: &M, dir: DirId, file: &File) {
+        self.operation(m, read_write::open_creating(&*self.fs, m, dir, file)).await;
     }
 
     async fn open_truncating(&self, m: &M, _: DirId, file: &File) {
@@ -162,6 +167,12 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
     async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) {
         self.operation(m, namei::unlink(&*self.fs, m, dir, name, file)).await;
         self.ledger.strike(dir, name);
+    }
+
+    async fn link(&self, m: &M, dir: DirId, name: &[u8], file: &File) -> Result<(), NoSpace> {
+        self.operation(m, namei::link(&*self.fs, m, dir, name, file)).await?;
+        self.ledger.enter(dir, name, *file);
+        Ok(())
     }
 
     async fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File) -> Result<(), NoSpace> {

@@ -200,9 +200,25 @@ impl<M: Machine> InodeOperations<M> for Tmpfs {
         m.touch(self.directory(dir).line, Access::Write);
     }
 
-    async fn unlink(&self, m: &M, dir: DirId, _: &[u8], _: &File) {
+    /// `simple_lookup`.
+    async fn look_up_free(&self, m: &M, dir: DirId, _: &[u8], time: Time) -> Time {
+        m.touch(self.directory(dir).line, Access::Write);
+        time
+    }
+
+    /// `shmem_link`.
+    async fn link(&self, m: &M, dir: DirId, _: &[u8], _: &File, time: Time) -> Result<(), NoSpace> {
+        m.run(Account::System, time).await;
+        self.count_names(dir, 1);
+        Ok(())
+    }
+
+    async fn unlink(&self, m: &M, dir: DirId, _: &[u8], _: &File, last: bool) {
         m.run(Account::System, self.costs.remove).await;
         self.count_names(dir, -1);
+        if !last {
+            self.sb.free_dentry(m);
+        }
     }
 
     async fn rmdir(&self, m: &M, parent: DirId, _: &[u8], _: DirId) {

@@ -3,6 +3,7 @@
 use super::calls::Calls;
 use super::costs::Costs;
 use super::inode_cache::InodeCache;
+use super::links::Links;
 use super::{DirId, File, LaidOut, Mounted, NoSpace};
 use crate::waist::Machine;
 use crate::waist::{Account, ClassId, LockId, Side, Time};
@@ -16,6 +17,8 @@ pub struct SuperBlock {
     pub freeze: LockId,
     /// The hash table and the list of inodes.
     pub inodes: InodeCache,
+    /// How many names files have.
+    pub links: Links,
     /// `s_vfs_rename_mutex`, and `rename_lock`, of which the kernel has one.
     rename_mutex: LockId,
     rename_lock: LockId,
@@ -34,6 +37,7 @@ impl SuperBlock {
         Ok(Self {
             freeze: m.new_lock(freeze),
             inodes: InodeCache::new(m, costs)?,
+            links: Links::default(),
             rename_mutex: m.new_lock(m.class("vfs.s_vfs_rename_mutex", "vfs.s_vfs_rename_mutex")),
             rename_lock: m.new_lock(m.class("vfs.rename_lock", "vfs.rename_lock")),
             d_move: costs.sum(&["d_move"])?,
@@ -84,6 +88,11 @@ impl SuperBlock {
         m.lock(self.rename_lock, Side::Write).await;
         m.run(Account::System, self.d_move).await;
         m.unlock(self.rename_lock, Side::Write).await;
+        self.free_dentry(m);
+    }
+
+    /// `__d_free`.
+    pub fn free_dentry<M: Machine>(&self, m: &M) {
         m.call_rcu(1, self.d_free);
     }
 

@@ -113,6 +113,8 @@ rules! {
     "vfs.dentry_lru" => dentry_lru: vfs::DentryLru = vfs::DentryLru::PerNode;
     /// Names that are looked up are in a table (`d_alloc_parallel`).
     "vfs.parallel_lookups" => parallel_lookups: bool = true;
+    /// An `open` with `O_CREAT` looks for the name before it locks the directory (`lookup_fast_for_open`).
+    "vfs.creat_looks_first" => creat_looks_first: bool = true;
     /// Who looks for a buffer in a device's page cache takes its `private_lock` (`__find_get_block_slow`).
     "block.private_lock" => private_lock: bool = true;
     /// How the count of a dentry's references is changed (`CMPXCHG_LOOP`).
@@ -153,6 +155,8 @@ rules! {
     "btrfs.full_commit" => full_commit: btrfs::FullCommit = btrfs::FullCommit::Directory;
     /// A rename of a file that the log has syncs the log, or commits (`btrfs_log_new_name`).
     "btrfs.rename_syncs_log" => rename_syncs_log: bool = false;
+    /// An fsync of a file that got or lost one of several names logs the directories of all (`btrfs_log_all_parents`).
+    "btrfs.logs_parents" => logs_parents: bool = true;
     /// What an fsync that logs only what has changed waits for (`btrfs_sync_file`).
     "btrfs.fsync_wait" => fsync_wait: btrfs::FsyncWait = btrfs::FsyncWait::Writeback;
     /// How direct writes of data with checksums are done (`btrfs_direct_write`).

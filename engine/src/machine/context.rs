@@ -284,6 +284,21 @@ impl Machine for Context {
         s.chain_of_task_changes(self.id);
     }
 
+    fn exception(&self, site: &'static str) {
+        let mut s = self.state();
+        let site = s.site(site);
+        let task = &mut s.tasks[self.id as usize];
+        (task.site, task.interrupted) = (site, task.site);
+        s.chain_of_task_changes(self.id);
+    }
+
+    fn return_from_exception(&self) {
+        let mut s = self.state();
+        let task = &mut s.tasks[self.id as usize];
+        task.site = task.interrupted;
+        s.chain_of_task_changes(self.id);
+    }
+
     fn wchan(&self, function: &'static str) {
         let mut s = self.state();
         s.tasks[self.id as usize].function = s.site(function);

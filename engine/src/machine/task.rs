@@ -207,6 +207,8 @@ pub struct Task {
     pub last_ran: Time,
     /// What it is doing, for the statistics of lock waits by site.
     pub site: u16,
+    /// What it was doing before an exception.
+    pub interrupted: u16,
     /// What the call that it is in misses in the caches; nothing is known outside calls.
     pub missing: Option<Missing>,
     /// Whether the run may end while it sleeps.
@@ -267,6 +269,7 @@ impl Task {
             woken_busy: false,
             last_ran: 0,
             site: 0,
+            interrupted: 0,
             missing: None,
             background: false,
             kind,

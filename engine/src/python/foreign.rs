@@ -366,6 +366,14 @@ impl Machine for Foreign {
         self.tell("at", (self.task, site));
     }
 
+    fn exception(&self, site: &'static str) {
+        self.tell("exception", (self.task, site));
+    }
+
+    fn return_from_exception(&self) {
+        self.tell("return_from_exception", (self.task,));
+    }
+
     fn wchan(&self, function: &'static str) {
         self.tell("wchan", (self.task, function));
     }

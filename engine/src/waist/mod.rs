@@ -145,6 +145,10 @@ pub trait Machine: Clone + 'static {
 
     /// Names what the task is doing, for lock waits by site; it does it at a pace of its own.
     fn at(&self, site: &'static str);
+    /// An exception interrupts what the task is doing, and goes on at its pace: lock waits are told by this site until it is over.
+    fn exception(&self, site: &'static str);
+    /// It is over.
+    fn return_from_exception(&self);
     /// Names the function in which the task sleeps next (the kernel's `wchan`), for chains of waits.
     fn wchan(&self, function: &'static str);
     /// Uses so many bytes of the program's own memory in user mode, which drive others out of the caches; a call has ended.

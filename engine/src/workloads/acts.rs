@@ -1,6 +1,7 @@
 //! Single operations on a task's own set of files: what op mixes and dbench are made of.
 
 mod directories;
+mod links;
 mod names;
 mod words;
 
@@ -8,6 +9,7 @@ use super::draw::{uniform, Choice};
 use crate::filesystems::{Attribute, DirId, File, Filesystem, PlainCall, Renaming, ROOT};
 use crate::waist::Machine;
 use directories::MadeDir;
+use links::Links;
 use names::Names;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::RefCell;
@@ -38,6 +40,7 @@ pub type Pool = Rc<RefCell<FileSet>>;
 pub struct FileSet {
     files: Vec<Held>,
     directories: VecDeque<MadeDir>,
+    links: Links,
     names: Names,
 }
 
@@ -150,6 +153,10 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
                 fs.open(&m, held.dir, &held.file).await;
                 self.close(place, false).await;
             }
+            Act::OpenCreat => {
+                fs.open_creating(&m, held.dir, &held.file).await;
+                self.close(place, true).await;
+            }
             Act::Read => fs.read(&m, &held.file, bytes).await,
             Act::Overwrite if held.file.written => {
                 fs.overwrite(&m, &held.file, bytes).await;
@@ -175,6 +182,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
                 self.synced = Some(held.name);
             }
             Act::Unlink => self.unlink(place).await,
+            Act::Link => self.link(place).await?,
             Act::Rename => self.rename(place, held.dir).await?,
             Act::Move => self.rename(place, self.other_dir(held.dir)).await?,
             _ => self.at_inode(&held.file, act).await,
@@ -196,7 +204,11 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         }
     }
 
+    /// Takes the name that a file was given last, and with its only one the file.
     async fn unlink(&self, place: usize) {
+        if self.unlink_link(place).await {
+            return;
+        }
         let held = self.pool.borrow_mut().files.swap_remove(place);
         self.fs.unlink(&self.m, held.dir, &held.name, held.file).await;
         self.pool.borrow_mut().names.free(held.dir, held.name);

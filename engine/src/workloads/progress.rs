@@ -39,7 +39,9 @@ impl Progress {
             let few = self.lru.room(m).min(pages);
             let now = (user * few / pages, kernel * few / pages);
             run(m, now.0, now.1).await;
+            m.exception("page fault");
             self.lru.add(m, few).await;
+            m.return_from_exception();
             (user, kernel, pages) = (user - now.0, kernel - now.1, pages - few);
         }
         if user + kernel > 0 {

@@ -121,6 +121,13 @@ impl Btrfs {
                 *needed.hashed.entry(entry.key).or_default() += u64::from(entry.size);
             }
         }
+        needed.inodes -= ledger.files().len() - ledger.inodes().len();
+        let mut known = BTreeSet::new();
+        for (dir, _, slot) in ledger.files() {
+            if !known.insert((dir, slot)) {
+                needed.refs.join(self.directory(dir).ino);
+            }
+        }
         Ok(needed)
     }
 
@@ -306,6 +313,11 @@ impl Sizes {
     fn add(&mut self, object: u64, size: u64) {
         let sum = self.0.entry(object).or_default();
         *sum = (sum.0 + 1, sum.1 + size);
+    }
+
+    /// Two of an object's items are one: names of one inode in a directory.
+    fn join(&mut self, object: u64) {
+        self.0.entry(object).or_default().0 -= 1;
     }
 
     fn compare(&self, has: &Self, what: &str) -> Result<(), String> {

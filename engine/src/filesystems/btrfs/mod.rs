@@ -12,6 +12,7 @@ mod data;
 mod grown;
 mod log;
 pub mod mount;
+mod names;
 mod operations;
 pub mod report;
 mod root;

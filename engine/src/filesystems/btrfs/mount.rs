@@ -6,6 +6,7 @@ use super::data::FileData;
 use super::grown::grown;
 use super::log::fsync::Fsync;
 use super::log::LogTree;
+use super::names::{Name, Names};
 use super::operations::walk::Walked;
 use super::operations::OperationCosts;
 use super::root::{self, Root};
@@ -82,6 +83,18 @@ pub(crate) struct Inode {
     pub i_rwsem: LockId,
 }
 
+impl Inode {
+    /// One of its names.
+    pub fn name(&self) -> Name {
+        Name { dir: self.dir, index: self.index, entry: self.entry }
+    }
+
+    /// The same one by another of its names.
+    pub fn by(self, Name { dir, index, entry }: Name) -> Self {
+        Self { dir, index, entry, ..self }
+    }
+}
+
 /// What kernels do differently.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
@@ -131,6 +144,8 @@ pub struct Btrfs {
     first_directories: Cell<Option<u64>>,
     directory_lines: u32,
     files: RefCell<Vec<Inode>>,
+    /// Names of files that have or had several.
+    pub(super) names: Names,
     data: RefCell<Vec<FileData>>,
     free_files: RefCell<Vec<u32>>,
     /// Slots that were ever given to a file.
@@ -176,6 +191,7 @@ impl Btrfs {
             first_directories: Cell::default(),
             directory_lines: count("btrfs_dir_inode.struct")?,
             files: RefCell::default(),
+            names: Names::default(),
             data: RefCell::default(),
             free_files: RefCell::default(),
             slots: Cell::default(),
@@ -300,10 +316,26 @@ impl Btrfs {
         *names = names.saturating_add_signed(change);
     }
 
-    /// A file's name is in this directory now, at this place, with this entry by hash.
-    pub(super) fn set_name(&self, slot: u32, dir: DirId, index: u64, entry: Key) {
-        let file = &mut self.files.borrow_mut()[slot as usize];
-        (file.dir, file.index, file.entry) = (dir, index, entry);
+    /// A file by the name that it has in a directory.
+    pub(super) fn named(&self, slot: u32, dir: DirId, name: &[u8]) -> Inode {
+        let (inode, entry) = (self.file(slot), items::dir_item(self.directory(dir).ino, name).key);
+        self.names.find(slot, dir, entry).map_or(inode, |other| inode.by(other))
+    }
+
+    /// One of a file's names is another now.
+    pub(super) fn set_name(&self, slot: u32, old: Name, new: Name) {
+        if !self.names.replace(slot, old, Some(new)) {
+            let file = &mut self.files.borrow_mut()[slot as usize];
+            *file = file.by(new);
+        }
+    }
+
+    /// A file that keeps another name loses this one.
+    pub(super) fn drop_name(&self, slot: u32, old: Name) {
+        if !self.names.replace(slot, old, None) {
+            let file = &mut self.files.borrow_mut()[slot as usize];
+            *file = file.by(self.names.pop(slot).expect("it has another"));
+        }
     }
 
     /// The number of the `nth` file of a directory, if all have as many, made one directory after the other before the run began.
@@ -352,6 +384,7 @@ impl Btrfs {
 
     pub(super) fn drop_file<M: Machine>(&self, m: &M, slot: u32) {
         m.drop_lock(self.file(slot).i_rwsem);
+        self.names.forget(slot);
         self.free_files.borrow_mut().push(slot);
     }
 }

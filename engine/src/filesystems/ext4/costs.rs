@@ -69,6 +69,7 @@ cost_table!(pub(super) UnlinkCosts {
     lookup: ["unlinkat.under_i_rwsem"],
     find_entry: ["cu_short.ext4_journal_start_inode", "cu_short.jbd2_handle_start_2"],
     delete_entry: ["cu_short.ext4_mark_inode_dirty_5", "cu_short.ext4_mark_inode_dirty_6"],
+    drop_link: ["cu_short.ext4_mark_inode_dirty_5", "cu_short.ext4_mark_inode_dirty_2"],
     stop: ["cu_short.jbd2_handle_stop_2", "cu_short.ext4_unlink_exit"],
     tail: ["unlinkat.i_rwsem_tail"],
     evict_start: [

@@ -66,6 +66,7 @@ impl Ext4 {
     }
 
     pub(super) async fn sync_file<M: Machine>(&self, m: &M, slot: u32) {
+        m.at("fsync");
         self.sb.calls.files.held(m, slot);
         mapping::write_and_wait(self, m, slot).await;
         let transaction = self.files.borrow().slots[slot as usize].transaction;

@@ -67,13 +67,39 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
         m.run(Account::System, self.unlink.lookup).await;
     }
 
-    /// `ext4_unlink`.
-    async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: &File) {
+    async fn look_up_free(&self, m: &M, dir: DirId, name: &[u8], time: Time) -> Time {
+        m.touch(self.directory(dir).1, Access::Write);
+        self.find_leaf(m, dir, name).await;
+        let lookup = self.lookup_time(self.is_htree(dir));
+        m.run(Account::System, lookup).await;
+        time.saturating_sub(self.lookup_time(false))
+    }
+
+    /// `ext4_link`: the name in, and the inode changed, in one handle.
+    async fn link(&self, m: &M, dir: DirId, name: &[u8], file: &File, time: Time) -> Result<(), NoSpace> {
+        let handle = self.journal.start(m, credits::LINK).await;
+        self.info.count_lookup(m);
+        let add_entry = self.add_entry_time(self.is_htree(dir)).saturating_sub(self.create.add_entry);
+        m.run(Account::System, time + add_entry).await;
+        let changed = self.name_blocks(dir, name);
+        self.count_names(dir, 1);
+        self.stop(m, handle, file.inode, &changed).await;
+        Ok(())
+    }
+
+    /// `ext4_unlink`; who keeps a name is no orphan.
+    async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: &File, last: bool) {
         let (find, delete) = self.delete_times(self.is_htree(dir));
         let handle = self.journal.start(m, credits::UNLINK).await;
         self.find_leaf(m, dir, name).await;
         m.run(Account::System, find).await;
-        let orphan = self.add_orphan(m, self.number_of(file), delete).await;
+        let orphan = if last {
+            self.add_orphan(m, self.number_of(file), delete).await
+        } else {
+            let orphan = self.unlink.delete_entry.saturating_sub(self.unlink.drop_link);
+            m.run(Account::System, delete.saturating_sub(orphan)).await;
+            None
+        };
         self.count_names(dir, -1);
         m.run(Account::System, self.unlink.stop).await;
         let [directory, leaf] = self.name_blocks(dir, name);

@@ -4,7 +4,7 @@ use super::mount::Xfs;
 use super::structures::layout;
 use crate::filesystems::ledger::Ledger;
 use crate::filesystems::{Audit, DirId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Audit for Xfs {
     fn under_way(&self) -> Option<&'static str> {
@@ -26,6 +26,10 @@ impl Audit for Xfs {
             if core != disk {
                 return Err(format!("a file is inode {core} in core and {disk} on disk"));
             }
+        }
+        let further = ledger.files().len() - ledger.inodes().len();
+        if named.values().collect::<BTreeSet<_>>().len() + further != named.len() {
+            return Err("two files have the same inode".to_owned());
         }
         let (granted, held) = (self.log.grants.granted(), self.log.checkpoints.space());
         if granted != held {

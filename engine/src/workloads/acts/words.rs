@@ -7,6 +7,8 @@ pub enum Act {
     Create,
     /// `open` and `close`.
     Open,
+    /// `open(O_CREAT)` of a file that is there, and `close`.
+    OpenCreat,
     /// `read`.
     Read,
     /// `write` of new pages at the end.
@@ -23,6 +25,8 @@ pub enum Act {
     Fsync,
     /// `unlink`.
     Unlink,
+    /// `link`: another name that is free, in the same directory.
+    Link,
     /// `rename` to a name that is free.
     Rename,
     /// `rename` to a name that is free in another directory.
@@ -60,9 +64,10 @@ pub enum Act {
 }
 
 /// All operations by name.
-pub const ACTS: [(&str, Act); 27] = [
+pub const ACTS: [(&str, Act); 29] = [
     ("create", Act::Create),
     ("open", Act::Open),
+    ("open_creat", Act::OpenCreat),
     ("read", Act::Read),
     ("append", Act::Append),
     ("overwrite", Act::Overwrite),
@@ -71,6 +76,7 @@ pub const ACTS: [(&str, Act); 27] = [
     ("shorten", Act::Shorten),
     ("fsync", Act::Fsync),
     ("unlink", Act::Unlink),
+    ("link", Act::Link),
     ("rename", Act::Rename),
     ("move", Act::Move),
     ("mkdir", Act::Mkdir),

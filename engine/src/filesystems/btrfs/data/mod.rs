@@ -46,6 +46,10 @@ pub struct FileData {
     renamed: u64,
     /// Its items were not all logged or committed since it was made (`BTRFS_INODE_NEEDS_FULL_SYNC`).
     is_new: bool,
+    /// The transaction in which it last got another name or lost one of several, and that its items go into the log together next time
+    /// (`BTRFS_INODE_COPY_EVERYTHING`).
+    linked: u64,
+    copy_everything: bool,
     /// The same flag for another reason: the map of an extent is gone.
     lacks_maps: bool,
     /// What of it is in memory, where memory has an end.
@@ -271,6 +275,28 @@ impl FileData {
         self.change(transid);
     }
 
+    /// It got a further name.
+    pub fn link(&mut self, transid: u64) {
+        (self.linked, self.copy_everything) = (transid, true);
+        self.change(transid);
+    }
+
+    /// It lost one of several names (`btrfs_record_unlink_dir`).
+    pub fn unlink(&mut self, transid: u64) {
+        self.linked = transid;
+        self.rename(transid);
+    }
+
+    /// The last transaction in which one of that was.
+    pub fn lost_or_got_link(&self) -> u64 {
+        self.linked
+    }
+
+    /// Whether its items go into the log together; this is asked once.
+    pub fn take_copy_everything(&mut self) -> bool {
+        std::mem::take(&mut self.copy_everything)
+    }
+
     /// The last transaction in which it was made or renamed.
     pub fn named(&self) -> u64 {
         self.made.max(self.renamed)
@@ -333,6 +359,7 @@ impl FileData {
     /// The log of this transaction has all of it.
     pub fn log(&mut self, transid: u64) {
         (self.logged, self.logged_all, self.is_new, self.lacks_maps) = (transid, true, false, false);
+        self.copy_everything = false;
     }
 }
 

@@ -1,7 +1,7 @@
 //! Names that the last commit gives to other inodes. Who is replayed after a crash takes such a name while the other still has it,
 //! so the log must also know what became of the other (`btrfs_check_ref_name_override`, `log_conflicting_inodes` of 5.10).
 //!
-//! Left out: the conflicts of the other's new name in turn, and what the log says of a file's directories of old (`btrfs_log_all_parents`).
+//! Left out: the conflicts of the other's new name in turn, and what the log says of a renamed file's directories of old (`btrfs_log_all_parents`).
 
 use super::lost_names::Other;
 use crate::filesystems::btrfs::mount::{Btrfs, Inode};

@@ -34,6 +34,7 @@ pub struct Fsync {
     pub(super) full_commit: FullCommit,
     pub(super) wait: FsyncWait,
     pub(super) rename_syncs: bool,
+    pub(super) logs_parents: bool,
 }
 
 impl Fsync {
@@ -48,6 +49,7 @@ impl Fsync {
             full_commit: rules.full_commit,
             wait: rules.fsync_wait,
             rename_syncs: rules.rename_syncs_log,
+            logs_parents: rules.logs_parents,
         })
     }
 }
@@ -96,7 +98,9 @@ impl Btrfs {
         let is_new = self.data(slot).is_new();
         let mine = self.log.start(m, || self.needs_full_commit()).await?;
         self.log_inode(m, slot, inode, written).await;
-        if is_new {
+        if self.data(slot).lost_or_got_link() == self.transid() {
+            self.log_parents(m, slot).await;
+        } else if is_new {
             self.log_new_ancestor(m, inode.dir).await;
         }
         self.log.end(m).await;

@@ -12,6 +12,7 @@ mod full_sync;
 mod log_inode;
 mod lost_names;
 mod names;
+mod parents;
 mod writeback;
 
 use super::root::{Root, Space};

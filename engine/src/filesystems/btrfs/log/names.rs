@@ -27,7 +27,7 @@ impl Btrfs {
             FullCommit::Running => self.transid() - 1,
             FullCommit::Directory => {
                 let logs_directory = self.data(slot).renamed() == self.transid();
-                return logs_directory && self.last_unlink(dir) == self.transid();
+                return logs_directory && self.directories_of(slot).any(|dir| self.last_unlink(dir) == self.transid());
             }
         };
         self.data(slot).named() > before && self.parent_lost_name(m, dir, before).await
@@ -61,13 +61,14 @@ impl Btrfs {
         }
     }
 
-    /// `btrfs_log_new_name`: what the log has of a renamed file gets the new name.
+    /// `btrfs_log_new_name`: what the log has of a renamed or linked file gets the new name.
     ///
     /// So does one that a directory loses of which the log has all.
-    pub(crate) async fn log_new_name<M: Machine>(&self, m: &M, slot: u32, from: DirId) -> NewName {
+    pub(crate) async fn log_new_name<M: Machine>(&self, m: &M, slot: u32, from: Option<DirId>) -> NewName {
         let (transid, inode) = (self.transid(), self.file(slot));
         self.data(slot).rename(transid);
-        if !self.data(slot).is_logged(transid) && !self.new_and_logged(from).1 {
+        let knows_name = from.is_some_and(|from| self.new_and_logged(from).1);
+        if !self.data(slot).is_logged(transid) && !knows_name {
             return NewName::NotLogged;
         }
         let Some(mine) = self.log.start(m, || self.needs_full_commit()).await else { return NewName::NeedsCommit };

@@ -64,7 +64,7 @@ impl Btrfs {
     }
 
     /// Inserts an item, or adds it to the one that has its key.
-    async fn extend<M: Machine>(&self, m: &M, item: Item, time: Time) {
+    pub(super) async fn extend<M: Machine>(&self, m: &M, item: Item, time: Time) {
         let locked = self.fs_root.locked(m);
         let ops = locked.ops();
         let mut path = ops.insert_or_extend(item).await;
@@ -73,7 +73,14 @@ impl Btrfs {
     }
 
     /// `btrfs_insert_dir_item`: the entry by hash now, the entry by index later.
-    async fn insert_dir_item<M: Machine>(&self, m: &M, dir: DirId, d: Directory, name: &[u8], time: Time) -> u64 {
+    pub(super) async fn insert_dir_item<M: Machine>(
+        &self,
+        m: &M,
+        dir: DirId,
+        d: Directory,
+        name: &[u8],
+        time: Time,
+    ) -> u64 {
         self.extend(m, items::dir_item(d.ino, name), time).await;
         let index = self.next_index(dir);
         m.lock(d.delayed, Side::Write).await;
@@ -120,7 +127,7 @@ impl Btrfs {
     pub(super) async fn unlink_inode<M: Machine>(&self, m: &M, d: Directory, name: &[u8], inode: &Inode, slot: u32) {
         let c = &self.costs.unlink;
         let handle = self.start_transaction(m).await;
-        self.remove_name(m, d, name, inode, Some(slot)).await;
+        self.remove_name(m, d, name, inode, Some((slot, true))).await;
         self.insert(m, &[items::orphan(inode.ino)], c.insert_orphan).await;
         m.run(Account::System, c.tail).await;
         self.transaction.end(m, handle).await;
@@ -154,13 +161,24 @@ impl Btrfs {
         m.unlock(mutex, Side::Write).await;
     }
 
-    /// `btrfs_unlink_inode`: the entry by hash now, the entry by index later. What the log has of a file is its slot's.
-    async fn remove_name<M: Machine>(&self, m: &M, d: Directory, name: &[u8], inode: &Inode, slot: Option<u32>) {
+    /// `btrfs_unlink_inode`: the entry by hash now, the entry by index later. What the log has of a file is its slot's;
+    /// it may be its last name.
+    pub(super) async fn remove_name<M: Machine>(
+        &self,
+        m: &M,
+        d: Directory,
+        name: &[u8],
+        inode: &Inode,
+        slot: Option<(u32, bool)>,
+    ) {
         let (c, dir) = (&self.costs.unlink, inode.dir);
         self.delete_entry(m, items::dir_item(d.ino, name), c.delete_entry).await;
-        if let Some(slot) = slot {
+        if let Some((slot, last)) = slot {
+            if self.names.had_several(slot) {
+                self.delete_entry(m, items::inode_ref(inode.ino, d.ino, name), c.delete_ref).await;
+            }
             self.unlink_in_log(m, slot, *inode).await;
-            self.lose_name(slot, inode, true);
+            self.lose_name(slot, inode, last);
         }
         m.lock(d.delayed, Side::Write).await;
         m.touch(self.delayed_line, Access::Write);
@@ -235,11 +253,11 @@ impl Btrfs {
         }
     }
 
-    /// `btrfs_evict_inode`, in the task that dropped the last reference.
+    /// `btrfs_evict_inode`, in the task that dropped the last reference. The reference to a directory goes here if its deletion was delayed.
     pub(super) async fn evict<M: Machine>(
         &self,
         m: &M,
-        d: Directory,
+        d: Option<Directory>,
         inode: &Inode,
         pages: bool,
         extents: &[(Placed, Option<Placed>)],
@@ -250,7 +268,9 @@ impl Btrfs {
         m.run(Account::System, rest).await;
         self.transaction.reservations.reserve(m).await; // `evict_refill_and_join`
         let handle = self.transaction.join(m).await;
-        self.delete(m, items::inode_ref(inode.ino, d.ino, b"").key, c.delete_ref).await;
+        if let Some(d) = d {
+            self.delete(m, items::inode_ref(inode.ino, d.ino, b"").key, c.delete_ref).await;
+        }
         m.run(Account::System, c.truncate).await;
         self.delete_extents(m, inode.ino, extents).await;
         self.delete(m, items::inode_key(inode.ino), c.delete_inode).await;

@@ -7,6 +7,7 @@ mod attributes;
 mod costs;
 mod file;
 mod inode;
+mod links;
 mod names;
 pub(super) mod walk;
 

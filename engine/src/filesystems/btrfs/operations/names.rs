@@ -1,6 +1,7 @@
 //! What btrfs does to names under the locks of the VFS: `inode_operations` of directories (`fs/btrfs/inode.c`).
 
 use super::super::mount::{Btrfs, Inode};
+use super::super::names::Name;
 use super::super::tree::items;
 use crate::filesystems::namei::InodeOperations;
 use crate::filesystems::vfs::SuperBlock;
@@ -49,8 +50,26 @@ impl<M: Machine> InodeOperations<M> for Btrfs {
         m.run(Account::System, self.costs.unlink.lookup).await;
     }
 
-    async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: &File) {
-        self.unlink_inode(m, self.directory(dir), name, &self.file(file.inode), file.inode).await;
+    async fn look_up_free(&self, m: &M, dir: DirId, name: &[u8], time: Time) -> Time {
+        let (c, d) = (&self.costs.create, self.directory(dir));
+        m.touch(d.line, Access::Write);
+        m.run(Account::System, c.lookup).await;
+        self.read_item(m, items::dir_item(d.ino, name).key, c.read_leaf).await;
+        time.saturating_sub(c.lookup)
+    }
+
+    async fn link(&self, m: &M, dir: DirId, name: &[u8], file: &File, time: Time) -> Result<(), NoSpace> {
+        m.run(Account::System, time).await;
+        self.link_inode(m, dir, name, file.inode).await;
+        Ok(())
+    }
+
+    async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: &File, last: bool) {
+        let (d, inode) = (self.directory(dir), self.named(file.inode, dir, name));
+        match last {
+            true => self.unlink_inode(m, d, name, &inode, file.inode).await,
+            false => self.unlink_link(m, d, name, &inode, file.inode).await,
+        }
     }
 
     async fn rmdir(&self, m: &M, parent: DirId, name: &[u8], dir: DirId) {
@@ -60,7 +79,8 @@ impl<M: Machine> InodeOperations<M> for Btrfs {
     }
 
     async fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File, time: Time) -> Result<(), NoSpace> {
-        let (old, new, inode) = (self.directory(dir), self.directory(names.into), self.file(file.inode));
+        let (old, new) = (self.directory(dir), self.directory(names.into));
+        let inode = self.named(file.inode, dir, names.from);
         m.touch(old.line, Access::Write);
         if names.into != dir {
             m.touch(new.line, Access::Write);
@@ -77,8 +97,9 @@ impl<M: Machine> InodeOperations<M> for Btrfs {
         self.unlink_in_log(m, file.inode, inode).await;
         self.lose_name(file.inode, &inode, false);
         let index = self.rename_inode(m, (old, new), names, &inode).await;
-        self.set_name(file.inode, names.into, index, items::dir_item(new.ino, names.to).key);
-        let name = self.log_new_name(m, file.inode, dir).await;
+        let entry = items::dir_item(new.ino, names.to).key;
+        self.set_name(file.inode, inode.name(), Name { dir: names.into, index, entry });
+        let name = self.log_new_name(m, file.inode, Some(dir)).await;
         self.log.end(m).await;
         self.end_rename(m, handle, name).await;
         self.balance_delayed_items(m).await;
@@ -92,7 +113,8 @@ impl<M: Machine> InodeOperations<M> for Btrfs {
         self.log.storage.writeback.forget(m, file.inode).await;
         self.ordered.wait_for_file(m, file.inode).await; // they hold the inode
         let extents = self.data(file.inode).drop_extents();
-        self.evict(m, self.directory(dir), &inode, file.written, &extents).await;
+        let d = (!self.names.had_several(file.inode)).then(|| self.directory(dir));
+        self.evict(m, d, &inode, file.written, &extents).await;
         self.drop_file(m, file.inode);
     }
 
@@ -100,7 +122,7 @@ impl<M: Machine> InodeOperations<M> for Btrfs {
         m.at("evict");
         self.commit_delayed_directory(m, dir).await;
         let inode = self.inode_of_directory(parent, b"", self.directory(dir));
-        self.evict(m, self.directory(parent), &inode, false, &[]).await;
+        self.evict(m, Some(self.directory(parent)), &inode, false, &[]).await;
         self.drop_directory(dir);
     }
 }

@@ -131,6 +131,13 @@ impl DelayedRoot {
         self.prepared.push_back(Prepared::File(ino));
     }
 
+    /// The same of a file that is known, unless it waits already.
+    pub fn update_file_inode(&mut self, ino: u64) {
+        if !self.prepared.contains(&Prepared::File(ino)) {
+            self.update_new_inode(ino);
+        }
+    }
+
     /// Takes the update of a new file's inode out of the queue, if it waits there; who takes it commits it.
     pub fn take_file(&mut self, ino: u64) -> bool {
         let place = self.prepared.iter().rposition(|waits| *waits == Prepared::File(ino));

@@ -38,6 +38,8 @@ pub(super) mod credits {
     pub const CREATE: u32 = 47;
     pub const UNLINK: u32 = 25;
     pub const EVICT: u32 = 30;
+    /// A name, and a link more (`__ext4_link`, 6.12: `EXT4_DATA_TRANS_BLOCKS`, `EXT4_INDEX_EXTRA_TRANS_BLOCKS`, 1).
+    pub const LINK: u32 = 38;
     /// Two directories and the index of one (`ext4_rename`, 6.12: twice `EXT4_DATA_TRANS_BLOCKS`, `EXT4_INDEX_EXTRA_TRANS_BLOCKS`, 2).
     pub const RENAME: u32 = 64;
     /// An inode (`ext4_dirty_inode`).

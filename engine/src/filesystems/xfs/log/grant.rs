@@ -40,6 +40,8 @@ pub const TR_WRITE: Reservation = Reservation::new(109_048, 4);
 pub const TR_ITRUNCATE: Reservation = Reservation::new(175_488, 4);
 /// Renaming.
 pub const TR_RENAME: Reservation = Reservation::new(308_696, 2);
+/// Giving a file another name.
+pub const TR_LINK: Reservation = Reservation::new(187_760, 2);
 /// Unlinking.
 pub const TR_REMOVE: Reservation = Reservation::new(171_376, 2);
 /// Creating a file.

@@ -69,6 +69,7 @@ cost_table!(pub(super) UnlinkCosts {
     lookup: ["unlinkat.under_i_rwsem"],
     reserve: ["cu_short.log_reserve_2", "cu_short.trans_alloc_2", "cu_short.lock_dir_ilock_excl_2", "cu_short.try_file_ilock_excl_2"],
     agi: ["cu_short.iunlink", "cu_short.read_agi_2", "cu_short.lock_agi_2"],
+    drop_link: ["cu_short.iunlink"],
     finish: ["cu_short.defer_finish_2", "cu_short.trans_commit_2"],
     commit: ["cu_short.unlock_agi_2"],
     commit_node: ["cu_node.unlock_agi_2"],

@@ -9,6 +9,7 @@ pub mod file_io;
 pub mod fsync;
 pub mod inactive;
 pub mod inodegc;
+mod links;
 mod names;
 pub mod preallocate;
 pub mod release;

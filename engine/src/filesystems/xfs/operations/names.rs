@@ -61,8 +61,23 @@ impl<M: Machine> InodeOperations<M> for Xfs {
         m.run(Account::System, self.costs.unlink.lookup).await;
     }
 
-    async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: &File) {
-        self.xfs_remove(m, &self.directory(dir), name, self.inodes.inode(file.inode), None).await;
+    async fn look_up_free(&self, m: &M, dir: DirId, name: &[u8], time: Time) -> Time {
+        let c = &self.costs.create;
+        m.run(Account::System, c.lookup).await;
+        self.lookup(m, &self.directory(dir), name).await;
+        time.saturating_sub(c.lookup + c.lookup_end)
+    }
+
+    async fn link(&self, m: &M, dir: DirId, name: &[u8], file: &File, time: Time) -> Result<(), NoSpace> {
+        self.xfs_link(m, &self.directory(dir), name, self.inodes.inode(file.inode), time).await
+    }
+
+    async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: &File, last: bool) {
+        let (d, inode) = (self.directory(dir), self.inodes.inode(file.inode));
+        match last {
+            true => self.xfs_remove(m, &d, name, inode, None).await,
+            false => self.xfs_remove_link(m, &d, name, inode).await,
+        }
     }
 
     async fn rmdir(&self, m: &M, parent: DirId, name: &[u8], dir: DirId) {

@@ -19,12 +19,12 @@ use crate::waist::Machine;
 use crate::waist::{Access, Account, ClassId, LockId, Side, Time};
 
 /// What a rename does to directories.
-struct Renamed {
-    buffers: arrayvec::ArrayVec<Buffer, 8>,
-    time: Time,
-    grows: bool,
-    shrinks: bool,
-    touches: [Touches; 2],
+pub(super) struct Renamed {
+    pub(super) buffers: arrayvec::ArrayVec<Buffer, 8>,
+    pub(super) time: Time,
+    pub(super) grows: bool,
+    pub(super) shrinks: bool,
+    pub(super) touches: [Touches; 2],
 }
 
 /// The ILOCKs of a rename, in the order of inode numbers (`xfs_sort_for_rename`).
@@ -201,13 +201,7 @@ impl Xfs {
         group.agi.lock(m).await;
         removed.into_iter().for_each(|removed| self.drop_directory(d, removed));
         let inodes = self.iunlink(m, d, inode).await;
-        let removed = self.layout.borrow_mut().remove_name(d.id, name).map(|(_, touch)| touch);
-        let (form, frees_blocks) =
-            removed.map_or((DirForm::Short, false), |touch| (touch.before, touch.freed_blocks > 0));
-        let buffers = d.buffers(form);
-        lock_all(m, &buffers).await;
-        self.contents.look_into(m, &removed.map_or_else(Touches::default, |touch| touch.touches));
-        m.run(Account::System, self.costs.remove_name_time(form) + c.finish).await;
+        let (form, buffers, frees_blocks) = self.remove_entry(m, d, name).await;
         if self.unlinked == UnlinkedList::InMemory {
             lock_all(m, &inodes).await;
         }
@@ -222,8 +216,26 @@ impl Xfs {
         m.unlock(d.ilock, Side::Write).await;
     }
 
+    /// A name is taken out of the blocks of its directory, which are locked: the directory's form, these buffers, and whether a block was
+    /// emptied.
+    pub(super) async fn remove_entry<M: Machine>(
+        &self,
+        m: &M,
+        d: &XfsDirectory,
+        name: &[u8],
+    ) -> (DirForm, arrayvec::ArrayVec<Buffer, 4>, bool) {
+        let removed = self.layout.borrow_mut().remove_name(d.id, name).map(|(_, touch)| touch);
+        let (form, frees_blocks) =
+            removed.map_or((DirForm::Short, false), |touch| (touch.before, touch.freed_blocks > 0));
+        let buffers = d.buffers(form);
+        lock_all(m, &buffers).await;
+        self.contents.look_into(m, &removed.map_or_else(Touches::default, |touch| touch.touches));
+        m.run(Account::System, self.costs.remove_name_time(form) + self.costs.unlink.finish).await;
+        (form, buffers, frees_blocks)
+    }
+
     /// Into the log go both inodes, the AGI, the blocks of the directory and the inodes in which the unlinked list changes.
-    async fn commit_remove<M: Machine>(
+    pub(super) async fn commit_remove<M: Machine>(
         &self,
         m: &M,
         items: Logged,
@@ -292,7 +304,7 @@ impl Xfs {
     }
 
     /// Changes the blocks of the directories and commits, with the group's free space where the new name needs a block.
-    async fn commit_rename<M: Machine>(
+    pub(super) async fn commit_rename<M: Machine>(
         &self,
         m: &M,
         new: &XfsDirectory,
@@ -343,7 +355,7 @@ impl Xfs {
 
     /// The end of a commit, and where a directory's block was emptied, the rolled transaction that gives it back
     /// (`xfs_extent_free_finish_item`), still under the directory's ILOCK.
-    async fn end_commit<M: Machine>(&self, m: &M, d: &XfsDirectory, ticket: Ticket, frees: bool) {
+    pub(super) async fn end_commit<M: Machine>(&self, m: &M, d: &XfsDirectory, ticket: Ticket, frees: bool) {
         if !frees {
             return self.log.committed(m, ticket).await;
         }

@@ -1,0 +1,44 @@
+//! Names of files that have several: `btrfs_link`, and `btrfs_unlink` of one of them. The inode no longer knows the index of a name, so
+//! that its reference is deleted by a search, and at once (`btrfs_del_inode_ref`).
+
+use super::super::mount::{Btrfs, Directory, Inode};
+use super::super::names::Name;
+use super::super::tree::items;
+use crate::filesystems::DirId;
+use crate::waist::Machine;
+use crate::waist::{Access, Account};
+
+impl Btrfs {
+    /// `btrfs_link` and `btrfs_add_link` under the locks of directory and file: the reference, the entry, both inodes later.
+    pub(super) async fn link_inode<M: Machine>(&self, m: &M, dir: DirId, name: &[u8], slot: u32) {
+        let (d, inode, c) = (self.directory(dir), self.file(slot), &self.costs.create);
+        let handle = self.start_transaction(m).await;
+        self.extend(m, items::inode_ref(inode.ino, d.ino, name), c.insert_entry).await;
+        let index = self.insert_dir_item(m, dir, d, name, c.insert_entry).await;
+        self.delay_file_inode(m, inode.ino).await;
+        self.names.add(slot, Name { dir, index, entry: items::dir_item(d.ino, name).key });
+        self.data(slot).link(self.transid());
+        let name = self.log_new_name(m, slot, None).await;
+        self.end_rename(m, handle, name).await;
+        self.balance_delayed_items(m).await;
+    }
+
+    /// `btrfs_unlink` of a name of a file that keeps others (`btrfs_record_unlink_dir` and `btrfs_unlink_inode`): there is no orphan.
+    pub(super) async fn unlink_link<M: Machine>(&self, m: &M, d: Directory, name: &[u8], inode: &Inode, slot: u32) {
+        let handle = self.start_transaction(m).await;
+        self.data(slot).unlink(self.transid());
+        self.remove_name(m, d, name, inode, Some((slot, false))).await;
+        self.drop_name(slot, inode.name());
+        self.delay_file_inode(m, inode.ino).await;
+        m.run(Account::System, self.costs.unlink.tail).await;
+        self.transaction.end(m, handle).await;
+        self.balance_delayed_items(m).await;
+    }
+
+    /// `btrfs_update_inode` of a file whose number of links changes: later, by a worker.
+    async fn delay_file_inode<M: Machine>(&self, m: &M, ino: u64) {
+        m.touch(self.delayed_line, Access::Write);
+        m.run(Account::System, self.costs.delayed.update_inode).await;
+        self.delayed.borrow_mut().update_file_inode(ino);
+    }
+}

@@ -1,0 +1,35 @@
+//! Further names of files.
+
+use super::{Actor, Full, Name};
+use crate::filesystems::{DirId, Filesystem};
+use crate::waist::Machine;
+use std::collections::BTreeMap;
+
+/// Those of each file, by the slot of its inode, in the order in which they were given.
+pub(super) type Links = BTreeMap<u32, Vec<(DirId, Name)>>;
+
+impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
+    /// Gives a file a name more, which is free, in its directory.
+    pub(super) async fn link(&mut self, place: usize) -> Result<(), Full> {
+        let held = self.pool.borrow().files[place];
+        let name = self.next_name(held.dir);
+        if self.fs.clone().link(&self.m, held.dir, &name, &held.file).await.is_err() {
+            return Err(self.full());
+        }
+        let mut pool = self.pool.borrow_mut();
+        pool.links.entry(held.file.inode).or_default().push((held.dir, name));
+        pool.files[place].unsynced = true;
+        Ok(())
+    }
+
+    /// Takes the last of a file's further names; whether there was one.
+    pub(super) async fn unlink_link(&self, place: usize) -> bool {
+        let file = self.pool.borrow().files[place].file;
+        let Some((dir, name)) = self.pool.borrow_mut().links.get_mut(&file.inode).and_then(Vec::pop) else {
+            return false;
+        };
+        self.fs.unlink(&self.m, dir, &name, file).await;
+        self.pool.borrow_mut().names.free(dir, name);
+        true
+    }
+}
