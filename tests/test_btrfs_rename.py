@@ -13,7 +13,7 @@ from simfs.cli import app
 
 ROOT = "btrfs.fs tree L0"
 COUNTED = [1961, 1590, 963, 464, 3034]
-"""Instructions before each search but the first: for a collision, the reference, old entry, its reference, new entry."""
+"""Instructions before a search: for a collision, the reference, old entry, its reference, new entry."""
 
 
 def events() -> list[dict[str, Any]]:
