@@ -11,7 +11,8 @@ TEXT, TASK, USER = 0xFFFFFFFF81000000, 0xFFFFC90000004000, 0x7FFF0000
 NAMES = (
     "entry_SYSCALL_64", "__x64_sys_rename", "__x64_sys_mkdir", "__x64_sys_rmdir", "__x64_sys_newfstatat", "down_write",
     "up_write", "iput", "d_move", "ext4_mb_new_blocks", "ext4_mb_complex_scan_group", "ext4_mb_use_best_found",
-    "mb_find_extent", "rcu_do_batch", "btrfs_insert_inode_ref", "_find_next_bit",
+    "mb_find_extent", "rcu_do_batch", "btrfs_read_lock_root_node", "btrfs_lock_root_node", "down_read", "up_read",
+    "_find_next_bit",
     "_raw_spin_trylock", "_raw_spin_unlock", "ext4_free_blocks", "ext4_truncate",
 )  # fmt: skip
 KALLSYMS = "".join(f"{TEXT + 0x100 * nth:x} T {name}\n" for nth, name in enumerate(NAMES))
@@ -57,10 +58,23 @@ def test_a_call_without_a_lock_is_whole() -> None:
     assert loops.vfs(stat, "xfs") == {"xfs.call.stat": [49]}
 
 
+LOOK_UP: tuple[Block, ...] = (
+    ("", 2, 900), ("btrfs_read_lock_root_node", 3, 20), ("down_read", 4, 500), ("up_read", 4, 30),
+)  # fmt: skip
+CHANGE: tuple[Block, ...] = (
+    ("", 2, 1500), ("btrfs_read_lock_root_node", 3, 20), ("down_read", 4, 64), ("up_read", 4, 60),
+    ("btrfs_lock_root_node", 3, 65), ("down_write", 4, 2800), ("up_write", 4, 40), ("", 1, 3000),
+)  # fmt: skip
+
+
 def test_what_a_rename_does_in_trees_is_not_its_own() -> None:
-    inside = (("btrfs_insert_inode_ref", 2, 3000), ("", 3, 600), ("", 1, 60))
-    found = loops.vfs(rows("rename", *locked("__x64_sys_rename", *inside)), "btrfs")
-    assert found["btrfs.call.rename_under_i_rwsem"] == [67]
+    found = loops.vfs(rows("rename", *locked("__x64_sys_rename", *LOOK_UP, *CHANGE)), "btrfs")
+    assert found["btrfs.call.rename_under_i_rwsem"] == [7 + 900 + 20 + 30 + 1500 + 20 + 40 + 3000]
+
+
+def test_the_rest_of_a_rename_lies_between_its_searches() -> None:
+    found = loops.renames(rows("rename", *locked("__x64_sys_rename", *LOOK_UP, *CHANGE)))
+    assert found == [[7 + 900 + 20, 30 + 1500 + 20, 40 + 3000]]
 
 
 def test_the_eviction_of_a_directory_is_counted_apart() -> None:

@@ -135,3 +135,23 @@ def test_a_stall_is_reported_where_there_are_no_statistics(tmp_path: Path) -> No
     answer = simfs(tmp_path, FULL + "measure: {duration: 4 ms, warmup: 1 ms, replications: 2}")
     assert answer.exit_code == 3, answer.output
     assert "no space left for the initial files" in answer.stderr
+
+
+SYNCED = """
+filesystem: {kind: btrfs}
+workload:
+  {kind: mix, tasks: 24, directories: per-task, operations: [{op: rename}], files: 1, file_size: null, synced: %s}
+"""
+
+
+@pytest.mark.parametrize(("synced", "levels"), [("false", {"L0"}), ("true", {"L0", "L1"})])
+def test_a_sync_puts_entries_by_index_into_the_tree_of_btrfs(
+    tmp_path: Path, synced: str, levels: set[str]
+) -> None:
+    result = run(_engine, spec(tmp_path, SYNCED % synced))
+    found = (lock.name.removeprefix("btrfs.fs tree ") for lock in result.locks)
+    assert {name for name in found if name in ("L0", "L1")} == levels
+
+
+def test_a_sync_before_the_run_is_the_same_on_both_machines(tmp_path: Path) -> None:
+    assert_same(spec(tmp_path, SYNCED.replace("24", "3") % "true", duration_ns=1e6))

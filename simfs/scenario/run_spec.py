@@ -27,7 +27,7 @@ from simfs.scenario.points import Point, group_loads
 from simfs.scenario.program import digest
 from simfs.scenario.quantity import Quantity
 from simfs.scenario.schema import Scenario
-from simfs.scenario.tasks import Serving
+from simfs.scenario.tasks import FileTasks, Serving
 from simfs.scenario.workload import (
     Compile,
     Create,
@@ -283,6 +283,8 @@ def _own_params(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
         params |= {"order": use.order, "file_set": use.file_set, "files": use.files}
         params |= _chosen(use.random_distribution)
         params |= {"file_bytes": use.file_size or 0, "operations": [_operation(o) for o in use.operations]}
+    if isinstance(use, FileTasks) and use.synced:
+        params |= {"synced": 1.0}
     if isinstance(use, FsMark | Mix):
         params |= {"subdirectories": use.subdirectories}
     if isinstance(use, Create | FsMark | Mix):

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, StrictInt, model_validator
+from pydantic import Field, StrictBool, StrictInt, model_validator
 
 from simfs.scenario.draws import Arrivals
 from simfs.scenario.kernel import CountOrDuration
@@ -63,6 +63,9 @@ class FileTasks(Tasks):
 
     directories: Literal["shared", "per-task"] = Field(
         default="shared", description="All tasks in one directory, or a new directory for each."
+    )
+    synced: StrictBool = Field(
+        default=False, description="Whether a sync comes between what is prepared and the first operation."
     )
     params: dict[str, CountOrDuration] = Field(
         default={}, description="Replace the workload profile's: durations with a unit, or counts."

@@ -41,6 +41,9 @@ pub(super) fn start<H: Host, F: Operations<H::Handle> + Audit>(
                 Err(_) => return,
             }
         }
+        if crews.iter().any(|crew| crew.synced) {
+            fs.sync_all(&m).await;
+        }
         for ((crew, dirs), actors) in crews.into_iter().zip(sets).zip(actors) {
             crew.start(&m, &fs, &dirs, actors);
         }
@@ -58,6 +61,7 @@ struct Crew {
     own: bool,
     subdirectories: usize,
     initial_files: u64,
+    synced: bool,
 }
 
 impl Crew {
@@ -74,6 +78,7 @@ impl Crew {
             own: w.directories == Directories::PerTask,
             subdirectories: if is_fio { 1 } else { w.number("subdirectories").max(1.0) as usize },
             initial_files: if is_fio { 0 } else { w.number("initial_files") as u64 },
+            synced: !is_fio && w.number("synced") > 0.0,
         })
     }
 

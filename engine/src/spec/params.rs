@@ -83,7 +83,7 @@ const RANGE_LOCK: &[Param] = &[
 ];
 
 /// Of all workloads on files but fio.
-const FILES: &[Param] = &[("subdirectories", Number(1.0)), ("initial_files", Number(0.0))];
+const FILES: &[Param] = &[("subdirectories", Number(1.0)), ("initial_files", Number(0.0)), ("synced", Number(0.0))];
 
 /// Of all workloads that can serve requests.
 const ARRIVALS: &[Param] = &[

@@ -38,13 +38,6 @@ _SYSTEM_CALLS = {
 }
 
 
-_TREES = (
-    "btrfs_lookup_dir_item", "btrfs_check_dir_item_collision", "btrfs_insert_inode_ref", "btrfs_delete_one_dir_name",
-    "btrfs_del_inode_ref", "insert_with_overflow",
-)  # fmt: skip
-"""What a rename does in btrfs's trees."""
-
-
 @dataclass(frozen=True)
 class Call:
     """A system call of a task, by positions: from the entry into the kernel to the next user code."""
@@ -123,8 +116,36 @@ def _parts(loop: Loop, call: Call) -> dict[str, int]:
 
 
 def _in_trees(loop: Loop, call: Call) -> int:
-    trees = loop.inside(call.begin, call.end, call.task, *_TREES) if call.name == "rename" else []
-    return sum(loop.took(call.task, at, loop.log.returns(at)) for at in trees)
+    """What a rename does in btrfs's trees."""
+    searches = _searches(loop, call) if call.name == "rename" else []
+    return sum(loop.took(call.task, locked, unlocked) for locked, unlocked in searches)
+
+
+def _searches(loop: Loop, call: Call) -> list[tuple[int, int]]:
+    """Where the root of a tree of btrfs is locked by each search, and where it is unlocked, if it is the leaf, too."""
+    found: list[tuple[int, int]] = []
+    for root in loop.inside(
+        call.begin, call.end, call.task, "btrfs_read_lock_root_node", "btrfs_lock_root_node"
+    ):
+        locked = loop.inside(root, call.end, call.task, "down_read", "down_write")[0]
+        unlocked = loop.inside(locked, call.end, call.task, "up_read", "up_write")[0]
+        if found and loop.inside(found[-1][1], locked, call.task, "btrfs_read_lock_root_node") == []:
+            found[-1] = (found[-1][0], unlocked)  # the search goes on with the root's write lock
+        else:
+            found.append((locked, unlocked))
+    return found
+
+
+def renames(rows: Sequence[Row]) -> list[list[int]]:
+    """Return how the rest of each rename on btrfs lies between its searches: before each, and after the last."""
+    loop, found = loops(rows)["rename"], []
+    for call in loop.calls():
+        locked = loop.inside(call.begin, call.end, call.task, "down_write")[0]
+        unlocked = loop.inside(call.begin, call.end, call.task, "up_write")[-1]
+        ends = [locked, *(end for _, end in _searches(loop, call))]
+        begins = [*(begin for begin, _ in _searches(loop, call)), unlocked]
+        found.append([loop.took(call.task, *gap) for gap in zip(ends, begins, strict=True)])
+    return found
 
 
 def counted(rows: Sequence[Row], filesystem: str) -> Values:

@@ -2,6 +2,7 @@
 
 use super::super::space::reservations::Reservations;
 use crate::cost_table;
+use crate::filesystems::costs::Costs;
 use crate::waist::Time;
 
 cost_table!(pub(super) CreateCosts {
@@ -47,21 +48,55 @@ cost_table!(pub(super) DelayedCosts {
     run_node: ["delayed_run_node"],
 });
 
+/// How a rename's time under the directory's `i_rwsem`, but outside of leaves, lies between its six searches: the instructions before each
+/// and after the last.
+pub(super) struct RenameParts([f64; 7]);
+
+const RENAME_PARTS: [&str; 7] = [
+    "rename.lookup",
+    "rename.collision",
+    "rename.start",
+    "rename.unlink",
+    "rename.del_ref",
+    "rename.add_link",
+    "rename.end",
+];
+
+impl RenameParts {
+    fn new(costs: &Costs<'_>) -> Result<Self, String> {
+        let mut parts = [0.0; 7];
+        for (part, name) in parts.iter_mut().zip(RENAME_PARTS) {
+            *part = costs.number(name)?;
+        }
+        Ok(Self(parts))
+    }
+
+    /// The parts of a time.
+    pub(super) fn of(&self, time: Time) -> [Time; 7] {
+        let all: f64 = self.0.iter().sum();
+        self.0.map(|part| (time as f64 * part / all).round() as Time)
+    }
+}
+
 /// Times of all operations.
 pub(in crate::filesystems::btrfs) struct OperationCosts {
     pub(super) delayed: DelayedCosts,
     pub(super) create: CreateCosts,
     pub(super) write: WriteCosts,
     pub(super) unlink: UnlinkCosts,
+    pub(super) rename: RenameParts,
+    pub(super) rename_ref: Time,
 }
 
 impl OperationCosts {
-    pub(in crate::filesystems::btrfs) fn new(costs: &crate::filesystems::costs::Costs<'_>) -> Result<Self, String> {
+    pub(in crate::filesystems::btrfs) fn new(costs: &Costs<'_>) -> Result<Self, String> {
         Ok(Self {
             delayed: DelayedCosts::new(costs)?,
             create: CreateCosts::new(costs)?,
             write: WriteCosts::new(costs)?,
             unlink: UnlinkCosts::new(costs)?,
+            rename: RenameParts::new(costs)?,
+            rename_ref: costs.sum(&["rename.insert_ref"])?,
         })
     }
 

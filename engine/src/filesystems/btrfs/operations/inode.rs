@@ -198,11 +198,15 @@ impl Btrfs {
         (old, new): (Directory, Directory),
         names: Renaming<'_>,
         inode: &Inode,
+        [before_unlink, before_ref, before_link]: [Time; 3],
     ) -> u64 {
         let (create, unlink) = (&self.costs.create, &self.costs.unlink);
-        self.extend(m, items::inode_ref(inode.ino, new.ino, names.to), create.insert_entry).await;
+        self.extend(m, items::inode_ref(inode.ino, new.ino, names.to), self.costs.rename_ref).await;
+        m.run(Account::System, before_unlink).await;
         self.delete_entry(m, items::dir_item(old.ino, names.from), unlink.delete_entry).await;
+        m.run(Account::System, before_ref).await;
         self.delete_entry(m, items::inode_ref(inode.ino, old.ino, names.from), unlink.delete_ref).await;
+        m.run(Account::System, before_link).await;
         m.lock(old.delayed, Side::Write).await;
         m.touch(self.delayed_line, Access::Write);
         self.delayed.borrow_mut().delete_index(inode.dir, items::dir_index(old.ino, inode.index, names.from).key);

@@ -85,10 +85,12 @@ impl<M: Machine> InodeOperations<M> for Btrfs {
         if names.into != dir {
             m.touch(new.line, Access::Write);
         }
-        for _lookup_and_collision in 0..2 {
+        let [lookup, collision, start, searches @ .., end] = self.costs.rename.of(time);
+        for before in [lookup, collision] {
+            m.run(Account::System, before).await;
             self.read_item(m, items::dir_item(new.ino, names.to).key, self.costs.create.read_leaf).await;
         }
-        m.run(Account::System, time).await;
+        m.run(Account::System, start.saturating_sub(self.transaction.reservations.reserve_time)).await;
         let handle = self.start_transaction(m).await;
         self.log.pin(m);
         if names.into != dir {
@@ -96,11 +98,12 @@ impl<M: Machine> InodeOperations<M> for Btrfs {
         }
         self.unlink_in_log(m, file.inode, inode).await;
         self.lose_name(file.inode, &inode, false);
-        let index = self.rename_inode(m, (old, new), names, &inode).await;
+        let index = self.rename_inode(m, (old, new), names, &inode, searches).await;
         let entry = items::dir_item(new.ino, names.to).key;
         self.set_name(file.inode, inode.name(), Name { dir: names.into, index, entry });
         let name = self.log_new_name(m, file.inode, Some(dir)).await;
         self.log.end(m).await;
+        m.run(Account::System, end.saturating_sub(self.transaction.reservations.release_time)).await;
         self.end_rename(m, handle, name).await;
         self.balance_delayed_items(m).await;
         Ok(())
