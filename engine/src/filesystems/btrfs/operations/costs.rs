@@ -47,12 +47,15 @@ cost_table!(pub(super) DelayedCosts {
     run_node: ["delayed_run_node"],
 });
 
+cost_table!(pub(super) ReaddirCosts { collect: ["readdir_collect"] });
+
 /// Times of all operations.
 pub(in crate::filesystems::btrfs) struct OperationCosts {
     pub(super) delayed: DelayedCosts,
     pub(super) create: CreateCosts,
     pub(super) write: WriteCosts,
     pub(super) unlink: UnlinkCosts,
+    pub(super) readdir: ReaddirCosts,
 }
 
 impl OperationCosts {
@@ -62,6 +65,7 @@ impl OperationCosts {
             create: CreateCosts::new(costs)?,
             write: WriteCosts::new(costs)?,
             unlink: UnlinkCosts::new(costs)?,
+            readdir: ReaddirCosts::new(costs)?,
         })
     }
 

@@ -8,6 +8,7 @@ mod costs;
 mod file;
 mod inode;
 mod names;
+mod readdir;
 pub(super) mod walk;
 
 pub(super) use costs::OperationCosts;
