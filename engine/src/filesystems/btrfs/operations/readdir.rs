@@ -1,6 +1,6 @@
 //! Listing a directory (`btrfs_real_readdir` of Linux 4.14 to 6.18).
 //!
-//! Left out: entries of one directory in several leaves.
+//! Left out: entries of one directory in several leaves, and that the call after the last name takes the directory's lock anew.
 
 use super::super::mount::Btrfs;
 use super::super::tree::items;
