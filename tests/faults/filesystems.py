@@ -188,7 +188,7 @@ BTRFS = [
         "btrfs readdir: names go to the caller under the leaf's lock",
         B + "operations/readdir.rs",
         "each * Time::from((names - first).min(COLLECTED))",
-        "if FAULT { 2 * each } else { each } * Time::from((names - first).min(COLLECTED))",
+        "(if FAULT { 2 * each } else { each }) * Time::from((names - first).min(COLLECTED))",
     ),
     Fault(
         "devices: nobody waits for the flush before a superblock",
