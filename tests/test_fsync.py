@@ -77,6 +77,23 @@ def test_btrfs_tasks_that_sync_together_share_a_log_write() -> None:
     assert rate(run("btrfs", 16)) > 2 * rate(run("btrfs", 1))
 
 
+def test_a_btrfs_task_waits_for_the_flush_before_it_writes_the_superblock() -> None:
+    """`write_all_supers`: its last two sleeps are the flush and the superblock."""
+    settings = ["filesystem.kind=btrfs", "workload={kind: fs_mark, tasks: 1, files: 1, size: 4 KiB, sync: 1}"]
+    device = "device={profile: nvme-client, flush: {time: 1 ms, cv: 0}, write: {time: 100 us, cv: 0}}"
+    rest = ["measured=null", "calibrate=[]", "variants=[]", "sweep={}", device]
+    spec = to_run_spec(expand(load("guest-2cpu", settings + rest))[0], 0)
+    _, events = _engine.trace(json.dumps(spec | {"warmup_ns": 0, "duration_ns": 1e7}))
+    marker = next(task for _, task, _, what, _ in events if what == "begin")
+    begin, end = (
+        next(t for t, task, _, w, _ in events if task == marker and w == at) for at in ("begin", "end")
+    )
+    mine = [(time, what) for time, task, _, what, _ in events if task == marker and begin <= time <= end]
+    sleeps = [time for time, what in mine if what == "sleep"]
+    slept = [min(time for time, what in mine if time > sleep and what == "run") - sleep for sleep in sleeps]
+    assert slept[-2:] == [pytest.approx(1e9, rel=0.05), pytest.approx(1e8, rel=0.2)]
+
+
 def test_fs_mark_syncs_a_file_before_it_closes_it() -> None:
     """Where a close takes 10 ms, it waits for the disk before."""
     settings = ["filesystem.kind=ext4", "workload={kind: fs_mark, tasks: 1, files: 1, size: 4 KiB, sync: 1}"]

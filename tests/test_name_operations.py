@@ -175,6 +175,25 @@ def test_a_listing_of_a_large_directory_takes_its_lock_for_each_buffer(tmp_path:
     assert acquired_each(result, "vfs.i_rwsem (directory)") == pytest.approx(3, abs=0.1)
 
 
+@pytest.mark.parametrize(("names", "searches"), [(27, 2), (300, 4)])
+def test_a_listing_of_btrfs_searches_for_each_page_of_entries_and_at_the_end(
+    tmp_path: Path, names: int, searches: int
+) -> None:
+    """`btrfs_real_readdir`: 128 entries are a page here. The `getdents` after the last name searches, too."""
+    made = spec(tmp_path, "btrfs", "readdir", subdirectories=1, initial_files=names, tasks=1)
+    result = audited(made | {"duration_ns": 2e7})
+    leaf = next(lock for lock in result.locks if lock.name == "btrfs.fs tree L0")
+    assert leaf.acquired / result.operations == pytest.approx(searches, abs=0.1)
+
+
+def test_names_of_btrfs_go_to_the_caller_without_the_leafs_lock(tmp_path: Path) -> None:
+    """75 ns a name to collect it with the leaf locked, of 149 in all."""
+    made = spec(tmp_path, "btrfs", "readdir", subdirectories=1, initial_files=100, tasks=1)
+    result = audited(made | {"duration_ns": 2e7})
+    leaf = next(lock for lock in result.locks if lock.name == "btrfs.fs tree L0")
+    assert 75 * 100 < leaf.hold_shared_total_ns / result.operations < 75 * 100 * 1.2
+
+
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
 def test_both_machines_do_the_same(tmp_path: Path, filesystem: str) -> None:
     operations = ["create", "move", "chown", "append", "truncate"]

@@ -203,6 +203,24 @@ BTRFS = [
         "        if !FAULT { m.lock(d.delayed, Side::Write).await; m.unlock(d.delayed, Side::Write).await; }\n        m.unlock(d.i_rwsem, Side::Write).await;",
     ),
     Fault(
+        "btrfs readdir: the call after the last name does not search",
+        B + "operations/readdir.rs",
+        "        self.read_item(m, Key::new(d.ino, ItemKind::DirIndex, END), 0).await;",
+        "        if !FAULT { self.read_item(m, Key::new(d.ino, ItemKind::DirIndex, END), 0).await; }",
+    ),
+    Fault(
+        "btrfs readdir: names go to the caller under the leaf's lock",
+        B + "operations/readdir.rs",
+        "each * Time::from((names - first).min(COLLECTED))",
+        "(if FAULT { 2 * each } else { each }) * Time::from((names - first).min(COLLECTED))",
+    ),
+    Fault(
+        "devices: nobody waits for the flush before a superblock",
+        E + "devices/mod.rs",
+        "        self.io(m, Request::Flush).await;\n        self.io(m, Request::LogWrite { bytes, preflush: false, fua: true }).await;",
+        "        if !FAULT { self.io(m, Request::Flush).await; }\n        self.io(m, Request::LogWrite { bytes, preflush: FAULT, fua: true }).await;",
+    ),
+    Fault(
         "btrfs: data that are replaced are not given back",
         B + "data/ordered.rs",
         "self.give_back_data(m, ordered.replaced.gone).await;",
@@ -268,8 +286,8 @@ OTHERS = [
     Fault(
         "readdir: exclusive",
         E + "filesystems/read_write.rs",
-        "        m.lock(lock, Side::Read).await;\n        fs.iterate(m, dir, time).await;\n        m.unlock(lock, Side::Read).await;",
-        "        let side = if FAULT { Side::Write } else { Side::Read };\n        m.lock(lock, side).await;\n        fs.iterate(m, dir, time).await;\n        m.unlock(lock, side).await;",
+        "        m.lock(lock, Side::Read).await;\n        fs.iterate(m, dir, names, time).await;\n        m.unlock(lock, Side::Read).await;",
+        "        let side = if FAULT { Side::Write } else { Side::Read };\n        m.lock(lock, side).await;\n        fs.iterate(m, dir, names, time).await;\n        m.unlock(lock, side).await;",
     ),
     Fault(
         "utimes: no freeze protection",

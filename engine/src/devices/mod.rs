@@ -338,6 +338,13 @@ impl BlockDevice {
         self.io(m, Request::LogWrite { bytes, preflush: true, fua: true }).await;
     }
 
+    /// A flush, whose end is waited for, and then a write that is waited for until it is safe (`write_all_supers` of btrfs,
+    /// `jbd2_journal_update_sb_log_tail`).
+    pub async fn flush_then_write<M: Machine>(&self, m: &M, bytes: u32) {
+        self.io(m, Request::Flush).await;
+        self.io(m, Request::LogWrite { bytes, preflush: false, fua: true }).await;
+    }
+
     /// Reads and waits.
     pub async fn read<M: Machine>(&self, m: &M, bytes: u32) {
         self.io(m, Request::Read { bytes, at: None }).await;
@@ -349,6 +356,6 @@ impl BlockDevice {
             self.write(m, COMMIT_WRITE).await;
         }
         self.write(m, (bytes % u64::from(COMMIT_WRITE)) as u32).await;
-        self.write_ordered(m, last).await;
+        self.flush_then_write(m, last).await;
     }
 }

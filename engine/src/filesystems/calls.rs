@@ -240,11 +240,14 @@ impl Calls {
         step.saturating_sub(add + release)
     }
 
-    /// Times under the directory's `i_rwsem` of the calls that list so many names: each fills a buffer, with the lock anew
+    /// Names, and times under the directory's `i_rwsem`, of the calls that list so many names: each fills a buffer, with the lock anew
     /// (`iterate_dir`). The first has the time to open and close the directory.
-    pub fn readdir(&self, names: u32) -> impl Iterator<Item = Time> {
+    pub fn readdir(&self, names: u32) -> impl Iterator<Item = (u32, Time)> {
         let (once, name) = (self.costs.readdir, self.costs.readdir_name);
-        let of = move |first: u32| name * Time::from((names - first).min(BUFFER)) + if first == 0 { once } else { 0 };
+        let of = move |first: u32| {
+            let here = (names - first).min(BUFFER);
+            (here, name * Time::from(here) + if first == 0 { once } else { 0 })
+        };
         (0..names.max(1)).step_by(BUFFER as usize).map(of)
     }
 

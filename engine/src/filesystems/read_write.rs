@@ -57,8 +57,8 @@ pub trait FileOperations<M: Machine>: InodeOperations<M> {
     fn names(&self, dir: DirId) -> u32;
     /// Before a directory is listed.
     async fn open_directory(&self, _m: &M, _dir: DirId) {}
-    /// `iterate_shared`: a buffer full of names, which takes `time`. The directory's `i_rwsem` is held shared.
-    async fn iterate(&self, m: &M, dir: DirId, time: Time);
+    /// `iterate_shared`: a buffer full of so many names, which takes `time`. The directory's `i_rwsem` is held shared.
+    async fn iterate(&self, m: &M, dir: DirId, names: u32, time: Time);
 }
 
 /// `open` of a name that exists and is cached.
@@ -187,9 +187,9 @@ pub async fn readdir<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, dir: DirId
     let lock = fs.directory_lock(dir);
     m.at("readdir");
     fs.open_directory(m, dir).await;
-    for time in fs.super_block().calls.readdir(fs.names(dir)) {
+    for (names, time) in fs.super_block().calls.readdir(fs.names(dir)) {
         m.lock(lock, Side::Read).await;
-        fs.iterate(m, dir, time).await;
+        fs.iterate(m, dir, names, time).await;
         m.unlock(lock, Side::Read).await;
     }
 }

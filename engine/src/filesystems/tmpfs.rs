@@ -314,7 +314,7 @@ impl<M: Machine> FileOperations<M> for Tmpfs {
         self.directory(dir).names
     }
 
-    async fn iterate(&self, m: &M, dir: DirId, time: Time) {
+    async fn iterate(&self, m: &M, dir: DirId, _: u32, time: Time) {
         m.touch(self.directory(dir).line, Access::Read);
         m.run(Account::System, time).await;
     }

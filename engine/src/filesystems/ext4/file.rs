@@ -95,7 +95,7 @@ impl<M: Machine> FileOperations<M> for Ext4 {
         self.directory(dir).2
     }
 
-    async fn iterate(&self, m: &M, dir: DirId, time: Time) {
+    async fn iterate(&self, m: &M, dir: DirId, _: u32, time: Time) {
         m.touch(self.directory(dir).1, Access::Read);
         m.run(Account::System, time).await;
     }

@@ -289,13 +289,13 @@ impl LogTree {
         m.unlock(self.roots_mutex, Side::Write).await;
     }
 
-    /// `write_all_supers`.
+    /// `write_all_supers`: `barrier_all_devices`, then the first superblock.
     async fn write_super<M: Machine>(&self, m: &M) {
         let waits = self.mutex_design == TreeLogMutex::LogSuper;
         if waits {
             m.lock(self.tree_log_mutex, Side::Write).await;
         }
-        self.storage.write_ordered(m, BLOCK).await;
+        self.storage.flush_then_write(m, BLOCK).await;
         if waits {
             m.unlock(self.tree_log_mutex, Side::Write).await;
         }

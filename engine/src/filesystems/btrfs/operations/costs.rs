@@ -78,6 +78,8 @@ impl RenameParts {
     }
 }
 
+cost_table!(pub(super) ReaddirCosts { collect: ["readdir_collect"] });
+
 /// Times of all operations.
 pub(in crate::filesystems::btrfs) struct OperationCosts {
     pub(super) delayed: DelayedCosts,
@@ -86,6 +88,7 @@ pub(in crate::filesystems::btrfs) struct OperationCosts {
     pub(super) unlink: UnlinkCosts,
     pub(super) rename: RenameParts,
     pub(super) rename_ref: Time,
+    pub(super) readdir: ReaddirCosts,
 }
 
 impl OperationCosts {
@@ -97,6 +100,7 @@ impl OperationCosts {
             unlink: UnlinkCosts::new(costs)?,
             rename: RenameParts::new(costs)?,
             rename_ref: costs.sum(&["rename.insert_ref"])?,
+            readdir: ReaddirCosts::new(costs)?,
         })
     }
 

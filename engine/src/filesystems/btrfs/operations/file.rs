@@ -1,12 +1,11 @@
 //! What btrfs does to open files under the locks of the VFS (`fs/btrfs/file.c`, `fs/btrfs/inode.c`), and as a whole.
 
 use super::super::mount::Btrfs;
-use super::super::tree::items;
 use crate::filesystems::read_write::{self, FileOperations};
 use crate::filesystems::vfs::SuperOperations;
 use crate::filesystems::{Attribute, DirId, File, Io, LaidOut, NoSpace};
 use crate::waist::Machine;
-use crate::waist::{Access, Account, Side, Time};
+use crate::waist::{Account, Side, Time};
 use crate::writeback::Flushed;
 
 impl<M: Machine> SuperOperations<M> for Btrfs {
@@ -110,9 +109,7 @@ impl<M: Machine> FileOperations<M> for Btrfs {
         m.unlock(d.i_rwsem, Side::Write).await;
     }
 
-    async fn iterate(&self, m: &M, dir: DirId, time: Time) {
-        let d = self.directory(dir);
-        m.touch(d.line, Access::Read);
-        self.read_item(m, items::dir_index(d.ino, items::DIR_START_INDEX, b"").key, time).await;
+    async fn iterate(&self, m: &M, dir: DirId, names: u32, time: Time) {
+        self.list_names(m, dir, names, time).await;
     }
 }

@@ -9,6 +9,7 @@ mod file;
 mod inode;
 mod links;
 mod names;
+mod readdir;
 pub(super) mod walk;
 
 pub(super) use costs::OperationCosts;

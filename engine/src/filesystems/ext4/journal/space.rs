@@ -117,8 +117,7 @@ impl Journal {
     async fn clean_tail<M: Machine>(&self, m: &M) -> bool {
         let freed = self.blocks.clean();
         if freed > 0 {
-            self.storage.io(m, Request::Flush).await;
-            self.storage.io(m, Request::LogWrite { bytes: BLOCK, preflush: false, fua: true }).await;
+            self.storage.flush_then_write(m, BLOCK).await;
             self.space.give_back(freed);
         }
         freed > 0

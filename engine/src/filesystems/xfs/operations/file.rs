@@ -119,7 +119,7 @@ impl<M: Machine> FileOperations<M> for Xfs {
     }
 
     /// `xfs_readdir`.
-    async fn iterate(&self, m: &M, dir: DirId, time: Time) {
+    async fn iterate(&self, m: &M, dir: DirId, _: u32, time: Time) {
         let d = self.directory(dir);
         m.lock(d.ilock, Side::Read).await;
         m.touch(d.line, Access::Read);
