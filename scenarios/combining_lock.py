@@ -1,8 +1,8 @@
 """A combining lock, written with shared words. `combining-lock.yaml` runs it beside a queue lock.
 
 It is CC-Synch of P. Fatourou and N. Kallimanis, Revisiting the Combining Synchronization Technique (PPoPP 2012),
-algorithm 1. Who comes exchanges the tail of a queue for a node of its own and waits at the node that it got. Who is
-told to go does the requests behind it, one after the other, and then tells the next to go.
+algorithm 1. A task that arrives exchanges the tail of a queue for a node of its own and waits at the node that it got.
+A task that is told to go runs the requests behind it, one after the other, and then tells the next task to go.
 """
 
 from collections.abc import Generator

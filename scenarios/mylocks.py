@@ -1,4 +1,4 @@
-"""A lock of one's own, as scenarios/own-lock.yaml uses it; docs/extending.md explains it."""
+"""A lock of your own, as scenarios/own-lock.yaml uses it; docs/extending.md explains it."""
 
 from simfs.machine.lock import Lock, Place, Side, Waiting
 from simfs.machine.task import Steps, Task
@@ -7,7 +7,7 @@ MICROSECOND = 1_000_000  # the machine counts picoseconds
 
 
 class TwoPhase(Lock):
-    """Spins for up to 5 us, then sleeps. Who finds the lock free takes it; a release wakes the first sleeper."""
+    """Spins for up to 5 us, then sleeps. Any task may take a free lock; a release wakes the first sleeper."""
 
     perf_name = "two-phase"
     has_wait_lock = False

@@ -34,7 +34,7 @@ class Ticket(Lock):
 
 
 class Mcs(Lock):
-    """A queue of tasks, each spinning on a word of its own; who leaves tells the next."""
+    """A queue of tasks, each spinning on a word of its own; a release tells the next one."""
 
     fifo = True
 
@@ -49,7 +49,7 @@ class Mcs(Lock):
             task.spin_until(lambda: not task.must_wait.load())
 
     def release(self, task: Task) -> None:
-        if not task.next.load():  # who tries the swap in vain takes the line of the tail away from who comes
+        if not task.next.load():  # a swap that fails takes the tail's line away from the next arrival
             if self.tail.compare_and_swap(task, None):
                 return
             task.spin_until(lambda: task.next.load())
@@ -76,7 +76,7 @@ class Clh(Lock):
 
 
 class Sleeping(Lock):
-    """Who finds it taken sleeps. A release wakes the first sleeper, who has to try again."""
+    """A task that finds the lock taken sleeps. A release wakes the first sleeper, which has to try again."""
 
     def __init__(self) -> None:
         self.taken = Word(0)

@@ -145,7 +145,7 @@ def _explained(
     threads: int | None,
     report: Any,  # noqa: ANN401
 ) -> RealComparison:
-    """The comparison with the number that most hangs on where it differs most, found by screening."""
+    """The comparison, with the number on which its largest difference depends most, found by screening."""
     from simfs.experiments import sensitivity as experiment
     from simfs.experiments.answer import fit
     from simfs.experiments.compare_real import metric_of

@@ -1,4 +1,4 @@
-"""`simfs locks`: all built-in locks and what tells them apart."""
+"""`simfs locks`: all built-in locks and how they differ."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def locks(
     output: Annotated[Format, typer.Option("--format", help="Format of the output.")] = Format.TEXT,
     wide: Wide = False,
 ) -> None:
-    """List all locks and their policies: who may pass the queue, who spins, who is next, whom a release wakes.
+    """List all locks and their policies: which tasks pass the queue, spin, come next or are woken.
 
     A wake-up is a grant or a hint. Grant: the releaser gives the lock to the woken task, and nobody can use it until
-    that task runs. Hint: the lock is free meanwhile and may be stolen. The OSQ is the queue of spinners in a mutex or
-    rwsem; only its head looks at the owner.
+    that task runs. Hint: the lock stays free until then and may be stolen. The OSQ is the queue of spinners in a mutex
+    or rwsem; only its head looks at the owner.
     """
     with plain_errors():
         rows = listed()

@@ -1,4 +1,4 @@
-"""`simfs sensitivity`: which sourced numbers a prediction hangs on."""
+"""`simfs sensitivity`: which sourced numbers a prediction depends on."""
 
 from __future__ import annotations
 
