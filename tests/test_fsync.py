@@ -60,12 +60,18 @@ def test_xfs_tasks_that_sync_together_share_flushes() -> None:
 
 
 def test_who_waited_for_anothers_log_write_on_xfs_flushes_the_device_since_4_14() -> None:
-    def flushes(rule: str, tasks: int) -> float:
-        result = run("xfs", tasks, 16, f"kernel.rules.xfs.log_flushed={rule}", "device={profile: nvme, flush: {time: 1 ms}}")
+    def synced(rule: str, tasks: int) -> float:
+        result = run(
+            "xfs",
+            tasks,
+            16,
+            f"kernel.rules.xfs.log_flushed={rule}",
+            "device={profile: nvme, flush: {time: 1 ms}}",
+        )
         return rate(result)
 
-    assert flushes("waited", 1) == flushes("wrote", 1)  # who is alone writes for himself
-    assert flushes("waited", 8) > 1.2 * flushes("wrote", 8)
+    assert synced("waited", 1) == synced("wrote", 1)  # who is alone writes for himself
+    assert synced("waited", 8) > 1.2 * synced("wrote", 8)
 
 
 def test_ext4_tasks_that_sync_together_share_a_commit() -> None:
