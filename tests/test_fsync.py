@@ -59,6 +59,21 @@ def test_xfs_tasks_that_sync_together_share_flushes() -> None:
     assert rate(run("xfs", 16)) > 3 * rate(run("xfs", 1))
 
 
+def test_who_waited_for_anothers_log_write_on_xfs_flushes_the_device_since_4_14() -> None:
+    def synced(rule: str, tasks: int) -> float:
+        result = run(
+            "xfs",
+            tasks,
+            16,
+            f"kernel.rules.xfs.log_flushed={rule}",
+            "device={profile: nvme, flush: {time: 1 ms}}",
+        )
+        return rate(result)
+
+    assert synced("waited", 1) == synced("wrote", 1)  # who is alone writes for himself
+    assert synced("waited", 8) > 1.2 * synced("wrote", 8)
+
+
 def test_ext4_tasks_that_sync_together_share_a_commit() -> None:
     alone, together = rate(run("ext4", 1)), rate(run("ext4", 16))
     assert together > 3 * alone  # commits would serve one at a time if they were not shared

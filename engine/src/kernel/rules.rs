@@ -135,6 +135,8 @@ rules! {
     "xfs.iunlink" => iunlink: xfs::UnlinkedList = xfs::UnlinkedList::InMemory;
     /// How `fsync` holds the ILOCK (`xfs_fsync_flush_log`).
     "xfs.fsync_ilock" => fsync_ilock: xfs::FsyncIlock = xfs::FsyncIlock::HeldIfPinned;
+    /// After which log force `fsync` does not flush the device itself (`xfs_file_fsync`).
+    "xfs.log_flushed" => log_flushed: xfs::LogFlushed = xfs::LogFlushed::Wrote;
     /// Whose `close` tries for the IOLOCK (`xfs_file_release`).
     "xfs.release" => release: xfs::Release = xfs::Release::Writers;
     /// How a direct write looks at the file's size.

@@ -73,6 +73,16 @@ choice! {
 }
 
 choice! {
+    /// After which log force `fsync` does not flush the device itself (`log_flushed`).
+    pub enum LogFlushed {
+        /// After one that waited (before 4.14).
+        Waited = "waited",
+        /// After one that had the log buffer written.
+        Wrote = "wrote",
+    }
+}
+
+choice! {
     /// Whose `close` tries for the IOLOCK, to give back blocks behind the end of the file.
     pub enum Release {
         /// Everybody's, if there may be such blocks (before 5.13).

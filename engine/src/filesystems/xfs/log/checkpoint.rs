@@ -9,6 +9,7 @@
 //! records are written in order.
 
 mod push;
+mod pushes;
 
 use super::ail::{Ail, Lsn};
 use super::buffer::Item;
@@ -20,6 +21,7 @@ use crate::filesystems::costs::Costs;
 use crate::kernel::xfs::{Cil, CilPush};
 use crate::waist::Machine;
 use crate::waist::{LockId, TaskId};
+use pushes::Pushes;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -47,6 +49,7 @@ pub struct Checkpoints {
     queued: Cell<bool>,
     /// The last context that was to be pushed.
     pushed: Cell<u32>,
+    pub(super) pushes: Pushes,
     idle_workers: RefCell<Vec<TaskId>>,
     throttled: RefCell<Vec<LockId>>,
     /// The next push writes its commit record at once (`xc_push_commit_stable`).
@@ -80,6 +83,7 @@ impl Checkpoints {
             head: Cell::new(1),
             queued: Cell::new(false),
             pushed: Cell::new(0),
+            pushes: Pushes::default(),
             idle_workers: RefCell::default(),
             throttled: RefCell::default(),
             stable: Cell::new(false),
@@ -130,16 +134,19 @@ impl Checkpoints {
         }
     }
 
-    /// `xfs_log_force_seq`: waits until a context is on disk.
-    pub async fn force<M: Machine>(&self, m: &M, sequence: u32) {
+    /// `xfs_log_force_seq`: waits until a context is on disk, first for all pushes that are under way (`xlog_cil_push_now`), so who
+    /// forces meanwhile meets in the next context. Returns whether it was the caller who had the log buffer written (`log_flushed`).
+    pub async fn force<M: Machine>(&self, m: &M, sequence: u32) -> bool {
+        self.pushes.wait(m).await;
         if self.context.borrow().sequence == sequence {
             self.stable.set(false);
             self.push(m);
         }
         self.wait_for_turn(m, sequence + 1).await;
         let number = self.written.borrow().iter().find(|(written, _)| *written == sequence).map(|(_, number)| *number);
-        if let Some(number) = number {
-            self.iclogs.force(m, number, true).await;
+        match number {
+            Some(number) => self.iclogs.force(m, number, true).await,
+            None => false,
         }
     }
 
@@ -159,6 +166,7 @@ impl Checkpoints {
             return; // xc_push_seq
         }
         self.queued.set(true);
+        self.pushes.begin(sequence);
         let worker = self.idle_workers.borrow_mut().pop();
         if let Some(worker) = worker {
             m.wake(worker);

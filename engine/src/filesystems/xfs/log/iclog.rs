@@ -191,13 +191,13 @@ impl Iclogs {
         self.with(number, |iclog| iclog.preflush = true);
     }
 
-    /// `xlog_force_lsn` and, where nobody `waits`, `xlog_force_iclog`.
-    pub async fn force<M: Machine>(&self, m: &M, number: Number, waits: bool) {
+    /// `xlog_force_lsn` and, where nobody `waits`, `xlog_force_iclog`. Returns whether the buffer was active, and is written for the caller.
+    pub async fn force<M: Machine>(&self, m: &M, number: Number, waits: bool) -> bool {
         if waits && !self.is_free(number) && self.with(number, |iclog| !iclog.switched) && number > self.first.get() {
             self.wait(m, For::Written(number - 1)).await;
         }
         if self.is_free(number) {
-            return;
+            return false;
         }
         let active = self.with(number, |iclog| {
             (iclog.preflush, iclog.fua) = (true, true);
@@ -209,6 +209,7 @@ impl Iclogs {
         if waits {
             self.wait(m, For::Committed(number)).await;
         }
+        active
     }
 
     /// Writes the active buffer if there is something in it, and waits for nothing (`xfs_log_force` without `XFS_LOG_SYNC`).

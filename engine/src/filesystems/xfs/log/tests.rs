@@ -14,7 +14,7 @@ use crate::machine::{Context, Native};
 use crate::memory::{Lru, Memory};
 use crate::spec::FilesystemKind;
 use crate::spec::{DeviceSpec, KernelConstants, RunSpec};
-use crate::waist::{Host, Life, Machine, Placement, Time};
+use crate::waist::{Host, Life, LineId, Machine, Placement, Time};
 use crate::writeback::{Setting, Writeback};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -322,4 +322,43 @@ fn who_waits_for_log_space_gets_it_in_order_and_a_small_one_does_not_pass_a_larg
     let outcome = native.run(&spec);
     assert!(outcome.stall.is_none() && outcome.broken.is_empty(), "{outcome:?}");
     assert_eq!(*order.borrow(), [0, 1, 2]);
+}
+
+/// Forces the context that has an item from a task of its own; when that ended is put into what is returned, with whether it wrote.
+fn force_from(m: &Context, fs: &Rc<Xfs>, lines: LineId, cpu: u32) -> Rc<Cell<Option<bool>>> {
+    let wrote = Rc::new(Cell::new(None));
+    let (seen, fs) = (wrote.clone(), fs.clone());
+    m.spawn(Placement::Pinned(cpu), Life::Foreground, move |m| async move {
+        let sequence = fs.log.ail.borrow().pinned_by(lines).expect("it is pinned");
+        seen.set(Some(fs.log.checkpoints.force(&m, sequence).await));
+    });
+    wrote
+}
+
+#[test]
+fn who_forces_the_log_waits_for_the_pushes_before() {
+    mounted(300 * MS, |m, fs| async move {
+        let (agi, _) = buffers(&fs);
+        let pushes = &fs.log.checkpoints.pushes;
+        pushes.begin(0); // a worker that has not returned
+        change(&m, &fs, Logged::default().buffers(&[agi])).await;
+        let forced = force_from(&m, &fs, agi.lines, 2);
+        m.sleep(20 * MS).await;
+        assert!(forced.get().is_none() && position(&fs, agi.item()).is_none());
+        pushes.end(&m, 0).await;
+        m.sleep(20 * MS).await;
+        assert!(forced.get().is_some() && position(&fs, agi.item()).is_some());
+    });
+}
+
+#[test]
+fn of_two_who_force_the_same_buffer_one_writes_it() {
+    mounted(300 * MS, |m, fs| async move {
+        let (agi, _) = buffers(&fs);
+        change(&m, &fs, Logged::default().buffers(&[agi])).await;
+        let forced = [1, 2].map(|cpu| force_from(&m, &fs, agi.lines, cpu));
+        m.sleep(50 * MS).await;
+        let wrote: Vec<_> = forced.iter().filter_map(|one| one.get()).collect();
+        assert_eq!((wrote.len(), wrote.iter().filter(|wrote| **wrote).count()), (2, 1));
+    });
 }

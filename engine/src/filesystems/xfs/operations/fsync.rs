@@ -1,5 +1,5 @@
 //! `fsync` (`xfs_file_fsync`): dirty pages are written, then the log is forced up to the checkpoint that has the inode; where that is on
-//! disk, the device's cache is flushed.
+//! disk, or another task had its log buffer written, the device's cache is flushed.
 //!
 //! Blocks for new pages are allocated, as unwritten, when the pages are written (`xfs_bmapi_convert_one_delalloc`); when the data are on
 //! the device, a worker of the CPU where the write ended makes them written (`xfs_end_io`, `xfs_iomap_write_unwritten`), and only then
@@ -14,7 +14,7 @@ use crate::filesystems::xfs::inode::Inode;
 use crate::filesystems::xfs::log::grant::{TR_FSYNCTS, TR_WRITE};
 use crate::filesystems::xfs::log::Logged;
 use crate::filesystems::xfs::mount::Xfs;
-use crate::kernel::xfs::FsyncIlock;
+use crate::kernel::xfs::{FsyncIlock, LogFlushed};
 use crate::waist::Machine;
 use crate::waist::{Account, CpuId, LockId, Side, Time};
 use crate::workqueue::Workqueue;
@@ -66,6 +66,7 @@ pub(crate) struct Fsync {
     pub(super) allocate: AllocateCosts,
     tick: Time,
     ilock: FsyncIlock,
+    flushed: LogFlushed,
     /// By slot, the tick in which the inode's times last changed.
     changed: RefCell<Vec<Time>>,
     /// What was written to files and not written back.
@@ -82,6 +83,7 @@ impl Fsync {
             allocate: AllocateCosts::new(costs)?,
             tick,
             ilock: costs.rules().fsync_ilock,
+            flushed: costs.rules().log_flushed,
             changed: RefCell::default(),
             dirty: DirtyFiles::default(),
             unwritten: Rc::new(Workqueue::new(m)),
@@ -134,7 +136,8 @@ impl Xfs {
         m.run(Account::System, c.exit).await;
     }
 
-    /// `xfs_fsync_flush_log`: forces the log if it has the inode and is not on disk. Returns whether it had to.
+    /// `xfs_fsync_flush_log`: forces the log if it has the inode and is not on disk. Returns whether the device's cache
+    /// counts as flushed with it (`log_flushed`).
     async fn flush_log<M: Machine>(&self, m: &M, inode: Inode) -> bool {
         let (rule, pinned) = (self.sync.ilock, || self.log.ail.borrow().pinned_by(inode.line));
         let locks = match rule {
@@ -149,14 +152,16 @@ impl Xfs {
         if rule == FsyncIlock::Brief {
             m.unlock(inode.ilock, Side::Read).await;
         }
+        let mut flushed = checkpoint.is_some();
         if let Some(checkpoint) = checkpoint {
             m.run(Account::System, self.sync.costs.force).await;
-            self.log.checkpoints.force(m, checkpoint).await;
+            let wrote = self.log.checkpoints.force(m, checkpoint).await;
+            flushed = wrote || self.sync.flushed == LogFlushed::Waited;
         }
         if locks && rule != FsyncIlock::Brief {
             m.unlock(inode.ilock, Side::Read).await;
         }
-        checkpoint.is_some()
+        flushed
     }
 
     /// Blocks for pages that have none (`xfs_bmapi_convert_one_delalloc`).

@@ -26,7 +26,9 @@ impl Xfs {
             if cil.orders {
                 m.run(Account::System, cil.costs.order * context.items.len() as Time).await;
             }
+            let sequence = context.sequence;
             fs.write_checkpoint(&m, context).await;
+            cil.pushes.end(&m, sequence).await;
         }
     }
 
