@@ -30,20 +30,22 @@ def one_lock(machine: Machine) -> Lock:
     return machine.new_lock("lock")
 
 
-def nothing_under_a_lock(side: str) -> Callable[[Task], Generator[Step, Any, None]]:
+def cycles(side: str, hold: float) -> Callable[[Task], Generator[Step, Any, None]]:
     def worker(task: Task) -> Generator[Step, Any, None]:
         while True:
             yield task.begin()
             yield task.run(task.exponential(10.0))
             yield task.lock(task.shared, side)
+            if hold:
+                yield task.run(hold, "system")
             yield task.unlock(task.shared, side)
             yield task.end("cycle")
 
     return worker
 
 
-def result(run: Run, kind: str, tasks: int, side: str = "write") -> RunResult:
-    answer = RunResult.model_validate_json(run(json.dumps(spec(kind, tasks)), nothing_under_a_lock(side), one_lock))
+def result(run: Run, kind: str, tasks: int, side: str = "write", hold: float = 0.0) -> RunResult:
+    answer = RunResult.model_validate_json(run(json.dumps(spec(kind, tasks)), cycles(side, hold), one_lock))
     assert [law for law in answer.laws if not law.ok] == []
     return answer
 
@@ -60,6 +62,39 @@ def test_a_lock_with_nothing_under_it_is_found_held_where_its_line_is_wanted(run
 
 
 @MACHINES
-def test_two_tasks_seldom_ask_for_a_line_at_once(run: Run) -> None:
+def test_nobody_else_wants_the_line_of_a_lock_of_ones_own(run: Run) -> None:
     lock = the_lock(result(run, "qspinlock", 1))
     assert (lock.contended, lock.acquired > 1000) == (0, True)
+
+
+@MACHINES
+@pytest.mark.parametrize("kind", ["qrwlock", "rwsem-4.8"])
+def test_readers_come_and_go_by_a_transfer_each(kind: str, run: Run) -> None:
+    assert ways(result(run, kind, 8, "read")) == pytest.approx(2, rel=0.05)
+
+
+@MACHINES
+def test_readers_of_5_3_fetch_the_count_once_more_for_the_owner_word(run: Run) -> None:
+    """`rwsem_set_reader_owned`; to 5.2 a reader writes only what is not there yet."""
+    before, since = (ways(result(run, kind, 8, "read", hold=WAY)) for kind in ("rwsem-4.8", "rwsem-5.3"))
+    assert before == pytest.approx(2, rel=0.05)
+    assert since == pytest.approx(3, rel=0.05)
+
+
+HANDLES = """\
+simfs: 1
+name: handles
+title: New times of files, a handle each
+machine: {profile: server-24, cpus: 16, costs: {line_llc: 1 us, line_socket: 1 us}}
+kernel: linux-6.12
+filesystem: {kind: ext4, size: 8 GiB}
+device: {profile: nvme}
+workload: {kind: mix, tasks: 16, directories: per-task, files: 10, operations: [{op: utimes}]}
+measure: {warmup: 2 ms, duration: 10 ms, replications: 1}
+"""
+
+
+def test_a_handle_takes_six_transfers_of_its_transaction_s_counts(tmp_path: Path) -> None:
+    """Three additions, a look and two subtractions (`start_this_handle`, `jbd2_journal_stop`)."""
+    answer = read_answer(written_spec(tmp_path / "handles.yaml", HANDLES))
+    assert answer["window_ns"] / answer["operations"] / WAY == pytest.approx(6, rel=0.1)

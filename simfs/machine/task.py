@@ -251,7 +251,7 @@ class Task:
         return self.queued_until > self.machine.now
 
     def settle(self) -> Steps:
-        """If so, pay what it owes: those who come meanwhile are behind it in the queue, and before what it does next."""
+        """If so, pay what it owes: who comes meanwhile is behind it in the queue, and before what it does next."""
         if self.has_queued:
             yield from self.pay()
 
