@@ -115,7 +115,7 @@ def test_who_writes_to_the_lock_does_not_keep_the_next_from_its_wait_lock_for_ev
                 waits.append(time - since.pop(task))
     waits += [events[-1][0] - begun for begun in since.values()]
     assert len(waits) > 30
-    assert max(waits) < 150e6  # picoseconds; 79 may be before it
+    assert max(waits) < 250e6  # picoseconds; 79 may be before it, each for some 2.6 us; the run lasts 300 us
 
 
 @pytest.mark.parametrize("kind", ["rwsem-4.8", "rwsem-5.3", "rwsem-5.11"])

@@ -161,6 +161,8 @@ class Lock:
         yield from self.pay_first(task)
         if not self._taken(task, self.try_fast, side):
             yield from self.waited_for(task, self.wait(task, side), side)
+        elif task.has_queued:
+            yield from self.settle(task, side)
         if self.holder is not task and not self.readers and self.readers_hold:
             self.machine.broken("mutual exclusion", f"{task} has acquired {self} and does not hold it")
 
@@ -183,9 +185,14 @@ class Lock:
         if any(lock.line.is_elsewhere(cpu) for lock in locks):
             yield from task.pay()
 
+    def settle(self, task: Task, side: Side) -> Steps:
+        """Who has the lock and queued for the line pays: those who come until the line is there find the lock held."""
+        del side
+        yield from task.pay()
+
     def _taken(self, task: Task, attempt: Callable[[Task, Side], bool], side: Side) -> bool:
         """Make an attempt. The hold of a lock that is taken in debt begins when that is paid."""
-        owed = task.debt
+        owed, task.queued_until = task.debt, 0
         taken = attempt(task, side)
         if taken and owed:
             self._begins_later(task, owed)

@@ -91,6 +91,8 @@ class Task:
     """Tasks that spin as long as this one stays on its CPU."""
     stores_until: Time = 0
     """When all its stores are done."""
+    queued_until: Time = 0
+    """When the line is there for which it last queued behind others: those behind it take the line away at once."""
     waits: list[tuple[Lock, Time, Side]] = field(default_factory=list)
     """What it waits for, since when and on which side: a lock, and inside that perhaps the raw spinlock of the lock."""
     reason: Reason = Reason.WAKE_UP
@@ -180,10 +182,13 @@ class Task:
         at = now + self.segment.debt
         if access is Access.ATOMIC:
             at = max(at, self.stores_until)
+        queues = line.busy_until > at
         done = at + line.access(topology, cpu, at, access)
         if buffered:
             self.stores_until = max(self.stores_until, done)
             done = at + topology.hit
+        elif queues and done > at + topology.hit:
+            self.queued_until = done
         self.segment.debt = done - now
 
     def read(self, line: Line) -> None:
@@ -241,6 +246,16 @@ class Task:
         """Spend the CPU time that the task owes."""
         if self.debt > 0:
             yield from self.run(Account.SYSTEM, 0)
+
+    @property
+    def has_queued(self) -> bool:
+        """Whether it has queued for a line, and the time at which it has it is not here yet."""
+        return self.queued_until > self.machine.now
+
+    def settle(self) -> Steps:
+        """If so, pay what it owes: who comes meanwhile is behind it in the queue, and before what it does next."""
+        if self.has_queued:
+            yield from self.pay()
 
     @property
     def debt(self) -> Time:

@@ -139,6 +139,12 @@ impl Line {
         self.sharers.clear();
     }
 
+    /// Whether it is under way at `at`: who asks for it then comes behind others.
+    #[inline]
+    pub fn is_moving(&self, at: Time) -> bool {
+        self.busy_until > at
+    }
+
     /// Whether `cpu` can read the line without fetching it.
     #[inline]
     pub fn has_copy(&self, cpu: CpuId) -> bool {

@@ -76,6 +76,25 @@ impl State {
         self.tasks[id as usize].segment.total() == 0 || self.start_debt(id)
     }
 
+    /// Whether the running task `id` has queued for a line, and the time at which it has it is not here yet.
+    #[inline]
+    pub(super) fn has_queued(&self, id: TaskId) -> bool {
+        self.tasks[id as usize].queued_until > self.now
+    }
+
+    /// What it has queued for so far is for something else.
+    #[inline]
+    pub(super) fn forget_queues(&mut self, id: TaskId) {
+        self.tasks[id as usize].queued_until = 0;
+    }
+
+    /// If so it pays what it owes, so that those who come meanwhile are behind it in the queue, and before what it does next.
+    /// Returns whether that is done already.
+    #[inline]
+    pub(super) fn settle(&mut self, id: TaskId) -> bool {
+        !self.has_queued(id) || self.pay(id)
+    }
+
     /// What the running task `id` owes is all that it does now. Returns whether that is over already.
     fn start_debt(&mut self, id: TaskId) -> bool {
         self.start(id, Account::System, 0, false)

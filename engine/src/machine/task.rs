@@ -205,6 +205,8 @@ pub struct Task {
     pub woken_busy: bool,
     /// When it last left a CPU (for cache-hot migration limits).
     pub last_ran: Time,
+    /// When the line is there for which it last queued behind others: those behind it take the line away at once.
+    pub queued_until: Time,
     /// What it is doing, for the statistics of lock waits by site.
     pub site: u16,
     /// What it was doing before an exception.
@@ -255,6 +257,7 @@ impl Task {
             spins_until_resched: false,
             others: None,
             stores_until: 0,
+            queued_until: 0,
             waits: Waits::default(),
             inside: Inside::default(),
             reason: Reason::WakeUp,
@@ -308,23 +311,26 @@ impl Task {
     /// a load and a store where it has a copy to load from; an atomic access waits for all of them (x86).
     #[inline(always)]
     pub fn access(&mut self, topology: &Topology, line: &mut Line, now: Time, access: Access) {
-        let at = now + self.segment.debt;
+        let mut at = now + self.segment.debt;
         let buffered = match access {
             Access::Store => true,
             Access::Write => line.has_copy(self.cpu),
             Access::Read => false,
             Access::Atomic => {
-                let at = at.max(self.stores_until);
-                self.segment.debt = at + line.access(topology, self.cpu, at, access) - now;
-                return;
+                at = at.max(self.stores_until);
+                false
             }
         };
-        let took = line.access(topology, self.cpu, at, access);
+        let queues = line.is_moving(at);
+        let done = at + line.access(topology, self.cpu, at, access);
         if buffered {
-            self.stores_until = self.stores_until.max(at + took);
+            self.stores_until = self.stores_until.max(done);
             self.segment.debt += topology.hit;
-        } else {
-            self.segment.debt += took;
+            return;
+        }
+        self.segment.debt = done - now;
+        if queues && done > at + topology.hit {
+            self.queued_until = done;
         }
     }
 

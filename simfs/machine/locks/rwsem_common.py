@@ -73,6 +73,8 @@ class AnyRwsem(SleepingLock):
     shares_line = True
     wakes_under_wait_lock: ClassVar[bool] = False
     """Wake-ups are issued before the wait lock is dropped."""
+    writes_owner: ClassVar[frozenset[Side]] = frozenset(Side)
+    """On which side who takes the lock says so in the word beside the count (writers since 3.16, readers since 5.3)."""
     stops_at_other_owner: ClassVar[bool] = False
     """A spinner that sees another writer take the lock gives up."""
 
@@ -117,6 +119,15 @@ class AnyRwsem(SleepingLock):
         else:
             self.set_writer(task)
         return True
+
+    def settle(self, task: Task, side: Side) -> Steps:
+        """Pay, and write to the owner word (`rwsem_set_owner`, `rwsem_set_reader_owned`).
+
+        Who has not queued still has the line, so that this costs nothing.
+        """
+        yield from task.pay()
+        if side in self.writes_owner:
+            task.store(self.line)
 
     def set_writer(self, task: Task) -> None:
         """The task takes the free lock for writing."""

@@ -18,6 +18,7 @@ class Rwsem310(AnyRwsem):
     """3.10 to 3.15: a woken writer must still take the lock, and other writers may steal it. Nobody spins."""
 
     wakes_under_wait_lock = True
+    writes_owner = frozenset()
     first_reader_joins = True
     """A reader that finds readers inside and nobody waiting is granted at once, with itself."""
 
@@ -122,6 +123,7 @@ class Rwsem316(Rwsem310):
     """
 
     stops_at_other_owner = True
+    writes_owner = frozenset({Side.WRITE})
 
     def may_begin_to_spin(self, side: Side) -> bool:
         """Only on a running writer."""

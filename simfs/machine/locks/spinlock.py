@@ -72,6 +72,8 @@ class Spinlock(Lock):
         yield from self.pay_first(task)
         if not self._taken(task, self.try_fast, Side.WRITE):
             yield from self.waited_for(task, self.wait(task, Side.WRITE))
+        else:
+            yield from task.settle()
 
     def tell_pollers(self, writer: Task) -> None:
         """All waiters poll the word; their refetches are served in random order."""

@@ -1,6 +1,6 @@
 //! A task acquires a lock of any kind. Written by hand, as programs do hardly anything else as often, and all have room for it.
 
-use super::took;
+use super::{rwsem, took};
 use crate::machine::context::Context;
 use crate::machine::lock::LockKind;
 use crate::machine::state::State;
@@ -38,6 +38,8 @@ enum Stage {
     Inside,
     /// It pays what it owes before it tries, see [`super::pay_first`].
     Pays,
+    /// It has the lock and pays, see [`Acquire::settle`].
+    Settles,
     Waits,
 }
 
@@ -50,6 +52,7 @@ impl Future for Acquire<'_> {
             Stage::Asks => self.ask(poll),
             Stage::Inside => Poll::Ready(()),
             Stage::Pays => self.attempt(poll, 0),
+            Stage::Settles => self.settled(),
             Stage::GivesWay | Stage::Waits => self.run_on(poll),
         }
     }
@@ -110,13 +113,38 @@ impl<'a> Acquire<'a> {
     /// It tries, and waits if that is in vain.
     fn attempt(&mut self, poll: &mut PollContext<'_>, owed: Time) -> Poll<()> {
         let (cx, lock, side) = (self.cx, self.lock, self.side);
-        let kind = cx.state().locks[lock as usize].kind;
+        let kind = {
+            let mut s = cx.state();
+            s.forget_queues(cx.id);
+            s.locks[lock as usize].kind
+        };
         if kind.try_fast(cx, lock, side) {
             took(cx, lock, owed);
-            return Poll::Ready(());
+            return self.settle();
         }
         cx.begin_wait(lock, side);
         self.run(Stage::Waits, Box::pin(kind.wait(cx, lock, side)), poll)
+    }
+
+    /// It has the lock. Where it queued for the line, those who come until the line is there find the lock held.
+    #[inline]
+    fn settle(&mut self) -> Poll<()> {
+        let mut s = self.cx.state();
+        if !s.has_queued(self.cx.id) {
+            return Poll::Ready(());
+        }
+        if !s.pay(self.cx.id) {
+            self.stage = Stage::Settles;
+            return Poll::Pending;
+        }
+        drop(s);
+        self.settled()
+    }
+
+    #[inline(never)]
+    fn settled(&self) -> Poll<()> {
+        rwsem::wrote_owner(self.cx, self.lock, self.side);
+        Poll::Ready(())
     }
 
     fn run(

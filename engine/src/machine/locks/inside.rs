@@ -92,11 +92,12 @@ impl State {
             self.tasks[me as usize].inside.spinlock = Spinlock::Pays(lock);
             return false;
         }
-        let taken = spinlock::try_take(self, me, lock);
-        if taken {
-            self.begins_later(lock, me, owed);
+        self.forget_queues(me);
+        if !spinlock::try_take(self, me, lock) {
+            return self.wait_for_spinlock(me, lock);
         }
-        taken || self.wait_for_spinlock(me, lock)
+        self.begins_later(lock, me, owed);
+        self.settle(me)
     }
 
     /// The same and then runs `code` with it. The word's own way to this CPU is paid too, so that nobody sees the task in the queue,
@@ -112,7 +113,12 @@ impl State {
 
     #[inline]
     fn take_without_debt(&mut self, me: TaskId, lock: LockId) -> bool {
-        spinlock::try_take(self, me, lock) || self.wait_for_spinlock(me, lock)
+        self.forget_queues(me);
+        if spinlock::try_take(self, me, lock) {
+            self.settle(me)
+        } else {
+            self.wait_for_spinlock(me, lock)
+        }
     }
 
     /// `me`, which could not take a spinlock, waits for it. Returns whether it has it at once.

@@ -73,6 +73,7 @@ fn body(s: &mut State, lock: LockId) -> &mut Semaphore {
 /// `down_trylock`, and the fast path of `down`: takes the inner raw spinlock, looks, leaves.
 #[inline]
 fn try_down(s: &mut State, me: TaskId, lock: LockId) -> bool {
+    s.forget_queues(me);
     s.touch_lock(me, lock, Access::Write);
     !s.inner_is_held(lock) && take_if_free(s, me, lock)
 }
@@ -104,7 +105,11 @@ impl State {
         if taken && owed > 0 && !pays {
             self.begins_later(lock, me, owed);
         }
-        taken || down_slow(self, me, lock)
+        if taken {
+            self.settle(me)
+        } else {
+            down_slow(self, me, lock)
+        }
     }
 
     /// `up`: one more, or the semaphore for the first waiter. Returns whether `me` is through at once.
@@ -131,7 +136,8 @@ fn down_slow(s: &mut State, me: TaskId, lock: LockId) -> bool {
 pub(super) fn goes_down(s: &mut State, me: TaskId, lock: LockId, mut stage: Stage) -> bool {
     loop {
         stage = match stage {
-            Stage::Asks => return try_down(s, me, lock) || down_slow(s, me, lock),
+            Stage::Asks if try_down(s, me, lock) => return s.settle(me),
+            Stage::Asks => return down_slow(s, me, lock),
             Stage::Locks => {
                 s.runs(me, |code| code.queue);
                 if !s.pay(me) {

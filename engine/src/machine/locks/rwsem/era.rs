@@ -11,6 +11,8 @@
 //! | readers granted at once | the run at the head | the same | the same | the same | all, up to 256 | the same |
 //! | hand-off | (always) | never | never | never | the first, after 4 ms | anybody after 4 ms, for the first |
 
+use crate::waist::Side;
+
 /// An algorithm, by the version that brought it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)] // described above
@@ -32,6 +34,11 @@ impl Era {
     /// Writers spin on a running writer.
     pub(super) fn writers_spin(self) -> bool {
         self >= Self::V3_16
+    }
+
+    /// Who takes the lock says so in a word beside the count.
+    pub(super) fn writes_owner(self, side: Side) -> bool {
+        self >= if side == Side::Read { Self::V5_3 } else { Self::V3_16 }
     }
 
     /// Readers spin on a running writer.

@@ -15,6 +15,7 @@ use super::family::Family;
 use super::osq::Osq;
 use super::release::Running;
 use crate::machine::context::Context;
+use crate::machine::lock::LockKind;
 use crate::machine::state::State;
 use crate::waist::time::Time;
 use crate::waist::{Access, LockId, Side, TaskId};
@@ -162,6 +163,16 @@ fn lock_fast(cx: &Context, lock: LockId, side: Side) -> bool {
             true
         }
         _ => false,
+    }
+}
+
+/// A task that queued for the line of `lock`, if that is an rwsem, has counted itself in, and writes to the owner word beside the
+/// count (`rwsem_set_owner`, `rwsem_set_reader_owned`). Who has not queued still has the line, so that this costs nothing.
+pub(super) fn wrote_owner(cx: &Context, lock: LockId, side: Side) {
+    let mut s = cx.state();
+    let LockKind::Rwsem(era) = s.locks[lock as usize].kind else { return };
+    if era.writes_owner(side) {
+        s.touch_lock(cx.id, lock, Access::Store);
     }
 }
 
