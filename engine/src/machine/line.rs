@@ -4,7 +4,8 @@
 //! one after the other, each priced by the distance between the CPUs). An access is a hit, or waits for the transfers
 //! before it and then for its own.
 
-use super::topology::{CpuSet, Topology};
+use super::cpu_set::CpuSet;
+use super::topology::Topology;
 use crate::waist::time::Time;
 use crate::waist::{Access, CpuId};
 

@@ -26,6 +26,7 @@ mod coherence;
 mod constants;
 mod context;
 mod cpu;
+mod cpu_set;
 mod device;
 mod disk;
 mod eevdf;

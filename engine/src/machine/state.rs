@@ -4,6 +4,7 @@
 use super::chains::Chains;
 use super::constants::{Costs, Kernel};
 use super::cpu::{Cpu, IdleLadder};
+use super::cpu_set::CpuSet;
 use super::device::Devices;
 use super::line::Line;
 use super::lock::Lock;
@@ -14,7 +15,7 @@ use super::rcu::Rcu;
 use super::stacks::Stacks;
 use super::statistics::{ClassStats, WakeStats, KINDS};
 use super::task::{Status, Task};
-use super::topology::{CpuSet, Topology};
+use super::topology::Topology;
 use super::trace::Trace;
 use super::turns::Turns;
 use super::warmth::Warmth;

@@ -167,15 +167,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
                 self.note_write(place, held);
             }
             Act::Fallocate => fs.fallocate(&m, &held.file, bytes).await.map_err(|_| self.full())?,
-            Act::Truncate => {
-                fs.truncate(&m, &held.file).await;
-                held.file.written = false;
-                self.pool.borrow_mut().files[place] = Held { dirty: false, unsynced: true, ..held };
-            }
-            Act::Shorten => {
-                fs.shorten(&m, &held.file, bytes).await;
-                self.pool.borrow_mut().files[place].unsynced = true;
-            }
+            Act::Truncate | Act::Shorten => self.cut(place, act, bytes).await,
             Act::Fsync => {
                 fs.fsync(&m, &held.file).await;
                 self.pool.borrow_mut().files[place].unsynced = false;
@@ -188,6 +180,19 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             _ => self.at_inode(&held.file, act).await,
         }
         Ok(())
+    }
+
+    /// A file loses all that is in it, or so many bytes at its end.
+    async fn cut(&mut self, place: usize, act: Act, bytes: u32) {
+        let mut held = self.pool.borrow().files[place];
+        if act == Act::Truncate {
+            self.fs.truncate(&self.m, &held.file).await;
+            held.file.written = false;
+            self.pool.borrow_mut().files[place] = Held { dirty: false, unsynced: true, ..held };
+        } else {
+            self.fs.shorten(&self.m, &held.file, bytes).await;
+            self.pool.borrow_mut().files[place].unsynced = true;
+        }
     }
 
     /// An operation that looks at an inode or changes its attributes.

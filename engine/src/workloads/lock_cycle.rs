@@ -38,10 +38,8 @@ pub fn run<M: Machine>(m: M, cycle: Rc<Cycle>, requests: Requests, stream: &str)
         loop {
             let (think, hold) = (cycle.think.draw(&mut random), cycle.hold.draw(&mut random));
             let side = if chance(&mut random, cycle.readers) { Side::Read } else { Side::Write };
-            let request = match requests {
-                None => None,
-                Some(_) => Box::pin(taken(&m, &requests)).await, // few loads are open
-            };
+            // Few loads are open.
+            let request = if requests.is_some() { Box::pin(taken(&m, &requests)).await } else { None };
             if cycle.thinks_on_cpu {
                 m.run(Account::User, think).await;
             } else {

@@ -12,7 +12,7 @@ use crate::filesystems::costs::Costs;
 use crate::filesystems::{File, Io};
 use crate::kernel::btrfs::{DioWrites, DirectWrite};
 use crate::waist::Machine;
-use crate::waist::{Account, Side};
+use crate::waist::{Account, LockId, Side};
 
 cost_table!(DirectCosts {
     read_start: ["dread.get_extent"],
@@ -95,15 +95,8 @@ impl Btrfs {
         }
         m.run(Account::System, c.ordered + c.submit).await;
         let item = items::extent(inode.ino, io.offset);
-        let mut extent = Extent { item, offset: io.offset, place: 0, bytes: u64::from(io.bytes) };
-        let written = io.done.filter(|_| !buffered).unwrap_or_else(|| m.new_completion());
-        self.submit_ordered(m, slot, &mut extent, before.is_some(), written).await;
-        if io.done != Some(written) {
-            m.wchan("iomap_dio_rw");
-            m.wait_for(written).await;
-            m.drop_completion(written);
-        }
-        m.moved(u64::from(io.bytes));
+        let extent = Extent { item, offset: io.offset, place: 0, bytes: u64::from(io.bytes) };
+        self.write_extent(m, slot, extent, before.is_some(), io.done.filter(|_| !buffered)).await;
         if relocks {
             m.lock(inode.i_rwsem, side).await;
         }
@@ -113,5 +106,25 @@ impl Btrfs {
         } else if let Some(done) = io.done {
             m.complete(done).await; // it was waited for all the same
         }
+    }
+
+    /// Submits a direct write, which completes `done`, or is waited for.
+    async fn write_extent<M: Machine>(
+        &self,
+        m: &M,
+        slot: u32,
+        mut extent: Extent,
+        in_place: bool,
+        done: Option<LockId>,
+    ) {
+        let written = done.unwrap_or_else(|| m.new_completion());
+        let bytes = extent.bytes;
+        self.submit_ordered(m, slot, &mut extent, in_place, written).await;
+        if done.is_none() {
+            m.wchan("iomap_dio_rw");
+            m.wait_for(written).await;
+            m.drop_completion(written);
+        }
+        m.moved(bytes);
     }
 }

@@ -1,0 +1,76 @@
+//! What a file of btrfs knows of its data.
+
+use super::*;
+
+#[test]
+fn a_small_file_lies_in_the_tree_until_it_outgrows_it() {
+    let mut data = FileData::new(7);
+    data.write(0, 9, 7);
+    let written = data.write_back(300);
+    assert_eq!(written.len(), 1);
+    assert_eq!((written[0].bytes, written[0].item.size), (0, 30));
+    data.write(9, 4096, 7);
+    let written = data.write_back(300);
+    assert_eq!((written.len(), written[0].bytes, written[0].item.size), (1, 8192, 53));
+    let inline = data.put(Placed { offset: 0, place: 1 << 20, bytes: 8192, generation: 7 });
+    assert_eq!(inline.gone.map(|extent| extent.bytes), Some(0), "what was inline is no more");
+    assert_eq!(data.extents().len(), 1);
+}
+
+#[test]
+fn writes_one_after_the_other_are_one_extent_and_others_each_their_own() {
+    let mut data = FileData::on_disk(1 << 20, 1, |_| 0);
+    for offset in [65536, 8192, 0, 4096, 8192] {
+        data.write(offset, 4096, 3);
+    }
+    assert_eq!(data.dirty_pages(), 4);
+    let bytes: Vec<u64> = data.write_back(300).iter().map(|extent| extent.bytes).collect();
+    assert_eq!(bytes, [3 * 4096, 4096]);
+    assert!(data.write_back(300).is_empty());
+}
+
+#[test]
+fn what_is_written_into_the_middle_of_an_extent_splits_it() {
+    let mut data = FileData::on_disk(1 << 20, 1, |_| 1 << 30);
+    let written = Placed { offset: 8192, place: 77 << 20, bytes: 4096, generation: 0 };
+    let replaced = data.put(written);
+    assert_eq!(
+        replaced.tail,
+        Some(Placed { offset: 12288, place: (1 << 30) + 12288, bytes: (1 << 20) - 12288, generation: 0 })
+    );
+    assert_eq!(replaced.gone, None, "the rest of it is used");
+    let bytes: Vec<u64> = data.extents().iter().map(|extent| extent.bytes).collect();
+    assert_eq!(bytes, [8192, 4096, (1 << 20) - 12288]);
+    assert_eq!(data.put(Placed { place: 78 << 20, ..written }).gone, Some(written));
+    let first = data.put(Placed { offset: 0, place: 79 << 20, bytes: 4096, generation: 0 });
+    assert_eq!(first.tail.map(|tail| (tail.offset, tail.bytes)), Some((4096, 4096)));
+    let second = data.put(Placed { offset: 4096, place: 80 << 20, bytes: 4096, generation: 0 });
+    assert_eq!(second.gone, None, "what is left of the whole lies behind");
+    let gone: Vec<u64> = data.drop_extents().iter().filter_map(|(_, gone)| gone.map(|gone| gone.bytes)).collect();
+    assert_eq!(gone, [4096, 4096, 4096, 1 << 20], "three extents and at last the whole");
+}
+
+#[test]
+fn a_byte_lies_in_the_extent_that_begins_before_it() {
+    let mut next = 0;
+    let data = FileData::on_disk(300 << 20, 1, |bytes| {
+        next += bytes;
+        next - bytes
+    });
+    let places: Vec<u64> = data.extents().iter().map(|extent| extent.place).collect();
+    assert_eq!(places, [0, 128 << 20, 256 << 20], "extents of at most 128 MiB");
+    assert_eq!(data.extent_of((128 << 20) + 5).map(|extent| extent.place), Some(128 << 20));
+    assert_eq!(data.extent_of(300 << 20), None, "the file has ended");
+}
+
+#[test]
+fn what_is_logged_or_committed_is_not_logged_again() {
+    let mut data = FileData::new(7);
+    assert!(data.needs_log(7, 6));
+    data.log(7);
+    assert!(!data.needs_log(7, 6));
+    data.write(0, 9, 7);
+    assert!(data.needs_log(7, 6));
+    assert!(data.needs_log(8, 6), "the commit of 7 is on its way");
+    assert!(!data.needs_log(8, 7), "the commit of 7 has it on disk");
+}
