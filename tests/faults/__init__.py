@@ -48,6 +48,8 @@ TESTS = {
         "logged_items",
         "lru",
         "btrfs_full_sync",
+        "open_creat",
+        "links",
     ),
 }
 """Tests by part, those that take least time first."""

@@ -230,10 +230,10 @@ BTRFS = [
 
 OTHERS = [
     Fault(
-        "lru: a batch that is full stays off the list",
+        "lru: a batch that is full never gets onto the list",
         E + "memory/lru.rs",
-        "                batch.pages == self.size",
-        "                batch.pages == self.size && !FAULT",
+        "            if is_full {\n                self.drain(m).await;\n            }",
+        "            if is_full && FAULT {\n                self.batches.borrow_mut()[m.cpu() as usize] = Batch::default();\n            } else if is_full {\n                self.drain(m).await;\n            }",
     ),
     Fault(
         "lru: a process gives all its pages back under one hold",
