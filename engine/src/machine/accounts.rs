@@ -10,6 +10,7 @@ use crate::waist::{Account, CpuId};
 impl State {
     /// Brings all time accounts and holds up to now.
     pub(super) fn book_everything(&mut self) {
+        self.note_idle_cpus();
         self.book_holds();
         self.book_chains();
         for cpu in 0..self.cpus.len() as CpuId {

@@ -164,6 +164,7 @@ impl State {
     /// CPUs does it for the others, and then for itself (`kick_ilb`, `_nohz_idle_balance`).
     pub(super) fn kick_idle_cpus(&mut self, kicker: CpuId) {
         let near = self.topology.llc(kicker);
+        self.note_idle_cpus();
         self.update_idle_cpus();
         let Some(first) = (0..self.topology.cpus).find(|&cpu| self.is_idle(cpu)) else { return };
         let looks = if self.looks_afar() { 0..self.topology.cpus } else { near.clone() };

@@ -58,6 +58,8 @@ pub struct Cpu {
     pub before_switch: Time,
     /// Outdates events made for an earlier switch or idle exit, and counts these.
     pub generation: u32,
+    /// When it will have switched to idle, or has, if that is no event (`into_idle`); else 0.
+    pub idles_at: Time,
     /// Until when it has softirqs; and whether it is for them that it does not idle.
     pub softirq_until: Time,
     /// See `softirq_until`.
@@ -116,6 +118,7 @@ impl Cpu {
             next_timer: 0,
             before_switch: 0,
             generation: 0,
+            idles_at: 0,
             softirq_until: 0,
             in_softirq: false,
             tick_armed: false,

@@ -119,30 +119,31 @@ impl State {
         self.kernel.rules.governor == Governor::Menu && self.idle_ladder.has_choice()
     }
 
-    /// `cpu` begins to idle.
-    pub(super) fn enter_idle(&mut self, cpu: CpuId) {
+    /// `cpu` begins to idle, `at` a moment that may be past.
+    pub(super) fn enter_idle(&mut self, cpu: CpuId, at: Time) {
         if self.governs() {
-            let (now, rings, tick) = (self.now, self.rings(cpu), self.kernel.tick);
-            self.cpus[cpu as usize].menu.enter(&self.idle_ladder, now, rings, tick);
+            let (rings, tick) = (self.rings(cpu, at), self.kernel.tick);
+            self.cpus[cpu as usize].menu.enter(&self.idle_ladder, at, rings, tick);
         }
     }
 
     /// A timer of `cpu` is to ring at `at`.
     pub(super) fn note_timer(&mut self, cpu: CpuId, at: Time) {
         let now = self.now;
+        self.come_to_cpu(cpu);
         let next = &mut self.cpus[cpu as usize].next_timer;
         if *next <= now || at < *next {
             *next = at;
         }
     }
 
-    /// When the next timer of `cpu` rings: one that is known, or one of the kernel's own.
-    fn rings(&self, cpu: CpuId) -> Time {
+    /// When the next timer of `cpu` rings after `at`: one that is known, or one of the kernel's own.
+    fn rings(&self, cpu: CpuId, at: Time) -> Time {
         let known = self.cpus[cpu as usize].next_timer;
-        if known > self.now {
+        if known > at {
             known
         } else {
-            self.now + self.kernel.idle_timer
+            at + self.kernel.idle_timer
         }
     }
 

@@ -37,6 +37,7 @@ mod holds;
 mod idle_exit;
 mod idlest;
 pub mod in_force;
+mod into_idle;
 mod line;
 mod load;
 pub mod lock;

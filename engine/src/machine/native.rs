@@ -124,6 +124,7 @@ impl Native {
             outcome.stall = self.run_until(end);
         }
         if outcome.stall.is_some() {
+            self.state().stop_switches();
             self.state().wait_until(end);
         }
     }
@@ -155,10 +156,12 @@ impl Native {
             if s.given_up.is_some() {
                 return Next::Stalls(Box::new(given_up(s)));
             }
-            let Some(event) = s.pop_before(end).map(Event::of) else { return Next::Nothing };
+            let Some(key) = s.pop_before(end) else { return Next::Nothing };
+            let event = Event::of(key);
             if s.advance(event.time) > STANDSTILL {
                 return Next::Stalls(Box::new(stands_still(event)));
             }
+            s.at = key as u64;
             if let Some(task) = happen(s, event).filter(|&task| s.goes_on(task)) {
                 return Next::Step(task);
             }
@@ -167,7 +170,7 @@ impl Native {
 
     /// Nothing happens before `end`. Why, if nothing ever will though somebody waits.
     fn nothing_before(&self, end: Time) -> Option<Stall> {
-        let over = self.state().events.is_empty();
+        let over = self.state().is_over(end);
         let stall = if over { self.nobody_can_go_on() } else { None };
         if stall.is_none() {
             self.state().wait_until(end);

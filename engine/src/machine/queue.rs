@@ -32,8 +32,7 @@ impl Event {
     #[inline]
     pub fn key(self) -> Key {
         debug_assert!(self.subject >> SUBJECT_BITS == 0, "more than 2^28 tasks");
-        let who =
-            (self.what as u64) << (SUBJECT_BITS + 32) | u64::from(self.subject) << 32 | u64::from(self.generation);
+        let who = rank(self.what, self.subject) | u64::from(self.generation);
         Key::from(self.time) << 64 | Key::from(who)
     }
 
@@ -45,6 +44,12 @@ impl Event {
         let subject = (who >> 32) as u32 & ((1 << SUBJECT_BITS) - 1);
         Self { time: time_of(key), what, subject, generation: who as u32 }
     }
+}
+
+/// The place of an event among all of its instant; the generation in it is 0.
+#[inline(always)]
+pub fn rank(what: Happening, subject: u32) -> u64 {
+    (what as u64) << (SUBJECT_BITS + 32) | u64::from(subject) << 32
 }
 
 fn time_of(key: Key) -> Time {

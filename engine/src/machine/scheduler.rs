@@ -117,8 +117,7 @@ impl State {
             None => {
                 self.idle.insert(cpu);
                 self.note_idle_core(cpu);
-                self.set_next(cpu, None);
-                self.begin_switch(cpu, None);
+                self.switch_to_idle(cpu);
             }
         }
     }
@@ -132,7 +131,7 @@ impl State {
     }
 
     #[inline(always)]
-    fn begin_switch(&mut self, cpu: CpuId, next: Option<TaskId>) {
+    pub(super) fn begin_switch(&mut self, cpu: CpuId, next: Option<TaskId>) {
         let before = std::mem::take(&mut self.cpus[cpu as usize].before_switch);
         self.occupy(cpu, next, self.costs.context_switch + before);
     }
@@ -150,6 +149,7 @@ impl State {
     }
 
     /// A switch is complete. Returns the task whose program is to take its next step.
+    #[inline(always)]
     pub(super) fn switch_done(&mut self, cpu: CpuId) -> Option<TaskId> {
         let now = self.now;
         let c = &mut self.cpus[cpu as usize];
@@ -182,23 +182,6 @@ impl State {
             self.look_at_arrivals(cpu);
         }
         goes_on.then_some(id)
-    }
-
-    /// `cpu` has switched to idle, and idles if nobody was woken meanwhile.
-    #[inline(always)]
-    fn idles(&mut self, cpu: CpuId) {
-        self.set_executing(cpu, false);
-        let c = &mut self.cpus[cpu as usize];
-        if c.queue.is_empty() {
-            c.phase = Phase::Idle(self.now);
-            self.enter_idle(cpu);
-            self.idle.insert(cpu); // the tick may have moved away who was woken meanwhile
-            self.note_cpu("idle", cpu, Object::Nothing);
-            self.arm_tick(cpu);
-        } else {
-            self.idle.remove(cpu);
-            self.woken_while_switching(cpu);
-        }
     }
 
     /// Who was woken while `cpu` switched had to wait for the lock of its run queue, and is now compared with who has it.

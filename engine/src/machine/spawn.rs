@@ -40,6 +40,7 @@ where
 
 impl State {
     fn new_task(&mut self, parent: Option<(TaskId, CpuId)>, placement: Placement, life: Life) -> Task {
+        self.note_idle_cpus();
         let near = parent.map_or(0, |p| p.1);
         let (cpu, pinned) = match placement {
             Placement::Pinned(cpu) => (cpu, Some(cpu)),

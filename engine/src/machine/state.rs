@@ -10,7 +10,7 @@ use super::line::Line;
 use super::lock::Lock;
 use super::lock_code::LockCode;
 use super::pace::Paces;
-use super::queue::{Event, EventQueue, Happening, Key};
+use super::queue::{rank, Event, EventQueue, Happening, Key};
 use super::rcu::Rcu;
 use super::stacks::Stacks;
 use super::statistics::{ClassStats, WakeStats, KINDS};
@@ -58,6 +58,10 @@ pub struct State {
     /// The clock.
     pub now: Time,
     pub(super) events: EventQueue,
+    /// What is processed now, among all of this instant ([`Event::key`]); 0 between stretches.
+    pub(super) at: u64,
+    /// Switches to idle need no event (`into_idle`).
+    pub(super) quiet_idle: bool,
     /// Events processed since the start.
     pub processed: u64,
     /// How many of them at this instant, but for the first.
@@ -138,6 +142,8 @@ impl State {
         let mut state = Self {
             now: 0,
             events: EventQueue::new(),
+            at: 0,
+            quiet_idle: false,
             processed: 0,
             at_once: 0,
             horizon: 0,
@@ -186,7 +192,7 @@ impl State {
             shuffle: spec.shuffle_ties.then(|| random::stream(spec.seed, spec.replication, "ties")),
         };
         (0..cpus).for_each(|cpu| state.note_idle_core(cpu));
-        (0..cpus).for_each(|cpu| state.enter_idle(cpu));
+        (0..cpus).for_each(|cpu| state.enter_idle(cpu, 0));
         state
     }
 
@@ -204,6 +210,7 @@ impl State {
     /// Events are going to be processed until `end`.
     pub(super) fn begin_stretch(&mut self, end: Time) {
         self.at_once = 0;
+        self.quiet_idle = self.idles_quietly();
         self.horizon = if self.shuffle.is_none() { end } else { 0 };
     }
 
@@ -213,13 +220,23 @@ impl State {
         self.horizon = 0;
     }
 
-    /// Time goes by.
-    #[inline]
+    /// Time goes by, up to what may happen at `time`.
     pub(super) fn wait_until(&mut self, time: Time) {
+        self.let_pass(time);
+        self.at = 0;
+    }
+
+    #[inline(always)]
+    fn let_pass(&mut self, time: Time) {
         if self.chains.are_stale() && time > self.now {
             self.settle_chains();
         }
         self.now = time;
+    }
+
+    /// Whether a chance decides which of two events at one instant comes first.
+    pub(super) fn takes_ties_by_chance(&self) -> bool {
+        self.shuffle.is_some()
     }
 
     /// Goes on to an event at `time`. Returns how many came before it at that instant.
@@ -227,7 +244,7 @@ impl State {
     pub(super) fn advance(&mut self, time: Time) -> u64 {
         debug_assert!(time >= self.now, "time goes back from {} to {time}", self.now);
         self.at_once = if time == self.now { self.at_once + 1 } else { 0 };
-        self.wait_until(time);
+        self.let_pass(time);
         self.processed += 1;
         self.at_once
     }
@@ -247,6 +264,7 @@ impl State {
     pub(super) fn go_on_to(&mut self, time: Time) {
         self.events.pass(time);
         self.advance(time);
+        self.at = rank(Happening::SegmentEnd, 0);
     }
 
     #[inline]

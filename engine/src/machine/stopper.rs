@@ -9,13 +9,14 @@ use crate::waist::{CpuId, TaskId};
 
 impl State {
     /// The CPU that a running task is moved to when it calls `execve`, if to another one.
-    pub(super) fn moves_for_exec(&self, id: TaskId) -> Option<CpuId> {
-        let task = &self.tasks[id as usize];
-        if task.pinned.is_some() {
+    pub(super) fn moves_for_exec(&mut self, id: TaskId) -> Option<CpuId> {
+        if self.tasks[id as usize].pinned.is_some() {
             return None;
         }
-        let cpu = self.idlest_cpu(task.cpu, Some(id));
-        (cpu != task.cpu).then_some(cpu)
+        self.note_idle_cpus();
+        let own = self.tasks[id as usize].cpu;
+        let cpu = self.idlest_cpu(own, Some(id));
+        (cpu != own).then_some(cpu)
     }
 
     /// The stopper thread of its CPU takes the running task `id` off, puts it into the queue of `to`, and sleeps again

@@ -93,6 +93,7 @@ impl State {
     /// Makes `id` runnable on `cpu`.
     #[inline(always)]
     pub(super) fn enqueue(&mut self, id: TaskId, cpu: CpuId, from: Option<CpuId>, delay: Time, entering: Entering) {
+        self.come_to_cpu(cpu);
         let old = self.tasks[id as usize].cpu;
         if entering == Entering::New {
             if from.is_some() || self.tasks[id as usize].kind == TaskKind::Load {
