@@ -117,10 +117,10 @@ def test_a_shipped_model_with_a_cost_that_nothing_reads_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever adds a cost meets this before the engine is built again; it said `None: nothing of tmpfs`."""
-    monkeypatch.setattr(checks, "filesystem_costs", lambda _: {"cu.close": 1.0, "cu.close_security": 1.0})
+    monkeypatch.setattr(checks, "filesystem_costs", lambda _: {"cu.close": 1.0, "cu.no_such_step": 1.0})
     text = "filesystem: {kind: tmpfs, costs: {cu.close: 1 us}}\nworkload: {kind: create}\n"
     told = problem(tmp_path, text)
-    assert told.startswith("6:13: nothing of tmpfs reads the cost 'cu.close_security'")
+    assert told.startswith("6:13: nothing of tmpfs reads the cost 'cu.no_such_step'")
 
 
 def test_an_operation_that_there_is_not_is_refused_with_the_nearest(tmp_path: Path) -> None:
