@@ -100,6 +100,13 @@ def test_an_answer_loads_no_libraries_for_numbers_figures_or_tables(printed: tup
     assert ended.stderr.splitlines()[-1] == "heavy:"
 
 
+def test_simfs_runs_as_a_module() -> None:
+    def printed(*words: str) -> str:
+        return subprocess.run([sys.executable, *words, "--version"], capture_output=True, text=True).stdout
+
+    assert printed("-m", "simfs") == printed(str(Path(__file__).parents[1] / "cli.py")) != ""
+
+
 def test_completion_knows_commands_and_scenarios() -> None:
     def completed(words: str) -> str:
         asked = {"_SIMFS_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}

@@ -231,3 +231,10 @@ def test_the_record_of_predictions_has_rows_of_every_data_set() -> None:
     with (ROOT / "docs/predictions.csv").open() as record:
         recorded = {row["dataset"] for row in csv.DictReader(record)}
     assert recorded == {path.stem for path in (ROOT / "scenarios/measured").glob("*.yaml")}
+
+
+def test_no_change_is_told_twice() -> None:
+    """Merges left the older wording of a change beside the newer, one with a blank to be filled in."""
+    lines = (ROOT / "CHANGELOG.md").read_text().splitlines()
+    heads = [line[:110] for line in lines if line.startswith("* ")]
+    assert sorted(heads) == sorted(set(heads))

@@ -1,13 +1,18 @@
 //! The engine of simfs: the native machine and all built-in programs.
 
+pub mod block;
 mod chain_report;
+pub mod costs;
 mod devices;
+pub mod draw;
 pub mod filesystems;
 pub mod hdr;
 pub mod kernel;
+mod lru;
 pub mod machine;
 mod memory;
 pub mod nearest;
+pub mod page_cache;
 pub mod population;
 #[cfg(feature = "python")]
 mod python;

@@ -6,23 +6,12 @@ use crate::waist::time::from_ns;
 use crate::waist::{Account, CpuId, GracePeriod, Time};
 use crate::waist::{Host, Life, Machine, Placement};
 use crate::workloads::process;
-use crate::workqueue::Workqueue;
-use std::future::Future;
+use crate::workqueue::{Raised, Workqueue};
 use std::rc::Rc;
 
 /// Jiffies after which CPUs that idle are looked for, again and again (`jiffies_till_first_fqs`): one to 250 Hz, two to 500.
 fn till_force(tick: Time) -> u64 {
     1 + u64::from(tick < from_ns(4e6)) + u64::from(tick < from_ns(2e6))
-}
-
-/// What softirqs do for threads that raise them.
-pub trait Raised: 'static {
-    /// What they are raised for.
-    type Item: 'static;
-    /// What waits for `ksoftirqd`.
-    fn queue(&self) -> &Workqueue<Self::Item>;
-    /// Does it.
-    fn act<M: Machine>(&self, m: &M, item: Self::Item) -> impl Future<Output = ()>;
 }
 
 /// Nothing raises softirqs but interrupts.

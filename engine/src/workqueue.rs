@@ -4,6 +4,7 @@ use crate::waist::Machine;
 use crate::waist::{CpuId, LockId};
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::future::Future;
 
 /// The nice level of the threads of a workqueue for high priority (`WQ_HIGHPRI`, `HIGHPRI_NICE_LEVEL`).
 pub const HIGHPRI: i32 = -20;
@@ -70,4 +71,14 @@ impl<T> Workqueue<T> {
             }
         }
     }
+}
+
+/// What softirqs do for threads that raise them.
+pub trait Raised: 'static {
+    /// What they are raised for.
+    type Item: 'static;
+    /// What waits for `ksoftirqd`.
+    fn queue(&self) -> &Workqueue<Self::Item>;
+    /// Does it.
+    fn act<M: Machine>(&self, m: &M, item: Self::Item) -> impl Future<Output = ()>;
 }

@@ -25,7 +25,7 @@ from simfs.commands.experiment import (
     TextOrJson,
     Variant,
     most_runs,
-    print_json,
+    print_answer,
     question,
     write_answer,
 )
@@ -84,16 +84,13 @@ def advise(
             measure = about.asked.measure
             most = most_runs(measure, given)
             advice = ask(about.point, measure, most=most, **about.titles, **about.options)
-        _print(advice, output, wide=wide)
+        print_answer(advice, output, lambda: _print(advice, wide=wide))
         if out is not None:
             _write(advice, out)
     raise typer.Exit(advice.exit_code)
 
 
-def _print(advice: Advice, output: TextOrJson, *, wide: bool) -> None:
-    if output is TextOrJson.JSON:
-        print_json(advice)
-        return
+def _print(advice: Advice, *, wide: bool) -> None:
     from simfs.reports.advise import print_advice
     from simfs.reports.layout import report_console
 

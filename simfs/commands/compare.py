@@ -29,35 +29,39 @@ SIDE = (
 )
 TRAJECTORIES = 4
 
+Left = Annotated[
+    str,
+    typer.Argument(metavar="A", help=f"{SIDE} Or the output of a real tool, as `simfs import` reads it."),
+]
+Right = Annotated[
+    str,
+    typer.Argument(
+        metavar="B", help="What A is compared with: the same kinds, but not the output of a real tool."
+    ),
+]
+Operations = Annotated[
+    int | None, typer.Option(min=1, help="Operations of the real run; compares waits per operation.")
+]
+Seconds = Annotated[
+    float | None, typer.Option(min=1e-6, help="Seconds of the real run; compares waits per second.")
+]
+Why = Annotated[
+    bool,
+    typer.Option("--why", help="Vary the sourced numbers, and say on which one the difference depends most."),
+]
+
 
 def compare(
-    a: Annotated[
-        str,
-        typer.Argument(metavar="A", help=f"{SIDE} Or the output of a real tool, as `simfs import` reads it."),
-    ],
-    b: Annotated[
-        str,
-        typer.Argument(
-            metavar="B", help="What A is compared with: the same kinds, but not the output of a real tool."
-        ),
-    ],
+    a: Left,
+    b: Right,
     settings: Settings = None,
     output: Output = TextOrJson.TEXT,
     seed: Seed = None,
     threads: Threads = None,
     quick: Quick = False,
-    operations: Annotated[
-        int | None, typer.Option(min=1, help="Operations of the real run; compares waits per operation.")
-    ] = None,
-    seconds: Annotated[
-        float | None, typer.Option(min=1e-6, help="Seconds of the real run; compares waits per second.")
-    ] = None,
-    why: Annotated[
-        bool,
-        typer.Option(
-            "--why", help="Vary the sourced numbers, and say on which one the difference depends most."
-        ),
-    ] = False,
+    operations: Operations = None,
+    seconds: Seconds = None,
+    why: Why = False,
 ) -> None:
     """Compare two results: the change, its interval and a verdict, short enough for a commit message.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -74,6 +74,14 @@ def question(
     with progress() as report, refusals_of_runs():
         asked, _ = fit(asked, given=keys_of(given), quick=quick, threads=threads, progress=report)
         yield Question(asked, the_point(asked, variant), {"threads": threads, "progress": report})
+
+
+def print_answer(answer: BaseModel, output: TextOrJson, as_text: Callable[[], None]) -> None:
+    """Print an answer as one JSON document, or have it printed as text."""
+    if output is TextOrJson.JSON:
+        print_json(answer)
+    else:
+        as_text()
 
 
 def print_json(answer: BaseModel) -> None:

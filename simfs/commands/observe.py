@@ -17,7 +17,7 @@ from simfs.commands.common import (
     plain_errors,
     refused,
 )
-from simfs.commands.experiment import Output, TextOrJson, Variant, keys_of, print_json, question
+from simfs.commands.experiment import Output, TextOrJson, Variant, keys_of, print_answer, question
 
 if TYPE_CHECKING:
     from simfs.experiments.observe import Observation
@@ -70,13 +70,10 @@ def observe(
             said = [*given, *_tasks_of(about.point.scenario.tasks, given)]
             options = {**named, **wanted, **about.options}
             found = experiment.observe(about.point, about.asked.measure, settings=said, **options)
-        _print(found, output)
+        print_answer(found, output, lambda: _print(found))
 
 
-def _print(found: Observation, output: TextOrJson) -> None:
-    if output is TextOrJson.JSON:
-        print_json(found)
-        return
+def _print(found: Observation) -> None:
     from simfs.reports.observe import to_text
 
     typer.echo(to_text(found), nl=False)

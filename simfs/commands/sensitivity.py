@@ -23,7 +23,7 @@ from simfs.commands.experiment import (
     Question,
     TextOrJson,
     Variant,
-    print_json,
+    print_answer,
     question,
     write_answer,
 )
@@ -82,7 +82,7 @@ def sensitivity(
         draws = {"trajectories": trajectories, "sobol": sobol, "top": top, "bands": bands}
         with question(asked, given, variant, quick=quick, threads=threads) as about:
             found = _screened(about, metric, parameter, draws)
-        _print(found, output)
+        print_answer(found, output, lambda: _print(found))
         if out is not None:
             _write(found, out)
 
@@ -103,10 +103,7 @@ def _screened(about: Question, metric: str, patterns: list[str] | None, draws: d
     )
 
 
-def _print(found: Sensitivity, output: TextOrJson) -> None:
-    if output is TextOrJson.JSON:
-        print_json(found)
-        return
+def _print(found: Sensitivity) -> None:
     from simfs.reports.sensitivity import print_sensitivity
 
     print_sensitivity(found)

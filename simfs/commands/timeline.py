@@ -28,37 +28,43 @@ ENDINGS = ("png", "svg", "pdf", "html")
 MOST_VARIANTS = 6
 """More would leave each variant a handful of rows."""
 
+Drawn = Annotated[
+    Path,
+    typer.Option("--out", "-o", metavar="FILE", help="Draw to this file: .png, .svg, .pdf or .html."),
+]
+Variants = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME", help="The variant to use; the first by default; several share one time axis."
+    ),
+]
+Start = Annotated[
+    str | None,
+    typer.Option(help="Begin at this time; around the worst wait by default.", show_default=False),
+]
+Length = Annotated[
+    str | None,
+    typer.Option(
+        help="Length of the window; by default 2 ms, or more for a longer wait.", show_default=False
+    ),
+]
+OfLock = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="A class of locks, xfs.AGI, or one lock, xfs.AGI#3; by default the longest wait's.",
+    ),
+]
+
 
 def timeline(
     scenario: ScenarioName,
-    out: Annotated[
-        Path,
-        typer.Option("--out", "-o", metavar="FILE", help="Draw to this file: .png, .svg, .pdf or .html."),
-    ],
+    out: Drawn,
     settings: Settings = None,
-    variant: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="The variant to use; the first by default; several share one time axis."
-        ),
-    ] = None,
-    start: Annotated[
-        str | None,
-        typer.Option(help="Begin at this time; around the worst wait by default.", show_default=False),
-    ] = None,
-    length: Annotated[
-        str | None,
-        typer.Option(
-            help="Length of the window; by default 2 ms, or more for a longer wait.", show_default=False
-        ),
-    ] = None,
-    lock: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="A class of locks, xfs.AGI, or one lock, xfs.AGI#3; by default the longest wait's.",
-        ),
-    ] = None,
+    variant: Variants = None,
+    start: Start = None,
+    length: Length = None,
+    lock: OfLock = None,
     seed: Seed = None,
 ) -> None:
     """Draw what tasks and CPUs do around the worst wait for a lock: holders, waiters, hand-overs, the queue."""

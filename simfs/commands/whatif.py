@@ -25,7 +25,7 @@ from simfs.commands.experiment import (
     TextOrJson,
     Variant,
     most_runs,
-    print_json,
+    print_answer,
     question,
     write_answer,
 )
@@ -100,7 +100,7 @@ def whatif(
         with question(asked, given, variant, quick=quick, threads=threads) as about:
             tried = _Tried(changes, agcount or [], lock is None and not agcount, most)
             answer = _answer(about, tried, most_runs(about.asked.measure, given))
-        _print(answer, output, wide=wide)
+        print_answer(answer, output, lambda: _print(answer, wide=wide))
         if out is not None:
             _write(answer, out)
     raise typer.Exit(answer.exit_code)
@@ -131,10 +131,7 @@ def _answer(about: Question, tried: _Tried, most: int | None) -> WhatIf:
     )
 
 
-def _print(answer: WhatIf, output: TextOrJson, *, wide: bool) -> None:
-    if output is TextOrJson.JSON:
-        print_json(answer)
-        return
+def _print(answer: WhatIf, *, wide: bool) -> None:
     from simfs.reports.layout import report_console
     from simfs.reports.whatif import print_what_if
 

@@ -161,21 +161,28 @@ class Kernel:
             preemption=kernel["preemption"],
             locks=kernel["locks"],
             migration_cost=from_ns(constants["migration_cost"]),
-            rwsem_handoff_ticks=ceil(constants["rwsem_handoff_wait"] / kernel["tick_ns"]),
-            rwsem_reader_batch=int(constants["rwsem_reader_batch_max"]),
-            rwsem_reader_spin_base=from_ns(constants["rwsem_reader_spin_base"]),
-            rwsem_reader_spin_per_reader=from_ns(constants["rwsem_reader_spin_per_reader"]),
-            rwsem_reader_spin_cap=from_ns(constants["rwsem_reader_spin_cap"]),
-            grace_period=from_ns(constants["percpu_rwsem_grace_period"]),
+            **_lock_constants(constants, kernel["tick_ns"]),
             rcu_core=from_ns(constants["code_rcu_core"] * instruction),
             rcu_tick=from_ns(constants["code_rcu_tick"] * instruction),
             rcu_note=from_ns(constants["code_rcu_note"] * instruction),
             rcu_report=from_ns(constants["code_rcu_report"] * instruction),
             rcu_inside=constants["rcu_inside"],
             idle_timer=from_ns(constants["idle_timer"]),
-            numa_spinlock_threshold=from_ns(constants["numa_spinlock_threshold"]),
-            semaphore_count=int(constants["semaphore_count"]),
-            cohort_handoffs=int(constants["cohort_handoffs"]),
-            hqlock_fairness_threshold=int(constants["hqlock_fairness_threshold"]),
-            hqlock_turn_numa=int(constants["hqlock_general_handoffs_turn_numa"]),
         )
+
+
+def _lock_constants(constants: Mapping[str, float], tick_ns: float) -> dict[str, Any]:
+    """The fields of a kernel that say how locks wait and hand over."""
+    return {
+        "rwsem_handoff_ticks": ceil(constants["rwsem_handoff_wait"] / tick_ns),
+        "rwsem_reader_batch": int(constants["rwsem_reader_batch_max"]),
+        "rwsem_reader_spin_base": from_ns(constants["rwsem_reader_spin_base"]),
+        "rwsem_reader_spin_per_reader": from_ns(constants["rwsem_reader_spin_per_reader"]),
+        "rwsem_reader_spin_cap": from_ns(constants["rwsem_reader_spin_cap"]),
+        "grace_period": from_ns(constants["percpu_rwsem_grace_period"]),
+        "numa_spinlock_threshold": from_ns(constants["numa_spinlock_threshold"]),
+        "semaphore_count": int(constants["semaphore_count"]),
+        "cohort_handoffs": int(constants["cohort_handoffs"]),
+        "hqlock_fairness_threshold": int(constants["hqlock_fairness_threshold"]),
+        "hqlock_turn_numa": int(constants["hqlock_general_handoffs_turn_numa"]),
+    }

@@ -49,8 +49,7 @@ class Machine:
 
     def __init__(self, spec: Mapping[str, Any]) -> None:
         self.spec = spec
-        shuffle = spec.get("shuffle_ties", False)
-        self.clock = Clock(spec["seed"] << 32 | spec.get("replication", 0) if shuffle else None)
+        self.clock = Clock(_seed_of_ties(spec))
         self.topology = Topology(spec["machine"])
         self.costs = Costs.of(spec["machine"])
         self.kernel = Kernel.of(spec["kernel"], spec["machine"]["costs"].get("instruction", 0.0))
@@ -391,3 +390,8 @@ class Machine:
     def living(self) -> Sequence[Task]:
         """All tasks whose program has not ended."""
         return [task for task in self.tasks if task.status is not Status.DEAD]
+
+
+def _seed_of_ties(spec: Mapping[str, Any]) -> int | None:
+    """What shuffles events of one instant, if anything does."""
+    return spec["seed"] << 32 | spec.get("replication", 0) if spec.get("shuffle_ties", False) else None

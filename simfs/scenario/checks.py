@@ -236,9 +236,9 @@ def _filesystem_problems(scenario: Scenario, document: Document) -> Iterator[Pro
         yield from _unknown(use.costs, known, ("filesystem", "costs"), "cost", document)
         if unread := next((name for name in known if name not in read), None):
             at = document.place_of(("filesystem", "profile")).value
-            yield Problem(
-                at, f"{use.profile}: nothing of {use.kind} reads the cost '{unread}'", nearest(unread, read)
-            )
+            whose = f"{use.profile}: " if use.profile else ""
+            message = f"{whose}nothing of {use.kind} reads the cost '{unread}'"
+            yield Problem(at, message, nearest(unread, read))
     yield from _fio_problems(scenario, document)
     yield from _operation_problems(scenario, document)
 

@@ -231,25 +231,25 @@ BTRFS = [
 OTHERS = [
     Fault(
         "lru: a batch that is full never gets onto the list",
-        E + "memory/lru.rs",
+        E + "lru.rs",
         "            if is_full {\n                self.drain(m).await;\n            }",
         "            if is_full && FAULT {\n                self.batches.borrow_mut()[m.cpu() as usize] = Batch::default();\n            } else if is_full {\n                self.drain(m).await;\n            }",
     ),
     Fault(
         "lru: a process gives all its pages back under one hold",
-        E + "memory/lru.rs",
+        E + "lru.rs",
         "            let few = left.min(most);",
         "            let few = if FAULT { left } else { left.min(most) };",
     ),
     Fault(
         "lru: what a CPU has collected is not on the list when a file goes",
-        E + "memory/lru.rs",
+        E + "lru.rs",
         "    pub async fn truncate<M: Machine>(&self, m: &M, mut pages: u64) {\n        self.drain(m).await;",
         "    pub async fn truncate<M: Machine>(&self, m: &M, mut pages: u64) {\n        if !FAULT { self.drain(m).await; }",
     ),
     Fault(
         "lru: freed pages are freed again with the next batch",
-        E + "memory/lru.rs",
+        E + "lru.rs",
         "m.run(Account::System, std::mem::take(&mut off) * self.work.free).await;",
         "let freed = off; if !FAULT { off = 0; } m.run(Account::System, freed * self.work.free).await;",
     ),

@@ -15,11 +15,10 @@ mod timing;
 
 use crate::machine::Pipe;
 use crate::memory::Memory;
-use crate::softirq::Raised;
 use crate::spec::{DeviceSpec, ServedBy};
 use crate::waist::time::from_ns;
 use crate::waist::{Account, CpuId, DeviceId, Host, Life, LockId, Machine, Placement, TaskId, Then, Time};
-use crate::workqueue::{Workqueue, HIGHPRI};
+use crate::workqueue::{Raised, Workqueue, HIGHPRI};
 use crate::writeback::Writeback;
 use flush::{Flushes, Next, Sequence, Step};
 use std::cell::RefCell;
@@ -297,6 +296,12 @@ impl BlockDevice {
             }
         }
     }
+}
+
+/// The program of `kswapd`.
+pub async fn kswapd<M: Machine>(m: M, device: Rc<BlockDevice>) {
+    m.at("kswapd");
+    while device.memory.balance(&m, &device.writeback).await {}
 }
 
 impl Raised for BlockDevice {

@@ -1,10 +1,10 @@
 //! How long requests take, alone and beside others.
 
 use super::Request;
+use crate::draw::{uniform, Draw};
 use crate::spec::{BandwidthSpec, DeviceSpec, DiskSpec, ServedBy, ServiceSpec};
 use crate::waist::time::from_ns;
 use crate::waist::{Disk, Hardware, Io, Machine, Span, Time};
-use crate::workloads::draw::{uniform, Draw};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::RefCell;
 

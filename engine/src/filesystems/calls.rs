@@ -10,7 +10,7 @@ use super::dentry::Dentries;
 use super::{DirId, File};
 use crate::cost_table;
 use crate::kernel::vfs::FstatCall;
-use crate::memory::Lru;
+use crate::lru::Lru;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LineId, Time};
 use std::rc::Rc;

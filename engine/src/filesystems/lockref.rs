@@ -6,10 +6,10 @@
 //! try ask for it again. They are not served in turn: who comes is any of them, and succeeds if nobody else did since its last
 //! look. As all are alike, that is drawn.
 
+use crate::draw::chance;
 use crate::kernel::vfs::DentryRef;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, CpuId, LockId, Side, Time};
-use crate::workloads::draw::chance;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::{Cell, RefCell};
 

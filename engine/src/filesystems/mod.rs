@@ -7,7 +7,6 @@ pub mod btrfs;
 mod by_slot;
 pub mod cached;
 pub mod calls;
-pub mod costs;
 mod data_pages;
 pub mod dcache;
 mod dentry;
@@ -19,12 +18,14 @@ pub mod links;
 pub mod lockref;
 mod mapping;
 mod namei;
-pub mod page_cache;
 mod read_write;
 pub(crate) mod system_calls;
 pub mod tmpfs;
 pub mod vfs;
 pub mod xfs;
+pub use crate::block::{Written, BLOCK};
+pub use crate::costs;
+pub use crate::page_cache;
 use crate::waist::Machine;
 use crate::waist::{LockId, Time};
 pub use calls::PlainCall;
@@ -32,9 +33,6 @@ use std::future::Future;
 use std::ops::Range;
 use vfs::SuperBlock;
 pub use xfs::structures::groups::NoSpace;
-
-/// Bytes of a block of every filesystem here.
-pub const BLOCK: u32 = 4096;
 
 /// A directory's number within its filesystem.
 pub type DirId = u32;
@@ -97,17 +95,6 @@ pub struct LaidOut {
     pub cached: bool,
     /// Only its beginning is there, if so.
     pub written: Option<Written>,
-}
-
-/// The beginning of a file, which was written together with those of others, one block of each after the other.
-#[derive(Clone, Copy, Debug)]
-pub struct Written {
-    /// Bytes that are there.
-    pub bytes: u64,
-    /// How many files.
-    pub files: u32,
-    /// Bytes of a block, each an extent of its own.
-    pub block: u32,
 }
 
 /// A request for part of a file.

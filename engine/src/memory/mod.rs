@@ -5,15 +5,14 @@
 //! dirty one until it is written. Pages of files that a load makes and not lays out do not count, and are never reclaimed; nor are
 //! inodes and dentries.
 
-mod lru;
 mod watermarks;
 
-pub use lru::Lru;
+pub use crate::lru::Lru;
 
+use crate::block::{Written, BLOCK};
 use crate::cost_table;
-use crate::filesystems::costs::Costs;
-use crate::filesystems::page_cache::PageCache;
-use crate::filesystems::{Written, BLOCK};
+use crate::costs::Costs;
+use crate::page_cache::PageCache;
 use crate::waist::Machine;
 use crate::waist::{Account, Side, TaskId, Time};
 use crate::writeback::Writeback;
@@ -212,20 +211,17 @@ impl Memory {
         gone
     }
 
-    /// The program of `kswapd`.
-    pub async fn kswapd<M: Machine>(m: M, device: Rc<crate::devices::BlockDevice>) {
-        m.at("kswapd");
-        let memory = &device.memory;
-        let Some(marks) = &memory.marks else { return };
-        loop {
-            memory.kswapd.set(Some(m.task()));
-            m.park().await;
-            memory.kswapd.set(None);
-            while memory.free(marks) < marks.high {
-                if memory.shrink(&m).await == 0 {
-                    memory.wait_for_writeback(&m, &device.writeback).await;
-                }
+    /// What `kswapd` does when it is woken (`balance_pgdat`); false if memory has no end.
+    pub async fn balance<M: Machine>(&self, m: &M, writeback: &Writeback) -> bool {
+        let Some(marks) = &self.marks else { return false };
+        self.kswapd.set(Some(m.task()));
+        m.park().await;
+        self.kswapd.set(None);
+        while self.free(marks) < marks.high {
+            if self.shrink(m).await == 0 {
+                self.wait_for_writeback(m, writeback).await;
             }
         }
+        true
     }
 }

@@ -1,6 +1,6 @@
 //! How little free memory makes who reclaim (`init_per_zone_wmark_min`, `__setup_per_zone_wmarks` of `mm/page_alloc.c`, 5.9 to 6.12).
 
-use crate::filesystems::BLOCK;
+use crate::block::BLOCK;
 
 /// Least and most memory that is kept free, in KiB.
 const LEAST_KIB: f64 = 128.0;

@@ -1,6 +1,7 @@
 //! The tasks of workloads on a filesystem, and what lies on it when they start.
 
-use crate::filesystems::costs::Costs;
+use crate::costs::Costs;
+use crate::draw::Choice;
 use crate::filesystems::system_calls::{Operations, Recorded};
 use crate::filesystems::{Audit, DirId, Filesystem, ROOT};
 use crate::spec::{Directories, FilesystemKind, Load, RunSpec, WorkloadKind, WorkloadSpec};
@@ -8,7 +9,6 @@ use crate::waist::{Host, Life, Machine, Placement};
 use crate::workloads::acts::{Actor, Full, Pool};
 use crate::workloads::arrivals::{Arrivals, Requests};
 use crate::workloads::binding::{at_nice, placements};
-use crate::workloads::draw::Choice;
 use crate::workloads::fio::{self, Jobs};
 use crate::workloads::metadata::{self, Turn, User};
 use crate::workloads::mix::{self, Mix};

@@ -1,13 +1,13 @@
 //! The tasks of workloads that need no filesystem: lock cycles and range locks.
 
 use super::work_of;
+use crate::draw::Draw;
 use crate::range_locks::{Prices, RangeLock};
 use crate::spec::{Change, RunSpec, WorkloadSpec};
 use crate::waist::time::from_ns;
 use crate::waist::{DeviceId, Hardware, Host, Life, LineId, LockId, Machine};
 use crate::workloads::arrivals::Arrivals;
 use crate::workloads::binding::{at_nice, placements};
-use crate::workloads::draw::Draw;
 use crate::workloads::lock_cycle::{self, Cycle};
 use crate::workloads::range_lock::{self, Load};
 use std::rc::Rc;

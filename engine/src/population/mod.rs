@@ -9,8 +9,8 @@ mod read;
 
 pub use read::cost_names;
 
+use crate::costs::Costs;
 use crate::devices::BlockDevice;
-use crate::filesystems::costs::Costs;
 use crate::memory::{Lru, Memory};
 use crate::range_locks::Design;
 use crate::softirq;

@@ -1,10 +1,10 @@
 //! Filesystems as a spec asks for them, with their kernel threads; then the tasks start on them.
 
 use super::{files, work_of};
-use crate::devices::BlockDevice;
+use crate::costs::Costs;
+use crate::devices::{kswapd, BlockDevice};
 use crate::filesystems::btrfs::mount::{Btrfs, Disk, Kernel};
 use crate::filesystems::btrfs::tree::search::Rules;
-use crate::filesystems::costs::Costs;
 use crate::filesystems::ext4::{self, Ext4};
 use crate::filesystems::tmpfs::Tmpfs;
 use crate::filesystems::xfs::mount::Xfs;
@@ -12,7 +12,6 @@ use crate::filesystems::xfs::operations::file_io;
 use crate::filesystems::xfs::structures::geometry::Geometry;
 use crate::kernel::btrfs::MetadataReclaim;
 use crate::machine::LockKind;
-use crate::memory::Memory;
 use crate::range_locks::{Design, Prices};
 use crate::softirq::{self, Nobody};
 use crate::spec::{RunSpec, WorkloadKind};
@@ -138,7 +137,7 @@ fn start_reclaim<H: Host, F: Flushed>(host: &mut H, fs: &Rc<F>, device: Rc<Block
     if device.memory.is_limited() {
         let fs = fs.clone();
         host.spawn(Placement::Anywhere, Life::Background, move |m| flusher(m, fs));
-        host.spawn(Placement::Anywhere, Life::Background, move |m| Memory::kswapd(m, device));
+        host.spawn(Placement::Anywhere, Life::Background, move |m| kswapd(m, device));
     }
 }
 

@@ -1,10 +1,10 @@
 //! Which costs a filesystem reads. It is asked once: mounted with a table that has everything and remembers the names.
 
 use super::mount_with;
-use crate::filesystems::costs::Costs;
+use crate::costs::Costs;
 use crate::kernel::roles;
+use crate::lru::Lru;
 use crate::machine::Native;
-use crate::memory::Lru;
 use crate::nearest::hint;
 use crate::spec::{FilesystemKind, KernelConstants, RunSpec};
 use crate::waist::Host;

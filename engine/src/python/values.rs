@@ -1,9 +1,9 @@
 //! What both machines must compute alike: random numbers, and the percentiles of reports.
 
+use crate::draw::{chance, uniform, zipf, Draw};
 use crate::hdr::{decoded, encoded, histogram};
 use crate::random::{self, lognormal};
 use crate::waist::Time;
-use crate::workloads::draw::{chance, uniform, zipf, Draw};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rand_core::RngCore;

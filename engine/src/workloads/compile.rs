@@ -6,7 +6,7 @@ use super::draw::Draw;
 use super::process::{Left, Prices};
 use super::progress::Progress;
 use crate::filesystems::{DirId, File, Filesystem};
-use crate::memory::Lru;
+use crate::lru::Lru;
 use crate::spec::{RunSpec, WorkloadSpec};
 use crate::waist::time::from_ns;
 use crate::waist::{Account, Life, Machine, Placement, Time};

@@ -5,7 +5,6 @@ pub mod arrivals;
 pub mod binding;
 pub mod compile;
 pub mod dbench;
-pub mod draw;
 pub mod fio;
 pub mod fs_mark;
 pub mod kernel_threads;
@@ -15,3 +14,5 @@ pub mod mix;
 pub mod process;
 mod progress;
 pub mod range_lock;
+
+pub use crate::draw;

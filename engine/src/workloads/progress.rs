@@ -1,6 +1,6 @@
 //! What a process uses up while it works: CPU time, and memory, whose pages it faults in one by one and frees when it ends.
 
-use crate::memory::Lru;
+use crate::lru::Lru;
 use crate::waist::{Machine, Time};
 use std::rc::Rc;
 

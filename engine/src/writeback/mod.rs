@@ -10,8 +10,8 @@ mod limits;
 
 pub use flusher::{flusher, Flushed, REQUEST_PAGES};
 
-use crate::filesystems::costs::Costs;
-use crate::filesystems::BLOCK;
+use crate::block::BLOCK;
+use crate::costs::Costs;
 use crate::waist::Machine;
 use crate::waist::{LockId, Side, TaskId, Time};
 use limits::{Counts, Limits, Rates};

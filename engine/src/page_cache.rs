@@ -1,6 +1,6 @@
 //! Which pages of a laid out file are in memory, and which of them were written and are not on the device.
 
-use super::BLOCK;
+use crate::block::BLOCK;
 use std::cell::{Cell, RefCell};
 
 /// The pages of one file.

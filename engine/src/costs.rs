@@ -1,7 +1,7 @@
 //! Named costs, looked up once when a filesystem is built.
 
 use crate::kernel::Rules;
-use crate::memory::Lru;
+use crate::lru::Lru;
 use crate::waist::time::from_ns;
 use crate::waist::Time;
 use std::cell::RefCell;
@@ -92,7 +92,7 @@ macro_rules! cost_table {
         $vis struct $name { $($vis $field: $crate::waist::Time),+ }
 
         impl $name {
-            $vis fn new(costs: &$crate::filesystems::costs::Costs<'_>) -> Result<Self, String> {
+            $vis fn new(costs: &$crate::costs::Costs<'_>) -> Result<Self, String> {
                 Ok(Self { $($field: costs.sum(&[$($cost),+])?),+ })
             }
         }
