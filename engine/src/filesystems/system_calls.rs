@@ -216,6 +216,12 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
     }
 
     async fn plain(&self, m: &M, call: PlainCall) {
-        self.operation(m, self.fs.super_block().calls.plain(m, call)).await;
+        let playing = async {
+            self.fs.super_block().calls.plain(m, call).await;
+            if call == PlainCall::Statfs {
+                self.fs.statfs(m).await;
+            }
+        };
+        self.operation(m, playing).await;
     }
 }

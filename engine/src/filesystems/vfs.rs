@@ -115,6 +115,8 @@ pub(crate) trait SuperOperations<M: Machine>: Mounted {
     async fn lay_out(&self, _m: &M, _file: &File, _laid: LaidOut) {}
     /// `sync_fs`. By default nothing depends on it.
     async fn sync_fs(&self, _m: &M) {}
+    /// What `statfs` does besides counting.
+    async fn statfs(&self, _m: &M) {}
     /// A step of a walk through a directory whose inodes are not in memory: its part of `getdents`, and `stat` of the `nth` file.
     async fn walk(&self, m: &M, dir: DirId, nth: u32);
 }

@@ -131,6 +131,8 @@ rules! {
     "xfs.cil_order" => cil_order: bool = true;
     /// Who frees unlinked inodes (`xfs_inodegc`).
     "xfs.inodegc" => inodegc: xfs::Inactivation = xfs::Inactivation::PerCpu;
+    /// What a `statfs` does about unlinked inodes that wait for a worker (`xfs_fs_statfs`).
+    "xfs.statfs_inodegc" => statfs_inodegc: xfs::StatfsInodegc = xfs::StatfsInodegc::Push;
     /// When the pointers of unlinked lists are changed in the inodes' buffers (`xfs_iunlink`).
     "xfs.iunlink" => iunlink: xfs::UnlinkedList = xfs::UnlinkedList::InMemory;
     /// How `fsync` holds the ILOCK (`xfs_fsync_flush_log`).

@@ -27,6 +27,10 @@ impl<M: Machine> SuperOperations<M> for Xfs {
         self.inodes.set_sized(file.inode);
     }
 
+    async fn statfs(&self, m: &M) {
+        self.hurry_inodegc(m).await;
+    }
+
     async fn walk(&self, m: &M, dir: DirId, nth: u32) {
         self.walk_to(m, dir, nth).await;
     }
