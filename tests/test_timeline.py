@@ -89,6 +89,8 @@ RULES = """
 vfs.inode_hash global
 vfs.inode_list global
 vfs.dentry_lru global 3.12 per-node
+vfs.inode_clock tick 6.13 as-asked
+vfs.atime relatime
 xfs.cil global 6.0 per-cpu
 xfs.cil_push serial 5.15 pipelined
 xfs.inodegc task 5.15 per-cpu

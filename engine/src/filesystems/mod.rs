@@ -22,6 +22,7 @@ mod namei;
 pub mod page_cache;
 mod read_write;
 pub(crate) mod system_calls;
+mod times;
 pub mod tmpfs;
 pub mod vfs;
 pub mod xfs;

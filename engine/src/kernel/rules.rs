@@ -117,6 +117,10 @@ rules! {
     "vfs.creat_looks_first" => creat_looks_first: bool = true;
     /// Who looks for a buffer in a device's page cache takes its `private_lock` (`__find_get_block_slow`).
     "block.private_lock" => private_lock: bool = true;
+    /// Whether who reads writes the inode for its `atime` (`touch_atime`).
+    "vfs.atime" => atime: vfs::Atime = vfs::Atime::Relatime;
+    /// How fine the times of inodes are (`inode_set_ctime_current`).
+    "vfs.inode_clock" => inode_clock: vfs::InodeClock = vfs::InodeClock::Tick;
     /// How the count of a dentry's references is changed (`CMPXCHG_LOOP`).
     "vfs.dentry_ref" => dentry_ref: vfs::DentryRef = vfs::DentryRef::Immediate;
     /// What lies in the cache line of that count.
