@@ -77,3 +77,12 @@ def test_the_report_lists_the_calls_in_dbenchs_own_columns(tmp_path: Path) -> No
     ]
     assert all(float(row[2]) <= float(row[3]) for row in rows)
     assert "MB/s" in out.getvalue()
+
+
+def test_reads_write_the_inode_as_often_as_the_load_file_has_it_with_an_exact_clock() -> None:
+    """For each unlink 0.7 of files and 1.3 of directories, as a trace of one real client on XFS (6.18) has too."""
+    result = RunResult.model_validate_json(answer(spec("xfs", 1)))
+    (freeze,) = (lock for lock in result.locks if lock.name == "vfs.freeze")
+    taken = {site.site: site.acquired / result.latency["Unlink"].count for site in freeze.sites}
+    assert taken["read"] == pytest.approx(0.7, rel=0.6)
+    assert taken["readdir"] == pytest.approx(1.3, rel=0.6)

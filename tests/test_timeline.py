@@ -89,9 +89,12 @@ RULES = """
 vfs.inode_hash global
 vfs.inode_list global
 vfs.dentry_lru global 3.12 per-node
+vfs.inode_clock tick 6.13 as-asked
+vfs.atime relatime
 xfs.cil global 6.0 per-cpu
 xfs.cil_push serial 5.15 pipelined
-xfs.inodegc task 5.14 per-cpu
+xfs.inodegc task 5.15 per-cpu
+xfs.statfs_inodegc nothing 5.15 flush 5.19 push
 xfs.iunlink on-disk 6.0 in-memory
 xfs.dio_size_check locked 5.13 lockless
 btrfs.nocow_check path-held 5.11 path-released

@@ -117,6 +117,29 @@ def test_the_inodegc_worker_starts_at_the_second_tick(tmp_path: Path) -> None:
     assert_same(given | {"duration_ns": 60e6})
 
 
+STATFS = UNLINKS.replace("linux-6.12", "{profile: linux-6.12, rules: {xfs.statfs_inodegc: RULE}}").replace(
+    "{op: unlink}", "{op: unlink}, {op: statfs}"
+)
+
+
+def test_statfs_on_xfs_has_the_inodegc_worker_start_and_from_5_15_to_5_18_waits_for_it(
+    tmp_path: Path,
+) -> None:
+    def of(rule: str) -> tuple[float, float]:
+        path = tmp_path / f"{rule}.yaml"
+        path.write_text(STATFS.replace("RULE", rule))
+        (point,) = expand(load(path))
+        given = to_run_spec(point, 0) | {"warmup_ns": 0, "duration_ns": 400e6}
+        assert_same(given | {"duration_ns": 60e6})
+        found = RunResult.model_validate_json(_engine.run(json.dumps(given)))
+        return found.delays["inodegc"].p50_ns, found.latency["statfs"].mean_ns
+
+    timer, push, flush = of("nothing"), of("push"), of("flush")
+    assert timer[0] > 4e6
+    assert push[0] < 1e4 > flush[0]
+    assert push[1] < 1.5 * timer[1] < flush[1] / 3  # the worker's time, and a switch there and back
+
+
 @pytest.mark.parametrize(("version", "wheel"), [("4.7", "cascading"), ("4.8", "levels"), ("6.18", "levels")])
 def test_the_wheel_has_had_levels_since_4_8(version: str, wheel: str) -> None:
     assert load_kernel(f"linux-{version}").rules["time.wheel"] == wheel

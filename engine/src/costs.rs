@@ -8,6 +8,9 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+/// Of `HZ=250`.
+const TICK: Time = 4_000_000_000;
+
 /// What filesystems are built from: the cost tables of a run, how fast the machine is compared with the one they were measured
 /// on, how long it pauses, and the rules of the kernel.
 pub struct Costs<'a> {
@@ -16,6 +19,7 @@ pub struct Costs<'a> {
     rules: Rules,
     pause: Time,
     cpus_per_node: u32,
+    tick: Time,
     lru: Option<Rc<Lru>>,
     asked: Option<RefCell<BTreeSet<String>>>,
 }
@@ -23,7 +27,7 @@ pub struct Costs<'a> {
 impl<'a> Costs<'a> {
     /// `speed` multiplies every time of the tables: 2 is a machine half as fast. `pause` is `cpu_relax` of this one.
     pub fn new(tables: Vec<&'a BTreeMap<String, f64>>, speed: f64, rules: Rules, pause: Time) -> Self {
-        Self { tables, speed, rules, pause, cpus_per_node: u32::MAX, lru: None, asked: None }
+        Self { tables, speed, rules, pause, cpus_per_node: u32::MAX, tick: TICK, lru: None, asked: None }
     }
 
     /// Has whatever is asked for, and remembers the names.
@@ -39,6 +43,16 @@ impl<'a> Costs<'a> {
     /// The same on a machine with so many CPUs on a node; else it has one.
     pub fn on_nodes_of(self, cpus_per_node: u32) -> Self {
         Self { cpus_per_node, ..self }
+    }
+
+    /// The same with ticks of this length; else they take 4 ms.
+    pub fn ticking(self, tick: Time) -> Self {
+        Self { tick, ..self }
+    }
+
+    /// Length of a tick.
+    pub fn tick(&self) -> Time {
+        self.tick
     }
 
     /// The same with the lists of the machine's pages.

@@ -58,14 +58,14 @@ XFS = [
     Fault(
         "rmdir: the directory that goes is not locked",
         E + "filesystems/namei.rs",
-        "    m.lock(locks.1, Side::Write).await;\n    fs.rmdir(m, parent, name, dir).await;\n    m.unlock(locks.1, Side::Write).await;",
-        "    if !FAULT { m.lock(locks.1, Side::Write).await; }\n    fs.rmdir(m, parent, name, dir).await;\n    if !FAULT { m.unlock(locks.1, Side::Write).await; }",
+        "    m.lock(locks.1, Side::Write).await;\n    fs.rmdir(m, parent, name, dir).await;\n    sb.times.changed(m, Timed::Directory(parent));\n    m.unlock(locks.1, Side::Write).await;",
+        "    if !FAULT { m.lock(locks.1, Side::Write).await; }\n    fs.rmdir(m, parent, name, dir).await;\n    sb.times.changed(m, Timed::Directory(parent));\n    if !FAULT { m.unlock(locks.1, Side::Write).await; }",
     ),
     Fault(
         "rename: the file that moves is not locked",
         E + "filesystems/namei.rs",
-        "    m.lock(inode, Side::Write).await;\n    let renamed = fs.rename(m, dir, names, file, under).await;\n    sb.d_move(m).await;\n    m.unlock(inode, Side::Write).await;",
-        "    if !FAULT { m.lock(inode, Side::Write).await; }\n    let renamed = fs.rename(m, dir, names, file, under).await;\n    sb.d_move(m).await;\n    if !FAULT { m.unlock(inode, Side::Write).await; }",
+        "    m.lock(inode, Side::Write).await;\n    let renamed = fs.rename(m, dir, names, file, under).await;\n    for changed in [Timed::Directory(dir), Timed::Directory(names.into), Timed::File(file.inode)] {\n        sb.times.changed(m, changed);\n    }\n    sb.d_move(m).await;\n    m.unlock(inode, Side::Write).await;",
+        "    if !FAULT { m.lock(inode, Side::Write).await; }\n    let renamed = fs.rename(m, dir, names, file, under).await;\n    for changed in [Timed::Directory(dir), Timed::Directory(names.into), Timed::File(file.inode)] {\n        sb.times.changed(m, changed);\n    }\n    sb.d_move(m).await;\n    if !FAULT { m.unlock(inode, Side::Write).await; }",
     ),
     Fault(
         "xfs ifree: the inode stays on its unlinked list",
@@ -118,8 +118,8 @@ XFS = [
     Fault(
         "xfs read: takes no lock",
         X + "operations/file.rs",
-        "        m.lock(inode.iolock, Side::Read).await;\n        self.sb.calls.read(m, file, (0, bytes)).await;\n        m.unlock(inode.iolock, Side::Read).await;",
-        "        if !FAULT { m.lock(inode.iolock, Side::Read).await; }\n        self.sb.calls.read(m, file, (0, bytes)).await;\n        if !FAULT { m.unlock(inode.iolock, Side::Read).await; }",
+        "        m.lock(inode.iolock, Side::Read).await;\n        read_write::read_cached(self, m, file, (0, bytes)).await;\n        m.unlock(inode.iolock, Side::Read).await;",
+        "        if !FAULT { m.lock(inode.iolock, Side::Read).await; }\n        read_write::read_cached(self, m, file, (0, bytes)).await;\n        if !FAULT { m.unlock(inode.iolock, Side::Read).await; }",
     ),
 ]
 
@@ -286,14 +286,14 @@ OTHERS = [
     Fault(
         "readdir: exclusive",
         E + "filesystems/read_write.rs",
-        "        m.lock(lock, Side::Read).await;\n        fs.iterate(m, dir, names, time).await;\n        m.unlock(lock, Side::Read).await;",
-        "        let side = if FAULT { Side::Write } else { Side::Read };\n        m.lock(lock, side).await;\n        fs.iterate(m, dir, names, time).await;\n        m.unlock(lock, side).await;",
+        "        m.lock(lock, Side::Read).await;\n        fs.iterate(m, dir, names, time).await;\n        touch_atime(fs, m, Timed::Directory(dir)).await;\n        m.unlock(lock, Side::Read).await;",
+        "        let side = if FAULT { Side::Write } else { Side::Read };\n        m.lock(lock, side).await;\n        fs.iterate(m, dir, names, time).await;\n        touch_atime(fs, m, Timed::Directory(dir)).await;\n        m.unlock(lock, side).await;",
     ),
     Fault(
         "utimes: no freeze protection",
         E + "filesystems/read_write.rs",
-        "    sb.start_write(m).await;\n    m.lock(lock, Side::Write).await;\n    fs.setattr(m, file, attribute, under).await;\n    m.unlock(lock, Side::Write).await;\n    sb.end_write(m).await;",
-        "    if !FAULT { sb.start_write(m).await; }\n    m.lock(lock, Side::Write).await;\n    fs.setattr(m, file, attribute, under).await;\n    m.unlock(lock, Side::Write).await;\n    if !FAULT { sb.end_write(m).await; }",
+        "    sb.start_write(m).await;\n    m.lock(lock, Side::Write).await;\n    match attribute {\n        Attribute::Times => sb.times.set(m, Timed::File(file.inode)),\n        Attribute::Mode | Attribute::Owner => sb.times.changed(m, Timed::File(file.inode)),\n    }\n    fs.setattr(m, file, attribute, under).await;\n    m.unlock(lock, Side::Write).await;\n    sb.end_write(m).await;",
+        "    if !FAULT { sb.start_write(m).await; }\n    m.lock(lock, Side::Write).await;\n    match attribute {\n        Attribute::Times => sb.times.set(m, Timed::File(file.inode)),\n        Attribute::Mode | Attribute::Owner => sb.times.changed(m, Timed::File(file.inode)),\n    }\n    fs.setattr(m, file, attribute, under).await;\n    m.unlock(lock, Side::Write).await;\n    if !FAULT { sb.end_write(m).await; }",
     ),
     Fault(
         "workloads: a rename is not noted",

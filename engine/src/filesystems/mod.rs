@@ -20,6 +20,7 @@ mod mapping;
 mod namei;
 mod read_write;
 pub(crate) mod system_calls;
+mod times;
 pub mod tmpfs;
 pub mod vfs;
 pub mod xfs;

@@ -1,5 +1,6 @@
 //! System calls on names (`fs/namei.c`): the VFS takes the locks and calls what a filesystem does under them.
 
+use super::times::Timed;
 use super::{DirId, File, Mounted, NoSpace, Renaming};
 use crate::waist::Machine;
 use crate::waist::{Account, LockId, Side, Time};
@@ -54,6 +55,7 @@ pub async fn create<M: Machine, F: InodeOperations<M>>(
 ) -> Result<File, NoSpace> {
     m.at("create");
     let inode = with_parent(fs, m, dir, fs.open_times(), fs.create(m, dir, name)).await?;
+    fs.super_block().times.made(m, Timed::File(inode));
     Ok(File { inode, written: false, writable: true })
 }
 
@@ -65,7 +67,10 @@ pub async fn mkdir<M: Machine, F: InodeOperations<M>>(
     name: &[u8],
 ) -> Result<DirId, NoSpace> {
     m.at("mkdir");
-    with_parent(fs, m, parent, fs.super_block().calls.mkdir(), fs.mkdir(m, parent, name)).await
+    let sb = fs.super_block();
+    let dir = with_parent(fs, m, parent, sb.calls.mkdir(), fs.mkdir(m, parent, name)).await?;
+    sb.times.made(m, Timed::Directory(dir));
+    Ok(dir)
 }
 
 /// Makes a name with its directory locked. The times are those before and after the locks.
@@ -81,6 +86,7 @@ async fn with_parent<M: Machine, F: InodeOperations<M>, T>(
     sb.start_write(m).await;
     m.lock(parent, Side::Write).await;
     let made = make.await;
+    sb.times.changed(m, Timed::Directory(dir));
     m.unlock(parent, Side::Write).await;
     sb.end_write(m).await;
     m.run(Account::System, after).await;
@@ -109,6 +115,8 @@ pub async fn link<M: Machine, F: InodeOperations<M>>(
     if linked.is_ok() {
         sb.links.inc(file.inode);
     }
+    sb.times.changed(m, Timed::Directory(dir));
+    sb.times.changed(m, Timed::File(file.inode));
     m.unlock(inode, Side::Write).await;
     sb.calls.dcache.unused(m).await;
     m.unlock(parent, Side::Write).await;
@@ -130,6 +138,8 @@ pub async fn unlink<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, dir: DirId
     m.lock(victim, Side::Write).await;
     let last = sb.links.drop(file.inode);
     fs.unlink(m, dir, name, &file, last).await;
+    sb.times.changed(m, Timed::Directory(dir));
+    sb.times.changed(m, Timed::File(file.inode));
     m.unlock(victim, Side::Write).await;
     fs.removed(m).await;
     m.unlock(parent, Side::Write).await;
@@ -156,6 +166,7 @@ pub async fn rmdir<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, parent: Dir
     }
     m.lock(locks.1, Side::Write).await;
     fs.rmdir(m, parent, name, dir).await;
+    sb.times.changed(m, Timed::Directory(parent));
     m.unlock(locks.1, Side::Write).await;
     fs.evict_directory(m, parent, dir).await;
     fs.removed(m).await;
@@ -182,6 +193,9 @@ pub async fn rename<M: Machine, F: InodeOperations<M>>(
     sb.lock_rename(m, new, old).await;
     m.lock(inode, Side::Write).await;
     let renamed = fs.rename(m, dir, names, file, under).await;
+    for changed in [Timed::Directory(dir), Timed::Directory(names.into), Timed::File(file.inode)] {
+        sb.times.changed(m, changed);
+    }
     sb.d_move(m).await;
     m.unlock(inode, Side::Write).await;
     sb.unlock_rename(m, new, old).await;

@@ -4,6 +4,7 @@
 //! The freeze protection of `vfs_write` is in the traced time of a write: it is a counter of this CPU's, and nobody freezes.
 
 use super::namei::InodeOperations;
+use super::times::Timed;
 use super::{Attribute, DirId, File, Io, NoSpace};
 use crate::waist::Machine;
 use crate::waist::{Account, Side, Time};
@@ -33,12 +34,14 @@ pub trait FileOperations<M: Machine>: InodeOperations<M> {
     async fn write_end(&self, _m: &M, _file: &File, _offset: u64, _bytes: u32) {}
     /// A buffered `read` of what is cached.
     async fn read(&self, m: &M, file: &File, bytes: u32) {
-        self.super_block().calls.read(m, file, (0, bytes)).await;
+        read_cached(self, m, file, (0, bytes)).await;
     }
     /// `pread` of a file that was laid out; a filesystem that knows no places reads from its cache.
     async fn read_at(&self, m: &M, file: &File, io: Io) {
-        self.super_block().calls.read(m, file, (io.offset, io.bytes)).await;
+        read_cached(self, m, file, (io.offset, io.bytes)).await;
     }
+    /// `update_time` of an inode that was read. Who has it in memory only sets a field.
+    async fn update_atime(&self, _m: &M, _inode: Timed) {}
     /// `pwrite` of a file that was laid out, of which no block is new.
     async fn write_at(&self, m: &M, file: &File, io: Io);
     /// `fsync`.
@@ -91,6 +94,22 @@ pub async fn close<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File)
     calls.put(m, file).await;
 }
 
+/// `filemap_read` of what is cached.
+pub async fn read_cached<M: Machine, F: FileOperations<M> + ?Sized>(fs: &F, m: &M, file: &File, place: (u64, u32)) {
+    fs.super_block().calls.read(m, file, place).await;
+    touch_atime(fs, m, Timed::File(file.inode)).await;
+}
+
+/// `touch_atime`, `file_accessed`: who reads what was changed since it was last read has the inode written.
+pub async fn touch_atime<M: Machine, F: FileOperations<M> + ?Sized>(fs: &F, m: &M, inode: Timed) {
+    let sb = fs.super_block();
+    if sb.times.read(m, inode) {
+        sb.start_write(m).await;
+        fs.update_atime(m, inode).await;
+        sb.end_write(m).await;
+    }
+}
+
 /// A buffered `write` at the end of a file.
 pub async fn append<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &mut File, bytes: u32) {
     let calls = &fs.super_block().calls;
@@ -101,6 +120,7 @@ pub async fn append<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &mut 
         m.run(Account::System, before).await;
     }
     m.lock(lock, Side::Write).await;
+    fs.super_block().times.changed(m, Timed::File(file.inode));
     let size = fs.write_begin(m, file, bytes, true).await;
     calls.append(m, file, fs.new_page_time(), size, bytes).await;
     fs.write_end(m, file, size, bytes).await;
@@ -116,10 +136,17 @@ pub async fn overwrite<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &F
     let lock = fs.file_lock(file);
     m.at("write");
     m.lock(lock, Side::Write).await;
+    fs.super_block().times.changed(m, Timed::File(file.inode));
     fs.write_begin(m, file, bytes, false).await;
     fs.super_block().calls.overwrite(m, file, (offset, bytes)).await;
     fs.write_end(m, file, offset, bytes).await;
     m.unlock(lock, Side::Write).await;
+}
+
+/// `pwrite` of a file that was laid out.
+pub async fn write_at<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File, io: Io) {
+    fs.super_block().times.changed(m, Timed::File(file.inode));
+    fs.write_at(m, file, io).await;
 }
 
 /// `ftruncate` (`do_truncate`) to nothing, or to so many bytes less.
@@ -151,6 +178,7 @@ async fn with_blocks<M: Machine, F: FileOperations<M>, T>(
     m.run(Account::System, sb.calls.enter()).await;
     sb.start_write(m).await;
     m.lock(lock, Side::Write).await;
+    sb.times.changed(m, Timed::File(file.inode));
     let changed = change.await;
     m.unlock(lock, Side::Write).await;
     sb.end_write(m).await;
@@ -166,6 +194,10 @@ pub async fn set_attribute<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file
     m.run(Account::System, before).await;
     sb.start_write(m).await;
     m.lock(lock, Side::Write).await;
+    match attribute {
+        Attribute::Times => sb.times.set(m, Timed::File(file.inode)),
+        Attribute::Mode | Attribute::Owner => sb.times.changed(m, Timed::File(file.inode)),
+    }
     fs.setattr(m, file, attribute, under).await;
     m.unlock(lock, Side::Write).await;
     sb.end_write(m).await;
@@ -186,10 +218,12 @@ pub async fn fiemap<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File
 pub async fn readdir<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, dir: DirId) {
     let lock = fs.directory_lock(dir);
     m.at("readdir");
+    fs.super_block().times.asked(Timed::Directory(dir)); // opendir of the C library asks for the size of a block
     fs.open_directory(m, dir).await;
     for (names, time) in fs.super_block().calls.readdir(fs.names(dir)) {
         m.lock(lock, Side::Read).await;
         fs.iterate(m, dir, names, time).await;
+        touch_atime(fs, m, Timed::Directory(dir)).await;
         m.unlock(lock, Side::Read).await;
     }
 }

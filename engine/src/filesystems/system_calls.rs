@@ -4,6 +4,7 @@
 use super::ledger::Ledger;
 use super::namei;
 use super::read_write::{self, FileOperations};
+use super::times::Timed;
 use super::vfs::{SuperBlock, SuperOperations};
 use super::{Attribute, Audit, DirId, File, Filesystem, Io, LaidOut, Mounted, NoSpace, PlainCall, Renaming};
 use crate::waist::{Machine, Witness};
@@ -149,7 +150,7 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
     }
 
     async fn write_at(&self, m: &M, file: &File, io: Io) {
-        self.operation(m, self.fs.write_at(m, file, io)).await;
+        self.operation(m, read_write::write_at(&*self.fs, m, file, io)).await;
     }
 
     async fn fallocate(&self, m: &M, file: &File, bytes: u32) -> Result<(), NoSpace> {
@@ -184,14 +185,17 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
     }
 
     async fn stat(&self, m: &M, file: &File) {
+        self.fs.super_block().times.asked(Timed::File(file.inode));
         self.operation(m, self.fs.super_block().calls.stat(m, file)).await;
     }
 
     async fn stat_directory(&self, m: &M, dir: DirId) {
+        self.fs.super_block().times.asked(Timed::Directory(dir));
         self.operation(m, self.fs.super_block().calls.stat_directory(m, dir)).await;
     }
 
     async fn fstat(&self, m: &M, file: &File) {
+        self.fs.super_block().times.asked(Timed::File(file.inode));
         self.operation(m, self.fs.super_block().calls.fstat(m, file)).await;
     }
 
@@ -216,6 +220,12 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
     }
 
     async fn plain(&self, m: &M, call: PlainCall) {
-        self.operation(m, self.fs.super_block().calls.plain(m, call)).await;
+        let playing = async {
+            self.fs.super_block().calls.plain(m, call).await;
+            if call == PlainCall::Statfs {
+                self.fs.statfs(m).await;
+            }
+        };
+        self.operation(m, playing).await;
     }
 }

@@ -4,6 +4,7 @@ use super::calls::Calls;
 use super::costs::Costs;
 use super::inode_cache::InodeCache;
 use super::links::Links;
+use super::times::Times;
 use super::{DirId, File, LaidOut, Mounted, NoSpace};
 use crate::waist::Machine;
 use crate::waist::{Account, ClassId, LockId, Side, Time};
@@ -19,6 +20,8 @@ pub struct SuperBlock {
     pub inodes: InodeCache,
     /// How many names files have.
     pub links: Links,
+    /// When inodes were changed and read.
+    pub times: Times,
     /// `s_vfs_rename_mutex`, and `rename_lock`, of which the kernel has one.
     rename_mutex: LockId,
     rename_lock: LockId,
@@ -38,6 +41,7 @@ impl SuperBlock {
             freeze: m.new_lock(freeze),
             inodes: InodeCache::new(m, costs)?,
             links: Links::default(),
+            times: Times::new(costs),
             rename_mutex: m.new_lock(m.class("vfs.s_vfs_rename_mutex", "vfs.s_vfs_rename_mutex")),
             rename_lock: m.new_lock(m.class("vfs.rename_lock", "vfs.rename_lock")),
             d_move: costs.sum(&["d_move"])?,
@@ -115,6 +119,8 @@ pub(crate) trait SuperOperations<M: Machine>: Mounted {
     async fn lay_out(&self, _m: &M, _file: &File, _laid: LaidOut) {}
     /// `sync_fs`. By default nothing depends on it.
     async fn sync_fs(&self, _m: &M) {}
+    /// What `statfs` does besides counting.
+    async fn statfs(&self, _m: &M) {}
     /// A step of a walk through a directory whose inodes are not in memory: its part of `getdents`, and `stat` of the `nth` file.
     async fn walk(&self, m: &M, dir: DirId, nth: u32);
 }

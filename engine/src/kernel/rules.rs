@@ -117,6 +117,10 @@ rules! {
     "vfs.creat_looks_first" => creat_looks_first: bool = true;
     /// Who looks for a buffer in a device's page cache takes its `private_lock` (`__find_get_block_slow`).
     "block.private_lock" => private_lock: bool = true;
+    /// Whether who reads writes the inode for its `atime` (`touch_atime`).
+    "vfs.atime" => atime: vfs::Atime = vfs::Atime::Relatime;
+    /// How fine the times of inodes are (`inode_set_ctime_current`).
+    "vfs.inode_clock" => inode_clock: vfs::InodeClock = vfs::InodeClock::Tick;
     /// How the count of a dentry's references is changed (`CMPXCHG_LOOP`).
     "vfs.dentry_ref" => dentry_ref: vfs::DentryRef = vfs::DentryRef::Immediate;
     /// What lies in the cache line of that count.
@@ -131,6 +135,8 @@ rules! {
     "xfs.cil_order" => cil_order: bool = true;
     /// Who frees unlinked inodes (`xfs_inodegc`).
     "xfs.inodegc" => inodegc: xfs::Inactivation = xfs::Inactivation::PerCpu;
+    /// What a `statfs` does about unlinked inodes that wait for a worker (`xfs_fs_statfs`).
+    "xfs.statfs_inodegc" => statfs_inodegc: xfs::StatfsInodegc = xfs::StatfsInodegc::Push;
     /// When the pointers of unlinked lists are changed in the inodes' buffers (`xfs_iunlink`).
     "xfs.iunlink" => iunlink: xfs::UnlinkedList = xfs::UnlinkedList::InMemory;
     /// How `fsync` holds the ILOCK (`xfs_fsync_flush_log`).

@@ -47,6 +47,26 @@ choice! {
 }
 
 choice! {
+    /// Whether who reads writes `atime` (`relatime_need_update`).
+    pub enum Atime {
+        /// If it is not later than the last change.
+        Relatime = "relatime",
+        /// Never (the mount option `noatime`).
+        Never = "noatime",
+    }
+}
+
+choice! {
+    /// How fine the times of inodes are.
+    pub enum InodeClock {
+        /// A tick.
+        Tick = "tick",
+        /// Exact for a change of an inode whose times somebody has asked for (since 6.13).
+        AsAsked = "as-asked",
+    }
+}
+
+choice! {
     /// What lies in the cache line of a dentry's count.
     pub enum DentryLine {
         /// The name from its ninth byte on, which walks read (before 6.11).

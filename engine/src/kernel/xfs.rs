@@ -29,12 +29,24 @@ choice! {
 choice! {
     /// Who frees unlinked inodes.
     pub enum Inactivation {
-        /// The task that unlinked them (before 5.14).
+        /// The task that unlinked them (before 5.15).
         Task = "task",
         /// A worker for each allocation group, on any CPU.
         PerGroup = "per-group",
         /// A worker for each CPU, bound to it.
         PerCpu = "per-cpu",
+    }
+}
+
+choice! {
+    /// What a `statfs` does about unlinked inodes that wait for a worker.
+    pub enum StatfsInodegc {
+        /// Nothing (before 5.15).
+        Nothing = "nothing",
+        /// It has all workers start, and waits until they have returned.
+        Flush = "flush",
+        /// It has all workers start (since 5.19).
+        Push = "push",
     }
 }
 

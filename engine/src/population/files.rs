@@ -223,7 +223,7 @@ impl Work {
             tasks.enumerate().map(|(place, task)| actor(dirs[place % dirs.len()].clone(), task)).collect();
         let mut nobody = actor(dirs.concat().into(), Actor::<M, F>::NOBODY - load);
         if let Self::Dbench(params) = self {
-            actors = actors.into_iter().map(|who| who.reusing(params.names)).collect();
+            actors = actors.into_iter().map(|who| who.reusing(params.names).staying(params.stays)).collect();
         }
         for _ in 0..files {
             for who in if shared { std::slice::from_mut(&mut nobody) } else { &mut actors[..] } {

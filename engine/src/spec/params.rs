@@ -217,6 +217,9 @@ const DBENCH: &[Param] = &[
     ("renames_beside", Required),
     ("files", Required),
     ("names", Required),
+    ("reads_again", Required),
+    ("finds_at_home", Required),
+    ("stays", Required),
     ("user_ns", Required),
     ("probe_ns", Required),
 ];

@@ -1,6 +1,7 @@
 //! Single operations on a task's own set of files: what op mixes and dbench are made of.
 
 mod directories;
+mod draws;
 mod links;
 mod names;
 mod words;
@@ -59,10 +60,14 @@ pub struct Actor<M, F> {
     task: u32,
     serial: u32,
     walked: u32,
-    /// The files that were made, written to and synced last.
+    /// The files that were made, written to, synced and read last.
     made: Option<Name>,
     written: Option<Name>,
     synced: Option<Name>,
+    read: Option<Name>,
+    /// The directory of the file that was used last, and the share of draws that stay there.
+    dir: Option<DirId>,
+    stays: f64,
 }
 
 /// Files that a walk finds in a directory before it goes on to the next.
@@ -76,7 +81,24 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
     pub fn new(m: M, fs: Rc<F>, dirs: Rc<[DirId]>, pool: Pool, task: u32) -> Self {
         let random = m.stream(&format!("actor {task}"));
         let choice = Choice::Random;
-        Self { m, fs, dirs, pool, random, choice, task, serial: 0, walked: 0, made: None, written: None, synced: None }
+        let (made, written, synced, read, dir) = (None, None, None, None, None);
+        Self {
+            m,
+            fs,
+            dirs,
+            pool,
+            random,
+            choice,
+            task,
+            serial: 0,
+            walked: 0,
+            made,
+            written,
+            synced,
+            read,
+            dir,
+            stays: 0.0,
+        }
     }
 
     /// The same one, which chooses files in this way.
@@ -88,6 +110,11 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
     pub fn reusing(self, names: u32) -> Self {
         self.pool.borrow_mut().names.limit((names as usize).div_ceil(self.dirs.len()));
         self
+    }
+
+    /// The same one, of whose draws of any file or directory this share stays in the directory of the one before.
+    pub fn staying(self, stays: f64) -> Self {
+        Self { stays, ..self }
     }
 
     /// The same one on the task of `m`.
@@ -136,6 +163,11 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         Ok(())
     }
 
+    /// Lists one of the task's directories, by its place.
+    pub async fn list(&self, place: usize) {
+        self.fs.readdir(&self.m, self.dirs[place]).await;
+    }
+
     /// Does an operation that needs a file on one of these; on any where there is none such.
     pub async fn on(&mut self, which: Which, act: Act, bytes: u32) -> Result<(), Full> {
         if self.files() == 0 {
@@ -157,7 +189,10 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
                 fs.open_creating(&m, held.dir, &held.file).await;
                 self.close(place, true).await;
             }
-            Act::Read => fs.read(&m, &held.file, bytes).await,
+            Act::Read => {
+                fs.read(&m, &held.file, bytes).await;
+                self.read = Some(held.name);
+            }
             Act::Overwrite if held.file.written => {
                 fs.overwrite(&m, &held.file, bytes).await;
                 self.note_write(place, held);
@@ -231,7 +266,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         pool.names.free(held.dir, held.name);
         let renamed = &mut pool.files[place];
         (renamed.name, renamed.dir) = (to, into);
-        for last in [&mut self.made, &mut self.written] {
+        for last in [&mut self.made, &mut self.written, &mut self.read] {
             *last = last.map(|name| if name == held.name { to } else { name });
         }
         Ok(())
@@ -260,6 +295,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             Which::Made => self.made,
             Which::Written => self.written,
             Which::Synced => self.synced,
+            Which::Read => self.read,
         }?;
         self.pool.borrow().files.iter().position(|held| held.name == name)
     }
@@ -341,19 +377,6 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         self.pool.borrow_mut().files[place].dirty = false;
         (held.file.written, held.file.writable) = (held.dirty, writable || held.dirty);
         self.fs.clone().close(&self.m, &held.file).await;
-    }
-
-    fn any_place(&mut self) -> usize {
-        let files = self.files() as u64;
-        self.choice.pick(&mut self.random, files) as usize
-    }
-
-    fn any_dir(&mut self) -> DirId {
-        let dirs = self.dirs.clone();
-        match dirs.len() {
-            1 => dirs[0],
-            many => dirs[(uniform(&mut self.random) * many as f64) as usize],
-        }
     }
 
     fn next_name(&mut self, dir: DirId) -> Name {

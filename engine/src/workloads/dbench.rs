@@ -2,7 +2,9 @@
 //! stands in the benchmark's load file; what a call does in system calls is what its client does for it. Which file it is done on
 //! matters where what is new is written, synced and renamed: most writes are to the file written before or to the one made last, a
 //! flush is always of the file written last, half of all renames are of the file flushed last, and only some directories hold files
-//! that are ever flushed.
+//! that are ever flushed. A client goes from directory to directory: nearly all calls on names are where the one before was, and most
+//! reads are of the file read before. So few inodes are both changed and read in the same moment, which decides how often a read
+//! writes the inode.
 //!
 //! Names are looked for without regard to case: first by `stat`, and where there is none by listing the directory.
 
@@ -74,6 +76,12 @@ pub struct Params {
     /// Share of renames of the file flushed last, and of the others in directories where files are flushed.
     renames_flushed: f64,
     renames_beside: f64,
+    /// Share of reads of the file read before.
+    reads_again: f64,
+    /// Share of listings for a pattern in the client's own directory, here the last of those with files.
+    finds_at_home: f64,
+    /// Share of calls on names in the directory of the one before.
+    pub stays: f64,
     /// How many these are.
     pub files: u32,
     /// Names that a client uses in all, files that are there and others.
@@ -103,6 +111,9 @@ impl Params {
             flushed_directories: number("flushed_directories").min(w.number("subdirectories")) as usize,
             renames_flushed: number("renames_flushed"),
             renames_beside: number("renames_beside"),
+            reads_again: number("reads_again"),
+            finds_at_home: number("finds_at_home"),
+            stays: number("stays"),
             files: number("files") as u32,
             names: number("names") as u32,
             user: time("user_ns"),
@@ -183,12 +194,12 @@ async fn play<M: Machine, F: Filesystem<M>>(actor: &mut Actor<M, F>, call: Call,
             actor.act(Which::Any, Act::Fstat, 0).await?;
             actor.act(Which::Any, Act::Utimes, 0).await
         }
-        Call::Find => {
-            look_in_vain(actor).await?; // a pattern is no name
-            actor.act(Which::Any, Act::Readdir, 0).await
-        }
+        Call::Find => find(actor, p).await,
         Call::Write => write(actor, p).await,
-        Call::Read => actor.act(Which::Any, Act::Read, p.read_bytes).await,
+        Call::Read => {
+            let again = chance(actor.random(), p.reads_again);
+            actor.on(if again { Which::Read } else { Which::Any }, Act::Read, p.read_bytes).await
+        }
         Call::Lock => actor.act(Which::Any, Act::Lock, 0).await,
         Call::Unlock => actor.act(Which::Any, Act::Unlock, 0).await,
         Call::Flush => actor.on(Which::Written, Act::Fsync, 0).await,
@@ -205,6 +216,19 @@ async fn create<M: Machine, F: Filesystem<M>>(actor: &mut Actor<M, F>) -> Result
     look_in_vain(actor).await?;
     actor.create_open(0).await?;
     actor.act(Which::Any, Act::Fstat, 0).await
+}
+
+/// A pattern is no name: looked for as one that is missing, then the directory is listed.
+async fn find<M: Machine, F: Filesystem<M>>(actor: &mut Actor<M, F>, p: &Params) -> Result<(), Full> {
+    let home = chance(actor.random(), p.finds_at_home).then(|| actor.directories() - 1);
+    actor.act(Which::Any, Act::StatMissing, 0).await?;
+    for _ in 0..2 {
+        match home {
+            Some(home) => actor.list(home).await,
+            None => actor.act(Which::Any, Act::Readdir, 0).await?,
+        }
+    }
+    Ok(())
 }
 
 async fn write<M: Machine, F: Filesystem<M>>(actor: &mut Actor<M, F>, p: &Params) -> Result<(), Full> {

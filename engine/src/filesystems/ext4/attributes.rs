@@ -1,10 +1,10 @@
 //! What changes or lists an inode: `ext4_setattr` without a size, `ext4_fiemap`, and the part of buffered writes in the journal.
 
-use super::journal::credits;
+use super::journal::{credits, Block};
 use super::Ext4;
 use crate::cost_table;
 use crate::filesystems::costs::Costs;
-use crate::filesystems::{Attribute, BLOCK};
+use crate::filesystems::{Attribute, DirId, BLOCK};
 use crate::kernel::Rules;
 use crate::waist::Machine;
 use crate::waist::{Account, Time};
@@ -45,6 +45,13 @@ impl Ext4 {
         let handle = self.journal.start(m, credits::INODE).await;
         m.run(Account::System, time).await;
         self.stop(m, handle, slot, &[]).await;
+    }
+
+    /// The same of a directory.
+    pub(super) async fn change_directory<M: Machine>(&self, m: &M, dir: DirId, time: Time) {
+        let handle = self.journal.start(m, credits::INODE).await;
+        m.run(Account::System, time).await;
+        self.journal.stop(m, handle, &[Block::Directory(dir)]).await;
     }
 
     /// What a buffered write does in the journal besides new times: a handle for each page (`ext4_da_write_begin`), or one to have the

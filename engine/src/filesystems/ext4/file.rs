@@ -2,6 +2,7 @@
 
 use super::Ext4;
 use crate::filesystems::read_write::FileOperations;
+use crate::filesystems::times::Timed;
 use crate::filesystems::vfs::SuperOperations;
 use crate::filesystems::{initial_files, Attribute, DirId, File, Io, LaidOut, NoSpace};
 use crate::waist::Machine;
@@ -61,6 +62,14 @@ impl<M: Machine> FileOperations<M> for Ext4 {
 
     async fn write_end(&self, m: &M, file: &File, _: u64, _: u32) {
         self.dirtied(m, file.inode).await;
+    }
+
+    async fn update_atime(&self, m: &M, inode: Timed) {
+        let time = self.sb.calls.setattr().1;
+        match inode {
+            Timed::File(slot) => self.change_inode(m, slot, time).await,
+            Timed::Directory(dir) => self.change_directory(m, dir, time).await,
+        }
     }
 
     async fn read_at(&self, m: &M, file: &File, io: Io) {

@@ -13,6 +13,8 @@ use crate::devices::{End, Request, Work};
 use crate::filesystems::by_slot::BySlot;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::page_cache::PageCache;
+use crate::filesystems::read_write::touch_atime;
+use crate::filesystems::times::Timed;
 use crate::filesystems::{File, Io, LaidOut, BLOCK};
 use crate::kernel::ext4::DioWrites;
 use crate::kernel::Rules;
@@ -96,6 +98,7 @@ impl Ext4 {
             }
             m.run(Account::System, c.read_end).await;
             m.unlock(open.i_rwsem, Side::Read).await;
+            touch_atime(self, m, Timed::File(file.inode)).await;
         } else {
             if !open.pages.has(io.offset, io.bytes) {
                 self.map(m, &open, c.map).await;
@@ -104,6 +107,7 @@ impl Ext4 {
             }
             self.sb.calls.pages.copy(m, file.inode, io.offset, io.bytes);
             m.run(Account::System, c.read_page * io.pages()).await;
+            touch_atime(self, m, Timed::File(file.inode)).await;
         }
         m.run(Account::System, c.read_exit).await;
     }
@@ -125,6 +129,7 @@ impl Ext4 {
         m.run(Account::System, c.write_start).await;
         m.lock(open.i_rwsem, side).await;
         m.run(Account::System, c.write_checks).await;
+        self.update_times(m, slot).await;
         m.touch(open.dio_count, Access::Write);
         if held == DioWrites::Relocked {
             m.unlock(open.i_rwsem, side).await;
@@ -193,6 +198,7 @@ impl Ext4 {
     async fn buffered_write<M: Machine>(&self, m: &M, file: &File, open: &OpenFile, io: Io) {
         let c = &self.io.costs;
         m.lock(open.i_rwsem, Side::Write).await;
+        self.update_times(m, file.inode).await;
         for page in 0..io.pages() {
             let bytes = io.bytes.min(BLOCK);
             self.sb.calls.pages.copy(m, file.inode, io.offset + page * u64::from(BLOCK), bytes);

@@ -117,6 +117,8 @@ pub enum Which {
     Made,
     /// The one that was synced last.
     Synced,
+    /// The one that was read last.
+    Read,
     /// The first of the set.
     First,
 }
@@ -129,6 +131,7 @@ impl Which {
             ("written", Self::Written),
             ("made", Self::Made),
             ("synced", Self::Synced),
+            ("read", Self::Read),
             ("first", Self::First),
         ];
         let found = words.into_iter().find(|(name, _)| *name == word);

@@ -2,9 +2,10 @@
 
 use super::super::mount::Btrfs;
 use super::super::tree::items;
+use crate::filesystems::times::Timed;
 use crate::filesystems::File;
-use crate::waist::Account;
 use crate::waist::Machine;
+use crate::waist::{Access, Account, Side, Time};
 
 impl Btrfs {
     /// `extent_fiemap`: a search for the first of the extents that lie in a leaf.
@@ -14,6 +15,24 @@ impl Btrfs {
         let first = extents.first().map_or_else(|| items::extent(inode.ino, 0).key, |item| item.key);
         let time = self.costs.create.read_leaf * extents.len().max(1) as u64;
         self.read_item(m, first, time).await;
+    }
+
+    /// `btrfs_dirty_inode`: the inode is written later, with what else is delayed of it (`btrfs_delayed_update_inode`).
+    pub(super) async fn dirty_inode<M: Machine>(&self, m: &M, inode: Timed, time: Time) {
+        let handle = self.transaction.join(m).await;
+        m.run(Account::System, time).await;
+        m.touch(self.delayed_line, Access::Write);
+        match inode {
+            Timed::File(slot) => self.delayed.borrow_mut().update_file_inode(self.file(slot).ino),
+            Timed::Directory(dir) => {
+                let mutex = self.directory(dir).delayed;
+                m.lock(mutex, Side::Write).await;
+                self.delayed.borrow_mut().update_inode(dir);
+                m.unlock(mutex, Side::Write).await;
+            }
+        }
+        self.transaction.end(m, handle).await;
+        self.balance_delayed_items(m).await;
     }
 
     /// `btrfs_setsize` and `btrfs_truncate` to nothing: what is on its way to the device is waited for, then the extents are given back

@@ -2,6 +2,7 @@
 
 use super::super::mount::Btrfs;
 use crate::filesystems::read_write::{self, FileOperations};
+use crate::filesystems::times::Timed;
 use crate::filesystems::vfs::SuperOperations;
 use crate::filesystems::{Attribute, DirId, File, Io, LaidOut, NoSpace};
 use crate::waist::Machine;
@@ -57,9 +58,14 @@ impl<M: Machine> FileOperations<M> for Btrfs {
 
     async fn read_at(&self, m: &M, file: &File, io: Io) {
         if io.direct {
-            return self.direct_read(m, file, io).await;
+            self.direct_read(m, file, io).await;
+            return read_write::touch_atime(self, m, Timed::File(file.inode)).await;
         }
-        self.sb.calls.read(m, file, (io.offset, io.bytes)).await;
+        read_write::read_cached(self, m, file, (io.offset, io.bytes)).await;
+    }
+
+    async fn update_atime(&self, m: &M, inode: Timed) {
+        self.dirty_inode(m, inode, self.sb.calls.setattr().1).await;
     }
 
     async fn write_at(&self, m: &M, file: &File, io: Io) {
@@ -80,11 +86,9 @@ impl<M: Machine> FileOperations<M> for Btrfs {
         }
     }
 
-    /// `btrfs_setattr`, `btrfs_dirty_inode`: times, mode and owner alike.
-    async fn setattr(&self, m: &M, _: &File, _: Attribute, time: Time) {
-        let handle = self.transaction.join(m).await;
-        m.run(Account::System, time).await;
-        self.transaction.end(m, handle).await;
+    /// `btrfs_setattr`: times, mode and owner alike.
+    async fn setattr(&self, m: &M, file: &File, _: Attribute, time: Time) {
+        self.dirty_inode(m, Timed::File(file.inode), time).await;
     }
 
     async fn fallocate(&self, m: &M, _: &File, _: u32) -> Result<(), NoSpace> {

@@ -2,7 +2,8 @@
 
 use super::super::mount::Xfs;
 use crate::filesystems::calls::new_pages;
-use crate::filesystems::read_write::FileOperations;
+use crate::filesystems::read_write::{self, FileOperations};
+use crate::filesystems::times::Timed;
 use crate::filesystems::vfs::SuperOperations;
 use crate::filesystems::{initial_files, Attribute, DirId, File, Io, LaidOut, NoSpace};
 use crate::waist::Machine;
@@ -25,6 +26,10 @@ impl<M: Machine> SuperOperations<M> for Xfs {
         self.sync.dirty.lay_out(file.inode, pages.clone());
         self.storage.memory.lay_out(&pages);
         self.inodes.set_sized(file.inode);
+    }
+
+    async fn statfs(&self, m: &M) {
+        self.hurry_inodegc(m).await;
     }
 
     async fn walk(&self, m: &M, dir: DirId, nth: u32) {
@@ -79,8 +84,16 @@ impl<M: Machine> FileOperations<M> for Xfs {
         m.at("read");
         let inode = self.inodes.inode(file.inode);
         m.lock(inode.iolock, Side::Read).await;
-        self.sb.calls.read(m, file, (0, bytes)).await;
+        read_write::read_cached(self, m, file, (0, bytes)).await;
         m.unlock(inode.iolock, Side::Read).await;
+    }
+
+    async fn update_atime(&self, m: &M, inode: Timed) {
+        let slot = match inode {
+            Timed::File(slot) => slot,
+            Timed::Directory(dir) => self.directory(dir).slot,
+        };
+        self.log_times(m, &self.inodes.inode(slot)).await;
     }
 
     async fn read_at(&self, m: &M, file: &File, io: Io) {

@@ -11,6 +11,8 @@ use crate::cost_table;
 use crate::devices::{End, Request, Work};
 use crate::filesystems::by_slot::BySlot;
 use crate::filesystems::page_cache::PageCache;
+use crate::filesystems::read_write::touch_atime;
+use crate::filesystems::times::Timed;
 use crate::filesystems::xfs::inode::Inode;
 use crate::filesystems::xfs::inode_lines::InodeLines;
 use crate::filesystems::xfs::mount::Xfs;
@@ -207,6 +209,7 @@ impl Xfs {
         let (c, open) = (&self.io.costs, self.io.file(file.inode));
         open.lines.enter(m);
         m.run(Account::System, c.read_start).await;
+        touch_atime(self, m, Timed::File(file.inode)).await;
         if io.done.is_some() {
             open.lines.count(m); // in the interrupt of an earlier read, on this CPU
         }
@@ -296,6 +299,7 @@ impl Xfs {
         self.read_pages(m, file, &open, io).await;
         self.sb.calls.pages.copy(m, file.inode, io.offset, io.bytes);
         m.run(Account::System, c.read_page * io.pages()).await;
+        touch_atime(self, m, Timed::File(file.inode)).await;
         if locks {
             m.unlock(inode.iolock, Side::Read).await;
         }

@@ -107,12 +107,17 @@ impl Fsync {
 }
 
 impl Xfs {
-    /// `file_update_time`, `xfs_vn_update_time`: the clock of inodes goes on once a tick.
+    /// `file_update_time`: the clock of inodes goes on once a tick.
     pub(crate) async fn update_times<M: Machine>(&self, m: &M, slot: u32) {
         if !self.sync.change(slot, m.now() / self.sync.tick) {
             return;
         }
-        let (c, inode) = (&self.sync.costs, self.inodes.inode(slot));
+        self.log_times(m, &self.inodes.inode(slot)).await;
+    }
+
+    /// `xfs_vn_update_time`.
+    pub(super) async fn log_times<M: Machine>(&self, m: &M, inode: &Inode) {
+        let c = &self.sync.costs;
         let ticket = self.log.reserve(m, TR_FSYNCTS).await;
         m.run(Account::System, c.times_reserve).await;
         inode.ilock(m).await;

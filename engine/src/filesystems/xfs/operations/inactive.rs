@@ -8,6 +8,7 @@ use crate::filesystems::xfs::log::buffer::{lock_all, unlock_all};
 use crate::filesystems::xfs::log::grant::{Reservation, TR_ATTRINVAL, TR_IFREE, TR_ITRUNCATE};
 use crate::filesystems::xfs::log::Logged;
 use crate::filesystems::xfs::mount::Xfs;
+use crate::kernel::xfs::StatfsInodegc;
 use crate::kernel::xfs::UnlinkedList;
 use crate::waist::Machine;
 use crate::waist::{Account, Time};
@@ -101,12 +102,12 @@ impl Worker {
     }
 }
 
-/// The times of inactivation.
-pub(crate) struct Inactive(InactiveCosts);
+/// The times of inactivation, and who hurries it.
+pub(crate) struct Inactive(InactiveCosts, StatfsInodegc);
 
 impl Inactive {
     pub(crate) fn new(costs: &crate::filesystems::costs::Costs<'_>) -> Result<Self, String> {
-        InactiveCosts::new(costs).map(Self)
+        Ok(Self(InactiveCosts::new(costs)?, costs.rules().statfs_inodegc))
     }
 
     /// Of a transaction that truncates, before its commit and in it.
@@ -128,6 +129,22 @@ impl Xfs {
         self.inode_transaction(m, &inode, TR_ATTRINVAL, (c.attr, c.attr_commit)).await;
         self.ifree(m, &inode).await;
         self.inodes.set_reclaimable(m, slot);
+    }
+
+    /// What `xfs_fs_statfs` does first.
+    pub(super) async fn hurry_inodegc<M: Machine>(&self, m: &M) {
+        if self.inactive.1 == StatfsInodegc::Nothing {
+            return;
+        }
+        self.inodegc.iter().for_each(|gc| gc.push(m));
+        if self.inactive.1 == StatfsInodegc::Flush {
+            let waits: Vec<_> = self.inodegc.iter().filter_map(|gc| gc.flush(m)).collect();
+            for done in waits {
+                m.wchan("__flush_workqueue");
+                m.wait_for(done).await;
+                m.drop_completion(done);
+            }
+        }
     }
 
     /// `xfs_itruncate_extents`: the inode is logged, then the blocks of the file are given back, or so many at its end.

@@ -4,7 +4,8 @@
 //! A queued inode starts the worker one jiffy later; with more than a cluster's worth of inodes on the list (32 of 512
 //! bytes) at once; with more than 256 the unlinking task waits for the worker (`xfs_inodegc_want_flush_work`). The worker frees
 //! what is on the list when it starts. What comes meanwhile is for its next start. Each inode arms the timer anew, also one that
-//! comes between the timer and the start (`mod_delayed_work`).
+//! comes between the timer and the start (`mod_delayed_work`). A `statfs` has all workers start (`xfs_inodegc_push`), and from 5.15 to
+//! 5.18 it also waits until they have returned (`xfs_inodegc_flush`).
 
 use crate::filesystems::costs::Costs;
 use crate::waist::Machine;
@@ -40,6 +41,8 @@ pub struct InodeGc {
     /// Who waits for the worker's next turn, and for this one.
     flushers: RefCell<Vec<LockId>>,
     flushing: RefCell<Vec<LockId>>,
+    /// The worker is at what it took.
+    busy: Cell<bool>,
 }
 
 impl InodeGc {
@@ -53,6 +56,7 @@ impl InodeGc {
             due: Cell::new(None),
             flushers: RefCell::default(),
             flushing: RefCell::default(),
+            busy: Cell::default(),
         }
     }
 
@@ -70,16 +74,27 @@ impl InodeGc {
         }
         self.list.borrow_mut().push((slot, written));
         if items > self.limits.batch {
-            self.due.set(Some(m.now()));
-            m.wake(self.worker.get());
+            self.push(m);
         } else {
             self.due.set(Some(m.wake_at_tick(self.worker.get(), 1)));
         }
-        (items > self.limits.throttle).then(|| {
-            let done = m.new_completion();
-            self.flushers.borrow_mut().push(done);
-            done
-        })
+        (items > self.limits.throttle).then(|| waiting(m, &self.flushers))
+    }
+
+    /// The worker starts at once, if there is something for it (`xfs_inodegc_queue_all`).
+    pub fn push<M: Machine>(&self, m: &M) {
+        if !self.list.borrow().is_empty() {
+            self.due.set(Some(m.now()));
+            m.wake(self.worker.get());
+        }
+    }
+
+    /// A completion to wait for until the worker has returned from all that it was queued for (`flush_workqueue`).
+    pub fn flush<M: Machine>(&self, m: &M) -> Option<LockId> {
+        if !self.list.borrow().is_empty() {
+            return Some(waiting(m, &self.flushers));
+        }
+        self.busy.get().then(|| waiting(m, &self.flushing))
     }
 
     /// The worker starts, if it may: takes the whole list into `batch`, which is empty.
@@ -88,6 +103,7 @@ impl InodeGc {
         if starts {
             m.delayed("inodegc", self.since.get());
             self.due.set(None);
+            self.busy.set(true);
             std::mem::swap(&mut *self.list.borrow_mut(), batch);
             std::mem::swap(&mut *self.flushers.borrow_mut(), &mut *self.flushing.borrow_mut());
         }
@@ -104,10 +120,18 @@ impl InodeGc {
 
     /// Lets those go on who wait for this turn of the worker.
     pub async fn flushed<M: Machine>(&self, m: &M) {
+        self.busy.set(false);
         let mut waiting = std::mem::take(&mut *self.flushing.borrow_mut());
         for done in waiting.drain(..) {
             m.complete(done).await;
         }
         *self.flushing.borrow_mut() = waiting;
     }
+}
+
+/// A completion that is among these.
+fn waiting<M: Machine>(m: &M, flushers: &RefCell<Vec<LockId>>) -> LockId {
+    let done = m.new_completion();
+    flushers.borrow_mut().push(done);
+    done
 }
