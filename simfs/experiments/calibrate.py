@@ -23,6 +23,7 @@ from simfs.results.aggregate import PointLike, compare
 from simfs.results.model import Comparison, Fit, MeasuredRow, PointResult
 from simfs.results.run import Engine, MeasureLike, Progress, Runs, ToSpec, run_scenario
 from simfs.results.statistics import LEVEL, stddev
+from simfs.scenario.metrics import metric
 
 TOLERANCE = 3e-3
 """Residual, and relative change of a parameter, at which a fit stops: well below what rows are known to."""
@@ -89,7 +90,7 @@ def calibrate(
     draft = Objective(parameters, used, build, _shortened(to_spec, DRAFT), runner, DRAFT_TOLERANCE)
     full = Objective(parameters, used, build, to_spec, runner, TOLERANCE)
     start = np.array([p.start or math.sqrt(p.low * p.high) for p in parameters])
-    slopes = None
+    slopes = np.array([[-1 / start[0]]]) if len(used) == 1 and _is_time(used[0]) else None
     if len(used) > 1 and _saves_half(draft, start):
         start, slopes = search(draft, start)
     values, _ = search(full, start, slopes)
@@ -207,6 +208,11 @@ def _refuse_bounds(parameters: Sequence[Parameter], values: Vector) -> None:
                 f"{p.name} ends at its bound {value:g} {p.unit}: the rows cannot be met within"
                 f" {p.low:g} to {p.high:g} {p.unit}; widen the bounds if their source allows it"
             )
+
+
+def _is_time(row: MeasuredRow) -> bool:
+    """Whether the row is longer, and its residual so smaller, where rates are lower."""
+    return metric(row.metric).quantity == "latency"
 
 
 def _saves_half(draft: Objective, values: Vector) -> bool:

@@ -15,15 +15,14 @@ from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
 
+MOST_CORRECTED = 2
+"""With more parameters than that, no step tells what each of them does: differences are taken at each."""
+
 STEPS = 12
 """Steps of a search, at most."""
 
 FLAT = 0.5
 """What is left of a slope when a step has changed nothing: the next one is longer."""
-
-
-FAILURES = 2
-"""Steps one after the other that may end higher than they began: each has corrected the slopes."""
 
 
 class Bounded(Protocol):
@@ -62,7 +61,11 @@ def search(objective: Rough, start: Vector, slopes: Vector | None = None) -> tup
 
     `slopes` are those that an earlier search came back with.
     """
-    return (_root if len(objective.rows) == 1 else _least_squares)(objective, start, slopes)
+    if len(objective.rows) == 1:
+        return _root(objective, start, slopes)
+    if len(objective.parameters) > MOST_CORRECTED:
+        return _differing(objective, start)
+    return _correcting(objective, start, slopes)
 
 
 def _root(objective: Rough, start: Vector, slopes: Vector | None) -> tuple[Vector, Vector]:
@@ -105,8 +108,12 @@ def _bracketed(residual: Callable[[float], float], low: float, high: float) -> f
     return float(optimize.brentq(residual, low, high, xtol=1e-3))
 
 
-def _least_squares(objective: Rough, start: Vector, slopes: Vector | None) -> tuple[Vector, Vector]:
-    """Gauss and Newton's method in units of `start`; each step corrects the slopes by what it found (Broyden)."""
+def _correcting(objective: Rough, start: Vector, slopes: Vector | None) -> tuple[Vector, Vector]:
+    """Gauss and Newton's method in units of `start`; each step corrects the slopes by what it found (Broyden).
+
+    Before it ends, differences of two parameters are taken once more. A step that ends higher than it began
+    corrects the slopes too, and the next is half as long.
+    """
     low = np.array([p.low for p in objective.parameters]) / start
     high = np.array([p.high for p in objective.parameters]) / start
 
@@ -115,25 +122,59 @@ def _least_squares(objective: Rough, start: Vector, slopes: Vector | None) -> tu
 
     x = np.clip(np.ones_like(start), low * (1 + 1e-6), high * (1 - 1e-6))
     here = residuals(x)
-    failures = 0
+    reach, fresh = 1.0, slopes is None
     known = _differences(residuals, x, here, objective, high) if slopes is None else slopes * start
     for _ in range(STEPS):
         if _size(here) <= objective.resolution:
             break
-        step = _step(known, here, x, (low, high))
-        gain = 1 - (_size(here + known @ step) / _size(here)) ** 2
-        if gain <= objective.resolution or np.linalg.norm(step) <= objective.resolution * np.linalg.norm(x):
-            break
+        step = _step(known, here, np.maximum(low - x, -reach), np.minimum(high - x, reach))
+        if np.max(np.abs(known @ step)) <= objective.resolution:  # no row would be seen to change
+            if fresh or x.size == 1:
+                break
+            known, fresh = _differences(residuals, x, here, objective, high), True
+            continue
         there = residuals(x + step)
         if _size(there - here - known @ step) > objective.resolution:
             known = known + np.outer(there - here - known @ step, step) / (step @ step)
         if _size(there) < _size(here):
-            x, here, failures = x + step, there, 0
-        elif failures == FAILURES:
-            break
+            x, here, fresh = x + step, there, False
         else:
-            failures += 1
+            reach = float(np.max(np.abs(step))) / 2
     return x * start, known / start
+
+
+class _Settled(Exception):  # noqa: N818 - a result and no error
+    """The search is at values whose residuals cannot be told from none."""
+
+
+def _differing(objective: Rough, start: Vector) -> tuple[Vector, Vector]:
+    """Least squares in a region of trust, with differences at each step."""
+    from scipy import optimize
+
+    def residuals(x: Vector) -> Vector:
+        found = objective(x * start)
+        if _size(found) <= objective.resolution:
+            raise _Settled(x * start)
+        return found
+
+    low = np.array([p.low for p in objective.parameters]) / start
+    high = np.array([p.high for p in objective.parameters]) / start
+    first = np.clip(np.ones_like(start), low * (1 + 1e-6), high * (1 - 1e-6))
+    unknown = np.zeros((len(objective.rows), start.size))
+    try:
+        residuals(first)
+        found = optimize.least_squares(
+            residuals,
+            first,
+            bounds=(low, high),
+            diff_step=[max(0.1, 3 * objective.resolution)] * start.size,
+            xtol=objective.resolution,
+            ftol=objective.resolution,
+            max_nfev=15,
+        )
+    except _Settled as settled:
+        return np.asarray(settled.args[0]), unknown
+    return np.asarray(found.x * start), unknown
 
 
 def _size(residuals: Vector) -> float:
@@ -153,9 +194,8 @@ def _differences(
     return np.column_stack(columns)
 
 
-def _step(slopes: Vector, here: Vector, x: Vector, bounds: tuple[Vector, Vector]) -> Vector:
-    """The step to where residuals with these slopes are smallest within the bounds."""
+def _step(slopes: Vector, here: Vector, low: Vector, high: Vector) -> Vector:
+    """The step to where residuals with these slopes are smallest, of those in a box."""
     from scipy import optimize
 
-    low, high = bounds
-    return np.asarray(optimize.lsq_linear(slopes, -here, bounds=(low - x - 1e-12, high - x + 1e-12)).x)
+    return np.asarray(optimize.lsq_linear(slopes, -here, bounds=(low - 1e-12, high + 1e-12)).x)
