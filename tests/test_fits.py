@@ -43,8 +43,10 @@ def test_a_fit_simulates_only_the_points_of_its_rows() -> None:
     assert seen == {(24, 90e3)}
 
 
-@pytest.mark.parametrize(("warmup_ns", "durations"), [(0.0, 2), (1e12, 1)])
-def test_a_draft_comes_first_unless_most_of_a_run_is_warm_up(warmup_ns: float, durations: int) -> None:
+@pytest.mark.parametrize(("rows", "warmup_ns", "durations"), [(2, 0.0, 2), (2, 1e12, 1), (1, 0.0, 1)])
+def test_a_draft_comes_first_on_several_rows_unless_most_of_a_run_is_warm_up(
+    rows: int, warmup_ns: float, durations: int
+) -> None:
     seen: set[float] = set()
 
     def watching(text: str) -> str:
@@ -53,7 +55,7 @@ def test_a_draft_comes_first_unless_most_of_a_run_is_warm_up(warmup_ns: float, d
 
     calibrate(
         [Parameter("u", 1e6, 1e8)],
-        fakes.ROWS,
+        [fakes.row("ext4", 24, "compiles_per_s", 1500 + 10 * number, "calibrate") for number in range(rows)],
         lambda values: fakes.points(user_ns=values["u"]),
         to_spec=lambda point, replication: fakes.to_spec(point, replication) | {"warmup_ns": warmup_ns},
         engine=watching,

@@ -11,6 +11,7 @@ import pytest
 
 from simfs.experiments import calibrate
 from simfs.experiments.calibrate import Objective, Parameter, Vector
+from simfs.experiments.search import search as find
 from simfs.results.model import Comparison, MeasuredRow
 from simfs.results.statistics import interval
 
@@ -58,11 +59,11 @@ def rough(noise: float, *truth: float) -> Rough:
 
 
 def search(objective: Rough, *start: float) -> Vector:
-    return calibrate._search(objective, np.array(start))
+    return find(objective, np.array(start))[0]
 
 
 @pytest.mark.parametrize("noise", [0.002, 0.01, 0.03])
-@pytest.mark.parametrize(("parameters", "runs"), [(1, 4), (2, 12), (4, 26)])
+@pytest.mark.parametrize(("parameters", "runs"), [(1, 3), (2, 7), (4, 26)])
 def test_a_search_ends_at_the_noise_after_few_runs(parameters: int, runs: int, noise: float) -> None:
     draw, needed, missed = random.Random(1), [], []
     for _ in range(60):
@@ -80,3 +81,31 @@ def test_a_search_ends_at_the_noise_after_few_runs(parameters: int, runs: int, n
 def test_where_runs_do_not_scatter_the_tolerance_decides(truth: tuple[float, ...]) -> None:
     values = search(rough(0.0, *truth), *(1.5 * each for each in truth))
     assert values == pytest.approx(truth, rel=2 * calibrate.TOLERANCE)
+
+
+class Latency(Rough):
+    """What rises with its parameter, as latencies do: the first guess goes the wrong way."""
+
+    def compared(self, values: tuple[float, ...]) -> list[Comparison]:
+        """A row that is proportional to the third root of the parameter."""
+        simulated = interval([MEASURED * (values[0] / self.truth[0]) ** (1 / 3)] * 2)
+        return [
+            Comparison(row=row(0), simulated=simulated, error=simulated.mean - MEASURED, error_percent=None)
+        ]
+
+
+@pytest.mark.parametrize("start", [4.0, 40.0, 400.0])
+def test_a_step_that_went_the_wrong_way_tells_the_slope(start: float) -> None:
+    objective = Latency([Parameter("p", 1.0, 1000.0)], [row(0)], lambda _: (), lambda *_: {}, None, 1e-3)  # type: ignore[arg-type]
+    objective.truth = (50.0,)
+    assert search(objective, start) == pytest.approx(50.0, rel=0.01)
+    assert len(objective.known) <= 5
+
+
+def test_a_search_that_knows_the_slopes_of_another_takes_no_differences() -> None:
+    truth = (50.0, 20.0)
+    _, slopes = find(rough(0.0, *truth), np.array([40.0, 30.0]))
+    objective = rough(0.0, *truth)
+    values, _ = find(objective, np.array([49.0, 20.5]), slopes)
+    assert values == pytest.approx(truth, rel=2 * calibrate.TOLERANCE)
+    assert len(objective.known) == 2

@@ -2,7 +2,7 @@
 
 Residuals are `measured / simulated - 1` for rates and `(simulated - measured) / 100` for percentages. The
 time of an operation is nearly a linear function of the CPU time in it, so the first kind is nearly linear
-in the parameter, and a secant needs some three evaluations. Every evaluation runs with the same seeds
+in the parameter, and a search (`search`) needs some three evaluations. Every evaluation runs with the same seeds
 (common random numbers), so the residual is a function and not a random variable. It is a rough one, since at
 the next value events come in another order. So a search ends where a residual is no larger than the standard
 error of what was simulated.
@@ -11,7 +11,6 @@ error of what was simulated.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,15 +18,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simfs.experiments.search import search
 from simfs.results.aggregate import PointLike, compare
 from simfs.results.model import Comparison, Fit, MeasuredRow, PointResult
 from simfs.results.run import Engine, MeasureLike, Progress, Runs, ToSpec, run_scenario
 from simfs.results.statistics import LEVEL, stddev
+from simfs.scenario.metrics import metric
 
-TOLERANCE = 1e-3
+TOLERANCE = 3e-3
 """Residual, and relative change of a parameter, at which a fit stops: well below what rows are known to."""
 
-DRAFT_TOLERANCE = 5e-3
+DRAFT_TOLERANCE = 1e-2
 """The same for the rough search that only finds where to begin."""
 
 DRAFT = 0.2
@@ -41,14 +42,6 @@ Build = Callable[[Mapping[str, float]], Sequence[PointLike]]
 
 class CalibrationError(ValueError):
     """A fit that may not or cannot be done; the message says why and what would help."""
-
-
-class _OutOfBoundsError(Exception):
-    """The secant wants a value that may not be tried."""
-
-
-class _Settled(Exception):  # noqa: N818 - a result and no error
-    """The search is at values whose residuals cannot be told from none."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +76,9 @@ def calibrate(
     """Fit `parameters` to the rows with role `calibrate` and return the values with what they rest on.
 
     `measure` gives replications and warm-up of an evaluation (default: two replications, the spec's own
-    warm-up). A draft with a fifth of the duration comes first, unless most of a run is warm-up; the full
-    duration refines it. Raises CalibrationError for more parameters than rows, rows that no point answers,
-    and a fit that ends at a bound.
+    warm-up). On several rows, a draft with a fifth of the duration comes first, unless most of a run is warm-up;
+    the full duration refines it, from the slopes that the draft has found. Raises CalibrationError for more
+    parameters than rows, rows that no point answers, and a fit that ends at a bound.
     """
     used = tuple(r for r in rows if r.role == "calibrate")
     if len(parameters) > len(used):
@@ -97,9 +90,10 @@ def calibrate(
     draft = Objective(parameters, used, build, _shortened(to_spec, DRAFT), runner, DRAFT_TOLERANCE)
     full = Objective(parameters, used, build, to_spec, runner, TOLERANCE)
     start = np.array([p.start or math.sqrt(p.low * p.high) for p in parameters])
-    if _saves_half(draft, start):
-        start = _search(draft, start)
-    values = _search(full, start)
+    slopes = np.array([[-1 / start[0]]]) if len(used) == 1 and _is_time(used[0]) else None
+    if len(used) > 1 and _saves_half(draft, start):
+        start, slopes = search(draft, start)
+    values, _ = search(full, start, slopes)
     _refuse_bounds(parameters, values)
     return Fit(
         values=dict(zip((p.name for p in parameters), values.tolist(), strict=True)),
@@ -207,84 +201,6 @@ def standard_error(comparison: Comparison, measured: float = 0.0, level: float =
     return math.hypot(ratio * error / simulated.mean, measured / simulated.mean)
 
 
-def _search(objective: Objective, start: Vector) -> Vector:
-    return _root(objective, start) if len(objective.rows) == 1 else _least_squares(objective, start)
-
-
-def _root(objective: Objective, start: Vector) -> Vector:
-    """One parameter, one row: a secant; if it leaves the bounds, Brent's method on the logarithm."""
-    from scipy import optimize
-
-    p = objective.parameters[0]
-
-    def at(x: float) -> float:
-        return float(objective(np.array([x]))[0])
-
-    def inside(x: float) -> float:
-        if not p.low <= x <= p.high:
-            raise _OutOfBoundsError
-        # An exact zero is where a secant stops.
-        return at(x) if abs(at(x)) > objective.resolution else 0.0
-
-    first = min(max(float(start[0]), p.low), p.high)
-    # For an operation that is nothing but this parameter, the next guess is exact.
-    second = min(max(first / (1 + at(first)), p.low), p.high)
-    if inside(first) == 0 or second == first:
-        return np.array([first])
-    try:
-        # Two zeros in a row are the end of the search; the secant warns of them.
-        with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
-            found = optimize.root_scalar(
-                inside, method="secant", x0=first, x1=second, rtol=objective.resolution, maxiter=12
-            )
-    except _OutOfBoundsError:
-        return np.array([_bracketed(inside, p)])
-    return np.array([found.root if found.converged else _bracketed(inside, p)])
-
-
-def _bracketed(residual: Callable[[float], float], p: Parameter) -> float:
-    from scipy import optimize
-
-    low, high = math.log(p.low), math.log(p.high)
-    at_low, at_high = residual(p.low), residual(p.high)
-    if at_low * at_high > 0:
-        return p.low if abs(at_low) < abs(at_high) else p.high
-
-    def at_logarithm(u: float) -> float:
-        return residual(min(max(math.exp(u), p.low), p.high))  # the ends can be a rounding outside
-
-    return math.exp(optimize.brentq(at_logarithm, low, high, xtol=TOLERANCE))
-
-
-def _least_squares(objective: Objective, start: Vector) -> Vector:
-    from scipy import optimize
-
-    def residuals(x: Vector) -> Vector:
-        found = objective(x * start)
-        if math.sqrt(np.mean(found**2)) <= objective.resolution:
-            raise _Settled(x * start)
-        return found
-
-    low = np.array([p.low for p in objective.parameters]) / start
-    high = np.array([p.high for p in objective.parameters]) / start
-    first = np.clip(np.ones_like(start), low * (1 + 1e-6), high * (1 - 1e-6))
-    try:
-        residuals(first)
-        found = optimize.least_squares(
-            residuals,
-            first,
-            bounds=(low, high),
-            # Wide enough that the difference is the parameter's and not the noise of a different interleaving.
-            diff_step=[max(0.1, 3 * objective.resolution)] * start.size,
-            xtol=objective.resolution,
-            ftol=objective.resolution,
-            max_nfev=15,
-        )
-    except _Settled as settled:
-        return np.asarray(settled.args[0])
-    return np.asarray(found.x * start)
-
-
 def _refuse_bounds(parameters: Sequence[Parameter], values: Vector) -> None:
     for p, value in zip(parameters, values, strict=True):
         if not p.low * 1.001 < value < p.high / 1.001:
@@ -292,6 +208,11 @@ def _refuse_bounds(parameters: Sequence[Parameter], values: Vector) -> None:
                 f"{p.name} ends at its bound {value:g} {p.unit}: the rows cannot be met within"
                 f" {p.low:g} to {p.high:g} {p.unit}; widen the bounds if their source allows it"
             )
+
+
+def _is_time(row: MeasuredRow) -> bool:
+    """Whether the row is longer, and its residual so smaller, where rates are lower."""
+    return metric(row.metric).quantity == "latency"
 
 
 def _saves_half(draft: Objective, values: Vector) -> bool:

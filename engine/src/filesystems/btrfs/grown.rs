@@ -1,13 +1,21 @@
 //! Files that are there before a run begins. Their items are inserted one by one, as a single task would, so the tree is exact; that
-//! takes some 4 us of real time a file, so the process keeps what it has grown: the next run begins there, or grows it further.
+//! takes a microsecond or two of real time a file, so the process keeps what it has grown: the next run begins there, or grows it
+//! further.
 
 use super::subvolume::{Dir, Subvolume};
 use super::tree::key::Item;
 use crate::filesystems::{initial_files, DirId};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many grown subvolumes a process keeps. They share blocks: ten sizes up to 12 million files take 3 GB.
+/// How many grown subvolumes a process keeps.
 const KEPT: usize = 12;
+/// How many files they may have together, unless one alone has more: a million takes 150 MB, or 40 MB where the blocks of inodes and
+/// indices are those of a smaller one.
+const KEPT_FILES: u64 = 32_000_000;
+/// So many files before it is inserted, the memory of the leaf that an entry belongs to is looked at: hashes lie anywhere in a large
+/// tree, and the processor fetches for several files at a time.
+const AHEAD: usize = 8;
 
 /// What decides how files enter a subvolume.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,10 +84,15 @@ fn nearest(begin: &Begin, files: u64) -> Option<(u64, Subvolume)> {
 
 fn keep(grown: Grown) {
     let mut kept = locked(&GROWN);
-    if kept.len() == KEPT {
-        kept.remove(0);
-    }
+    let files: Vec<u64> = kept.iter().map(|one| one.files).collect();
+    kept.drain(..go(&files, grown.files));
     kept.push(grown);
+}
+
+/// How many of those that are kept, oldest first, have to go before one with so many files comes.
+fn go(kept: &[u64], more: u64) -> usize {
+    let stay = |from: usize| kept.len() - from < KEPT && kept[from..].iter().sum::<u64>() + more <= KEPT_FILES;
+    (0..kept.len()).find(|&from| stay(from)).unwrap_or(kept.len())
 }
 
 /// A panic of another run leaves nothing half done behind a lock.
@@ -88,8 +101,23 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn grow(subvolume: &mut Subvolume, dirs: &[DirId], numbers: std::ops::Range<u64>, name_length: usize) {
+    let mut next = VecDeque::with_capacity(AHEAD + 1);
     for (dir, name) in initial_files(dirs, numbers, name_length) {
-        subvolume.create(dir, &name);
+        let entry = subvolume.entry(dir, &name);
+        subvolume.tree().fetch(entry.key);
+        next.push_back((dir, name, entry));
+        if next.len() > AHEAD {
+            create(subvolume, &mut next);
+        }
+    }
+    while !next.is_empty() {
+        create(subvolume, &mut next);
+    }
+}
+
+fn create(subvolume: &mut Subvolume, next: &mut VecDeque<(DirId, Vec<u8>, Item)>) {
+    if let Some((dir, name, entry)) = next.pop_front() {
+        subvolume.create_entry(dir, &name, entry);
     }
 }
 
@@ -137,6 +165,16 @@ mod tests {
         }
         assert_eq!(leaves(grown(with_directories(), &dirs, 30_000, 40)), at_once);
         assert_ne!(leaves(grown(with_directories(), &dirs, 30_000, 11)), at_once, "shorter names are another tree");
+    }
+
+    #[test]
+    fn the_oldest_go_when_there_are_many_or_large_ones() {
+        let million = 1_000_000;
+        assert_eq!(go(&[100; KEPT - 1], 100), 0);
+        assert_eq!(go(&[100; KEPT], 100), 1);
+        assert_eq!(go(&[8 * million, 9 * million, 10 * million], 5 * million), 0);
+        assert_eq!(go(&[8 * million, 9 * million, 10 * million], 11 * million), 1);
+        assert_eq!(go(&[100, 16 * million], 100 * million), 2, "one alone may have more");
     }
 
     #[test]

@@ -40,7 +40,10 @@ impl Tree {
         let Content::Leaf { items, used } = &mut self.change(leaf).content else {
             unreachable!("block {leaf} is no leaf")
         };
-        items.splice(slot..slot, new.iter().copied());
+        match new {
+            [item] => items.insert(slot, *item), // which needs no look at what is behind, as a splice does
+            _ => drop(items.splice(slot..slot, new.iter().copied())),
+        }
         *used += new.iter().map(Item::bytes).sum::<u32>();
         debug_assert!(*used <= LEAF_DATA, "leaf {leaf} overflows");
     }

@@ -177,13 +177,9 @@ impl Tree {
 
     /// `btrfs_bin_search`: whether a block has the key, and where it is or belongs; slots before `low` are known to be lower.
     pub fn search_block(&self, block: BlockId, key: Key, low: usize) -> (bool, usize) {
-        let found = match &self.blocks[block as usize].content {
-            Content::Leaf { items, .. } => items[low..].binary_search_by(|item| item.key.cmp(&key)),
-            Content::Node(pointers) => pointers[low..].binary_search_by(|pointer| pointer.key.cmp(&key)),
-        };
-        match found {
-            Ok(slot) => (true, low + slot),
-            Err(slot) => (false, low + slot),
+        match &self.blocks[block as usize].content {
+            Content::Leaf { items, .. } => search(items, key, low, |item| item.key),
+            Content::Node(pointers) => search(pointers, key, low, |pointer| pointer.key),
         }
     }
 
@@ -294,4 +290,10 @@ impl Tree {
     fn change(&mut self, block: BlockId) -> &mut Block {
         Arc::make_mut(&mut self.blocks[block as usize])
     }
+}
+
+/// Whether a key is among entries that are sorted by theirs, and where it is or belongs; entries before `low` are known to be lower.
+fn search<T>(entries: &[T], key: Key, low: usize, key_of: impl Fn(&T) -> Key) -> (bool, usize) {
+    let slot = low + entries[low..].partition_point(|entry| key_of(entry) < key);
+    (entries.get(slot).is_some_and(|entry| key_of(entry) == key), slot)
 }

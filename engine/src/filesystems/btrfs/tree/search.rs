@@ -274,7 +274,9 @@ impl<'a, L: TreeLocks> TreeOps<'a, L> {
     /// `btrfs_unlock_up_safe`: drops all locks from a level up.
     pub async fn unlock_up_safe(&self, path: &mut Path, level: usize) {
         for i in level..MAX_LEVEL {
-            self.unlock_level(path, i).await;
+            if path.locks[i].is_some() {
+                self.unlock_level(path, i).await; // entered only where there is something to do
+            }
         }
     }
 
