@@ -92,9 +92,9 @@ def additions(task: Task) -> Generator[Step, Any, None]:
 @MACHINES
 @pytest.mark.parametrize("caches", [1, 2, 4])
 def test_a_line_for_which_all_queue_is_at_each_cache_once_a_round(caches: int, run: Run) -> None:
-    """R. Penyaev, ccont: 18.1 ns an exchange with two or four CPUs of one node, 29.8 with two of each of two, 24.3 with four.
+    """As in R. Penyaev's ccont: an exchange takes 18.1 ns with two or four CPUs of one node.
 
-    If a round takes one transfer between nodes for each, the last two give 41.5 and 43.0 ns for that transfer.
+    It takes 29.8 with two of each of two nodes, 24.3 with four: so a transfer between them 41.5 and 43.0.
     """
     far, tasks = 4 * WAY, 16
     costs = {"line_hit": 1, "line_llc": WAY, "line_socket": far, "line_remote": far}
