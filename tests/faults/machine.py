@@ -24,6 +24,12 @@ MACHINE = [
         "self.begins > at && (FAULT || !self.serves.contains(cpu))",
     ),
     Fault(
+        "osq: who leaves the queue of spinners leaves its tail alone",
+        M + "locks/osq.rs",
+        "    s.touch_lock(cx.id, lock, Access::Atomic);\n    leave(",
+        "    if !FAULT {\n        s.touch_lock(cx.id, lock, Access::Atomic);\n    }\n    leave(",
+    ),
+    Fault(
         "line: a reader leaves the owner its exclusive copy",
         M + "line.rs",
         "self.owner = (access != Access::Read).then_some(cpu);",
