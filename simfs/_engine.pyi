@@ -123,6 +123,8 @@ class _Machine(Protocol):
         """Access a line at once; what it costs is owed and paid with the task's next run."""
     def touch_beside(self, task: int, lock: int, access: str, /) -> None:
         """Access what lies in the line of a lock's word, at the same price."""
+    def has_queued(self, task: int, /) -> bool:
+        """Whether a task has queued for a line behind others and owes the time until it has it."""
     def new_class(self, name: str, role: str, /) -> int:
         """Make a lock class, or find it by name; `role` finds the lock's kind in the kernel profile."""
     def new_lock(self, lock_class: int, /) -> int:

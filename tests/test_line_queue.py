@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine import Spec, lock_cycle, the_lock
+from engine import Spec, lock_cycle, read_answer, the_lock, written_spec
 from simfs import _engine, machine
 from simfs._engine import Lock, Machine, Step, Task
 from simfs.results.run_result import RunResult
@@ -78,3 +79,49 @@ def test_readers_of_5_3_fetch_the_count_once_more_for_the_owner_word(run: Run) -
     before, since = (ways(result(run, kind, 8, "read", hold=WAY)) for kind in ("rwsem-4.8", "rwsem-5.3"))
     assert before == pytest.approx(2, rel=0.05)
     assert since == pytest.approx(3, rel=0.05)
+
+
+def additions(task: Task) -> Generator[Step, Any, None]:
+    while True:
+        yield task.begin()
+        yield task.run(task.exponential(10.0))
+        yield task.touch(task.shared, "write")
+        yield task.end("cycle")
+
+
+@MACHINES
+@pytest.mark.parametrize("caches", [1, 2, 4])
+def test_a_line_for_which_all_queue_is_at_each_cache_once_a_round(caches: int, run: Run) -> None:
+    """As in R. Penyaev's ccont: an exchange takes 18.1 ns with two or four CPUs of one node.
+
+    It takes 29.8 with two of each of two nodes, 24.3 with four: so a transfer between them 41.5 and 43.0.
+    """
+    far, tasks = 4 * WAY, 16
+    costs = {"line_hit": 1, "line_llc": WAY, "line_socket": far, "line_remote": far}
+    made = lock_cycle("qspinlock", tasks, costs=costs, duration_ns=4e6, warmup_ns=1e6)
+    made["machine"]["cpus_per_llc"] = tasks // caches
+    made["workload"] = {"kind": "python", "tasks": tasks, "params": {}}
+    answer = RunResult.model_validate_json(
+        run(json.dumps(made), additions, lambda machine: machine.new_line())
+    )
+    apart = caches if caches > 1 else 0
+    assert ways(answer) == pytest.approx((apart * far + (tasks - apart) * WAY) / tasks / WAY, rel=0.06)
+
+
+HANDLES = """\
+simfs: 1
+name: handles
+title: New times of files, a handle each
+machine: {profile: server-24, cpus: 16, costs: {line_llc: 1 us, line_socket: 1 us}}
+kernel: linux-6.12
+filesystem: {kind: ext4, size: 8 GiB}
+device: {profile: nvme}
+workload: {kind: mix, tasks: 16, directories: per-task, files: 10, operations: [{op: utimes}]}
+measure: {warmup: 2 ms, duration: 10 ms, replications: 1}
+"""
+
+
+def test_a_handle_takes_six_transfers_of_its_transaction_s_counts(tmp_path: Path) -> None:
+    """Three additions, a look and two subtractions (`start_this_handle`, `jbd2_journal_stop`)."""
+    answer = read_answer(written_spec(tmp_path / "handles.yaml", HANDLES))
+    assert answer["window_ns"] / answer["operations"] / WAY == pytest.approx(6, rel=0.1)

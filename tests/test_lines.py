@@ -91,3 +91,31 @@ def test_what_the_owner_stores_before_a_request_reaches_it_comes_with_the_line(t
     line.access(topology, 2, 1_000_000, Access.READ)
     assert line.access(topology, 0, 1_010_000, Access.STORE) == HIT
     assert line.refetch(topology, 2, 1_010_000) == 1_000_000 + FAR
+
+
+def test_a_cache_serves_its_own_cores_that_wait_before_it_gives_the_line_away(topology: Topology) -> None:
+    """All four ask at one time, the sockets in turn: the line changes sockets twice, not four times."""
+    line = Line()
+    line.access(topology, 0, 0, Access.ATOMIC)
+    asked = [line.access(topology, cpu, 1_000_000, Access.ATOMIC) for cpu in (2, 1, 3, 0)]
+    assert asked == [FAR, 2 * FAR, 2 * FAR + NEAR, 2 * FAR + 2 * NEAR]
+
+
+def test_who_asks_after_the_line_has_come_to_its_cache_waits_for_the_next_time(topology: Topology) -> None:
+    """Else a socket would keep it for ever."""
+    line = Line()
+    line.access(topology, 0, 0, Access.ATOMIC)
+    assert line.access(topology, 2, 1_000_000, Access.ATOMIC) == FAR
+    assert line.access(topology, 1, 1_000_000, Access.ATOMIC) == 2 * FAR
+    assert line.access(topology, 3, 1_000_000 + FAR, Access.ATOMIC) == 2 * FAR
+
+
+def test_a_line_that_nobody_queues_for_has_no_rounds(topology: Topology) -> None:
+    line = Line()
+    line.access(topology, 0, 0, Access.ATOMIC)
+    line.access(topology, 2, 1_000_000, Access.ATOMIC)
+    line.access(topology, 1, 1_000_000, Access.ATOMIC)
+    later = [line.access(topology, cpu, at, Access.ATOMIC) for at, cpu in enumerate((3, 0, 2), start=5)]
+    assert line.access(topology, 3, 9_000_000, Access.ATOMIC) == NEAR
+    assert line.access(topology, 0, 9_000_000, Access.ATOMIC) == NEAR + FAR
+    assert max(later) < 9_000_000 - 5

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from simfs.machine.rounds import Rounds
 from simfs.machine.time import Time
 from simfs.machine.topology import Topology, nearest
 
@@ -48,6 +49,8 @@ class Line:
         """Who had the line to itself before."""
         self.keeps_until: Time = 0
         """Until the request has reached it."""
+        self._rounds: Rounds | None = None
+        """Where it is going, while CPUs of several last-level caches queue for it."""
         self.transfers = 0
         self.home = Home.CORE
         """What has it, if it was driven out of the cores' own caches."""
@@ -62,27 +65,47 @@ class Line:
         """
         if self._hits(cpu, access) or (self.keeper == cpu and at < self.keeps_until):
             return topology.hit
-        supplier = self.owner
-        if supplier is None:
-            supplier = nearest(cpu, self.sharers) if access is Access.READ else self._farthest(topology, cpu)
-        if self.owner is not None:
-            way = topology.transfer(self.owner, cpu) // 2
-            self.keeper, self.keeps_until = self.owner, max(self.busy_until, at + way)
-        if access is Access.READ:
-            self.sharers |= {cpu} if self.owner is None else {cpu, self.owner}
-            self.owner = None
-        else:
-            self.owner, self.sharers = cpu, {cpu}
-        if supplier is not None and supplier != cpu:
-            latency = topology.transfer(supplier, cpu)
-        elif self.home is not Home.CORE:
-            latency = topology.memory if self.home is Home.MEMORY else topology.from_llc
-        else:
+        latency = self._latency(topology, cpu, at, access)
+        if latency is None:
             return topology.hit
         self.home = Home.CORE
         self.transfers += self.span
         self.busy_until = max(at, self.busy_until) + topology.of_span(latency, self.span)
         return self.busy_until - at
+
+    def _latency(self, topology: Topology, cpu: int, at: Time, access: Access) -> Time | None:
+        """How long a transfer takes, if one is needed; from now on `cpu` has the line."""
+        source = self.owner
+        if source is None:
+            source = nearest(cpu, self.sharers) if access is Access.READ else self._farthest(topology, cpu)
+        elsewhere = {Home.CORE: None, Home.LLC: topology.from_llc, Home.MEMORY: topology.memory}[self.home]
+        if source is None or source == cpu:
+            latency = elsewhere
+        else:
+            latency = self._way(topology, source, cpu, at, access)
+            if self.owner is not None:
+                self.keeper, self.keeps_until = self.owner, max(self.busy_until, at + latency // 2)
+        if access is Access.READ:
+            self.sharers |= {cpu} if self.owner is None else {cpu, self.owner}
+            self.owner = None
+        else:
+            self.owner, self.sharers = cpu, {cpu}
+        return latency
+
+    def _way(self, topology: Topology, source: int, cpu: int, at: Time, access: Access) -> Time:
+        """How long the transfer takes by which `cpu`, which asks at `at`, gets it from `source`."""
+        near = topology.share_llc(source, cpu)
+        if near and self.owner is None and access is Access.READ:
+            return topology.transfer(source, cpu)  # its cache has a copy
+        if self.busy_until <= at:
+            if self._rounds is not None:
+                self._rounds.end()
+            return topology.transfer(source, cpu)
+        if self._rounds is None:
+            if near:
+                return topology.transfer(source, cpu)
+            self._rounds = Rounds(topology)
+        return self._rounds.join(source, cpu, at, self.busy_until)
 
     def drive_out(self, home: Home) -> None:
         """Only its home has the line: who comes next fetches it from there."""
@@ -107,5 +130,5 @@ class Line:
 
     def _farthest(self, topology: Topology, cpu: int) -> int | None:
         """Who of the others has the copy that it takes longest to get."""
-        others = self.sharers - {cpu}
+        others = sorted(self.sharers - {cpu})
         return max(others, key=lambda other: topology.transfer(other, cpu), default=None)

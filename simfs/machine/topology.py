@@ -62,6 +62,10 @@ class Topology:
         """Whether two CPUs share a last-level cache."""
         return a // self._per_llc == b // self._per_llc
 
+    def cache_of(self, cpu: int) -> int:
+        """The number of its last-level cache."""
+        return cpu // self._per_llc
+
     def is_numa(self, domain: tuple[int, int]) -> bool:
         """Whether the parts of a domain are NUMA nodes (`SD_NUMA`): here, sockets."""
         return domain[0] > self.per_socket

@@ -48,6 +48,10 @@ class Waist:
         """Access what lies in the line of a lock's word."""
         self._task(task).access(self.machine.locks[lock].line, Access(access))
 
+    def has_queued(self, task: int) -> bool:
+        """Whether a task has queued for a line and does not have it yet."""
+        return self._task(task).has_queued
+
     def new_class(self, name: str, role: str) -> int:
         """Make a lock class, or find it by name."""
         return self.machine.classes.index(self.machine.lock_class(name, role))

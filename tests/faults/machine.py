@@ -1,7 +1,5 @@
 """Faults in the machine: lines, locks, the scheduler."""
 
-# ruff: noqa: E501
-
 from __future__ import annotations
 
 from faults.fault import Fault, M
@@ -10,8 +8,26 @@ MACHINE = [
     Fault(
         "line: a write is served by the nearest copy",
         M + "line.rs",
-        "let latency = self.farthest(topology, cpu);",
-        "let latency = if FAULT { self.sharers.nearest(cpu).filter(|&s| s != cpu).map(|s| topology.transfer(s, cpu)) } else { self.farthest(topology, cpu) };",
+        "self.farthest(topology, cpu).map(",
+        "(if FAULT { self.sharers.nearest(cpu).filter(|&s| s != cpu) } else { self.farthest(topology, cpu) }).map(",
+    ),
+    Fault(
+        "line: a cache serves one core at a time before it gives the line away",
+        M + "rounds.rs",
+        "own.filter(|&own| self.visits[own].takes(cpu, at))",
+        "own.filter(|&own| !FAULT && self.visits[own].takes(cpu, at))",
+    ),
+    Fault(
+        "line: a cache serves a core twice before it gives the line away",
+        M + "rounds.rs",
+        "self.begins > at && !self.serves.contains(cpu)",
+        "self.begins > at && (FAULT || !self.serves.contains(cpu))",
+    ),
+    Fault(
+        "osq: who leaves the queue of spinners leaves its tail alone",
+        M + "locks/osq.rs",
+        "    s.touch_lock(cx.id, lock, Access::Atomic);\n    leave(",
+        "    if !FAULT {\n        s.touch_lock(cx.id, lock, Access::Atomic);\n    }\n    leave(",
     ),
     Fault(
         "line: a reader leaves the owner its exclusive copy",

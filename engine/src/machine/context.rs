@@ -82,6 +82,10 @@ impl Machine for Context {
         self.state().touch_lock(self.id, part, access);
     }
 
+    fn settle(&self) -> impl Future<Output = ()> {
+        self.go_through(|s, me| s.settle(me))
+    }
+
     fn class(&self, name: &str, role: &str) -> ClassId {
         let mut s = self.state();
         let named = s.kernel.locks.get(role).ok_or_else(|| format!("kernel.locks has no role '{role}'"));

@@ -5,6 +5,7 @@
 //! before it and then for its own.
 
 use super::cpu_set::CpuSet;
+use super::rounds::Rounds;
 use super::topology::Topology;
 use crate::waist::time::Time;
 use crate::waist::{Access, CpuId};
@@ -20,6 +21,8 @@ pub struct Line {
     /// Who had the line to itself before, and until when it keeps it: until the request has reached it. `IN_MEMORY` or `IN_LLC` where no core has it.
     keeper: CpuId,
     keeps_until: Time,
+    /// Where it is going, while CPUs of several last-level caches queue for it.
+    rounds: Option<Box<Rounds>>,
     span: u32,
     /// Transfers so far.
     pub transfers: u64,
@@ -43,7 +46,16 @@ pub enum Home {
 impl Line {
     /// A line that nobody has yet: the first access is a hit (it comes with the structure's own cost).
     pub fn new(span: u32) -> Self {
-        Self { owner: None, sharers: CpuSet::default(), busy_until: 0, keeper: 0, keeps_until: 0, span, transfers: 0 }
+        Self {
+            owner: None,
+            sharers: CpuSet::default(),
+            busy_until: 0,
+            keeper: 0,
+            keeps_until: 0,
+            rounds: None,
+            span,
+            transfers: 0,
+        }
     }
 
     /// How long it takes until an access that `cpu` makes at `at` is done: whether the CPU waits for that is another thing
@@ -63,7 +75,7 @@ impl Line {
             return topology.hit;
         }
         let Some(owner) = self.owner else { return self.fetch_shared(topology, cpu, at, access) };
-        let transfer = topology.transfer(owner, cpu); // the owner has a copy and would not fetch it
+        let transfer = self.way(topology, owner, cpu, at); // the owner has a copy and would not fetch it
         self.keeper = owner;
         self.keeps_until = self.busy_until.max(at + transfer / 2);
         let took = self.wait_for(at, topology.of_span(transfer, self.span));
@@ -72,6 +84,25 @@ impl Line {
             return self.shared_by(owner, cpu, took);
         }
         took
+    }
+
+    /// How long the transfer takes by which `cpu`, which asks at `at`, gets it from `from`.
+    #[inline]
+    fn way(&mut self, topology: &Topology, from: CpuId, cpu: CpuId, at: Time) -> Time {
+        let queues = self.busy_until > at;
+        match &mut self.rounds {
+            Some(rounds) if queues => rounds.join(topology, (from, cpu), at, self.busy_until),
+            None if queues && !topology.share_llc(from, cpu) => self.first_round(topology, (from, cpu), at),
+            rounds => {
+                rounds.iter_mut().for_each(|rounds| rounds.end());
+                topology.transfer(from, cpu)
+            }
+        }
+    }
+
+    #[cold]
+    fn first_round(&mut self, topology: &Topology, way: (CpuId, CpuId), at: Time) -> Time {
+        self.rounds.insert(Box::default()).join(topology, way, at, self.busy_until)
     }
 
     /// The owner and `cpu` have copies now, which `took` so long.
@@ -89,7 +120,7 @@ impl Line {
             return self.fetch_copy(topology, cpu, at);
         }
         self.owner = Some(cpu);
-        let latency = self.farthest(topology, cpu);
+        let latency = self.farthest(topology, cpu).map(|from| self.way(topology, from, cpu, at));
         self.fetch_over(topology, cpu, at, latency)
     }
 
@@ -98,7 +129,10 @@ impl Line {
     fn fetch_copy(&mut self, topology: &Topology, cpu: CpuId, at: Time) -> Time {
         let supplier = self.sharers.nearest(cpu);
         self.sharers.insert(cpu);
-        let latency = supplier.filter(|&s| s != cpu).map(|supplier| topology.transfer(supplier, cpu));
+        let latency = supplier.filter(|&s| s != cpu).map(|from| match topology.share_llc(from, cpu) {
+            true => topology.transfer(from, cpu),
+            false => self.way(topology, from, cpu, at),
+        });
         self.fetch_over(topology, cpu, at, latency)
     }
 
@@ -163,16 +197,17 @@ impl Line {
         }
     }
 
-    /// How long it takes to get the farthest copy of the others'.
+    /// Who of the others has the copy that it takes longest to get.
     #[inline(always)]
-    fn farthest(&self, topology: &Topology, cpu: CpuId) -> Option<Time> {
+    fn farthest(&self, topology: &Topology, cpu: CpuId) -> Option<CpuId> {
         let mut farthest = None;
         self.sharers.each(|other| {
-            if other != cpu {
-                farthest = farthest.max(Some(topology.transfer(other, cpu)));
+            let takes = topology.transfer(other, cpu);
+            if other != cpu && farthest.is_none_or(|(most, _)| takes > most) {
+                farthest = Some((takes, other));
             }
         });
-        farthest
+        farthest.map(|(_, other)| other)
     }
 
     #[inline]

@@ -58,6 +58,7 @@ mod queue;
 mod rcu;
 mod rcu_leaf;
 mod recency;
+mod rounds;
 mod run_queue;
 mod sched_group;
 mod scheduler;

@@ -129,6 +129,12 @@ impl Machine for Foreign {
         self.tell("touch_beside", (self.task, lock, word_of(access)));
     }
 
+    async fn settle(&self) {
+        if self.ask("has_queued", (self.task,)) {
+            self.take(Step::Run(Account::System, 0)).await;
+        }
+    }
+
     fn class(&self, name: &str, role: &str) -> ClassId {
         self.ask("new_class", (name, role))
     }

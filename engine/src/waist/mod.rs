@@ -59,6 +59,8 @@ pub trait Machine: Clone + 'static {
     fn touch(&self, line: LineId, access: Access);
     /// The same of what lies in the cache line of a lock's word.
     fn touch_beside(&self, lock: LockId, access: Access);
+    /// Pays what it owes if it has queued for a line behind others: those behind it take the line away before it comes to it again.
+    fn settle(&self) -> impl Future<Output = ()>;
 
     /// A lock class: `name` for the statistics, `role` finds the lock type in the kernel profile.
     fn class(&self, name: &str, role: &str) -> ClassId;

@@ -173,7 +173,7 @@ class Mutex310(Mutex30):
             free = yield from self.owner_leaves(task)
             taken = free and self.count == 1 and self.try_lock(task)
             goes_on = not taken and free and (yield from self.counter_changes(task))
-            self.spinners.unlock(task)
+            self.spinners.unlock_uncancellable(task)
             if not goes_on:
                 return taken
 

@@ -46,7 +46,20 @@ class Osq:
             yield from task.spin()
 
     def unlock(self, task: Task) -> None:
-        """Leave the queue as its head: one store to the next node."""
+        """Leave the queue as its head (`osq_unlock`).
+
+        A compare-and-exchange of the tail, which fails if others are behind, and then a store to the next node.
+        """
+        task.atomic(self.lock_.line)
+        self._leave(task)
+
+    def unlock_uncancellable(self, task: Task) -> None:
+        """The same before 3.15 (`mspin_unlock`): who knows who is next leaves the tail alone."""
+        if len(self.queue) == 1:
+            task.atomic(self.lock_.line)
+        self._leave(task)
+
+    def _leave(self, task: Task) -> None:
         self.queue.popleft()
         if self.queue:
             task.store_to_node(self.queue[0])

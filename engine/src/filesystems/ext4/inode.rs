@@ -157,7 +157,7 @@ impl Ext4 {
     pub(super) async fn stop<M: Machine>(&self, m: &M, handle: Handle, slot: u32, changed: &[Block]) {
         let inode = self.files.borrow().slots[slot as usize].inode;
         let inodes = [Block::Inodes(inode / INODES_PER_BLOCK)];
-        self.tables.use_block(m, inode);
+        self.tables.use_block(m, inode).await;
         let transaction = self.journal.stop(m, handle, &[&inodes, changed].concat()).await;
         self.files.borrow_mut().slots[slot as usize].transaction = transaction;
     }

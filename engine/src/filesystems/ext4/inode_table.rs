@@ -11,6 +11,10 @@ use crate::waist::{Access, Account, CachedId, ClassId, LineId, LockId, Side, Tim
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
+/// Changes of the buffer's `b_count` each time that an inode is marked dirty: `sb_getblk`, `ext4_mark_iloc_dirty`,
+/// `ext4_do_update_inode`, `ext4_mark_iloc_dirty` at its end.
+const REFERENCES: u32 = 4;
+
 /// The inode table.
 pub(super) struct InodeTable {
     /// Blocks that are in memory.
@@ -42,14 +46,21 @@ impl InodeTable {
     }
 
     /// `ext4_mark_inode_dirty`: an inode is written into its block.
-    pub fn use_block<M: Machine>(&self, m: &M, inode: u32) {
-        let (mut used, block) = (self.used.borrow_mut(), (inode / INODES_PER_BLOCK) as usize);
+    pub async fn use_block<M: Machine>(&self, m: &M, inode: u32) {
+        let (memory, count) = self.block(m, (inode / INODES_PER_BLOCK) as usize);
+        self.looks.of(m, memory);
+        for _ in 0..REFERENCES {
+            m.touch(count, Access::Atomic);
+            m.settle().await;
+        }
+    }
+
+    fn block<M: Machine>(&self, m: &M, block: usize) -> (CachedId, LineId) {
+        let mut used = self.used.borrow_mut();
         if used.len() <= block {
             used.resize(block + 1, None);
         }
-        let (memory, count) = *used[block].get_or_insert_with(|| (m.new_block(0..0, None), m.new_line(1)));
-        self.looks.of(m, memory);
-        m.touch(count, Access::Atomic); // b_count: get_bh and brelse
+        *used[block].get_or_insert_with(|| (m.new_block(0..0, None), m.new_line(1)))
     }
 
     fn has(&self, block: u32) -> bool {

@@ -85,7 +85,7 @@ impl Ext4 {
             let filed = self.journal.file_inode(m, listed, self.preallocate.1.ordered_range).await; // ext4_block_truncate_page
             self.files.borrow_mut().slots[slot as usize].ordered = filed;
         }
-        self.tables.use_block(m, inode); // ext4_ext_truncate marks the inode dirty before, ext4_truncate after
+        self.tables.use_block(m, inode).await; // ext4_ext_truncate marks the inode dirty before, ext4_truncate after
         m.run(Account::System, c.handle + c.remove_space).await;
         let changed = self.free_file_blocks(m, slot, handle.transaction(), blocks).await;
         let orphan = self.delete_orphan(m, inode, c.orphan).await;

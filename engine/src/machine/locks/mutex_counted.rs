@@ -151,7 +151,7 @@ async fn spin_in_turn(cx: &Context, lock: LockId) -> bool {
         let free = seen == Seen::Free && body(&mut cx.state(), lock).count == 1;
         let taken = free && try_lock(cx, lock);
         let goes_on = !taken && seen == Seen::Free && wait_for_the_counter(cx, lock).await;
-        osq::unlock(cx, lock, spinners);
+        osq::unlock_uncancellable(cx, lock, spinners);
         if !goes_on {
             return taken;
         }

@@ -58,12 +58,27 @@ fn join(cx: &Context, lock: LockId, osq: Find) {
     osq(&mut s, lock).0.push_back(cx.id);
 }
 
-/// Leaves the queue as its head: one store to the next node.
+/// Leaves the queue as its head (`osq_unlock`): a compare-and-exchange of the tail, which fails if others are behind, and then a store to
+/// the next node.
 pub(in crate::machine) fn unlock(cx: &Context, lock: LockId, osq: Find) {
     let mut s = cx.state();
-    let queue = &mut osq(&mut s, lock).0;
+    s.touch_lock(cx.id, lock, Access::Atomic);
+    leave(&mut s, cx.id, lock, osq);
+}
+
+/// The same before 3.15 (`mspin_unlock`): who knows who is next leaves the tail alone.
+pub(in crate::machine) fn unlock_uncancellable(cx: &Context, lock: LockId, osq: Find) {
+    let mut s = cx.state();
+    if osq(&mut s, lock).0.len() == 1 {
+        s.touch_lock(cx.id, lock, Access::Atomic);
+    }
+    leave(&mut s, cx.id, lock, osq);
+}
+
+fn leave(s: &mut State, me: TaskId, lock: LockId, osq: Find) {
+    let queue = &mut osq(s, lock).0;
     queue.pop_front();
     if let Some(&next) = queue.front() {
-        s.store_to_node(cx.id, next);
+        s.store_to_node(me, next);
     }
 }

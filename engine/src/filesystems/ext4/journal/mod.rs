@@ -48,6 +48,12 @@ pub(super) mod credits {
     pub const EXTENT: u32 = 25;
 }
 
+/// Counts of the running transaction that a handle's start adds to, one after the other: `t_outstanding_credits`, `t_updates`,
+/// `t_handle_count` (`start_this_handle`, `add_transaction_credits`). They share a line.
+const ADDED_AT_START: u32 = 3;
+/// Those that its stop subtracts from, after a look at `t_expires` in the same line (`jbd2_journal_stop`, `stop_this_handle`).
+const SUBTRACTED_AT_STOP: u32 = 2;
+
 /// A handle: the transaction that it is part of, and what it may change in it and has changed.
 pub(super) struct Handle {
     transaction: u64,
@@ -161,7 +167,11 @@ impl Journal {
 
     async fn join<M: Machine>(&self, m: &M, credits: u32, reserved: bool) {
         loop {
+            m.touch_beside(self.state_lock, Access::Read); // j_running_transaction: is there one?
+            m.settle().await;
             m.lock(self.state_lock, Side::Read).await;
+            m.touch_beside(self.state_lock, Access::Read); // j_barrier_count, and which one it is
+            m.settle().await;
             let full = self.credits.get() + credits > self.space.most && !reserved;
             let closed = if reserved { self.switching.get() } else { self.locked.get() };
             if closed || full {
@@ -170,11 +180,19 @@ impl Journal {
                 m.unlock(self.state_lock, Side::Read).await;
                 self.wait_for_space(m).await;
             } else {
-                m.touch(self.line, Access::Write);
+                self.count(m, ADDED_AT_START).await;
                 self.credits.set(self.credits.get() + credits);
                 self.updates.set(self.updates.get() + 1);
                 return m.unlock(self.state_lock, Side::Read).await;
             }
+        }
+    }
+
+    /// Changes so many counts of the running transaction, one after the other.
+    async fn count<M: Machine>(&self, m: &M, counts: u32) {
+        for _ in 0..counts {
+            m.touch(self.line, Access::Atomic);
+            m.settle().await;
         }
     }
 
@@ -272,7 +290,9 @@ impl Journal {
         for &block in changed {
             self.change(m, &mut handle, block).await;
         }
-        m.touch(self.line, Access::Write);
+        m.touch(self.line, Access::Read); // t_expires
+        m.settle().await;
+        self.count(m, SUBTRACTED_AT_STOP).await;
         self.credits.set(self.credits.get().saturating_sub(handle.credits.saturating_sub(handle.used)));
         self.updates.set(self.updates.get() - 1);
         if self.locked.get() && self.updates.get() == 0 {
