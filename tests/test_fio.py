@@ -353,3 +353,33 @@ def test_all_tasks_of_the_guests_fio_jobs_use_one_file() -> None:
     """The measurement had one file of 256 MiB for n processes on every filesystem; some once had a file each."""
     loads = [point.scenario.workload for point in expand(load("guest-fio"))]
     assert {load.files if isinstance(load, Fio) else None for load in loads} == {"shared"}
+
+
+def test_a_write_of_less_than_a_block_is_alone_on_its_file_until_5_11(tmp_path: Path) -> None:
+    """Alone, each write of 50 us also waits for the reads before it: no more than one pair of both in 50 us."""
+    job = ("workload.tasks=1", "workload.iodepth=16", "workload.rw=randrw", "workload.block_size=512 B")
+    alone, shared = (
+        rate(run(tmp_path, f"kernel.profile={kernel}", *job)) for kernel in ("linux-5.11", "linux-5.12")
+    )
+    whole = rate(run(tmp_path, "kernel.profile=linux-5.11", *job[:3]))
+    assert alone < 2 / 50e-6
+    assert shared > 3 * alone
+    assert whole > 3 * alone
+
+
+@pytest.mark.slow
+def test_both_machines_do_the_same_writes_of_less_than_a_block(tmp_path: Path) -> None:
+    job = (
+        "workload.tasks=2",
+        "workload.files=per-task",
+        "workload.iodepth=4",
+        "workload.rw=randrw",
+        "workload.block_size=512 B",
+    )
+    given = spec(tmp_path, "kernel.profile=linux-5.11", *job)
+    assert assert_same(given | {"warmup_ns": 0.0, "duration_ns": 2e6}) > 50
+
+
+def test_who_writes_less_than_a_block_of_a_file_of_others_is_told_that_it_cannot(tmp_path: Path) -> None:
+    given = spec(tmp_path, "kernel.profile=linux-5.11", "workload.rw=randwrite", "workload.block_size=512 B")
+    assert "need Linux 5.12" in str(read_answer(given)["stall"])

@@ -20,7 +20,7 @@ RWSEMS: Eras = {
     (3, 0): "rwsem-2.6", (3, 9): "rwsem-3.10", (3, 16): "rwsem-3.16", (4, 8): "rwsem-4.8", (5, 3): "rwsem-5.3",
     (5, 11): "rwsem-5.11",
 }  # fmt: skip
-RWLOCKS: Eras = {(3, 0): "rwlock-2.6", (3, 16): "qrwlock"}
+RWLOCKS: Eras = {(3, 0): "rwlock-2.6", (3, 16): "qrwlock-3.16", (4, 3): "qrwlock"}
 SPINLOCKS: Eras = {(3, 0): "ticket", (4, 2): "qspinlock"}
 ERAS: dict[str, Eras] = {
     "vfs.i_rwsem": {(3, 0): "mutex-3.0", (3, 10): "mutex-3.10", (4, 7): "rwsem-3.16"}
@@ -87,6 +87,8 @@ def test_slices_grow_with_the_cpus_as_the_kernel_scales_them() -> None:
 
 RULES = """
 vfs.inode_hash global
+vfs.inode_lookup locked 6.11 rcu
+vfs.mandatory_locks true 5.15 false
 vfs.inode_list global
 vfs.dentry_lru global 3.12 per-node
 vfs.inode_clock tick 6.13 as-asked
@@ -97,6 +99,8 @@ xfs.inodegc task 5.15 per-cpu
 xfs.statfs_inodegc nothing 5.15 flush 5.19 push
 xfs.iunlink on-disk 6.0 in-memory
 xfs.dio_size_check locked 5.13 lockless
+xfs.dio_unaligned exclusive 5.12 shared
+xfs.ilock_line with-extents 5.8 with-format 6.0 apart
 btrfs.nocow_check path-held 5.11 path-released
 btrfs.reclaim on-demand 5.12 preemptive
 btrfs.path_clearing in-place 3.16 blocking-first 4.20 never

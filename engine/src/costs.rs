@@ -20,6 +20,8 @@ pub struct Costs<'a> {
     pause: Time,
     cpus_per_node: u32,
     tick: Time,
+    memory: Option<u64>,
+    load_ns: f64,
     lru: Option<Rc<Lru>>,
     asked: Option<RefCell<BTreeSet<String>>>,
 }
@@ -27,7 +29,18 @@ pub struct Costs<'a> {
 impl<'a> Costs<'a> {
     /// `speed` multiplies every time of the tables: 2 is a machine half as fast. `pause` is `cpu_relax` of this one.
     pub fn new(tables: Vec<&'a BTreeMap<String, f64>>, speed: f64, rules: Rules, pause: Time) -> Self {
-        Self { tables, speed, rules, pause, cpus_per_node: u32::MAX, tick: TICK, lru: None, asked: None }
+        Self {
+            tables,
+            speed,
+            rules,
+            pause,
+            cpus_per_node: u32::MAX,
+            tick: TICK,
+            memory: None,
+            load_ns: 0.0,
+            lru: None,
+            asked: None,
+        }
     }
 
     /// Has whatever is asked for, and remembers the names.
@@ -53,6 +66,21 @@ impl<'a> Costs<'a> {
     /// Length of a tick.
     pub fn tick(&self) -> Time {
         self.tick
+    }
+
+    /// The same on a machine with so much memory, whose loads from memory take so long; else neither is known.
+    pub fn with_memory(self, memory: Option<u64>, load_ns: f64) -> Self {
+        Self { memory, load_ns, ..self }
+    }
+
+    /// Bytes of memory, if the machine says so.
+    pub fn memory(&self) -> Option<u64> {
+        self.memory
+    }
+
+    /// Nanoseconds of a load from memory; 0 where all data are always warm.
+    pub fn load_ns(&self) -> f64 {
+        self.load_ns
     }
 
     /// The same with the lists of the machine's pages.

@@ -4,9 +4,11 @@
 //! What is done under these locks is part of a traced step: callers hand in the step's time and get back what is left of it.
 
 use super::costs::Costs;
-use crate::kernel::vfs::{InodeHash, InodeList};
+use crate::kernel::vfs::{InodeHash, InodeList, InodeLookup};
+use crate::waist::time::from_ns;
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LineId, LockId, Side, Time};
+use std::cell::Cell;
 
 /// Chains that stand for those of a hash table with a lock each. A real table has a million, where two tasks never meet.
 const CHAINS: usize = 1024;
@@ -15,8 +17,39 @@ const CHAINS: usize = 1024;
 pub struct InodeCache {
     hash: Vec<LockId>,
     hash_hold: Time,
+    chains: Chains,
+    lookup: InodeLookup,
     lists: Vec<(LockId, LineId)>,
     list_hold: Time,
+}
+
+/// Who looks for an inode that is not there goes along a chain (`find_inode_fast`): where inodes do not fit into the caches, each of it
+/// is a load from memory that says where the next one is.
+struct Chains {
+    inodes: Cell<u64>,
+    buckets: Option<u64>,
+    load_ns: f64,
+}
+
+impl Chains {
+    fn new(costs: &Costs<'_>) -> Result<Self, String> {
+        let inodes = Cell::new(costs.number("cached_inodes")? as u64);
+        Ok(Self { inodes, buckets: costs.memory().map(buckets), load_ns: costs.load_ns() })
+    }
+
+    /// Time for the mean chain, in whole nanoseconds.
+    fn time(&self) -> Time {
+        let length = self.buckets.map_or(0.0, |buckets| self.inodes.get() as f64 / buckets as f64);
+        from_ns((length * self.load_ns).floor())
+    }
+}
+
+/// Buckets of the inode hash on a machine with so much memory (`alloc_large_system_hash` with a scale of 14): one for 16 KiB, rounded up
+/// to a power of two; beyond 64 GiB half as many for each factor of four (since 4.13).
+fn buckets(memory: u64) -> u64 {
+    const ADAPT: u64 = 64 << 30;
+    let doublings = (0..).take_while(|n| ADAPT << (2 * n) < memory).count();
+    (memory >> 14 >> doublings).next_power_of_two()
 }
 
 impl InodeCache {
@@ -32,21 +65,55 @@ impl InodeCache {
         Ok(Self {
             hash: (0..chains).map(|_| m.new_lock(hash)).collect(),
             hash_hold: costs.sum(&["inode_hash"])?,
+            chains: Chains::new(costs)?,
+            lookup: rules.inode_lookup,
             lists: (0..lists).map(|_| (m.new_lock(list), m.new_line(neighbours))).collect(),
             list_hold: costs.sum(&["inode_list"])?,
         })
     }
 
-    /// An inode enters or leaves the list (`inode_sb_list_add`, `inode_sb_list_del`), and the hash table at `hashed` if the
-    /// filesystem uses it. Returns what is left of the `step` that this is part of.
-    pub async fn pass<M: Machine>(&self, m: &M, hashed: Option<u64>, step: Time) -> Time {
+    /// Looks for an inode that is not in memory (`iget_locked`, `iget5_locked`), under the lock of its chain or under RCU. Returns what is
+    /// left of the `step` that this is part of.
+    pub async fn look_up<M: Machine>(&self, m: &M, number: u64, step: Time) -> Time {
+        let time = self.hash_hold + self.chains.time();
+        match self.lookup {
+            InodeLookup::Locked => Self::under(m, self.chain(number), None, time, step).await,
+            InodeLookup::Rcu => {
+                m.run(Account::System, time).await;
+                step.saturating_sub(time)
+            }
+        }
+    }
+
+    /// An inode comes onto the list (`inode_sb_list_add`), and at `hashed` into the hash table if the filesystem uses it, after another look
+    /// along its chain (`insert_inode_locked`). Returns what is left of the `step` that this is part of.
+    pub async fn enter<M: Machine>(&self, m: &M, hashed: Option<u64>, step: Time) -> Time {
+        let time = self.hash_hold + hashed.map_or(0, |_| self.chains.time());
+        if hashed.is_some() {
+            self.chains.inodes.set(self.chains.inodes.get() + 1);
+        }
+        self.pass(m, hashed, time, step).await
+    }
+
+    /// An inode leaves both (`inode_sb_list_del`, `remove_inode_hash`). Returns what is left of the `step` that this is part of.
+    pub async fn leave<M: Machine>(&self, m: &M, hashed: Option<u64>, step: Time) -> Time {
+        if hashed.is_some() {
+            self.chains.inodes.set(self.chains.inodes.get().saturating_sub(1));
+        }
+        self.pass(m, hashed, self.hash_hold, step).await
+    }
+
+    async fn pass<M: Machine>(&self, m: &M, hashed: Option<u64>, hold: Time, step: Time) -> Time {
         let mut rest = step;
         if let Some(number) = hashed {
-            let chain = (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize % self.hash.len();
-            rest = Self::under(m, self.hash[chain], None, self.hash_hold, rest).await;
+            rest = Self::under(m, self.chain(number), None, hold, rest).await;
         }
         let (lock, neighbour) = self.lists[m.cpu() as usize % self.lists.len()];
         Self::under(m, lock, Some(neighbour), self.list_hold, rest).await
+    }
+
+    fn chain(&self, number: u64) -> LockId {
+        self.hash[(number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize % self.hash.len()]
     }
 
     async fn under<M: Machine>(m: &M, lock: LockId, line: Option<LineId>, hold: Time, step: Time) -> Time {
@@ -57,5 +124,16 @@ impl InodeCache {
         m.run(Account::System, hold).await;
         m.unlock(lock, Side::Write).await;
         step.saturating_sub(hold)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::buckets;
+
+    #[test]
+    fn a_hash_table_has_a_bucket_for_16_kib_and_grows_more_slowly_beyond_64_gib() {
+        let sizes = [16 << 30, 24 << 30, 64 << 30, 65 << 30, 256 << 30, 257 << 30];
+        assert_eq!(sizes.map(buckets), [1 << 20, 2 << 20, 4 << 20, 4 << 20, 8 << 20, 8 << 20]);
     }
 }

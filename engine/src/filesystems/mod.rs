@@ -109,12 +109,20 @@ pub struct Io {
     pub direct: bool,
     /// Of direct I/O: the call returns when the request is submitted, and its end completes this. `None` waits.
     pub done: Option<LockId>,
+    /// Requests that the task has under way besides, whose ends complete the same.
+    pub others: u32,
 }
 
 impl Io {
     /// Pages that it is in, at least one.
     fn pages(&self) -> Time {
         Time::from(self.bytes.div_ceil(BLOCK).max(1))
+    }
+
+    /// Begins or ends within a block.
+    fn is_unaligned(&self) -> bool {
+        let block = u64::from(BLOCK);
+        !self.offset.is_multiple_of(block) || !u64::from(self.bytes).is_multiple_of(block)
     }
 }
 

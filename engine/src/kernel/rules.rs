@@ -107,6 +107,10 @@ rules! {
     "mm.area_rcu" => area_rcu: bool = true;
     /// What one `inode_hash_lock` guards.
     "vfs.inode_hash" => inode_hash: vfs::InodeHash = vfs::InodeHash::Global;
+    /// How the hash is looked at for an inode that is to come into memory (`iget_locked`).
+    "vfs.inode_lookup" => inode_lookup: vfs::InodeLookup = vfs::InodeLookup::Rcu;
+    /// A request asks whether its file has mandatory locks (`rw_verify_area`).
+    "vfs.mandatory_locks" => mandatory_locks: bool = false;
     /// How many lists of inodes a superblock has.
     "vfs.inode_list" => inode_list: vfs::InodeList = vfs::InodeList::Global;
     /// What one lock of lists of unused dentries guards (`d_lru_add`).
@@ -147,6 +151,10 @@ rules! {
     "xfs.release" => release: xfs::Release = xfs::Release::Writers;
     /// How a direct write looks at the file's size.
     "xfs.dio_size_check" => dio_size_check: xfs::DioSizeCheck = xfs::DioSizeCheck::Lockless;
+    /// What a direct write of less than a block takes of the IOLOCK (`xfs_file_dio_write_unaligned`).
+    "xfs.dio_unaligned" => dio_unaligned: xfs::DioUnaligned = xfs::DioUnaligned::Shared;
+    /// What lies in the cache line of the ILOCK's count (`struct xfs_inode`).
+    "xfs.ilock_line" => ilock_line: xfs::IlockLine = xfs::IlockLine::Apart;
     /// An insertion that fits the leaf unlocks the leaf's parent before it searches the leaf.
     "btrfs.early_unlock" => early_unlock: bool = true;
     /// The inode of a new file is written once more, as a delayed item.

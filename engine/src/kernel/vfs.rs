@@ -13,6 +13,16 @@ choice! {
 }
 
 choice! {
+    /// How the inode hash is looked at for an inode that is to come into memory (`iget_locked`, `iget5_locked`).
+    pub enum InodeLookup {
+        /// Under `inode_hash_lock` (before 6.11).
+        Locked = "locked",
+        /// Under RCU.
+        Rcu = "rcu",
+    }
+}
+
+choice! {
     /// How many lists of inodes a superblock has.
     pub enum InodeList {
         /// One, under `s_inode_list_lock`.

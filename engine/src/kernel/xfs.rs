@@ -71,6 +71,28 @@ choice! {
 }
 
 choice! {
+    /// What a direct write of less than a block takes of the IOLOCK.
+    pub enum DioUnaligned {
+        /// It has the file for itself, waits for what is under way before it, and for its own end (before 5.12).
+        Exclusive = "exclusive",
+        /// It shares the file, if its blocks are there and written.
+        Shared = "shared",
+    }
+}
+
+choice! {
+    /// What lies in the cache line of the ILOCK's count.
+    pub enum IlockLine {
+        /// The root of the extent map; the format of the map lies beside `i_flags_lock` (before 5.8).
+        WithExtents = "with-extents",
+        /// Both (before 6.0).
+        WithFormat = "with-format",
+        /// Neither.
+        Apart = "apart",
+    }
+}
+
+choice! {
     /// How `fsync` holds the ILOCK, shared.
     pub enum FsyncIlock {
         /// To read what log sequence number to force (before 4.4).

@@ -168,7 +168,7 @@ lock_kinds! {
     /// Queued spinlock of a guest, whose waiters halt.
     Paravirt: paravirt::Paravirt { "pvqspinlock": () }
     /// Spinning readers and writers.
-    Rwlock: rwlock::Rwlock { "rwlock-2.6": rwlock::Policy::Biased, "qrwlock": rwlock::Policy::Queued }
+    Rwlock: rwlock::Rwlock { "rwlock-2.6": rwlock::Policy::Biased, "qrwlock": rwlock::Policy::Queued, "qrwlock-3.16": rwlock::Policy::QueuedWaiting }
     /// Semaphores: grant, strict FIFO, never spin.
     Semaphore: semaphore::Semaphore {
         "semaphore": semaphore::Count::One,

@@ -39,6 +39,7 @@ fn mount<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), String> {
     let costs = Costs::new(vec![&spec.filesystem.costs, &spec.vfs.costs], speed, spec.kernel.rules, pause)
         .on_nodes_of(spec.machine.cpus_per_socket)
         .ticking(from_ns(spec.kernel.tick_ns))
+        .with_memory(spec.machine.memory_bytes, spec.machine.caches.as_ref().map_or(0.0, |caches| caches.memory_ns))
         .with_lists(host.setup(|m| Lru::new(m, spec)));
     read::refuse_others(spec)?;
     mount_with(host, spec, &costs)

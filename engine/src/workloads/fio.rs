@@ -130,7 +130,7 @@ pub async fn run<M: Machine, F: Filesystem<M>>(m: M, fs: Rc<F>, file: File, jobs
     loop {
         let offset = jobs.next_block(&mut random, task, requests) * u64::from(jobs.block);
         requests += 1;
-        let io = Io { offset, bytes: jobs.block, direct: jobs.direct, done };
+        let io = Io { offset, bytes: jobs.block, direct: jobs.direct, done, others: under_way };
         let is_read = reads >= 1.0 || chance(&mut random, reads);
         m.run(Account::User, jobs.user).await;
         m.begin();

@@ -13,7 +13,7 @@ from simfs.machine.locks.paravirt import Pvqspinlock
 from simfs.machine.locks.percpu_rwsem import PercpuRwsem
 from simfs.machine.locks.queued import Cna, Mcs, Qspinlock
 from simfs.machine.locks.rcu import Rcu
-from simfs.machine.locks.rwlock import BiasedRwlock, Qrwlock
+from simfs.machine.locks.rwlock import BiasedRwlock, Qrwlock, Qrwlock316
 from simfs.machine.locks.rwsem import Rwsem, Rwsem53
 from simfs.machine.locks.rwsem_counted import Rwsem26, Rwsem48, Rwsem310, Rwsem316
 from simfs.machine.locks.semaphore import CountingSemaphore, Semaphore
@@ -33,6 +33,7 @@ KINDS: dict[str, type[Lock]] = {
     "pvqspinlock": Pvqspinlock,
     "rwlock-2.6": BiasedRwlock,
     "qrwlock": Qrwlock,
+    "qrwlock-3.16": Qrwlock316,
     "semaphore": Semaphore,
     "counting-semaphore": CountingSemaphore,
     "mutex-2.6.16": Mutex2616,

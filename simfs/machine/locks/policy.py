@@ -110,8 +110,12 @@ POLICIES: dict[str, Policy] = {
         "x86 before 3.16", "readers/writer", "readers, always", "all, on the word, for ever", "none", "none", "hint",
         "never", "anyone", "preemption off",
     ),
+    "qrwlock-3.16": Policy(
+        "3.16 to 4.2", "readers/writer", "tiny windows", "the head on the word, others in the wait lock, for ever",
+        "FIFO", "none", "grant", "always", "anyone", "preemption off",
+    ),
     "qrwlock": Policy(
-        "from 3.16", "readers/writer", "tiny windows", "the head on the word, others in the wait lock, for ever",
+        "from 4.3", "readers/writer", "tiny windows", "the head on the word, others in the wait lock, for ever",
         "FIFO", "none", "grant", "always", "anyone", "preemption off",
     ),
     "semaphore": Policy(

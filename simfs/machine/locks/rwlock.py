@@ -115,6 +115,8 @@ class Qrwlock(Rwlock):
     """
 
     writers_put_back = False  # they compare before they exchange
+    readers_count_last: ClassVar[bool] = False
+    """A reader at the head counts itself only once it has seen the lock free."""
 
     def __init__(self, place: Place) -> None:
         super().__init__(place)
@@ -133,12 +135,16 @@ class Qrwlock(Rwlock):
     def wait_for_turn(self, task: Task, side: Side) -> Steps:
         """`queued_read_lock_slowpath` and `queued_write_lock_slowpath`."""
         yield from self.wait_lock.lock_raw(task)
-        task.atomic(self.line)
+        counts_last = side is Side.READ and self.readers_count_last
+        if counts_last:
+            task.read(self.line)
+        else:
+            task.atomic(self.line)
         self.head = task, side
         while not self.is_free(side):
             yield from task.spin()
-        if side is Side.WRITE:
-            task.atomic(self.line)  # a reader has counted itself already
+        if side is Side.WRITE or counts_last:
+            task.atomic(self.line)  # else a reader has counted itself already
         self.head = None
         self.enter(task, side)
         self.wait_lock.unlock(task)
@@ -146,3 +152,17 @@ class Qrwlock(Rwlock):
     def tell_pollers(self, writer: Task) -> None:  # noqa: D102
         if self.head is not None:
             self.show(writer, self.head[0])
+
+
+class Qrwlock316(Qrwlock):
+    """qrwlock of 3.16 to 4.2: a reader at the head waits for the writer to leave before it counts itself.
+
+    The same, but its addition comes after the look that finds the lock free (until ffffeaf318bd).
+    """
+
+    readers_count_last = True
+
+    def is_open(self, side: Side) -> bool:
+        """A writer may come before a reader of which the word does not tell yet."""
+        passes = self.head is None or self.head[1] is Side.READ
+        return passes and self.is_free(side)

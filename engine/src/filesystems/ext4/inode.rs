@@ -172,7 +172,7 @@ impl Ext4 {
         let freed = self.free_file_blocks(m, file.inode, handle.transaction(), u64::MAX).await;
         let orphan = self.delete_orphan(m, inode, c.orphan).await;
         self.free_inode(m, inode).await;
-        let rest = self.sb.inodes.pass(m, Some(u64::from(file.inode)), c.evict_stop).await;
+        let rest = self.sb.inodes.leave(m, Some(u64::from(file.inode)), c.evict_stop).await;
         m.run(Account::System, rest).await;
         let changed = [&freed[..], orphan.as_slice(), &self.group_blocks(self.ialloc.group_of(inode))].concat();
         self.stop(m, handle, file.inode, &changed).await;

@@ -47,7 +47,7 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
         };
         let inode = self.new_file(m, number);
         self.sb.calls.files.made(m, inode);
-        let rest = self.sb.inodes.pass(m, Some(u64::from(inode)), self.add_entry_time(htree)).await;
+        let rest = self.sb.inodes.enter(m, Some(u64::from(inode)), self.add_entry_time(htree)).await;
         self.info.next_generation(m).await;
         self.info.count_lookup(m);
         m.run(Account::System, rest).await;

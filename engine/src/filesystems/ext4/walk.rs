@@ -42,7 +42,8 @@ impl Ext4 {
         let htree = if names > LINEAR_NAMES { self.htree.lookup.saturating_sub(self.htree.lookup_linear) } else { 0 };
         m.run(Account::System, c.lookup + htree).await;
         let number = u64::from(dir) << 32 | u64::from(nth);
-        let rest = self.sb.inodes.pass(m, Some(number), c.iget).await;
+        let step = self.sb.inodes.look_up(m, number, c.iget).await;
+        let rest = self.sb.inodes.enter(m, Some(number), step).await;
         m.run(Account::System, rest).await;
         if nth.is_multiple_of(READ_AHEAD * INODES_PER_BLOCK) {
             self.storage.read(m, READ_AHEAD * BLOCK).await;

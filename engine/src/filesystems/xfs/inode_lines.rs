@@ -4,6 +4,8 @@
 //! From the order of the fields in `struct xfs_inode` and `struct inode` of Linux 5.1 and 6.1 (x86-64, with POSIX ACLs,
 //! security modules and cgroup writeback; inodes begin on a line of their own), offsets in bytes:
 //!
+//! The rule `xfs.ilock_line` says which of these a kernel has.
+//!
 //! | line | written | read beside it |
 //! |---|---|---|
 //! | 64 | 5.1: count of the ILOCK (120) | 5.1: root and height of the extent map (`i_df`, 72 to 104), at each lookup |
@@ -11,6 +13,9 @@
 //! | 192 | 5.1: `i_flags_lock` (204) | 5.1: `di_format` (225), before the ILOCK is taken |
 //! | 448 | count and owner of `i_rwsem`, which is the IOLOCK (472 to 512) | `i_blkbits` (454), for each bio |
 //! | 640 | `i_dio_count` (652; 6.1: 660) | `i_version` (640) and, for leases, `i_flctx` (672; 6.1: 680) by writes; `i_flctx` for mandatory file locks (`rw_verify_area`, until 5.14) by all |
+use super::inode::Inode;
+use crate::kernel::xfs::{DioSizeCheck, IlockLine};
+use crate::kernel::Rules;
 use crate::waist::Machine;
 use crate::waist::{Access, LineId, LockId};
 
@@ -19,31 +24,41 @@ pub(super) struct InodeLines {
     iolock: LockId,
     ilock: LockId,
     dio_count: LineId,
-    before_5_13: Option<Before>,
+    before: Before,
 }
 
-/// What was elsewhere, or was not asked for, in later kernels.
+/// What was elsewhere, or was asked for, before some kernel.
 struct Before {
-    /// The owner word of the ILOCK is not in the line of its count.
+    ilock_line: IlockLine,
+    mandatory_locks: bool,
+    /// The owner word of the ILOCK where it is not in the line of its count.
     ilock_owner: LineId,
+    /// `i_flags_lock`, and whether direct writes take it.
     flags_lock: LockId,
+    takes_flags_lock: bool,
 }
 
 impl InodeLines {
-    /// `flags_lock` is `i_flags_lock` in kernels where direct writes take it.
-    pub fn new<M: Machine>(m: &M, iolock: LockId, ilock: LockId, flags_lock: Option<LockId>) -> Self {
-        let before_5_13 = flags_lock.map(|flags_lock| Before { ilock_owner: m.new_line(1), flags_lock });
-        Self { iolock, ilock, dio_count: m.new_line(1), before_5_13 }
+    /// The lines of an inode with these locks, in a kernel with these rules.
+    pub fn new<M: Machine>(m: &M, inode: &Inode, rules: &Rules) -> Self {
+        let before = Before {
+            ilock_line: rules.ilock_line,
+            mandatory_locks: rules.mandatory_locks,
+            ilock_owner: m.new_line(1),
+            flags_lock: inode.flags_lock,
+            takes_flags_lock: rules.dio_size_check == DioSizeCheck::Locked,
+        };
+        Self { iolock: inode.iolock, ilock: inode.ilock, dio_count: m.new_line(1), before }
     }
 
     /// `i_flags_lock`, where writes take it.
     pub fn flags_lock(&self) -> Option<LockId> {
-        self.before_5_13.as_ref().map(|before| before.flags_lock)
+        self.before.takes_flags_lock.then_some(self.before.flags_lock)
     }
 
     /// A request comes: `rw_verify_area` asks for mandatory locks.
     pub fn enter<M: Machine>(&self, m: &M) {
-        if self.before_5_13.is_some() {
+        if self.before.mandatory_locks {
             m.touch(self.dio_count, Access::Read);
         }
     }
@@ -60,21 +75,23 @@ impl InodeLines {
 
     /// `xfs_ilock_data_map_shared` looks how the extents are stored.
     pub fn look_at_format<M: Machine>(&self, m: &M) {
-        if let Some(before) = &self.before_5_13 {
-            m.touch_beside(before.flags_lock, Access::Read);
+        match self.before.ilock_line {
+            IlockLine::WithExtents => m.touch_beside(self.before.flags_lock, Access::Read),
+            IlockLine::WithFormat => m.touch_beside(self.ilock, Access::Read),
+            IlockLine::Apart => {}
         }
     }
 
     /// A reader has got the ILOCK and notes itself.
     pub fn own_ilock<M: Machine>(&self, m: &M) {
-        if let Some(before) = &self.before_5_13 {
-            m.touch(before.ilock_owner, Access::Write);
+        if self.before.ilock_line != IlockLine::Apart {
+            m.touch(self.before.ilock_owner, Access::Write);
         }
     }
 
     /// `xfs_iext_lookup_extent` begins at the root of the extent map.
     pub fn find_extent_map<M: Machine>(&self, m: &M) {
-        if self.before_5_13.is_some() {
+        if self.before.ilock_line != IlockLine::Apart {
             m.touch_beside(self.ilock, Access::Read);
         }
     }

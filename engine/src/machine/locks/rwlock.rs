@@ -8,6 +8,9 @@
 //!   counts itself and waits for the writer to leave. FIFO, but for those who find the word free. Left out: readers in
 //!   interrupts, who pass the queue.
 //!
+//! * *qrwlock-3.16* (until 4.2): the same, but a reader at the head waits for the writer to leave before it counts itself, so that its
+//!   addition comes after the look that finds the lock free.
+//!
 //! A failed attempt undoes itself at once here, so it makes nobody else fail.
 
 use super::family::Family;
@@ -25,6 +28,7 @@ use crate::waist::{Access, LockId, Side, TaskId};
 pub enum Policy {
     Biased,
     Queued,
+    QueuedWaiting,
 }
 
 /// State of an rwlock; holder and readers are kept by the common part.
@@ -47,7 +51,7 @@ impl Family for Rwlock {
     }
 
     fn inner(policy: Policy) -> Option<(&'static str, LockKind)> {
-        (policy == Policy::Queued).then_some(("wait_lock", LockKind::QSPINLOCK))
+        (policy != Policy::Biased).then_some(("wait_lock", LockKind::QSPINLOCK))
     }
 
     fn try_fast(cx: &Context, lock: LockId, side: Side) -> bool {
@@ -102,6 +106,7 @@ fn is_open(s: &mut State, lock: LockId, side: Side) -> bool {
     let head = body(s, lock).head;
     let passes = match (side, head) {
         (_, None) | (Side::Read, Some((_, Side::Read))) => true,
+        (Side::Write, Some((_, Side::Read))) => counts_last(s, lock, Side::Read), // the word does not tell of it yet
         (_, Some(_)) => false,
     };
     passes && is_free(s, lock, side)
@@ -127,7 +132,7 @@ pub(super) async fn wait(cx: &Context, lock: LockId, side: Side) -> bool {
     let policy = body(&mut cx.state(), lock).policy;
     match policy {
         Policy::Biased => poll_with_all(cx, lock, side).await,
-        Policy::Queued => queue(cx, lock, side).await,
+        Policy::Queued | Policy::QueuedWaiting => queue(cx, lock, side).await,
     }
     cx.preempt_enable();
     false
@@ -152,7 +157,8 @@ async fn queue(cx: &Context, lock: LockId, side: Side) {
     super::spin_lock(cx, inner).await;
     {
         let mut s = cx.state();
-        s.touch_lock(cx.id, lock, Access::Atomic);
+        let access = if counts_last(&mut s, lock, side) { Access::Read } else { Access::Atomic };
+        s.touch_lock(cx.id, lock, access);
         body(&mut s, lock).head = Some((cx.id, side));
     }
     while !enter_from_queue(cx, lock, side) {
@@ -161,12 +167,17 @@ async fn queue(cx: &Context, lock: LockId, side: Side) {
     spinlock::unlock(cx, inner);
 }
 
+/// Whether who is at the head counts itself only once it has seen the lock free.
+fn counts_last(s: &mut State, lock: LockId, side: Side) -> bool {
+    side == Side::Read && body(s, lock).policy == Policy::QueuedWaiting
+}
+
 fn enter_from_queue(cx: &Context, lock: LockId, side: Side) -> bool {
     let mut s = cx.state();
     let free = is_free(&s, lock, side);
     if free {
-        if side == Side::Write {
-            s.touch_lock(cx.id, lock, Access::Atomic); // a reader has counted itself already
+        if side == Side::Write || counts_last(&mut s, lock, side) {
+            s.touch_lock(cx.id, lock, Access::Atomic); // else a reader has counted itself already
         }
         body(&mut s, lock).head = None;
         enter(&mut s, cx.id, lock, side);
@@ -192,7 +203,7 @@ pub(super) fn unlock(cx: &Context, lock: LockId, side: Side) {
         (Policy::Biased, _) => {
             s.show_in_random_order(cx.id, lock, |s, order| order.extend(&s.locks[lock as usize].pollers));
         }
-        (Policy::Queued, Some((head, _))) => s.show(cx.id, lock, head),
-        (Policy::Queued, None) => {}
+        (_, Some((head, _))) => s.show(cx.id, lock, head),
+        (_, None) => {}
     }
 }

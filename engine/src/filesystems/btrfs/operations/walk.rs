@@ -29,7 +29,8 @@ impl Btrfs {
         m.run(Account::System, c.lookup).await;
         self.search_cold(m, dir, items::dir_item(d.ino, &nth.to_be_bytes()).key, c.read_leaf).await; // an entry of some hash
         let ino = self.inode_of(dir, nth);
-        let rest = self.sb.inodes.pass(m, Some(ino), c.inode_new).await;
+        let step = self.sb.inodes.look_up(m, ino, c.inode_new).await;
+        let rest = self.sb.inodes.enter(m, Some(ino), step).await;
         m.run(Account::System, rest).await;
         self.search_cold(m, dir, items::inode_key(ino), c.read_leaf_again).await;
         m.unlock(d.i_rwsem, Side::Read).await;

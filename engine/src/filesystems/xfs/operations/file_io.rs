@@ -18,12 +18,13 @@ use crate::filesystems::xfs::inode_lines::InodeLines;
 use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::xfs::structures::file_extents::FileExtents;
 use crate::filesystems::{File, Io, LaidOut, BLOCK};
-use crate::kernel::xfs::DioSizeCheck;
+use crate::kernel;
+use crate::kernel::xfs::DioUnaligned;
 use crate::range_locks::{Design, Prices, Range, RangeLock, RequestId};
-use crate::waist::{Account, CpuId, LockId, Machine, Side, Time};
+use crate::waist::{Account, CpuId, LockId, Machine, Side, TaskId, Time};
 use crate::workqueue::Workqueue;
 use crate::writeback::Flushed;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 cost_table!(IoCosts {
@@ -134,13 +135,15 @@ pub(crate) struct OpenFile {
     lines: InodeLines,
     extents: FileExtents,
     pages: Rc<PageCache>,
+    /// Who writes less than a block to it, where such a write has to wait for all requests of the file.
+    user: Cell<Option<TaskId>>,
 }
 
 /// Open files, and what is common to them.
 pub(crate) struct FileIo {
     costs: IoCosts,
     rules: Rules,
-    dio_size_check: DioSizeCheck,
+    kernel: kernel::Rules,
     files: BySlot<Rc<OpenFile>>,
     /// Direct writes that nobody waits for end in a worker of their CPU (`s_dio_done_wq`, until Linux 6.5): slot of the inode,
     /// and what the caller waits for.
@@ -153,7 +156,7 @@ impl FileIo {
         Ok(Self {
             costs: IoCosts::new(costs)?,
             rules,
-            dio_size_check: costs.rules().dio_size_check,
+            kernel: costs.rules(),
             files: BySlot::default(),
             ended: Rc::new(Workqueue::new(m)),
         })
@@ -167,12 +170,12 @@ impl FileIo {
             Some((design, prices)) => IoLock::Ranges(Box::new(RangeLock::new(m, *design, *prices)), RefCell::default()),
             None => IoLock::Rwsem(inode.iolock),
         };
-        let flags_lock = (self.dio_size_check == DioSizeCheck::Locked).then_some(inode.flags_lock);
         let file = OpenFile {
             iolock,
-            lines: InodeLines::new(m, inode.iolock, inode.ilock, flags_lock),
+            lines: InodeLines::new(m, &inode, &self.kernel),
             extents: FileExtents::new(m, laid),
             pages: pages.clone(),
+            user: Cell::default(),
         };
         self.files.put(slot, Rc::new(file));
         pages
@@ -232,6 +235,9 @@ impl Xfs {
 
     async fn dio_write<M: Machine>(&self, m: &M, file: &File, io: Io) {
         let (c, open) = (&self.io.costs, self.io.file(file.inode));
+        if io.is_unaligned() && self.io.kernel.dio_unaligned == DioUnaligned::Exclusive {
+            return self.dio_write_alone(m, file, io).await;
+        }
         open.lines.enter(m);
         m.run(Account::System, c.write_start).await;
         open.iolock.lock(m, &io, Side::Write).await;
@@ -254,6 +260,41 @@ impl Xfs {
             }
         }
         open.iolock.unlock(m).await;
+        m.run(Account::System, c.write_exit).await;
+    }
+
+    /// `xfs_file_dio_write` of a part of a block before 5.12, which might have to zero the rest: it has the IOLOCK for itself, waits until
+    /// nothing of the file is under way (`inode_dio_wait`), and for its own end. What is under way is the task's own here.
+    async fn dio_write_alone<M: Machine>(&self, m: &M, file: &File, io: Io) {
+        let (c, open, inode) = (&self.io.costs, self.io.file(file.inode), self.inodes.inode(file.inode));
+        if open.user.replace(Some(m.task())).is_some_and(|user| user != m.task()) {
+            m.give_up("direct writes of less than a block to one file by several tasks need Linux 5.12 here");
+        }
+        open.lines.enter(m);
+        m.run(Account::System, c.write_start).await;
+        m.lock(inode.iolock, Side::Write).await;
+        open.lines.check_write(m);
+        self.look_at_size(m, &open).await;
+        open.lines.check_write(m);
+        self.update_times(m, file.inode).await;
+        m.run(Account::System, c.write_checks).await;
+        if let Some(done) = io.done {
+            m.wchan("inode_dio_wait");
+            for _ in 0..io.others {
+                m.wait_for(done).await;
+            }
+        }
+        open.lines.count(m);
+        self.map(m, file, &open, io, c.write_mapped).await;
+        open.lines.build_bio(m);
+        self.storage.io(m, Request::Write { bytes: io.bytes, at: Some(io.offset) }).await;
+        self.end_write(m, &open).await;
+        m.unlock(inode.iolock, Side::Write).await;
+        if let Some(done) = io.done {
+            for _ in 0..=io.others {
+                m.complete(done).await; // what the caller has yet to see
+            }
+        }
         m.run(Account::System, c.write_exit).await;
     }
 

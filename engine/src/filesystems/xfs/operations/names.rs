@@ -112,7 +112,7 @@ impl Xfs {
         let c = &self.costs.unlink;
         let pages = c.evict_pages_and_all.saturating_sub(c.evict_all);
         let pages = if file.written { self.sb.calls.without_lru(pages) } else { 0 };
-        let rest = self.sb.inodes.pass(m, None, c.evict + pages + c.queue).await;
+        let rest = self.sb.inodes.leave(m, None, c.evict + pages + c.queue).await;
         m.run(Account::System, rest).await;
         m.call_rcu(1, c.callback);
         self.inodes.set_need_inactive(file.inode);

@@ -98,7 +98,7 @@ impl Xfs {
         self.sync.made(m, slot);
         self.inodes.inode(slot).ilock(m).await;
         let iget = if recycled { recycle } else { miss };
-        (slot, self.sb.inodes.pass(m, None, iget).await) // in no hash: inode_fake_hash
+        (slot, self.sb.inodes.enter(m, None, iget).await) // in no hash: inode_fake_hash
     }
 
     /// `xfs_create`: allocates an inode under the AGI, adds the name, commits. Returns the new file's slot.

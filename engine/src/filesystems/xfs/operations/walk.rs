@@ -60,7 +60,7 @@ impl Xfs {
     /// `xfs_iget_cache_miss` of the inode so many behind `ino`.
     async fn read_inode<M: Machine>(&self, m: &M, ino: u64, behind: u32) {
         let c = &self.walk.0;
-        let rest = self.sb.inodes.pass(m, None, c.iget).await; // in no hash: inode_fake_hash
+        let rest = self.sb.inodes.enter(m, None, c.iget).await; // in no hash: inode_fake_hash
         m.run(Account::System, rest).await;
         let (agno, first) = self.layout.borrow().geometry().split_ino(ino);
         let agino = first + behind;
