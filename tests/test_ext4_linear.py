@@ -46,3 +46,9 @@ def test_a_file_that_comes_misses_all_others_and_one_that_goes_is_among_them(tmp
 def test_the_leaves_of_an_htree_take_the_same_however_many_there_are(tmp_path: Path) -> None:
     few, many = (operation_ns(tmp_path, f"workload.files={files}") for files in (200, 2000))
     assert many == pytest.approx(few, rel=0.02)
+
+
+def test_who_creates_in_an_htree_goes_through_no_entries(tmp_path: Path) -> None:
+    turn = "workload.operations=[{op: create}, {op: unlink, on: made}]"
+    few, many = (operation_ns(tmp_path, turn, f"workload.files={files}") for files in (200, 300))
+    assert many == pytest.approx(few, rel=0.02)

@@ -149,8 +149,12 @@ impl Ext4 {
 
     /// To find that a name is not there.
     pub(super) fn lookup_time(&self, dir: DirId, name: &[u8]) -> Time {
-        let search = if self.is_htree(dir) { self.htree.lookup.saturating_sub(self.htree.lookup_linear) } else { 0 };
-        self.create.lookup + search + self.search_time(dir, name)
+        let longer = if self.is_htree(dir) {
+            self.htree.lookup.saturating_sub(self.htree.lookup_linear)
+        } else {
+            self.search_time(dir, name)
+        };
+        self.create.lookup + longer
     }
 
     pub(super) fn add_entry_time(&self, dir: DirId) -> Time {
