@@ -131,3 +131,25 @@ def test_both_machines_agree_on_softirqs_and_ksoftirqd(
 def test_both_machines_agree_on_softirqs_of_idle_cpus(tmp_path: Path) -> None:
     given = spec(tmp_path, "rename", think="100 us", tasks=1)
     assert_same(given)
+
+
+def never_outside(tmp_path: Path) -> Spec:
+    """Tasks that are in the kernel nearly all the time, where it cannot be preempted."""
+    given = spec(tmp_path, "rename")
+    given["kernel"]["rules"]["rcu.preemptible"] = False
+    costs = given["vfs"]["costs"]
+    given["vfs"] = {"costs": {name: 20 * cost for name, cost in costs.items()}}
+    return given | {"duration_ns": 280e6}
+
+
+def test_who_never_leaves_the_kernel_is_asked_to_after_a_tenth_of_a_second(tmp_path: Path) -> None:
+    """`rcu_urgent_qs`: 25 jiffies after a grace period began RCU's thread marks the CPUs, whose next ticks heed it.
+
+    The first grace period has the callbacks of a tick only, so the second one is the first with many.
+    """
+    assert 2 * 26 <= invoked_at(never_outside(tmp_path)) <= 2 * 32
+
+
+@pytest.mark.slow
+def test_both_machines_agree_on_who_is_asked_to_leave_the_kernel(tmp_path: Path) -> None:
+    assert_same(never_outside(tmp_path))

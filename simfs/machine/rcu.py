@@ -33,6 +33,8 @@ DIVISOR = 7
 """Of many at once, a 128th (`rcu_divisor`)."""
 QHIMARK, QLOWMARK = 10_000, 100
 """More callbacks than these are too many, until there are so few."""
+LONG, CPUS_A_JIFFY = 10**11, 256
+"""A grace period is long after so much, and a jiffy for each so many CPUs (`adjust_jiffies_till_sched_qs`)."""
 LONG_ROUND, RESCHED, LOOK = 100, 3 * 10**9, 32
 """A round of more than so many is over after so long (`rcu_resched_ns`), which is looked at each so many."""
 
@@ -62,6 +64,8 @@ class OfCpu:
     """It will find its node's lock held in the softirq of this tick."""
     idled: Time | None = None
     """How long it had idled when that was first looked at."""
+    urgent: bool = False
+    """Its next tick has its task give way (`rcu_urgent_qs`)."""
     hurries: bool = False
     """Whether it invokes many at once."""
     last_check: int = 0
@@ -100,6 +104,8 @@ class Rcu:
         self._leaves = Leaves(machine, self.cpus)
         self._sequence = 0
         """Twice the number of grace periods that are over, and 1 while one is under way (`gp_seq`)."""
+        self._began: Time = 0
+        """When the present one began (`gp_start`)."""
         self._wanted = 0
         """So many grace periods are wanted."""
         self._forces = 0
@@ -188,6 +194,7 @@ class Rcu:
     def tick(self, cpu: Cpu) -> bool:
         """The tick of a CPU (`rcu_sched_clock_irq`). Whether the softirq has something to do (`rcu_pending`)."""
         of = self.cpus[cpu.number]
+        self._heed_urgency(of)
         self._leaves.meet(of, self._sequence)
         return (of.needed and of.passed and self._under_way) or self._has_to_do(of)
 
@@ -225,6 +232,7 @@ class Rcu:
         else:
             self._sequence += 1
             if step == "begin":
+                self._began = self._machine.now
                 for other in self.cpus:
                     other.missing, other.idled = True, None
                 self._thread.kicked = False  # that was for this one
@@ -244,3 +252,21 @@ class Rcu:
             if of.cpu.phase is Phase.IDLE or idled > of.idled:
                 of.missing = False
         self._forces += 1
+        tick = self._machine.kernel.tick
+        if self._machine.now // tick > self._began // tick + LONG // tick + len(self.cpus) // CPUS_A_JIFFY:
+            for of in self.cpus:
+                of.urgent = of.urgent or of.missing
+
+    def _heed_urgency(self, of: OfCpu) -> None:
+        """In a tick: a task in the kernel is to look for another one, though there may be none (`rcu_sched_clock_irq`).
+
+        Who spins in a lock that sleeps gives up.
+        """
+        urgent, of.urgent = of.urgent, False
+        running = of.cpu.current if of.cpu.phase is Phase.RUNNING else None
+        if urgent and running is not None and not self._machine.scheduler.in_user_mode(running):
+            of.cpu.need_resched = True
+
+    def passes(self, cpu: Cpu) -> None:
+        """A CPU looks for another task: that is outside of readers (`rcu_note_context_switch`)."""
+        self.cpus[cpu.number].seen_outside = True

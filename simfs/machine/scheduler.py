@@ -81,6 +81,8 @@ class Scheduler:
         """
         self.policy.update_current(cpu)
         cpu.need_resched = False
+        if self.softirqs.rcu is not None:
+            self.softirqs.rcu.passes(cpu)
         picked = self.policy.pick(cpu)
         return None if picked is cpu.current else picked
 

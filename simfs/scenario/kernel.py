@@ -62,9 +62,10 @@ class KernelUse(Section):
         description="When kernel code gives up its CPU to another task; `host`: the tasks are virtual CPUs, which "
         "their host preempts anywhere, also under spinlocks.",
     )
-    kernel_threads: StrictBool = Field(
+    kernel_threads: StrictBool | Literal["emulated"] = Field(
         default=False,
-        description="Whether kernel threads that have nothing to do with the workload take a CPU now and then.",
+        description="Whether kernel threads that have nothing to do with the workload take a CPU now and then; "
+        "`emulated`: those of the laboratory's kernel.",
     )
     constants: Annotated[dict[str, CountOrDuration], Named(lambda words: words.constants)] = Field(
         default={},

@@ -117,7 +117,8 @@ def kernel_spec(scenario: Scenario, cpus: int) -> dict[str, Any]:
     given = {"tick_ns": use.tick, "base_slice_ns": use.base_slice, "preemption": use.preemption}
     spec |= {key: value for key, value in given.items() if value is not None}
     if use.kernel_threads:
-        spec["kernel_threads"] = load_workload("kernel_threads").spec()
+        whose = "" if use.kernel_threads is True else f"-{use.kernel_threads}"
+        spec["kernel_threads"] = load_workload(f"kernel_threads{whose}").spec()
     spec["constants"] |= use.constants
     spec["locks"] |= scenario.lock_roles
     if isinstance(scenario.workload, LockTasks):

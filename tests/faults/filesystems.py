@@ -266,6 +266,12 @@ OTHERS = [
         "        if !FAULT { list.remove(at); }",
     ),
     Fault(
+        "ext4 directory: a name takes no hole",
+        E + "filesystems/ext4/linear.rs",
+        "Some(hole) => self.0[hole] = Some(key(name)),",
+        "Some(hole) if !FAULT => self.0[hole] = Some(key(name)),\n            Some(_) => self.0.push(Some(key(name))),",
+    ),
+    Fault(
         "tmpfs unlink: names are not counted",
         E + "filesystems/tmpfs.rs",
         "        m.run(Account::System, self.costs.remove).await;\n        self.count_names(dir, -1);",

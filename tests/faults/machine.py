@@ -150,6 +150,12 @@ MACHINE = [
         "let held = !FAULT && std::mem::take(&mut rcu.of(cpu).misses) && meets;",
     ),
     Fault(
+        "rcu: nobody is asked to switch when a grace period is long",
+        M + "rcu/urgent.rs",
+        "of.urgent |= of.missing",
+        "of.urgent |= !FAULT && of.missing",
+    ),
+    Fault(
         "rcu: kernel code is never inside of readers",
         M + "rcu_leaf.rs",
         "let inside = self.kernel.rcu_inside;",

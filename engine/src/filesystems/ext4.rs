@@ -13,6 +13,7 @@ mod ialloc;
 mod inode;
 mod inode_table;
 mod journal;
+mod linear;
 mod mballoc;
 mod mkdir;
 mod names;
@@ -40,6 +41,7 @@ use ialloc::{Home, Ialloc};
 use inode::{Files, GroupLines};
 use inode_table::InodeTable;
 use journal::Journal;
+use linear::EntryCosts;
 use mballoc::Mballoc;
 use orphan::Orphans;
 use preallocate::Preallocate;
@@ -73,6 +75,7 @@ pub struct Ext4 {
     sb: SuperBlock,
     create: CreateCosts,
     htree: HtreeCosts,
+    entry: EntryCosts,
     write: WriteCosts,
     unlink: UnlinkCosts,
     mkdir: MkdirCosts,
@@ -120,6 +123,7 @@ impl Ext4 {
             sb: SuperBlock::new(m, "ext4", costs)?,
             create: CreateCosts::new(costs)?,
             htree: HtreeCosts::new(costs)?,
+            entry: EntryCosts::new(costs)?,
             write: WriteCosts::new(costs)?,
             unlink: UnlinkCosts::new(costs)?,
             mkdir: MkdirCosts::new(costs)?,

@@ -6,6 +6,7 @@
 //! in a part of its code ([`super::rcu_leaf`], which also has the locks of the tree's nodes).
 
 mod batch;
+mod urgent;
 
 use super::callbacks::{Batch, Callbacks};
 use super::cpu::Phase;
@@ -33,6 +34,8 @@ struct OfCpu {
     switch: u32,
     /// How long it had idled when that was first looked at.
     idled: Option<Time>,
+    /// Its next tick has its task give way (`rcu_urgent_qs`).
+    urgent: bool,
     /// Whether it invokes many at once.
     hurries: bool,
     /// How many callbacks it had when there were too many (`qlen_last_fqs_check`).
@@ -54,6 +57,8 @@ pub struct Rcu {
     thread: TaskId,
     /// Twice the number of grace periods that are over, and 1 while one is under way (`gp_seq`).
     sequence: u64,
+    /// When the present one began (`gp_start`).
+    began: Time,
     /// So many grace periods are wanted.
     wanted: u64,
     /// How often CPUs that idle were looked for (`n_force_qs`).
@@ -217,6 +222,7 @@ impl State {
 
     /// The tick of `cpu` (`rcu_sched_clock_irq`). Returns whether the softirq has something to do.
     pub(super) fn rcu_tick(&mut self, cpu: CpuId) -> bool {
+        self.heed_urgency(cpu);
         self.meet_in_leaf(cpu);
         let switch = self.cpus[cpu as usize].generation;
         self.rcu.as_ref().is_some_and(|rcu| rcu.is_pending(cpu, switch, false))
@@ -258,14 +264,14 @@ impl State {
 
     /// A step of RCU's thread, which runs on `cpu`.
     pub(super) fn grace_period(&mut self, cpu: CpuId, step: GracePeriod) -> bool {
-        let switch = self.cpus[cpu as usize].generation;
+        let (switch, now) = (self.cpus[cpu as usize].generation, self.now);
         let Some(rcu) = &mut self.rcu else { return false };
         match step {
             GracePeriod::Wanted => return rcu.wanted > rcu.sequence / 2,
             GracePeriod::Passed => return rcu.all_reported(),
             GracePeriod::Force => self.force_quiescent_states(),
             GracePeriod::Begin => {
-                rcu.sequence += 1;
+                (rcu.sequence, rcu.began) = (rcu.sequence + 1, now);
                 rcu.cpus.iter_mut().for_each(|of| (of.missing, of.idled) = (true, None));
                 rcu.note(cpu, switch);
                 let thread = rcu.thread;
@@ -290,6 +296,7 @@ impl State {
             of.missing &= !idles && idle <= *of.idled.get_or_insert(idle);
         }
         self.rcu.iter_mut().for_each(|rcu| rcu.forces += 1);
+        self.make_urgent();
     }
 }
 

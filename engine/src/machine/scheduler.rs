@@ -20,6 +20,7 @@ impl State {
     pub(super) fn replacement(&mut self, cpu: CpuId) -> Option<TaskId> {
         self.update_current(cpu);
         self.cpus[cpu as usize].need_resched = false;
+        self.rcu_passes(cpu);
         let next = self.pick(cpu);
         next.filter(|_| next != self.cpus[cpu as usize].current)
     }

@@ -3,6 +3,7 @@
 use super::dirhash::half_md4;
 use super::ialloc::Home;
 use super::journal::Block;
+use super::linear::Entries;
 use super::mballoc::Extent;
 use super::Ext4;
 use crate::filesystems::cached::used_ago;
@@ -24,6 +25,8 @@ pub(super) struct Directory {
     /// Where its inode is, and its files go.
     pub(super) home: Home,
     pub(super) names: Cell<u32>,
+    /// Where its names are, while it is one block.
+    pub(super) entries: RefCell<Entries>,
     /// `i_nlink`.
     links: Cell<u32>,
     /// Leaves that somebody has searched, and how many there were before the run.
@@ -58,6 +61,10 @@ pub(super) struct Directories {
 }
 
 impl Directories {
+    pub(super) fn of(&self, dir: DirId) -> &Directory {
+        &self.all[dir as usize]
+    }
+
     /// How many there are below the root.
     pub fn made(&self) -> u32 {
         self.all.iter().filter(|d| d.made.is_some()).count() as u32
@@ -68,16 +75,16 @@ impl Ext4 {
     /// A directory without names. Who was removed leaves its lock to the next.
     pub(super) fn add_directory<M: Machine>(&self, m: &M, home: Home, made: Option<Made>) -> DirId {
         let mut directories = self.directories.borrow_mut();
-        let (names, links) = (Cell::new(0), Cell::new(2));
+        let (names, entries, links) = (Cell::new(0), RefCell::default(), Cell::new(2));
         if let Some(free) = directories.free.pop() {
             let left = &mut directories.all[free as usize];
             let (i_rwsem, line, leaves) = (left.i_rwsem, left.line, std::mem::take(&mut left.leaves));
-            *left = Directory { i_rwsem, line, home, names, links, leaves, filled: Cell::new(0), made };
+            *left = Directory { i_rwsem, line, home, names, entries, links, leaves, filled: Cell::new(0), made };
             return free;
         }
         let (i_rwsem, line) = (self.sb.new_directory(m), m.new_line(self.directory_lines));
         let (leaves, filled) = (RefCell::default(), Cell::new(0));
-        directories.all.push(Directory { i_rwsem, line, home, names, links, leaves, filled, made });
+        directories.all.push(Directory { i_rwsem, line, home, names, entries, links, leaves, filled, made });
         (directories.all.len() - 1) as DirId
     }
 
@@ -156,9 +163,18 @@ impl Ext4 {
         (d.i_rwsem, d.line, d.names.get())
     }
 
-    pub(super) fn count_names(&self, dir: DirId, change: i32) {
-        let names = &self.directories.borrow().all[dir as usize].names;
-        names.set(names.get().saturating_add_signed(change));
+    /// A name enters it.
+    pub(super) fn enter_name(&self, dir: DirId, name: &[u8]) {
+        let d = &self.directories.borrow().all[dir as usize];
+        d.names.set(d.names.get() + 1);
+        d.entries.borrow_mut().enter(name);
+    }
+
+    /// A name leaves it.
+    pub(super) fn leave_name(&self, dir: DirId, name: &[u8]) {
+        let d = &self.directories.borrow().all[dir as usize];
+        d.names.set(d.names.get().saturating_sub(1));
+        d.entries.borrow_mut().leave(name);
     }
 
     /// `i_nlink`; 1 says that they are not counted.

@@ -11,10 +11,10 @@ use crate::writeback::Flushed;
 
 impl<M: Machine> SuperOperations<M> for Ext4 {
     fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {
-        for (dir, _) in initial_files(dirs, 0..files, name_length) {
+        for (dir, name) in initial_files(dirs, 0..files, name_length) {
             let group = self.group_of_new_file(dir).ok_or(NoSpace)?;
             self.tables.filled(self.ialloc.fill(group).ok_or(NoSpace)?);
-            self.count_names(dir, 1);
+            self.enter_name(dir, &name);
         }
         dirs.iter().for_each(|&dir| self.was_filled(dir));
         Ok(())

@@ -12,12 +12,12 @@ use crate::waist::{Access, Account, Time};
 impl Ext4 {
     /// `ext4_mkdir` under the parent's lock.
     pub(super) async fn make_directory<M: Machine>(&self, m: &M, parent: DirId, name: &[u8]) -> Result<DirId, NoSpace> {
-        let (c, htree) = (&self.create, self.is_htree(parent));
+        let c = &self.create;
         m.touch(self.directory(parent).1, Access::Write);
-        m.run(Account::System, self.lookup_time(htree)).await;
+        m.run(Account::System, self.lookup_time(parent, name)).await;
         let handle = self.journal.start(m, credits::CREATE).await;
         let (made, changed) = match self.new_directory_inode(m, parent, name).await {
-            Ok(made) => (Ok(made), self.enter_directory(m, parent, name, made, self.add_entry_time(htree)).await),
+            Ok(made) => (Ok(made), self.enter_directory(m, parent, name, made, self.add_entry_time(parent)).await),
             Err(full) => (Err(full), Vec::new()),
         };
         m.run(Account::System, c.stop + c.tail).await;
@@ -55,7 +55,7 @@ impl Ext4 {
     ) -> Vec<Block> {
         let rest = self.sb.inodes.enter(m, Some(u64::from(inode)), add_entry).await;
         m.run(Account::System, rest).await;
-        self.count_names(parent, 1);
+        self.enter_name(parent, name);
         self.inc_count(parent);
         let [bitmap, descriptors] = self.group_blocks(self.ialloc.group_of(inode));
         let [directory, leaf] = self.name_blocks(parent, name);
@@ -65,11 +65,11 @@ impl Ext4 {
 
     /// `ext4_rmdir` under the locks of the parent and the directory.
     pub(super) async fn remove_directory<M: Machine>(&self, m: &M, parent: DirId, name: &[u8], dir: DirId) {
-        let ((find, delete), Made { inode, .. }) = (self.delete_times(self.is_htree(parent)), self.made(dir));
+        let ((find, delete), Made { inode, .. }) = (self.delete_times(parent, name), self.made(dir));
         let handle = self.journal.start(m, credits::UNLINK).await;
         m.run(Account::System, find).await;
         let orphan = self.add_orphan(m, inode, delete).await;
-        self.count_names(parent, -1);
+        self.leave_name(parent, name);
         self.dec_count(parent);
         m.run(Account::System, self.unlink.stop).await;
         let [directory, leaf] = self.name_blocks(parent, name);

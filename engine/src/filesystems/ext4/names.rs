@@ -34,11 +34,11 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
 
     /// `ext4_lookup` and `ext4_create`.
     async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<u32, NoSpace> {
-        let (c, htree) = (&self.create, self.is_htree(dir));
+        let c = &self.create;
         m.touch(self.directory(dir).1, Access::Write);
         let lookup = self.sb.calls.dcache.look_up(m, dir, name);
         self.find_leaf(m, dir, name).await;
-        m.run(Account::System, self.lookup_time(htree)).await;
+        m.run(Account::System, self.lookup_time(dir, name)).await;
         self.sb.calls.dcache.looked_up(m, lookup);
         let handle = self.journal.start(m, credits::CREATE).await;
         let Some(number) = self.new_inode(m, || self.group_of_new_file(dir)).await else {
@@ -47,11 +47,11 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
         };
         let inode = self.new_file(m, number);
         self.sb.calls.files.made(m, inode);
-        let rest = self.sb.inodes.enter(m, Some(u64::from(inode)), self.add_entry_time(htree)).await;
+        let rest = self.sb.inodes.enter(m, Some(u64::from(inode)), self.add_entry_time(dir)).await;
         self.info.next_generation(m).await;
         self.info.count_lookup(m);
         m.run(Account::System, rest).await;
-        self.count_names(dir, 1);
+        self.enter_name(dir, name);
         m.run(Account::System, c.stop + c.tail).await;
         let changed = [self.name_blocks(dir, name), self.group_blocks(self.ialloc.group_of(number))].concat();
         self.stop(m, handle, inode, &changed).await;
@@ -70,26 +70,26 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
     async fn look_up_free(&self, m: &M, dir: DirId, name: &[u8], time: Time) -> Time {
         m.touch(self.directory(dir).1, Access::Write);
         self.find_leaf(m, dir, name).await;
-        let lookup = self.lookup_time(self.is_htree(dir));
+        let lookup = self.lookup_time(dir, name);
         m.run(Account::System, lookup).await;
-        time.saturating_sub(self.lookup_time(false))
+        time.saturating_sub(self.create.lookup)
     }
 
     /// `ext4_link`: the name in, and the inode changed, in one handle.
     async fn link(&self, m: &M, dir: DirId, name: &[u8], file: &File, time: Time) -> Result<(), NoSpace> {
         let handle = self.journal.start(m, credits::LINK).await;
         self.info.count_lookup(m);
-        let add_entry = self.add_entry_time(self.is_htree(dir)).saturating_sub(self.create.add_entry);
+        let add_entry = self.add_entry_time(dir).saturating_sub(self.create.add_entry);
         m.run(Account::System, time + add_entry).await;
         let changed = self.name_blocks(dir, name);
-        self.count_names(dir, 1);
+        self.enter_name(dir, name);
         self.stop(m, handle, file.inode, &changed).await;
         Ok(())
     }
 
     /// `ext4_unlink`; who keeps a name is no orphan.
     async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: &File, last: bool) {
-        let (find, delete) = self.delete_times(self.is_htree(dir));
+        let (find, delete) = self.delete_times(dir, name);
         let handle = self.journal.start(m, credits::UNLINK).await;
         self.find_leaf(m, dir, name).await;
         m.run(Account::System, find).await;
@@ -100,7 +100,7 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
             m.run(Account::System, delete.saturating_sub(orphan)).await;
             None
         };
-        self.count_names(dir, -1);
+        self.leave_name(dir, name);
         m.run(Account::System, self.unlink.stop).await;
         let [directory, leaf] = self.name_blocks(dir, name);
         self.stop(m, handle, file.inode, &[&[directory, leaf], orphan.as_slice()].concat()).await;
@@ -123,10 +123,10 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
         self.search_leaf(m, dir, names.from);
         self.search_leaf(m, names.into, names.to);
         let handle = self.journal.start(m, credits::RENAME).await;
-        m.run(Account::System, time + self.htree_time(dir, names.into)).await;
+        m.run(Account::System, time + self.rename_time(dir, &names)).await;
         let changed = [self.name_blocks(dir, names.from), self.name_blocks(names.into, names.to)].concat();
-        self.count_names(dir, -1);
-        self.count_names(names.into, 1);
+        self.enter_name(names.into, names.to);
+        self.leave_name(dir, names.from);
         self.stop(m, handle, file.inode, &changed).await;
         Ok(())
     }
@@ -141,38 +141,49 @@ impl<M: Machine> InodeOperations<M> for Ext4 {
     }
 }
 
-/// What names take longer in a directory that is an htree.
+/// What names take in a directory of one block and in an htree.
 impl Ext4 {
-    pub(super) fn is_htree(&self, dir: DirId) -> bool {
+    fn is_htree(&self, dir: DirId) -> bool {
         self.directory(dir).2 > LINEAR_NAMES
     }
 
-    pub(super) fn lookup_time(&self, htree: bool) -> Time {
-        let search = if htree { self.htree.lookup.saturating_sub(self.htree.lookup_linear) } else { 0 };
-        self.create.lookup + search
+    /// To find that a name is not there.
+    pub(super) fn lookup_time(&self, dir: DirId, name: &[u8]) -> Time {
+        let longer = if self.is_htree(dir) {
+            self.htree.lookup.saturating_sub(self.htree.lookup_linear)
+        } else {
+            self.search_time(dir, name)
+        };
+        self.create.lookup + longer
     }
 
-    pub(super) fn add_entry_time(&self, htree: bool) -> Time {
-        if htree {
+    pub(super) fn add_entry_time(&self, dir: DirId) -> Time {
+        if self.is_htree(dir) {
             self.htree.add_entry
         } else {
-            self.create.add_entry
+            self.create.add_entry + self.room_time(dir)
         }
     }
 
     /// Times to find an entry and to delete it.
-    pub(super) fn delete_times(&self, htree: bool) -> (Time, Time) {
-        if htree {
+    pub(super) fn delete_times(&self, dir: DirId, name: &[u8]) -> (Time, Time) {
+        if self.is_htree(dir) {
             (self.htree.find_entry, self.htree.delete_entry)
         } else {
-            (self.unlink.find_entry, self.unlink.delete_entry)
+            (
+                self.unlink.find_entry + self.search_time(dir, name),
+                self.unlink.delete_entry + self.delete_time(dir, name),
+            )
         }
     }
 
-    /// What a rename takes longer.
-    fn htree_time(&self, old: DirId, new: DirId) -> Time {
+    /// What a rename takes longer than in a directory without other names: the new name is found to be missing, by the lookup and again
+    /// by `ext4_rename`, and enters; the old one is found and deleted.
+    fn rename_time(&self, old: DirId, names: &Renaming<'_>) -> Time {
         let (enter, leave) = self.htree.rename(&self.create, &self.unlink);
-        let of = |dir, time| if self.is_htree(dir) { time } else { 0 };
-        of(new, enter) + of(old, leave)
+        let (new, to, from) = (names.into, names.to, names.from);
+        let enter = if self.is_htree(new) { enter } else { 2 * self.search_time(new, to) + self.room_time(new) };
+        let leave = if self.is_htree(old) { leave } else { self.search_time(old, from) + self.delete_time(old, from) };
+        enter + leave
     }
 }
