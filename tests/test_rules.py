@@ -90,7 +90,7 @@ def test_chains_of_the_inode_hash_are_as_long_as_inodes_are_many_and_memory_is_s
     """16 million inodes in a million buckets: 16 loads of 90 ns; in eight million two."""
     holds = []
     for inodes, memory in ((0, "16 GiB"), (16_000_000, "16 GiB"), (16_000_000, "256 GiB")):
-        filesystem = f"{{kind: ext4, costs: {{cached_inodes: {inodes}}}}}"
+        filesystem = f"{{kind: ext4, cached_inodes: {inodes}}}"
         found = lock(
             run(tmp_path, filesystem, CREATE, machine=f"profile: server-24, memory: {memory}"),
             "vfs.inode_hash_lock",

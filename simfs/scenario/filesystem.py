@@ -101,6 +101,11 @@ class Btrfs(Section):
         description="Whether the workload's directories count as made in the running transaction, as in a test that"
         " is over before the first commit: fsync of a new file then logs its directory too.",
     )
+    cached_inodes: Annotated[StrictInt, Field(ge=0, le=1_000_000_000)] | None = Field(
+        default=None,
+        description="Inodes that are in memory when the run begins: with memory of a given size they make the chains of"
+        " the inode hash long.",
+    )
     costs: Annotated[dict[str, Duration], Named(lambda words: words.costs["btrfs"])] = Field(
         default={}, description="Step costs that replace the profile's, by name."
     )
@@ -136,6 +141,11 @@ class Ext4(Section):
         default=None,
         description="Name of the directory of the root in which the directories of the load are made: they then lie in"
         " its flex group. In the root itself when absent: spread over flex groups.",
+    )
+    cached_inodes: Annotated[StrictInt, Field(ge=0, le=1_000_000_000)] | None = Field(
+        default=None,
+        description="Inodes that are in memory when the run begins: with memory of a given size they make the chains of"
+        " the inode hash long.",
     )
     costs: Annotated[dict[str, Duration], Named(lambda words: words.costs["ext4"])] = Field(
         default={}, description="Step costs that replace the profile's, by name."
