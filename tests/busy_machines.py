@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from engine import lock_cycle
-from simfs.machine.cpu import Phase
+from simfs.machine.cpus.cpu import Phase
 from simfs.machine.machine import Machine
-from simfs.machine.policy import Entering
-from simfs.machine.run_queue import Level
+from simfs.machine.sched.policy import Entering
+from simfs.machine.sched.run_queue import Level
 from simfs.machine.task import Task
 from simfs.machine.task_state import Status
 

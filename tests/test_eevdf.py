@@ -8,11 +8,11 @@ from __future__ import annotations
 import pytest
 
 from engine import lock_cycle
-from simfs.machine.cpu import Phase
-from simfs.machine.entity import NICE_0, weight_of
+from simfs.machine.cpus.cpu import Phase
 from simfs.machine.machine import Machine
-from simfs.machine.policy import Entering, Leaving
-from simfs.machine.run_queue import Level
+from simfs.machine.sched.entity import NICE_0, weight_of
+from simfs.machine.sched.policy import Entering, Leaving
+from simfs.machine.sched.run_queue import Level
 from simfs.machine.task import Task
 
 MS = 10**9

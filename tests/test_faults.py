@@ -16,16 +16,16 @@ import pytest
 from engine import CONSTANTS, Spec, lock_cycle
 from simfs import _engine, machine
 from simfs.machine.agreement import first_difference
+from simfs.machine.caches.line import Line
 from simfs.machine.chains import Reason
+from simfs.machine.cpus.segments import Segments
 from simfs.machine.kernel import Kernel
-from simfs.machine.line import Line
 from simfs.machine.lock import Lock
 from simfs.machine.locks.mutex import Mutex
 from simfs.machine.locks.osq import Osq
 from simfs.machine.locks.queued import Qspinlock
 from simfs.machine.locks.semaphore import Semaphore
 from simfs.machine.locks.spinlock import Spinlock, Ticket
-from simfs.machine.segments import Segments
 from simfs.machine.statistics import ClassStatistics
 from simfs.machine.task import Task
 

@@ -11,7 +11,7 @@ import pytest
 from engine import Spec, lock_cycle
 from simfs import _engine
 from simfs._engine import Step, Task
-from simfs.machine.load import HALF_LIFE, MOST, Average, Wanted
+from simfs.machine.sched.load import HALF_LIFE, MOST, Average, Wanted
 from simfs.results.run_result import RunResult
 
 CFS: dict[str, Any] = {"cfs": {"latency_ns": 24e6, "wakeup_granularity_ns": 4e6}}

@@ -6,8 +6,8 @@ import pytest
 from machines import assert_same
 
 from engine import Spec, lock_cycle, simulate
-from simfs.machine.cpu import IdleLadder
-from simfs.machine.governor import Menu
+from simfs.machine.cpus.cpu import IdleLadder
+from simfs.machine.cpus.governor import Menu
 
 US = 10**6
 TICK = 4_000 * US

@@ -6,7 +6,7 @@ import pytest
 from machines import assert_same
 
 from engine import Spec, lock_cycle, simulate
-from simfs.machine.cpu import IdleLadder
+from simfs.machine.cpus.cpu import IdleLadder
 
 US = 10**6
 """Picoseconds."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from engine import FREE
-from simfs.machine.line import Access, Line
-from simfs.machine.topology import Topology
+from simfs.machine.caches.line import Access, Line
+from simfs.machine.cpus.topology import Topology
 
 HIT, NEAR, FAR = 2_000, 50_000, 120_000
 """Prices in ps: of a hit, of a transfer within a socket and between two."""

@@ -12,9 +12,9 @@ from busy_machines import MS, US, Machines
 from machines import assert_same
 
 from engine import CONSTANTS, lock_cycle
-from simfs.machine.run_queue import Level
+from simfs.machine.cpus.topology import Topology
+from simfs.machine.sched.run_queue import Level
 from simfs.machine.task import Steps, Task
-from simfs.machine.topology import Topology
 
 SOCKETS = {"cpus_per_llc": 16, "cpus_per_socket": 16}
 """Of a machine with 32 CPUs: two."""

@@ -14,10 +14,10 @@ from machines import assert_same
 
 from engine import Spec, scenario_spec
 from simfs import _engine
-from simfs.machine.blocks import Blocks
-from simfs.machine.line import Home
-from simfs.machine.recency import FILL, Recency
-from simfs.machine.topology import Topology
+from simfs.machine.caches.blocks import Blocks
+from simfs.machine.caches.line import Home
+from simfs.machine.caches.recency import FILL, Recency
+from simfs.machine.cpus.topology import Topology
 from simfs.scenario import expand, load, to_run_spec
 
 BLOCK = 1024

@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 from busy_machines import MS, US, Machines
 
-from simfs.machine.cpu import Phase
-from simfs.machine.run_queue import Level
+from simfs.machine.cpus.cpu import Phase
+from simfs.machine.sched.run_queue import Level
 from simfs.machine.statistics import TaskKind
 from simfs.machine.task import Steps, Task
 from simfs.machine.task_state import Status

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from simfs.machine.clock import What
-from simfs.machine.cpu import Cpu
+from simfs.machine.cpus.cpu import Cpu
 from simfs.machine.disk import Disk
 from simfs.machine.locks.completion import Completion
 from simfs.machine.locks.semaphore import Semaphore

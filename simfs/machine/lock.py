@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import simpy
 
-from simfs.machine.line import Line
+from simfs.machine.caches.line import Line
 from simfs.machine.statistics import ClassStatistics, HoldTimes
 from simfs.machine.task import Steps, Task
 from simfs.machine.task_state import StateTimes

@@ -11,30 +11,30 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from simfs._engine import Histogram, Stream
+from simfs.machine.caches.line import Line
+from simfs.machine.caches.warmth import Warmth
 from simfs.machine.chains import ADD_UP, Chains
 from simfs.machine.clock import Clock
-from simfs.machine.cpu import Cpu
+from simfs.machine.cpus.cpu import Cpu
+from simfs.machine.cpus.pace import Paces
+from simfs.machine.cpus.topology import Topology
 from simfs.machine.device import Device, Hardware, Numbers
-from simfs.machine.entity import weight_of
 from simfs.machine.kernel import Costs, Kernel
-from simfs.machine.line import Line
 from simfs.machine.lock import Lock, LockClass, Place
 from simfs.machine.lock_code import LockCode
 from simfs.machine.locks.completion import Completion
 from simfs.machine.locks.kinds import KINDS, kind_named
-from simfs.machine.pace import Paces
 from simfs.machine.rcu import CALLBACKS
 from simfs.machine.recorder import Trace
-from simfs.machine.run_queue import Level
-from simfs.machine.scheduler import Scheduler
+from simfs.machine.sched.entity import weight_of
+from simfs.machine.sched.run_queue import Level
+from simfs.machine.sched.scheduler import Scheduler
 from simfs.machine.stacks import Stacks
 from simfs.machine.stall import NO_SPACE, Stall, nobody_can_go_on, waits_in_a_circle
 from simfs.machine.statistics import ClassStatistics, Counters, TaskKind, WakeStatistics
 from simfs.machine.task import Steps, Task
 from simfs.machine.task_state import StateTimes, Status
 from simfs.machine.time import Time, from_ns, to_ns
-from simfs.machine.topology import Topology
-from simfs.machine.warmth import Warmth
 
 STANDSTILL = 5_000_000
 """Happenings at one instant after which time is said to stand still."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from simfs.machine.callbacks import Batch, Callbacks
-from simfs.machine.cpu import Cpu, Phase
+from simfs.machine.cpus.cpu import Cpu, Phase
 from simfs.machine.rcu_leaf import Leaves
 from simfs.machine.time import Time
 

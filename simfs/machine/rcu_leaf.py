@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from simfs.machine.cpu import Phase
+from simfs.machine.cpus.cpu import Phase
 from simfs.machine.time import Time
 
 if TYPE_CHECKING:

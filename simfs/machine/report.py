@@ -6,7 +6,7 @@ from typing import Any
 
 from simfs._engine import Histogram
 from simfs.machine.chains import ADD_UP, told
-from simfs.machine.cpu import Account
+from simfs.machine.cpus.cpu import Account
 from simfs.machine.lock import LockClass
 from simfs.machine.look_back import TOLD, look_back
 from simfs.machine.machine import Machine

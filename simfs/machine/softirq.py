@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simfs.machine.clock import What
-from simfs.machine.cpu import Account, Cpu, Phase
+from simfs.machine.cpus.cpu import Account, Cpu, Phase
 from simfs.machine.rcu import OfCpu, Rcu
 from simfs.machine.time import Time
 
 if TYPE_CHECKING:
-    from simfs.machine.scheduler import Scheduler
+    from simfs.machine.sched.scheduler import Scheduler
 
 ROUNDS = 10
 """Rounds after which the rest is left to `ksoftirqd` (`MAX_SOFTIRQ_RESTART`)."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from simfs.machine.callbacks import Batch
-from simfs.machine.cpu import Cpu
+from simfs.machine.cpus.cpu import Cpu
 from simfs.machine.time import Time
 
 if TYPE_CHECKING:

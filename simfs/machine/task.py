@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import simpy
 
+from simfs.machine.caches.line import Access, Line
 from simfs.machine.chains import Reason
 from simfs.machine.clock import What
-from simfs.machine.cpu import Account, Cpu
-from simfs.machine.entity import Entity
-from simfs.machine.line import Access, Line
-from simfs.machine.run_queue import Level
+from simfs.machine.cpus.cpu import Account, Cpu
+from simfs.machine.cpus.turns import Turns
+from simfs.machine.sched.entity import Entity
+from simfs.machine.sched.run_queue import Level
 from simfs.machine.statistics import TaskKind
 from simfs.machine.task_state import Segment, StateTimes, Status
 from simfs.machine.time import Time
-from simfs.machine.turns import Turns
 
 if TYPE_CHECKING:
+    from simfs.machine.caches.warmth import Missing
     from simfs.machine.lock import Lock, Side
     from simfs.machine.machine import Machine
-    from simfs.machine.warmth import Missing
 
 Steps = Generator[simpy.Event, Any, None]
 """What a primitive is: it waits for SimPy events and returns nothing."""

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from simfs._engine import Program
+from simfs.machine.caches.line import Access, Home
 from simfs.machine.callbacks import Batch
 from simfs.machine.clock import What
-from simfs.machine.cpu import Account
+from simfs.machine.cpus.cpu import Account
+from simfs.machine.cpus.wheel import rings
 from simfs.machine.device import Hardware, Io, Span
 from simfs.machine.disk import Disk
-from simfs.machine.line import Access, Home
 from simfs.machine.lock import Attempt, Lock, Mode, Side
 from simfs.machine.locks.completion import Completion
 from simfs.machine.locks.semaphore import Semaphore
@@ -19,7 +20,6 @@ from simfs.machine.machine import Machine
 from simfs.machine.rcu import Rcu
 from simfs.machine.stacks import Stacks
 from simfs.machine.task import Steps, Task
-from simfs.machine.wheel import rings
 
 
 class Waist:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from simfs.machine.line import Access
+from simfs.machine.caches.line import Access
 from simfs.teach.frames import HIDDEN, close, line_of, state_of
 from simfs.teach.lock import NO_SLEEP, NO_WORD, Code, Lock, Request, Sleep, Spin, Task
 from simfs.teach.word import Word, present

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
-from simfs.machine.cpu import Account
-from simfs.machine.line import Access
+from simfs.machine.caches.line import Access
+from simfs.machine.cpus.cpu import Account
 from simfs.machine.lock import Lock as MachineLock
 from simfs.machine.lock import Place, Side, Waiting
 from simfs.machine.task import Steps

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from simfs.machine.line import Access, Line
+from simfs.machine.caches.line import Access, Line
 
 if TYPE_CHECKING:
     from simfs.teach.lock import Task

@@ -7,19 +7,19 @@ from faults.fault import Fault, M
 MACHINE = [
     Fault(
         "line: a write is served by the nearest copy",
-        M + "line.rs",
+        M + "caches/line.rs",
         "self.farthest(topology, cpu).map(",
         "(if FAULT { self.sharers.nearest(cpu).filter(|&s| s != cpu) } else { self.farthest(topology, cpu) }).map(",
     ),
     Fault(
         "line: a cache serves one core at a time before it gives the line away",
-        M + "rounds.rs",
+        M + "caches/rounds.rs",
         "own.filter(|&own| self.visits[own].takes(cpu, at))",
         "own.filter(|&own| !FAULT && self.visits[own].takes(cpu, at))",
     ),
     Fault(
         "line: a cache serves a core twice before it gives the line away",
-        M + "rounds.rs",
+        M + "caches/rounds.rs",
         "self.begins > at && !self.serves.contains(cpu)",
         "self.begins > at && (FAULT || !self.serves.contains(cpu))",
     ),
@@ -31,13 +31,13 @@ MACHINE = [
     ),
     Fault(
         "line: a reader leaves the owner its exclusive copy",
-        M + "line.rs",
+        M + "caches/line.rs",
         "self.owner = (access != Access::Read).then_some(cpu);",
         "self.owner = if access != Access::Read { Some(cpu) } else { self.owner.filter(|_| FAULT) };",
     ),
     Fault(
         "line: a line under way is not waited for",
-        M + "line.rs",
+        M + "caches/line.rs",
         "self.busy_until = at.max(self.busy_until) + time;",
         "self.busy_until = at.max(if FAULT { 0 } else { self.busy_until }) + time;",
     ),
@@ -121,25 +121,25 @@ MACHINE = [
     ),
     Fault(
         "eevdf: a member that comes keeps no lag",
-        M + "eevdf.rs",
+        M + "sched/eevdf.rs",
         "let keeps_lag = self",
         "let keeps_lag = !FAULT && self",
     ),
     Fault(
         "eevdf: a slice is not protected",
-        M + "eevdf.rs",
+        M + "sched/eevdf.rs",
         "self.kernel.rules.run_to_parity && self.entity(cpu, member).protected",
         "!FAULT && self.kernel.rules.run_to_parity && self.entity(cpu, member).protected",
     ),
     Fault(
         "eevdf: a new task has a whole slice",
-        M + "eevdf.rs",
+        M + "sched/eevdf.rs",
         "let halved = entering",
         "let halved = !FAULT && entering",
     ),
     Fault(
         "eevdf: lag is not bounded by the tick",
-        M + "eevdf.rs",
+        M + "sched/eevdf.rs",
         "(2 * self.kernel.base_slice).max(self.kernel.tick) as i64",
         "(2 * self.kernel.base_slice).max(if FAULT { 0 } else { self.kernel.tick }) as i64",
     ),
@@ -157,7 +157,7 @@ MACHINE = [
     ),
     Fault(
         "rcu: kernel code is never inside of readers",
-        M + "rcu_leaf.rs",
+        M + "rcu/leaf.rs",
         "let inside = self.kernel.rcu_inside;",
         "let inside = if FAULT { 0.0 } else { self.kernel.rcu_inside };",
     ),

@@ -1,6 +1,6 @@
 //! The costs of the machine and the rules of its kernel, in [`Time`].
 
-use super::cfs::Cfs;
+use super::sched::cfs::Cfs;
 use crate::kernel::Rules;
 use crate::spec::{KernelSpec, MachineCosts, Preemption};
 use crate::waist::time::{from_ns, Time};

@@ -1,14 +1,14 @@
 //! One task's handle to the native machine: the machine side of the waist. What lock algorithms are written in is in `primitives`.
 
 use super::chains::Reason;
+use super::cpus::wheel;
 use super::device::Submitter;
 use super::lock::LockKind;
 use super::primitives::Suspend;
 use super::queue::Happening;
-use super::spawn::spawn;
+use super::sched::spawn::spawn;
 use super::state::State;
 use super::trace::Object;
-use super::wheel;
 use crate::hdr::Tally;
 use crate::waist::time::Time;
 use crate::waist::{
@@ -113,7 +113,7 @@ impl Machine for Context {
 
     fn new_line(&self, span: u32) -> LineId {
         let mut s = self.state();
-        s.lines.push(super::line::Line::new(span));
+        s.lines.push(super::caches::line::Line::new(span));
         (s.lines.len() - 1) as LineId
     }
 

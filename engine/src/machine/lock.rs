@@ -2,7 +2,15 @@
 //!
 //! The algorithms are in `locks/`, one file a family; the table of all is in `lock_kind`.
 
-pub use super::lock_kind::{Body, LockKind};
+pub(super) mod at;
+pub(super) mod code;
+pub(super) mod holds;
+pub(super) mod kind;
+pub(super) mod new;
+pub(super) mod waits;
+pub(super) mod whatif;
+
+pub use super::lock::kind::{Body, LockKind};
 use super::statistics::HoldTimes;
 use super::task::StateTimes;
 use crate::waist::time::Time;

@@ -4,7 +4,7 @@ use super::chains::ADD_UP;
 use super::context::{Context, Program, Shared};
 use super::queue::{Event, Happening};
 use super::rcu::Rcu;
-use super::spawn::spawn;
+use super::sched::spawn::spawn;
 use super::stall::{given_up, stands_still, Stall};
 use super::state::{Broken, State, STANDSTILL};
 use super::task::Status;

@@ -2,7 +2,7 @@
 
 use super::chains::Reason;
 use super::context::Context;
-use super::lock_code::LockCode;
+use super::lock::code::LockCode;
 use super::state::State;
 use crate::waist::time::Time;
 use crate::waist::{LockId, Side, TaskId};

@@ -3,14 +3,17 @@
 //!
 //! Its thread, which begins and ends grace periods, is a program ([`crate::softirq`]); what it changes is here. Who reads is
 //! not known: a CPU is outside of readers in user mode, when it idles and when it switches, and, where the kernel can be preempted,
-//! in a part of its code ([`super::rcu_leaf`], which also has the locks of the tree's nodes).
+//! in a part of its code ([`super::rcu::leaf`], which also has the locks of the tree's nodes).
+
+pub(super) mod callbacks;
+pub(super) mod leaf;
 
 mod batch;
 mod urgent;
 
-use super::callbacks::{Batch, Callbacks};
-use super::cpu::Phase;
-use super::rcu_leaf::Leaves;
+use super::cpus::cpu::Phase;
+use super::rcu::callbacks::{Batch, Callbacks};
+use super::rcu::leaf::Leaves;
 use super::state::{Broken, State};
 use crate::waist::time::Time;
 use crate::waist::{CpuId, GracePeriod, LockId, TaskId};

@@ -1,7 +1,7 @@
 //! Softirqs at the end of the tick's interrupt (`handle_softirqs`, `kernel/softirq.c` of 6.12): rounds of RCU's, until nothing is left
 //! or it has taken too long; then `ksoftirqd` of the CPU goes on.
 
-use super::cpu::Phase;
+use super::cpus::cpu::Phase;
 use super::locks::completion;
 use super::queue::Happening;
 use super::state::State;

@@ -1,8 +1,8 @@
 //! Kernel stacks of processes that have ended (`kernel/fork.c` of 6.12). Each CPU keeps two for new processes; others are freed by a
 //! worker of the CPU, after a grace period.
 
-use super::callbacks::Batch;
 use super::locks::completion;
+use super::rcu::callbacks::Batch;
 use super::state::State;
 use crate::kernel::process::StackFree;
 use crate::waist::time::Time;

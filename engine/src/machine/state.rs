@@ -1,24 +1,24 @@
 //! The whole state of a native machine, and the little things every part needs: the clock, the queue, the random
 //! streams, the counters.
 
+use super::caches::line::Line;
+use super::caches::warmth::Warmth;
 use super::chains::Chains;
 use super::constants::{Costs, Kernel};
-use super::cpu::{Cpu, IdleLadder};
-use super::cpu_set::CpuSet;
+use super::cpus::cpu::{Cpu, IdleLadder};
+use super::cpus::cpu_set::CpuSet;
+use super::cpus::pace::Paces;
+use super::cpus::topology::Topology;
+use super::cpus::turns::Turns;
 use super::device::Devices;
-use super::line::Line;
+use super::lock::code::LockCode;
 use super::lock::Lock;
-use super::lock_code::LockCode;
-use super::pace::Paces;
 use super::queue::{rank, Event, EventQueue, Happening, Key};
 use super::rcu::Rcu;
 use super::stacks::Stacks;
 use super::statistics::{ClassStats, WakeStats, KINDS};
 use super::task::{Status, Task};
-use super::topology::Topology;
 use super::trace::Trace;
-use super::turns::Turns;
-use super::warmth::Warmth;
 use crate::hdr::Tally;
 use crate::random;
 use crate::spec::{RunSpec, WhatIf};

@@ -1,15 +1,15 @@
 //! One task, as the machine sees it: its place in the scheduler and what it is doing. What it *means* to do is its
 //! program, a future that the executor holds.
 
+use super::caches::line::Line;
+use super::caches::warmth::Missing;
 use super::chains::Reason;
-use super::entity::{Entity, NICE_0};
-use super::line::Line;
-use super::load::Average;
+use super::cpus::topology::Topology;
+use super::lock::waits::Waits;
 use super::locks::Inside;
-use super::run_queue::Level;
-use super::topology::Topology;
-use super::waits::Waits;
-use super::warmth::Missing;
+use super::sched::entity::{Entity, NICE_0};
+use super::sched::load::Average;
+use super::sched::run_queue::Level;
 use crate::waist::time::Time;
 use crate::waist::{Access, Account, CpuId, LockId, Side, TaskId};
 
@@ -151,7 +151,7 @@ pub struct Task {
     pub stretched: bool,
     /// Where the segment's own time is booked.
     pub account: Account,
-    /// It is user time with kernel time in turns ([`super::turns`]).
+    /// It is user time with kernel time in turns ([`super::cpus::turns`]).
     pub in_turns: bool,
     /// When the running segment started.
     pub started: Time,

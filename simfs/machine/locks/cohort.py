@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterable
 
-from simfs.machine.line import Line
+from simfs.machine.caches.line import Line
 from simfs.machine.lock import Lock, Place, Side, Waiting
 from simfs.machine.task import Steps, Task
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 
-from simfs.machine.line import Line
+from simfs.machine.caches.line import Line
 from simfs.machine.lock import Place
 from simfs.machine.locks.queued import Qspinlock
 from simfs.machine.task import Task

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, NamedTuple
 
-from simfs.machine.cpu import Account
+from simfs.machine.cpus.cpu import Account
 from simfs.machine.lock import Lock, Place, Side, Waiting
 from simfs.machine.locks.sleeping import guard_of
 from simfs.machine.task import Steps, Task

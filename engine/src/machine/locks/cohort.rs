@@ -11,8 +11,8 @@
 
 use super::family::{Family, InBody};
 use super::release::Running;
+use crate::machine::caches::line::Line;
 use crate::machine::context::Context;
-use crate::machine::line::Line;
 use crate::machine::lock::LockKind;
 use crate::machine::primitives::SpinUntil;
 use crate::machine::state::State;

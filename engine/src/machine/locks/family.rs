@@ -8,7 +8,7 @@ use crate::machine::state::State;
 use crate::waist::{LockId, Mode, Side};
 use std::fmt::Debug;
 
-/// A family of locks; the value is the state of one lock. [`lock_kind`](crate::machine::lock_kind) has the table of all.
+/// A family of locks; the value is the state of one lock. [`lock_kind`](crate::machine::lock::kind) has the table of all.
 #[allow(async_fn_in_trait)] // the machine has one thread
 pub trait Family: InBody + Sized {
     /// What its kinds differ in: a policy, an era, or nothing.

@@ -11,7 +11,7 @@
 
 use super::family::InBody;
 use super::spinlock::{body, Spinlock};
-use crate::machine::line::Line;
+use crate::machine::caches::line::Line;
 use crate::machine::state::State;
 use crate::waist::{Access, LockId, TaskId};
 use std::collections::VecDeque;

@@ -1,7 +1,7 @@
 //! The raw spinlock inside another lock, for locks with programs of their own.
 
 use crate::machine::context::Context;
-use crate::machine::lock_code::LockCode;
+use crate::machine::lock::code::LockCode;
 use crate::waist::time::Time;
 use crate::waist::LockId;
 use std::future::Future;

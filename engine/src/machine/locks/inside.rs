@@ -3,7 +3,7 @@
 
 use super::spinlock;
 use super::{queued, semaphore};
-use crate::machine::lock_code::LockCode;
+use crate::machine::lock::code::LockCode;
 use crate::machine::state::State;
 use crate::waist::time::Time;
 use crate::waist::{LockId, Side, TaskId};

@@ -1,7 +1,7 @@
 //! How many callbacks a round of the softirq invokes (`rcu_do_batch`), and what happens where there are too many (`call_rcu_core`).
 
-use super::super::callbacks::Batch;
 use super::Rcu;
+use crate::machine::rcu::callbacks::Batch;
 use crate::waist::time::{Time, US};
 use crate::waist::CpuId;
 

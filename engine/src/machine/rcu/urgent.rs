@@ -1,7 +1,7 @@
 //! A grace period that takes long: CPUs that have not been seen outside of readers are asked to switch.
 
 use super::Rcu;
-use crate::machine::cpu::Phase;
+use crate::machine::cpus::cpu::Phase;
 use crate::machine::state::State;
 use crate::waist::time::{from_ns, Time};
 use crate::waist::CpuId;

@@ -1,0 +1,289 @@
+//! One CPU: what it does now, what it has done (exact time accounts), and how deeply it idles.
+
+use super::governor::Menu;
+use super::topology::DOMAINS;
+use crate::machine::sched::balance::Success;
+use crate::machine::sched::entity::{Entity, NICE_0};
+use crate::machine::sched::group::Contribution;
+use crate::machine::sched::load::Average;
+use crate::machine::sched::run_queue::RunQueue;
+use crate::spec::IdleState;
+use crate::waist::time::{from_ns, Time};
+use crate::waist::{Account, TaskId};
+
+/// Number of [`Account`]s.
+pub const ACCOUNTS: usize = 6;
+
+/// What a CPU is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Nothing to run since the given time.
+    Idle(Time),
+    /// Leaving its idle state since the given time; the woken task is in its run queue.
+    IdleExit(Time),
+    /// Switching to a task, or to idle.
+    Switching(Option<TaskId>),
+    /// Running its current task.
+    Running,
+}
+
+/// One CPU.
+#[derive(Debug)]
+pub struct Cpu {
+    /// The task that runs here.
+    pub current: Option<TaskId>,
+    /// What the CPU is doing.
+    pub phase: Phase,
+    /// Runnable tasks other than the current one, in order of arrival, of both run queues.
+    pub queue: Vec<TaskId>,
+    /// How many sleepers have not left their run queue yet.
+    pub delayed: u32,
+    /// The run queues, by [`crate::machine::sched::run_queue::Level`].
+    pub run_queues: [RunQueue; 2],
+    /// The load's group on this CPU, a member of the root's run queue while it has tasks.
+    pub group: Entity,
+    /// The group's part of the sum over all CPUs.
+    pub contribution: Contribution,
+    /// The group's task has gone to sleep and left others (`cfs_rq->next`).
+    pub group_is_next: bool,
+    /// The scheduler wants the current task to yield.
+    pub need_resched: bool,
+    /// Somebody was woken here while the CPU switched to a task.
+    pub arrived: bool,
+    /// What the governor of idle states knows of it.
+    pub menu: Menu,
+    /// When the soonest of its timers rings that were armed, if that is to come.
+    pub next_timer: Time,
+    /// Time that the stopper thread, and wake-ups that were left to this CPU, take before the next switch.
+    pub before_switch: Time,
+    /// Outdates events made for an earlier switch or idle exit, and counts these.
+    pub generation: u32,
+    /// When it will have switched to idle, or has, if that is no event (`into_idle`); else 0.
+    pub idles_at: Time,
+    /// Until when it has softirqs; and whether it is for them that it does not idle.
+    pub softirq_until: Time,
+    /// See `softirq_until`.
+    pub in_softirq: bool,
+    /// Whether a tick event is pending.
+    pub tick_armed: bool,
+    /// When the current task's virtual run time was last brought up to date.
+    pub exec_start: Time,
+    /// Time of interrupts that came while nobody ran; who runs next pays it.
+    pub owed_irq: Time,
+    /// When the interrupt arrives that was sent while the CPU switched to idle.
+    pub interrupted: Time,
+    /// When it last was about to idle, if nobody has woken here since (`rq->idle_stamp`).
+    pub idle_stamp: Option<Time>,
+    /// How long it idles on average (`rq->avg_idle`).
+    pub average_idle: Time,
+    /// By domain, how often it has found a task when it was about to idle.
+    pub newidle: [Success; DOMAINS],
+    /// When it may look again for a task to take while it idles (`rq->next_balance`).
+    pub next_balance: Time,
+    /// The same by domain, of those beyond its last-level cache.
+    pub next_afar: [Time; DOMAINS],
+    /// How long a search for an idle CPU takes on average (`sd->avg_scan_cost`).
+    pub scan_cost: Time,
+    /// Of the first CPU under a cache: how many CPUs a wake-up there looks at (`nr_idle_scan`), and until when.
+    pub scans: u32,
+    /// See `scans`.
+    pub scan_until: Time,
+    /// Of the first CPU under a cache: whether a core there is said to idle altogether (`has_idle_cores`).
+    pub idle_cores: bool,
+    /// Accounted time by [`Account`], in the measured window.
+    pub accounts: [Time; ACCOUNTS],
+    /// Time that it idled before that window.
+    idled: Time,
+    /// Until when the accounts are complete.
+    pub accounted: Time,
+    /// It uses the execution units that it shares with its siblings; kept up to date only where there are any.
+    pub executing: bool,
+}
+
+impl Cpu {
+    /// An idle CPU at time 0, which counts on idling for so long.
+    pub fn new(average_idle: Time) -> Self {
+        Self {
+            current: None,
+            phase: Phase::Idle(0),
+            queue: Vec::new(),
+            delayed: 0,
+            run_queues: Default::default(),
+            group: Entity::new(NICE_0, Average::default()),
+            contribution: Contribution::default(),
+            group_is_next: false,
+            need_resched: false,
+            arrived: false,
+            menu: Menu::new(),
+            next_timer: 0,
+            before_switch: 0,
+            generation: 0,
+            idles_at: 0,
+            softirq_until: 0,
+            in_softirq: false,
+            tick_armed: false,
+            exec_start: 0,
+            owed_irq: 0,
+            interrupted: 0,
+            idle_stamp: None,
+            average_idle,
+            newidle: Default::default(),
+            next_balance: 0,
+            next_afar: [0; DOMAINS],
+            scan_cost: 0,
+            scans: 0,
+            scan_until: 0,
+            idle_cores: false,
+            accounts: [0; ACCOUNTS],
+            idled: 0,
+            accounted: 0,
+            executing: false,
+        }
+    }
+
+    /// The task that has this CPU, from the moment at which it was picked.
+    pub fn executing_task(&self) -> Option<TaskId> {
+        match self.phase {
+            Phase::Switching(next) => next,
+            _ => self.current,
+        }
+    }
+
+    /// What the time is booked as in which it has no task.
+    pub fn between_tasks(&self) -> Account {
+        if self.in_softirq {
+            Account::Irq
+        } else {
+            Account::Switch
+        }
+    }
+
+    /// Number of tasks that want this CPU.
+    pub fn load(&self) -> usize {
+        self.queue.len() + usize::from(self.executing_task().is_some())
+    }
+
+    /// Starts the measured window: all accounts begin anew.
+    pub fn reset_accounts(&mut self) {
+        self.idled += self.accounts[Account::Idle as usize];
+        self.accounts = [0; ACCOUNTS];
+    }
+
+    /// For how long it has idled up to `now`, the ways out of idle states included.
+    pub fn idle_clock(&self, now: Time) -> Time {
+        let open = match self.phase {
+            Phase::Idle(_) | Phase::IdleExit(_) => now - self.accounted,
+            Phase::Switching(_) | Phase::Running => 0,
+        };
+        self.idled + self.accounts[Account::Idle as usize] + open
+    }
+
+    /// Books a stretch of a segment that ends `now`: what interrupts took, what was owed, and the program's `own` time.
+    #[inline]
+    pub fn book(&mut self, now: Time, irq: Time, debt: Time, account: Account, own: Time) {
+        self.accounts[Account::Irq as usize] += irq;
+        self.accounts[Account::System as usize] += debt;
+        self.accounts[account as usize] += own;
+        self.accounted = now;
+    }
+
+    /// So much `time` that was just booked belongs to another account.
+    pub fn rebook(&mut self, time: Time, from: Account, to: Account) {
+        self.accounts[from as usize] -= time;
+        self.accounts[to as usize] += time;
+    }
+
+    /// Books the time since the last booking.
+    pub fn account(&mut self, now: Time, account: Account) {
+        self.accounts[account as usize] += now - self.accounted;
+        self.accounted = now;
+    }
+}
+
+/// The idle states of a machine and what they cost.
+#[derive(Clone, Debug)]
+pub struct IdleLadder {
+    steps: Vec<Step>,
+    watts_active: f64,
+}
+
+/// One of them.
+#[derive(Clone, Debug)]
+struct Step {
+    residency: Time,
+    /// When the next one begins.
+    until: Time,
+    core_exit: Time,
+    exit: Time,
+    watts: f64,
+}
+
+impl Step {
+    fn new(state: &IdleState) -> Self {
+        Self {
+            residency: from_ns(state.residency_ns),
+            until: Time::MAX,
+            core_exit: from_ns(state.core_exit_ns.unwrap_or(state.exit_ns)),
+            exit: from_ns(state.exit_ns),
+            watts: state.watts,
+        }
+    }
+}
+
+impl IdleLadder {
+    /// From a machine profile's states, shallowest first. A machine without any wakes at once and saves nothing.
+    pub fn new(states: &[IdleState], watts_active: f64) -> Self {
+        let mut steps: Vec<_> = states.iter().map(Step::new).collect();
+        if steps.is_empty() {
+            steps.push(Step { residency: 0, until: Time::MAX, core_exit: 0, exit: 0, watts: watts_active });
+        }
+        steps[0].residency = 0; // an idle CPU is at least in the shallowest state
+        for next in 1..steps.len() {
+            steps[next - 1].until = steps[next].residency;
+        }
+        Self { steps, watts_active }
+    }
+
+    /// Whether there is more than one.
+    pub fn has_choice(&self) -> bool {
+        self.steps.len() > 1
+    }
+
+    /// The deepest state that pays for a stay of `idle`.
+    pub fn deepest(&self, idle: Time) -> usize {
+        self.steps.iter().take_while(|s| s.residency <= idle).count().max(1) - 1
+    }
+
+    /// Time to leave `state` as its driver declares it: the package sleeps, too.
+    pub fn declared_exit(&self, state: usize) -> Time {
+        self.steps[state].exit
+    }
+
+    /// The same, unless `package_sleeps` says no: then only the core wakes.
+    pub fn exit_where(&self, state: usize, package_sleeps: impl FnOnce() -> bool) -> Time {
+        let state = &self.steps[state];
+        if state.core_exit < state.exit && !package_sleeps() {
+            state.core_exit
+        } else {
+            state.exit
+        }
+    }
+
+    /// Energy (joules) of leaving an idle state for `time`: the CPU is powered and does nothing yet.
+    pub fn exit_joules(&self, time: Time) -> f64 {
+        self.watts_active * time as f64 * 1e-12
+    }
+
+    /// Energy (joules) of a stay of `time` in `state`.
+    pub fn stay_joules(&self, state: usize, time: Time) -> f64 {
+        self.steps[state].watts * time as f64 * 1e-12
+    }
+
+    /// Energy (joules) of an idle period that lasts from `from` to `to` after its beginning.
+    pub fn joules(&self, from: Time, to: Time) -> f64 {
+        let reached = self.steps.iter().take_while(|step| step.residency < to);
+        let joules =
+            |step: &Step| step.watts * to.min(step.until).saturating_sub(from.max(step.residency)) as f64 * 1e-12;
+        reached.map(joules).sum()
+    }
+}

@@ -1,0 +1,68 @@
+//! Hyper-threads: the CPUs of a core share its execution units, and a program runs slower while its sibling executes as well.
+//!
+//! A CPU executes while a program runs on it or it switches between tasks. It does not while it idles, leaves idle, or waits in a
+//! loop of `cpu_relax`, which is there to leave the units to the sibling. Only program time is stretched: a cache line takes as
+//! long as ever to come.
+
+use super::cpu::Phase;
+use crate::machine::state::State;
+use crate::machine::task::Resume;
+use crate::waist::time::Time;
+use crate::waist::{CpuId, TaskId};
+
+impl State {
+    /// `cpu` begins or ends to execute; what its siblings run goes on at another speed.
+    #[inline]
+    pub(in crate::machine) fn set_executing(&mut self, cpu: CpuId, executing: bool) {
+        if self.topology.has_siblings() {
+            self.share_core(cpu, executing);
+        }
+    }
+
+    fn share_core(&mut self, cpu: CpuId, executing: bool) {
+        if self.cpus[cpu as usize].executing == executing {
+            return;
+        }
+        self.cpus[cpu as usize].executing = executing;
+        for sibling in self.topology.core(cpu).filter(|&other| other != cpu) {
+            self.retime(sibling);
+        }
+    }
+
+    /// The speed of what runs on `cpu` may have changed.
+    fn retime(&mut self, cpu: CpuId) {
+        let c = &self.cpus[cpu as usize];
+        let Some(id) = c.current.filter(|_| c.phase == Phase::Running) else { return };
+        if self.tasks[id as usize].resume == Resume::Segment && self.is_shared(cpu) != self.tasks[id as usize].stretched
+        {
+            self.book_segment(id);
+            self.run_segment(id);
+        }
+    }
+
+    /// Makes what is left of the program's time as long as it takes beside the siblings of now.
+    #[inline]
+    pub(in crate::machine) fn stretch(&mut self, id: TaskId) {
+        if self.topology.has_siblings() {
+            self.stretch_beside(id);
+        }
+    }
+
+    fn stretch_beside(&mut self, id: TaskId) {
+        let shared = self.is_shared(self.tasks[id as usize].cpu);
+        let task = &mut self.tasks[id as usize];
+        if task.stretched != shared {
+            let factor = if shared { 1.0 / self.topology.smt_speed } else { self.topology.smt_speed };
+            task.segment.own = (task.segment.own as f64 * factor) as Time;
+            task.stretched = shared;
+            if task.in_turns {
+                self.turns[id as usize].stretch(factor);
+            }
+        }
+    }
+
+    /// Whether another CPU of the core executes.
+    fn is_shared(&self, cpu: CpuId) -> bool {
+        self.topology.core(cpu).any(|other| other != cpu && self.cpus[other as usize].executing)
+    }
+}

@@ -1,0 +1,211 @@
+//! Idle CPUs take waiting tasks: about to idle (`sched_balance_newidle`, before 6.9 `newidle_balance`), and at a tick of a busy CPU, once
+//! in as many ms as there are CPUs (`nohz_balancer_kick`). From other caches and sockets: `afar.rs`.
+
+use super::policy::{Entering, Leaving};
+use super::run_queue::Level;
+use crate::kernel::sched::{Busiest, NewIdle};
+use crate::machine::cpus::cpu::Phase;
+use crate::machine::state::State;
+use crate::machine::trace::Object;
+use crate::waist::time::{Time, US};
+use crate::waist::{CpuId, TaskId};
+use rand_core::RngCore;
+
+/// The averages of idle CPUs are brought up to date once in a half-life of them (`nohz.next_blocked`).
+const BLOCKED_EVERY: Time = 32 * 1000 * US;
+/// Cache lines of another CPU that a search for a task reads: its load, its run queue, its counts (`update_sg_lb_stats`).
+pub(super) const LINES_A_CPU: Time = 3;
+
+/// How often looks into a domain have found a task for a CPU about to idle (`newidle_call`, `newidle_success`, `newidle_ratio`).
+#[derive(Clone, Copy, Debug)]
+pub struct Success {
+    calls: u64,
+    found: u64,
+    ratio: u64,
+}
+
+impl Default for Success {
+    /// Half of them, at first (`sd_init`).
+    fn default() -> Self {
+        Self { calls: 512, found: 256, ratio: 512 }
+    }
+}
+
+impl Success {
+    /// In how many of 1,024 cases there is a look.
+    fn weight(&self) -> u64 {
+        1 + self.ratio
+    }
+
+    /// A look has found something, which counts for those that there were not.
+    fn note_look(&mut self, found: bool) {
+        let weight = self.weight();
+        self.note(if found { (1024 + weight / 2) / weight } else { 0 });
+    }
+
+    /// `update_newidle_stats`.
+    fn note(&mut self, found: u64) {
+        self.calls += 1;
+        self.found += found;
+        if self.calls >= 1024 {
+            self.ratio = self.found;
+            self.calls /= 2;
+            self.found /= 2;
+        }
+    }
+}
+
+impl State {
+    /// A CPU about to idle takes a waiting task, if there is one anywhere and it idles longer than a search takes.
+    pub(super) fn pull(&mut self, cpu: CpuId) -> Option<TaskId> {
+        let now = self.now;
+        self.cpus[cpu as usize].idle_stamp = Some(now);
+        if self.queued.is_empty() {
+            return None;
+        }
+        let near = self.topology.llc(cpu).len() as Time;
+        let cost = near * LINES_A_CPU * self.topology.transfer_within_llc();
+        let above = match self.kernel.rules.newidle {
+            NewIdle::AboveMigrationCost => cost.max(self.kernel.migration_cost),
+            NewIdle::Always | NewIdle::BySuccess => cost,
+        };
+        if self.cpus[cpu as usize].average_idle < above {
+            return None;
+        }
+        self.update_blocked(cpu);
+        let id = self.pull_to(cpu, true).or_else(|| self.pull_from_afar(cpu, cost))?;
+        self.cpus[cpu as usize].idle_stamp = None;
+        Some(id)
+    }
+
+    /// `sched_balance_update_blocked_averages`.
+    fn update_blocked(&mut self, cpu: CpuId) {
+        self.update_queue_load(cpu, Level::Group);
+        self.update_queue_load(cpu, Level::Root);
+    }
+
+    /// Moves a task to `cpu` from a CPU under the same last-level cache, of the smallest domain that has one to give.
+    fn pull_to(&mut self, cpu: CpuId, about_to_idle: bool) -> Option<TaskId> {
+        if self.kernel.rules.busiest == Busiest::Waiting {
+            return self.take_from(self.most_waiting(cpu), cpu);
+        }
+        let overloaded = self.is_overloaded();
+        let by_success = about_to_idle && self.kernel.rules.newidle == NewIdle::BySuccess;
+        if !overloaded && !by_success {
+            return None;
+        }
+        let near = self.topology.llc(cpu).len() as u32;
+        for at in (0..self.topology.domains().len()).rev() {
+            if self.topology.domains()[at].span <= near {
+                let taken = self.look_into(cpu, at, overloaded, by_success);
+                if taken.is_some() {
+                    return taken;
+                }
+            }
+        }
+        None
+    }
+
+    /// Moves a task to `cpu` from the busiest of a domain, if there is one anywhere, or if earlier looks `by_success` say so.
+    pub(super) fn look_into(&mut self, cpu: CpuId, at: usize, overloaded: bool, by_success: bool) -> Option<TaskId> {
+        if by_success && !self.is_worth_a_look(cpu, at) {
+            return None;
+        }
+        let source = if overloaded { self.busiest_in(cpu, self.topology.domains()[at]) } else { None };
+        let taken = self.take_from(source, cpu);
+        if by_success {
+            self.cpus[cpu as usize].newidle[at].note_look(taken.is_some());
+        }
+        taken
+    }
+
+    /// The more often looks at a domain found something, the more likely there is one (`NI_RANDOM`).
+    fn is_worth_a_look(&mut self, cpu: CpuId, domain: usize) -> bool {
+        let draw = self.random.next_u64() % 1024;
+        let success = &mut self.cpus[cpu as usize].newidle[domain];
+        let looks = draw <= success.weight();
+        if !looks {
+            success.note(0);
+        }
+        looks
+    }
+
+    fn take_from(&mut self, source: Option<CpuId>, cpu: CpuId) -> Option<TaskId> {
+        let source = source?;
+        let id = self.movable(source)?;
+        self.migrate(id, source, cpu);
+        Some(id)
+    }
+
+    /// Who waits longest and has not run a moment ago (`task_hot`).
+    fn movable(&self, cpu: CpuId) -> Option<TaskId> {
+        let hot_since = self.now.saturating_sub(self.kernel.migration_cost);
+        let cold = |id: &&TaskId| {
+            let task = &self.tasks[**id as usize];
+            task.pinned.is_none() && task.last_ran <= hot_since
+        };
+        self.cpus[cpu as usize].queue.iter().find(cold).copied()
+    }
+
+    fn migrate(&mut self, id: TaskId, from: CpuId, to: CpuId) {
+        self.counters.migrations += 1;
+        self.counters.pulls += 1;
+        self.note_move(id, to);
+        self.dequeue_task(from, id, Leaving::Moved);
+        self.detach_load(id, from);
+        self.attach_load(id, to);
+        self.enqueue_task(to, id, Entering::Moved);
+        self.tasks[id as usize].arrived = false;
+        self.note("migrate", id, Object::Nothing);
+        self.heed_resched(from);
+    }
+
+    /// The tick of a CPU with waiting tasks has idle CPUs look for some, each only if it has not done so lately; the first of all idle
+    /// CPUs does it for the others, and then for itself (`kick_ilb`, `_nohz_idle_balance`).
+    pub(super) fn kick_idle_cpus(&mut self, kicker: CpuId) {
+        let near = self.topology.llc(kicker);
+        self.note_idle_cpus();
+        self.update_idle_cpus();
+        let Some(first) = (0..self.topology.cpus).find(|&cpu| self.is_idle(cpu)) else { return };
+        let looks = if self.looks_afar() { 0..self.topology.cpus } else { near.clone() };
+        let others = looks.clone().filter(|&cpu| cpu != first);
+        for cpu in others.chain(Some(first).filter(|first| looks.contains(first))) {
+            let Phase::Idle(since) = self.cpus[cpu as usize].phase else { continue };
+            let mut moved = false;
+            if near.contains(&cpu) && self.now >= self.cpus[cpu as usize].next_balance {
+                moved = self.pull_to(cpu, false).is_some();
+                self.cpus[cpu as usize].next_balance = self.next_balance(near.len() as Time, moved);
+            }
+            if moved || self.balances_afar(cpu) {
+                self.leave_idle(cpu, since, Some(kicker), 0);
+            }
+        }
+    }
+
+    fn update_idle_cpus(&mut self) {
+        if self.now >= self.next_blocked {
+            self.next_blocked = self.now + BLOCKED_EVERY;
+            for cpu in 0..self.topology.cpus {
+                if self.is_idle(cpu) {
+                    self.update_blocked(cpu);
+                }
+            }
+        }
+    }
+
+    /// The interval is as many ms as there are CPUs, and twice that where there was nothing to move (`balance_interval`).
+    pub(in crate::machine) fn next_balance(&self, cpus: Time, moved: bool) -> Time {
+        let interval = if moved { cpus } else { 2 * cpus } * 1000 * US;
+        let ticks = interval.div_ceil(self.kernel.tick).max(1);
+        self.now + ticks * self.kernel.tick
+    }
+
+    /// Somebody wakes on `cpu`, which has idled: how long it does so on average (`rq->avg_idle`).
+    pub(super) fn note_idle_time(&mut self, cpu: CpuId) {
+        let (now, most) = (self.now, 2 * self.kernel.migration_cost);
+        let c = &mut self.cpus[cpu as usize];
+        let Some(since) = c.idle_stamp.take() else { return };
+        let (average, idle) = (c.average_idle as i64, (now - since) as i64);
+        c.average_idle = ((average + (idle - average) / 8) as Time).min(most);
+    }
+}

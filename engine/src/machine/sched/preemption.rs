@@ -1,0 +1,78 @@
+//! The scheduler wants a CPU back: preemption, and the tick that asks for it.
+
+use super::entity::Member;
+use super::run_queue::Level;
+use crate::machine::cpus::cpu::Phase;
+use crate::machine::queue::Happening;
+use crate::machine::state::State;
+use crate::machine::task::Resume;
+use crate::machine::trace::Object;
+use crate::spec::Preemption;
+use crate::waist::CpuId;
+
+impl State {
+    /// The scheduler wants `cpu` for another task, if `need_resched` is set: preempts its current one at once if it may.
+    pub(super) fn heed_resched(&mut self, cpu: CpuId) {
+        let c = &self.cpus[cpu as usize];
+        let Some(id) = c.current.filter(|_| c.need_resched && c.phase == Phase::Running) else { return };
+        let task = &self.tasks[id as usize];
+        if task.resume == Resume::Segment && self.preemptible(id) {
+            self.book_segment(id);
+            match self.replacement(cpu) {
+                Some(next) => self.preempt(cpu, next),
+                None => self.run_segment(id),
+            }
+        } else if task.resume == Resume::Segment && task.in_turns {
+            self.book_segment(id);
+            self.run_segment(id); // to the end of the turn
+        } else if task.spins_until_resched {
+            self.spin_check(id, self.now);
+        } else if task.spinning && self.kernel.preemption == Preemption::Host {
+            let Some(next) = self.replacement(cpu) else { return };
+            self.tasks[id as usize].spinning = false; // it looks again when it comes to run
+            self.book_spin(id);
+            self.preempt(cpu, next);
+        }
+    }
+
+    /// A busy CPU ticks when somebody waits for it, or its group's weight is to be kept up to date; any for RCU.
+    #[inline(always)]
+    pub(in crate::machine) fn arm_tick(&mut self, cpu: CpuId) {
+        if !self.cpus[cpu as usize].tick_armed {
+            self.arm_tick_if_wanted(cpu);
+        }
+    }
+
+    #[inline(never)]
+    fn arm_tick_if_wanted(&mut self, cpu: CpuId) {
+        let c = &self.cpus[cpu as usize];
+        let grouped = c.run_queues[Level::Root as usize].current == Some(Member::Group);
+        if grouped || !c.queue.is_empty() || self.rcu_needs_tick(cpu) {
+            self.cpus[cpu as usize].tick_armed = true;
+            let next = (self.now / self.kernel.tick + 1) * self.kernel.tick;
+            self.push(next, Happening::Tick, cpu, 0);
+        }
+    }
+
+    /// The scheduler tick: ends a used-up slice, lets an idle CPU pull a waiting task, and has RCU's softirq run.
+    pub(in crate::machine) fn tick(&mut self, cpu: CpuId) {
+        self.cpus[cpu as usize].tick_armed = false;
+        self.note_cpu("tick", cpu, Object::Nothing);
+        if !self.cpus[cpu as usize].queue.is_empty() {
+            self.kick_idle_cpus(cpu);
+        }
+        let (phase, current) = (self.cpus[cpu as usize].phase, self.cpus[cpu as usize].current);
+        let running = current.filter(|_| phase == Phase::Running);
+        let pending = self.rcu_tick(cpu);
+        if let Some(id) = running {
+            self.tick_current(cpu, id);
+        }
+        if pending {
+            self.softirqs(cpu);
+        }
+        if running.is_some() {
+            self.heed_resched(cpu);
+        }
+        self.arm_tick(cpu);
+    }
+}

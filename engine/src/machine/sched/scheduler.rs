@@ -1,0 +1,199 @@
+//! The scheduler: a CPU goes from one task to the next, or idles. Who runs next is decided in `policy`; `waking` makes tasks
+//! runnable, `preemption` ends their turns, `idle_exit` brings CPUs back.
+//!
+//! Rules from `kernel/sched/{core,fair}.c` of Linux 5 and 6. What is left out: real-time classes, periodic balancing other than
+//! pulls by idle CPUs.
+
+use super::policy::Leaving;
+use crate::machine::chains::Reason;
+use crate::machine::cpus::cpu::Phase;
+use crate::machine::queue::Happening;
+use crate::machine::state::{Broken, State};
+use crate::machine::task::{Resume, Status, TaskKind};
+use crate::machine::trace::Object;
+use crate::waist::time::Time;
+use crate::waist::{CpuId, TaskId};
+
+impl State {
+    /// Who should run on `cpu` instead of its current task, which could go on (`schedule`, `pick_next_task`). What made the CPU look
+    /// is dealt with.
+    pub(in crate::machine) fn replacement(&mut self, cpu: CpuId) -> Option<TaskId> {
+        self.update_current(cpu);
+        self.cpus[cpu as usize].need_resched = false;
+        self.rcu_passes(cpu);
+        let next = self.pick(cpu);
+        next.filter(|_| next != self.cpus[cpu as usize].current)
+    }
+
+    /// The current task of `cpu` is taken off involuntarily for `next`; it goes on later where it was.
+    pub(in crate::machine) fn preempt(&mut self, cpu: CpuId, next: TaskId) {
+        let id = self.cpus[cpu as usize].current.expect("only a running task is preempted");
+        self.counters.involuntary += 1;
+        self.note("preempt", id, Object::Nothing);
+        self.give_way(cpu, id, next);
+    }
+
+    /// The running task `id` yields to `next` and stays runnable; its program goes on when it is picked again.
+    pub(in crate::machine) fn yield_cpu(&mut self, id: TaskId, next: TaskId) {
+        let cpu = self.tasks[id as usize].cpu;
+        self.tasks[id as usize].resume = Resume::Program;
+        self.note("yield", id, Object::Nothing);
+        self.give_way(cpu, id, next);
+    }
+
+    #[inline(never)]
+    fn give_way(&mut self, cpu: CpuId, id: TaskId, next: TaskId) {
+        self.leave_cpu(id, Status::Runnable, Reason::Preempted);
+        self.switch_to(cpu, next);
+        self.add_to_queue(cpu, id);
+    }
+
+    /// The running task `id` goes to sleep; its program goes on after a wake-up. `reason` is why, if it is not for a lock.
+    pub(in crate::machine) fn sleep(&mut self, id: TaskId, reason: Reason) {
+        let cpu = self.tasks[id as usize].cpu;
+        if self.tasks[id as usize].preempt_off > 0 {
+            self.sleeps_while_atomic(id);
+        }
+        self.tasks[id as usize].resume = Resume::Program;
+        self.note("sleep", id, Object::Nothing);
+        self.dequeue_task(cpu, id, Leaving::Sleeping);
+        self.leave_cpu(id, Status::Sleeping, reason);
+        self.schedule(cpu);
+    }
+
+    #[cold]
+    fn sleeps_while_atomic(&mut self, id: TaskId) {
+        let detail = format!("task {id} sleeps at {} ps and holds a spinlock", self.now);
+        self.broken.push(Broken { law: "no sleep while atomic", detail });
+    }
+
+    /// The running task `id` has ended.
+    pub(in crate::machine) fn exit(&mut self, id: TaskId) {
+        let cpu = self.tasks[id as usize].cpu;
+        self.note("exit", id, Object::Nothing);
+        self.dequeue_task(cpu, id, Leaving::Ended);
+        self.detach_load(id, cpu);
+        self.leave_cpu(id, Status::Dead, Reason::Gone);
+        self.schedule(cpu);
+        let task = &self.tasks[id as usize];
+        if task.kind == TaskKind::Load && task.background {
+            self.leave_stack(cpu);
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn leave_cpu(&mut self, id: TaskId, status: Status, reason: Reason) {
+        let now = self.now;
+        let cpu = self.tasks[id as usize].cpu;
+        let idle = if status == Status::Runnable { self.idle_clock(cpu) } else { 0 };
+        let task = &mut self.tasks[id as usize];
+        task.become_status(now, idle, status);
+        task.reason = reason;
+        task.generation = task.generation.wrapping_add(1);
+        task.last_ran = now;
+        if !task.watchers().is_empty() {
+            self.tell_watchers(id);
+        }
+        let cpu = &mut self.cpus[cpu as usize];
+        debug_assert_eq!(cpu.accounted, now, "time before a switch is accounted");
+        cpu.current = None;
+        self.chain_of_task_changes(id);
+    }
+
+    /// Who spins as long as `id` stays on its CPU looks again.
+    #[cold]
+    fn tell_watchers(&mut self, id: TaskId) {
+        let mut watchers = std::mem::take(&mut self.tasks[id as usize].others().watchers);
+        for watcher in watchers.drain(..) {
+            self.spin_check(watcher, self.now);
+        }
+        self.tasks[id as usize].others().watchers = watchers;
+    }
+
+    /// Gives `cpu`, whose task has left, the next one; pulls one from elsewhere or idles when it has none.
+    pub(in crate::machine) fn schedule(&mut self, cpu: CpuId) {
+        self.cpus[cpu as usize].need_resched = false;
+        match self.pick(cpu).or_else(|| self.pull(cpu)) {
+            Some(next) => self.switch_to(cpu, next),
+            None => {
+                self.idle.insert(cpu);
+                self.note_idle_core(cpu);
+                self.switch_to_idle(cpu);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn switch_to(&mut self, cpu: CpuId, next: TaskId) {
+        self.set_next(cpu, Some(next));
+        self.remove_from_queue(cpu, next);
+        self.cpus[cpu as usize].exec_start = self.now;
+        self.begin_switch(cpu, Some(next));
+    }
+
+    #[inline(always)]
+    pub(in crate::machine) fn begin_switch(&mut self, cpu: CpuId, next: Option<TaskId>) {
+        let before = std::mem::take(&mut self.cpus[cpu as usize].before_switch);
+        self.occupy(cpu, next, self.costs.context_switch + before);
+    }
+
+    /// For so long `cpu` is between tasks, before `next` or idle.
+    #[inline]
+    pub(in crate::machine) fn occupy(&mut self, cpu: CpuId, next: Option<TaskId>, time: Time) {
+        let end = self.now + time;
+        let c = &mut self.cpus[cpu as usize];
+        c.phase = Phase::Switching(next);
+        c.generation = c.generation.wrapping_add(1);
+        let generation = c.generation;
+        self.set_executing(cpu, true);
+        self.push(end, Happening::SwitchDone, cpu, generation);
+    }
+
+    /// A switch is complete. Returns the task whose program is to take its next step.
+    #[inline(always)]
+    pub(in crate::machine) fn switch_done(&mut self, cpu: CpuId) -> Option<TaskId> {
+        let now = self.now;
+        let c = &mut self.cpus[cpu as usize];
+        c.account(now, c.between_tasks());
+        let Phase::Switching(next) = c.phase else { unreachable!("a switch was under way") };
+        let switched = !std::mem::take(&mut c.in_softirq);
+        self.counters.switches += u64::from(switched); // also to idle: rq->nr_switches
+        let Some(id) = next else {
+            self.idles(cpu);
+            return None;
+        };
+        let c = &mut self.cpus[cpu as usize];
+        c.phase = Phase::Running;
+        c.current = Some(id);
+        let owed = std::mem::take(&mut c.owed_irq);
+        let arrived = std::mem::take(&mut c.arrived);
+        let idle = self.idle_clock(cpu);
+        let task = &mut self.tasks[id as usize];
+        task.segment.irq += owed;
+        task.become_status(now, idle, Status::Running);
+        self.chain_of_task_changes(id);
+        self.note("run", id, Object::Nothing);
+        self.runs_after_wakeup(id);
+        self.arm_tick(cpu);
+        let goes_on = self.tasks[id as usize].resume == Resume::Program;
+        if !goes_on {
+            self.continue_segment(id);
+        }
+        if arrived {
+            self.look_at_arrivals(cpu);
+        }
+        goes_on.then_some(id)
+    }
+
+    /// Who was woken while `cpu` switched had to wait for the lock of its run queue, and is now compared with who has it.
+    fn look_at_arrivals(&mut self, cpu: CpuId) {
+        let mut preempted = false;
+        for at in 0..self.cpus[cpu as usize].queue.len() {
+            let id = self.cpus[cpu as usize].queue[at];
+            let arrived = std::mem::take(&mut self.tasks[id as usize].arrived);
+            preempted |= arrived && self.preempts(id, cpu);
+        }
+        self.cpus[cpu as usize].need_resched |= preempted;
+        self.heed_resched(cpu);
+    }
+}

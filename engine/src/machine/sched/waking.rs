@@ -1,0 +1,154 @@
+//! Tasks become runnable: woken from their sleep, or new (`try_to_wake_up`, `wake_up_new_task`).
+
+use super::entity::Member;
+use super::policy::Entering;
+use crate::machine::chains::Reason;
+use crate::machine::cpus::cpu::Phase;
+use crate::machine::state::State;
+use crate::machine::task::{Status, TaskKind};
+use crate::machine::trace::Object;
+use crate::waist::time::Time;
+use crate::waist::{CpuId, TaskId};
+
+impl State {
+    /// Wakes `id`. `waker` is the running task that does it and pays for it; without one it is an interrupt on the
+    /// sleeper's CPU. A task that is awake remembers the wake-up (it came before the sleep).
+    pub(in crate::machine) fn wake(&mut self, id: TaskId, waker: Option<TaskId>) {
+        self.wake_fetched(id, waker, 0);
+    }
+
+    /// The same where the waker has spent the time `fetched` on the lines of `id` already.
+    pub(in crate::machine) fn wake_fetched(&mut self, id: TaskId, waker: Option<TaskId>, fetched: Time) {
+        match self.tasks[id as usize].status {
+            Status::Sleeping => {}
+            Status::Dead => return,
+            Status::Running | Status::Runnable => {
+                self.tasks[id as usize].woken = true;
+                if let Some(waker) = waker.filter(|_| fetched == 0) {
+                    self.read_node(waker, id); // its `pi_lock` and state
+                }
+                return;
+            }
+        }
+        self.counters.wakeups += 1;
+        let from = waker.map(|w| self.tasks[w as usize].cpu);
+        if self.tasks[id as usize].entity.delayed {
+            self.note_wakeup(id, self.tasks[id as usize].cpu, from);
+            return self.wake_in_queue(id, waker, fetched);
+        }
+        let cpu = self.choose_cpu(id, waker);
+        self.note_wakeup(id, cpu, from);
+        let delay = waker.map_or(0, |w| self.charge_waker(w, cpu, fetched, Entering::Woken));
+        self.enqueue(id, cpu, from, delay, Entering::Woken);
+    }
+
+    /// Wakes `id`, which sleeps and has not left its queue yet: it stays there (`ttwu_runnable`). It is placed beside what the current
+    /// task was when it was last accounted: `enqueue_task_fair` with `ENQUEUE_DELAYED` (6.12) comes before any `update_curr`, so who
+    /// has run since is ahead and gives way.
+    fn wake_in_queue(&mut self, id: TaskId, waker: Option<TaskId>, fetched: Time) {
+        let cpu = self.tasks[id as usize].cpu;
+        if let Some(waker) = waker {
+            self.charge_waker(waker, cpu, fetched, Entering::Woken);
+        }
+        self.requeue(cpu, self.tasks[id as usize].level, Member::Task(id));
+        self.update_current(cpu);
+        self.add_awake(id, cpu);
+    }
+
+    /// Wakes `id` if it is parked; else its next park ends at once. Its timer, if it has one, is stopped.
+    pub(in crate::machine) fn kick(&mut self, id: TaskId, waker: Option<TaskId>) {
+        let task = &mut self.tasks[id as usize];
+        task.timer = None;
+        if std::mem::take(&mut task.parked) {
+            self.wake(id, waker);
+        } else {
+            task.kicked = true;
+        }
+    }
+
+    /// Makes the new task `id` runnable on the CPU chosen for it (`wake_up_new_task`).
+    pub(super) fn start_task(&mut self, id: TaskId, parent: Option<TaskId>) {
+        let (cpu, kind) = (self.tasks[id as usize].cpu, self.tasks[id as usize].kind);
+        self.note("start", id, Object::Operation(kind.name()));
+        let from = parent.map(|p| self.tasks[p as usize].cpu);
+        let delay = parent.map_or(0, |p| self.charge_waker(p, cpu, 0, Entering::New));
+        self.enqueue(id, cpu, from, delay, Entering::New);
+    }
+
+    /// The waker pays for the wake-up; the time until it is done is returned. An idle CPU is only told whom to wake, and does the
+    /// rest before it switches (`ttwu_queue_wakelist`, `sched_ttwu_pending`).
+    #[inline(always)]
+    fn charge_waker(&mut self, waker: TaskId, target: CpuId, fetched: Time, entering: Entering) -> Time {
+        let own = self.tasks[waker as usize].cpu;
+        let interrupt = target != own && self.is_idle(target);
+        let queued = interrupt && entering == Entering::Woken && self.kernel.rules.wakeup_queue;
+        let wakeup = if queued { self.costs.wakeup_queued } else { self.costs.wakeup };
+        self.cpus[target as usize].before_switch += self.costs.wakeup - wakeup;
+        let cost = wakeup.saturating_sub(fetched) + if interrupt { self.costs.ipi_send } else { 0 };
+        let segment = &mut self.tasks[waker as usize].segment;
+        segment.debt += cost;
+        segment.debt
+    }
+
+    /// Makes `id` runnable on `cpu`.
+    #[inline(always)]
+    pub(in crate::machine) fn enqueue(
+        &mut self,
+        id: TaskId,
+        cpu: CpuId,
+        from: Option<CpuId>,
+        delay: Time,
+        entering: Entering,
+    ) {
+        self.come_to_cpu(cpu);
+        let old = self.tasks[id as usize].cpu;
+        if entering == Entering::New {
+            if from.is_some() || self.tasks[id as usize].kind == TaskKind::Load {
+                self.load_of_new(id, cpu);
+            } // else a kernel thread that the machine begins with: it has slept for long
+            self.attach_load(id, cpu);
+        } else if old != cpu {
+            self.counters.migrations += 1;
+            self.detach_load(id, old);
+            self.attach_load(id, cpu);
+        }
+        if entering == Entering::Woken {
+            self.note_idle_time(cpu);
+        }
+        self.enqueue_task(cpu, id, entering);
+        self.add_awake(id, cpu);
+        match self.cpus[cpu as usize].phase {
+            Phase::Idle(since) => self.leave_idle(cpu, since, from, delay),
+            Phase::Switching(None) if self.is_idle(cpu) => {
+                self.idle.remove(cpu);
+                self.cpus[cpu as usize].interrupted = self.now + delay + self.delivery(cpu, from);
+            }
+            Phase::Switching(None) => {} // somebody else's interrupt is under way
+            Phase::Running | Phase::Switching(Some(_)) | Phase::IdleExit(_) => {}
+        }
+    }
+
+    /// The queued `id` is runnable on `cpu`, and runs at once if it should.
+    #[inline(always)]
+    fn add_awake(&mut self, id: TaskId, cpu: CpuId) {
+        let (now, idle) = (self.now, self.idle_clock(cpu));
+        let task = &mut self.tasks[id as usize];
+        task.become_status(now, idle, Status::Runnable);
+        task.reason = Reason::Woken;
+        self.chain_of_task_changes(id);
+        self.note("wake", id, Object::Nothing);
+        match self.cpus[cpu as usize].phase {
+            Phase::Running => {
+                let preempts = self.preempts(id, cpu);
+                self.cpus[cpu as usize].need_resched |= preempts;
+                self.heed_resched(cpu);
+                self.arm_tick(cpu);
+            }
+            Phase::Switching(Some(_)) => {
+                self.cpus[cpu as usize].arrived = true;
+                self.tasks[id as usize].arrived = true;
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,1 @@
+"""Cache lines and caches."""

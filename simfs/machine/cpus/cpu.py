@@ -1,0 +1,225 @@
+"""One CPU: what it does now, what it has done (exact time accounts), and how deeply it idles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+from simfs.machine.cpus.governor import Menu
+from simfs.machine.sched.entity import Entity
+from simfs.machine.sched.run_queue import Level, RunQueue
+from simfs.machine.time import Time, from_ns
+
+if TYPE_CHECKING:
+    from simfs.machine.task import Task
+
+
+class Account(Enum):
+    """The accounts into which every picosecond of a CPU goes."""
+
+    USER = "user"
+    SYSTEM = "system"
+    """Kernel code, line transfers included."""
+    SPIN = "spin"
+    """Waiting for a lock on the CPU."""
+    SWITCH = "switch"
+    IRQ = "irq"
+    IDLE = "idle"
+    """Nothing to run, idle exit included."""
+
+
+class Phase(Enum):
+    """What a CPU is doing."""
+
+    IDLE = "idle"
+    IDLE_EXIT = "idle exit"
+    """Leaving its idle state; the woken task is in its run queue."""
+    SWITCHING = "switching"
+    """To `next`, or to idle."""
+    RUNNING = "running"
+
+
+@dataclass(eq=False, repr=False)
+class Cpu:
+    """One CPU, idle at time 0, which counts on idling for `average_idle`."""
+
+    number: int
+    average_idle: Time
+    """How long it idles on average (`rq->avg_idle`)."""
+    current: Task | None = None
+    next: Task | None = None
+    """To which task it is switching."""
+    phase: Phase = Phase.IDLE
+    menu: Menu = field(default_factory=Menu)
+    """What the governor of idle states knows of it."""
+    next_timer: Time = 0
+    """When the soonest of its timers rings that were armed, if that is to come."""
+    since: Time = 0
+    """Since when it idles or leaves idle."""
+    queue: list[Task] = field(default_factory=list)
+    """Runnable tasks other than the current one, in order of arrival, of both run queues."""
+    delayed: list[Task] = field(default_factory=list)
+    """Sleepers that have not left their run queue yet."""
+    _run_queues: dict[Level, RunQueue] = field(init=False)
+    group: Entity = field(default_factory=Entity)
+    """The load's group on this CPU, a member of the root's run queue while it has tasks."""
+    group_is_next: bool = False
+    """The group's task has gone to sleep and left others (`cfs_rq->next`)."""
+    need_resched: bool = False
+    arrivals: list[Task] = field(default_factory=list)
+    """Tasks woken here while the CPU switches to another one."""
+    before_switch: Time = 0
+    """Time that the stopper thread, and wake-ups that were left to this CPU, take before the next switch."""
+    generation: int = 0
+    """Outdates happenings of an earlier switch or idle exit, and counts these."""
+    softirq_until: Time = 0
+    """Until when it has softirqs."""
+    in_softirq: bool = False
+    """Whether it is for them that it does not idle."""
+    tick_armed: bool = False
+    exec_start: Time = 0
+    """Up to when the virtual run time of the executing task is up to date."""
+    owed_irq: Time = 0
+    """Time of interrupts that came while nobody ran; who runs next pays it."""
+    interrupted: Time = 0
+    """When the interrupt arrives that was sent while the CPU switched to idle."""
+    idle_stamp: Time | None = None
+    """When it last was about to idle, if nobody has woken here since (`rq->idle_stamp`)."""
+    next_balance: Time = 0
+    """When it may look again for a task to take while it idles (`rq->next_balance`)."""
+    scan_cost: Time = 0
+    """How long a search for an idle CPU takes on average (`sd->avg_scan_cost`)."""
+    scans: int = 0
+    """Of the first CPU under a cache: how many CPUs a wake-up there looks at (`nr_idle_scan`)."""
+    scan_until: Time = 0
+    """Until when `scans` is believed."""
+    idle_cores: bool = False
+    """Of the first CPU under a cache: whether a core there is said to idle altogether (`has_idle_cores`)."""
+    accounts: dict[Account, Time] = field(default_factory=lambda: dict.fromkeys(Account, 0))
+    """In the measured window."""
+    _idled: Time = field(default=0, init=False)
+    """Time that it idled before that window."""
+    accounted: Time = 0
+    """Until when the accounts are complete."""
+    executing: bool = False
+    """It uses the execution units that it shares with its siblings; kept up to date only where there are any."""
+
+    def __post_init__(self) -> None:
+        """It has a run queue of each level."""
+        self._run_queues = {level: RunQueue(self, level) for level in Level}
+
+    def queue_of(self, level: Level) -> RunQueue:
+        """One of its run queues."""
+        return self._run_queues[level]
+
+    def clear_next(self, entity: Entity) -> None:
+        """The group, if it is that, need not be picked again (`clear_buddies`)."""
+        self.group_is_next = self.group_is_next and entity is not self.group
+
+    @property
+    def executing_task(self) -> Task | None:
+        """The task that has this CPU, from the moment at which it was picked."""
+        return self.current or self.next
+
+    @property
+    def between_tasks(self) -> Account:
+        """What the time is booked as in which it has no task."""
+        return Account.IRQ if self.in_softirq else Account.SWITCH
+
+    @property
+    def load(self) -> int:
+        """Number of tasks that want this CPU."""
+        return len(self.queue) + (self.executing_task is not None)
+
+    def reset_accounts(self) -> None:
+        """Start the measured window: all accounts begin anew."""
+        self._idled += self.accounts[Account.IDLE]
+        self.accounts = dict.fromkeys(Account, 0)
+
+    def idle_clock(self, now: Time) -> Time:
+        """For how long it has idled up to `now`, the ways out of idle states included."""
+        idles = self.phase in (Phase.IDLE, Phase.IDLE_EXIT)
+        return self._idled + self.accounts[Account.IDLE] + (now - self.accounted if idles else 0)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a task runs here, or is about to."""
+        return self.phase is Phase.RUNNING or (self.phase is Phase.SWITCHING and self.next is not None)
+
+    @property
+    def total_load(self) -> int:
+        """The average load of its tasks and groups (`cpu_load`)."""
+        return self.queue_of(Level.ROOT).load.load
+
+    def account(self, now: Time, account: Account) -> None:
+        """Book the time since the last booking."""
+        self.accounts[account] += now - self.accounted
+        self.accounted = now
+
+
+@dataclass(frozen=True)
+class IdleState:
+    """An idle state: from which stay on it is chosen, and how long it takes to leave it.
+
+    `core_exit` is the time while another CPU of the socket is awake, `exit` the time while the package may sleep.
+    """
+
+    residency: Time
+    core_exit: Time
+    exit: Time
+    watts: float
+
+
+class IdleLadder:
+    """The idle states of a machine and what they cost. A machine without any wakes at once and saves nothing."""
+
+    def __init__(self, machine: Mapping[str, Any]) -> None:
+        self.watts_active: float = machine["watts_active"]
+        states = [
+            IdleState(
+                from_ns(s["residency_ns"]),
+                from_ns(s.get("core_exit_ns", s["exit_ns"])),
+                from_ns(s["exit_ns"]),
+                float(s["watts"]),
+            )
+            for s in machine["idle_states"]
+        ] or [IdleState(0, 0, 0, self.watts_active)]
+        self._states = [replace(states[0], residency=0), *states[1:]]  # it is at least in the shallowest
+
+    @property
+    def has_choice(self) -> bool:
+        """Whether there is more than one."""
+        return len(self._states) > 1
+
+    def deepest(self, idle: Time) -> int:
+        """The deepest state that pays for a stay of `idle`."""
+        return max(sum(1 for _ in takewhile(lambda state: state.residency <= idle, self._states)) - 1, 0)
+
+    def declared_exit(self, state: int) -> Time:
+        """Time to leave a state as its driver declares it: the package sleeps, too."""
+        return self._states[state].exit
+
+    def exit_where(self, number: int, package_sleeps: Callable[[], bool]) -> Time:
+        """The same, unless `package_sleeps` says no: then only the core wakes."""
+        state = self._states[number]
+        return state.core_exit if state.core_exit < state.exit and not package_sleeps() else state.exit
+
+    def stay_joules(self, state: int, time: Time) -> float:
+        """Energy of a stay in a state."""
+        return self._states[state].watts * float(time) * 1e-12
+
+    def exit_joules(self, time: Time) -> float:
+        """Energy of leaving an idle state for `time`: the CPU is powered and does nothing yet."""
+        return self.watts_active * float(time) * 1e-12
+
+    def joules(self, start: Time, end: Time) -> float:
+        """Energy of an idle period from `start` to `end` after its beginning."""
+        ends = [state.residency for state in self._states[1:]] + [2**64]
+        energy = 0.0
+        for state, until in zip(self._states, ends, strict=True):
+            span = max(min(end, until) - max(start, state.residency), 0)
+            energy += state.watts * float(span) * 1e-12
+        return energy

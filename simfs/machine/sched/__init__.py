@@ -1,0 +1,1 @@
+"""The scheduler: which task runs where, and when."""

@@ -1,0 +1,191 @@
+"""Idle CPUs take waiting tasks.
+
+About to idle (`sched_balance_newidle`, before 6.9 `newidle_balance`), and at a tick of a busy CPU, once in as many ms
+as there are CPUs (`nohz_balancer_kick`). From other caches and sockets: `afar.py`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from simfs.machine.cpus.cpu import Cpu, Phase
+from simfs.machine.sched.afar import LINES_A_CPU, Afar, Domain
+from simfs.machine.sched.busiest import Busiest
+from simfs.machine.sched.policy import Entering, Leaving
+from simfs.machine.sched.run_queue import Level
+from simfs.machine.task import Task
+from simfs.machine.time import Time, from_ns
+
+if TYPE_CHECKING:
+    from simfs.machine.sched.scheduler import Scheduler
+
+BLOCKED_EVERY = from_ns(32e6)
+"""The averages of idle CPUs are brought up to date once in a half-life of them (`nohz.next_blocked`)."""
+
+
+@dataclass
+class Success:
+    """How often looks into a domain have found a task for a CPU about to idle: half of them, at first (`sd_init`)."""
+
+    calls: int = 512
+    found: int = 256
+    ratio: int = 512
+
+    @property
+    def weight(self) -> int:
+        """In how many of 1,024 cases there is a look."""
+        return 1 + self.ratio
+
+    def note_look(self, *, found: bool) -> None:
+        """There was a look; what it has found counts for those that there were not."""
+        self.note((1024 + self.weight // 2) // self.weight if found else 0)
+
+    def note(self, found: int) -> None:
+        """`update_newidle_stats`."""
+        self.calls += 1
+        self.found += found
+        if self.calls >= 1024:
+            self.ratio = self.found
+            self.calls //= 2
+            self.found //= 2
+
+
+class Balance:
+    """Moves tasks to idle CPUs."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._machine = scheduler.machine
+        self._topology = scheduler.machine.topology
+        self._busiest = Busiest(scheduler)
+        self._afar = Afar(scheduler, self._look_into)
+        self._success: defaultdict[tuple[int, Domain], Success] = defaultdict(Success)
+        """By CPU and domain."""
+        self._next_blocked: Time = 0
+
+    @property
+    def _now(self) -> Time:
+        return self._machine.now
+
+    def pull(self, cpu: Cpu) -> Task | None:
+        """A CPU about to idle takes a waiting task, if one waits anywhere and it idles longer than a search takes."""
+        cpu.idle_stamp = self._now
+        cost = len(self._topology.llc(cpu.number)) * LINES_A_CPU * self._topology.within_llc
+        floor = (
+            self._machine.kernel.migration_cost
+            if self._machine.kernel.newidle == "above_migration_cost"
+            else 0
+        )
+        if cpu.average_idle < max(cost, floor) or not any(other.queue for other in self._scheduler.cpus):
+            return None
+        self._update_blocked(cpu)
+        task = self._pull_to(cpu, about_to_idle=True) or self._afar.pull(cpu, cost)
+        if task is not None:
+            cpu.idle_stamp = None
+        return task
+
+    def _update_blocked(self, cpu: Cpu) -> None:
+        """`sched_balance_update_blocked_averages`."""
+        for level in (Level.GROUP, Level.ROOT):
+            self._scheduler.policy.group.update_queue_load(cpu.queue_of(level))
+
+    def _pull_to(self, cpu: Cpu, *, about_to_idle: bool) -> Task | None:
+        """Move a task to `cpu` from one under the same cache, of the smallest domain that has one to give."""
+        if self._machine.kernel.busiest == "waiting":
+            return self._take_from(self._busiest.most_waiting(cpu), cpu)
+        near = len(self._topology.llc(cpu.number))
+        for domain in reversed(self._topology.domains):
+            if domain[0] <= near:
+                task = self._look_into(cpu, domain, about_to_idle)
+                if task is not None:
+                    return task
+        return None
+
+    def _look_into(self, cpu: Cpu, domain: Domain, about_to_idle: bool) -> Task | None:
+        """Move a task to `cpu` from the busiest of a domain; `about_to_idle`, only if earlier looks say so."""
+        by_success = about_to_idle and self._machine.kernel.newidle == "by_success"
+        success = self._success[cpu.number, domain]
+        if by_success and not self._is_worth_a_look(success):
+            return None
+        task = self._take_from(self._busiest.cpu_in(domain, cpu), cpu)
+        if by_success:
+            success.note_look(found=task is not None)
+        return task
+
+    def _is_worth_a_look(self, success: Success) -> bool:
+        """The more often looks at a domain found something, the more likely there is one (`NI_RANDOM`)."""
+        looks = self._machine.random.next_u64() % 1024 <= success.weight
+        if not looks:
+            success.note(0)
+        return looks
+
+    def _take_from(self, source: Cpu | None, cpu: Cpu) -> Task | None:
+        task = self._movable(source) if source else None
+        if source and task:
+            self._migrate(task, source, cpu)
+        return task
+
+    def _movable(self, cpu: Cpu) -> Task | None:
+        """Who waits longest and has not run a moment ago (`task_hot`)."""
+        hot_since = max(self._now - self._machine.kernel.migration_cost, 0)
+        return next((task for task in cpu.queue if not task.pinned and task.last_ran <= hot_since), None)
+
+    def _migrate(self, task: Task, source: Cpu, target: Cpu) -> None:
+        policy = self._scheduler.policy
+        self._machine.counters.migrations += 1
+        self._machine.counters.pulls += 1
+        task.note_move(target)
+        policy.dequeue(task, source, Leaving.MOVED)
+        if task in source.arrivals:
+            source.arrivals.remove(task)
+        policy.group.detach_load(task, source)
+        policy.group.attach_load(task, target)
+        policy.enqueue(task, target, Entering.MOVED)
+        self._machine.note("migrate", task)
+        self._scheduler.heed_resched(source)
+
+    def kick_idle_cpus(self, kicker: Cpu) -> None:
+        """The tick of a CPU with waiting tasks has idle CPUs look for some, each only if it has not done so lately.
+
+        The first of all idle CPUs does it for the others, and then for itself (`kick_ilb`, `_nohz_idle_balance`).
+        """
+        self._update_idle_cpus()
+        first = min(self._scheduler.idle, default=None)
+        if first is None:
+            return
+        near = self._topology.llc(kicker.number)
+        others = [cpu for cpu in self._scheduler.cpus if cpu.number != first]
+        for cpu in [*others, self._scheduler.cpus[first]]:
+            if cpu.phase is not Phase.IDLE:
+                continue
+            moved = False
+            if cpu.number in near and self._now >= cpu.next_balance:
+                moved = self._pull_to(cpu, about_to_idle=False) is not None
+                cpu.next_balance = self._next_balance(len(near), moved)
+            if moved or self._afar.balance(cpu, self._next_balance):
+                idle_exit = self._scheduler.idle_exit
+                idle_exit.leave_idle(cpu, idle_exit.delivery(cpu, kicker))
+
+    def _update_idle_cpus(self) -> None:
+        if self._now >= self._next_blocked:
+            self._next_blocked = self._now + BLOCKED_EVERY
+            for cpu in self._scheduler.cpus:
+                if self._scheduler.is_idle(cpu):
+                    self._update_blocked(cpu)
+
+    def _next_balance(self, cpus: int, moved: bool) -> Time:
+        """The interval is as many ms as there are CPUs, twice that where there was nothing to move."""
+        interval = from_ns((cpus if moved else 2 * cpus) * 1e6)
+        tick = self._machine.kernel.tick
+        return self._now + max(-(-interval // tick), 1) * tick
+
+    def note_idle_time(self, cpu: Cpu) -> None:
+        """Somebody wakes on `cpu`, which has idled: how long it does so on average (`rq->avg_idle`)."""
+        if cpu.idle_stamp is None:
+            return
+        change = self._now - cpu.idle_stamp - cpu.average_idle
+        cpu.idle_stamp = None
+        average = cpu.average_idle + (change // 8 if change >= 0 else -(-change // 8))
+        cpu.average_idle = min(average, 2 * self._machine.kernel.migration_cost)

@@ -1,0 +1,400 @@
+"""The scheduler: switches, preemption, wake-up placement, idle CPUs and balancing.
+
+Rules from `kernel/sched/{core,fair}.c` of Linux 5 and 6. Who runs next is decided by a `policy`, with the rules of
+`eevdf` or `cfs`. Left out: real-time classes, periodic balancing other than pulls by idle CPUs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from simfs.machine.chains import Reason
+from simfs.machine.clock import What
+from simfs.machine.cpus.cpu import Account, Cpu, IdleLadder, Phase
+from simfs.machine.cpus.governor import Idling
+from simfs.machine.cpus.idle_exit import IdleExit
+from simfs.machine.cpus.segments import Segments
+from simfs.machine.cpus.smt import Siblings
+from simfs.machine.sched.balance import Balance
+from simfs.machine.sched.cfs import Cfs
+from simfs.machine.sched.eevdf import Eevdf
+from simfs.machine.sched.idlest import Idlest
+from simfs.machine.sched.placement import Placement
+from simfs.machine.sched.policy import Entering, Leaving, Policy, Rules
+from simfs.machine.sched.run_queue import Level
+from simfs.machine.softirq import Softirqs
+from simfs.machine.statistics import TaskKind
+from simfs.machine.task import Task
+from simfs.machine.task_state import Status
+from simfs.machine.time import Time
+
+if TYPE_CHECKING:
+    from simfs.machine.machine import Machine
+
+
+class Scheduler:
+    """Gives CPUs to tasks."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.ladder = IdleLadder(machine.spec["machine"])
+        self.idling = Idling(machine, self.ladder)
+        self.idle_exit = IdleExit(self)
+        average_idle = 2 * machine.kernel.migration_cost
+        self.cpus = [Cpu(number, average_idle) for number in range(machine.topology.cpus)]
+        self.idle: set[int] = {cpu.number for cpu in self.cpus}
+        """CPUs without anything to run, those that are still switching to idle included."""
+        self.policy = Policy(machine, _rules(machine), machine.topology.cpus)
+        self.segments = Segments(self)
+        self.siblings = Siblings(self, machine.topology)
+        self.placement = Placement(self)
+        for cpu in self.cpus:
+            self.placement.note_idle_core(cpu)
+            self.idling.enter(cpu)
+        self.idlest = Idlest(self)
+        self.balance = Balance(self)
+        self.softirqs = Softirqs(self)
+
+    @property
+    def now(self) -> Time:
+        """The clock."""
+        return self.machine.now
+
+    # ---- switching --------------------------------------------------------------------------------------------------
+
+    def preemptible(self, task: Task) -> bool:
+        """Whether a task may be preempted in the segment that it runs."""
+        preemption = self.machine.kernel.preemption
+        if preemption == "host":
+            return True
+        return task.preempt_off == 0 and (preemption == "full" or self.in_user_mode(task))
+
+    def in_user_mode(self, task: Task) -> bool:
+        """Whether a task is in user mode now."""
+        return task.account is Account.USER and self.segments.left_of_kernel(task) == 0
+
+    def replacement(self, cpu: Cpu) -> Task | None:
+        """Who should run instead of the current task, which could go on (`schedule`, `pick_next_task`).
+
+        What made the CPU look is dealt with.
+        """
+        self.policy.update_current(cpu)
+        cpu.need_resched = False
+        if self.softirqs.rcu is not None:
+            self.softirqs.rcu.passes(cpu)
+        picked = self.policy.pick(cpu)
+        return None if picked is cpu.current else picked
+
+    def preempt(self, cpu: Cpu, other: Task) -> None:
+        """Take the current task off involuntarily for another one; it goes on later where it was."""
+        task = cpu.current
+        assert task is not None, "only a running task is preempted"
+        self.machine.counters.involuntary += 1
+        self.machine.note("preempt", task)
+        self._give_way(task, other)
+
+    def yield_cpu(self, task: Task, other: Task) -> None:
+        """The running task gives way to another one and stays runnable."""
+        task.in_segment = False
+        self.machine.note("yield", task)
+        self._give_way(task, other)
+
+    def _give_way(self, task: Task, other: Task) -> None:
+        self._leave_cpu(task, Status.RUNNABLE, Reason.PREEMPTED)
+        self._switch_to(task.cpu, other)
+        task.cpu.queue.append(task)
+
+    def sleep(self, task: Task, reason: Reason) -> None:
+        """The running task goes to sleep; `reason` is why, if it is not for a lock."""
+        if task.preempt_off:
+            detail = f"{task} sleeps at {self.now} ps and holds a spinlock"
+            self.machine.broken("no sleep while atomic", detail)
+        task.in_segment = False
+        self.machine.note("sleep", task)
+        self.policy.dequeue(task, task.cpu, Leaving.SLEEPING)
+        self._leave_cpu(task, Status.SLEEPING, reason)
+        self.schedule(task.cpu)
+
+    def exit(self, task: Task) -> None:
+        """The running task has ended."""
+        self.machine.note("exit", task)
+        self.policy.dequeue(task, task.cpu, Leaving.ENDED)
+        self.policy.group.detach_load(task, task.cpu)
+        self._leave_cpu(task, Status.DEAD, Reason.GONE)
+        self.schedule(task.cpu)
+
+    def move_running(self, task: Task, to: Cpu) -> None:
+        """The stopper thread takes a running task off, puts it into the queue of another CPU, and sleeps again.
+
+        That is a switch to it and another one from it (`migration_cpu_stop`).
+        """
+        source, stopper = task.cpu, self.machine.costs.context_switch
+        task.in_segment = False
+        self.machine.counters.switches += 1
+        self.machine.counters.involuntary += 1
+        self.machine.note("preempt", task)
+        self.policy.dequeue(task, source, Leaving.MOVED)
+        self._leave_cpu(task, Status.RUNNABLE, Reason.PREEMPTED)
+        self._enqueue(task, to, Entering.MOVED, stopper, source)
+        source.before_switch += stopper
+        self.schedule(source)
+
+    def _leave_cpu(self, task: Task, status: Status, reason: Reason) -> None:
+        task.become(status)
+        task.reason = reason
+        task.generation += 1
+        task.last_ran = self.now
+        watchers, task.watchers = task.watchers, []
+        for watcher in watchers:
+            watcher.look_at(self.now)
+        task.cpu.current = None
+
+    def schedule(self, cpu: Cpu) -> None:
+        """Give a CPU whose task has left the next one; without any it pulls one from elsewhere, or idles."""
+        cpu.need_resched = False
+        task = self.policy.pick(cpu) or self.balance.pull(cpu)
+        if task is not None:
+            self._switch_to(cpu, task)
+        else:
+            self.idle.add(cpu.number)
+            self.placement.note_idle_core(cpu)
+            self.policy.set_next(cpu, None)
+            self._begin_switch(cpu, None)
+
+    def _switch_to(self, cpu: Cpu, task: Task) -> None:
+        self.policy.set_next(cpu, task)
+        cpu.queue.remove(task)
+        cpu.exec_start = self.now
+        self._begin_switch(cpu, task)
+
+    def _begin_switch(self, cpu: Cpu, task: Task | None) -> None:
+        self.occupy(cpu, task, self.machine.costs.context_switch + cpu.before_switch)
+        cpu.before_switch = 0
+
+    def occupy(self, cpu: Cpu, task: Task | None, time: Time) -> None:
+        """Let a CPU be between tasks for so long, before `task` or idle."""
+        cpu.phase, cpu.next = Phase.SWITCHING, task
+        cpu.generation += 1
+        self.siblings.set_executing(cpu, True)
+        self.later(cpu, time, What.SWITCH_DONE, self._switch_done)
+
+    def later(self, cpu: Cpu, delay: Time, what: What, done: Callable[[Cpu], None]) -> None:
+        """Let a switch or idle exit of `cpu` end, unless another has begun meanwhile."""
+        generation = cpu.generation
+
+        def end() -> None:
+            if cpu.generation == generation:
+                done(cpu)
+
+        self.machine.clock.at(self.now + delay, what, cpu.number, end, rank=generation)
+
+    def _switch_done(self, cpu: Cpu) -> None:
+        cpu.account(self.now, cpu.between_tasks)
+        task = cpu.next
+        self.machine.counters.switches += not cpu.in_softirq  # also to idle: rq->nr_switches
+        cpu.in_softirq = False
+        if task is None:
+            self.siblings.set_executing(cpu, False)
+            if cpu.queue:
+                self.idle.discard(cpu.number)
+                self.idle_exit.woken_while_switching(cpu)
+            else:
+                cpu.phase, cpu.since = Phase.IDLE, self.now
+                self.idling.enter(cpu)
+                self.idle.add(cpu.number)
+                self.machine.note_cpu("idle", cpu)
+                self.arm_tick(cpu)
+            return
+        cpu.phase, cpu.current, cpu.next = Phase.RUNNING, task, None
+        task.segment.irq += cpu.owed_irq
+        cpu.owed_irq = 0
+        task.become(Status.RUNNING)
+        self.machine.note("run", task)
+        self.machine.runs_after_wakeup(task)
+        self.arm_tick(cpu)
+        arrivals, cpu.arrivals = cpu.arrivals, []
+        if task.in_segment:
+            self.segments.go_on(task)
+            self._look_at(arrivals, cpu)
+        else:
+            self._look_at(arrivals, cpu)
+            task.resume()
+
+    def _look_at(self, arrivals: Sequence[Task], cpu: Cpu) -> None:
+        """Compare those who were woken while `cpu` switched, and waited for its run queue, with who has it now."""
+        cpu.need_resched |= any(self.policy.preempts(task, cpu) for task in arrivals)
+        self.heed_resched(cpu)
+
+    # ---- waking -----------------------------------------------------------------------------------------------------
+
+    def wake(self, task: Task, waker: Task | None, fetched: Time = 0) -> None:
+        """Wake a task. `waker` is the running task that does it and pays for it; without one it is an interrupt.
+
+        It may have spent the time `fetched` on the lines of `task` already. A task that is awake remembers the wake-up:
+        it came before the sleep.
+        """
+        if task.status is not Status.SLEEPING:
+            task.woken = task.status is not Status.DEAD
+            if waker and task.woken and not fetched:
+                waker.read_node(task)  # its `pi_lock` and state
+            return
+        self.machine.counters.wakeups += 1
+        if task.entity.delayed:
+            self._note_wakeup(task, task.cpu, waker)
+            self._wake_in_queue(task, waker, fetched)
+            return
+        cpu = self.placement.choose(task, waker)
+        self._note_wakeup(task, cpu, waker)
+        self._enqueue_for(waker, task, cpu, Entering.WOKEN, fetched)
+
+    def _note_wakeup(self, task: Task, cpu: Cpu, waker: Task | None) -> None:
+        """Record that a sleeper is woken and is to go to `cpu`, where it has not been put yet."""
+        previous, stays = task.cpu, cpu is task.cpu
+        others_idle = any(other in self.idle for other in self.machine.topology.llc(previous.number))
+        beside_idle = others_idle and not self.is_idle(previous) and not task.pinned
+        wakes = self.machine.wakes[task.kind]
+        wakes.wakeups += 1
+        wakes.on_previous += stays
+        wakes.on_waker += not stays and waker is not None and waker.cpu is cpu
+        wakes.beside_idle += beside_idle
+        wakes.stacked += beside_idle and stays
+        task.woken_at, task.woken_busy = self.now, cpu.busy
+
+    def _wake_in_queue(self, task: Task, waker: Task | None, fetched: Time) -> None:
+        """Wake a task that sleeps and has not left its queue yet: it stays there (`ttwu_runnable`)."""
+        if waker:
+            self._charge_waker(waker, task.cpu, Entering.WOKEN, fetched)
+        self.policy.requeue(task)
+        self._add_awake(task)
+
+    def start(self, task: Task, parent: Task | None) -> None:
+        """Make a new task runnable on the CPU chosen for it (`wake_up_new_task`)."""
+        self.machine.note("start", task, task.kind.value)
+        self._enqueue_for(parent, task, task.cpu, Entering.NEW)
+
+    def _charge_waker(self, waker: Task, target: Cpu, entering: Entering, fetched: Time) -> Time:
+        """Let the waker pay for the wake-up; the time until it is done is returned.
+
+        An idle CPU is only told whom to wake, and does the rest before it switches (`ttwu_queue_wakelist`,
+        `sched_ttwu_pending`).
+        """
+        costs = self.machine.costs
+        interrupt = target is not waker.cpu and target.number in self.idle
+        queued = interrupt and entering is Entering.WOKEN and self.machine.kernel.wakeup_queue
+        wakeup = costs.wakeup_queued if queued else costs.wakeup
+        target.before_switch += costs.wakeup - wakeup
+        waker.segment.debt += max(wakeup - fetched, 0) + (costs.ipi_send if interrupt else 0)
+        return waker.segment.debt
+
+    def _enqueue_for(
+        self, waker: Task | None, task: Task, cpu: Cpu, entering: Entering, fetched: Time = 0
+    ) -> None:
+        delay = self._charge_waker(waker, cpu, entering, fetched) if waker else 0
+        self._enqueue(task, cpu, entering, delay, waker.cpu if waker else None)
+
+    def _enqueue(self, task: Task, cpu: Cpu, entering: Entering, delay: Time, sender: Cpu | None) -> None:
+        """Make a task runnable on `cpu`, in `delay`; `sender` is the CPU that does it."""
+        if entering is Entering.NEW:
+            # A kernel thread that the machine begins with has slept for long.
+            if sender is not None or task.kind is TaskKind.LOAD:
+                self.policy.group.load_of_new(task, cpu)
+            self.policy.group.attach_load(task, cpu)
+        elif task.cpu is not cpu:
+            self.machine.counters.migrations += 1
+            self.policy.group.detach_load(task, task.cpu)
+            self.policy.group.attach_load(task, cpu)
+        if entering is Entering.WOKEN:
+            self.balance.note_idle_time(cpu)
+        self.policy.enqueue(task, cpu, entering)
+        self._add_awake(task)
+        if cpu.phase is Phase.IDLE:
+            self.idle_exit.leave_idle(cpu, delay + self.idle_exit.delivery(cpu, sender))
+        elif cpu.number in self.idle:  # switching to it; if not in it, somebody else's interrupt is under way
+            self.idle.discard(cpu.number)
+            cpu.interrupted = self.now + delay + self.idle_exit.delivery(cpu, sender)
+
+    def _add_awake(self, task: Task) -> None:
+        """Make a queued task runnable on its CPU; it runs at once if it should."""
+        cpu = task.cpu
+        task.become(Status.RUNNABLE)
+        task.reason = Reason.WOKEN
+        self.machine.note("wake", task)
+        if cpu.phase is Phase.RUNNING:
+            cpu.need_resched |= self.policy.preempts(task, cpu)
+            self.heed_resched(cpu)
+            self.arm_tick(cpu)
+        elif cpu.next is not None:
+            cpu.arrivals.append(task)
+
+    def leave_autogroup(self, task: Task) -> None:
+        """Let a running task that ends compete as one of the root's (`sched_autogroup_exit_task`)."""
+        kernel = self.machine.kernel
+        if kernel.exit_leaves_autogroup and kernel.groups == "autogroup" and task.level is Level.GROUP:
+            self.policy.leave_group(task)
+            task.cpu.need_resched |= len(task.cpu.queue) > 0
+
+    def set_nice(self, task: Task, nice: int) -> None:
+        """Give a running task another nice level; it may not be the one that should run (`prio_changed_fair`)."""
+        self.policy.set_nice(task, nice)
+        task.cpu.need_resched |= len(task.cpu.queue) > 0
+
+    def is_idle(self, cpu: Cpu) -> bool:
+        """Whether a CPU has nothing to run."""
+        return cpu.number in self.idle
+
+    # ---- preemption and the tick ------------------------------------------------------------------------------------
+
+    def heed_resched(self, cpu: Cpu) -> None:
+        """If another task may be wanted on `cpu`, preempt its current one at once if that may be."""
+        task = cpu.current
+        if task is None or not cpu.need_resched or cpu.phase is not Phase.RUNNING:
+            return
+        if task.in_segment and self.preemptible(task):
+            self.segments.book(task)
+            if other := self.replacement(cpu):
+                self.preempt(cpu, other)
+            else:
+                self.segments.run(task)
+        elif task.in_segment and task.turns is not None:
+            self.segments.book(task)
+            self.segments.run(task)  # to the end of the turn
+        elif task.spins_until_resched:
+            task.look_at(self.now)
+        elif task.spinning and self.machine.kernel.preemption == "host" and (other := self.replacement(cpu)):
+            task.spinning = False  # it looks again when it comes to run
+            self.segments.book_spin(task)
+            self.preempt(cpu, other)
+
+    def arm_tick(self, cpu: Cpu) -> None:
+        """A busy CPU ticks when somebody waits for it, or its group's weight is to be kept up to date; any for RCU."""
+        grouped = cpu.queue_of(Level.ROOT).current is cpu.group
+        if not cpu.tick_armed and (grouped or cpu.queue or self.softirqs.needs_tick(cpu)):
+            cpu.tick_armed = True
+            tick = self.machine.kernel.tick
+            next_tick = (self.now // tick + 1) * tick
+            self.machine.clock.at(next_tick, What.TICK, cpu.number, lambda: self._tick(cpu))
+
+    def _tick(self, cpu: Cpu) -> None:
+        """End a used-up slice, let an idle CPU take a waiting task, and have RCU's softirq run."""
+        cpu.tick_armed = False
+        self.machine.note_cpu("tick", cpu)
+        if cpu.queue:
+            self.balance.kick_idle_cpus(cpu)
+        running = cpu.current if cpu.phase is Phase.RUNNING else None
+        pending = self.softirqs.tick(cpu)
+        if running is not None:
+            self.policy.tick(cpu, running)
+        if pending:
+            self.softirqs.run(cpu)
+        if running is not None:
+            self.heed_resched(cpu)
+        self.arm_tick(cpu)
+
+
+def _rules(machine: Machine) -> Rules:
+    kernel = machine.kernel
+    if kernel.cfs is None:
+        return Eevdf(kernel)
+    latency, wakeup_granularity = kernel.cfs
+    return Cfs(latency, kernel.base_slice, wakeup_granularity)
