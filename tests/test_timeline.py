@@ -88,7 +88,6 @@ def test_slices_grow_with_the_cpus_as_the_kernel_scales_them() -> None:
 RULES = """
 vfs.inode_hash global
 vfs.inode_lookup locked 6.11 rcu
-vfs.mandatory_locks true 5.15 false
 vfs.inode_list global
 vfs.dentry_lru global 3.12 per-node
 vfs.inode_clock tick 6.13 as-asked
