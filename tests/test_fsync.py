@@ -134,7 +134,7 @@ def emulated(tasks: int) -> list[tuple[int | None, str]]:
 
 def test_a_commit_wakes_those_too_who_wait_for_the_next_one() -> None:
     """They look and sleep again (`j_wait_done_commit`)."""
-    events = emulated(8)
+    events = emulated(12)
     loads = {task for task, what in events if what == "begin"}
     of = {task: [what for each, what in events if each == task] for task in loads}
     in_vain = sum(pair == ("run", "sleep") for whats in of.values() for pair in pairwise(whats))
