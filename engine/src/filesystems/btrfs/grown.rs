@@ -5,7 +5,6 @@
 use super::subvolume::{Dir, Subvolume};
 use super::tree::key::Item;
 use crate::filesystems::{initial_files, DirId};
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many grown subvolumes a process keeps.
@@ -13,9 +12,6 @@ const KEPT: usize = 12;
 /// How many files they may have together, unless one alone has more: a million takes 150 MB, or 40 MB where the blocks of inodes and
 /// indices are those of a smaller one.
 const KEPT_FILES: u64 = 32_000_000;
-/// So many files before it is inserted, the memory of the leaf that an entry belongs to is looked at: hashes lie anywhere in a large
-/// tree, and the processor fetches for several files at a time.
-const AHEAD: usize = 8;
 
 /// What decides how files enter a subvolume.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,23 +97,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn grow(subvolume: &mut Subvolume, dirs: &[DirId], numbers: std::ops::Range<u64>, name_length: usize) {
-    let mut next = VecDeque::with_capacity(AHEAD + 1);
     for (dir, name) in initial_files(dirs, numbers, name_length) {
-        let entry = subvolume.entry(dir, &name);
-        subvolume.tree().fetch(entry.key);
-        next.push_back((dir, name, entry));
-        if next.len() > AHEAD {
-            create(subvolume, &mut next);
-        }
-    }
-    while !next.is_empty() {
-        create(subvolume, &mut next);
-    }
-}
-
-fn create(subvolume: &mut Subvolume, next: &mut VecDeque<(DirId, Vec<u8>, Item)>) {
-    if let Some((dir, name, entry)) = next.pop_front() {
-        subvolume.create_entry(dir, &name, entry);
+        subvolume.create(dir, &name);
     }
 }
 

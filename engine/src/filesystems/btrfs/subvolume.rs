@@ -75,26 +75,16 @@ impl Subvolume {
         ino
     }
 
-    /// The entry by hash of a name in a directory.
-    pub fn entry(&self, dir: u32, name: &[u8]) -> Item {
-        items::dir_item(self.dirs[dir as usize].ino, name)
-    }
-
     /// `btrfs_create_new_inode`: inode and reference, the entry by hash, and later the entry by index. The inode's number, and its
     /// index in the directory.
     pub fn create(&mut self, dir: u32, name: &[u8]) -> (u64, u64) {
-        self.create_entry(dir, name, self.entry(dir, name))
-    }
-
-    /// The same for who knows the entry by hash.
-    pub fn create_entry(&mut self, dir: u32, name: &[u8], entry: Item) -> (u64, u64) {
         let ino = self.next_ino;
         self.next_ino += 1;
         let parent = &mut self.dirs[dir as usize];
         let Dir { ino: dir_ino, next_index: index } = *parent;
         parent.next_index += 1;
         self.insert(&[items::inode(ino), items::inode_ref(ino, dir_ino, name)]);
-        self.insert_or_extend(entry);
+        self.insert_or_extend(items::dir_item(dir_ino, name));
         self.delayed.insert_index(dir, items::dir_index(dir_ino, index, name));
         self.delayed.update_inode(dir);
         self.balance_delayed_items();

@@ -1,9 +1,8 @@
 //! Insertions that change one leaf and nothing else, which most are: what `search` does for them where nobody has to lock.
 
 use super::interpolation::{between, count_up_to};
-use super::key::{Item, Key, MAX_POINTERS};
+use super::key::{Item, MAX_POINTERS};
 use super::{Content, Tree};
-use std::hint::black_box;
 
 impl Tree {
     /// Puts items that follow each other where they belong, if they are not there, their leaf has room and none of the blocks
@@ -30,19 +29,6 @@ impl Tree {
         }
         self.insert_items(block, slot, items);
         true
-    }
-}
-
-impl Tree {
-    /// Reads what an insertion of a key will read first in its leaf, and so has its memory fetched.
-    pub fn fetch(&self, key: Key) {
-        let (mut block, mut ends) = (self.root(), None);
-        while let Content::Node(pointers) = &self.blocks[block as usize].content {
-            let slot = count_up_to(pointers, key, ends, |pointer| pointer.key).max(1);
-            ends = between(pointers[slot - 1].key, pointers.get(slot).map(|next| next.key));
-            block = pointers[slot - 1].child;
-        }
-        black_box(count_up_to(self.items(block), key, ends, |item| item.key));
     }
 }
 
