@@ -41,7 +41,8 @@ def operations(
     device = "" if filesystem == "tmpfs" else "device: nvme\n"
     listed = ", ".join(f"{{op: {name}}}" for name in names)
     text = (
-        f"simfs: 1\nname: a\ntitle: a\nmachine: {{profile: server-24, cpus: 2}}\nkernel: {{profile: {kernel}, rules: {{vfs.atime: noatime}}}}\n{device}"
+        f"simfs: 1\nname: a\ntitle: a\nmachine: {{profile: server-24, cpus: 2}}\n"
+        f"kernel: {{profile: {kernel}, rules: {{vfs.atime: noatime}}}}\n{device}"
         f"filesystem: {{kind: {filesystem}}}\n"
         f"workload: {{kind: mix, tasks: 1, files: 400, order: in-turn, operations: [{listed}]}}\n"
     )

@@ -25,7 +25,10 @@ from simfs.scenario.measured import load_dataset
 
 RUNNER = CliRunner()
 SAMPLES = Path(__file__).parent / "samples"
-ENGINE = [Path(__file__).parents[1] / "engine/src" / part for part in ("filesystems", "memory", "writeback", "lru.rs")]
+ENGINE = [
+    Path(__file__).parents[1] / "engine/src" / part
+    for part in ("filesystems", "memory", "writeback", "lru.rs")
+]
 
 COUNTS = {
     "btrfs-dump-super.txt": ("btrfs", 1, 53, 0),

@@ -167,12 +167,17 @@ def points(name: str) -> list[Spec]:
 
 
 def _few(specs: list[Spec]) -> list[Spec]:
-    """At most six points of a scenario, spread over its variants and sweep; few tasks, directories and files, and small ones."""
+    """At most six points of a scenario, over its variants and sweep; few tasks and directories, few and small files."""
     few = [spec | {"workload": dict(spec["workload"])} for spec in specs[:: -(-len(specs) // 6)]]
     for workload in (spec["workload"] for spec in few):
         workload["tasks"] = min(workload["tasks"], 8)
         params = workload["params"]
-        for key, most in {"initial_files": 2_000, "files": 20, "subdirectories": 20, "size": 32 << 20}.items():
+        for key, most in {
+            "initial_files": 2_000,
+            "files": 20,
+            "subdirectories": 20,
+            "size": 32 << 20,
+        }.items():
             if isinstance(params.get(key), int | float):  # fio's files are a word
                 params = params | {key: min(params[key], most)}
         workload["params"] = params

@@ -21,6 +21,7 @@ PlainUnit = Literal[
     "bytes/s",
     "1/s",
     "blocks",
+    "inodes",
     "readers",
     "instructions",
     "polls",
@@ -31,7 +32,8 @@ Evidence = Literal["read", "derived", "measured", "recalled"]
 _NS_PER_UNIT: dict[str, float] = dict(zip(get_args(TimeUnit), (1.0, 1e3, 1e6, 1e9), strict=True))
 
 _LIMITS: dict[str, tuple[float, float]] = {
-    "fraction": (0, 1), "CPUs": (1, MAX_CPUS), "bytes": (0, MAX_BYTES), "bytes/s": (1e3, MAX_BYTES), "1/s": (1, 1e9)
+    "fraction": (0, 1), "CPUs": (1, MAX_CPUS), "bytes": (0, MAX_BYTES), "bytes/s": (1e3, MAX_BYTES), "1/s": (1, 1e9),
+    "inodes": (0, 1e9),
 }  # fmt: skip
 """What a machine can be made of, by unit; 0 to a million of all others. Times are those of scenarios."""
 

@@ -4,8 +4,6 @@
 //! From the order of the fields in `struct xfs_inode` and `struct inode` of Linux 5.1 and 6.1 (x86-64, with POSIX ACLs,
 //! security modules and cgroup writeback; inodes begin on a line of their own), offsets in bytes:
 //!
-//! The rule `xfs.ilock_line` says which of these a kernel has.
-//!
 //! | line | written | read beside it |
 //! |---|---|---|
 //! | 64 | 5.1: count of the ILOCK (120) | 5.1: root and height of the extent map (`i_df`, 72 to 104), at each lookup |
@@ -13,6 +11,9 @@
 //! | 192 | 5.1: `i_flags_lock` (204) | 5.1: `di_format` (225), before the ILOCK is taken |
 //! | 448 | count and owner of `i_rwsem`, which is the IOLOCK (472 to 512) | `i_blkbits` (454), for each bio |
 //! | 640 | `i_dio_count` (652; 6.1: 660) | `i_version` (640) and, for leases, `i_flctx` (672; 6.1: 680) by writes; `i_flctx` for mandatory file locks (`rw_verify_area`, until 5.14) by all |
+//!
+//! The rule `xfs.ilock_line` says where a kernel has the ILOCK and what lies beside it.
+
 use super::inode::Inode;
 use crate::kernel::xfs::{DioSizeCheck, IlockLine};
 use crate::kernel::Rules;
