@@ -67,7 +67,8 @@ def workers(spec: Spec) -> int:
 def test_a_compile_queues_the_callbacks_that_were_counted(constant: str, callbacks: int) -> None:
     """Each made 50,000 instructions longer takes 50 us more on the emulated machine.
 
-    That is long beside what two runs differ by, some 20 us a compile, as events come in another order; 45 us are less than one.
+    That is long beside what two runs differ by, some 20 us a compile, as events come in another order. The 45 us
+    that it may be off are less than one callback.
     """
     longer = {constant: compiling()["kernel"]["constants"][constant] + 50_000}
     spent = [kernel_time(compiling(constants=constants)) for constants in ({}, longer)]
