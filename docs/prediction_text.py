@@ -101,11 +101,11 @@ def tables(each: Recorded) -> Iterator[str]:
     metrics = list(dict.fromkeys((row.metric, row.unit) for row in rows))
     x = each.data.x.rsplit(".", 1)[-1].replace("_", " ")
     if len(series) <= WIDE and len({row.x for row in rows}) == 1:
-        lines = ((called(*m), [row for row in rows if row.metric == m[0]]) for m in metrics)
+        lines = ((called(*m), [row for row in rows if (row.metric, row.unit) == m]) for m in metrics)
         yield from side_by_side(f"{x}: {rows[0].x:g}", series, lines)
         return
     for metric, unit in metrics:
-        mine = [row for row in rows if row.metric == metric]
+        mine = [row for row in rows if (row.metric, row.unit) == (metric, unit)]
         present = [s for s in series if any(row.series == s for row in mine)]
         name = called(metric, unit)
         yield f"{name[0].upper()}{name[1:]}:"

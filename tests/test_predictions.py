@@ -83,6 +83,15 @@ def test_a_run_of_one_data_set_renews_its_page_and_the_sums_and_no_other_page(
 
 
 @pytest.mark.slow
+def test_each_measured_value_stands_once_on_its_page() -> None:
+    """A rate and a ratio of rates are one metric in two units; each row of the table had both."""
+    page = (ROOT / "docs/predictions/xfs-dio-size-lock-2021.md").read_text()
+    rows = [
+        line.split("|")[1:] for line in page.split("<!-- end -->")[0].splitlines() if line.startswith("| ios")
+    ]
+    assert [sum(bool(cell.strip()) for cell in row) for row in rows] == [3, 3]
+
+
 def test_a_number_that_was_changed_by_hand_is_found(predictions: Command, docs: Path) -> None:
     page = docs / "predictions" / f"{DATASET}.md"
     page.write_text(page.read_text().replace("| 10 |", "| 11 |"))
