@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,7 @@ def test_a_changed_module_of_a_program_is_another_run(
 ) -> None:
     """Its store had the results of before: the name of a run knew only the program's own file."""
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     program = MINE.replace('task.end("visit")', "task.end(words_of_mine.WORD)")
     for late in (False, True):
         head = "" if late else "import words_of_mine\n"

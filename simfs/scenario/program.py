@@ -7,8 +7,10 @@ import json
 import sys
 import traceback
 from collections.abc import Callable, Generator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
+from importlib.util import cache_from_source
 from inspect import isgeneratorfunction
 from pathlib import Path
 from types import ModuleType
@@ -108,10 +110,15 @@ def _loaded(path: Path) -> _Loaded:
 
 
 def _forget(files: set[Path]) -> None:
-    """Let the next import of these files find what is in them now."""
+    """Let the next import of these files find what is in them now.
+
+    Their bytecode goes: Python takes it for fresh if a file has kept its size and the second of its last change.
+    """
     for name, module in list(sys.modules.items()):
         if (file := getattr(module, "__file__", None)) and Path(file) in files:
             del sys.modules[name]
+            with suppress(OSError):
+                Path(cache_from_source(file)).unlink()
     importlib.invalidate_caches()
 
 
