@@ -127,7 +127,7 @@ def test_an_operation_that_there_is_not_is_refused_with_the_nearest(tmp_path: Pa
     text = "filesystem: {kind: xfs}\nworkload: {kind: mix, operations: [{op: raed}]}\n"
     told = problem(tmp_path, text)
     assert told.startswith(
-        "7:41: workload.operations.0.op: raed is not one of create, open, open_creat, read"
+        "7:41: workload.operations.0.op: raed is not one of create, open, open_rdwr, open_creat"
     )
     assert told.endswith("(did you mean 'read'?)")
 

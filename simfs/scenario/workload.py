@@ -207,6 +207,10 @@ class Mix(FileTasks, Serving):
         default=1, description="Files in a set before the first operation, cached."
     )
     file_size: Size | None = Field(default=None, description="Bytes in each of them; empty when absent.")
+    threads: StrictBool = Field(
+        default=False,
+        description="The tasks are threads of one process, which share its table of open files.",
+    )
     random_distribution: RandomDistribution = Field(
         default="random",
         description="Of which any is taken: 'zipf:1.2' takes the first ones the most often, by Zipf's law.",

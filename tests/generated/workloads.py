@@ -135,6 +135,7 @@ def _mix(filesystem: str) -> st.SearchStrategy[Section]:
             "order": st.sampled_from(["drawn", "in-turn"]),
             "random_distribution": st.sampled_from(["random", "random", "zipf:1.1"]),
             "file_set": st.sampled_from(["own", "shared"]),
+            "threads": st.booleans(),
             "files": st.integers(1, 4),
             "file_size": sizes,
             **_directories(),

@@ -76,6 +76,8 @@ pub struct Calls {
     pub dcache: Dcache,
     /// Those of directories.
     directories: Dentries,
+    /// Lines of `i_writecount`, of files that were opened again for writing.
+    writers: BySlot<LineId>,
     folios: BySlot<LineId>,
     /// Pages of data in the caches.
     pub pages: DataPages,
@@ -91,8 +93,21 @@ impl Calls {
         let (files, dcache) = (InCore::new(costs, kind)?, Dcache::new(m, kind, costs));
         let (lru, fstat, creat_looks_first) = (costs.lru(), costs.rules().fstat, costs.rules().creat_looks_first);
         let (costs, folios, written) = (CallCosts::new(costs)?, BySlot::default(), BySlot::default());
-        let pages = DataPages::default();
-        Ok(Self { costs, fstat, creat_looks_first, files, dentries, dcache, directories, folios, pages, lru, written })
+        let (writers, pages) = (BySlot::default(), DataPages::default());
+        Ok(Self {
+            costs,
+            fstat,
+            creat_looks_first,
+            files,
+            dentries,
+            dcache,
+            directories,
+            writers,
+            folios,
+            pages,
+            lru,
+            written,
+        })
     }
 
     /// The copying of pages takes so long. Whoever copies has a reference of the folio (`folio_try_get`, before 5.16
@@ -134,12 +149,32 @@ impl Calls {
     /// The rest of an `open` whose dentry is known (`do_open`).
     pub async fn opened<M: Machine>(&self, m: &M, file: &File, rest: Time) {
         self.dentries.count(m, file).await;
+        if file.writable {
+            self.get_write_access(m, file);
+        }
         m.run(Account::System, rest).await;
         self.dentries.count(m, file).await;
     }
 
+    /// `get_write_access`: an addition to `i_writecount` by compare-and-exchange.
+    fn get_write_access<M: Machine>(&self, m: &M, file: &File) {
+        let line = self.writers.get_or_make(file.inode, || m.new_line(1));
+        m.touch(line, Access::Read);
+        m.touch(line, Access::Atomic);
+    }
+
+    /// `put_write_access`.
+    fn put_write_access<M: Machine>(&self, m: &M, file: &File) {
+        if let Some(line) = self.writers.get(file.inode) {
+            m.touch(line, Access::Atomic);
+        }
+    }
+
     /// The open file's reference is given back, as the last of a `close` (`__fput`).
     pub async fn put<M: Machine>(&self, m: &M, file: &File) {
+        if file.writable {
+            self.put_write_access(m, file);
+        }
         self.dentries.count(m, file).await;
         if self.files.enters_list(file.inode) {
             self.dcache.unused(m).await;

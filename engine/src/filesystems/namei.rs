@@ -54,8 +54,10 @@ pub async fn create<M: Machine, F: InodeOperations<M>>(
     name: &[u8],
 ) -> Result<File, NoSpace> {
     m.at("create");
-    let inode = with_parent(fs, m, dir, fs.open_times(), fs.create(m, dir, name)).await?;
-    fs.super_block().times.made(m, Timed::File(inode));
+    let (sb, (before, after)) = (fs.super_block(), fs.open_times());
+    let times = (before, sb.rest_of_open(m, after));
+    let inode = with_parent(fs, m, dir, times, fs.create(m, dir, name)).await?;
+    sb.times.made(m, Timed::File(inode));
     Ok(File { inode, written: false, writable: true })
 }
 

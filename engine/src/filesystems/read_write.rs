@@ -66,8 +66,8 @@ pub trait FileOperations<M: Machine>: InodeOperations<M> {
 
 /// `open` of a name that exists and is cached.
 pub async fn open<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File) {
-    let (walk, rest) = fs.reopen_times();
-    fs.super_block().calls.open(m, file, walk, rest).await;
+    let (sb, (walk, rest)) = (fs.super_block(), fs.reopen_times());
+    sb.calls.open(m, file, walk, sb.rest_of_open(m, rest)).await;
 }
 
 /// `open(O_CREAT)` of a name that exists and is cached. Kernels that do not look first hold the directory's lock exclusively for that
@@ -82,16 +82,19 @@ pub async fn open_creating<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, dir:
     sb.calls.look_up_locked(m, file).await;
     m.unlock(parent, Side::Write).await;
     sb.end_write(m).await;
-    sb.calls.opened(m, file, rest).await;
+    sb.calls.opened(m, file, sb.rest_of_open(m, rest)).await;
 }
 
 /// `close`, and `__fput` of a file that nobody else has open.
 pub async fn close<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File) {
-    let calls = &fs.super_block().calls;
+    let sb = fs.super_block();
     m.at("close");
-    calls.files.closed(m, file.inode);
+    if let Some(group) = sb.thread_groups.get(m.task()) {
+        group.close(m).await;
+    }
+    sb.calls.files.closed(m, file.inode);
     fs.release(m, file).await;
-    calls.put(m, file).await;
+    sb.calls.put(m, file).await;
 }
 
 /// `filemap_read` of what is cached.

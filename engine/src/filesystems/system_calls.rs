@@ -36,6 +36,17 @@ impl<F> Recorded<F> {
         self.ledger.keep();
     }
 
+    /// An operation that opens a file.
+    async fn opening<M: Machine, T>(&self, m: &M, site: &'static str, opening: impl Future<Output = T>) -> T
+    where
+        F: Mounted,
+    {
+        match self.fs.super_block().thread_groups.get(m.task()) {
+            None => self.operation(m, opening).await,
+            Some(group) => self.operation(m, group.open(m, site, opening)).await,
+        }
+    }
+
     /// An operation, unless none may begin any more.
     async fn operation<M: Machine, T>(&self, m: &M, operation: impl Future<Output = T>) -> T {
         while self.closed.get() {
@@ -95,21 +106,21 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
     }
 
     async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<File, NoSpace> {
-        let file = self.operation(m, namei::create(&*self.fs, m, dir, name)).await?;
+        let file = self.opening(m, "create", namei::create(&*self.fs, m, dir, name)).await?;
         self.ledger.enter(dir, name, file);
         Ok(file)
     }
 
     async fn open(&self, m: &M, _: DirId, file: &File) {
-        self.operation(m, read_write::open(&*self.fs, m, file)).await;
+        self.opening(m, "open", read_write::open(&*self.fs, m, file)).await;
     }
 
     async fn open_creating(&self, m: &M, dir: DirId, file: &File) {
-        self.operation(m, read_write::open_creating(&*self.fs, m, dir, file)).await;
+        self.opening(m, "open", read_write::open_creating(&*self.fs, m, dir, file)).await;
     }
 
     async fn open_truncating(&self, m: &M, _: DirId, file: &File) {
-        self.operation(m, read_write::open(&*self.fs, m, file)).await;
+        self.opening(m, "open", read_write::open(&*self.fs, m, file)).await;
         self.fs.opened_truncating(file);
     }
 

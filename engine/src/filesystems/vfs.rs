@@ -4,6 +4,7 @@ use super::calls::Calls;
 use super::costs::Costs;
 use super::inode_cache::InodeCache;
 use super::links::Links;
+use super::thread_group::ThreadGroups;
 use super::times::Times;
 use super::{DirId, File, LaidOut, Mounted, NoSpace};
 use crate::waist::Machine;
@@ -31,6 +32,8 @@ pub struct SuperBlock {
     directory_i_rwsem: ClassId,
     /// The calls that need little of the filesystem.
     pub calls: Calls,
+    /// Tasks that are threads of one process.
+    pub thread_groups: ThreadGroups,
 }
 
 impl SuperBlock {
@@ -49,6 +52,7 @@ impl SuperBlock {
             i_rwsem: m.class("vfs.i_rwsem (file)", "vfs.i_rwsem"),
             directory_i_rwsem: m.class("vfs.i_rwsem (directory)", "vfs.i_rwsem"),
             calls: Calls::new(m, kind, costs)?,
+            thread_groups: ThreadGroups::default(),
         })
     }
 
@@ -84,6 +88,11 @@ impl SuperBlock {
     pub fn rename(&self) -> (Time, Time, Time) {
         let (before, under, after) = self.calls.rename();
         (before, under.saturating_sub(self.d_move), after)
+    }
+
+    /// What is left of the time of an `open` for a task that has its time at the table apart.
+    pub fn rest_of_open<M: Machine>(&self, m: &M, rest: Time) -> Time {
+        self.thread_groups.get(m.task()).map_or(rest, |group| group.files.without(rest))
     }
 
     /// `d_move`: the dentry is moved under the `rename_lock` of the whole kernel, before the directories are unlocked. That of the new

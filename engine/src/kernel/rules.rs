@@ -131,6 +131,12 @@ rules! {
     "vfs.dentry_line" => dentry_line: vfs::DentryLine = vfs::DentryLine::Apart;
     /// How `fstat` finds its file (`vfs_fstatat`).
     "vfs.fstat" => fstat: vfs::FstatCall = vfs::FstatCall::Descriptor;
+    /// How a descriptor is given its file (`fd_install`).
+    "vfs.fd_install" => fd_install: vfs::FdInstall = vfs::FdInstall::Rcu;
+    /// Who gets a new descriptor looks under `file_lock` whether it has a file (`alloc_fd`).
+    "vfs.fd_check" => fd_check: bool = true;
+    /// When the memory of a closed file is freed (`file_free`).
+    "vfs.file_free" => file_free: vfs::FileFree = vfs::FileFree::AtOnce;
     /// What a commit into the CIL takes `xc_cil_lock` for.
     "xfs.cil" => cil: xfs::Cil = xfs::Cil::PerCpu;
     /// How many checkpoints are written at a time (`xlog_cil_push_work`).

@@ -87,6 +87,26 @@ choice! {
 }
 
 choice! {
+    /// How a descriptor is given its file (`fd_install`).
+    pub enum FdInstall {
+        /// Under `file_lock` (before 4.2).
+        Locked = "locked",
+        /// Under RCU.
+        Rcu = "rcu",
+    }
+}
+
+choice! {
+    /// When the memory of a closed file is freed, and its reference of the credentials given back (`file_free`).
+    pub enum FileFree {
+        /// After a grace period (before 6.7).
+        Callback = "callback",
+        /// At once (`SLAB_TYPESAFE_BY_RCU`).
+        AtOnce = "at-once",
+    }
+}
+
+choice! {
     /// How `fstat` of the C library finds its file.
     pub enum FstatCall {
         /// By its descriptor: the call of glibc before 2.33, or the short cut of Linux 6.6 for the new one.

@@ -2,10 +2,13 @@
 
 use crate::costs::Costs;
 use crate::draw::Choice;
+use crate::filesystems::files_struct::TableWork;
 use crate::filesystems::system_calls::{Operations, Recorded};
+use crate::filesystems::thread_group::ThreadGroup;
 use crate::filesystems::{Audit, DirId, Filesystem, ROOT};
+use crate::kernel::vfs::FileFree;
 use crate::spec::{Directories, FilesystemKind, Load, RunSpec, WorkloadKind, WorkloadSpec};
-use crate::waist::{Host, Life, Machine, Placement};
+use crate::waist::{Host, Life, Machine, Placement, TaskId};
 use crate::workloads::acts::{Actor, Full, Pool};
 use crate::workloads::arrivals::{Arrivals, Requests};
 use crate::workloads::binding::{at_nice, placements};
@@ -62,6 +65,8 @@ struct Crew {
     subdirectories: usize,
     initial_files: u64,
     synced: bool,
+    /// Its tasks are threads of one process.
+    threads: Option<(TableWork, FileFree)>,
 }
 
 impl Crew {
@@ -79,6 +84,8 @@ impl Crew {
             subdirectories: if is_fio { 1 } else { w.number("subdirectories").max(1.0) as usize },
             initial_files: if is_fio { 0 } else { w.number("initial_files") as u64 },
             synced: !is_fio && w.number("synced") > 0.0,
+            threads: (w.kind == WorkloadKind::Mix && w.number("threads") > 0.0)
+                .then(|| (TableWork::new(spec), spec.kernel.rules.file_free)),
         })
     }
 
@@ -87,10 +94,14 @@ impl Crew {
         let Ok(requests) = Arrivals::of(m, &self.workload, self.tasks.start) else {
             return m.give_up("arrivals that cannot be drawn");
         };
+        let group = self.threads.map(|(work, frees)| Rc::new(ThreadGroup::new(m, work, frees)));
         let mut actors = actors.into_iter();
         for (place, (task, placement)) in self.tasks.zip(self.placements).enumerate() {
             let who = Starting { task, placement, nice: self.nice, requests: requests.clone() };
-            self.work.start(m, fs.clone(), dirs[place % dirs.len()].clone(), who, actors.next());
+            let task = self.work.start(m, fs.clone(), dirs[place % dirs.len()].clone(), who, actors.next());
+            if let Some(group) = &group {
+                fs.super_block().thread_groups.put(task, group.clone());
+            }
         }
     }
 }
@@ -243,30 +254,30 @@ impl Work {
         dirs: Rc<[DirId]>,
         Starting { task, placement, nice, requests }: Starting,
         actor: Option<Actor<M, F>>,
-    ) {
+    ) -> TaskId {
         let dir = dirs[0];
         match self {
             Self::Loop(turn, user) => {
                 let (turn, user) = (*turn, *user);
-                starting(m, placement, nice, move |m| metadata::run(m, fs, dir, task, turn, user, requests));
+                starting(m, placement, nice, move |m| metadata::run(m, fs, dir, task, turn, user, requests))
             }
             Self::Fio(_) => unreachable!("jobs start on their files"),
             Self::Compile(params) => {
                 let params = params.clone();
-                starting(m, placement, nice, move |m| compile::run(m, fs, dir, task, params, placement, requests));
+                starting(m, placement, nice, move |m| compile::run(m, fs, dir, task, params, placement, requests))
             }
             Self::FsMark(params) => {
                 let params = params.clone();
-                starting(m, placement, nice, move |m| fs_mark::run(m, fs, dirs, task, params));
+                starting(m, placement, nice, move |m| fs_mark::run(m, fs, dirs, task, params))
             }
             Self::Dbench(params) => {
                 let params = params.clone();
                 let actor = actor.expect("dbench has actors");
-                starting(m, placement, nice, move |m| dbench::run(m.clone(), actor.on_task(m), params));
+                starting(m, placement, nice, move |m| dbench::run(m.clone(), actor.on_task(m), params))
             }
             Self::Mix(mix) => {
                 let (mix, actor) = (mix.clone(), actor.expect("mixes have actors"));
-                starting(m, placement, nice, move |m| mix::run(m.clone(), actor.on_task(m), mix, requests));
+                starting(m, placement, nice, move |m| mix::run(m.clone(), actor.on_task(m), mix, requests))
             }
         }
     }
@@ -300,9 +311,9 @@ fn starting<M: Machine, P: Future<Output = ()> + 'static>(
     placement: Placement,
     nice: Option<i32>,
     program: impl FnOnce(M) -> P + 'static,
-) {
+) -> TaskId {
     match nice {
         None => m.spawn(placement, Life::Foreground, program),
         Some(nice) => m.spawn(placement, Life::Foreground, move |m| at_nice(m, nice, program)),
-    };
+    }
 }

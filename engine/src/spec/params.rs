@@ -118,6 +118,7 @@ const MIX: &[Param] = &[
     ("files", Number(0.0)),
     ("file_bytes", Number(0.0)),
     ("file_set", Word(&["own", "shared"])),
+    ("threads", Number(0.0)),
     ("random_distribution", RANDOM_DISTRIBUTION),
     ("zipf_theta", Number(0.0)),
     ("user_ns", Number(0.0)),

@@ -181,11 +181,13 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         let (m, fs) = (self.m.clone(), self.fs.clone());
         let mut held = self.pool.borrow().files[place];
         match act {
-            Act::Open => {
+            Act::Open | Act::OpenRdwr => {
+                held.file.writable = act == Act::OpenRdwr;
                 fs.open(&m, held.dir, &held.file).await;
-                self.close(place, false).await;
+                self.close(place, held.file.writable).await;
             }
             Act::OpenCreat => {
+                held.file.writable = true;
                 fs.open_creating(&m, held.dir, &held.file).await;
                 self.close(place, true).await;
             }

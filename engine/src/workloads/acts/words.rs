@@ -5,8 +5,10 @@
 pub enum Act {
     /// A new file: `open(O_CREAT|O_EXCL)`, perhaps a write, `close`.
     Create,
-    /// `open` and `close`.
+    /// `open` for reading, and `close`.
     Open,
+    /// `open` for reading and writing, and `close`.
+    OpenRdwr,
     /// `open(O_CREAT)` of a file that is there, and `close`.
     OpenCreat,
     /// `read`.
@@ -64,9 +66,10 @@ pub enum Act {
 }
 
 /// All operations by name.
-pub const ACTS: [(&str, Act); 29] = [
+pub const ACTS: [(&str, Act); 30] = [
     ("create", Act::Create),
     ("open", Act::Open),
+    ("open_rdwr", Act::OpenRdwr),
     ("open_creat", Act::OpenCreat),
     ("read", Act::Read),
     ("append", Act::Append),

@@ -1,0 +1,158 @@
+//! The table of open files that the threads of a process share (`struct files_struct`, `fs/file.c`). A process without threads has
+//! one of its own: nobody waits for it, and what it takes is part of its calls.
+//!
+//! What shares cache lines on x86-64: `file_lock` begins a line that also has `next_fd`, the bitmaps of the first 64 descriptors and
+//! the pointers of the first four; the other pointers lie eight to a line. A table of more than 64 has its bitmaps in a line of
+//! their own, and all pointers in an array.
+
+use super::by_slot::BySlot;
+use crate::kernel::vfs::FdInstall;
+use crate::spec::RunSpec;
+use crate::waist::time::from_ns;
+use crate::waist::{Access, Account, LineId, LockId, Machine, Side, Time};
+use std::cell::{Cell, RefCell};
+
+/// Pointers of this table that lie in the line of `file_lock`.
+const BESIDE_LOCK: u32 = 4;
+/// Pointers to a line.
+const IN_LINE: u32 = 8;
+/// Descriptors 0, 1 and 2 are open when a process starts.
+const STANDARD: u64 = 0b111;
+
+/// What is done with a table, and how long it takes.
+#[derive(Clone, Copy, Debug)]
+pub struct TableWork {
+    /// Under `file_lock`: `alloc_fd`, `file_close_fd`.
+    alloc: Time,
+    close: Time,
+    /// `fd_install`, under the lock before 4.2.
+    install: Time,
+    installs: FdInstall,
+    /// A new descriptor's pointer is looked at under the lock.
+    checked: bool,
+}
+
+impl TableWork {
+    /// By the kernel and the machine of a run.
+    pub fn new(spec: &RunSpec) -> Self {
+        let (c, rules) = (&spec.kernel.constants, &spec.kernel.rules);
+        let work = |instructions: f64| from_ns(instructions * spec.machine.costs.instruction);
+        Self {
+            alloc: work(c.code_alloc_fd),
+            close: work(c.code_close_fd),
+            install: work(c.code_fd_install),
+            installs: rules.fd_install,
+            checked: rules.fd_check,
+        }
+    }
+
+    /// What an open and its close take for the table, which their traced times have in them.
+    pub fn traced(&self) -> Time {
+        self.alloc + self.install + self.close
+    }
+}
+
+/// A process's table.
+pub struct FilesStruct {
+    work: TableWork,
+    file_lock: LockId,
+    open_fds: RefCell<Vec<u64>>,
+    /// It has had more than 64 descriptors (`NR_OPEN_DEFAULT`).
+    expanded: Cell<bool>,
+    bitmaps: LineId,
+    /// Lines of pointers, inside the structure and of the array.
+    inside: BySlot<LineId>,
+    array: BySlot<LineId>,
+    /// The descriptor that a thread opened last, until it is closed.
+    opened: BySlot<Option<u32>>,
+}
+
+impl FilesStruct {
+    /// That of a process that has opened nothing.
+    pub fn new<M: Machine>(m: &M, work: TableWork) -> Self {
+        Self {
+            work,
+            file_lock: m.new_lock(m.class("vfs.file_lock", "vfs.file_lock")),
+            open_fds: RefCell::new(vec![STANDARD]),
+            expanded: Cell::new(false),
+            bitmaps: m.new_line(1),
+            inside: BySlot::default(),
+            array: BySlot::default(),
+            opened: BySlot::default(),
+        }
+    }
+
+    /// How long an open and its close take elsewhere than at the table, of a time that has both.
+    pub fn without(&self, time: Time) -> Time {
+        time.saturating_sub(self.work.traced())
+    }
+
+    /// `get_unused_fd_flags`: the lowest descriptor that is free.
+    pub async fn get_unused_fd<M: Machine>(&self, m: &M) -> u32 {
+        m.lock(self.file_lock, Side::Write).await;
+        let fd = self.take_lowest();
+        self.touch_bitmaps(m);
+        if self.work.checked {
+            self.touch_pointer(m, fd, Access::Read);
+        }
+        m.run(Account::System, self.work.alloc).await;
+        m.unlock(self.file_lock, Side::Write).await;
+        fd
+    }
+
+    /// `fd_install`.
+    pub async fn install<M: Machine>(&self, m: &M, fd: u32) {
+        let locked = self.work.installs == FdInstall::Locked;
+        if locked {
+            m.lock(self.file_lock, Side::Write).await;
+        }
+        self.touch_pointer(m, fd, Access::Write);
+        m.run(Account::System, self.work.install).await;
+        if locked {
+            m.unlock(self.file_lock, Side::Write).await;
+        }
+        self.opened.put(m.task(), Some(fd));
+    }
+
+    /// `file_close_fd` of what the thread opened last. What was open before the run has no descriptor.
+    pub async fn close_fd<M: Machine>(&self, m: &M) {
+        let Some(fd) = self.opened.get(m.task()).flatten() else { return };
+        self.opened.put(m.task(), None);
+        m.lock(self.file_lock, Side::Write).await;
+        self.touch_pointer(m, fd, Access::Read);
+        self.touch_pointer(m, fd, Access::Write);
+        self.touch_bitmaps(m);
+        m.run(Account::System, self.work.close).await;
+        self.open_fds.borrow_mut()[(fd / u64::BITS) as usize] &= !(1 << (fd % u64::BITS));
+        m.unlock(self.file_lock, Side::Write).await;
+    }
+
+    fn take_lowest(&self) -> u32 {
+        let mut words = self.open_fds.borrow_mut();
+        let place = words.iter().position(|&word| word != u64::MAX).unwrap_or(words.len());
+        if place == words.len() {
+            words.push(0);
+            self.expanded.set(true);
+        }
+        let bit = words[place].trailing_ones();
+        words[place] |= 1 << bit;
+        place as u32 * u64::BITS + bit
+    }
+
+    fn touch_bitmaps<M: Machine>(&self, m: &M) {
+        if self.expanded.get() {
+            m.touch(self.bitmaps, Access::Write);
+        }
+        m.touch_beside(self.file_lock, Access::Write); // next_fd
+    }
+
+    fn touch_pointer<M: Machine>(&self, m: &M, fd: u32, access: Access) {
+        if self.expanded.get() {
+            m.touch(self.array.get_or_make(fd / IN_LINE, || m.new_line(1)), access);
+        } else if fd < BESIDE_LOCK {
+            m.touch_beside(self.file_lock, access);
+        } else {
+            m.touch(self.inside.get_or_make((fd - BESIDE_LOCK) / IN_LINE, || m.new_line(1)), access);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! The threads of one process: what they open is in one table, and each open file has a reference of their credentials.
+
+use super::by_slot::BySlot;
+use super::files_struct::{FilesStruct, TableWork};
+use crate::kernel::vfs::FileFree;
+use crate::waist::{Access, LineId, Machine};
+use std::future::Future;
+use std::rc::Rc;
+
+/// What the threads of a process share.
+pub struct ThreadGroup {
+    /// What they have open.
+    pub files: FilesStruct,
+    /// The first line of `struct cred`: its count of references, and the identity that permissions go by.
+    cred: LineId,
+    frees: FileFree,
+}
+
+/// The processes of those tasks that are threads of one, by task.
+pub type ThreadGroups = BySlot<Rc<ThreadGroup>>;
+
+impl ThreadGroup {
+    /// A process whose threads have opened nothing.
+    pub fn new<M: Machine>(m: &M, work: TableWork, frees: FileFree) -> Self {
+        Self { files: FilesStruct::new(m, work), cred: m.new_line(1), frees }
+    }
+
+    /// `do_sys_openat2`: what `opening` opens at `site` gets a descriptor, and a reference of the credentials (`init_file`).
+    pub async fn open<M: Machine, T>(&self, m: &M, site: &'static str, opening: impl Future<Output = T>) -> T {
+        m.at(site);
+        let fd = self.files.get_unused_fd(m).await;
+        m.touch(self.cred, Access::Atomic);
+        let opened = opening.await;
+        m.touch(self.cred, Access::Read); // `may_open`, `inode_permission`
+        self.files.install(m, fd).await;
+        opened
+    }
+
+    /// `close` of what the thread opened last. A callback of RCU gives the references of many files back at a time, for which the line
+    /// is fetched once.
+    pub async fn close<M: Machine>(&self, m: &M) {
+        self.files.close_fd(m).await;
+        if self.frees == FileFree::AtOnce {
+            m.touch(self.cred, Access::Atomic);
+        }
+    }
+}

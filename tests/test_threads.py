@@ -1,0 +1,110 @@
+"""Threads of one process share its table of open files and its credentials; writers are counted in the inode."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from machines import assert_same
+
+from engine import Spec, rate, simulate
+from simfs.results.run_result import RunResult
+from simfs.scenario import expand, load, to_run_spec
+
+
+def spec(
+    path: Path,
+    op: str = "open",
+    tasks: int = 1,
+    *,
+    kernel: str = "linux-6.12",
+    rules: Mapping[str, Any] | None = None,
+    **workload: Any,  # noqa: ANN401
+) -> Spec:
+    """Tasks on CPUs of their own that do one operation on files of their own."""
+    given = {"kind": "mix", "tasks": tasks, "binding": "compact", "operations": [{"op": op}]} | workload
+    named = {"profile": kernel, "rules": dict(rules or {})}
+    scenario = path / "threads.yaml"
+    scenario.write_text(
+        f"simfs: 1\nname: m\ntitle: m\nmachine: server-24\nkernel: {json.dumps(named)}\nfilesystem: {{kind: tmpfs}}\n"
+        f"workload: {json.dumps(given)}\n"
+    )
+    (point,) = expand(load(scenario))
+    return to_run_spec(point, 0) | {"warmup_ns": 1e6, "duration_ns": 2e6}
+
+
+def holds(result: RunResult, name: str = "vfs.file_lock") -> float:
+    """Holds of a class of locks, by operation."""
+    return sum(lock.acquired for lock in result.locks if lock.name == name) / result.operations
+
+
+@pytest.mark.parametrize(
+    ("kernel", "expected"),
+    [("linux-4.1", 3), ("linux-4.2", 2), ("linux-6.12", 2)],  # fd_install takes the lock too before 4.2
+)
+@pytest.mark.parametrize("op", ["create", "open", "open_creat"])
+def test_an_open_and_its_close_take_the_lock_of_the_table(
+    tmp_path: Path, op: str, kernel: str, expected: int
+) -> None:
+    assert holds(simulate(spec(tmp_path, op, 4, kernel=kernel, threads=True))) == pytest.approx(
+        expected, rel=0.02
+    )
+
+
+def test_processes_have_tables_of_their_own(tmp_path: Path) -> None:
+    assert holds(simulate(spec(tmp_path, tasks=4))) == 0
+
+
+def test_a_thread_that_is_alone_is_as_fast_as_a_process(tmp_path: Path) -> None:
+    process, thread = (rate(simulate(spec(tmp_path, threads=threads))) for threads in (False, True))
+    assert thread == pytest.approx(process, rel=0.01)
+
+
+def test_threads_wait_for_each_other_and_processes_do_not(tmp_path: Path) -> None:
+    """24 processes open as many files as 24 times one; threads queue for the table."""
+    one = rate(simulate(spec(tmp_path)))
+    processes, threads = (
+        rate(simulate(spec(tmp_path, tasks=24, threads=threads))) for threads in (False, True)
+    )
+    assert processes > 23 * one
+    assert threads < 8 * one
+
+
+def test_the_look_at_the_new_descriptor_lengthens_the_hold(tmp_path: Path) -> None:
+    """Its pointer lies in a line that another thread has written last; since 6.13 nobody looks."""
+    before, after = (
+        rate(simulate(spec(tmp_path, tasks=16, threads=True, rules={"vfs.fd_check": looks})))
+        for looks in (True, False)
+    )
+    assert after > 1.02 * before
+
+
+def test_a_reference_of_the_credentials_is_given_back_by_a_callback_before_6_7(tmp_path: Path) -> None:
+    """Two threads fetch the line once an open, or twice."""
+    at_once, later = (
+        rate(
+            simulate(
+                spec(tmp_path, tasks=2, threads=True, rules={"vfs.file_free": how}) | {"duration_ns": 1e7}
+            )
+        )
+        for how in ("at-once", "callback")
+    )
+    assert at_once < later
+
+
+def test_who_opens_for_writing_is_counted_in_the_inode(tmp_path: Path) -> None:
+    """Three accesses more to a line that all users of one file share."""
+    reading, writing = (
+        rate(simulate(spec(tmp_path, op, 8, file_set="shared"))) for op in ("open", "open_rdwr")
+    )
+    assert writing < 0.97 * reading
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", ["linux-4.1", "linux-6.6", "linux-6.12"])
+def test_both_machines_agree_on_threads(tmp_path: Path, kernel: str) -> None:
+    run = spec(tmp_path, "open_rdwr", 5, kernel=kernel, threads=True, file_set="shared")
+    assert assert_same(run | {"warmup_ns": 0, "duration_ns": 5e4}) > 100
