@@ -113,3 +113,18 @@ def test_tasks_that_sync_together_share_log_writes(tmp_path: Path, filesystem: s
     )
     result = run(given | {"duration_ns": 50e6})
     assert result["operations"] / result["window_ns"] > 1.4 / (writes * 100e3)
+
+
+@pytest.mark.parametrize(("per_cpu", "flushes"), [(True, 1), (False, 2)])
+def test_flushes_of_two_cpus_meet_only_in_a_device_with_one_queue(
+    tmp_path: Path, per_cpu: bool, flushes: int
+) -> None:
+    """Most syncs are a flush alone. In one queue it waits for that of the other task, which began before it."""
+    text = SCENARIO.replace(
+        "workload: {kind: tmpfile, tasks: 2, directories: per-task, fsync: true}",
+        "workload: {kind: fio, tasks: 2, binding: compact, rw: randwrite, direct: true, size: 1 MiB, fsync: 1}",
+    )
+    given = spec(tmp_path, "device.write.time=1 us", "device.flush.time=1 ms", text=text)
+    given["device"]["queue_per_cpu"] = per_cpu
+    result = run(given | {"duration_ns": 50e6})
+    assert result["operations"] / result["window_ns"] == pytest.approx(2 / (flushes * 1e6), rel=0.2)

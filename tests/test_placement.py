@@ -230,6 +230,39 @@ def test_who_ran_a_moment_ago_or_is_bound_is_not_taken() -> None:
     assert here.scheduler.balance.pull(here.cpus[3]) is hot
 
 
+def test_who_ran_a_moment_ago_is_taken_after_two_looks_in_vain() -> None:
+    """`nr_balance_failed`: looks of an idle CPU count, those of one about to idle do not."""
+    here = Machines(2, idle=(1,))
+    cpu, balance = here.cpus[1], here.scheduler.balance
+    hot = here.wait(0)
+
+    def look() -> bool:
+        here.pass_(10 * MS)
+        hot.last_ran = here.machine.now
+        balance.kick_idle_cpus(here.cpus[0])
+        return hot in cpu.queue
+
+    assert not look()
+    assert balance.pull(cpu) is None
+    assert balance.pull(cpu) is None
+    assert not look()
+    assert look()
+
+
+def test_looks_in_vain_are_forgotten_when_nobody_waits_where_one_is_taken_from() -> None:
+    here = Machines(2, idle=(1,))
+    cpu, balance = here.cpus[1], here.scheduler.balance
+    hot = here.wait(0)
+    for _ in range(2):
+        here.pass_(10 * MS)
+        hot.last_ran = here.machine.now
+        balance.kick_idle_cpus(here.cpus[0])
+    hot.pinned = here.busy[0].pinned = True
+    assert balance.pull(cpu) is None  # nobody to take from: all are bound
+    hot.pinned = here.busy[0].pinned = False
+    assert balance.pull(cpu) is None
+
+
 def test_a_bound_task_behind_one_that_is_not_keeps_an_idle_cpu_from_looking_further() -> None:
     """`LBF_ALL_PINNED` is about all tasks there, the running one included; so nobody looks at the next CPU."""
     here = Machines(4, idle=(3,))

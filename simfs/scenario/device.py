@@ -78,7 +78,8 @@ class Device(Section):
     `submit` is the submitter's CPU time, `interrupt` that of a request's end (the interrupt of hardware on the same
     CPU, the softirq after a worker) without the wake-up, which is the machine's, `dispatch` that of `kblockd` for a
     request of a flush sequence. `fua` tells how data are written past the cache: by the device, or by a flush after
-    them. `depth` is how many requests it has at most; others wait before it, where neighbours become one.
+    them. `queues`: one for all CPUs or one for each; only flushes of one queue are joined. `depth` is how many
+    requests it has at most; others wait before it, where neighbours become one.
     What a submitter or a worker serves takes CPU time, not the device's.
     """
 
@@ -91,6 +92,7 @@ class Device(Section):
     interrupt: Time
     dispatch: Time
     fua: Literal["device", "flush"]
+    queues: Literal["one", "per-cpu"] = "one"
     read: Service
     write: Service
     flush: Service
@@ -107,6 +109,7 @@ class Device(Section):
             "interrupt_ns": self.interrupt.ns,
             "dispatch_ns": self.dispatch.ns,
             "fua": self.fua == "device",
+            **({"queue_per_cpu": True} if self.queues == "per-cpu" else {}),
             "read": self.read.spec(),
             "write": self.write.spec(),
             "flush": self.flush.spec(),

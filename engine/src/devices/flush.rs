@@ -2,7 +2,8 @@
 //! three requests, a flush, the data, and where the device has no FUA another flush.
 //!
 //! One flush at a time is under way, for all who wait for one when it starts; none starts while data of such a sequence
-//! are written, so that those that began together share their second flush, too.
+//! are written, so that those that began together share their second flush, too. So it is in each queue of the device, of which
+//! an NVMe drive has one for each CPU: what two CPUs have written shares nothing (`blk_get_flush_queue`, since 3.18).
 
 use super::End;
 use std::collections::VecDeque;

@@ -21,7 +21,7 @@ use crate::waist::{Account, CpuId, DeviceId, Host, Life, LockId, Machine, Placem
 use crate::workqueue::{Raised, Workqueue, HIGHPRI};
 use crate::writeback::Writeback;
 use flush::{Flushes, Next, Sequence, Step};
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use timing::Timing;
@@ -68,14 +68,17 @@ pub const NOTHING: LockId = LockId::MAX;
 #[derive(Debug)]
 pub enum Part {
     Alone(End),
-    Sequence(Step),
+    Sequence(StepOf),
 }
+
+/// A step of a sequence, of the flush queue with this number.
+type StepOf = (CpuId, Step);
 
 /// What `kblockd` does: it issues a step of a sequence, or goes on with one after the interrupt that ended a step.
 #[derive(Debug)]
 enum Job {
-    Issue(Step),
-    Ended(Step),
+    Issue(StepOf),
+    Ended(StepOf),
 }
 
 /// Where a request is on a disk: so many bytes from the beginning of a file, or anywhere. Files are taken to lie over each
@@ -110,7 +113,8 @@ pub struct BlockDevice {
     timing: Timing,
     /// Memory's bandwidth, where tasks copy.
     copying: RefCell<Pipe>,
-    flushes: RefCell<Flushes>,
+    /// One for each of its queues (`blk_mq_hw_ctx`): one in all, or one for each CPU.
+    flushes: Vec<RefCell<Flushes>>,
     softirq: Workqueue<Part>,
     kblockd: Workqueue<Job>,
 }
@@ -134,7 +138,7 @@ impl BlockDevice {
             fua: spec.fua,
             timing: Timing::new(m, spec, speed),
             copying: RefCell::default(),
-            flushes: RefCell::default(),
+            flushes: (0..if spec.queue_per_cpu { m.cpus() } else { 1 }).map(|_| RefCell::default()).collect(),
             softirq: Workqueue::new(m),
             kblockd: Workqueue::new(m),
         }
@@ -182,8 +186,9 @@ impl BlockDevice {
             Request::Read { .. } | Request::Write { .. } => (false, None, false),
         };
         if preflush || postflush {
-            self.flushes.borrow_mut().begin(Sequence { preflush, bytes, postflush, end });
-            self.go_on(m).await;
+            let queue = if self.flushes.len() > 1 { m.cpu() } else { 0 };
+            self.flushes_of(queue).begin(Sequence { preflush, bytes, postflush, end });
+            self.go_on(m, queue).await;
         } else {
             self.issue(m, request, Part::Alone(end));
         }
@@ -236,21 +241,25 @@ impl BlockDevice {
         }
     }
 
-    /// A step of a sequence is done.
-    async fn ended<M: Machine>(&self, m: &M, step: Step) {
-        match step {
-            Step::Flush => self.flushes.borrow_mut().flushed(),
-            Step::Data(id) => self.flushes.borrow_mut().written(id),
-        }
-        self.go_on(m).await;
+    fn flushes_of(&self, queue: CpuId) -> RefMut<'_, Flushes> {
+        self.flushes[queue as usize].borrow_mut()
     }
 
-    async fn go_on<M: Machine>(&self, m: &M) {
+    /// A step of a sequence is done.
+    async fn ended<M: Machine>(&self, m: &M, (queue, step): StepOf) {
+        match step {
+            Step::Flush => self.flushes_of(queue).flushed(),
+            Step::Data(id) => self.flushes_of(queue).written(id),
+        }
+        self.go_on(m, queue).await;
+    }
+
+    async fn go_on<M: Machine>(&self, m: &M, queue: CpuId) {
         loop {
-            let next = self.flushes.borrow_mut().next();
+            let next = self.flushes_of(queue).next();
             match next {
                 None => return,
-                Some(Next::Issue(step)) => self.kblockd.queue(m, Job::Issue(step)).await,
+                Some(Next::Issue(step)) => self.kblockd.queue(m, Job::Issue((queue, step))).await,
                 Some(Next::End(end)) => Self::finish(m, end).await,
             }
         }
@@ -285,13 +294,13 @@ impl BlockDevice {
         loop {
             match device.kblockd.next(&m, cpu).await {
                 Job::Ended(step) => device.ended(&m, step).await,
-                Job::Issue(step) => {
+                Job::Issue((queue, step)) => {
                     m.run(Account::System, device.dispatch).await;
                     let request = match step {
                         Step::Flush => Request::Flush,
-                        Step::Data(id) => Request::Write { bytes: device.flushes.borrow().bytes(id), at: None },
+                        Step::Data(id) => Request::Write { bytes: device.flushes_of(queue).bytes(id), at: None },
                     };
-                    device.issue(&m, request, Part::Sequence(step));
+                    device.issue(&m, request, Part::Sequence((queue, step)));
                 }
             }
         }

@@ -21,6 +21,9 @@ pub struct DeviceSpec {
     /// It can write data past its cache (`REQ_FUA`); without, a flush follows them.
     #[serde(default = "yes")]
     pub fua: bool,
+    /// It has a queue for each CPU, not one for all.
+    #[serde(default)]
+    pub queue_per_cpu: bool,
     /// Reads.
     pub read: ServiceSpec,
     /// Writes.
@@ -52,6 +55,7 @@ impl DeviceSpec {
             interrupt_ns: 0.0,
             dispatch_ns: 0.0,
             fua: true,
+            queue_per_cpu: false,
             read: none,
             write: none,
             flush: none,

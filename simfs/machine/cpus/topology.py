@@ -70,6 +70,12 @@ class Topology:
         """Whether the parts of a domain are NUMA nodes (`SD_NUMA`): here, sockets."""
         return domain[0] > self.per_socket
 
+    def nice_tries(self, domain: tuple[int, int]) -> int:
+        """How many looks may fail before tasks move that ran a moment ago (`cache_nice_tries`, `sd_init`)."""
+        if domain[0] <= self._per_core:
+            return 0
+        return 2 if self.is_numa(domain) else 1
+
     def tasks_of_node(self, part: int) -> int:
         """How many tasks a NUMA node may have before they count as too many (`imb_numa_nr`).
 

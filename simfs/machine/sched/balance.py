@@ -15,6 +15,7 @@ from simfs.machine.sched.afar import LINES_A_CPU, Afar, Domain
 from simfs.machine.sched.busiest import Busiest
 from simfs.machine.sched.policy import Entering, Leaving
 from simfs.machine.sched.run_queue import Level
+from simfs.machine.sched.sched_group import in_queues
 from simfs.machine.task import Task
 from simfs.machine.time import Time, from_ns
 
@@ -63,6 +64,8 @@ class Balance:
         self._afar = Afar(scheduler, self._look_into)
         self._success: defaultdict[tuple[int, Domain], Success] = defaultdict(Success)
         """By CPU and domain."""
+        self._failed: defaultdict[tuple[int, Domain], int] = defaultdict(int)
+        """How many looks of the idle CPU found somebody to take from, and nobody to take (`nr_balance_failed`)."""
         self._next_blocked: Time = 0
 
     @property
@@ -93,15 +96,14 @@ class Balance:
 
     def _pull_to(self, cpu: Cpu, *, about_to_idle: bool) -> Task | None:
         """Move a task to `cpu` from one under the same cache, of the smallest domain that has one to give."""
+        near = [
+            domain for domain in self._topology.domains if domain[0] <= len(self._topology.llc(cpu.number))
+        ]
         if self._machine.kernel.busiest == "waiting":
-            return self._take_from(self._busiest.most_waiting(cpu), cpu)
-        near = len(self._topology.llc(cpu.number))
-        for domain in reversed(self._topology.domains):
-            if domain[0] <= near:
-                task = self._look_into(cpu, domain, about_to_idle)
-                if task is not None:
-                    return task
-        return None
+            source = self._busiest.most_waiting(cpu)
+            return self._take_from(source, cpu, near[0], about_to_idle) if near else None
+        tasks = (self._look_into(cpu, domain, about_to_idle) for domain in reversed(near))
+        return next((task for task in tasks if task is not None), None)
 
     def _look_into(self, cpu: Cpu, domain: Domain, about_to_idle: bool) -> Task | None:
         """Move a task to `cpu` from the busiest of a domain; `about_to_idle`, only if earlier looks say so."""
@@ -109,7 +111,9 @@ class Balance:
         success = self._success[cpu.number, domain]
         if by_success and not self._is_worth_a_look(success):
             return None
-        task = self._take_from(self._busiest.cpu_in(domain, cpu), cpu)
+        task = None
+        if any(in_queues(other) > 1 for other in self._scheduler.cpus):
+            task = self._take_from(self._busiest.cpu_in(domain, cpu), cpu, domain, about_to_idle)
         if by_success:
             success.note_look(found=task is not None)
         return task
@@ -121,16 +125,26 @@ class Balance:
             success.note(0)
         return looks
 
-    def _take_from(self, source: Cpu | None, cpu: Cpu) -> Task | None:
-        task = self._movable(source) if source else None
+    def _take_from(self, source: Cpu | None, cpu: Cpu, domain: Domain, about_to_idle: bool) -> Task | None:
+        """Move a task from `source`, and count the looks of idle CPUs that found a source and nobody to move.
+
+        That is `nr_balance_failed` in `sched_balance_rq` (before 6.9 `load_balance`). After some of these, tasks may
+        move that ran a moment ago.
+        """
+        failed = self._failed[cpu.number, domain]
+        enough = failed > self._topology.nice_tries(domain)
+        task = self._movable(source, even_hot=enough) if source else None
         if source and task:
             self._migrate(task, source, cpu)
+        in_vain = source is not None and task is None
+        self._failed[cpu.number, domain] = failed + (not about_to_idle) if in_vain else 0
         return task
 
-    def _movable(self, cpu: Cpu) -> Task | None:
-        """Who waits longest and has not run a moment ago (`task_hot`)."""
+    def _movable(self, cpu: Cpu, *, even_hot: bool) -> Task | None:
+        """Who waits longest and, unless `even_hot`, has not run a moment ago (`task_hot`)."""
         hot_since = max(self._now - self._machine.kernel.migration_cost, 0)
-        return next((task for task in cpu.queue if not task.pinned and task.last_ran <= hot_since), None)
+        moves = (task for task in cpu.queue if not task.pinned and (even_hot or task.last_ran <= hot_since))
+        return next(moves, None)
 
     def _migrate(self, task: Task, source: Cpu, target: Cpu) -> None:
         policy = self._scheduler.policy

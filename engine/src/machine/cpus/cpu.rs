@@ -78,6 +78,8 @@ pub struct Cpu {
     pub average_idle: Time,
     /// By domain, how often it has found a task when it was about to idle.
     pub newidle: [Success; DOMAINS],
+    /// By domain, how many of its looks while idle found somebody to take from, and nobody to take (`nr_balance_failed`).
+    pub failed_looks: [u32; DOMAINS],
     /// When it may look again for a task to take while it idles (`rq->next_balance`).
     pub next_balance: Time,
     /// The same by domain, of those beyond its last-level cache.
@@ -128,6 +130,7 @@ impl Cpu {
             idle_stamp: None,
             average_idle,
             newidle: Default::default(),
+            failed_looks: [0; DOMAINS],
             next_balance: 0,
             next_afar: [0; DOMAINS],
             scan_cost: 0,

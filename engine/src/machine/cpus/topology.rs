@@ -89,6 +89,15 @@ impl Topology {
         domain.span > self.per_socket
     }
 
+    /// How many looks into `domain` may fail before tasks move that ran a moment ago (`cache_nice_tries`, `sd_init`).
+    pub fn nice_tries(&self, domain: Domain) -> u32 {
+        match domain {
+            _ if domain.span <= self.per_core => 0,
+            _ if self.is_numa(domain) => 2,
+            _ => 1,
+        }
+    }
+
     /// How many tasks a NUMA node may have before they count as too many (`imb_numa_nr`): with one last-level cache this part of
     /// its CPUs, else a task a cache.
     pub fn tasks_of_node(&self, part: u32) -> u64 {

@@ -2,7 +2,7 @@
 //! since 5.5; before, they do not here.
 
 use super::balance::LINES_A_CPU;
-use crate::kernel::sched::{Busiest, NewIdle};
+use crate::kernel::sched::Busiest;
 use crate::machine::state::State;
 use crate::waist::time::Time;
 use crate::waist::{CpuId, TaskId};
@@ -23,14 +23,13 @@ impl State {
     /// A CPU about to idle takes a task from afar, if it idles longer than all its looks take, of which those so far took `spent`
     /// (`sched_balance_newidle`, `max_newidle_lb_cost`).
     pub(super) fn pull_from_afar(&mut self, cpu: CpuId, mut spent: Time) -> Option<TaskId> {
-        let by_success = self.kernel.rules.newidle == NewIdle::BySuccess;
         for at in self.far_domains(cpu) {
             let all = self.topology.group(cpu, self.topology.domains()[at].span);
             spent += all.map(|other| LINES_A_CPU * self.topology.transfer(other, cpu)).sum::<Time>();
             if self.cpus[cpu as usize].average_idle < spent {
                 return None;
             }
-            let taken = self.look_into(cpu, at, self.is_overloaded(), by_success);
+            let taken = self.look_into(cpu, at, true);
             if taken.is_some() {
                 return taken;
             }
@@ -48,7 +47,7 @@ impl State {
             let domain = self.topology.domains()[at];
             let first = self.topology.group(cpu, domain.parts).find(|&other| self.is_idle(other));
             let looks = first == Some(cpu) && self.is_overloaded();
-            let moved = looks && self.look_into(cpu, at, true, false).is_some();
+            let moved = looks && self.look_into(cpu, at, false).is_some();
             self.cpus[cpu as usize].next_afar[at] = self.next_balance(Time::from(domain.span), moved);
             if moved {
                 return true;

@@ -86,33 +86,33 @@ impl State {
 
     /// Moves a task to `cpu` from a CPU under the same last-level cache, of the smallest domain that has one to give.
     fn pull_to(&mut self, cpu: CpuId, about_to_idle: bool) -> Option<TaskId> {
+        let near = self.topology.llc(cpu).len() as u32;
+        let largest = self.topology.domains().iter().position(|domain| domain.span <= near)?;
         if self.kernel.rules.busiest == Busiest::Waiting {
-            return self.take_from(self.most_waiting(cpu), cpu);
+            return self.take_from(self.most_waiting(cpu), cpu, largest, about_to_idle);
         }
-        let overloaded = self.is_overloaded();
-        let by_success = about_to_idle && self.kernel.rules.newidle == NewIdle::BySuccess;
-        if !overloaded && !by_success {
+        if !self.is_overloaded() && !self.goes_by_success(about_to_idle) {
             return None;
         }
-        let near = self.topology.llc(cpu).len() as u32;
-        for at in (0..self.topology.domains().len()).rev() {
-            if self.topology.domains()[at].span <= near {
-                let taken = self.look_into(cpu, at, overloaded, by_success);
-                if taken.is_some() {
-                    return taken;
-                }
-            }
-        }
-        None
+        (largest..self.topology.domains().len()).rev().find_map(|at| self.look_into(cpu, at, about_to_idle))
     }
 
-    /// Moves a task to `cpu` from the busiest of a domain, if there is one anywhere, or if earlier looks `by_success` say so.
-    pub(super) fn look_into(&mut self, cpu: CpuId, at: usize, overloaded: bool, by_success: bool) -> Option<TaskId> {
+    fn goes_by_success(&self, about_to_idle: bool) -> bool {
+        about_to_idle && self.kernel.rules.newidle == NewIdle::BySuccess
+    }
+
+    /// Moves a task to `cpu` from the busiest of a domain, if there is one; `about_to_idle`, only if earlier looks say so.
+    pub(super) fn look_into(&mut self, cpu: CpuId, at: usize, about_to_idle: bool) -> Option<TaskId> {
+        let by_success = self.goes_by_success(about_to_idle);
         if by_success && !self.is_worth_a_look(cpu, at) {
             return None;
         }
-        let source = if overloaded { self.busiest_in(cpu, self.topology.domains()[at]) } else { None };
-        let taken = self.take_from(source, cpu);
+        let taken = if self.is_overloaded() {
+            let source = self.busiest_in(cpu, self.topology.domains()[at]);
+            self.take_from(source, cpu, at, about_to_idle)
+        } else {
+            None
+        };
         if by_success {
             self.cpus[cpu as usize].newidle[at].note_look(taken.is_some());
         }
@@ -130,21 +130,30 @@ impl State {
         looks
     }
 
-    fn take_from(&mut self, source: Option<CpuId>, cpu: CpuId) -> Option<TaskId> {
-        let source = source?;
-        let id = self.movable(source)?;
-        self.migrate(id, source, cpu);
-        Some(id)
+    /// Moves a task from `source` and counts the looks of idle CPUs that found a source and nobody to move (`nr_balance_failed` in
+    /// `sched_balance_rq`, before 6.9 `load_balance`). After some of these, tasks may move that ran a moment ago.
+    fn take_from(&mut self, source: Option<CpuId>, cpu: CpuId, at: usize, about_to_idle: bool) -> Option<TaskId> {
+        let failed = self.cpus[cpu as usize].failed_looks[at];
+        let even_hot = failed > self.topology.nice_tries(self.topology.domains()[at]);
+        let taken = source.and_then(|source| Some((source, self.movable(source, even_hot)?)));
+        if let Some((source, id)) = taken {
+            self.migrate(id, source, cpu);
+        }
+        self.cpus[cpu as usize].failed_looks[at] = match (source, taken) {
+            (Some(_), None) => failed + u32::from(!about_to_idle),
+            _ => 0,
+        };
+        taken.map(|(_, id)| id)
     }
 
-    /// Who waits longest and has not run a moment ago (`task_hot`).
-    fn movable(&self, cpu: CpuId) -> Option<TaskId> {
+    /// Who waits longest and, unless `even_hot`, has not run a moment ago (`task_hot`).
+    fn movable(&self, cpu: CpuId, even_hot: bool) -> Option<TaskId> {
         let hot_since = self.now.saturating_sub(self.kernel.migration_cost);
-        let cold = |id: &&TaskId| {
+        let moves = |id: &&TaskId| {
             let task = &self.tasks[**id as usize];
-            task.pinned.is_none() && task.last_ran <= hot_since
+            task.pinned.is_none() && (even_hot || task.last_ran <= hot_since)
         };
-        self.cpus[cpu as usize].queue.iter().find(cold).copied()
+        self.cpus[cpu as usize].queue.iter().find(moves).copied()
     }
 
     fn migrate(&mut self, id: TaskId, from: CpuId, to: CpuId) {

@@ -83,7 +83,7 @@ impl Checkpoints {
             head: Cell::new(1),
             queued: Cell::new(false),
             pushed: Cell::new(0),
-            pushes: Pushes::default(),
+            pushes: Pushes::new(rules.cil_push == CilPush::Serial),
             idle_workers: RefCell::default(),
             throttled: RefCell::default(),
             stable: Cell::new(false),
