@@ -9,7 +9,8 @@ MACHINE = [
         "line: a write is served by the nearest copy",
         M + "caches/line.rs",
         "self.farthest(topology, cpu).map(",
-        "(if FAULT { self.sharers.nearest(cpu).filter(|&s| s != cpu) } else { self.farthest(topology, cpu) }).map(",
+        "(if FAULT { self.sharers.nearest(cpu, |other| topology.transfer(other, cpu)).filter(|&s| s != cpu) } "
+        "else { self.farthest(topology, cpu) }).map(",
     ),
     Fault(
         "line: a cache serves one core at a time before it gives the line away",

@@ -45,6 +45,14 @@ class Topology:
         """Time to move one line between two CPUs: by the nearest level that they share."""
         return next((price for share, price in self._levels if a // share == b // share), self._remote)
 
+    def nearest(self, cpu: int, others: Iterable[int]) -> int | None:
+        """The CPU from which a line comes soonest: `cpu`, else the next in number of those that share most with it."""
+
+        def distance(other: int) -> tuple[bool, Time, int, int]:
+            return other != cpu, self.transfer(other, cpu), abs(other - cpu), other
+
+        return min(others, key=distance, default=None)
+
     def of_span(self, one: Time, span: int) -> Time:
         """Time to move `span` lines used together, of which `one` takes so long: the others overlap with it."""
         return one + int(one * (span - 1) / self._overlap)
@@ -95,8 +103,3 @@ class Topology:
         """The CPUs around `cpu` that are together in parts of `size`."""
         first = cpu // size * size
         return range(first, min(first + size, self.cpus))
-
-
-def nearest(cpu: int, others: Iterable[int]) -> int | None:
-    """The CPU with the number nearest to `cpu`; of two, the lower."""
-    return min(others, key=lambda other: (abs(other - cpu), other), default=None)
