@@ -25,6 +25,19 @@ MACHINE = [
         "self.begins > at && (FAULT || !self.serves.contains(cpu))",
     ),
     Fault(
+        "rwsem: a reader does not look at the owner word",
+        M + "locks/rwsem/mod.rs",
+        "let looks = side == Side::Read && era.has_phases();",
+        "let looks = !FAULT && side == Side::Read && era.has_phases();",
+    ),
+    Fault(
+        "rwsem: who has failed spins without a look at the owner word",
+        M + "locks/rwsem/mod.rs",
+        "    cx.settle().await;\n    cx.state().touch_lock(cx.id, lock, Access::Read);\n    cx.settle().await;",
+        "    if !FAULT {\n        cx.settle().await;\n        cx.state().touch_lock(cx.id, lock, Access::Read);\n"
+        "        cx.settle().await;\n    }",
+    ),
+    Fault(
         "osq: who leaves the queue of spinners leaves its tail alone",
         M + "locks/osq.rs",
         "    s.touch_lock(cx.id, lock, Access::Atomic);\n    leave(",
