@@ -74,11 +74,23 @@ def test_readers_come_and_go_by_a_transfer_each(kind: str, run: Run) -> None:
 
 
 @MACHINES
-def test_readers_of_5_3_fetch_the_count_once_more_for_the_owner_word(run: Run) -> None:
-    """`rwsem_set_reader_owned`; to 5.2 a reader writes only what is not there yet."""
+def test_readers_of_5_3_look_at_the_owner_word_and_write_to_it(run: Run) -> None:
+    """`__rwsem_set_reader_owned`; to 5.2 a reader writes only what is not there yet.
+
+    Looks that follow each other share the line.
+    """
     before, since = (ways(result(run, kind, 8, "read", hold=WAY)) for kind in ("rwsem-4.8", "rwsem-5.3"))
     assert before == pytest.approx(2, rel=0.05)
-    assert since == pytest.approx(3, rel=0.05)
+    assert 3.5 < since < 4.0
+
+
+@MACHINES
+@pytest.mark.parametrize(("kind", "expected"), [("mutex", 2.0), ("mutex-3.10", 3.5)])
+def test_a_spinner_that_takes_a_mutex_has_its_line_before_it_goes_on(
+    kind: str, expected: float, run: Run
+) -> None:
+    """Those who asked meanwhile have it next, and the release needs it once more; to 4.9 the owner word does, too."""
+    assert ways(result(run, kind, 8)) == pytest.approx(expected, rel=0.1)
 
 
 def additions(task: Task) -> Generator[Step, Any, None]:

@@ -9,7 +9,8 @@ MACHINE = [
         "line: a write is served by the nearest copy",
         M + "caches/line.rs",
         "self.farthest(topology, cpu).map(",
-        "(if FAULT { self.sharers.nearest(cpu).filter(|&s| s != cpu) } else { self.farthest(topology, cpu) }).map(",
+        "(if FAULT { self.sharers.nearest(cpu, |other| topology.transfer(other, cpu)).filter(|&s| s != cpu) } "
+        "else { self.farthest(topology, cpu) }).map(",
     ),
     Fault(
         "line: a cache serves one core at a time before it gives the line away",
@@ -22,6 +23,19 @@ MACHINE = [
         M + "caches/rounds.rs",
         "self.begins > at && !self.serves.contains(cpu)",
         "self.begins > at && (FAULT || !self.serves.contains(cpu))",
+    ),
+    Fault(
+        "rwsem: a reader does not look at the owner word",
+        M + "locks/rwsem/mod.rs",
+        "let looks = side == Side::Read && era.has_phases();",
+        "let looks = !FAULT && side == Side::Read && era.has_phases();",
+    ),
+    Fault(
+        "rwsem: who has failed spins without a look at the owner word",
+        M + "locks/rwsem/mod.rs",
+        "    cx.settle().await;\n    cx.state().touch_lock(cx.id, lock, Access::Read);\n    cx.settle().await;",
+        "    if !FAULT {\n        cx.settle().await;\n        cx.state().touch_lock(cx.id, lock, Access::Read);\n"
+        "        cx.settle().await;\n    }",
     ),
     Fault(
         "osq: who leaves the queue of spinners leaves its tail alone",

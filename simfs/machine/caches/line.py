@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum
 
 from simfs.machine.caches.rounds import Rounds
-from simfs.machine.cpus.topology import Topology, nearest
+from simfs.machine.cpus.topology import Topology
 from simfs.machine.time import Time
 
 
@@ -77,7 +77,11 @@ class Line:
         """How long a transfer takes, if one is needed; from now on `cpu` has the line."""
         source = self.owner
         if source is None:
-            source = nearest(cpu, self.sharers) if access is Access.READ else self._farthest(topology, cpu)
+            source = (
+                topology.nearest(cpu, self.sharers)
+                if access is Access.READ
+                else self._farthest(topology, cpu)
+            )
         elsewhere = {Home.CORE: None, Home.LLC: topology.from_llc, Home.MEMORY: topology.memory}[self.home]
         if source is None or source == cpu:
             latency = elsewhere

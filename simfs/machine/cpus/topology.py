@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -44,6 +44,18 @@ class Topology:
     def transfer(self, a: int, b: int) -> Time:
         """Time to move one line between two CPUs: by the nearest level that they share."""
         return next((price for share, price in self._levels if a // share == b // share), self._remote)
+
+    def nearest(self, cpu: int, others: Collection[int]) -> int | None:
+        """The CPU from which a line comes soonest: `cpu`, else the next below or above, whichever shares more with it.
+
+        CPUs that share something have neighbouring numbers.
+        """
+        if cpu in others:
+            return cpu
+        below = max((other for other in others if other < cpu), default=None)
+        above = min((other for other in others if other > cpu), default=None)
+        two = [other for other in (below, above) if other is not None]
+        return min(two, key=lambda other: (self.transfer(other, cpu), abs(other - cpu)), default=None)
 
     def of_span(self, one: Time, span: int) -> Time:
         """Time to move `span` lines used together, of which `one` takes so long: the others overlap with it."""
@@ -101,8 +113,3 @@ class Topology:
         """The CPUs around `cpu` that are together in parts of `size`."""
         first = cpu // size * size
         return range(first, min(first + size, self.cpus))
-
-
-def nearest(cpu: int, others: Iterable[int]) -> int | None:
-    """The CPU with the number nearest to `cpu`; of two, the lower."""
-    return min(others, key=lambda other: (abs(other - cpu), other), default=None)

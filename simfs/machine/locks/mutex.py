@@ -52,6 +52,7 @@ class Mutex(SleepingLock):
     def wait(self, task: Task, side: Side) -> Waiting:
         """`mutex_lock` when the fast path failed: spin, else queue."""
         task.preempt_off += 1
+        yield from task.settle()
         taken = self.try_lock(task) or (yield from self._spin_as_newcomer(task))
         task.preempt_off -= 1
         if taken:
@@ -98,6 +99,7 @@ class Mutex(SleepingLock):
             yield from task.pay()
             relax = self.machine.costs.cpu_relax
             if (self.holder is None or self.pickup is task) and self.try_lock(task):
+                yield from task.settle()
                 return True
             if not self._may_spin(task):
                 return False

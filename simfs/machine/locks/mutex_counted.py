@@ -22,6 +22,8 @@ class Mutex2616(SleepingLock):
 
     perf_name = "mutex"
     shares_line = True
+    has_owner: ClassVar[bool] = False
+    """Who holds it says so in a word beside the counter (since 2.6.30)."""
 
     def __init__(self, place: Place) -> None:
         super().__init__(place)
@@ -49,9 +51,16 @@ class Mutex2616(SleepingLock):
     def wait(self, task: Task, side: Side) -> Waiting:
         """`__mutex_lock_common`: spin, else queue."""
         task.preempt_off += 1
+        yield from task.settle()
         taken = yield from self.spin(task)
         task.preempt_off -= 1
         return not taken and (yield from self._wait_in_queue(task))
+
+    def settle(self, task: Task, side: Side) -> Steps:
+        """Pay, and write to the owner word beside the counter (`mutex_set_owner`), whose line is lost meanwhile."""
+        yield from task.pay()
+        if self.has_owner:
+            task.store(self.line)
 
     def spin(self, task: Task) -> Spinning:
         """Take the lock without sleeping, if that can be."""
@@ -117,16 +126,23 @@ class Mutex2616(SleepingLock):
 class Mutex2630(Mutex2616):
     """2.6.30: everybody spins, all at once, on the owner field and the counter in one line, also on the next owner."""
 
+    has_owner = True
     quits_on_change: ClassVar[bool] = False
     """Who sees another owner than the one it spun on gives up and sleeps."""
 
     def spin(self, task: Task) -> Spinning:  # noqa: D102
         while (yield from self.owner_leaves(task)):
             if self.try_lock(task):
+                yield from self.settle_owner(task)
                 return True
             if not (yield from self.counter_changes(task)):
                 return False
         return False
+
+    def settle_owner(self, task: Task) -> Steps:
+        """The same of a spinner."""
+        if task.has_queued:
+            yield from self.settle(task, Side.WRITE)
 
     def owner_leaves(self, task: Task) -> Spinning:
         """`mutex_spin_on_owner`: poll while the owner runs and nobody wants the CPU. True if there is no owner."""
@@ -172,6 +188,8 @@ class Mutex310(Mutex30):
             yield from self.spinners.lock_uncancellable(task)
             free = yield from self.owner_leaves(task)
             taken = free and self.count == 1 and self.try_lock(task)
+            if taken:
+                yield from self.settle_owner(task)
             goes_on = not taken and free and (yield from self.counter_changes(task))
             self.spinners.unlock_uncancellable(task)
             if not goes_on:

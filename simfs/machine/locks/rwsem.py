@@ -41,9 +41,14 @@ class Rwsem(AnyRwsem):
     def down_read_slow(self, task: Task) -> Waiting:
         """`rwsem_down_read_slowpath`: steal, else queue."""
         self.shares += 1  # left behind by the fast path's add
-        crowded = not self.writer and self.reader_owned and self.shares > 1
-        if not crowded and not self.writer and not self.handoff:
+        beside, closed = (
+            self.shares > 1,
+            self.writer is not None or self.handoff,
+        )  # in the count that it returned
+        yield from self.look_at_owner(task)
+        if not closed and not (beside and self.reader_owned):
             self.set_reader_owned(task)
+            yield from self.settle_owner(task, Side.READ)
             if self.shares == 1 and self.waiters:
                 yield from self.wake_queued_readers(task)
             return False
@@ -215,11 +220,13 @@ class Rwsem53(Rwsem):
     def down_read_slow(self, task: Task) -> Waiting:
         """Give the share back and spin; else queue."""
         self.shares += 1
+        yield from self.look_at_owner(task)
         me = Waiter(task, Side.READ, 0, no_reader_spin=self.no_reader_spin)
         if task.need_resched or not self.may_begin_to_spin(Side.READ):
             return (yield from self.wait_as_reader(me, share=1))
         task.atomic(self.line)
         self.give_share_back(task)
+        yield from task.settle()
         before = self.last_reader if self.reader_owned else None
         if (yield from self.spin(task, Side.READ)):
             if self.waiters:

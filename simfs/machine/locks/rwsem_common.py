@@ -75,6 +75,8 @@ class AnyRwsem(SleepingLock):
     """Wake-ups are issued before the wait lock is dropped."""
     writes_owner: ClassVar[frozenset[Side]] = frozenset(Side)
     """On which side who takes the lock says so in the word beside the count (writers since 3.16, readers since 5.3)."""
+    reader_looks_at_owner: ClassVar[bool] = True
+    """A reader keeps what the owner word forbids (`__rwsem_set_reader_owned` since 5.3)."""
     stops_at_other_owner: ClassVar[bool] = False
     """A spinner that sees another writer take the lock gives up."""
 
@@ -121,13 +123,27 @@ class AnyRwsem(SleepingLock):
         return True
 
     def settle(self, task: Task, side: Side) -> Steps:
-        """Pay, and write to the owner word (`rwsem_set_owner`, `rwsem_set_reader_owned`).
+        """Pay, look at the owner word and write to it (`rwsem_set_owner`, `rwsem_set_reader_owned`).
 
         Who has not queued still has the line, so that this costs nothing.
         """
         yield from task.pay()
+        if side is Side.READ and self.reader_looks_at_owner:
+            task.read(self.line)
+            yield from task.settle()
         if side in self.writes_owner:
             task.store(self.line)
+
+    def settle_owner(self, task: Task, side: Side) -> Steps:
+        """The same on a slow path."""
+        if task.has_queued:
+            yield from self.settle(task, side)
+
+    def look_at_owner(self, task: Task) -> Steps:
+        """Who has failed at once reads the owner word, which is in the line that it has lost meanwhile."""
+        yield from task.settle()
+        task.read(self.line)
+        yield from task.settle()
 
     def set_writer(self, task: Task) -> None:
         """The task takes the free lock for writing."""
@@ -288,6 +304,8 @@ class AnyRwsem(SleepingLock):
         """`rwsem_optimistic_spin`: spins as long as there is hope."""
         task.preempt_off += 1
         taken = False
+        if side is Side.WRITE:
+            yield from self.look_at_owner(task)  # rwsem_can_spin_on_owner
         if not task.need_resched and self.may_begin_to_spin(side):
             task.segment.debt += self.code.spin
             if (yield from self.osq.lock(task)):
@@ -317,6 +335,7 @@ class AnyRwsem(SleepingLock):
             task.segment.debt += self.code.attempt
             yield from task.pay()
             if self.take_unqueued(task, side):
+                yield from self.settle_owner(task, side)
                 return True
             if task.need_resched or not self.spinnable(side):
                 return False

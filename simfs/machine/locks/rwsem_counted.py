@@ -19,6 +19,7 @@ class Rwsem310(AnyRwsem):
 
     wakes_under_wait_lock = True
     writes_owner = frozenset()
+    reader_looks_at_owner = False
     first_reader_joins = True
     """A reader that finds readers inside and nobody waiting is granted at once, with itself."""
 

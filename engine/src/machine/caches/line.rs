@@ -127,7 +127,7 @@ impl Line {
     /// The same for a load.
     #[inline(never)]
     fn fetch_copy(&mut self, topology: &Topology, cpu: CpuId, at: Time) -> Time {
-        let supplier = self.sharers.nearest(cpu);
+        let supplier = self.sharers.nearest(cpu, |other| topology.transfer(other, cpu));
         self.sharers.insert(cpu);
         let latency = supplier.filter(|&s| s != cpu).map(|from| match topology.share_llc(from, cpu) {
             true => topology.transfer(from, cpu),

@@ -122,10 +122,13 @@ impl CpuSet {
         Members { set: self, word: 0, rest: self.near[0] }
     }
 
-    /// The member with the number nearest to `cpu` (distance grows with the difference of numbers).
-    fn nearest_to(&self, cpu: CpuId) -> Option<CpuId> {
+    /// The nearest member below `cpu` or above it: the one with less `distance`, then the one with the nearer number.
+    fn nearest_to(&self, cpu: CpuId, distance: impl Fn(CpuId) -> u64) -> Option<CpuId> {
         match (self.last_below(cpu), self.first_from(cpu)) {
-            (Some(below), Some(above)) => Some(if cpu - below <= above - cpu { below } else { above }),
+            (Some(below), Some(above)) => {
+                let to = |other: CpuId| (distance(other), other.abs_diff(cpu));
+                Some(if to(below) <= to(above) { below } else { above })
+            }
             (below, above) => below.or(above),
         }
     }
@@ -154,12 +157,13 @@ impl CpuSet {
         None
     }
 
-    /// `cpu` itself if it is a member, else the nearest member.
-    pub fn nearest(&self, cpu: CpuId) -> Option<CpuId> {
+    /// `cpu` itself if it is a member, else the nearest member by `distance`, which is less within the blocks of neighbouring numbers
+    /// that share something than between them.
+    pub fn nearest(&self, cpu: CpuId, distance: impl Fn(CpuId) -> u64) -> Option<CpuId> {
         if self.contains(cpu) {
             Some(cpu)
         } else {
-            self.nearest_to(cpu)
+            self.nearest_to(cpu, distance)
         }
     }
 }
@@ -196,9 +200,15 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// Nearest member by search: the smaller number where two are as far.
+    /// Farther between blocks of 24 CPUs, as between sockets.
+    fn distance(cpu: CpuId) -> impl Fn(CpuId) -> u64 {
+        move |other| 47 + u64::from(other / 24 != cpu / 24) * 88
+    }
+
+    /// Nearest member by search: of two in as far blocks the one with the nearer number, then the smaller number.
     fn nearest(members: &BTreeSet<CpuId>, cpu: CpuId) -> Option<CpuId> {
-        members.iter().copied().min_by_key(|&other| (other.abs_diff(cpu), other))
+        let own = members.get(&cpu).copied();
+        own.or_else(|| members.iter().copied().min_by_key(|&other| (distance(cpu)(other), other.abs_diff(cpu), other)))
     }
 
     #[test]
@@ -230,7 +240,8 @@ mod tests {
                 }
             }
             assert_eq!(set.contains(cpu), model.contains(&cpu));
-            assert_eq!(set.nearest((cpu + 300) % MAX_CPUS), nearest(&model, (cpu + 300) % MAX_CPUS));
+            let asks = (cpu + 300) % MAX_CPUS;
+            assert_eq!(set.nearest(asks, distance(asks)), nearest(&model, asks));
             assert_eq!(set.is_empty(), model.is_empty());
             assert!(set.iter().eq(model.iter().copied()));
             let mut told = Vec::new();

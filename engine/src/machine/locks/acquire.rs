@@ -1,6 +1,6 @@
 //! A task acquires a lock of any kind. Written by hand, as programs do hardly anything else as often, and all have room for it.
 
-use super::{rwsem, took};
+use super::{mutex_counted, rwsem, took};
 use crate::machine::context::Context;
 use crate::machine::lock::LockKind;
 use crate::machine::state::State;
@@ -40,6 +40,8 @@ enum Stage {
     Pays,
     /// It has the lock and pays, see [`Acquire::settle`].
     Settles,
+    /// It has looked at the owner word of an rwsem, and pays for that.
+    LooksAtOwner,
     Waits,
 }
 
@@ -53,6 +55,7 @@ impl Future for Acquire<'_> {
             Stage::Inside => Poll::Ready(()),
             Stage::Pays => self.attempt(poll, 0),
             Stage::Settles => self.settled(),
+            Stage::LooksAtOwner => self.looked_at_owner(),
             Stage::GivesWay | Stage::Waits => self.run_on(poll),
         }
     }
@@ -142,8 +145,18 @@ impl<'a> Acquire<'a> {
     }
 
     #[inline(never)]
-    fn settled(&self) -> Poll<()> {
+    fn settled(&mut self) -> Poll<()> {
+        let (cx, me) = (self.cx, self.cx.id);
+        if rwsem::looks_at_owner(cx, self.lock, self.side) && !cx.state().settle(me) {
+            self.stage = Stage::LooksAtOwner;
+            return Poll::Pending;
+        }
+        self.looked_at_owner()
+    }
+
+    fn looked_at_owner(&self) -> Poll<()> {
         rwsem::wrote_owner(self.cx, self.lock, self.side);
+        mutex_counted::wrote_owner(self.cx, self.lock);
         Poll::Ready(())
     }
 

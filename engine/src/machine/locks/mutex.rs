@@ -10,6 +10,7 @@ use super::spinlock;
 use crate::machine::context::Context;
 use crate::machine::primitives::SpinUntil;
 use crate::machine::state::State;
+use crate::waist::Machine as _;
 use crate::waist::{Access, LockId, Side, TaskId};
 use std::collections::VecDeque;
 
@@ -98,6 +99,7 @@ fn try_lock_in(s: &mut State, me: TaskId, lock: LockId) -> bool {
 /// `mutex_lock` when the fast path failed. Returns whether it slept.
 pub(super) async fn lock_slow(cx: &Context, lock: LockId) -> bool {
     cx.preempt_disable();
+    cx.settle().await;
     if try_lock(cx, lock) || spin_as_newcomer(cx, lock).await {
         cx.preempt_enable();
         return false;
@@ -143,6 +145,7 @@ async fn spin_on_owner(cx: &Context, lock: LockId) -> bool {
             s.locks[lock as usize].holder.is_none() || body(&mut s, lock).pickup == Some(cx.id)
         };
         if open && try_lock(cx, lock) {
+            cx.settle().await;
             return true;
         }
         let owner = {

@@ -18,8 +18,10 @@ use super::osq::{self, Osq};
 use super::release::Running;
 use super::spinlock;
 use crate::machine::context::Context;
+use crate::machine::lock::LockKind;
 use crate::machine::primitives::SpinUntil;
 use crate::machine::state::State;
+use crate::waist::Machine as _;
 use crate::waist::{Access, LockId, Side, TaskId};
 use std::collections::VecDeque;
 
@@ -109,10 +111,29 @@ fn become_owner(s: &mut State, me: TaskId, lock: LockId) {
     s.take(lock, me, first);
 }
 
+/// Who has the mutex and queued for its line writes to the owner word beside the counter (`mutex_set_owner`, since 2.6.30), for which it
+/// fetches the line again.
+pub(super) fn wrote_owner(cx: &Context, lock: LockId) {
+    let mut s = cx.state();
+    let LockKind::CountedMutex(era) = s.locks[lock as usize].kind else { return };
+    if era != Era::Since2_6_16 {
+        s.touch_lock(cx.id, lock, Access::Store);
+    }
+}
+
+/// The same of a spinner.
+async fn settle_owner(cx: &Context, lock: LockId) {
+    if cx.state().has_queued(cx.id) {
+        cx.pay().await;
+        wrote_owner(cx, lock);
+    }
+}
+
 /// `__mutex_lock_common`. Returns whether it slept.
 async fn lock_slow(cx: &Context, lock: LockId) -> bool {
     let era = body(&mut cx.state(), lock).era;
     cx.preempt_disable();
+    cx.settle().await;
     let taken = match era {
         Era::Since2_6_16 => false,
         Era::Since2_6_30 | Era::Since3_0 => spin_with_all(cx, lock, era).await,
@@ -128,6 +149,7 @@ async fn lock_slow(cx: &Context, lock: LockId) -> bool {
 async fn spin_with_all(cx: &Context, lock: LockId, era: Era) -> bool {
     while let Seen::Free = poll_owner(cx, lock, era).await {
         if try_lock(cx, lock) {
+            settle_owner(cx, lock).await;
             return true;
         }
         if !wait_for_the_counter(cx, lock).await {
@@ -150,6 +172,9 @@ async fn spin_in_turn(cx: &Context, lock: LockId) -> bool {
         let seen = poll_owner(cx, lock, Era::Since3_10).await;
         let free = seen == Seen::Free && body(&mut cx.state(), lock).count == 1;
         let taken = free && try_lock(cx, lock);
+        if taken {
+            settle_owner(cx, lock).await;
+        }
         let goes_on = !taken && seen == Seen::Free && wait_for_the_counter(cx, lock).await;
         osq::unlock_uncancellable(cx, lock, spinners);
         if !goes_on {

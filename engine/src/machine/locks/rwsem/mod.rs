@@ -18,6 +18,7 @@ use crate::machine::context::Context;
 use crate::machine::lock::LockKind;
 use crate::machine::state::State;
 use crate::waist::time::Time;
+use crate::waist::Machine as _;
 use crate::waist::{Access, LockId, Side, TaskId};
 use std::collections::VecDeque;
 
@@ -166,14 +167,45 @@ fn lock_fast(cx: &Context, lock: LockId, side: Side) -> bool {
     }
 }
 
-/// A task that queued for the line of `lock`, if that is an rwsem, has counted itself in, and writes to the owner word beside the
-/// count (`rwsem_set_owner`, `rwsem_set_reader_owned`). Who has not queued still has the line, so that this costs nothing.
+/// A task that queued for the line of `lock`, if that is an rwsem, has counted itself in. A reader looks at the owner word beside the
+/// count first, to keep what it forbids (`__rwsem_set_reader_owned` since 5.3). Whether it does.
+pub(super) fn looks_at_owner(cx: &Context, lock: LockId, side: Side) -> bool {
+    let mut s = cx.state();
+    let LockKind::Rwsem(era) = s.locks[lock as usize].kind else { return false };
+    let looks = side == Side::Read && era.has_phases();
+    if looks {
+        s.touch_lock(cx.id, lock, Access::Read);
+    }
+    looks
+}
+
+/// Then it writes to the owner word (`rwsem_set_owner`, `rwsem_set_reader_owned`). Who has not queued still has the line, so that this
+/// costs nothing.
 pub(super) fn wrote_owner(cx: &Context, lock: LockId, side: Side) {
     let mut s = cx.state();
     let LockKind::Rwsem(era) = s.locks[lock as usize].kind else { return };
     if era.writes_owner(side) {
         s.touch_lock(cx.id, lock, Access::Store);
     }
+}
+
+/// The same on a slow path.
+async fn settle_owner(cx: &Context, lock: LockId, side: Side) {
+    if !cx.state().has_queued(cx.id) {
+        return;
+    }
+    cx.pay().await;
+    if looks_at_owner(cx, lock, side) {
+        cx.settle().await;
+    }
+    wrote_owner(cx, lock, side);
+}
+
+/// Who has failed at once reads the owner word, which is in the line that it has lost meanwhile.
+async fn look_at_owner(cx: &Context, lock: LockId) {
+    cx.settle().await;
+    cx.state().touch_lock(cx.id, lock, Access::Read);
+    cx.settle().await;
 }
 
 /// `task` takes the free lock for writing.

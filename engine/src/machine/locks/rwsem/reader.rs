@@ -1,10 +1,11 @@
 //! `down_read` when the fast path failed: `rwsem_down_read_failed`, `rwsem_down_read_slowpath`.
 
 use super::wake::{self, Wake};
-use super::{body, set_reader_owned, spin, with, Waiter};
+use super::{body, look_at_owner, set_reader_owned, settle_owner, spin, with, Waiter};
 use crate::machine::context::Context;
 use crate::machine::locks::{lock_to_wait, spin_lock, spinlock};
 use crate::machine::state::State;
+use crate::waist::Machine as _;
 use crate::waist::{Access, LockId, Side, TaskId};
 
 /// Returns whether it slept.
@@ -13,6 +14,9 @@ pub(in crate::machine) async fn down_read_slow(cx: &Context, lock: LockId) -> bo
     let era = with(cx, lock, |b| b.era);
     if era.readers_steal() && steal_on_entry(cx, lock).await {
         return false;
+    }
+    if era.readers_spin() {
+        look_at_owner(cx, lock).await;
     }
     let no_reader_spin = with(cx, lock, |b| b.owner.no_reader_spin);
     let mut has_share = true;
@@ -27,11 +31,13 @@ pub(in crate::machine) async fn down_read_slow(cx: &Context, lock: LockId) -> bo
 
 /// 5.11: the share already counts if no writer has the lock, unless readers crowd out sleeping writers.
 async fn steal_on_entry(cx: &Context, lock: LockId) -> bool {
-    let crowded = with(cx, lock, |b| !b.writer && b.owner.readers && b.readers > 1);
-    if crowded || with(cx, lock, |b| b.writer || b.handoff) {
+    let (beside, closed) = with(cx, lock, |b| (b.readers > 1, b.writer || b.handoff)); // in the count that the add returned
+    look_at_owner(cx, lock).await;
+    if closed || beside && with(cx, lock, |b| b.owner.readers) {
         return false;
     }
     set_reader_owned(&mut cx.state(), cx.id, lock);
+    settle_owner(cx, lock, Side::Read).await;
     if with(cx, lock, |b| b.readers == 1 && !b.waiters.is_empty()) {
         wake_queued_readers(cx, lock).await;
     }
@@ -52,13 +58,10 @@ fn may_spin(cx: &Context, lock: LockId) -> bool {
 
 /// 5.3: gives the share back and spins beside the writers. Whether the lock was taken.
 async fn spin_as_reader(cx: &Context, lock: LockId) -> bool {
-    let before = {
-        let mut s = cx.state();
-        s.touch_lock(cx.id, lock, Access::Atomic);
-        give_share_back(&mut s, cx.id, lock);
-        let b = body(&mut s, lock);
-        b.owner.task.filter(|_| b.owner.readers)
-    };
+    cx.state().touch_lock(cx.id, lock, Access::Atomic);
+    give_share_back(&mut cx.state(), cx.id, lock);
+    cx.settle().await;
+    let before = with(cx, lock, |b| b.owner.task.filter(|_| b.owner.readers));
     cx.preempt_disable();
     let taken = spin::spin(cx, lock, Side::Read).await;
     cx.preempt_enable();

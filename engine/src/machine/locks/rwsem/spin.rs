@@ -1,6 +1,6 @@
 //! Optimistic spinning (`rwsem_optimistic_spin`): who hopes that the owner will soon be gone spins on it, one at a time.
 
-use super::{body, set_reader_owned, set_writer, Era, Owner, Rwsem};
+use super::{body, look_at_owner, set_reader_owned, set_writer, settle_owner, Era, Owner, Rwsem};
 use crate::machine::context::Context;
 use crate::machine::locks::osq::{self, Osq};
 use crate::machine::primitives::SpinUntil;
@@ -17,6 +17,9 @@ fn osq_of(s: &mut State, lock: LockId) -> &mut Osq {
 
 /// Spins as long as there is hope. Whether the lock was taken.
 pub(super) async fn spin(cx: &Context, lock: LockId, side: Side) -> bool {
+    if side == Side::Write {
+        look_at_owner(cx, lock).await; // rwsem_can_spin_on_owner
+    }
     let may = {
         let mut s = cx.state();
         !s.need_resched(cx.id) && may_begin(&mut s, lock, side)
@@ -95,6 +98,7 @@ async fn spin_on_owner(cx: &Context, lock: LockId, side: Side) -> bool {
         cx.runs(|code| code.attempt);
         cx.pay().await;
         if take_unqueued(cx, lock, side) {
+            settle_owner(cx, lock, side).await;
             return true;
         }
         let until = {
