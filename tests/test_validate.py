@@ -14,6 +14,7 @@ from validating import DATASET, RUNNER, SCENARIO, invoke, rows_of, write
 
 from simfs.cli import app
 from simfs.experiments.validate import held_to_sources, place_of, points_of_rows, unpredicted, validate
+from simfs.results.run import native_engine
 from simfs.results.validation import COLUMNS
 from simfs.scenario import ScenarioError, load, paths, placed_rows
 from simfs.scenario.measured import with_bases
@@ -101,6 +102,33 @@ def test_a_row_off_the_scenarios_sweep_is_simulated_at_its_own_place(tmp_path: P
     assert 3 not in SCENARIO["sweep"]["workload.tasks"]
     row = rows_of(invoke(scenario, "--format", "json"))[3]
     assert row["predicted"] == pytest.approx(100 - 100 * 3 / 24, abs=3)
+
+
+def test_points_with_fewer_files_are_run_first(tmp_path: Path) -> None:
+    load = {"kind": "fs_mark", "tasks": 2, "initial_files": 300}
+    parts: dict[str, Any] = {
+        "workload": load,
+        "filesystem": {"kind": "btrfs", "size": "10 GiB"},
+        "variants": [{"name": name} for name in ("semaphore", "mutex")],
+        "sweep": {"workload.initial_files": [100, 300]},
+        "measure": {"warmup": "1 ms", "duration": "1 ms", "replications": 1, "seed": 1},
+        "calibrate": [],
+    }
+    rows = [
+        {"series": series, "x": x, "metric": "files_per_s", "unit": "1/s", "value": 1, "role": "predict"}
+        for series in ("before", "after")
+        for x in (300, 100)
+    ]
+    write(tmp_path, {"x": "workload.initial_files", "rows": rows}, parts)
+    begun: list[int] = []
+
+    def engine(spec: str) -> str:
+        begun.append(json.loads(spec)["workload"]["params"]["initial_files"])
+        return native_engine()(spec)
+
+    found = validate(predicted([str(tmp_path / "asked.yaml")], [])[0], threads=1, engine=engine)
+    assert begun == [100, 100, 300, 300]
+    assert [row.x for row in found.rows] == [300, 100, 300, 100]
 
 
 def test_csv_has_the_baselines_beside_the_rows(tmp_path: Path) -> None:

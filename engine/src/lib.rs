@@ -6,6 +6,7 @@ pub mod costs;
 mod devices;
 pub mod draw;
 pub mod filesystems;
+mod fx;
 pub mod hdr;
 pub mod kernel;
 mod lru;

@@ -88,6 +88,9 @@ impl Machine for Context {
 
     fn class(&self, name: &str, role: &str) -> ClassId {
         let mut s = self.state();
+        if let Some(known) = s.known_class(name) {
+            return known; // heads of references and blocks ask for theirs each time
+        }
         let named = s.kernel.locks.get(role).ok_or_else(|| format!("kernel.locks has no role '{role}'"));
         let kind = named.and_then(|kind| LockKind::parse(kind)).unwrap_or_else(|problem| {
             s.give_up(|| problem);

@@ -6,6 +6,7 @@ use super::lock::LockKind;
 use super::task::TaskKind;
 use crate::hdr::Tally;
 use crate::waist::time::Time;
+use crate::waist::ClassId;
 
 /// Number of [`TaskKind`]s.
 pub const KINDS: usize = TaskKind::ALL.len();
@@ -122,6 +123,8 @@ pub struct ClassStats {
     pub grants: [Tally; KINDS],
     /// Waits that the window's end cut, and the longest of them.
     pub still_waiting: (u64, Time),
+    /// The classes of the locks inside its locks, by their last name.
+    pub(super) inside: Vec<(&'static str, ClassId)>,
     waiting: u64,
     waiting_since: Time,
     waiting_integral: u128,
@@ -158,6 +161,7 @@ impl ClassStats {
             grant_to_run: 0,
             grants: std::array::from_fn(|_| Tally::new(2)),
             still_waiting: (0, 0),
+            inside: Vec::new(),
             waiting: 0,
             waiting_since: 0,
             waiting_integral: 0,

@@ -6,10 +6,10 @@ use crate::devices::BlockDevice;
 use crate::filesystems::cached::Looks;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::BLOCK;
+use crate::fx::{FxMap, FxSet};
 use crate::waist::Machine;
 use crate::waist::{Access, Account, CachedId, ClassId, LineId, LockId, Side, Time};
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
 
 /// Changes of the buffer's `b_count` each time that an inode is marked dirty: `sb_getblk`, `ext4_mark_iloc_dirty`,
 /// `ext4_do_update_inode`, `ext4_mark_iloc_dirty` at its end.
@@ -18,9 +18,9 @@ const REFERENCES: u32 = 4;
 /// The inode table.
 pub(super) struct InodeTable {
     /// Blocks that are in memory.
-    uptodate: RefCell<HashSet<u32>>,
+    uptodate: RefCell<FxSet<u32>>,
     /// The locks of those that are being brought in, and how many tasks hold them or wait.
-    buffers: RefCell<HashMap<u32, (LockId, u32)>>,
+    buffers: RefCell<FxMap<u32, (LockId, u32)>>,
     class: ClassId,
     /// Those that somebody has used, and what one looks at to change an inode.
     used: RefCell<Vec<Option<(CachedId, LineId)>>>,
@@ -34,7 +34,7 @@ impl InodeTable {
         Ok(Self {
             used: RefCell::default(),
             looks: Looks::at(lines("ext4_buffer.index")?, lines("ext4_inode.on_disk")?),
-            uptodate: RefCell::new(HashSet::from([0])),
+            uptodate: RefCell::new(FxSet::from_iter([0])),
             buffers: RefCell::default(),
             class: m.class("ext4.inode table", "ext4.buffer"),
         })

@@ -9,11 +9,16 @@ use crate::waist::{ClassId, LockId};
 impl State {
     /// Makes a lock class, or finds it by name.
     pub(in crate::machine) fn class(&mut self, name: &str, role: &str, kind: LockKind) -> ClassId {
-        if let Some(at) = self.classes.iter().position(|c| c.name == name) {
-            return at as ClassId;
+        if let Some(known) = self.known_class(name) {
+            return known;
         }
         self.classes.push(ClassStats::new(name, role, kind).recording_holds(self.chains.on()));
         (self.classes.len() - 1) as ClassId
+    }
+
+    /// The lock class of a name, if it was made.
+    pub(in crate::machine) fn known_class(&self, name: &str) -> Option<ClassId> {
+        self.classes.iter().position(|class| class.name == name).map(|at| at as ClassId)
     }
 
     /// Makes a lock of a class, with the locks inside it.
@@ -27,13 +32,11 @@ impl State {
     pub(super) fn new_whole_lock(&mut self, class: ClassId) -> LockId {
         self.classes[class as usize].instances += 1;
         let kind = self.classes[class as usize].kind;
-        let wait_lock = kind.inner().map(|(name, usual)| {
-            let inner = self.kind_of_inner(kind, usual);
-            self.new_inner_lock(class, name, inner)
-        });
+        let wait_lock =
+            kind.inner().map(|(name, usual)| self.new_inner_lock(class, name, |s| s.kind_of_inner(kind, usual)));
         let mut lock = Lock::new(kind, class, wait_lock);
         for queue in lock.body.wait_queues() {
-            queue.lock = Some(self.new_inner_lock(class, "wait_queue", LockKind::QSPINLOCK));
+            queue.lock = Some(self.new_inner_lock(class, "wait_queue", |_| LockKind::QSPINLOCK));
         }
         if let Body::Semaphore(body) = &mut lock.body {
             body.allow(self.kernel.semaphore_count);
@@ -61,11 +64,26 @@ impl State {
         }
     }
 
-    /// Makes a lock that is part of one of class `outer`.
-    fn new_inner_lock(&mut self, outer: ClassId, name: &str, kind: LockKind) -> LockId {
-        let name = format!("{}.{name}", self.classes[outer as usize].name);
-        let class = self.class(&name, "wait_lock", kind);
+    /// Makes a lock that is part of one of class `outer`: a file or a block that is made has some, so their classes are known.
+    fn new_inner_lock(
+        &mut self,
+        outer: ClassId,
+        name: &'static str,
+        kind: impl FnOnce(&mut Self) -> LockKind,
+    ) -> LockId {
+        let known = self.classes[outer as usize].inside.iter().find(|(known, _)| *known == name);
+        let class = known.map(|&(_, class)| class);
+        let class = class.unwrap_or_else(|| self.inner_class(outer, name, kind));
         self.new_lock(class)
+    }
+
+    #[cold]
+    fn inner_class(&mut self, outer: ClassId, name: &'static str, kind: impl FnOnce(&mut Self) -> LockKind) -> ClassId {
+        let kind = kind(self);
+        let whole = format!("{}.{name}", self.classes[outer as usize].name);
+        let class = self.class(&whole, "wait_lock", kind);
+        self.classes[outer as usize].inside.push((name, class));
+        class
     }
 
     /// The raw spinlock inside a sleeping lock.

@@ -41,6 +41,7 @@ impl Tree {
             unreachable!("block {leaf} is no leaf")
         };
         match new {
+            _ if slot == items.len() => items.extend_from_slice(new),
             [item] => items.insert(slot, *item), // which needs no look at what is behind, as a splice does
             _ => drop(items.splice(slot..slot, new.iter().copied())),
         }

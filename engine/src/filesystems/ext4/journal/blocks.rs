@@ -1,8 +1,9 @@
 //! The blocks that transactions change (`struct journal_head`): to which transaction each belongs, and in the checkpoint list of
 //! which it is.
 
+use crate::fx::FxMap;
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 /// A block of metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,7 +55,7 @@ struct Checkpoint {
 /// All blocks that were ever changed, and transactions that wait to be checkpointed, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
-    heads: RefCell<HashMap<Block, Head>>,
+    heads: RefCell<FxMap<Block, Head>>,
     joined: RefCell<Vec<Block>>,
     checkpoints: RefCell<VecDeque<Checkpoint>>,
     /// Blocks that a checkpoint has submitted, and not waited for.

@@ -65,11 +65,15 @@ impl Bitmap {
         self.materialise();
         let mut scan = Scan::default();
         let mut block = self.next(self.first as u32 * BITS, false);
+        let mut end = block;
         while block < self.blocks {
-            let end = self.next(block, true);
+            if block == end {
+                end = self.next(block, true);
+            }
             scan.words += (end - block).div_ceil(BITS);
             if end - block < count {
                 block = self.next(end, false);
+                end = block;
                 continue;
             }
             let buddy = block.trailing_zeros().min((end - block).ilog2()).min(MOST_ORDER);
@@ -78,7 +82,11 @@ impl Bitmap {
             if piece == count || scan.pieces > ENOUGH {
                 break;
             }
-            block = self.next(block + piece, false);
+            block += piece;
+            if block == end {
+                block = self.next(end, false);
+                end = block;
+            }
         }
         scan
     }
