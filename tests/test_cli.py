@@ -19,6 +19,7 @@ import simfs.experiments.answer
 import simfs.reports.export
 from simfs.cli import COMMANDS, app
 from simfs.results.defect import EngineError
+from simfs.results.model import Finding
 from simfs.scenario import paths
 
 RUNNER = CliRunner()
@@ -212,7 +213,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, outcome: Any) -> dict[str, Any]:  # no
 
 
 def result(exit_code: int = 0) -> SimpleNamespace:
-    finding = SimpleNamespace(sentence="p #0: time is not conserved")
+    finding = Finding(kind="law", point="p", replication=0, message="time is not conserved")
     answer = SimpleNamespace(exit_code=exit_code, findings=(finding,) if exit_code else (), expected=())
     answer.with_fits = lambda fits: answer
     answer.model_copy = lambda update: answer
