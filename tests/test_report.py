@@ -118,6 +118,7 @@ def test_it_has_every_part(report: Path) -> None:
     ):
         assert said in text
     assert "simfs run" in unescape(text)
+    assert "hqlock_" not in text, "a constant that no lock of the scenario reads"
 
 
 @pytest.mark.slow
