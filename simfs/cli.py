@@ -141,7 +141,23 @@ COMMANDS = {
     ),
     "doctor": Command("about:doctor", "Check this installation, or a measured machine.", "simfs doctor"),
 }
-"""The commands by name, in the order of `simfs --help`."""
+"""The commands by name."""
+
+
+GROUPS = {
+    "Predict": ("run", "sweep", "merge", "compare", "report"),
+    "Understand": ("explain", "why", "timeline", "trace", "lab"),
+    "Decide": ("advise", "whatif", "sensitivity"),
+    "Write and look up": ("new", "check", "list", "locks", "schema"),
+    "Real machines": ("validate", "calibrate", "import", "measure", "observe"),
+    "Learn and mend": ("lesson", "doctor"),
+}
+"""The commands by what they are for, as `simfs --help` shows them."""
+
+BEGIN = """\
+Begin with: simfs run compile-24 --quick. Then `simfs why` says why tasks wait there, `simfs new` begins a scenario of
+your own, and `simfs lesson` teaches. `simfs COMMAND --help` has an example of each command.
+"""
 
 
 class LazyGroup(TyperGroup):
@@ -156,9 +172,11 @@ class LazyGroup(TyperGroup):
         return COMMANDS[cmd_name].load(cmd_name) if cmd_name in COMMANDS else None
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
-        """Write the list of commands below the options."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, command.about) for name, command in COMMANDS.items()])
+        """Write the commands below the options, by what they are for."""
+        width = max(map(len, COMMANDS))
+        for group, names in GROUPS.items():
+            with formatter.section(group):
+                formatter.write_dl([(name.ljust(width), COMMANDS[name].about) for name in names])
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str, TyperCommand | None, list[str]]:
         """Find the command that arguments begin with; refuse an unknown one with the nearest."""
@@ -174,7 +192,7 @@ app = typer.Typer(
     name="simfs",
     cls=LazyGroup,
     help="Predict how much filesystem throughput is lost to lock contention, and where.",
-    epilog=EXIT_CODES,
+    epilog=f"{BEGIN}\n{EXIT_CODES}",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

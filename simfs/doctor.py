@@ -51,7 +51,7 @@ def _engine() -> Finding:
     try:
         engine = import_module("simfs._engine")
     except ImportError as error:
-        advice = "build it with `maturin develop --release`, or install a wheel with `pip install simfs`"
+        advice = "build it with `pip install -e .` in a clone (this needs Rust), or install a released wheel"
         return Finding("engine", False, str(error), advice)
     return Finding("engine", True, f"native, {getattr(engine, '__version__', 'version unknown')}")
 

@@ -12,6 +12,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from simfs._engine import Lock, Machine
 from simfs.results.run_result import LockStats, RunResult
 from simfs.scenario import expand, load, to_run_spec
 from simfs.scenario.models import load_kernel
@@ -118,6 +121,35 @@ def read_answer(spec: Spec) -> dict[str, Any]:
     result: dict[str, Any] = json.loads(answer(spec))
     assert [law for law in result["laws"] if not law["ok"]] == []
     return result
+
+
+def read_whole_answer(spec: Spec) -> dict[str, Any]:
+    """The same of a run that must not stall."""
+    result = read_answer(spec)
+    assert result["stall"] is None
+    return result
+
+
+def per_second(result: Mapping[str, Any], of: str = "operations") -> float:
+    """Operations a second of what the engine returned, or `bytes`."""
+    return float(result[of] / result["window_ns"] * 1e9)
+
+
+def acquired(result: Mapping[str, Any], lock: str) -> int:
+    """Acquisitions of the locks of one class."""
+    return sum(one["acquired"] for one in result["locks"] if one["name"] == lock)
+
+
+def refused(spec: Spec) -> str:
+    """Why the engine refuses a RunSpec; it must."""
+    with pytest.raises(ValueError, match=r"\w") as error:
+        answer(spec)
+    return str(error.value)
+
+
+def one_lock(machine: Machine) -> Lock:
+    """What tasks share that take one lock."""
+    return machine.new_lock("lock")
 
 
 def simulate(spec: Spec) -> RunResult:

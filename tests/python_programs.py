@@ -8,7 +8,7 @@ from typing import Any
 
 from engine import Spec, lock_cycle
 from simfs import _engine
-from simfs._engine import Lock, Machine, Step, Task
+from simfs._engine import Machine, Step, Task
 from simfs.results.run_result import RunResult
 
 Program = Generator[Step, Any, None]
@@ -33,10 +33,6 @@ def simulate(
     result = RunResult.model_validate_json(_engine.run(json.dumps(given or spec()), worker, setup))
     assert [law for law in result.laws if not law.ok] == []
     return result
-
-
-def one_lock(machine: Machine) -> Lock:
-    return machine.new_lock("lock")
 
 
 def cycle(task: Task) -> Program:

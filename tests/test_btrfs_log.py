@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engine import answer, run_scenario
-from simfs.results.run_result import LockStats, RunResult
+from engine import answer, run_scenario, the_lock
+from simfs.results.run_result import RunResult
 from simfs.scenario import expand, load, to_run_spec
 
 SYNCED = "kind: fs_mark, files: 1000, size: 9 B, write: 9 B, sync: 1, keep: true, directories: per-task"
@@ -27,10 +27,6 @@ def run(
     return result
 
 
-def lock(result: RunResult, name: str) -> LockStats:
-    return next(lock for lock in result.locks if lock.name == name)
-
-
 def test_a_small_file_goes_into_the_tree_and_waits_for_no_write_of_its_data(tmp_path: Path) -> None:
     """Else both go to the log the same way; a write of 8 KiB takes this device 22 us, its submission and end 6 more."""
     small = run(tmp_path, f"{SYNCED}, tasks: 1")
@@ -48,7 +44,7 @@ def test_a_file_that_the_log_has_is_not_logged_again(tmp_path: Path) -> None:
         "kind: mix, tasks: 1, operations: [{op: overwrite}, {op: fsync}], order: in-turn, files: 1,"
         " file_size: 4 KiB",
     )
-    assert lock(changed, "btrfs.log_mutex").acquired == pytest.approx(3 * changed.operations, rel=0.02)
+    assert the_lock(changed, "btrfs.log_mutex").acquired == pytest.approx(3 * changed.operations, rel=0.02)
 
 
 def test_a_log_write_takes_all_with_it_who_came_meanwhile(tmp_path: Path) -> None:
@@ -61,7 +57,7 @@ def test_checksums_are_deleted_under_a_lock_of_their_range_before_5_9(tmp_path: 
     """It is taken and given back around a deletion and an insertion."""
     replaced = run(tmp_path, f"{WRITTEN}, tasks: 4", rules="btrfs.log_csums: replace")
     inserted = run(tmp_path, f"{WRITTEN}, tasks: 4", rules="btrfs.log_csums: insert")
-    taken = lock(replaced, "btrfs.log_csum_range").acquired
+    taken = the_lock(replaced, "btrfs.log_csum_range").acquired
     assert taken == pytest.approx(2 * replaced.operations, rel=0.02)
     assert [lock for lock in inserted.locks if lock.name == "btrfs.log_csum_range" and lock.acquired] == []
 
@@ -73,7 +69,7 @@ def test_a_new_log_waits_for_the_commit_before_it_only_until_5_11(tmp_path: Path
     for design in ("log-start", "log-super"):
         often = "costs: {commit_interval: 10 ms}"
         result = run(tmp_path, f"{SYNCED}, tasks: 8", often, f"btrfs.tree_log_mutex: {design}", device)
-        waited[design] = lock(result, "btrfs.log_mutex").wait_total_ns
+        waited[design] = the_lock(result, "btrfs.log_mutex").wait_total_ns
     assert waited["log-start"] > 2 * waited["log-super"]
 
 
@@ -87,7 +83,7 @@ def test_a_file_in_a_new_directory_takes_the_directory_into_the_log_with_it(tmp_
             f"new_directories: {str(new).lower()}",
             f"btrfs.log_inode: {design}",
         )
-        taken[new, design] = lock(result, "btrfs.log tree L1").acquired / result.operations
+        taken[new, design] = the_lock(result, "btrfs.log tree L1").acquired / result.operations
     assert taken[True, "leaf-held"] > taken[False, "leaf-held"] + 1.5
     assert taken[True, "known"] < taken[True, "leaf-held"] - 1.5
 
@@ -113,7 +109,7 @@ def test_a_name_that_the_log_does_not_know_to_be_lost_makes_the_next_fsync_commi
     plain = renamed(tmp_path, "", MOVED.replace(" {op: move, weight: 1},", ""))
     assert sum(lock.acquired for lock in plain.locks if lock.name == "btrfs.tree_log_mutex") <= 1, "one log"
     taken = {
-        design: lock(renamed(tmp_path, f"btrfs.full_commit: {design}"), "btrfs.tree_log_mutex").acquired
+        design: the_lock(renamed(tmp_path, f"btrfs.full_commit: {design}"), "btrfs.tree_log_mutex").acquired
         for design in ("running", "directory")
     }
     assert taken["running"] > 1.5 * taken["directory"], "since 5.12 only if the file lost its own name"
@@ -182,6 +178,6 @@ def test_a_new_file_with_the_name_of_a_deleted_one_takes_its_directory_into_the_
     assert taken[0] == 0
     assert 0.1 < taken[1] < 10
     touched = [
-        lock(result, "btrfs.log tree L0").acquired / result.operations for result in (other, each, new)
+        the_lock(result, "btrfs.log tree L0").acquired / result.operations for result in (other, each, new)
     ]
     assert touched[1] > 1.1 * touched[2] > 1.1 * touched[0], "before 5.16 each entry is looked for by itself"

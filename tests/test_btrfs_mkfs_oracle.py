@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import re
 import shutil
 import subprocess
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from directory_steps import random_steps
 
 from simfs import _engine
 
@@ -94,26 +94,6 @@ def test_a_new_subvolume_is_that_of_mkfs(image: Path) -> None:
     assert ours({"report": "btrfs_script", "steps": []})["blocks"] == dump(image)
 
 
-def random_steps(seed: int, count: int, names: int, commit_every: int) -> list[dict[str, Any]]:
-    """Grows, shrinks and grows again. Commits keep the kernel's delayed-item worker out: when that runs is chance."""
-    draw = random.Random(seed)
-    steps: list[dict[str, Any]] = [{"op": "mkdir", "name": f"d{i}"} for i in range(2)]
-    there: list[set[str]] = [set(), set()]
-    for i in range(count):
-        dir_ = draw.randrange(2)
-        growing = 3 * i // count != 1
-        if there[dir_] and draw.random() > (0.9 if growing else 0.15):
-            name = draw.choice(sorted(there[dir_]))
-            there[dir_].remove(name)
-            steps.append({"op": "unlink", "dir": dir_, "name": name})
-        elif (name := f"f{draw.randrange(names):0{draw.choice([1, 7, 30])}}") not in there[dir_]:
-            there[dir_].add(name)
-            steps.append({"op": "create", "dir": dir_, "name": name})
-        if i % commit_every == commit_every - 1:
-            steps.append({"op": "commit"})
-    return steps
-
-
 def on_the_kernel(root: Path, steps: list[dict[str, Any]]) -> list[int]:
     """Does the steps; the inode number of each that makes one."""
     inos = []
@@ -143,7 +123,8 @@ def on_the_kernel(root: Path, steps: list[dict[str, Any]]) -> list[int]:
 def test_creates_and_unlinks_are_those_of_the_kernel(
     image: Path, seed: int, count: int, names: int, commit_every: int
 ) -> None:
-    steps = random_steps(seed, count, names, commit_every)
+    # It grows, shrinks and grows again. Commits keep the kernel's delayed-item worker out: when that runs is chance.
+    steps = random_steps(seed, count, names, lambda i: 0.85 if 3 * i // count == 1 else 0.1, commit_every)
     run("mkfs.btrfs", "-q", image)
     root = image.parent / "mounted"
     root.mkdir()

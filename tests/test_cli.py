@@ -17,8 +17,9 @@ from typer.testing import CliRunner
 
 import simfs.experiments.answer
 import simfs.reports.export
-from simfs.cli import COMMANDS, app
+from simfs.cli import COMMANDS, GROUPS, app
 from simfs.results.defect import EngineError
+from simfs.results.model import Finding
 from simfs.scenario import paths
 
 RUNNER = CliRunner()
@@ -29,6 +30,11 @@ def test_help_has_an_example(command: str) -> None:
     answer = RUNNER.invoke(app, [command, "--help"])
     assert answer.exit_code == 0
     assert f"Example: simfs {command}" in answer.stdout
+
+
+def test_the_help_groups_every_command_once() -> None:
+    assert sorted(name for names in GROUPS.values() for name in names) == sorted(COMMANDS)
+    assert "Begin with: simfs run" in RUNNER.invoke(app, ["--help"]).stdout
 
 
 SAYS = {
@@ -212,7 +218,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, outcome: Any) -> dict[str, Any]:  # no
 
 
 def result(exit_code: int = 0) -> SimpleNamespace:
-    finding = SimpleNamespace(sentence="p #0: time is not conserved")
+    finding = Finding(kind="law", point="p", replication=0, message="time is not conserved")
     answer = SimpleNamespace(exit_code=exit_code, findings=(finding,) if exit_code else (), expected=())
     answer.with_fits = lambda fits: answer
     answer.model_copy = lambda update: answer

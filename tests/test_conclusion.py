@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import simfs
 from simfs.cli import app
 from simfs.experiments.conclusion import conclusion
-from simfs.results.model import Finding, ScenarioResult
+from simfs.results.model import Finding, ScenarioResult, once_a_point
 from simfs.results.run_result import Stall
 from simfs.results.statistics import interval
 
@@ -93,6 +93,19 @@ def test_a_variant_that_stalls_is_told_and_not_compared() -> None:
     said = conclusion(RESULT.model_copy(update={"findings": (finding,)}))
     assert f"{RESULT.title('mutex')} comes to a halt" in said
     assert f"against {RESULT.title('mutex')}" not in said
+
+
+def test_a_variant_that_breaks_a_law_is_told_first_and_not_compared() -> None:
+    point = RESULT.of("mutex")[0]
+    findings = tuple(
+        Finding(kind="law", point=point.id, replication=n, message="two tasks hold it") for n in range(3)
+    )
+    broken = RESULT.model_copy(update={"findings": findings})
+    said = conclusion(broken)
+    title = RESULT.title("mutex")
+    assert said.startswith(f"{title} breaks a law of the simulation, so its numbers mean nothing. ")
+    assert f"against {title}" not in said
+    assert [more for _, more in once_a_point(findings)] == [" (and 2 more of its replications)"]
 
 
 @pytest.mark.slow

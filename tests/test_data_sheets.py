@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from machines import assert_same
 
-from simfs import _engine
-from simfs.scenario import ScenarioError, expand, load, to_run_spec
+from engine import per_second, read_answer, written_spec
+from simfs.scenario import ScenarioError
 from simfs.scenario.models import load_device
 
 SCENARIO = """\
@@ -32,27 +32,16 @@ FULL = "device.small_writes.burst=1"
 
 
 def spec(tmp_path: Path, *options: str) -> dict[str, Any]:
-    path = tmp_path / "sheet.yaml"
-    path.write_text(SCENARIO)
-    return to_run_spec(expand(load(str(path), options))[0], 0)
+    return written_spec(tmp_path / "sheet.yaml", SCENARIO, *options)
 
 
 def fio(tmp_path: Path, rw: str, *options: str) -> dict[str, Any]:
-    result: dict[str, Any] = json.loads(
-        _engine.run(json.dumps(spec(tmp_path, f"workload.rw={rw}", *options)))
-    )
-    assert all(law["ok"] for law in result["laws"])
-    return result
-
-
-def rate(result: dict[str, Any]) -> float:
-    """Requests a second."""
-    return float(result["operations"] / result["window_ns"] * 1e9)
+    return read_answer(spec(tmp_path, f"workload.rw={rw}", *options))
 
 
 def bandwidth(result: dict[str, Any]) -> float:
     """Bytes a second."""
-    return float(result["bytes"] / result["window_ns"] * 1e9)
+    return per_second(result, "bytes")
 
 
 LARGE = ("workload.block_size=128 KiB", "workload.iodepth=32")
@@ -60,16 +49,16 @@ DEEP = ("workload.tasks=8", "workload.iodepth=32")
 SHEETS = [  # rw, options, unit, what the sheet says
     ("nvme", "read", LARGE, bandwidth, 3.2e9),
     ("nvme", "write", LARGE, bandwidth, 1.05e9),
-    ("nvme", "randread", DEEP, rate, 490e3),
-    ("nvme", "randwrite", (*DEEP, FULL), rate, 38e3),
+    ("nvme", "randread", DEEP, per_second, 490e3),
+    ("nvme", "randwrite", (*DEEP, FULL), per_second, 38e3),
     ("nvme-client", "read", LARGE, bandwidth, 3.5e9),
     ("nvme-client", "write", LARGE, bandwidth, 2.1e9),
-    ("nvme-client", "randread", DEEP, rate, 440e3),
-    ("nvme-client", "randwrite", (*DEEP, FULL), rate, 360e3),
+    ("nvme-client", "randread", DEEP, per_second, 440e3),
+    ("nvme-client", "randwrite", (*DEEP, FULL), per_second, 360e3),
     ("sata-ssd", "read", LARGE, bandwidth, 560e6),
     ("sata-ssd", "write", LARGE, bandwidth, 530e6),
-    ("sata-ssd", "randread", DEEP, rate, 94e3),
-    ("sata-ssd", "randwrite", (*DEEP, FULL), rate, 65e3),
+    ("sata-ssd", "randread", DEEP, per_second, 94e3),
+    ("sata-ssd", "randwrite", (*DEEP, FULL), per_second, 65e3),
     ("hdd", "read", (*LARGE, "measure.duration=1 s"), bandwidth, 200e6),
     ("hdd", "write", (*LARGE, "measure.duration=1 s"), bandwidth, 200e6),
     ("pmem", "read", ("workload.block_size=128 KiB", "workload.tasks=12"), bandwidth, 39.4e9),
@@ -101,12 +90,12 @@ def test_fio_measures_what_the_data_sheet_says(
 def test_a_request_alone_takes_the_latency_of_the_sheet_and_the_time_of_its_host(
     tmp_path: Path, profile: str, rw: str, us: float
 ) -> None:
-    each = 1e6 / rate(fio(tmp_path, rw, f"device={profile}"))
+    each = 1e6 / per_second(fio(tmp_path, rw, f"device={profile}"))
     assert us < each < us + 12
 
 
 def test_a_disk_needs_its_average_seek_and_half_a_turn_for_a_random_read(tmp_path: Path) -> None:
-    each = 1e9 / rate(
+    each = 1e9 / per_second(
         fio(tmp_path, "randread", "device=hdd", "device.disk.capacity=4 GiB", "measure.duration=20 s")
     )
     assert each == pytest.approx(8.5e6 + 8.333e6 / 2 + 0.3e6, rel=0.06)
@@ -143,9 +132,9 @@ def test_neighbours_that_wait_before_the_device_become_one_request(tmp_path: Pat
         f"device.{rw}.time=1 ms",
         f"device.{rw}.cv=0",
     )
-    alone = rate(fio(tmp_path, f"rand{rw}", *slow, "workload.iodepth=32"))
+    alone = per_second(fio(tmp_path, f"rand{rw}", *slow, "workload.iodepth=32"))
     assert alone == pytest.approx(1000, rel=0.02)
-    assert rate(fio(tmp_path, rw, *slow, "workload.iodepth=32")) > 10 * alone
+    assert per_second(fio(tmp_path, rw, *slow, "workload.iodepth=32")) > 10 * alone
 
 
 def test_neighbours_of_other_tasks_stay_apart(tmp_path: Path) -> None:
@@ -157,7 +146,7 @@ def test_neighbours_of_other_tasks_stay_apart(tmp_path: Path) -> None:
         "device.read.time=1 ms",
         "device.read.cv=0",
     )
-    assert rate(fio(tmp_path, "read", *slow, "workload.tasks=8")) == pytest.approx(1000, rel=0.03)
+    assert per_second(fio(tmp_path, "read", *slow, "workload.tasks=8")) == pytest.approx(1000, rel=0.03)
 
 
 DEVICES = st.fixed_dictionaries(

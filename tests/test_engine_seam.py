@@ -6,15 +6,9 @@ from typing import Any
 
 import pytest
 
-from engine import CONSTANTS, Spec, answer, lock_cycle
+from engine import CONSTANTS, answer, lock_cycle, refused
 from simfs.scenario import expand, load, to_run_spec
 from simfs.scenario.models import load_kernel
-
-
-def refused(spec: Spec) -> str:
-    with pytest.raises(ValueError, match=r"\w") as error:
-        answer(spec)
-    return str(error.value)
 
 
 @pytest.mark.parametrize("name", sorted(CONSTANTS))

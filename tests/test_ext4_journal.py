@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from machines import assert_same
 
-from engine import Spec, read_answer, written_spec
+from engine import Spec, per_second, read_whole_answer, written_spec
 
 SCENARIO = """\
 simfs: 1
@@ -33,14 +33,7 @@ def spec(tmp_path: Path, *options: str) -> Spec:
 
 
 def run(tmp_path: Path, *options: str) -> dict[str, Any]:
-    result = read_answer(spec(tmp_path, *options))
-    assert result["stall"] is None
-    return result
-
-
-def rate(result: dict[str, Any]) -> float:
-    """Creates a second."""
-    return float(result["operations"] / result["window_ns"] * 1e9)
+    return read_whole_answer(spec(tmp_path, *options))
 
 
 def lock(result: dict[str, Any], name: str) -> dict[str, Any]:
@@ -65,12 +58,12 @@ def test_each_block_is_written_twice_so_that_a_slow_device_is_the_limit(tmp_path
         "measure.duration=4 s",
     )
     twice = 20e6 / (2 * blocks * BLOCK)
-    assert twice < rate(result) < 1.5 * twice
+    assert twice < per_second(result) < 1.5 * twice
 
 
 @pytest.mark.slow
 def test_only_the_log_is_slow(tmp_path: Path) -> None:
-    assert rate(run(tmp_path, *SLOW, "filesystem.journal=false")) > 4 * rate(run(tmp_path, *SLOW))
+    assert per_second(run(tmp_path, *SLOW, "filesystem.journal=false")) > 4 * per_second(run(tmp_path, *SLOW))
 
 
 @pytest.mark.slow

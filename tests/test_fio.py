@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from machines import assert_same
 
-from engine import Spec, read_answer, written_spec
+from engine import Spec, acquired, per_second, read_answer, read_whole_answer, written_spec
 from simfs.scenario import ScenarioError, expand, load
 from simfs.scenario.workload import Fio
 
@@ -30,18 +30,7 @@ def spec(tmp_path: Path, *options: str, text: str = SCENARIO) -> Spec:
 
 
 def run(tmp_path: Path, *options: str) -> dict[str, Any]:
-    result = read_answer(spec(tmp_path, *options))
-    assert result["stall"] is None
-    return result
-
-
-def rate(result: dict[str, Any]) -> float:
-    """Requests a second."""
-    return float(result["operations"] / result["window_ns"] * 1e9)
-
-
-def acquired(result: dict[str, Any], lock: str) -> int:
-    return sum(one["acquired"] for one in result["locks"] if one["name"] == lock)
+    return read_whole_answer(spec(tmp_path, *options))
 
 
 @pytest.mark.slow
@@ -62,8 +51,8 @@ def test_direct_writes_of_ext4_take_turns_only_where_they_hold_the_lock_alone(
     tmp_path: Path, how: str, times: int
 ) -> None:
     write = ("filesystem.kind=ext4", f"kernel.rules.ext4.dio_writes={how}", "workload.rw=randwrite")
-    alone = rate(run(tmp_path, *write, "workload.tasks=1"))
-    assert rate(run(tmp_path, *write)) == pytest.approx(times * alone, rel=0.15)
+    alone = per_second(run(tmp_path, *write, "workload.tasks=1"))
+    assert per_second(run(tmp_path, *write)) == pytest.approx(times * alone, rel=0.15)
 
 
 @pytest.mark.parametrize(("kernel", "handles"), [("linux-5.4", 0), ("linux-5.5", 1), ("linux-5.6", 0)])
@@ -81,7 +70,10 @@ def test_a_journal_handle_in_each_buffered_write_meets_in_the_journal_only_where
         "filesystem.kind=ext4", "workload.direct=false", "workload.rw=randwrite", "workload.places=own-block",
         "workload.tasks=1", "kernel.rules.ext4.write_handles=true",
     )  # fmt: skip
-    journaled, plain = rate(run(tmp_path, *old)), rate(run(tmp_path, *old, "filesystem.journal=false"))
+    journaled, plain = (
+        per_second(run(tmp_path, *old)),
+        per_second(run(tmp_path, *old, "filesystem.journal=false")),
+    )
     handle = 194 + 534  # ns of the steps of a handle
     assert 1e9 / journaled - 1e9 / plain == pytest.approx(handle, abs=30)
 
@@ -121,16 +113,16 @@ def test_both_machines_do_the_same_buffered_io(tmp_path: Path, filesystem: str) 
 
 @pytest.mark.parametrize("rw", ["randread", "randwrite", "randrw"])
 def test_direct_reads_and_writes_share_the_iolock(tmp_path: Path, rw: str) -> None:
-    alone = rate(run(tmp_path, f"workload.rw={rw}", "workload.tasks=1"))
-    assert rate(run(tmp_path, f"workload.rw={rw}")) == pytest.approx(4 * alone, rel=0.03)
+    alone = per_second(run(tmp_path, f"workload.rw={rw}", "workload.tasks=1"))
+    assert per_second(run(tmp_path, f"workload.rw={rw}")) == pytest.approx(4 * alone, rel=0.03)
 
 
 @pytest.mark.parametrize("iolock", ["interval-tree", "btree", "optimistic"])
 def test_writes_of_the_same_block_take_turns_under_a_range_lock(tmp_path: Path, iolock: str) -> None:
     """The block is locked for 50 us of device time and more, so there are at most 20,000 turns a second."""
     one_block = ("workload.size=4 KiB", f"filesystem.iolock={iolock}")
-    assert 10_000 < rate(run(tmp_path, *one_block, "workload.rw=randwrite")) < 20_000
-    assert rate(run(tmp_path, *one_block, "workload.rw=randread")) > 60_000
+    assert 10_000 < per_second(run(tmp_path, *one_block, "workload.rw=randwrite")) < 20_000
+    assert per_second(run(tmp_path, *one_block, "workload.rw=randread")) > 60_000
 
 
 def test_buffered_writes_exclude_each_other_and_reads(tmp_path: Path) -> None:
@@ -138,7 +130,7 @@ def test_buffered_writes_exclude_each_other_and_reads(tmp_path: Path) -> None:
     result = run(tmp_path, *buffered)
     (iolock,) = [lock for lock in result["locks"] if lock["name"] == "xfs.IOLOCK"]
     assert iolock["contended"] > 0.3 * iolock["acquired"]
-    assert rate(result) < 2 * rate(run(tmp_path, *buffered, "workload.tasks=1"))
+    assert per_second(result) < 2 * per_second(run(tmp_path, *buffered, "workload.tasks=1"))
 
 
 MODES = ["locked", "reads-unlocked", "writes-shared", "prewarmed"]
@@ -185,15 +177,15 @@ def test_a_buffered_read_of_what_is_not_in_memory_holds_the_iolock_while_the_dev
 ) -> None:
     """Each page is read once: in a small file the device is soon idle, in a large one nearly every read waits."""
     read = ("workload.direct=false", "workload.rw=randread", "workload.tasks=1")
-    assert rate(run(tmp_path, *read, "workload.size=256 KiB")) > 300_000
-    assert rate(run(tmp_path, *read, "workload.size=8 GiB")) < 20_000
+    assert per_second(run(tmp_path, *read, "workload.size=256 KiB")) > 300_000
+    assert per_second(run(tmp_path, *read, "workload.size=8 GiB")) < 20_000
 
 
 @pytest.mark.parametrize("depth", [2, 4, 8])
 def test_a_task_has_as_many_requests_under_way_as_its_depth_allows(tmp_path: Path, depth: int) -> None:
     """A request takes 50 us on the device, and up to 20 more until the task has woken and submitted the next."""
     result = run(tmp_path, "workload.tasks=1", "workload.rw=randread", f"workload.iodepth={depth}")
-    assert depth / 70e3 < rate(result) / 1e9 < depth / 50e3
+    assert depth / 70e3 < per_second(result) / 1e9 < depth / 50e3
 
 
 @pytest.mark.parametrize("how", ["exclusive", "shared"])
@@ -208,7 +200,7 @@ def test_requests_that_nobody_waits_for_are_under_way_together_on_ext4(
         f"workload.rw={rw}",
         "workload.tasks=1",
     )
-    rates = [rate(run(tmp_path, *ext4, f"workload.iodepth={depth}")) for depth in (1, 8)]
+    rates = [per_second(run(tmp_path, *ext4, f"workload.iodepth={depth}")) for depth in (1, 8)]
     assert rates[1] == pytest.approx(8 * rates[0], rel=0.25)
 
 
@@ -218,13 +210,13 @@ def test_requests_that_nobody_waits_for_are_under_way_together_on_btrfs(
 ) -> None:
     """Of writes the CPU time of the task and of `endio-write` is the limit."""
     btrfs = ("filesystem={kind: btrfs, nodatacow: true}", f"workload.rw={rw}", "workload.tasks=1")
-    rates = [rate(run(tmp_path, *btrfs, f"workload.iodepth={depth}")) for depth in (1, 8)]
+    rates = [per_second(run(tmp_path, *btrfs, f"workload.iodepth={depth}")) for depth in (1, 8)]
     assert rates[1] == pytest.approx(faster * rates[0], rel=0.35)
 
 
 def test_direct_writes_of_data_with_checksums_are_waited_for_on_btrfs_since_6_15(tmp_path: Path) -> None:
     btrfs = ("filesystem={kind: btrfs}", "workload.rw=randwrite", "workload.tasks=1", "kernel=linux-6.18")
-    rates = [rate(run(tmp_path, *btrfs, f"workload.iodepth={depth}")) for depth in (1, 8)]
+    rates = [per_second(run(tmp_path, *btrfs, f"workload.iodepth={depth}")) for depth in (1, 8)]
     assert rates[1] == pytest.approx(rates[0], rel=0.1)
 
 
@@ -286,7 +278,7 @@ def test_that_spinlock_ends_what_one_file_can_take(tmp_path: Path) -> None:
 
     def gain(kernel: str) -> float:
         few, many = (
-            rate(run(tmp_path, *write, f"kernel={kernel}", f"machine.cpus={n}", f"workload.tasks={n}"))
+            per_second(run(tmp_path, *write, f"kernel={kernel}", f"machine.cpus={n}", f"workload.tasks={n}"))
             for n in (16, 24)
         )
         return many / few
@@ -302,7 +294,8 @@ def test_some_tasks_read_and_all_others_write(tmp_path: Path) -> None:
 def test_a_fragmented_file_has_a_deeper_extent_map(tmp_path: Path) -> None:
     """A level of 15 records, 16 children each: three levels hold 3,840. Looking up reads them, which nobody writes."""
     flat, deep = (
-        rate(run(tmp_path, "device=ramdisk", "workload.tasks=1", f"workload.extents={n}")) for n in (15, 3840)
+        per_second(run(tmp_path, "device=ramdisk", "workload.tasks=1", f"workload.extents={n}"))
+        for n in (15, 3840)
     )
     assert 0.98 < deep / flat < 0.9995
 
@@ -359,9 +352,9 @@ def test_a_write_of_less_than_a_block_is_alone_on_its_file_until_5_11(tmp_path: 
     """Alone, each write of 50 us also waits for the reads before it: no more than one pair of both in 50 us."""
     job = ("workload.tasks=1", "workload.iodepth=16", "workload.rw=randrw", "workload.block_size=512 B")
     alone, shared = (
-        rate(run(tmp_path, f"kernel.profile={kernel}", *job)) for kernel in ("linux-5.11", "linux-5.12")
+        per_second(run(tmp_path, f"kernel.profile={kernel}", *job)) for kernel in ("linux-5.11", "linux-5.12")
     )
-    whole = rate(run(tmp_path, "kernel.profile=linux-5.11", *job[:3]))
+    whole = per_second(run(tmp_path, "kernel.profile=linux-5.11", *job[:3]))
     assert alone < 2 / 50e-6
     assert shared > 3 * alone
     assert whole > 3 * alone

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from engine import per_second, read_whole_answer
 from simfs import _engine
 from simfs.scenario import expand, load, to_run_spec
 
@@ -28,21 +29,13 @@ def run(filesystem: str, tasks: int, cpus: int = 16, *more: str) -> dict[str, An
         *more,
     ]
     point = expand(load("guest-2cpu", settings))[0]
-    result: dict[str, Any] = json.loads(_engine.run(json.dumps(to_run_spec(point, 0))))
-    assert all(law["ok"] for law in result["laws"])
-    assert result["stall"] is None
-    return result
-
-
-def rate(result: dict[str, Any]) -> float:
-    """Operations a second."""
-    return float(result["operations"] / result["window_ns"] * 1e9)
+    return read_whole_answer(to_run_spec(point, 0))
 
 
 @pytest.mark.parametrize("filesystem", ["xfs", "ext4"])
 def test_one_task_on_one_cpu_takes_the_time_of_the_traces(filesystem: str) -> None:
     """94 us (ext4) and 94 to 100 us (XFS) measured with an open instead of create and unlink, some 15 us."""
-    assert 85e3 < 1e9 / rate(run(filesystem, 1, cpus=1)) < 125e3
+    assert 85e3 < 1e9 / per_second(run(filesystem, 1, cpus=1)) < 125e3
 
 
 @pytest.mark.parametrize("filesystem", ["xfs", "ext4"])
@@ -52,11 +45,11 @@ def test_threads_on_other_cpus_make_a_sync_slower_than_on_one(filesystem: str) -
     Its own kernel does not look for idle CPUs, so XFS's chain stays on one; others do.
     """
     search = "kernel.rules.sched.wake_scan=all"
-    assert rate(run(filesystem, 1, 2, search)) < 0.7 * rate(run(filesystem, 1, 1, search))
+    assert per_second(run(filesystem, 1, 2, search)) < 0.7 * per_second(run(filesystem, 1, 1, search))
 
 
 def test_xfs_tasks_that_sync_together_share_flushes() -> None:
-    assert rate(run("xfs", 16)) > 3 * rate(run("xfs", 1))
+    assert per_second(run("xfs", 16)) > 3 * per_second(run("xfs", 1))
 
 
 def test_who_waited_for_anothers_log_write_on_xfs_flushes_the_device_since_4_14() -> None:
@@ -68,14 +61,14 @@ def test_who_waited_for_anothers_log_write_on_xfs_flushes_the_device_since_4_14(
             f"kernel.rules.xfs.log_flushed={rule}",
             "device={profile: nvme, flush: {time: 1 ms}}",
         )
-        return rate(result)
+        return per_second(result)
 
     assert synced("waited", 1) == synced("wrote", 1)  # who is alone writes for himself
     assert synced("waited", 8) > 1.2 * synced("wrote", 8)
 
 
 def test_ext4_tasks_that_sync_together_share_a_commit() -> None:
-    alone, together = rate(run("ext4", 1)), rate(run("ext4", 16))
+    alone, together = per_second(run("ext4", 1)), per_second(run("ext4", 16))
     assert together > 3 * alone  # commits would serve one at a time if they were not shared
 
 
@@ -85,11 +78,11 @@ def test_a_btrfs_task_writes_data_log_and_superblock() -> None:
     With more CPUs the time hangs on where threads happen to start, since this kernel does not look for idle CPUs: 281
     with 4, and 228 with 16, where the chain stays on one CPU.
     """
-    assert 250e3 < 1e9 / rate(run("btrfs", 1, cpus=2)) < 360e3
+    assert 250e3 < 1e9 / per_second(run("btrfs", 1, cpus=2)) < 360e3
 
 
 def test_btrfs_tasks_that_sync_together_share_a_log_write() -> None:
-    assert rate(run("btrfs", 16)) > 2 * rate(run("btrfs", 1))
+    assert per_second(run("btrfs", 16)) > 2 * per_second(run("btrfs", 1))
 
 
 def test_a_btrfs_task_waits_for_the_flush_before_it_writes_the_superblock() -> None:

@@ -8,17 +8,13 @@ from typing import Any
 
 import pytest
 
-from engine import Spec, lock_cycle, simulate, the_lock
+from engine import Spec, lock_cycle, one_lock, simulate, the_lock
 from simfs import _engine, machine
-from simfs._engine import Lock, Machine, Step, Task
+from simfs._engine import Step, Task
 from simfs.results.run_result import RunResult
 
 COSTS = {"line_hit": 2, "line_llc": 50, "context_switch": 1500, "wakeup": 1000, "ipi_deliver": 500}
 MACHINES = pytest.mark.parametrize("run", [_engine.run, machine.run], ids=["native", "reference"])
-
-
-def one_lock(machine: Machine) -> Lock:
-    return machine.new_lock("lock")
 
 
 def reads_or_writes(task: Task) -> Generator[Step, Any, None]:

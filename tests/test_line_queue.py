@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from engine import Spec, lock_cycle, read_answer, the_lock, written_spec
+from engine import Spec, lock_cycle, one_lock, read_answer, the_lock, written_spec
 from simfs import _engine, machine
-from simfs._engine import Lock, Machine, Step, Task
+from simfs._engine import Step, Task
 from simfs.results.run_result import RunResult
 
 WAY = 1000.0
@@ -24,10 +24,6 @@ Run = Callable[..., str]
 def spec(kind: str, tasks: int) -> Spec:
     made = lock_cycle(kind, tasks, costs={"line_hit": 1, "line_llc": WAY}, duration_ns=1e6)
     return made | {"workload": {"kind": "python", "tasks": tasks, "params": {}}}
-
-
-def one_lock(machine: Machine) -> Lock:
-    return machine.new_lock("lock")
 
 
 def cycles(side: str, hold: float) -> Callable[[Task], Generator[Step, Any, None]]:

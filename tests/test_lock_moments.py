@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from machines import assert_same
-from python_programs import Program, one_lock, simulate, spec
+from python_programs import Program, simulate, spec
 
-from engine import CONSTANTS, Spec, lock_cycle
+from engine import CONSTANTS, Spec, lock_cycle, one_lock
 from simfs import _engine
 from simfs._engine import Device, Lock, Machine, Task
 from simfs.machine.locks.kinds import KINDS

@@ -114,33 +114,6 @@ def test_a_mutex_with_more_tasks_than_cpus_starves_nobody() -> None:
 # ---- rwsem -----------------------------------------------------------------------------------------------
 
 
-def few_readers(handoff_wait: float) -> RunResult:
-    """Writers that spin and steal, and now and then a long reader that makes all of them sleep. Ticks of 1 ms."""
-    return simulate(
-        lock_cycle(
-            "rwsem",
-            8,
-            warmup_ns=1e7,
-            duration_ns=1e9,
-            think_ns=1e3,
-            hold_ns=6e4,
-            readers=0.01,
-            costs=REAL,
-            kernel={"tick_ns": 1e6, "constants": {**CONSTANTS, "rwsem_handoff_wait": handoff_wait}},
-            **RANDOM,
-        )
-    )
-
-
-@pytest.mark.parametrize("patience", [1e6, 4e6, 16e6])
-def test_a_writer_of_an_rwsem_starves_for_the_handoff_wait_and_no_longer(patience: float) -> None:
-    lock = the_lock(few_readers(patience))
-    assert lock.steals > 0
-    assert (
-        patience < lock.wait_max_ns < patience + 3e6
-    )  # as many ticks have passed, the last one up to 1 ms later
-
-
 def test_writers_of_an_rwsem_spin_on_a_writer_and_on_short_readers() -> None:
     spec = lock_cycle("rwsem", 8, duration_ns=1e7, think_ns=1e3, hold_ns=8e3, readers=0.05, costs=REAL)
     lock = the_lock(simulate(spec))

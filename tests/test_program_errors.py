@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable
 
 import pytest
-from python_programs import Program, cycle, one_lock, simulate, spec
+from python_programs import Program, cycle, simulate, spec
 from tiny_machine import TinyMachine
 
-from engine import lock_cycle
+from engine import lock_cycle, one_lock
 from simfs import _engine
 from simfs._engine import Machine, ProgramError, Step, Task
 

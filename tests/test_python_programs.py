@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from python_programs import COSTS, DRAWN, Program, cycle, one_lock, simulate, spec
+from python_programs import COSTS, DRAWN, Program, cycle, simulate, spec
 from tiny_machine import TinyMachine
 
-from engine import lock_cycle, the_lock
+from engine import lock_cycle, one_lock, the_lock
 from simfs import _engine
 from simfs import machine as reference
 from simfs._engine import Lock, Machine, Task

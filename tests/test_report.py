@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browser import chromium
 from typer.testing import CliRunner
 
 import simfs
@@ -118,6 +119,7 @@ def test_it_has_every_part(report: Path) -> None:
     ):
         assert said in text
     assert "simfs run" in unescape(text)
+    assert "hqlock_" not in text, "a constant that no lock of the scenario reads"
 
 
 @pytest.mark.slow
@@ -167,19 +169,12 @@ def test_charts_have_the_numbers_of_the_result(folder: Path, report: Path) -> No
 DRIVE = f"<script>{(Path(__file__).parent / 'data' / 'drive_report.js').read_text('utf-8')}</script>"
 
 
-def browser() -> str:
-    found = shutil.which("chromium") or shutil.which("google-chrome")
-    if found is None:
-        pytest.skip("there is no chromium on this machine")
-    return found
-
-
 def driven(report: Path, width: int, at: Path) -> dict[str, Any]:
     page = at / "driven.html"
     page.write_text(report.read_text("utf-8").replace("</head>", f"{DRIVE}</head>", 1), encoding="utf-8")
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", f"--window-size={width},900"]
     done = subprocess.run(
-        [browser(), *options, f"--user-data-dir={at / 'profile'}", page.as_uri()],
+        [chromium(), *options, f"--user-data-dir={at / 'profile'}", page.as_uri()],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     (said,) = re.findall(r'<pre id="said">(.*?)</pre>', done.stdout, re.DOTALL)

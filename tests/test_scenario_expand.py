@@ -157,6 +157,7 @@ def test_only_calibrate_rows_are_named_by_the_compile_question() -> None:
 
 def test_values_are_set_in_nanoseconds() -> None:
     changed = with_values(load("compile-24"), {"workload.user_cpu": 12_345_678.9})
+    assert changed.text == load("compile-24").text != ""  # what the manifest of a fitted run keeps
     assert value_of(changed, "workload.user_cpu") == 12_345_678.9
     assert value_of(expand(changed)[0].scenario, "workload.user_cpu") == 12_345_678.9
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import Spec, lock_cycle, scenario_spec
+from engine import Spec, lock_cycle, scenario_spec, the_lock
 from simfs import _engine
 from simfs.machine.recorder import Event
-from simfs.results.run_result import LockStats, RunResult
+from simfs.results.run_result import RunResult
 from simfs.results.timeline import Doing, Interval, Ran, State, Timeline, follow, state_of
 
 KINDS = ("semaphore", "mutex-4.10", "rwsem-5.11", "qspinlock", "qrwlock", "ticket")
@@ -78,10 +78,6 @@ def merged(task: int, intervals: list[Interval]) -> list[tuple[int, int, int, in
     return found
 
 
-def lock_named(result: RunResult, name: str) -> LockStats:
-    return next(lock for lock in result.locks if lock.name == name)
-
-
 def held(line: Timeline, focus: str) -> Counter[str]:
     """Time of exclusive holds of one lock, by what the holder did."""
     time = Counter[str]()
@@ -97,7 +93,7 @@ def held(line: Timeline, focus: str) -> Counter[str]:
 def test_the_totals_are_those_of_the_run(kind: str) -> None:
     spec = lock_cycle(kind, 8, 3, duration_ns=2e6, costs=PRICES, hold_ns=4e3, think_ns=9e3)
     result, line = watched(spec)
-    lock = lock_named(result, "lock")
+    lock = the_lock(result, "lock")
     (name,) = {span.about for span in line.of("hold") if span.about.startswith("lock#")}
     time = {what: ps / 1000 for what, ps in held(line, name).items()}
     kinds = lock.kinds
@@ -115,7 +111,7 @@ def test_waits_add_up_to_those_of_the_run() -> None:
     """Of a lock whose waiters run when they have it: no grants."""
     spec = lock_cycle("qspinlock", 6, 6, duration_ns=1e6, hold_ns=4e3, think_ns=9e3)
     result, line = watched(spec)
-    lock = lock_named(result, "lock")
+    lock = the_lock(result, "lock")
     spans = [span for span in line.of("wait") if span.about.startswith("lock#")]
     total = sum((span.end or line.end) - span.begin for span in spans)
     over = sum(span.end - span.begin for span in spans if span.end is not None)

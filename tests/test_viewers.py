@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browser import chromium
 from typer.testing import CliRunner
 
 from simfs import _engine
@@ -338,13 +339,6 @@ window.addEventListener("error", (event) => { document.title = "error: " + event
 """
 
 
-def browser() -> str:
-    found = shutil.which("chromium") or shutil.which("google-chrome")
-    if found is None:
-        pytest.skip("there is no chromium on this machine")
-    return found
-
-
 @pytest.mark.slow
 def test_every_control_of_the_player_works_in_a_browser(scene: Scene, tmp_path: Path) -> None:
     file = tmp_path / "page.html"
@@ -358,7 +352,7 @@ def test_every_control_of_the_player_works_in_a_browser(scene: Scene, tmp_path: 
         f"--user-data-dir={tmp_path / 'profile'}",
     ]
     done = subprocess.run(
-        [browser(), *options, file.as_uri()], capture_output=True, text=True, timeout=120, check=False
+        [chromium(), *options, file.as_uri()], capture_output=True, text=True, timeout=120, check=False
     )
     assert "<title>error" not in done.stdout
     (said,) = re.findall(r'<pre id="said">(.*?)</pre>', done.stdout)

@@ -7,18 +7,12 @@ from typing import Any
 
 import pytest
 
-from engine import Spec, answer, lock_cycle
+from engine import lock_cycle, refused
 from simfs.scenario import ScenarioError, checks, expand, load, to_run_spec
 from simfs.scenario.json_schema import json_schema
 from simfs.scenario.models import load_filesystem, load_timeline
 from simfs.scenario.paths import MODELS
 from simfs.vocabulary import vocabulary
-
-
-def refused(spec: Spec) -> str:
-    with pytest.raises(ValueError, match=r"\w") as error:
-        answer(spec)
-    return str(error.value)
 
 
 def point(scenario: str, *settings: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine import read_answer, written_spec
+from engine import acquired, per_second, read_whole_answer, written_spec
 
 SCENARIO = """\
 simfs: 1
@@ -25,14 +25,12 @@ FILESYSTEMS = pytest.mark.parametrize("kind", ["xfs", "ext4", "btrfs"])
 
 
 def run(tmp_path: Path, *options: str) -> dict[str, Any]:
-    result = read_answer(written_spec(tmp_path / "dirty.yaml", SCENARIO, *options))
-    assert result["stall"] is None
-    return result
+    return read_whole_answer(written_spec(tmp_path / "dirty.yaml", SCENARIO, *options))
 
 
 def written(result: dict[str, Any]) -> float:
     """Bytes a second."""
-    return float(result["bytes"] / result["window_ns"] * 1e9)
+    return per_second(result, "bytes")
 
 
 @FILESYSTEMS
@@ -107,10 +105,6 @@ def test_a_file_larger_than_memory_is_read_from_the_device_for_the_part_that_doe
     assert half["latency"]["read"]["p99_ns"] > 80e3, "a read of the device"
     assert 0.3 < half["latency"]["read"]["mean_ns"] / 100e3 < 0.8, "half of the reads or a little more miss"
     assert acquired(half, "mm.lru_lock") > 0 == acquired(fits, "mm.lru_lock")
-
-
-def acquired(result: dict[str, Any], lock: str) -> int:
-    return sum(one["acquired"] for one in result["locks"] if one["name"] == lock)
 
 
 @pytest.mark.parametrize("kind", ["xfs", "ext4"])

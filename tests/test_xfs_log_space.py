@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from machines import assert_same
 
-from engine import Spec, simulate_whole
-from simfs.results.run_result import LockStats, RunResult
+from engine import Spec, simulate_whole, the_lock
 from simfs.scenario import ScenarioError, expand, load, to_run_spec
 
 OPERATIONS = "[{op: utimes}, {op: create}, {op: unlink}]"
@@ -23,10 +22,6 @@ def spec_of(tmp_path: Path, log_size: str, ms: float, workload: str = TOUCH, dev
     )
     (point,) = expand(load(path))
     return to_run_spec(point, 0) | {"warmup_ns": 60e6, "duration_ns": ms * 1e6}
-
-
-def lock(result: RunResult, name: str) -> LockStats:
-    return next(lock for lock in result.locks if lock.name == name)
 
 
 def test_what_transactions_do_not_use_of_the_log_goes_back(tmp_path: Path) -> None:
@@ -48,7 +43,7 @@ def test_with_a_log_that_is_too_small_all_go_on_but_wait_for_its_tail(tmp_path: 
 
 @pytest.mark.slow
 def test_who_wants_a_cluster_under_write_waits_for_the_device(tmp_path: Path) -> None:
-    waits = lock(simulate_whole(spec_of(tmp_path, "10 MiB", 600, device="sata-ssd")), "xfs.inode cluster")
+    waits = the_lock(simulate_whole(spec_of(tmp_path, "10 MiB", 600, device="sata-ssd")), "xfs.inode cluster")
     assert waits.holder_device_ns > 10 * (waits.holder_running_ns + waits.holder_sleeping_ns)
     assert waits.wait_max_ns > 40e3  # what a write takes
     assert {site.site for site in waits.sites} & {"utimes", "unlink"}
@@ -68,7 +63,7 @@ def test_both_machines_write_in_place_the_same(tmp_path: Path) -> None:
 def test_a_buffer_lock_with_an_owner_is_not_held_while_it_is_written(tmp_path: Path) -> None:
     spec = spec_of(tmp_path, "10 MiB", 40)
     spec["kernel"]["locks"]["xfs.buffer"] = "mutex"
-    assert lock(simulate_whole(spec), "xfs.inode cluster").holder_device_ns == 0
+    assert the_lock(simulate_whole(spec), "xfs.inode cluster").holder_device_ns == 0
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import random
 import re
 import shutil
 import subprocess
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from directory_steps import random_steps
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -197,27 +197,10 @@ def on_the_kernel(root: Path, steps: list[dict[str, Any]]) -> list[int]:
     return inos
 
 
-def random_steps(seed: int, count: int, names: int) -> list[dict[str, Any]]:
-    draw = random.Random(seed)
-    steps: list[dict[str, Any]] = [{"op": "mkdir", "name": f"d{i}"} for i in range(2)]
-    there: list[set[str]] = [set(), set()]
-    for i in range(count):
-        dir_ = draw.randrange(2)
-        growing = 5 * i // count % 2 == 0
-        if there[dir_] and draw.random() > (0.8 if growing else 0.3):
-            name = draw.choice(sorted(there[dir_]))
-            there[dir_].remove(name)
-            steps.append({"op": "unlink", "dir": dir_, "name": name})
-        elif (name := f"f{draw.randrange(names):0{draw.choice([1, 7, 30])}}") not in there[dir_]:
-            there[dir_].add(name)
-            steps.append({"op": "create", "dir": dir_, "name": name})
-    return steps
-
-
 @pytest.mark.skipif(MOUNT != "1", reason=NO_MOUNT)
 @pytest.mark.parametrize(("seed", "count", "names"), [(1, 60, 40), (2, 600, 500), (3, 4000, 9000)])
 def test_creates_and_unlinks_are_those_of_the_kernel(image: Path, seed: int, count: int, names: int) -> None:
-    steps = random_steps(seed, count, names)
+    steps = random_steps(seed, count, names, lambda i: 0.7 if 5 * i // count % 2 else 0.2)
     assert make(image, GIB, 4, "-q").returncode == 0
     root = image.parent / "mounted"
     root.mkdir()

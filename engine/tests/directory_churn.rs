@@ -1,18 +1,11 @@
 //! A directory under long churn keeps all its invariants, whatever its form: the blocks, the hash index and the free space.
 
+#[path = "common/draw.rs"]
+mod draw;
+
+use draw::Draw;
 use simfs_engine::filesystems::xfs::structures::geometry::Geometry;
 use simfs_engine::filesystems::xfs::structures::layout::{Layout, ROOT};
-
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % n
-    }
-}
 
 /// Adds and removes names of two lengths at random; `most` names at once decide the largest form.
 fn churn(seed: u64, most: u64, steps: u64) {

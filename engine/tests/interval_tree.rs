@@ -1,18 +1,12 @@
 //! The interval tree against a plain list: the same overlaps in the same order, and the red-black rules after each change.
+
+#[path = "common/draw.rs"]
+mod draw;
+
+use draw::Draw;
 use simfs_engine::structures::interval_tree::IntervalTree;
 use simfs_engine::structures::NodeId;
 use simfs_engine::waist::Access;
-
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % n
-    }
-}
 
 fn nothing(_: NodeId, _: Access) {}
 

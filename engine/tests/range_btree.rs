@@ -1,20 +1,14 @@
 //! The B-tree of ranges against a plain sorted list: the same overlaps, the tree's rules after each change, and no node
 //! written that was not named before.
+
+#[path = "common/draw.rs"]
+mod draw;
+
+use draw::Draw;
 use simfs_engine::structures::range_btree::{Changes, Key, RangeBTree, Record, CHILDREN, RECORDS};
 use simfs_engine::structures::NodeId;
 use simfs_engine::waist::Access;
 use std::collections::BTreeMap;
-
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % n
-    }
-}
 
 fn nothing(_: NodeId, _: Access) {}
 

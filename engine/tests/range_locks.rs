@@ -2,7 +2,10 @@
 //! nothing is left behind.
 
 mod common;
+#[path = "common/draw.rs"]
+mod draw;
 
+use draw::Draw;
 use simfs_engine::machine::Native;
 use simfs_engine::range_locks::{Design, Prices, Range, RangeLock};
 use simfs_engine::spec::RunSpec;
@@ -90,17 +93,6 @@ fn order(times: &[(Time, Time)]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..times.len()).collect();
     order.sort_by_key(|&number| times[number].0);
     order
-}
-
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % n
-    }
 }
 
 /// Each of `tasks` locks and unlocks `turns` random ranges of `units`; ranges that exclude each other are never held together.

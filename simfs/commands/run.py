@@ -153,8 +153,11 @@ def _write(
 
 def _complain_of(result: ScenarioResult) -> None:
     from simfs.reports.text import missed
+    from simfs.results.model import once_a_point
 
-    for sentence in (*(finding.sentence for finding in result.findings), *missed(result)):
+    for finding, more in once_a_point(result.findings):
+        complain(finding.sentence + more)
+    for sentence in missed(result):
         complain(sentence)
 
 

@@ -192,6 +192,7 @@ def _report(plan: Plan, asked: Scenario, result: ScenarioResult, out: Path, show
     from simfs.reports.export import to_csv, to_json, write
     from simfs.reports.layout import report_console
     from simfs.reports.sweep import print_sweep
+    from simfs.results.model import once_a_point
 
     resolved = asked.model_dump(mode="json", exclude_unset=True)
     try:
@@ -207,8 +208,8 @@ def _report(plan: Plan, asked: Scenario, result: ScenarioResult, out: Path, show
     for line in places(plan, result):
         typer.echo(line, err=shown.form is not Format.TEXT)
     notes().print(f"written to {out}")
-    for finding in result.findings:
-        complain(finding.sentence)
+    for finding, more in once_a_point(result.findings):
+        complain(finding.sentence + more)
     raise typer.Exit(result.exit_code)
 
 

@@ -23,7 +23,7 @@ from simfs.results.focus import focus
 from simfs.results.model import PointResult, ScenarioResult
 from simfs.results.run import native_engine, reference_engine
 from simfs.results.run_result import Strict
-from simfs.scenario import Point, Scenario, expand
+from simfs.scenario import Point, Scenario, expand, to_run_spec
 from simfs.scenario.left_out import LeftOut, left_out
 from simfs.scenario.problems import ScenarioError
 from simfs.scenario.suggest import choices, nearest
@@ -34,6 +34,15 @@ BESIDE = ("whatif", "sensitivity")
 TEN = 10
 
 _Model = TypeVar("_Model", bound=Strict)
+
+
+READERS = {
+    "cohort_": ("cohort", "hmcs"),
+    "hqlock_": ("hqlock",),
+    "numa_spinlock_": ("cna",),
+    "semaphore_": ("counting-semaphore",),
+}
+"""Constants of the kernel by how their names begin, and the kinds of locks that alone read them."""
 
 
 @dataclass(frozen=True)
@@ -80,13 +89,27 @@ class Briefing:
         if self.sensitivity:
             found = [(known.get(s.parameter), s) for s in self.sensitivity.screened]
             return [Number(p, s.mu_star.mean, s.matters) for p, s in found if p is not None][:TEN]
-        widest = sorted(known.values(), key=lambda p: -(p.high - p.low) / (abs(p.value) or 1))
+        kinds = _lock_kinds(self.point)
+        read = (p for p in known.values() if _concerns(p, kinds))
+        widest = sorted(read, key=lambda p: -(p.high - p.low) / (abs(p.value) or 1))
         return [Number(parameter) for parameter in widest[:TEN]]
 
     def left_out(self) -> list[LeftOut]:
         """What is not modelled and can matter for any of the variants."""
         points = [self.point_of(found) for found in focus(self.result)]
         return [each for each in left_out() if any(each.concerns(point) for point in points)]
+
+
+def _lock_kinds(point: Point) -> set[str]:
+    """The kinds of a kernel's locks, and what else the workload of its RunSpec names."""
+    spec = to_run_spec(point, 0)
+    return set(spec["kernel"]["locks"].values()) | {str(value) for value in spec["workload"].values()}
+
+
+def _concerns(parameter: Parameter, kinds: set[str]) -> bool:
+    """Whether a constant may be read where there are locks of these kinds."""
+    name = parameter.name.removeprefix("kernel.constants.")
+    return all(kinds.intersection(readers) for begin, readers in READERS.items() if name.startswith(begin))
 
 
 def waited(point: PointResult) -> float:

@@ -81,11 +81,7 @@ def calibrate(
     parameters than rows, rows that no point answers, and a fit that ends at a bound.
     """
     used = tuple(r for r in rows if r.role == "calibrate")
-    if len(parameters) > len(used):
-        raise CalibrationError(
-            f"{len(parameters)} parameters cannot be fitted on {len(used)} rows with role 'calibrate'"
-            f" ({', '.join(p.name for p in parameters)}): fit fewer parameters or name more rows"
-        )
+    _refuse_more(parameters, used)
     runner = Runner(engine, threads, measure or Runs(replications=2), progress)
     draft = Objective(parameters, used, build, _shortened(to_spec, DRAFT), runner, DRAFT_TOLERANCE)
     full = Objective(parameters, used, build, to_spec, runner, TOLERANCE)
@@ -103,6 +99,15 @@ def calibrate(
         objective=float(np.sqrt(np.mean(full(values) ** 2))),
         evaluations=len(draft.known) + len(full.known),
     )
+
+
+def _refuse_more(parameters: Sequence[Parameter], rows: Sequence[MeasuredRow]) -> None:
+    """Refuse more parameters than rows."""
+    if len(parameters) > len(rows):
+        raise CalibrationError(
+            f"{len(parameters)} parameters cannot be fitted on {len(rows)} rows with role 'calibrate'"
+            f" ({', '.join(p.name for p in parameters)}): fit fewer parameters or name more rows"
+        )
 
 
 @dataclass(frozen=True)

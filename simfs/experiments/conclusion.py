@@ -51,8 +51,11 @@ def conclusion(result: ScenarioResult, points: Sequence[Point] = ()) -> str:
     if is_tournament(result):  # its table is the answer
         return ""
     stalled = {finding.point for finding in result.findings if finding.kind == "stall"}
+    broken = {finding.point for finding in result.findings if finding.kind == "law"}
+    faulty = {point.variant for point in result.points if point.id in broken}
     sides = [Side(result.title(p.variant), p, settings.get(p.variant, {})) for p in focus(result)]
-    sound = [side for side in sides if side.point.operations and side.point.id not in stalled]
+    counts = [side for side in sides if side.point.variant not in faulty]
+    sound = [side for side in counts if side.point.operations and side.point.id not in stalled]
     groups = _comparable(sound)
     groups = [group for group in groups if len(group) > 1] or groups[:1]
     found = [said for group in groups if (said := _of_group(group))]
@@ -60,6 +63,8 @@ def conclusion(result: ScenarioResult, points: Sequence[Point] = ()) -> str:
     lines = [line for _, line in found[:GROUPS]]
     if stopped := [side.name for side in sides if side.point.id in stalled]:
         lines.append(f"{', '.join(stopped)} comes to a halt")
+    if wrong := [result.title(variant) for variant in result.variants if variant in faulty]:
+        lines.insert(0, f"{', '.join(wrong)} breaks a law of the simulation, so its numbers mean nothing")
     return ". ".join(lines) + ("." if lines else "")
 
 

@@ -55,7 +55,7 @@ def draw(axes: Axes, curves: Sequence[Line], *, log_x: bool = False, log_y: bool
         at = colours[line.name] % len(OKABE_ITO)
         xs = [float(place) if numeric else names.index(str(place)) for place in line.values]
         look = _look(line.kind, at)
-        if not names[0][0].isdigit():
+        if not numeric:
             look["linestyle"] = "none"  # names have no order
         axes.plot(xs, list(line.values.values()), label=line.label, **look)
     if log_x:

@@ -79,7 +79,19 @@ def _holds(lock: LockSummary) -> str:
 def _site_row(site: LockSite) -> list[str]:
     mean = site.wait_total_ns / site.contended if site.contended else 0.0
     count, total = f"{site.contended:,}", duration(site.wait_total_ns)
-    return [count, total, "", duration(mean), "", "", f"  by {site.site}", "", "", "", ""]
+    return [
+        count,
+        total,
+        "",
+        duration(mean),
+        "",
+        "",
+        f"  by {site.site or 'task, outside calls'}",
+        "",
+        "",
+        "",
+        "",
+    ]
 
 
 def _still_row(lock: LockSummary) -> list[str]:

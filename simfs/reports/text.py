@@ -14,7 +14,7 @@ from simfs.reports.lock_sheets import locks, waited, where
 from simfs.reports.numbers import NOTHING, duration, percent, plain, plural, plus_minus
 from simfs.reports.tournament import tournament
 from simfs.results.focus import focus
-from simfs.results.model import Case, Comparison, PointResult, ScenarioResult, short
+from simfs.results.model import Case, Comparison, PointResult, ScenarioResult, once_a_point, short
 from simfs.results.scaling import ideal_per_s
 from simfs.results.statistics_scaling import scalings
 from simfs.results.tournament import is_tournament
@@ -200,8 +200,8 @@ def missed(result: ScenarioResult) -> Iterable[str]:
 def notes(result: ScenarioResult) -> RenderableType:
     """What was fitted and what predicted, how far off, and what went wrong, as sentences."""
     lines = [Text(line) for line in sentences(result)]
-    for f in result.findings:
-        lines.append(Text(f"error: {f.message} ({f.point}, replication {f.replication})", "red"))
+    for f, more in once_a_point(result.findings):
+        lines.append(Text(f"error: {f.message} ({f.point}, replication {f.replication}){more}", "red"))
         lines += [Text(f"  {step}", "red") for step in (f.stall.cycle if f.stall else ())]
     return Padding(Group(*lines), (1, 1, 0, 1))
 

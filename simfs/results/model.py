@@ -7,6 +7,7 @@ serialised.
 """
 
 import re
+from collections.abc import Iterable, Iterator
 from typing import Literal, Self
 
 from pydantic import Field
@@ -41,6 +42,15 @@ class Finding(Strict):
         more = f"; and {len(cycle) - 3} more" if len(cycle) > 3 else ""
         steps = f": {'; '.join(cycle[:3])}{more}" if cycle else ""
         return f"{self.point} #{self.replication}: {self.message}{steps}"
+
+
+def once_a_point(findings: Iterable[Finding]) -> Iterator[tuple[Finding, str]]:
+    """Yield of each point the first finding of each kind, and in words how many more of its replications have one."""
+    alike: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        alike.setdefault((finding.point, finding.kind), []).append(finding)
+    for first, *more in alike.values():
+        yield first, f" (and {len(more)} more of its replications)" if more else ""
 
 
 class Case(Strict):

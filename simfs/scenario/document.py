@@ -35,6 +35,13 @@ MAX_EXPLAINED = 1 << 16
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters, which could be orders to a terminal, and halves of surrogate pairs."""
 
+PLAINER = {
+    "found character '\\t' that cannot start any token": "a tab; YAML is indented with spaces",
+    "mapping values are not allowed here": "a ': ' where none may be (a text with one needs quotes; or is the "
+    "indentation wrong?)",
+}
+"""What the parser says of the commonest slips, in plain words."""
+
 Path_ = tuple[str | int, ...]
 """Where something is in the data: keys and list indices from the top."""
 
@@ -159,7 +166,9 @@ def _explained(parser: YAML, text: str, name: str) -> Node | None:
         mark = error.problem_mark or error.context_mark
         at = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else f"{name}:1:1"
         reason = error.problem or error.context or "cannot be read"
-        raise ScenarioError([Problem(at, f"not valid YAML: {shorten(reason)}")]) from None
+        raise ScenarioError(
+            [Problem(at, f"not valid YAML: {PLAINER.get(reason) or shorten(reason)}")]
+        ) from None
     except ReaderError as error:
         at = _position(text, error.position, name)
         raise ScenarioError([Problem(at, "has a control character, which YAML does not allow")]) from None

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, StrictBool, StrictFloat
 
-from simfs.scenario.section import Section, Text
+from simfs.scenario.section import Section, Text, refusal, shorten
 from simfs.scenario.units import Duration, PositiveDuration, checked_duration
 from simfs.scenario.words import Named, Schema
 from simfs.vocabulary import Vocabulary
@@ -33,6 +33,15 @@ def _count_or_duration(value: object) -> object:
     return checked_duration(value) if isinstance(value, str) else value
 
 
+def _rule_value(value: object) -> object:
+    if isinstance(value, bool | str):
+        return value
+    raise refusal(f"should be a word, true or false, got {shorten(value)}")
+
+
+RuleValue = Annotated[StrictBool | str, BeforeValidator(_rule_value)]
+"""What a kernel does at one place; `simfs.scenario.checks` refuses what is no choice of the rule."""
+
 CountOrDuration = Annotated[
     StrictFloat,
     Field(ge=0, le=1e15),
@@ -54,7 +63,7 @@ class KernelUse(Section):
     )
     tick: PositiveDuration | None = Field(default=None, description="Length of a scheduler tick.")
     base_slice: PositiveDuration | None = Field(default=None, description="Time slice of a task.")
-    rules: Annotated[dict[str, StrictBool | str], Schema(_rules_schema)] = Field(
+    rules: Annotated[dict[str, RuleValue], Schema(_rules_schema)] = Field(
         default={}, description="What this kernel does differently: rule -> value; no other rule changes."
     )
     preemption: Literal["none", "voluntary", "full", "host"] | None = Field(

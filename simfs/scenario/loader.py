@@ -126,12 +126,10 @@ def _find(name: str) -> Path:
             "this file is no scenario: the name of one ends in .yaml (or give its path, ./ before the name)"
         )
         raise ScenarioError([Problem(shorten(name), what)])
-    what = (
-        f"there is no scenario of this name; known: {', '.join(known)}"
-        if paths.is_name(name)
-        else "no such file"
-    )
-    raise ScenarioError([Problem(shorten(name) or "''", what, nearest(Path(name).stem, known))])
+    near = nearest(Path(name).stem, known)
+    listed = "" if near else f"; known: {', '.join(known)}"
+    what = f"there is no scenario of this name{listed}" if paths.is_name(name) else "no such file"
+    raise ScenarioError([Problem(shorten(name) or "''", what, near)])
 
 
 def _check_version(document: Document) -> None:

@@ -362,6 +362,8 @@ def _unknown(what: Kind, name: str) -> ValueError:
     near = linux(load_timeline().nearest(version)) if version else nearest(name, known)
     listed = f"{known[0]} to {known[-1]}" if what == "kernels" else ", ".join(known)
     hint = f"did you mean '{near}'?" if near else f"there are {listed}"
+    if near and version:
+        hint = f"there are {listed}; {hint}"
     return ValueError(f"unknown {what.removesuffix('s')} '{shorten(name)}'; {hint}")
 
 

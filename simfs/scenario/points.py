@@ -89,7 +89,9 @@ def with_values(scenario: Scenario, values: Mapping[str, float]) -> Scenario:
     for key, value in values.items():
         path = split_key(key)
         assign(document, path, _as_written(document.data, path, value), Place(key, key))
-    return Scenario.model_validate(document.data)
+    changed = Scenario.model_validate(document.data)
+    changed._written = scenario._written  # a fit changes values; the file is still the one that was read
+    return changed
 
 
 def group_drafts(document: Document) -> Iterator[Document]:

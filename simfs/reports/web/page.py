@@ -114,7 +114,8 @@ def verdicts(result: ScenarioResult) -> Iterator[tuple[str, str]]:
         if c.row.role == "predict" and c.error_percent is not None and not c.row.metric.endswith("_percent")
     )
     if errors:
-        yield "plain", f"{len(errors)} predicted rows: median error {errors[len(errors) // 2]:.1f} %"
+        rows = f"{len(errors)} predicted row{'s' * (len(errors) != 1)}"
+        yield "plain", f"{rows}: median error {errors[len(errors) // 2]:.1f} %"
     if bistable := sum(p.groups is not None for p in result.points):
         yield "care", f"{bistable} bistable points"
     if unsettled := sum(p.unsettled for p in result.points):

@@ -273,7 +273,7 @@
       toggle("logarithmic", "log");
       if (data.lines.some((line) => line.ideal.length)) toggle("perfect scaling", "linear");
       this.lines(data.lines.map((line) => line.name));
-      if (data.measured.length) make(root, "p", {class: "axis-note"}, "Outlined in ink: measured, where it was measured, in the shape of its line.");
+      if (data.measured.length) make(root, "p", {class: "axis-note"}, "Black outlines: measured values, each in the shape of its line.");
       this.finish();
     }
 

@@ -27,7 +27,7 @@ impl Rcu {
 }
 
 impl State {
-    /// RCU's thread looks for CPUs that idle, and has looked at these (`rcu_watching_snap_recheck`).
+    /// RCU's thread has looked for CPUs that idle: the rest is asked, if the grace period is long (`rcu_watching_snap_recheck`).
     pub(super) fn make_urgent(&mut self) {
         let (now, tick) = (self.now, self.kernel.tick);
         self.rcu.iter_mut().for_each(|rcu| rcu.ask(now, tick));

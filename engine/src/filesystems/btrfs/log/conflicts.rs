@@ -3,7 +3,7 @@
 //!
 //! Left out: the conflicts of the other's new name in turn, and what the log says of a renamed file's directories of old (`btrfs_log_all_parents`).
 
-use super::lost_names::Other;
+use super::lost_names::Fate;
 use crate::filesystems::btrfs::mount::{Btrfs, Inode};
 use crate::waist::Account;
 use crate::waist::Machine;
@@ -17,7 +17,7 @@ impl Btrfs {
             lost.lose(inode.entry, slot, inode.ino);
         }
         if gone && self.data(slot).made() < self.transid() {
-            lost.go(inode.ino);
+            lost.delete(inode.ino);
         }
     }
 
@@ -27,16 +27,16 @@ impl Btrfs {
             return;
         }
         m.run(Account::System, self.fs_root.unlocked_search()).await;
-        let other = self.log.lost.borrow().other(inode.entry);
-        match other {
-            Some(Other::Deleted) => self.log_directory(m, inode.dir).await,
-            Some(Other::Renamed(other)) if !self.data(other).is_logged(self.transid()) => {
+        let fate = self.log.lost.borrow().fate(inode.entry);
+        match fate {
+            Some(Fate::Deleted) => self.log_directory(m, inode.dir).await,
+            Some(Fate::Renamed(other)) if !self.data(other).is_logged(self.transid()) => {
                 let ino = self.file(other).ino;
                 self.drop_items(m, ino).await;
                 self.copy_items(m, ino, &[]).await;
                 self.data(other).log_existence(self.transid());
             }
-            Some(Other::Renamed(_)) | None => {}
+            Some(Fate::Renamed(_)) | None => {}
         }
     }
 }

@@ -3,20 +3,20 @@
 use crate::filesystems::btrfs::tree::key::Key;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// By the key of their entry.
+/// The names, by the key of their directory entry: the slot and the number of the inode that had each.
 #[derive(Debug, Default)]
 pub struct LostNames {
     owners: BTreeMap<Key, (u32, u64)>,
-    /// Inodes without a name.
-    gone: BTreeSet<u64>,
+    /// Inodes that have lost their last name.
+    deleted: BTreeSet<u64>,
 }
 
 /// What became of the inode that had a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Other {
+pub enum Fate {
     /// It is in this slot, with another name.
     Renamed(u32),
-    /// It is gone.
+    /// It has none left.
     Deleted,
 }
 
@@ -26,14 +26,14 @@ impl LostNames {
         self.owners.insert(entry, (slot, ino));
     }
 
-    /// An inode goes.
-    pub fn go(&mut self, ino: u64) {
-        self.gone.insert(ino);
+    /// An inode is deleted.
+    pub fn delete(&mut self, ino: u64) {
+        self.deleted.insert(ino);
     }
 
-    /// Who had a name.
-    pub fn other(&self, entry: Key) -> Option<Other> {
+    /// What became of the inode that had a name, if that was lost.
+    pub fn fate(&self, entry: Key) -> Option<Fate> {
         let &(slot, ino) = self.owners.get(&entry)?;
-        Some(if self.gone.contains(&ino) { Other::Deleted } else { Other::Renamed(slot) })
+        Some(if self.deleted.contains(&ino) { Fate::Deleted } else { Fate::Renamed(slot) })
     }
 }

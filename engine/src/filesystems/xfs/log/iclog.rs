@@ -68,7 +68,7 @@ struct Iclog {
 
 /// What somebody waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum For {
+enum Awaited {
     /// A buffer is on the device.
     Written(Number),
     /// What is in it is committed.
@@ -87,7 +87,7 @@ pub struct Iclogs {
     /// Those that are not free, oldest first; the number of the first.
     iclogs: RefCell<VecDeque<Iclog>>,
     first: Cell<Number>,
-    waiters: RefCell<Vec<(For, LockId)>>,
+    waiters: RefCell<Vec<(Awaited, LockId)>>,
     /// A worker commits what has ended.
     committing: Cell<bool>,
     /// Buffers that have ended (`l_ioend_workqueue`).
@@ -138,7 +138,7 @@ impl Iclogs {
     pub async fn get_space<M: Machine>(&self, m: &M, bytes: u64) -> (Number, u64) {
         loop {
             let Some(number) = self.active() else {
-                self.wait(m, For::Free).await;
+                self.wait(m, Awaited::Free).await;
                 continue;
             };
             let part = self.with(number, |iclog| {
@@ -194,7 +194,7 @@ impl Iclogs {
     /// `xlog_force_lsn` and, where nobody `waits`, `xlog_force_iclog`. Returns whether the buffer was active, and is written for the caller.
     pub async fn force<M: Machine>(&self, m: &M, number: Number, waits: bool) -> bool {
         if waits && !self.is_free(number) && self.with(number, |iclog| !iclog.switched) && number > self.first.get() {
-            self.wait(m, For::Written(number - 1)).await;
+            self.wait(m, Awaited::Written(number - 1)).await;
         }
         if self.is_free(number) {
             return false;
@@ -207,7 +207,7 @@ impl Iclogs {
             self.switch(m, number).await;
         }
         if waits {
-            self.wait(m, For::Committed(number)).await;
+            self.wait(m, Awaited::Committed(number)).await;
         }
         active
     }
@@ -222,40 +222,40 @@ impl Iclogs {
 
     /// Waits until what is in a buffer is committed (`xlog_wait_on_iclog`).
     pub async fn wait_on<M: Machine>(&self, m: &M, number: Number) {
-        self.wait(m, For::Committed(number)).await;
+        self.wait(m, Awaited::Committed(number)).await;
     }
 
-    fn is_so(&self, what: For) -> bool {
+    fn has_happened(&self, what: Awaited) -> bool {
         match what {
-            For::Written(number) => self.is_free(number) || self.with(number, |iclog| iclog.done),
-            For::Committed(number) => self.is_free(number),
-            For::Free => self.iclogs.borrow().len() < ICLOGS,
+            Awaited::Written(number) => self.is_free(number) || self.with(number, |iclog| iclog.done),
+            Awaited::Committed(number) => self.is_free(number),
+            Awaited::Free => self.iclogs.borrow().len() < ICLOGS,
         }
     }
 
-    async fn wait<M: Machine>(&self, m: &M, what: For) {
-        while !self.is_so(what) {
-            let so = m.new_completion();
-            self.waiters.borrow_mut().push((what, so));
+    async fn wait<M: Machine>(&self, m: &M, what: Awaited) {
+        while !self.has_happened(what) {
+            let completion = m.new_completion();
+            self.waiters.borrow_mut().push((what, completion));
             m.wchan("xlog_wait");
-            m.wait_for(so).await;
-            m.drop_completion(so);
+            m.wait_for(completion).await;
+            m.drop_completion(completion);
         }
     }
 
-    async fn wake<M: Machine>(&self, m: &M, what: For) {
+    async fn wake<M: Machine>(&self, m: &M, what: Awaited) {
         loop {
             let next = self.waiters.borrow().iter().position(|(waits, _)| *waits == what);
             let Some(next) = next else { return };
-            let (_, so) = self.waiters.borrow_mut().remove(next);
-            m.complete(so).await;
+            let (_, completion) = self.waiters.borrow_mut().remove(next);
+            m.complete(completion).await;
         }
     }
 
     /// `xlog_state_done_syncing`: a buffer is on the device. Returns whether the caller has to commit what has ended.
     pub async fn done<M: Machine>(&self, m: &M, number: Number) -> bool {
         self.with(number, |iclog| iclog.done = true);
-        self.wake(m, For::Written(number)).await;
+        self.wake(m, Awaited::Written(number)).await;
         !self.committing.replace(true)
     }
 
@@ -272,7 +272,7 @@ impl Iclogs {
         let number = self.first.get();
         self.iclogs.borrow_mut().pop_front();
         self.first.set(number + 1);
-        self.wake(m, For::Committed(number)).await;
-        self.wake(m, For::Free).await;
+        self.wake(m, Awaited::Committed(number)).await;
+        self.wake(m, Awaited::Free).await;
     }
 }
