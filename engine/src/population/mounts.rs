@@ -10,7 +10,7 @@ use crate::filesystems::tmpfs::Tmpfs;
 use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::xfs::operations::file_io;
 use crate::filesystems::xfs::structures::geometry::Geometry;
-use crate::kernel::btrfs::MetadataReclaim;
+use crate::kernel::btrfs::{MetadataReclaim, Reserving};
 use crate::machine::LockKind;
 use crate::range_locks::{Design, Prices};
 use crate::softirq::{self, Nobody};
@@ -79,6 +79,10 @@ pub(super) fn btrfs<H: Host>(
     if rules.reclaim == MetadataReclaim::Preemptive {
         let worker = fs.clone();
         host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::reclaim_worker(m, worker));
+    }
+    if rules.reserving == Reserving::Tickets {
+        let worker = fs.clone();
+        host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::ticket_worker(m, worker));
     }
     let committer = fs.clone();
     let tick = from_ns(spec.kernel.tick_ns);
