@@ -133,6 +133,7 @@ pub async fn append<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &mut 
 
 /// A buffered `write` over what is cached and has blocks.
 pub async fn overwrite<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File, place: (u64, u32)) {
+    m.at("write");
     fs.super_block().start_write(m).await;
     overwrite_protected(fs, m, file, place).await;
     fs.super_block().end_write(m).await;
@@ -146,7 +147,6 @@ pub async fn overwrite_protected<M: Machine, F: FileOperations<M>>(
     (offset, bytes): (u64, u32),
 ) {
     let lock = fs.file_lock(file);
-    m.at("write");
     m.lock(lock, Side::Write).await;
     fs.super_block().times.changed(m, Timed::File(file.inode));
     fs.write_begin(m, file, bytes, false).await;
@@ -158,6 +158,7 @@ pub async fn overwrite_protected<M: Machine, F: FileOperations<M>>(
 /// `pwrite` of a file that was laid out. An asynchronous one keeps the freeze protection until its end, whichever CPU that is on
 /// (`kiocb_start_write`): here until it is submitted.
 pub async fn write_at<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File, io: Io) {
+    m.at("write");
     fs.super_block().start_write(m).await;
     fs.super_block().times.changed(m, Timed::File(file.inode));
     fs.write_at(m, file, io).await;

@@ -10,7 +10,7 @@ use crate::filesystems::tmpfs::Tmpfs;
 use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::xfs::operations::file_io;
 use crate::filesystems::xfs::structures::geometry::Geometry;
-use crate::kernel::btrfs::{MetadataReclaim, Reserving};
+use crate::kernel::btrfs::MetadataReclaim;
 use crate::machine::LockKind;
 use crate::range_locks::{Design, Prices};
 use crate::softirq::{self, Nobody};
@@ -80,10 +80,7 @@ pub(super) fn btrfs<H: Host>(
         let worker = fs.clone();
         host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::reclaim_worker(m, worker));
     }
-    if rules.reserving == Reserving::Tickets {
-        let worker = fs.clone();
-        host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::ticket_worker(m, worker));
-    }
+    fs.tell_tickets();
     let committer = fs.clone();
     let tick = from_ns(spec.kernel.tick_ns);
     let ticks = (fs.commit_interval() / tick).max(1);

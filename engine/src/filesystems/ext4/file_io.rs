@@ -122,7 +122,6 @@ impl Ext4 {
     }
 
     pub(super) async fn write_file<M: Machine>(&self, m: &M, file: &File, io: Io) {
-        m.at("write");
         m.moved(u64::from(io.bytes));
         let open = self.io.file(file.inode);
         if io.direct {

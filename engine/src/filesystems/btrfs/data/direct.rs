@@ -116,7 +116,6 @@ impl Btrfs {
         let shared = !buffered && self.direct.held == DioWrites::Shared;
         let side = if shared { Side::Read } else { Side::Write };
         let relocks = !buffered && self.direct.held == DioWrites::Relocked;
-        m.at("write");
         if part && self.direct.held == DioWrites::Shared {
             m.lock(inode.i_rwsem, Side::Read).await; // until check_direct_IO has seen the request
             m.unlock(inode.i_rwsem, Side::Read).await;

@@ -12,10 +12,10 @@ use super::reclaim::{Reclaimable, ITEM, REF};
 use crate::filesystems::btrfs::mount::Btrfs;
 use crate::kernel::btrfs::Reserving;
 use crate::waist::Machine;
-use crate::waist::{LockId, TaskId};
+use crate::waist::{Life, LockId, Placement, TaskId};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 /// What is done for room, in this order (`enum btrfs_flush_state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,12 +34,19 @@ const STEPS: [Flush; 5] = [Flush::SomeItems, Flush::Items, Flush::SomeRefs, Flus
 pub struct Tickets {
     waiting: RefCell<VecDeque<LockId>>,
     worker: Cell<Option<TaskId>>,
+    /// Whose worker starts when it is first needed.
+    fs: RefCell<Weak<Btrfs>>,
     /// Before 4.8: a task makes room for itself.
     flushing: Cell<bool>,
     runner: Cell<Option<LockId>>,
 }
 
 impl Btrfs {
+    /// Where the worker finds its filesystem.
+    pub fn tell_tickets(self: &Rc<Self>) {
+        self.reclaim.tickets.fs.replace(Rc::downgrade(self));
+    }
+
     /// A reservation of metadata that may wait.
     pub(crate) async fn wait_for_room<M: Machine>(&self, m: &M) {
         match self.reclaim.reserving {
@@ -59,10 +66,16 @@ impl Btrfs {
         if tickets.waiting.borrow().is_empty() && self.has_room() {
             return;
         }
-        let Some(worker) = tickets.worker.get() else { return };
         let ticket = m.new_completion();
         tickets.waiting.borrow_mut().push_back(ticket);
-        m.wake(worker);
+        match tickets.worker.get() {
+            Some(worker) => m.wake(worker),
+            None => {
+                if let Some(fs) = tickets.fs.take().upgrade() {
+                    m.spawn(Placement::Anywhere, Life::Background, move |m| Self::ticket_worker(m, fs));
+                }
+            }
+        }
         m.wchan("handle_reserve_ticket");
         m.wait_for(ticket).await;
         m.drop_completion(ticket);
@@ -95,7 +108,7 @@ impl Btrfs {
     }
 
     /// The worker of `async_reclaim_work`.
-    pub async fn ticket_worker<M: Machine>(m: M, fs: Rc<Self>) {
+    async fn ticket_worker<M: Machine>(m: M, fs: Rc<Self>) {
         m.at("reclaim");
         let (tickets, runner) = (&fs.reclaim.tickets, fs.extents.new_runner(&m));
         tickets.worker.set(Some(m.task()));
