@@ -93,7 +93,7 @@ def test_an_fsync_after_a_link_logs_the_directory(tmp_path: Path, *, logs: bool)
 def test_an_fsync_after_a_rename_into_another_directory_logs_the_directories(tmp_path: Path) -> None:
     """`last_unlink_trans`, set by `btrfs_record_unlink_dir`; the log has the file, so that nothing is committed."""
     fsync = {"op": "fsync", "on": "first"}
-    keys = {"files": 1, "subdirectories": 2}
+    keys: dict[str, Any] = {"files": 1, "subdirectories": 2}
     moved, renamed = (
         audited(
             spec(
