@@ -88,3 +88,27 @@ def test_an_fsync_after_a_link_logs_the_directory(tmp_path: Path, *, logs: bool)
     )
     assert acquired_each(changed, "btrfs.directory log_mutex") == 0
     assert (acquired_each(linked, "btrfs.directory log_mutex") > 0) == logs
+
+
+def test_an_fsync_after_a_rename_into_another_directory_logs_the_directories(tmp_path: Path) -> None:
+    """`last_unlink_trans`, set by `btrfs_record_unlink_dir`; the log has the file, so that nothing is committed."""
+    fsync = {"op": "fsync", "on": "first"}
+    keys: dict[str, Any] = {"files": 1, "subdirectories": 2}
+    moved, renamed = (
+        audited(
+            spec(
+                tmp_path,
+                "btrfs",
+                {"op": "utimes", "on": "first"},
+                fsync,
+                {"op": how, "on": "first"},
+                fsync,
+                **keys,
+            )
+        )
+        for how in ("move", "rename")
+    )
+    assert (
+        acquired_each(moved, "btrfs.directory log_mutex")
+        > acquired_each(renamed, "btrfs.directory log_mutex") + 0.2
+    )

@@ -35,7 +35,7 @@ ERAS: dict[str, Eras] = {
     "btrfs.tree": {
         (3, 0): "btrfs-tree-2", (3, 1): "btrfs-tree-3-biased", (3, 16): "btrfs-tree-3", (5, 11): "rwsem-5.11",
     },
-    **dict.fromkeys(("xfs.ilock", "xfs.iolock", "xfs.cil_ctx"), RWSEMS),
+    **dict.fromkeys(("xfs.ilock", "xfs.iolock", "xfs.cil_ctx", "ext4.i_data_sem"), RWSEMS),
     **dict.fromkeys(("vfs.inode_hash", "vfs.inode_list", "vfs.wb_list", "mm.lru_lock"), SPINLOCKS),
     **dict.fromkeys(("vfs.d_lock", "vfs.file_lock", "vfs.rename_lock", "xfs.i_flags_lock"), SPINLOCKS),
     **dict.fromkeys(("vfs.dentry_lru", "block.private_lock", "ext4.next_generation"), SPINLOCKS),

@@ -271,6 +271,9 @@ def _fio_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:
     if job.written is not None and kind != "btrfs":
         at = document.place_of(("workload", "written")).value
         yield Problem(at, f"only btrfs gives each write a new place, so a file on {kind} has all its blocks")
+    if job.unwritten and kind != "ext4":
+        at = document.place_of(("workload", "unwritten")).value
+        yield Problem(at, f"the extents of a file on {kind} are all written here")
 
 
 def _device_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:

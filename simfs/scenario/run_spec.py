@@ -326,7 +326,7 @@ def _fio(use: Fio) -> dict[str, Any]:
         "sync": float(use.sync),
         "cached": float(use.cached),
     }
-    optional = {"readers": use.readers, "written": use.written}
+    optional = {"readers": use.readers, "written": use.written, "unwritten": float(use.unwritten) or None}
     return given | {key: value for key, value in optional.items() if value is not None}
 
 

@@ -89,6 +89,10 @@ class Fio(Tasks):
         description="With rw: write, on btrfs: so much of each file was written before, the newest of it is in memory"
         " as far as there is room, and the tasks go on behind it.",
     )
+    unwritten: StrictBool = Field(
+        default=False,
+        description="With direct writes on ext4: files were allocated (fallocate) and not written, as fio leaves them.",
+    )
     direct: StrictBool = Field(default=False, description="Whether requests bypass the page cache.")
     iodepth: Annotated[StrictInt, Field(ge=1, le=65_536)] = Field(
         default=1, description="Requests that a task has under way; 1 waits within the call."
@@ -119,6 +123,8 @@ class Fio(Tasks):
             raise refusal(f"written is for rw: write, not for {self.rw}")
         if self.written is not None and (self.cached or self.direct or self.extents > 1):
             raise refusal("written: what is in memory and in which extents follows from it")
+        if self.unwritten and (not self.direct or self.reads > 0 or self.readers):
+            raise refusal("unwritten is for direct writes")
         if self.random_distribution != "random" and (self.sequential or self.places != "random"):
             raise refusal("random_distribution: the places are not random")
         return self

@@ -3,6 +3,7 @@
 
 mod attributes;
 mod costs;
+mod direct;
 mod directory;
 mod dirhash;
 mod file;
@@ -14,6 +15,7 @@ mod inode;
 mod inode_table;
 mod journal;
 mod linear;
+mod map_blocks;
 mod mballoc;
 mod mkdir;
 mod names;
@@ -42,6 +44,7 @@ use inode::{Files, GroupLines};
 use inode_table::InodeTable;
 use journal::Journal;
 use linear::EntryCosts;
+use map_blocks::MapBlocks;
 use mballoc::Mballoc;
 use orphan::Orphans;
 use preallocate::Preallocate;
@@ -83,6 +86,7 @@ pub struct Ext4 {
     journal: Journal,
     storage: Rc<BlockDevice>,
     io: FileIo,
+    map: MapBlocks,
     groups: Vec<GroupLines>,
     locks: GroupLocks,
     mballoc: Mballoc,
@@ -131,6 +135,7 @@ impl Ext4 {
             journal,
             storage: device,
             io: FileIo::new(m, costs)?,
+            map: MapBlocks::new(m, costs)?,
             groups: (0..count).map(|_| GroupLines::new(m, costs)).collect::<Result<_, _>>()?,
             preallocate: Preallocate::new(costs)?,
             attributes: Attributes::new(costs)?,

@@ -96,6 +96,8 @@ pub struct LaidOut {
     pub extents: u64,
     /// All its pages are in memory, or none.
     pub cached: bool,
+    /// Its blocks are there and nothing was written to them (`fallocate`).
+    pub unwritten: bool,
     /// Only its beginning is there, if so.
     pub written: Option<Written>,
 }
@@ -119,6 +121,14 @@ impl Io {
     /// Pages that it is in, at least one.
     fn pages(&self) -> Time {
         Time::from(self.bytes.div_ceil(BLOCK).max(1))
+    }
+
+    /// The same of all blocks that it is in.
+    fn whole_blocks(self) -> Self {
+        let block = u64::from(BLOCK);
+        let first = self.offset / block * block;
+        let end = (self.offset + u64::from(self.bytes)).next_multiple_of(block);
+        Self { offset: first, bytes: (end - first) as u32, ..self }
     }
 
     /// Begins or ends within a block.

@@ -1,7 +1,5 @@
 //! System calls on open files (`fs/open.c`, `fs/read_write.c`, `fs/readdir.c`, `mm/filemap.c`): the VFS takes the locks and calls
 //! what a filesystem does under them.
-//!
-//! The freeze protection of `vfs_write` is in the traced time of a write: it is a counter of this CPU's, and nobody freezes.
 
 use super::namei::InodeOperations;
 use super::times::Timed;
@@ -122,6 +120,7 @@ pub async fn append<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &mut 
     if let Some((before, _)) = around {
         m.run(Account::System, before).await;
     }
+    fs.super_block().start_write(m).await; // file_start_write of vfs_write
     m.lock(lock, Side::Write).await;
     fs.super_block().times.changed(m, Timed::File(file.inode));
     let size = fs.write_begin(m, file, bytes, true).await;
@@ -131,13 +130,26 @@ pub async fn append<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &mut 
     if let Some((_, after)) = around {
         m.run(Account::System, after).await;
     }
+    fs.super_block().end_write(m).await;
     file.written = true;
 }
 
 /// A buffered `write` over what is cached and has blocks.
-pub async fn overwrite<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File, (offset, bytes): (u64, u32)) {
-    let lock = fs.file_lock(file);
+pub async fn overwrite<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File, place: (u64, u32)) {
     m.at("write");
+    fs.super_block().start_write(m).await;
+    overwrite_protected(fs, m, file, place).await;
+    fs.super_block().end_write(m).await;
+}
+
+/// The same within the freeze protection of `vfs_write`.
+pub async fn overwrite_protected<M: Machine, F: FileOperations<M>>(
+    fs: &F,
+    m: &M,
+    file: &File,
+    (offset, bytes): (u64, u32),
+) {
+    let lock = fs.file_lock(file);
     m.lock(lock, Side::Write).await;
     fs.super_block().times.changed(m, Timed::File(file.inode));
     fs.write_begin(m, file, bytes, false).await;
@@ -146,10 +158,14 @@ pub async fn overwrite<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &F
     m.unlock(lock, Side::Write).await;
 }
 
-/// `pwrite` of a file that was laid out.
+/// `pwrite` of a file that was laid out. An asynchronous one keeps the freeze protection until its end, whichever CPU that is on
+/// (`kiocb_start_write`): here until it is submitted.
 pub async fn write_at<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File, io: Io) {
+    m.at("write");
+    fs.super_block().start_write(m).await;
     fs.super_block().times.changed(m, Timed::File(file.inode));
     fs.write_at(m, file, io).await;
+    fs.super_block().end_write(m).await;
 }
 
 /// `ftruncate` (`do_truncate`) to nothing, or to so many bytes less.

@@ -282,7 +282,7 @@ impl<M: Machine> FileOperations<M> for Tmpfs {
 
     /// Since Linux 6.6 with `O_DIRECT` too: the page cache is all there is.
     async fn write_at(&self, m: &M, file: &File, io: Io) {
-        read_write::overwrite(self, m, file, (io.offset, io.bytes)).await;
+        read_write::overwrite_protected(self, m, file, (io.offset, io.bytes)).await;
     }
 
     /// `noop_fsync`.

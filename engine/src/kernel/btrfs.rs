@@ -147,6 +147,16 @@ choice! {
 }
 
 choice! {
+    /// What who finds no room for metadata does.
+    pub enum Reserving {
+        /// He does what is delayed, and others wait for him (before 4.8).
+        Own = "own",
+        /// He queues a ticket, which a worker grants.
+        Tickets = "tickets",
+    }
+}
+
+choice! {
     /// When a write in place asks whether its extent is shared.
     pub enum NocowCheck {
         /// With the leaf of the file's extent locked (before 5.11).

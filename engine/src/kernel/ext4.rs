@@ -15,6 +15,40 @@ choice! {
 }
 
 choice! {
+    /// What a direct write of part of a block holds, and waits for.
+    pub enum DioUnaligned {
+        /// The same as others; an asynchronous one keeps `i_rwsem` until it is submitted, also where others give it back.
+        AsyncKeeps = "async-keeps",
+        /// An asynchronous one has the file for itself, waits for what is under way and for its own end.
+        AsyncWaits = "async-waits",
+        /// So has any.
+        Exclusive = "exclusive",
+        /// So has one in blocks that were not written; others share the file.
+        Shared = "shared",
+    }
+}
+
+choice! {
+    /// What a direct write into allocated blocks that were not written holds.
+    pub enum DioUnwritten {
+        /// `i_rwsem` for itself.
+        Exclusive = "exclusive",
+        /// `i_rwsem` as other writes.
+        Shared = "shared",
+    }
+}
+
+choice! {
+    /// How a page that has no block yet is put into the tree of extents in memory (`ext4_da_map_blocks`).
+    pub enum DelayedInsert {
+        /// With `i_data_sem` shared.
+        Shared = "shared",
+        /// With `i_data_sem` for itself.
+        Exclusive = "exclusive",
+    }
+}
+
+choice! {
     /// What a request for blocks does where another has the lock of a group.
     pub enum BusyGroups {
         /// It waits.

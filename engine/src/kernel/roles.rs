@@ -29,6 +29,7 @@ pub const ROLES: [(&str, &str); 38] = [
     ("ext4.j_state_lock", "the journal's state: shared by each handle that starts"),
     ("ext4.j_list_lock", "the lists of blocks of the journal's transactions"),
     ("ext4.j_checkpoint_mutex", "the journal's tail: whoever makes room in the log"),
+    ("ext4.i_data_sem", "an inode's tree of extents: shared by look-ups, exclusive for changes"),
     ("ext4.i_es_lock", "an inode's tree of extents in memory"),
     ("btrfs.tree", "a block of a tree"),
     ("btrfs.delayed_node", "an inode's delayed items"),

@@ -169,6 +169,8 @@ rules! {
     "btrfs.nocow_check" => nocow_check: btrfs::NocowCheck = btrfs::NocowCheck::PathReleased;
     /// When what is delayed is done for the room reserved (`need_preemptive_reclaim`).
     "btrfs.reclaim" => reclaim: btrfs::MetadataReclaim = btrfs::MetadataReclaim::Preemptive;
+    /// What who finds no room for metadata does (`__reserve_bytes`).
+    "btrfs.reserving" => reserving: btrfs::Reserving = btrfs::Reserving::Tickets;
     /// How a search makes blocking locks of its path spinning again (`btrfs_clear_path_blocking`).
     "btrfs.path_clearing" => path_clearing: btrfs::PathClearing = btrfs::PathClearing::Never;
     /// What waits while a commit holds `tree_log_mutex`.
@@ -199,8 +201,16 @@ rules! {
     "btrfs.log_directory" => log_directory: btrfs::LogDirectory = btrfs::LogDirectory::New;
     /// What a direct write holds; `relocked` is the mount option `dioread_nolock` of kernels where it is exclusive.
     "ext4.dio_writes" => dio_writes: ext4::DioWrites = ext4::DioWrites::Shared;
+    /// What a direct write of part of a block holds (`ext4_dio_write_checks`).
+    "ext4.dio_unaligned" => ext4_dio_unaligned: ext4::DioUnaligned = ext4::DioUnaligned::Shared;
+    /// What a direct write into blocks that were allocated and not written holds.
+    "ext4.dio_unwritten" => dio_unwritten: ext4::DioUnwritten = ext4::DioUnwritten::Shared;
     /// A direct write starts a journal handle although its blocks are there (`ext4_iomap_alloc`).
     "ext4.dio_handles" => dio_handles: bool = false;
+    /// Who looks blocks up asks the tree of extents in memory before `i_data_sem` (`ext4_es_lookup_extent`).
+    "ext4.extent_status" => extent_status: bool = true;
+    /// How a page that has no block yet is put into that tree (`ext4_da_map_blocks`).
+    "ext4.delayed_insert" => delayed_insert: ext4::DelayedInsert = ext4::DelayedInsert::Exclusive;
     /// A change of attributes takes `s_orphan_lock` to see that the inode is no orphan (`ext4_orphan_del`).
     "ext4.setattr_orphan" => setattr_orphan: bool = false;
     /// A truncation within a block takes `j_list_lock` although the inode is on the transaction's list (`jbd2_journal_file_inode`).

@@ -80,6 +80,7 @@ pub(super) fn btrfs<H: Host>(
         let worker = fs.clone();
         host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::reclaim_worker(m, worker));
     }
+    fs.tell_tickets();
     let committer = fs.clone();
     let tick = from_ns(spec.kernel.tick_ns);
     let ticks = (fs.commit_interval() / tick).max(1);

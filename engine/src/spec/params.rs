@@ -134,6 +134,7 @@ const FIO: &[Param] = &[
     ("reads", Number(0.5)),
     ("readers", Optional),
     ("written", Optional),
+    ("unwritten", Optional),
     ("fsync", Number(0.0)),
     ("sync", Number(0.0)),
     ("iodepth", Number(1.0)),

@@ -58,6 +58,7 @@ impl Jobs {
                 bytes: w.number("size") as u64,
                 extents: w.number("extents") as u64,
                 cached: w.number("cached") > 0.0,
+                unwritten: w.given("unwritten").is_some_and(|unwritten| unwritten > 0.0),
                 written: None,
             },
             written: w.given("written").unwrap_or(0.0),

@@ -171,7 +171,7 @@ impl Btrfs {
             extents: Extents::new(m, trees, refs, rules, costs)?,
             ordered: OrderedExtents::new(m, costs)?,
             direct: Direct::new(costs)?,
-            reclaim: Reclaim::default(),
+            reclaim: Reclaim::new(costs.rules().reserving),
             commits: Commits::new(costs)?,
             fsync: Fsync::new(costs)?,
             transaction,

@@ -72,6 +72,8 @@ impl Ext4 {
 
     /// `ext4_fiemap`: each extent is looked up.
     pub(super) async fn list_extents<M: Machine>(&self, m: &M, slot: u32) {
-        m.run(Account::System, self.attributes.costs.map * self.mballoc.extents(slot).max(1)).await;
+        for _ in 0..self.mballoc.extents(slot).max(1) {
+            self.look_up_blocks(m, slot, self.attributes.costs.map).await;
+        }
     }
 }

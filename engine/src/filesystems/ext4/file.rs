@@ -41,11 +41,14 @@ impl<M: Machine> FileOperations<M> for Ext4 {
         if std::mem::take(&mut self.files.borrow_mut().slots[file.inode as usize].truncated) {
             self.flush(m, file.inode).await; // auto_da_alloc: who replaces a file finds it on disk
         }
+        if file.writable {
+            self.discard_preallocations(m, file.inode).await;
+        }
         m.run(Account::System, if file.written { self.write.close } else { self.create.close }).await;
     }
 
     fn new_page_time(&self) -> Time {
-        self.write.write
+        self.write.write.saturating_sub(self.map.reserving())
     }
 
     async fn write_begin(&self, m: &M, file: &File, bytes: u32, grows: bool) -> u64 {
@@ -57,6 +60,9 @@ impl<M: Machine> FileOperations<M> for Ext4 {
             self.fsync.dirty.overwrite(file.inode, bytes);
         }
         self.journal_write(m, file.inode, bytes, grows).await;
+        if grows {
+            self.delay_blocks(m, file.inode, size, bytes).await;
+        }
         size
     }
 

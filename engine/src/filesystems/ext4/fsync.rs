@@ -4,7 +4,7 @@
 //! New blocks are allocated as unwritten extents when their pages are written (`ext4_do_writepages`); when these are on the device a
 //! worker makes them written ones, in a handle of its own (`ext4_end_io_rsv_work`), and only then they are no longer under writeback.
 
-use super::journal::{credits, Block};
+use super::journal::{credits, Block, Handle};
 use super::Ext4;
 use crate::cost_table;
 use crate::devices::{End, Request, Work};
@@ -35,7 +35,7 @@ pub(super) struct Fsync {
     /// What was written to files and not written back.
     pub dirty: DirtyFiles,
     /// Files with extents to be made written ones, and what completes when they are.
-    unwritten: Rc<Workqueue<Work>>,
+    pub unwritten: Rc<Workqueue<Work>>,
     /// Completed by what nobody waits for.
     flushed: LockId,
 }
@@ -84,9 +84,9 @@ impl Ext4 {
     }
 
     /// The block that a file's extents have, if they do not fit into the inode.
-    fn extent_leaf(&self, slot: u32) -> Option<Block> {
+    pub(super) fn extent_leaf(&self, slot: u32) -> Option<Block> {
         let inode = self.files.borrow().slots[slot as usize].inode;
-        self.mballoc.has_leaf(slot).then_some(Block::Extents(inode))
+        (self.mballoc.has_leaf(slot) || self.io.has_leaf(slot)).then_some(Block::Extents(inode))
     }
 
     /// The program of the worker that ends writes of unwritten extents.
@@ -95,10 +95,15 @@ impl Ext4 {
         loop {
             let (slot, done) = fs.fsync.unwritten.next(&m, 0).await;
             let handle = fs.journal.start_reserved(&m, credits::EXTENT).await;
-            m.run(Account::System, fs.fsync.costs.convert).await;
-            fs.stop(&m, handle, slot, fs.extent_leaf(slot).as_slice()).await;
+            fs.convert_unwritten(&m, slot, handle).await;
             m.complete(done).await;
         }
+    }
+
+    /// An unwritten extent becomes a written one, and the handle ends.
+    pub(super) async fn convert_unwritten<M: Machine>(&self, m: &M, slot: u32, handle: Handle) {
+        self.convert_extents(m, slot, self.fsync.costs.convert).await;
+        self.stop(m, handle, slot, self.extent_leaf(slot).as_slice()).await;
     }
 }
 
@@ -120,13 +125,16 @@ impl Mapping for Ext4 {
             m.run(Account::System, c.writepages_over + rest).await;
             return self.storage.submit(m, request, End::Complete(done)).await;
         }
-        let group = self.goal_group(slot);
+        let (group, (find, insert)) = (self.goal_group(slot), self.map.reserved_times());
         let mut handle = self.journal.start(m, credits::EXTENT).await;
-        m.run(Account::System, c.before_blocks).await;
+        m.run(Account::System, c.before_blocks.saturating_sub(find)).await;
+        self.lock_extents(m, slot, true).await;
         let groups = self.mballoc.write_back(m, slot, group, piece.pages()).await;
         let blocks: Vec<_> = groups.into_iter().flat_map(|group| self.block_bitmap(group)).collect();
         self.journal.get_write_access(m, &mut handle, &blocks).await;
-        let after = (c.writepages + rest).saturating_sub(c.before_blocks + self.mballoc.marking());
+        self.unlock_extents(m, slot, insert).await;
+        self.update_disksize(m, slot).await;
+        let after = (c.writepages + rest).saturating_sub(c.before_blocks + self.mballoc.marking() + insert);
         m.run(Account::System, after).await;
         self.stop(m, handle, slot, self.extent_leaf(slot).as_slice()).await;
         self.storage.submit(m, request, End::Queue(self.fsync.unwritten.clone(), (slot, done))).await;

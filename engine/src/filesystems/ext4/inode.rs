@@ -2,6 +2,7 @@
 
 use super::ialloc::{FLEX, INODES_PER_BLOCK};
 use super::journal::{credits, Block, Handle};
+use super::map_blocks::ExtentLocks;
 use super::Ext4;
 use crate::filesystems::costs::Costs;
 use crate::filesystems::vfs::INODE_CALLBACKS;
@@ -25,6 +26,7 @@ pub(super) struct Slot {
     /// Its number.
     pub(super) inode: u32,
     pub(super) i_rwsem: LockId,
+    pub(super) extents: ExtentLocks,
     /// The transaction that last changed the inode (`i_sync_tid`), and the tick in which its times last changed.
     pub(super) transaction: u64,
     /// The transaction on whose list its data are (`jbd2_inode.i_transaction`).
@@ -118,6 +120,7 @@ impl Ext4 {
         let slot = Slot {
             inode,
             i_rwsem: self.sb.new_file(m),
+            extents: self.map.locks(m),
             transaction: 0,
             ordered: 0,
             changed: m.now() / self.fsync.tick,
@@ -139,6 +142,7 @@ impl Ext4 {
     fn drop_file<M: Machine>(&self, m: &M, slot: u32) {
         let mut files = self.files.borrow_mut();
         m.drop_lock(files.slots[slot as usize].i_rwsem);
+        files.slots[slot as usize].extents.drop(m);
         files.free.push(slot);
         self.fsync.dirty.forget(slot);
         self.mballoc.forget_written(slot);
@@ -169,7 +173,10 @@ impl Ext4 {
         let pages = if file.written { self.sb.calls.without_lru(c.evict_pages) } else { 0 };
         m.run(Account::System, c.evict_start + pages).await;
         let handle = self.journal.start(m, credits::EVICT).await;
-        let freed = self.free_file_blocks(m, file.inode, handle.transaction(), u64::MAX).await;
+        let freed = match self.mballoc.has_blocks(file.inode) {
+            true => self.remove_space(m, file.inode, handle.transaction(), u64::MAX).await,
+            false => Vec::new(),
+        };
         let orphan = self.delete_orphan(m, inode, c.orphan).await;
         self.free_inode(m, inode).await;
         let rest = self.sb.inodes.leave(m, Some(u64::from(file.inode)), c.evict_stop).await;

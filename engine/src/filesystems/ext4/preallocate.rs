@@ -11,10 +11,9 @@ use crate::waist::Machine;
 
 cost_table!(PreallocateCosts {
     handle: ["cu_short.jbd2_handle_start", "cu_short.jbd2_handle_stop"],
-    map: ["mballoc.map_blocks"],
-    insert: ["mballoc.insert_extent", "cu_short.ext4_mark_inode_dirty_3"],
+    insert: ["mballoc.insert_extent"],
+    mark_dirty: ["cu_short.ext4_mark_inode_dirty_3"],
     orphan: ["cu_short.ext4_mark_inode_dirty_7", "cu_short.ext4_mark_inode_dirty_8"],
-    remove_space: ["mballoc.remove_space"],
     dirty_inode: ["cu_short.jbd2_handle_start", "cu_short.jbd2_handle_stop", "cu_short.ext4_mark_inode_dirty_2"],
 });
 
@@ -52,13 +51,18 @@ impl Ext4 {
     async fn preallocate_extent<M: Machine>(&self, m: &M, slot: u32, most: u32) -> Result<u32, NoSpace> {
         let c = &self.preallocate.0;
         let handle = self.journal.start(m, credits::EXTENT).await;
-        m.run(Account::System, c.handle + c.map).await;
+        m.run(Account::System, c.handle).await;
         let near = self.goal_group(slot);
+        self.lock_extents(m, slot, self.mballoc.has_blocks(slot)).await;
         let found = self.mballoc.new_blocks(m, slot, near, most).await;
+        if let Ok(extent) = found {
+            self.mballoc.append(slot, extent);
+        }
+        self.unlock_extents(m, slot, if found.is_ok() { c.insert } else { 0 }).await;
         let changed = match found {
             Ok(extent) => {
-                self.mballoc.append(slot, extent);
-                m.run(Account::System, c.insert).await;
+                self.update_disksize(m, slot).await;
+                m.run(Account::System, c.mark_dirty).await;
                 self.block_bitmap(extent.group).to_vec()
             }
             Err(_) => Vec::new(),
@@ -76,6 +80,7 @@ impl Ext4 {
         let handle = self.journal.start(m, credits::INODE).await;
         let inode = self.files.borrow().slots[slot as usize].inode;
         let orphan = self.add_orphan(m, inode, c.orphan).await;
+        self.update_disksize(m, slot).await;
         m.run(Account::System, c.handle).await;
         self.stop(m, handle, slot, orphan.as_slice()).await;
         let blocks = self.drop_data(slot, less);
@@ -86,8 +91,8 @@ impl Ext4 {
             self.files.borrow_mut().slots[slot as usize].ordered = filed;
         }
         self.tables.use_block(m, inode).await; // ext4_ext_truncate marks the inode dirty before, ext4_truncate after
-        m.run(Account::System, c.handle + c.remove_space).await;
-        let changed = self.free_file_blocks(m, slot, handle.transaction(), blocks).await;
+        m.run(Account::System, c.handle).await;
+        let changed = self.remove_space(m, slot, handle.transaction(), blocks).await;
         let orphan = self.delete_orphan(m, inode, c.orphan).await;
         self.stop(m, handle, slot, &[&changed[..], orphan.as_slice()].concat()).await;
         self.files.borrow_mut().slots[slot as usize].truncated |= less.is_none();

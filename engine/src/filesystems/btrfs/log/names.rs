@@ -48,11 +48,12 @@ impl Btrfs {
         false
     }
 
-    /// `btrfs_record_unlink_dir` of a rename into another directory (`btrfs_rename` asks for no other): a directory loses a name; if the
-    /// log has the file it will have the new name too.
+    /// `btrfs_record_unlink_dir` of a rename into another directory (`btrfs_rename` asks for no other): an fsync of the file logs its
+    /// directories (`last_unlink_trans`). The old one loses a name; if the log has the file it will have the new name too.
     pub(crate) async fn record_rename<M: Machine>(&self, m: &M, slot: u32, dir: DirId) {
         let transid = self.transid();
         let is_logged = self.data(slot).is_logged(transid) || self.new_and_logged(dir).1;
+        self.data(slot).unlink(transid);
         if !is_logged {
             let mutex = self.directory(dir).log_mutex;
             m.lock(mutex, Side::Write).await;

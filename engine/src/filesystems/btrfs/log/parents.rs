@@ -1,8 +1,7 @@
-//! The directories of a file that got or lost one of several names in the transaction. Who syncs it has them logged, lest the log keeps an
+//! The directories of a file that got or lost one of several names in the transaction, or moved into another directory. Who syncs it has them logged, lest the log keeps an
 //! entry of which it does not know the reference (`btrfs_log_all_parents`, since 4.3; `log_all_new_ancestors`).
 //!
-//! Left out: the same for a file whose only name changed, and the inodes of entries that are new in these directories
-//! (`log_new_dir_dentries`).
+//! Left out: the inodes of entries that are new in these directories (`log_new_dir_dentries`).
 
 use crate::filesystems::btrfs::mount::Btrfs;
 use crate::filesystems::btrfs::tree::items;

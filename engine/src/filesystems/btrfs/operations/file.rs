@@ -47,6 +47,7 @@ impl<M: Machine> FileOperations<M> for Btrfs {
 
     async fn write_begin(&self, m: &M, file: &File, _: u32, _: bool) -> u64 {
         self.reclaim_if_needed(m); // btrfs_delalloc_reserve_metadata
+        self.wait_for_room(m).await;
         self.data(file.inode).size()
     }
 
@@ -72,7 +73,7 @@ impl<M: Machine> FileOperations<M> for Btrfs {
         if io.direct {
             return self.direct_write(m, file, io).await;
         }
-        read_write::overwrite(self, m, file, (io.offset, io.bytes)).await;
+        read_write::overwrite_protected(self, m, file, (io.offset, io.bytes)).await;
     }
 
     async fn fsync(&self, m: &M, file: &File) {

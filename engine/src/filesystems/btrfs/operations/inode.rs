@@ -30,6 +30,7 @@ impl Btrfs {
     /// `btrfs_start_transaction`.
     pub(in crate::filesystems::btrfs) async fn start_transaction<M: Machine>(&self, m: &M) -> Handle {
         self.reclaim_if_needed(m);
+        self.wait_for_room(m).await;
         self.transaction.start(m).await
     }
 
@@ -250,7 +251,7 @@ impl Btrfs {
         }
     }
 
-    /// `btrfs_free_extent` of data that were on disk.
+    /// `btrfs_free_extent` of data that were on disk. Those that another file uses stay.
     pub(in crate::filesystems::btrfs) async fn give_back_data<M: Machine>(&self, m: &M, extent: Option<Placed>) {
         if let Some(Placed { place, bytes, .. }) = extent.filter(|extent| extent.bytes > 0) {
             self.extents.refs.give_back(m, place, Extent::Data(bytes), false).await;

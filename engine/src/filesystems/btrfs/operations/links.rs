@@ -15,7 +15,8 @@ impl Btrfs {
         let handle = self.start_transaction(m).await;
         self.extend(m, items::inode_ref(inode.ino, d.ino, name), c.insert_entry).await;
         let index = self.insert_dir_item(m, dir, d, name, c.insert_entry).await;
-        self.delay_file_inode(m, inode.ino).await;
+        m.run(Account::System, self.costs.delayed.update_inode).await;
+        self.delay_file_inode(m, inode.ino);
         self.names.add(slot, Name { dir, index, entry: items::dir_item(d.ino, name).key });
         self.data(slot).link(self.transid());
         let name = self.log_new_name(m, slot, None).await;
@@ -23,22 +24,22 @@ impl Btrfs {
         self.balance_delayed_items(m).await;
     }
 
-    /// `btrfs_unlink` of a name of a file that keeps others (`btrfs_record_unlink_dir` and `btrfs_unlink_inode`): there is no orphan.
+    /// `btrfs_unlink` of a name of a file that keeps others (`btrfs_record_unlink_dir` and `btrfs_unlink_inode`): there is no orphan. That
+    /// the inode is changed is in the step `delayed_index`, as of any unlink.
     pub(super) async fn unlink_link<M: Machine>(&self, m: &M, d: Directory, name: &[u8], inode: &Inode, slot: u32) {
         let handle = self.start_transaction(m).await;
         self.data(slot).unlink(self.transid());
         self.remove_name(m, d, name, inode, Some((slot, false))).await;
         self.drop_name(slot, inode.name());
-        self.delay_file_inode(m, inode.ino).await;
+        self.delay_file_inode(m, inode.ino);
         m.run(Account::System, self.costs.unlink.tail).await;
         self.transaction.end(m, handle).await;
         self.balance_delayed_items(m).await;
     }
 
     /// `btrfs_update_inode` of a file whose number of links changes: later, by a worker.
-    async fn delay_file_inode<M: Machine>(&self, m: &M, ino: u64) {
+    fn delay_file_inode<M: Machine>(&self, m: &M, ino: u64) {
         m.touch(self.delayed_line, Access::Write);
-        m.run(Account::System, self.costs.delayed.update_inode).await;
         self.delayed.borrow_mut().update_file_inode(ino);
     }
 }

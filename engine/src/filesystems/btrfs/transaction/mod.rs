@@ -4,6 +4,7 @@
 pub mod commit;
 pub mod delayed;
 pub mod reclaim;
+pub mod tickets;
 pub mod worker;
 
 use super::space::reservations::Reservations;

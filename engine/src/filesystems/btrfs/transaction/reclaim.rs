@@ -2,41 +2,56 @@
 //! `fs/btrfs/space-info.c`, since 5.12): what is delayed holds reservations sixteen times the size of a block and more, so a
 //! worker does some of it, or commits, when they take half of the room that may be promised.
 //!
-//! Left out: the reserve of all trees together (some MiB), waiting for reclaim when there is no room left, and that the
-//! threshold moves with how often that happens.
+//! Left out: the reserve of all trees together (some MiB), and that the threshold moves with how often tasks wait for room (`tickets`).
 
+use super::tickets::Tickets;
 use crate::filesystems::btrfs::mount::Btrfs;
 use crate::filesystems::btrfs::tree::key::NODE_SIZE;
 use crate::filesystems::btrfs::tree::MAX_LEVEL;
+use crate::kernel::btrfs::Reserving;
 use crate::waist::Machine;
 use crate::waist::{LockId, TaskId};
 use std::cell::Cell;
 use std::rc::Rc;
 
 /// Bytes that are reserved to insert one item: a path may be copied and split at each level (`btrfs_calc_insert_metadata_size`).
-const ITEM: u64 = NODE_SIZE as u64 * MAX_LEVEL as u64 * 2;
+pub(super) const ITEM: u64 = NODE_SIZE as u64 * MAX_LEVEL as u64 * 2;
 /// Bytes for a delayed ref, which is an item of the extent tree and one of the free space tree
 /// (`btrfs_calc_delayed_ref_bytes`).
-const REF: u64 = 2 * ITEM;
+pub(super) const REF: u64 = 2 * ITEM;
 /// Reservations up to here are never too many.
 const HARMLESS: u64 = 128 << 20;
 
-/// The worker that reclaims.
-#[derive(Default)]
+/// The worker that reclaims, and who waits for room.
 pub struct Reclaim {
     worker: Cell<Option<TaskId>>,
     busy: Cell<bool>,
+    pub(super) reserving: Reserving,
+    pub(super) tickets: Tickets,
+}
+
+impl Reclaim {
+    /// Nobody waits.
+    pub fn new(reserving: Reserving) -> Self {
+        Self { worker: Cell::default(), busy: Cell::default(), reserving, tickets: Tickets::default() }
+    }
 }
 
 /// Bytes of metadata that could be had back, by what holds them.
-struct Reclaimable {
-    items: u64,
-    refs: u64,
-    pinned: u64,
+pub(super) struct Reclaimable {
+    pub(super) items: u64,
+    pub(super) refs: u64,
+    pub(super) pinned: u64,
+}
+
+impl Reclaimable {
+    pub(super) fn all(&self) -> u64 {
+        self.items + self.refs + self.pinned
+    }
 }
 
 impl Btrfs {
-    fn reclaimable(&self) -> Reclaimable {
+    pub(super) fn reclaimable(&self) -> Reclaimable {
         Reclaimable {
             items: self.delayed.borrow().items() as u64 * ITEM,
             refs: self.extents.refs.waiting() as u64 * REF,
@@ -45,8 +60,7 @@ impl Btrfs {
     }
 
     fn needs_reclaim(&self) -> bool {
-        let Reclaimable { items, refs, pinned } = self.reclaimable();
-        let all = items + refs + pinned;
+        let all = self.reclaimable().all();
         if all <= HARMLESS {
             return false;
         }
@@ -87,18 +101,20 @@ impl Btrfs {
         }
         let mut some = true;
         if items > refs {
-            let nodes = items / 4 / ITEM * 2;
-            for _ in 0..nodes.max(1) {
-                let Some(next) = self.delayed.borrow_mut().next_prepared() else {
-                    some = false;
-                    break;
-                };
-                self.commit_delayed_node(m, next).await;
-            }
+            some = self.run_nodes(m, items / 4 / ITEM * 2).await;
         } else {
             self.extents.run_delayed_refs(m, mutex, (refs / 4 / REF).max(1) as usize).await;
         }
         self.transaction.end(m, handle).await;
         some
+    }
+
+    /// Does what is delayed for so many directories or inodes, one at least (`btrfs_run_delayed_items_nr`); whether there were so many.
+    pub(super) async fn run_nodes<M: Machine>(&self, m: &M, nodes: u64) -> bool {
+        for _ in 0..nodes.max(1) {
+            let Some(next) = self.delayed.borrow_mut().next_prepared() else { return false };
+            self.commit_delayed_node(m, next).await;
+        }
+        true
     }
 }

@@ -191,6 +191,11 @@ impl Mballoc {
         found
     }
 
+    /// Whether a file has blocks (`i_blocks`).
+    pub fn has_blocks(&self, slot: u32) -> bool {
+        self.blocks(slot) > 0 || self.written.file(slot).blocks > 0
+    }
+
     /// Whether the extents of a file have a block of their own (`ext4_ext_grow_indepth`).
     pub fn has_leaf(&self, slot: u32) -> bool {
         self.written.file(slot).leaf

@@ -199,7 +199,6 @@ impl Xfs {
     }
 
     pub(crate) async fn write_file<M: Machine>(&self, m: &M, file: &File, io: Io) {
-        m.at("write");
         m.moved(u64::from(io.bytes));
         if io.direct {
             self.dio_write(m, file, io).await
