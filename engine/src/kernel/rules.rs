@@ -137,6 +137,8 @@ rules! {
     "xfs.cil_push" => cil_push: xfs::CilPush = xfs::CilPush::Pipelined;
     /// A checkpoint puts the items of lists by CPU into their order first (`xlog_cil_order_cmp`).
     "xfs.cil_order" => cil_order: bool = true;
+    /// The buffers of a group are in a hash table that grows (`pag_buf_hash`), not in a tree.
+    "xfs.buffer_hash" => buffer_hash: bool = true;
     /// Who frees unlinked inodes (`xfs_inodegc`).
     "xfs.inodegc" => inodegc: xfs::Inactivation = xfs::Inactivation::PerCpu;
     /// What a `statfs` does about unlinked inodes that wait for a worker (`xfs_fs_statfs`).

@@ -6,6 +6,7 @@ use super::grant::{GrantHead, TR_CREATE, TR_ICHANGE};
 use super::{Item, Logged};
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
+use crate::filesystems::xfs::buffer_hash::Prices;
 use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::xfs::operations::file_io::{BufferedIo, Rules};
 use crate::filesystems::xfs::structures::geometry::Geometry;
@@ -90,8 +91,14 @@ fn spec(duration: Time) -> RunSpec {
 fn build(m: &Context, spec: &RunSpec, device: &Rc<BlockDevice>, table: &mut BTreeMap<String, f64>) -> Xfs {
     let geometry = Geometry::new(1 << 30, None).and_then(|g| g.with_log(10 << 20)).expect("mkfs makes it");
     loop {
-        let rules =
-            Rules { buffered: BufferedIo::Locked, range_lock: None, unlocked: false, logbsize: None, tick: 4 * MS };
+        let rules = Rules {
+            buffered: BufferedIo::Locked,
+            range_lock: None,
+            unlocked: false,
+            logbsize: None,
+            tick: 4 * MS,
+            rehash: Prices::default(),
+        };
         let missing = match Xfs::new(
             m,
             &geometry,

@@ -191,11 +191,11 @@ impl Xfs {
         group.agi.lock(m).await;
         group.inobt.lock(m).await;
         group.finobt.lock(m).await;
-        let list = {
+        let (freed, list) = {
             let mut layout = self.layout.borrow_mut();
-            self.contents.look_into(m, &layout.ifree(inode.ino).touches);
-            layout.iunlink_remove(inode.ino).expect("an unlinked inode is on a list")
+            (layout.ifree(inode.ino), layout.iunlink_remove(inode.ino).expect("an unlinked inode is on a list"))
         };
+        self.drop_inode_buffers(m, inode.ino, &freed).await;
         let inodes = self.rewritten(m, list);
         self.log.precommit(m, &[inode.item()]).await;
         if self.unlinked == UnlinkedList::OnDisk {

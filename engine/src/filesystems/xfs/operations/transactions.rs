@@ -42,15 +42,15 @@ impl Xfs {
     pub(super) async fn lookup<M: Machine>(&self, m: &M, d: &XfsDirectory, name: &[u8]) {
         let c = &self.costs.create;
         m.lock(d.ilock, Side::Read).await;
-        let time = {
+        let (node, touches) = {
             let layout = self.layout.borrow();
             let node = layout.dir(d.id).form() == DirForm::Node;
             // A data block is read only where another name has the same hash.
-            let touches = if node { layout.lookup(d.id, name).1 } else { Touches::default() };
-            self.contents.look_into(m, &touches);
-            let collides = touches.has(BlockKind::DirData);
-            c.lookup_end + if node { c.lookup_node } else { 0 } + if collides { c.lookup_data } else { 0 }
+            (node, if node { layout.lookup(d.id, name).1 } else { Touches::default() })
         };
+        self.get_buffers(m, &touches).await;
+        let collides = touches.has(BlockKind::DirData);
+        let time = c.lookup_end + if node { c.lookup_node } else { 0 } + if collides { c.lookup_data } else { 0 };
         m.run(Account::System, time).await;
         m.unlock(d.ilock, Side::Read).await;
     }
@@ -69,7 +69,7 @@ impl Xfs {
         let group = self.group(start);
         group.lock_inode_trees(m).await;
         let new = self.layout.borrow_mut().dialloc_directory(start, d.id)?;
-        self.contents.look_into(m, &new.touches);
+        self.get_inode_buffers(m, &new).await;
         let iget = (c.iget_miss, self.costs.create.iget_recycle);
         let (slot, work) = self.icreate(m, self.number(new.ino), self.directory_classes, iget).await;
         let times = (c.inode_btrees + work, c.finish);
@@ -112,7 +112,7 @@ impl Xfs {
         let group = self.group_of(d.ino);
         group.lock_inode_trees(m).await;
         let new = self.layout.borrow_mut().dialloc(d.id)?;
-        self.contents.look_into(m, &new.touches);
+        self.get_inode_buffers(m, &new).await;
         let iget = (c.iget_miss, c.iget_recycle);
         let (slot, work) = self.icreate(m, self.number(new.ino), self.inode_classes, iget).await;
         let times = (c.inode_btrees + work, c.finish);
@@ -140,7 +140,7 @@ impl Xfs {
         let mut d = *d;
         let buffers = d.buffers(form);
         lock_all(m, &buffers).await;
-        self.contents.look_into(m, &touch.touches);
+        self.get_buffers(m, &touch.touches).await;
         work += self.costs.add_name_time(form);
         let allocates = new_chunk || new_blocks > 0;
         if allocates {
@@ -229,7 +229,7 @@ impl Xfs {
             removed.map_or((DirForm::Short, false), |touch| (touch.before, touch.freed_blocks > 0));
         let buffers = d.buffers(form);
         lock_all(m, &buffers).await;
-        self.contents.look_into(m, &removed.map_or_else(Touches::default, |touch| touch.touches));
+        self.get_buffers(m, &removed.map_or_else(Touches::default, |touch| touch.touches)).await;
         m.run(Account::System, self.costs.remove_name_time(form) + self.costs.unlink.finish).await;
         (form, buffers, frees_blocks)
     }
@@ -313,7 +313,9 @@ impl Xfs {
         under: Time,
     ) {
         lock_all(m, &renamed.buffers).await;
-        renamed.touches.iter().for_each(|touches| self.contents.look_into(m, touches));
+        for touches in &renamed.touches {
+            self.get_buffers(m, touches).await;
+        }
         let group = self.group_of(new.ino);
         if renamed.grows {
             m.run(Account::System, self.costs.space.agf).await;
