@@ -125,6 +125,8 @@ rules! {
     "vfs.atime" => atime: vfs::Atime = vfs::Atime::Relatime;
     /// How fine the times of inodes are (`inode_set_ctime_current`).
     "vfs.inode_clock" => inode_clock: vfs::InodeClock = vfs::InodeClock::Tick;
+    /// A closed file goes to RCU (`file_free_rcu`).
+    "vfs.file_callback" => file_callback: bool = false;
     /// How the count of a dentry's references is changed (`CMPXCHG_LOOP`).
     "vfs.dentry_ref" => dentry_ref: vfs::DentryRef = vfs::DentryRef::Immediate;
     /// What lies in the cache line of that count.
