@@ -215,7 +215,12 @@ impl Xfs {
             inodegc: inactive::lists(lists, Limits::new(costs)?),
             inactivation,
             unlinked: costs.rules().iunlink,
-            clusters: Clusters::new(m, footprints.buffer + count("xfs_inode_cluster.data")?, geometry.agblocks),
+            clusters: Clusters::new(
+                m,
+                footprints.buffer + count("xfs_inode_cluster.data")?,
+                geometry.agblocks,
+                costs.sum(&["iunlink.region"])?,
+            ),
             contents: Contents::new(costs)?,
             buffers,
             groups: AllocationGroup::all(m, geometry, classes, footprints.buffer, costs)?,

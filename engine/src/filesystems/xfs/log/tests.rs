@@ -2,6 +2,7 @@
 //! device that needs 2 ms to write.
 
 use super::ail::Subject;
+use super::buffer::Buffer;
 use super::grant::{GrantHead, TR_CREATE, TR_ICHANGE};
 use super::{Item, Logged};
 use crate::devices::BlockDevice;
@@ -15,6 +16,7 @@ use crate::machine::{Context, Native};
 use crate::memory::{Lru, Memory};
 use crate::spec::FilesystemKind;
 use crate::spec::{DeviceSpec, KernelConstants, RunSpec};
+use crate::waist::time::from_ns;
 use crate::waist::{Host, Life, LineId, Machine, Placement, Time};
 use crate::writeback::{Setting, Writeback};
 use std::cell::{Cell, RefCell};
@@ -176,9 +178,25 @@ fn position(fs: &Xfs, item: Item) -> Option<u64> {
     })
 }
 
-fn buffers(fs: &Xfs) -> (super::buffer::Buffer, super::buffer::Buffer) {
+fn buffers(fs: &Xfs) -> (Buffer, Buffer) {
     let group = fs.group_of(fs.directory(0).ino);
     (group.agi, group.inobt)
+}
+
+#[test]
+fn who_logs_a_cluster_copies_what_has_changed_since_it_was_written() {
+    mounted(300 * MS, |m, fs| async move {
+        let copies = |buffers: &[Buffer]| fs.clusters.copying(buffers) / from_ns(100.0);
+        [64, 65, 65].map(|agino| fs.clusters.change(&m, 0, agino));
+        let (one, other) = (fs.clusters.of(&m, 0, 64), fs.clusters.change(&m, 1, 64));
+        assert_eq!(copies(&[one, other]), 3, "an inode counts once");
+        change(&m, &fs, Logged::default().buffers(&[one])).await;
+        checkpoint(&m, &fs).await;
+        assert_eq!(copies(&[one, other]), 3, "the log has it, its place has not");
+        fs.log.pusher.push_all(&m);
+        m.sleep(100 * MS).await;
+        assert_eq!(copies(&[one, other]), 1);
+    });
 }
 
 #[test]

@@ -81,6 +81,7 @@ cost_table!(pub(super) UnlinkCosts {
     exit: ["cu_short.exit_unlinkat"],
     alone: ["unlink_node.lock_dir_da_node", "unlink_node.trans_commit", "unlink_node.unlock_agi"],
     listed: ["unlink_node_list.lock_dir_da_node", "unlink_node_list.trans_commit", "unlink_node_list.lock_inode_cluster", "unlink_node_list.unlock_agi", "unlink_node_list.unlock_inode_cluster"],
+    traced_regions: ["iunlink.traced_regions"],
     evict_pages_and_all: ["tmp_short.inode_set_need_inactive"],
     evict_all: ["cu_short.inode_set_need_inactive"],
 });

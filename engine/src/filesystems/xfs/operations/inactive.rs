@@ -66,6 +66,7 @@ cost_table!(InactiveCosts {
         "unlink_node_list_gc.unlock_file_ilock_excl_2",
         "unlink_node_list_gc.unlock_inode_cluster"
     ],
+    traced_regions: ["iunlink_gc.traced_regions"],
     commit: ["cu_short_gc.unlock_file_ilock_excl_2"],
     release: [
         "cu_short_gc.unlock_agi",
@@ -206,7 +207,8 @@ impl Xfs {
         if self.unlinked == UnlinkedList::InMemory {
             lock_all(m, &inodes).await;
         }
-        m.run(Account::System, (c.listed - c.alone) * inodes.len() as Time).await;
+        let around = (c.listed - c.alone).saturating_sub(c.traced_regions) * inodes.len() as Time;
+        m.run(Account::System, around + self.clusters.copying(&inodes)).await;
         let items = [inode.item(), group.agi.item(), group.inobt.item(), group.finobt.item()];
         self.log.commit(m, Logged::items(items).buffers(&inodes)).await;
         m.run(Account::System, c.commit).await;

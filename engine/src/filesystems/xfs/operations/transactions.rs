@@ -244,7 +244,8 @@ impl Xfs {
         listed: &[Buffer],
     ) {
         let c = &self.costs.unlink;
-        m.run(Account::System, (c.listed - c.alone) * listed.len() as Time).await;
+        let around = (c.listed - c.alone).saturating_sub(c.traced_regions) * listed.len() as Time;
+        m.run(Account::System, around + self.clusters.copying(listed)).await;
         self.log.commit(m, items.buffers(blocks).buffers(listed)).await;
         m.run(Account::System, if form == DirForm::Node { c.commit_node } else { c.commit }).await;
     }
@@ -264,7 +265,7 @@ impl Xfs {
     pub(super) fn rewritten<M: Machine>(&self, m: &M, list: Unlinking) -> arrayvec::ArrayVec<Buffer, 2> {
         let mut buffers = arrayvec::ArrayVec::<Buffer, 2>::new();
         for agino in list.rewritten.into_iter().flatten() {
-            let buffer = self.clusters.of(m, list.agno, agino);
+            let buffer = self.clusters.change(m, list.agno, agino);
             if !buffers.contains(&buffer) {
                 buffers.push(buffer);
             }
