@@ -187,7 +187,9 @@ fn buffers(fs: &Xfs) -> (Buffer, Buffer) {
 fn who_logs_a_cluster_copies_what_has_changed_since_it_was_written() {
     mounted(300 * MS, |m, fs| async move {
         let copies = |buffers: &[Buffer]| fs.clusters.copying(buffers) / from_ns(100.0);
-        [64, 65, 65].map(|agino| fs.clusters.change(&m, 0, agino));
+        for agino in [64, 65, 65] {
+            fs.clusters.change(&m, 0, agino);
+        }
         let (one, other) = (fs.clusters.of(&m, 0, 64), fs.clusters.change(&m, 1, 64));
         assert_eq!(copies(&[one, other]), 3, "an inode counts once");
         change(&m, &fs, Logged::default().buffers(&[one])).await;
