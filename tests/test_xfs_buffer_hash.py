@@ -38,7 +38,9 @@ def test_tables_grow_when_those_of_the_laboratory_do() -> None:
     seen = softirqs(creating())
     for growth in GROWTHS:
         late = growth * 1.1
-        assert not [at for at in seen if late - 8 - PERIOD / 4 < at < growth * 0.9 and at > GROWTHS[0] + PERIOD]
+        assert not [
+            at for at in seen if late - 8 - PERIOD / 4 < at < growth * 0.9 and at > GROWTHS[0] + PERIOD
+        ]
         assert [at for at in seen if growth * 0.9 < at < late + PERIOD], growth
     assert min(seen) > GROWTHS[0] * 0.9
 
