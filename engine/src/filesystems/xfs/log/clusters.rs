@@ -59,11 +59,11 @@ impl Clusters {
         buffer
     }
 
-    /// How long it takes to copy what has changed in these buffers.
-    pub fn copying(&self, buffers: &[Buffer]) -> Time {
+    /// How long it takes to log these buffers: `each`, and to copy what has changed in them.
+    pub fn logging(&self, buffers: &[Buffer], each: Time) -> Time {
         let mut regions = 0;
         buffers.iter().for_each(|buffer| self.with(buffer.place, |changed| regions += changed.count_ones()));
-        self.region * Time::from(regions)
+        self.region * Time::from(regions) + each * buffers.len() as Time
     }
 
     /// A buffer is on disk, if it is one of these.

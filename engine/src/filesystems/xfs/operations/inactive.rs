@@ -58,6 +58,7 @@ cost_table!(InactiveCosts {
         "cu_short_gc.defer_finish_2",
         "cu_short_gc.trans_commit_2"
     ],
+    chunk: ["ifree.chunk"],
     cluster: ["create_node.lock_inode_cluster", "create_node.unlock_inode_cluster"],
     alone: ["unlink_node_gc.trans_commit_2", "unlink_node_gc.unlock_file_ilock_excl_2"],
     listed: [
@@ -203,12 +204,12 @@ impl Xfs {
             self.read_next(m, inode).await;
             lock_all(m, &inodes).await;
         }
-        m.run(Account::System, c.ifree).await;
+        m.run(Account::System, c.ifree + if freed.chunk_freed { c.chunk } else { 0 }).await;
         if self.unlinked == UnlinkedList::InMemory {
             lock_all(m, &inodes).await;
         }
-        let around = (c.listed - c.alone).saturating_sub(c.traced_regions) * inodes.len() as Time;
-        m.run(Account::System, around + self.clusters.copying(&inodes)).await;
+        let each = (c.listed - c.alone).saturating_sub(c.traced_regions);
+        m.run(Account::System, self.clusters.logging(&inodes, each)).await;
         let items = [inode.item(), group.agi.item(), group.inobt.item(), group.finobt.item()];
         self.log.commit(m, Logged::items(items).buffers(&inodes)).await;
         m.run(Account::System, c.commit).await;
@@ -217,7 +218,10 @@ impl Xfs {
         group.inobt.unlock(m).await;
         group.finobt.unlock(m).await;
         unlock_all(m, &inodes).await;
-        self.log.committed(m, ticket).await;
+        match freed.chunk_freed {
+            true => self.free_blocks(m, group.agf, ticket, Logged::default()).await,
+            false => self.log.committed(m, ticket).await,
+        }
         m.run(Account::System, c.release).await;
     }
 
