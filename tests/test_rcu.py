@@ -116,6 +116,17 @@ def test_callbacks_take_the_time_of_their_cpu(tmp_path: Path, operation: str, ca
     assert (lost > 0.05) == bool(callbacks)
 
 
+@pytest.mark.parametrize("rule", [True, False])
+def test_files_that_are_closed_go_to_rcu_until_6_6(tmp_path: Path, rule: bool) -> None:
+    """`file_free_rcu`: a callback for each `open` and `close`, so ten rounds of ten are not enough for a tick."""
+    given = spec(tmp_path, "open")
+    assert given["kernel"]["rules"]["vfs.file_callback"] is False
+    given["kernel"]["rules"]["vfs.file_callback"] = rule
+    events = traced(given)
+    assert bool(times(events, "softirq", None)) == rule
+    assert any(at > 0 for task in KSOFTIRQD for at in times(events, "wake", task)) == rule
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("directories", ["per-task", "shared"])
 @pytest.mark.parametrize("rules", [{}, {"softirq.ksoftirqd_first": True, "rcu.preemptible": False}])

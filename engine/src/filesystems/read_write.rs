@@ -93,6 +93,7 @@ pub async fn close<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File)
     sb.calls.files.closed(m, file.inode);
     fs.release(m, file).await;
     sb.calls.put(m, file).await;
+    sb.free_file(m);
 }
 
 /// `filemap_read` of what is cached.
@@ -245,4 +246,5 @@ pub async fn readdir<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, dir: DirId
         touch_atime(fs, m, Timed::Directory(dir)).await;
         m.unlock(lock, Side::Read).await;
     }
+    fs.super_block().free_file(m);
 }

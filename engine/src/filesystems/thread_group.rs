@@ -2,7 +2,6 @@
 
 use super::by_slot::BySlot;
 use super::files_struct::{FilesStruct, TableWork};
-use crate::kernel::vfs::FileFree;
 use crate::waist::{Access, LineId, Machine};
 use std::future::Future;
 use std::rc::Rc;
@@ -13,7 +12,8 @@ pub struct ThreadGroup {
     pub files: FilesStruct,
     /// The first line of `struct cred`: its count of references, and the identity that permissions go by.
     cred: LineId,
-    frees: FileFree,
+    /// A callback of RCU gives references back (`file_free_rcu`).
+    callback: bool,
 }
 
 /// The processes of those tasks that are threads of one, by task.
@@ -21,8 +21,8 @@ pub type ThreadGroups = BySlot<Rc<ThreadGroup>>;
 
 impl ThreadGroup {
     /// A process whose threads have opened nothing.
-    pub fn new<M: Machine>(m: &M, work: TableWork, frees: FileFree) -> Self {
-        Self { files: FilesStruct::new(m, work), cred: m.new_line(1), frees }
+    pub fn new<M: Machine>(m: &M, work: TableWork, callback: bool) -> Self {
+        Self { files: FilesStruct::new(m, work), cred: m.new_line(1), callback }
     }
 
     /// `do_sys_openat2`: what `opening` opens at `site` gets a descriptor, and a reference of the credentials (`init_file`).
@@ -40,7 +40,7 @@ impl ThreadGroup {
     /// is fetched once.
     pub async fn close<M: Machine>(&self, m: &M) {
         self.files.close_fd(m).await;
-        if self.frees == FileFree::AtOnce {
+        if !self.callback {
             m.touch(self.cred, Access::Atomic);
         }
     }

@@ -28,6 +28,7 @@ pub struct SuperBlock {
     rename_lock: LockId,
     d_move: Time,
     d_free: Time,
+    file_callback: bool,
     i_rwsem: ClassId,
     directory_i_rwsem: ClassId,
     /// The calls that need little of the filesystem.
@@ -49,6 +50,7 @@ impl SuperBlock {
             rename_lock: m.new_lock(m.class("vfs.rename_lock", "vfs.rename_lock")),
             d_move: costs.sum(&["d_move"])?,
             d_free: costs.sum(&["d_free"])?,
+            file_callback: costs.rules().file_callback,
             i_rwsem: m.class("vfs.i_rwsem (file)", "vfs.i_rwsem"),
             directory_i_rwsem: m.class("vfs.i_rwsem (directory)", "vfs.i_rwsem"),
             calls: Calls::new(m, kind, costs)?,
@@ -107,6 +109,13 @@ impl SuperBlock {
     /// `__d_free`.
     pub fn free_dentry<M: Machine>(&self, m: &M) {
         m.call_rcu(1, self.d_free);
+    }
+
+    /// `file_free`, at the end of `__fput`: as `__d_free`, one `kmem_cache_free` (`file_free_rcu`).
+    pub fn free_file<M: Machine>(&self, m: &M) {
+        if self.file_callback {
+            m.call_rcu(1, self.d_free);
+        }
     }
 
     /// `mnt_want_write`.

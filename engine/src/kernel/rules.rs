@@ -125,6 +125,8 @@ rules! {
     "vfs.atime" => atime: vfs::Atime = vfs::Atime::Relatime;
     /// How fine the times of inodes are (`inode_set_ctime_current`).
     "vfs.inode_clock" => inode_clock: vfs::InodeClock = vfs::InodeClock::Tick;
+    /// A closed file goes to RCU (`file_free_rcu`).
+    "vfs.file_callback" => file_callback: bool = false;
     /// How the count of a dentry's references is changed (`CMPXCHG_LOOP`).
     "vfs.dentry_ref" => dentry_ref: vfs::DentryRef = vfs::DentryRef::Immediate;
     /// What lies in the cache line of that count.
@@ -135,14 +137,14 @@ rules! {
     "vfs.fd_install" => fd_install: vfs::FdInstall = vfs::FdInstall::Rcu;
     /// Who gets a new descriptor looks under `file_lock` whether it has a file (`alloc_fd`).
     "vfs.fd_check" => fd_check: bool = true;
-    /// When the memory of a closed file is freed (`file_free`).
-    "vfs.file_free" => file_free: vfs::FileFree = vfs::FileFree::AtOnce;
     /// What a commit into the CIL takes `xc_cil_lock` for.
     "xfs.cil" => cil: xfs::Cil = xfs::Cil::PerCpu;
     /// How many checkpoints are written at a time (`xlog_cil_push_work`).
     "xfs.cil_push" => cil_push: xfs::CilPush = xfs::CilPush::Pipelined;
     /// A checkpoint puts the items of lists by CPU into their order first (`xlog_cil_order_cmp`).
     "xfs.cil_order" => cil_order: bool = true;
+    /// The buffers of a group are in a hash table that grows (`pag_buf_hash`), not in a tree.
+    "xfs.buffer_hash" => buffer_hash: bool = true;
     /// Who frees unlinked inodes (`xfs_inodegc`).
     "xfs.inodegc" => inodegc: xfs::Inactivation = xfs::Inactivation::PerCpu;
     /// What a `statfs` does about unlinked inodes that wait for a worker (`xfs_fs_statfs`).

@@ -97,16 +97,6 @@ choice! {
 }
 
 choice! {
-    /// When the memory of a closed file is freed, and its reference of the credentials given back (`file_free`).
-    pub enum FileFree {
-        /// After a grace period (before 6.7).
-        Callback = "callback",
-        /// At once (`SLAB_TYPESAFE_BY_RCU`).
-        AtOnce = "at-once",
-    }
-}
-
-choice! {
     /// How `fstat` of the C library finds its file.
     pub enum FstatCall {
         /// By its descriptor: the call of glibc before 2.33, or the short cut of Linux 6.6 for the new one.

@@ -6,7 +6,6 @@ use crate::filesystems::files_struct::TableWork;
 use crate::filesystems::system_calls::{Operations, Recorded};
 use crate::filesystems::thread_group::ThreadGroup;
 use crate::filesystems::{Audit, DirId, Filesystem, ROOT};
-use crate::kernel::vfs::FileFree;
 use crate::spec::{Directories, FilesystemKind, Load, RunSpec, WorkloadKind, WorkloadSpec};
 use crate::waist::{Host, Life, Machine, Placement, TaskId};
 use crate::workloads::acts::{Actor, Full, Pool};
@@ -65,8 +64,8 @@ struct Crew {
     subdirectories: usize,
     initial_files: u64,
     synced: bool,
-    /// Its tasks are threads of one process.
-    threads: Option<(TableWork, FileFree)>,
+    /// Its tasks are threads of one process; whether closed files go to RCU.
+    threads: Option<(TableWork, bool)>,
 }
 
 impl Crew {
@@ -85,7 +84,7 @@ impl Crew {
             initial_files: if is_fio { 0 } else { w.number("initial_files") as u64 },
             synced: !is_fio && w.number("synced") > 0.0,
             threads: (w.kind == WorkloadKind::Mix && w.number("threads") > 0.0)
-                .then(|| (TableWork::new(spec), spec.kernel.rules.file_free)),
+                .then(|| (TableWork::new(spec), spec.kernel.rules.file_callback)),
         })
     }
 
@@ -94,7 +93,7 @@ impl Crew {
         let Ok(requests) = Arrivals::of(m, &self.workload, self.tasks.start) else {
             return m.give_up("arrivals that cannot be drawn");
         };
-        let group = self.threads.map(|(work, frees)| Rc::new(ThreadGroup::new(m, work, frees)));
+        let group = self.threads.map(|(work, callback)| Rc::new(ThreadGroup::new(m, work, callback)));
         let mut actors = actors.into_iter();
         for (place, (task, placement)) in self.tasks.zip(self.placements).enumerate() {
             let who = Starting { task, placement, nice: self.nice, requests: requests.clone() };

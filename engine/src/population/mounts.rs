@@ -7,6 +7,7 @@ use crate::filesystems::btrfs::mount::{Btrfs, Disk, Kernel};
 use crate::filesystems::btrfs::tree::search::Rules;
 use crate::filesystems::ext4::{self, Ext4};
 use crate::filesystems::tmpfs::Tmpfs;
+use crate::filesystems::xfs::buffer_hash;
 use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::xfs::operations::file_io;
 use crate::filesystems::xfs::structures::geometry::Geometry;
@@ -157,5 +158,8 @@ fn xfs_rules(spec: &RunSpec, costs: &Costs<'_>) -> Result<file_io::Rules, String
     let buffered = file_io::BufferedIo::parse(spec.filesystem.buffered_io.as_deref().unwrap_or("locked"))
         .map_err(|e| format!("filesystem.buffered_io: {e}"))?;
     let (logbsize, tick) = (spec.filesystem.logbsize, from_ns(spec.kernel.tick_ns));
-    Ok(file_io::Rules { buffered, range_lock, unlocked: iolock == "none", logbsize, tick })
+    let price = |instructions: f64| from_ns(instructions * spec.machine.costs.instruction);
+    let c = &spec.kernel.constants;
+    let rehash = buffer_hash::Prices { bucket: price(c.code_rehash), free: price(c.code_free_table) };
+    Ok(file_io::Rules { buffered, range_lock, unlocked: iolock == "none", logbsize, tick, rehash })
 }

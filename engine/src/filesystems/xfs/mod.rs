@@ -13,6 +13,7 @@ pub mod operations;
 pub mod structures;
 
 mod audit;
+pub mod buffer_hash;
 mod contents;
 mod inode;
 mod inode_lines;

@@ -1,5 +1,6 @@
 //! A mounted XFS: its structures, and the locks and lines of its parts.
 
+use super::buffer_hash::BufferHash;
 use super::contents::Contents;
 use super::inode::{Inode, InodeParts, InodeTable, Number};
 use super::log::buffer::{Buffer, Place};
@@ -146,6 +147,8 @@ pub struct Xfs {
     pub(super) clusters: Clusters,
     /// What the other blocks contain.
     pub(super) contents: Contents,
+    /// Which of them have a buffer.
+    pub(super) buffers: BufferHash,
     groups: Vec<AllocationGroup>,
     directories: RefCell<Vec<XfsDirectory>>,
     free_directories: RefCell<Vec<DirId>>,
@@ -187,6 +190,7 @@ impl Xfs {
         costs: &Costs<'_>,
     ) -> Result<Self, String> {
         let (footprints, tick, iclogs) = (Footprints::new(costs)?, rules.tick, IclogSize::new(rules.logbsize));
+        let buffers = BufferHash::new(m, geometry, costs.rules().buffer_hash, rules.rehash);
         let count = |name: &str| costs.number(name).map(|n| n as u32);
         let inactivation = costs.rules().inodegc;
         let lists = inodegc_lists(inactivation, geometry.agcount, m.cpus());
@@ -211,8 +215,14 @@ impl Xfs {
             inodegc: inactive::lists(lists, Limits::new(costs)?),
             inactivation,
             unlinked: costs.rules().iunlink,
-            clusters: Clusters::new(m, footprints.buffer + count("xfs_inode_cluster.data")?, geometry.agblocks),
+            clusters: Clusters::new(
+                m,
+                footprints.buffer + count("xfs_inode_cluster.data")?,
+                geometry.agblocks,
+                costs.sum(&["iunlink.region"])?,
+            ),
             contents: Contents::new(costs)?,
+            buffers,
             groups: AllocationGroup::all(m, geometry, classes, footprints.buffer, costs)?,
             directories: RefCell::default(),
             free_directories: RefCell::default(),
@@ -225,7 +235,8 @@ impl Xfs {
         Ok(fs)
     }
 
-    /// Starts its kernel threads: inodegc workers, those of the log and of fsync, and who writes metadata in place.
+    /// Starts its kernel threads: inodegc workers, those of the log and of fsync, who writes metadata in place, and who makes tables
+    /// of buffers larger.
     pub fn start<H: Host>(self: &Rc<Self>, host: &mut H, tick: Time) {
         for (list, gc) in self.inodegc.iter().enumerate() {
             let bound = self.inactivation == Inactivation::PerCpu;
@@ -245,6 +256,11 @@ impl Xfs {
         }
         let fs = self.clone();
         host.spawn(Placement::Anywhere, Life::Background, move |m| Self::xfsaild(m, fs, tick));
+        let cpus = if self.buffers.grows() { host.setup(|m| m.cpus()) } else { 0 };
+        for cpu in 0..cpus {
+            let fs = self.clone();
+            host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Self::rehash_worker(m, fs, cpu));
+        }
     }
 
     pub(super) fn directory(&self, dir: DirId) -> XfsDirectory {

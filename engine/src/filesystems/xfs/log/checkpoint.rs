@@ -150,6 +150,12 @@ impl Checkpoints {
         }
     }
 
+    /// The context that has what was committed last, if anything was since the one before.
+    pub fn current(&self) -> Option<u32> {
+        let context = self.context.borrow();
+        (context.bytes > 0).then_some(context.sequence)
+    }
+
     /// Whether no checkpoint is being written or to be written.
     pub fn at_rest(&self) -> bool {
         !self.queued.get() && self.idle_workers.borrow().len() == self.workers as usize

@@ -1,28 +1,39 @@
 //! Inode cluster buffers: 32 inodes of 512 bytes lie in one buffer of 16 KiB, which is locked by whoever changes one of them on disk,
 //! and not in memory only: the unlinked lists, and the first logging of an inode since it was last written.
+//!
+//! Whoever logs a buffer copies all that was logged of it since it was written last (`blf_data_map`, `xfs_buf_item_format`): of a cluster
+//! a chunk of 128 bytes for each inode whose pointer to the next unlinked one has changed.
 
 use super::buffer::{Buffer, Place};
 use crate::filesystems::xfs::structures::geometry::{BLOCKS_PER_CLUSTER, INOPBLOG};
-use crate::waist::ClassId;
-use crate::waist::Machine;
+use crate::waist::{ClassId, Machine, Time};
 use std::cell::RefCell;
 
 /// Inodes of a cluster.
 pub const INODES: u32 = BLOCKS_PER_CLUSTER << INOPBLOG;
+
+/// A cluster's buffer, and its inodes that were changed on disk since it was written last, a bit each.
+#[derive(Clone, Copy, Debug)]
+struct Cluster {
+    buffer: Buffer,
+    changed: u32,
+}
 
 /// The cluster buffers of a mount, made when first asked for.
 pub struct Clusters {
     class: ClassId,
     lines: u32,
     agblocks: u32,
+    /// Copying a chunk.
+    region: Time,
     /// By allocation group and place in it.
-    buffers: RefCell<Vec<Vec<Option<Buffer>>>>,
+    buffers: RefCell<Vec<Vec<Option<Cluster>>>>,
 }
 
 impl Clusters {
-    /// Of buffers of which a transaction writes `lines` cache lines, in groups of so many blocks.
-    pub fn new<M: Machine>(m: &M, lines: u32, agblocks: u32) -> Self {
-        Self { class: m.class("xfs.inode cluster", "xfs.buffer"), lines, agblocks, buffers: RefCell::default() }
+    /// Of buffers of which a transaction writes `lines` cache lines, in groups of so many blocks. To copy a chunk takes `region`.
+    pub fn new<M: Machine>(m: &M, lines: u32, agblocks: u32, region: Time) -> Self {
+        Self { class: m.class("xfs.inode cluster", "xfs.buffer"), lines, agblocks, region, buffers: RefCell::default() }
     }
 
     /// The buffer of an inode.
@@ -37,6 +48,37 @@ impl Clusters {
         }
         let block = agno as u64 * u64::from(self.agblocks) + place as u64 * u64::from(BLOCKS_PER_CLUSTER);
         let on_disk = Place { block, blocks: BLOCKS_PER_CLUSTER };
-        *group[place].get_or_insert_with(|| Buffer::new(m, self.class, self.lines, on_disk))
+        let new = || Cluster { buffer: Buffer::new(m, self.class, self.lines, on_disk), changed: 0 };
+        group[place].get_or_insert_with(new).buffer
+    }
+
+    /// The buffer of an inode that is changed in it.
+    pub fn change<M: Machine>(&self, m: &M, agno: u32, agino: u32) -> Buffer {
+        let buffer = self.of(m, agno, agino);
+        self.with(buffer.place, |changed| *changed |= 1 << (agino % INODES));
+        buffer
+    }
+
+    /// How long it takes to log these buffers: `each`, and to copy what has changed in them.
+    pub fn logging(&self, buffers: &[Buffer], each: Time) -> Time {
+        let mut regions = 0;
+        buffers.iter().for_each(|buffer| self.with(buffer.place, |changed| regions += changed.count_ones()));
+        self.region * Time::from(regions) + each * buffers.len() as Time
+    }
+
+    /// A buffer is on disk, if it is one of these.
+    pub fn written(&self, place: Place) {
+        self.with(place, |changed| *changed = 0);
+    }
+
+    fn with(&self, place: Place, change: impl FnOnce(&mut u32)) {
+        let (group, block) = (place.block / u64::from(self.agblocks), place.block % u64::from(self.agblocks));
+        let mut groups = self.buffers.borrow_mut();
+        let cluster = groups
+            .get_mut(group as usize)
+            .and_then(|group| group.get_mut((block / u64::from(BLOCKS_PER_CLUSTER)) as usize));
+        if let Some(Some(cluster)) = cluster.filter(|_| place.blocks == BLOCKS_PER_CLUSTER) {
+            change(&mut cluster.changed);
+        }
     }
 }

@@ -2,10 +2,12 @@
 //! device that needs 2 ms to write.
 
 use super::ail::Subject;
+use super::buffer::Buffer;
 use super::grant::{GrantHead, TR_CREATE, TR_ICHANGE};
 use super::{Item, Logged};
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
+use crate::filesystems::xfs::buffer_hash::Prices;
 use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::xfs::operations::file_io::{BufferedIo, Rules};
 use crate::filesystems::xfs::structures::geometry::Geometry;
@@ -14,6 +16,7 @@ use crate::machine::{Context, Native};
 use crate::memory::{Lru, Memory};
 use crate::spec::FilesystemKind;
 use crate::spec::{DeviceSpec, KernelConstants, RunSpec};
+use crate::waist::time::from_ns;
 use crate::waist::{Host, Life, LineId, Machine, Placement, Time};
 use crate::writeback::{Setting, Writeback};
 use std::cell::{Cell, RefCell};
@@ -90,8 +93,14 @@ fn spec(duration: Time) -> RunSpec {
 fn build(m: &Context, spec: &RunSpec, device: &Rc<BlockDevice>, table: &mut BTreeMap<String, f64>) -> Xfs {
     let geometry = Geometry::new(1 << 30, None).and_then(|g| g.with_log(10 << 20)).expect("mkfs makes it");
     loop {
-        let rules =
-            Rules { buffered: BufferedIo::Locked, range_lock: None, unlocked: false, logbsize: None, tick: 4 * MS };
+        let rules = Rules {
+            buffered: BufferedIo::Locked,
+            range_lock: None,
+            unlocked: false,
+            logbsize: None,
+            tick: 4 * MS,
+            rehash: Prices::default(),
+        };
         let missing = match Xfs::new(
             m,
             &geometry,
@@ -169,9 +178,27 @@ fn position(fs: &Xfs, item: Item) -> Option<u64> {
     })
 }
 
-fn buffers(fs: &Xfs) -> (super::buffer::Buffer, super::buffer::Buffer) {
+fn buffers(fs: &Xfs) -> (Buffer, Buffer) {
     let group = fs.group_of(fs.directory(0).ino);
     (group.agi, group.inobt)
+}
+
+#[test]
+fn who_logs_a_cluster_copies_what_has_changed_since_it_was_written() {
+    mounted(300 * MS, |m, fs| async move {
+        let copies = |buffers: &[Buffer]| fs.clusters.logging(buffers, 0) / from_ns(100.0);
+        for agino in [64, 65, 65] {
+            fs.clusters.change(&m, 0, agino);
+        }
+        let (one, other) = (fs.clusters.of(&m, 0, 64), fs.clusters.change(&m, 1, 64));
+        assert_eq!(copies(&[one, other]), 3, "an inode counts once");
+        change(&m, &fs, Logged::default().buffers(&[one])).await;
+        checkpoint(&m, &fs).await;
+        assert_eq!(copies(&[one, other]), 3, "the log has it, its place has not");
+        fs.log.pusher.push_all(&m);
+        m.sleep(100 * MS).await;
+        assert_eq!(copies(&[one, other]), 1);
+    });
 }
 
 #[test]

@@ -34,9 +34,16 @@ cost_table!(pub(super) NameCosts {
     remove_data: ["cu_node.lock_dir_data_2"],
 });
 
+cost_table!(pub(super) ShortCosts {
+    look: ["dir_sf.look"],
+    add: ["dir_sf.add"],
+    remove: ["dir_sf.remove"],
+});
+
 cost_table!(pub(super) SpaceCosts {
     agf: ["create_node_agf.read_agf", "create_node_agf.trylock_agf"],
     allocate: ["create_node_agf.lock_agfl", "create_node_agf.unlock_agfl", "create_node_agf.lock_cntbt", "create_node_agf.lock_bnobt", "create_node_agf.lock_bmbt"],
+    chunk: ["ialloc.chunk"],
     new_dir_block: ["create_node_agf.lock_dir_freeindex_2"],
     commit: ["create_node_agf.unlock_agi"],
     roll: ["cu_node_agf.lock_bmbt_2", "cu_node_agf.defer_finish_2", "cu_node_agf.trans_roll", "cu_node_agf.trans_dup"],
@@ -81,6 +88,7 @@ cost_table!(pub(super) UnlinkCosts {
     exit: ["cu_short.exit_unlinkat"],
     alone: ["unlink_node.lock_dir_da_node", "unlink_node.trans_commit", "unlink_node.unlock_agi"],
     listed: ["unlink_node_list.lock_dir_da_node", "unlink_node_list.trans_commit", "unlink_node_list.lock_inode_cluster", "unlink_node_list.unlock_agi", "unlink_node_list.unlock_inode_cluster"],
+    traced_regions: ["iunlink.traced_regions"],
     evict_pages_and_all: ["tmp_short.inode_set_need_inactive"],
     evict_all: ["cu_short.inode_set_need_inactive"],
 });
@@ -94,6 +102,8 @@ pub(in crate::filesystems::xfs) struct OperationCosts {
     pub(super) create: CreateCosts,
     pub(super) mkdir: MkdirCosts,
     pub(super) name: NameCosts,
+    /// For each name that is passed by in a directory's inode.
+    pub(super) short: ShortCosts,
     pub(super) space: SpaceCosts,
     pub(super) write: WriteCosts,
     pub(super) unlink: UnlinkCosts,
@@ -106,6 +116,7 @@ impl OperationCosts {
             create: CreateCosts::new(costs)?,
             mkdir: MkdirCosts::new(costs)?,
             name: NameCosts::new(costs)?,
+            short: ShortCosts::new(costs)?,
             space: SpaceCosts::new(costs)?,
             write: WriteCosts::new(costs)?,
             unlink: UnlinkCosts::new(costs)?,

@@ -12,11 +12,11 @@ use crate::writeback::Flushed;
 
 impl<M: Machine> SuperOperations<M> for Xfs {
     fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {
-        let mut layout = self.layout.borrow_mut();
         for (dir, name) in initial_files(dirs, 0..files, name_length) {
-            let created = layout.create(self.directory(dir).id, &name)?;
-            self.contents.fill(&created.inode.touches);
-            self.contents.fill(&created.dir.touches);
+            let created = self.layout.borrow_mut().create(self.directory(dir).id, &name)?;
+            let touches = [&created.inode.touches, &created.dir.touches];
+            touches.into_iter().for_each(|touches| self.contents.fill(touches));
+            self.fill_buffers(created.inode.ino, touches);
         }
         Ok(())
     }
@@ -30,6 +30,10 @@ impl<M: Machine> SuperOperations<M> for Xfs {
 
     async fn statfs(&self, m: &M) {
         self.hurry_inodegc(m).await;
+    }
+
+    async fn sync_fs(&self, m: &M) {
+        self.force_log(m).await;
     }
 
     async fn walk(&self, m: &M, dir: DirId, nth: u32) {

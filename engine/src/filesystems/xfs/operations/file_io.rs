@@ -13,6 +13,7 @@ use crate::filesystems::by_slot::BySlot;
 use crate::filesystems::page_cache::PageCache;
 use crate::filesystems::read_write::touch_atime;
 use crate::filesystems::times::Timed;
+use crate::filesystems::xfs::buffer_hash;
 use crate::filesystems::xfs::inode::Inode;
 use crate::filesystems::xfs::inode_lines::InodeLines;
 use crate::filesystems::xfs::mount::Xfs;
@@ -87,6 +88,8 @@ pub struct Rules {
     pub logbsize: Option<u64>,
     /// Length of a tick.
     pub tick: Time,
+    /// What a larger table of buffers takes.
+    pub rehash: buffer_hash::Prices,
 }
 
 /// What direct I/O locks for its time.

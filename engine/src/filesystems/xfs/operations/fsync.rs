@@ -169,6 +169,14 @@ impl Xfs {
         flushed
     }
 
+    /// `xfs_fs_sync_fs`: what was committed is on disk, so in the AIL.
+    pub(super) async fn force_log<M: Machine>(&self, m: &M) {
+        m.run(Account::System, self.sync.costs.force).await;
+        if let Some(checkpoint) = self.log.checkpoints.current() {
+            self.log.checkpoints.force(m, checkpoint).await;
+        }
+    }
+
     /// Blocks for pages that have none (`xfs_bmapi_convert_one_delalloc`).
     async fn allocate<M: Machine>(&self, m: &M, inode: Inode) {
         let c = &self.sync.allocate;

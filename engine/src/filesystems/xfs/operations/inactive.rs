@@ -58,6 +58,7 @@ cost_table!(InactiveCosts {
         "cu_short_gc.defer_finish_2",
         "cu_short_gc.trans_commit_2"
     ],
+    chunk: ["ifree.chunk"],
     cluster: ["create_node.lock_inode_cluster", "create_node.unlock_inode_cluster"],
     alone: ["unlink_node_gc.trans_commit_2", "unlink_node_gc.unlock_file_ilock_excl_2"],
     listed: [
@@ -66,6 +67,7 @@ cost_table!(InactiveCosts {
         "unlink_node_list_gc.unlock_file_ilock_excl_2",
         "unlink_node_list_gc.unlock_inode_cluster"
     ],
+    traced_regions: ["iunlink_gc.traced_regions"],
     commit: ["cu_short_gc.unlock_file_ilock_excl_2"],
     release: [
         "cu_short_gc.unlock_agi",
@@ -191,22 +193,23 @@ impl Xfs {
         group.agi.lock(m).await;
         group.inobt.lock(m).await;
         group.finobt.lock(m).await;
-        let list = {
+        let (freed, list) = {
             let mut layout = self.layout.borrow_mut();
-            self.contents.look_into(m, &layout.ifree(inode.ino).touches);
-            layout.iunlink_remove(inode.ino).expect("an unlinked inode is on a list")
+            (layout.ifree(inode.ino), layout.iunlink_remove(inode.ino).expect("an unlinked inode is on a list"))
         };
+        self.drop_inode_buffers(m, inode.ino, &freed).await;
         let inodes = self.rewritten(m, list);
         self.log.precommit(m, &[inode.item()]).await;
         if self.unlinked == UnlinkedList::OnDisk {
             self.read_next(m, inode).await;
             lock_all(m, &inodes).await;
         }
-        m.run(Account::System, c.ifree).await;
+        m.run(Account::System, c.ifree + if freed.chunk_freed { c.chunk } else { 0 }).await;
         if self.unlinked == UnlinkedList::InMemory {
             lock_all(m, &inodes).await;
         }
-        m.run(Account::System, (c.listed - c.alone) * inodes.len() as Time).await;
+        let each = (c.listed - c.alone).saturating_sub(c.traced_regions);
+        m.run(Account::System, self.clusters.logging(&inodes, each)).await;
         let items = [inode.item(), group.agi.item(), group.inobt.item(), group.finobt.item()];
         self.log.commit(m, Logged::items(items).buffers(&inodes)).await;
         m.run(Account::System, c.commit).await;
@@ -215,7 +218,10 @@ impl Xfs {
         group.inobt.unlock(m).await;
         group.finobt.unlock(m).await;
         unlock_all(m, &inodes).await;
-        self.log.committed(m, ticket).await;
+        match freed.chunk_freed {
+            true => self.free_blocks(m, group.agf, ticket, Logged::default()).await,
+            false => self.log.committed(m, ticket).await,
+        }
         m.run(Account::System, c.release).await;
     }
 

@@ -36,11 +36,14 @@ impl Xfs {
             m.lock(ilock, Side::Write).await;
         }
         m.touch(d.line, Access::Write);
+        let scan = self.passed_by(d, name) * self.costs.short.add;
         let added = self.layout.borrow_mut().add_name(d.id, name, inode.ino)?;
         let (grows, space) = (added.new_blocks > 0, &self.costs.space);
         let renamed = Renamed {
             buffers: d.buffers(added.after).into_iter().collect(),
-            time: self.costs.add_name_time(added.after) + if grows { space.allocate + space.new_dir_block } else { 0 },
+            time: scan
+                + self.costs.add_name_time(added.after)
+                + if grows { space.allocate + space.new_dir_block } else { 0 },
             grows,
             shrinks: false,
             touches: [added.touches, Touches::default()],

@@ -3,6 +3,7 @@
 //! Order and times are those of function traces of a 6.18 kernel.
 
 mod attributes;
+mod buffers;
 mod costs;
 mod file;
 pub mod file_io;

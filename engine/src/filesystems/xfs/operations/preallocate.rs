@@ -68,7 +68,7 @@ impl Xfs {
                 agf.lock(m).await;
                 let mut touches = Touches::default();
                 count = self.layout.borrow_mut().alloc_for_file(inode.ino, agno, most, &mut touches).unwrap_or(0);
-                self.contents.look_into(m, &touches);
+                self.get_buffers(m, &touches).await;
                 if count > 0 {
                     m.run(Account::System, c.allocate).await;
                     self.log.commit(m, Logged::items([inode.item(), agf.item()]).further(2)).await;
@@ -126,7 +126,7 @@ impl Xfs {
             agf.lock(m).await;
             let mut touches = Touches::default();
             self.layout.borrow_mut().free_file_extent(extent, &mut touches);
-            self.contents.look_into(m, &touches);
+            self.get_buffers(m, &touches).await;
             m.run(Account::System, c.free).await;
             self.log.commit(m, Logged::items([agf.item()]).further(2).freeing_extents()).await;
             m.run(Account::System, c.free_commit).await;

@@ -42,17 +42,24 @@ impl Xfs {
     pub(super) async fn lookup<M: Machine>(&self, m: &M, d: &XfsDirectory, name: &[u8]) {
         let c = &self.costs.create;
         m.lock(d.ilock, Side::Read).await;
-        let time = {
+        let (node, touches) = {
             let layout = self.layout.borrow();
             let node = layout.dir(d.id).form() == DirForm::Node;
             // A data block is read only where another name has the same hash.
-            let touches = if node { layout.lookup(d.id, name).1 } else { Touches::default() };
-            self.contents.look_into(m, &touches);
-            let collides = touches.has(BlockKind::DirData);
-            c.lookup_end + if node { c.lookup_node } else { 0 } + if collides { c.lookup_data } else { 0 }
+            (node, if node { layout.lookup(d.id, name).1 } else { Touches::default() })
         };
+        let scan = self.passed_by(d, name) * self.costs.short.look;
+        self.get_buffers(m, &touches).await;
+        let collides = touches.has(BlockKind::DirData);
+        let time =
+            c.lookup_end + scan + if node { c.lookup_node } else { 0 } + if collides { c.lookup_data } else { 0 };
         m.run(Account::System, time).await;
         m.unlock(d.ilock, Side::Read).await;
+    }
+
+    /// Names that a search for this one passes by in the directory's inode.
+    pub(super) fn passed_by(&self, d: &XfsDirectory, name: &[u8]) -> Time {
+        self.layout.borrow().dir(d.id).passed_by(name).into()
     }
 
     /// `xfs_create` of a directory `name` in `d`, whose `i_rwsem` is held. Its inode is in the next group by rotor, not in the
@@ -69,7 +76,7 @@ impl Xfs {
         let group = self.group(start);
         group.lock_inode_trees(m).await;
         let new = self.layout.borrow_mut().dialloc_directory(start, d.id)?;
-        self.contents.look_into(m, &new.touches);
+        self.get_inode_buffers(m, &new).await;
         let iget = (c.iget_miss, self.costs.create.iget_recycle);
         let (slot, work) = self.icreate(m, self.number(new.ino), self.directory_classes, iget).await;
         let times = (c.inode_btrees + work, c.finish);
@@ -112,7 +119,7 @@ impl Xfs {
         let group = self.group_of(d.ino);
         group.lock_inode_trees(m).await;
         let new = self.layout.borrow_mut().dialloc(d.id)?;
-        self.contents.look_into(m, &new.touches);
+        self.get_inode_buffers(m, &new).await;
         let iget = (c.iget_miss, c.iget_recycle);
         let (slot, work) = self.icreate(m, self.number(new.ino), self.inode_classes, iget).await;
         let times = (c.inode_btrees + work, c.finish);
@@ -135,19 +142,22 @@ impl Xfs {
         (inode, new_chunk): (Inode, bool),
         (mut work, finish): (Time, Time),
     ) -> Result<(), NoSpace> {
+        work += self.passed_by(d, name) * self.costs.short.add;
         let touch = self.layout.borrow_mut().add_name(d.id, name, inode.ino)?;
         let (form, new_blocks) = (touch.after, touch.new_blocks);
         let mut d = *d;
         let buffers = d.buffers(form);
         lock_all(m, &buffers).await;
-        self.contents.look_into(m, &touch.touches);
+        self.get_buffers(m, &touch.touches).await;
         work += self.costs.add_name_time(form);
         let allocates = new_chunk || new_blocks > 0;
         if allocates {
             work += self.costs.space.agf;
             m.run(Account::System, work).await;
             group.agf.lock(m).await;
-            work = self.costs.space.allocate + if new_blocks > 0 { self.costs.space.new_dir_block } else { 0 };
+            let space = &self.costs.space;
+            work = space.allocate + if new_blocks > 0 { space.new_dir_block } else { 0 };
+            work += if new_chunk { space.chunk } else { 0 };
         }
         m.run(Account::System, work + finish).await;
         if new_blocks > 0 {
@@ -224,13 +234,14 @@ impl Xfs {
         d: &XfsDirectory,
         name: &[u8],
     ) -> (DirForm, arrayvec::ArrayVec<Buffer, 4>, bool) {
+        let scan = self.passed_by(d, name) * self.costs.short.remove;
         let removed = self.layout.borrow_mut().remove_name(d.id, name).map(|(_, touch)| touch);
         let (form, frees_blocks) =
             removed.map_or((DirForm::Short, false), |touch| (touch.before, touch.freed_blocks > 0));
         let buffers = d.buffers(form);
         lock_all(m, &buffers).await;
-        self.contents.look_into(m, &removed.map_or_else(Touches::default, |touch| touch.touches));
-        m.run(Account::System, self.costs.remove_name_time(form) + self.costs.unlink.finish).await;
+        self.get_buffers(m, &removed.map_or_else(Touches::default, |touch| touch.touches)).await;
+        m.run(Account::System, scan + self.costs.remove_name_time(form) + self.costs.unlink.finish).await;
         (form, buffers, frees_blocks)
     }
 
@@ -244,7 +255,8 @@ impl Xfs {
         listed: &[Buffer],
     ) {
         let c = &self.costs.unlink;
-        m.run(Account::System, (c.listed - c.alone) * listed.len() as Time).await;
+        let each = (c.listed - c.alone).saturating_sub(c.traced_regions);
+        m.run(Account::System, self.clusters.logging(listed, each)).await;
         self.log.commit(m, items.buffers(blocks).buffers(listed)).await;
         m.run(Account::System, if form == DirForm::Node { c.commit_node } else { c.commit }).await;
     }
@@ -264,7 +276,7 @@ impl Xfs {
     pub(super) fn rewritten<M: Machine>(&self, m: &M, list: Unlinking) -> arrayvec::ArrayVec<Buffer, 2> {
         let mut buffers = arrayvec::ArrayVec::<Buffer, 2>::new();
         for agino in list.rewritten.into_iter().flatten() {
-            let buffer = self.clusters.of(m, list.agno, agino);
+            let buffer = self.clusters.change(m, list.agno, agino);
             if !buffers.contains(&buffer) {
                 buffers.push(buffer);
             }
@@ -313,7 +325,9 @@ impl Xfs {
         under: Time,
     ) {
         lock_all(m, &renamed.buffers).await;
-        renamed.touches.iter().for_each(|touches| self.contents.look_into(m, touches));
+        for touches in &renamed.touches {
+            self.get_buffers(m, touches).await;
+        }
         let group = self.group_of(new.ino);
         if renamed.grows {
             m.run(Account::System, self.costs.space.agf).await;
@@ -336,6 +350,8 @@ impl Xfs {
         names: Renaming<'_>,
         ino: u64,
     ) -> Result<Renamed, NoSpace> {
+        let scans = self.passed_by(new, names.to) * self.costs.short.add
+            + self.passed_by(old, names.from) * self.costs.short.remove;
         let mut layout = self.layout.borrow_mut();
         let added = layout.add_name(new.id, names.to, ino)?;
         let removed = layout.remove_name(old.id, names.from).map(|(_, touch)| touch);
@@ -348,7 +364,7 @@ impl Xfs {
         }
         let grows = added.new_blocks > 0;
         let space = &self.costs.space;
-        let grown = if grows { space.allocate + space.new_dir_block } else { 0 };
+        let grown = scans + if grows { space.allocate + space.new_dir_block } else { 0 };
         let left = self.costs.remove_name_time(if same { added.after } else { before });
         Ok(Renamed { buffers, time: self.costs.add_name_time(added.after) + left + grown, grows, shrinks, touches })
     }
@@ -359,15 +375,19 @@ impl Xfs {
         if !frees {
             return self.log.committed(m, ticket).await;
         }
+        self.free_blocks(m, self.group_of(d.ino).agf, ticket, Logged::items([d.item()])).await;
+    }
+
+    /// Blocks of a group go back in the rolled transaction, which also logs these items (`xfs_extent_free_finish_item`).
+    pub(super) async fn free_blocks<M: Machine>(&self, m: &M, agf: Buffer, ticket: Ticket, logged: Logged) {
         let ticket = self.log.rolled(m, ticket).await;
         let c = &self.costs.space;
         m.run(Account::System, c.roll + c.free_agf).await;
-        let group = self.group_of(d.ino);
-        group.agf.lock(m).await;
+        agf.lock(m).await;
         m.run(Account::System, c.free).await;
-        self.log.commit(m, Logged::items([d.item(), group.agf.item()]).further(2).freeing_extents()).await;
+        self.log.commit(m, logged.buffers(&[agf]).further(2).freeing_extents()).await;
         m.run(Account::System, c.free_commit).await;
-        group.agf.unlock(m).await;
+        agf.unlock(m).await;
         self.log.committed(m, ticket).await;
     }
 }

@@ -290,3 +290,21 @@ fn inode_block(geometry: &Geometry, ino: u64) -> u64 {
     let (agno, agino) = geometry.split_ino(ino);
     geometry.fsblock(agno, agino >> INOPBLOG)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_in_the_inode_passes_by_the_names_before_the_one_that_is_looked_for() {
+        let mut layout = Layout::new(&Geometry::new(8 << 30, Some(4)).expect("a geometry"));
+        for name in [b"a", b"b", b"c"] {
+            layout.create(ROOT, name).expect("there is space");
+        }
+        assert_eq!([b"a", b"b", b"d"].map(|name| layout.dir(ROOT).passed_by(name)), [0, 1, 3]);
+        for n in 0..200 {
+            layout.create(ROOT, format!("file{n}").as_bytes()).expect("there is space");
+        }
+        assert_eq!(layout.dir(ROOT).passed_by(b"d"), 0, "it has blocks now");
+    }
+}

@@ -213,6 +213,7 @@ impl Xfs {
                 pusher.wake(&m);
             }
             for (id, lock) in pusher.end(write) {
+                fs.clusters.written(fs.log.ail.borrow().place(id));
                 let inodes = fs.log.ail.borrow_mut().written(id);
                 m.run(Account::System, pusher.costs.done + pusher.costs.done_inode * Time::from(inodes)).await;
                 if let Some(lock) = lock {

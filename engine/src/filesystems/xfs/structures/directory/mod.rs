@@ -125,6 +125,14 @@ impl Directory {
         }
     }
 
+    /// How many names a search for this one passes by in the inode (`xfs_dir2_sf_lookup`): those before it, or all. In other forms none.
+    pub fn passed_by(&self, name: &[u8]) -> u32 {
+        match &self.body {
+            Body::Short(short) => short.entries().take_while(|(_, other, _)| *other != name).count() as u32,
+            _ => 0,
+        }
+    }
+
     /// Filesystem block of the directory's inode.
     pub fn inode_block(&self) -> u64 {
         self.storage.inode_block
