@@ -118,7 +118,7 @@ ONE_GROUP = ("filesystem.below=work", "device=ramdisk")
 
 
 def test_who_lost_an_inode_looks_for_the_next_under_the_lock_since_4_15(tmp_path: Path) -> None:
-    """A create locks the group twice; before 4.15 once more for each inode that it chose and others were faster to take."""
+    """A create locks the group twice; before 4.15 once more for each inode that others were faster to take."""
     taken = {}
     for rule in ("false", "true"):
         for tasks in (1, 8):

@@ -24,7 +24,7 @@ def run(tmp_path: Path, rule: str, workload: str, filesystem: str = "") -> RunRe
 
 @pytest.mark.parametrize(("rule", "flushes"), [("each", 1), ("before", 2), ("ends", 1)])
 def test_an_fsync_alone_waits_for_so_many_flushes(tmp_path: Path, rule: str, flushes: int) -> None:
-    """Its checkpoint fits one log buffer. From 5.14 to 5.17 the worker flushes before that is written behind a flush."""
+    """Its checkpoint fits one log buffer, written behind a flush. From 5.14 to 5.17 the worker flushes first."""
     operations = "[{op: append, size: 4 KiB}, {op: fsync, on: written}]"
     result = run(tmp_path, rule, f"kind: mix, tasks: 1, files: 4, order: in-turn, operations: {operations}")
     assert result.latency["fsync"].mean_ns / FLUSH == pytest.approx(flushes, abs=0.4)
