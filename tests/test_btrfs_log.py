@@ -136,6 +136,17 @@ def test_from_4_19_to_5_9_a_rename_of_a_logged_file_waits_for_the_log(tmp_path: 
     assert syncs > 1e6 > 10 * stays, "the log's flush takes 1 ms"
 
 
+def test_before_6_0_the_log_waits_for_the_first_insertion_of_a_rename(tmp_path: Path) -> None:
+    """One that takes 2 ms here; who syncs waits for those that hold back the log."""
+    turns = "kind: mix, tasks: 4, files: 4, file_size: 4 KiB, operations: [{op: rename}, {op: append}, {op: fsync}]"
+    slow = "costs: {rename.insert_ref: 2 ms}"
+    first, later = (
+        run(tmp_path, turns, slow, f"btrfs.rename_pins_first: {rule}").latency["fsync"].mean_ns
+        for rule in ("true", "false")
+    )
+    assert first > 1.05 * later
+
+
 def test_a_commit_that_waits_for_the_one_before_keeps_creates_out_until_6_7(tmp_path: Path) -> None:
     waits = {}
     for start in ("at-once", "after-previous"):

@@ -112,3 +112,18 @@ def test_seeds_are_uuids_and_directories_are_names(tmp_path: Path, wrong: str) -
 def test_both_machines_do_the_same(tmp_path: Path, load_: str) -> None:
     options = (f"workload.kind={load_}", "workload.tasks=4", "measure.duration=2 ms", "device=loop-tmpfs")
     assert assert_same(spec(tmp_path, *options)) > 20
+
+
+ONE_GROUP = ("filesystem.below=work", "device=ramdisk")
+
+
+def test_who_lost_an_inode_looks_for_the_next_under_the_lock_since_4_15(tmp_path: Path) -> None:
+    """A create locks the group twice; before 4.15 once more for each inode that others were faster to take."""
+    taken = {}
+    for rule in ("false", "true"):
+        for tasks in (1, 8):
+            options = (f"workload.tasks={tasks}", f"kernel.rules.ext4.locked_inode_search={rule}", *ONE_GROUP)
+            taken[rule, tasks] = per_operation(run(tmp_path, *options), "ext4.group lock")
+    assert taken["false", 1] == taken["true", 1] == pytest.approx(2, rel=0.02)
+    assert taken["true", 8] == pytest.approx(2, rel=0.02)
+    assert taken["false", 8] > 2.1

@@ -141,6 +141,8 @@ rules! {
     "xfs.cil" => cil: xfs::Cil = xfs::Cil::PerCpu;
     /// How many checkpoints are written at a time (`xlog_cil_push_work`).
     "xfs.cil_push" => cil_push: xfs::CilPush = xfs::CilPush::Pipelined;
+    /// Which writes of a checkpoint flush the device (`xlog_write_iclog`).
+    "xfs.log_flushes" => log_flushes: xfs::LogFlushes = xfs::LogFlushes::Ends;
     /// A checkpoint puts the items of lists by CPU into their order first (`xlog_cil_order_cmp`).
     "xfs.cil_order" => cil_order: bool = true;
     /// The buffers of a group are in a hash table that grows (`pag_buf_hash`), not in a tree.
@@ -179,6 +181,8 @@ rules! {
     "btrfs.tree_log_mutex" => tree_log_mutex: btrfs::TreeLogMutex = btrfs::TreeLogMutex::LogSuper;
     /// When an fsync commits the whole transaction because of renames (`btrfs_record_unlink_dir`).
     "btrfs.full_commit" => full_commit: btrfs::FullCommit = btrfs::FullCommit::Directory;
+    /// A rename keeps the log from being written from before its first insertion on (`btrfs_rename`).
+    "btrfs.rename_pins_first" => rename_pins_first: bool = false;
     /// A rename of a file that the log has syncs the log, or commits (`btrfs_log_new_name`).
     "btrfs.rename_syncs_log" => rename_syncs_log: bool = false;
     /// An fsync of a file that got or lost one of several names logs the directories of all (`btrfs_log_all_parents`).
@@ -221,6 +225,8 @@ rules! {
     "ext4.write_handles" => write_handles: bool = false;
     /// A buffered write that makes a file longer has its inode dirty in a handle (`ext4_da_write_end`, `mark_inode_dirty`).
     "ext4.append_dirties" => append_dirties: bool = false;
+    /// Who finds that another took the inode that he chose looks for the next under the group's lock (`__ext4_new_inode`).
+    "ext4.locked_inode_search" => locked_inode_search: bool = true;
     /// The generation of a new inode is counted under `s_next_gen_lock`.
     "ext4.next_generation" => next_generation: bool = false;
     /// Lookups of extents in memory are counted in one line for all (`es_stats_cache_hits`).

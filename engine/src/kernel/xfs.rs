@@ -27,6 +27,18 @@ choice! {
 }
 
 choice! {
+    /// Which writes of a checkpoint's log buffers flush the device's cache (`xlog_write_iclog`).
+    pub enum LogFlushes {
+        /// Each, which also goes past the cache (before 5.14).
+        Each = "each",
+        /// The last; the worker has flushed it before the first (5.14 to 5.17).
+        Before = "before",
+        /// The first and the last.
+        Ends = "ends",
+    }
+}
+
+choice! {
     /// Who frees unlinked inodes.
     pub enum Inactivation {
         /// The task that unlinked them (before 5.15).

@@ -30,12 +30,21 @@ impl Inodes {
         self.end - self.next + self.freed.len() as u32
     }
 
-    fn take(&mut self) -> Option<u32> {
-        self.freed.pop_first().or_else(|| {
-            let next = self.next;
-            (next < self.end).then(|| self.next += 1)?;
-            Some(next)
-        })
+    /// The first free one from there on.
+    fn find(&self, from: u32) -> Option<u32> {
+        let freed = self.freed.range(from..).next().copied();
+        let fresh = from.max(self.next);
+        freed.or((fresh < self.end).then_some(fresh))
+    }
+
+    /// Takes the first free one from there on.
+    fn take(&mut self, from: u32) -> Option<u32> {
+        let found = self.find(from)?;
+        if !self.freed.remove(&found) {
+            self.freed.extend(self.next..found);
+            self.next = found + 1;
+        }
+        Some(found)
     }
 
     fn uses(&self, inode: u32) -> bool {
@@ -195,10 +204,25 @@ impl Ialloc {
         good.and_then(|flex| self.first_free(flex)).or_else(|| flexes.clone().find_map(|flex| self.first_free(flex)))
     }
 
-    /// The lowest free inode of a group.
-    pub fn take(&self, group: u32) -> Option<u32> {
-        let inode = self.groups.borrow_mut()[group as usize].take()?;
-        Some(group * self.per_group + inode)
+    /// The lowest free inode of a group, or the next one after an inode of it.
+    pub fn find(&self, group: u32, after: Option<u32>) -> Option<u32> {
+        let from = after.map_or(0, |inode| inode % self.per_group + 1);
+        Some(group * self.per_group + self.groups.borrow()[group as usize].find(from)?)
+    }
+
+    /// Takes an inode if it is free; if not, the next one of its group if the caller goes `on`.
+    pub fn take(&self, inode: u32, on: bool) -> Option<u32> {
+        let (group, wanted) = (self.group_of(inode), inode % self.per_group);
+        let all = &mut self.groups.borrow_mut()[group as usize];
+        if !on && all.find(wanted) != Some(wanted) {
+            return None;
+        }
+        Some(group * self.per_group + all.take(wanted)?)
+    }
+
+    /// Takes the lowest free inode of a group.
+    pub fn take_first(&self, group: u32) -> Option<u32> {
+        self.take(self.find(group, None)?, true)
     }
 
     /// Frees an inode.
@@ -218,7 +242,7 @@ impl Ialloc {
     /// Takes one for a file that nobody ever asks for again.
     pub fn fill(&self, group: u32) -> Option<u32> {
         self.filled.set(self.filled.get() + 1);
-        self.take(group)
+        self.take_first(group)
     }
 
     /// A directory of the root that is no load's; an error where there is no room.
@@ -260,7 +284,7 @@ mod tests {
     }
 
     fn new_directory(ialloc: &Ialloc, name: u32) -> Home {
-        let inode = ialloc.take(ialloc.group_of_new_directory(&ialloc.root(), Some(name)).unwrap()).unwrap();
+        let inode = ialloc.take_first(ialloc.group_of_new_directory(&ialloc.root(), Some(name)).unwrap()).unwrap();
         ialloc.count_directory(inode, 1);
         ialloc.home(inode)
     }
@@ -284,7 +308,7 @@ mod tests {
         let top = new_directory(&ialloc, 1);
         let mut by_flex = [0; 4];
         for _ in 0..11_000 {
-            let inode = ialloc.take(ialloc.group_of_new_directory(&top, None).unwrap()).unwrap();
+            let inode = ialloc.take_first(ialloc.group_of_new_directory(&top, None).unwrap()).unwrap();
             ialloc.count_directory(inode, 1);
             by_flex[(ialloc.group_of(inode) / FLEX) as usize] += 1;
         }
@@ -298,7 +322,7 @@ mod tests {
         let ialloc = fresh();
         let parent = ialloc.fill_directory(5).unwrap();
         for _ in 0..24 {
-            let inode = ialloc.take(ialloc.group_of_new_directory(&parent, None).unwrap()).unwrap();
+            let inode = ialloc.take_first(ialloc.group_of_new_directory(&parent, None).unwrap()).unwrap();
             ialloc.count_directory(inode, 1);
             assert_eq!(ialloc.group_of(inode), parent.group);
         }
@@ -314,7 +338,7 @@ mod tests {
         let near: Vec<Home> = dirs.into_iter().filter(|dir| dir.group == 16).collect();
         for _ in 0..PER_GROUP - near.len() as u32 {
             assert_eq!(groups(&near), [16; 4]);
-            ialloc.take(16);
+            ialloc.take_first(16);
         }
         assert_eq!(groups(&near), [17; 4]);
     }
@@ -322,18 +346,18 @@ mod tests {
     #[test]
     fn the_lowest_free_inode_is_taken() {
         let ialloc = fresh();
-        let taken: Vec<u32> = (0..4).map(|_| ialloc.take(5).unwrap() - 5 * PER_GROUP).collect();
+        let taken: Vec<u32> = (0..4).map(|_| ialloc.take_first(5).unwrap() - 5 * PER_GROUP).collect();
         ialloc.free(5 * PER_GROUP + 2);
         ialloc.free(5 * PER_GROUP + 1);
-        assert_eq!((taken, ialloc.take(5)), (vec![0, 1, 2, 3], Some(5 * PER_GROUP + 1)));
+        assert_eq!((taken, ialloc.take_first(5)), (vec![0, 1, 2, 3], Some(5 * PER_GROUP + 1)));
     }
 
     #[test]
     fn who_is_alone_in_a_block_is_known() {
         let ialloc = fresh();
-        let first = ialloc.take(7).unwrap();
+        let first = ialloc.take_first(7).unwrap();
         assert!(ialloc.alone_in_block(first));
-        let second = ialloc.take(7).unwrap();
+        let second = ialloc.take_first(7).unwrap();
         assert!(!ialloc.alone_in_block(first) && !ialloc.alone_in_block(second));
         ialloc.free(first);
         assert!(ialloc.alone_in_block(second));
@@ -344,7 +368,7 @@ mod tests {
         let ialloc = Ialloc::new(1, 128 << 20, 4 << 10, vec![1000]);
         let dir = ialloc.root();
         while let Some(group) = ialloc.group_of_new_file(&dir) {
-            ialloc.take(group).unwrap();
+            ialloc.take_first(group).unwrap();
         }
         assert_eq!(ialloc.audit((128 << 20 >> 12) - RESERVED, 0), Ok(()));
     }

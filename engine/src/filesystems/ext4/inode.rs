@@ -65,19 +65,41 @@ impl Ext4 {
         let c = &self.create;
         let mut group = find_group()?;
         m.run(Account::System, c.find_group).await;
+        let mut before_lock = c.start_handle;
         let inode = loop {
-            let mut taken = None;
-            self.locked(m, group, 0, || taken = self.ialloc.take(group)).await;
-            match taken {
+            match self.claim_inode(m, group, before_lock).await {
                 Some(inode) => break inode,
                 None => group = find_group()?, // somebody took the last one meanwhile
             }
+            before_lock = c.retry;
         };
         self.locked(m, group, c.mark, || ()).await;
         self.info.count_inode(m, group);
         m.run(Account::System, c.new_inode.saturating_sub(c.mark)).await;
         self.tables.load(m, &self.storage, inode, &self.ialloc, c.table_block).await;
         Some(inode)
+    }
+
+    /// `repeat_in_this_group`: the bit is chosen before the handle is started and set under the lock of the group. Who finds that
+    /// another has set it looks for the next one from there on: under the lock, or without it again.
+    async fn claim_inode<M: Machine>(&self, m: &M, group: u32, mut before_lock: Time) -> Option<u32> {
+        let mut chosen = self.find_inode(m, group, None)?;
+        loop {
+            m.run(Account::System, before_lock).await;
+            let mut taken = None;
+            self.locked(m, group, 0, || taken = self.ialloc.take(chosen, self.info.locked_search)).await;
+            if taken.is_some() {
+                return taken;
+            }
+            chosen = self.find_inode(m, group, Some(chosen))?;
+            before_lock = self.create.retry;
+        }
+    }
+
+    /// `ext4_find_next_zero_bit` of a group's bitmap, from its start or from an inode on that was lost.
+    fn find_inode<M: Machine>(&self, m: &M, group: u32, lost: Option<u32>) -> Option<u32> {
+        m.touch(self.groups[group as usize].data, Access::Read);
+        self.ialloc.find(group, lost)
     }
 
     /// `ext4_free_inode`.

@@ -18,6 +18,8 @@ const KNOWN: u32 = 16;
 pub(super) struct SbInfo {
     /// `s_next_gen_lock` and the number beside it (until 4.15).
     next_generation: Option<LockId>,
+    /// Who lost an inode to another looks for the next one under the group's lock.
+    pub(super) locked_search: bool,
     /// `es_stats_cache_hits` (3.18 to 5.3).
     es_stats: Option<LineId>,
     flex_groups: Vec<LineId>,
@@ -33,6 +35,7 @@ impl SbInfo {
         let private_lock = || m.new_lock(m.class("block.private_lock", "block.private_lock"));
         Self {
             next_generation: rules.next_generation.then(next_generation),
+            locked_search: rules.locked_inode_search,
             es_stats: rules.es_stats.then(|| m.new_line(1)),
             flex_groups: (0..groups.div_ceil(u64::from(FLEX * COUNTS))).map(|_| m.new_line(1)).collect(),
             private_lock: rules.private_lock.then(private_lock),

@@ -34,6 +34,7 @@ pub struct Fsync {
     pub(super) full_commit: FullCommit,
     pub(super) wait: FsyncWait,
     pub(super) rename_syncs: bool,
+    pub(crate) rename_pins_first: bool,
     pub(super) logs_parents: bool,
 }
 
@@ -49,6 +50,7 @@ impl Fsync {
             full_commit: rules.full_commit,
             wait: rules.fsync_wait,
             rename_syncs: rules.rename_syncs_log,
+            rename_pins_first: rules.rename_pins_first,
             logs_parents: rules.logs_parents,
         })
     }

@@ -202,7 +202,6 @@ impl Btrfs {
         [before_unlink, before_ref, before_link]: [Time; 3],
     ) -> u64 {
         let (create, unlink) = (&self.costs.create, &self.costs.unlink);
-        self.extend(m, items::inode_ref(inode.ino, new.ino, names.to), self.costs.rename_ref).await;
         m.run(Account::System, before_unlink).await;
         self.delete_entry(m, items::dir_item(old.ino, names.from), unlink.delete_entry).await;
         m.run(Account::System, before_ref).await;

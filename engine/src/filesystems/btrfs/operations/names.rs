@@ -92,7 +92,13 @@ impl<M: Machine> InodeOperations<M> for Btrfs {
         }
         m.run(Account::System, start.saturating_sub(self.transaction.reservations.reserve_time)).await;
         let handle = self.start_transaction(m).await;
-        self.log.pin(m);
+        if self.fsync.rename_pins_first {
+            self.log.pin(m);
+        }
+        self.extend(m, items::inode_ref(inode.ino, new.ino, names.to), self.costs.rename_ref).await;
+        if !self.fsync.rename_pins_first {
+            self.log.pin(m);
+        }
         if names.into != dir {
             self.record_rename(m, file.inode, dir).await;
         }

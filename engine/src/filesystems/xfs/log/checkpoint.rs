@@ -18,7 +18,7 @@ use super::iclog::{IclogSize, Iclogs, Number};
 use super::Log;
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
-use crate::kernel::xfs::{Cil, CilPush};
+use crate::kernel::xfs::{Cil, CilPush, LogFlushes};
 use crate::waist::Machine;
 use crate::waist::{LockId, TaskId};
 use pushes::Pushes;
@@ -41,6 +41,7 @@ pub struct Checkpoints {
     limit: u64,
     ctx_lock: LockId,
     orders: bool,
+    flushes: LogFlushes,
     workers: u32,
     costs: CheckpointCosts,
     context: RefCell<Context>,
@@ -77,6 +78,7 @@ impl Checkpoints {
             limit: (log_bytes / 8).min(most),
             ctx_lock,
             orders: rules.cil >= Cil::PerCpuLists && rules.cil_order,
+            flushes: rules.log_flushes,
             workers: if rules.cil_push == CilPush::Serial { 1 } else { 4 },
             costs: CheckpointCosts::new(costs)?,
             context: RefCell::new(Context { sequence: 1, ..Context::default() }),
@@ -90,7 +92,7 @@ impl Checkpoints {
             turn: Cell::new(1),
             turn_waiters: RefCell::default(),
             written: RefCell::default(),
-            iclogs: Iclogs::new(m, storage, iclogs, rules.cil_push == CilPush::Serial),
+            iclogs: Iclogs::new(m, storage, iclogs, rules.log_flushes == LogFlushes::Each),
         })
     }
 

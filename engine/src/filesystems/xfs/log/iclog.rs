@@ -186,6 +186,11 @@ impl Iclogs {
         });
     }
 
+    /// Flushes the device's cache and waits for it.
+    pub async fn flush_device<M: Machine>(&self, m: &M) {
+        self.storage.io(m, Request::Flush).await;
+    }
+
     /// The buffer has to be written after the cache is flushed.
     pub fn preflush(&self, number: Number) {
         self.with(number, |iclog| iclog.preflush = true);

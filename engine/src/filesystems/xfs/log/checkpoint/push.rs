@@ -4,6 +4,7 @@ use super::super::context::Context;
 use super::super::Log;
 use super::COMMIT_RECORD;
 use crate::filesystems::xfs::mount::Xfs;
+use crate::kernel::xfs::LogFlushes;
 use crate::waist::Machine;
 use crate::waist::{Account, CpuId, Side, Time};
 use crate::workqueue::HIGHPRI;
@@ -47,13 +48,19 @@ impl Xfs {
     }
 
     /// `xlog_cil_write_chain` and `xlog_cil_write_commit_record`: the items buffer by buffer, then the record in the order of the contexts.
+    /// What was written in place is safe before the first buffer is written, and the others are on disk before the record.
     async fn write_checkpoint<M: Machine>(&self, m: &M, context: Context) {
         let (cil, sequence) = (&self.log.checkpoints, context.sequence);
         let (iclogs, stable) = (&cil.iclogs, cil.stable.take());
+        if cil.flushes == LogFlushes::Before {
+            iclogs.flush_device(m).await; // xfs_flush_bdev_async, whose end is waited for before the first buffer
+        }
         let (work, mut left, mut first) = (cil.costs.write * context.items.len() as Time, context.bytes, None);
         while left > 0 {
             let (number, part) = iclogs.get_space(m, left).await;
-            first.get_or_insert(number);
+            if first.replace(first.unwrap_or(number)).is_none() && cil.flushes == LogFlushes::Ends {
+                iclogs.preflush(number);
+            }
             m.run(Account::System, work * part / context.bytes).await;
             left -= part;
             iclogs.release(m, number).await;
@@ -63,7 +70,7 @@ impl Xfs {
         iclogs.attach(number, context);
         cil.written.borrow_mut().push_back((sequence, number));
         cil.end_turn(m, sequence).await;
-        if first.is_some_and(|first| first < number) {
+        if cil.flushes > LogFlushes::Each && first.is_some_and(|first| first < number) {
             iclogs.wait_on(m, number - 1).await;
             iclogs.preflush(number);
         }
