@@ -162,7 +162,7 @@ class _Machine(Protocol):
 
         `times`: alone, beside a neighbour, in the pipe, in the flash; `span`: first byte, bytes, whether written.
         """
-    def lend(self, lock: int, /) -> bool:
+    def hand_to_device(self, lock: int, /) -> bool:
         """Let a device hold a semaphore that a task has taken and another may unlock; False if it is no semaphore."""
     def wake(self, task: int, other: int, /) -> None:
         """Let `task` wake `other`."""
@@ -180,10 +180,10 @@ class _Machine(Protocol):
         """Return how long the next round of RCU's softirq takes, for `ksoftirqd`, if there is something to do."""
     def set_nice(self, task: int, nice: int, /) -> None:
         """Give `task` a nice level."""
-    def spawn(self, parent: int | None, pinned: int | None, life: str, program: Program, /) -> int:
+    def spawn(self, parent: int | None, pinned: int | None, spawn_kind: str, program: Program, /) -> int:
         """Start a task and return its number; the program must not be stepped before that.
 
-        `life` is 'foreground', 'helper' (of the workload too, but the run may end while it waits) or 'background'
+        `spawn_kind` is 'foreground', 'helper' (of the workload too, but the run may end while it waits) or 'background'
         (a kernel thread).
         """
     def wchan(self, task: int, function: str, /) -> None:

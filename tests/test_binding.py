@@ -23,12 +23,12 @@ class Recording(TinyMachine):
         self.threads = 0
         super().__init__(spec)
 
-    def spawn(self, parent: int | None, pinned: int | None, life: str, program: _engine.Program) -> int:
-        if life == "background":
+    def spawn(self, parent: int | None, pinned: int | None, spawn_kind: str, program: _engine.Program) -> int:
+        if spawn_kind == "background":
             self.threads += 1
         else:
             self.spawned.append((None if parent is None else parent - self.threads, pinned))
-        return super().spawn(parent, pinned, life, program)
+        return super().spawn(parent, pinned, spawn_kind, program)
 
     def tasks(self, of: int = 0) -> list[int]:
         """The tasks that a task has started; task 0 starts those of the workload."""

@@ -104,7 +104,7 @@ def test_tasks_start_where_balancing_would_have_left_them(rule: str, on_second: 
     def nothing(_: Task) -> Steps:
         yield from ()
 
-    cpus = [here.machine.spawn(nothing, life="background").cpu.number for _ in range(8)]
+    cpus = [here.machine.spawn(nothing, spawn_kind="background").cpu.number for _ in range(8)]
     assert [sum(cpu >= 16 for cpu in cpus[: n + 1]) for n in range(8)] == on_second
 
 

@@ -182,7 +182,7 @@ def test_kernel_threads_that_were_there_before_are_spread() -> None:
     def nothing(_: Task) -> Steps:
         yield from ()
 
-    threads = [here.machine.spawn(nothing, life="background") for _ in range(6)]
+    threads = [here.machine.spawn(nothing, spawn_kind="background") for _ in range(6)]
     assert sorted(thread.cpu.number for thread in threads) == [0, 0, 1, 1, 2, 2]
 
 

@@ -167,7 +167,7 @@ class TinyMachine:
     def submit(self, task: int, device: int, times: object, span: object, then: tuple[str, int]) -> None:
         self.calls[f"submit, then {then[0]}"] += 1
 
-    def lend(self, lock: int) -> bool:
+    def hand_to_device(self, lock: int) -> bool:
         return False
 
     def wake(self, task: int | None, other: int) -> None:
@@ -209,7 +209,7 @@ class TinyMachine:
         self.timers.add(self.timer_of[other])
         return self.now + ticks * self.tick
 
-    def spawn(self, parent: int | None, pinned: int | None, life: str, program: _engine.Program) -> int:
+    def spawn(self, parent: int | None, pinned: int | None, spawn_kind: str, program: _engine.Program) -> int:
         self.programs.append(program)
         self._later(len(self.programs) - 1, 0)
         return len(self.programs) - 1

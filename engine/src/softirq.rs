@@ -4,7 +4,7 @@
 use crate::spec::{RunSpec, WorkloadKind};
 use crate::waist::time::from_ns;
 use crate::waist::{Account, CpuId, GracePeriod, Time};
-use crate::waist::{Host, Life, Machine, Placement};
+use crate::waist::{Host, Machine, Placement, SpawnKind};
 use crate::workloads::process;
 use crate::workqueue::{Raised, Workqueue};
 use std::rc::Rc;
@@ -39,12 +39,13 @@ pub fn start<H: Host, R: Raised>(host: &mut H, spec: &RunSpec, raised: &Rc<R>) {
     let mut ksoftirqds = Vec::new();
     for cpu in 0..spec.machine.cpus {
         let mine = raised.clone();
-        let thread = host.spawn(Placement::Pinned(cpu), Life::Background, move |m| ksoftirqd(m, mine, cpu));
+        let thread = host.spawn(Placement::Pinned(cpu), SpawnKind::Background, move |m| ksoftirqd(m, mine, cpu));
         ksoftirqds.push((thread, raised.queue().ready(cpu)));
     }
     let tick = from_ns(spec.kernel.tick_ns);
     let code = from_ns(spec.kernel.constants.code_rcu_thread * spec.machine.costs.instruction);
-    let rcu = host.spawn(Placement::Anywhere, Life::Background, move |m| rcu_gp_kthread(m, till_force(tick), code));
+    let rcu =
+        host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| rcu_gp_kthread(m, till_force(tick), code));
     host.setup(|m| m.start_rcu(rcu, &ksoftirqds));
     if spec.loads().iter().any(|load| load.workload.kind == WorkloadKind::Compile) {
         process::start_workers(host, spec);

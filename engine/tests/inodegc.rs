@@ -5,7 +5,7 @@ mod common;
 use simfs_engine::filesystems::xfs::operations::inodegc::{InodeGc, Limits};
 use simfs_engine::machine::Native;
 use simfs_engine::spec::RunSpec;
-use simfs_engine::waist::{Account, Host, Life, Machine, Placement, Time};
+use simfs_engine::waist::{Account, Host, Machine, Placement, SpawnKind, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -44,9 +44,9 @@ fn turns(cpus: u32, count: u32, interval: Time, sleeps: bool, each: Time) -> Vec
     let gc = Rc::new(InodeGc::new(LIMITS));
     let turns = Turns::default();
     let (list, seen) = (gc.clone(), turns.clone());
-    let worker = native.spawn(Placement::Pinned(0), Life::Background, move |m| working(m, list, seen, each));
+    let worker = native.spawn(Placement::Pinned(0), SpawnKind::Background, move |m| working(m, list, seen, each));
     gc.set_worker(worker);
-    native.spawn(Placement::Pinned(cpus - 1), Life::Foreground, move |m| async move {
+    native.spawn(Placement::Pinned(cpus - 1), SpawnKind::Foreground, move |m| async move {
         for inode in 0..count {
             if sleeps {
                 m.sleep(interval).await;
@@ -88,13 +88,13 @@ fn hurried(count: u32, waits: bool) -> (Vec<(Time, usize)>, Vec<Time>) {
     let (spec, mut native) = machine(2);
     let gc = Rc::new(InodeGc::new(LIMITS));
     let (turns, done) = (Turns::default(), Rc::new(RefCell::new(Vec::new())));
-    let worker = native.spawn(Placement::Pinned(0), Life::Background, {
+    let worker = native.spawn(Placement::Pinned(0), SpawnKind::Background, {
         let (list, turns) = (gc.clone(), turns.clone());
         move |m| working(m, list, turns, MS)
     });
     gc.set_worker(worker);
     let seen = done.clone();
-    native.spawn(Placement::Pinned(1), Life::Foreground, move |m| async move {
+    native.spawn(Placement::Pinned(1), SpawnKind::Foreground, move |m| async move {
         for _ in 0..2 {
             for inode in 0..count {
                 assert!(gc.queue(&m, inode, false).is_none());
@@ -138,12 +138,12 @@ fn who_flushes_waits_for_the_worker_and_for_nothing_if_it_rests() {
 fn who_flushes_waits_for_a_worker_whose_list_is_empty() {
     let (spec, mut native) = machine(2);
     let gc = Rc::new(InodeGc::new(LIMITS));
-    let worker = native.spawn(Placement::Pinned(0), Life::Background, {
+    let worker = native.spawn(Placement::Pinned(0), SpawnKind::Background, {
         let list = gc.clone();
         move |m| working(m, list, Turns::default(), 4 * MS)
     });
     gc.set_worker(worker);
-    native.spawn(Placement::Pinned(1), Life::Foreground, move |m| async move {
+    native.spawn(Placement::Pinned(1), SpawnKind::Foreground, move |m| async move {
         gc.queue(&m, 0, false);
         gc.push(&m);
         m.sleep(MS).await;

@@ -9,7 +9,7 @@ use draw::Draw;
 use simfs_engine::machine::Native;
 use simfs_engine::range_locks::{Design, Prices, Range, RangeLock};
 use simfs_engine::spec::RunSpec;
-use simfs_engine::waist::{Account, Host, Life, Machine, Placement, Side, Time};
+use simfs_engine::waist::{Account, Host, Machine, Placement, Side, SpawnKind, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -68,7 +68,7 @@ fn play(design: Design, prices: Prices, parts: &[Part]) -> Vec<(Time, Time)> {
     let story = Story::default();
     for (number, &Part { at, range: (start, last), side, hold }) in parts.iter().enumerate() {
         let (lock, story) = (lock.clone(), story.clone());
-        native.spawn(Placement::Pinned(number as u32), Life::Foreground, move |m| async move {
+        native.spawn(Placement::Pinned(number as u32), SpawnKind::Foreground, move |m| async move {
             let request = lock.new_request(&m);
             m.sleep(at).await;
             lock.lock(&m, request, Range { start, last }, side).await;
@@ -104,7 +104,7 @@ fn crowd(design: Design, prices: Prices, tasks: u32, cpus: u32, units: u64, turn
     let done = Rc::new(RefCell::new(0));
     for task in 0..tasks {
         let (lock, held, done) = (lock.clone(), held.clone(), done.clone());
-        native.spawn(Placement::Anywhere, Life::Foreground, move |m| async move {
+        native.spawn(Placement::Anywhere, SpawnKind::Foreground, move |m| async move {
             let mut draw = Draw((seed * 1000 + u64::from(task) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
             let request = lock.new_request(&m);
             for _ in 0..turns {

@@ -8,7 +8,7 @@ mod common;
 use simfs_engine::machine::trace::{Entry, Object};
 use simfs_engine::machine::Native;
 use simfs_engine::spec::RunSpec;
-use simfs_engine::waist::{Account, ClassId, Host, Life, LockId, Machine, Placement, Side, Time};
+use simfs_engine::waist::{Account, ClassId, Host, LockId, Machine, Placement, Side, SpawnKind, Time};
 use simfs_engine::workloads::draw::{chance, Draw};
 
 const NS: Time = 1_000;
@@ -76,7 +76,7 @@ impl Bench {
         program: impl FnOnce(<Native as Host>::Handle, LockId) -> F,
     ) {
         let lock = self.lock;
-        self.native.spawn(Placement::Anywhere, Life::Foreground, |m| program(m, lock));
+        self.native.spawn(Placement::Anywhere, SpawnKind::Foreground, |m| program(m, lock));
     }
 }
 

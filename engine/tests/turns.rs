@@ -4,7 +4,7 @@ mod common;
 
 use simfs_engine::machine::Native;
 use simfs_engine::spec::RunSpec;
-use simfs_engine::waist::{Account, Host, Life, Machine, Placement, Time};
+use simfs_engine::waist::{Account, Host, Machine, Placement, SpawnKind, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -28,7 +28,7 @@ fn story(preemption: &str, at: Time, as_one: bool) -> (Vec<Time>, Vec<Time>) {
     let mut native = Native::new(&spec);
     let story = Rc::<RefCell<Vec<Time>>>::default();
     let told = story.clone();
-    native.spawn(Placement::Pinned(0), Life::Foreground, move |m| async move {
+    native.spawn(Placement::Pinned(0), SpawnKind::Foreground, move |m| async move {
         if as_one {
             m.run_turns(20, 30 * US, 10 * US).await;
         } else {
@@ -41,7 +41,7 @@ fn story(preemption: &str, at: Time, as_one: bool) -> (Vec<Time>, Vec<Time>) {
     });
     for cpu in 0..2 {
         let told = story.clone();
-        native.spawn(Placement::Pinned(cpu), Life::Foreground, move |m| async move {
+        native.spawn(Placement::Pinned(cpu), SpawnKind::Foreground, move |m| async move {
             for _ in 0..5 {
                 m.sleep(at).await;
                 told.borrow_mut().push(m.now());

@@ -328,7 +328,7 @@ class Lock:
         if self.holder is not None:
             self._book_part(self.holder)
             self.held_by_device = True
-            self.machine.note("lend", self.holder, self)
+            self.machine.note("hand to device", self.holder, self)
 
     # ---- granting and waking ----------------------------------------------------------------------------------------
 

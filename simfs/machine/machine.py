@@ -173,33 +173,33 @@ class Machine:
         *,
         parent: Task | None = None,
         pinned: Cpu | None = None,
-        life: str = "foreground",
+        spawn_kind: str = "foreground",
     ) -> Task:
         """Start a task. `parent` is the running task that spawns it and pays for the wake-up.
 
-        `life` is `foreground` for a task of the workload, `helper` for one that may wait when the run ends,
+        `spawn_kind` is `foreground` for a task of the workload, `helper` for one that may wait when the run ends,
         `setup` for who sets the run up, whose clock starts when it has ended, and `background` for a kernel thread.
         """
         cpus = self.scheduler.cpus
         idlest = self.scheduler.idlest
-        choose = idlest.cpu_at_start if life == "foreground" or parent is None else idlest.cpu_for_new
+        choose = idlest.cpu_at_start if spawn_kind == "foreground" or parent is None else idlest.cpu_for_new
         cpu = pinned or choose(parent.cpu if parent else cpus[0])
         number = self._free_tasks.popleft() if self._free_tasks else len(self.tasks)
         bound = pinned is not None
-        kind = TaskKind.of(life, pinned=bound)
-        task = Task(self, number, cpu, bound, life != "foreground", kind, StateTimes(since=self.now))
+        kind = TaskKind.of(spawn_kind, pinned=bound)
+        task = Task(self, number, cpu, bound, spawn_kind != "foreground", kind, StateTimes(since=self.now))
         if parent is not None:
             task.level, task.entity.weight = parent.level, parent.entity.weight
-            if life == "helper" and self.stacks is not None:
+            if spawn_kind == "helper" and self.stacks is not None:
                 self.stacks.take(parent.cpu)
-        if life == "foreground":
+        if spawn_kind == "foreground":
             task.entity.weight = weight_of(self.spec["workload"].get("nice", 0))
             task.level = Level.ROOT if self.kernel.groups == "none" else Level.GROUP
         if number < len(self.tasks):
             self.tasks[number] = task
         else:
             self.tasks.append(task)
-        if life == "setup":
+        if spawn_kind == "setup":
             self.setting_up = task
         self.clock.env.process(self._life(task, program))
         self.scheduler.start(task, parent)

@@ -87,7 +87,7 @@ class Trace:
                 self._forget(("kind", task), ("status", task), ("woken", task), ("operation", task))
             case "wait":
                 self._keep(event, ("wait", task, about))
-            case "release" | "release shared" | "lend":
+            case "release" | "release shared" | "hand to device":
                 self._forget(("hold", task, about))
             case "acquire" | "acquire shared":
                 self._keep(event, ("hold", task, about))

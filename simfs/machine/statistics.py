@@ -21,9 +21,9 @@ class TaskKind(Enum):
     """A kernel thread that runs anywhere."""
 
     @classmethod
-    def of(cls, life: str, *, pinned: bool) -> TaskKind:
+    def of(cls, spawn_kind: str, *, pinned: bool) -> TaskKind:
         """The kind of a task that lives as `Machine.spawn` says."""
-        if life != "background":
+        if spawn_kind != "background":
             return cls.LOAD
         return cls.BOUND if pinned else cls.KERNEL
 

@@ -129,12 +129,12 @@ class Waist:
         io = Io(*times, None if span is None else Span(*span))
         self.machine.devices[device].submit(task, self._task(task).cpu, io, done)
 
-    def lend(self, lock: int) -> bool:
+    def hand_to_device(self, lock: int) -> bool:
         """Let a device hold a semaphore from now on; say no if it is another lock."""
-        lent = self.machine.locks[lock]
-        if not isinstance(lent, Semaphore):
+        handed = self.machine.locks[lock]
+        if not isinstance(handed, Semaphore):
             return False
-        lent.hand_to_device()
+        handed.hand_to_device()
         return True
 
     def wake(self, task: int, other: int) -> None:
@@ -200,13 +200,13 @@ class Waist:
         """Give `task` a nice level."""
         self.machine.scheduler.set_nice(self._task(task), nice)
 
-    def spawn(self, parent: int | None, pinned: int | None, life: str, program: Program) -> int:
+    def spawn(self, parent: int | None, pinned: int | None, spawn_kind: str, program: Program) -> int:
         """Start a task."""
         return self.machine.spawn(
             lambda task: self.drive(task, program),
             parent=None if parent is None else self._task(parent),
             pinned=None if pinned is None else self.machine.scheduler.cpus[pinned],
-            life=life,
+            spawn_kind=spawn_kind,
         ).number
 
     def at(self, task: int, site: str) -> None:

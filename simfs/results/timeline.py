@@ -211,7 +211,7 @@ class _Follower:
             self._move(time, number, task, cpu, what)
         elif what in ("begin", "end"):
             self._operation(time, number, what, about)
-        elif what == "wait" or what.startswith(("acquire", "release")) or what == "lend":
+        elif what == "wait" or what.startswith(("acquire", "release")) or what == "hand to device":
             self._lock(time, number, task, what, about)
 
     def _cpu(self, time: Time, cpu: int, what: str, about: str) -> None:

@@ -17,7 +17,7 @@ use crate::machine::Pipe;
 use crate::memory::Memory;
 use crate::spec::{DeviceSpec, ServedBy};
 use crate::waist::time::from_ns;
-use crate::waist::{Account, CpuId, DeviceId, Host, Life, LockId, Machine, Placement, TaskId, Then, Time};
+use crate::waist::{Account, CpuId, DeviceId, Host, LockId, Machine, Placement, SpawnKind, TaskId, Then, Time};
 use crate::workqueue::{Raised, Workqueue, HIGHPRI};
 use crate::writeback::Writeback;
 use flush::{Flushes, Next, Sequence, Step};
@@ -150,12 +150,12 @@ impl BlockDevice {
         let workers = if spec.served_by == ServedBy::Worker { spec.parallelism } else { 0 };
         for _ in 0..workers {
             let device = device.clone();
-            host.spawn(Placement::Anywhere, Life::Background, move |m| Self::worker(m, device));
+            host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| Self::worker(m, device));
         }
         for cpu in 0..host.setup(|m| m.cpus()) {
             if spec.served_by != ServedBy::Submitter {
                 let device = device.clone();
-                host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Self::kblockd(m, device, cpu));
+                host.spawn(Placement::Pinned(cpu), SpawnKind::Background, move |m| Self::kblockd(m, device, cpu));
             }
         }
         device

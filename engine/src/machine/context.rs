@@ -12,8 +12,8 @@ use super::trace::Object;
 use crate::hdr::Tally;
 use crate::waist::time::Time;
 use crate::waist::{
-    Access, Account, CachedId, ClassId, CpuId, DeviceId, GracePeriod, Hardware, Io, Life, LineId, LockId, Machine,
-    Mode, Placement, Side, TaskId, Then,
+    Access, Account, CachedId, ClassId, CpuId, DeviceId, GracePeriod, Hardware, Io, LineId, LockId, Machine, Mode,
+    Placement, Side, SpawnKind, TaskId, Then,
 };
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::{RefCell, RefMut};
@@ -186,8 +186,8 @@ impl Machine for Context {
         s.submit(device, by, io, then);
     }
 
-    fn lend(&self, lock: LockId) -> bool {
-        self.state().lend(lock)
+    fn hand_to_device(&self, lock: LockId) -> bool {
+        self.state().try_hand_to_device(lock)
     }
 
     fn sleep(&self, time: Time) -> impl Future<Output = ()> {
@@ -273,13 +273,13 @@ impl Machine for Context {
         self.state().set_nice(self.id, nice);
     }
 
-    fn spawn<P, F>(&self, placement: Placement, life: Life, program: P) -> TaskId
+    fn spawn<P, F>(&self, placement: Placement, spawn_kind: SpawnKind, program: P) -> TaskId
     where
         P: FnOnce(Self) -> F,
         F: Future<Output = ()> + 'static,
     {
         let parent = self.cpu();
-        spawn(&self.shared, Some((self.id, parent)), placement, life, program)
+        spawn(&self.shared, Some((self.id, parent)), placement, spawn_kind, program)
     }
 
     fn at(&self, site: &'static str) {

@@ -162,13 +162,13 @@ impl State {
     }
 
     /// A device has `lock` from now on, if that can be released by another than the task that took it.
-    pub(super) fn lend(&mut self, lock: LockId) -> bool {
+    pub(super) fn try_hand_to_device(&mut self, lock: LockId) -> bool {
         let l = &self.locks[lock as usize];
-        let lends = l.kind == LockKind::Semaphore(semaphore::Count::One) && l.parts.is_empty();
-        if lends {
+        let handed = l.kind == LockKind::Semaphore(semaphore::Count::One) && l.parts.is_empty();
+        if handed {
             self.hand_to_device(lock);
         }
-        lends
+        handed
     }
 
     fn serve(&mut self, device: DeviceId) {

@@ -70,7 +70,7 @@ impl InForce {
                 self.keep(Key::Cpu(entry.cpu), entry);
             }
             ("wait", Object::Lock(lock)) => self.keep(Key::Wait(task, lock), entry),
-            ("release" | "release shared" | "lend", Object::Lock(lock)) => self.forget(Key::Hold(task, lock)),
+            ("release" | "release shared" | "hand to device", Object::Lock(lock)) => self.forget(Key::Hold(task, lock)),
             ("acquire" | "acquire shared", Object::Lock(lock)) => {
                 self.keep(Key::Hold(task, lock), entry);
                 let (_, wait) = self.last.remove(&Key::Wait(task, lock))?;

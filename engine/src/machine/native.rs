@@ -11,7 +11,7 @@ use super::task::Status;
 use super::trace::Object;
 use crate::spec::RunSpec;
 use crate::waist::time::{from_ns, to_ns, Time};
-use crate::waist::{Host, Life, Placement, TaskId, Witness};
+use crate::waist::{Host, Placement, SpawnKind, TaskId, Witness};
 use std::cell::RefCell;
 use std::future::Future;
 use std::rc::Rc;
@@ -35,12 +35,12 @@ impl Host for Native {
         build(&Context { shared: self.shared.clone(), id: TaskId::MAX })
     }
 
-    fn spawn<P, F>(&mut self, placement: Placement, life: Life, program: P) -> TaskId
+    fn spawn<P, F>(&mut self, placement: Placement, spawn_kind: SpawnKind, program: P) -> TaskId
     where
         P: FnOnce(Context) -> F,
         F: Future<Output = ()> + 'static,
     {
-        let id = spawn(&self.shared, None, placement, life, program);
+        let id = spawn(&self.shared, None, placement, spawn_kind, program);
         self.adopt();
         id
     }

@@ -7,7 +7,7 @@ use crate::filesystems::system_calls::{Operations, Recorded};
 use crate::filesystems::thread_group::ThreadGroup;
 use crate::filesystems::{Audit, DirId, Filesystem, ROOT};
 use crate::spec::{Directories, FilesystemKind, Load, RunSpec, WorkloadKind, WorkloadSpec};
-use crate::waist::{Host, Life, Machine, Placement, TaskId};
+use crate::waist::{Host, Machine, Placement, SpawnKind, TaskId};
 use crate::workloads::acts::{Actor, Full, Pool};
 use crate::workloads::arrivals::{Arrivals, Requests};
 use crate::workloads::binding::{at_nice, placements};
@@ -34,7 +34,7 @@ pub(super) fn start<H: Host, F: Operations<H::Handle> + Audit>(
     if let Work::Fio(jobs) = crews[0].work {
         return fio_tasks(host, fs, jobs, spec.workload.tasks, placements(&spec.machine, spec.loads()[0]));
     }
-    host.spawn(Placement::Anywhere, Life::Setup, move |m: H::Handle| async move {
+    host.spawn(Placement::Anywhere, SpawnKind::Setup, move |m: H::Handle| async move {
         let Ok(sets) = directories(&m, &*fs, &crews).await else { return };
         let mut actors = Vec::new();
         for (number, (crew, dirs)) in crews.iter().zip(&sets).enumerate() {
@@ -153,7 +153,7 @@ fn fio_tasks<H: Host, F: Filesystem<H::Handle>>(
     tasks: u32,
     placements: impl Iterator<Item = Placement> + 'static,
 ) -> Result<(), String> {
-    host.spawn(Placement::Anywhere, Life::Setup, move |m: H::Handle| async move {
+    host.spawn(Placement::Anywhere, SpawnKind::Setup, move |m: H::Handle| async move {
         let Ok(dir) = fs.mkdir(&m, ROOT, b"fio").await else { return m.give_up("no space left for the directory") };
         let mut files = Vec::new();
         let count = if jobs.own_file { tasks } else { 1 };
@@ -167,7 +167,7 @@ fn fio_tasks<H: Host, F: Filesystem<H::Handle>>(
         }
         for (task, placement) in (0..tasks).zip(placements) {
             let (fs, file) = (fs.clone(), files[task as usize % files.len()]);
-            m.spawn(placement, Life::Foreground, move |m| fio::run(m, fs, file, jobs, task));
+            m.spawn(placement, SpawnKind::Foreground, move |m| fio::run(m, fs, file, jobs, task));
         }
     });
     Ok(())
@@ -315,7 +315,7 @@ fn starting<M: Machine, P: Future<Output = ()> + 'static>(
     program: impl FnOnce(M) -> P + 'static,
 ) -> TaskId {
     match nice {
-        None => m.spawn(placement, Life::Foreground, program),
-        Some(nice) => m.spawn(placement, Life::Foreground, move |m| at_nice(m, nice, program)),
+        None => m.spawn(placement, SpawnKind::Foreground, program),
+        Some(nice) => m.spawn(placement, SpawnKind::Foreground, move |m| at_nice(m, nice, program)),
     }
 }

@@ -5,7 +5,7 @@ use crate::draw::Draw;
 use crate::range_locks::{Prices, RangeLock};
 use crate::spec::{Change, RunSpec, WorkloadSpec};
 use crate::waist::time::from_ns;
-use crate::waist::{DeviceId, Hardware, Host, Life, LineId, LockId, Machine};
+use crate::waist::{DeviceId, Hardware, Host, LineId, LockId, Machine, SpawnKind};
 use crate::workloads::arrivals::Arrivals;
 use crate::workloads::binding::{at_nice, placements};
 use crate::workloads::lock_cycle::{self, Cycle};
@@ -42,8 +42,8 @@ pub(super) fn lock_cycle<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), St
             let (cycle, requests) = (cycles[task as usize % 2].clone(), requests.clone());
             let program = move |m: H::Handle| lock_cycle::run(m, cycle, requests, &format!("task {task}"));
             match load.nice {
-                None => host.spawn(placement, Life::Foreground, program),
-                Some(nice) => host.spawn(placement, Life::Foreground, move |m| at_nice(m, nice, program)),
+                None => host.spawn(placement, SpawnKind::Foreground, program),
+                Some(nice) => host.spawn(placement, SpawnKind::Foreground, move |m| at_nice(m, nice, program)),
             };
         }
     }
@@ -62,7 +62,7 @@ pub(super) fn range_lock<H: Host>(host: &mut H, spec: &RunSpec) -> Result<(), St
     let ledger = load.ledger();
     for (task, placement) in (0..w.tasks).zip(placements(&spec.machine, spec.loads()[0])) {
         let (lock, load, ledger) = (lock.clone(), load.clone(), ledger.clone());
-        host.spawn(placement, Life::Foreground, move |m| range_lock::run(m, lock, load, task, ledger));
+        host.spawn(placement, SpawnKind::Foreground, move |m| range_lock::run(m, lock, load, task, ledger));
     }
     Ok(())
 }

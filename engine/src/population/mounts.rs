@@ -17,7 +17,7 @@ use crate::range_locks::{Design, Prices};
 use crate::softirq::{self, Nobody};
 use crate::spec::{RunSpec, WorkloadKind};
 use crate::waist::time::{from_ns, US};
-use crate::waist::{Host, Life, Placement, Time};
+use crate::waist::{Host, Placement, SpawnKind, Time};
 use crate::writeback::{flusher, Flushed};
 use std::ops::Range;
 use std::rc::Rc;
@@ -48,7 +48,7 @@ pub(super) fn xfs<H: Host>(
     fs.start(host, from_ns(spec.kernel.tick_ns));
     for cpu in dio_workers(spec) {
         let fs = fs.clone();
-        host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Xfs::dio_worker(m, fs, cpu));
+        host.spawn(Placement::Pinned(cpu), SpawnKind::Background, move |m| Xfs::dio_worker(m, fs, cpu));
     }
     start_reclaim(host, &fs, disk);
     files::start(host, spec, fs, costs)
@@ -70,22 +70,24 @@ pub(super) fn btrfs<H: Host>(
     let fs = Rc::new(host.setup(|m| Btrfs::new(m, kernel, Disk { size: size(spec), device }, costs))?);
     for _ in 0..fs.worker_count(spec.machine.cpus) {
         let worker = fs.clone();
-        host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::delayed_worker(m, worker));
+        host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| Btrfs::delayed_worker(m, worker));
     }
     for _ in 0..fs.worker_count(spec.machine.cpus) {
         let (reader, writer) = (fs.clone(), fs.clone());
-        host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::read_worker(m, reader));
-        host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::write_worker(m, writer));
+        host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| Btrfs::read_worker(m, reader));
+        host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| Btrfs::write_worker(m, writer));
     }
     if rules.reclaim == MetadataReclaim::Preemptive {
         let worker = fs.clone();
-        host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::reclaim_worker(m, worker));
+        host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| Btrfs::reclaim_worker(m, worker));
     }
     fs.tell_tickets();
     let committer = fs.clone();
     let tick = from_ns(spec.kernel.tick_ns);
     let ticks = (fs.commit_interval() / tick).max(1);
-    host.spawn(Placement::Anywhere, Life::Background, move |m| Btrfs::transaction_thread(m, committer, ticks, tick));
+    host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| {
+        Btrfs::transaction_thread(m, committer, ticks, tick)
+    });
     start_reclaim(host, &fs, disk);
     files::start(host, spec, fs, costs)
 }
@@ -115,12 +117,12 @@ pub(super) fn ext4<H: Host>(
     let fs = Rc::new(host.setup(|m| Ext4::new(m, size(spec), device, options, costs))?);
     let journal = fs.clone();
     let ticks = (COMMIT_INTERVAL / from_ns(spec.kernel.tick_ns)).max(1);
-    host.spawn(Placement::Anywhere, Life::Background, move |m| Ext4::journal_thread(m, journal, ticks));
+    host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| Ext4::journal_thread(m, journal, ticks));
     let worker = fs.clone();
-    host.spawn(Placement::Anywhere, Life::Background, move |m| Ext4::conversion_worker(m, worker));
+    host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| Ext4::conversion_worker(m, worker));
     for cpu in dio_workers(spec) {
         let fs = fs.clone();
-        host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Ext4::dio_worker(m, fs, cpu));
+        host.spawn(Placement::Pinned(cpu), SpawnKind::Background, move |m| Ext4::dio_worker(m, fs, cpu));
     }
     start_reclaim(host, &fs, disk);
     files::start(host, spec, fs, costs)
@@ -138,8 +140,8 @@ pub(super) fn tmpfs<H: Host>(host: &mut H, spec: &RunSpec, costs: &Costs<'_>) ->
 fn start_reclaim<H: Host, F: Flushed>(host: &mut H, fs: &Rc<F>, device: Rc<BlockDevice>) {
     if device.memory.is_limited() {
         let fs = fs.clone();
-        host.spawn(Placement::Anywhere, Life::Background, move |m| flusher(m, fs));
-        host.spawn(Placement::Anywhere, Life::Background, move |m| kswapd(m, device));
+        host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| flusher(m, fs));
+        host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| kswapd(m, device));
     }
 }
 

@@ -11,8 +11,8 @@ mod step;
 use super::failure::raise;
 use crate::random;
 use crate::waist::{
-    Access, Account, CachedId, ClassId, CpuId, DeviceId, GracePeriod, Hardware, Io, Life, LineId, LockId, Machine,
-    Mode, Placement, Side, TaskId, Then, Time,
+    Access, Account, CachedId, ClassId, CpuId, DeviceId, GracePeriod, Hardware, Io, LineId, LockId, Machine, Mode,
+    Placement, Side, SpawnKind, TaskId, Then, Time,
 };
 pub use host::populate;
 use host::Shared;
@@ -216,8 +216,8 @@ impl Machine for Foreign {
         self.tell("submit", (self.task, device, (service, joined, transfer, flash), span, done(then)));
     }
 
-    fn lend(&self, lock: LockId) -> bool {
-        self.ask("lend", (lock,))
+    fn hand_to_device(&self, lock: LockId) -> bool {
+        self.ask("hand_to_device", (lock,))
     }
 
     fn sleep(&self, time: Time) -> impl Future<Output = ()> {
@@ -276,12 +276,12 @@ impl Machine for Foreign {
         self.tell("set_nice", (self.task, nice));
     }
 
-    fn spawn<P, F>(&self, placement: Placement, life: Life, program: P) -> TaskId
+    fn spawn<P, F>(&self, placement: Placement, spawn_kind: SpawnKind, program: P) -> TaskId
     where
         P: FnOnce(Self) -> F,
         F: Future<Output = ()> + 'static,
     {
-        self.shared.spawn(Some(self.task), placement, life, program)
+        self.shared.spawn(Some(self.task), placement, spawn_kind, program)
     }
 
     fn at(&self, site: &'static str) {

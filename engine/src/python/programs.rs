@@ -6,7 +6,7 @@ use super::steps::{Action, Step};
 use super::task::Task;
 use super::words::Words;
 use crate::spec::{RunSpec, WorkloadKind};
-use crate::waist::{self, Host, Io, Life, TaskId};
+use crate::waist::{self, Host, Io, SpawnKind, TaskId};
 use crate::workloads::binding::placements;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyStopIteration, PyTypeError, PyValueError};
@@ -37,7 +37,7 @@ pub fn populate<H: Host>(
                 let (its_run, arguments) = (run.clone(), PyTuple::empty(py).unbind());
                 let part = Part { program: program.clone().unbind(), arguments, number, shared: shared.clone_ref(py) };
                 run.know(
-                    host.spawn(placement, Life::Foreground, |m| drive(m, its_run, part, format!("task {number}"))),
+                    host.spawn(placement, SpawnKind::Foreground, |m| drive(m, its_run, part, format!("task {number}"))),
                 );
             }
         })
@@ -101,11 +101,11 @@ async fn drive<M: waist::Machine>(m: M, run: Rc<Run>, part: Part, name: String) 
                 Action::Wake(task) | Action::WakeAtTick(task, _) if *task > run.last_task.get() => {
                     raise(Python::attach(|py| mistake(generator.bind(py), &format!("there is no task {task}"))))
                 }
-                Action::Spawn { program, arguments, placement, life } => {
+                Action::Spawn { program, arguments, placement, spawn_kind } => {
                     let child = part.child(program, arguments);
                     let (its_run, its_name) = (run.clone(), format!("{name}.{children}"));
                     children += 1;
-                    let id = m.spawn(*placement, *life, |m| boxed(m, its_run, child, its_name));
+                    let id = m.spawn(*placement, *spawn_kind, |m| boxed(m, its_run, child, its_name));
                     run.know(id);
                     answer = Answer::Task(id);
                 }

@@ -5,7 +5,7 @@ use super::failure::lasting;
 use super::words;
 use crate::waist::time::{from_ns, to_ns};
 use crate::waist::{Access, Account, CpuId, DeviceId, LineId, LockId, Mode, Side, TaskId, Then};
-use crate::waist::{Life, Placement};
+use crate::waist::{Placement, SpawnKind};
 use crate::workloads::draw;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -107,7 +107,7 @@ pub enum Action {
         program: Py<PyAny>,
         arguments: Py<PyTuple>,
         placement: Placement,
-        life: Life,
+        spawn_kind: SpawnKind,
     },
     At(&'static str),
     Begin,

@@ -5,7 +5,7 @@ use super::steps::{access, account, at, end, mode, placement, positive, several,
 use super::steps::{Action, Completion, Device, Draw, Line, Lock, Span, Step, Word};
 use super::words::Operation;
 use crate::waist::time::{from_ns, to_ns};
-use crate::waist::Life;
+use crate::waist::SpawnKind;
 use crate::waist::{CpuId, TaskId, Then};
 use crate::workloads::draw;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -225,9 +225,9 @@ impl Task {
         pinned: Option<CpuId>,
         background: bool,
     ) -> PyResult<Step> {
-        let life = if background { Life::Background } else { Life::Foreground };
+        let spawn_kind = if background { SpawnKind::Background } else { SpawnKind::Foreground };
         let placement = placement(pinned, self_.as_super().with(|m, _| m.cpus())?)?;
-        Ok(Step(Action::Spawn { program, arguments, placement, life }))
+        Ok(Step(Action::Spawn { program, arguments, placement, spawn_kind }))
     }
 
     #[staticmethod]

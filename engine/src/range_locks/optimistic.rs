@@ -223,7 +223,7 @@ impl OptimisticLock {
         change(&mut tree, &mut |node, access| {
             if access == Access::Write && !changes.nodes().contains(&node) {
                 self.heads.touch(m, node, Access::Write);
-                self.bump(node, 2); // a new node: who still looks at its former life must notice
+                self.bump(node, 2); // a new node: who still looks at its former spawn_kind must notice
             }
             self.bodies.touch(m, node, access);
         });

@@ -21,7 +21,7 @@ pub trait Host {
     /// Makes locks, lines and the like before any task runs. The handle has no task: it can only make things.
     fn setup<T>(&self, build: impl FnOnce(&Self::Handle) -> T) -> T;
     /// Starts a task.
-    fn spawn<P, F>(&mut self, placement: Placement, life: Life, program: P) -> TaskId
+    fn spawn<P, F>(&mut self, placement: Placement, kind: SpawnKind, program: P) -> TaskId
     where
         P: FnOnce(Self::Handle) -> F,
         F: Future<Output = ()> + 'static;
@@ -106,7 +106,7 @@ pub trait Machine: Clone + 'static {
     fn submit(&self, device: DeviceId, io: Io, then: Then);
     /// From now on a device holds this semaphore, which the task has taken; who learns that the device is done unlocks it. Says no,
     /// and changes nothing, if it is a lock that only its owner can release, or a split one.
-    fn lend(&self, lock: LockId) -> bool;
+    fn hand_to_device(&self, lock: LockId) -> bool;
 
     /// Sleeps without using a CPU.
     fn sleep(&self, time: Time) -> impl Future<Output = ()>;
@@ -140,7 +140,7 @@ pub trait Machine: Clone + 'static {
     /// Gives this task a nice level, from -20 (the most CPU time) to 19; tasks that it starts have it too.
     fn set_nice(&self, nice: i32);
     /// Starts a new task.
-    fn spawn<P, F>(&self, placement: Placement, life: Life, program: P) -> TaskId
+    fn spawn<P, F>(&self, placement: Placement, kind: SpawnKind, program: P) -> TaskId
     where
         P: FnOnce(Self) -> F,
         F: Future<Output = ()> + 'static;

@@ -171,7 +171,7 @@ pub enum Placement {
 
 /// What kind of task is spawned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Life {
+pub enum SpawnKind {
     /// Part of the workload: the run is stuck when none of these can go on.
     Foreground,
     /// Part of the workload too, but the run may end while it waits: a child process.

@@ -9,7 +9,7 @@ use crate::filesystems::{DirId, File, Filesystem};
 use crate::lru::Lru;
 use crate::spec::{RunSpec, WorkloadSpec};
 use crate::waist::time::from_ns;
-use crate::waist::{Account, Life, Machine, Placement, Time};
+use crate::waist::{Account, Machine, Placement, SpawnKind, Time};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -223,7 +223,7 @@ impl Child {
         let child = Self { exec: m.new_completion(), exit: m.new_completion(), start: c.params.start };
         let (exec, exit, start) = (child.exec, child.exit, child.start);
         let c = c.clone();
-        m.spawn(c.placement, Life::Helper, move |m| async move {
+        m.spawn(c.placement, SpawnKind::Helper, move |m| async move {
             m.run(Account::System, start.exec).await;
             m.exec().await;
             m.run(Account::System, start.release).await;

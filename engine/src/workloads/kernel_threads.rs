@@ -7,17 +7,17 @@
 use super::draw::{uniform, Draw};
 use crate::spec::KernelThreadsSpec;
 use crate::waist::time::from_ns;
-use crate::waist::{Account, Host, Life, Machine, Placement, Time};
+use crate::waist::{Account, Host, Machine, Placement, SpawnKind, Time};
 
 /// Starts them on a machine with `cpus` CPUs; `speed` multiplies their CPU time.
 pub fn start<H: Host>(host: &mut H, spec: &KernelThreadsSpec, cpus: u32, speed: f64) {
     let run = from_ns(spec.run_ns * speed);
     let interval = from_ns(spec.bound_interval_ns);
     for cpu in 0..cpus {
-        host.spawn(Placement::Pinned(cpu), Life::Background, move |m| bound(m, cpu, interval, run));
+        host.spawn(Placement::Pinned(cpu), SpawnKind::Background, move |m| bound(m, cpu, interval, run));
     }
     let pause = Draw::Exponential(from_ns(spec.unbound_interval_ns));
-    host.spawn(Placement::Anywhere, Life::Background, move |m| unbound(m, pause, run));
+    host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| unbound(m, pause, run));
 }
 
 async fn bound<M: Machine>(m: M, cpu: u32, interval: Time, run: Time) {

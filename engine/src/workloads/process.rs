@@ -4,7 +4,7 @@
 use crate::kernel::process::StackFree;
 use crate::spec::{RunSpec, WorkloadSpec};
 use crate::waist::time::from_ns;
-use crate::waist::{Account, Host, Life, LockId, Machine, Placement, Time};
+use crate::waist::{Account, Host, LockId, Machine, Placement, SpawnKind, Time};
 
 /// How long the callbacks take.
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +98,7 @@ pub fn start_workers<H: Host>(host: &mut H, spec: &RunSpec) {
     let (callback, free) = (price(c.code_free_stack), price(c.code_vfree));
     let waits: Vec<LockId> = host.setup(|m| (0..cpus).map(|_| m.new_completion()).collect());
     for (cpu, &wait) in (0..cpus).zip(&waits) {
-        host.spawn(Placement::Pinned(cpu), Life::Background, move |m| delayed_vfree_work(m, wait, free));
+        host.spawn(Placement::Pinned(cpu), SpawnKind::Background, move |m| delayed_vfree_work(m, wait, free));
     }
     host.setup(|m| m.keep_stacks(&waits, callback));
 }

@@ -58,7 +58,7 @@ class Follower {
     if (what === "start") this.line.kinds.set(number, about);
     else if (what === "run" || what === "wake" || what in LEAVES) this.move(time, number, task, cpu, what);
     else if (what === "begin" || what === "end") this.operation(time, number, what, about);
-    else if (what === "wait" || what === "lend" || /^(acquire|release)/.test(what)) this.lock(time, number, task, what, about);
+    else if (what === "wait" || what === "hand to device" || /^(acquire|release)/.test(what)) this.lock(time, number, task, what, about);
   }
 
   task(number) {

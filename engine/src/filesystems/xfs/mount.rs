@@ -24,7 +24,7 @@ use crate::filesystems::vfs::SuperBlock;
 use crate::filesystems::DirId;
 use crate::kernel::xfs::{Inactivation, UnlinkedList};
 use crate::waist::{ClassId, CpuId, LineId, LockId, Time};
-use crate::waist::{Host, Life, Machine, Placement};
+use crate::waist::{Host, Machine, Placement, SpawnKind};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -242,24 +242,26 @@ impl Xfs {
             let bound = self.inactivation == Inactivation::PerCpu;
             let placement = if bound { Placement::Pinned(list as CpuId) } else { Placement::Anywhere };
             let worker = Worker { fs: self.clone(), list };
-            gc.set_worker(host.spawn(placement, Life::Background, |m| worker.run(m)));
+            gc.set_worker(host.spawn(placement, SpawnKind::Background, |m| worker.run(m)));
         }
         for _ in 0..self.log.checkpoints.workers() {
             let fs = self.clone();
-            host.spawn(Placement::Anywhere, Life::Background, move |m| Self::push_worker(m, fs));
+            host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| Self::push_worker(m, fs));
         }
         for cpu in 0..host.setup(|m| m.cpus()) {
             let (log, conversions, buffers) = (self.clone(), self.clone(), self.clone());
-            host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Self::log_ender(m, log, cpu));
-            host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Self::conversion_worker(m, conversions, cpu));
-            host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Self::buffer_worker(m, buffers, cpu));
+            host.spawn(Placement::Pinned(cpu), SpawnKind::Background, move |m| Self::log_ender(m, log, cpu));
+            host.spawn(Placement::Pinned(cpu), SpawnKind::Background, move |m| {
+                Self::conversion_worker(m, conversions, cpu)
+            });
+            host.spawn(Placement::Pinned(cpu), SpawnKind::Background, move |m| Self::buffer_worker(m, buffers, cpu));
         }
         let fs = self.clone();
-        host.spawn(Placement::Anywhere, Life::Background, move |m| Self::xfsaild(m, fs, tick));
+        host.spawn(Placement::Anywhere, SpawnKind::Background, move |m| Self::xfsaild(m, fs, tick));
         let cpus = if self.buffers.grows() { host.setup(|m| m.cpus()) } else { 0 };
         for cpu in 0..cpus {
             let fs = self.clone();
-            host.spawn(Placement::Pinned(cpu), Life::Background, move |m| Self::rehash_worker(m, fs, cpu));
+            host.spawn(Placement::Pinned(cpu), SpawnKind::Background, move |m| Self::rehash_worker(m, fs, cpu));
         }
     }
 

@@ -272,6 +272,6 @@ impl State {
         l.book(&times);
         l.hand_to_device();
         self.chain_changes(lock);
-        self.note("lend", holder, Object::Lock(lock));
+        self.note("hand to device", holder, Object::Lock(lock));
     }
 }

@@ -6,7 +6,7 @@ use crate::kernel::sched::Groups;
 use crate::machine::context::{Context, Shared};
 use crate::machine::state::State;
 use crate::machine::task::{Status, Task, TaskKind};
-use crate::waist::{CpuId, Life, Placement, TaskId};
+use crate::waist::{CpuId, Placement, SpawnKind, TaskId};
 use std::future::Future;
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ pub(in crate::machine) fn spawn<P, F>(
     shared: &Rc<Shared>,
     parent: Option<(TaskId, CpuId)>,
     placement: Placement,
-    life: Life,
+    spawn_kind: SpawnKind,
     program: P,
 ) -> TaskId
 where
@@ -24,13 +24,13 @@ where
 {
     let id = {
         let mut s = shared.state.borrow_mut();
-        let task = s.new_task(parent, placement, life);
+        let task = s.new_task(parent, placement, spawn_kind);
         s.number(task)
     };
     let context = Context { shared: shared.clone(), id };
     shared.spawned.borrow_mut().push((id, Box::pin(program(context))));
     let mut s = shared.state.borrow_mut();
-    if life == Life::Setup {
+    if spawn_kind == SpawnKind::Setup {
         s.setting_up = Some(id);
     }
     debug_assert_eq!(s.tasks[id as usize].status, Status::Sleeping);
@@ -39,31 +39,31 @@ where
 }
 
 impl State {
-    fn new_task(&mut self, parent: Option<(TaskId, CpuId)>, placement: Placement, life: Life) -> Task {
+    fn new_task(&mut self, parent: Option<(TaskId, CpuId)>, placement: Placement, spawn_kind: SpawnKind) -> Task {
         self.note_idle_cpus();
         let near = parent.map_or(0, |p| p.1);
         let (cpu, pinned) = match placement {
             Placement::Pinned(cpu) => (cpu, Some(cpu)),
-            Placement::Anywhere if life == Life::Foreground || parent.is_none() => {
+            Placement::Anywhere if spawn_kind == SpawnKind::Foreground || parent.is_none() => {
                 (self.choose_cpu_at_start(near), None)
             }
             Placement::Anywhere => (self.choose_cpu_for_new(near), None),
         };
-        let kind = match (life, pinned) {
-            (Life::Foreground | Life::Helper | Life::Setup, _) => TaskKind::Load,
-            (Life::Background, Some(_)) => TaskKind::Bound,
-            (Life::Background, None) => TaskKind::Kernel,
+        let kind = match (spawn_kind, pinned) {
+            (SpawnKind::Foreground | SpawnKind::Helper | SpawnKind::Setup, _) => TaskKind::Load,
+            (SpawnKind::Background, Some(_)) => TaskKind::Bound,
+            (SpawnKind::Background, None) => TaskKind::Kernel,
         };
         let mut task = Task::new(cpu, pinned, kind, self.now);
-        task.background = life != Life::Foreground;
+        task.background = spawn_kind != SpawnKind::Foreground;
         if let Some((parent, near)) = parent {
-            if life == Life::Helper {
+            if spawn_kind == SpawnKind::Helper {
                 self.take_stack(near);
             }
             let parent = &self.tasks[parent as usize];
             (task.level, task.entity.weight) = (parent.level, parent.entity.weight);
         }
-        if life == Life::Foreground {
+        if spawn_kind == SpawnKind::Foreground {
             task.entity.weight = weight_of(self.load_nice);
             task.level = if self.kernel.rules.groups == Groups::None { Level::Root } else { Level::Group };
         }

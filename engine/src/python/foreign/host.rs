@@ -1,13 +1,13 @@
 //! A machine written in Python, before it runs, and how tasks come onto it.
 
 use super::program::{Program, Running, State};
-use super::step::{life_word, Step};
+use super::step::{spawn_kind_word, Step};
 use super::Foreign;
 use crate::population;
 use crate::python::failure::{caught, raise};
 use crate::python::programs;
 use crate::spec::RunSpec;
-use crate::waist::{Host, Life, Placement, TaskId};
+use crate::waist::{Host, Placement, SpawnKind, TaskId};
 use fragile::Sticky;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -58,7 +58,7 @@ impl Shared {
         self: &Rc<Self>,
         parent: Option<TaskId>,
         placement: Placement,
-        life: Life,
+        spawn_kind: SpawnKind,
         program: P,
     ) -> TaskId
     where
@@ -71,7 +71,7 @@ impl Shared {
         };
         let spawned = Python::attach(|py| {
             let held = Py::new(py, Program(Sticky::new(RefCell::new(State::Spawning))))?;
-            let arguments = (parent, pinned, life_word(life), held.clone_ref(py));
+            let arguments = (parent, pinned, spawn_kind_word(spawn_kind), held.clone_ref(py));
             let task: TaskId = self.machine(py)?.call_method1("spawn", arguments)?.extract()?;
             let (asked, answered) = (Rc::<Cell<Option<Step>>>::default(), Rc::<Cell<bool>>::default());
             let handle = Foreign { shared: self.clone(), task, asked: asked.clone(), answered: answered.clone() };
@@ -93,11 +93,11 @@ impl Host for ForeignHost {
         build(&Foreign { shared: self.0.clone(), task: TaskId::MAX, asked: Rc::default(), answered: Rc::default() })
     }
 
-    fn spawn<P, F>(&mut self, placement: Placement, life: Life, program: P) -> TaskId
+    fn spawn<P, F>(&mut self, placement: Placement, spawn_kind: SpawnKind, program: P) -> TaskId
     where
         P: FnOnce(Foreign) -> F,
         F: Future<Output = ()> + 'static,
     {
-        self.0.spawn(None, placement, life, program)
+        self.0.spawn(None, placement, spawn_kind, program)
     }
 }

@@ -1,5 +1,5 @@
 //! What a program leaves for Python to do, and the words for it.
-use crate::waist::{Access, Account, GracePeriod, Life, LockId, Mode, Side, Time};
+use crate::waist::{Access, Account, GracePeriod, LockId, Mode, Side, SpawnKind, Time};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -53,12 +53,12 @@ pub(super) fn mode_word(mode: Mode) -> &'static str {
     }
 }
 
-pub(super) fn life_word(life: Life) -> &'static str {
-    match life {
-        Life::Foreground => "foreground",
-        Life::Helper => "helper",
-        Life::Setup => "setup",
-        Life::Background => "background",
+pub(super) fn spawn_kind_word(spawn_kind: SpawnKind) -> &'static str {
+    match spawn_kind {
+        SpawnKind::Foreground => "foreground",
+        SpawnKind::Helper => "helper",
+        SpawnKind::Setup => "setup",
+        SpawnKind::Background => "background",
     }
 }
 

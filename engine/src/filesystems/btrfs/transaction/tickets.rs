@@ -12,7 +12,7 @@ use super::reclaim::{Reclaimable, ITEM, REF};
 use crate::filesystems::btrfs::mount::Btrfs;
 use crate::kernel::btrfs::Reserving;
 use crate::waist::Machine;
-use crate::waist::{Life, LockId, Placement, TaskId};
+use crate::waist::{LockId, Placement, SpawnKind, TaskId};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
@@ -72,7 +72,7 @@ impl Btrfs {
             Some(worker) => m.wake(worker),
             None => {
                 if let Some(fs) = tickets.fs.take().upgrade() {
-                    m.spawn(Placement::Anywhere, Life::Background, move |m| Self::ticket_worker(m, fs));
+                    m.spawn(Placement::Anywhere, SpawnKind::Background, move |m| Self::ticket_worker(m, fs));
                 }
             }
         }

@@ -17,7 +17,7 @@ use crate::memory::{Lru, Memory};
 use crate::spec::FilesystemKind;
 use crate::spec::{DeviceSpec, KernelConstants, RunSpec};
 use crate::waist::time::from_ns;
-use crate::waist::{Host, Life, LineId, Machine, Placement, Time};
+use crate::waist::{Host, LineId, Machine, Placement, SpawnKind, Time};
 use crate::writeback::{Setting, Writeback};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -138,7 +138,7 @@ fn mounted<F: Future<Output = ()> + 'static>(
     fs.start(&mut native, 4 * MS);
     let done = Rc::new(Cell::new(false));
     let ended = done.clone();
-    native.spawn(Placement::Pinned(3), Life::Foreground, move |m| async move {
+    native.spawn(Placement::Pinned(3), SpawnKind::Foreground, move |m| async move {
         test(m, fs).await;
         ended.set(true);
     });
@@ -303,7 +303,7 @@ fn a_transaction_sleeps_while_others_have_reserved_the_whole_log() {
         }
         let granted = Rc::new(Cell::new(None));
         let (other, seen) = (fs.clone(), granted.clone());
-        m.spawn(Placement::Anywhere, Life::Foreground, move |m| async move {
+        m.spawn(Placement::Anywhere, SpawnKind::Foreground, move |m| async move {
             let ticket = other.log.reserve(&m, TR_CREATE).await;
             seen.set(Some(m.now()));
             other.log.grants.sub(ticket.bytes());
@@ -328,7 +328,7 @@ fn who_waits_for_log_space_gets_it_in_order_and_a_small_one_does_not_pass_a_larg
     let order = Rc::new(RefCell::new(Vec::new()));
     for (number, bytes) in [5, 1, 1].into_iter().enumerate() {
         let (head, free, order) = (head.clone(), free.clone(), order.clone());
-        native.spawn(Placement::Pinned(number as u32), Life::Foreground, move |m| async move {
+        native.spawn(Placement::Pinned(number as u32), SpawnKind::Foreground, move |m| async move {
             m.sleep(number as Time * MS).await;
             assert!(!head.admits(&m, bytes, free.get()));
             head.wait(&m, bytes, || free.get(), || ()).await;
@@ -337,7 +337,7 @@ fn who_waits_for_log_space_gets_it_in_order_and_a_small_one_does_not_pass_a_larg
         });
     }
     let waiting = order.clone();
-    native.spawn(Placement::Pinned(3), Life::Foreground, move |m| async move {
+    native.spawn(Placement::Pinned(3), SpawnKind::Foreground, move |m| async move {
         m.sleep(5 * MS).await;
         for (more, admitted) in [(4, vec![]), (2, vec![0, 1]), (1, vec![0, 1, 2])] {
             free.set(free.get() + more);
@@ -355,7 +355,7 @@ fn who_waits_for_log_space_gets_it_in_order_and_a_small_one_does_not_pass_a_larg
 fn force_from(m: &Context, fs: &Rc<Xfs>, lines: LineId, cpu: u32) -> Rc<Cell<Option<bool>>> {
     let wrote = Rc::new(Cell::new(None));
     let (seen, fs) = (wrote.clone(), fs.clone());
-    m.spawn(Placement::Pinned(cpu), Life::Foreground, move |m| async move {
+    m.spawn(Placement::Pinned(cpu), SpawnKind::Foreground, move |m| async move {
         let sequence = fs.log.ail.borrow().pinned_by(lines).expect("it is pinned");
         seen.set(Some(fs.log.checkpoints.force(&m, sequence).await));
     });

@@ -193,7 +193,7 @@ impl Xfs {
         }
         let mut own = arrayvec::ArrayVec::<LockId, { MERGED as usize }>::new();
         for (_, lock) in &mut buffers {
-            own.extend(lock.take_if(|lock| !m.lend(*lock)));
+            own.extend(lock.take_if(|lock| !m.hand_to_device(*lock)));
         }
         let write = pusher.begin(buffers);
         let request = Request::Write { bytes: blocks * BLOCK, at: Some(block * u64::from(BLOCK)) };
