@@ -104,7 +104,9 @@ def test_an_answer_of_a_wrong_type_is_an_error() -> None:
 
 def test_a_program_is_not_stepped_before_spawn_has_returned() -> None:
     class Hasty(TinyMachine):
-        def spawn(self, parent: int | None, pinned: int | None, spawn_kind: str, program: _engine.Program) -> int:
+        def spawn(
+            self, parent: int | None, pinned: int | None, spawn_kind: str, program: _engine.Program
+        ) -> int:
             program.step()
             return 0
 

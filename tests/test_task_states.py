@@ -179,7 +179,10 @@ def test_sleeps_end_by_a_device_a_timer_or_a_task() -> None:
 
 def test_a_lock_that_a_device_has_is_not_its_tasks() -> None:
     held = events(
-        (0, 1, "run", ""), (0, 1, "acquire", "a#1"), (10, 1, "hand to device", "a#1"), (40, 1, "release", "a#1")
+        (0, 1, "run", ""),
+        (0, 1, "acquire", "a#1"),
+        (10, 1, "hand to device", "a#1"),
+        (40, 1, "release", "a#1"),
     )
     line = follow([], held, 0, 50)
     assert [bool(each.holds) for each in line.tasks[1]] == [True, False, False]

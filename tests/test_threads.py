@@ -87,7 +87,8 @@ def test_a_reference_of_the_credentials_is_given_back_by_a_callback_before_6_7(t
     at_once, after = (
         rate(
             simulate(
-                spec(tmp_path, tasks=2, threads=True, rules={"vfs.file_callback": later}) | {"duration_ns": 1e7}
+                spec(tmp_path, tasks=2, threads=True, rules={"vfs.file_callback": later})
+                | {"duration_ns": 1e7}
             )
         )
         for later in (False, True)
