@@ -136,6 +136,7 @@ class Scheduler:
         self.machine.note("preempt", task)
         self.policy.dequeue(task, source, Leaving.MOVED)
         self._leave_cpu(task, Status.RUNNABLE, Reason.PREEMPTED)
+        task.note_move(to)
         self._enqueue(task, to, Entering.MOVED, stopper, source)
         source.before_switch += stopper
         self.schedule(source)

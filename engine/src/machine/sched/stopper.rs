@@ -30,6 +30,7 @@ impl State {
         self.note("preempt", id, Object::Nothing);
         self.dequeue_task(from, id, Leaving::Moved);
         self.leave_cpu(id, Status::Runnable, Reason::Preempted);
+        self.note_move(id, to);
         self.enqueue(id, to, Some(from), stopper, Entering::Moved);
         self.cpus[from as usize].before_switch += stopper;
         self.schedule(from);
