@@ -67,7 +67,9 @@ def test_a_choice_that_stalls_is_never_advised() -> None:
 def test_tasks_in_one_directory_are_told_to_part_and_why(creators: Advice) -> None:
     assert creators.best.directories == "per-task"
     assert creators.best.verdict == "better"
-    assert creators.as_it_is.waits_for("vfs.i_rwsem (directory)") > 80  # %
+    assert (
+        creators.as_it_is.waits_for("vfs.i_rwsem (directory)") > 50
+    )  # %; waits that do not end in these 15 ms do not count
     assert creators.best.waits_for("vfs.i_rwsem (directory)") == 0
     assert creators.best.throughput.mean > 5 * creators.as_it_is.throughput.mean
     said = "\n".join(creators.sentences)

@@ -270,16 +270,16 @@ def test_writes_looked_at_the_size_under_a_spinlock_before_5_13(tmp_path: Path) 
 
 @pytest.mark.slow
 def test_that_spinlock_ends_what_one_file_can_take(tmp_path: Path) -> None:
-    """Every CPU is kept busy by requests in memory: with the lock, half as many CPUs again do no more.
+    """Every CPU is kept busy by requests in memory: with the lock, a third more CPUs do no more.
 
-    Without it they do more, if not by half: all still write `i_dio_count`.
+    Without it they do more, up to where the readers of the ILOCK meet.
     """
     write = ("device=ramdisk", "filesystem.iolock=none", "workload.rw=randwrite", "measure.duration=5 ms")
 
     def gain(kernel: str) -> float:
         few, many = (
             per_second(run(tmp_path, *write, f"kernel={kernel}", f"machine.cpus={n}", f"workload.tasks={n}"))
-            for n in (16, 24)
+            for n in (12, 16)
         )
         return many / few
 
@@ -327,9 +327,12 @@ def transfers(result: dict[str, Any], lock: str) -> float:
 def test_what_lies_beside_the_iolock_is_read_for_each_request_and_costs_a_transfer_where_the_lock_is_written(
     tmp_path: Path,
 ) -> None:
-    """Between two accesses of a CPU others have had the line: 2 transfers for the lock, 1 for `i_blkbits`."""
+    """Between two accesses of a CPU others have had the line: 2 transfers for the lock, 1 for `i_blkbits`.
+
+    Who had to queue for the line fetches it once more for the owner word.
+    """
     busy = ("device=ramdisk", "workload.rw=randread", "workload.tasks=8", "measure.duration=5 ms")
-    assert transfers(run(tmp_path, *busy), "xfs.IOLOCK") == pytest.approx(3, abs=0.2)
+    assert 3 <= transfers(run(tmp_path, *busy), "xfs.IOLOCK") < 4
     assert transfers(run(tmp_path, *busy, "filesystem.iolock=none"), "xfs.IOLOCK") < 0.01
 
 
