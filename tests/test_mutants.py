@@ -6,6 +6,8 @@ import ast
 import json
 import re
 import runpy
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -48,3 +50,21 @@ def test_a_fault_in_python_knows_its_switch(fault: Fault, tmp_path: Path) -> Non
     body = ast.parse(copy.read_text()).body
     imported = [at for at in body if isinstance(at, ast.ImportFrom) and at.module == "simfs"]
     assert [name.name for at in imported for name in at.names] == ["faults"]
+
+
+@pytest.mark.skipif(shutil.which("rustfmt") is None, reason="rustfmt is not installed")
+def test_files_with_faults_in_them_are_rust(tmp_path: Path) -> None:
+    """A fault that fitted an expression once may stand among others today; one that does not parse stops the tool."""
+    tool = runpy.run_path(str(ROOT / "tools/mutants.py"))
+    faults = [(number, fault) for number, fault in enumerate(FAULTS, 1) if fault.file.endswith(".rs")]
+    for file in {fault.file for _, fault in faults}:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text((ROOT / file).read_text())
+    for number, fault in faults:
+        tool["put"](fault, number, tmp_path)
+    unparsed = []
+    for file in {tmp_path / fault.file for _, fault in faults}:
+        command = ["rustfmt", "--edition=2021", "--emit=stdout"]
+        parsed = subprocess.run(command, input=file.read_text(), capture_output=True, text=True)
+        unparsed += [f"{file}: {parsed.stderr}"] if parsed.returncode else []
+    assert not unparsed, unparsed[0]

@@ -71,7 +71,7 @@ XFS = [
         "xfs ifree: the inode stays on its unlinked list",
         X + "operations/inactive.rs",
         'layout.iunlink_remove(inode.ino).expect("an unlinked inode is on a list")',
-        'let list = layout.iunlink_remove(inode.ino).expect("an unlinked inode is on a list");\n            if FAULT { layout.iunlink(inode.ino); }\n            list',
+        '{ let list = layout.iunlink_remove(inode.ino).expect("an unlinked inode is on a list");\n            if FAULT { layout.iunlink(inode.ino); }\n            list }',
     ),
     Fault(
         "xfs unlink: the inode is not queued for inactivation",
