@@ -5,6 +5,7 @@ use super::{DirId, File, Mounted, NoSpace, Renaming};
 use crate::waist::Machine;
 use crate::waist::{Account, LockId, Side, Time};
 use std::future::Future;
+use std::pin::{pin, Pin};
 
 /// `struct inode_operations` of directories, and the eviction of inodes. A directory's or a file's `i_rwsem` is held exclusive
 /// where its operation runs.
@@ -56,7 +57,7 @@ pub async fn create<M: Machine, F: InodeOperations<M>>(
     m.at("create");
     let (sb, (before, after)) = (fs.super_block(), fs.open_times());
     let times = (before, sb.rest_of_open(m, after));
-    let inode = with_parent(fs, m, dir, times, fs.create(m, dir, name)).await?;
+    let inode = with_parent(fs, m, dir, times, pin!(fs.create(m, dir, name))).await?;
     sb.times.made(m, Timed::File(inode));
     Ok(File { inode, written: false, writable: true })
 }
@@ -70,7 +71,7 @@ pub async fn mkdir<M: Machine, F: InodeOperations<M>>(
 ) -> Result<DirId, NoSpace> {
     m.at("mkdir");
     let sb = fs.super_block();
-    let dir = with_parent(fs, m, parent, sb.calls.mkdir(), fs.mkdir(m, parent, name)).await?;
+    let dir = with_parent(fs, m, parent, sb.calls.mkdir(), pin!(fs.mkdir(m, parent, name))).await?;
     sb.times.made(m, Timed::Directory(dir));
     Ok(dir)
 }
@@ -81,7 +82,7 @@ async fn with_parent<M: Machine, F: InodeOperations<M>, T>(
     m: &M,
     dir: DirId,
     (before, after): (Time, Time),
-    make: impl Future<Output = Result<T, NoSpace>>,
+    make: Pin<&mut impl Future<Output = Result<T, NoSpace>>>,
 ) -> Result<T, NoSpace> {
     let (sb, parent) = (fs.super_block(), fs.directory_lock(dir));
     m.run(Account::System, before).await;

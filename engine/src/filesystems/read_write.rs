@@ -7,6 +7,7 @@ use super::{Attribute, DirId, File, Io, NoSpace};
 use crate::waist::Machine;
 use crate::waist::{Account, Side, Time};
 use std::future::Future;
+use std::pin::{pin, Pin};
 
 /// `struct file_operations` and `struct address_space_operations`, and what `struct inode_operations` has of open files.
 pub trait FileOperations<M: Machine>: InodeOperations<M> {
@@ -171,7 +172,7 @@ pub async fn write_at<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &Fi
 
 /// `ftruncate` (`do_truncate`) to nothing, or to so many bytes less.
 pub async fn truncate<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, file: &File, less: Option<u32>) {
-    with_blocks(fs, m, "truncate", file, fs.set_size(m, file, less)).await;
+    with_blocks(fs, m, "truncate", file, pin!(fs.set_size(m, file, less))).await;
 }
 
 /// `vfs_fallocate`, whose lock is the filesystem's to take and the same on all.
@@ -181,7 +182,7 @@ pub async fn fallocate<M: Machine, F: FileOperations<M>>(
     file: &File,
     bytes: u32,
 ) -> Result<(), NoSpace> {
-    with_blocks(fs, m, "fallocate", file, fs.fallocate(m, file, bytes)).await
+    with_blocks(fs, m, "fallocate", file, pin!(fs.fallocate(m, file, bytes))).await
 }
 
 /// Changes the blocks of an open file.
@@ -190,7 +191,7 @@ async fn with_blocks<M: Machine, F: FileOperations<M>, T>(
     m: &M,
     site: &'static str,
     file: &File,
-    change: impl Future<Output = T>,
+    change: Pin<&mut impl Future<Output = T>>,
 ) -> T {
     let (sb, lock) = (fs.super_block(), fs.file_lock(file));
     m.at(site);

@@ -10,6 +10,7 @@ use super::{Attribute, Audit, DirId, File, Filesystem, Io, LaidOut, Mounted, NoS
 use crate::waist::{Machine, Witness};
 use std::cell::Cell;
 use std::future::Future;
+use std::pin::{pin, Pin};
 use std::rc::Rc;
 
 /// What a filesystem gives to the VFS.
@@ -37,18 +38,19 @@ impl<F> Recorded<F> {
     }
 
     /// An operation that opens a file.
-    async fn opening<M: Machine, T>(&self, m: &M, site: &'static str, opening: impl Future<Output = T>) -> T
+    async fn opening<M: Machine, T>(&self, m: &M, site: &'static str, opening: Pin<&mut impl Future<Output = T>>) -> T
     where
         F: Mounted,
     {
         match self.fs.super_block().thread_groups.get(m.task()) {
             None => self.operation(m, opening).await,
-            Some(group) => self.operation(m, group.open(m, site, opening)).await,
+            Some(group) => self.operation(m, pin!(group.open(m, site, opening))).await,
         }
     }
 
-    /// An operation, unless none may begin any more.
-    async fn operation<M: Machine, T>(&self, m: &M, operation: impl Future<Output = T>) -> T {
+    /// An operation, unless none may begin any more. It stays where its caller has it: a future that is handed on is copied, and an
+    /// operation with all that it may come to is large.
+    async fn operation<M: Machine, T>(&self, m: &M, operation: Pin<&mut impl Future<Output = T>>) -> T {
         while self.closed.get() {
             m.park().await;
         }
@@ -86,7 +88,7 @@ impl<F: Mounted> Mounted for Recorded<F> {
 
 impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
     async fn mkdir(&self, m: &M, parent: DirId, name: &[u8]) -> Result<DirId, NoSpace> {
-        let dir = self.operation(m, namei::mkdir(&*self.fs, m, parent, name)).await?;
+        let dir = self.operation(m, pin!(namei::mkdir(&*self.fs, m, parent, name))).await?;
         self.ledger.enter_directory(dir, parent, name);
         Ok(dir)
     }
@@ -96,7 +98,7 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
             self.ledger.strike_directory(dir); // its number may be another's before this returns
             namei::rmdir(&*self.fs, m, parent, name, dir).await;
         };
-        self.operation(m, removal).await;
+        self.operation(m, pin!(removal)).await;
     }
 
     fn fill(&self, dirs: &[DirId], files: u64, name_length: usize) -> Result<(), NoSpace> {
@@ -106,42 +108,42 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
     }
 
     async fn create(&self, m: &M, dir: DirId, name: &[u8]) -> Result<File, NoSpace> {
-        let file = self.opening(m, "create", namei::create(&*self.fs, m, dir, name)).await?;
+        let file = self.opening(m, "create", pin!(namei::create(&*self.fs, m, dir, name))).await?;
         self.ledger.enter(dir, name, file);
         Ok(file)
     }
 
     async fn open(&self, m: &M, _: DirId, file: &File) {
-        self.opening(m, "open", read_write::open(&*self.fs, m, file)).await;
+        self.opening(m, "open", pin!(read_write::open(&*self.fs, m, file))).await;
     }
 
     async fn open_creating(&self, m: &M, dir: DirId, file: &File) {
-        self.opening(m, "open", read_write::open_creating(&*self.fs, m, dir, file)).await;
+        self.opening(m, "open", pin!(read_write::open_creating(&*self.fs, m, dir, file))).await;
     }
 
     async fn open_truncating(&self, m: &M, _: DirId, file: &File) {
-        self.opening(m, "open", read_write::open(&*self.fs, m, file)).await;
+        self.opening(m, "open", pin!(read_write::open(&*self.fs, m, file))).await;
         self.fs.opened_truncating(file);
     }
 
     async fn write(&self, m: &M, file: &mut File, bytes: u32) {
-        self.operation(m, read_write::append(&*self.fs, m, file, bytes)).await;
+        self.operation(m, pin!(read_write::append(&*self.fs, m, file, bytes))).await;
     }
 
     async fn overwrite(&self, m: &M, file: &File, bytes: u32) {
-        self.operation(m, read_write::overwrite(&*self.fs, m, file, (0, bytes))).await;
+        self.operation(m, pin!(read_write::overwrite(&*self.fs, m, file, (0, bytes)))).await;
     }
 
     async fn read(&self, m: &M, file: &File, bytes: u32) {
-        self.operation(m, self.fs.read(m, file, bytes)).await;
+        self.operation(m, pin!(self.fs.read(m, file, bytes))).await;
     }
 
     async fn close(&self, m: &M, file: &File) {
-        self.operation(m, read_write::close(&*self.fs, m, file)).await;
+        self.operation(m, pin!(read_write::close(&*self.fs, m, file))).await;
     }
 
     async fn fsync(&self, m: &M, file: &File) {
-        self.operation(m, self.fs.fsync(m, file)).await;
+        self.operation(m, pin!(self.fs.fsync(m, file))).await;
     }
 
     async fn lay_out(&self, m: &M, dir: DirId, name: &[u8], laid: LaidOut) -> Result<File, NoSpace> {
@@ -151,44 +153,44 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
             self.fs.lay_out(m, &file, laid).await;
             Ok(file)
         };
-        let file = self.operation(m, making).await?;
+        let file = self.operation(m, pin!(making)).await?;
         self.ledger.enter(dir, name, file);
         Ok(file)
     }
 
     async fn read_at(&self, m: &M, file: &File, io: Io) {
-        self.operation(m, self.fs.read_at(m, file, io)).await;
+        self.operation(m, pin!(self.fs.read_at(m, file, io))).await;
     }
 
     async fn write_at(&self, m: &M, file: &File, io: Io) {
-        self.operation(m, read_write::write_at(&*self.fs, m, file, io)).await;
+        self.operation(m, pin!(read_write::write_at(&*self.fs, m, file, io))).await;
     }
 
     async fn fallocate(&self, m: &M, file: &File, bytes: u32) -> Result<(), NoSpace> {
-        self.operation(m, read_write::fallocate(&*self.fs, m, file, bytes)).await
+        self.operation(m, pin!(read_write::fallocate(&*self.fs, m, file, bytes))).await
     }
 
     async fn truncate(&self, m: &M, file: &File) {
-        self.operation(m, read_write::truncate(&*self.fs, m, file, None)).await;
+        self.operation(m, pin!(read_write::truncate(&*self.fs, m, file, None))).await;
     }
 
     async fn shorten(&self, m: &M, file: &File, bytes: u32) {
-        self.operation(m, read_write::truncate(&*self.fs, m, file, Some(bytes))).await;
+        self.operation(m, pin!(read_write::truncate(&*self.fs, m, file, Some(bytes)))).await;
     }
 
     async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) {
-        self.operation(m, namei::unlink(&*self.fs, m, dir, name, file)).await;
+        self.operation(m, pin!(namei::unlink(&*self.fs, m, dir, name, file))).await;
         self.ledger.strike(dir, name);
     }
 
     async fn link(&self, m: &M, dir: DirId, name: &[u8], file: &File) -> Result<(), NoSpace> {
-        self.operation(m, namei::link(&*self.fs, m, dir, name, file)).await?;
+        self.operation(m, pin!(namei::link(&*self.fs, m, dir, name, file))).await?;
         self.ledger.enter(dir, name, *file);
         Ok(())
     }
 
     async fn rename(&self, m: &M, dir: DirId, names: Renaming<'_>, file: &File) -> Result<(), NoSpace> {
-        self.operation(m, namei::rename(&*self.fs, m, dir, names, file)).await?;
+        self.operation(m, pin!(namei::rename(&*self.fs, m, dir, names, file))).await?;
         if let Some(file) = self.ledger.strike(dir, names.from) {
             self.ledger.enter(names.into, names.to, file);
         }
@@ -197,37 +199,37 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
 
     async fn stat(&self, m: &M, file: &File) {
         self.fs.super_block().times.asked(Timed::File(file.inode));
-        self.operation(m, self.fs.super_block().calls.stat(m, file)).await;
+        self.operation(m, pin!(self.fs.super_block().calls.stat(m, file))).await;
     }
 
     async fn stat_directory(&self, m: &M, dir: DirId) {
         self.fs.super_block().times.asked(Timed::Directory(dir));
-        self.operation(m, self.fs.super_block().calls.stat_directory(m, dir)).await;
+        self.operation(m, pin!(self.fs.super_block().calls.stat_directory(m, dir))).await;
     }
 
     async fn fstat(&self, m: &M, file: &File) {
         self.fs.super_block().times.asked(Timed::File(file.inode));
-        self.operation(m, self.fs.super_block().calls.fstat(m, file)).await;
+        self.operation(m, pin!(self.fs.super_block().calls.fstat(m, file))).await;
     }
 
     async fn set_attribute(&self, m: &M, file: &File, attribute: Attribute) {
-        self.operation(m, read_write::set_attribute(&*self.fs, m, file, attribute)).await;
+        self.operation(m, pin!(read_write::set_attribute(&*self.fs, m, file, attribute))).await;
     }
 
     async fn sync_all(&self, m: &M) {
-        self.operation(m, self.fs.sync_fs(m)).await;
+        self.operation(m, pin!(self.fs.sync_fs(m))).await;
     }
 
     async fn fiemap(&self, m: &M, file: &File) {
-        self.operation(m, read_write::fiemap(&*self.fs, m, file)).await;
+        self.operation(m, pin!(read_write::fiemap(&*self.fs, m, file))).await;
     }
 
     async fn readdir(&self, m: &M, dir: DirId) {
-        self.operation(m, read_write::readdir(&*self.fs, m, dir)).await;
+        self.operation(m, pin!(read_write::readdir(&*self.fs, m, dir))).await;
     }
 
     async fn walk(&self, m: &M, dir: DirId, nth: u32) {
-        self.operation(m, self.fs.walk(m, dir, nth)).await;
+        self.operation(m, pin!(self.fs.walk(m, dir, nth))).await;
     }
 
     async fn plain(&self, m: &M, call: PlainCall) {
@@ -237,6 +239,6 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
                 self.fs.statfs(m).await;
             }
         };
-        self.operation(m, playing).await;
+        self.operation(m, pin!(playing)).await;
     }
 }

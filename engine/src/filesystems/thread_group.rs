@@ -4,6 +4,7 @@ use super::by_slot::BySlot;
 use super::files_struct::{FilesStruct, TableWork};
 use crate::waist::{Access, LineId, Machine};
 use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
 
 /// What the threads of a process share.
@@ -26,7 +27,12 @@ impl ThreadGroup {
     }
 
     /// `do_sys_openat2`: what `opening` opens at `site` gets a descriptor, and a reference of the credentials (`init_file`).
-    pub async fn open<M: Machine, T>(&self, m: &M, site: &'static str, opening: impl Future<Output = T>) -> T {
+    pub async fn open<M: Machine, T>(
+        &self,
+        m: &M,
+        site: &'static str,
+        opening: Pin<&mut impl Future<Output = T>>,
+    ) -> T {
         m.at(site);
         let fd = self.files.get_unused_fd(m).await;
         m.touch(self.cred, Access::Atomic);

@@ -11,11 +11,12 @@ impl Btrfs {
     /// A file that is laid out.
     pub(crate) fn laid_out(&self, laid: LaidOut) -> FileData {
         let memory = &self.log.storage.memory;
-        let allocate = |bytes| self.extents.lay_out_data(bytes, !self.nodatacow);
-        let mut data = match laid.written {
-            Some(written) => FileData::on_disk(written.bytes, written.bytes / u64::from(written.block), allocate),
-            None => FileData::on_disk(laid.bytes, laid.extents, allocate),
+        let (bytes, extents) = match laid.written {
+            Some(written) => (written.bytes, written.bytes / u64::from(written.block)),
+            None => (laid.bytes, laid.extents),
         };
+        let mut data =
+            self.extents.lay_out_data(!self.nodatacow, |allocate| FileData::on_disk(bytes, extents, allocate));
         if memory.is_limited() {
             let pages = Rc::new(PageCache::of(laid.bytes, laid.cached && laid.written.is_none()).noting_releases());
             match laid.written {

@@ -5,6 +5,7 @@ use crate::filesystems::btrfs::tree::key::{size, Item, ItemKind, EXTENT_CSUM_OBJ
 use crate::filesystems::btrfs::tree::locks::{TreeLocks, Work};
 use crate::filesystems::btrfs::tree::path::Path;
 use crate::filesystems::btrfs::tree::search::{Intent, TreeOps};
+use crate::filesystems::btrfs::tree::Tree;
 use crate::filesystems::BLOCK;
 use arrayvec::ArrayVec;
 
@@ -12,28 +13,26 @@ use arrayvec::ArrayVec;
 const MOST_SUMS: u64 = 4000;
 
 impl<L: TreeLocks> TreeOps<'_, L> {
-    /// `btrfs_csum_file_blocks`: sums go into the item before them if it ends where they begin and has room.
+    /// `btrfs_csum_file_blocks`.
     pub async fn insert_csums(&self, place: u64, bytes: u64) {
-        let (mut at, mut blocks) = (place, bytes.div_ceil(u64::from(BLOCK)));
-        while blocks > 0 {
-            let item = items::csums(at, blocks.min(MOST_SUMS));
-            let (mut path, found) = self.search_slot(item.key, Intent::Insert(item.bytes())).await;
-            let before = path.slots[0].checked_sub(1).map(|slot| self.tree().items(path.leaf())[slot]);
-            let joins = before
-                .filter(|before| ends(before) == Some(at) && u64::from(before.size / 4) + sums(&item) <= MOST_SUMS);
-            if let Some(before) = joins {
-                path.slots[0] -= 1;
-                let together = u32::from(before.size) + u32::from(item.size);
-                self.tree.borrow_mut().resize_item(path.leaf(), path.slots[0], together);
-                self.locks.change(path.leaf());
-            } else if !found {
-                self.put_items(&mut path, &[item]).await;
-            }
-            self.locks.work(Work::CsumItem).await;
-            self.release_path(&mut path).await;
-            at += sums(&item) * u64::from(BLOCK);
-            blocks -= sums(&item);
+        for item in csum_items(place, bytes) {
+            self.insert_csum_item(item).await;
         }
+    }
+
+    /// Sums go into the item before them if it ends where they begin and has room.
+    pub(super) async fn insert_csum_item(&self, item: Item) {
+        let (mut path, found) = self.search_slot(item.key, Intent::Insert(item.bytes())).await;
+        let before = path.slots[0].checked_sub(1).map(|slot| self.tree().items(path.leaf())[slot]);
+        if let Some(together) = before.and_then(|before| joined(&before, &item)) {
+            path.slots[0] -= 1;
+            self.tree.borrow_mut().resize_item(path.leaf(), path.slots[0], together);
+            self.locks.change(path.leaf());
+        } else if !found {
+            self.put_items(&mut path, &[item]).await;
+        }
+        self.locks.work(Work::CsumItem).await;
+        self.release_path(&mut path).await;
     }
 
     /// `btrfs_del_csums`: what an item has besides stays.
@@ -92,6 +91,32 @@ impl<L: TreeLocks> TreeOps<'_, L> {
     }
 }
 
+impl Tree {
+    /// The same where that changes one leaf and nothing else (`insert_in_place`). Says whether it does, and is done.
+    pub(super) fn insert_csum_in_place(&mut self, item: Item) -> bool {
+        let Some((leaf, slot)) = self.room_in_place(item.key, item.bytes()) else { return false };
+        match joined(&self.items(leaf)[slot - 1], &item) {
+            Some(together) => self.resize_item(leaf, slot - 1, together),
+            None => self.insert_items(leaf, slot, &[item]),
+        }
+        true
+    }
+}
+
+/// The items that the sums of so many bytes fill.
+pub(super) fn csum_items(place: u64, bytes: u64) -> impl Iterator<Item = Item> {
+    let blocks = bytes.div_ceil(u64::from(BLOCK));
+    (0..blocks)
+        .step_by(MOST_SUMS as usize)
+        .map(move |done| items::csums(place + done * u64::from(BLOCK), (blocks - done).min(MOST_SUMS)))
+}
+
+/// The size of an item `before` with these sums in it too, if they belong there.
+fn joined(before: &Item, item: &Item) -> Option<u32> {
+    let belong = ends(before) == Some(item.key.offset()) && u64::from(before.size / 4) + sums(item) <= MOST_SUMS;
+    belong.then(|| u32::from(before.size) + u32::from(item.size))
+}
+
 fn sums(item: &Item) -> u64 {
     u64::from(u32::from(item.size) / size::CSUM)
 }
@@ -108,7 +133,6 @@ mod tests {
     use crate::filesystems::btrfs::subvolume::now;
     use crate::filesystems::btrfs::tree::locks::NoLocks;
     use crate::filesystems::btrfs::tree::search::DEFAULT_RULES;
-    use crate::filesystems::btrfs::tree::Tree;
     use std::cell::RefCell;
 
     fn after(change: impl FnOnce(&TreeOps<'_, NoLocks>)) -> Vec<(u64, u64)> {
@@ -149,5 +173,33 @@ mod tests {
         assert_eq!(deleted(104, 2), [(100, 4), (106, 4)]);
         assert_eq!(deleted(100, 10), []);
         assert_eq!(deleted(50, 10), [(100, 10)]);
+    }
+
+    #[test]
+    fn sums_that_change_one_leaf_are_put_where_a_search_puts_them() {
+        let (quick, plain) = (RefCell::new(Tree::new()), RefCell::new(Tree::new()));
+        let insert =
+            |tree: &RefCell<Tree>, item| now(TreeOps::new(tree, &NoLocks, DEFAULT_RULES).insert_csum_item(item));
+        let (mut place, mut in_place) = (0, 0);
+        for number in 0..20_000 {
+            let blocks = 1 + number % 7;
+            place += 4096 * if number % 3 == 0 { 5000 } else { 0 }; // else where the last ones end
+            let item = items::csums(if number % 11 == 0 { place / 2 } else { place }, blocks);
+            if quick.borrow_mut().insert_csum_in_place(item) {
+                in_place += 1;
+            } else {
+                insert(&quick, item);
+            }
+            insert(&plain, item);
+            place += 4096 * blocks;
+        }
+        let leaves = |tree: &RefCell<Tree>| {
+            let tree = tree.borrow();
+            assert_eq!(tree.check(), Ok(()));
+            let leaves = tree.blocks().filter(|&block| tree.level(block) == 0);
+            leaves.map(|leaf| tree.items(leaf).to_vec()).collect::<Vec<_>>()
+        };
+        assert_eq!(leaves(&quick), leaves(&plain));
+        assert!(in_place > 15_000, "{in_place}");
     }
 }

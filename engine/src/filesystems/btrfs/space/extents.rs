@@ -51,7 +51,7 @@ impl<L: TreeLocks> TreeOps<'_, L> {
     }
 }
 
-fn item_of(head: Head) -> Item {
+pub(super) fn item_of(head: Head) -> Item {
     match head.extent {
         Extent::Block(level) => items::metadata_item(head.place, level),
         Extent::Data(bytes) => items::extent_item(head.place, bytes),
@@ -104,9 +104,9 @@ impl Extents {
         self.at_once(|trees| trees.lay_out(&self.refs.space, tree));
     }
 
-    /// A place for data that are there already, perhaps with their checksums. Takes no time.
-    pub fn lay_out_data(&self, bytes: u64, with_csums: bool) -> u64 {
-        self.at_once(|trees| trees.lay_out_data(&self.refs.space, bytes, with_csums))
+    /// Data that are there already: `lay` asks for their places, by size. They may have checksums. Takes no time.
+    pub fn lay_out_data<T>(&self, with_csums: bool, lay: impl FnOnce(&mut dyn FnMut(u64) -> u64) -> T) -> T {
+        self.at_once(|trees| lay(&mut |bytes| trees.lay_out_data(&self.refs.space, bytes, with_csums)))
     }
 
     fn at_once<T>(&self, change: impl FnOnce(&SpaceTrees) -> T) -> T {

@@ -7,6 +7,7 @@ use crate::filesystems::btrfs::tree::key::{Item, ItemKind, Key};
 use crate::filesystems::btrfs::tree::locks::{TreeLocks, Work};
 use crate::filesystems::btrfs::tree::path::Path;
 use crate::filesystems::btrfs::tree::search::{Intent, TreeOps};
+use crate::filesystems::btrfs::tree::Tree;
 
 impl<L: TreeLocks> TreeOps<'_, L> {
     /// A block group that is free from end to end.
@@ -90,7 +91,61 @@ impl<L: TreeLocks> TreeOps<'_, L> {
     }
 }
 
+impl Tree {
+    /// The same of the front of a free extent, where the tree is one leaf (`replace_in_place`). Says whether it is, and that is done.
+    pub(super) fn take_front_in_place(&mut self, place: u64, bytes: u64) -> bool {
+        self.replace_in_place(Key::behind(place), |&free| {
+            let (start, end) = range_of(free);
+            let front = free.key.kind() == ItemKind::FreeSpaceExtent && start == place && place + bytes < end;
+            front.then(|| items::free_space_extent(place + bytes, end - place - bytes))
+        })
+    }
+}
+
 fn range_of(free: Item) -> (u64, u64) {
     let start = free.key.objectid();
     (start, start + free.key.offset())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Space;
+    use super::*;
+    use crate::filesystems::btrfs::subvolume::now;
+    use crate::filesystems::btrfs::tree::locks::NoLocks;
+    use crate::filesystems::btrfs::tree::search::DEFAULT_RULES;
+    use std::cell::RefCell;
+
+    fn free_group() -> (Group, RefCell<Tree>) {
+        let mut space = Space::new(8 << 30);
+        let place = space.allocate_data(4096);
+        let (group, tree) = (space.group(place), RefCell::new(Tree::new()));
+        now(TreeOps::new(&tree, &NoLocks, DEFAULT_RULES).add_free_group(group));
+        (group, tree)
+    }
+
+    fn items_of(tree: &RefCell<Tree>) -> Vec<Item> {
+        let tree = tree.borrow();
+        tree.items(tree.root()).to_vec()
+    }
+
+    #[test]
+    fn the_front_of_a_free_extent_is_taken_as_a_search_takes_it() {
+        let ((group, quick), (_, plain)) = (free_group(), free_group());
+        for taken in 0..100 {
+            let place = group.start + taken * 4096;
+            assert!(quick.borrow_mut().take_front_in_place(place, 4096));
+            now(TreeOps::new(&plain, &NoLocks, DEFAULT_RULES).remove_free_space(group, place, 4096));
+        }
+        assert_eq!(items_of(&quick), items_of(&plain));
+    }
+
+    #[test]
+    fn the_middle_and_all_of_a_free_extent_are_no_front() {
+        let (group, tree) = free_group();
+        assert!(!tree.borrow_mut().take_front_in_place(group.start + 4096, 4096));
+        assert!(!tree.borrow_mut().take_front_in_place(group.start, group.bytes));
+        tree.borrow_mut().transid += 1;
+        assert!(!tree.borrow_mut().take_front_in_place(group.start, 4096), "the leaf has to be copied first");
+    }
 }

@@ -1,7 +1,9 @@
 //! The trees of space while nobody runs: what `mkfs` leaves, and places for what lies there already. Delayed refs are run
 //! without locks and time.
 
+use super::csums::csum_items;
 use super::delayed_refs::{Change, Extent, Head, Heads};
+use super::extents::item_of;
 use super::Space;
 use crate::filesystems::btrfs::subvolume::now;
 use crate::filesystems::btrfs::tree::items;
@@ -91,10 +93,18 @@ impl SpaceTrees {
         let place = space.borrow_mut().allocate_data(bytes);
         heads.borrow_mut().add(Head { place, extent: Extent::Data(bytes), change: Change::Added });
         if with_csums {
-            now(TreeOps::new(&self.csum, &Laying { space, heads: &heads }, DEFAULT_RULES).insert_csums(place, bytes));
+            self.insert_csums(&Laying { space, heads: &heads }, place, bytes);
         }
         self.settle(space, &heads);
         place
+    }
+
+    fn insert_csums(&self, laying: &Laying<'_>, place: u64, bytes: u64) {
+        for item in csum_items(place, bytes) {
+            if !self.csum.borrow_mut().insert_csum_in_place(item) {
+                now(TreeOps::new(&self.csum, laying, DEFAULT_RULES).insert_csum_item(item));
+            }
+        }
     }
 
     /// Runs all delayed refs; those of neighbours take their free space at once.
@@ -138,7 +148,7 @@ impl Settling<'_> {
     fn run_heads(&self) {
         let mut run: Option<(u64, u64)> = None;
         while let Some(head) = self.next_head() {
-            now(self.extent.run_in_extent_tree(head));
+            self.tell_extent_tree(head);
             let group = self.space.borrow().group(head.place);
             if head.change != Change::Added {
                 now(self.free_space.run_in_free_space_tree(group, head));
@@ -156,6 +166,13 @@ impl Settling<'_> {
         self.take(run);
     }
 
+    fn tell_extent_tree(&self, head: Head) {
+        let added = head.change == Change::Added;
+        if !added || !self.extent.tree.borrow_mut().insert_in_place(&[item_of(head)]) {
+            now(self.extent.run_in_extent_tree(head));
+        }
+    }
+
     fn next_head(&self) -> Option<Head> {
         let mut heads = self.heads.borrow_mut();
         let head = heads.select(0)?;
@@ -170,6 +187,9 @@ impl Settling<'_> {
     fn take(&self, run: Option<(u64, u64)>) {
         let Some((start, end)) = run else { return };
         self.make_groups(); // running a ref may have taken a place in a new one
+        if self.free_space.tree.borrow_mut().take_front_in_place(start, end - start) {
+            return;
+        }
         let group = self.space.borrow().group(start);
         now(self.free_space.remove_free_space(group, start, end - start));
     }

@@ -1,33 +1,52 @@
-//! Insertions that change one leaf and nothing else, which most are: what `search` does for them where nobody has to lock.
+//! Changes of one leaf and nothing else, which most are: what `search` does for them where nobody has to lock.
 
 use super::interpolation::{between, count_up_to};
-use super::key::{Item, MAX_POINTERS};
-use super::{Content, Tree};
+use super::key::{Item, Key, MAX_POINTERS};
+use super::{BlockId, Content, Tree};
 
 impl Tree {
     /// Puts items that follow each other where they belong, if they are not there, their leaf has room and none of the blocks
     /// on the way has to be copied, split, or given another lowest key. Says whether it did.
     pub fn insert_in_place(&mut self, items: &[Item]) -> bool {
-        let key = items[0].key;
+        let Some((leaf, slot)) = self.room_in_place(items[0].key, items.iter().map(Item::bytes).sum()) else {
+            return false;
+        };
+        self.insert_items(leaf, slot, items);
+        true
+    }
+
+    /// Where so many bytes can be inserted at a key like that: the leaf, and the slot behind another item.
+    pub fn room_in_place(&self, key: Key, bytes: u32) -> Option<(BlockId, usize)> {
         let (mut block, mut ends) = (self.root(), None);
         while let Content::Node(pointers) = &self.blocks[block as usize].content {
             let slot = count_up_to(pointers, key, ends, |pointer| pointer.key);
             if slot == 0 || pointers.len() >= MAX_POINTERS - 3 || self.should_cow(block) {
-                return false;
+                return None;
             }
             ends = between(pointers[slot - 1].key, pointers.get(slot).map(|next| next.key));
             block = pointers[slot - 1].child;
         }
-        let bytes = items.iter().map(Item::bytes).sum();
         if self.free_space(block) < bytes || self.should_cow(block) {
-            return false;
+            return None;
         }
         let there = self.items(block);
         let slot = count_up_to(there, key, ends, |item| item.key);
-        if slot == 0 || there[slot - 1].key == key {
+        let follows = slot > 0 && there[slot - 1].key != key;
+        follows.then_some((block, slot))
+    }
+
+    /// Puts an item in the place of the last one with a key up to `key`, if that is as large, `goes` says so, and the tree is one
+    /// leaf that need not be copied. Says whether it did.
+    pub fn replace_in_place(&mut self, key: Key, goes: impl FnOnce(&Item) -> Option<Item>) -> bool {
+        let leaf = self.root();
+        if self.level(leaf) > 0 || self.should_cow(leaf) {
             return false;
         }
-        self.insert_items(block, slot, items);
+        let there = self.items(leaf);
+        let Some(slot) = count_up_to(there, key, None, |item| item.key).checked_sub(1) else { return false };
+        let Some(new) = goes(&there[slot]).filter(|new| new.size == there[slot].size) else { return false };
+        self.remove_items(leaf, slot, 1);
+        self.insert_items(leaf, slot, &[new]);
         true
     }
 }
