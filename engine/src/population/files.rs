@@ -84,7 +84,7 @@ impl Crew {
             initial_files: if is_fio { 0 } else { w.number("initial_files") as u64 },
             synced: !is_fio && w.number("synced") > 0.0,
             threads: (w.kind == WorkloadKind::Mix && w.number("threads") > 0.0)
-                .then(|| (TableWork::new(spec), spec.kernel.rules.file_callback)),
+                .then(|| (TableWork::new(spec, w.number("descriptors") as u32), spec.kernel.rules.file_callback)),
         })
     }
 
