@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import simpy
 
-from simfs.machine.caches.line import Access, Line
+from simfs.machine.caches.line import Line
 from simfs.machine.statistics import ClassStatistics, HoldTimes
 from simfs.machine.task import Steps, Task
 from simfs.machine.task_state import StateTimes
@@ -392,10 +392,6 @@ class Lock:
             return  # the host has taken its CPU
         written = max(self.machine.now + writer.segment.debt, writer.stores_until)  # stores are seen in order
         poller.look_at(self.refetch(poller, written + self.machine.next_look(nth, of)))
-
-    def touch_beside(self, task: Task, access: Access) -> None:
-        """Access what lies in the line of the lock's word."""
-        task.access(self.line, access)
 
     def refetch(self, poller: Task, at: Time) -> Time:
         """When `poller` has the line again, which it asks for at `at`."""

@@ -46,7 +46,7 @@ class Waist:
 
     def touch_beside(self, task: int, lock: int, access: str) -> None:
         """Access what lies in the line of a lock's word."""
-        self.machine.locks[lock].touch_beside(self._task(task), Access(access))
+        self._task(task).access(self.machine.locks[lock].line, Access(access))
 
     def has_queued(self, task: int) -> bool:
         """Whether a task has queued for a line and does not have it yet."""

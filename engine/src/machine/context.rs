@@ -79,7 +79,7 @@ impl Machine for Context {
 
     fn touch_beside(&self, lock: LockId, access: Access) {
         let (part, _) = super::locks::part(self, lock);
-        self.state().touch_beside(self.id, part, access);
+        self.state().touch_lock(self.id, part, access);
     }
 
     fn settle(&self) -> impl Future<Output = ()> {

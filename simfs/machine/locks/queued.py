@@ -25,11 +25,6 @@ class Mcs(Spinlock):
 
     takes_by_write = False
 
-    @property
-    def word_pollers(self) -> list[Task]:
-        """Nobody: all poll their nodes."""
-        return []
-
     def unlock(self, task: Task) -> None:
         """Pass the lock on, or clear the tail if nobody waits."""
         if self.waiters:

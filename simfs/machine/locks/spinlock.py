@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import deque
 from typing import ClassVar
 
-from simfs.machine.caches.line import Access
 from simfs.machine.lock import Lock, Place, Side, Waiting
 from simfs.machine.task import Steps, Task
 
@@ -35,7 +34,6 @@ class Spinlock(Lock):
 
     def try_fast(self, task: Task, side: Side) -> bool:
         """One atomic attempt: fails if the lock is held or, where there is a queue, somebody is in it."""
-        self.pollers_have_looked(task)
         task.atomic(self.line)
         if self.holder is not None or self.is_queued_for:
             return False
@@ -59,7 +57,6 @@ class Spinlock(Lock):
 
     def unlock(self, task: Task) -> None:
         """Release by one store, which the pollers see when their refetch is served."""
-        self.pollers_have_looked(task)
         task.store(self.line)
         self.end_hold()
         task.preempt_off -= 1
@@ -77,36 +74,6 @@ class Spinlock(Lock):
             yield from self.waited_for(task, self.wait(task, Side.WRITE))
         else:
             yield from task.settle()
-
-    @property
-    def word_pollers(self) -> list[Task]:
-        """Who polls the word: all waiters."""
-        return list(self.waiters)
-
-    def touch_beside(self, task: Task, access: Access) -> None:
-        """Access what lies in the line of the word."""
-        if access is not Access.READ:
-            self.pollers_have_looked(task)
-        super().touch_beside(task, access)
-
-    def pollers_have_looked(self, task: Task) -> None:
-        """`task` is about to write to the line, after those who poll the word have looked, if there was time for that.
-
-        They look once a round, and fetch the line back from whoever wrote to it: to the word, or to what lies beside
-        it. So the holder of a contended lock loses the line after each of its stores, and its next store to it, which
-        may be the release, waits for the line again.
-        """
-        at = max(task.stores_until, self.machine.now + task.debt)
-        written = self.line.busy_until
-        if not self.line.is_elsewhere(task.cpu.number):
-            written = max(written, task.stores_until)
-        pollers = self.word_pollers
-        if written >= at or not pollers:
-            return
-        for nth, poller in enumerate(pollers):
-            looks = written + self.machine.next_look(nth, len(pollers))
-            if looks < at and poller.on_cpu and not self.line.has_copy(poller.cpu.number):
-                self.refetch(poller, looks)
 
     def tell_pollers(self, writer: Task) -> None:
         """All waiters poll the word; their refetches are served in random order."""

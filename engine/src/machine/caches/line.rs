@@ -174,11 +174,6 @@ impl Line {
         self.sharers.clear();
     }
 
-    /// Until when it is being moved, as far as is known.
-    pub fn moves_until(&self) -> Time {
-        self.busy_until
-    }
-
     /// Whether it is under way at `at`: who asks for it then comes behind others.
     #[inline]
     pub fn is_moving(&self, at: Time) -> bool {

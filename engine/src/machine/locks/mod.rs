@@ -19,7 +19,6 @@ pub mod mutex_counted;
 pub mod osq;
 pub mod paravirt;
 pub mod percpu_rwsem;
-mod polls;
 pub mod queued;
 pub mod rcu;
 pub(super) mod release;

@@ -9,7 +9,6 @@
 
 use super::family::Family;
 use super::hqlock::Queues;
-use super::polls::is_polled;
 use super::queued::{self, Sockets};
 use super::release::Running;
 use crate::machine::context::Context;
@@ -98,9 +97,6 @@ pub(in crate::machine) fn try_lock(cx: &Context, lock: LockId) -> bool {
 /// The same of the running task `me`.
 #[inline(always)]
 pub(super) fn try_take(s: &mut State, me: TaskId, lock: LockId) -> bool {
-    if is_polled(body(s, lock)) {
-        s.pollers_have_looked(me, lock);
-    }
     let mut at = s.at_lock(me, lock);
     at.touch(Access::Atomic);
     let held = at.lock.holder.is_some();
@@ -154,10 +150,6 @@ pub(super) fn release(s: &mut State, me: TaskId, lock: LockId) {
         return release_older(s, me, lock);
     }
     let pollers = queued::pollers(b);
-    if is_polled(b) {
-        s.pollers_have_looked(me, lock);
-        at = s.at_lock(me, lock);
-    }
     at.touch(Access::Store);
     at.task.preempt_off -= 1;
     let given_back = !chained && at.give_back(me);
@@ -173,7 +165,7 @@ fn release_older(s: &mut State, me: TaskId, lock: LockId) {
     if policy == Policy::Mcs {
         return queued::unlock_mcs(s, me, lock);
     }
-    s.touch_beside(me, lock, Access::Store);
+    s.touch_lock(me, lock, Access::Store);
     s.end_hold(lock);
     s.preempt_enable(me);
     s.show_in_random_order(me, lock, |s, order| order.extend(&body(s, lock).waiters));
