@@ -127,3 +127,14 @@ def test_who_lost_an_inode_looks_for_the_next_under_the_lock_since_4_15(tmp_path
     assert taken["false", 1] == taken["true", 1] == pytest.approx(2, rel=0.02)
     assert taken["true", 8] == pytest.approx(2, rel=0.02)
     assert taken["false", 8] > 2.1
+
+
+def test_a_handle_reads_the_pointer_to_the_journal_beside_the_lock_of_orphans(tmp_path: Path) -> None:
+    """Two tasks that truncate files of their own take the lock twice each; their four handles read its line."""
+    both = "[{op: utimes}, {op: shorten, size: 1 B}]"
+    load = (
+        f"kind: mix, tasks: 2, directories: per-task, file_size: 100 kB, order: in-turn, operations: {both}"
+    )
+    result = run(tmp_path, f"workload={{{load}}}", "measure.duration=5 ms")
+    assert per_operation(result, "ext4.orphan lock") == pytest.approx(2, rel=0.02)
+    assert per_operation(result, "ext4.orphan lock", "line_transfers") > 3

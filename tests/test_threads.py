@@ -109,3 +109,36 @@ def test_who_opens_for_writing_is_counted_in_the_inode(tmp_path: Path) -> None:
 def test_both_machines_agree_on_threads(tmp_path: Path, kernel: str) -> None:
     run = spec(tmp_path, "open_rdwr", 5, kernel=kernel, threads=True, file_set="shared")
     assert assert_same(run | {"warmup_ns": 0, "duration_ns": 5e4}) > 100
+
+
+def test_pointers_of_few_descriptors_lie_in_the_line_of_the_lock(tmp_path: Path) -> None:
+    """The third and fourth descriptor; those from the fourth on lie in a line that both threads write."""
+    few, more = (
+        rate(simulate(spec(tmp_path, tasks=2, threads=True, descriptors=n) | {"duration_ns": 1e7}))
+        for n in (3, 6)
+    )
+    assert more < 0.99 * few
+
+
+@pytest.mark.parametrize(("watched", "expected"), [(False, 4), (True, 8)])
+def test_a_watched_directory_has_its_references_counted(tmp_path: Path, watched: bool, expected: int) -> None:
+    """Two at an `open` and two at a `close` (`__fsnotify_parent`), besides the file's."""
+    found = simulate(spec(tmp_path, tasks=4, watched=watched, rules={"vfs.dentry_ref": "locked"}))
+    assert holds(found, "vfs.d_lock") == pytest.approx(expected, rel=0.02)
+
+
+def test_who_opens_files_of_a_watched_directory_meets_others(tmp_path: Path) -> None:
+    """Processes with files of their own share nothing else."""
+    one, alone, others = (
+        rate(simulate(spec(tmp_path, tasks=tasks, watched=watched)))
+        for tasks, watched in ((1, True), (16, False), (16, True))
+    )
+    assert alone > 15 * one
+    assert others < 8 * one
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", ["linux-3.10", "linux-5.12", "linux-6.12"])
+def test_both_machines_agree_on_a_watched_directory(tmp_path: Path, kernel: str) -> None:
+    run = spec(tmp_path, "open_rdwr", 5, kernel=kernel, threads=True, descriptors=6, watched=True)
+    assert assert_same(run | {"warmup_ns": 0, "duration_ns": 5e4}) > 100

@@ -284,7 +284,8 @@ def _own_params(use: Workload, machine: Mapping[str, Any]) -> dict[str, Any]:
         params |= {"sync": use.sync, "keep": float(use.keep)}
     if isinstance(use, Mix):
         params |= {"order": use.order, "file_set": use.file_set, "files": use.files}
-        params |= {"threads": float(use.threads)}
+        params |= {"threads": float(use.threads), "descriptors": float(use.descriptors)}
+        params |= {"watched": float(use.watched)}
         params |= _chosen(use.random_distribution)
         params |= {"file_bytes": use.file_size or 0, "operations": [_operation(o) for o in use.operations]}
     if isinstance(use, FileTasks) and use.synced:

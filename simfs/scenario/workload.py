@@ -217,6 +217,13 @@ class Mix(FileTasks, Serving):
         default=False,
         description="The tasks are threads of one process, which share its table of open files.",
     )
+    descriptors: Annotated[StrictInt, Field(ge=0, le=1_000)] = Field(
+        default=3, description="Descriptors that the process of the threads has open before they start."
+    )
+    watched: StrictBool = Field(
+        default=False,
+        description="Somebody watches the tasks' directories (inotify): an open or close takes a reference of them.",
+    )
     random_distribution: RandomDistribution = Field(
         default="random",
         description="Of which any is taken: 'zipf:1.2' takes the first ones the most often, by Zipf's law.",

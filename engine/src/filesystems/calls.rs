@@ -12,7 +12,7 @@ use crate::cost_table;
 use crate::kernel::vfs::FstatCall;
 use crate::lru::Lru;
 use crate::waist::Machine;
-use crate::waist::{Access, Account, LineId, Time};
+use crate::waist::{Access, Account, LineId, TaskId, Time};
 use std::rc::Rc;
 
 cost_table!(CallCosts {
@@ -76,6 +76,8 @@ pub struct Calls {
     pub dcache: Dcache,
     /// Those of directories.
     directories: Dentries,
+    /// The directory of the files of those tasks whose directory somebody watches, and whether the task has been there.
+    watched: BySlot<(DirId, bool)>,
     /// Lines of `i_writecount`, of files that were opened again for writing.
     writers: BySlot<LineId>,
     folios: BySlot<LineId>,
@@ -102,6 +104,7 @@ impl Calls {
             dentries,
             dcache,
             directories,
+            watched: BySlot::default(),
             writers,
             folios,
             pages,
@@ -154,6 +157,26 @@ impl Calls {
         }
         m.run(Account::System, rest).await;
         self.dentries.count(m, file).await;
+        self.notify_parent(m).await; // fsnotify_open
+    }
+
+    /// Somebody watches the directory of this task's files.
+    pub fn watch(&self, task: TaskId, dir: DirId) {
+        self.watched.put(task, (dir, false));
+    }
+
+    /// `__fsnotify_parent` of a file whose directory is watched (`DCACHE_FSNOTIFY_PARENT_WATCHED`): it takes a reference of the directory
+    /// to look whether it is this that somebody waits for (`dget_parent`), and gives it back. A task begins with the file that it makes,
+    /// whose name is added under the directory's `d_lock`: all who come meanwhile queue for that, and those who find them there.
+    async fn notify_parent<M: Machine>(&self, m: &M) {
+        let Some((dir, known)) = self.watched.get(m.task()) else { return };
+        let directory = File { inode: dir, written: false, writable: false };
+        if !known {
+            self.watched.put(m.task(), (dir, true));
+            self.directories.add_child(m, &directory).await;
+        }
+        self.directories.count(m, &directory).await;
+        self.directories.count(m, &directory).await;
     }
 
     /// `get_write_access`: an addition to `i_writecount` by compare-and-exchange.
@@ -172,6 +195,7 @@ impl Calls {
 
     /// The open file's reference is given back, as the last of a `close` (`__fput`).
     pub async fn put<M: Machine>(&self, m: &M, file: &File) {
+        self.notify_parent(m).await; // fsnotify_close
         if file.writable {
             self.put_write_access(m, file);
         }

@@ -50,6 +50,11 @@ impl Dentries {
         }
     }
 
+    /// A child is added, which takes a reference (`d_alloc`).
+    pub async fn add_child<M: Machine>(&self, m: &M, file: &File) {
+        self.of(m, file).change_locked(m).await;
+    }
+
     /// A reference is taken, or given back.
     pub async fn count<M: Machine>(&self, m: &M, file: &File) {
         self.of(m, file).change(m, &self.exchange).await;

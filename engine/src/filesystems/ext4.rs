@@ -119,7 +119,8 @@ impl Ext4 {
         let count = size.div_ceil(GROUP_BYTES).max(1);
         let locks = GroupLocks::new(m, count);
         let mballoc = Mballoc::new(m, size, locks.clone(), costs)?;
-        let journal = Journal::new(m, options.journal, size, device.clone(), costs)?;
+        let orphans = Orphans::new(m, options.orphan_file, costs)?;
+        let journal = Journal::new(m, options.journal, size, orphans.lock(), device.clone(), costs)?;
         let ialloc = Ialloc::new(count as u32, GROUP_BYTES, options.inode_ratio, mballoc.free_by_flex(&journal));
         let (root, seed) = (ialloc.root(), options.hash_seed);
         let below = options.below.map(|name| ialloc.fill_directory(half_md4(seed, name.as_bytes()))).transpose()?;
@@ -146,7 +147,7 @@ impl Ext4 {
             locks,
             tables: InodeTable::new(m, costs)?,
             info: SbInfo::new(m, count, costs),
-            orphans: Orphans::new(m, options.orphan_file, costs)?,
+            orphans,
             walk: Walk::new(costs)?,
             directories: RefCell::default(),
             leaf: Looks::at(lines("ext4_buffer.index")?, lines("ext4_leaf.search")?),

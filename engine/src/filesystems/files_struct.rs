@@ -16,8 +16,6 @@ use std::cell::{Cell, RefCell};
 const BESIDE_LOCK: u32 = 4;
 /// Pointers to a line.
 const IN_LINE: u32 = 8;
-/// Descriptors 0, 1 and 2 are open when a process starts.
-const STANDARD: u64 = 0b111;
 
 /// What is done with a table, and how long it takes.
 #[derive(Clone, Copy, Debug)]
@@ -30,11 +28,13 @@ pub struct TableWork {
     installs: FdInstall,
     /// A new descriptor's pointer is looked at under the lock.
     checked: bool,
+    /// Descriptors that are open when the threads start: 0, 1 and 2, and what the program has opened before.
+    standing: u32,
 }
 
 impl TableWork {
-    /// By the kernel and the machine of a run.
-    pub fn new(spec: &RunSpec) -> Self {
+    /// By the kernel and the machine of a run; so many descriptors are open from the start.
+    pub fn new(spec: &RunSpec, standing: u32) -> Self {
         let (c, rules) = (&spec.kernel.constants, &spec.kernel.rules);
         let work = |instructions: f64| from_ns(instructions * spec.machine.costs.instruction);
         Self {
@@ -43,6 +43,7 @@ impl TableWork {
             install: work(c.code_fd_install),
             installs: rules.fd_install,
             checked: rules.fd_check,
+            standing,
         }
     }
 
@@ -70,16 +71,20 @@ pub struct FilesStruct {
 impl FilesStruct {
     /// That of a process that has opened nothing.
     pub fn new<M: Machine>(m: &M, work: TableWork) -> Self {
-        Self {
+        let table = Self {
             work,
             file_lock: m.new_lock(m.class("vfs.file_lock", "vfs.file_lock")),
-            open_fds: RefCell::new(vec![STANDARD]),
+            open_fds: RefCell::new(vec![0]),
             expanded: Cell::new(false),
             bitmaps: m.new_line(1),
             inside: BySlot::default(),
             array: BySlot::default(),
             opened: BySlot::default(),
+        };
+        for _ in 0..work.standing {
+            table.take_lowest();
         }
+        table
     }
 
     /// How long an open and its close take elsewhere than at the table, of a time that has both.

@@ -122,10 +122,13 @@ impl Lockref {
         fresh == trying || chance(&mut by.random.borrow_mut(), f64::from(fresh) / f64::from(trying))
     }
 
-    async fn change_locked<M: Machine>(&self, m: &M) {
+    /// The same under the spinlock.
+    pub async fn change_locked<M: Machine>(&self, m: &M) {
         self.at_lock.set(self.at_lock.get() + 1);
         self.last.set(Some(m.cpu()));
         m.lock(self.lock, Side::Write).await;
+        m.touch_beside(self.lock, Access::Write); // `count > 0`, then the count: who queued for the line has lost it
+        m.settle().await;
         m.unlock(self.lock, Side::Write).await;
         self.last.set(Some(m.cpu()));
         self.fresh.set(0);

@@ -66,6 +66,8 @@ struct Crew {
     synced: bool,
     /// Its tasks are threads of one process; whether closed files go to RCU.
     threads: Option<(TableWork, bool)>,
+    /// Somebody watches its directories.
+    watched: bool,
 }
 
 impl Crew {
@@ -84,7 +86,8 @@ impl Crew {
             initial_files: if is_fio { 0 } else { w.number("initial_files") as u64 },
             synced: !is_fio && w.number("synced") > 0.0,
             threads: (w.kind == WorkloadKind::Mix && w.number("threads") > 0.0)
-                .then(|| (TableWork::new(spec), spec.kernel.rules.file_callback)),
+                .then(|| (TableWork::new(spec, w.number("descriptors") as u32), spec.kernel.rules.file_callback)),
+            watched: w.kind == WorkloadKind::Mix && w.number("watched") > 0.0,
         })
     }
 
@@ -97,7 +100,11 @@ impl Crew {
         let mut actors = actors.into_iter();
         for (place, (task, placement)) in self.tasks.zip(self.placements).enumerate() {
             let who = Starting { task, placement, nice: self.nice, requests: requests.clone() };
-            let task = self.work.start(m, fs.clone(), dirs[place % dirs.len()].clone(), who, actors.next());
+            let own = &dirs[place % dirs.len()];
+            let task = self.work.start(m, fs.clone(), own.clone(), who, actors.next());
+            if self.watched {
+                fs.super_block().calls.watch(task, own[0]);
+            }
             if let Some(group) = &group {
                 fs.super_block().thread_groups.put(task, group.clone());
             }

@@ -119,6 +119,8 @@ const MIX: &[Param] = &[
     ("file_bytes", Number(0.0)),
     ("file_set", Word(&["own", "shared"])),
     ("threads", Number(0.0)),
+    ("descriptors", Number(3.0)),
+    ("watched", Number(0.0)),
     ("random_distribution", RANDOM_DISTRIBUTION),
     ("zipf_theta", Number(0.0)),
     ("user_ns", Number(0.0)),

@@ -40,6 +40,11 @@ impl Orphans {
         })
     }
 
+    /// `s_orphan_lock`.
+    pub fn lock(&self) -> LockId {
+        self.lock
+    }
+
     /// What a single task's part under the lock takes.
     pub fn usual(&self) -> Time {
         if self.file {

@@ -73,6 +73,8 @@ pub(super) struct Journal {
     /// Whether there is one at all: without, handles cost nothing and meet nowhere.
     pub on: bool,
     costs: CommitCosts,
+    /// `s_orphan_lock`, in whose line the pointer to the journal lies.
+    beside: LockId,
     state_lock: LockId,
     list_lock: LockId,
     checkpoint_mutex: LockId,
@@ -107,6 +109,7 @@ impl Journal {
         m: &M,
         on: bool,
         size: u64,
+        beside: LockId,
         storage: Rc<BlockDevice>,
         costs: &Costs<'_>,
     ) -> Result<Self, String> {
@@ -115,6 +118,7 @@ impl Journal {
         Ok(Self {
             on,
             costs: CommitCosts::new(costs)?,
+            beside,
             state_lock: lock("ext4.j_state_lock", "ext4.j_state_lock"),
             list_lock: lock("ext4.j_list_lock", "ext4.j_list_lock"),
             checkpoint_mutex: lock("ext4.j_checkpoint_mutex", "ext4.j_checkpoint_mutex"),
@@ -150,6 +154,7 @@ impl Journal {
     /// `start_this_handle`: joins the running transaction with so many credits. Waits while that is being locked for commit, until
     /// it is committed if it is full, and for room in the log.
     pub async fn start<M: Machine>(&self, m: &M, credits: u32) -> Handle {
+        self.look(m).await;
         if self.on {
             self.join(m, credits, false).await;
         }
@@ -159,10 +164,18 @@ impl Journal {
     /// The same for the handle that ends a write, for which its beginning has reserved credits: it may join a transaction that is
     /// locked, too, until that is switched (`h_reserved`, since 3.11).
     pub async fn start_reserved<M: Machine>(&self, m: &M, credits: u32) -> Handle {
+        self.look(m).await;
         if self.on {
             self.join(m, credits, true).await;
         }
         Handle { transaction: self.running.get(), credits, used: 0 }
+    }
+
+    /// `ext4_journal_check_start` reads `s_ext4_flags` and `s_journal`, on filesystems without a journal too. In `struct ext4_sb_info` they
+    /// stand on both sides of the list of orphans and its lock (since 5.15 before them).
+    async fn look<M: Machine>(&self, m: &M) {
+        m.touch_beside(self.beside, Access::Read);
+        m.settle().await;
     }
 
     async fn join<M: Machine>(&self, m: &M, credits: u32, reserved: bool) {
