@@ -10,7 +10,7 @@ from laboratory import initramfs, plan, results, trace
 from laboratory.dataset import FORMS, document
 
 from simfs.scenario import load, paths
-from simfs.scenario.checks import chosen_rows
+from simfs.scenario.fit_checks import chosen_rows
 from simfs.scenario.measured import load_dataset
 
 ROOT = Path(__file__).parent.parent

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from simfs.results.model import Fit, MeasuredRow
 from simfs.results.run import Engine, Progress
 from simfs.scenario import Point, Scenario, expand, load_dataset, to_run_spec, value_of, with_values
-from simfs.scenario.checks import chosen_rows
+from simfs.scenario.fit_checks import chosen_rows
 from simfs.scenario.units import duration
 
 if TYPE_CHECKING:  # with NumPy, which a run without a fit does not need

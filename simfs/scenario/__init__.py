@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from simfs.scenario.checks import chosen_rows
+    from simfs.scenario.fit_checks import chosen_rows
     from simfs.scenario.loader import load
     from simfs.scenario.measured import Dataset, PlacedRow, load_dataset, placed_rows
     from simfs.scenario.points import Point, expand, points_at, value_of, with_values
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "checks": ("chosen_rows",),
+    "fit_checks": ("chosen_rows",),
     "loader": ("load",),
     "measured": ("Dataset", "PlacedRow", "load_dataset", "placed_rows"),
     "points": ("Point", "expand", "points_at", "value_of", "with_values"),

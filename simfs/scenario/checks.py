@@ -1,24 +1,21 @@
-"""What the models of the schema cannot see: names in profiles, measured data and calibration."""
+"""What the models of the schema cannot see: names in profiles and measured data. Fits are in `fit_checks`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from pydantic import ValidationError
-
-from simfs.scenario.document import Document, Path_, Place
+from simfs.scenario.document import Document, Path_
 from simfs.scenario.expectation import coordinates, instances, parse
 from simfs.scenario.filesystem import NoFilesystem, Xfs
 from simfs.scenario.lock_checks import lock_problems
-from simfs.scenario.measured import Dataset, load_dataset
+from simfs.scenario.measured import load_dataset
 from simfs.scenario.models import load_kernel, load_workload
-from simfs.scenario.overlay import assign, split_key
-from simfs.scenario.points import drafts, value_of
+from simfs.scenario.overlay import split_key
+from simfs.scenario.points import drafts
 from simfs.scenario.problems import Problem, ScenarioError
 from simfs.scenario.program import load_program
-from simfs.scenario.refusals import problems_of
 from simfs.scenario.run_spec import device_spec, filesystem_costs, machine_spec
-from simfs.scenario.schema import SECTIONS, Fit, RowChoice, Scenario
+from simfs.scenario.schema import SECTIONS, Scenario
 from simfs.scenario.section import shorten
 from simfs.scenario.suggest import nearest
 from simfs.scenario.tasks import MAX_TASKS
@@ -131,15 +128,6 @@ def check_measured(scenario: Scenario, document: Document) -> Iterator[Problem]:
             )
         if variants and variant not in variants:
             yield Problem(place.value, f"there is no variant '{variant}'", nearest(variant, variants))
-
-
-def check_calibration(scenario: Scenario, document: Document) -> Iterator[Problem]:
-    """Yield what is wrong with the parameters to fit, their bounds and their rows."""
-    for index, fit in enumerate(scenario.calibrate):
-        path: Path_ = ("calibrate", index)
-        yield from _bound_problems(fit, path, document)
-        for number, choice in enumerate(fit.rows):
-            yield from _row_problems(scenario, choice, document.place_of((*path, "rows", number)))
 
 
 def check_expectations(scenario: Scenario, document: Document) -> Iterator[Problem]:
@@ -293,68 +281,3 @@ def _unknown(
             yield Problem(
                 document.place_of((*path, name)).key, f"unknown {what} '{name}'", nearest(name, known)
             )
-
-
-def _bound_problems(fit: Fit, path: Path_, document: Document) -> Iterator[Problem]:
-    numbers = []
-    for number, bound in enumerate(fit.bounds):
-        trial = document.copy()
-        at = document.place_of((*path, "parameter")).value
-        place = Place(at, document.place_of((*path, "bounds", number)).value)
-        try:
-            assign(trial, split_key(fit.parameter), bound, place)
-            numbers.append(_number(value_of(Scenario.model_validate(trial.data), fit.parameter)))
-        except ValidationError as error:
-            yield from problems_of(error, trial)
-            return
-        except ScenarioError as error:
-            yield from error.problems
-            return
-        except (KeyError, TypeError, ValueError):
-            yield Problem(at, f"'{fit.parameter}' is not a number that can be fitted")
-            return
-    if not 0 < numbers[0] < numbers[1]:
-        yield Problem(
-            document.place_of((*path, "bounds")).value, "bounds must be above 0, the lower one first"
-        )
-
-
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError
-    return float(value)
-
-
-def _row_problems(scenario: Scenario, choice: RowChoice, place: Place) -> Iterator[Problem]:
-    if scenario.measured is None:
-        yield Problem(place.value, "rows to calibrate on need 'measured:' data")
-        return
-    try:
-        dataset = load_dataset(scenario.measured.dataset)
-    except ScenarioError:
-        return
-    if choice.series not in dataset.series:
-        near = nearest(choice.series, dataset.series)
-        yield Problem(place.value, f"no series '{choice.series}' in dataset {shorten(dataset.name)}", near)
-        return
-    chosen = [row for row in dataset.rows if _is_chosen(row.series, row.x, row.metric, choice)]
-    if not chosen:
-        yield Problem(place.value, f"no row of dataset {shorten(dataset.name)} fits this choice")
-    if others := sorted({row.role for row in chosen} - {"calibrate"}):
-        roles = " and ".join(others)
-        yield Problem(
-            place.value, f"'{choice.series}' has rows with role {roles} here; they may never be fitted on"
-        )
-
-
-def chosen_rows(dataset: Dataset, fit: Fit) -> list[int]:
-    """Return the indices of the dataset's rows that a fit names."""
-    return [
-        index
-        for index, row in enumerate(dataset.rows)
-        if any(_is_chosen(row.series, row.x, row.metric, choice) for choice in fit.rows)
-    ]
-
-
-def _is_chosen(series: str, x: float, metric: str, choice: RowChoice) -> bool:
-    return series == choice.series and choice.x in (None, x) and choice.metric in (None, metric)

@@ -10,7 +10,6 @@ from pydantic import ValidationError
 
 from simfs.scenario import paths
 from simfs.scenario.checks import (
-    check_calibration,
     check_expectations,
     check_group,
     check_groups,
@@ -21,6 +20,7 @@ from simfs.scenario.checks import (
 from simfs.scenario.document import Document
 from simfs.scenario.extends import extended
 from simfs.scenario.files import STANDARD_INPUT
+from simfs.scenario.fit_checks import check_calibration
 from simfs.scenario.kernel import OWN_LOCK
 from simfs.scenario.overlay import set_option
 from simfs.scenario.points import drafts, group_drafts

@@ -21,6 +21,8 @@ mod mapping;
 mod namei;
 mod read_write;
 pub(crate) mod system_calls;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod thread_group;
 mod times;
 pub mod tmpfs;

@@ -157,6 +157,12 @@ rules! {
     "xfs.fsync_ilock" => fsync_ilock: xfs::FsyncIlock = xfs::FsyncIlock::HeldIfPinned;
     /// After which log force `fsync` does not flush the device itself (`xfs_file_fsync`).
     "xfs.log_flushed" => log_flushed: xfs::LogFlushed = xfs::LogFlushed::Wrote;
+    /// What tells `xfsaild` how far to push (`xlog_grant_push_ail`, `xfs_ail_calc_push_target`).
+    "xfs.ail_target" => ail_target: xfs::AilTarget = xfs::AilTarget::Items;
+    /// What `xfsaild` does about pinned items (`xfsaild_push`).
+    "xfs.ail_force" => ail_force: xfs::AilForce = xfs::AilForce::Queues;
+    /// How `xfsaild` goes along the AIL (`xfsaild_push`).
+    "xfs.ail_turn" => ail_turn: xfs::AilTurn = xfs::AilTurn::Submits;
     /// Whose `close` tries for the IOLOCK (`xfs_file_release`).
     "xfs.release" => release: xfs::Release = xfs::Release::Writers;
     /// How a direct write looks at the file's size.

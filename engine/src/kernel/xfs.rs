@@ -129,6 +129,36 @@ choice! {
 }
 
 choice! {
+    /// What tells `xfsaild` how far to push.
+    pub enum AilTarget {
+        /// Each reservation, which counts what is reserved as used (before 6.11).
+        Reservations = "reservations",
+        /// The items in the AIL.
+        Items = "items",
+    }
+}
+
+choice! {
+    /// What `xfsaild` does after it has met items that are pinned.
+    pub enum AilForce {
+        /// It forces the log and waits for that (before 5.15).
+        Waits = "waits",
+        /// It has the CIL written.
+        Queues = "queues",
+    }
+}
+
+choice! {
+    /// How `xfsaild` goes along the AIL.
+    pub enum AilTurn {
+        /// To the target, calling upon what is being written, too; then it sleeps for 10 ms (before 6.11).
+        Pauses = "pauses",
+        /// It passes by what is being written, submits after a thousand items, and goes on.
+        Submits = "submits",
+    }
+}
+
+choice! {
     /// Whose `close` tries for the IOLOCK, to give back blocks behind the end of the file.
     pub enum Release {
         /// Everybody's, if there may be such blocks (before 5.13).

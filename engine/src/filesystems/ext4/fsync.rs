@@ -1,5 +1,5 @@
-//! `fsync` (`ext4_sync_file`): dirty pages are written, then the transaction that last changed the inode is committed, or if it
-//! is on disk already, the device's cache is flushed.
+//! `fsync` (`ext4_sync_file`): dirty pages are written, then the transaction that last changed the inode is committed. If its commit has
+//! flushed the device already, or is about to, the device is flushed again after it.
 //!
 //! New blocks are allocated as unwritten extents when their pages are written (`ext4_do_writepages`); when these are on the device a
 //! worker makes them written ones, in a handle of its own (`ext4_end_io_rsv_work`), and only then they are no longer under writeback.
@@ -70,10 +70,17 @@ impl Ext4 {
         self.sb.calls.files.held(m, slot);
         mapping::write_and_wait(self, m, slot).await;
         let transaction = self.files.borrow().slots[slot as usize].transaction;
-        if !(self.journal.on && self.journal.sync(m, transaction).await) {
+        if !(self.journal.on && self.commit_flushes(m, transaction).await) {
             self.storage.io(m, Request::Flush).await;
         }
         m.run(Account::System, self.fsync.costs.exit).await;
+    }
+
+    /// `ext4_fsync_journal`: has a transaction on disk. Returns whether the device was flushed for it after the call.
+    async fn commit_flushes<M: Machine>(&self, m: &M, transaction: u64) -> bool {
+        let flushes = self.journal.will_send_data_barrier(m, transaction).await;
+        self.journal.sync(m, transaction).await;
+        flushes
     }
 
     /// `ext4_alloc_da_blocks`: what is dirty gets its blocks and is on its way; nobody waits for it.

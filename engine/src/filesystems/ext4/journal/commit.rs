@@ -49,6 +49,7 @@ impl Journal {
             m.run(Account::System, self.costs.log).await;
             self.write_log(m, transaction, list.len()).await;
             m.run(Account::System, self.costs.record).await;
+            self.set_flushing(m, transaction).await;
             self.storage.write_ordered(m, BLOCK).await;
         }
         m.run(Account::System, self.costs.end).await;
@@ -62,6 +63,13 @@ impl Journal {
     async fn set_locked<M: Machine>(&self, m: &M, locked: bool) {
         m.lock(self.state_lock, Side::Write).await;
         self.locked.set(locked);
+        m.unlock(self.state_lock, Side::Write).await;
+    }
+
+    /// `T_COMMIT_JFLUSH`.
+    async fn set_flushing<M: Machine>(&self, m: &M, transaction: u64) {
+        m.lock(self.state_lock, Side::Write).await;
+        self.flushing.set(transaction);
         m.unlock(self.state_lock, Side::Write).await;
     }
 

@@ -9,6 +9,8 @@
 mod blocks;
 mod commit;
 mod space;
+#[cfg(test)]
+mod tests;
 
 use crate::cost_table;
 use crate::devices::BlockDevice;
@@ -83,6 +85,8 @@ pub(super) struct Journal {
     /// Number of the running transaction, and of the last one on disk.
     running: Cell<u64>,
     committed: Cell<u64>,
+    /// The last one whose commit record was written behind a flush (`T_COMMIT_JFLUSH`): what is written from then on is not flushed with it.
+    flushing: Cell<u64>,
     updates: Cell<u32>,
     /// Blocks that the running transaction has and its handles may still change (`t_outstanding_credits`).
     credits: Cell<u32>,
@@ -126,6 +130,7 @@ impl Journal {
             line: m.new_line(lines("jbd2_handle.journal")? - 1 + lines("jbd2_handle.transaction")?),
             running: Cell::new(1),
             committed: Cell::new(0),
+            flushing: Cell::new(0),
             updates: Cell::new(0),
             credits: Cell::new(0),
             locked: Cell::new(false),
@@ -314,10 +319,18 @@ impl Journal {
         handle.transaction
     }
 
-    /// Waits until a transaction is on disk (`jbd2_complete_transaction`). Returns whether there was anything to wait for.
-    pub async fn sync<M: Machine>(&self, m: &M, transaction: u64) -> bool {
+    /// Whether the device is still to be flushed for a transaction (`jbd2_trans_will_send_data_barrier`).
+    pub async fn will_send_data_barrier<M: Machine>(&self, m: &M, transaction: u64) -> bool {
+        m.lock(self.state_lock, Side::Read).await;
+        let will = transaction > self.committed.get().max(self.flushing.get());
+        m.unlock(self.state_lock, Side::Read).await;
+        will
+    }
+
+    /// Waits until a transaction is on disk (`jbd2_complete_transaction`).
+    pub async fn sync<M: Machine>(&self, m: &M, transaction: u64) {
         if transaction <= self.committed.get() {
-            return false;
+            return;
         }
         self.start_commit(m, transaction).await;
         while transaction > self.committed.get() {
@@ -327,7 +340,6 @@ impl Journal {
             m.wchan("jbd2_log_wait_commit");
             m.park().await;
         }
-        true
     }
 
     /// Has the running transaction committed, and waits for that (`jbd2_journal_force_commit_nested`).

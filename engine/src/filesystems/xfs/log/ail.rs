@@ -24,6 +24,8 @@ const INODE: u16 = 256;
 const BUFFER: u16 = 180;
 const CHUNK: u16 = 128;
 const BLOCK: u16 = 4096;
+/// 256 blocks of 512 bytes.
+const LEAST_FREE: u64 = 128 << 10;
 
 /// What a log item stands for.
 #[derive(Clone, Copy, Debug)]
@@ -286,6 +288,24 @@ impl Ail {
             self.target = self.target.max(first + size / 4).min(last);
         }
         Some(self.target)
+    }
+
+    /// `xlog_grant_push_ail` before 6.11: where only `free` bytes of a log of `size` are not reserved, the target is so far that `need`, a quarter or
+    /// 128 KiB become free. Returns whether it is farther now.
+    pub fn raise_target(&mut self, free: u64, need: u64, size: u64) -> bool {
+        let wanted = need.max(size / 4).max(LEAST_FREE);
+        let (Some(first), Some(last)) = (self.committed.front(), self.committed.back()) else { return false };
+        let target = (first.start + wanted).min(last.start);
+        let farther = free < wanted && target > self.target;
+        if farther {
+            self.target = target;
+        }
+        farther
+    }
+
+    /// How far is to be pushed.
+    pub fn target(&self) -> Lsn {
+        self.target
     }
 
     /// The next item of a walk, and where it is; the walk begins with the items that are not before `cursor`.

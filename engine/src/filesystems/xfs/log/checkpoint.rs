@@ -132,7 +132,7 @@ impl Checkpoints {
             self.stable.set(true);
             self.push(m);
         } else {
-            self.iclogs.force_active(m).await;
+            self.iclogs.force_active(m, false).await;
         }
     }
 
@@ -149,6 +149,16 @@ impl Checkpoints {
         match number {
             Some(number) => self.iclogs.force(m, number, true).await,
             None => false,
+        }
+    }
+
+    /// Has everything on disk that was committed so far (`xfs_log_force` with `XFS_LOG_SYNC`).
+    pub async fn force_all<M: Machine>(&self, m: &M) {
+        match self.current() {
+            Some(sequence) => {
+                self.force(m, sequence).await;
+            }
+            None => self.iclogs.force_active(m, true).await,
         }
     }
 

@@ -71,6 +71,11 @@ impl Ticket {
         Self { unit: reservation.unit(), count: reservation.count }
     }
 
+    /// Bytes that it may log before it rolls.
+    pub fn unit(&self) -> u64 {
+        self.unit
+    }
+
     /// Bytes of all that it may log.
     pub fn bytes(&self) -> u64 {
         self.unit * self.count
@@ -121,6 +126,11 @@ impl GrantHead {
             m.wake(waiter.task);
         }
         Some(free)
+    }
+
+    /// What the first in the queue waits for.
+    pub fn first(&self) -> Option<u64> {
+        self.waiters.borrow().front().map(|waiter| waiter.bytes)
     }
 
     /// Whether a transaction that comes now need not wait.

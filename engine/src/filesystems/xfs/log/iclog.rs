@@ -217,11 +217,11 @@ impl Iclogs {
         active
     }
 
-    /// Writes the active buffer if there is something in it, and waits for nothing (`xfs_log_force` without `XFS_LOG_SYNC`).
-    pub async fn force_active<M: Machine>(&self, m: &M) {
+    /// Writes the active buffer if there is something in it, and `waits` for it or not (`xfs_log_force` with `XFS_LOG_SYNC`).
+    pub async fn force_active<M: Machine>(&self, m: &M, waits: bool) {
         let last = self.iclogs.borrow().len() as Number;
         if last > 0 {
-            self.force(m, self.first.get() + last - 1, false).await;
+            self.force(m, self.first.get() + last - 1, waits).await;
         }
     }
 

@@ -18,7 +18,7 @@ mod xfsaild;
 
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
-use crate::kernel::xfs::Cil;
+use crate::kernel::xfs::{AilTarget, Cil};
 use crate::waist::Machine;
 use crate::waist::{Access, Account, LineId, LockId, Side, Time};
 use ail::Ail;
@@ -134,8 +134,12 @@ impl Log {
     /// `xfs_log_reserve`: waits for space; the heads move to this CPU.
     pub async fn reserve<M: Machine>(&self, m: &M, reservation: Reservation) -> Ticket {
         let ticket = Ticket::new(reservation);
+        self.grant_push_ail(m, ticket.bytes());
         if !self.grants.admits(m, ticket.bytes(), self.space_left()) {
-            let push = || self.pusher.push_all(m);
+            let push = || match self.pusher.target {
+                AilTarget::Reservations => self.grant_push_ail(m, ticket.bytes()),
+                AilTarget::Items => self.pusher.push_all(m),
+            };
             self.grants.wait(m, ticket.bytes(), || self.space_left(), push).await;
         }
         self.grants.add(ticket.bytes());
@@ -143,15 +147,30 @@ impl Log {
         ticket
     }
 
-    /// `xfs_log_space_wake`.
+    /// `xlog_grant_push_ail`, before 6.11.
+    fn grant_push_ail<M: Machine>(&self, m: &M, need: u64) {
+        let free = self.space_left();
+        let reservations = self.pusher.target == AilTarget::Reservations;
+        if reservations && self.ail.borrow_mut().raise_target(free, need, self.bytes) {
+            self.pusher.wake(m);
+        }
+    }
+
+    /// `xfs_log_space_wake`. What is too little for the first has more pushed (`xlog_grant_head_wake` before 6.11).
     pub fn space_wake<M: Machine>(&self, m: &M) {
-        self.grants.wake(m, self.space_left());
+        let free = self.space_left();
+        self.grants.wake(m, free);
+        if let Some(need) = self.grants.first().filter(|&need| need > free) {
+            self.grant_push_ail(m, need);
+        }
     }
 
     /// `xlog_cil_ail_insert`: a checkpoint is on disk.
     pub fn ail_insert<M: Machine>(&self, m: &M, context: Context) {
         let Context { items, start, end, .. } = context;
-        if self.ail.borrow_mut().insert(items, start, end) {
+        self.grant_push_ail(m, 0); // xlog_state_set_callback
+        let was_empty = self.ail.borrow_mut().insert(items, start, end);
+        if was_empty && self.pusher.target == AilTarget::Items {
             self.pusher.wake(m);
         }
         self.grants.sub(end - start);
@@ -221,6 +240,7 @@ impl Log {
     pub async fn rolled<M: Machine>(&self, m: &M, ticket: Ticket) -> Ticket {
         let (rest, left) = ticket.roll();
         self.end_commit(m, left).await;
+        self.grant_push_ail(m, rest.unit()); // xfs_log_regrant
         rest
     }
 

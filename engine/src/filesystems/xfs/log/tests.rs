@@ -1,98 +1,34 @@
 //! Rules of the AIL's thread and of space in the log, on the native machine: a small mounted filesystem whose costs are all 100 ns, on a
 //! device that needs 2 ms to write.
 
+mod eras;
+
 use super::ail::Subject;
 use super::buffer::Buffer;
 use super::grant::{GrantHead, TR_CREATE, TR_ICHANGE};
 use super::{Item, Logged};
 use crate::devices::BlockDevice;
 use crate::filesystems::costs::Costs;
+use crate::filesystems::testing::{built, device, spec, MS};
 use crate::filesystems::xfs::buffer_hash::Prices;
 use crate::filesystems::xfs::mount::Xfs;
 use crate::filesystems::xfs::operations::file_io::{BufferedIo, Rules};
 use crate::filesystems::xfs::structures::geometry::Geometry;
 use crate::kernel::Rules as KernelRules;
 use crate::machine::{Context, Native};
-use crate::memory::{Lru, Memory};
-use crate::spec::FilesystemKind;
-use crate::spec::{DeviceSpec, KernelConstants, RunSpec};
+use crate::memory::Lru;
+use crate::spec::RunSpec;
 use crate::waist::time::from_ns;
 use crate::waist::{Host, LineId, Machine, Placement, SpawnKind, Time};
-use crate::writeback::{Setting, Writeback};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::rc::Rc;
 
-const MS: Time = 1_000_000_000;
-
-/// The type of each lock, by its role.
-const LOCKS: [(&str, &str); 16] = [
-    ("xfs.buffer", "semaphore"),
-    ("xfs.ilock", "rwsem"),
-    ("xfs.iolock", "rwsem"),
-    ("xfs.cil_ctx", "rwsem"),
-    ("xfs.cil_lock", "qspinlock"),
-    ("vfs.i_rwsem", "rwsem"),
-    ("vfs.freeze", "percpu-rwsem"),
-    ("vfs.inode_hash", "qspinlock"),
-    ("vfs.inode_list", "qspinlock"),
-    ("vfs.wb_list", "qspinlock"),
-    ("vfs.dentry_lru", "qspinlock"),
-    ("vfs.s_vfs_rename_mutex", "mutex"),
-    ("vfs.rename_lock", "qspinlock"),
-    ("mm.lru_lock", "qspinlock"),
-    ("vfs.d_lock", "qspinlock"),
-    ("xfs.i_flags_lock", "qspinlock"),
-];
-
-/// How long the kernel waits; its code takes no time.
-fn constants() -> BTreeMap<&'static str, f64> {
-    let mut all: BTreeMap<_, _> = KernelConstants::NAMES.iter().map(|name| (*name, 0.0)).collect();
-    all.extend([
-        ("migration_cost", 5e5),
-        ("rwsem_handoff_wait", 4e6),
-        ("rwsem_reader_batch_max", 256.0),
-        ("rwsem_reader_spin_base", 1e4),
-        ("rwsem_reader_spin_per_reader", 500.0),
-        ("rwsem_reader_spin_cap", 2.5e4),
-        ("percpu_rwsem_grace_period", 1e7),
-        ("numa_spinlock_threshold", 1e7),
-        ("semaphore_count", 2.0),
-        ("cohort_handoffs", 64.0),
-        ("hqlock_fairness_threshold", 1000.0),
-        ("hqlock_general_handoffs_turn_numa", 50.0),
-        ("lru_batch", 31.0),
-        ("idle_timer", 1e9),
-    ]);
-    all
-}
-
-fn spec(duration: Time) -> RunSpec {
-    let locks: BTreeMap<&str, &str> = LOCKS.into();
-    let json = serde_json::json!({
-        "seed": 1, "warmup_ns": 0, "duration_ns": duration / 1000, "batches": 1,
-        "machine": {
-            "cpus": 4, "cpus_per_core": 1, "cpus_per_llc": 4, "cpus_per_socket": 4, "idle_states": [], "watts_active": 4, "watts_spin": 4,
-            "costs": {
-                "smt_speed": 1, "line_hit": 2, "line_smt": 8, "line_llc": 49, "line_socket": 49, "line_remote": 120, "line_overlap": 10, "step_cv": 0,
-                "context_switch": 1500, "wakeup": 1000, "ipi_send": 0, "ipi_deliver": 0, "cpu_relax": 47, "speed": 1
-            }
-        },
-        "kernel": {
-            "name": "test", "tick_ns": 4e6, "base_slice_ns": 3e6, "preemption": "voluntary", "locks": locks,
-            "constants": constants()
-        },
-        "filesystem": {"kind": "none"},
-        "workload": {"kind": "python", "tasks": 1}
-    });
-    RunSpec::from_json(&json.to_string()).expect("a valid spec")
-}
-
 /// A filesystem whose costs are whatever it asks for, at 100 each.
-fn build(m: &Context, spec: &RunSpec, device: &Rc<BlockDevice>, table: &mut BTreeMap<String, f64>) -> Xfs {
+fn build(m: &Context, spec: &RunSpec, device: &Rc<BlockDevice>, kernel: KernelRules) -> Xfs {
     let geometry = Geometry::new(1 << 30, None).and_then(|g| g.with_log(10 << 20)).expect("mkfs makes it");
-    loop {
+    built(&mut BTreeMap::from([("cil_limit_mib".into(), 1.0)]), |table| {
         let rules = Rules {
             buffered: BufferedIo::Locked,
             range_lock: None,
@@ -101,18 +37,9 @@ fn build(m: &Context, spec: &RunSpec, device: &Rc<BlockDevice>, table: &mut BTre
             tick: 4 * MS,
             rehash: Prices::default(),
         };
-        let missing = match Xfs::new(
-            m,
-            &geometry,
-            device.clone(),
-            rules,
-            &Costs::new(vec![table], 1.0, KernelRules::default(), 0).with_lists(Lru::new(m, spec)),
-        ) {
-            Ok(fs) => return fs,
-            Err(error) => error.split('\'').nth(1).expect("it names the cost").to_owned(),
-        };
-        table.insert(missing, 100.0);
-    }
+        let costs = Costs::new(vec![table], 1.0, kernel, 0).with_lists(Lru::new(m, spec));
+        Xfs::new(m, &geometry, device.clone(), rules, &costs)
+    })
 }
 
 /// Runs `test` beside the threads of a filesystem; it has to end.
@@ -120,21 +47,18 @@ fn mounted<F: Future<Output = ()> + 'static>(
     duration: Time,
     test: impl FnOnce(Context, Rc<Xfs>) -> F + 'static,
 ) -> Native {
+    mounted_on(KernelRules::default(), duration, test)
+}
+
+fn mounted_on<F: Future<Output = ()> + 'static>(
+    rules: KernelRules,
+    duration: Time,
+    test: impl FnOnce(Context, Rc<Xfs>) -> F + 'static,
+) -> Native {
     let spec = spec(duration);
     let mut native = Native::new(&spec);
-    let device: DeviceSpec = serde_json::from_value(serde_json::json!({
-        "served_by": "hardware", "parallelism": 4, "submit_ns": 100, "interrupt_ns": 100,
-        "read": {"time_ns": 2e6, "cv": 0, "per_kib_ns": 0}, "write": {"time_ns": 2e6, "cv": 0, "per_kib_ns": 0}, "flush": {"time_ns": 0, "cv": 0, "per_kib_ns": 0}
-    }))
-    .expect("a device");
-    let (setting, rules) = (Setting { memory: None, bandwidth: None, tasks: 1, tick: 4 * MS }, KernelRules::default());
-    let numbers = crate::population::cost_names(FilesystemKind::Ext4).iter().map(|name| (name.clone(), 1.0)).collect();
-    let lists = native.setup(|m| Lru::new(m, &spec));
-    let costs = Costs::new(vec![&numbers], 1.0, rules, 0).with_lists(lists);
-    let writeback = native.setup(|m| Writeback::new(m, setting, &costs)).expect("all numbers");
-    let memory = Memory::new(None, 4 * MS, &costs).expect("all numbers");
-    let device = BlockDevice::start(&mut native, &device, 1.0, (writeback, memory));
-    let fs = Rc::new(native.setup(|m| build(m, &spec, &device, &mut BTreeMap::from([("cil_limit_mib".into(), 1.0)]))));
+    let device = device(&mut native, &spec, rules);
+    let fs = Rc::new(native.setup(|m| build(m, &spec, &device, rules)));
     fs.start(&mut native, 4 * MS);
     let done = Rc::new(Cell::new(false));
     let ended = done.clone();

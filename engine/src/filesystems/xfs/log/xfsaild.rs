@@ -1,8 +1,9 @@
-//! The thread that writes metadata in place (`xfsaild`, `fs/xfs/xfs_trans_ail.c` since 6.11): it goes along the AIL from the tail of the log
-//! as far as a quarter of the log needs to become free, or to the end if somebody waits for space.
+//! The thread that writes metadata in place (`xfsaild`, `fs/xfs/xfs_trans_ail.c`): it goes along the AIL from the tail of the log
+//! as far as a quarter of the log needs to become free, since 6.11 to the end if somebody waits for space. Since then it finds the target itself,
+//! and runs as long as the AIL has an item; before, reservations told it and woke it up.
 //!
 //! It takes buffer locks by trylock only. What is locked counts as stuck and is tried again; what is pinned too, and has
-//! the CIL flushed. An inode is copied into its cluster buffer together with the others of the cluster that are dirty. Buffers are
+//! the CIL flushed, for which it waited before 5.15. An inode is copied into its cluster buffer together with the others of the cluster that are dirty. Buffers are
 //! queued, sorted, and written with their locks held: the device holds them until its interrupt has woken a worker (`xfs_buf_ioend_work`).
 //! Whoever wants such a buffer waits for the device.
 
@@ -11,6 +12,7 @@ mod push;
 use super::ail::{ItemId, Lsn};
 use crate::devices::Work;
 use crate::filesystems::costs::Costs;
+use crate::kernel::xfs::{AilForce, AilTarget, AilTurn};
 use crate::waist::Machine;
 use crate::waist::{LockId, TaskId, Time};
 use crate::workqueue::Workqueue;
@@ -31,6 +33,9 @@ type Write = Vec<(ItemId, Option<LockId>)>;
 /// The thread's state, and that of the workers that end its writes.
 pub struct Pusher {
     costs: AilCosts,
+    pub(super) target: AilTarget,
+    force: AilForce,
+    turn: AilTurn,
     thread: Cell<Option<TaskId>>,
     kicked: Cell<bool>,
     push_all: Cell<bool>,
@@ -51,6 +56,9 @@ impl Pusher {
     pub fn new<M: Machine>(m: &M, costs: &Costs<'_>) -> Result<Self, String> {
         Ok(Self {
             costs: AilCosts::new(costs)?,
+            target: costs.rules().ail_target,
+            force: costs.rules().ail_force,
+            turn: costs.rules().ail_turn,
             thread: Cell::new(None),
             kicked: Cell::new(false),
             push_all: Cell::new(false),

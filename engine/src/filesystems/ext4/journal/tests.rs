@@ -1,0 +1,44 @@
+//! What of a commit an `fsync` sees, on a device that needs 2 ms to write.
+
+use super::{credits, Block, Journal};
+use crate::filesystems::costs::Costs;
+use crate::filesystems::testing::{built, device, spec, MS};
+use crate::kernel::Rules;
+use crate::machine::Native;
+use crate::waist::{Host, Machine, Placement, SpawnKind};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+#[test]
+fn the_device_is_still_to_be_flushed_until_the_commit_record_is_written() {
+    let spec = spec(20 * MS);
+    let mut native = Native::new(&spec);
+    let device = device(&mut native, &spec, Rules::default());
+    let journal = Rc::new(native.setup(|m| {
+        built(&mut BTreeMap::new(), |table| {
+            Journal::new(m, true, 1 << 30, device.clone(), &Costs::new(vec![table], 1.0, Rules::default(), 0))
+        })
+    }));
+    let (thread, syncer, looks) = (journal.clone(), journal.clone(), Rc::new(RefCell::new(Vec::new())));
+    native.spawn(Placement::Pinned(0), SpawnKind::Background, move |m| async move {
+        thread.thread(&m, 1000, |_| async {}).await;
+    });
+    native.spawn(Placement::Pinned(1), SpawnKind::Foreground, move |m| async move {
+        let handle = syncer.start(&m, credits::INODE).await;
+        let transaction = syncer.stop(&m, handle, &[Block::Extents(1)]).await;
+        syncer.sync(&m, transaction).await;
+    });
+    let seen = looks.clone();
+    native.spawn(Placement::Pinned(2), SpawnKind::Foreground, move |m| async move {
+        for _ in 0..3 {
+            m.sleep(MS).await; // 1 ms: the log is being written; 3 ms: the record is; 5 ms: it is on disk
+            let will = (journal.will_send_data_barrier(&m, 1).await, journal.will_send_data_barrier(&m, 2).await);
+            seen.borrow_mut().push(will);
+            m.sleep(MS).await;
+        }
+    });
+    let outcome = native.run(&spec);
+    assert!(outcome.stall.is_none() && outcome.broken.is_empty(), "{outcome:?}");
+    assert_eq!(*looks.borrow(), [(true, true), (false, true), (false, true)]);
+}

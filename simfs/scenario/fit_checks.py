@@ -1,0 +1,156 @@
+"""What the models of the schema cannot see of a fit: whether its parameter is one that can be fitted, and its rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from pydantic import BaseModel, ValidationError
+
+from simfs.scenario.document import Document, Path_, Place
+from simfs.scenario.measured import Dataset, load_dataset
+from simfs.scenario.overlay import assign, split_key
+from simfs.scenario.points import value_of
+from simfs.scenario.problems import Problem, ScenarioError
+from simfs.scenario.refusals import problems_of
+from simfs.scenario.schema import Fit, RowChoice, Scenario
+from simfs.scenario.section import shorten
+from simfs.scenario.suggest import nearest
+from simfs.scenario.units import duration
+
+
+def check_calibration(scenario: Scenario, document: Document) -> Iterator[Problem]:
+    """Yield what is wrong with the parameters to fit, their bounds and their rows."""
+    for index, fit in enumerate(scenario.calibrate):
+        path: Path_ = ("calibrate", index)
+        yield from _bound_problems(fit, path, document)
+        for number, choice in enumerate(fit.rows):
+            yield from _row_problems(scenario, choice, document.place_of((*path, "rows", number)))
+
+
+def _bound_problems(fit: Fit, path: Path_, document: Document) -> Iterator[Problem]:
+    numbers = []
+    for number, bound in enumerate(fit.bounds):
+        trial = document.copy()
+        at = document.place_of((*path, "parameter")).value
+        place = Place(at, document.place_of((*path, "bounds", number)).value)
+        try:
+            assign(trial, split_key(fit.parameter), bound, place)
+            numbers.append(_number(value_of(Scenario.model_validate(trial.data), fit.parameter)))
+        except ValidationError as error:
+            yield from problems_of(error, trial)
+            return
+        except ScenarioError as error:
+            yield from error.problems
+            return
+        except (KeyError, TypeError, ValueError):
+            yield Problem(at, f"'{fit.parameter}' is not a number that can be fitted")
+            return
+    if not 0 < numbers[0] < numbers[1]:
+        yield Problem(
+            document.place_of((*path, "bounds")).value, "bounds must be above 0, the lower one first"
+        )
+    elif any(isinstance(bound, str) and not _is_duration(bound) for bound in fit.bounds):
+        yield Problem(
+            at, f"'{fit.parameter}' is no plain number and no time; {_instead(fit.parameter, document)}"
+        )
+    elif not isinstance(fit.bounds[0], str) and not _takes(document, fit.parameter, _between(*numbers)):
+        why = "is a whole number, and a fit tries values in between"
+        yield Problem(at, f"'{fit.parameter}' {why}; {_instead(fit.parameter, document)}")
+
+
+def _between(low: float, high: float) -> float:
+    """A value that a fit may try: no whole number, whatever the bounds are."""
+    return low + (high - low) / math.pi
+
+
+def _is_duration(bound: str) -> bool:
+    try:
+        duration(bound)
+    except ValueError:
+        return False
+    return True
+
+
+def _takes(document: Document, key: str, value: float | str) -> bool:
+    trial = document.copy()
+    try:
+        assign(trial, split_key(key), value, Place(key, key))
+        Scenario.model_validate(trial.data)
+    except (ScenarioError, ValidationError):
+        return False
+    return True
+
+
+def _instead(key: str, document: Document) -> str:
+    """What of the same section a fit can move."""
+    section, *_ = map(str, split_key(key))
+    can = [
+        one for one in _keys(section, value_of(_without_fits(document), section)) if _can_move(document, one)
+    ]
+    advice = f"fit {_listed(can)}, or sweep" if can else "sweep"
+    return f"{advice} '{key}'"
+
+
+def _can_move(document: Document, key: str) -> bool:
+    if any(_takes(document, key, value) for value in (0.7, 1.7)):
+        return True
+    return _takes(document, key, "1.7 us") and not _takes(document, key, "a name")
+
+
+def _without_fits(document: Document) -> Scenario:
+    return Scenario.model_validate(document.copy(without=("calibrate",)).data)
+
+
+def _keys(prefix: str, section: object) -> list[str]:
+    """The keys of a section and of those in it."""
+    if not isinstance(section, BaseModel):
+        return [prefix]
+    names = type(section).model_fields
+    return [key for name in names for key in _keys(f"{prefix}.{name}", getattr(section, name))]
+
+
+def _listed(keys: list[str]) -> str:
+    *first, last = keys
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError
+    return float(value)
+
+
+def _row_problems(scenario: Scenario, choice: RowChoice, place: Place) -> Iterator[Problem]:
+    if scenario.measured is None:
+        yield Problem(place.value, "rows to calibrate on need 'measured:' data")
+        return
+    try:
+        dataset = load_dataset(scenario.measured.dataset)
+    except ScenarioError:
+        return
+    if choice.series not in dataset.series:
+        near = nearest(choice.series, dataset.series)
+        yield Problem(place.value, f"no series '{choice.series}' in dataset {shorten(dataset.name)}", near)
+        return
+    chosen = [row for row in dataset.rows if _is_chosen(row.series, row.x, row.metric, choice)]
+    if not chosen:
+        yield Problem(place.value, f"no row of dataset {shorten(dataset.name)} fits this choice")
+    if others := sorted({row.role for row in chosen} - {"calibrate"}):
+        roles = " and ".join(others)
+        yield Problem(
+            place.value, f"'{choice.series}' has rows with role {roles} here; they may never be fitted on"
+        )
+
+
+def chosen_rows(dataset: Dataset, fit: Fit) -> list[int]:
+    """Return the indices of the dataset's rows that a fit names."""
+    return [
+        index
+        for index, row in enumerate(dataset.rows)
+        if any(_is_chosen(row.series, row.x, row.metric, choice) for choice in fit.rows)
+    ]
+
+
+def _is_chosen(series: str, x: float, metric: str, choice: RowChoice) -> bool:
+    return series == choice.series and choice.x in (None, x) and choice.metric in (None, metric)
