@@ -115,6 +115,9 @@ class TinyMachine:
         self.parked.add(task)
         return False
 
+    def _rest(self, task: int) -> bool:
+        return self._park(task)
+
     def _exec(self, task: int) -> bool:
         return True
 
