@@ -204,6 +204,9 @@ class TinyMachine:
     def next_softirq(self, task: int) -> int | None:
         return None
 
+    def _might_sleep(self, task: int) -> bool:
+        return True
+
     def _cond_resched(self, task: int) -> bool:
         return True
 

@@ -331,6 +331,11 @@ class Task:
             self.machine.scheduler.yield_cpu(self, other)
             yield from self.suspend()
 
+    def might_sleep(self) -> Steps:
+        """Give way here, if the kernel is preempted voluntarily and the task holds no spinlock."""
+        if self.machine.kernel.preemption == "voluntary" and not self.preempt_off and self.need_resched:
+            yield from self.reschedule()
+
     @property
     def need_resched(self) -> bool:
         """Whether another task should have this one's CPU."""

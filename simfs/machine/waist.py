@@ -322,6 +322,9 @@ class Waist:
     def _cond_resched(self, task: Task) -> Steps:
         return task.reschedule()
 
+    def _might_sleep(self, task: Task) -> Steps:
+        return task.might_sleep()
+
     _steps: ClassVar[dict[str, Callable[..., Steps | Attempt]]] = {
         "run": _run,
         "run_turns": _run_turns,
@@ -336,4 +339,5 @@ class Waist:
         "rest": _rest,
         "exec": _exec,
         "cond_resched": _cond_resched,
+        "might_sleep": _might_sleep,
     }

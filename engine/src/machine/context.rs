@@ -275,6 +275,13 @@ impl Machine for Context {
         self.reschedule()
     }
 
+    async fn might_sleep(&self) {
+        let gives_way = self.state().gives_way(self.id);
+        if gives_way {
+            self.reschedule().await;
+        }
+    }
+
     fn set_nice(&self, nice: i32) {
         self.state().set_nice(self.id, nice);
     }

@@ -276,6 +276,10 @@ impl Machine for Foreign {
         self.take(Step::CondResched)
     }
 
+    fn might_sleep(&self) -> impl Future<Output = ()> {
+        self.take(Step::MightSleep)
+    }
+
     fn set_nice(&self, nice: i32) {
         self.tell("set_nice", (self.task, nice));
     }

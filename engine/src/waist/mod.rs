@@ -140,6 +140,8 @@ pub trait Machine: Clone + 'static {
     fn next_softirq(&self) -> Option<Time>;
     /// Gives way if the scheduler wants the CPU.
     fn cond_resched(&self) -> impl Future<Output = ()>;
+    /// The same, if the kernel is preempted voluntarily.
+    fn might_sleep(&self) -> impl Future<Output = ()>;
     /// Gives this task a nice level, from -20 (the most CPU time) to 19; tasks that it starts have it too.
     fn set_nice(&self, nice: i32);
     /// Starts a new task.

@@ -19,6 +19,7 @@ pub(super) enum Step {
     Rest,
     Exec,
     CondResched,
+    MightSleep,
 }
 
 impl Step {
@@ -37,6 +38,7 @@ impl Step {
             Self::Rest => ("rest",).into_pyobject(py),
             Self::Exec => ("exec",).into_pyobject(py),
             Self::CondResched => ("cond_resched",).into_pyobject(py),
+            Self::MightSleep => ("might_sleep",).into_pyobject(py),
         }
     }
 }
