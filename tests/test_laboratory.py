@@ -62,7 +62,9 @@ def test_a_trace_tells_who_holds_the_agi_and_how_long_the_granted_wait() -> None
 def test_a_buffer_goes_to_whom_its_owner_wakes_whatever_the_order_of_events() -> None:
     lines = (DATA / "agi.trace").read_text().splitlines()
     earlier = next(line for line in lines if "kworker/1:1-200" in line and "xfs_buf_lock:" in line)
-    other = earlier.replace("kworker/1:1-200   [001]", "kworker/2:1-300   [002]").replace("1.000010", "1.000009")
+    other = earlier.replace("kworker/1:1-200   [001]", "kworker/2:1-300   [002]").replace(
+        "1.000010", "1.000009"
+    )
     at = lines.index(earlier)
     report = trace.Reader().read([*lines[:at], other, *lines[at:]])
     assert report.grant_to_run == {"worker, bound": [pytest.approx(700)]}

@@ -1,4 +1,4 @@
-"""Where tasks give way with voluntary preemption besides where they ask for a lock: at `dput`, before a parent is unlocked."""
+"""Tasks give way at `dput` too, before a parent is unlocked, with voluntary preemption."""
 
 from __future__ import annotations
 

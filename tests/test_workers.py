@@ -42,7 +42,9 @@ def seen(spec: Spec) -> Seen:
     """The workers of inodes are the first to take the AGI; those of stacks were started before them."""
     _, _, events, _ = _engine.watch(json.dumps(spec))
     takers = {
-        who for _, who, _, what, about in events if what == "acquire" and str(about).startswith("xfs.AGI#")
+        who
+        for _, who, _, what, about in events
+        if who is not None and what == "acquire" and str(about).startswith("xfs.AGI#")
     }
     inodes = sorted(takers)[:CPUS]
     assert inodes == [inodes[0] + cpu for cpu in range(CPUS)]
