@@ -115,6 +115,9 @@ class TinyMachine:
         self.parked.add(task)
         return False
 
+    def _rest(self, task: int) -> bool:
+        return self._park(task)
+
     def _exec(self, task: int) -> bool:
         return True
 
@@ -200,6 +203,9 @@ class TinyMachine:
 
     def next_softirq(self, task: int) -> int | None:
         return None
+
+    def _might_sleep(self, task: int) -> bool:
+        return True
 
     def _cond_resched(self, task: int) -> bool:
         return True

@@ -155,9 +155,8 @@ class Lock:
 
     def acquire(self, task: Task, side: Side) -> Steps:
         """Acquire the lock, waiting by its rules. A lock that only this CPU uses takes no simulated step."""
-        might_sleep = not self.spins and not task.preempt_off
-        if might_sleep and self.machine.kernel.preemption == "voluntary" and task.need_resched:
-            yield from task.reschedule()  # a task gives way where it asks for a lock that may sleep
+        if task.need_resched and not self.spins:
+            yield from task.might_sleep()  # a task gives way where it asks for a lock that may sleep
         yield from self.pay_first(task)
         if not self._taken(task, self.try_fast, side):
             yield from self.waited_for(task, self.wait(task, side), side)

@@ -243,6 +243,7 @@ class Machine:
             wakes = self.wakes[task.kind]
             (wakes.to_run_busy if task.woken_busy else wakes.to_run_idle).record(waited)
             task.woken_at = None
+            self.scheduler.workers.runs(task)
 
     # ---- records ----------------------------------------------------------------------------------------------------
 

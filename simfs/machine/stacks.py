@@ -14,8 +14,8 @@ from simfs.machine.cpus.cpu import Cpu
 from simfs.machine.time import Time
 
 if TYPE_CHECKING:
-    from simfs.machine.locks.completion import Completion
     from simfs.machine.machine import Machine
+    from simfs.machine.task import Task
 
 KEPT = 2
 """Stacks that a CPU keeps (`NR_CACHED_STACKS`)."""
@@ -25,8 +25,8 @@ KEPT = 2
 class OfCpu:
     """Those of a CPU."""
 
-    worker: Completion
-    """What the worker waits for that frees them."""
+    worker: Task
+    """Who frees them."""
     kept: int = 0
     waiting: int = 0
     """To be freed by the worker."""
@@ -35,7 +35,7 @@ class OfCpu:
 class Stacks:
     """Those of all CPUs; a callback for one that is not kept takes so long."""
 
-    def __init__(self, machine: Machine, workers: Sequence[Completion], callback: Time) -> None:
+    def __init__(self, machine: Machine, workers: Sequence[Task], callback: Time) -> None:
         self._machine, self._callback = machine, callback
         self._cpus = [OfCpu(worker) for worker in workers]
 
@@ -72,8 +72,7 @@ class Stacks:
         first = of.waiting == 0
         of.waiting += count
         if first:
-            of.worker.requests += 1
-            of.worker.done_by_interrupt()
+            of.worker.kick(None)
 
     def to_free(self, cpu: Cpu) -> int:
         """Return how many the CPU's worker is to free: all that wait."""

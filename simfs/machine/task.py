@@ -77,6 +77,12 @@ class Task:
     """Another program woke it while it was not parked."""
     parked: bool = False
     """It sleeps in `park_program`."""
+    resting: bool = False
+    """It is one of its CPU's pool, and sleeps until there is work for it."""
+    is_worker: bool = False
+    """It is a worker of its CPU's pool."""
+    at_work: bool = False
+    """It counts among those of its pool that are at work."""
     spinning: bool = False
     """It stays on its CPU and waits for a look at a lock."""
     look_due: bool = False
@@ -325,6 +331,11 @@ class Task:
             self.machine.scheduler.yield_cpu(self, other)
             yield from self.suspend()
 
+    def might_sleep(self) -> Steps:
+        """Give way here, if the kernel is preempted voluntarily and the task holds no spinlock."""
+        if self.machine.kernel.preemption == "voluntary" and not self.preempt_off and self.need_resched:
+            yield from self.reschedule()
+
     @property
     def need_resched(self) -> bool:
         """Whether another task should have this one's CPU."""
@@ -382,6 +393,12 @@ class Task:
             self.machine.scheduler.sleep(self, Reason.WAKE_UP if self.timer is None else Reason.TIMER)
             yield from self.suspend()
         self.function = ""
+
+    def rest(self) -> Steps:
+        """Do the same as a worker of its CPU's pool, whose work is done."""
+        self.resting = True
+        yield from self.park_program()
+        self.resting = False
 
     def kick(self, waker: Task | None) -> None:
         """Wake the task if it is parked; else its next park ends at once. Its timer is stopped."""

@@ -177,11 +177,11 @@ class Waist:
             self._rcu.queue(self._task(task).cpu, Batch(callbacks, time))
 
     def keep_stacks(self, workers: list[int], callback: int) -> None:
-        """From now on each CPU keeps stacks of processes that have ended; others are for its worker.
+        """From now on each CPU keeps stacks of processes that have ended; others are for its worker, one of these.
 
-        That waits for one of these, and is woken by a callback that takes so long.
+        It is woken by a callback that takes so long.
         """
-        self.machine.stacks = Stacks(self.machine, [self._completion(worker) for worker in workers], callback)
+        self.machine.stacks = Stacks(self.machine, [self._task(worker) for worker in workers], callback)
 
     def stacks_to_free(self, task: int) -> int:
         """How many stacks the worker of a task's CPU is to free now."""
@@ -313,11 +313,17 @@ class Waist:
     def _park(self, task: Task) -> Steps:
         return task.park_program()
 
+    def _rest(self, task: Task) -> Steps:
+        return task.rest()
+
     def _exec(self, task: Task) -> Steps:
         return task.exec()
 
     def _cond_resched(self, task: Task) -> Steps:
         return task.reschedule()
+
+    def _might_sleep(self, task: Task) -> Steps:
+        return task.might_sleep()
 
     _steps: ClassVar[dict[str, Callable[..., Steps | Attempt]]] = {
         "run": _run,
@@ -330,6 +336,8 @@ class Waist:
         "complete": _complete,
         "sleep": _sleep,
         "park": _park,
+        "rest": _rest,
         "exec": _exec,
         "cond_resched": _cond_resched,
+        "might_sleep": _might_sleep,
     }

@@ -145,6 +145,7 @@ pub async fn unlink<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, dir: DirId
     sb.times.changed(m, Timed::File(file.inode));
     m.unlock(victim, Side::Write).await;
     fs.removed(m).await;
+    m.might_sleep().await; // `dput`
     m.unlock(parent, Side::Write).await;
     if last {
         sb.calls.drop_pages(m, &file).await;
@@ -173,6 +174,7 @@ pub async fn rmdir<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, parent: Dir
     m.unlock(locks.1, Side::Write).await;
     fs.evict_directory(m, parent, dir).await;
     fs.removed(m).await;
+    m.might_sleep().await; // `dput`: inodegc's worker, which the eviction may have woken, runs before the parent is unlocked
     m.unlock(locks.0, Side::Write).await;
     sb.end_write(m).await;
     m.run(Account::System, after).await;
@@ -201,6 +203,7 @@ pub async fn rename<M: Machine, F: InodeOperations<M>>(
     }
     sb.d_move(m).await;
     m.unlock(inode, Side::Write).await;
+    m.might_sleep().await; // `dput`
     sb.unlock_rename(m, new, old).await;
     sb.end_write(m).await;
     m.run(Account::System, after).await;

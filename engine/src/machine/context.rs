@@ -209,6 +209,12 @@ impl Machine for Context {
         self.state().tasks[self.id as usize].function = 0;
     }
 
+    async fn rest(&self) {
+        self.state().tasks[self.id as usize].resting = true;
+        self.park().await;
+        self.state().tasks[self.id as usize].resting = false;
+    }
+
     fn wake(&self, task: TaskId) {
         self.state().kick(task, Some(self.id));
     }
@@ -246,7 +252,7 @@ impl Machine for Context {
         self.state().call_rcu(cpu, callbacks, time);
     }
 
-    fn keep_stacks(&self, workers: &[LockId], callback: Time) {
+    fn keep_stacks(&self, workers: &[TaskId], callback: Time) {
         self.state().keep_stacks(workers, callback);
     }
 
@@ -267,6 +273,13 @@ impl Machine for Context {
 
     fn cond_resched(&self) -> impl Future<Output = ()> {
         self.reschedule()
+    }
+
+    async fn might_sleep(&self) {
+        let gives_way = self.state().gives_way(self.id);
+        if gives_way {
+            self.reschedule().await;
+        }
     }
 
     fn set_nice(&self, nice: i32) {

@@ -35,6 +35,7 @@ mod state;
 pub mod statistics;
 mod task;
 pub mod trace;
+mod workers;
 
 pub use crate::waist::time::{self, Time};
 pub use crate::waist::{

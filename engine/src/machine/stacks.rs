@@ -1,12 +1,11 @@
 //! Kernel stacks of processes that have ended (`kernel/fork.c` of 6.12). Each CPU keeps two for new processes; others are freed by a
 //! worker of the CPU, after a grace period.
 
-use super::locks::completion;
 use super::rcu::callbacks::Batch;
 use super::state::State;
 use crate::kernel::process::StackFree;
 use crate::waist::time::Time;
-use crate::waist::{CpuId, LockId};
+use crate::waist::{CpuId, TaskId};
 
 /// Stacks that a CPU keeps (`NR_CACHED_STACKS`).
 const KEPT: u64 = 2;
@@ -15,9 +14,9 @@ const KEPT: u64 = 2;
 #[derive(Clone, Copy, Debug)]
 struct OfCpu {
     kept: u64,
-    /// To be freed by the worker, who waits for a completion.
+    /// To be freed by the worker.
     waiting: u64,
-    worker: LockId,
+    worker: TaskId,
 }
 
 /// Those of all CPUs.
@@ -28,8 +27,8 @@ pub struct Stacks {
 }
 
 impl State {
-    /// From now on CPUs keep stacks. What they cannot is for the workers that wait for these; a callback takes so long.
-    pub(super) fn keep_stacks(&mut self, workers: &[LockId], callback: Time) {
+    /// From now on CPUs keep stacks. What they cannot is for these workers; a callback takes so long.
+    pub(super) fn keep_stacks(&mut self, workers: &[TaskId], callback: Time) {
         let of = |&worker| OfCpu { kept: 0, waiting: 0, worker };
         self.stacks = Some(Stacks { cpus: workers.iter().map(of).collect(), callback });
     }
@@ -76,8 +75,7 @@ impl State {
         let (first, worker) = (of.waiting == 0, of.worker);
         of.waiting += count;
         if first {
-            completion::expect(self, worker);
-            completion::complete_from_interrupt(self, worker);
+            self.kick(worker, None);
         }
     }
 

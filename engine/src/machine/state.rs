@@ -19,6 +19,7 @@ use super::stacks::Stacks;
 use super::statistics::{ClassStats, WakeStats, KINDS};
 use super::task::{Status, Task};
 use super::trace::Trace;
+use super::workers::Pool;
 use crate::hdr::Tally;
 use crate::random;
 use crate::spec::{RunSpec, WhatIf};
@@ -98,6 +99,8 @@ pub struct State {
     pub(super) rcu: Option<Rcu>,
     /// The stacks of processes that have ended, where processes end.
     pub(super) stacks: Option<Stacks>,
+    /// Of each CPU, the workers that are bound to it.
+    pub(super) pools: Vec<Pool>,
     /// Lock classes and their statistics.
     pub classes: Vec<ClassStats>,
     /// Why everybody waits.
@@ -169,6 +172,7 @@ impl State {
             devices: Devices::default(),
             rcu: None,
             stacks: None,
+            pools: vec![Pool::default(); cpus as usize],
             classes: Vec::new(),
             chains: Chains::new(spec.chains),
             sites: vec![""],

@@ -165,6 +165,12 @@ pub struct Task {
     pub kicked: bool,
     /// It sleeps in [`crate::waist::Machine::park`].
     pub parked: bool,
+    /// It is one of its CPU's pool, and sleeps until there is work for it.
+    pub resting: bool,
+    /// It is a worker of its CPU's pool.
+    pub is_worker: bool,
+    /// It counts among those of its pool that are at work.
+    pub at_work: bool,
     /// It stays on its CPU and waits for a look at a lock.
     pub spinning: bool,
     /// A store that it spins on was made and is on its way to it.
@@ -250,6 +256,9 @@ impl Task {
             kicked: false,
             timer: None,
             parked: false,
+            resting: false,
+            is_worker: false,
+            at_work: false,
             spinning: false,
             look_due: false,
             sleeps_for: None,

@@ -228,6 +228,10 @@ impl Machine for Foreign {
         self.take(Step::Park)
     }
 
+    fn rest(&self) -> impl Future<Output = ()> {
+        self.take(Step::Rest)
+    }
+
     fn wake(&self, task: TaskId) {
         self.tell("wake", (self.task, task));
     }
@@ -252,7 +256,7 @@ impl Machine for Foreign {
         self.tell("call_rcu", (self.task, callbacks, time));
     }
 
-    fn keep_stacks(&self, workers: &[LockId], callback: Time) {
+    fn keep_stacks(&self, workers: &[TaskId], callback: Time) {
         self.tell("keep_stacks", (workers.to_vec(), callback));
     }
 
@@ -270,6 +274,10 @@ impl Machine for Foreign {
 
     fn cond_resched(&self) -> impl Future<Output = ()> {
         self.take(Step::CondResched)
+    }
+
+    fn might_sleep(&self) -> impl Future<Output = ()> {
+        self.take(Step::MightSleep)
     }
 
     fn set_nice(&self, nice: i32) {

@@ -112,6 +112,9 @@ pub trait Machine: Clone + 'static {
     fn sleep(&self, time: Time) -> impl Future<Output = ()>;
     /// Sleeps until woken by [`Machine::wake`] or [`Machine::wake_at_tick`]; an earlier wake-up is not lost.
     fn park(&self) -> impl Future<Output = ()>;
+    /// The same for a worker of its CPU's pool that is done with its work. A wake-up means more work: it waits until no other worker
+    /// of the CPU is at work.
+    fn rest(&self) -> impl Future<Output = ()>;
     /// Wakes a task at once, and stops its timer.
     fn wake(&self, task: TaskId);
     /// Arms the timer of a task, which wakes it, for so many jiffies (`mod_timer`). An armed timer is moved. Returns when it
@@ -128,7 +131,7 @@ pub trait Machine: Clone + 'static {
     fn call_rcu(&self, callbacks: u64, time: Time);
     /// From now on each CPU keeps stacks of processes that have ended. Others are for its worker, who waits for one of these and is
     /// woken by a callback that takes so long.
-    fn keep_stacks(&self, workers: &[LockId], callback: Time);
+    fn keep_stacks(&self, workers: &[TaskId], callback: Time);
     /// How many stacks the worker of this CPU is to free now.
     fn stacks_to_free(&self) -> u64;
     /// A step of RCU's thread; answers what it asks.
@@ -137,6 +140,8 @@ pub trait Machine: Clone + 'static {
     fn next_softirq(&self) -> Option<Time>;
     /// Gives way if the scheduler wants the CPU.
     fn cond_resched(&self) -> impl Future<Output = ()>;
+    /// The same, if the kernel is preempted voluntarily.
+    fn might_sleep(&self) -> impl Future<Output = ()>;
     /// Gives this task a nice level, from -20 (the most CPU time) to 19; tasks that it starts have it too.
     fn set_nice(&self, nice: i32);
     /// Starts a new task.

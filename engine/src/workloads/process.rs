@@ -4,7 +4,7 @@
 use crate::kernel::process::StackFree;
 use crate::spec::{RunSpec, WorkloadSpec};
 use crate::waist::time::from_ns;
-use crate::waist::{Account, Host, LockId, Machine, Placement, SpawnKind, Time};
+use crate::waist::{Account, Host, Machine, Placement, SpawnKind, TaskId, Time};
 
 /// How long the callbacks take.
 #[derive(Clone, Copy, Debug)]
@@ -96,17 +96,15 @@ pub fn start_workers<H: Host>(host: &mut H, spec: &RunSpec) {
     let (c, cpus) = (&spec.kernel.constants, spec.machine.cpus);
     let price = |instructions: f64| from_ns(instructions * spec.machine.costs.instruction);
     let (callback, free) = (price(c.code_free_stack), price(c.code_vfree));
-    let waits: Vec<LockId> = host.setup(|m| (0..cpus).map(|_| m.new_completion()).collect());
-    for (cpu, &wait) in (0..cpus).zip(&waits) {
-        host.spawn(Placement::Pinned(cpu), SpawnKind::Background, move |m| delayed_vfree_work(m, wait, free));
-    }
-    host.setup(|m| m.keep_stacks(&waits, callback));
+    let spawn = |cpu| host.spawn(Placement::Pinned(cpu), SpawnKind::Background, move |m| delayed_vfree_work(m, free));
+    let workers: Vec<TaskId> = (0..cpus).map(spawn).collect();
+    host.setup(|m| m.keep_stacks(&workers, callback));
 }
 
-async fn delayed_vfree_work<M: Machine>(m: M, wait: LockId, free: Time) {
+async fn delayed_vfree_work<M: Machine>(m: M, free: Time) {
     m.at("delayed_vfree_work");
     loop {
-        m.wait_for(wait).await;
+        m.rest().await;
         let count = m.stacks_to_free();
         m.run(Account::System, count * free).await;
     }

@@ -28,6 +28,7 @@ from simfs.machine.statistics import TaskKind
 from simfs.machine.task import Task
 from simfs.machine.task_state import Status
 from simfs.machine.time import Time
+from simfs.machine.workers import Workers
 
 if TYPE_CHECKING:
     from simfs.machine.machine import Machine
@@ -54,6 +55,7 @@ class Scheduler:
             self.idling.enter(cpu)
         self.idlest = Idlest(self)
         self.balance = Balance(self)
+        self.workers = Workers(self)
         self.softirqs = Softirqs(self)
 
     @property
@@ -111,6 +113,7 @@ class Scheduler:
             detail = f"{task} sleeps at {self.now} ps and holds a spinlock"
             self.machine.broken("no sleep while atomic", detail)
         task.in_segment = False
+        self.workers.sleeps(task)
         self.machine.note("sleep", task)
         self.policy.dequeue(task, task.cpu, Leaving.SLEEPING)
         self._leave_cpu(task, Status.SLEEPING, reason)
@@ -239,6 +242,8 @@ class Scheduler:
             task.woken = task.status is not Status.DEAD
             if waker and task.woken and not fetched:
                 waker.read_node(task)  # its `pi_lock` and state
+            return
+        if self.workers.rests_on(task):
             return
         self.machine.counters.wakeups += 1
         if task.entity.delayed:

@@ -168,6 +168,7 @@ class Reader:
             task.comm, task.cpu = found[1], int(found[3])
             if task.state == "S":
                 task.state, task.woken = "Q", event.us
+            self._grant(event, int(found[2]))
 
     def _buffer(self, event: Event) -> None:
         found = _DADDR.search(event.rest)
@@ -184,7 +185,15 @@ class Reader:
             self.report.acquired[kind] += 1
             buffer.owner, buffer.granted = event.pid, False
         elif event.name == "xfs_buf_unlock" and buffer.owner == event.pid:
-            buffer.granted = bool(buffer.queue)
-            buffer.owner = buffer.queue.popleft() if buffer.queue else None
-            if buffer.owner is not None:
-                self.tasks[buffer.owner].granted = event.us
+            buffer.owner = None
+
+    def _grant(self, event: Event, pid: int) -> None:
+        """Give a buffer to whom its owner wakes: `up` does so before the event that says unlock is written.
+
+        Who came at the same moment as another may have queued in another order than the events say.
+        """
+        for buffer in self.buffers.values():
+            if buffer.owner == event.pid and pid in buffer.queue:
+                buffer.queue.remove(pid)
+                buffer.owner, buffer.granted = pid, True
+                self.tasks[pid].granted = event.us

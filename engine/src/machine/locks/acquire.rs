@@ -71,7 +71,7 @@ impl<'a> Acquire<'a> {
         if !l.parts.is_empty() {
             self.lock = l.part_of(me);
         }
-        if !gives_way(&s, me, l.kind) {
+        if !(l.kind.may_sleep() && s.gives_way(me)) {
             return self.begin(s, poll);
         }
         drop(s);
@@ -183,13 +183,14 @@ impl<'a> Acquire<'a> {
     }
 }
 
-/// With voluntary preemption a task gives way where a lock may sleep (`might_sleep()`), unless it holds a spinlock (a btrfs tree lock
-/// may be asked for while another one is held spinning).
-#[inline]
-fn gives_way(s: &State, me: TaskId, kind: LockKind) -> bool {
-    let task = &s.tasks[me as usize];
-    kind.may_sleep()
-        && s.kernel.preemption == Preemption::Voluntary
-        && task.preempt_off == 0
-        && s.cpus[task.cpu as usize].need_resched
+impl State {
+    /// With voluntary preemption a task gives way where it may sleep (`might_sleep()`), unless it holds a spinlock (a btrfs tree lock
+    /// may be asked for while another one is held spinning).
+    #[inline]
+    pub(in crate::machine) fn gives_way(&self, me: TaskId) -> bool {
+        let task = &self.tasks[me as usize];
+        self.kernel.preemption == Preemption::Voluntary
+            && task.preempt_off == 0
+            && self.cpus[task.cpu as usize].need_resched
+    }
 }

@@ -55,6 +55,7 @@ impl State {
             self.sleeps_while_atomic(id);
         }
         self.tasks[id as usize].resume = Resume::Program;
+        self.worker_sleeps(id);
         self.note("sleep", id, Object::Nothing);
         self.dequeue_task(cpu, id, Leaving::Sleeping);
         self.leave_cpu(id, Status::Sleeping, reason);

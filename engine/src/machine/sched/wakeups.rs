@@ -51,6 +51,7 @@ impl State {
             let waited = self.now - woken_at.max(self.window_start);
             let (kind, busy) = (task.kind as usize, usize::from(task.woken_busy));
             self.wakes[kind].to_run[busy].record(waited);
+            self.worker_runs(id);
         }
     }
 }

@@ -30,6 +30,9 @@ impl State {
                 return;
             }
         }
+        if self.rests_on(id) {
+            return;
+        }
         self.counters.wakeups += 1;
         let from = waker.map(|w| self.tasks[w as usize].cpu);
         if self.tasks[id as usize].entity.delayed {

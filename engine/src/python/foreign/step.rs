@@ -16,8 +16,10 @@ pub(super) enum Step {
     Complete(LockId),
     Sleep(Time),
     Park,
+    Rest,
     Exec,
     CondResched,
+    MightSleep,
 }
 
 impl Step {
@@ -33,8 +35,10 @@ impl Step {
             Self::Complete(completion) => ("complete", completion).into_pyobject(py),
             Self::Sleep(time) => ("sleep", time).into_pyobject(py),
             Self::Park => ("park",).into_pyobject(py),
+            Self::Rest => ("rest",).into_pyobject(py),
             Self::Exec => ("exec",).into_pyobject(py),
             Self::CondResched => ("cond_resched",).into_pyobject(py),
+            Self::MightSleep => ("might_sleep",).into_pyobject(py),
         }
     }
 }

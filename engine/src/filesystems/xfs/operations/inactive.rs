@@ -93,7 +93,7 @@ impl Worker {
         loop {
             if !gc.start(&m, &mut batch) {
                 gc.arm(&m);
-                m.park().await;
+                m.rest().await;
                 continue;
             }
             for (slot, written) in batch.drain(..) {
