@@ -32,19 +32,20 @@ MEANWHILE = ("wait_lock", "inode_hash_lock", "s_inode_list_lock", "dentry", "pri
 
 
 def operations(
-    filesystem: str, *names: str, kernel: str, warmup_ms: float = 20, run_ms: float = 10
+    filesystem: str, *names: str, kernel: str, warmup_ms: float = 20, run_ms: float = 10, file_size: str = ""
 ) -> dict[str, Counter[str]]:
     """How often each operation of one task took its locks in which way; the operations follow each other in turn.
 
     Reads write no access times, which would be locks of what was changed before.
     """
     device = "" if filesystem == "tmpfs" else "device: nvme\n"
+    size = f"file_size: {file_size}, " if file_size else ""
     listed = ", ".join(f"{{op: {name}}}" for name in names)
     text = (
         f"simfs: 1\nname: a\ntitle: a\nmachine: {{profile: server-24, cpus: 2}}\n"
         f"kernel: {{profile: {kernel}, rules: {{vfs.atime: noatime}}}}\n{device}"
         f"filesystem: {{kind: {filesystem}}}\n"
-        f"workload: {{kind: mix, tasks: 1, files: 400, order: in-turn, operations: [{listed}]}}\n"
+        f"workload: {{kind: mix, tasks: 1, files: 400, {size}order: in-turn, operations: [{listed}]}}\n"
     )
     return traced(text, warmup_ms=warmup_ms, run_ms=run_ms)
 

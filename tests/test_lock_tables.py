@@ -20,7 +20,7 @@ CASES = [(filesystem, operation) for filesystem, table in TABLES.items() for ope
 
 GROUPS = (
     ("create", "unlink"), ("mkdir", "rmdir"), ("append", "open", "fsync", "read", "stat", "utimes", "readdir"),
-    ("rename",), ("link",), ("open_creat",), ("open_rdwr",), ("move",),
+    ("rename",), ("link",), ("reflink",), ("open_creat",), ("open_rdwr",), ("move",),
     ("chmod", "chown"), ("truncate",), ("fallocate", "shorten"), ("fiemap",),
 )  # fmt: skip
 """Operations that follow each other in one run; what a group leaves unsettled would change what others find."""
@@ -36,7 +36,9 @@ def expanded(steps: str) -> str:
 
 @cache
 def found(filesystem: str, group: tuple[str, ...]) -> dict[str, dict[str, int]]:
-    return {name: dict(of) for name, of in operations(filesystem, *group, kernel="linux-6.12").items()}
+    size = "16 KiB" if group == ("reflink",) else ""  # an extent to share
+    found = operations(filesystem, *group, kernel="linux-6.12", file_size=size)
+    return {name: dict(of) for name, of in found.items()}
 
 
 def sequences(filesystem: str, operation: str) -> dict[str, int]:

@@ -21,7 +21,7 @@ FIO = {
     "direct writes, several under way (fio)": "rw: randwrite, direct: true, iodepth: 4",
 }
 """Jobs of fio by what they do."""
-NOT_YET = ("copy_file_range", "reflink")
+NOT_YET = ("copy_file_range",)
 """System calls on files that no filesystem here has."""
 
 

@@ -235,6 +235,9 @@ REFUSED = {
     ("walk", "tmpfs"): "all inodes of tmpfs are in memory",
     ("fallocate", "btrfs"): "btrfs has no extents without data here",
     ("shorten", "btrfs"): "btrfs gives back the extents of a file only together here",
+    ("reflink", "xfs"): "where written data lie on XFS is not known here, so that nothing can be shared",
+    ("reflink", "ext4"): "ext4 has no reflinks (the call ends with EOPNOTSUPP)",
+    ("reflink", "tmpfs"): "tmpfs has no reflinks (the call ends with EOPNOTSUPP)",
     ("fiemap", "tmpfs"): "tmpfs has no fiemap (the call ends with EOPNOTSUPP)",
 }
 """Operations that a filesystem does not have, and why."""
@@ -247,6 +250,9 @@ def _operation_problems(scenario: Scenario, document: Document) -> Iterator[Prob
     for number, operation in enumerate(load.operations):
         if why := REFUSED.get((operation.op, scenario.filesystem.kind)):
             yield Problem(document.place_of(("workload", "operations", number, "op")).value, why)
+        if operation.op == "reflink" and getattr(scenario.filesystem, "nodatacow", False):
+            at = document.place_of(("workload", "operations", number, "op")).value
+            yield Problem(at, "with nodatacow, writes to what is shared would have to take a new place")
 
 
 def _fio_problems(scenario: Scenario, document: Document) -> Iterator[Problem]:

@@ -218,6 +218,8 @@ pub trait Filesystem<M: Machine>: Mounted + 'static {
     fn write_at(&self, m: &M, file: &File, io: Io) -> impl Future<Output = ()>;
     /// `fallocate` of so many bytes behind the last block.
     fn fallocate(&self, m: &M, file: &File, bytes: u32) -> impl Future<Output = Result<(), NoSpace>>;
+    /// `ioctl(FICLONE)`: a file without data gets those of another.
+    fn reflink(&self, m: &M, from: &File, to: &File) -> impl Future<Output = ()>;
     /// `ftruncate` to nothing.
     fn truncate(&self, m: &M, file: &File) -> impl Future<Output = ()>;
     /// `ftruncate` to so many bytes less, or to nothing.

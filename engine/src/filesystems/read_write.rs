@@ -52,6 +52,10 @@ pub trait FileOperations<M: Machine>: InodeOperations<M> {
     async fn setattr(&self, m: &M, file: &File, attribute: Attribute, time: Time);
     /// `fallocate` of so many bytes behind the last block. `i_rwsem` is held.
     async fn fallocate(&self, m: &M, file: &File, bytes: u32) -> Result<(), NoSpace>;
+    /// `remap_file_range` of a whole file to one without data. Takes the locks of both.
+    async fn clone_range(&self, m: &M, _from: &File, _to: &File) {
+        m.give_up("this filesystem has no reflinks here");
+    }
     /// `fiemap` of a whole file. `i_rwsem` is held shared.
     async fn fiemap(&self, m: &M, file: &File);
 
@@ -183,6 +187,19 @@ pub async fn fallocate<M: Machine, F: FileOperations<M>>(
     bytes: u32,
 ) -> Result<(), NoSpace> {
     with_blocks(fs, m, "fallocate", file, pin!(fs.fallocate(m, file, bytes))).await
+}
+
+/// `ioctl_file_clone` of a whole file (`vfs_clone_file_range`).
+pub async fn reflink<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, from: &File, to: &File) {
+    let sb = fs.super_block();
+    m.at("reflink");
+    sb.calls.files.held(m, from.inode);
+    sb.calls.files.held(m, to.inode);
+    m.run(Account::System, sb.calls.enter()).await;
+    sb.start_write(m).await;
+    sb.times.changed(m, Timed::File(to.inode));
+    fs.clone_range(m, from, to).await;
+    sb.end_write(m).await;
 }
 
 /// Changes the blocks of an open file.

@@ -170,6 +170,10 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
         self.operation(m, pin!(read_write::fallocate(&*self.fs, m, file, bytes))).await
     }
 
+    async fn reflink(&self, m: &M, from: &File, to: &File) {
+        self.operation(m, read_write::reflink(&*self.fs, m, from, to)).await;
+    }
+
     async fn truncate(&self, m: &M, file: &File) {
         self.operation(m, pin!(read_write::truncate(&*self.fs, m, file, None))).await;
     }

@@ -212,6 +212,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             }
             Act::Unlink => self.unlink(place).await,
             Act::Link => self.link(place).await?,
+            Act::Reflink => self.reflink(place).await?,
             Act::Rename => self.rename(place, held.dir).await?,
             Act::Move => self.rename(place, self.other_dir(held.dir)).await?,
             _ => self.at_inode(&held.file, act).await,

@@ -45,6 +45,7 @@ impl Audit for Btrfs {
         let told = self.told();
         self.audit_free_space_tree(&told)?;
         self.audit_extents(&told, ledger)?;
+        self.audit_users(ledger)?;
         self.audit_space(ledger)?;
         self.audit_csums(&told)
     }
@@ -190,7 +191,7 @@ impl Btrfs {
     fn audit_extents(&self, told: &Extents, ledger: &Ledger) -> Result<(), String> {
         let mut known = told.clone();
         for Head { place, extent, change } in
-            self.extents.refs.heads().into_iter().filter(|head| head.change != Change::Both)
+            self.extents.refs.heads().into_iter().filter(|head| matches!(head.change, Change::Added | Change::Dropped))
         {
             let added = change == Change::Added;
             let before = if added { known.insert(place, extent) } else { known.remove(&place) };
@@ -256,6 +257,22 @@ impl Btrfs {
         match differs {
             None => Ok(()),
             Some((place, end)) => Err(format!("checksums are not those of the data: bytes {place} to {end}")),
+        }
+    }
+
+    /// Data have as many users as there are files with them.
+    fn audit_users(&self, ledger: &Ledger) -> Result<(), String> {
+        let mut users: BTreeMap<u64, u32> = BTreeMap::new();
+        let slots: BTreeSet<u32> = ledger.files().iter().map(|&(_, _, slot)| slot).collect();
+        for place in slots.into_iter().flat_map(|slot| self.data(slot).on_device()).map(|(place, _)| place) {
+            *users.entry(place).or_default() += 1;
+        }
+        match users.iter().find(|&(&place, &count)| self.extents.refs.users(place) != count) {
+            None => Ok(()),
+            Some((place, count)) => {
+                let told = self.extents.refs.users(*place);
+                Err(format!("{count} files use the data at {place}, {told} are counted"))
+            }
         }
     }
 

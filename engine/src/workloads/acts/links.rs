@@ -1,6 +1,6 @@
 //! Further names of files.
 
-use super::{Actor, Full, Name};
+use super::{Actor, Full, Held, Name};
 use crate::filesystems::{DirId, Filesystem};
 use crate::waist::Machine;
 use std::collections::BTreeMap;
@@ -19,6 +19,21 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
         let mut pool = self.pool.borrow_mut();
         pool.links.entry(held.file.inode).or_default().push((held.dir, name));
         pool.files[place].unsynced = true;
+        Ok(())
+    }
+
+    /// Makes a file with the data of another, in any of the directories.
+    pub(super) async fn reflink(&mut self, place: usize) -> Result<(), Full> {
+        let (m, fs, dir) = (self.m.clone(), self.fs.clone(), self.any_dir());
+        let from = self.pool.borrow().files[place].file;
+        let name = self.next_name(dir);
+        let Ok(mut file) = fs.create(&m, dir, &name).await else { return Err(self.full()) };
+        fs.reflink(&m, &from, &file).await;
+        file.written = from.written;
+        self.made = Some(name);
+        self.pool.borrow_mut().files.push(Held { dir, name, file, dirty: false, unsynced: true });
+        let last = self.files() - 1;
+        self.close(last, true).await;
         Ok(())
     }
 

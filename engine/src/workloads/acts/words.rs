@@ -29,6 +29,8 @@ pub enum Act {
     Unlink,
     /// `link`: another name that is free, in the same directory.
     Link,
+    /// A new file with the data of another (`cp --reflink`): `open(O_CREAT|O_EXCL)`, `ioctl(FICLONE)`, `close`.
+    Reflink,
     /// `rename` to a name that is free.
     Rename,
     /// `rename` to a name that is free in another directory.
@@ -66,7 +68,7 @@ pub enum Act {
 }
 
 /// All operations by name.
-pub const ACTS: [(&str, Act); 30] = [
+pub const ACTS: [(&str, Act); 31] = [
     ("create", Act::Create),
     ("open", Act::Open),
     ("open_rdwr", Act::OpenRdwr),
@@ -80,6 +82,7 @@ pub const ACTS: [(&str, Act); 30] = [
     ("fsync", Act::Fsync),
     ("unlink", Act::Unlink),
     ("link", Act::Link),
+    ("reflink", Act::Reflink),
     ("rename", Act::Rename),
     ("move", Act::Move),
     ("mkdir", Act::Mkdir),

@@ -52,6 +52,8 @@ pub struct FileData {
     copy_everything: bool,
     /// The same flag for another reason: the map of an extent is gone.
     lacks_maps: bool,
+    /// Its data are another file's and none was written since: no page of it is in memory.
+    without_pages: bool,
     /// What of it is in memory, where memory has an end.
     pub pages: Option<Rc<PageCache>>,
 }
@@ -79,7 +81,6 @@ impl FileData {
     }
 
     /// Its extents, in order.
-    #[cfg(test)]
     pub fn extents(&self) -> &[Placed] {
         &self.extents
     }
@@ -165,6 +166,19 @@ impl FileData {
         extents
     }
 
+    /// A file without data has those of another from this transaction on; the next fsync logs all of it (`btrfs_set_inode_full_sync`).
+    pub fn share_data_of(&mut self, other: &Self, transid: u64) {
+        self.extents = other.extents.iter().map(|extent| Placed { generation: transid, ..*extent }).collect();
+        (self.size, self.shared, self.inline) = (other.size, other.shared.clone(), other.inline);
+        (self.lacks_maps, self.without_pages) = (true, true);
+        self.change(transid);
+    }
+
+    /// Whether an eviction finds pages of it.
+    pub fn has_pages(&self) -> bool {
+        !self.without_pages
+    }
+
     /// Nothing of it is to be written any more (`truncate_setsize`).
     pub fn truncate(&mut self) {
         self.size = 0;
@@ -183,7 +197,8 @@ impl FileData {
         self.extents.iter().map(|extent| self.item(ino, extent)).collect()
     }
 
-    fn item(&self, ino: u64, extent: &Placed) -> Item {
+    /// The item of one of them.
+    pub fn item(&self, ino: u64, extent: &Placed) -> Item {
         match self.inline {
             true => items::inline_extent(ino, self.size as u32),
             false => items::extent(ino, extent.offset),
@@ -232,6 +247,7 @@ impl FileData {
     /// Bytes are written in memory.
     pub fn write(&mut self, offset: u64, bytes: u64, transid: u64) {
         self.size = self.size.max(offset + bytes);
+        self.without_pages = false;
         self.change(transid);
         let page = u64::from(BLOCK);
         let (mut first, mut end) = (offset / page, (offset + bytes).div_ceil(page));

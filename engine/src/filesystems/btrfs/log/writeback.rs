@@ -44,6 +44,15 @@ impl Btrfs {
         Writeback { extents, written, pages }
     }
 
+    /// What is dirty goes to the device and into the tree (`btrfs_wait_ordered_range`); the next fsync still has to log it.
+    pub(crate) async fn write_and_wait<M: Machine>(&self, m: &M, slot: u32, inode: Inode) {
+        let writeback = self.write_back(m, slot, inode).await;
+        self.wait_for_data(m, slot, &writeback).await;
+        self.ordered.wait_for_file(m, slot).await;
+        let transid = self.transid();
+        self.data(slot).flush(transid, &writeback.extents);
+    }
+
     /// Submits what is to be written; adds what completes when it is, and returns what has got a new place.
     pub(crate) async fn submit_extents<M: Machine>(
         &self,

@@ -78,6 +78,9 @@ impl RenameParts {
     }
 }
 
+// A clone but for its searches, and under the leaf of each extent.
+cost_table!(pub(super) ReflinkCosts { rest: ["reflink.rest"], extent: ["wfsync.log_item"] });
+
 cost_table!(pub(super) ReaddirCosts { collect: ["readdir_collect"] });
 
 /// Times of all operations.
@@ -89,6 +92,7 @@ pub(in crate::filesystems::btrfs) struct OperationCosts {
     pub(super) rename: RenameParts,
     pub(super) rename_ref: Time,
     pub(super) readdir: ReaddirCosts,
+    pub(super) reflink: ReflinkCosts,
 }
 
 impl OperationCosts {
@@ -101,6 +105,7 @@ impl OperationCosts {
             rename: RenameParts::new(costs)?,
             rename_ref: costs.sum(&["rename.insert_ref"])?,
             readdir: ReaddirCosts::new(costs)?,
+            reflink: ReflinkCosts::new(costs)?,
         })
     }
 

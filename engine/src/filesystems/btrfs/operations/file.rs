@@ -97,6 +97,10 @@ impl<M: Machine> FileOperations<M> for Btrfs {
         Err(NoSpace)
     }
 
+    async fn clone_range(&self, m: &M, from: &File, to: &File) {
+        self.clone_file(m, from.inode, to.inode).await;
+    }
+
     async fn fiemap(&self, m: &M, file: &File) {
         self.list_extents(m, file).await;
     }

@@ -252,7 +252,10 @@ impl Btrfs {
 
     /// `btrfs_free_extent` of data that were on disk. Those that another file uses stay.
     pub(in crate::filesystems::btrfs) async fn give_back_data<M: Machine>(&self, m: &M, extent: Option<Placed>) {
-        if let Some(Placed { place, bytes, .. }) = extent.filter(|extent| extent.bytes > 0) {
+        let Some(Placed { place, bytes, .. }) = extent.filter(|extent| extent.bytes > 0) else { return };
+        if self.extents.refs.unshare(place) {
+            self.extents.refs.count_data(m, place, bytes).await;
+        } else {
             self.extents.refs.give_back(m, place, Extent::Data(bytes), false).await;
         }
     }

@@ -38,7 +38,7 @@ impl Btrfs {
     }
 
     /// `btrfs_update_inode` of a file whose number of links changes: later, by a worker.
-    fn delay_file_inode<M: Machine>(&self, m: &M, ino: u64) {
+    pub(super) fn delay_file_inode<M: Machine>(&self, m: &M, ino: u64) {
         m.touch(self.delayed_line, Access::Write);
         self.delayed.borrow_mut().update_file_inode(ino);
     }

@@ -10,6 +10,7 @@ mod inode;
 mod links;
 mod names;
 mod readdir;
+mod reflink;
 pub(super) mod walk;
 
 pub(super) use costs::OperationCosts;

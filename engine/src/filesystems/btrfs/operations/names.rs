@@ -121,9 +121,10 @@ impl<M: Machine> InodeOperations<M> for Btrfs {
         self.sb.calls.files.whole_inode(m, file.inode);
         self.log.storage.writeback.forget(m, file.inode).await;
         self.ordered.wait_for_file(m, file.inode).await; // they hold the inode
+        let pages = file.written && self.data(file.inode).has_pages();
         let extents = self.data(file.inode).drop_extents();
         let d = (!self.names.had_several(file.inode)).then(|| self.directory(dir));
-        self.evict(m, d, &inode, file.written, &extents).await;
+        self.evict(m, d, &inode, pages, &extents).await;
         self.drop_file(m, file.inode);
     }
 

@@ -35,6 +35,8 @@ pub enum Change {
     Added,
     /// It went.
     Dropped,
+    /// Another file uses data, or one fewer: the count in their item changes.
+    Counted,
     /// Data came and went: only their checksums are still to go (`must_insert_reserved` in `cleanup_ref_head`).
     Both,
 }
@@ -65,7 +67,11 @@ impl Heads {
     /// (`check_ref_cleanup`): false.
     pub fn add(&mut self, head: Head) -> bool {
         let Head { place, extent, change } = head;
-        let cancels = self.waiting.get(&place).is_some_and(|&(_, before)| before != change);
+        let before = self.waiting.get(&place).map(|&(_, before)| before).filter(|before| *before != Change::Counted);
+        if change == Change::Counted && before.is_some() {
+            return true; // who came or went tells of the count, too
+        }
+        let cancels = before.is_some_and(|before| before != change);
         match (cancels, extent) {
             (true, Extent::Block(_)) => _ = self.waiting.remove(&place),
             (true, Extent::Data(_)) => _ = self.waiting.insert(place, (extent, Change::Both)),
@@ -111,6 +117,8 @@ pub struct DelayedRefs {
     heads: RefCell<Heads>,
     /// Free and used space.
     pub space: RefCell<Space>,
+    /// Files besides the first that use data, by the place of these.
+    shared: RefCell<BTreeMap<u64, u32>>,
     /// Blocks that trees have taken since the last commit, which is to write them.
     taken: Cell<u64>,
 }
@@ -124,6 +132,7 @@ impl DelayedRefs {
             time: costs.sum(&["delayed_ref_lock"])?,
             heads: RefCell::default(),
             space: RefCell::new(space),
+            shared: RefCell::default(),
             taken: Cell::new(0),
         })
     }
@@ -144,6 +153,32 @@ impl DelayedRefs {
     /// `btrfs_alloc_reserved_file_extent`: the extent tree is to be told of data.
     pub async fn add_data<M: Machine>(&self, m: &M, place: u64, bytes: u64) {
         self.add(m, Head { place, extent: Extent::Data(bytes), change: Change::Added }).await;
+    }
+
+    /// `btrfs_inc_extent_ref`, or `btrfs_free_extent` of data that others use: the extent tree is to be told of the count.
+    pub async fn count_data<M: Machine>(&self, m: &M, place: u64, bytes: u64) {
+        self.add(m, Head { place, extent: Extent::Data(bytes), change: Change::Counted }).await;
+    }
+
+    /// Another file uses the data at a place.
+    pub fn share(&self, place: u64) {
+        *self.shared.borrow_mut().entry(place).or_default() += 1;
+    }
+
+    /// A file uses them no more; whether another still does.
+    pub fn unshare(&self, place: u64) -> bool {
+        let mut shared = self.shared.borrow_mut();
+        let Some(others) = shared.get_mut(&place) else { return false };
+        *others -= 1;
+        if *others == 0 {
+            shared.remove(&place);
+        }
+        true
+    }
+
+    /// How many files use them.
+    pub fn users(&self, place: u64) -> u32 {
+        1 + self.shared.borrow().get(&place).copied().unwrap_or(0)
     }
 
     /// Gives back a tree block or data. `new` blocks of the running transaction that the extent tree has not heard of are free
@@ -209,6 +244,21 @@ mod tests {
         assert!(heads.add(data(Change::Added)));
         assert!(!heads.add(data(Change::Dropped)));
         assert_eq!(heads.select(0), Some(data(Change::Both)));
+    }
+
+    #[test]
+    fn a_count_changes_nothing_of_what_came_or_went() {
+        let data = |change| Head { place: 8192, extent: Extent::Data(4096), change };
+        for (first, second, told) in [
+            (Change::Counted, Change::Counted, Change::Counted),
+            (Change::Added, Change::Counted, Change::Added),
+            (Change::Counted, Change::Dropped, Change::Dropped),
+            (Change::Dropped, Change::Counted, Change::Dropped),
+        ] {
+            let mut heads = Heads::default();
+            assert!(heads.add(data(first)) && heads.add(data(second)));
+            assert_eq!(heads.select(0), Some(data(told)));
+        }
     }
 
     #[test]

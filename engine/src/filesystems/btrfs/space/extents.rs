@@ -22,7 +22,12 @@ impl<L: TreeLocks> TreeOps<'_, L> {
     /// The extent tree's part of a delayed ref (`alloc_reserved_tree_block`, `__btrfs_free_extent`).
     pub(super) async fn run_in_extent_tree(&self, head: Head) {
         let item = item_of(head);
-        if head.change == Change::Added {
+        if head.change == Change::Counted {
+            let (mut path, found) = self.search_slot(item.key, Intent::Update).await;
+            assert!(found, "{item:?} was never told");
+            self.locks.work(Work::ExtentItem).await;
+            self.release_path(&mut path).await;
+        } else if head.change == Change::Added {
             self.insert_extent_item(item).await;
         } else {
             let (mut path, found) = self.search_slot(item.key, Intent::Delete).await;
@@ -131,8 +136,10 @@ impl Extents {
             let Some(head) = self.refs.locked(m, |heads| heads.select(mutex)).await else { return };
             m.lock(mutex, Side::Write).await;
             m.run(Account::System, self.costs.run_head).await;
-            if head.change != Change::Both {
-                self.tell_of(m, head).await;
+            match head.change {
+                Change::Both => {}
+                Change::Counted => self.extent.locked(m).ops().run_in_extent_tree(head).await,
+                Change::Added | Change::Dropped => self.tell_of(m, head).await,
             }
             if let (Extent::Data(bytes), Change::Dropped | Change::Both) = (head.extent, head.change) {
                 self.csum.locked(m).ops().delete_csums(head.place, bytes).await;
