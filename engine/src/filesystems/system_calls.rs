@@ -171,7 +171,7 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
     }
 
     async fn reflink(&self, m: &M, from: &File, to: &File) {
-        self.operation(m, read_write::reflink(&*self.fs, m, from, to)).await;
+        self.operation(m, pin!(read_write::reflink(&*self.fs, m, from, to))).await;
     }
 
     async fn truncate(&self, m: &M, file: &File) {
