@@ -20,6 +20,12 @@ XFS = [
         "        if allocates && !FAULT {\n            logged = logged.buffers(&[group.agf]).further(2);",
     ),
     Fault(
+        "xfs ail: the first item wakes the thread before 6.11, too",
+        X + "log/mod.rs",
+        "if was_empty && self.pusher.target == AilTarget::Items {",
+        "if was_empty && (FAULT || self.pusher.target == AilTarget::Items) {",
+    ),
+    Fault(
         "xfs close: keeps blocks behind the end",
         X + "operations/release.rs",
         "if !self.sync.dirty.has_new(slot) {",
