@@ -75,7 +75,7 @@ pub struct Calls {
     /// Names that are looked up, and unused dentries.
     pub dcache: Dcache,
     /// Those of directories.
-    directories: Dentries,
+    pub(super) directories: Dentries,
     /// Lines of `i_writecount`, of files that were opened again for writing.
     writers: BySlot<LineId>,
     folios: BySlot<LineId>,

@@ -50,6 +50,11 @@ impl Dentries {
         }
     }
 
+    /// The list of a directory's children changes, under its `d_lock`.
+    pub async fn change_children<M: Machine>(&self, m: &M, dir: &File) {
+        self.of(m, dir).under_lock(m, &self.exchange).await;
+    }
+
     /// A reference is taken, or given back.
     pub async fn count<M: Machine>(&self, m: &M, file: &File) {
         self.of(m, file).change(m, &self.exchange).await;

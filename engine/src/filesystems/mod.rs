@@ -19,6 +19,7 @@ pub mod links;
 pub mod lockref;
 mod mapping;
 mod namei;
+mod parents;
 mod read_write;
 pub(crate) mod system_calls;
 pub mod thread_group;

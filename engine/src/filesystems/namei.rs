@@ -85,13 +85,16 @@ async fn with_parent<M: Machine, F: InodeOperations<M>, T>(
 ) -> Result<T, NoSpace> {
     let (sb, parent) = (fs.super_block(), fs.directory_lock(dir));
     m.run(Account::System, before).await;
+    sb.calls.count_directory(m, dir).await;
     sb.start_write(m).await;
     m.lock(parent, Side::Write).await;
+    sb.calls.d_alloc(m, dir).await;
     let made = make.await;
     sb.times.changed(m, Timed::Directory(dir));
     m.unlock(parent, Side::Write).await;
     sb.end_write(m).await;
     m.run(Account::System, after).await;
+    sb.calls.count_directory(m, dir).await;
     made
 }
 
@@ -109,8 +112,10 @@ pub async fn link<M: Machine, F: InodeOperations<M>>(
     m.at("link");
     m.run(Account::System, before).await;
     sb.calls.files.found(m, file.inode);
+    sb.calls.count_directory(m, dir).await;
     sb.start_write(m).await;
     m.lock(parent, Side::Write).await;
+    sb.calls.d_alloc(m, dir).await;
     let rest = fs.look_up_free(m, dir, name, under).await;
     m.lock(inode, Side::Write).await;
     let linked = fs.link(m, dir, name, file, rest).await;
@@ -124,6 +129,7 @@ pub async fn link<M: Machine, F: InodeOperations<M>>(
     m.unlock(parent, Side::Write).await;
     sb.end_write(m).await;
     m.run(Account::System, after).await;
+    sb.calls.count_directory(m, dir).await;
     linked
 }
 
@@ -133,6 +139,7 @@ pub async fn unlink<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, dir: DirId
     let (parent, victim) = (fs.directory_lock(dir), fs.file_lock(&file));
     m.at("unlink");
     m.run(Account::System, before).await;
+    sb.calls.count_directory(m, dir).await;
     sb.start_write(m).await;
     m.lock(parent, Side::Write).await;
     fs.look_up(m, dir).await;
@@ -144,6 +151,7 @@ pub async fn unlink<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, dir: DirId
     sb.times.changed(m, Timed::File(file.inode));
     m.unlock(victim, Side::Write).await;
     fs.removed(m).await;
+    sb.calls.dput_gone(m, dir).await;
     m.unlock(parent, Side::Write).await;
     if last {
         sb.calls.drop_pages(m, &file).await;
@@ -152,6 +160,7 @@ pub async fn unlink<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, dir: DirId
     sb.end_write(m).await;
     let goes_back = sb.calls.link().2; // who evicts nothing
     m.run(Account::System, if last { after } else { after.min(goes_back) }).await;
+    sb.calls.count_directory(m, dir).await;
 }
 
 /// `do_rmdir`: the inode goes under the parent's lock (`d_delete`).
@@ -160,6 +169,7 @@ pub async fn rmdir<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, parent: Dir
     let ((before, after), locks) = (sb.calls.rmdir(), (fs.directory_lock(parent), fs.directory_lock(dir)));
     m.at("rmdir");
     m.run(Account::System, before).await;
+    sb.calls.count_directory(m, parent).await;
     sb.start_write(m).await;
     m.lock(locks.0, Side::Write).await;
     fs.look_up(m, parent).await;
@@ -172,9 +182,11 @@ pub async fn rmdir<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, parent: Dir
     m.unlock(locks.1, Side::Write).await;
     fs.evict_directory(m, parent, dir).await;
     fs.removed(m).await;
+    sb.calls.dput_gone(m, parent).await;
     m.unlock(locks.0, Side::Write).await;
     sb.end_write(m).await;
     m.run(Account::System, after).await;
+    sb.calls.count_directory(m, parent).await;
 }
 
 /// `do_renameat2` and `vfs_rename` of a file in `dir`, to a name that is free.
@@ -190,18 +202,23 @@ pub async fn rename<M: Machine, F: InodeOperations<M>>(
     let (old, new, inode) = (fs.directory_lock(dir), fs.directory_lock(names.into), fs.file_lock(file));
     m.at("rename");
     m.run(Account::System, before).await;
+    sb.calls.count_directory(m, dir).await;
+    sb.calls.count_directory(m, names.into).await;
     sb.start_write(m).await;
     sb.calls.files.found(m, file.inode);
     sb.lock_rename(m, new, old).await;
+    sb.calls.d_alloc(m, names.into).await;
     m.lock(inode, Side::Write).await;
     let renamed = fs.rename(m, dir, names, file, under).await;
     for changed in [Timed::Directory(dir), Timed::Directory(names.into), Timed::File(file.inode)] {
         sb.times.changed(m, changed);
     }
-    sb.d_move(m).await;
+    sb.d_move(m, dir, names.into).await;
     m.unlock(inode, Side::Write).await;
     sb.unlock_rename(m, new, old).await;
     sb.end_write(m).await;
     m.run(Account::System, after).await;
+    sb.calls.count_directory(m, names.into).await;
+    sb.calls.count_directory(m, dir).await;
     renamed
 }
