@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from test_threads import holds, spec
 
 from engine import Spec, rate, simulate
 
-PAIR = {"operations": [{"op": "lock"}, {"op": "unlock"}], "order": "in-turn"}
+PAIR: dict[str, Any] = {"operations": [{"op": "lock"}, {"op": "unlock"}], "order": "in-turn"}
 
 
 def pair(path: Path, tasks: int, *, threads: bool = False, shared: bool = False) -> Spec:
     """Tasks that lock and unlock, each its own file or all one."""
-    return spec(path, tasks=tasks, threads=threads, **PAIR, **({"file_set": "shared"} if shared else {}))
+    return spec(path, tasks=tasks, threads=threads, file_set="shared" if shared else "own", **PAIR)
 
 
 @pytest.mark.parametrize("shared", [False, True])

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from test_threads import holds, spec
 
 from engine import rate, simulate
 
-SHARED = {"directories": "shared"}
+SHARED: dict[str, Any] = {"directories": "shared"}
 
 
-def d_locks(path: Path, op: str, tasks: int, kernel: str = "linux-3.10", **workload: object) -> float:
+def d_locks(path: Path, op: str, tasks: int, kernel: str = "linux-3.10", **workload: Any) -> float:  # noqa: ANN401
     """Holds of dentries' spinlocks by operation. Before 3.12 each reference takes it."""
     return holds(simulate(spec(path, op, tasks, kernel=kernel, **workload)), "vfs.d_lock")
 
@@ -34,7 +35,11 @@ def test_dentry_locks_of_calls_on_names(tmp_path: Path, op: str, expected: int) 
 
 def test_a_name_that_goes_is_taken_out_at_once_on_tmpfs(tmp_path: Path) -> None:
     """Create and unlink: 4 and 2, and the kill with its parent's reference."""
-    both = {"operations": [{"op": "create"}, {"op": "unlink", "on": "made"}], "order": "in-turn", "files": 0}
+    both: dict[str, Any] = {
+        "operations": [{"op": "create"}, {"op": "unlink", "on": "made"}],
+        "order": "in-turn",
+        "files": 0,
+    }
     assert d_locks(tmp_path, "create", 1, **both) == pytest.approx(4 + 2 + 2, rel=0.02)
 
 
