@@ -128,3 +128,18 @@ def test_flushes_of_two_cpus_meet_only_in_a_device_with_one_queue(
     given["device"]["queue_per_cpu"] = per_cpu
     result = run(given | {"duration_ns": 50e6})
     assert result["operations"] / result["window_ns"] == pytest.approx(2 / (flushes * 1e6), rel=0.2)
+
+
+def test_a_device_without_a_volatile_cache_is_sent_no_flushes(tmp_path: Path) -> None:
+    """Direct writes and a sync each: those of `nvme` end at once, and with a time of flushes it has a cache."""
+    cached = SCENARIO.replace(
+        "workload: {kind: tmpfile, tasks: 2, directories: per-task, fsync: true}",
+        "workload: {kind: fio, tasks: 1, binding: compact, rw: randwrite, direct: true, size: 1 MiB, fsync: 1}",
+    )
+    without = cached.replace(", flush: {time: 10 us, cv: 0}", "")
+    specs = [spec(tmp_path, text=text) for text in (cached, without)]
+    assert [given["device"].get("write_cache", True) for given in specs] == [True, False]
+    times = [result["window_ns"] / result["operations"] for result in map(run, specs)]
+    assert times[1] > 50e3  # the write itself
+    assert times[0] - times[1] > 10e3
+    assert_same(specs[1] | {"warmup_ns": 0.0, "duration_ns": 3e6})

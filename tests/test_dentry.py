@@ -66,9 +66,12 @@ def accesses(path: Path, op: str, kernel: str, filesystem: str = "tmpfs") -> flo
 def test_walk_get_and_put_are_accesses_of_their_own(
     tmp_path: Path, filesystem: str, op: str, kernel: str, references: int, names: int
 ) -> None:
-    """Each reference is a look at the word and an exchange. (At first ext4 looks beside its journal's lock.)"""
+    """Each reference is a look at the word and an exchange.
+
+    (At first who makes the file refers to its directory, and ext4 looks beside its journal's lock.)
+    """
     assert accesses(tmp_path, op, kernel, filesystem) == pytest.approx(
-        2 * references + names, rel=0.01, abs=0.01
+        2 * references + names, rel=0.01, abs=0.02
     )
 
 

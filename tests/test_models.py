@@ -94,7 +94,13 @@ def test_times_are_resolved_to_nanoseconds_and_other_units_stay() -> None:
         _ = Quantity.model_validate(GOOD | {"unit": "lines"}).ns
 
 
-NEVER_MEASURED_AS_A_WHOLE = {"cascade-lake-96", "haswell-ep-24", "haswell-ex-144", "westmere-ex-40"}
+NEVER_MEASURED_AS_A_WHOLE = {
+    "cascade-lake-96",
+    "haswell-ep-24",
+    "haswell-ex-144",
+    "sapphire-rapids-192",
+    "westmere-ex-40",
+}
 """Machines of published figures: nobody tells how long a wake-up took there."""
 
 

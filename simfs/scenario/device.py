@@ -78,8 +78,9 @@ class Device(Section):
     `submit` is the submitter's CPU time, `interrupt` that of a request's end (the interrupt of hardware on the same
     CPU, the softirq after a worker) without the wake-up, which is the machine's, `dispatch` that of `kblockd` for a
     request of a flush sequence. `fua` tells how data are written past the cache: by the device, or by a flush after
-    them. `queues`: one for all CPUs or one for each; only flushes of one queue are joined. `depth` is how many
-    requests it has at most; others wait before it, where neighbours become one.
+    them. Without a volatile `write_cache` flushes are not sent at all. `queues`: one for all CPUs or one for each; only
+    flushes of one queue are joined. `depth` is how many requests it has at most; others wait before it, where
+    neighbours become one.
     What a submitter or a worker serves takes CPU time, not the device's.
     """
 
@@ -92,6 +93,7 @@ class Device(Section):
     interrupt: Time
     dispatch: Time
     fua: Literal["device", "flush"]
+    write_cache: Literal["volatile", "none"] = "volatile"
     queues: Literal["one", "per-cpu"] = "one"
     read: Service
     write: Service
@@ -109,6 +111,7 @@ class Device(Section):
             "interrupt_ns": self.interrupt.ns,
             "dispatch_ns": self.dispatch.ns,
             "fua": self.fua == "device",
+            **({} if self.write_cache == "volatile" else {"write_cache": False}),
             **({"queue_per_cpu": True} if self.queues == "per-cpu" else {}),
             "read": self.read.spec(),
             "write": self.write.spec(),
@@ -181,7 +184,9 @@ class DeviceUse(Section):
     )
     read: _Time = Field(default=ServiceUse(), description="Time of a read.")
     write: _Time = Field(default=ServiceUse(), description="Time of a write.")
-    flush: _Time = Field(default=ServiceUse(), description="Time of a flush of the device's cache.")
+    flush: _Time = Field(
+        default=ServiceUse(), description="Time of a flush of the device's cache, which it then has."
+    )
     bandwidth: BandwidthUse = Field(
         default=BandwidthUse(), description="Bytes a second that all requests share."
     )

@@ -148,7 +148,10 @@ def device_spec(use: DeviceUse, counted: Mapping[str, float] | None = None) -> d
     )
     for request in ("read", "write", "flush"):
         time: ServiceUse = getattr(use, request)
-        spec[request] |= _given(time_ns=time.time, cv=time.cv, per_kib_ns=time.per_kib)
+        given = _given(time_ns=time.time, cv=time.cv, per_kib_ns=time.per_kib)
+        spec[request] |= given
+        if request == "flush" and given:
+            spec.pop("write_cache", None)  # what is flushed is a cache
     laid = {
         "disk": _given(
             revolution_ns=use.disk.revolution,
@@ -164,7 +167,7 @@ def device_spec(use: DeviceUse, counted: Mapping[str, float] | None = None) -> d
     for limit in ("bandwidth", "small_writes"):
         if limit not in spec and len(laid[limit]) == 1:
             raise ValueError(f"device {use.profile} has no {limit}: give both of its numbers")
-    return spec | {part: spec.get(part, {}) | given for part, given in laid.items() if given}
+    return spec | {part: spec.get(part, {}) | limits for part, limits in laid.items() if limits}
 
 
 def _given(**settings: float | None) -> dict[str, float]:

@@ -110,6 +110,8 @@ pub struct BlockDevice {
     end: Time,
     dispatch: Time,
     fua: bool,
+    /// Flushes are sent.
+    write_cache: bool,
     timing: Timing,
     /// Memory's bandwidth, where tasks copy.
     copying: RefCell<Pipe>,
@@ -136,6 +138,7 @@ impl BlockDevice {
             end,
             dispatch: from_ns(spec.dispatch_ns * speed),
             fua: spec.fua,
+            write_cache: spec.write_cache,
             timing: Timing::new(m, spec, speed),
             copying: RefCell::default(),
             flushes: (0..if spec.queue_per_cpu { m.cpus() } else { 1 }).map(|_| RefCell::default()).collect(),
@@ -161,8 +164,20 @@ impl BlockDevice {
         device
     }
 
+    /// What is left of a request without flushes where there is no cache to flush (`submit_bio_noacct`, before 5.9
+    /// `generic_make_request_checks`).
+    fn as_sent(&self, request: Request) -> Option<Request> {
+        match request {
+            _ if self.write_cache => Some(request),
+            Request::Flush => None,
+            Request::LogWrite { bytes, .. } => Some(Request::LogWrite { bytes, preflush: false, fua: false }),
+            Request::Read { .. } | Request::Write { .. } => Some(request),
+        }
+    }
+
     /// Does a request and waits for its end.
     pub async fn io<M: Machine>(&self, m: &M, request: Request) {
+        let Some(request) = self.as_sent(request) else { return };
         if let Server::Submitter = self.server {
             return self.serve_here(m, request).await;
         }
@@ -175,6 +190,7 @@ impl BlockDevice {
 
     /// Submits a request and goes on.
     pub async fn submit<M: Machine>(&self, m: &M, request: Request, end: End) {
+        let Some(request) = self.as_sent(request) else { return Self::finish(m, end).await };
         if let Server::Submitter = self.server {
             self.serve_here(m, request).await;
             return Self::finish(m, end).await;

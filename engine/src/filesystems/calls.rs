@@ -7,6 +7,7 @@ use super::costs::Costs;
 use super::data_pages::DataPages;
 use super::dcache::Dcache;
 use super::dentry::Dentries;
+use super::file_locks::FileLocks;
 use super::{DirId, File};
 use crate::cost_table;
 use crate::kernel::vfs::FstatCall;
@@ -24,6 +25,7 @@ cost_table!(CallCosts {
     statfs: ["call.statfs"],
     lock_range: ["call.lock_range"],
     unlock_range: ["call.unlock_range"],
+    posix_lock: ["call.posix_lock_under_flc_lock"],
     readdir: ["call.readdir"],
     readdir_name: ["call.readdir_name"],
     read: ["call.read"],
@@ -58,10 +60,6 @@ pub enum PlainCall {
     StatMissing,
     /// `statfs`.
     Statfs,
-    /// `fcntl(F_SETLK)` of a range of a file of one's own.
-    LockRange,
-    /// The unlock of it.
-    UnlockRange,
 }
 
 /// The times of these calls on one filesystem, and the lines that all users of a file write.
@@ -75,7 +73,7 @@ pub struct Calls {
     /// Names that are looked up, and unused dentries.
     pub dcache: Dcache,
     /// Those of directories.
-    directories: Dentries,
+    pub(super) directories: Dentries,
     /// The directory of the files of those tasks whose directory somebody watches, and whether the task has been there.
     watched: BySlot<(DirId, bool)>,
     /// Lines of `i_writecount`, of files that were opened again for writing.
@@ -83,6 +81,8 @@ pub struct Calls {
     folios: BySlot<LineId>,
     /// Pages of data in the caches.
     pub pages: DataPages,
+    /// Locks of ranges of files.
+    locks: FileLocks,
     /// The lists of pages; by file, the pages that it was written to.
     lru: Rc<Lru>,
     written: BySlot<u64>,
@@ -96,6 +96,7 @@ impl Calls {
         let (lru, fstat, creat_looks_first) = (costs.lru(), costs.rules().fstat, costs.rules().creat_looks_first);
         let (costs, folios, written) = (CallCosts::new(costs)?, BySlot::default(), BySlot::default());
         let (writers, pages) = (BySlot::default(), DataPages::default());
+        let locks = FileLocks::new(m, costs.posix_lock);
         Ok(Self {
             costs,
             fstat,
@@ -108,6 +109,7 @@ impl Calls {
             writers,
             folios,
             pages,
+            locks,
             lru,
             written,
         })
@@ -173,7 +175,7 @@ impl Calls {
         let directory = File { inode: dir, written: false, writable: false };
         if !known {
             self.watched.put(m.task(), (dir, true));
-            self.directories.add_child(m, &directory).await;
+            self.directories.change_children(m, &directory).await;
         }
         self.directories.count(m, &directory).await;
         self.directories.count(m, &directory).await;
@@ -211,11 +213,16 @@ impl Calls {
         let (site, time) = match call {
             PlainCall::StatMissing => ("stat", c.stat_missing),
             PlainCall::Statfs => ("statfs", c.statfs),
-            PlainCall::LockRange => ("lock", c.lock_range),
-            PlainCall::UnlockRange => ("unlock", c.unlock_range),
         };
         m.at(site);
         m.run(Account::System, time).await;
+    }
+
+    /// `fcntl(F_SETLK)`. Of what it takes, `apart` is done elsewhere.
+    pub async fn lock_range<M: Machine>(&self, m: &M, file: &File, set: bool, apart: Time) {
+        let (site, time) = if set { ("lock", self.costs.lock_range) } else { ("unlock", self.costs.unlock_range) };
+        m.at(site);
+        self.locks.posix_lock_inode(m, file, set, time.saturating_sub(apart)).await;
     }
 
     /// `stat` of a name that exists and is cached.

@@ -40,6 +40,11 @@ impl Dcache {
         }
     }
 
+    /// A dentry whose name has gone is not kept for another file of this name (`always_delete_dentry`).
+    pub fn keeps_none(&self) -> bool {
+        self.unused.is_empty()
+    }
+
     /// `d_alloc_parallel`: a name that is not known enters the table. Returns where, for [`Dcache::looked_up`].
     pub fn look_up<M: Machine>(&self, m: &M, dir: DirId, name: &[u8]) -> Option<LineId> {
         let start = u64::from(dir).wrapping_mul(0x9E37_79B9_7F4A_7C15);

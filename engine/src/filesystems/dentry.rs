@@ -50,9 +50,9 @@ impl Dentries {
         }
     }
 
-    /// A child is added, which takes a reference (`d_alloc`).
-    pub async fn add_child<M: Machine>(&self, m: &M, file: &File) {
-        self.of(m, file).change_locked(m).await;
+    /// The list of a directory's children changes, under its `d_lock`.
+    pub async fn change_children<M: Machine>(&self, m: &M, dir: &File) {
+        self.of(m, dir).under_lock(m, &self.exchange).await;
     }
 
     /// A reference is taken, or given back.

@@ -26,6 +26,8 @@ pub struct TableWork {
     /// `fd_install`, under the lock before 4.2.
     install: Time,
     installs: FdInstall,
+    /// Under the lock: whether a descriptor is still that of a file.
+    lookup: Time,
     /// A new descriptor's pointer is looked at under the lock.
     checked: bool,
     /// Descriptors that are open when the threads start: 0, 1 and 2, and what the program has opened before.
@@ -42,6 +44,7 @@ impl TableWork {
             close: work(c.code_close_fd),
             install: work(c.code_fd_install),
             installs: rules.fd_install,
+            lookup: work(c.code_lookup_fd),
             checked: rules.fd_check,
             standing,
         }
@@ -129,6 +132,19 @@ impl FilesStruct {
         self.touch_bitmaps(m);
         m.run(Account::System, self.work.close).await;
         self.open_fds.borrow_mut()[(fd / u64::BITS) as usize] &= !(1 << (fd % u64::BITS));
+        m.unlock(self.file_lock, Side::Write).await;
+    }
+
+    /// How long `look_up_locked` takes, which the traced times of its callers have in them.
+    pub fn looks_up(&self) -> Time {
+        self.work.lookup
+    }
+
+    /// `files_lookup_fd_locked`, as `fcntl_setlk` does once it has a lock, against a `close` that came between (since 2.6.26; until 4.4 after
+    /// an unlock, too).
+    pub async fn look_up_locked<M: Machine>(&self, m: &M) {
+        m.lock(self.file_lock, Side::Write).await;
+        m.run(Account::System, self.work.lookup).await;
         m.unlock(self.file_lock, Side::Write).await;
     }
 

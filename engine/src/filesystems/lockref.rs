@@ -122,8 +122,16 @@ impl Lockref {
         fresh == trying || chance(&mut by.random.borrow_mut(), f64::from(fresh) / f64::from(trying))
     }
 
-    /// The same under the spinlock.
-    pub async fn change_locked<M: Machine>(&self, m: &M) {
+    /// A change under the spinlock: who counts meanwhile queues for it.
+    pub async fn under_lock<M: Machine>(&self, m: &M, by: &Exchange) {
+        match by.rule {
+            DentryRef::Locked => self.change_locked(m).await,
+            _ if self.is_alone(m) => self.exchange_alone(m),
+            _ => self.change_locked(m).await,
+        }
+    }
+
+    async fn change_locked<M: Machine>(&self, m: &M) {
         self.at_lock.set(self.at_lock.get() + 1);
         self.last.set(Some(m.cpu()));
         m.lock(self.lock, Side::Write).await;

@@ -12,6 +12,7 @@ pub mod dcache;
 mod dentry;
 pub mod dirty;
 pub mod ext4;
+mod file_locks;
 pub mod files_struct;
 pub mod inode_cache;
 pub mod ledger;
@@ -19,6 +20,7 @@ pub mod links;
 pub mod lockref;
 mod mapping;
 mod namei;
+mod parents;
 mod read_write;
 pub(crate) mod system_calls;
 #[cfg(test)]
@@ -246,6 +248,8 @@ pub trait Filesystem<M: Machine>: Mounted + 'static {
     fn readdir(&self, m: &M, dir: DirId) -> impl Future<Output = ()>;
     /// The next step of a walk through a directory whose inodes are not in memory: reads a name and `stat`s the `nth` file.
     fn walk(&self, m: &M, dir: DirId, nth: u32) -> impl Future<Output = ()>;
+    /// `fcntl(F_SETLK)` of a range of an open file: a lock, or its unlock.
+    fn lock_range(&self, m: &M, file: &File, set: bool) -> impl Future<Output = ()>;
     /// A call that needs nothing of the filesystem.
     fn plain(&self, m: &M, call: PlainCall) -> impl Future<Output = ()>;
 }

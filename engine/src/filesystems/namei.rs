@@ -86,13 +86,16 @@ async fn with_parent<M: Machine, F: InodeOperations<M>, T>(
 ) -> Result<T, NoSpace> {
     let (sb, parent) = (fs.super_block(), fs.directory_lock(dir));
     m.run(Account::System, before).await;
+    sb.calls.count_directory(m, dir).await;
     sb.start_write(m).await;
     m.lock(parent, Side::Write).await;
+    sb.calls.d_alloc(m, dir).await;
     let made = make.await;
     sb.times.changed(m, Timed::Directory(dir));
     m.unlock(parent, Side::Write).await;
     sb.end_write(m).await;
     m.run(Account::System, after).await;
+    sb.calls.count_directory(m, dir).await;
     made
 }
 
@@ -110,8 +113,10 @@ pub async fn link<M: Machine, F: InodeOperations<M>>(
     m.at("link");
     m.run(Account::System, before).await;
     sb.calls.files.found(m, file.inode);
+    sb.calls.count_directory(m, dir).await;
     sb.start_write(m).await;
     m.lock(parent, Side::Write).await;
+    sb.calls.d_alloc(m, dir).await;
     let rest = fs.look_up_free(m, dir, name, under).await;
     m.lock(inode, Side::Write).await;
     let linked = fs.link(m, dir, name, file, rest).await;
@@ -125,6 +130,7 @@ pub async fn link<M: Machine, F: InodeOperations<M>>(
     m.unlock(parent, Side::Write).await;
     sb.end_write(m).await;
     m.run(Account::System, after).await;
+    sb.calls.count_directory(m, dir).await;
     linked
 }
 
@@ -134,6 +140,7 @@ pub async fn unlink<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, dir: DirId
     let (parent, victim) = (fs.directory_lock(dir), fs.file_lock(&file));
     m.at("unlink");
     m.run(Account::System, before).await;
+    sb.calls.count_directory(m, dir).await;
     sb.start_write(m).await;
     m.lock(parent, Side::Write).await;
     fs.look_up(m, dir).await;
@@ -146,6 +153,7 @@ pub async fn unlink<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, dir: DirId
     m.unlock(victim, Side::Write).await;
     fs.removed(m).await;
     m.might_sleep().await; // `dput`
+    sb.calls.dput_gone(m, dir).await;
     m.unlock(parent, Side::Write).await;
     if last {
         sb.calls.drop_pages(m, &file).await;
@@ -154,6 +162,7 @@ pub async fn unlink<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, dir: DirId
     sb.end_write(m).await;
     let goes_back = sb.calls.link().2; // who evicts nothing
     m.run(Account::System, if last { after } else { after.min(goes_back) }).await;
+    sb.calls.count_directory(m, dir).await;
 }
 
 /// `do_rmdir`: the inode goes under the parent's lock (`d_delete`).
@@ -162,6 +171,7 @@ pub async fn rmdir<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, parent: Dir
     let ((before, after), locks) = (sb.calls.rmdir(), (fs.directory_lock(parent), fs.directory_lock(dir)));
     m.at("rmdir");
     m.run(Account::System, before).await;
+    sb.calls.count_directory(m, parent).await;
     sb.start_write(m).await;
     m.lock(locks.0, Side::Write).await;
     fs.look_up(m, parent).await;
@@ -175,9 +185,11 @@ pub async fn rmdir<M: Machine, F: InodeOperations<M>>(fs: &F, m: &M, parent: Dir
     fs.evict_directory(m, parent, dir).await;
     fs.removed(m).await;
     m.might_sleep().await; // `dput`: inodegc's worker, which the eviction may have woken, runs before the parent is unlocked
+    sb.calls.dput_gone(m, parent).await;
     m.unlock(locks.0, Side::Write).await;
     sb.end_write(m).await;
     m.run(Account::System, after).await;
+    sb.calls.count_directory(m, parent).await;
 }
 
 /// `do_renameat2` and `vfs_rename` of a file in `dir`, to a name that is free.
@@ -193,19 +205,24 @@ pub async fn rename<M: Machine, F: InodeOperations<M>>(
     let (old, new, inode) = (fs.directory_lock(dir), fs.directory_lock(names.into), fs.file_lock(file));
     m.at("rename");
     m.run(Account::System, before).await;
+    sb.calls.count_directory(m, dir).await;
+    sb.calls.count_directory(m, names.into).await;
     sb.start_write(m).await;
     sb.calls.files.found(m, file.inode);
     sb.lock_rename(m, new, old).await;
+    sb.calls.d_alloc(m, names.into).await;
     m.lock(inode, Side::Write).await;
     let renamed = fs.rename(m, dir, names, file, under).await;
     for changed in [Timed::Directory(dir), Timed::Directory(names.into), Timed::File(file.inode)] {
         sb.times.changed(m, changed);
     }
-    sb.d_move(m).await;
+    sb.d_move(m, dir, names.into).await;
     m.unlock(inode, Side::Write).await;
     m.might_sleep().await; // `dput`
     sb.unlock_rename(m, new, old).await;
     sb.end_write(m).await;
     m.run(Account::System, after).await;
+    sb.calls.count_directory(m, names.into).await;
+    sb.calls.count_directory(m, dir).await;
     renamed
 }

@@ -80,12 +80,14 @@ pub async fn open_creating<M: Machine, F: FileOperations<M>>(fs: &F, m: &M, dir:
     let Some(lookup) = sb.calls.locked_lookup() else { return open(fs, m, file).await };
     let ((walk, rest), parent) = (fs.reopen_times(), fs.directory_lock(dir));
     sb.calls.walk_to_open(m, file, walk.saturating_sub(lookup)).await;
+    sb.calls.count_directory(m, dir).await;
     sb.start_write(m).await;
     m.lock(parent, Side::Write).await;
     sb.calls.look_up_locked(m, file).await;
     m.unlock(parent, Side::Write).await;
     sb.end_write(m).await;
     sb.calls.opened(m, file, sb.rest_of_open(m, rest)).await;
+    sb.calls.count_directory(m, dir).await;
 }
 
 /// `close`, and `__fput` of a file that nobody else has open.

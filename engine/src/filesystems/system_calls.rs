@@ -236,6 +236,19 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
         self.operation(m, pin!(self.fs.walk(m, dir, nth))).await;
     }
 
+    async fn lock_range(&self, m: &M, file: &File, set: bool) {
+        let sb = self.fs.super_block();
+        let group = sb.thread_groups.get(m.task()).filter(|_| set);
+        let locking = async {
+            let apart = group.as_ref().map_or(0, |group| group.files.looks_up());
+            sb.calls.lock_range(m, file, set, apart).await;
+            if let Some(group) = &group {
+                group.files.look_up_locked(m).await;
+            }
+        };
+        self.operation(m, pin!(locking)).await;
+    }
+
     async fn plain(&self, m: &M, call: PlainCall) {
         let playing = async {
             self.fs.super_block().calls.plain(m, call).await;

@@ -21,6 +21,9 @@ pub struct DeviceSpec {
     /// It can write data past its cache (`REQ_FUA`); without, a flush follows them.
     #[serde(default = "yes")]
     pub fua: bool,
+    /// It has a cache that loses what is not flushed (`QUEUE_FLAG_WC`, `BLK_FEAT_WRITE_CACHE`). Without, flushes are not sent.
+    #[serde(default = "yes")]
+    pub write_cache: bool,
     /// It has a queue for each CPU, not one for all.
     #[serde(default)]
     pub queue_per_cpu: bool,
@@ -55,6 +58,7 @@ impl DeviceSpec {
             interrupt_ns: 0.0,
             dispatch_ns: 0.0,
             fua: true,
+            write_cache: true,
             queue_per_cpu: false,
             read: none,
             write: none,

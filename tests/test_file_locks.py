@@ -1,0 +1,48 @@
+"""Locks of ranges of a file: a spinlock for each file's list, and the table of open files that threads share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_threads import holds, spec
+
+from engine import Spec, rate, simulate
+
+PAIR: dict[str, Any] = {"operations": [{"op": "lock"}, {"op": "unlock"}], "order": "in-turn"}
+
+
+def pair(path: Path, tasks: int, *, threads: bool = False, shared: bool = False) -> Spec:
+    """Tasks that lock and unlock, each its own file or all one."""
+    return spec(path, tasks=tasks, threads=threads, file_set="shared" if shared else "own", **PAIR)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_lock_and_its_unlock_take_the_files_spinlock_once_each(tmp_path: Path, shared: bool) -> None:
+    run = simulate(pair(tmp_path, 4, threads=True, shared=shared))
+    assert holds(run, "vfs.flc_lock") == pytest.approx(2, rel=0.02)
+
+
+def test_threads_look_up_the_descriptor_after_a_lock_and_not_after_an_unlock(tmp_path: Path) -> None:
+    assert holds(simulate(pair(tmp_path, 4, threads=True))) == pytest.approx(1, rel=0.02)
+    assert holds(simulate(pair(tmp_path, 4))) == 0
+
+
+def test_processes_with_files_of_their_own_do_not_meet(tmp_path: Path) -> None:
+    assert rate(simulate(pair(tmp_path, 24))) > 23 * rate(simulate(pair(tmp_path, 1)))
+
+
+def test_threads_with_files_of_their_own_meet_at_the_table(tmp_path: Path) -> None:
+    one, many = (rate(simulate(pair(tmp_path, tasks, threads=True))) for tasks in (1, 24))
+    assert 2 * one < many < 12 * one
+
+
+def test_threads_that_lock_one_file_are_slower_than_with_files_of_their_own(tmp_path: Path) -> None:
+    own, one = (rate(simulate(pair(tmp_path, 8, threads=True, shared=shared))) for shared in (False, True))
+    assert one < 0.7 * own
+
+
+def test_a_thread_that_is_alone_is_as_fast_as_a_process(tmp_path: Path) -> None:
+    process, thread = (rate(simulate(pair(tmp_path, 1, threads=threads))) for threads in (False, True))
+    assert thread == pytest.approx(process, rel=0.01)
