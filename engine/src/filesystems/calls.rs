@@ -7,6 +7,7 @@ use super::costs::Costs;
 use super::data_pages::DataPages;
 use super::dcache::Dcache;
 use super::dentry::Dentries;
+use super::posix_locks::PosixLocks;
 use super::{DirId, File};
 use crate::cost_table;
 use crate::kernel::vfs::FstatCall;
@@ -24,6 +25,7 @@ cost_table!(CallCosts {
     statfs: ["call.statfs"],
     lock_range: ["call.lock_range"],
     unlock_range: ["call.unlock_range"],
+    posix_lock: ["call.posix_lock"],
     readdir: ["call.readdir"],
     readdir_name: ["call.readdir_name"],
     read: ["call.read"],
@@ -58,10 +60,6 @@ pub enum PlainCall {
     StatMissing,
     /// `statfs`.
     Statfs,
-    /// `fcntl(F_SETLK)` of a range of a file of one's own.
-    LockRange,
-    /// The unlock of it.
-    UnlockRange,
 }
 
 /// The times of these calls on one filesystem, and the lines that all users of a file write.
@@ -79,6 +77,8 @@ pub struct Calls {
     /// Lines of `i_writecount`, of files that were opened again for writing.
     writers: BySlot<LineId>,
     folios: BySlot<LineId>,
+    /// Locked ranges.
+    posix_locks: PosixLocks,
     /// Pages of data in the caches.
     pub pages: DataPages,
     /// The lists of pages; by file, the pages that it was written to.
@@ -92,8 +92,10 @@ impl Calls {
         let (dentries, directories) = (Dentries::new(m, costs), Dentries::new(m, costs));
         let (files, dcache) = (InCore::new(costs, kind)?, Dcache::new(m, kind, costs));
         let (lru, fstat, creat_looks_first) = (costs.lru(), costs.rules().fstat, costs.rules().creat_looks_first);
+        let guard = costs.rules().posix_locks;
         let (costs, folios, written) = (CallCosts::new(costs)?, BySlot::default(), BySlot::default());
         let (writers, pages) = (BySlot::default(), DataPages::default());
+        let posix_locks = PosixLocks::new(m, guard, costs.posix_lock);
         Ok(Self {
             costs,
             fstat,
@@ -104,6 +106,7 @@ impl Calls {
             directories,
             writers,
             folios,
+            posix_locks,
             pages,
             lru,
             written,
@@ -187,11 +190,21 @@ impl Calls {
         let (site, time) = match call {
             PlainCall::StatMissing => ("stat", c.stat_missing),
             PlainCall::Statfs => ("statfs", c.statfs),
-            PlainCall::LockRange => ("lock", c.lock_range),
-            PlainCall::UnlockRange => ("unlock", c.unlock_range),
         };
         m.at(site);
         m.run(Account::System, time).await;
+    }
+
+    /// `fcntl(F_SETLK)` of a range of a file.
+    pub async fn lock_range<M: Machine>(&self, m: &M, file: &File) {
+        m.at("lock");
+        self.posix_locks.lock(m, file.inode, self.costs.lock_range).await;
+    }
+
+    /// The unlock of it.
+    pub async fn unlock_range<M: Machine>(&self, m: &M, file: &File) {
+        m.at("unlock");
+        self.posix_locks.unlock(m, file.inode, self.costs.unlock_range).await;
     }
 
     /// `stat` of a name that exists and is cached.

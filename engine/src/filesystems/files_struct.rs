@@ -19,6 +19,15 @@ const IN_LINE: u32 = 8;
 /// Descriptors 0, 1 and 2 are open when a process starts.
 const STANDARD: u64 = 0b111;
 
+/// Whether a call by a descriptor moves the file's position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Position {
+    /// It says where it reads or writes, or does neither.
+    Kept,
+    /// `read`, `write`, `getdents`.
+    Moved,
+}
+
 /// What is done with a table, and how long it takes.
 #[derive(Clone, Copy, Debug)]
 pub struct TableWork {
@@ -28,6 +37,9 @@ pub struct TableWork {
     /// `fd_install`, under the lock before 4.2.
     install: Time,
     installs: FdInstall,
+    /// `fdget` and `fput`, and what `fdget_pos` takes more.
+    fdget: Time,
+    fdget_pos: Time,
     /// A new descriptor's pointer is looked at under the lock.
     checked: bool,
 }
@@ -42,6 +54,8 @@ impl TableWork {
             close: work(c.code_close_fd),
             install: work(c.code_fd_install),
             installs: rules.fd_install,
+            fdget: work(c.code_fget),
+            fdget_pos: if rules.f_pos_lock { work(c.code_f_pos_lock) } else { 0 },
             checked: rules.fd_check,
         }
     }
@@ -56,6 +70,8 @@ impl TableWork {
 pub struct FilesStruct {
     work: TableWork,
     file_lock: LockId,
+    /// It has several users (`files_struct.count`).
+    shared: bool,
     open_fds: RefCell<Vec<u64>>,
     /// It has had more than 64 descriptors (`NR_OPEN_DEFAULT`).
     expanded: Cell<bool>,
@@ -68,10 +84,11 @@ pub struct FilesStruct {
 }
 
 impl FilesStruct {
-    /// That of a process that has opened nothing.
-    pub fn new<M: Machine>(m: &M, work: TableWork) -> Self {
+    /// That of a process with one thread or with several (`shared`) that has opened nothing.
+    pub fn new<M: Machine>(m: &M, work: TableWork, shared: bool) -> Self {
         Self {
             work,
+            shared,
             file_lock: m.new_lock(m.class("vfs.file_lock", "vfs.file_lock")),
             open_fds: RefCell::new(vec![STANDARD]),
             expanded: Cell::new(false),
@@ -125,6 +142,14 @@ impl FilesStruct {
         m.run(Account::System, self.work.close).await;
         self.open_fds.borrow_mut()[(fd / u64::BITS) as usize] &= !(1 << (fd % u64::BITS));
         m.unlock(self.file_lock, Side::Write).await;
+    }
+
+    /// `__fdget` of a table with several users and `fput`, with `f_pos_lock` if the file's position is `Moved`.
+    pub async fn fdget<M: Machine>(&self, m: &M, position: Position) {
+        let lock = if position == Position::Moved { self.work.fdget_pos } else { 0 };
+        if self.shared {
+            m.run(Account::System, self.work.fdget + lock).await;
+        }
     }
 
     fn take_lowest(&self) -> u32 {

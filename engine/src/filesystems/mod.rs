@@ -19,6 +19,7 @@ pub mod links;
 pub mod lockref;
 mod mapping;
 mod namei;
+pub mod posix_locks;
 mod read_write;
 pub(crate) mod system_calls;
 pub mod thread_group;
@@ -244,6 +245,8 @@ pub trait Filesystem<M: Machine>: Mounted + 'static {
     fn readdir(&self, m: &M, dir: DirId) -> impl Future<Output = ()>;
     /// The next step of a walk through a directory whose inodes are not in memory: reads a name and `stat`s the `nth` file.
     fn walk(&self, m: &M, dir: DirId, nth: u32) -> impl Future<Output = ()>;
+    /// `fcntl(F_SETLK)` of a range of a file, which the task has to itself; or its unlock.
+    fn lock_range(&self, m: &M, file: &File, lock: bool) -> impl Future<Output = ()>;
     /// A call that needs nothing of the filesystem.
     fn plain(&self, m: &M, call: PlainCall) -> impl Future<Output = ()>;
 }

@@ -21,8 +21,8 @@ pub type ThreadGroups = BySlot<Rc<ThreadGroup>>;
 
 impl ThreadGroup {
     /// A process whose threads have opened nothing.
-    pub fn new<M: Machine>(m: &M, work: TableWork, callback: bool) -> Self {
-        Self { files: FilesStruct::new(m, work), cred: m.new_line(1), callback }
+    pub fn new<M: Machine>(m: &M, work: TableWork, threads: usize, callback: bool) -> Self {
+        Self { files: FilesStruct::new(m, work, threads > 1), cred: m.new_line(1), callback }
     }
 
     /// `do_sys_openat2`: what `opening` opens at `site` gets a descriptor, and a reference of the credentials (`init_file`).

@@ -144,8 +144,6 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             Act::Create => return self.create(bytes).await,
             Act::StatMissing => fs.plain(&m, PlainCall::StatMissing).await,
             Act::Statfs => fs.plain(&m, PlainCall::Statfs).await,
-            Act::Lock => fs.plain(&m, PlainCall::LockRange).await,
-            Act::Unlock => fs.plain(&m, PlainCall::UnlockRange).await,
             Act::Walk => {
                 let dir = self.dirs[(self.walked / WALKED) as usize % self.dirs.len()];
                 fs.walk(&m, dir, self.walked % WALKED).await;
@@ -243,6 +241,7 @@ impl<M: Machine, F: Filesystem<M>> Actor<M, F> {
             Act::Chmod => fs.set_attribute(m, file, Attribute::Mode).await,
             Act::Chown => fs.set_attribute(m, file, Attribute::Owner).await,
             Act::Fiemap => fs.fiemap(m, file).await,
+            Act::Lock | Act::Unlock => fs.lock_range(m, file, act == Act::Lock).await,
             _ => unreachable!("needs no file"),
         }
     }
