@@ -124,8 +124,8 @@ def test_both_machines_agree_on_threads(tmp_path: Path, kernel: str) -> None:
 def test_calls_on_a_descriptor_take_a_reference_where_threads_share_the_table(
     tmp_path: Path, op: str, kernel: str, extra: float
 ) -> None:
-    def latency(tasks: int, **workload: object) -> float:
-        return simulate(spec(tmp_path, op, tasks, kernel=kernel, **workload)).latency[op].mean_ns
+    def latency(tasks: int, *, threads: bool = False) -> float:
+        return simulate(spec(tmp_path, op, tasks, kernel=kernel, threads=threads)).latency[op].mean_ns
 
     assert latency(2, threads=True) - latency(2) == pytest.approx(extra, abs=8)
     assert latency(1, threads=True) == pytest.approx(latency(1), abs=1)  # files_struct.count is 1
