@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from machines import assert_same
 from test_threads import holds, spec
 
 from engine import Spec, rate, simulate
@@ -13,9 +14,12 @@ from engine import Spec, rate, simulate
 PAIR: dict[str, Any] = {"operations": [{"op": "lock"}, {"op": "unlock"}], "order": "in-turn"}
 
 
-def pair(path: Path, tasks: int, *, threads: bool = False, shared: bool = False) -> Spec:
+def pair(
+    path: Path, tasks: int, *, threads: bool = False, shared: bool = False, kernel: str = "linux-6.12"
+) -> Spec:
     """Tasks that lock and unlock, each its own file or all one."""
-    return spec(path, tasks=tasks, threads=threads, file_set="shared" if shared else "own", **PAIR)
+    files = "shared" if shared else "own"
+    return spec(path, tasks=tasks, threads=threads, file_set=files, kernel=kernel, **PAIR)
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -46,3 +50,25 @@ def test_threads_that_lock_one_file_are_slower_than_with_files_of_their_own(tmp_
 def test_a_thread_that_is_alone_is_as_fast_as_a_process(tmp_path: Path) -> None:
     process, thread = (rate(simulate(pair(tmp_path, 1, threads=threads))) for threads in (False, True))
     assert thread == pytest.approx(process, rel=0.01)
+
+
+@pytest.mark.parametrize(("kernel", "most"), [("linux-3.10", 3), ("linux-3.11", 16)])
+def test_before_3_11_one_lock_guards_all_files(tmp_path: Path, kernel: str, most: float) -> None:
+    """`lock_flocks`."""
+    one, many = (rate(simulate(pair(tmp_path, tasks, kernel=kernel))) for tasks in (1, 16))
+    assert 0.9 * most < many / one if most == 16 else many / one < most
+
+
+def test_processes_that_lock_one_file_look_at_the_ranges_of_the_others(tmp_path: Path) -> None:
+    """Each has its own range; threads have theirs together."""
+    processes, threads = (
+        rate(simulate(pair(tmp_path, 8, threads=threads, shared=True))) for threads in (False, True)
+    )
+    assert processes < threads
+
+
+@pytest.mark.parametrize("threads", [False, True])
+@pytest.mark.parametrize("kernel", ["linux-3.10", "linux-6.12"])
+def test_both_machines_agree_on_locks_of_one_file(tmp_path: Path, threads: bool, kernel: str) -> None:
+    run = pair(tmp_path, 4, threads=threads, shared=True, kernel=kernel)
+    assert assert_same(run | {"warmup_ns": 0, "duration_ns": 2e5}) > 100

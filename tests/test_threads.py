@@ -142,3 +142,23 @@ def test_who_opens_files_of_a_watched_directory_meets_others(tmp_path: Path) -> 
 def test_both_machines_agree_on_a_watched_directory(tmp_path: Path, kernel: str) -> None:
     run = spec(tmp_path, "open_rdwr", 5, kernel=kernel, threads=True, descriptors=6, watched=True)
     assert assert_same(run | {"warmup_ns": 0, "duration_ns": 5e4}) > 100
+
+
+@pytest.mark.parametrize(
+    ("op", "kernel", "extra"),
+    # 105 instructions of __fdget and fput; 66 more of f_pos_lock since 3.14, where the position moves
+    [
+        ("fstat", "linux-6.12", 40),
+        ("append", "linux-6.12", 65),
+        ("append", "linux-3.13", 40),
+        ("stat", "linux-6.12", 0),
+    ],
+)
+def test_calls_on_a_descriptor_take_a_reference_where_threads_share_the_table(
+    tmp_path: Path, op: str, kernel: str, extra: float
+) -> None:
+    def latency(tasks: int, *, threads: bool = False) -> float:
+        return simulate(spec(tmp_path, op, tasks, kernel=kernel, threads=threads)).latency[op].mean_ns
+
+    assert latency(2, threads=True) - latency(2) == pytest.approx(extra, abs=8)
+    assert latency(1, threads=True) == pytest.approx(latency(1), abs=1)  # files_struct.count is 1

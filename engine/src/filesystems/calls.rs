@@ -94,9 +94,10 @@ impl Calls {
         let (dentries, directories) = (Dentries::new(m, costs), Dentries::new(m, costs));
         let (files, dcache) = (InCore::new(costs, kind)?, Dcache::new(m, kind, costs));
         let (lru, fstat, creat_looks_first) = (costs.lru(), costs.rules().fstat, costs.rules().creat_looks_first);
+        let guard = costs.rules().posix_locks;
         let (costs, folios, written) = (CallCosts::new(costs)?, BySlot::default(), BySlot::default());
         let (writers, pages) = (BySlot::default(), DataPages::default());
-        let locks = FileLocks::new(m, costs.posix_lock);
+        let locks = FileLocks::new(m, guard, costs.posix_lock);
         Ok(Self {
             costs,
             fstat,
@@ -218,11 +219,11 @@ impl Calls {
         m.run(Account::System, time).await;
     }
 
-    /// `fcntl(F_SETLK)`. Of what it takes, `apart` is done elsewhere.
-    pub async fn lock_range<M: Machine>(&self, m: &M, file: &File, set: bool, apart: Time) {
+    /// `fcntl(F_SETLK)` by a task of the process `owner`. Of what it takes, `apart` is done elsewhere.
+    pub async fn lock_range<M: Machine>(&self, m: &M, file: &File, owner: TaskId, set: bool, apart: Time) {
         let (site, time) = if set { ("lock", self.costs.lock_range) } else { ("unlock", self.costs.unlock_range) };
         m.at(site);
-        self.locks.posix_lock_inode(m, file, set, time.saturating_sub(apart)).await;
+        self.locks.posix_lock_inode(m, file.inode, owner, set, time.saturating_sub(apart)).await;
     }
 
     /// `stat` of a name that exists and is cached.

@@ -1,75 +1,98 @@
 //! Locks of ranges of a file (`fcntl(F_SETLK)`, `posix_lock_inode` of fs/locks.c). A file's list of them is under a spinlock that
-//! lies in one line with the list's head: `flc_lock` since 4.0, before that `i_lock`; until 3.10 one of all files, which is not
-//! modelled. Who asks here has the range for itself, or is a thread of the process that has it: threads have their locks together,
-//! and do not wait for each other.
+//! lies in one line with the list's head: `flc_lock` since 4.0, before that `i_lock`; until 3.10 one of all files.
 //!
-//! A lock that is there is changed or taken off by whoever comes, whose CPU fetches its lines: those of the lock, and of the list of
-//! the CPU that put it there (`file_lock_list`, `fl_link_cpu`).
+//! Nobody is refused: processes have ranges of their own in a file, and each looks at those of the others. Threads of a process have
+//! their locks together, and do not wait for each other. A lock that is there is changed or taken off by whichever of them comes,
+//! whose CPU fetches its lines: those of the lock, and of the list of the CPU that put it there (`file_lock_list`, `fl_link_cpu`).
+//!
+//! Left out: locks that a `close` gives back, `i_lock` as far as others take it (3.11 to 3.19).
 
 use super::by_slot::BySlot;
-use super::File;
+use crate::kernel::vfs::PosixLocks as Guard;
 use crate::waist::{Access, Account, ClassId, LineId, LockId, Machine, Side, Time};
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::rc::Rc;
 
-/// `struct file_lock_context`.
-struct Context {
-    flc_lock: LockId,
-    /// The task whose lock is there.
-    held_by: Cell<Option<u32>>,
-}
-
-/// A task's lock, and the list of the CPU on which it was put there.
+/// The lines of a lock, and of the list of the CPU on which it was put there.
 #[derive(Clone, Copy)]
 struct Placed {
     lock: LineId,
     list: LineId,
 }
 
+/// `struct file_lock_context`.
+struct Context {
+    flc_lock: LockId,
+    /// Whose locks are there, in the order of the list.
+    held: RefCell<Vec<(u32, Placed)>>,
+}
+
+impl Context {
+    /// Looks at so many of the list.
+    fn compare<M: Machine>(&self, m: &M, entries: usize) {
+        self.held.borrow().iter().take(entries).for_each(|(_, there)| m.touch(there.lock, Access::Read));
+    }
+}
+
 /// Those of a mount's files.
 pub struct FileLocks {
     class: ClassId,
+    /// That of all files, before 3.11.
+    global: Option<LockId>,
+    /// Under the spinlock.
     under: Time,
     contexts: BySlot<Rc<Context>>,
+    /// By task: the allocator gives the same memory again.
     placed: BySlot<Placed>,
 }
 
 impl FileLocks {
     /// No file has one; what is done under the spinlock takes `under`.
-    pub fn new<M: Machine>(m: &M, under: Time) -> Self {
+    pub fn new<M: Machine>(m: &M, guard: Guard, under: Time) -> Self {
         let class = m.class("vfs.flc_lock", "vfs.flc_lock");
-        Self { class, under, contexts: BySlot::default(), placed: BySlot::default() }
+        let global = (guard == Guard::Global).then(|| m.new_lock(class));
+        Self { class, global, under, contexts: BySlot::default(), placed: BySlot::default() }
     }
 
-    /// `posix_lock_inode`, all of which takes `time`: the task's lock comes, or the one that is there goes.
-    pub async fn posix_lock_inode<M: Machine>(&self, m: &M, file: &File, set: bool, time: Time) {
-        let new = || Rc::new(Context { flc_lock: m.new_lock(self.class), held_by: Cell::default() });
-        let context = self.contexts.get_or_make(file.inode, new);
+    /// `posix_lock_inode` of a file, all of which takes `time`: the lock of `owner` (a process) comes, or the one that is there goes.
+    pub async fn posix_lock_inode<M: Machine>(&self, m: &M, file: u32, owner: u32, set: bool, time: Time) {
+        let context = self.context(m, file);
         m.run(Account::System, time.saturating_sub(self.under)).await;
         m.lock(context.flc_lock, Side::Write).await;
         m.touch_beside(context.flc_lock, Access::Write);
-        match context.held_by.get() {
-            Some(task) => {
-                let there = self.of(m, task);
+        let own = context.held.borrow().iter().position(|&(by, _)| by == owner);
+        match own {
+            Some(at) if set => {
+                context.compare(m, usize::MAX);
+                m.touch(context.held.borrow()[at].1.lock, Access::Write);
+            }
+            Some(at) => {
+                context.compare(m, at);
+                let (_, there) = context.held.borrow_mut().remove(at);
                 m.touch(there.lock, Access::Write);
-                if !set {
-                    m.touch(there.list, Access::Atomic);
-                    context.held_by.set(None);
+                m.touch(there.list, Access::Atomic);
+            }
+            None => {
+                context.compare(m, usize::MAX);
+                if set {
+                    self.put(m, &context, owner);
                 }
             }
-            None if set => {
-                let new = self.of(m, m.task());
-                m.touch(new.lock, Access::Write);
-                m.touch(new.list, Access::Atomic);
-                context.held_by.set(Some(m.task()));
-            }
-            None => {}
         }
-        m.run(Account::System, self.under).await;
+        m.run(Account::System, self.under.min(time)).await;
         m.unlock(context.flc_lock, Side::Write).await;
     }
 
-    fn of<M: Machine>(&self, m: &M, task: u32) -> Placed {
-        self.placed.get_or_make(task, || Placed { lock: m.new_line(2), list: m.new_line(1) })
+    fn context<M: Machine>(&self, m: &M, file: u32) -> Rc<Context> {
+        let new =
+            || Context { flc_lock: self.global.unwrap_or_else(|| m.new_lock(self.class)), held: RefCell::default() };
+        self.contexts.get_or_make(file, || Rc::new(new()))
+    }
+
+    fn put<M: Machine>(&self, m: &M, context: &Context, owner: u32) {
+        let new = self.placed.get_or_make(m.task(), || Placed { lock: m.new_line(2), list: m.new_line(1) });
+        m.touch(new.lock, Access::Write);
+        m.touch(new.list, Access::Atomic);
+        context.held.borrow_mut().push((owner, new));
     }
 }

@@ -17,6 +17,15 @@ const BESIDE_LOCK: u32 = 4;
 /// Pointers to a line.
 const IN_LINE: u32 = 8;
 
+/// Whether a call by a descriptor moves the file's position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Position {
+    /// It says where it reads or writes, or does neither.
+    Kept,
+    /// `read`, `write`, `getdents`.
+    Moved,
+}
+
 /// What is done with a table, and how long it takes.
 #[derive(Clone, Copy, Debug)]
 pub struct TableWork {
@@ -28,6 +37,9 @@ pub struct TableWork {
     installs: FdInstall,
     /// Under the lock: whether a descriptor is still that of a file.
     lookup: Time,
+    /// `fdget` and `fput`, and what `fdget_pos` takes more.
+    fdget: Time,
+    fdget_pos: Time,
     /// A new descriptor's pointer is looked at under the lock.
     checked: bool,
     /// Descriptors that are open when the threads start: 0, 1 and 2, and what the program has opened before.
@@ -45,6 +57,8 @@ impl TableWork {
             install: work(c.code_fd_install),
             installs: rules.fd_install,
             lookup: work(c.code_lookup_fd),
+            fdget: work(c.code_fget),
+            fdget_pos: if rules.f_pos_lock { work(c.code_f_pos_lock) } else { 0 },
             checked: rules.fd_check,
             standing,
         }
@@ -60,6 +74,8 @@ impl TableWork {
 pub struct FilesStruct {
     work: TableWork,
     file_lock: LockId,
+    /// It has several users (`files_struct.count`).
+    shared: bool,
     open_fds: RefCell<Vec<u64>>,
     /// It has had more than 64 descriptors (`NR_OPEN_DEFAULT`).
     expanded: Cell<bool>,
@@ -72,10 +88,11 @@ pub struct FilesStruct {
 }
 
 impl FilesStruct {
-    /// That of a process that has opened nothing.
-    pub fn new<M: Machine>(m: &M, work: TableWork) -> Self {
+    /// That of a process with one thread or with several (`shared`) that has opened nothing.
+    pub fn new<M: Machine>(m: &M, work: TableWork, shared: bool) -> Self {
         let table = Self {
             work,
+            shared,
             file_lock: m.new_lock(m.class("vfs.file_lock", "vfs.file_lock")),
             open_fds: RefCell::new(vec![0]),
             expanded: Cell::new(false),
@@ -146,6 +163,14 @@ impl FilesStruct {
         m.lock(self.file_lock, Side::Write).await;
         m.run(Account::System, self.work.lookup).await;
         m.unlock(self.file_lock, Side::Write).await;
+    }
+
+    /// `__fdget` of a table with several users and `fput`, with `f_pos_lock` if the file's position is `Moved`.
+    pub async fn fdget<M: Machine>(&self, m: &M, position: Position) {
+        let lock = if position == Position::Moved { self.work.fdget_pos } else { 0 };
+        if self.shared {
+            m.run(Account::System, self.work.fdget + lock).await;
+        }
     }
 
     fn take_lowest(&self) -> u32 {

@@ -1,6 +1,7 @@
 //! The system calls of every filesystem: those on names, on open files, and those that need little of the filesystem. Each is entered
 //! into a ledger, and can be kept from beginning.
 
+use super::files_struct::Position;
 use super::ledger::Ledger;
 use super::namei;
 use super::read_write::{self, FileOperations};
@@ -46,6 +47,24 @@ impl<F> Recorded<F> {
             None => self.operation(m, opening).await,
             Some(group) => self.operation(m, pin!(group.open(m, site, opening))).await,
         }
+    }
+
+    /// An operation on an open file. Where the table has several users, the call takes a reference of the file (`fdget`), and locks its
+    /// position to move it (`fdget_pos`). Each thread has files of its own, so that neither is another's.
+    async fn by_descriptor<M: Machine, T>(
+        &self,
+        m: &M,
+        position: Position,
+        call: Pin<&mut impl Future<Output = T>>,
+    ) -> T
+    where
+        F: Mounted,
+    {
+        let answer = self.operation(m, call).await;
+        if let Some(group) = self.fs.super_block().thread_groups.get(m.task()) {
+            group.files.fdget(m, position).await;
+        }
+        answer
     }
 
     /// An operation, unless none may begin any more. It stays where its caller has it: a future that is handed on is copied, and an
@@ -127,15 +146,15 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
     }
 
     async fn write(&self, m: &M, file: &mut File, bytes: u32) {
-        self.operation(m, pin!(read_write::append(&*self.fs, m, file, bytes))).await;
+        self.by_descriptor(m, Position::Moved, pin!(read_write::append(&*self.fs, m, file, bytes))).await;
     }
 
     async fn overwrite(&self, m: &M, file: &File, bytes: u32) {
-        self.operation(m, pin!(read_write::overwrite(&*self.fs, m, file, (0, bytes)))).await;
+        self.by_descriptor(m, Position::Kept, pin!(read_write::overwrite(&*self.fs, m, file, (0, bytes)))).await;
     }
 
     async fn read(&self, m: &M, file: &File, bytes: u32) {
-        self.operation(m, pin!(self.fs.read(m, file, bytes))).await;
+        self.by_descriptor(m, Position::Kept, pin!(self.fs.read(m, file, bytes))).await;
     }
 
     async fn close(&self, m: &M, file: &File) {
@@ -143,7 +162,7 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
     }
 
     async fn fsync(&self, m: &M, file: &File) {
-        self.operation(m, pin!(self.fs.fsync(m, file))).await;
+        self.by_descriptor(m, Position::Kept, pin!(self.fs.fsync(m, file))).await;
     }
 
     async fn lay_out(&self, m: &M, dir: DirId, name: &[u8], laid: LaidOut) -> Result<File, NoSpace> {
@@ -159,27 +178,27 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
     }
 
     async fn read_at(&self, m: &M, file: &File, io: Io) {
-        self.operation(m, pin!(self.fs.read_at(m, file, io))).await;
+        self.by_descriptor(m, Position::Kept, pin!(self.fs.read_at(m, file, io))).await;
     }
 
     async fn write_at(&self, m: &M, file: &File, io: Io) {
-        self.operation(m, pin!(read_write::write_at(&*self.fs, m, file, io))).await;
+        self.by_descriptor(m, Position::Kept, pin!(read_write::write_at(&*self.fs, m, file, io))).await;
     }
 
     async fn fallocate(&self, m: &M, file: &File, bytes: u32) -> Result<(), NoSpace> {
-        self.operation(m, pin!(read_write::fallocate(&*self.fs, m, file, bytes))).await
+        self.by_descriptor(m, Position::Kept, pin!(read_write::fallocate(&*self.fs, m, file, bytes))).await
     }
 
     async fn reflink(&self, m: &M, from: &File, to: &File) {
-        self.operation(m, pin!(read_write::reflink(&*self.fs, m, from, to))).await;
+        self.by_descriptor(m, Position::Kept, pin!(read_write::reflink(&*self.fs, m, from, to))).await;
     }
 
     async fn truncate(&self, m: &M, file: &File) {
-        self.operation(m, pin!(read_write::truncate(&*self.fs, m, file, None))).await;
+        self.by_descriptor(m, Position::Kept, pin!(read_write::truncate(&*self.fs, m, file, None))).await;
     }
 
     async fn shorten(&self, m: &M, file: &File, bytes: u32) {
-        self.operation(m, pin!(read_write::truncate(&*self.fs, m, file, Some(bytes)))).await;
+        self.by_descriptor(m, Position::Kept, pin!(read_write::truncate(&*self.fs, m, file, Some(bytes)))).await;
     }
 
     async fn unlink(&self, m: &M, dir: DirId, name: &[u8], file: File) {
@@ -213,7 +232,7 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
 
     async fn fstat(&self, m: &M, file: &File) {
         self.fs.super_block().times.asked(Timed::File(file.inode));
-        self.operation(m, pin!(self.fs.super_block().calls.fstat(m, file))).await;
+        self.by_descriptor(m, Position::Kept, pin!(self.fs.super_block().calls.fstat(m, file))).await;
     }
 
     async fn set_attribute(&self, m: &M, file: &File, attribute: Attribute) {
@@ -225,11 +244,11 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
     }
 
     async fn fiemap(&self, m: &M, file: &File) {
-        self.operation(m, pin!(read_write::fiemap(&*self.fs, m, file))).await;
+        self.by_descriptor(m, Position::Kept, pin!(read_write::fiemap(&*self.fs, m, file))).await;
     }
 
     async fn readdir(&self, m: &M, dir: DirId) {
-        self.operation(m, pin!(read_write::readdir(&*self.fs, m, dir))).await;
+        self.by_descriptor(m, Position::Moved, pin!(read_write::readdir(&*self.fs, m, dir))).await;
     }
 
     async fn walk(&self, m: &M, dir: DirId, nth: u32) {
@@ -238,15 +257,17 @@ impl<M: Machine, F: Operations<M>> Filesystem<M> for Recorded<F> {
 
     async fn lock_range(&self, m: &M, file: &File, set: bool) {
         let sb = self.fs.super_block();
-        let group = sb.thread_groups.get(m.task()).filter(|_| set);
+        let group = sb.thread_groups.get(m.task());
+        let owner = group.as_ref().map_or(m.task(), |group| group.leader);
+        let looking = group.filter(|_| set);
         let locking = async {
-            let apart = group.as_ref().map_or(0, |group| group.files.looks_up());
-            sb.calls.lock_range(m, file, set, apart).await;
-            if let Some(group) = &group {
+            let apart = looking.as_ref().map_or(0, |group| group.files.looks_up());
+            sb.calls.lock_range(m, file, owner, set, apart).await;
+            if let Some(group) = &looking {
                 group.files.look_up_locked(m).await;
             }
         };
-        self.operation(m, pin!(locking)).await;
+        self.by_descriptor(m, Position::Kept, pin!(locking)).await;
     }
 
     async fn plain(&self, m: &M, call: PlainCall) {

@@ -2,8 +2,9 @@
 
 use super::by_slot::BySlot;
 use super::files_struct::{FilesStruct, TableWork};
-use crate::waist::{Access, LineId, Machine};
+use crate::waist::{Access, LineId, Machine, TaskId};
 use std::future::Future;
+use std::ops::Range;
 use std::pin::Pin;
 use std::rc::Rc;
 
@@ -15,6 +16,8 @@ pub struct ThreadGroup {
     cred: LineId,
     /// A callback of RCU gives references back (`file_free_rcu`).
     callback: bool,
+    /// Its first thread.
+    pub leader: TaskId,
 }
 
 /// The processes of those tasks that are threads of one, by task.
@@ -22,8 +25,9 @@ pub type ThreadGroups = BySlot<Rc<ThreadGroup>>;
 
 impl ThreadGroup {
     /// A process whose threads have opened nothing.
-    pub fn new<M: Machine>(m: &M, work: TableWork, callback: bool) -> Self {
-        Self { files: FilesStruct::new(m, work), cred: m.new_line(1), callback }
+    pub fn new<M: Machine>(m: &M, work: TableWork, threads: Range<TaskId>, callback: bool) -> Self {
+        let files = FilesStruct::new(m, work, threads.len() > 1);
+        Self { files, cred: m.new_line(1), callback, leader: threads.start }
     }
 
     /// `do_sys_openat2`: what `opening` opens at `site` gets a descriptor, and a reference of the credentials (`init_file`).

@@ -137,6 +137,10 @@ rules! {
     "vfs.fd_install" => fd_install: vfs::FdInstall = vfs::FdInstall::Rcu;
     /// Who gets a new descriptor looks under `file_lock` whether it has a file (`alloc_fd`).
     "vfs.fd_check" => fd_check: bool = true;
+    /// Whose locked ranges one lock guards (`posix_lock_inode`).
+    "vfs.posix_locks" => posix_locks: vfs::PosixLocks = vfs::PosixLocks::PerFile;
+    /// Calls that move the position of a file that others may use lock it (`fdget_pos`).
+    "vfs.f_pos_lock" => f_pos_lock: bool = true;
     /// What a commit into the CIL takes `xc_cil_lock` for.
     "xfs.cil" => cil: xfs::Cil = xfs::Cil::PerCpu;
     /// How many checkpoints are written at a time (`xlog_cil_push_work`).

@@ -97,6 +97,16 @@ choice! {
 }
 
 choice! {
+    /// What the lock of lists of locked ranges guards (`posix_lock_inode`).
+    pub enum PosixLocks {
+        /// Those of all files (`lock_flocks`, before 3.11).
+        Global = "global",
+        /// Those of one file (`i_lock`, since 4.0 `flc_lock`).
+        PerFile = "per-file",
+    }
+}
+
+choice! {
     /// How `fstat` of the C library finds its file.
     pub enum FstatCall {
         /// By its descriptor: the call of glibc before 2.33, or the short cut of Linux 6.6 for the new one.

@@ -96,7 +96,8 @@ impl Crew {
         let Ok(requests) = Arrivals::of(m, &self.workload, self.tasks.start) else {
             return m.give_up("arrivals that cannot be drawn");
         };
-        let group = self.threads.map(|(work, callback)| Rc::new(ThreadGroup::new(m, work, callback)));
+        let group =
+            self.threads.map(|(work, callback)| Rc::new(ThreadGroup::new(m, work, self.tasks.clone(), callback)));
         let mut actors = actors.into_iter();
         for (place, (task, placement)) in self.tasks.zip(self.placements).enumerate() {
             let who = Starting { task, placement, nice: self.nice, requests: requests.clone() };
