@@ -63,8 +63,8 @@ def test_files_with_faults_in_them_are_rust(tmp_path: Path) -> None:
     for number, fault in faults:
         tool["put"](fault, number, tmp_path)
     unparsed = []
-    for file in {tmp_path / fault.file for _, fault in faults}:
+    for path in {tmp_path / fault.file for _, fault in faults}:
         command = ["rustfmt", "--edition=2021", "--emit=stdout"]
-        parsed = subprocess.run(command, input=file.read_text(), capture_output=True, text=True)
-        unparsed += [f"{file}: {parsed.stderr}"] if parsed.returncode else []
+        parsed = subprocess.run(command, input=path.read_text(), capture_output=True, text=True)
+        unparsed += [f"{path}: {parsed.stderr}"] if parsed.returncode else []
     assert not unparsed, unparsed[0]
