@@ -17,7 +17,9 @@ fn the_device_is_still_to_be_flushed_until_the_commit_record_is_written() {
     let device = device(&mut native, &spec, Rules::default());
     let journal = Rc::new(native.setup(|m| {
         built(&mut BTreeMap::new(), |table| {
-            Journal::new(m, true, 1 << 30, device.clone(), &Costs::new(vec![table], 1.0, Rules::default(), 0))
+            let beside = m.new_lock(m.class("ext4.orphan lock", "ext4.orphan"));
+            let costs = Costs::new(vec![table], 1.0, Rules::default(), 0);
+            Journal::new(m, true, 1 << 30, beside, device.clone(), &costs)
         })
     }));
     let (thread, syncer, looks) = (journal.clone(), journal.clone(), Rc::new(RefCell::new(Vec::new())));
