@@ -15,7 +15,7 @@ use std::rc::Rc;
 pub const MS: Time = 1_000_000_000;
 
 /// The type of each lock, by its role.
-const LOCKS: [(&str, &str); 19] = [
+const LOCKS: [(&str, &str); 21] = [
     ("xfs.buffer", "semaphore"),
     ("xfs.ilock", "rwsem"),
     ("xfs.iolock", "rwsem"),
@@ -31,10 +31,12 @@ const LOCKS: [(&str, &str); 19] = [
     ("vfs.rename_lock", "qspinlock"),
     ("mm.lru_lock", "qspinlock"),
     ("vfs.d_lock", "qspinlock"),
+    ("vfs.flc_lock", "qspinlock"),
     ("xfs.i_flags_lock", "qspinlock"),
     ("ext4.j_state_lock", "qrwlock"),
     ("ext4.j_list_lock", "qspinlock"),
     ("ext4.j_checkpoint_mutex", "mutex"),
+    ("ext4.orphan", "mutex"),
 ];
 
 /// How long the kernel waits; its code takes no time.
