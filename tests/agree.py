@@ -7,6 +7,7 @@ is 1 where the machines differ; the scenario is printed, made as simple as it ge
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections import Counter
@@ -47,6 +48,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--events", type=int, default=EVENTS, help="most events of a scenario, about")
     parser.add_argument("--shrink", action="store_true", help="make what differs as simple as it gets")
     asked = parser.parse_args(words)
+    os.environ["SIMFS_CHECK"] = "1"  # structures are looked at, too
     seen, began = Counter[str](), time.monotonic()
     wrong = [
         difference

@@ -66,6 +66,25 @@ def test_a_directory_of_btrfs_whose_names_only_go_is_to_be_written(tmp_path: Pat
 
 
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
+@pytest.mark.parametrize("size", [1, 2048, 2049, 5000])
+@pytest.mark.parametrize(
+    "operations", ["{op: fsync}", "{op: overwrite}, {op: fsync}", "{op: append}, {op: fsync}"]
+)
+def test_small_files_stay_where_they_are_until_they_are_written(
+    tmp_path: Path, filesystem: str, size: int, operations: str
+) -> None:
+    """Of a file in the tree of btrfs, an fsync without anything to write made one with an extent."""
+    settings = [
+        f"workload.operations=[{operations}]",
+        f"workload.file_size={size} B",
+        "workload.order=in-turn",
+    ]
+    (point,) = expand(load(scenario(tmp_path, filesystem), settings))
+    result = json.loads(_engine.run(json.dumps(to_run_spec(point, 0)), check=True))
+    assert {law["law"]: law["detail"] for law in result["laws"]}[AUDIT] == ""
+
+
+@pytest.mark.parametrize("filesystem", FILESYSTEMS)
 def test_looking_at_structures_changes_nothing_else(
     tmp_path: Path, filesystem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

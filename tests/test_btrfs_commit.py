@@ -9,7 +9,7 @@ from functools import cache
 
 import pytest
 
-from engine import rate, scenario_spec, simulate
+from engine import scenario_spec, simulate
 from simfs.results.run_result import RunResult
 
 
@@ -58,7 +58,6 @@ def test_a_transaction_copies_each_block_that_it_changes_once() -> None:
     few, many = (with_commits("create_unlink", 1, interval) for interval in (1e8, 2e7))
     heads = [acquired(result, "btrfs.delayed_ref_head") for result in (few, many)]
     assert 3 < heads[1] / heads[0] < 10
-    assert rate(many) < rate(few)
 
 
 @cache

@@ -35,7 +35,8 @@ pub struct FileData {
     extents: Vec<Placed>,
     /// Extents on disk that are in use in parts: by first byte the size, and the number of parts.
     shared: BTreeMap<u64, (u64, u32)>,
-    inline: bool,
+    /// How many bytes lie in the tree itself, if it was small when it was written back last.
+    inline: Option<u32>,
     /// The transaction that changed it last.
     changed: u64,
     /// The transaction whose log has it, and whether that has all changes.
@@ -188,7 +189,7 @@ impl FileData {
     /// Its extents have gone in this transaction; the next fsync logs all of it (`BTRFS_INODE_NEEDS_FULL_SYNC`).
     pub fn truncated(&mut self, transid: u64) {
         self.flushed.clear();
-        (self.inline, self.is_new) = (false, true);
+        (self.inline, self.is_new) = (None, true);
         self.change(transid);
     }
 
@@ -200,8 +201,8 @@ impl FileData {
     /// The item of one of them.
     pub fn item(&self, ino: u64, extent: &Placed) -> Item {
         match self.inline {
-            true => items::inline_extent(ino, self.size as u32),
-            false => items::extent(ino, extent.offset),
+            Some(bytes) => items::inline_extent(ino, bytes),
+            None => items::extent(ino, extent.offset),
         }
     }
 
@@ -340,11 +341,15 @@ impl FileData {
 
     /// Takes what waits to be written, as the extents that it becomes: within the tree if the file is small.
     pub fn write_back(&mut self, ino: u64) -> Vec<Extent> {
-        self.inline = !self.dirty.is_empty() && self.size <= MAX_INLINE;
-        if self.inline {
+        if self.dirty.is_empty() {
+            return Vec::new(); // it lies where it lay
+        }
+        if self.is_small() {
+            let size = self.size as u32;
+            self.inline = Some(size);
             (self.dirty, self.dirty_pages) = Default::default();
             self.extents = vec![Placed { offset: 0, place: 0, bytes: 0, generation: self.changed }];
-            return vec![Extent { item: items::inline_extent(ino, self.size as u32), offset: 0, place: 0, bytes: 0 }];
+            return vec![Extent { item: items::inline_extent(ino, size), offset: 0, place: 0, bytes: 0 }];
         }
         std::iter::from_fn(|| self.take_extent(ino, MAX_EXTENT)).collect()
     }
@@ -353,6 +358,7 @@ impl FileData {
     pub fn take_extent(&mut self, ino: u64, most: u64) -> Option<Extent> {
         let page = u64::from(BLOCK);
         let (first, end) = self.dirty.pop_first()?;
+        self.inline = None;
         let pages = (end - first).min((most / page).max(1));
         if first + pages < end {
             self.dirty.insert(first + pages, end);
