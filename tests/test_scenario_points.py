@@ -24,7 +24,7 @@ BASE: dict[str, Any] = {
 MORE = {"at": {"workload.tasks": 8}, "workload": {"initial_files": 80}, "measure": {"duration": "40 ms"}}
 
 
-def write(folder: Path, *points: dict[str, Any]) -> Path:
+def write(folder: Path, *points: object) -> Path:
     file = folder / "changed.yaml"
     with file.open("w", encoding="utf-8") as out:
         YAML(typ="safe").dump(BASE | {"points": list(points)}, out)
@@ -78,11 +78,13 @@ def test_a_first_look_takes_a_fifth_of_every_window(tmp_path: Path) -> None:
         ({"at": {"worklod.tasks": 8}}, "did you mean 'workload.tasks'"),
         ({"measure": {"seed": 2}}, "unknown key 'seed'"),
         ({"workload": {"initial_file": 2}}, "did you mean 'initial_files'"),
+        ("xfs", "expected a mapping"),
+        (["xfs"], "expected a mapping"),
+        ({"at": "workload.tasks"}, "expected a mapping"),
+        ({"at": 8}, "expected a mapping"),
     ],
 )
-def test_what_cannot_differ_is_refused_at_its_place(
-    tmp_path: Path, change: dict[str, Any], says: str
-) -> None:
+def test_what_cannot_differ_is_refused_at_its_place(tmp_path: Path, change: object, says: str) -> None:
     with pytest.raises(ScenarioError) as refused:
         load(write(tmp_path, change))
     assert says in str(refused.value)

@@ -67,7 +67,9 @@ def check(document: Document) -> Scenario:
         scenario = Scenario.model_validate(document.data)
     except ValidationError as error:
         problems += problems_of(error, document)
-        if any(detail["loc"][:1] in (("variants",), ("sweep",), ()) for detail in error.errors()):
+        if any(
+            detail["loc"][:1] in (("variants",), ("sweep",), ("points",), ()) for detail in error.errors()
+        ):
             raise ScenarioError(problems) from None
     problems += _variant_problems(document)
     if scenario is not None:
