@@ -306,3 +306,12 @@ def test_an_invalid_model_is_named_with_its_file(tmp_path: Path) -> None:
     other.write_text("name: other\ntitle: no source\nparams: {x_ns: {value: 1, unit: ns, range: [0, 2]}}\n")
     with pytest.raises(ScenarioError, match=r"other\.yaml:3:10: key 'evidence' is missing"):
         load_workload(other)
+
+
+@pytest.mark.parametrize(
+    "name", ["cascade-lake-96", "haswell-ep-24", "haswell-ex-144", "sapphire-rapids-192"]
+)
+def test_an_instruction_is_as_fast_as_the_machine(name: str) -> None:
+    """They are those of the guest on which they were counted, times the speed."""
+    guest, machine = (load_machine(each).costs for each in ("guest-2cpu", name))
+    assert machine.instruction.value == pytest.approx(guest.instruction.value * machine.speed.value, rel=0.03)
