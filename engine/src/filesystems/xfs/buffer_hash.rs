@@ -2,6 +2,7 @@
 //! quarters full has a worker of this CPU make one of twice the size; one that is less than three tenths full shrinks
 //! (`rht_deferred_worker`, `lib/rhashtable.c`). The old table goes to RCU, so a grace period begins.
 
+use super::by_block::ByBlock;
 use super::structures::geometry::Geometry;
 use crate::waist::{Account, CpuId, Machine, Time};
 use crate::workqueue::Workqueue;
@@ -11,8 +12,6 @@ use std::cell::RefCell;
 const LEAST: u32 = 32;
 /// The AGF and the AGI, read when the filesystem was mounted (`xfs_ag_resv_init`).
 const MOUNTED: u32 = 2;
-/// Blocks of a page of [`Cached`].
-const PAGE: usize = 4096;
 
 /// How long the worker's code takes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,28 +54,11 @@ impl Table {
     }
 }
 
-/// Which blocks have a buffer.
-#[derive(Debug, Default)]
-struct Cached(Vec<Option<Box<[u64; PAGE / 64]>>>);
-
-impl Cached {
-    /// From now on this block has one or has none; whether that is new.
-    fn set(&mut self, fsblock: u64, there: bool) -> bool {
-        let (page, place) = ((fsblock / PAGE as u64) as usize, fsblock as usize % PAGE);
-        if self.0.len() <= page {
-            self.0.resize_with(page + 1, || None);
-        }
-        let word = &mut self.0[page].get_or_insert_with(|| Box::new([0; PAGE / 64]))[place / 64];
-        let (bit, before) = (1 << (place % 64), *word);
-        *word = if there { before | bit } else { before & !bit };
-        *word != before
-    }
-}
-
 /// The tables of a mount.
 pub(super) struct BufferHash {
     tables: RefCell<Vec<Table>>,
-    cached: RefCell<Cached>,
+    /// Which blocks have a buffer.
+    cached: RefCell<ByBlock<bool>>,
     agblklog: u32,
     /// Groups whose tables are to be replaced; before 4.10 there are no tables.
     work: Option<Workqueue<usize>>,
@@ -89,7 +71,7 @@ impl BufferHash {
         let empty = Table { buffers: MOUNTED, buckets: LEAST, pending: false };
         Self {
             tables: RefCell::new(vec![empty; geometry.agcount as usize]),
-            cached: RefCell::default(),
+            cached: RefCell::new(ByBlock::new(geometry.agblklog)),
             agblklog: geometry.agblklog,
             work: grows.then(|| Workqueue::new(m)),
             prices,
@@ -103,7 +85,8 @@ impl BufferHash {
 
     /// The group whose table changes, if this block had no buffer, or had one.
     fn set(&self, fsblock: u64, there: bool) -> Option<usize> {
-        self.cached.borrow_mut().set(fsblock, there).then_some((fsblock >> self.agblklog) as usize)
+        let before = std::mem::replace(self.cached.borrow_mut().of(fsblock), there);
+        (before != there).then_some((fsblock >> self.agblklog) as usize)
     }
 
     /// These blocks had buffers before the run, in tables that were large enough.
@@ -164,12 +147,5 @@ mod tests {
         assert_eq!((table.replace(), table.buckets), (Some(32), 64));
         assert_eq!(table.replace(), None, "it is large enough");
         assert!(!table.change(1) && !table.pending);
-    }
-
-    #[test]
-    fn a_block_is_counted_once() {
-        let mut cached = Cached::default();
-        assert!(cached.set(70_000, true) && !cached.set(70_000, true) && cached.set(70_001, true));
-        assert!(cached.set(70_000, false) && !cached.set(70_000, false) && !cached.set(5, false));
     }
 }

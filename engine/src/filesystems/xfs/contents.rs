@@ -1,14 +1,13 @@
 //! What blocks of XFS contain, apart from the lines that transactions write: who looks for something in one goes through its lines.
 
+use super::by_block::ByBlock;
+use super::structures::geometry::Geometry;
 use super::structures::touch::{BlockKind, Touches};
 use crate::filesystems::cached::{used_ago, Looks};
 use crate::filesystems::costs::Costs;
 use crate::waist::CachedId;
 use crate::waist::Machine;
 use std::cell::{Cell, RefCell};
-
-/// Blocks of a page of [`Contents`].
-const PAGE: usize = 512;
 
 /// What is known of a block.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,8 +21,7 @@ enum Block {
 
 /// The blocks of a mount that somebody has looked at.
 pub(super) struct Contents {
-    /// By filesystem block number.
-    pages: RefCell<Vec<Option<Box<[Block; PAGE]>>>>,
+    blocks: RefCell<ByBlock<Block>>,
     before: Cell<u32>,
     /// What leads to a block, and its header.
     chain: u32,
@@ -35,22 +33,22 @@ pub(super) struct Contents {
 
 impl Contents {
     /// Nobody has looked at any.
-    pub fn new(costs: &Costs<'_>) -> Result<Self, String> {
+    pub fn new(geometry: &Geometry, costs: &Costs<'_>) -> Result<Self, String> {
         let lines = |name: &str| costs.number(name).map(|n| n as u32);
         let buffer = lines("xfs_buffer.struct")? + lines("xfs_buffer.log_item")? + lines("xfs_buffer.log_vector")?;
         let (index, probes) = (lines("xfs_buffer.index")?, lines("xfs_dir_block.probes")?);
-        let (pages, before) = (RefCell::default(), Cell::new(0));
-        Ok(Self { pages, before, chain: index + 1, probes, buffer })
+        let (blocks, before) = (RefCell::new(ByBlock::new(geometry.agblklog)), Cell::new(0));
+        Ok(Self { blocks, before, chain: index + 1, probes, buffer })
     }
 
     /// These blocks were there before the run.
     pub fn fill(&self, touches: &Touches) {
         for (_, fsblock) in touches.iter().filter(|(kind, _)| self.looks(*kind, None).is_some()) {
-            self.with(fsblock, |block| {
-                if matches!(block, Block::Unknown) {
-                    *block = Block::Before(self.before.replace(self.before.get() + 1));
-                }
-            });
+            let mut blocks = self.blocks.borrow_mut();
+            let block = blocks.of(fsblock);
+            if matches!(block, Block::Unknown) {
+                *block = Block::Before(self.before.replace(self.before.get() + 1));
+            }
         }
     }
 
@@ -58,27 +56,17 @@ impl Contents {
     pub fn look_into<M: Machine>(&self, m: &M, touches: &Touches) {
         for (kind, fsblock, probes) in touches.searched() {
             let Some(looks) = self.looks(kind, probes) else { continue };
-            let cached = self.with(fsblock, |block| {
-                let ago = |nth| used_ago(u64::from(nth), u64::from(self.before.get()), looks.bytes());
-                let cached = match *block {
-                    Block::Cached(cached) => cached,
-                    Block::Before(nth) => m.new_block(0..0, Some(ago(nth))),
-                    Block::Unknown => m.new_block(0..0, None),
-                };
-                *block = Block::Cached(cached);
-                cached
-            });
+            let ago = |nth| used_ago(u64::from(nth), u64::from(self.before.get()), looks.bytes());
+            let mut blocks = self.blocks.borrow_mut();
+            let block = blocks.of(fsblock);
+            let cached = match *block {
+                Block::Cached(cached) => cached,
+                Block::Before(nth) => m.new_block(0..0, Some(ago(nth))),
+                Block::Unknown => m.new_block(0..0, None),
+            };
+            *block = Block::Cached(cached);
             looks.of(m, cached);
         }
-    }
-
-    fn with<R>(&self, fsblock: u64, change: impl FnOnce(&mut Block) -> R) -> R {
-        let (page, place) = ((fsblock / PAGE as u64) as usize, fsblock as usize % PAGE);
-        let mut pages = self.pages.borrow_mut();
-        if pages.len() <= page {
-            pages.resize_with(page + 1, || None);
-        }
-        change(&mut pages[page].get_or_insert_with(|| Box::new([Block::Unknown; PAGE]))[place])
     }
 
     /// What one looks at in a block of this kind, whose entries take so many probes; headers and clusters are all lines of their

@@ -14,6 +14,7 @@ pub mod structures;
 
 mod audit;
 pub mod buffer_hash;
+mod by_block;
 mod contents;
 mod inode;
 mod inode_lines;

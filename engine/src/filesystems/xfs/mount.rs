@@ -221,7 +221,7 @@ impl Xfs {
                 geometry.agblocks,
                 costs.sum(&["iunlink.region"])?,
             ),
-            contents: Contents::new(costs)?,
+            contents: Contents::new(geometry, costs)?,
             buffers,
             groups: AllocationGroup::all(m, geometry, classes, footprints.buffer, costs)?,
             directories: RefCell::default(),

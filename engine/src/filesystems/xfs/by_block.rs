@@ -1,0 +1,49 @@
+//! Something of each block of a filesystem, by its number: few blocks have it, and numbers of blocks leave gaps between groups.
+
+/// Blocks of a page of [`ByBlock`].
+const PAGE: usize = 512;
+
+/// What each block has; the default where nothing was set.
+#[derive(Clone, Debug)]
+pub(super) struct ByBlock<T> {
+    groups: Vec<Vec<Option<Box<[T; PAGE]>>>>,
+    agblklog: u32,
+}
+
+impl<T: Copy + Default> ByBlock<T> {
+    /// No block has any. Numbers of blocks have the group above these bits (`sb_agblklog`).
+    pub fn new(agblklog: u32) -> Self {
+        Self { groups: Vec::new(), agblklog }
+    }
+
+    /// What a block has.
+    pub fn of(&mut self, fsblock: u64) -> &mut T {
+        let (group, block) = ((fsblock >> self.agblklog) as usize, (fsblock & ((1 << self.agblklog) - 1)) as usize);
+        let page = grown(grown(&mut self.groups, group), block / PAGE);
+        &mut page.get_or_insert_with(|| Box::new([T::default(); PAGE]))[block % PAGE]
+    }
+}
+
+/// The element at this place of a list that is made long enough.
+fn grown<T: Default>(list: &mut Vec<T>, place: usize) -> &mut T {
+    if list.len() <= place {
+        list.resize_with(place + 1, T::default);
+    }
+    &mut list[place]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_far_apart_keep_what_they_have_in_little_room() {
+        let mut found = ByBlock::new(28);
+        let far = (499 << 28) + 70_000;
+        *found.of(far) = 7;
+        *found.of(far + 1) += 1;
+        assert_eq!([far, far + 1, far + 2, 70_000].map(|block| *found.of(block)), [7, 1, 0, 0]);
+        let pages: usize = found.groups.iter().map(Vec::len).sum();
+        assert!(pages < 300, "two groups have pages, up to the block: {pages}");
+    }
+}
