@@ -24,6 +24,12 @@ class Costs:
     """What sending an interrupt to another CPU costs the waker besides."""
     ipi_deliver: Time
     """From sending to the other CPU noticing."""
+    resched_send: Time
+    """What interrupting a busy CPU costs the waker, which wants it for another task."""
+    resched_deliver: Time
+    """From sending to the interrupt's arrival there."""
+    resched_serve: Time
+    """What that CPU takes to serve it."""
     cpu_relax: Time
     """One round of a polling loop."""
 
@@ -37,6 +43,9 @@ class Costs:
             wakeup_queued=from_ns(costs.get("wakeup_queued", costs["wakeup"])),
             ipi_send=from_ns(costs["ipi_send"]),
             ipi_deliver=from_ns(costs["ipi_deliver"]),
+            resched_send=from_ns(costs.get("resched_send", costs["ipi_send"])),
+            resched_deliver=from_ns(costs.get("resched_deliver", costs["ipi_deliver"])),
+            resched_serve=from_ns(costs.get("resched_serve", 0)),
             cpu_relax=from_ns(costs["cpu_relax"]),
         )
 

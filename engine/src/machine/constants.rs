@@ -19,6 +19,12 @@ pub struct Costs {
     pub ipi_send: Time,
     /// From sending to the other CPU noticing.
     pub ipi_deliver: Time,
+    /// What interrupting a busy CPU costs the waker, which wants it for another task.
+    pub resched_send: Time,
+    /// From sending to the interrupt's arrival there.
+    pub resched_deliver: Time,
+    /// What that CPU takes to serve it.
+    pub resched_serve: Time,
     /// One round of a polling loop.
     pub cpu_relax: Time,
 }
@@ -31,6 +37,9 @@ impl Costs {
             wakeup_queued: from_ns(costs.wakeup_queued.unwrap_or(costs.wakeup)),
             ipi_send: from_ns(costs.ipi_send),
             ipi_deliver: from_ns(costs.ipi_deliver),
+            resched_send: from_ns(costs.resched_send.unwrap_or(costs.ipi_send)),
+            resched_deliver: from_ns(costs.resched_deliver.unwrap_or(costs.ipi_deliver)),
+            resched_serve: from_ns(costs.resched_serve),
             cpu_relax: from_ns(costs.cpu_relax),
         }
     }

@@ -48,6 +48,10 @@ pub struct Cpu {
     pub group_is_next: bool,
     /// The scheduler wants the current task to yield.
     pub need_resched: bool,
+    /// An interrupt that tells it so is under way, and it has not looked for another task since that was sent.
+    pub resched_sent: bool,
+    /// Counts these interrupts.
+    pub resched: u32,
     /// Somebody was woken here while the CPU switched to a task.
     pub arrived: bool,
     /// What the governor of idle states knows of it.
@@ -115,6 +119,8 @@ impl Cpu {
             contribution: Contribution::default(),
             group_is_next: false,
             need_resched: false,
+            resched_sent: false,
+            resched: 0,
             arrived: false,
             menu: Menu::new(),
             next_timer: 0,
