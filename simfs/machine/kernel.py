@@ -111,6 +111,10 @@ class Kernel:
     rwsem_reader_spin_cap: Time
     grace_period: Time
     """RCU grace period that a percpu-rwsem's writer waits for."""
+    seek_cpu: Time
+    """What it takes to look at a CPU for a new task."""
+    queue_new: Time
+    """What it takes to queue it there."""
     rcu_core: Time
     """What a round of RCU's softirq takes besides the callbacks."""
     rcu_tick: Time
@@ -171,6 +175,8 @@ class Kernel:
             locks=kernel["locks"],
             migration_cost=from_ns(constants["migration_cost"]),
             **_lock_constants(constants, kernel["tick_ns"]),
+            seek_cpu=from_ns(constants["code_seek_cpu"] * instruction),
+            queue_new=from_ns(constants["code_queue_new"] * instruction),
             rcu_core=from_ns(constants["code_rcu_core"] * instruction),
             rcu_tick=from_ns(constants["code_rcu_tick"] * instruction),
             rcu_note=from_ns(constants["code_rcu_note"] * instruction),

@@ -68,6 +68,10 @@ pub struct Kernel {
     pub rwsem_reader_spin: (Time, Time, Time),
     /// RCU grace period (percpu-rwsem writers).
     pub grace_period: Time,
+    /// What it takes to look at a CPU for a new task, and to queue that there.
+    pub seek_cpu: Time,
+    /// See `seek_cpu`.
+    pub queue_new: Time,
     /// What a round of RCU's softirq takes besides the callbacks.
     pub rcu_core: Time,
     /// From a tick until RCU's softirq wants the lock of the CPU's node.
@@ -116,6 +120,8 @@ impl Kernel {
                 from_ns(constants.rwsem_reader_spin_cap),
             ),
             grace_period: from_ns(constants.percpu_rwsem_grace_period),
+            seek_cpu: from_ns(constants.code_seek_cpu * instruction),
+            queue_new: from_ns(constants.code_queue_new * instruction),
             rcu_core: from_ns(constants.code_rcu_core * instruction),
             rcu_tick: from_ns(constants.code_rcu_tick * instruction),
             rcu_note: from_ns(constants.code_rcu_note * instruction),

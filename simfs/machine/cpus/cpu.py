@@ -87,6 +87,10 @@ class Cpu:
     tick_armed: bool = False
     exec_start: Time = 0
     """Up to when the virtual run time of the executing task is up to date."""
+    idles_since: Time = 0
+    """When it had nothing to run last."""
+    idled_until: Time = 0
+    """And until when."""
     owed_irq: Time = 0
     """Time of interrupts that came while nobody ran; who runs next pays it."""
     interrupted: Time = 0

@@ -36,7 +36,7 @@ class IdleExit:
 
     def leave_idle(self, cpu: Cpu, interrupt: Time) -> None:
         """An interrupt that wakes `cpu` arrives in `interrupt`."""
-        self._scheduler.idle.discard(cpu.number)
+        self._scheduler.end_idling(cpu)
         state, joules = self._idling.end(cpu)
         self.joules += joules
         self._exit(cpu, interrupt + self._exit_time(cpu, state))

@@ -72,6 +72,10 @@ pub struct Cpu {
     pub tick_armed: bool,
     /// When the current task's virtual run time was last brought up to date.
     pub exec_start: Time,
+    /// When it had nothing to run last, and until when.
+    pub idles_since: Time,
+    /// See `idles_since`.
+    pub idled_until: Time,
     /// Time of interrupts that came while nobody ran; who runs next pays it.
     pub owed_irq: Time,
     /// When the interrupt arrives that was sent while the CPU switched to idle.
@@ -131,6 +135,8 @@ impl Cpu {
             in_softirq: false,
             tick_armed: false,
             exec_start: 0,
+            idles_since: 0,
+            idled_until: 0,
             owed_irq: 0,
             interrupted: 0,
             idle_stamp: None,

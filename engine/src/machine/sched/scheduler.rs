@@ -118,7 +118,7 @@ impl State {
         match self.pick(cpu).or_else(|| self.pull(cpu)) {
             Some(next) => self.switch_to(cpu, next),
             None => {
-                self.idle.insert(cpu);
+                self.begin_idling(cpu);
                 self.note_idle_core(cpu);
                 self.switch_to_idle(cpu);
             }

@@ -117,7 +117,7 @@ impl State {
         match self.cpus[cpu as usize].phase {
             Phase::Idle(since) => self.leave_idle(cpu, since, from, delay),
             Phase::Switching(None) if self.is_idle(cpu) => {
-                self.idle.remove(cpu);
+                self.end_idling(cpu);
                 self.cpus[cpu as usize].interrupted = self.now + delay + self.delivery(cpu, from);
             }
             Phase::Switching(None) => {} // somebody else's interrupt is under way
