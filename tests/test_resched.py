@@ -1,4 +1,4 @@
-"""A wake-up that wants a busy CPU elsewhere back interrupts it: that takes time of the waker, of the wire and of the CPU."""
+"""A wake-up that wants a busy CPU elsewhere back interrupts it, which takes time."""
 
 from __future__ import annotations
 

@@ -43,7 +43,8 @@ class CostsUse(Section):
     )
     ipi_deliver: Duration | None = Field(default=None, description="Until that CPU notices.")
     resched_send: Duration | None = Field(
-        default=None, description="What the waker pays besides to interrupt a busy CPU, which it wants for another task."
+        default=None,
+        description="What the waker pays besides to interrupt a busy CPU, which it wants for another task.",
     )
     resched_deliver: Duration | None = Field(default=None, description="Until that CPU notices.")
     resched_serve: Duration | None = Field(default=None, description="What serving the interrupt takes it.")

@@ -106,7 +106,7 @@ class Idlest:
         The idle one that wakes fastest, of equals the one that became idle last; else the least loaded.
         """
         cpus = [self._scheduler.cpus[number] for number in part]
-        idle = [cpu for cpu in cpus if self._scheduler.idled_at(cpu, moment)]
+        idle = [cpu for cpu in cpus if self._scheduler.idle_exit.idled_at(cpu, moment)]
         if idle:
             return min(idle, key=self._wakes_fastest).number
         return min(cpus, key=lambda cpu: (cpu.total_load, cpu.number)).number

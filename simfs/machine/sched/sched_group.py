@@ -77,7 +77,7 @@ class Groups:
         for cpu in cpus:
             own = without if without and without.cpu is cpu else None
             here = in_queues(cpu) - (own is not None)
-            idled = self._scheduler.idled_at(cpu, moment) if past else self._scheduler.is_idle(cpu)
+            idled = self._scheduler.idle_exit.idled_at(cpu, moment) if past else self._scheduler.is_idle(cpu)
             if idled and not self._scheduler.is_idle(cpu):
                 here = 0
             elif not idled and self._scheduler.is_idle(cpu):

@@ -163,7 +163,7 @@ class Scheduler:
         if task is not None:
             self._switch_to(cpu, task)
         else:
-            self.begin_idling(cpu)
+            self.idle_exit.begin_idling(cpu)
             self.placement.note_idle_core(cpu)
             self.policy.set_next(cpu, None)
             self._begin_switch(cpu, None)
@@ -203,12 +203,12 @@ class Scheduler:
         if task is None:
             self.siblings.set_executing(cpu, False)
             if cpu.queue:
-                self.end_idling(cpu)
+                self.idle_exit.end_idling(cpu)
                 self.idle_exit.woken_while_switching(cpu)
             else:
                 cpu.phase, cpu.since = Phase.IDLE, self.now
                 self.idling.enter(cpu)
-                self.begin_idling(cpu)
+                self.idle_exit.begin_idling(cpu)
                 self.machine.note_cpu("idle", cpu)
                 self.arm_tick(cpu)
             return
@@ -323,7 +323,7 @@ class Scheduler:
         if cpu.phase is Phase.IDLE:
             self.idle_exit.leave_idle(cpu, arrives)
         elif cpu.number in self.idle:  # switching to it; if not in it, somebody else's interrupt is under way
-            self.end_idling(cpu)
+            self.idle_exit.end_idling(cpu)
             cpu.interrupted = self.now + arrives
 
     def _add_awake(self, task: Task, by: Waker | None, told: bool) -> None:
@@ -357,22 +357,6 @@ class Scheduler:
         """Give a running task another nice level; it may not be the one that should run (`prio_changed_fair`)."""
         self.policy.set_nice(task, nice)
         task.cpu.need_resched |= len(task.cpu.queue) > 0
-
-    def begin_idling(self, cpu: Cpu) -> None:
-        """`cpu` has nothing to run."""
-        if cpu.number not in self.idle:
-            self.idle.add(cpu.number)
-            cpu.idles_since = self.now
-
-    def end_idling(self, cpu: Cpu) -> None:
-        """Somebody is to run on `cpu`."""
-        if cpu.number in self.idle:
-            self.idle.discard(cpu.number)
-            cpu.idled_until = self.now
-
-    def idled_at(self, cpu: Cpu, moment: Time) -> bool:
-        """Whether a CPU idled at a moment that is not long ago."""
-        return cpu.idles_since <= moment and (self.is_idle(cpu) or moment < cpu.idled_until)
 
     def is_idle(self, cpu: Cpu) -> bool:
         """Whether a CPU has nothing to run."""
