@@ -112,8 +112,10 @@ impl State {
             _ => self.now,
         };
         let exit = |cpu: CpuId| -> Time { self.declared_exit(cpu) };
-        let idle =
-            part.clone().filter(|&cpu| self.idled_at(cpu, moment)).min_by_key(|&cpu| (exit(cpu), Reverse(since(cpu)), cpu));
+        let idle = part
+            .clone()
+            .filter(|&cpu| self.idled_at(cpu, moment))
+            .min_by_key(|&cpu| (exit(cpu), Reverse(since(cpu)), cpu));
         idle.or_else(|| part.clone().min_by_key(|&cpu| (self.load_of(cpu), cpu))).unwrap_or(part.start)
     }
 }
