@@ -35,6 +35,8 @@ class What(IntEnum):
     """The scheduler tick (subject: CPU)."""
     SOFTIRQ_DONE = 7
     """The softirqs after a tick are done and have left something to `ksoftirqd` (subject: CPU)."""
+    RESCHEDULED = 8
+    """A CPU has served an interrupt that wants it for another task (subject: CPU)."""
 
 
 class Happening(simpy.Event):

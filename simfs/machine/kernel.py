@@ -24,6 +24,12 @@ class Costs:
     """What sending an interrupt to another CPU costs the waker besides."""
     ipi_deliver: Time
     """From sending to the other CPU noticing."""
+    resched_send: Time
+    """What interrupting a busy CPU costs the waker, which wants it for another task."""
+    resched_deliver: Time
+    """From sending to the interrupt's arrival there."""
+    resched_serve: Time
+    """What that CPU takes to serve it."""
     cpu_relax: Time
     """One round of a polling loop."""
 
@@ -37,6 +43,9 @@ class Costs:
             wakeup_queued=from_ns(costs.get("wakeup_queued", costs["wakeup"])),
             ipi_send=from_ns(costs["ipi_send"]),
             ipi_deliver=from_ns(costs["ipi_deliver"]),
+            resched_send=from_ns(costs.get("resched_send", costs["ipi_send"])),
+            resched_deliver=from_ns(costs.get("resched_deliver", costs["ipi_deliver"])),
+            resched_serve=from_ns(costs.get("resched_serve", 0)),
             cpu_relax=from_ns(costs["cpu_relax"]),
         )
 
@@ -102,6 +111,10 @@ class Kernel:
     rwsem_reader_spin_cap: Time
     grace_period: Time
     """RCU grace period that a percpu-rwsem's writer waits for."""
+    seek_cpu: Time
+    """What it takes to look at a CPU for a new task."""
+    queue_new: Time
+    """What it takes to queue it there."""
     rcu_core: Time
     """What a round of RCU's softirq takes besides the callbacks."""
     rcu_tick: Time
@@ -162,6 +175,8 @@ class Kernel:
             locks=kernel["locks"],
             migration_cost=from_ns(constants["migration_cost"]),
             **_lock_constants(constants, kernel["tick_ns"]),
+            seek_cpu=from_ns(constants["code_seek_cpu"] * instruction),
+            queue_new=from_ns(constants["code_queue_new"] * instruction),
             rcu_core=from_ns(constants["code_rcu_core"] * instruction),
             rcu_tick=from_ns(constants["code_rcu_tick"] * instruction),
             rcu_note=from_ns(constants["code_rcu_note"] * instruction),

@@ -6,7 +6,16 @@ from typing import Any
 
 from simfs.scenario.models import Machine
 
-_OF_CORES = ("speed", "instruction", "context_switch", "wakeup", "wakeup_queued", "cpu_relax", "line_hit")
+_OF_CORES = (
+    "speed",
+    "instruction",
+    "context_switch",
+    "wakeup",
+    "wakeup_queued",
+    "resched_serve",
+    "cpu_relax",
+    "line_hit",
+)
 """Costs of what a core does by itself. Lines and memory come with the clock of the rest of the chip, which stays."""
 
 

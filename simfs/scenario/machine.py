@@ -42,6 +42,12 @@ class CostsUse(Section):
         default=None, description="What the waker pays besides to interrupt an idle CPU."
     )
     ipi_deliver: Duration | None = Field(default=None, description="Until that CPU notices.")
+    resched_send: Duration | None = Field(
+        default=None,
+        description="What the waker pays besides to interrupt a busy CPU, which it wants for another task.",
+    )
+    resched_deliver: Duration | None = Field(default=None, description="Until that CPU notices.")
+    resched_serve: Duration | None = Field(default=None, description="What serving the interrupt takes it.")
     step_cv: Annotated[StrictFloat, Field(ge=0, le=10)] | None = Field(
         default=None,
         description="How much the time of the same kernel code varies: standard deviation over mean.",

@@ -67,9 +67,11 @@ class MachineCosts(Section):
 
     `speed` multiplies the processor time of programs: 1.0 is the machine on which the steps were traced.
     `wakeup_queued` is what of `wakeup` the waker of an idle CPU pays, all of it where that is not known; the idle CPU
-    does the rest. `instruction` is what an instruction of lock code takes. `step_cv` is how much the time of the same
-    kernel code varies, standard deviation over mean. `smt_speed` is how fast a program runs while the other CPU of its
-    core executes too, relative to alone.
+    does the rest. `resched_send`, `resched_deliver` and `resched_serve` are the same for the interrupt of a busy CPU
+    that is wanted for a woken task; where the first two are not known, they are those of an idle CPU. `instruction` is
+    what an instruction of lock code takes. `step_cv` is how much the time of the same kernel code varies, standard
+    deviation over mean. `smt_speed` is how fast a program runs while the other CPU of its core executes too, relative
+    to alone.
     """
 
     line_hit: Time
@@ -85,6 +87,9 @@ class MachineCosts(Section):
     instruction: Time
     ipi_send: Time
     ipi_deliver: Time
+    resched_send: Time | None = None
+    resched_deliver: Time | None = None
+    resched_serve: Time | None = None
     step_cv: Variation
     smt_speed: SharedSpeed
     speed: Speed

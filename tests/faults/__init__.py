@@ -33,6 +33,8 @@ TESTS = {
         "eevdf",
         "rcu",
         "processes",
+        "resched",
+        "seek_cpu",
         "two_machines",
     ),
     "statistics": ("columns", "lock_moments", "statistics", "results", "two_machines"),

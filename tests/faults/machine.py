@@ -187,4 +187,16 @@ MACHINE = [
         "next.is_some() && c.accounted == self.now",
         "!FAULT && next.is_some() && c.accounted == self.now",
     ),
+    Fault(
+        "sched: a busy CPU gives way in the instant of a wake-up elsewhere",
+        M + "sched/resched.rs",
+        "match by.filter(|by| by.cpu != cpu) {",
+        "match by.filter(|by| !FAULT && by.cpu != cpu) {",
+    ),
+    Fault(
+        "sched: a fork knows what CPUs do now",
+        M + "sched/idlest.rs",
+        "let moment = if at_start { self.now } else { self.looked_at(domain) };",
+        "let moment = if FAULT || at_start { self.now } else { self.looked_at(domain) };",
+    ),
 ]

@@ -19,6 +19,12 @@ pub struct Costs {
     pub ipi_send: Time,
     /// From sending to the other CPU noticing.
     pub ipi_deliver: Time,
+    /// What interrupting a busy CPU costs the waker, which wants it for another task.
+    pub resched_send: Time,
+    /// From sending to the interrupt's arrival there.
+    pub resched_deliver: Time,
+    /// What that CPU takes to serve it.
+    pub resched_serve: Time,
     /// One round of a polling loop.
     pub cpu_relax: Time,
 }
@@ -31,6 +37,9 @@ impl Costs {
             wakeup_queued: from_ns(costs.wakeup_queued.unwrap_or(costs.wakeup)),
             ipi_send: from_ns(costs.ipi_send),
             ipi_deliver: from_ns(costs.ipi_deliver),
+            resched_send: from_ns(costs.resched_send.unwrap_or(costs.ipi_send)),
+            resched_deliver: from_ns(costs.resched_deliver.unwrap_or(costs.ipi_deliver)),
+            resched_serve: from_ns(costs.resched_serve),
             cpu_relax: from_ns(costs.cpu_relax),
         }
     }
@@ -59,6 +68,10 @@ pub struct Kernel {
     pub rwsem_reader_spin: (Time, Time, Time),
     /// RCU grace period (percpu-rwsem writers).
     pub grace_period: Time,
+    /// What it takes to look at a CPU for a new task, and to queue that there.
+    pub seek_cpu: Time,
+    /// See `seek_cpu`.
+    pub queue_new: Time,
     /// What a round of RCU's softirq takes besides the callbacks.
     pub rcu_core: Time,
     /// From a tick until RCU's softirq wants the lock of the CPU's node.
@@ -107,6 +120,8 @@ impl Kernel {
                 from_ns(constants.rwsem_reader_spin_cap),
             ),
             grace_period: from_ns(constants.percpu_rwsem_grace_period),
+            seek_cpu: from_ns(constants.code_seek_cpu * instruction),
+            queue_new: from_ns(constants.code_queue_new * instruction),
             rcu_core: from_ns(constants.code_rcu_core * instruction),
             rcu_tick: from_ns(constants.code_rcu_tick * instruction),
             rcu_note: from_ns(constants.code_rcu_note * instruction),

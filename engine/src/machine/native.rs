@@ -302,6 +302,10 @@ fn happen(s: &mut State, event: Event) -> Option<TaskId> {
             s.wake_ksoftirqd(id);
             None
         }
+        Happening::Rescheduled => {
+            s.rescheduled(id, event.generation);
+            None
+        }
     }
 }
 

@@ -75,6 +75,8 @@ pub enum Happening {
     Tick,
     /// The softirqs after a tick are done and have left something to `ksoftirqd` (subject: CPU).
     SoftirqDone,
+    /// A CPU has served an interrupt that wants it for another task (subject: CPU).
+    Rescheduled,
 }
 
 impl Happening {
@@ -89,7 +91,8 @@ impl Happening {
             4 => Self::SegmentEnd,
             5 => Self::SpinCheck,
             6 => Self::Tick,
-            _ => Self::SoftirqDone,
+            7 => Self::SoftirqDone,
+            _ => Self::Rescheduled,
         }
     }
 }

@@ -9,6 +9,7 @@ use super::lock::waits::Waits;
 use super::locks::Inside;
 use super::sched::entity::{Entity, NICE_0};
 use super::sched::load::Average;
+use super::sched::resched::Waker;
 use super::sched::run_queue::Level;
 use crate::waist::time::Time;
 use crate::waist::{Access, Account, CpuId, LockId, Side, TaskId};
@@ -199,8 +200,8 @@ pub struct Task {
     pub level: Level,
     /// Scheduler state.
     pub entity: Entity,
-    /// It was woken while its CPU switched to another task, and has not been compared with that yet.
-    pub arrived: bool,
+    /// Who woke it while its CPU switched to another task, with which it has not been compared yet.
+    pub arrived: Option<Waker>,
     /// Time by state.
     pub times: StateTimes,
     /// For how long its CPU had idled when its state last changed.
@@ -274,7 +275,7 @@ impl Task {
             scaled_holds: 0,
             level: Level::Root,
             entity: Entity::new(NICE_0, Average::default()),
-            arrived: false,
+            arrived: None,
             times: StateTimes { since: now, ..StateTimes::default() },
             idle_clock: 0,
             woken_at: Time::MAX,

@@ -54,6 +54,15 @@ pub struct MachineCosts {
     pub instruction: f64,
     pub ipi_send: f64,
     pub ipi_deliver: f64,
+    /// Sending a reschedule interrupt to a busy CPU; `ipi_send` when absent.
+    #[serde(default)]
+    pub resched_send: Option<f64>,
+    /// Until it arrives; `ipi_deliver` when absent.
+    #[serde(default)]
+    pub resched_deliver: Option<f64>,
+    /// What serving it takes that CPU.
+    #[serde(default)]
+    pub resched_serve: f64,
     /// How much the time of the same kernel code varies: standard deviation over mean.
     pub step_cv: f64,
     /// How fast a program runs while the other CPU of its core executes too, relative to alone.

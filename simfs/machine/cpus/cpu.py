@@ -14,6 +14,7 @@ from simfs.machine.sched.run_queue import Level, RunQueue
 from simfs.machine.time import Time, from_ns
 
 if TYPE_CHECKING:
+    from simfs.machine.sched.resched import Waker
     from simfs.machine.task import Task
 
 
@@ -69,8 +70,12 @@ class Cpu:
     group_is_next: bool = False
     """The group's task has gone to sleep and left others (`cfs_rq->next`)."""
     need_resched: bool = False
-    arrivals: list[Task] = field(default_factory=list)
-    """Tasks woken here while the CPU switches to another one."""
+    resched_sent: bool = False
+    """An interrupt that sets it is under way, and the CPU has not looked for another task since that was sent."""
+    resched: int = 0
+    """Counts these interrupts."""
+    arrivals: list[tuple[Task, Waker]] = field(default_factory=list)
+    """Tasks woken here while the CPU switches to another one, and by whom."""
     before_switch: Time = 0
     """Time that the stopper thread, and wake-ups that were left to this CPU, take before the next switch."""
     generation: int = 0
@@ -82,6 +87,10 @@ class Cpu:
     tick_armed: bool = False
     exec_start: Time = 0
     """Up to when the virtual run time of the executing task is up to date."""
+    idles_since: Time = 0
+    """When it had nothing to run last."""
+    idled_until: Time = 0
+    """And until when."""
     owed_irq: Time = 0
     """Time of interrupts that came while nobody ran; who runs next pays it."""
     interrupted: Time = 0

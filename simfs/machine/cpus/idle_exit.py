@@ -23,6 +23,22 @@ class IdleExit:
         self.joules = 0.0
         """Energy of idle periods that have ended in the measured window."""
 
+    def begin_idling(self, cpu: Cpu) -> None:
+        """`cpu` has nothing to run."""
+        if cpu.number not in self._scheduler.idle:
+            self._scheduler.idle.add(cpu.number)
+            cpu.idles_since = self._machine.now
+
+    def end_idling(self, cpu: Cpu) -> None:
+        """Somebody is to run on `cpu`."""
+        if cpu.number in self._scheduler.idle:
+            self._scheduler.idle.discard(cpu.number)
+            cpu.idled_until = self._machine.now
+
+    def idled_at(self, cpu: Cpu, moment: Time) -> bool:
+        """Whether a CPU idled at a moment that is not long ago."""
+        return cpu.idles_since <= moment and (self._scheduler.is_idle(cpu) or moment < cpu.idled_until)
+
     def woken_while_switching(self, cpu: Cpu) -> None:
         """A task was woken here before the switch to idle was complete.
 
@@ -36,7 +52,7 @@ class IdleExit:
 
     def leave_idle(self, cpu: Cpu, interrupt: Time) -> None:
         """An interrupt that wakes `cpu` arrives in `interrupt`."""
-        self._scheduler.idle.discard(cpu.number)
+        self.end_idling(cpu)
         state, joules = self._idling.end(cpu)
         self.joules += joules
         self._exit(cpu, interrupt + self._exit_time(cpu, state))

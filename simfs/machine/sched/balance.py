@@ -152,8 +152,7 @@ class Balance:
         self._machine.counters.pulls += 1
         task.note_move(target)
         policy.dequeue(task, source, Leaving.MOVED)
-        if task in source.arrivals:
-            source.arrivals.remove(task)
+        source.arrivals = [(woken, by) for woken, by in source.arrivals if woken is not task]
         policy.group.detach_load(task, source)
         policy.group.attach_load(task, target)
         policy.enqueue(task, target, Entering.MOVED)

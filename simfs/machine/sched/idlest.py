@@ -72,14 +72,23 @@ class Idlest:
         cpu = own.number
         for span, size in self._topology.domains:
             near, *others = self._groups.parts(cpu, span, size)
-            groups = [(part, self._groups.of(part, without)) for part in others]
+            moment = self._scheduler.now if at_start else self._looked_at(span)
+            groups = [(part, self._groups.seen(part, without, moment)) for part in others]
             if not groups:
                 continue
             part, idlest = min(groups, key=lambda group: _rank(group[1]))
-            local = self._groups.of(near, without)
+            local = self._groups.seen(near, without, self._scheduler.now)
             if _beats(idlest, local) and not self._keeps_new((span, size), local, idlest, at_start=at_start):
-                cpu = self._idlest(part)
+                cpu = self._idlest(part, moment)
         return self._scheduler.cpus[cpu]
+
+    def _looked_at(self, span: int) -> Time:
+        """When the CPUs of a domain were looked at, on average, for a task that is queued now.
+
+        Who comes to a CPU meanwhile has not been seen, and the task may queue behind it.
+        """
+        kernel = self._scheduler.machine.kernel
+        return max(self._scheduler.now - (span * kernel.seek_cpu // 2 + kernel.queue_new), 0)
 
     def _keeps_new(self, domain: tuple[int, int], local: Group, idlest: Group, *, at_start: bool) -> bool:
         """Whether a new task stays on its parent's NUMA node though another is idler.
@@ -91,13 +100,13 @@ class Idlest:
         others = max(local.tasks - (self._scheduler.machine.setting_up is not None), 0)
         return not at_start or self._nodes.leave(local, others, idlest)
 
-    def _idlest(self, part: range) -> int:
+    def _idlest(self, part: range, moment: Time) -> int:
         """Of some CPUs the one to take (`sched_balance_find_dst_group_cpu`).
 
         The idle one that wakes fastest, of equals the one that became idle last; else the least loaded.
         """
         cpus = [self._scheduler.cpus[number] for number in part]
-        idle = [cpu for cpu in cpus if self._scheduler.is_idle(cpu)]
+        idle = [cpu for cpu in cpus if self._scheduler.idle_exit.idled_at(cpu, moment)]
         if idle:
             return min(idle, key=self._wakes_fastest).number
         return min(cpus, key=lambda cpu: (cpu.total_load, cpu.number)).number

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from simfs.machine.cpus.cpu import Cpu
 from simfs.machine.sched.placement import IMBALANCE, share_of_load
 from simfs.machine.sched.run_queue import Level
+from simfs.machine.time import Time
 
 if TYPE_CHECKING:
     from simfs.machine.sched.scheduler import Scheduler
@@ -61,15 +62,28 @@ class Groups:
         yield from parts[own:]
         yield from parts[:own]
 
-    def of(self, part: range, without: Task | None = None) -> Group:
-        """`update_sg_lb_stats`; where a task is to go on, as if it were not there (`update_sg_wakeup_stats`)."""
+    def of(self, part: range) -> Group:
+        """`update_sg_lb_stats`."""
+        return self.seen(part, None, self._scheduler.now)
+
+    def seen(self, part: range, without: Task | None, moment: Time) -> Group:
+        """Who idled when that was looked at, at `moment`, counts as idle.
+
+        Where a task is to go on, as if it were not there (`update_sg_wakeup_stats`).
+        """
+        past = moment < self._scheduler.now
         cpus = [self._scheduler.cpus[number] for number in part]
         tasks = idle = utilization = runnable = load = 0
         for cpu in cpus:
             own = without if without and without.cpu is cpu else None
             here = in_queues(cpu) - (own is not None)
+            idled = self._scheduler.idle_exit.idled_at(cpu, moment) if past else self._scheduler.is_idle(cpu)
+            if idled and not self._scheduler.is_idle(cpu):
+                here = 0
+            elif not idled and self._scheduler.is_idle(cpu):
+                here = max(here, 1)  # who ran there was still to be seen
             tasks += here
-            idle += self._scheduler.is_idle(cpu) or (own is not None and here == 0)
+            idle += idled or (own is not None and here == 0)
             used = wanted = share = 0
             if own:
                 average = own.entity.load

@@ -22,6 +22,7 @@ from simfs.machine.sched.eevdf import Eevdf
 from simfs.machine.sched.idlest import Idlest
 from simfs.machine.sched.placement import Placement
 from simfs.machine.sched.policy import Entering, Leaving, Policy, Rules
+from simfs.machine.sched.resched import Resched, Waker
 from simfs.machine.sched.run_queue import Level
 from simfs.machine.softirq import Softirqs
 from simfs.machine.statistics import TaskKind
@@ -55,6 +56,7 @@ class Scheduler:
             self.idling.enter(cpu)
         self.idlest = Idlest(self)
         self.balance = Balance(self)
+        self.resched = Resched(self)
         self.workers = Workers(self)
         self.softirqs = Softirqs(self)
 
@@ -82,7 +84,7 @@ class Scheduler:
         What made the CPU look is dealt with.
         """
         self.policy.update_current(cpu)
-        cpu.need_resched = False
+        cpu.need_resched = cpu.resched_sent = False
         if self.softirqs.rcu is not None:
             self.softirqs.rcu.passes(cpu)
         picked = self.policy.pick(cpu)
@@ -140,7 +142,7 @@ class Scheduler:
         self.policy.dequeue(task, source, Leaving.MOVED)
         self._leave_cpu(task, Status.RUNNABLE, Reason.PREEMPTED)
         task.note_move(to)
-        self._enqueue(task, to, Entering.MOVED, stopper, source)
+        self._enqueue(task, to, Entering.MOVED, Waker(source, self.now + stopper, None))
         source.before_switch += stopper
         self.schedule(source)
 
@@ -156,12 +158,12 @@ class Scheduler:
 
     def schedule(self, cpu: Cpu) -> None:
         """Give a CPU whose task has left the next one; without any it pulls one from elsewhere, or idles."""
-        cpu.need_resched = False
+        cpu.need_resched = cpu.resched_sent = False
         task = self.policy.pick(cpu) or self.balance.pull(cpu)
         if task is not None:
             self._switch_to(cpu, task)
         else:
-            self.idle.add(cpu.number)
+            self.idle_exit.begin_idling(cpu)
             self.placement.note_idle_core(cpu)
             self.policy.set_next(cpu, None)
             self._begin_switch(cpu, None)
@@ -201,12 +203,12 @@ class Scheduler:
         if task is None:
             self.siblings.set_executing(cpu, False)
             if cpu.queue:
-                self.idle.discard(cpu.number)
+                self.idle_exit.end_idling(cpu)
                 self.idle_exit.woken_while_switching(cpu)
             else:
                 cpu.phase, cpu.since = Phase.IDLE, self.now
                 self.idling.enter(cpu)
-                self.idle.add(cpu.number)
+                self.idle_exit.begin_idling(cpu)
                 self.machine.note_cpu("idle", cpu)
                 self.arm_tick(cpu)
             return
@@ -225,10 +227,12 @@ class Scheduler:
             self._look_at(arrivals, cpu)
             task.resume()
 
-    def _look_at(self, arrivals: Sequence[Task], cpu: Cpu) -> None:
+    def _look_at(self, arrivals: Sequence[tuple[Task, Waker]], cpu: Cpu) -> None:
         """Compare those who were woken while `cpu` switched, and waited for its run queue, with who has it now."""
-        cpu.need_resched |= any(self.policy.preempts(task, cpu) for task in arrivals)
-        self.heed_resched(cpu)
+        wakers = [by for task, by in arrivals if self.policy.preempts(task, cpu)]
+        if wakers:
+            first = min(wakers, key=lambda by: (by.cpu is not cpu, by.done))
+            self.resched.want(cpu, Waker(first.cpu, first.done, None))
 
     # ---- waking -----------------------------------------------------------------------------------------------------
 
@@ -269,18 +273,18 @@ class Scheduler:
 
     def _wake_in_queue(self, task: Task, waker: Task | None, fetched: Time) -> None:
         """Wake a task that sleeps and has not left its queue yet: it stays there (`ttwu_runnable`)."""
-        if waker:
-            self._charge_waker(waker, task.cpu, Entering.WOKEN, fetched)
+        by = self._charge_waker(waker, task.cpu, Entering.WOKEN, fetched) if waker else None
+        told, task.cpu.need_resched = task.cpu.need_resched, False
         self.policy.requeue(task)
-        self._add_awake(task)
+        self._add_awake(task, by, told)
 
     def start(self, task: Task, parent: Task | None) -> None:
         """Make a new task runnable on the CPU chosen for it (`wake_up_new_task`)."""
         self.machine.note("start", task, task.kind.value)
         self._enqueue_for(parent, task, task.cpu, Entering.NEW)
 
-    def _charge_waker(self, waker: Task, target: Cpu, entering: Entering, fetched: Time) -> Time:
-        """Let the waker pay for the wake-up; the time until it is done is returned.
+    def _charge_waker(self, waker: Task, target: Cpu, entering: Entering, fetched: Time) -> Waker:
+        """Let the waker pay for the wake-up.
 
         An idle CPU is only told whom to wake, and does the rest before it switches (`ttwu_queue_wakelist`,
         `sched_ttwu_pending`).
@@ -291,19 +295,19 @@ class Scheduler:
         wakeup = costs.wakeup_queued if queued else costs.wakeup
         target.before_switch += costs.wakeup - wakeup
         waker.segment.debt += max(wakeup - fetched, 0) + (costs.ipi_send if interrupt else 0)
-        return waker.segment.debt
+        return Waker(waker.cpu, self.now + waker.segment.debt, waker)
 
     def _enqueue_for(
         self, waker: Task | None, task: Task, cpu: Cpu, entering: Entering, fetched: Time = 0
     ) -> None:
-        delay = self._charge_waker(waker, cpu, entering, fetched) if waker else 0
-        self._enqueue(task, cpu, entering, delay, waker.cpu if waker else None)
+        by = self._charge_waker(waker, cpu, entering, fetched) if waker else None
+        self._enqueue(task, cpu, entering, by)
 
-    def _enqueue(self, task: Task, cpu: Cpu, entering: Entering, delay: Time, sender: Cpu | None) -> None:
-        """Make a task runnable on `cpu`, in `delay`; `sender` is the CPU that does it."""
+    def _enqueue(self, task: Task, cpu: Cpu, entering: Entering, by: Waker | None) -> None:
+        """Make a task runnable on `cpu`."""
         if entering is Entering.NEW:
             # A kernel thread that the machine begins with has slept for long.
-            if sender is not None or task.kind is TaskKind.LOAD:
+            if by is not None or task.kind is TaskKind.LOAD:
                 self.policy.group.load_of_new(task, cpu)
             self.policy.group.attach_load(task, cpu)
         elif task.cpu is not cpu:
@@ -312,26 +316,35 @@ class Scheduler:
             self.policy.group.attach_load(task, cpu)
         if entering is Entering.WOKEN:
             self.balance.note_idle_time(cpu)
+        told, cpu.need_resched = cpu.need_resched, False
         self.policy.enqueue(task, cpu, entering)
-        self._add_awake(task)
+        self._add_awake(task, by, told)
+        arrives = (by.done - self.now if by else 0) + self.idle_exit.delivery(cpu, by.cpu if by else None)
         if cpu.phase is Phase.IDLE:
-            self.idle_exit.leave_idle(cpu, delay + self.idle_exit.delivery(cpu, sender))
+            self.idle_exit.leave_idle(cpu, arrives)
         elif cpu.number in self.idle:  # switching to it; if not in it, somebody else's interrupt is under way
-            self.idle.discard(cpu.number)
-            cpu.interrupted = self.now + delay + self.idle_exit.delivery(cpu, sender)
+            self.idle_exit.end_idling(cpu)
+            cpu.interrupted = self.now + arrives
 
-    def _add_awake(self, task: Task) -> None:
-        """Make a queued task runnable on its CPU; it runs at once if it should."""
+    def _add_awake(self, task: Task, by: Waker | None, told: bool) -> None:
+        """Make a queued task runnable on its CPU; it runs at once if it should.
+
+        `told` is whether the CPU was to look for another task before; who uses up a slice is noticed now, too.
+        """
         cpu = task.cpu
         task.become(Status.RUNNABLE)
         task.reason = Reason.WOKEN
         self.machine.note("wake", task)
         if cpu.phase is Phase.RUNNING:
-            cpu.need_resched |= self.policy.preempts(task, cpu)
-            self.heed_resched(cpu)
+            wanted = self.policy.preempts(task, cpu) or cpu.need_resched
+            cpu.need_resched = told
+            if wanted:
+                self.resched.want(cpu, by)
             self.arm_tick(cpu)
-        elif cpu.next is not None:
-            cpu.arrivals.append(task)
+            return
+        cpu.need_resched |= told
+        if cpu.next is not None:
+            cpu.arrivals.append((task, by or Waker(cpu, self.now, None)))
 
     def leave_autogroup(self, task: Task) -> None:
         """Let a running task that ends compete as one of the root's (`sched_autogroup_exit_task`)."""

@@ -48,6 +48,10 @@ pub struct Cpu {
     pub group_is_next: bool,
     /// The scheduler wants the current task to yield.
     pub need_resched: bool,
+    /// An interrupt that tells it so is under way, and it has not looked for another task since that was sent.
+    pub resched_sent: bool,
+    /// Counts these interrupts.
+    pub resched: u32,
     /// Somebody was woken here while the CPU switched to a task.
     pub arrived: bool,
     /// What the governor of idle states knows of it.
@@ -68,6 +72,10 @@ pub struct Cpu {
     pub tick_armed: bool,
     /// When the current task's virtual run time was last brought up to date.
     pub exec_start: Time,
+    /// When it had nothing to run last, and until when.
+    pub idles_since: Time,
+    /// See `idles_since`.
+    pub idled_until: Time,
     /// Time of interrupts that came while nobody ran; who runs next pays it.
     pub owed_irq: Time,
     /// When the interrupt arrives that was sent while the CPU switched to idle.
@@ -115,6 +123,8 @@ impl Cpu {
             contribution: Contribution::default(),
             group_is_next: false,
             need_resched: false,
+            resched_sent: false,
+            resched: 0,
             arrived: false,
             menu: Menu::new(),
             next_timer: 0,
@@ -125,6 +135,8 @@ impl Cpu {
             in_softirq: false,
             tick_armed: false,
             exec_start: 0,
+            idles_since: 0,
+            idled_until: 0,
             owed_irq: 0,
             interrupted: 0,
             idle_stamp: None,

@@ -22,7 +22,7 @@ impl State {
     #[inline(always)]
     pub(in crate::machine) fn leave_idle(&mut self, cpu: CpuId, since: Time, from: Option<CpuId>, delay: Time) {
         let now = self.now;
-        self.idle.remove(cpu);
+        self.end_idling(cpu);
         let (state, joules) = self.end_idle(cpu, since);
         self.idle_joules += joules;
         self.exit_idle(cpu, now + delay + self.delivery(cpu, from) + self.exit_time(cpu, state));
@@ -63,6 +63,30 @@ impl State {
         self.cpus[cpu as usize].account(now, Account::Idle);
         self.note_cpu("idle exit", cpu, Object::Nothing);
         self.schedule(cpu);
+    }
+
+    /// `cpu` has nothing to run.
+    #[inline(always)]
+    pub(in crate::machine) fn begin_idling(&mut self, cpu: CpuId) {
+        if !self.idle.contains(cpu) {
+            self.idle.insert(cpu);
+            self.cpus[cpu as usize].idles_since = self.now;
+        }
+    }
+
+    /// Somebody is to run on `cpu`.
+    #[inline(always)]
+    pub(in crate::machine) fn end_idling(&mut self, cpu: CpuId) {
+        if self.idle.contains(cpu) {
+            self.idle.remove(cpu);
+            self.cpus[cpu as usize].idled_until = self.now;
+        }
+    }
+
+    /// Whether `cpu` idled at a moment that is not long ago.
+    pub(in crate::machine) fn idled_at(&self, cpu: CpuId, moment: Time) -> bool {
+        let c = &self.cpus[cpu as usize];
+        c.idles_since <= moment && (self.is_idle(cpu) || moment < c.idled_until)
     }
 
     #[inline(always)]

@@ -95,11 +95,11 @@ impl State {
         self.set_executing(cpu, false);
         if self.cpus[cpu as usize].queue.is_empty() {
             self.begin_to_idle(cpu, self.now);
-            self.idle.insert(cpu); // the tick may have moved away who was woken meanwhile
+            self.begin_idling(cpu); // the tick may have moved away who was woken meanwhile
             self.note_cpu("idle", cpu, Object::Nothing);
             self.arm_tick(cpu);
         } else {
-            self.idle.remove(cpu);
+            self.end_idling(cpu);
             self.woken_while_switching(cpu);
         }
     }

@@ -164,7 +164,7 @@ impl State {
         self.detach_load(id, from);
         self.attach_load(id, to);
         self.enqueue_task(to, id, Entering::Moved);
-        self.tasks[id as usize].arrived = false;
+        self.tasks[id as usize].arrived = None;
         self.note("migrate", id, Object::Nothing);
         self.heed_resched(from);
     }

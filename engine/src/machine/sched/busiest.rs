@@ -52,11 +52,11 @@ impl State {
     /// The CPU in `domain` from which `cpu`, which idles, takes a task, if it may.
     pub(super) fn busiest_in(&self, cpu: CpuId, domain: Domain) -> Option<CpuId> {
         let mut parts = self.parts_of(cpu, domain);
-        let local = self.group_of(&parts.next()?, None);
+        let local = self.group_of(&parts.next()?);
         let mut busiest: Option<(Range<CpuId>, Group)> = None;
         let (mut load, mut number) = (local.load, 1);
         for part in parts {
-            let group = self.group_of(&part, None);
+            let group = self.group_of(&part);
             load += group.load;
             number += 1;
             let can_give = group.tasks > 0 && !part.clone().all(|cpu| self.has_bound_only(cpu));

@@ -71,20 +71,28 @@ impl State {
         for &domain in self.topology.domains() {
             let mut parts = self.parts_of(cpu, domain);
             let Some(near) = parts.next() else { continue };
+            let moment = if at_start { self.now } else { self.looked_at(domain) };
             let mut idlest: Option<(Range<CpuId>, Group)> = None;
             for part in parts {
-                let group = self.group_of(&part, without);
+                let group = self.group_seen(&part, without, moment);
                 if idlest.as_ref().is_none_or(|(_, best)| group.is_idler_than(best)) {
                     idlest = Some((part, group));
                 }
             }
             let Some((part, best)) = idlest else { continue };
-            let local = self.group_of(&near, without);
+            let local = self.group_seen(&near, without, self.now);
             if best.beats(&local) && !self.keeps_new(domain, &local, &best, at_start) {
-                cpu = self.idlest_of(part);
+                cpu = self.idlest_of(part, moment);
             }
         }
         cpu
+    }
+
+    /// When the CPUs of a domain were looked at, on average, for a task that is queued now: who comes to a CPU meanwhile has not been
+    /// seen, and the task may queue behind it.
+    fn looked_at(&self, domain: Domain) -> Time {
+        let search = Time::from(domain.span) * self.kernel.seek_cpu;
+        self.now.saturating_sub(search / 2 + self.kernel.queue_new)
     }
 
     /// Whether a new task stays on its parent's NUMA node though `idlest` is idler, and, at the start, whether balancing would have
@@ -98,14 +106,16 @@ impl State {
 
     /// Of some CPUs the idle one that wakes fastest, of equals the one that became idle last; else the least loaded
     /// (`sched_balance_find_dst_group_cpu`).
-    fn idlest_of(&self, part: Range<CpuId>) -> CpuId {
+    fn idlest_of(&self, part: Range<CpuId>, moment: Time) -> CpuId {
         let since = |cpu: CpuId| match self.cpus[cpu as usize].phase {
             Phase::Idle(since) => since,
             _ => self.now,
         };
         let exit = |cpu: CpuId| -> Time { self.declared_exit(cpu) };
-        let idle =
-            part.clone().filter(|&cpu| self.is_idle(cpu)).min_by_key(|&cpu| (exit(cpu), Reverse(since(cpu)), cpu));
+        let idle = part
+            .clone()
+            .filter(|&cpu| self.idled_at(cpu, moment))
+            .min_by_key(|&cpu| (exit(cpu), Reverse(since(cpu)), cpu));
         idle.or_else(|| part.clone().min_by_key(|&cpu| (self.load_of(cpu), cpu))).unwrap_or(part.start)
     }
 }

@@ -3,7 +3,7 @@
 //! `scheduler` takes a CPU from one task to the next; `policy` says who competes in which of its run queues (`run_queue`, `waiters`) and who is
 //! next, by `eevdf` or `cfs`, `alone` where there is one; `group` has weights of the load's group, `load` averages; `spawn`, `waking`
 //! and `preemption` make tasks runnable and take CPUs back; `placement` and `idlest` choose a CPU for a task, `balance`, `afar` and `busiest` a
-//! task for a CPU, with the sums of `sched_group` and the rules of `numa`; `stopper` moves who runs; `wakeups` is what is recorded.
+//! task for a CPU, with the sums of `sched_group` and the rules of `numa`; `stopper` moves who runs; `resched` interrupts a busy CPU; `wakeups` is what is recorded.
 
 pub(in crate::machine) mod afar;
 pub(in crate::machine) mod alone;
@@ -19,6 +19,7 @@ pub(in crate::machine) mod numa;
 pub(in crate::machine) mod placement;
 pub(in crate::machine) mod policy;
 pub(in crate::machine) mod preemption;
+pub(in crate::machine) mod resched;
 pub(in crate::machine) mod run_queue;
 pub(in crate::machine) mod sched_group;
 pub(in crate::machine) mod scheduler;

@@ -6,6 +6,7 @@ use super::run_queue::Level;
 use crate::kernel::sched::Busiest;
 use crate::machine::cpus::topology::Domain;
 use crate::machine::state::State;
+use crate::waist::time::Time;
 use crate::waist::{CpuId, TaskId};
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -43,16 +44,28 @@ impl State {
         (0..number).map(move |at| self.topology.group(all.start + (own + at) % number * parts, parts))
     }
 
-    /// `update_sg_lb_stats`; where a task is to go on, as if it, `without`, were not there (`update_sg_wakeup_stats`).
-    pub(super) fn group_of(&self, part: &Range<CpuId>, without: Option<TaskId>) -> Group {
+    /// `update_sg_lb_stats`.
+    pub(super) fn group_of(&self, part: &Range<CpuId>) -> Group {
+        self.group_seen(part, None, self.now)
+    }
+
+    /// Who idled when that was looked at, at `moment`, counts as idle; where a task is to go on, as if it, `without`, were not there
+    /// (`update_sg_wakeup_stats`).
+    pub(super) fn group_seen(&self, part: &Range<CpuId>, without: Option<TaskId>, moment: Time) -> Group {
         let cpus = part.len() as u64;
         let (mut tasks, mut idle, mut utilization, mut runnable, mut load) = (0, 0, 0, 0, 0);
         for cpu in part.clone() {
             let own = without.filter(|&id| self.tasks[id as usize].cpu == cpu);
             let c = &self.cpus[cpu as usize];
-            let here = c.load() as u64 + u64::from(c.delayed) - u64::from(own.is_some());
+            let now = c.load() as u64 + u64::from(c.delayed) - u64::from(own.is_some());
+            let idled = moment < self.now && self.idled_at(cpu, moment);
+            let here = match (idled, self.is_idle(cpu)) {
+                (true, false) => 0,
+                (false, true) if moment < self.now => now.max(1), // who ran there was still to be seen
+                _ => now,
+            };
             tasks += here;
-            idle += u64::from(self.is_idle(cpu) || own.is_some() && here == 0);
+            idle += u64::from(if moment < self.now { idled } else { self.is_idle(cpu) } || own.is_some() && here == 0);
             let (mut used, mut wanted, mut share) = (0, 0, 0);
             if let Some(id) = own {
                 let average = &self.tasks[id as usize].entity.load;

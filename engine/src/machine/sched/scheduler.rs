@@ -5,6 +5,7 @@
 //! pulls by idle CPUs.
 
 use super::policy::Leaving;
+use super::resched::Waker;
 use crate::machine::chains::Reason;
 use crate::machine::cpus::cpu::Phase;
 use crate::machine::queue::Happening;
@@ -19,7 +20,7 @@ impl State {
     /// is dealt with.
     pub(in crate::machine) fn replacement(&mut self, cpu: CpuId) -> Option<TaskId> {
         self.update_current(cpu);
-        self.cpus[cpu as usize].need_resched = false;
+        self.forget_resched(cpu);
         self.rcu_passes(cpu);
         let next = self.pick(cpu);
         next.filter(|_| next != self.cpus[cpu as usize].current)
@@ -113,11 +114,11 @@ impl State {
 
     /// Gives `cpu`, whose task has left, the next one; pulls one from elsewhere or idles when it has none.
     pub(in crate::machine) fn schedule(&mut self, cpu: CpuId) {
-        self.cpus[cpu as usize].need_resched = false;
+        self.forget_resched(cpu);
         match self.pick(cpu).or_else(|| self.pull(cpu)) {
             Some(next) => self.switch_to(cpu, next),
             None => {
-                self.idle.insert(cpu);
+                self.begin_idling(cpu);
                 self.note_idle_core(cpu);
                 self.switch_to_idle(cpu);
             }
@@ -188,13 +189,17 @@ impl State {
 
     /// Who was woken while `cpu` switched had to wait for the lock of its run queue, and is now compared with who has it.
     fn look_at_arrivals(&mut self, cpu: CpuId) {
-        let mut preempted = false;
+        let order = |by: &Waker| (by.cpu != cpu, by.done);
+        let mut preempted: Option<Waker> = None;
         for at in 0..self.cpus[cpu as usize].queue.len() {
             let id = self.cpus[cpu as usize].queue[at];
-            let arrived = std::mem::take(&mut self.tasks[id as usize].arrived);
-            preempted |= arrived && self.preempts(id, cpu);
+            let Some(by) = self.tasks[id as usize].arrived.take() else { continue };
+            if self.preempts(id, cpu) && preempted.is_none_or(|first| order(&by) < order(&first)) {
+                preempted = Some(Waker { task: None, ..by });
+            }
         }
-        self.cpus[cpu as usize].need_resched |= preempted;
-        self.heed_resched(cpu);
+        if preempted.is_some() {
+            self.resched(cpu, preempted);
+        }
     }
 }

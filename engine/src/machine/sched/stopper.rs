@@ -1,6 +1,7 @@
 //! A running task begins another program and is moved first, if another CPU is idler (`sched_exec`, `stop_one_cpu`).
 
 use super::policy::{Entering, Leaving};
+use super::resched::Waker;
 use crate::machine::chains::Reason;
 use crate::machine::state::State;
 use crate::machine::task::{Resume, Status};
@@ -31,7 +32,8 @@ impl State {
         self.dequeue_task(from, id, Leaving::Moved);
         self.leave_cpu(id, Status::Runnable, Reason::Preempted);
         self.note_move(id, to);
-        self.enqueue(id, to, Some(from), stopper, Entering::Moved);
+        let by = Waker { cpu: from, done: self.now + stopper, task: None };
+        self.enqueue(id, to, Some(by), Entering::Moved);
         self.cpus[from as usize].before_switch += stopper;
         self.schedule(from);
     }

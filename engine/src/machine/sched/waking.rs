@@ -2,6 +2,7 @@
 
 use super::entity::Member;
 use super::policy::Entering;
+use super::resched::Waker;
 use crate::machine::chains::Reason;
 use crate::machine::cpus::cpu::Phase;
 use crate::machine::state::State;
@@ -41,8 +42,8 @@ impl State {
         }
         let cpu = self.choose_cpu(id, waker);
         self.note_wakeup(id, cpu, from);
-        let delay = waker.map_or(0, |w| self.charge_waker(w, cpu, fetched, Entering::Woken));
-        self.enqueue(id, cpu, from, delay, Entering::Woken);
+        let by = waker.map(|w| self.charge_waker(w, cpu, fetched, Entering::Woken));
+        self.enqueue(id, cpu, by, Entering::Woken);
     }
 
     /// Wakes `id`, which sleeps and has not left its queue yet: it stays there (`ttwu_runnable`). It is placed beside what the current
@@ -50,12 +51,11 @@ impl State {
     /// has run since is ahead and gives way.
     fn wake_in_queue(&mut self, id: TaskId, waker: Option<TaskId>, fetched: Time) {
         let cpu = self.tasks[id as usize].cpu;
-        if let Some(waker) = waker {
-            self.charge_waker(waker, cpu, fetched, Entering::Woken);
-        }
+        let by = waker.map(|w| self.charge_waker(w, cpu, fetched, Entering::Woken));
+        let told = std::mem::take(&mut self.cpus[cpu as usize].need_resched);
         self.requeue(cpu, self.tasks[id as usize].level, Member::Task(id));
         self.update_current(cpu);
-        self.add_awake(id, cpu);
+        self.add_awake(id, cpu, by, told);
     }
 
     /// Wakes `id` if it is parked; else its next park ends at once. Its timer, if it has one, is stopped.
@@ -73,15 +73,14 @@ impl State {
     pub(super) fn start_task(&mut self, id: TaskId, parent: Option<TaskId>) {
         let (cpu, kind) = (self.tasks[id as usize].cpu, self.tasks[id as usize].kind);
         self.note("start", id, Object::Operation(kind.name()));
-        let from = parent.map(|p| self.tasks[p as usize].cpu);
-        let delay = parent.map_or(0, |p| self.charge_waker(p, cpu, 0, Entering::New));
-        self.enqueue(id, cpu, from, delay, Entering::New);
+        let by = parent.map(|p| self.charge_waker(p, cpu, 0, Entering::New));
+        self.enqueue(id, cpu, by, Entering::New);
     }
 
-    /// The waker pays for the wake-up; the time until it is done is returned. An idle CPU is only told whom to wake, and does the
+    /// The waker pays for the wake-up. An idle CPU is only told whom to wake, and does the
     /// rest before it switches (`ttwu_queue_wakelist`, `sched_ttwu_pending`).
     #[inline(always)]
-    fn charge_waker(&mut self, waker: TaskId, target: CpuId, fetched: Time, entering: Entering) -> Time {
+    fn charge_waker(&mut self, waker: TaskId, target: CpuId, fetched: Time, entering: Entering) -> Waker {
         let own = self.tasks[waker as usize].cpu;
         let interrupt = target != own && self.is_idle(target);
         let queued = interrupt && entering == Entering::Woken && self.kernel.rules.wakeup_queue;
@@ -90,23 +89,16 @@ impl State {
         let cost = wakeup.saturating_sub(fetched) + if interrupt { self.costs.ipi_send } else { 0 };
         let segment = &mut self.tasks[waker as usize].segment;
         segment.debt += cost;
-        segment.debt
+        Waker { cpu: own, done: self.now + segment.debt, task: Some(waker) }
     }
 
     /// Makes `id` runnable on `cpu`.
     #[inline(always)]
-    pub(in crate::machine) fn enqueue(
-        &mut self,
-        id: TaskId,
-        cpu: CpuId,
-        from: Option<CpuId>,
-        delay: Time,
-        entering: Entering,
-    ) {
+    pub(in crate::machine) fn enqueue(&mut self, id: TaskId, cpu: CpuId, by: Option<Waker>, entering: Entering) {
         self.come_to_cpu(cpu);
         let old = self.tasks[id as usize].cpu;
         if entering == Entering::New {
-            if from.is_some() || self.tasks[id as usize].kind == TaskKind::Load {
+            if by.is_some() || self.tasks[id as usize].kind == TaskKind::Load {
                 self.load_of_new(id, cpu);
             } // else a kernel thread that the machine begins with: it has slept for long
             self.attach_load(id, cpu);
@@ -118,12 +110,14 @@ impl State {
         if entering == Entering::Woken {
             self.note_idle_time(cpu);
         }
+        let told = std::mem::take(&mut self.cpus[cpu as usize].need_resched);
         self.enqueue_task(cpu, id, entering);
-        self.add_awake(id, cpu);
+        self.add_awake(id, cpu, by, told);
+        let (from, delay) = (by.map(|by| by.cpu), by.map_or(0, |by| by.done - self.now));
         match self.cpus[cpu as usize].phase {
             Phase::Idle(since) => self.leave_idle(cpu, since, from, delay),
             Phase::Switching(None) if self.is_idle(cpu) => {
-                self.idle.remove(cpu);
+                self.end_idling(cpu);
                 self.cpus[cpu as usize].interrupted = self.now + delay + self.delivery(cpu, from);
             }
             Phase::Switching(None) => {} // somebody else's interrupt is under way
@@ -131,9 +125,10 @@ impl State {
         }
     }
 
-    /// The queued `id` is runnable on `cpu`, and runs at once if it should.
+    /// The queued `id` is runnable on `cpu`, and runs at once if it should. `told` is whether the CPU was to look for another task
+    /// before; who uses up a slice is noticed now, too.
     #[inline(always)]
-    fn add_awake(&mut self, id: TaskId, cpu: CpuId) {
+    fn add_awake(&mut self, id: TaskId, cpu: CpuId, by: Option<Waker>, told: bool) {
         let (now, idle) = (self.now, self.idle_clock(cpu));
         let task = &mut self.tasks[id as usize];
         task.become_status(now, idle, Status::Runnable);
@@ -143,15 +138,18 @@ impl State {
         match self.cpus[cpu as usize].phase {
             Phase::Running => {
                 let preempts = self.preempts(id, cpu);
-                self.cpus[cpu as usize].need_resched |= preempts;
-                self.heed_resched(cpu);
+                let wanted = preempts | std::mem::replace(&mut self.cpus[cpu as usize].need_resched, told);
+                if wanted {
+                    self.resched(cpu, by);
+                }
                 self.arm_tick(cpu);
             }
             Phase::Switching(Some(_)) => {
+                self.cpus[cpu as usize].need_resched |= told;
                 self.cpus[cpu as usize].arrived = true;
-                self.tasks[id as usize].arrived = true;
+                self.tasks[id as usize].arrived = Some(by.unwrap_or(Waker { cpu, done: now, task: None }));
             }
-            _ => {}
+            _ => self.cpus[cpu as usize].need_resched |= told,
         }
     }
 }
