@@ -9,6 +9,7 @@
 
 mod audit;
 mod data;
+mod entries;
 mod grown;
 mod log;
 pub mod mount;

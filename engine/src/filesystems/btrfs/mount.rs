@@ -3,6 +3,7 @@
 use super::data::direct::Direct;
 use super::data::ordered::OrderedExtents;
 use super::data::FileData;
+use super::entries::Entries;
 use super::grown::grown;
 use super::log::fsync::Fsync;
 use super::log::LogTree;
@@ -47,27 +48,6 @@ pub(super) struct Directory {
     /// `log_mutex` of its inode.
     pub log_mutex: LockId,
     pub line: LineId,
-}
-
-/// What a directory counts: the next index, and how many names it has.
-struct Entries {
-    directory: Directory,
-    next_index: u64,
-    names: u32,
-    /// The transaction that made it, and the one whose log has it.
-    made: u64,
-    logged: u64,
-    /// The first index that its log need not have yet, and the transaction in which that was said.
-    unlogged: (u64, u64),
-    /// The transaction in which it last lost the name of a file that its log did not know (`last_unlink_trans`).
-    unlinked: u64,
-}
-
-impl Entries {
-    /// Of a directory without names, made by this transaction.
-    fn new(directory: Directory, made: u64) -> Self {
-        Self { directory, next_index: items::DIR_START_INDEX, names: 0, made, logged: 0, unlogged: (0, 0), unlinked: 0 }
-    }
 }
 
 /// A file that exists.
@@ -138,7 +118,7 @@ pub struct Btrfs {
     pub(super) walked: Walked,
     pub(super) sb: SuperBlock,
     next_ino: Cell<u64>,
-    directories: RefCell<Vec<Entries>>,
+    pub(super) directories: RefCell<Vec<Entries>>,
     free_directories: RefCell<Vec<DirId>>,
     /// How many there were when files were laid out.
     first_directories: Cell<Option<u64>>,
@@ -262,38 +242,6 @@ impl Btrfs {
         self.extents.lay_out(&mut tree);
         *self.fs_root.tree.borrow_mut() = tree;
         self.fs_root.was_grown();
-    }
-
-    /// Whether a directory was made in the running transaction, and whether its log has it.
-    pub(super) fn new_and_logged(&self, dir: DirId) -> (bool, bool) {
-        let entries = &self.directories.borrow()[dir as usize];
-        (entries.made == self.transid(), entries.logged == self.transid())
-    }
-
-    pub(super) fn set_logged(&self, dir: DirId) {
-        self.directories.borrow_mut()[dir as usize].logged = self.transid();
-    }
-
-    /// The first index of a directory that its log has not: of this transaction, or since this was asked last.
-    pub(super) fn take_unlogged(&self, dir: DirId) -> u64 {
-        let entries = &mut self.directories.borrow_mut()[dir as usize];
-        let next = (entries.next_index, self.transid());
-        let (first, transid) = std::mem::replace(&mut entries.unlogged, next);
-        if transid == next.1 {
-            first
-        } else {
-            next.0
-        }
-    }
-
-    /// A directory has lost the name of a file that the log does not know.
-    pub(super) fn record_unlink(&self, dir: DirId) {
-        self.directories.borrow_mut()[dir as usize].unlinked = self.transid();
-    }
-
-    /// The transaction in which that was last so.
-    pub(super) fn last_unlink(&self, dir: DirId) -> u64 {
-        self.directories.borrow()[dir as usize].unlinked
     }
 
     /// `btrfs_set_inode_index`.

@@ -111,7 +111,9 @@ impl<M: Machine> InodeOperations<M> for Btrfs {
         self.log.end(m).await;
         m.run(Account::System, end.saturating_sub(self.transaction.reservations.release_time)).await;
         self.end_rename(m, handle, name).await;
-        self.balance_delayed_items(m).await;
+        if self.fsync.rename_balances {
+            self.balance_delayed_items(m).await;
+        }
         Ok(())
     }
 
