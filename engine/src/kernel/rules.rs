@@ -195,6 +195,8 @@ rules! {
     "btrfs.full_commit" => full_commit: btrfs::FullCommit = btrfs::FullCommit::Directory;
     /// A rename keeps the log from being written from before its first insertion on (`btrfs_rename`).
     "btrfs.rename_pins_first" => rename_pins_first: bool = false;
+    /// In what a subvolume's inodes are found that are in memory (`struct btrfs_root`).
+    "btrfs.inode_index" => inode_index: btrfs::InodeIndex = btrfs::InodeIndex::Xarray;
     /// A rename, and a clone, begins what is delayed and waits where that is too much (`btrfs_btree_balance_dirty`).
     "btrfs.rename_balances" => rename_balances: bool = true;
     /// An inode in which a search found no extended attributes is not searched again (`BTRFS_INODE_NO_XATTRS`).

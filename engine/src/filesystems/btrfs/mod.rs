@@ -14,6 +14,7 @@ mod grown;
 mod log;
 pub mod mount;
 mod names;
+mod open_inodes;
 mod operations;
 pub mod report;
 mod root;

@@ -8,6 +8,7 @@ use super::grown::grown;
 use super::log::fsync::Fsync;
 use super::log::LogTree;
 use super::names::{Name, Names};
+use super::open_inodes::OpenInodes;
 use super::operations::walk::Walked;
 use super::operations::OperationCosts;
 use super::root::{self, Root};
@@ -117,6 +118,7 @@ pub struct Btrfs {
     pub(super) costs: OperationCosts,
     pub(super) walked: Walked,
     pub(super) sb: SuperBlock,
+    pub(super) open_inodes: OpenInodes,
     next_ino: Cell<u64>,
     pub(super) directories: RefCell<Vec<Entries>>,
     free_directories: RefCell<Vec<DirId>>,
@@ -165,6 +167,7 @@ impl Btrfs {
             costs: operations,
             walked: Walked::default(),
             sb: SuperBlock::new(m, "btrfs", costs)?,
+            open_inodes: OpenInodes::new(m, costs)?,
             next_ino: Cell::new(FIRST_FREE_OBJECTID + 1),
             directories: RefCell::default(),
             free_directories: RefCell::default(),
@@ -242,6 +245,7 @@ impl Btrfs {
         self.extents.lay_out(&mut tree);
         *self.fs_root.tree.borrow_mut() = tree;
         self.fs_root.was_grown();
+        self.open_inodes.add(files);
     }
 
     /// `btrfs_set_inode_index`.
