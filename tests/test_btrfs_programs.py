@@ -25,7 +25,7 @@ def small_files(
 
 
 def test_one_task_takes_the_time_of_the_traced_steps() -> None:
-    """Its tree is one leaf, as when it was traced; the few items that move and the words of some forty locks are the rest."""
+    """Its tree is one leaf, as when it was traced; few items that move and words of forty locks are the rest."""
     steps = sum(load_trace("btrfs").group("cu_l0").values())
     rcu = load_filesystem("btrfs").constants["i_callback"].ns
     total = steps + load_vfs("btrfs").spec()["user.loop"] + rcu

@@ -33,7 +33,7 @@ use crate::filesystems::DirId;
 use crate::kernel::btrfs::NocowCheck;
 use crate::waist::time::from_ns;
 use crate::waist::Machine;
-use crate::waist::{LineId, LockId, Time};
+use crate::waist::{Access, LineId, LockId, Side, Time};
 use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
 
@@ -119,6 +119,8 @@ pub struct Btrfs {
     pub(super) walked: Walked,
     pub(super) sb: SuperBlock,
     pub(super) open_inodes: OpenInodes,
+    objectid_mutex: LockId,
+    objectid: LineId,
     next_ino: Cell<u64>,
     pub(super) directories: RefCell<Vec<Entries>>,
     free_directories: RefCell<Vec<DirId>>,
@@ -146,7 +148,7 @@ impl Btrfs {
         let refs = Rc::new(DelayedRefs::new(m, space, costs)?);
         let (referenced, fleeting) = (root::Space::Referenced(refs.clone()), root::Space::Fleeting(refs.clone()));
         let transaction = Transaction::new(m, before, costs)?;
-        let operations = OperationCosts::new(costs)?.without(&transaction.reservations);
+        let operations = OperationCosts::new(costs)?.without(&transaction);
         let fs = Self {
             fs_root: Root::new(m, "fs", tree, referenced, rules, costs)?,
             log: LogTree::new(m, rules, fleeting, disk.device, costs)?,
@@ -168,6 +170,8 @@ impl Btrfs {
             walked: Walked::default(),
             sb: SuperBlock::new(m, "btrfs", costs)?,
             open_inodes: OpenInodes::new(m, costs)?,
+            objectid_mutex: m.new_lock(m.class("btrfs.objectid_mutex", "btrfs.objectid_mutex")),
+            objectid: m.new_line(1),
             next_ino: Cell::new(FIRST_FREE_OBJECTID + 1),
             directories: RefCell::default(),
             free_directories: RefCell::default(),
@@ -297,9 +301,13 @@ impl Btrfs {
         FIRST_FREE_OBJECTID + dirs + u64::from(dir).saturating_sub(1) * u64::from(files) + u64::from(nth % files)
     }
 
-    /// `btrfs_get_free_objectid`: numbers only grow.
-    pub(super) fn next_ino(&self) -> u64 {
-        self.next_ino.replace(self.next_ino.get() + 1)
+    /// `btrfs_get_free_objectid`, under the root's `objectid_mutex`: numbers only grow.
+    pub(super) async fn next_ino<M: Machine>(&self, m: &M) -> u64 {
+        m.lock(self.objectid_mutex, Side::Write).await;
+        m.touch(self.objectid, Access::Write);
+        let ino = self.next_ino.replace(self.next_ino.get() + 1);
+        m.unlock(self.objectid_mutex, Side::Write).await;
+        ino
     }
 
     /// A slot for a file that is about to be made.

@@ -108,7 +108,7 @@ impl Btrfs {
         self.read_item(m, items::inode_key(d.ino), c.read_leaf_again).await;
         m.run(Account::System, c.start).await;
         let handle = self.start_transaction(m).await;
-        let ino = self.next_ino();
+        let ino = self.next_ino(m).await;
         self.insert(m, &[items::inode(ino), items::inode_ref(ino, d.ino, name)], c.insert_inode).await;
         let rest = self.sb.inodes.enter(m, Some(ino), c.inode_new).await;
         let rest = self.open_inodes.enter(m, rest).await;

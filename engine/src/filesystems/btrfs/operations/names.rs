@@ -90,7 +90,11 @@ impl<M: Machine> InodeOperations<M> for Btrfs {
             m.run(Account::System, before).await;
             self.read_item(m, items::dir_item(new.ino, names.to).key, self.costs.create.read_leaf).await;
         }
-        m.run(Account::System, start.saturating_sub(self.transaction.reservations.reserve_time)).await;
+        m.run(
+            Account::System,
+            start.saturating_sub(self.transaction.reservations.reserve_time + self.transaction.join_time),
+        )
+        .await;
         let handle = self.start_transaction(m).await;
         if self.fsync.rename_pins_first {
             self.log.pin(m);
