@@ -1,9 +1,10 @@
 """What a task that hits a uprobe takes, as `uprobes.yaml` uses it: kernel/events/uprobes.c of 6.11 and of 6.12.
 
-Until 6.11 `find_active_uprobe` looks up the address under `mmap_lock` and the uprobe under `uprobes_treelock`, both shared, and
-takes a reference; `handler_chain` has `register_rwsem` shared; `put_uprobe` gives the reference back. A return probe takes a
-reference more, and when the function returns, `handle_uretprobe_chain` takes `register_rwsem` shared and drops it. Since 6.12
-tree and handlers are under SRCU, whose counts are those of a CPU, and only return probes count.
+Until 6.11 `find_active_uprobe` looks up the address under `mmap_lock` and the uprobe under `uprobes_treelock`, both
+shared, and takes a reference; `handler_chain` has `register_rwsem` shared; `put_uprobe` gives the reference back. A
+return probe takes a reference more, and when the function returns, `handle_uretprobe_chain` takes `register_rwsem`
+shared and drops it. Since 6.12 tree and handlers are under SRCU, whose counts are those of a CPU, and only return
+probes count. Times under the locks are not told apart: they lie before the locks.
 """
 
 from collections.abc import Generator
@@ -37,7 +38,7 @@ def read_locked(task: Task, lock: Lock) -> Step:
     return task.steps(task.lock(lock, "read"), task.unlock(lock, "read"))
 
 
-def entry(task: Task, shared: Shared, locked: bool, returns: bool) -> list[Step]:
+def entry(task: Task, shared: Shared, *, locked: bool, returns: bool) -> list[Step]:
     """The breakpoint at the probed instruction."""
     get, put = task.fetch_add(shared.references, 1), task.fetch_add(shared.references, -1)
     work = task.run(task.params["entry"], "system")
@@ -50,11 +51,11 @@ def entry(task: Task, shared: Shared, locked: bool, returns: bool) -> list[Step]
         task.unlock(shared.treelock, "read"),
         task.unlock(shared.mmap_lock, "read"),
     ]
-    handlers = [task.lock(shared.register_rwsem, "read"), *([get] if returns else []), task.unlock(shared.register_rwsem, "read")]
-    return [work, *lookup, *handlers, put]
+    took, gave = task.lock(shared.register_rwsem, "read"), task.unlock(shared.register_rwsem, "read")
+    return [work, *lookup, took, *([get] if returns else []), gave, put]
 
 
-def exit_of_function(task: Task, shared: Shared, locked: bool) -> list[Step]:
+def exit_of_function(task: Task, shared: Shared, *, locked: bool) -> list[Step]:
     """The system call at the end of the probed function."""
     put = task.fetch_add(shared.references, -1)
     work = task.run(task.params["return"], "system")
@@ -65,7 +66,9 @@ def worker(task: Task) -> Generator[Step, int, None]:
     """Hit the probe again and again."""
     shared, params = task.shared, task.params
     locked, returns = bool(params["locked"]), bool(params["returns"])
-    steps = [*entry(task, shared, locked, returns), *(exit_of_function(task, shared, locked) if returns else [])]
+    steps = entry(task, shared, locked=locked, returns=returns)
+    if returns:
+        steps += exit_of_function(task, shared, locked=locked)
     probe = task.steps(task.begin(), *steps, task.end("probe"))
     while True:
         yield probe

@@ -15,7 +15,8 @@ def made(tmp_path: Path, kind: str, tasks: int = 1) -> RunResult:
         "simfs: 1\nname: meet\ntitle: meet\n"
         "machine: {profile: server-24, cpus: 8, costs: {step_cv: 0}}\n"
         "kernel: linux-6.12\n"
-        f"filesystem: {{kind: btrfs, size: 16 GiB}}\nworkload: {{kind: {kind}, directories: per-task, tasks: {tasks}}}\n"
+        "filesystem: {kind: btrfs, size: 16 GiB}\n"
+        f"workload: {{kind: {kind}, directories: per-task, tasks: {tasks}}}\n"
     )
     return run_scenario(tmp_path / "meet.yaml", text, warmup_ns=1e6, duration_ns=5e6)
 
