@@ -147,6 +147,17 @@ def test_before_6_0_the_log_waits_for_the_first_insertion_of_a_rename(tmp_path: 
     assert first > 1.05 * later
 
 
+def test_an_fsync_searches_for_extended_attributes_until_it_knows_that_there_are_none(tmp_path: Path) -> None:
+    """Here of one file that is written and synced again and again: one search less of the subvolume."""
+    turn = "kind: mix, tasks: 1, operations: [{op: overwrite}, {op: fsync}], order: in-turn, files: 1, file_size: 4 KiB"
+    each, once = (
+        run(tmp_path, turn, rules=f"btrfs.remembers_no_xattrs: {remembers}")
+        for remembers in ("false", "true")
+    )
+    searches = [the_lock(result, "btrfs.fs tree L0").acquired / result.operations for result in (each, once)]
+    assert searches[0] - searches[1] == pytest.approx(1, abs=0.05)
+
+
 def test_a_commit_that_waits_for_the_one_before_keeps_creates_out_until_6_7(tmp_path: Path) -> None:
     waits = {}
     for start in ("at-once", "after-previous"):

@@ -40,10 +40,11 @@ ERAS: dict[str, Eras] = {
     **dict.fromkeys(("vfs.d_lock", "vfs.flc_lock", "vfs.file_lock", "vfs.rename_lock", "xfs.i_flags_lock"), SPINLOCKS),
     **dict.fromkeys(("vfs.dentry_lru", "block.private_lock", "ext4.next_generation"), SPINLOCKS),
     **dict.fromkeys(("ext4.group_spin", "btrfs.log_csum_range", "btrfs.delayed_refs", "btrfs.space_info"), SPINLOCKS),
+    **dict.fromkeys(("btrfs.inode_lock", "btrfs.trans_lock"), SPINLOCKS),
     **dict.fromkeys(("xfs.cil_lock",), SPINLOCKS),
     **dict.fromkeys(("ext4.orphan", "btrfs.delayed_node", "btrfs.log_mutex"), MUTEXES),
     **dict.fromkeys(("vfs.s_vfs_rename_mutex",), MUTEXES),
-    **dict.fromkeys(("btrfs.delayed_ref_head", "btrfs.free_space_lock"), MUTEXES),
+    **dict.fromkeys(("btrfs.delayed_ref_head", "btrfs.free_space_lock", "btrfs.objectid_mutex"), MUTEXES),
 }  # fmt: skip
 """The kind of each role's lock, by the first kernel that has it: told again here, so that a slip shows."""
 

@@ -165,3 +165,13 @@ choice! {
         PathReleased = "path-released",
     }
 }
+
+choice! {
+    /// In what a subvolume's inodes are found that are in memory.
+    pub enum InodeIndex {
+        /// A red-black tree of nodes in the inodes (before 6.11).
+        Tree = "tree",
+        /// An xarray.
+        Xarray = "xarray",
+    }
+}

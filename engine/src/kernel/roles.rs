@@ -1,7 +1,7 @@
 //! The roles of locks: what programs ask a kernel for when they make one.
 
 /// Each role, and what it guards.
-pub const ROLES: [(&str, &str); 40] = [
+pub const ROLES: [(&str, &str); 43] = [
     ("vfs.i_rwsem", "an inode: the names of a directory, the data of a file (a mutex before 4.7)"),
     ("vfs.freeze", "a superblock against being frozen while it is written to"),
     ("vfs.inode_hash", "the hash table of inodes, or one of its chains"),
@@ -33,6 +33,9 @@ pub const ROLES: [(&str, &str); 40] = [
     ("ext4.i_data_sem", "an inode's tree of extents: shared by look-ups, exclusive for changes"),
     ("ext4.i_es_lock", "an inode's tree of extents in memory"),
     ("btrfs.tree", "a block of a tree"),
+    ("btrfs.inode_lock", "a subvolume's inodes in memory"),
+    ("btrfs.objectid_mutex", "the number of a subvolume's next inode"),
+    ("btrfs.trans_lock", "the running transaction: whoever starts a handle"),
     ("btrfs.delayed_node", "an inode's delayed items"),
     ("btrfs.log_mutex", "a root's or a directory's log"),
     ("btrfs.log_csum_range", "ranges of the log whose checksums are being written"),

@@ -149,6 +149,8 @@ rules! {
     "xfs.log_flushes" => log_flushes: xfs::LogFlushes = xfs::LogFlushes::Ends;
     /// A checkpoint puts the items of lists by CPU into their order first (`xlog_cil_order_cmp`).
     "xfs.cil_order" => cil_order: bool = true;
+    /// Transactions under way are counted in one word of the mount (`m_active_trans`).
+    "xfs.counts_transactions" => counts_transactions: bool = false;
     /// The buffers of a group are in a hash table that grows (`pag_buf_hash`), not in a tree.
     "xfs.buffer_hash" => buffer_hash: bool = true;
     /// Who frees unlinked inodes (`xfs_inodegc`).
@@ -193,6 +195,12 @@ rules! {
     "btrfs.full_commit" => full_commit: btrfs::FullCommit = btrfs::FullCommit::Directory;
     /// A rename keeps the log from being written from before its first insertion on (`btrfs_rename`).
     "btrfs.rename_pins_first" => rename_pins_first: bool = false;
+    /// In what a subvolume's inodes are found that are in memory (`struct btrfs_root`).
+    "btrfs.inode_index" => inode_index: btrfs::InodeIndex = btrfs::InodeIndex::Xarray;
+    /// A rename, and a clone, begins what is delayed and waits where that is too much (`btrfs_btree_balance_dirty`).
+    "btrfs.rename_balances" => rename_balances: bool = true;
+    /// An inode in which a search found no extended attributes is not searched again (`BTRFS_INODE_NO_XATTRS`).
+    "btrfs.remembers_no_xattrs" => remembers_no_xattrs: bool = true;
     /// A rename of a file that the log has syncs the log, or commits (`btrfs_log_new_name`).
     "btrfs.rename_syncs_log" => rename_syncs_log: bool = false;
     /// An fsync of a file that got or lost one of several names logs the directories of all (`btrfs_log_all_parents`).

@@ -9,10 +9,12 @@
 
 mod audit;
 mod data;
+mod entries;
 mod grown;
 mod log;
 pub mod mount;
 mod names;
+mod open_inodes;
 mod operations;
 pub mod report;
 mod root;

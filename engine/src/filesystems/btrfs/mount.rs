@@ -3,10 +3,12 @@
 use super::data::direct::Direct;
 use super::data::ordered::OrderedExtents;
 use super::data::FileData;
+use super::entries::Entries;
 use super::grown::grown;
 use super::log::fsync::Fsync;
 use super::log::LogTree;
 use super::names::{Name, Names};
+use super::open_inodes::OpenInodes;
 use super::operations::walk::Walked;
 use super::operations::OperationCosts;
 use super::root::{self, Root};
@@ -31,7 +33,7 @@ use crate::filesystems::DirId;
 use crate::kernel::btrfs::NocowCheck;
 use crate::waist::time::from_ns;
 use crate::waist::Machine;
-use crate::waist::{LineId, LockId, Time};
+use crate::waist::{Access, LineId, LockId, Side, Time};
 use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
 
@@ -47,27 +49,6 @@ pub(super) struct Directory {
     /// `log_mutex` of its inode.
     pub log_mutex: LockId,
     pub line: LineId,
-}
-
-/// What a directory counts: the next index, and how many names it has.
-struct Entries {
-    directory: Directory,
-    next_index: u64,
-    names: u32,
-    /// The transaction that made it, and the one whose log has it.
-    made: u64,
-    logged: u64,
-    /// The first index that its log need not have yet, and the transaction in which that was said.
-    unlogged: (u64, u64),
-    /// The transaction in which it last lost the name of a file that its log did not know (`last_unlink_trans`).
-    unlinked: u64,
-}
-
-impl Entries {
-    /// Of a directory without names, made by this transaction.
-    fn new(directory: Directory, made: u64) -> Self {
-        Self { directory, next_index: items::DIR_START_INDEX, names: 0, made, logged: 0, unlogged: (0, 0), unlinked: 0 }
-    }
 }
 
 /// A file that exists.
@@ -137,8 +118,11 @@ pub struct Btrfs {
     pub(super) costs: OperationCosts,
     pub(super) walked: Walked,
     pub(super) sb: SuperBlock,
+    pub(super) open_inodes: OpenInodes,
+    objectid_mutex: LockId,
+    objectid: LineId,
     next_ino: Cell<u64>,
-    directories: RefCell<Vec<Entries>>,
+    pub(super) directories: RefCell<Vec<Entries>>,
     free_directories: RefCell<Vec<DirId>>,
     /// How many there were when files were laid out.
     first_directories: Cell<Option<u64>>,
@@ -164,7 +148,7 @@ impl Btrfs {
         let refs = Rc::new(DelayedRefs::new(m, space, costs)?);
         let (referenced, fleeting) = (root::Space::Referenced(refs.clone()), root::Space::Fleeting(refs.clone()));
         let transaction = Transaction::new(m, before, costs)?;
-        let operations = OperationCosts::new(costs)?.without(&transaction.reservations);
+        let operations = OperationCosts::new(costs)?.without(&transaction);
         let fs = Self {
             fs_root: Root::new(m, "fs", tree, referenced, rules, costs)?,
             log: LogTree::new(m, rules, fleeting, disk.device, costs)?,
@@ -185,6 +169,9 @@ impl Btrfs {
             costs: operations,
             walked: Walked::default(),
             sb: SuperBlock::new(m, "btrfs", costs)?,
+            open_inodes: OpenInodes::new(m, costs)?,
+            objectid_mutex: m.new_lock(m.class("btrfs.objectid_mutex", "btrfs.objectid_mutex")),
+            objectid: m.new_line(1),
             next_ino: Cell::new(FIRST_FREE_OBJECTID + 1),
             directories: RefCell::default(),
             free_directories: RefCell::default(),
@@ -262,38 +249,7 @@ impl Btrfs {
         self.extents.lay_out(&mut tree);
         *self.fs_root.tree.borrow_mut() = tree;
         self.fs_root.was_grown();
-    }
-
-    /// Whether a directory was made in the running transaction, and whether its log has it.
-    pub(super) fn new_and_logged(&self, dir: DirId) -> (bool, bool) {
-        let entries = &self.directories.borrow()[dir as usize];
-        (entries.made == self.transid(), entries.logged == self.transid())
-    }
-
-    pub(super) fn set_logged(&self, dir: DirId) {
-        self.directories.borrow_mut()[dir as usize].logged = self.transid();
-    }
-
-    /// The first index of a directory that its log has not: of this transaction, or since this was asked last.
-    pub(super) fn take_unlogged(&self, dir: DirId) -> u64 {
-        let entries = &mut self.directories.borrow_mut()[dir as usize];
-        let next = (entries.next_index, self.transid());
-        let (first, transid) = std::mem::replace(&mut entries.unlogged, next);
-        if transid == next.1 {
-            first
-        } else {
-            next.0
-        }
-    }
-
-    /// A directory has lost the name of a file that the log does not know.
-    pub(super) fn record_unlink(&self, dir: DirId) {
-        self.directories.borrow_mut()[dir as usize].unlinked = self.transid();
-    }
-
-    /// The transaction in which that was last so.
-    pub(super) fn last_unlink(&self, dir: DirId) -> u64 {
-        self.directories.borrow()[dir as usize].unlinked
+        self.open_inodes.add(files);
     }
 
     /// `btrfs_set_inode_index`.
@@ -345,9 +301,13 @@ impl Btrfs {
         FIRST_FREE_OBJECTID + dirs + u64::from(dir).saturating_sub(1) * u64::from(files) + u64::from(nth % files)
     }
 
-    /// `btrfs_get_free_objectid`: numbers only grow.
-    pub(super) fn next_ino(&self) -> u64 {
-        self.next_ino.replace(self.next_ino.get() + 1)
+    /// `btrfs_get_free_objectid`, under the root's `objectid_mutex`: numbers only grow.
+    pub(super) async fn next_ino<M: Machine>(&self, m: &M) -> u64 {
+        m.lock(self.objectid_mutex, Side::Write).await;
+        m.touch(self.objectid, Access::Write);
+        let ino = self.next_ino.replace(self.next_ino.get() + 1);
+        m.unlock(self.objectid_mutex, Side::Write).await;
+        ino
     }
 
     /// A slot for a file that is about to be made.

@@ -53,6 +53,8 @@ pub struct FileData {
     copy_everything: bool,
     /// The same flag for another reason: the map of an extent is gone.
     lacks_maps: bool,
+    /// A search has found that it has no extended attributes (`BTRFS_INODE_NO_XATTRS`).
+    no_xattrs: bool,
     /// Its data are another file's and none was written since: no page of it is in memory.
     without_pages: bool,
     /// What of it is in memory, where memory has an end.
@@ -312,6 +314,11 @@ impl FileData {
     /// Whether its items go into the log together; this is asked once.
     pub fn take_copy_everything(&mut self) -> bool {
         std::mem::take(&mut self.copy_everything)
+    }
+
+    /// A search finds no extended attributes; whether that was known.
+    pub fn remember_no_xattrs(&mut self) -> bool {
+        std::mem::replace(&mut self.no_xattrs, true)
     }
 
     /// The last transaction in which it was made or renamed.

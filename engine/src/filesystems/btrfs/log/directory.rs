@@ -24,7 +24,7 @@ impl Btrfs {
         let logged = self.new_and_logged(dir).1;
         self.drop_items(m, directory.ino).await;
         self.copy_items(m, directory.ino, &[]).await;
-        self.read_item(m, items::inode_key(directory.ino), 0).await; // extended attributes
+        self.log_directory_xattrs(m, dir).await;
         if design < LogDirectory::Indices {
             self.log_entries(m, Key::new(directory.ino, ItemKind::DirItem, 0), logged).await;
         }

@@ -35,6 +35,8 @@ pub struct Fsync {
     pub(super) wait: FsyncWait,
     pub(super) rename_syncs: bool,
     pub(crate) rename_pins_first: bool,
+    pub(crate) rename_balances: bool,
+    pub(super) remembers_no_xattrs: bool,
     pub(super) logs_parents: bool,
 }
 
@@ -51,6 +53,8 @@ impl Fsync {
             wait: rules.fsync_wait,
             rename_syncs: rules.rename_syncs_log,
             rename_pins_first: rules.rename_pins_first,
+            rename_balances: rules.rename_balances,
+            remembers_no_xattrs: rules.remembers_no_xattrs,
             logs_parents: rules.logs_parents,
         })
     }

@@ -27,7 +27,7 @@ impl Btrfs {
         let extents = self.data(slot).to_copy(self.transid(), inode.ino);
         self.copy_items(m, inode.ino, &extents).await;
         self.log_conflict(m, slot, inode).await;
-        self.read_item(m, items::inode_key(inode.ino), 0).await; // extended attributes
+        self.log_xattrs(m, slot, inode.ino).await;
     }
 
     /// Deletes all items of an inode from the log, a leaf's at a time and from the last on.

@@ -29,13 +29,12 @@ impl Btrfs {
         if self.data(slot).take_copy_everything() {
             self.drop_items(m, inode.ino).await;
             self.copy_items(m, inode.ino, &[]).await;
-            self.read_item(m, items::inode_key(inode.ino), 0).await; // extended attributes
         } else if looks {
             self.log_change(m, items::inode_key(inode.ino), Intent::Update).await;
         } else {
             self.log_insertion(m, &[items::inode(inode.ino)]).await;
-            self.read_item(m, items::inode_key(inode.ino), 0).await;
         }
+        self.log_xattrs(m, slot, inode.ino).await;
         for extent in written {
             if extent.bytes > 0 && !self.nodatacow {
                 if self.fsync.wait == FsyncWait::Ordered {

@@ -14,6 +14,7 @@ mod lost_names;
 mod names;
 mod parents;
 mod writeback;
+mod xattrs;
 
 use super::root::{Root, Space};
 use super::tree::items;

@@ -120,7 +120,7 @@ impl Btrfs {
         m.lock(directory.log_mutex, Side::Write).await;
         self.drop_items(m, directory.ino).await;
         self.copy_items(m, directory.ino, &[]).await;
-        self.read_item(m, items::inode_key(directory.ino), 0).await; // extended attributes
+        self.log_directory_xattrs(m, dir).await;
         m.unlock(directory.log_mutex, Side::Write).await;
         self.set_logged(dir);
     }

@@ -1,6 +1,7 @@
 //! Times of the operations, each by the steps of the traced calls that it is the sum of.
 
 use super::super::space::reservations::Reservations;
+use super::super::transaction::Transaction;
 use crate::cost_table;
 use crate::filesystems::costs::Costs;
 use crate::waist::Time;
@@ -109,18 +110,19 @@ impl OperationCosts {
         })
     }
 
-    /// Takes what reservations are charged for out of the traced steps that they are part of.
-    pub(in crate::filesystems::btrfs) fn without(mut self, reservations: &Reservations) -> Self {
-        let Reservations { reserve_time, release_time, .. } = *reservations;
+    /// Takes what reservations and the start of a handle are charged for out of the traced steps that they are part of.
+    pub(in crate::filesystems::btrfs) fn without(mut self, transaction: &Transaction) -> Self {
+        let Reservations { reserve_time, release_time, .. } = transaction.reservations;
+        let join_time = transaction.join_time;
         let (create, unlink) = (&mut self.create, &mut self.unlink);
         for step in [&mut create.start, &mut unlink.lookup, &mut unlink.evict, &mut unlink.evict_pages] {
-            *step = step.saturating_sub(reserve_time);
+            *step = step.saturating_sub(reserve_time + join_time);
         }
         for step in [&mut create.tail, &mut unlink.delayed_index, &mut unlink.tail, &mut unlink.exit] {
             *step = step.saturating_sub(release_time);
         }
         let node = &mut self.delayed.run_node; // its handle, and its items' room
-        *node = node.saturating_sub(2 * release_time);
+        *node = node.saturating_sub(2 * release_time + join_time);
         self
     }
 

@@ -108,9 +108,10 @@ impl Btrfs {
         self.read_item(m, items::inode_key(d.ino), c.read_leaf_again).await;
         m.run(Account::System, c.start).await;
         let handle = self.start_transaction(m).await;
-        let ino = self.next_ino();
+        let ino = self.next_ino(m).await;
         self.insert(m, &[items::inode(ino), items::inode_ref(ino, d.ino, name)], c.insert_inode).await;
         let rest = self.sb.inodes.enter(m, Some(ino), c.inode_new).await;
+        let rest = self.open_inodes.enter(m, rest).await;
         m.run(Account::System, rest).await;
         if self.delays_new_inodes {
             m.touch(self.delayed_line, Access::Write);
@@ -281,9 +282,10 @@ impl Btrfs {
         m.run(Account::System, c.truncate).await;
         self.delete_extents(m, inode.ino, extents).await;
         self.delete(m, items::inode_key(inode.ino), c.delete_inode).await;
-        m.run(Account::System, c.after_truncate).await;
+        m.run(Account::System, self.open_inodes.without(c.after_truncate)).await;
         self.delete(m, items::orphan(inode.ino).key, c.delete_orphan).await;
         self.transaction.end(m, handle).await;
+        self.open_inodes.leave(m).await; // btrfs_destroy_inode
         m.call_rcu(INODE_CALLBACKS, c.callback); // its memory
     }
 }

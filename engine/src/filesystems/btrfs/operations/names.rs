@@ -90,7 +90,11 @@ impl<M: Machine> InodeOperations<M> for Btrfs {
             m.run(Account::System, before).await;
             self.read_item(m, items::dir_item(new.ino, names.to).key, self.costs.create.read_leaf).await;
         }
-        m.run(Account::System, start.saturating_sub(self.transaction.reservations.reserve_time)).await;
+        m.run(
+            Account::System,
+            start.saturating_sub(self.transaction.reservations.reserve_time + self.transaction.join_time),
+        )
+        .await;
         let handle = self.start_transaction(m).await;
         if self.fsync.rename_pins_first {
             self.log.pin(m);
@@ -111,7 +115,9 @@ impl<M: Machine> InodeOperations<M> for Btrfs {
         self.log.end(m).await;
         m.run(Account::System, end.saturating_sub(self.transaction.reservations.release_time)).await;
         self.end_rename(m, handle, name).await;
-        self.balance_delayed_items(m).await;
+        if self.fsync.rename_balances {
+            self.balance_delayed_items(m).await;
+        }
         Ok(())
     }
 

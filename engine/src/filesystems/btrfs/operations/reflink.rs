@@ -63,6 +63,8 @@ impl Btrfs {
         self.data(slot).change(self.transid());
         self.delay_file_inode(m, inode.ino);
         self.transaction.end(m, handle).await;
-        self.balance_delayed_items(m).await;
+        if self.fsync.rename_balances {
+            self.balance_delayed_items(m).await;
+        }
     }
 }

@@ -31,6 +31,7 @@ impl Btrfs {
         let ino = self.inode_of(dir, nth);
         let step = self.sb.inodes.look_up(m, ino, c.inode_new).await;
         let rest = self.sb.inodes.enter(m, Some(ino), step).await;
+        let rest = self.open_inodes.enter(m, rest).await;
         m.run(Account::System, rest).await;
         self.search_cold(m, dir, items::inode_key(ino), c.read_leaf_again).await;
         m.unlock(d.i_rwsem, Side::Read).await;

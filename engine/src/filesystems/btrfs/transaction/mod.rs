@@ -10,7 +10,7 @@ pub mod worker;
 use super::space::reservations::Reservations;
 use crate::filesystems::costs::Costs;
 use crate::waist::Machine;
-use crate::waist::{Access, LineId, TaskId, Time};
+use crate::waist::{Access, Account, LineId, LockId, Side, TaskId, Time};
 use std::cell::{Cell, RefCell};
 
 /// Whom a commit keeps out, step by step (`btrfs_blocked_trans_types`).
@@ -35,7 +35,10 @@ pub struct Handle {
 
 /// The running transaction (`struct btrfs_transaction`) and the space that handles reserve.
 pub struct Transaction {
+    trans_lock: LockId,
     counters: LineId,
+    /// Time under `trans_lock` of who starts or joins (`join_transaction`).
+    pub join_time: Time,
     /// Room that handles reserve.
     pub reservations: Reservations,
     /// Handles that were started and, first, all of them (`num_extwriters`, `num_writers`).
@@ -61,7 +64,9 @@ impl Transaction {
     /// A transaction without handles; the one before it, of this number, is on disk.
     pub fn new<M: Machine>(m: &M, before: u64, costs: &Costs<'_>) -> Result<Self, String> {
         Ok(Self {
+            trans_lock: m.new_lock(m.class("btrfs.trans_lock", "btrfs.trans_lock")),
             counters: m.new_line(costs.number("btrfs_transaction.shared")? as u32),
+            join_time: costs.sum(&["trans_join"])?,
             reservations: Reservations::new(m, costs)?,
             writers: Cell::new(0),
             started: Cell::new(0),
@@ -90,15 +95,28 @@ impl Transaction {
 
     async fn enter<M: Machine>(&self, m: &M, started: bool) -> Handle {
         let kept_out = if started { State::CommitStart } else { State::CommitDoing };
-        m.touch(self.counters, Access::Write);
-        while self.state.get() >= kept_out {
-            self.waiting.borrow_mut().push(m.task());
-            m.wchan("wait_current_trans");
-            m.park().await;
+        while !self.join_transaction(m, started, kept_out).await {
+            if self.state.get() >= kept_out {
+                self.waiting.borrow_mut().push(m.task());
+                m.wchan("wait_current_trans");
+                m.park().await;
+            }
         }
-        self.writers.set(self.writers.get() + 1);
-        self.started.set(self.started.get() + u32::from(started));
         Handle { started }
+    }
+
+    /// Under the filesystem's `trans_lock`: whether the running transaction lets one more handle in.
+    async fn join_transaction<M: Machine>(&self, m: &M, started: bool, kept_out: State) -> bool {
+        m.lock(self.trans_lock, Side::Write).await;
+        m.touch(self.counters, Access::Write);
+        m.run(Account::System, self.join_time).await;
+        let open = self.state.get() < kept_out;
+        if open {
+            self.writers.set(self.writers.get() + 1);
+            self.started.set(self.started.get() + u32::from(started));
+        }
+        m.unlock(self.trans_lock, Side::Write).await;
+        open
     }
 
     /// `btrfs_end_transaction`.

@@ -40,6 +40,8 @@ crate::cost_table!(CilCosts {
 pub struct Log {
     /// `l_reserve_head` and `l_write_head`: atomics that every reservation moves.
     grant_heads: LineId,
+    /// `m_active_trans`, where transactions under way are counted.
+    active: Option<LineId>,
     /// Space accounting of the CIL context.
     cil: LineId,
     ctx_lock: LockId,
@@ -106,6 +108,7 @@ impl Log {
         let ctx_lock = m.new_lock(m.class("xfs.xc_ctx_lock", "xfs.cil_ctx"));
         Ok(Self {
             grant_heads: m.new_line(costs.number("xfs_log.grant_heads")? as u32),
+            active: costs.rules().counts_transactions.then(|| m.new_line(1)),
             cil: m.new_line(costs.number("xfs_cil.shared")? as u32),
             ctx_lock,
             checkpoints: Checkpoints::new(m, ctx_lock, (bytes, iclogs), storage, costs)?,
@@ -133,6 +136,7 @@ impl Log {
 
     /// `xfs_log_reserve`: waits for space; the heads move to this CPU.
     pub async fn reserve<M: Machine>(&self, m: &M, reservation: Reservation) -> Ticket {
+        self.count_transaction(m);
         let ticket = Ticket::new(reservation);
         self.grant_push_ail(m, ticket.bytes());
         if !self.grants.admits(m, ticket.bytes(), self.space_left()) {
@@ -238,6 +242,7 @@ impl Log {
 
     /// The same where the transaction goes on with what else it has reserved (`xfs_trans_roll`).
     pub async fn rolled<M: Machine>(&self, m: &M, ticket: Ticket) -> Ticket {
+        self.count_transaction(m); // xfs_trans_dup
         let (rest, left) = ticket.roll();
         self.end_commit(m, left).await;
         self.grant_push_ail(m, rest.unit()); // xfs_log_regrant
@@ -250,5 +255,13 @@ impl Log {
         self.grants.sub(unused);
         self.space_wake(m);
         self.checkpoints.push_background(m).await;
+        self.count_transaction(m); // xfs_trans_free
+    }
+
+    /// One more transaction is under way, or one less, before 5.8.
+    fn count_transaction<M: Machine>(&self, m: &M) {
+        if let Some(line) = self.active {
+            m.touch(line, Access::Write);
+        }
     }
 }

@@ -1,0 +1,38 @@
+"""What all tasks that create on btrfs meet at, besides the tree: numbers of inodes, and the start of a handle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine import run_scenario, the_lock
+from simfs.results.run_result import RunResult
+
+
+def made(tmp_path: Path, kind: str, tasks: int = 1) -> RunResult:
+    text = (
+        "simfs: 1\nname: meet\ntitle: meet\n"
+        "machine: {profile: server-24, cpus: 8, costs: {step_cv: 0}}\n"
+        "kernel: linux-6.12\n"
+        "filesystem: {kind: btrfs, size: 16 GiB}\n"
+        f"workload: {{kind: {kind}, directories: per-task, tasks: {tasks}}}\n"
+    )
+    return run_scenario(tmp_path / "meet.yaml", text, warmup_ns=1e6, duration_ns=5e6)
+
+
+def test_a_new_inode_takes_its_number_under_the_mutex_of_the_root(tmp_path: Path) -> None:
+    result = made(tmp_path, "create_unlink")
+    assert the_lock(result, "btrfs.objectid_mutex").acquired == pytest.approx(result.operations, abs=1)
+
+
+def test_who_starts_or_joins_a_handle_takes_trans_lock(tmp_path: Path) -> None:
+    """A create, an unlink and an eviction each, and now and then a worker."""
+    result = made(tmp_path, "create_unlink")
+    assert the_lock(result, "btrfs.trans_lock").acquired / result.operations == pytest.approx(3.03, abs=0.05)
+
+
+def test_tasks_with_a_directory_each_meet_at_both(tmp_path: Path) -> None:
+    result = made(tmp_path, "create", tasks=8)
+    for name in ("btrfs.objectid_mutex", "btrfs.trans_lock"):
+        assert the_lock(result, name).line_transfers > 0.1 * result.operations, name

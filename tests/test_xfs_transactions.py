@@ -1,0 +1,30 @@
+"""Before 5.8 the transactions of XFS are counted in one word, which all tasks write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from engine import run_scenario
+from simfs.results.run_result import RunResult
+
+
+def created(tmp_path: Path, tasks: int, counts: bool) -> RunResult:
+    text = (
+        "simfs: 1\nname: count\ntitle: count\n"
+        "machine: {profile: server-24, cpus: 8, costs: {step_cv: 0, line_llc: 1 us, line_socket: 1 us}}\n"
+        f"kernel: {{profile: linux-5.7, rules: {{xfs.counts_transactions: {str(counts).lower()}}}}}\n"
+        "filesystem: {kind: xfs, size: 8 GiB, agcount: 8}\n"
+        f"workload: {{kind: create, directories: per-task, tasks: {tasks}, binding: compact}}\n"
+    )
+    return run_scenario(tmp_path / "count.yaml", text, warmup_ns=1e6, duration_ns=10e6)
+
+
+def test_a_transaction_writes_the_word_when_it_begins_and_when_it_ends(tmp_path: Path) -> None:
+    """Its line takes a microsecond here, and eight tasks queue for it: 3.2 for each of the two."""
+    times = [8e9 / created(tmp_path, 8, counts).throughput_per_s for counts in (True, False)]
+    assert 4_500 < times[0] - times[1] < 8_000
+
+
+def test_nobody_pays_for_a_word_that_is_his_alone(tmp_path: Path) -> None:
+    counted, not_counted = (created(tmp_path, 1, counts).throughput_per_s for counts in (True, False))
+    assert 0.995 < counted / not_counted < 1.001
